@@ -1,1 +1,1 @@
-"""sarrus beside its peers in one run: ``python -m benchmarks``. See README.md."""
+"""Benchmarks of sarrus and its peers in one run: ``python -m benchmarks``. See README.md."""

@@ -19,7 +19,7 @@ from . import tables
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure the tables that are named; 1 if one of them fails."""
+    """Measure the named tables; return 1 if one of them fails."""
     options = _parser().parse_args(arguments)
     names = (
         [*tables.TABLES] if options.all or (options.smoke and not options.tables) else options.tables or ["dynamics"]
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         start = perf_counter()
         try:
             rows, text, seen[name] = measured(name, run, options.plot)
-        except Exception as error:  # of any kind: other tables go on
+        except Exception as error:  # of any kind, so that other tables continue
             traceback.print_exc()
             failed.append(f"{name}: {type(error).__name__}: {error}")
             continue
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             options.json.mkdir(parents=True, exist_ok=True)
             write_json(options.json / f"{name}.json", facts, rows)
     texts.append(tables.summary(seen))
-    if not options.smoke:  # whose numbers say nothing
+    if not options.smoke:  # its numbers have no meaning
         print(texts[-1])
     if options.markdown:
         options.markdown.write_text("\n".join(texts), encoding="utf-8")
@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def measured(name: str, run: tables.Run, picture: Path | None = None) -> tuple[list[Any], str, dict[str, float | None]]:
-    """Rows of a table, its text, and the numbers that have goals."""
+    """Return the rows of a table, its text, and the numbers with goals."""
     run.tell(f"---- {name}")
     module = tables.module(name)
     rows = list(module.rows(run))
@@ -88,45 +88,48 @@ def measured(name: str, run: tables.Run, picture: Path | None = None) -> tuple[l
 
 
 def write_json(path: Path, facts: dict[str, Any], rows: list[Any]) -> None:
-    """A line a row; JSON knows neither NaN nor infinity: null there."""
-    lines = ",\n".join(json.dumps(_known(asdict(r) if is_dataclass(r) else r._asdict())) for r in rows)  # type: ignore[arg-type]
+    """Write a line for each row; NaN and infinity, which JSON lacks, become null."""
+    lines = ",\n".join(json.dumps(_finite(asdict(r) if is_dataclass(r) else r._asdict())) for r in rows)  # type: ignore[arg-type]
     path.write_text(f'{{"facts": {json.dumps(facts, indent=1)},\n"rows": [\n{lines}\n]}}\n', encoding="utf-8")
 
 
-def _known(x: Any) -> Any:
+def _finite(x: Any) -> Any:
     if isinstance(x, dict):
-        return {key: _known(value) for key, value in x.items()}
+        return {key: _finite(value) for key, value in x.items()}
     if isinstance(x, (list, tuple)):
-        return [_known(value) for value in x]
+        return [_finite(value) for value in x]
     return None if isinstance(x, float) and not math.isfinite(x) else x
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
-        description="sarrus beside its peers, in one run: tables, then one summary beside the goals.",
+        description="Measure sarrus and its peers in one run: tables, then a summary with the goals.",
     )
     group = parser.add_argument_group("tables")
-    for name, what in tables.TABLES.items():
-        group.add_argument(f"--{name}", dest="tables", action="append_const", const=name, help=what)
-    group.add_argument("--all", action="store_true", help="all of them")
-    group = parser.add_argument_group("how")
+    for name, text in tables.TABLES.items():
+        group.add_argument(f"--{name}", dest="tables", action="append_const", const=name, help=text)
+    group.add_argument("--all", action="store_true", help="measure all tables")
+    group = parser.add_argument_group("measurement")
     group.add_argument("--quick", action="store_true", help="a tenth of the time: fewer and shorter repetitions")
     group.add_argument(
         "--smoke",
         action="store_true",
-        help="whether tables run: all or those that are named, in their smallest form, with peers and without",
+        help="check that the named tables (default: all) run, in their smallest form, with and without peers",
     )
-    group.add_argument("--without-peers", action="store_true", help="as if no other library were installed")
+    group.add_argument("--without-peers", action="store_true", help="ignore installed peers")
     group.add_argument(
-        "--only", default="", metavar="WORDS", help="algorithms, models and groups of rows; or a problem of --engines"
+        "--only",
+        default="",
+        metavar="WORDS",
+        help="measure only these algorithms, models and groups of rows, or this problem of --engines",
     )
-    group.add_argument("--build-peer", action="store_true", help="compile Pinocchio's C++ templates if need be")
-    group.add_argument("--peer-flags", default="", metavar="FLAGS", help="further compiler flags for Pinocchio")
+    group.add_argument("--build-peer", action="store_true", help="compile Pinocchio's C++ templates if necessary")
+    group.add_argument("--peer-flags", default="", metavar="FLAGS", help="additional compiler flags for Pinocchio")
     group = parser.add_argument_group("files")
-    group.add_argument("--json", type=Path, metavar="FOLDER", help="write TABLE.json of each table there")
-    group.add_argument("--markdown", type=Path, metavar="FILE", help="write what is printed there as well")
-    group.add_argument("--plot", type=Path, metavar="FILE", help="draw the table, if it has a picture")
+    group.add_argument("--json", type=Path, metavar="FOLDER", help="folder for TABLE.json of each table")
+    group.add_argument("--markdown", type=Path, metavar="FILE", help="file for a copy of the output")
+    group.add_argument("--plot", type=Path, metavar="FILE", help="file for the picture of the table, if it has one")
     return parser
 
 

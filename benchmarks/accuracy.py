@@ -1,6 +1,6 @@
-"""How right are the accelerations? sarrus and Pinocchio's two solvers beside a dense pseudo-inverse in extended precision.
+"""Errors of the accelerations of sarrus and of Pinocchio's two solvers, relative to a dense pseudo-inverse in extended precision.
 
-The reference is ``tests/oracles``: constraints from geometry, a = J^+ gamma + Z y with J Z = 0, in 80-bit NumPy where the machine has it.
+The reference is ``tests/oracles``: constraints from geometry, a = J^+ gamma + Z y with J Z = 0, in 80-bit NumPy if the machine has it.
 ``python -m benchmarks --accuracy``, from a checkout.
 """
 
@@ -20,7 +20,7 @@ from .loop_peers import DEFAULT, SOURCE, NoPeerError, PinocchioLoops, Settings
 from .peers import Array
 from .tables import GOALS, Run
 
-# below this times the largest, a singular value of J is the rounding of q: J is as good as the q that it is told
+# relative to the largest, smaller singular values of J are rounding, because J is as exact as q
 NEGLIGIBLE = 1e-11
 
 STATES = 16
@@ -29,10 +29,10 @@ LARGE = 100
 
 ANYWHERE, NEARLY_FLAT = (GOALS["accuracy"][f"error, {where}"].number for where in ("anywhere", "nearly flat"))
 ANGLES = (1e-2, 1e-4, 1e-6, 0.0)  # from the flat position [rad]
-# a reported residual is the true one to this factor, or both are rounding:
+# largest factor between the reported and the true residual, unless both are rounding
 HONEST = GOALS["accuracy"]["residual that is reported, off by"].number
 ROUNDING = 1e-13
-STILL = 1e-4  # a row that moves less than this, relative, counts as one that nothing moves
+STILL = 1e-4  # rows of smaller relative mobility count as immobile
 
 PEERS = {
     "exact, default": ("exact", DEFAULT),
@@ -52,18 +52,18 @@ PEERS = {
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Of one mechanism at some states.
+    """Errors of one mechanism at some states.
 
     Attributes
     ----------
     section : "anywhere" or "nearly flat"
-    smallest : singular value of J that counts, relative to the largest, in the worst state
+    smallest : smallest singular value of J above rounding, relative to the largest, in the worst state
     error : relative, of sarrus' accelerations, one state at a time, in the worst state
     batch_error : the same for all states in one call
-    bar : what it must not exceed
-    reported, true : relative residual that sarrus reports in the worst state, and what its answer really leaves
+    bar : limit of the error
+    reported, true : relative residual that sarrus reports in the worst state, and the true one
     peers : relative error in the worst state by solver and settings; NaN counts as the worst
-    residuals : by the same, (reported, true) absolute residual of J a = gamma in the worst state
+    residuals : by solver and settings, (reported, true) absolute residual of J a = gamma in the worst state
     """
 
     section: str
@@ -84,7 +84,7 @@ class Accuracy:
 
     @property
     def off_by(self) -> float:
-        """How many times larger than one another the reported residual and the true one are; 1 where both are rounding."""
+        """Ratio of the reported and the true residual, the larger over the smaller; 1 if both are rounding."""
         low, high = sorted((self.reported, self.true))
         return high / low if high > ROUNDING else 1.0
 
@@ -94,7 +94,7 @@ class Accuracy:
 
 
 class Reference:
-    """The dense answer for one mechanism.
+    """Dense reference solution of one mechanism.
 
     Parameters
     ----------
@@ -106,48 +106,48 @@ class Reference:
         self._oracle = Closed(robot.description, closing=robot.loop_joints, dtype=np.longdouble, negligible=NEGLIGIBLE)
 
     def accelerations(self, states: States) -> Array:
-        """(count, nv), in extended precision."""
+        """Return accelerations (count, nv), in extended precision."""
         return np.array([self._oracle.forward_dynamics(*state) for state in zip(*states)])
 
     def residual(self, q: Array, v: Array, tau: Array, a: Array, multipliers: Array) -> float:
-        """What [M a + h - tau - J^T multipliers; J a - gamma] leaves of [tau - h; gamma].
+        """Return the norm of [M a + h - tau - J^T multipliers; J a - gamma], relative to [tau - h; gamma].
 
-        Each entry is weighed by what it would move: 1/M_ii, and for rows 1/(J M^-1 J^T)_rr. Rows that nothing moves, such as those
-        across the plane of a planar linkage, hold rounding only and get no more weight than others.
+        Entries are weighted by their mobility: 1/M_ii, and for rows 1/(J M^-1 J^T)_rr. Immobile rows, such as those across the plane of a
+        planar linkage, contain only rounding and get no more weight than others.
         """
         oracle = self._oracle
         M = oracle.mass_matrix(q)
         h = oracle.inverse_dynamics(q, v, np.zeros(self.robot.nv))
-        # sarrus' own rows: multipliers belong to them, and any other basis would do as well
+        # the rows of sarrus, because the multipliers belong to them
         J = np.asarray(self.robot.constraint_jacobian(q), np.longdouble)
         gamma = np.asarray(self.robot.constraint_bias(q, v), np.longdouble)
-        of_force = 1 / np.diag(M)
+        force_weights = 1 / np.diag(M)
         mobility = np.einsum("rk,rk->r", J, np.linalg.solve(M.astype(float), J.T.astype(float)).T)
-        of_rows = 1 / np.maximum(mobility, STILL * mobility.max())
-        left = _square(M @ a + h - tau - J.T @ multipliers, of_force) + _square(J @ a - gamma, of_rows)
-        whole = _square(tau - h, of_force) + _square(gamma, of_rows)
-        return float(np.sqrt(left / whole)) if whole else 0.0
+        row_weights = 1 / np.maximum(mobility, STILL * mobility.max())
+        left = _square(M @ a + h - tau - J.T @ multipliers, force_weights) + _square(J @ a - gamma, row_weights)
+        scale = _square(tau - h, force_weights) + _square(gamma, row_weights)
+        return float(np.sqrt(left / scale)) if scale else 0.0
 
     def open_by(self, q: Array, v: Array, a: Array) -> float:
-        """Largest entry of J a - gamma."""
+        """Return the largest entry of J a - gamma."""
         J, _, gamma = self._oracle.constraint_rows(q, v)
         return float(np.abs(J @ a - gamma).max())
 
     def smallest(self, q: Array) -> float:
-        """The smallest singular value of J that is none of rounding, relative."""
+        """Return the smallest singular value of J above rounding, relative to the largest."""
         s = np.linalg.svd(self.robot.constraint_jacobian(q), compute_uv=False)
         return float(min(s[s > NEGLIGIBLE * s[0]] / s[0]))
 
 
 def relative_error(got: Array, wanted: Array) -> Array:
-    """(count,) in the norm of each state's answer."""
+    """Return relative errors (count,), in the norm of each state's reference."""
     wanted = np.asarray(wanted, np.longdouble)
     sizes = np.sqrt(np.sum(wanted**2, axis=1))
     return np.asarray(np.sqrt(np.sum((got - wanted) ** 2, axis=1)) / sizes, float)
 
 
 def measure(section: str, title: str, robot: Any, states: States, bar: float, library: Path | None) -> Accuracy:
-    """One mechanism at these states."""
+    """Return the errors of one mechanism at these states."""
     reference = Reference(robot)
     wanted = reference.accelerations(states)
     answers, reported, true = [], [], []
@@ -162,7 +162,7 @@ def measure(section: str, title: str, robot: Any, states: States, bar: float, li
     residuals: dict[str, tuple[float, float]] = {}
     for label, (solver, settings) in PEERS.items() if library else ():
         assert library
-        try:  # a new one each time: once it has met a NaN, the loop-constrained ABA keeps it
+        try:  # a new solver each time, because the loop-constrained ABA keeps a NaN
             peer = PinocchioLoops(library, robot)
         except NoPeerError:
             break
@@ -188,7 +188,7 @@ def measure(section: str, title: str, robot: Any, states: States, bar: float, li
 
 
 def rows(run: Run) -> list[Accuracy]:
-    """All mechanisms anywhere, and ladder(8) near its flat position."""
+    """Measure all mechanisms at random states, and ladder(8) near its flat position."""
     results, library = [], run.library(SOURCE)
     fast = {model.make().description for model in FAST}
     models: list[LoopModel] = [*FAST, *(m for m in all_closed() if m.robot.description not in fast)]
@@ -207,16 +207,16 @@ def rows(run: Run) -> list[Accuracy]:
 
 
 def seen(rows: Sequence[Accuracy]) -> dict[str, float | None]:
-    """The worst by their goals."""
-    found: dict[str, float | None] = {"residual that is reported, off by": max(r.off_by for r in rows)}
+    """Return the largest errors by their goals."""
+    errors_by_goal: dict[str, float | None] = {"residual that is reported, off by": max(r.off_by for r in rows)}
     for section in ("anywhere", "nearly flat"):
         errors = [(r.error, r.batch_error) for r in rows if r.section == section]
-        found[f"error, {section}"] = float(np.max(errors))  # NaN, if one of them is
-    return found
+        errors_by_goal[f"error, {section}"] = float(np.max(errors))  # NaN, if one of them is
+    return errors_by_goal
 
 
 def markdown(results: Sequence[Accuracy]) -> str:
-    """Errors of sarrus, errors of its peers, and what all of them say of themselves."""
+    """Return tables of the errors of sarrus and its peers, and of their reported residuals."""
     lines = [f"The reference: {np.finfo(np.longdouble).bits} bits, {np.finfo(np.longdouble).precision} digits"]
     lines += ["", "**Relative error of accelerations, against a dense pseudo-inverse in extended precision**", ""]
     lines += ["| mechanism | states | smallest singular value | one state | many states | at most | |"]

@@ -1,7 +1,7 @@
 """Allocations in a warm call with ``out=``, counted by a preloaded malloc (Linux with glibc).
 
-Python's own allocator is switched off (PYTHONMALLOC=malloc), so that its objects count as well as the core's memory;
-only what Python keeps in free lists (floats, tuples, frames) escapes.
+Python's own allocator is switched off (PYTHONMALLOC=malloc), so that its objects are counted with the core's memory.
+Objects in Python's free lists (floats, tuples, frames) are not counted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CALLS = ("inverse_dynamics", "forward_dynamics", "mass_matrix")
 
 
 def can_count() -> bool:
-    """Whether the counter can be compiled and preloaded here."""
+    """Return True if the counter can be compiled and preloaded on this machine."""
     return sys.platform == "linux" and shutil.which(compiler()) is not None
 
 
@@ -33,7 +33,7 @@ def compiler() -> str:
 
 
 def tree_calls(robot: Any, states: int = 64) -> dict[str, list[tuple[Any, ...]]]:
-    """Arguments of the `CALLS` at random states; where loops close, in the pose where they do."""
+    """Return arguments of the `CALLS` at random states, with closed loops if there are any."""
     rng = np.random.default_rng(0)
     triples = []
     for _ in range(states):
@@ -43,12 +43,12 @@ def tree_calls(robot: Any, states: int = 64) -> dict[str, list[tuple[Any, ...]]]
 
 
 def count_allocations(robot: Any, calls: Mapping[str, Sequence[tuple[Any, ...]]]) -> dict[str, float]:
-    """Allocations a call with ``out=`` after warm-up, by function, in a process of its own.
+    """Return allocations per call with ``out=`` after warm-up, by function, measured in a separate process.
 
     Parameters
     ----------
     robot : `sarrus.Mechanism`
-    calls : by the name of a function of `robot`, its arguments at some states
+    calls : name of a function of `robot` -> its arguments at some states
     """
     with tempfile.TemporaryDirectory() as directory:
         counter = Path(directory) / "allocations.so"
@@ -67,7 +67,7 @@ def count_allocations(robot: Any, calls: Mapping[str, Sequence[tuple[Any, ...]]]
 
 
 def _count_here() -> None:
-    """What the process started by `count_allocations` does."""
+    """Count allocations, in the process that `count_allocations` starts."""
     task = pickle.load(sys.stdin.buffer)
     allocations = ctypes.CDLL(task["counter"]).allocations
     allocations.restype = ctypes.c_ulong
@@ -76,7 +76,7 @@ def _count_here() -> None:
 
     def loop(call: Any, states: Any, out: Any) -> int:
         before = allocations()
-        if len(states[0]) == 1:  # no call(*arguments): that would allocate
+        if len(states[0]) == 1:  # no call(*arguments), because that would allocate
             for (q,) in states:
                 call(q, out=out)
         else:

@@ -1,4 +1,4 @@
-"""What the check that a state is on the loops costs forward dynamics and efforts of one state: with it and without, in turns."""
+"""Cost of the check that a state is on the loops, in forward dynamics and efforts of one state: with and without it, alternating."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ OPERATIONS = ("forward_dynamics", "actuator_efforts")
 
 
 def rows(run: Run) -> list[Row]:
-    """Times with the check over times without it."""
+    """Return times with the check divided by times without it."""
     rounds, states = run.of((60, 16), (20, 8), (2, 2))
-    found = []
+    results = []
     for model in run.of(MODELS, MODELS, MODELS[:2]):
         run.tell(model.title)
         inputs = [np.ascontiguousarray(x) for x in model.states(states)]
@@ -31,5 +31,5 @@ def rows(run: Run) -> list[Row]:
                     times[check].append(_core.time_one_state(model.robot, operation, inputs, repeats, check))
             ratios = [a / b for a, b in zip(times[True], times[False], strict=True)]
             low, median, high = quantiles(ratios, n=4)
-            found.append(Row(f"{model.title}: {operation}", median, "times", f"quartiles {low:.3f} to {high:.3f}"))
-    return [*found, Row("with the check over without it, most", max(row.seen for row in found), "times")]
+            results.append(Row(f"{model.title}: {operation}", median, "times", f"quartiles {low:.3f} to {high:.3f}"))
+    return [*results, Row("with the check over without it, most", max(row.seen for row in results), "times")]

@@ -1,7 +1,7 @@
 """Control by tasks: a step of each law, many runs, and the same two tasks by hand. ``python -m benchmarks --control``
 
-By hand: Pinocchio's M, h and Jacobians, and ProxQP over accelerations and torques with the dynamics as equations, as inverse dynamics control is
-commonly written; everything that can be made once is.
+By hand: Pinocchio's M, h and Jacobians, and ProxQP over accelerations and torques with the dynamics as equality constraints, the usual form
+of inverse dynamics control. Everything constant is computed once.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from .tables import Row, Run, installed
 
 
 def rows(run: Run) -> Iterator[Row]:
-    """Microseconds, and how many times as fast."""
+    """Measure a step of each law [µs], many runs, and two tasks by hand."""
     repeats, rounds = run.of((2000, 9), (500, 5), (2, 1))
     for name, law, q, v in laws():
         what = f"{law.robot.name}: {name}"
         run.tell(what)
-        found = [law._core.time_one_state(q[None], v[None], repeats) * 1e6 for _ in range(rounds)]
+        times = [law._core.time_one_state(q[None], v[None], repeats) * 1e6 for _ in range(rounds)]
         acting = len(law.solve(0.0, q, v).active)
-        yield Row(what, statistics.median(found), "µs", f"C++, {acting} limits act")
+        yield Row(what, statistics.median(times), "µs", f"C++, {acting} limits act")
     yield many(run)
     yield from by_hand(run)
 
 
 def laws() -> Iterator[tuple[str, control.TaskControl, Any, Any]]:
-    """A frame led away from where it is: freely, with limits of effort that are far, and with such that act."""
+    """Measure a frame task away from its target: without limits, with inactive effort limits, and with active ones."""
     for make, frame, components in (
         (sarrus.mechanisms.delta, "platform", "tx ty tz"),
         (sarrus.mechanisms.stewart, "platform", None),
@@ -65,7 +65,7 @@ def laws() -> Iterator[tuple[str, control.TaskControl, Any, Any]]:
 
 
 def many(run: Run) -> Row:
-    """Targets of their own: side by side on two threads over one by one on one."""
+    """Measure runs with different targets: a batch on two threads relative to single runs on one."""
     robot, count = sarrus.mechanisms.delta(), run.of(10_000, 1000, 50)
     run.tell(f"{count} runs of a Delta")
     q, v = robot.assemble(), np.zeros(robot.nv)
@@ -89,7 +89,7 @@ def many(run: Run) -> Row:
 
 
 def by_hand(run: Run) -> Iterator[Row]:
-    """A Panda's hand and posture, torques within limits: TaskControl from Python, and Pinocchio with ProxQP."""
+    """Measure a Panda's hand and posture tasks within torque limits: TaskControl from Python, and Pinocchio with ProxQP."""
     if (urdf := next((m.urdf for m in all_models() if m.name == "panda"), None)) is None:
         return
     run.tell("Panda, two tasks")
@@ -150,13 +150,13 @@ def by_hand(run: Run) -> Iterator[Row]:
 
 
 def fastest(call: Callable[[], Any], run: Run) -> float:
-    """Microseconds a call, the median of some rounds."""
-    found, (rounds, seconds) = [], run.of((7, 0.1), (5, 0.02), (1, 0.0))
+    """Return the median time of a call [µs]."""
+    times, (rounds, seconds) = [], run.of((7, 0.1), (5, 0.02), (1, 0.0))
     for _ in range(rounds):
         start, count = time.perf_counter(), 0
         while not count or time.perf_counter() - start < seconds:
             for _ in range(50):
                 call()
             count += 50
-        found.append((time.perf_counter() - start) / count * 1e6)
-    return statistics.median(found)
+        times.append((time.perf_counter() - start) / count * 1e6)
+    return statistics.median(times)

@@ -1,4 +1,4 @@
-"""Derivatives by a state: of trees beside Pinocchio's, in C++ and from Python, of closed mechanisms beside their own forward dynamics, in one run."""
+"""Derivatives by a state: of trees relative to Pinocchio, in C++ and from Python; of closed chains relative to their forward dynamics."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .tables import Run
 
 
 class Row(NamedTuple):
-    """Microseconds, over Pinocchio's or NaN, and over the function that is derived."""
+    """Times [µs], relative to Pinocchio (NaN without it) and to the differentiated function."""
 
     what: str
     time: float
@@ -30,15 +30,15 @@ class Row(NamedTuple):
 
 
 def rows(run: Run) -> list[Row]:
-    """Inverse and forward dynamics of trees, forward dynamics with loops, gradients of runs."""
-    found: list[Row] = []
+    """Measure inverse and forward dynamics of trees, forward dynamics with loops, and gradients of runs."""
+    results: list[Row] = []
     library, seconds, count = run.library(SOURCE), run.seconds, run.of(1000, 1000, 16)
     for model in models_of(run):
         run.tell(model.title)
         if library:
-            found += _in_cpp(Subject(model, library, count), seconds)
+            results += _in_cpp(Subject(model, library, count), seconds)
         robot = sarrus.loads(model.urdf, floating_base=model.floating)
-        found += _of_tree(model.name, robot, pinocchio_model(model) if pin else None, seconds)
+        results += _of_tree(model.name, robot, pinocchio_model(model) if pin else None, seconds)
     gallery = sarrus.mechanisms
     robots = [gallery.four_bar(), gallery.stewart(), gallery.four_bar_ladder(8), gallery.four_bar_ladder(64)]
     for robot in run.of(robots, robots, robots[:2]):
@@ -54,19 +54,22 @@ def rows(run: Run) -> list[Row]:
             },
             seconds,
         )
-        found.append(_row(f"{robot.name}: forward dynamics", times["D"], None, times["own"]))
-        found.append(_row(f"{robot.name}: a cotangent times that", times["vjp"], None, times["own"]))
-        found.append(_products_of_many(robot, q, count, seconds))
-    found += _linear(gallery.delta(), count, seconds)
+        results.append(_row(f"{robot.name}: forward dynamics", times["D"], None, times["own"]))
+        results.append(_row(f"{robot.name}: a cotangent times that", times["vjp"], None, times["own"]))
+        results.append(_products_of_many(robot, q, count, seconds))
+    results += _linear(gallery.delta(), count, seconds)
     for robot in (gallery.delta(), gallery.stewart()):
         q = robot.assemble()
         v = robot.project_velocity(q, np.random.default_rng(0).normal(size=robot.nv))
-        found.append(_through_time(robot.name, robot, q, v, *run.of((100, 100), (100, 100), (4, 5)), seconds))
-    return [*found, _through_time("crank-rocker", *crank_rocker(), *run.of((1000, 100), (1000, 100), (8, 5)), seconds)]
+        results.append(_through_time(robot.name, robot, q, v, *run.of((100, 100), (100, 100), (4, 5)), seconds))
+    return [
+        *results,
+        _through_time("crank-rocker", *crank_rocker(), *run.of((1000, 100), (1000, 100), (8, 5)), seconds),
+    ]
 
 
 def _products_of_many(robot: sarrus.Mechanism, q: np.ndarray, count: int, seconds: float) -> Row:
-    """A cotangent times the derivatives of forward dynamics, in states side by side; the time is that of one."""
+    """Measure a cotangent times the derivatives of forward dynamics in a batch; the time is per state."""
     v = robot.project_velocity(q, np.random.default_rng(1).normal(size=(count, robot.nv)))
     state = {"robot": robot, "D": sarrus.derivatives, "q": np.tile(q, (count, 1)), "v": v}
     codes = {"own": "robot.forward_dynamics(q, v, v)", "vjp": "D.forward_dynamics_vjp(robot, q, v, v, v)"}
@@ -78,10 +81,10 @@ def _products_of_many(robot: sarrus.Mechanism, q: np.ndarray, count: int, second
 def _through_time(
     name: str, robot: sarrus.Mechanism, q: np.ndarray, v: np.ndarray, count: int, steps: int, seconds: float
 ) -> Row:
-    """Gradients of runs, by the start and by the torque of a motor at each step, over the runs."""
+    """Measure gradients of runs, by the start and by the torque of a motor at each step, relative to the runs."""
     motor = next(name for name in robot.joints if robot.joint(name).actuated)
     at = np.arange(steps + 1) * 1e-3
-    push = sarrus.control.Efforts(at, np.sin(9.0 * at)[:, None], [motor])
+    push = sarrus.control.EffortTable(at, np.sin(9.0 * at)[:, None], [motor])
     starts = np.linspace(0.5, 1.0, count)[:, None] * v
     runs = sarrus.simulate_many(robot, q, starts, steps * 1e-3, push)
     state = {"sarrus": sarrus, "robot": robot, "q": q, "v": starts, "push": push, "end": steps * 1e-3, "runs": runs}
@@ -95,11 +98,12 @@ def _through_time(
 
 
 def _in_cpp(s: Subject, seconds: float) -> list[Row]:
-    """One state, and all in one call from Python, beside Pinocchio's templates in a loop; both with what belongs to the same call of theirs, M or
-    its inverse.
+    """Measure one state, and a batch in one call from Python, relative to Pinocchio's templates in a loop.
+
+    Both also compute M or its inverse, as Pinocchio's call does.
     """
     D, one, n = sarrus.derivatives, np.ones((len(s.q), 1)), len(s.q)
-    found = []
+    results = []
     for what, x, pin_x, peer, theirs in (
         ("inverse", s.a, s.pin_a, "rnea", pin.computeRNEADerivatives),
         ("forward", s.tau, s.pin_tau, "aba", pin.computeABADerivatives),
@@ -132,18 +136,18 @@ def _in_cpp(s: Subject, seconds: float) -> list[Row]:
             ),
         }
         times = measure.interleave(sides, seconds)
-        found.append(_row(f"{s.model.name}: {what} dynamics, C++", times["own"], times["peer"], times["function"]))
-        found.append(
+        results.append(_row(f"{s.model.name}: {what} dynamics, C++", times["own"], times["peer"], times["function"]))
+        results.append(
             _row(f"{s.model.name}: {what} dynamics, one of {n}", times["batch"], times["peer"], times["function"])
         )
-    return found
+    return results
 
 
 def _linear(robot: sarrus.Mechanism, count: int, seconds: float) -> list[Row]:
-    """Linear equations in the motors' coordinates, at one state and at many, of which the time is that of one."""
+    """Measure linear equations in the motors' coordinates, at one state and in a batch, with the time per state."""
     q = robot.assemble()
     v = robot.project_velocity(q, np.random.default_rng(0).normal(size=robot.nv))
-    found = []
+    results = []
     for name, lead in (("linearize", ()), (f"linearize, one of {count}", (count, 1))):
         state = {"robot": robot, "q": np.tile(q, lead), "v": np.tile(v, lead)}
         codes = {
@@ -152,8 +156,8 @@ def _linear(robot: sarrus.Mechanism, count: int, seconds: float) -> list[Row]:
         }
         sides = {side: measure.statement(code, "_", [None], **state) for side, code in codes.items()}
         times = {side: x / math.prod(lead) for side, x in measure.interleave(sides, seconds).items()}
-        found.append(_row(f"{robot.name}: {name}", times["linear"], None, times["own"]))
-    return found
+        results.append(_row(f"{robot.name}: {name}", times["linear"], None, times["own"]))
+    return results
 
 
 def _of_tree(name: str, robot: sarrus.Mechanism, model: Any, seconds: float) -> list[Row]:
@@ -162,7 +166,7 @@ def _of_tree(name: str, robot: sarrus.Mechanism, model: Any, seconds: float) -> 
     state = {"robot": robot, "D": sarrus.derivatives, "at": robot.neutral(), "v": v, "a": a}
     if model:
         state |= {"pin": pin, "model": model, "data": model.createData(), "q": pin.neutral(model)}
-    found = []
+    results = []
     for what, own, peer in (("inverse", "inverse", "RNEA"), ("forward", "forward", "ABA")):
         codes = {
             "own": f"robot.{own}_dynamics(at, v, a)",
@@ -173,9 +177,9 @@ def _of_tree(name: str, robot: sarrus.Mechanism, model: Any, seconds: float) -> 
             codes["peer"] = f"pin.compute{peer}Derivatives(model, data, q, v, a)"
         sides = {side: measure.statement(code, "_", [None], **state) for side, code in codes.items()}
         times = measure.interleave(sides, seconds)
-        found.append(_row(f"{name}: {what} dynamics", times["D"], times.get("peer"), times["own"]))
-        found.append(_row(f"{name}: a cotangent times that", times["vjp"], None, times["own"]))
-    return found
+        results.append(_row(f"{name}: {what} dynamics", times["D"], times.get("peer"), times["own"]))
+        results.append(_row(f"{name}: a cotangent times that", times["vjp"], None, times["own"]))
+    return results
 
 
 def _row(name: str, times: np.ndarray, peer: np.ndarray | None, own: np.ndarray) -> Row:
@@ -183,9 +187,9 @@ def _row(name: str, times: np.ndarray, peer: np.ndarray | None, own: np.ndarray)
     return Row(name, float(np.median(times)) * 1e6, beside, measure.ratio(times, own)[0])
 
 
-def markdown(found: list[Row]) -> str:
-    """A table of them."""
+def markdown(results: list[Row]) -> str:
+    """Return a table of the rows."""
     lines = ["| derivatives by a state | µs a call | over Pinocchio's | over the function |", "|---|---|---|---|"]
-    for name, per_call, beside, own in found:
+    for name, per_call, beside, own in results:
         lines.append(f"| {name} | {per_call:.1f} | {'' if np.isnan(beside) else f'{beside:.2f}'} | {own:.1f} |")
     return "\n".join(lines) + "\n"

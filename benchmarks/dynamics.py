@@ -1,4 +1,4 @@
-"""Trees, closed chains and floating bases, beside Pinocchio and MuJoCo, as tables and as a picture. ``python -m benchmarks``"""
+"""Trees, closed chains and floating bases, compared with Pinocchio and MuJoCo, as tables and as a picture. ``python -m benchmarks``"""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ NAMES = TITLES | loop_rows.titles() | floating_rows.TITLES
 
 
 def rows(run: Run) -> list[Result]:
-    """All that ``--only`` leaves."""
+    """Measure the rows that ``--only`` selects."""
     selection = Selection.of({word for word in run.only.split(",") if word}, NAMES)
     found = tree_rows.measured(models_of(run), run, selection)
     return [*found, *loop_rows.measured(run, selection), *floating_rows.measured(run, selection)]
 
 
 def seen(rows: Sequence[Result]) -> dict[str, float | None]:
-    """Numbers by their goals; of allocations the most."""
+    """Return numbers by their goals; for allocations the largest."""
     found = {f"{r.group}, {r.algorithm}, {r.model}": r.seen for r in rows if r.allocations is None}
     counted = [r.allocations for r in rows if r.allocations is not None]
     return found | ({"allocations": max(counted)} if counted else {})
 
 
 def markdown(rows: Sequence[Result]) -> str:
-    """A table of each group."""
+    """Return a table of each group."""
     lines = []
     tables = {
         "alone-cpp": _calls,
@@ -46,7 +46,7 @@ def markdown(rows: Sequence[Result]) -> str:
 
 
 def _comparison(rows: list[Result], titles: dict[str, str]) -> list[str]:
-    """Two sides, of which the first is judged."""
+    """Return a table of two sides, the first relative to the second."""
     group = rows[0].group
     show = microseconds if group in ("cpp", "python") else rate
     compared = "sarrus / peer" if show is microseconds else "times as fast"
@@ -72,7 +72,7 @@ def _comparison(rows: list[Result], titles: dict[str, str]) -> list[str]:
 
 
 def _solvers(rows: list[Result], titles: dict[str, str]) -> list[str]:
-    """Every side with the relative error of its accelerations."""
+    """Return a table of every side with the relative error of its accelerations."""
     sides = list(rows[0].times)
     peers = "".join(f" {side} |" for side in sides[1:])
     lines = [f"| model | sarrus |{peers} sarrus / faster | to reach | |", "|---" * (len(sides) + 4) + "|"]
@@ -83,7 +83,7 @@ def _solvers(rows: list[Result], titles: dict[str, str]) -> list[str]:
 
 
 def _growth(rows: list[Result], titles: dict[str, str]) -> list[str]:
-    """How much longer each side takes for the long ladder."""
+    """Return a table of the growth of each side's time for the long ladder."""
     sides = [side for side in rows[0].times if f"{side}, short" in rows[0].times]
     lines = [f"| model | {' | '.join(sides)} | to reach | |", "|---" * (len(sides) + 3) + "|"]
     for r in rows:
@@ -93,7 +93,7 @@ def _growth(rows: list[Result], titles: dict[str, str]) -> list[str]:
 
 
 def _calls(rows: list[Result], titles: dict[str, str]) -> list[str]:
-    """Without a peer."""
+    """Return a table of the rows without a peer."""
     lines = ["| model | function | a call | to reach | |", "|---|---|---|---|---|"]
     for r in rows:
         time = microseconds(next(iter(r.times.values())))
@@ -110,7 +110,7 @@ def _allocations(rows: list[Result], titles: dict[str, str]) -> list[str]:
 
 
 def plot(path: Path, results: Sequence[Result], run: Run) -> None:
-    """How many times as fast as the fastest peer each row is, with the number to reach as a stroke."""
+    """Draw the speed of each row relative to the fastest peer, with its goal as a stroke."""
     from matplotlib.figure import Figure
 
     rows = [r for r in results if r.ratio and r.group not in ("pin-threads", "loops-growth")]

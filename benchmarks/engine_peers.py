@@ -1,4 +1,4 @@
-"""The same problem in other engines, each with the settings that its makers advise for such mechanisms."""
+"""The same problem in other engines, each with the settings that its developers recommend for such mechanisms."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .tables import installed as is_there
 
 
 def installed() -> dict[str, Engine]:
-    """Engines by name; what is not installed is left out."""
+    """Return installed engines by name."""
     known = {
         "mujoco": {"MuJoCo": in_mujoco, "MuJoCo, solref 2 dt": in_stiff_mujoco},
         "drake": {"Drake, SAP": in_drake},
@@ -33,26 +33,26 @@ def installed() -> dict[str, Engine]:
 
 
 def in_mujoco(problem: Problem, dt: float, times: np.ndarray) -> Motion:
-    """Loops and contacts as soft as by default (0.02 s)."""
+    """MuJoCo with its default stiffness of loops and contacts (0.02 s)."""
     return _mujoco(problem, dt, times, None)
 
 
 def in_stiff_mujoco(problem: Problem, dt: float, times: np.ndarray) -> Motion:
-    """Loops and contacts that come back within two steps, the least that it takes."""
+    """MuJoCo with the stiffest allowed loops and contacts, a time constant of two steps."""
     return _mujoco(problem, dt, times, 2.0 * dt)
 
 
 def mujoco_model(problem: Problem, dt: float, reference: float | None) -> tuple[Any, Any]:
-    """Model and data, at the start; reference: of loops and contacts [s]."""
+    """Return model and data at the start; `reference`: time constant of loops and contacts [s]."""
     import mujoco
 
     with TemporaryDirectory() as folder, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of what changes no motion here
+        warnings.simplefilter("ignore")  # none of them changes the motion
         file = Path(folder) / "model.xml"
         problem.robot.save(file, lossy=True)
         root = ET.parse(file).getroot()
     root.find("option").attrib.update(timestep=repr(dt), integrator="implicitfast", cone="elliptic")  # type: ignore[union-attr]
-    for written in root.findall("actuator"):  # motors, which say nothing of what they do
+    for written in root.findall("actuator"):  # motors without further attributes
         root.remove(written)
     actuator = ET.SubElement(root, "actuator")
     for name, (kp, kd, _) in problem.gains.items():
@@ -110,7 +110,7 @@ def _mujoco(problem: Problem, dt: float, times: np.ndarray, reference: float | N
 
 
 def in_pinocchio(problem: Problem, dt: float, times: np.ndarray) -> Motion:
-    """Gains that bring loops back within ten steps, critically damped; no contacts."""
+    """Pinocchio with critically damped Baumgarte gains, a time constant of ten steps; no contacts."""
     import pinocchio as pin
 
     if problem.touching:
@@ -155,7 +155,7 @@ def in_pinocchio(problem: Problem, dt: float, times: np.ndarray) -> Motion:
 
 
 def in_exudyn(problem: Problem, dt: float, times: np.ndarray) -> Motion:
-    """Hinges in all their rows; no contacts."""
+    """Exudyn with all rows of hinges; no contacts."""
     import exudyn
     import exudyn.utilities as exu
 
@@ -219,11 +219,11 @@ def in_exudyn(problem: Problem, dt: float, times: np.ndarray) -> Motion:
     return Motion(np.stack([first, X]), twists, seconds)
 
 
-# ---- Drake: discrete, SAP, loops by balls, contacts of points, as its constraints want it -------------------------------------------------------
+# ---- Drake: discrete, SAP, loops by balls and point contacts, as its constraints require -------------------------------------------------------
 
 
 def in_drake(problem: Problem, dt: float, times: np.ndarray) -> Motion:
-    """A hinge that closes a loop is two balls on its axis."""
+    """Drake with two balls on the axis of each loop hinge."""
     from pydrake.multibody.plant import AddMultibodyPlant, DiscreteContactApproximation, MultibodyPlantConfig
     from pydrake.systems.analysis import Simulator
     from pydrake.systems.framework import DiagramBuilder
@@ -256,7 +256,7 @@ def in_drake(problem: Problem, dt: float, times: np.ndarray) -> Motion:
 
 
 def _drake_model(problem: Problem, plant: Any) -> tuple[dict[str, Any], list[Any]]:
-    """Bodies, joints, loops, shapes and motors."""
+    """Build bodies, joints, loops, shapes and motors."""
     from pydrake.geometry import Box as DrakeBox
     from pydrake.geometry import HalfSpace
     from pydrake.geometry import Sphere as DrakeSphere
@@ -342,14 +342,14 @@ def _drake_model(problem: Problem, plant: Any) -> tuple[dict[str, Any], list[Any
 
 
 def _framed(plant: Any, name: str, ends: Any) -> list[Any]:
-    """Frames of a joint on its two bodies."""
+    """Return the frames of a joint on its two bodies."""
     from pydrake.multibody.tree import FixedOffsetFrame
 
     return [plant.AddFrame(FixedOffsetFrame(f"{name}.{k}", body.body_frame(), at)) for k, (body, at) in enumerate(ends)]
 
 
 def _drake_start(problem: Problem, plant: Any, context: Any, motors: list[Any]) -> None:
-    """Coordinates, velocities of hinges, and what motors hold."""
+    """Return coordinates and velocities of hinges, and targets of motors."""
     from pydrake.math import RigidTransform, RollPitchYaw, RotationMatrix
 
     states = problem.robot.joint_states(problem.q, problem.v)

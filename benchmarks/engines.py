@@ -1,7 +1,7 @@
-"""Closed chains in every engine that is installed, answers first: ``python -m benchmarks --engines``.
+"""Closed chains in every installed engine, accuracy before speed: ``python -m benchmarks --engines``.
 
-All engines get the same numbers: bodies, joints and shapes of a mechanism's description, and PD laws of its motors (implicit in the step, where the engine can).
-What is compared is read from where their bodies are, by the same few lines for all of them.
+All engines get the same numbers: bodies, joints and shapes of a mechanism's description, and PD laws of its motors (implicit in the step, if the
+engine supports it). All results are computed from the poses of the bodies, by the same code for all engines.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ sys.path.append(
     str(Path(__file__).parents[1] / "examples" / "contact")
 )  # the boxes, the walker and the gripper are the demonstrations'
 
-TORN = 0.1  # [m]: no loop of a problem is that large where it is closed
+TORN = 0.1  # [m]: larger loop errors mean torn loops
 RAISED = 0.02  # the cube [m], gently enough for soft contacts
-SAMPLED = 0.02  # every so often [s], which all steps divide
+SAMPLED = 0.02  # sampling interval, a multiple of all steps [s]
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A mechanism, where it starts, what its motors hold, and which steps are tried; `solved`: as sarrus solves it, where that is another one."""
+    """Problem: a mechanism, its start, the targets of its motors, and the steps to try; `solved`: another model for sarrus, if any."""
 
     name: str
     robot: sarrus.Mechanism
@@ -43,7 +43,7 @@ class Problem:
     steps: tuple[float, ...]
     gains: dict[str, tuple[float, float, float]] = field(default_factory=dict)  # kp, kd, target
     solved: sarrus.Mechanism | None = None
-    watched: tuple[str, ...] = ()  # bodies that are not to move at last, all by default; beside another, or the world
+    watched: tuple[str, ...] = ()  # bodies at rest at the end (default: all), relative to another body or the world
     beside: str = ""
 
     @property
@@ -69,7 +69,7 @@ Engine = Callable[
 
 
 def problems() -> Iterable[Problem]:
-    """Those of which there are numbers: DR Legs and DR TestMech where they lie beside the project."""
+    """Return the problems; DR Legs and DR TestMech only if their files are next to the project."""
     import dropped
     import gripper
     import walker
@@ -119,7 +119,7 @@ def problems() -> Iterable[Problem]:
 
 
 def undamped_loops(robot: sarrus.Mechanism) -> sarrus.Mechanism:
-    """Without the damping of joints that close loops, which other engines' joints do not have."""
+    """Return a mechanism without damping of loop joints, which other engines lack."""
     b = robot.to_builder()
     for name in robot.loop_joints:
         b.set_joint(name, sarrus.Revolute("y"))
@@ -127,11 +127,11 @@ def undamped_loops(robot: sarrus.Mechanism) -> sarrus.Mechanism:
 
 
 def _held(robot: sarrus.Mechanism) -> Problem:
-    """A gripper that has closed around its cube, and is to hold it a little higher."""
+    """Return a gripper that has closed around its cube and lifts it."""
     close = sarrus.control.PID("right_driver", proportional=2.0, derivative=0.02, target=0.8)
     lift = sarrus.control.PID("lift", proportional=4000.0, derivative=400.0, target=robot.assemble()[0])
     closed = sarrus.simulate(
-        robot, robot.assemble(), np.zeros(robot.nv), 1.5, [close, lift], method="contact", dt=1e-3, limits="stop"
+        robot, robot.assemble(), np.zeros(robot.nv), 1.5, [close, lift], method="contact", dt=1e-3, limits="enforce"
     )
     gains = {
         "right_driver": (2.0, 0.02, 0.8),
@@ -151,11 +151,11 @@ def _held(robot: sarrus.Mechanism) -> Problem:
     )
 
 
-# ---- what is read from all of them ---------------------------------------------------------------------------------------------------
+# ---- results of all engines ---------------------------------------------------------------------------------------------------
 
 
 def energy(robot: sarrus.Mechanism, poses: np.ndarray, twists: np.ndarray) -> float:
-    """Of bodies (n, 4, 4), (n, 6) in gravity, without springs [J]."""
+    """Return the energy of bodies (n, 4, 4), (n, 6) in gravity, without springs [J]."""
     total = 0.0
     for body, X, V in zip(robot.description.bodies, poses, twists, strict=True):
         inertia, R = body.inertia, X[:3, :3]
@@ -172,7 +172,7 @@ def energy(robot: sarrus.Mechanism, poses: np.ndarray, twists: np.ndarray) -> fl
 
 
 def gaps(robot: sarrus.Mechanism, poses: np.ndarray) -> float:
-    """How far the two halves of joints that close loops are apart, the farthest [m]."""
+    """Return the largest distance of the two frames of loop joints [m]."""
     place = {body.name: k for k, body in enumerate(robot.description.bodies)}
     farthest = 0.0
     for joint in robot.description.joints:
@@ -187,7 +187,7 @@ def gaps(robot: sarrus.Mechanism, poses: np.ndarray) -> float:
 
 
 def sunk(robot: sarrus.Mechanism, poses: np.ndarray) -> float:
-    """How deep shapes are in each other, the deepest [m]."""
+    """Return the largest penetration of shapes [m]."""
     d = robot.description
     terms, bodies = scene(d, [spec.shape for spec in d.shapes], touching_pairs(d))
     place = {body.name: k for k, body in enumerate(d.bodies)}
@@ -206,7 +206,7 @@ def sunk(robot: sarrus.Mechanism, poses: np.ndarray) -> float:
 
 
 def in_sarrus(problem: Problem, dt: float, times: np.ndarray, **how: object) -> Motion:
-    """Runge and Kutta's steps with projections where nothing touches; else steps with cones."""
+    """Simulate by Runge-Kutta steps with projection without contact, else by time stepping with friction cones."""
     robot = problem.solved or problem.robot
     motors = [
         sarrus.control.PID(joint, proportional=kp, derivative=kd, target=target)
@@ -215,7 +215,7 @@ def in_sarrus(problem: Problem, dt: float, times: np.ndarray, **how: object) -> 
     if not how:
         how = {"method": "contact" if problem.touching else "rk4", "dt": dt}
     start = process_time()
-    run = sarrus.simulate(robot, problem.q, problem.v, problem.duration, motors, times=times, limits="stop", **how)
+    run = sarrus.simulate(robot, problem.q, problem.v, problem.duration, motors, times=times, limits="enforce", **how)
     seconds = process_time() - start
     poses = np.stack([run.frame(body) for body in robot.bodies], axis=1)
     q, v = run.q[-1], run.v[-1]
@@ -223,12 +223,12 @@ def in_sarrus(problem: Problem, dt: float, times: np.ndarray, **how: object) -> 
     return Motion(poses, twists, seconds)
 
 
-# ---- what a step costs ---------------------------------------------------------------------------------------------------------------
+# ---- cost of a step ---------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Of a step of what stands [s]; ratios to MuJoCo's: median and quartiles."""
+    """Cost of a step of a standing mechanism [s], and ratios to MuJoCo: median and quartiles."""
 
     problem: str
     dt: float
@@ -241,7 +241,7 @@ class Cost:
 
 
 def costs(run: Run) -> Iterator[Cost]:
-    """CPU time a step of what stands, alone and in many runs, in turns with MuJoCo."""
+    """Measure CPU time per step of standing mechanisms, in single and in many runs, alternating with MuJoCo."""
     from .engine_peers import mujoco_model
     from .measure import interleave, ratio
 
@@ -285,7 +285,7 @@ def costs(run: Run) -> Iterator[Cost]:
 
 
 def standing() -> Iterable[tuple[Problem, float, int, int]]:
-    """Problems, steps, how many runs at once, and how many steps each of them is timed for."""
+    """Return problems, steps, numbers of parallel runs, and numbers of timed steps."""
     for problem in problems():
         if problem.name.endswith("stands"):
             yield problem, problem.steps[0], 64, 50
@@ -306,7 +306,7 @@ def standing() -> Iterable[tuple[Problem, float, int, int]]:
 
 @dataclass(frozen=True)
 class Row:
-    """One engine with one step on one problem; NaN where there is nothing to say."""
+    """Result of one engine with one step on one problem; NaN if not applicable."""
 
     problem: str
     engine: str
@@ -318,18 +318,18 @@ class Row:
     depth: float = np.nan
     moving: float = np.nan  # the fastest body at the end [m/s]
     creep: float = np.nan  # of the farthest body in the last quarter [m]
-    failure: str = ""  # why there are no numbers
+    failure: str = ""  # reason for missing numbers
 
 
 def engines() -> dict[str, Engine]:
-    """Those that are installed, and how they are set."""
+    """Return installed engines with their settings."""
     from . import engine_peers
 
     return {"sarrus": in_sarrus, **engine_peers.installed()}
 
 
 def rows(run: Run) -> Iterator[Row | Cost]:
-    """All engines on all problems, then what a step costs of what stands."""
+    """Measure all engines on all problems, then the cost of a step of standing mechanisms."""
     for problem in problems():
         if run.only not in problem.name:
             continue
@@ -358,7 +358,7 @@ def rows(run: Run) -> Iterator[Row | Cost]:
                         failures[name] = "it goes unstable"
                     except sarrus.IntegrationError as reason:
                         failures[name] = str(reason).partition(";")[0]
-            yield from (_row(problem, name, dt, found, reference) for name, found in motions.items())
+            yield from (_row(problem, name, dt, results, reference) for name, results in motions.items())
             yield from (
                 Row(problem.name, name, dt, failure=why) for name, why in failures.items() if name not in motions
             )
@@ -366,11 +366,11 @@ def rows(run: Run) -> Iterator[Row | Cost]:
 
 
 class UnstableError(Exception):
-    """What it answers is no motion of the mechanism."""
+    """Error of an engine whose result is not a motion of the mechanism."""
 
 
 class UnsupportedError(Exception):
-    """The engine has no word for something of the problem."""
+    """Error of an engine that cannot represent a part of the problem."""
 
 
 def _row(problem: Problem, name: str, dt: float, motions: list[Motion], reference: Motion | None) -> Row:
@@ -393,7 +393,7 @@ def _row(problem: Problem, name: str, dt: float, motions: list[Motion], referenc
 
 
 def markdown(rows: Sequence[Row | Cost]) -> str:
-    """The tables: where nothing touches, where something does, and what a step costs."""
+    """Return the tables: without contact, with contact, and the cost of a step."""
     tried = [row for row in rows if isinstance(row, Row)]
     failures = dict.fromkeys(f"- {r.problem}, {r.engine}, {1e3 * r.dt:g} ms: {r.failure}" for r in tried if r.failure)
     answers = [row for row in tried if not row.failure]
@@ -402,7 +402,7 @@ def markdown(rows: Sequence[Row | Cost]) -> str:
 
 
 def smooth(rows: Sequence[Row]) -> list[str]:
-    """Of problems where nothing touches."""
+    """Return the table of problems without contact."""
     return [
         "| problem | engine | step | CPU, a simulated second | error at the end | energy off | loops open |",
         "|---|---|---|---|---|---|---|",
@@ -415,7 +415,7 @@ def smooth(rows: Sequence[Row]) -> list[str]:
 
 
 def touching(rows: Sequence[Row]) -> list[str]:
-    """Of the others."""
+    """Return the table of problems with contact."""
     return [
         "| problem | engine | step | CPU, a simulated second | energy at the end | loops open | sunk in | moves at the end | creep |",
         "|---|---|---|---|---|---|---|---|---|",
@@ -428,7 +428,7 @@ def touching(rows: Sequence[Row]) -> list[str]:
 
 
 def of_a_step(rows: Sequence[Cost]) -> list[str]:
-    """What a step costs of what stands."""
+    """Return the table of the cost of a step of standing mechanisms."""
     lines = [
         "| what stands | step | sarrus, one run | many runs | MuJoCo | sarrus / MuJoCo: one | many |",
         "|---|---|---|---|---|---|---|",
@@ -452,20 +452,20 @@ def _number(x: float, unit: str) -> str:
 
 
 def plot(path: Path, rows: Sequence[Row | Cost], run: Run) -> None:
-    """Error against time where nothing touches; how far loops are open against time where something does."""
+    """Draw the error over time without contact, and the loop error over time with contact."""
     from matplotlib.figure import Figure
 
-    found = [row for row in rows if isinstance(row, Row) and not row.failure]
+    results = [row for row in rows if isinstance(row, Row) and not row.failure]
     panels = [
-        *((name, "error", "error at the end [m]") for name in dict.fromkeys(r.problem for r in found if np.isfinite(r.error))),
-        *((name, "gap", "loops open [m]") for name in dict.fromkeys(r.problem for r in found if not np.isfinite(r.error) and np.isfinite(r.gap))),
+        *((name, "error", "error at the end [m]") for name in dict.fromkeys(r.problem for r in results if np.isfinite(r.error))),
+        *((name, "gap", "loops open [m]") for name in dict.fromkeys(r.problem for r in results if not np.isfinite(r.error) and np.isfinite(r.gap))),
     ]  # fmt: skip
     columns = 3
     sheet = Figure(figsize=(4.2 * columns, 3.4 * -(-len(panels) // columns)), layout="constrained", dpi=110)
     axes = sheet.subplots(-(-len(panels) // columns), columns, squeeze=False).ravel()
     for ax, (name, what, label) in zip(axes, panels, strict=False):
-        for engine in dict.fromkeys(r.engine for r in found):
-            points = [r for r in found if r.problem == name and r.engine == engine]
+        for engine in dict.fromkeys(r.engine for r in results):
+            points = [r for r in results if r.problem == name and r.engine == engine]
             y = [max(getattr(r, what), 1e-17) for r in points]
             ax.loglog([1e3 * r.seconds for r in points], y, "o-", label=engine)
         ax.set_title(name, loc="left", fontsize=10)

@@ -1,4 +1,4 @@
-"""What is measured of floating bases: the generalized Jacobian of an arm of six joints. Numbers to reach are in goals.json."""
+"""Measurements of floating bases: the generalized Jacobian of an arm of six joints. Goals are in goals.json."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What graphs cost: rings, strips and nets, beside SciPy's sparse factorisation of the same saddle matrix in maximal coordinates."""
+"""Cost of graphs: rings, strips and nets, compared with SciPy's sparse factorisation of the same saddle matrix in maximal coordinates."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ BATCH = 64
 
 
 def rows(run: Run) -> list[Row]:
-    """Times of families and how they grow, beside a sparse factorisation, of batches and of large ones."""
-    m, found, seconds = sarrus.mechanisms, [], run.seconds
+    """Measure families and their growth relative to a sparse factorisation, batches, and large graphs."""
+    m, results, seconds = sarrus.mechanisms, [], run.seconds
     peer = installed("scipy")
 
     def family(name: str, sizes: tuple[int, ...], make: Callable[[int], sarrus.Mechanism]) -> None:
         run.tell(name)
         times = [_one(make(n), seconds) for n in sizes]
-        found.extend(Row(f"{name}, {n}", 1e3 * t, "ms") for n, t in zip(sizes, times, strict=True))
-        found.append(Row(f"{name}, growth a doubling", max(b / a for a, b in pairwise(times)), "times"))
+        results.extend(Row(f"{name}, {n}", 1e3 * t, "ms") for n, t in zip(sizes, times, strict=True))
+        results.append(Row(f"{name}, growth a doubling", max(b / a for a, b in pairwise(times)), "times"))
 
     family("ring", run.of((50, 100, 200, 400), (50, 100, 200, 400), (4, 8)), m.ring)
     family("strip", run.of((4, 8, 16, 32), (4, 8, 16, 32), (1, 2)), lambda k: m.net(4, k))
@@ -40,34 +40,34 @@ def rows(run: Run) -> list[Row]:
         if peer:
             ours, theirs = _interleaved(partial(_dynamics, robot), Saddle(robot, robot.neutral()).factor, seconds)
             ratios.append(ours / theirs)
-            found.append(Row(f"net, {k} x {k}", 1e3 * ours, "ms", f"{ours / theirs:.2f} of splu"))
+            results.append(Row(f"net, {k} x {k}", 1e3 * ours, "ms", f"{ours / theirs:.2f} of splu"))
         else:
-            found.append(Row(f"net, {k} x {k}", 1e3 * _one(robot, seconds), "ms"))
-    found.append(Row("net, over splu's factorisation alone", max(ratios, default=None), ""))
+            results.append(Row(f"net, {k} x {k}", 1e3 * _one(robot, seconds), "ms"))
+    results.append(Row("net, over splu's factorisation alone", max(ratios, default=None), ""))
     for name, make in (
         ("ring", partial(m.ring, run.of(100, 100, 8))),
         ("net", partial(m.net, *run.of((8, 8), (8, 8), (2, 2)))),
     ):
         robot = make()
         one, many = _interleaved(partial(_dynamics, robot), partial(_dynamics, robot, BATCH), seconds)
-        found.append(Row(f"{name}, batch over one state", one / (many / BATCH), "times", robot.name))
+        results.append(Row(f"{name}, batch over one state", one / (many / BATCH), "times", robot.name))
     run.tell("large ones")
     few, side, steps = run.of((20, 40, 500), (20, 40, 500), (3, 4, 8))
     start = perf_counter()
     m.net(few, few)
-    found.append(Row("net of 400 four-bars, built", perf_counter() - start, "s", f"{few} x {few}"))
+    results.append(Row("net of 400 four-bars, built", perf_counter() - start, "s", f"{few} x {few}"))
     robot = m.net(side, side)
-    found.append(Row("net of 1600 four-bars", _one(robot, seconds), "s", f"{side} x {side}"))
-    found.append(Row("net of 1600 four-bars: error", _error(robot) if peer else None))
+    results.append(Row("net of 1600 four-bars", _one(robot, seconds), "s", f"{side} x {side}"))
+    results.append(Row("net of 1600 four-bars: error", _error(robot) if peer else None))
     ladder = m.four_bar_ladder(steps)
     q = ladder.assemble()
     near = ladder.integrate(q, 1e-3 * np.random.default_rng(0).normal(size=ladder.nv))
     assembled = _time(lambda: ladder.assemble(near=near), run.of(0.5, 0.3, 0.0))
-    return [*found, Row("ladder of 500, assembled from 1e-3 off", assembled, "s", f"of {steps}")]
+    return [*results, Row("ladder of 500, assembled from 1e-3 off", assembled, "s", f"of {steps}")]
 
 
 def plot(path: Path, rows: Sequence[Row], run: Run) -> None:
-    """Cost against loops, of four families."""
+    """Draw the cost over the number of loops, of four families."""
     from matplotlib.figure import Figure
 
     m, seconds = sarrus.mechanisms, run.of(1.0, 0.1, 0.0)
@@ -104,7 +104,7 @@ def _time(call: Callable[[], object], seconds: float) -> float:
 
 
 def _interleaved(first: Callable[[], object], second: Callable[[], object], seconds: float) -> tuple[float, float]:
-    """Medians of both, one after the other."""
+    """Return the medians of both, timed alternately."""
     times: tuple[list[float], list[float]] = ([], [])
     first(), second()
     end = perf_counter() + seconds
@@ -117,7 +117,7 @@ def _interleaved(first: Callable[[], object], second: Callable[[], object], seco
 
 
 class Saddle:
-    """[M G^T; G -mu] of bodies at rest as if each floated, all their joints as rows: pins about y and balls."""
+    """Saddle matrix [M G^T; G -mu] of floating bodies at rest, with rows for all joints: pins about y and balls."""
 
     def __init__(self, robot: sarrus.Mechanism, q: np.ndarray) -> None:
         import scipy.sparse as sparse
@@ -152,12 +152,14 @@ class Saddle:
         self.G = sparse.csc_matrix((x, (r, c)), shape=(row, 6 * len(d.bodies)))
         self.f = np.concatenate(force)
         size = np.asarray(self.G.multiply(self.G).sum(axis=1)).ravel() / self.M.diagonal().max()
-        spin = 1e-9 * sparse.diags(self.M.diagonal().max() * np.ones(len(self.f)))  # a thin rod has none about itself
+        spin = 1e-9 * sparse.diags(
+            self.M.diagonal().max() * np.ones(len(self.f))
+        )  # because a thin rod has no inertia about itself
         self.matrix = sparse.bmat([[self.M + spin, self.G.T], [self.G, -MU * sparse.diags(size)]]).tocsc()
         self.exact = sparse.bmat([[self.M, self.G.T], [self.G, None]]).tocsr()
 
     def factor(self) -> Any:
-        """By minimum degree, without pivoting."""
+        """Factorise by minimum degree, without pivoting."""
         import scipy.sparse.linalg as linalg
 
         return linalg.splu(
@@ -165,7 +167,7 @@ class Saddle:
         )
 
     def accelerations(self) -> np.ndarray:
-        """(bodies, 6) [rad/s², m/s² of the centre of mass], with pivoting and corrections: an independent answer."""
+        """Return accelerations (bodies, 6) [rad/s², m/s² of the centre of mass], with pivoting and refinement: an independent reference."""
         import scipy.sparse as sparse
         import scipy.sparse.linalg as linalg
 
@@ -183,7 +185,7 @@ def _skew(p: np.ndarray) -> np.ndarray:
 
 
 def _error(robot: sarrus.Mechanism) -> float:
-    """Of the bodies' angular accelerations, as a share of the largest."""
+    """Return the error of the bodies' angular accelerations, relative to the largest."""
     q, rest = robot.neutral(), np.zeros(robot.nv)
     a = robot.forward_dynamics(q, rest, rest)
     want = Saddle(robot, q).accelerations()

@@ -1,4 +1,4 @@
-"""What `import sarrus` costs: fresh interpreters in turns, with NumPy, which it needs, beside it."""
+"""Cost of `import sarrus`, compared with `import numpy`, in alternating new interpreters."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TIMED = "from time import perf_counter; start = perf_counter(); {}; print(perf_c
 
 
 def rows(run: Run) -> list[Row]:
-    """Milliseconds; the first round, which writes compiled files, does not count."""
+    """Return times [ms]; the first round, which writes compiled files, does not count."""
     rounds = run.of(15, 5, 2)
     times: dict[str, list[float]] = {"import numpy": [], "import sarrus": []}
     for _ in range(rounds + 1):

@@ -1,4 +1,4 @@
-"""Kamino's closed chains, where their numbers lie beside the project: DR Legs and DR TestMech are not the project's to give away."""
+"""Kamino's closed chains DR Legs and DR TestMech, whose files are not part of the project."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ FLOATS = 1e-6  # the file's numbers are of 32 bits: axes that are to be parallel
 
 
 def numbers() -> dict[str, Any] | None:
-    """The file, or None where it is not."""
+    """Return the contents of the file, None if it does not exist."""
     folders = [parent / "shared" / "references" for parent in Path(__file__).resolve().parents]
     file = next((folder / "kamino.json" for folder in folders if (folder / "kamino.json").is_file()), None)
     return None if file is None else json.loads(file.read_text())
 
 
 def _turned(quaternion: list[float]) -> sarrus.Rotation:
-    """(w, x, y, z), of 32 bits."""
+    """Return the rotation of a quaternion (w, x, y, z), normalised because its numbers have 32 bits."""
     q = np.roll(quaternion, -1)
     return sarrus.Rotation.from_quaternion(q / np.linalg.norm(q))
 
@@ -33,9 +33,9 @@ def _inertia(body: dict[str, Any]) -> sarrus.Inertia:
 
 
 def legs(numbers: dict[str, Any], friction: float = 0.7) -> tuple[sarrus.Mechanism, sarrus.Mechanism]:
-    """DR Legs as newton's example has it, but for armature and damping where loops close, which no other format can say; soles on z = 0.
+    """Return DR Legs as in newton's example, without armature and damping of loop joints, which other formats lack; soles on z = 0.
 
-    As its numbers stand, and without the rows of its loops that are redundant but for their rounding.
+    There are two models: with the file's numbers, and without the rows that are redundant except for rounding.
     """
     data, b = numbers["dr_legs"], sarrus.Builder("DR Legs")
     drives = data["drives"]["newton_example"]
@@ -64,9 +64,9 @@ def legs(numbers: dict[str, Any], friction: float = 0.7) -> tuple[sarrus.Mechani
 
 
 def testmech(numbers: dict[str, Any]) -> sarrus.Mechanism:
-    """DR TestMech: a joint of each kind, four loops that balls close, one freedom, which falls.
+    """Return DR TestMech: a joint of each kind, four loops closed by balls, one degree of freedom, falling.
 
-    Its joint that only translates is three slides, between which there are bodies of a milligram, without which some engines do not go.
+    Its translational joint consists of three slides, with bodies of a milligram between them, which some engines require.
     """
     data, b = numbers["dr_testmech"], sarrus.Builder("DR TestMech")
     bodies, joints = data["bodies"], data["joints"]

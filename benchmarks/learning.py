@@ -1,6 +1,6 @@
-"""What gradients cost for PyTorch and JAX beside the core's own, and how many steps an environment takes: ``python -m benchmarks --learning``.
+"""Cost of gradients in PyTorch and JAX compared with the core's, and steps per second of environments: ``python -m benchmarks --learning``.
 
-Medians of processor time of calls that alternate, on one thread; PyTorch and JAX where they are installed.
+Medians of processor time of alternating calls, on one thread; PyTorch and JAX if they are installed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .tables import Row, Run, installed
 
 
 def rows(run: Run) -> Iterator[Row]:
-    """Milliseconds of the core; what others take is told as times that."""
+    """Measure times of the core [ms], times of other libraries relative to them, and steps of environments."""
     if installed("gymnasium"):
         yield from environment(run)
     yield from overheads(run)
@@ -24,7 +24,7 @@ def rows(run: Run) -> Iterator[Row]:
 
 
 def medians(calls: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
-    """Seconds of each."""
+    """Return the times of each function [s]."""
     seconds: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(repeats + 1):
         for name, call in calls.items():
@@ -41,8 +41,8 @@ def _row(what: str, times: dict[str, float]) -> Row:
 
 
 def programs() -> dict[str, Callable[..., tuple[Callable[[], object], Callable[[], object]]]]:
-    """Of each that is there, what makes a function's call, and its gradient's, of arrays."""
-    found: dict[str, Callable[..., tuple[Callable[[], object], Callable[[], object]]]] = {}
+    """Return, for each installed library, makers of a function's call and of its gradient's call."""
+    results: dict[str, Callable[..., tuple[Callable[[], object], Callable[[], object]]]] = {}
     try:
         import torch
 
@@ -51,19 +51,19 @@ def programs() -> dict[str, Callable[..., tuple[Callable[[], object], Callable[[
         torch.set_num_threads(1)
 
         def of_torch(name, robot, x, w, options):
-            x, w = [torch.from_numpy(one) for one in x], torch.from_numpy(w)
+            x, w = [torch.from_numpy(array) for array in x], torch.from_numpy(w)
             f = getattr(sarrus.torch, name)
 
             def first(y):
                 return y[0] if isinstance(y, tuple) else y
 
             def gradient():
-                leaves = [one.detach().requires_grad_() for one in x]
+                leaves = [array.detach().requires_grad_() for array in x]
                 return torch.autograd.grad(first(f(robot, *leaves, **options)), leaves, w)
 
             return lambda: f(robot, *x, **options), gradient
 
-        found["torch"] = of_torch
+        results["torch"] = of_torch
     except ImportError:
         pass
     try:
@@ -73,7 +73,7 @@ def programs() -> dict[str, Callable[..., tuple[Callable[[], object], Callable[[
         import sarrus.jax
 
         def of_jax(name, robot, x, w, options):
-            x, w = [jax.numpy.asarray(one) for one in x], jax.numpy.asarray(w)
+            x, w = [jax.numpy.asarray(array) for array in x], jax.numpy.asarray(w)
             f = getattr(sarrus.jax, name)
 
             def first(*x):
@@ -83,10 +83,10 @@ def programs() -> dict[str, Callable[..., tuple[Callable[[], object], Callable[[
             forth, back = jax.jit(first), jax.jit(lambda x, w: jax.vjp(first, *x)[1](w))
             return lambda: jax.block_until_ready(forth(*x)), lambda: jax.block_until_ready(back(x, w))
 
-        found["jax"] = of_jax
+        results["jax"] = of_jax
     except ImportError:
         pass
-    return found
+    return results
 
 
 def overheads(run: Run) -> Iterator[Row]:
@@ -105,8 +105,8 @@ def overheads(run: Run) -> Iterator[Row]:
 def of_function(name: str, robot: sarrus.Mechanism, x: list[np.ndarray], run: Run) -> Iterator[Row]:
     w, value, vjp = np.ones(x[1].shape), getattr(robot, name), getattr(sarrus.derivatives, f"{name}_vjp")
     calls = {key: make(name, robot, x, w, {}) for key, make in programs().items()}
-    forth = {"core": lambda: value(*x)} | {key: one[0] for key, one in calls.items()}
-    back = {"core": lambda: (value(*x), vjp(robot, *x, w))} | {key: one[1] for key, one in calls.items()}
+    forth = {"core": lambda: value(*x)} | {key: call[0] for key, call in calls.items()}
+    back = {"core": lambda: (value(*x), vjp(robot, *x, w))} | {key: call[1] for key, call in calls.items()}
     what = f"{name}, {len(w)} of {robot.name}"
     yield _row(what, medians(forth, run.of(30, 10, 1)))
     yield _row(f"{what}, with its gradient", medians(back, run.of(15, 5, 1)))
@@ -122,14 +122,14 @@ def rollouts(run: Run) -> Row:
 
     def runs() -> sarrus.Trajectory:
         return sarrus.simulate_many(
-            robot, q, np.zeros(3), 1e-3 * steps, sarrus.control.Efforts(1e-3 * np.arange(steps), u), dt=1e-3
+            robot, q, np.zeros(3), 1e-3 * steps, sarrus.control.EffortTable(1e-3 * np.arange(steps), u), dt=1e-3
         )
 
     x = [q, np.zeros((batch, 3)), u]
     calls = {key: make("rollouts", robot, x, w, {"dt": 1e-3}) for key, make in others.items()}
     times = medians(
-        {"core": runs} | {key: one[0] for key, one in calls.items()}
-        | {f"gradient by {key}": one[1] for key, one in calls.items()}
+        {"core": runs} | {key: call[0] for key, call in calls.items()}
+        | {f"gradient by {key}": call[1] for key, call in calls.items()}
         | {"gradient by the core": lambda: sarrus.derivatives.rollouts_vjp(runs(), q=w)}, run.of(3, 1, 1),
     )  # fmt: skip
     return _row(f"rollouts of {steps} steps, {batch} of four_bar", times)

@@ -1,4 +1,4 @@
-"""The closed chains: five to be fast with, the whole gallery to be right with, and states that satisfy their constraints."""
+"""Closed chains: five for speed, the full gallery for accuracy, and states that satisfy their constraints."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 
 
 class States(NamedTuple):
-    """(count, nq), (count, nv), (count, nv): loops closed, J v = 0, and a force."""
+    """States (count, nq), (count, nv) with closed loops and J v = 0, and forces (count, nv)."""
 
     q: Array
     v: Array
@@ -28,14 +28,14 @@ class States(NamedTuple):
 
 @dataclass(frozen=True)
 class LoopModel:
-    """A mechanism with loops.
+    """Mechanism with loops.
 
     Attributes
     ----------
-    name : what ``--only`` calls it
-    title : what the report calls it
-    make : builds it
-    reach : how far from home its states wander [rad, m], at most
+    name : name for ``--only``
+    title : name in the report
+    make : function that builds it
+    reach : largest distance of its states from home [rad, m]
     """
 
     name: str
@@ -52,21 +52,21 @@ class LoopModel:
 
 
 def home(robot: Any) -> Array:
-    """(nq,) configuration with all loops closed, as the description has it."""
+    """Return the configuration (nq,) of the description with all loops closed."""
     coordinates = dict(robot.description.home)
     parts = [coordinates.get(name, robot.neutral()[robot.joint(name).q_slice]) for name in robot.joints]
     return np.array(robot.project_configuration(np.concatenate([np.zeros(0), *parts])))
 
 
 def consistent_states(robot: Any, count: int, reach: float, rng: np.random.Generator, steps: int = 12) -> States:
-    """Random states: each goes its own way from home, on the manifold, with hardly a turn where it can go straight on.
+    """Return random states, each at the end of a nearly straight path from home on the manifold.
 
     Velocities are at most 1 rad/s or 1 m/s, forces normally distributed.
 
     Raises
     ------
     ValueError
-        Some loop is open by more than 1e-12.
+        A loop error exceeds 1e-12.
     """
     q = np.tile(home(robot), (count, 1))
     direction = np.zeros((count, robot.nv))
@@ -87,9 +87,9 @@ def _unit(x: Array) -> Array:
 
 
 def almost_flat(robot: Any, angle: float, count: int, seed: int = 0) -> States:
-    """States of a ladder whose rods lie flat but for `angle` [rad], to one side or the other; there the rank of its constraints drops.
+    """Return states of a ladder whose rods are flat except for `angle` [rad], to either side; the rank of the constraints drops at zero.
 
-    What stands on the ground turns by pi/2 -+ angle, what hangs on it turns back, so that the loops close to rounding.
+    Rods on the ground turn by pi/2 -+ angle and the rods on them turn back, so that the loops close to rounding.
     """
     rng = np.random.default_rng(seed)
     along = np.zeros(robot.nv)
@@ -121,14 +121,14 @@ REDUNDANT = [
 
 
 def all_closed() -> list[LoopModel]:
-    """Every mechanism with loops in the gallery, as its function makes it without being told otherwise.
+    """Return every mechanism with loops in the gallery, with default arguments.
 
-    But for the two that the reference does not do: it has no springs, and its states go where first-order motion leads.
+    Two mechanisms are left out: the reference has no springs, and its states follow first-order motions.
     """
     models = []
     for name in (name for name in gallery.__all__ if name not in ("tensegrity_prism", "wren_platform")):
         make = _ladder(3) if name == "four_bar_ladder" else getattr(gallery, name)
         model = LoopModel(name, name, make, reach=0.2)
-        if model.robot.nc:  # cables pull, and have no rows
+        if model.robot.nc:  # cables have no rows
             models.append(model)
     return models

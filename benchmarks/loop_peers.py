@@ -1,6 +1,6 @@
 """Pinocchio's constrained dynamics, in C++, on mechanisms that sarrus has built.
 
-Its closures are points (three rows) and welds (six), so it can follow where spherical and fixed joints close the loops.
+Its closures are points (three rows) and welds (six), so it supports spherical and fixed loop joints.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ SOLVERS = ["exact", "loop-constrained ABA"]
 
 
 class NoPeerError(ValueError):
-    """Pinocchio has no such joint or closure."""
+    """Error of a mechanism with a joint or closure that Pinocchio lacks."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Of a proximal solver: where it stops, the parameter to choose, and how many iterations it may take."""
+    """Settings of a proximal solver: tolerance, parameter, and largest number of iterations."""
 
     accuracy: float = 1e-10
     mu: float = 1e-8
@@ -41,7 +41,7 @@ DEFAULT = Settings(accuracy=1e-12, mu=0.0, iterations=1)
 
 
 class Said(NamedTuple):
-    """What a solver reports."""
+    """Report of a solver."""
 
     iterations: int
     absolute_residual: float
@@ -54,7 +54,7 @@ class PinocchioLoops:
     Raises
     ------
     NoPeerError
-        The mechanism has a joint or a closure that the peer does not know.
+        The mechanism has a joint or a closure that the peer lacks.
     """
 
     def __init__(self, library: Path, robot: Any) -> None:
@@ -65,7 +65,7 @@ class PinocchioLoops:
         specs = {spec.name: spec for spec in description.joints}
         tree = _depth_first([robot.joint(name) for name in robot.joints])
         number = {"ground": 0} | {joint.child: i for i, joint in enumerate(tree, 1)}
-        # every body's frame is where its joint is
+        # every body's frame is at its joint
         frame = {joint.child: specs[joint.name].at_child.inverse() for joint in tree}
 
         def place(at: Any, body: str) -> Array:
@@ -110,17 +110,17 @@ class PinocchioLoops:
         self._c.loops_settings(self._peer, SOLVERS.index(solver), accuracy, mu, settings.iterations)
 
     def states(self, states: States) -> States:
-        """The same in Pinocchio's coordinates."""
+        """Return states in Pinocchio's coordinates."""
         q, v, tau = states
         return States(*(np.ascontiguousarray(x) for x in (q[:, self._q], v[:, self._v], tau[:, self._v])))
 
     def time(self, solver: str, theirs: States, repeats: int) -> float:
-        """Seconds per call over `repeats` passes through states in Pinocchio's coordinates."""
+        """Return the time per call [s] over `repeats` passes through states in Pinocchio's coordinates."""
         q, v, tau = map(pointer, theirs)
         return float(self._c.loops_time(self._peer, SOLVERS.index(solver), len(theirs.q), q, v, tau, repeats))
 
     def accelerations(self, solver: str, states: States) -> tuple[Array, list[Said]]:
-        """(count, nv) in sarrus' coordinates, and what the solver says of each."""
+        """Return accelerations (count, nv) in sarrus' coordinates, and the solver's report of each."""
         answers, said = np.empty_like(states.v), []
         a, report = np.empty(self._nv), np.empty(3)
         for i, state in enumerate(zip(*self.states(states))):
@@ -137,7 +137,7 @@ def _closes(spec: Any) -> bool:
 
 
 def _kind(joint: Any) -> tuple[int, Array]:
-    """Index into `JOINT_KINDS`, and axes (2, 3)."""
+    """Return the index into `JOINT_KINDS`, and axes (2, 3)."""
     axes = np.zeros((2, 3))
     kind = joint.kind
     if kind in ("Revolute", "Prismatic"):
@@ -153,7 +153,7 @@ def _kind(joint: Any) -> tuple[int, Array]:
 
 
 def _depth_first(tree: list[Any]) -> list[Any]:
-    """Pinocchio's order: what hangs on a joint comes right after it."""
+    """Return joints in Pinocchio's order, depth first."""
     if any(joint.reversed for joint in tree):
         raise NoPeerError("joints that the tree passes from child to parent have no peer")
     order: list[Any] = []
@@ -165,7 +165,7 @@ def _depth_first(tree: list[Any]) -> list[Any]:
 
 
 def _order(kind: str, where: slice) -> Any:
-    """A free joint's three linear entries come first there, last here."""
+    """Return the order of a free joint's entries: linear first in Pinocchio, last in sarrus."""
     return np.roll(np.arange(where.start, where.stop), 3 if kind == "Free" else 0)
 
 

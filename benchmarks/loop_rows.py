@@ -1,4 +1,4 @@
-"""What is measured of closed chains; the numbers to reach are in goals.json."""
+"""Measurements of closed chains; goals are in goals.json."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from .rows import BATCH, CYCLE, Result, Row, Selection
 from .subjects import DisagreementError
 from .tables import Run
 
-# The two solvers as Pinocchio's headers advise, and one step of the loop-constrained ABA, which is faster and less right.
+# Pinocchio's two solvers with the settings of its headers, and one step of the loop-constrained ABA, which is faster and less exact.
 SIDES = {
     "exact": ("exact", Settings(accuracy=1e-10, mu=1e-12, iterations=10)),
     "loop-constrained ABA": ("loop-constrained ABA", Settings(accuracy=1e-8, mu=1e-6, iterations=10)),
     "one step of it": ("loop-constrained ABA", Settings(mu=1e-8, iterations=1)),
 }
-JUDGED = ("exact", "loop-constrained ABA")  # beside a side that is off by 1e-1 on long ladders nobody is judged
+JUDGED = ("exact", "loop-constrained ABA")  # a side with errors of 1e-1 on long ladders is no reference
 TOLERANCE = {"sarrus": 1e-10, "exact": 1e-10, "loop-constrained ABA": 1e-4}
 
-LARGE = 100  # velocities, beyond which fewer states have to do
+LARGE = 100  # velocities, above which fewer states are measured
 CHECKED = 8
 
 
 class LoopSubject:
-    """A mechanism in both libraries, at the same states.
+    """Mechanism in both libraries, at the same states.
 
     Attributes
     ----------
     states : in sarrus' coordinates
-    peers : by the names of `SIDES`; none without the library
+    peers : peers by the names of `SIDES`; empty without the library
     """
 
     def __init__(self, model: LoopModel, library: Path | None) -> None:
@@ -54,12 +54,12 @@ class LoopSubject:
             self.peers[side].set(solver, settings)
 
     def errors(self) -> dict[str, float]:
-        """Median relative error of each side's accelerations, against the dense reference.
+        """Return the median relative error of each side's accelerations from the dense reference.
 
         Raises
         ------
         DisagreementError
-            A side is further off than its `TOLERANCE`.
+            The error of a side exceeds its `TOLERANCE`.
         """
         few = self.states.first(max(2, CHECKED // self._fewer))
         wanted = Reference(self.robot).accelerations(few)
@@ -74,7 +74,7 @@ class LoopSubject:
         return errors
 
     def ours(self) -> Sample:
-        """One state a call, inside C++."""
+        """Measure one state per call, inside C++."""
 
         def sample(repeats: int) -> float:
             return float(sarrus._core.time_one_state(self.robot, "forward_dynamics", list(self.states), repeats))
@@ -82,7 +82,7 @@ class LoopSubject:
         return repeated(sample, len(self.states.q))
 
     def theirs(self, side: str) -> Sample:
-        """The same for a peer."""
+        """Return the same sample for a peer."""
         peer = self.peers[side]
         return repeated(partial(peer.time, SIDES[side][0], peer.states(self.states)), len(self.states.q))
 
@@ -93,7 +93,7 @@ def one_state(s: LoopSubject) -> Row:
 
 
 def growth(long: LoopSubject, short: LoopSubject) -> Row:
-    """How many times as long a ladder eight times as long takes."""
+    """Measure the growth of the time for a ladder eight times as long."""
     sides = {"sarrus": long.ours(), "sarrus, short": short.ours()}
     for side in JUDGED if long.peers else ():
         sides |= {side: long.theirs(side), f"{side}, short": short.theirs(side)}
@@ -101,7 +101,7 @@ def growth(long: LoopSubject, short: LoopSubject) -> Row:
 
 
 def many_states(s: LoopSubject, count: int) -> Row:
-    """All states in one call, with one thread, over one state inside C++."""
+    """Measure all states in one call on one thread, relative to one state inside C++."""
     states = s.model.states(count)
     out = np.empty_like(states.v)
 
@@ -114,20 +114,20 @@ def many_states(s: LoopSubject, count: int) -> Row:
 
 
 def motions(model: LoopModel, count: int) -> list[tuple[Any, Any, Any]]:
-    """(q, v, a) that the loops allow."""
+    """Return (q, v, a) that the loops allow."""
     states = model.states(count)
     return list(zip(states.q, states.v, model.robot.forward_dynamics(*states)))
 
 
 def efforts(model: LoopModel) -> Row:
-    """Least efforts of too many motors, one state a call, from Python."""
+    """Measure the least efforts of redundant motors, one state per call, from Python."""
     f, u = model.robot.actuator_efforts, np.empty(model.robot.nu)
     sides = {"sarrus": statement("f(q, v, a, out=u)", "q, v, a", motions(model, CYCLE), f=f, u=u)}
     return Row("loops-python", "efforts", model.name, sides, ())
 
 
 def allocations(model: LoopModel, algorithm: str) -> Result:
-    """A warm call with out=."""
+    """Measure a warm call with out=."""
     if algorithm == "loops":
         function, inputs = "forward_dynamics", list(zip(*model.states(32)))
     else:

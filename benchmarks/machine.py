@@ -1,6 +1,6 @@
-"""How fast sarrus is on this machine: inverse dynamics, mass matrix, forward dynamics, steps and batches, beside its earlier run.
+"""Speed of sarrus on this machine: inverse dynamics, mass matrix, forward dynamics, steps and batches, compared with an earlier run.
 
-The numbers are kept in the folder for caches ($XDG_CACHE_HOME/sarrus, or ~/.cache/sarrus). It takes a few seconds.
+The numbers are stored in the folder for caches ($XDG_CACHE_HOME/sarrus, or ~/.cache/sarrus). It takes a few seconds.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ import numpy as np
 
 import sarrus
 
-MEASURED = 0.12  # [s] for each number
-STATES = 4096  # of a batch
+MEASURED = 0.12  # duration of each measurement [s]
+STATES = 4096  # size of a batch
 SIZES: dict[str, dict[str, Any]] = {"four_bar_ladder": {"n": 8}}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, compare with the earlier run, and keep the numbers."""
+    """Measure, compare with the earlier run, and store the numbers."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.machine", description=__doc__)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers too")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="file for the numbers")
     parser.add_argument(
-        "--against", type=Path, metavar="FILE", help="compare with such a file instead of the earlier run"
+        "--against", type=Path, metavar="FILE", help="compare with this file instead of the earlier run"
     )
-    asked = parser.parse_args(arguments)
-    path: Path | None = asked.json
+    options = parser.parse_args(arguments)
+    path: Path | None = options.json
     kept = _cache() / "machine.json"
-    before = _earlier(asked.against or kept, required=asked.against is not None)
+    before = _earlier(options.against or kept, required=options.against is not None)
     machine = {**sarrus.build_info(), "threads": _threads()}
     robots = {
         name: getattr(sarrus.mechanisms, name)(**SIZES.get(name, {}))
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if before is not None:
         _compare(before, measured)
     text = json.dumps(measured, indent=2) + "\n"
-    with contextlib.suppress(OSError):  # a machine that keeps nothing is measured all the same
+    with contextlib.suppress(OSError):  # the folder may be read-only
         kept.parent.mkdir(parents=True, exist_ok=True)
         kept.write_text(text, encoding="utf-8")
     print("The comparison with other libraries is `python -m benchmarks`.")
@@ -69,12 +69,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _cache() -> Path:
-    """The folder for what may be lost."""
+    """Return the folder for caches."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sarrus"
 
 
 def _earlier(path: Path, required: bool) -> dict[str, Any] | None:
-    """An earlier run's numbers; None where there are none, an error where they were asked for by name."""
+    """Return an earlier run's numbers; None if there are none; raise an error if a named file is missing."""
     try:
         measured = json.loads(path.read_text(encoding="utf-8"))
         for row in measured["models"].values():
@@ -91,7 +91,7 @@ def _earlier(path: Path, required: bool) -> dict[str, Any] | None:
 
 
 def _compare(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """How many times as fast as an earlier run, column by column."""
+    """Return the speed relative to an earlier run, column by column."""
     print(
         f"\nTimes as fast as on {before.get('date', 'an earlier day')}, sarrus {before.get('version')}; * where slower by more than a sixth\n"
     )
@@ -106,11 +106,11 @@ def _compare(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
 
 
 def _measured(robot: sarrus.Mechanism) -> dict[str, float]:
-    """Medians [ns] of what a user calls most."""
+    """Return medians of the most frequent calls [ns]."""
     q = robot.assemble()
     v = robot.project_velocity(q, np.ones(robot.nv)) if robot.nc else np.ones(robot.nv)
     run = sarrus.simulate(robot, q, v, 0.1)
-    # states along a motion; closed, as those of a controller are
+    # states along a motion, with closed loops as in a controller
     pick = np.arange(STATES) % len(run)
     many = run.q[pick], run.v[pick], np.zeros((STATES, robot.nv))
     a, M, many_a, tau = np.empty(robot.nv), np.empty((robot.nv, robot.nv)), np.empty_like(many[2]), np.zeros(robot.nv)
@@ -126,7 +126,7 @@ def _measured(robot: sarrus.Mechanism) -> dict[str, float]:
 
 
 def _median(work: Callable[[], Any], count: int = 1) -> float:
-    """Time of a call that does its work `count` times [ns each], the median of samples that take turns with the machine's moods."""
+    """Return the time of a call that does its work `count` times [ns each], the median of alternating samples."""
     work()
     timer = Timer(work)
     once = max(timer.timeit(1), 1e-9)
@@ -136,7 +136,7 @@ def _median(work: Callable[[], Any], count: int = 1) -> float:
 
 
 def _chain(n: int) -> sarrus.Mechanism:
-    """Rods of 0.3 m, one on the end of another, on hinges across them."""
+    """Return a chain of rods of 0.3 m, on hinges across them."""
     b = sarrus.Builder(f"chain of {n}")
     for k in range(n):
         parent, place = ("ground", (0, 0, 0)) if k == 0 else (f"rod{k - 1}", (0, 0, -0.3))
@@ -146,7 +146,7 @@ def _chain(n: int) -> sarrus.Mechanism:
 
 
 def _threads() -> int:
-    """How many may work for this process."""
+    """Return the number of processors of this process."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

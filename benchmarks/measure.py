@@ -1,4 +1,4 @@
-"""Interleaved timing: the machine's speed changes while one looks, so only neighbours in time are compared."""
+"""Interleaved timing: only neighbours in time are compared, because the machine's speed changes."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ FEWEST, MOST = 7, 300  # rounds
 
 
 def interleave(sides: Mapping[str, Sample], seconds: float) -> dict[str, NDArray[np.float64]]:
-    """Time per state of each side, (rounds,) [s], taken in turns A, B, C, A, B, C, ... for about `seconds`."""
+    """Return the time per state of each side (rounds,) [s], measured alternately A, B, C, A, B, C, ... for about `seconds`."""
     for sample in sides.values():
-        sample()  # caches, workspaces, branch predictors
+        sample()  # warm up caches, workspaces, branch predictors
     times: dict[str, list[float]] = {name: [] for name in sides}
     end = perf_counter() + seconds
     for i in range(MOST):
@@ -28,17 +28,17 @@ def interleave(sides: Mapping[str, Sample], seconds: float) -> dict[str, NDArray
 
 
 def repeated(sample: Callable[[int], float], states: int, seconds: float = 1e-3) -> Sample:
-    """`sample(repeats)` with so many passes through its `states` that one repetition takes about `seconds`."""
+    """Return `sample(repeats)` with as many passes through its `states` as take about `seconds`."""
     sample(1)
     repeats = max(1, round(seconds / (states * sample(1))))
     return lambda: sample(repeats)
 
 
 def statement(code: str, variables: str, states: Sequence[object], **names: object) -> Sample:
-    """Times a line of Python over `states`, each unpacked into `variables`; all other names as given.
+    """Return a sample that times a line of Python over `states`, each unpacked into `variables`; `names` has all other names.
 
-    Like timeit, the line is compiled into its loop, so that no side pays for a wrapper; the loop itself costs some
-    20 ns a pass, and that is left in.
+    The line is compiled into its loop, as in timeit, so that no side pays for a wrapper. The cost of the loop, about 20 ns a pass,
+    is included.
     """
     names = {"states": states, "perf_counter": perf_counter, **names}
     source = f"""def loop(repeats, {", ".join(f"{name}={name}" for name in names)}):
@@ -53,6 +53,6 @@ def statement(code: str, variables: str, states: Sequence[object], **names: obje
 
 
 def ratio(numerator: NDArray[np.float64], denominator: NDArray[np.float64]) -> tuple[float, float, float]:
-    """Median and quartiles of the ratios of neighbours."""
+    """Return median and quartiles of the ratios of neighbours."""
     low, median, high = np.quantile(numerator / denominator, [0.25, 0.5, 0.75])
     return float(median), float(low), float(high)

@@ -1,4 +1,4 @@
-"""The five models, as one URDF text each, so that every library reads the same numbers."""
+"""Five models as URDF texts, so that every library reads the same numbers."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ TITLES = {
 
 @dataclass(frozen=True)
 class Model:
-    """A mechanism to measure.
+    """Mechanism to measure.
 
     Attributes
     ----------
-    name : what ``--only`` calls it
-    urdf : the description that all libraries read
-    floating : whether its root link is free in space
+    name : name for ``--only``
+    urdf : description for all libraries
+    floating : True if its root link is free in space
     """
 
     name: str
@@ -41,12 +41,12 @@ class Model:
 
     @property
     def title(self) -> str:
-        """What tables call it."""
+        """Name in tables."""
         return TITLES[self.name]
 
 
 def _robot(path: str, locked: tuple[str, ...] = ()) -> str:
-    """Text of a URDF of example-robot-data, without what is not measured and with some joints `locked`."""
+    """Return the text of a URDF of example-robot-data, without unused elements and with some joints `locked`."""
     robots = distribution("example-robot-data").locate_file("cmeel.prefix/share/example-robot-data/robots")
     root = ET.parse(Path(str(robots)) / path).getroot()
     for parent in [root, *root.findall("link"), *root.findall("joint")]:
@@ -60,7 +60,7 @@ def _robot(path: str, locked: tuple[str, ...] = ()) -> str:
 
 
 def chain(links: int = 100, seed: int = 0) -> str:
-    """URDF text of a chain of revolute joints about x, y, z in turn, with irregular bodies of some 30 cm."""
+    """Return the URDF text of a chain of revolute joints about x, y, z in turn, with irregular bodies of some 30 cm."""
     rng = np.random.default_rng(seed)
     lines = [f'<robot name="chain{links}">', '<link name="base"/>']
     parent = "base"
@@ -87,7 +87,7 @@ def _text(numbers: np.ndarray) -> str:
 
 
 def all_models() -> list[Model]:
-    """All five, or the chain alone where example-robot-data is not installed."""
+    """Return all five, or only the chain without example-robot-data."""
     models = [Model("chain", chain())]
     if not installed("example-robot-data"):
         return models
@@ -102,6 +102,6 @@ def all_models() -> list[Model]:
 
 
 def models_of(run: Run) -> list[Model]:
-    """Those of a run: in its smallest form one that is fixed and one that floats."""
+    """Return the models of a run; in its smallest form a fixed and a floating one."""
     models = all_models()
     return run.of(models, models, [m for m in models if m.name in ("panda", "solo")] or models)

@@ -1,8 +1,8 @@
-"""How far accelerations are off near a singular position, and how far they are said to be: ladders whose rods lie almost flat.
+"""Errors of accelerations near a singular position, and reported errors: ladders whose rods are almost flat.
 
-The two branches of a flat parallelogram meet there. On each all rods turn by the same angle s, up or down, for ever, so q = turn + s u,
-v = s' u and a = s'' u with a constant u, and Lagrange's equation of the one freedom is s'' = u (tau - h) / (u M u), in which nothing
-cancels, however flat it is. Where it is flat, two freedoms are left, and the acceleration is that of the pseudo-inverse.
+The two branches of a flat parallelogram meet there. On each branch all rods turn by the same angle s, so that q = turn + s u,
+v = s' u and a = s'' u with a constant u. Lagrange's equation of the degree of freedom is s'' = u (tau - h) / (u M u), without
+cancellation at any angle. The flat ladder has two degrees of freedom, and its acceleration is that of the pseudo-inverse.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from .loop_models import almost_flat
 from .tables import Run
 
 Array = NDArray[np.float64]
-TOLD_APART = 5e-8  # [rad] the square root of the regularisation
+DISTINCT = 5e-8  # [rad] the square root of the regularisation
 
 
 def on_the_branch(robot: Any, q: Array, v: Array, tau: Array) -> Array:
-    """The accelerations (n, nv) there, exact to rounding."""
+    """Return the accelerations (n, nv), exact to rounding."""
     u = np.zeros(robot.nv)
     for name in robot.joints:
         u[robot.joint(name).v_slice] = 1 if robot.joint(name).parent == "ground" else -1
@@ -33,7 +33,7 @@ def on_the_branch(robot: Any, q: Array, v: Array, tau: Array) -> Array:
 
 
 def where_flat(robot: Any, q: Array, v: Array, tau: Array) -> Array:
-    """In the null space of J, whose entries that vanish there are set to zero."""
+    """Return the acceleration in the null space of J, whose vanishing entries are set to zero."""
     J, M, f = robot.constraint_jacobian(q), robot.mass_matrix(q), tau - robot.bias_forces(q, v)
     out = np.empty_like(v)
     for k, (Jk, gamma) in enumerate(zip(np.where(np.abs(J) < 1e-7, 0.0, J), robot.constraint_bias(q, v), strict=True)):
@@ -45,17 +45,17 @@ def where_flat(robot: Any, q: Array, v: Array, tau: Array) -> Array:
 
 
 def exact(robot: Any, angle: float, q: Array, v: Array, tau: Array) -> Array:
-    """Either, by the angle [rad]."""
-    return (on_the_branch if angle > TOLD_APART / 2 else where_flat)(robot, q, v, tau)
+    """Return the exact acceleration of the branch or of the flat ladder, by the angle [rad]."""
+    return (on_the_branch if angle > DISTINCT / 2 else where_flat)(robot, q, v, tau)
 
 
 def off(a: Array, truth: Array) -> Array:
-    """Relative errors (n,)."""
+    """Return relative errors (n,)."""
     return np.asarray(np.linalg.norm(a - truth, axis=1) / np.linalg.norm(truth, axis=1))
 
 
 class Row(NamedTuple):
-    """Medians of the relative error, and of what is said of it; NaN where the status is "no answer"."""
+    """Medians of the relative error and of the reported error; NaN if the status is "no answer"."""
 
     ladder: int
     angle: float
@@ -65,7 +65,7 @@ class Row(NamedTuple):
 
 
 def rows(run: Run) -> Iterator[Row]:
-    """Against the distance from flat."""
+    """Measure the errors over the distance from flat."""
     angles = 10.0 ** np.arange(-1.0, -16.1, run.of(-0.25, -1.0, -5.0))
     for n in (1, 3):
         run.tell(f"ladder({n})")
@@ -81,7 +81,7 @@ def rows(run: Run) -> Iterator[Row]:
 
 
 def markdown(rows: Sequence[Row]) -> str:
-    """A row an angle."""
+    """Return a table with a row for each angle."""
     lines = ["| ladder | from flat | error | LoopReactions.error | answered |", "|---|---|---|---|---|"]
     return (
         "\n".join(
@@ -98,7 +98,7 @@ def markdown(rows: Sequence[Row]) -> str:
 
 
 def plot(path: Path, rows: Sequence[Row], run: Run) -> None:
-    """Error and what is said of it, against the distance."""
+    """Draw true and reported error over the distance."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, 4.0), layout="constrained")

@@ -1,6 +1,6 @@
-"""Write what ``results`` holds into the pages that state it: ``python -m benchmarks.pages``; the tests compare both.
+"""Write the results of ``results`` into the pages that quote them: ``python -m benchmarks.pages``; the tests compare both.
 
-``python -m benchmarks --TABLE --json benchmarks/results`` measures a table anew; ``python docs/pictures`` draws the README's chart again.
+``python -m benchmarks --TABLE --json benchmarks/results`` measures a table again; ``python docs/pictures`` draws the README's chart.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from .tables import HERE, Row, markdown
 
 ROOT = HERE.parent
 PAGES = ("README.md", "docs/speed.md")
-# from a comment to the one that closes it, or a heading
+# from a comment to its closing comment, or to a heading
 BLOCK = re.compile(r"(<!-- benchmark: (.+?) -->\n).*?(?=<!-- /benchmark -->|\n## )", re.DOTALL)
 
-# steps of the problems of --engines that are shown, where it is not the millisecond
+# displayed steps of the problems of --engines, if not a millisecond
 SHOWN = {"gripper lifts a cube": 2e-3, "walker of twelve motors, stands": 4e-3, "DR Legs, stands": 4e-3}
 
-# rows of the README: what it calls them, and group, algorithm and model
+# rows of the README: label, group, algorithm and model
 README = {
     "Panda, inverse dynamics, one state, C++": ("cpp", "rnea", "panda"),
     "Panda, forward dynamics, one state, from Python": ("python", "aba", "panda"),
@@ -32,21 +32,21 @@ README = {
 
 
 def kept(table: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Facts and rows of a table that was measured."""
-    found = json.loads((HERE / "results" / f"{table}.json").read_text(encoding="utf-8"))
-    return found["facts"], found["rows"]
+    """Return facts and rows of a measured table."""
+    contents = json.loads((HERE / "results" / f"{table}.json").read_text(encoding="utf-8"))
+    return contents["facts"], contents["rows"]
 
 
 def written(page: str) -> str:
-    """The text with its blocks as the results have them."""
+    """Return a text with its blocks filled from the results."""
     return BLOCK.sub(lambda block: block[1] + BLOCKS[block[2]]().rstrip() + "\n", page)
 
 
 def _seen(table: str, *peers: str) -> str:
     facts, _ = kept(table)
-    beside = ", ".join(f"{peer} {facts['peers'][peer]}" for peer in peers if peer in facts["peers"])
-    found = (facts["processor"], f"sarrus {facts['sarrus']}", beside)
-    return f"Seen on {facts['date'][:10]}: {'; '.join(filter(None, found))}."
+    versions = ", ".join(f"{peer} {facts['peers'][peer]}" for peer in peers if peer in facts["peers"])
+    labels = (facts["processor"], f"sarrus {facts['sarrus']}", versions)
+    return f"Seen on {facts['date'][:10]}: {'; '.join(filter(None, labels))}."
 
 
 def _dynamics() -> str:
@@ -59,8 +59,8 @@ def _engines(part: Callable[[Sequence[Any]], list[str]], kind: type) -> str:
     rows = [row for row in kept("engines")[1] if ("runs" in row) == (kind is engines.Cost)]
     if kind is engines.Cost:
         return "\n".join(part([engines.Cost(**row) for row in rows]))
-    found = [engines.Row(**{key: float("nan") if x is None else x for key, x in row.items()}) for row in rows]
-    return "\n".join(part([row for row in found if row.dt == SHOWN.get(row.problem, 1e-3) and not row.failure]))
+    results = [engines.Row(**{key: float("nan") if x is None else x for key, x in row.items()}) for row in rows]
+    return "\n".join(part([row for row in results if row.dt == SHOWN.get(row.problem, 1e-3) and not row.failure]))
 
 
 def _graphs() -> str:

@@ -1,6 +1,6 @@
-"""The libraries that sarrus is measured beside, all reading the same URDF text.
+"""Libraries that sarrus is compared with; all read the same URDF text.
 
-Pinocchio's coordinates are the common ones here: joints in its order, a free joint as q = [position; quaternion],
+The common coordinates are Pinocchio's: joints in its order, a free joint as q = [position; quaternion],
 v = [linear; angular].
 """
 
@@ -38,14 +38,19 @@ ALGORITHMS = ["rnea", "aba local", "aba world", "crba local", "crba world", "rne
 SOURCE = Path(__file__).with_name("pinocchio_peer.cpp")
 FLAGS = [
     *("-std=c++17", "-O3", "-DNDEBUG", "-w"),
-    *("-shared", "-fPIC", "-fvisibility=hidden", "-fno-gnu-unique"),  # nothing of it meets the wheel's own symbols
+    *(
+        "-shared",
+        "-fPIC",
+        "-fvisibility=hidden",
+        "-fno-gnu-unique",
+    ),  # so that its symbols do not clash with the wheel's
     *("-DBOOST_MPL_LIMIT_LIST_SIZE=30", "-DBOOST_MPL_LIMIT_VECTOR_SIZE=30"),
     *("-DBOOST_MPL_CFG_NO_PREPROCESSED_HEADERS", "-DBOOST_FUSION_INVOKE_MAX_ARITY=12"),
 ]
 
 
 class PeerNotBuiltError(RuntimeError):
-    """Pinocchio's templates are not compiled on this machine yet, or cannot be."""
+    """Error if Pinocchio's templates are not compiled on this machine yet, or cannot be."""
 
 
 def pinocchio_model(model: Model) -> pin.Model:
@@ -62,7 +67,7 @@ def cxx_version() -> str:
 
 
 def build_pinocchio_peer(extra_flags: tuple[str, ...] = (), *, build: bool = False, source: Path = SOURCE) -> Path:
-    """Shared object of `source`: from the user's cache, or compiled (a minute or two) if `build`."""
+    """Return the shared object of `source`: from the user's cache, or compiled (a minute or two) if `build`."""
     prefix = next((p for p in Path(pin.__file__).parents if (p / "include/pinocchio").is_dir()), None)
     if prefix is None:
         raise PeerNotBuiltError("Pinocchio's headers are not installed: pip install pin")
@@ -87,7 +92,7 @@ def build_pinocchio_peer(extra_flags: tuple[str, ...] = (), *, build: bool = Fal
     if done.returncode:
         said = done.stderr.splitlines() or [f"exit code {done.returncode}"]
         raise PeerNotBuiltError(f"{source.name} does not compile: {next((x for x in said if 'error' in x), said[-1])}")
-    unfinished.rename(library)  # at once, so that an interrupted build leaves no half of a library
+    unfinished.rename(library)  # renamed at the end, so that an interrupted build leaves no incomplete library
     return library
 
 
@@ -128,12 +133,12 @@ class PinocchioCpp:
             self._c.peer_delete(self._peer)
 
     def time(self, algorithm: str, q: Array, v: Array, x: Array, repeats: int) -> float:
-        """Seconds per call over `repeats` passes through the rows of q (N, nq), v (N, nv) and x (N, nv)."""
+        """Return the time per call [s] over `repeats` passes through the rows of q (N, nq), v (N, nv) and x (N, nv)."""
         index = ALGORITHMS.index(algorithm)
         return float(self._c.peer_time(self._peer, index, len(q), pointer(q), pointer(v), pointer(x), repeats))
 
     def call(self, algorithm: str, q: Array, v: Array, x: Array) -> Array:
-        """Result at one state: (nv), or the whole mass matrix (nv, nv)."""
+        """Return the result at one state: (nv,), or the full mass matrix (nv, nv)."""
         out = np.empty((self._nv, self._nv) if algorithm.startswith("crba") else self._nv)
         index = ALGORITHMS.index(algorithm)
         self._c.peer_call(self._peer, index, pointer(q), pointer(v), pointer(x), pointer(out))
@@ -141,7 +146,7 @@ class PinocchioCpp:
 
 
 def load_mujoco(model: Model, pin_model: pin.Model) -> MuJoCo | None:
-    """The model in MuJoCo, or None where MuJoCo is not installed or refuses it."""
+    """Return the model in MuJoCo, None if MuJoCo is not installed or rejects it."""
     try:
         return MuJoCo(model, pin_model) if mujoco else None
     except ValueError:
@@ -151,14 +156,14 @@ def load_mujoco(model: Model, pin_model: pin.Model) -> MuJoCo | None:
 def pointer(array: NDArray[Any]) -> ctypes.c_void_p:
     if not array.flags.c_contiguous:
         raise ValueError("the C++ peer takes C-contiguous arrays")
-    return array.ctypes.data_as(ctypes.c_void_p)  # which keeps the array alive
+    return array.ctypes.data_as(ctypes.c_void_p)  # the pointer keeps the array alive
 
 
 class MuJoCo:
     """MuJoCo on one model, without contacts, limits, friction, actuators and sensors.
 
-    `mj_inverse` and `mj_forward` always compute the mass matrix and its sparse factor as well: that is what a user
-    of MuJoCo pays for a torque, but it is more than RNEA does.
+    `mj_inverse` and `mj_forward` always compute the mass matrix and its sparse factor, too. This is the cost for a user of
+    MuJoCo, but more work than RNEA.
     """
 
     def __init__(self, model: Model, pin_model: pin.Model) -> None:
@@ -187,7 +192,7 @@ class MuJoCo:
             self.v_order[here.dofadr[0] : here.dofadr[0] + joint.nv] = np.arange(joint.idx_v, joint.idx_v + joint.nv)
 
     def states(self, q: Array, v: Array, a: Array, tau: Array) -> tuple[Array, Array, Array, Array]:
-        """MuJoCo's coordinates of Pinocchio's states, (N, nq) and (N, nv)."""
+        """Return Pinocchio's states in MuJoCo's coordinates, (N, nq) and (N, nv)."""
         v, a, tau = v.copy(), a.copy(), tau.copy()
         if self.floating:  # linear parts in world axes; acceleration of a point, no longer the derivative in the body
             R = np.array([pin.Quaternion(*row[[6, 3, 4, 5]]).matrix() for row in q])

@@ -1,9 +1,9 @@
 // Pinocchio's constrained dynamics behind a plain C interface, for benchmarks/loop_peers.py.
 //
 // Two solvers of M a + h = tau + J^T lambda, J a = gamma:
-//   exact  pinocchio::constraintDynamics, a sparse Cholesky factor of the whole, with proximal steps
+//   exact  pinocchio::constraintDynamics, a sparse Cholesky factor of the full system, with proximal steps
 //   aba    pinocchio::lcaba, loop-constrained articulated bodies, with proximal steps
-// The model comes in as numbers, for the reason given in pinocchio_peer.cpp.
+// The model is passed as numbers, for the reason in pinocchio_peer.cpp.
 #include <chrono>
 #include <exception>
 #include <string>
@@ -26,7 +26,7 @@ using Vector = Map<const VectorXd>;
 
 enum Solver { exact, aba };
 
-// What one solver writes to; the other has its own.
+// Workspace of one solver.
 struct Workspace {
   explicit Workspace(const pinocchio::Model& model) : data(model), settings(1e-10, 1e-8, 10) {}
   pinocchio::Data data;
@@ -74,10 +74,10 @@ const double* run(Peer& peer, int solver, const Vector& q, const Vector& v, cons
 //   axes      (n, 2, 3)   of the joint; the second of a universal joint only
 //   placement (n, 12)     rotation row by row, then translation, in the parent joint's frame
 //   inertia   (n, 13)     mass, centre of mass, inertia about it row by row, in the joint's frame
-// and m closing joints
+// and m loop joints
 //   rows      (m)         3: a point, 6: a weld
-//   joints    (m, 2)      on which joints' bodies, 0 for the universe
-//   places    (m, 2, 12)  where on these
+//   joints    (m, 2)      joints of the two bodies, 0 for the universe
+//   places    (m, 2, 12)  placements on these
 EXPORT Peer* loops_new(int n, const int* parent, const int* kind, const double* axes, const double* place, const double* inertia,
                        const double* gravity, int m, const int* rows, const int* joints, const double* places) {
   try {
@@ -111,7 +111,7 @@ EXPORT void loops_settings(Peer* peer, int solver, double accuracy, double mu, i
   peer->work[solver].settings = pinocchio::ProximalSettings(accuracy, mu, iterations);
 }
 
-// Seconds per call over `repeats` passes through `states` rows of q (nq), v (nv) and tau (nv).
+// Returns the time per call [s] over `repeats` passes through `states` rows of q (nq), v (nv) and tau (nv).
 EXPORT double loops_time(Peer* peer, int solver, int states, const double* q, const double* v, const double* tau, int repeats) {
   const int nq = peer->model.nq, nv = peer->model.nv;
   double sink = 0;
@@ -123,7 +123,7 @@ EXPORT double loops_time(Peer* peer, int solver, int states, const double* q, co
   return elapsed.count() / (double(repeats) * states);
 }
 
-// a (nv), and what the solver says of itself: iterations, absolute and relative residual.
+// Computes a (nv), and the solver's report: iterations, absolute and relative residual.
 EXPORT void loops_call(Peer* peer, int solver, const double* q, const double* v, const double* tau, double* a, double* said) {
   const int nq = peer->model.nq, nv = peer->model.nv;
   Map<VectorXd>(a, nv) = Vector(run(*peer, solver, {q, nq}, {v, nv}, {tau, nv}), nv);

@@ -1,6 +1,6 @@
 // Pinocchio's C++ templates behind a plain C interface, for benchmarks/peers.py.
 //
-// The model comes in as numbers, so that no Eigen or Pinocchio type is shared with the libraries of the `pin` wheel:
+// The model is passed as numbers, so that no Eigen or Pinocchio type is shared with the libraries of the `pin` wheel:
 // those were built with other vector flags, and Eigen's alignment follows the flags.
 #include <chrono>
 #include <exception>
@@ -48,7 +48,7 @@ pinocchio::JointModel joint_model(int kind, const Vector3d& axis) {
 
 enum Algorithm { rnea, aba_local, aba_world, crba_local, crba_world, rnea_derivatives, aba_derivatives };
 
-// One call; x is the acceleration (rnea) or the force (aba). Returns where Pinocchio left the result.
+// Makes one call; x is the acceleration (rnea) or the force (aba). Returns a pointer to Pinocchio's result.
 const double* run(Peer& peer, int algorithm, const Map<const VectorXd>& q, const Map<const VectorXd>& v,
                   const Map<const VectorXd>& x) {
   auto& [model, data] = peer;
@@ -88,7 +88,7 @@ EXPORT Peer* peer_new(int n, const int* parent, const int* kind, const double* a
 
 EXPORT void peer_delete(Peer* peer) { delete peer; }
 
-// Seconds per call over `repeats` passes through `states` rows of q (nq), v (nv) and x (nv).
+// Returns the time per call [s] over `repeats` passes through `states` rows of q (nq), v (nv) and x (nv).
 EXPORT double peer_time(Peer* peer, int algorithm, int states, const double* q, const double* v, const double* x, int repeats) {
   const int nq = peer->model.nq, nv = peer->model.nv;
   double sink = 0;
@@ -100,12 +100,12 @@ EXPORT double peer_time(Peer* peer, int algorithm, int states, const double* q, 
   return elapsed.count() / (double(repeats) * states);
 }
 
-// One result: (nv), or (nv, nv) of which Pinocchio writes the upper triangle only.
+// Computes one result: (nv), or (nv, nv), of which Pinocchio writes only the upper triangle.
 EXPORT void peer_call(Peer* peer, int algorithm, const double* q, const double* v, const double* x, double* out) {
   const int nq = peer->model.nq, nv = peer->model.nv;
   const double* result = run(*peer, algorithm, {q, nq}, {v, nv}, {x, nv});
   if (algorithm < crba_local)
     Map<VectorXd>(out, nv) = Map<const VectorXd>(result, nv);
-  else  // column-major there, row-major here
+  else  // column-major in Pinocchio, row-major in sarrus
     Map<MatrixXd>(out, nv, nv) = Map<const MatrixXd>(result, nv, nv).transpose();
 }

@@ -1,4 +1,4 @@
-"""Positions of closed mechanisms, in real time and in batches: each beside the mechanism's own forward dynamics, in one run."""
+"""Positions of closed chains, in real time and in batches, relative to the mechanism's forward dynamics."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .tables import Run
 
 
 class Row(NamedTuple):
-    """Microseconds a call or configuration, over one forward_dynamics call, and the largest error."""
+    """Time per call or configuration [µs], relative to one forward_dynamics call, and the largest error."""
 
     what: str
     time: float
@@ -24,17 +24,17 @@ class Row(NamedTuple):
 
 
 def rows(run: Run) -> list[Row]:
-    """Of a platform that is led to points, and of one that is led to poses."""
-    found: list[Row] = []
+    """Measure a platform with target points, and a platform with target poses."""
+    results: list[Row] = []
     for robot, turned in ((sarrus.mechanisms.delta(), False), (sarrus.mechanisms.stewart(), True)):
         run.tell(robot.name)
-        found += _rows_of(robot, turned, run)
-    return found
+        results += _rows_of(robot, turned, run)
+    return results
 
 
 def _rows_of(robot: sarrus.Mechanism, turned: bool, run: Run) -> list[Row]:
-    """Those of a platform that is led to points or, `turned`, to poses."""
-    found: list[Row] = []
+    """Measure a platform with target points or, if `turned`, with target poses."""
+    results: list[Row] = []
     rng, count = np.random.default_rng(0), run.of(10_000, 10_000, 50)
     q = robot.assemble()
     v = tau = np.zeros(robot.nv)
@@ -50,20 +50,22 @@ def _rows_of(robot: sarrus.Mechanism, turned: bool, run: Run) -> list[Row]:
     step = places[0].copy()
     np.add(step[:3, 3] if turned else step, 0.003, out=step[:3, 3] if turned else step)
 
-    def one(code: str, **names: Any) -> measure.Sample:
+    def sample(code: str, **names: Any) -> measure.Sample:
         return measure.statement(code, "_", [None], robot=robot, q=q, v=v, tau=tau, near=near, **names)
 
     times = measure.interleave(
         {
-            "forward_dynamics": one("robot.forward_dynamics(q, v, tau)"),
-            "assemble, motors given": one("robot.assemble(near=near, fixed=motors)", motors=motors),
-            "inverse_kinematics": one("robot.inverse_kinematics(targets, near=near)", targets={"platform": step}),
+            "forward_dynamics": sample("robot.forward_dynamics(q, v, tau)"),
+            "assemble, motors given": sample("robot.assemble(near=near, fixed=motors)", motors=motors),
+            "inverse_kinematics": sample("robot.inverse_kinematics(targets, near=near)", targets={"platform": step}),
         },
         run.seconds,
     )
-    own = times["forward_dynamics"]
+    reference_time = times["forward_dynamics"]
     for name, time in times.items():
-        found.append(Row(f"{robot.name}: {name}", float(np.median(time)) * 1e6, measure.ratio(time, own)[0]))
+        results.append(
+            Row(f"{robot.name}: {name}", float(np.median(time)) * 1e6, measure.ratio(time, reference_time)[0])
+        )
 
     def batch(call: Callable[[], Any]) -> Any:
         spent, answer = [], None
@@ -77,16 +79,16 @@ def _rows_of(robot: sarrus.Mechanism, turned: bool, run: Run) -> list[Row]:
     error = float(np.abs(robot.constraint_residual(many)).max())
     there = robot.pose(many, "platform")
     error = max(error, float(np.abs((there - poses)[:, :3, slice(None) if turned else 3]).max()))
-    per_call = float(np.median(own)) * 1e6
-    found.append(Row(f"{robot.name}: inverse_kinematics, {count:,} at once", each, each / per_call, error))
+    per_call = float(np.median(reference_time)) * 1e6
+    results.append(Row(f"{robot.name}: inverse_kinematics, {count:,} at once", each, each / per_call, error))
     output = "platform" if turned else ("platform", "tx ty tz")
     each, _ = batch(lambda: robot.mobility_map(many, output=output))
-    found.append(Row(f"{robot.name}: mobility_map, {count:,} at once", each, each / per_call))
-    return found
+    results.append(Row(f"{robot.name}: mobility_map, {count:,} at once", each, each / per_call))
+    return results
 
 
-def markdown(found: list[Row]) -> str:
+def markdown(results: list[Row]) -> str:
     lines = ["| what | µs each | of one forward_dynamics call | largest error |", "| --- | ---: | ---: | ---: |"]
-    for what, time, ratio, error in found:
+    for what, time, ratio, error in results:
         lines.append(f"| {what} | {time:.2f} | {ratio:.2f} | {'' if np.isnan(error) else f'{error:.1e}'} |")
     return "\n".join(lines) + "\n"

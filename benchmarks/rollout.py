@@ -1,4 +1,4 @@
-"""Many runs side by side beside MuJoCo's rollout, one thread each. ``python -m benchmarks --rollout``
+"""Many parallel runs, compared with MuJoCo's rollout, on one thread each. ``python -m benchmarks --rollout``
 
 Both keep every state of every run. The crank-rocker's loop is closed to rounding in every step of sarrus; in MuJoCo it is an equality
 constraint, a stiff spring.
@@ -24,7 +24,7 @@ DT = 1e-3
 
 
 def rows(run: Run) -> Iterator[Row]:
-    """How many times as many steps a second as MuJoCo."""
+    """Steps per second relative to MuJoCo."""
     runs, steps, repeats = run.of((256, 1000, 5), (64, 250, 3), (8, 20, 1))
     for name, (robot, q, v) in {"crank-rocker": crank_rocker(), "double pendulum": double_pendulum()}.items():
         # from one place, at half the speed to the whole
@@ -40,12 +40,12 @@ def rows(run: Run) -> Iterator[Row]:
 
 
 def double_pendulum() -> tuple[sarrus.Mechanism, np.ndarray, np.ndarray]:
-    """Raised by half a radian."""
+    """Return a double pendulum with its start (q, v), half a radian from hanging."""
     return sarrus.mechanisms.double_pendulum(), np.array([0.5, 0.3]), np.array([1.0, -1.0])
 
 
 def sarrus_runs(robot: sarrus.Mechanism, q: np.ndarray, v: np.ndarray, method: Any, steps: int) -> Callable[[], None]:
-    """All of them."""
+    """Return a function that simulates all runs."""
 
     def run() -> None:
         assert not sarrus.simulate_many(robot, q, v, steps * DT, method=method, dt=DT).status.any()
@@ -56,7 +56,7 @@ def sarrus_runs(robot: sarrus.Mechanism, q: np.ndarray, v: np.ndarray, method: A
 def mujoco_runs(
     robot: sarrus.Mechanism, q: np.ndarray, v: np.ndarray, integrator: str, steps: int
 ) -> Callable[[], None]:
-    """The same states of the same mechanism, as MuJoCo has them."""
+    """Return a function that simulates the same runs by mujoco.rollout."""
     import mujoco
     from mujoco import rollout
 
@@ -76,7 +76,7 @@ def mujoco_runs(
 
 
 def fastest(run: Callable[[], None], repeats: int) -> float:
-    """Seconds."""
+    """Return the shortest time of a run of `run` [s]."""
     seconds = []
     for _ in range(repeats):
         begun = time.perf_counter()

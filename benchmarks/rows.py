@@ -1,4 +1,4 @@
-"""What is measured of trees; the numbers to reach are in goals.json."""
+"""Measurements of trees; goals are in goals.json."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ GROUPS = {
     "floating-batch": "Generalized Jacobian on a floating base: 10,000 states, one thread, over one state from Python",
     "allocations": "Allocations in a warm call with `out=`",
 }
-CYCLE, BATCH = 256, 10_000  # states that the one-state rows go round, and states of a batch
+CYCLE, BATCH = 256, 10_000  # states of the one-state rows, and states of a batch
 LARGEST_OUTPUT = 256e6  # bytes; the mass matrices of 10,000 chains of 100 links are three times that
 
 
 @dataclass(frozen=True)
 class Selection:
-    """What ``--only`` leaves; a kind of which nothing is named is measured whole."""
+    """Return the rows that ``--only`` selects; a kind without a named member is selected completely."""
 
     algorithms: frozenset[str]
     groups: frozenset[str]
@@ -67,15 +67,15 @@ class Selection:
 
 @dataclass(frozen=True)
 class Result:
-    """One measured comparison.
+    """Measured comparison.
 
     Attributes
     ----------
     times : median seconds per state of every side
-    peer : the fastest of the sides that sarrus is judged against, or None
+    peer : the fastest of the sides that sarrus is compared with, or None
     ratio : sarrus' time over the peer's: median and quartiles over pairs of neighbours
-    allocations : a call, for the rows that count them
-    errors : relative error of what the sides computed, for the rows in which they differ
+    allocations : allocations per call, in rows that count them
+    errors : relative errors of the sides, in rows in which they differ
     """
 
     group: str
@@ -96,7 +96,7 @@ class Result:
 
     @property
     def seen(self) -> float | None:
-        """What is compared with the goal; None without a goal, or a peer to compare with."""
+        """Number to compare with the goal; None without a goal or a peer."""
         if self.allocations is not None:
             return self.allocations
         if self.goal and self.goal.unit == "µs":
@@ -107,7 +107,7 @@ class Result:
 
     @property
     def target(self) -> float | None:
-        """What must be reached, as times as fast as the peer."""
+        """Goal, as the speed relative to the peer."""
         if not (self.goal and self.ratio):
             return None
         return 1 / self.goal.number if self.goal.sense == "at most" else self.goal.number
@@ -115,7 +115,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Row:
-    """Sides to time in turns; the first is judged against the fastest of `peers`."""
+    """Sides to time alternately; the first is compared with the fastest of `peers`."""
 
     group: str
     algorithm: str
@@ -133,7 +133,7 @@ class Row:
 
 
 def inside_cpp(s: Subject, algorithm: str) -> Row:
-    """One state a call, both loops inside C++."""
+    """Measure one state per call, with both loops inside C++."""
     x, pin_x = (s.a, s.pin_a) if algorithm == "rnea" else (s.tau, s.pin_tau)
     inputs = [s.q] if algorithm == "crba" else [s.q, s.v, x]
 
@@ -142,7 +142,7 @@ def inside_cpp(s: Subject, algorithm: str) -> Row:
 
     sides = {"sarrus": repeated(ours, len(s.q))}
     if cpp := s.cpp:
-        # RNEA has one form; which of the two conventions is the faster depends on the algorithm and the model
+        # RNEA has one form; the faster of the two conventions depends on the algorithm and the model
         for convention in [""] if algorithm == "rnea" else [" local", " world"]:
             which = algorithm + convention
             sides[f"Pinocchio C++{convention}"] = repeated(partial(cpp.time, which, s.pin_q, s.pin_v, pin_x), len(s.q))
@@ -150,7 +150,7 @@ def inside_cpp(s: Subject, algorithm: str) -> Row:
 
 
 def christoffel(s: Subject) -> Row:
-    """One state a call, inside C++."""
+    """Measure one state per call, inside C++."""
 
     def ours(repeats: int) -> float:
         return float(sarrus._core.time_one_state(s.robot, ALGORITHMS["christoffel"], [s.q], repeats))
@@ -159,7 +159,7 @@ def christoffel(s: Subject) -> Row:
 
 
 def from_python(s: Subject, algorithm: str) -> Row:
-    """One state a call, from Python."""
+    """Measure one state per call, from Python."""
     nv = s.robot.nv
     ours, x = getattr(s.robot, ALGORITHMS[algorithm]), s.a if algorithm == "rnea" else s.tau
     if algorithm == "crba":
@@ -196,7 +196,7 @@ def from_python(s: Subject, algorithm: str) -> Row:
 
 
 def many_states(s: Subject, algorithm: str) -> Iterator[Row]:
-    """Rows "batch", "threads" and "pin-threads"; every call gets its output array."""
+    """Measure the rows "batch", "threads" and "pin-threads"; every call has an output array."""
     n, nv = len(s.q), s.robot.nv
     out = np.empty((n, nv, nv) if algorithm == "crba" else (n, nv))
     x, pin_x = (s.a, s.pin_a) if algorithm == "rnea" else (s.tau, s.pin_tau)
@@ -219,7 +219,7 @@ def many_states(s: Subject, algorithm: str) -> Iterator[Row]:
                 sides[f"Pinocchio C++ {convention}"] = loop
     elif s.pin:
         parallel, pool = getattr(pin, f"{algorithm}InParallel"), pin.ModelPool(s.pin, 2)
-        columns = [y.T for y in (s.pin_q, s.pin_v, pin_x, np.empty((n, nv)))]  # column-major, as Pinocchio wants
+        columns = [y.T for y in (s.pin_q, s.pin_v, pin_x, np.empty((n, nv)))]  # column-major, as Pinocchio requires
 
         def theirs(threads: int) -> Sample:
             def sample() -> float:
@@ -236,7 +236,7 @@ def many_states(s: Subject, algorithm: str) -> Iterator[Row]:
         yield Row("threads", algorithm, name, sides, ("sarrus(1)",))
         if (
             algorithm != "crba" and s.pin
-        ):  # apart from ours: OpenMP's idle threads spin for a while and keep a core busy
+        ):  # not with ours, because OpenMP's idle threads spin for a while and keep a core busy
             sides = {f"pin.{algorithm}InParallel({k})": theirs(k) for k in (2, 1)}
             yield Row("pin-threads", algorithm, name, sides, (f"pin.{algorithm}InParallel(1)",))
 

@@ -1,4 +1,4 @@
-"""Simulations by the clock: time a step, drift of the loops, drift of the energy. ``python -m benchmarks --simulation``"""
+"""Simulations: time per step, drift of the loops, drift of the energy. ``python -m benchmarks --simulation``"""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from .tables import Row, Run
 
 
 def crank_rocker() -> tuple[sarrus.Mechanism, np.ndarray, np.ndarray]:
-    """0.4, 1.1, 0.9 and 1.0 m between the ground's pins, rods of 1 kg, at 0.5 rad with 6 rad/s, the rocker below."""
+    """Return a four-bar of 0.4, 1.1, 0.9 and 1.0 m with rods of 1 kg, at 0.5 rad with 6 rad/s and the rocker below."""
     robot = sarrus.mechanisms.four_bar(crank=0.4, coupler=1.1, rocker=0.9, ground=1.0)
     q = min(robot.assembly_modes(fixed={"motor": 0.5}), key=robot.potential_energy)
     return robot, q, along_the_loops(robot, q, "motor", 6.0)
 
 
 def along_the_loops(robot: sarrus.Mechanism, q: np.ndarray, joint: str, speed: float) -> np.ndarray:
-    """The velocity of a mechanism of one freedom with which a joint has this speed."""
+    """Return the velocity of a mechanism with one degree of freedom, for the speed of a joint."""
     v = np.linalg.svd(robot.constraint_jacobian(q))[2][-1]
     return v * (speed / v[robot.joint(joint).v_slice][0])
 
 
 def ladder(n: int, speed: float) -> tuple[sarrus.Mechanism, np.ndarray, np.ndarray]:
-    """Upright, its top moving at `speed` [m/s]."""
+    """Return the upright ladder, its top moving at `speed` [m/s]."""
     robot = sarrus.mechanisms.four_bar_ladder(n)
     q = robot.assemble(fixed={"pivot0": 0.0})
     v = np.zeros(robot.nv)
     J = robot.constraint_jacobian(q)
     free = np.linalg.svd(J)[2][np.linalg.matrix_rank(J, 1e-9) :]
-    # of what the loops allow here, the motion in which all uprights turn alike
+    # the allowed motion in which all uprights have the same velocity
     alike = np.array([1.0 if robot.joint(name).parent == "ground" else -1.0 for name in robot.joints])
     v = free.T @ (free @ alike)
     return robot, q, v * speed
 
 
 def measured(run: Callable[[], sarrus.Trajectory], repeats: int) -> tuple[float, sarrus.Trajectory]:
-    """Median of the seconds that the steps took, and the last run."""
+    """Return the median time of the steps [s], and the last run."""
     seconds = []
     for _ in range(repeats):
         trajectory = run()
@@ -49,13 +49,13 @@ def measured(run: Callable[[], sarrus.Trajectory], repeats: int) -> tuple[float,
 
 
 def drift(trajectory: sarrus.Trajectory) -> float:
-    """Largest change of the energy [J]."""
+    """Return the largest change of the energy [J]."""
     return float(np.abs(trajectory.energy - trajectory.energy[0]).max())
 
 
 def rows(run: Run) -> list[Row]:
-    """Each beside what it is to reach; times of shorter runs as if they were whole."""
-    found, share, repeats = [], run.of(1.0, 0.1, 0.01), run.of(5, 3, 1)
+    """Measure all simulations with their goals; times of shortened runs are scaled to the full duration."""
+    results, share, repeats = [], run.of(1.0, 0.1, 0.01), run.of(5, 3, 1)
 
     def runs(what: str, state: Any, method: Any, seconds: float, **options: Any) -> tuple[float, sarrus.Trajectory]:
         run.tell(what)
@@ -68,7 +68,7 @@ def rows(run: Run) -> list[Row]:
     for method, name in (("rk4", "RK4"), ("semi_implicit", "semi-implicit Euler")):
         what = f"crank-rocker, {name}"
         seconds, trajectory = runs(what, state, method, 10.0)
-        found += [
+        results += [
             Row(f"{what}: a step", step(seconds, trajectory), "µs"),
             Row(f"{what}: loop", float(trajectory.loop_error.max()), "m"),
             Row(f"{what}: energy", drift(trajectory), "J"),
@@ -77,7 +77,7 @@ def rows(run: Run) -> list[Row]:
     what = "ladder(8) through its flat positions, RK4"
     seconds, trajectory = runs(what, ladder(8, 1.0), "rk4", 10.0)
     angles = trajectory.q * np.sign(trajectory.v[0])
-    found += [
+    results += [
         Row(f"{what}: a step", step(seconds, trajectory), "µs"),
         Row(f"{what}: energy", drift(trajectory), "J"),
         Row(f"{what}: off the smooth branch", float(np.ptp(angles - angles[0], axis=1).max()), "rad"),
@@ -99,13 +99,13 @@ def rows(run: Run) -> list[Row]:
     together = time.perf_counter() - begun
     assert not status.any()
     what = "many runs of the HSLM mechanism, two threads, over one by one"
-    found.append(Row(what, one_by_one / together, "times", f"{count} runs of {duration:g} s"))
+    results.append(Row(what, one_by_one / together, "times", f"{count} runs of {duration:g} s"))
 
     what = "IFToMM A02, 40 four-bars"
     seconds, trajectory = runs(what, ladder(40, 1.0), "rk4", 20.0, dt=0.01)
-    found += [Row(f"{what}: 20 s", seconds / share, "s"), Row(f"{what}: energy", drift(trajectory), "J")]
+    results += [Row(f"{what}: 20 s", seconds / share, "s"), Row(f"{what}: energy", drift(trajectory), "J")]
 
     what = "IFToMM A04, Bricard"
     robot = sarrus.mechanisms.bricard()
     seconds, trajectory = runs(what, (robot, robot.assemble(), np.zeros(robot.nv)), "rk4", 10.0, dt=0.005)
-    return [*found, Row(f"{what}: 10 s", seconds / share, "s"), Row(f"{what}: energy", drift(trajectory), "J")]
+    return [*results, Row(f"{what}: 10 s", seconds / share, "s"), Row(f"{what}: energy", drift(trajectory), "J")]

@@ -1,4 +1,4 @@
-"""One model in every library, with the same states in each library's coordinates, and the check that they agree."""
+"""Model in every library, with the same states in each library's coordinates, and a check that they agree."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ CHECKED = 32  # states
 
 
 class DisagreementError(RuntimeError):
-    """Two libraries give different answers, so their times mean nothing."""
+    """Error if two libraries give different results, so that their times are meaningless."""
 
 
 class Subject:
-    """A model, loaded by every library, at `count` random states.
+    """Model, loaded by every library, at `count` random states.
 
     Attributes
     ----------
-    pin, pin_data, robot, cpp, mujoco : the model in each library; None where there is none
+    pin, pin_data, robot, cpp, mujoco : the model in each library; None without the library
     q, v, a, tau : (count, nq) and (count, nv) states of sarrus, tau = M a + h
     pin_q, pin_v, pin_a, pin_tau : the same states in Pinocchio's coordinates
     """
@@ -65,19 +65,19 @@ class Subject:
         self.mujoco = load_mujoco(model, self.pin)
 
     def first(self, count: int) -> Subject:
-        """The same with its first `count` states only."""
+        """Return the subject with its first `count` states."""
         short = copy(self)
         for name in ("q", "v", "a", "tau", *(("pin_q", "pin_v", "pin_a", "pin_tau") if self.pin else ())):
             setattr(short, name, getattr(self, name)[:count])
         return short
 
     def mujoco_states(self) -> tuple[Array, Array, Array, Array]:
-        """q, v, a, tau in MuJoCo's coordinates."""
+        """States q, v, a, tau in MuJoCo's coordinates."""
         assert self.mujoco
         return self.mujoco.states(self.pin_q, self.pin_v, self.pin_a, self.pin_tau)
 
     def _orders(self) -> tuple[Any, Any]:
-        """Index arrays: q = pin_q[q_order], v = pin_v[v_order]."""
+        """Return index arrays: q = pin_q[q_order], v = pin_v[v_order]."""
         q_order, v_order = np.empty(self.pin.nq, dtype=int), np.empty(self.pin.nv, dtype=int)
         free = [name for name in self.robot.joints if self.robot.joint(name).nq == 7]
         for i in range(1, self.pin.njoints):
@@ -85,18 +85,18 @@ class Subject:
             ours = self.robot.joint(free[0] if theirs.nq == 7 else self.pin.names[i])
             q = theirs.idx_q + np.arange(theirs.nq)
             v = theirs.idx_v + np.arange(theirs.nv)
-            # [position; quaternion], [linear; angular] there, the other way round here
+            # [position; quaternion], [linear; angular] in Pinocchio, reversed in sarrus
             q_order[ours.q_slice] = np.roll(q, 4) if theirs.nq == 7 else q
             v_order[ours.v_slice] = np.roll(v, 3) if theirs.nq == 7 else v
         return q_order, v_order
 
     def check(self) -> dict[str, float]:
-        """Largest relative difference from Pinocchio of every other library, one state and many; without it, of sarrus from itself.
+        """Return the largest relative difference of every library from Pinocchio, one state and a batch; without Pinocchio, of sarrus' two.
 
         Raises
         ------
         DisagreementError
-            If sarrus or the C++ peer is further from Pinocchio's Python bindings than `TOLERANCE`.
+            The difference of sarrus or the C++ peer from Pinocchio's Python bindings exceeds `TOLERANCE`.
         """
         n = min(CHECKED, len(self.q))
         q, v, a, tau = self.q[:n], self.v[:n], self.a[:n], self.tau[:n]
@@ -126,7 +126,7 @@ class Subject:
         for what, error in errors.items():
             if not error < TOLERANCE:
                 raise DisagreementError(f"{self.model.title}, {what}: off by {error:.1e}, more than {TOLERANCE:.0e}")
-        if self.mujoco:  # not judged: left out of the tables if it differs
+        if self.mujoco:  # left out of the tables if it differs, without an error
             mq, mv, ma, mtau = self.first(n).mujoco_states()
             errors["MuJoCo mj_inverse"] = _error([self.mujoco.inverse(*s) for s in zip(mq, mv, ma)], mtau)
             errors["MuJoCo mj_forward"] = _error([self.mujoco.forward(*s) for s in zip(mq, mv, mtau)], ma)
@@ -136,7 +136,7 @@ class Subject:
 
 
 def _error(got: Any, wanted: Array) -> float:
-    """Largest relative difference, each state's result in its own norm."""
+    """Return the largest relative difference, in the norm of each state's result."""
     got = np.asarray(got).reshape(len(wanted), -1)
     wanted = wanted.reshape(len(wanted), -1)
     return float(np.max(np.linalg.norm(got - wanted, axis=1) / np.linalg.norm(wanted, axis=1)))

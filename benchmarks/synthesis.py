@@ -1,6 +1,6 @@
-"""Dimensional synthesis beside SciPy's differential evolution: a six-bar whose tracer goes through 30 points, at equal time.
+"""Dimensional synthesis compared with SciPy's differential evolution, in equal time: a six-bar whose tracer passes 30 points.
 
-``python -m benchmarks --synthesis``: root mean square errors of both in the same time. Both evaluate mechanisms as variants, side by side.
+``python -m benchmarks --synthesis``: root mean square errors of both in the same time. Both evaluate mechanisms as variants in a batch.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .tables import Row, Run, installed
 
 
 def six_bar() -> sarrus.Mechanism:
-    """A four-bar, and from its coupler a link and an arm to the ground (Stephenson III); the tracer is on the link."""
+    """Return a Stephenson III six-bar: a four-bar, and a link and an arm from its coupler to the ground; the tracer is on the link."""
     b, pin = sarrus.Builder("six-bar"), sarrus.Revolute("y")
     for name, length in {"crank": 0.3, "coupler": 0.8, "rocker": 0.6, "link": 0.7, "arm": 0.5}.items():
         b.add_body(name, sarrus.Inertia.rod(1.0, (0, 0, 0), (length, 0, 0), 0.01))
@@ -34,7 +34,7 @@ def six_bar() -> sarrus.Mechanism:
     return b.build()
 
 
-# of twelve lengths and places, by how much each may change [m]
+# largest changes of twelve lengths and places [m]
 VARIABLES = [
     Variable(name, -0.15, 0.15)
     for name in (
@@ -45,7 +45,7 @@ VARIABLES = [
 
 
 def task(seed: int = 1, spread: float = 0.08) -> tuple[sarrus.Mechanism, dict[str, np.ndarray], FramePath]:
-    """A six-bar, crank angles, and 30 points of the curve of another one, drawn at random."""
+    """Return a six-bar, crank angles, and 30 points of the curve of another, random six-bar."""
     from sarrus.dimensions import Dimensions
 
     robot, crank = six_bar(), {"motor": np.linspace(0.3, 2.9, 30)}
@@ -60,8 +60,8 @@ def task(seed: int = 1, spread: float = 0.08) -> tuple[sarrus.Mechanism, dict[st
 
 
 def rows(run: Run) -> Iterator[Row]:
-    """In two minutes each."""
-    if not installed("scipy"):  # which designs, too, take
+    """Measure both, in two minutes each."""
+    if not installed("scipy"):  # sarrus.design needs it, too
         yield Row("sarrus.design", None)
         return
     from scipy.optimize import differential_evolution

@@ -1,7 +1,7 @@
-"""What all tables have in common: how large they are, which libraries are there, where they run, and the goals.
+"""Common parts of all tables: sizes, installed libraries, facts of the machine, and goals.
 
-The module of a table has ``rows(run)``; if its rows are no `Row`, also ``markdown(rows)`` and, where it has goals, ``seen(rows)``;
-``plot(path, rows, run)`` if it has a picture.
+The module of a table has ``rows(run)``. If its rows are not of type `Row`, it also has ``markdown(rows)`` and, with goals, ``seen(rows)``.
+A table with a picture has ``plot(path, rows, run)``.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ import sarrus
 
 HERE = Path(__file__).parent
 
-# option to what it measures; the module has its name
+# option -> description; the module has the option's name
 TABLES = {
-    "dynamics": "trees, closed chains and floating bases beside Pinocchio and MuJoCo: the default",
+    "dynamics": "trees, closed chains and floating bases, compared with Pinocchio and MuJoCo (the default)",
     "accuracy": "errors of closed chains' accelerations",
     "near-singular": "errors of accelerations near a singular position",
-    "simulation": "simulations: time a step, drift of loops and energy",
-    "rollout": "many runs beside mujoco.rollout, one thread each",
+    "simulation": "simulations: time per step, drift of loops and energy",
+    "rollout": "many runs, compared with mujoco.rollout, on one thread each",
     "control": "a step of each control law, many runs, and one law by Pinocchio and ProxQP",
-    "position": "loops closed and frames led, one by one and many at once",
-    "derivatives": "derivatives by a state, beside Pinocchio's",
-    "variants": "many mechanisms that differ in numbers, at once and one by one",
-    "graphs": "rings, strips and nets, beside SciPy's sparse factorisation",
-    "engines": "closed chains, with contact and without, in all engines",
-    "learning": "gradients by PyTorch and JAX beside the core's, steps of environments",
-    "synthesis": "dimensions of a six-bar, beside SciPy's differential evolution",
-    "checks": "what the check that states are on the loops costs",
-    "import": "what `import sarrus` costs",
+    "position": "closing loops and moving frames, single and in batches",
+    "derivatives": "derivatives by a state, compared with Pinocchio",
+    "variants": "variants of mechanisms, in batches and one by one",
+    "graphs": "rings, strips and nets, compared with SciPy's sparse factorisation",
+    "engines": "closed chains with and without contact, in all engines",
+    "learning": "gradients by PyTorch and JAX compared with the core's, steps of environments",
+    "synthesis": "dimensions of a six-bar, compared with SciPy's differential evolution",
+    "checks": "cost of the check that states are on the loops",
+    "import": "cost of `import sarrus`",
 }
-# package to module of all that sarrus is measured beside, and of what a table takes besides
+# package -> module of peers, and of other requirements of tables
 PEERS = {
     "pin": "pinocchio",
     "mujoco": "mujoco",
@@ -61,13 +61,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Run:
-    """How tables are measured.
+    """Options of a measurement.
 
     Attributes
     ----------
     size : 0, 1 with ``--quick``, 2 with ``--smoke``
     only : the words of ``--only``
-    build_peer, peer_flags : whether Pinocchio's templates may be compiled, and with which further flags
+    build_peer, peer_flags : True if Pinocchio's templates may be compiled, and additional flags
     """
 
     size: int = 0
@@ -76,24 +76,24 @@ class Run:
     peer_flags: tuple[str, ...] = ()
 
     def of(self, full: T, quick: T, smallest: T) -> T:
-        """One of three, by the size."""
+        """Return one of three values, by the size."""
         return (full, quick, smallest)[self.size]
 
     @property
     def seconds(self) -> float:
-        """For each row."""
+        """Return the duration of each row [s]."""
         return self.of(2.0, 0.3, 0.0)
 
     def tell(self, what: str) -> None:
         print(what, file=sys.stderr)
 
     def library(self, source: Path) -> Path | None:
-        """Pinocchio's templates, compiled; None where they are not.
+        """Return Pinocchio's compiled templates, None if they are not compiled.
 
         Raises
         ------
         PeerNotBuiltError
-            They were to be compiled, and cannot be.
+            The compilation failed.
         """
         if not installed("pin"):
             return None
@@ -109,7 +109,7 @@ class Run:
 
 
 class Goal(NamedTuple):
-    """A number to reach."""
+    """Goal of a number."""
 
     sense: str
     number: float
@@ -119,7 +119,7 @@ class Goal(NamedTuple):
         return f"{self.sense} {self.number:g} {self.unit}".rstrip()
 
     def reached_by(self, seen: float) -> bool:
-        return seen >= self.number if self.sense == "at least" else seen <= self.number  # NaN does not
+        return seen >= self.number if self.sense == "at least" else seen <= self.number  # false for NaN
 
 
 GOALS = {
@@ -129,7 +129,7 @@ GOALS = {
 
 
 class Row(NamedTuple):
-    """A number, by the name of its goal if it has one; None without its peer."""
+    """Row of a number, with the name of its goal if it has one; None without its peer."""
 
     what: str
     seen: float | None
@@ -138,12 +138,12 @@ class Row(NamedTuple):
 
 
 def module(table: str) -> ModuleType:
-    """What measures a table."""
+    """Return the module of a table."""
     return import_module(f".{'imports' if table == 'import' else table.replace('-', '_')}", __package__)
 
 
 def markdown(table: str, rows: Iterable[Row]) -> str:
-    """Rows beside their goals."""
+    """Return a table of rows with their goals."""
     goals = GOALS.get(table, {})
     lines = ["| what | seen | to reach | |", "|---|---|---|---|"]
     for row in rows:
@@ -160,7 +160,7 @@ def verdict(seen: float | None, goal: Goal | None) -> str:
 
 
 def summary(seen: dict[str, dict[str, float | None]]) -> str:
-    """What was seen beside the goals of its tables."""
+    """Return a summary of the measured numbers and the goals of their tables."""
     lines = ["| table | what | seen | to reach | |", "|---|---|---|---|---|"]
     judged = []
     for table, numbers in seen.items():
@@ -183,16 +183,16 @@ def _told(seen: float | None, unit: str) -> str:
     return "no peer" if seen is None else f"{seen:.3g} {unit}".rstrip()
 
 
-# ---- what is there, and where it runs --------------------------------------------------------------------------------
+# ---- installed libraries and facts --------------------------------------------------------------------------------
 
 
 def hide_peers() -> None:
-    """Go on as if none of `PEERS` were installed; before any of them is imported."""
+    """Hide all `PEERS`; call this before any of them is imported."""
     sys.modules.update(dict.fromkeys(PEERS.values()))  # type: ignore[arg-type]  # None there is an ImportError
 
 
 def installed(package: str) -> str | None:
-    """The version, None where it is not installed or hidden."""
+    """Return the version of a package, None if it is not installed or hidden."""
     if package in PEERS and sys.modules.get(PEERS[package], sys) is None:
         return None
     try:
@@ -202,8 +202,8 @@ def installed(package: str) -> str | None:
 
 
 def facts(run: Run) -> dict[str, Any]:
-    """Where, when and with what numbers are taken."""
-    found: dict[str, Any] = {
+    """Return facts of the machine, the date and the versions."""
+    entries: dict[str, Any] = {
         "date": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
         "processor": f"{_processor()}, {os.cpu_count()} cores",
         "load": " ".join(f"{x:.2f}" for x in os.getloadavg()) if hasattr(os, "getloadavg") else "",
@@ -215,12 +215,12 @@ def facts(run: Run) -> dict[str, Any]:
         from .peers import FLAGS, cxx, cxx_version
 
         if shutil.which(cxx()):
-            found["Pinocchio's templates"] = f"{cxx_version()}, {' '.join([*FLAGS[:2], *run.peer_flags])}"
-    return found
+            entries["Pinocchio's templates"] = f"{cxx_version()}, {' '.join([*FLAGS[:2], *run.peer_flags])}"
+    return entries
 
 
 def told(facts: dict[str, Any]) -> str:
-    """The same as a list, with the peers that are not there."""
+    """Return the facts as a list, with the missing peers."""
     peers = facts["peers"]
     versions = ", ".join(f"{package} {v}" for package, v in peers.items()) or "none"
     lines = {

@@ -1,4 +1,4 @@
-"""The same for closed chains: slower, less right, or begun to allocate?"""
+"""Regressions of closed chains: speed, accuracy and allocations."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ def test_no_allocation(model: LoopModel) -> None:
 
 @by_name(FAST)
 def test_right(model: LoopModel) -> None:
-    """Accelerations and the reported residual beside the dense reference, as ``python -m benchmarks --accuracy`` has them."""
+    """Accelerations and the reported residual agree with the dense reference, as in ``python -m benchmarks --accuracy``."""
     accuracy = pytest.importorskip("benchmarks.accuracy")
-    found = accuracy.measure("anywhere", model.title, model.robot, model.states(2), accuracy.ANYWHERE, None)
-    assert found.reached and found.honest, found
+    measured = accuracy.measure("anywhere", model.title, model.robot, model.states(2), accuracy.ANYWHERE, None)
+    assert measured.reached and measured.honest, measured
 
 
 @pytest.mark.parametrize("angle", [1e-2, 1e-4, 1e-6, 0.0])
@@ -62,5 +62,5 @@ def test_right_where_the_rank_drops(angle: float) -> None:
     accuracy = pytest.importorskip("benchmarks.accuracy")
     robot = FAST[1].robot
     states = almost_flat(robot, angle, 4)
-    found = accuracy.measure("nearly flat", f"{angle:g} rad", robot, states, accuracy.NEARLY_FLAT, None)
-    assert found.reached and found.honest, found
+    measured = accuracy.measure("nearly flat", f"{angle:g} rad", robot, states, accuracy.NEARLY_FLAT, None)
+    assert measured.reached and measured.honest, measured

@@ -1,4 +1,4 @@
-"""Has sarrus become slower, or begun to allocate? Times of sarrus alone, for pytest-benchmark.
+"""Regressions of speed and allocations: times of sarrus only, for pytest-benchmark.
 
 pytest benchmarks --benchmark-autosave                                   # before a change
 pytest benchmarks --benchmark-compare --benchmark-compare-fail=min:20%   # after it, on the same machine
@@ -27,7 +27,7 @@ def model(request: pytest.FixtureRequest) -> Model:
 
 
 def arguments(robot: Any, call: str, shape: tuple[int, ...]) -> tuple[list[Any], Any]:
-    """Random inputs of `call` and the array that takes its result."""
+    """Return random inputs of `call` and an array for its result."""
     rng = np.random.default_rng(0)
     states = np.array([robot.random(rng) for _ in range(int(np.prod(shape)))]).reshape(*shape, robot.nq)
     if call == "mass_matrix":

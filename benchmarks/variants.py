@@ -1,4 +1,4 @@
-"""Many mechanisms that differ in numbers alone: side by side, beside a batch of one of them, and beside one after the other. ``python -m benchmarks --variants``"""
+"""Variants of mechanisms in one batch, compared with a batch of one mechanism, and one by one. ``python -m benchmarks --variants``"""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .tables import Run
 
 
 class Row(NamedTuple):
-    """Microseconds a variant, over a batch of one mechanism, and one by one over it."""
+    """Time per variant [µs], relative to a batch of one mechanism; and one by one, relative to the variants."""
 
     what: str
     time: float
@@ -23,12 +23,12 @@ class Row(NamedTuple):
 
 
 def rows(run: Run) -> list[Row]:
-    """Functions of a state of 10,000 variants; assembled positions; a turn of four-bars."""
+    """Measure functions of a state of 10,000 variants, assembled positions, and a turn of four-bars."""
     rng, seconds, (count, few) = np.random.default_rng(0), run.seconds, run.of((10_000, 100), (10_000, 100), (16, 2))
     gallery = sarrus.mechanisms
     robots = [sarrus.loads(model.urdf) for model in all_models() if model.name == "panda"]
     robots += [gallery.four_bar(), gallery.stewart(), gallery.four_bar_ladder(8)]
-    found = []
+    results = []
     for robot in robots:
         run.tell(robot.name)
         changes = other_sizes(robot, rng.uniform(0.9, 1.1, count))
@@ -57,12 +57,12 @@ def rows(run: Run) -> list[Row]:
                 },
                 seconds,
             )
-            found.append(_row(f"{robot.name}: {what}", times, count, few))
+            results.append(_row(f"{robot.name}: {what}", times, count, few))
         made = measure.interleave(
             {"variants": measure.statement("robot.variants(**changes)", "_", [None], robot=robot, changes=changes)},
             seconds,
         )
-        found.append(Row(f"{robot.name}: made", float(np.median(made["variants"])) * 1e6 / count))
+        results.append(Row(f"{robot.name}: made", float(np.median(made["variants"])) * 1e6 / count))
     run.tell("turns of four-bars")
     variants = gallery.four_bar().variants(
         placements={"pin1.parent": np.outer(rng.uniform(0.35, 0.45, count), [1.0, 0.0, 0.0])}
@@ -70,22 +70,24 @@ def rows(run: Run) -> list[Row]:
     steps = run.of(200, 200, 5)
     turn = {"variants": variants, "way": {"motor": np.linspace(0.0, 2.0 * np.pi, steps)}}
     times = measure.interleave({"turn": measure.statement("variants.follow(way)", "_", [None], **turn)}, seconds)
-    found.append(
+    results.append(
         Row(f"four-bars: a position of a turn of {steps}", float(np.median(times["turn"])) * 1e6 / count / steps)
     )
     run.tell("quadrupeds")
-    return [*found, *quadrupeds(run)]
+    return [*results, *quadrupeds(run)]
 
 
 def quadrupeds(run: Run) -> list[Row]:
-    """256 with other masses, ten steps with contact; as a list of mechanisms too."""
+    """Measure 256 variants with different masses in ten steps with contact, also as a list of mechanisms."""
     rng, (number, steps) = np.random.default_rng(0), run.of((256, 10), (256, 10), (8, 2))
     robot = sarrus.mechanisms.quadruped()
     factor = rng.uniform(0.9, 1.1, number)
     inertias = {body.name: np.outer(factor, body.inertia.parameters) for body in robot.description.bodies}
     variants = robot.variants(inertias=inertias)
     feet = [
-        sarrus.control.Contact(f, stiffness=1e3, slip_velocity=0.5, friction=0.8) for f in robot.frames if "foot" in f
+        sarrus.control.CompliantContact(f, stiffness=1e3, slip_velocity=0.5, friction=0.8)
+        for f in robot.frames
+        if "foot" in f
     ]
     q = np.tile(robot.neutral(), (number, 1))
     q[:, 6] += 0.3
@@ -103,7 +105,7 @@ def quadrupeds(run: Run) -> list[Row]:
 
 
 def other_sizes(robot: sarrus.Mechanism, factor: np.ndarray) -> dict[str, dict[str, np.ndarray]]:
-    """Joints so many times as far from each other on their bodies, and bodies so many times as heavy."""
+    """Return a mechanism with scaled distances of joints on their bodies, and scaled masses."""
     joints = {f"{j.name}.parent": np.outer(factor, j.at_parent.translation) for j in robot.description.joints}
     closing = {f"{j.name}.child": np.outer(factor, j.at_child.translation) for j in robot.description.joints}
     places = {name: x for name, x in (joints | closing).items() if _is_a_shift(robot, name)}
@@ -114,7 +116,7 @@ def other_sizes(robot: sarrus.Mechanism, factor: np.ndarray) -> dict[str, dict[s
 
 
 def _is_a_shift(robot: sarrus.Mechanism, name: str) -> bool:
-    """Whether the frame there is not turned, so that a translation is all of its placement."""
+    """Return True if a frame is not rotated, so that its placement is a translation."""
     joint, end = name.rsplit(".", 1)
     placement = getattr(next(j for j in robot.description.joints if j.name == joint), f"at_{end}")
     return bool(
@@ -134,13 +136,13 @@ def _row(name: str, times: dict[str, np.ndarray], count: int, few: int) -> Row:
     )
 
 
-def markdown(found: list[Row]) -> str:
-    """A table of them."""
+def markdown(results: list[Row]) -> str:
+    """Return a table of the rows."""
     lines = [
         "| variants, 10,000 where nothing else is said | µs each | over a batch of one mechanism | one by one over it |",
         "|---|---|---|---|",
     ]
-    for name, each, plain, one_by_one in found:
+    for name, each, plain, one_by_one in results:
         beside = ["" if np.isnan(x) else f"{x:.2f}" for x in (plain, one_by_one)]
         lines.append(f"| {name} | {each:.2f} | {beside[0]} | {beside[1]} |")
     return "\n".join(lines) + "\n"

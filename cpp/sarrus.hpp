@@ -5,15 +5,15 @@
 //   sarrus::Workspace work;                              of one thread
 //   const sarrus::Frame tool = robot.frame("tool");
 //   const sarrus::Answer a = robot.forward_dynamics(work, q, v, tau);
-//   robot.jacobian(work, q, tool)                        inputs in the order of kernels/operation_list.hpp, optional ones left out at the end;
-//   robot.inverse_dynamics(work, q, v, a)                then the frame where there is one, and any number of wrenches
-//   robot.mobility(q).degrees_of_freedom                 questions about a configuration are answered by structs: mobility/mobility.hpp
+//   robot.jacobian(work, q, tool)                        inputs in the order of kernels/operation_list.hpp, optional ones omitted at the end;
+//   robot.inverse_dynamics(work, q, v, a)                then the frame if it takes one, and any number of wrenches
+//   robot.mobility(q).degrees_of_freedom                 properties of a configuration are structs: mobility/mobility.hpp
 //   robot.simulation(plan).run_fixed(clock, row)         from row = robot.simulation(plan).begin(state): see simulation/driver.hpp
 //
-// Rows of numbers are whatever has data() and size(): std::vector, std::array, Eigen's vectors, an Answer. Matrices are row by row. How many inputs
-// there are is looked at when a call is compiled, how long they are at every call. An answer stands in the workspace until the same function is
-// asked again; only a function's first call there allocates, so that a control loop may ask. Without a workspace the same functions return
-// Numbers of their own, and throw where there is no answer. A Robot is constant, and any number of threads may ask it.
+// Rows of numbers are any type with data() and size(): std::vector, std::array, Eigen's vectors, an Answer. Matrices are row by row. The number of
+// inputs is checked at compile time, their lengths at every call. An Answer is valid in the workspace until the same function is called again. Only
+// the first call of a function allocates memory there, so that a control loop may call it. Without a workspace the same functions return Numbers, and
+// throw if there is no answer. A Robot is constant, and any number of threads may use it.
 #pragma once
 
 #include <array>
@@ -41,18 +41,18 @@ namespace sarrus {
 
 using Numbers = std::vector<double>;
 
-/// There is no answer: the state contradicts the constraints, or nothing has inertia along a freedom.
+/// Error: the state contradicts the constraints, or a freedom has no inertia.
 struct NoAnswer : std::domain_error {
   using std::domain_error::domain_error;
 };
 
-/// From outside, on a frame, in its axes: [moment; force] [N m, N].
+/// External wrench on a frame, in its axes: [moment; force] [N m, N].
 struct Wrench {
   Frame frame;
   std::array<double, 6> value;
 };
 
-/// Numbers that stand somewhere else.
+/// Reference to numbers of the caller.
 class Input {
  public:
   template <class Container, class = decltype(std::declval<const Container&>().data())>
@@ -65,7 +65,7 @@ class Input {
   std::size_t size_;
 };
 
-/// Numbers in a workspace, and whether they are an answer.
+/// Numbers in a workspace, and the status of the result.
 class Answer {
  public:
   Answer(const double* data, std::size_t size, Status status) : status(status), data_(data), size_(size) {}
@@ -82,20 +82,20 @@ class Answer {
   std::size_t size_;
 };
 
-/// Where a thread's answers stand, each function's until it is asked again.
+/// Results of a thread's calls, each function's valid until its next call.
 class Workspace {
  public:
   double* room(Operation operation, std::size_t size) {
-    std::vector<double>& mine = of_[static_cast<std::size_t>(operation)];
+    std::vector<double>& mine = results_[static_cast<std::size_t>(operation)];
     if (mine.size() < size) mine.resize(size);
     return mine.data();
   }
 
  private:
-  std::array<std::vector<double>, operations> of_;
+  std::array<std::vector<double>, operations> results_;
 };
 
-/// What a call of an operation looks like, by the words of operation_list.hpp.
+/// Signature of an operation, by the words of operation_list.hpp.
 struct Signature {
   const char *name, *inputs, *axes;
   unsigned facts;
@@ -117,7 +117,7 @@ constexpr Signature signature(Operation operation) {
   return all[static_cast<int>(operation)];
 }
 
-/// A joint by its name: its type, and where its coordinates and velocities stand in q and v, which hold none of a joint that closes a loop.
+/// Joint by its name: its type, and the indices of its coordinates and velocities in q and v, which contain none of a loop joint.
 struct Joint {
   const model::Joint& written;
   int q_start, nq, v_start, nv;
@@ -134,16 +134,16 @@ class Robot : public Mechanism {
     for (const auto& [name, coordinates] : written_->configurations)
       check_coordinates("configuration '" + name + "'", coordinates);
   }
-  /// The same with other numbers, in microseconds: see Mechanism.
+  /// Create a robot with other numbers, in microseconds: see Mechanism.
   Robot(const Robot& other, const Builder& changed)
       : Mechanism(other, model::core_description(changed.complete())),
         sizes_(other.sizes_),
         written_(std::make_shared<const model::Description>(changed.description())) {}
 
-  /// All of it as plain data, with names.
+  /// Return the description as plain data, with names.
   const model::Description& written() const { return *written_; }
   const std::string& name() const { return written_->name; }
-  /// A sentence for each entry of a file or of the description that has no effect.
+  /// Return a sentence for each entry of a file or of the description that has no effect.
   std::vector<std::string> warnings() const {
     std::vector<std::string> all = written_->warnings;
     for (const std::string& joint : tree().loops.rows > 0 ? idle() : massless())
@@ -157,14 +157,14 @@ class Robot : public Mechanism {
     const PlacedJoint& at = joints()[k];
     return {written_->joints[k], at.iq, at.nq, at.iv, at.nv, at.closes_a_loop};
   }
-  /// Names of the joints that motors drive.
+  /// Return the names of the joints that motors drive.
   std::vector<std::string> actuated() const {
     std::vector<std::string> names;
     for (const model::Joint& joint : written_->joints)
       if (joint.actuated) names.push_back(joint.name);
     return names;
   }
-  /// The neutral configuration, with these coordinates of joints.
+  /// Return the neutral configuration, with these coordinates of joints.
   Numbers configuration(const model::JointCoordinates& coordinates = {}) const {
     Numbers q(static_cast<std::size_t>(tree().nq), 0.0);
     for (const int k : quaternions()) q[static_cast<std::size_t>(k) + 3] = 1.0;
@@ -178,7 +178,7 @@ class Robot : public Mechanism {
     return q;
   }
   Numbers home() const { return configuration(written_->home); }
-  /// The configuration of that name.
+  /// Return the configuration of that name.
   Numbers configuration(const std::string& name) const { return configuration(model::named_configuration(*written_, name)); }
 
 #define SARRUS_METHOD(name, ...)                                                                    \
@@ -191,7 +191,7 @@ class Robot : public Mechanism {
   SARRUS_OPERATIONS(SARRUS_METHOD)
 #undef SARRUS_METHOD
 
-  // as they are called in Python, by the metric of the mass matrix
+  // names as in Python, by the metric of the mass matrix
   template <class... Arguments> Answer project_velocity(Workspace& work, const Arguments&... arguments) const {
     return velocity_by_mass(work, arguments...);
   }
@@ -199,23 +199,23 @@ class Robot : public Mechanism {
     return configuration_by_mass(work, arguments...);
   }
 
-  /// To be looked up once, before a loop begins; what is asked of it is in its own axes, or in those of the world.
+  /// Return a frame; call this once, before a loop begins. Its quantities are in its own axes, or in those of the world.
   Frame frame(const std::string& name, ExpressedIn axes = ExpressedIn::frame) const {
     const PlacedFrame* at = find_frame(name);
     if (!at) no_such_name("frame", name, frame_names());
     return {at->link, at->body, at->X, axes};
   }
 
-  /// Degrees of freedom, redundant rows, self-stress and singularities at q, which closes the loops (AssemblyError). Where rows of constraints depend on
-  /// q, `rows` evaluates them.
+  /// Compute degrees of freedom, redundant rows, self-stress and singularities at q, which closes the loops (AssemblyError). If rows of constraints
+  /// depend on q, `rows` evaluates them.
   Mobility mobility(const Input& q, const MobilityOptions& options = {}, RowsOfState rows = {}) const {
     return sarrus::mobility(functions(), configuration("mobility", q), options, std::move(rows));
   }
-  /// S (nv, nu) of the motors, or of these joints: S u is the generalised force of efforts u.
+  /// Compute S (nv, nu) of the motors, or of these joints: S u is the generalised force of efforts u.
   Matrix actuation_matrix(const Input& q, const std::optional<Names>& actuated = {}) const {
     return motor_rows(functions(), configuration("actuation_matrix", q), motors(actuated)).transpose();
   }
-  /// Orthonormal basis (nu, k) of the efforts that move nothing.
+  /// Compute an orthonormal basis (nu, k) of the efforts that move nothing.
   Matrix internal_efforts(const Input& q, const std::optional<Names>& actuated = {}, const std::optional<double>& time = {},
                           RowsOfState rows = {}) const {
     const StateFunctions of = functions();
@@ -223,7 +223,7 @@ class Robot : public Mechanism {
     return sarrus::internal_efforts(ScaledLoops(of, at, time, std::move(rows)), at, motors(actuated));
   }
 
-  /// The plan stays the caller's, and so do the numbers of its force elements.
+  /// Return a simulation. The caller keeps the plan and the numbers of its force elements.
   Simulation simulation(const Plan& plan, const double* parameters = nullptr) const {
     return {sarrus_kernel_table()->simulation, tree(), plan, parameters};
   }
@@ -233,9 +233,9 @@ class Robot : public Mechanism {
   std::vector<int> motors(const std::optional<Names>& actuated) const {
     return actuated ? joints_by_names(*this, *actuated) : actuated_joints(*this);
   }
-  const double* configuration(const char* asked, const Input& q) const {
+  const double* configuration(const char* function, const Input& q) const {
     if (q.size() != static_cast<std::size_t>(tree().nq))
-      throw std::invalid_argument(std::string(asked) + "(q): q has " + std::to_string(q.size()) + " entries; it needs " +
+      throw std::invalid_argument(std::string(function) + "(q): q has " + std::to_string(q.size()) + " entries; it needs " +
                                   std::to_string(tree().nq));
     return q.data();
   }
@@ -250,7 +250,7 @@ class Robot : public Mechanism {
     std::array<std::size_t, max_inputs> input;
     std::size_t result;
   };
-  /// The arguments of one call, each in its place.
+  /// Arguments of one call, in their places.
   struct Call {
     const Robot& robot;
     Operation operation;
@@ -272,12 +272,13 @@ class Robot : public Mechanism {
   template <class X> static constexpr bool is_input = !std::is_same_v<X, Frame> && !std::is_same_v<X, Wrench>;
 
   template <Operation operation, class... Arguments> Answer ask(Workspace& work, const Arguments&... arguments) const {
-    constexpr Signature asked = signature(operation);
+    constexpr Signature signature_ = signature(operation);
     constexpr int rows = (0 + ... + int(is_input<Arguments>)), at = (0 + ... + int(std::is_same_v<Arguments, Frame>));
     constexpr int wrenches = static_cast<int>(sizeof...(Arguments)) - rows - at;
-    static_assert(rows >= asked.count(false) && rows <= asked.count(true), "the inputs are told in kernels/operation_list.hpp");
-    static_assert(at == int(asked.is(fact::at_frame)), "it takes one frame, or none");
-    static_assert(wrenches == 0 || asked.is(fact::loads), "it takes no wrenches");
+    static_assert(rows >= signature_.count(false) && rows <= signature_.count(true),
+                  "see the inputs in kernels/operation_list.hpp");
+    static_assert(at == int(signature_.is(fact::at_frame)), "it takes one frame, or none");
+    static_assert(wrenches == 0 || signature_.is(fact::loads), "it takes no wrenches");
     Frame wrench_frame[wrenches + 1];
     const double* wrench[wrenches + 1];
     Call call{*this, operation, {}, 0, {}, wrench_frame, wrench, 0};
@@ -286,9 +287,9 @@ class Robot : public Mechanism {
     double* out = work.room(operation, size);
     for (const double* in : call.in)
       if (in == out)
-        throw std::invalid_argument(std::string(asked.name) + "() is given its own answer, which it would write over");
+        throw std::invalid_argument(std::string(signature_.name) + "() is given its own answer, which it would write over");
     const Parameters parameters = {call.frame, wrenches, wrench_frame, true};
-    const double status = sarrus_kernel_table()->one[static_cast<int>(operation)](tree(), parameters, call.in, wrench, out);
+    const double status = sarrus_kernel_table()->single[static_cast<int>(operation)](tree(), parameters, call.in, wrench, out);
     return {out, size, static_cast<Status>(static_cast<int>(status))};
   }
 
@@ -329,7 +330,7 @@ class Robot : public Mechanism {
 };
 
 inline Robot model::Builder::build() const { return Robot(*this); }
-/// The mechanism in a file of sarrus' own form, JSON.
+/// Read the mechanism from a file of sarrus' own form, JSON.
 inline Robot load(const std::string& path) { return load_builder(path).build(); }
 
 }  // namespace sarrus

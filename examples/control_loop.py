@@ -1,8 +1,8 @@
-"""A control loop at 1 kHz against the wall clock: the controller here, a Delta robot simulated in another process, efforts and states over a socket.
+"""A control loop at 1 kHz in real time: a controller, and a Delta robot simulated in another process, connected by a socket.
 
-Every millisecond, by the clock of this machine, the controller takes the last state that has come in, works out efforts and sends them. The other
-process holds them for a millisecond of its own time and sends where that leads. So the motion does not depend on how punctual either is, and the
-histogram says how punctual they were: by how much the efforts left after the tick.
+Every millisecond of the wall clock the controller reads the last state, computes efforts and sends them. The other process holds them for one
+simulated millisecond, and sends the new state. The motion does not depend on delays of either process. The histogram shows the delays: the time
+from the tick until the efforts are sent.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ HOME = ROBOT.pose(ROBOT.assemble(), "platform")[:3, 3]
 
 
 def circle(t: np.ndarray) -> np.ndarray:
-    """Positions (n, 3) of the platform: it enters the circle within a second."""
+    """Return positions (n, 3) [m] of the platform, which enters the circle within a second."""
     s = np.clip(t, 0.0, 1.0)
     size = RADIUS * s**3 * (10 - 15 * s + 6 * s**2)
     angle = 2 * np.pi * TURNS * t
@@ -34,7 +34,7 @@ def circle(t: np.ndarray) -> np.ndarray:
 
 
 def plant(port: int) -> None:
-    """The other process: efforts in, a millisecond of motion, state out; an empty message ends it."""
+    """Run the other process: receive efforts, simulate a millisecond, send the state; an empty message ends it."""
     wire = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     wire.connect(("127.0.0.1", port))
     q, v = ROBOT.assemble(), np.zeros(ROBOT.nv)
@@ -47,7 +47,7 @@ def plant(port: int) -> None:
 
 
 def histogram(title: str, seconds: np.ndarray) -> None:
-    """Bars of how often something took how long, each twice as long as the one before."""
+    """Print a histogram of durations [s]; each bin is twice as wide as the one before."""
     micro = 1e6 * seconds
     print(
         f"\n{title}: median {np.median(micro):.0f} us, 99 % {np.percentile(micro, 99):.0f} us, longest {micro.max():.0f} us"
@@ -60,7 +60,7 @@ def histogram(title: str, seconds: np.ndarray) -> None:
 
 
 def main(seconds: float = 5.0) -> dict[str, float]:
-    """Run the loop; print how punctual and how good it was."""
+    """Run the loop; print its delays and the position error."""
     t = np.arange(0.0, seconds + 0.01, 0.005)
     path = [spline(t, x) for x in circle(t).T]
     law = control.TaskControl(ROBOT, control.FrameTask("platform", path, components="tx ty tz", stiffness=400.0))
@@ -74,19 +74,19 @@ def main(seconds: float = 5.0) -> dict[str, float]:
     message, address = wire.recvfrom(4096)
     wire.connect(address)
     gc.collect()
-    gc.disable()  # it would take its milliseconds when it likes
+    gc.disable()  # a collection would delay a tick by milliseconds
     start = time.perf_counter() + PERIOD
     for k in range(steps):
         tick = start + k * PERIOD
-        # sleeps end late by some 50 us: the rest of the way is waited for awake
+        # sleep() ends up to 50 us late: wait for the last part in a loop
         if (left := tick - time.perf_counter()) > 2e-4:
             time.sleep(left - 2e-4)
         while time.perf_counter() < tick:
             pass
         if k:
-            asked = time.perf_counter()
+            before = time.perf_counter()
             message = wire.recv(4096)
-            waited[k] = time.perf_counter() - asked
+            waited[k] = time.perf_counter() - before
         state = np.frombuffer(message)
         q, v = state[: ROBOT.nq], state[ROBOT.nq :]
         before = time.perf_counter()

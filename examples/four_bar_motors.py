@@ -1,8 +1,8 @@
-"""An open chain, and a four-bar mechanism with one motor and with two that share the work. Sonoda, Ishii and Isobe, part III.
+"""An open chain, and a four-bar mechanism with one motor and with two motors. Sonoda, Ishii and Isobe, part III.
 
-The efforts of a motion by the Jacobians of the links' centres of gravity; then the mechanism is driven by these efforts alone, and
-should repeat the motion. With two motors one sum of their efforts is determined; what remains strains the links and moves nothing.
-The paper's figures do not give the motions: the angle of link 3 swings by 30 degrees about 120 degrees once a second, and both
+The efforts of a motion follow from the Jacobians of the links' centres of gravity. Driven by these efforts, without feedback, the mechanism
+should repeat the motion. With two motors only one combination of their efforts is determined; the other one strains the links.
+The paper's figures do not define the motions. Here the angle of link 3 swings by 30 degrees about 120 degrees once a second, and both
 angles of the open chain by 45 and 60 degrees.
 """
 
@@ -33,7 +33,7 @@ OPEN = {  # of two links [m, kg, kg m²], and the efforts of their motion at t [
 
 
 def open_chain(t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """III.A: efforts (n, 2) of two links that swing, by the COG Jacobian; and the largest way off the recursive algorithm's."""
+    """Return efforts (n, 2) [N m] of two swinging links by the COG Jacobian (III.A), and the largest difference from the recursive algorithm."""
     b = sarrus.Builder("open chain of the COG Jacobian paper", gravity=(0, -9.81, 0))
     for k, (below, reach) in enumerate((("ground", 0.0), ("link1", OPEN["length"])), start=1):
         b.add_body(
@@ -42,17 +42,17 @@ def open_chain(t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         )
         b.add_joint(f"theta{k}", sarrus.Revolute("z"), below, f"link{k}", at_parent=(reach, 0, 0), actuated=True)
     robot = b.build()
-    ways = (
+    angles = (
         polynomial(pi / 2) + harmonic(-pi / 4, rate=2 * pi, phase=pi / 2),
         polynomial(-pi / 6) + harmonic(pi / 3, rate=2 * pi),
     )
-    q, v, a = (np.stack(x, axis=-1) for x in zip(*(way.derivatives(t) for way in ways), strict=True))
-    efforts = sarrus.works.cog_jacobians(robot, q, v).efforts(a)
+    q, v, a = (np.stack(x, axis=-1) for x in zip(*(angle.derivatives(t) for angle in angles), strict=True))
+    efforts = sarrus.formulations.cog_jacobians(robot, q, v).efforts(a)
     return efforts, np.abs(efforts - robot.inverse_dynamics(q, v, a)).max()
 
 
 def four_bar() -> sarrus.Mechanism:
-    """theta1 and theta3 turn the links on the ground; the coupler hangs on the first and is pinned to the third."""
+    """Return the four-bar: theta1 and theta3 drive the links on the ground, theta4 and B connect the coupler."""
     b = sarrus.Builder("four-bar of the COG Jacobian paper", gravity=(0, -9.81, 0))
     for name in ("link1", "coupler", "link3"):
         b.add_body(name, sarrus.Inertia(MASS, (LENGTH / 2, 0, 0), np.diag([0, INERTIA, INERTIA])))
@@ -65,57 +65,61 @@ def four_bar() -> sarrus.Mechanism:
 
 
 def closed(theta3: float) -> list[float]:
-    """The configuration with this angle of link 3: link 1 to the left of the line to B."""
+    """Return the configuration for an angle of link 3 [rad], with link 1 to the left of the line to B."""
     B = BASE + cmath.rect(LENGTH, theta3)
     theta1 = cmath.phase(B) + np.arccos(abs(B) / (2 * LENGTH))
     return [theta1, cmath.phase(B - cmath.rect(LENGTH, theta1)) - theta1, theta3]
 
 
 def swing(robot: sarrus.Mechanism, t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """q, v and a (n, 3) at the times t (n,)."""
+    """Return q, v and a (n, 3) of the swing at times t (n,) [s]."""
     theta, rate, acceleration = (x[:, None] for x in SWING.derivatives(t))
     q = np.array([closed(x) for x in theta[:, 0]])
-    v = sarrus.works.reduced_dynamics(robot, q, np.zeros_like(q), independent=["theta3"]).full_velocity(rate)
-    return q, v, sarrus.works.reduced_dynamics(robot, q, v, independent=["theta3"]).full_acceleration(acceleration)
+    v = sarrus.formulations.reduced_dynamics(robot, q, np.zeros_like(q), independent=["theta3"]).full_velocity(rate)
+    return (
+        q,
+        v,
+        sarrus.formulations.reduced_dynamics(robot, q, v, independent=["theta3"]).full_acceleration(acceleration),
+    )
 
 
 def main(output: Path | None = None, duration: float = 1.0) -> dict[str, float]:
-    """Efforts of the swing; drive by them, compare, draw."""
+    """Compute the efforts of the swing, simulate with them, compare, draw."""
     robot = four_bar()
     t = np.linspace(0.0, duration, 401)
     q, v, a = swing(robot, t)
     both = ["theta1", "theta3"]
-    one = sarrus.works.cog_jacobians(robot, q, v, active=["theta3"]).efforts(a[:, 2:])
-    two = sarrus.works.cog_jacobians(robot, q, v).efforts(a[:, [0, 2]])
-    tight = robot.actuator_efforts(q, v, a, preload=[1.0, 1.0])  # as near to 1 N m in both as the motion lets them
+    one = sarrus.formulations.cog_jacobians(robot, q, v, active=["theta3"]).efforts(a[:, 2:])
+    two = sarrus.formulations.cog_jacobians(robot, q, v).efforts(a[:, [0, 2]])
+    tight = robot.actuator_efforts(q, v, a, preload=[1.0, 1.0])  # as near as possible to 1 N m in both motors
 
     runs = {
         name: sarrus.simulate(robot, q[0], v[0], duration, played_back(joints, t, efforts))
         for name, joints, efforts in (("one motor", ["theta3"], one), ("two", both, two), ("two, tight", both, tight))
     }
-    found = {f"{name}, off": np.abs(run.q[:, 2] - SWING(run.t)).max() for name, run in runs.items()}
+    results = {f"{name}, off": np.abs(run.q[:, 2] - SWING(run.t)).max() for name, run in runs.items()}
 
     def at(instant: float, efforts: np.ndarray, motor: int) -> float | None:
         k = int(np.argmin(np.abs(t - instant)))
         return float(efforts[k, motor]) if abs(t[k] - instant) < 1e-9 else None
 
     rows = []
-    for instant, (alone, least1, least3) in MODEL.items():
+    for instant, (single, least1, least3) in MODEL.items():
         rows += [
-            (f"one motor at {instant:g} s: theta3 [N m]", (alone, at(instant, one, 0))),
+            (f"one motor at {instant:g} s: theta3 [N m]", (single, at(instant, one, 0))),
             (f"two at {instant:g} s: theta1 [N m]", (least1, at(instant, two, 0))),
             (f"two at {instant:g} s: theta3 [N m]", (least3, at(instant, two, 1))),
         ]
-    rows += [(f"{name}: largest way off the motion [rad]", (0.0, found[f"{name}, off"])) for name in runs]
+    rows += [(f"{name}: largest error of the motion [rad]", (0.0, results[f"{name}, off"])) for name in runs]
     of_chain, off = open_chain(t)
     rows += [
         (f"open chain at {instant:g} s: theta{k + 1} [N m]", (efforts[k], at(instant, of_chain, k)))
         for instant, efforts in OPEN["efforts"].items() for k in (0, 1)
     ]  # fmt: skip
-    rows += [("open chain: off the recursive algorithm [N m]", (0.0, off))]
-    found["open chain, off"] = off
-    table("Four-bar mechanism with motors", ["dense model", "here"], rows)
-    found |= {f"at {instant:g} s": x for instant in MODEL if (x := at(instant, one, 0)) is not None}
+    rows += [("open chain: difference from the recursive algorithm [N m]", (0.0, off))]
+    results["open chain, off"] = off
+    table("Four-bar mechanism with motors", ["dense model", "sarrus"], rows)
+    results |= {f"at {instant:g} s": x for instant in MODEL if (x := at(instant, one, 0)) is not None}
 
     pin = {name: np.linalg.norm(run.reactions.wrenches["B"][:, 3:], axis=1) for name, run in runs.items()}
     figure(
@@ -135,7 +139,7 @@ def main(output: Path | None = None, duration: float = 1.0) -> dict[str, float]:
         ],
         output,
     )
-    return found
+    return results
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Four links pinned at both ends fall for ten seconds. van der Merwe 1995, 5.5.5, figures 5.1 and 5.4 to 5.11.
 
-Twice: as the thesis does it, by explicit Euler steps of the open chain with the pin's force on its tip, and a weak corrective
-force that brings the tip back; and by steps of adaptive length of the closed chain, whose tip stays where it is.
+Two simulations: the method of the thesis, explicit Euler steps of the open chain with the pin's force on its tip and a weak corrective
+force; and adaptive steps of the closed chain, which keep the tip on the pin.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ AT_10_S = (
     1.3861199808509932,
     -1.6153857098891158,
 )  # DOP853 on a dense model [rad]
-IN_PLANE = slice(3, None, 2)  # of [angular; linear]: what the pin blocks in the x-z plane
+IN_PLANE = slice(3, None, 2)  # of [angular; linear]: the components that the pin blocks, x and z
 
 
 def pin_force(chain: sarrus.Mechanism, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """On the tip of the open chain, x and z: what takes its acceleration away (5.61), and what brings it back (5.75)."""
-    inverse = sarrus.works.operational_inertia_inverse(chain, q, "tip", expressed_in="world_aligned")[
+    """Return the constraint force (5.61) and the corrective force (5.75) on the tip of the open chain, x and z (..., 2) [N]."""
+    inverse = sarrus.formulations.operational_inertia_inverse(chain, q, "tip", expressed_in="world_aligned")[
         ..., IN_PLANE, IN_PLANE
     ]
     a = chain.forward_dynamics(q, v, np.zeros_like(v))
@@ -38,7 +38,7 @@ def pin_force(chain: sarrus.Mechanism, q: np.ndarray, v: np.ndarray) -> tuple[np
 
 
 def as_in_the_thesis(pinned: sarrus.Mechanism, duration: float) -> tuple[sarrus.Trajectory, np.ndarray, np.ndarray]:
-    """The open chain's run of 1 ms steps, the pin's force on it and the corrective one (n, 2)."""
+    """Return the open chain's run with 1 ms steps, the pin's force and the corrective force (n, 2) [N]."""
     joints = tuple(joint for joint in pinned.description.joints if joint.name != "pin")
     chain = sarrus.Mechanism(replace(pinned.description, name="four-link chain, let go", joints=joints))
 
@@ -51,7 +51,7 @@ def as_in_the_thesis(pinned: sarrus.Mechanism, duration: float) -> tuple[sarrus.
 
 
 def two_terms(pinned: sarrus.Mechanism, run: sarrus.Trajectory) -> dict[str, np.ndarray]:
-    """Of the tip's acceleration, let go: magnitudes (n,) of J q'' and of J' q' (5.52)."""
+    """Return the magnitudes (n,) [m/s²] of J q'' and J' q', the terms of the released tip's acceleration (5.52)."""
     joints = tuple(joint for joint in pinned.description.joints if joint.name != "pin")
     chain = sarrus.Mechanism(replace(pinned.description, joints=joints))
     axes = {"expressed_in": "world_aligned"}
@@ -64,7 +64,7 @@ def two_terms(pinned: sarrus.Mechanism, run: sarrus.Trajectory) -> dict[str, np.
 
 
 def main(output: Path | None = None, duration: float = 10.0) -> dict[str, float]:
-    """Run both, compare, draw."""
+    """Simulate by both methods, compare, draw."""
     chain = sarrus.mechanisms.four_link_chain()
     rest = np.zeros(4)
     exact = sarrus.simulate(chain, rest, rest, duration, method="dopri5", rtol=1e-10, atol=1e-10, dt=1e-3)
@@ -75,7 +75,7 @@ def main(output: Path | None = None, duration: float = 10.0) -> dict[str, float]
     away = (euler.frame("tip")[:, :3, 3] - PIN)[:, [0, 2]]
 
     terms = two_terms(chain, exact)
-    found = {
+    results = {
         "peak": np.abs(on_ground[:, 1]).max(),
         "peak by Euler": np.abs(constraint[:, 1]).max(),
         "tip away": np.abs(away).max(),
@@ -88,12 +88,12 @@ def main(output: Path | None = None, duration: float = 10.0) -> dict[str, float]
         "Four links, pinned: largest numbers of the run",
         ["thesis", "as the thesis", "exact"],
         [
-            ("pin's vertical force [N]", (230, found["peak by Euler"], found["peak"])),
+            ("pin's vertical force [N]", (230, results["peak by Euler"], results["peak"])),
             ("at t [s]", (None, euler.t[np.abs(constraint[:, 1]).argmax()], exact.t[np.abs(on_ground[:, 1]).argmax()])),
-            ("tip away from the pin [m]", (None, found["tip away"], exact.loop_error.max())),
-            ("corrective force [N]", (None, found["corrective force"], 0.0)),
+            ("tip away from the pin [m]", (None, results["tip away"], exact.loop_error.max())),
+            ("corrective force [N]", (None, results["corrective force"], 0.0)),
             *((f"{name}, largest [m/s²]", (None, None, size.max())) for name, size in terms.items()),
-            ("evaluations of the dynamics", (None, euler.statistics["evaluations"], found["evaluations"])),
+            ("evaluations of the dynamics", (None, euler.statistics["evaluations"], results["evaluations"])),
             ("wall time [s]", (None, euler.statistics["seconds"], exact.statistics["seconds"])),
         ],
     )
@@ -104,7 +104,7 @@ def main(output: Path | None = None, duration: float = 10.0) -> dict[str, float]
     )
 
     joints = [f"joint{k}" for k in range(1, 5)]
-    part = exact.t <= 2.5  # where the thesis shows the detail
+    part = exact.t <= 2.5  # the detail of the thesis' figures
 
     def of_joints(x: np.ndarray) -> dict[str, np.ndarray]:
         return dict(zip(joints, x.T, strict=True))
@@ -127,7 +127,7 @@ def main(output: Path | None = None, duration: float = 10.0) -> dict[str, float]
         ],
         output,
     )
-    return found
+    return results
 
 
 if __name__ == "__main__":

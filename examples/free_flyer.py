@@ -1,8 +1,8 @@
-"""A satellite's solar paddles swing while its arm moves, and hardly where the arm moves so that the satellite stays. SpaceDyn 1999, figure 7(a).
+"""A satellite's solar paddles swing while its arm moves, and hardly swing if the motion is reactionless. SpaceDyn 1999, figure 7(a).
 
-The arm's joints move from rest to rest in one direction; then along the part of it that the reaction null space leaves: there neither attitude nor
-height of the satellite change, which would bend the paddles. That motion is found on a satellite whose paddles are rigid, and
-stretched to as long a way of the joints. Both are then driven on the one whose paddles are chains on springs. Nothing acts from outside: momentum stays zero.
+The arm's joints move from rest to rest in one direction, then along the projection of that direction on the reaction null space. In this space
+neither attitude nor height of the satellite change, which would bend the paddles. The motion is planned with rigid paddles, and scaled to the same
+joint travel. Both motions are simulated with paddles that are chains on springs. There are no external forces: momentum stays zero.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from showing import Panel, Path, command_line, figure, table
 
 import sarrus
 
-WAY = np.array([0.6, 0.5, -0.9, 0.8, -0.7, 0.5])  # of joint1 to joint6 [rad]
-STILL = "rx ry rz tz"  # of the satellite
-SECONDS = 5.0  # that the motion takes
+TRAVEL = np.array([0.6, 0.5, -0.9, 0.8, -0.7, 0.5])  # of joint1 to joint6 [rad]
+STILL = "rx ry rz tz"  # components of the satellite's motion that stay zero
+SECONDS = 5.0  # duration of the motion
 
 
 def rigid(robot: sarrus.Mechanism) -> sarrus.Mechanism:
-    """The same with its paddles locked."""
+    """Return the mechanism with locked paddles."""
     b = robot.to_builder()
     for name in robot.joints:
         if name.endswith("hinge"):
@@ -28,21 +28,21 @@ def rigid(robot: sarrus.Mechanism) -> sarrus.Mechanism:
 
 
 def reactionless(robot: sarrus.Mechanism) -> tuple[np.ndarray, np.ndarray]:
-    """Times (n,) and angles (n, 6) of the arm along the null space, and as long a way as WAY."""
+    """Return times (n,) [s] and angles (n, 6) [rad] of the arm along the null space, with the travel of TRAVEL."""
     stiff, t = rigid(robot), np.linspace(0.0, SECONDS, 101)
 
     def velocity(t: float, q: np.ndarray) -> np.ndarray:
         s = min(t / SECONDS, 1.0)
-        along = sarrus.floating.reaction_null_space(stiff, q, components=STILL).projector @ WAY
+        along = sarrus.floating.reaction_null_space(stiff, q, components=STILL).projector @ TRAVEL
         return np.r_[
-            np.zeros(6), along * np.linalg.norm(WAY) / np.linalg.norm(along) * 30 * s**2 * (1 - s) ** 2 / SECONDS
+            np.zeros(6), along * np.linalg.norm(TRAVEL) / np.linalg.norm(along) * 30 * s**2 * (1 - s) ** 2 / SECONDS
         ]
 
     return t, sarrus.floating.motion(stiff, stiff.assemble(), velocity, t, step=0.05).q[:, 7:13]
 
 
 def driven(laws: list[sarrus.laws.Law], duration: float) -> sarrus.Trajectory:
-    """The satellite with paddles that bend, its arm along these laws."""
+    """Simulate the satellite with elastic paddles, its arm along time functions."""
     b = sarrus.mechanisms.free_flyer().to_builder()
     for k, law in enumerate(laws, 1):
         b.add_prescribed_motion(f"law{k}", f"joint{k}", law)
@@ -51,32 +51,32 @@ def driven(laws: list[sarrus.laws.Law], duration: float) -> sarrus.Trajectory:
 
 
 def main(output: Path | None = None, duration: float = 12.0, films: Path | None = None) -> dict[str, float]:
-    """Plan, move, compare, draw."""
+    """Plan, simulate, compare, draw."""
     robot = sarrus.mechanisms.free_flyer()
     home = robot.assemble()[7:13]
-    straight = [sarrus.control.rest_to_rest(x, x + way, SECONDS) for x, way in zip(home, WAY, strict=True)]
+    straight = [sarrus.control.rest_to_rest(x, x + travel, SECONDS) for x, travel in zip(home, TRAVEL, strict=True)]
     t, angles = reactionless(robot)
     bent = [sarrus.laws.spline(np.r_[t, 2 * SECONDS], np.r_[x, x[-1]]) for x in angles.T]
     runs = {"straight": driven(straight, duration), "reactionless": driven(bent, duration)}
 
     def tip(run: sarrus.Trajectory) -> np.ndarray:
-        """By how much the end of the left paddle is bent out of its plane [m]."""
+        """Return the deflection (n,) [m] of the left paddle's end from its plane."""
         last = np.linalg.inv(run.frame("satellite")) @ run.frame("left3")
         return (last @ [0.0, 2.0, 0.0, 1.0])[:, 2]
 
     def turn(run: sarrus.Trajectory) -> np.ndarray:
-        """By how much the satellite has turned [rad]."""
+        """Return the rotation (n,) [rad] of the satellite."""
         return np.linalg.norm(sarrus.spatial.log(run.frame("satellite")[:, :3, :3]), axis=1)
 
-    bends, turns = ({name: of(run) for name, run in runs.items()} for of in (tip, turn))
+    bends, turns = ({name: measure(run) for name, run in runs.items()} for measure in (tip, turn))
     after = runs["straight"].t >= min(SECONDS, 0.5 * duration)
-    found = {f"swing, {name}": float(np.ptp(bend[after])) for name, bend in bends.items()}
-    found |= {f"turn, {name}": float(x.max()) for name, x in turns.items()}
-    found |= {f"momentum, {name}": float(np.abs(run.momentum).max()) for name, run in runs.items()}
+    results = {f"swing, {name}": float(np.ptp(bend[after])) for name, bend in bends.items()}
+    results |= {f"turn, {name}": float(x.max()) for name, x in turns.items()}
+    results |= {f"momentum, {name}": float(np.abs(run.momentum).max()) for name, run in runs.items()}
     names = ("swing, {}", "turn, {}", "momentum, {}")
     labels = ("paddle swings after the motion by [m]", "satellite turns by at most [rad]", "momentum, which is zero")
-    rows = [(label, [found[name.format(way)] for way in runs]) for label, name in zip(labels, names, strict=True)]
-    table("Free flyer", ["straight", "reactionless here"], rows)
+    rows = [(label, [results[name.format(kind)] for kind in runs]) for label, name in zip(labels, names, strict=True)]
+    table("Free flyer", ["straight", "reactionless"], rows)
     figure(
         "Solar paddles under the motion of an arm",
         [
@@ -87,7 +87,7 @@ def main(output: Path | None = None, duration: float = 12.0, films: Path | None 
         output,
     )
     showing.films({f"free flyer, {name}": run for name, run in runs.items()}, films)
-    return found
+    return results
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """The High Stiffness Low Mass mechanism under PID control: held, and moved up. van der Merwe 1995, 8.2, figures 8.3 to 8.5.
 
-Its support is taken away while the controllers' integrators are still empty; when it is back in its place it is told to rise by
-0.25 m. Then the same rise with the slides controlled alone: controllers of slides and turns whose set-points contradict one another, if
-only by their rounding, push against each other more and more, as the thesis found.
+Its support is removed while the integrators of the controllers are zero. When it is back in place, the set-point rises by 0.25 m.
+The same rise is repeated with controllers on the slides only. If set-points of slides and turns are inconsistent, even by rounding, their
+controllers push against each other with growing forces, as the thesis found.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from showing import Panel, Path, command_line, figure, table
 
 import sarrus
-from sarrus.control import PID, PrescribedEffort
+from sarrus.control import PID, FeedforwardEffort
 
 LEGS = (1, 2, 3)
 GAINS = {"proportional": 800.0, "integral": 1000.0, "derivative": 50.0}  # of slides and turns alike
@@ -21,38 +21,38 @@ REACH, DEPTH = 1.0874871 * np.array([np.cos(1.1669367), np.sin(1.1669367)])  # o
 
 
 def leg_at(height: float) -> tuple[float, float]:
-    """Length of each leg [m] and turn of its end against it [rad] with the tool raised by so much: level, all legs do the same."""
+    """Return the length [m] of each leg, and the angle [rad] at its end, with the level tool raised by `height` [m]."""
     up = height - DEPTH
     return hypot(REACH, up), -np.arctan2(up, REACH)
 
 
-def controllers(height: float, turns: bool = True, digits: int = 15) -> list[PID | PrescribedEffort]:
-    """One on each slide and, if wanted, on the driven turn at its end; set-points of so many digits after the point."""
+def controllers(height: float, turns: bool = True, digits: int = 15) -> list[PID | FeedforwardEffort]:
+    """Return a controller for each slide and, with `turns`, for the driven turn at its end; set-points are rounded to `digits` digits."""
     length, angle = (round(float(x), digits) for x in leg_at(height))
     slides = [PID(f"slide{k}", target=length, **GAINS) for k in LEGS]
     return slides + [PID(f"pitch{k}", target=angle, **GAINS) for k in LEGS if turns]
 
 
 def main(output: Path | None = None, duration: float = 10.0) -> dict[str, float]:
-    """Run all three, compare, draw."""
+    """Simulate all cases, compare, draw."""
     robot = sarrus.mechanisms.hslm()
     home, rest = robot.assemble(), np.zeros(robot.nv)
     slide, turn, member = (robot.joint(name).v_slice.start for name in ("slide1", "pitch1", "float"))
     fall = robot.forward_dynamics(home, rest, rest)[member + 4]
 
-    # what holds it at rest by the slides alone: the efforts of no acceleration
-    alone = float(robot.actuator_efforts(home, rest, rest, actuated=[f"slide{k}" for k in LEGS])[0])
+    # holding force of the slides: the efforts at zero acceleration
+    weight = float(robot.actuator_efforts(home, rest, rest, actuated=[f"slide{k}" for k in LEGS])[0])
     held = sarrus.simulate(robot, home, rest, duration, controllers(0.0))
     risen = sarrus.simulate(robot, duration=duration, controller=controllers(0.25), resume=held.checkpoint)
     rounded = sarrus.simulate(robot, duration=duration, controller=controllers(0.25, digits=2), resume=held.checkpoint)
-    loaded = [PrescribedEffort(f"slide{k}", alone) for k in LEGS]  # integrators that are full from the start
+    loaded = [FeedforwardEffort(f"slide{k}", weight) for k in LEGS]  # replaces the initial values of the integrators
     freely = sarrus.simulate(robot, home, rest, duration, [*controllers(0.25, turns=False), *loaded])
 
     def height(run: sarrus.Trajectory) -> np.ndarray:
         return run.frame("reference")[:, 1, 3]
 
     seconds = sum(run.statistics["seconds"] for run in (held, risen, rounded, freely))
-    found = {
+    results = {
         "fall": fall,
         "lowest": height(held).min(),
         "overshoot": height(risen).max() - 0.25,
@@ -63,15 +63,15 @@ def main(output: Path | None = None, duration: float = 10.0) -> dict[str, float]
     }
     table(
         "High Stiffness Low Mass mechanism",
-        ["thesis", "dense model", "here"],
+        ["thesis", "dense model", "sarrus"],
         [
-            ("let go: acceleration of the tool [m/s²]", (-10.0286429, -10.02864293, fall)),
-            ("slides alone: force at rest [N]", (None, -43.49750056, alone)),
-            ("held: lowest height [m]", (None, -0.05881240, found["lowest"])),
-            (f"held: height at {duration:g} s [m]", (None, -6.971e-8 if duration == 10 else None, found["held"])),
-            ("moved up: greatest height [m]", (None, 0.32705418, 0.25 + found["overshoot"])),
-            ("moved up by the slides: greatest [m]", (None, 0.35090461, 0.25 + found["overshoot, slides alone"])),
-            ("set-points rounded: the slide's force, last half [N]", (None, None, found["pushing on"])),
+            ("released: acceleration of the tool [m/s²]", (-10.0286429, -10.02864293, fall)),
+            ("slides alone: force at rest [N]", (None, -43.49750056, weight)),
+            ("held: lowest height [m]", (None, -0.05881240, results["lowest"])),
+            (f"held: height at {duration:g} s [m]", (None, -6.971e-8 if duration == 10 else None, results["held"])),
+            ("moved up: greatest height [m]", (None, 0.32705418, 0.25 + results["overshoot"])),
+            ("moved up by the slides: greatest [m]", (None, 0.35090461, 0.25 + results["overshoot, slides alone"])),
+            ("set-points rounded: the slide's force, last half [N]", (None, None, results["pushing on"])),
             (f"wall time of the {4 * duration:g} s [s]", (None, None, seconds)),
         ],
     )
@@ -91,7 +91,7 @@ def main(output: Path | None = None, duration: float = 10.0) -> dict[str, float]
             Panel("of each leg", "effort", t[shown], {name: y[shown] for name, y in forces.items()}),
         ]
     figure("High Stiffness Low Mass mechanism under PID", panels, output)
-    return found
+    return results
 
 
 if __name__ == "__main__":

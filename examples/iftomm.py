@@ -1,7 +1,7 @@
 """IFToMM's benchmark mechanisms: a row of 40 four-bars through its flat positions, and Bricard's linkage.
 
-Library of computational benchmark problems, A02 and A04. Both have redundant constraints, and both are judged by their energy,
-which should not change, and by the time that a computer takes.
+Library of computational benchmark problems, A02 and A04. Both have redundant constraints. They are judged by the drift of their energy
+and by the computation time.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sarrus
 
 
 def upright(ladder: sarrus.Mechanism, speed: float) -> tuple[np.ndarray, np.ndarray]:
-    """The rods stand, their tops move by so much along x [m/s]."""
+    """Return the state with standing rods, whose tops move at `speed` [m/s] along x."""
     v = np.zeros(ladder.nv)
     for name in ladder.joints:  # standing rods turn, lying ones do not
         v[ladder.joint(name).v_slice] = speed if name.startswith("pivot") else -speed
@@ -21,35 +21,35 @@ def upright(ladder: sarrus.Mechanism, speed: float) -> tuple[np.ndarray, np.ndar
 
 
 def main(output: Path | None = None, duration: float | None = None) -> dict[str, float]:
-    """Run all, compare, draw; `duration` cuts the runs short."""
-    rows, panels, found = [], [], {}
-    cases = [  # name, four-bars (0: Bricard), duration [s], method, step [s], what OpenSim took on an i5-4570 [s] (published)
+    """Simulate all, compare, draw; `duration` [s] shortens the runs."""
+    rows, panels, results = [], [], {}
+    cases = [  # name, four-bars (0: Bricard), duration [s], method, step [s], published time of OpenSim on an i5-4570 [s]
         ("2 four-bars", 2, 10.0, "rk4", 0.005, 0.455),
         ("40 four-bars", 40, 20.0, "rk4", 0.005, None),
-        # its stages stay on the loops: off them, Bricard's linkage would be stiff
+        # its stages stay on the loops; Bricard's linkage would be stiff off them
         ("Bricard", 0, 10.0, "independent", 0.005, 0.258),
     ]
-    for name, n, whole, method, step, others in cases:
+    for name, n, full_duration, method, step, opensim in cases:
         if n:
             robot = sarrus.mechanisms.four_bar_ladder(n)
             q, v = upright(robot, 1.0)
         else:
             robot = sarrus.mechanisms.bricard()
             q, v = robot.assemble(), np.zeros(robot.nv)
-        run = sarrus.simulate(robot, q, v, min(whole, duration or whole), method=method, dt=step)
+        run = sarrus.simulate(robot, q, v, min(full_duration, duration or full_duration), method=method, dt=step)
         drift = np.abs(run.energy - run.energy[0])
-        found |= {f"{name}, drift": drift.max(), f"{name}, seconds": run.statistics["seconds"]}
-        rows.append((name, (run.t[-1], others, run.statistics["seconds"], drift.max(), run.loop_error.max())))
+        results |= {f"{name}, drift": drift.max(), f"{name}, seconds": run.statistics["seconds"]}
+        rows.append((name, (run.t[-1], opensim, run.statistics["seconds"], drift.max(), run.loop_error.max())))
         point = "vertical0" if n else "link3"  # of Bricard, the corner where both chains meet
         end = run.frame(point) @ [0.0, 0.0, 1.0, 1.0]
         panels.append(Panel(f"{name}: a rod's end", "m", run.t, {axis: end[:, k] for k, axis in enumerate("xyz")}))
     table(
         "IFToMM benchmarks",
-        ["simulated [s]", "OpenSim took [s]", "here [s]", "drift [J]", "loops open [m]"],
+        ["simulated [s]", "OpenSim took [s]", "sarrus [s]", "drift [J]", "loops open [m]"],
         rows,
     )
     figure("IFToMM benchmark mechanisms", panels, output)
-    return found
+    return results
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Lattices fall: a net of four-bars, a ring of rods, chain mail, a tensegrity prism, Hoberman's ring and sphere, and Miura's fold.
 
-No source gives numbers for these. Loops that close and energy that stays judge the runs; steps are as short as
-the smallest parts are quick.
+No source has numbers for these. The runs are judged by their loop errors and the drift of their energy. Steps are short enough for
+the fastest motions of small parts.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from showing import Panel, Path, command_line, figure, table
 
 import sarrus
 
-# mechanism, step [s], and a body whose centre of mass is followed
+# mechanism, step [s], and a body whose centre of mass is plotted
 CASES = (
     (sarrus.mechanisms.net(3, 3), 1e-3, "across3_2"),
     (sarrus.mechanisms.ring(12), 2e-4, "rod7"),
@@ -25,27 +25,27 @@ CASES = (
 
 
 def main(output: Path | None = None, duration: float | None = None, films: Path | None = None) -> dict[str, float]:
-    """Let all of them go, draw and film; `duration` cuts the runs short."""
-    rows, panels, found, runs = [], [], {}, {}
+    """Simulate all, draw and film; `duration` [s] shortens the runs."""
+    rows, panels, results, runs = [], [], {}, {}
     for robot, step, body in CASES:
         q = robot.assemble()
         run = sarrus.simulate(robot, q, np.zeros(robot.nv), min(0.5, duration or 0.5), dt=step)
         runs[robot.name] = run
         freedom = robot.mobility(q).degrees_of_freedom
         drift = np.abs(run.energy - run.energy[0]).max()
-        found |= {f"{robot.name}, drift": drift, f"{robot.name}, open": run.loop_error.max()}
+        results |= {f"{robot.name}, drift": drift, f"{robot.name}, open": run.loop_error.max()}
         rows.append((robot.name, (robot.nv, robot.nc, freedom, run.kinetic_energy.max(), drift, run.loop_error.max())))
         middle = next(spec.inertia.com for spec in robot.description.bodies if spec.name == body)
         place = run.frame(body) @ [*middle, 1.0]
         panels.append(Panel(f"{robot.name}: {body}", "m", run.t, {axis: place[:, k] for k, axis in enumerate("xyz")}))
     table(
         "Lattices",
-        ["velocities", "rows", "freedoms", "energy up to [J]", "drift here [J]", "loops open [m]"],
+        ["velocities", "rows", "freedoms", "energy up to [J]", "drift [J]", "loops open [m]"],
         rows,
     )
     figure("Lattices that fall", panels, output)
     showing.films(runs, films, speed=0.2)
-    return found
+    return results
 
 
 if __name__ == "__main__":

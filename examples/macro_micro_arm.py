@@ -1,8 +1,8 @@
-"""A small arm takes the swing out of the long one that carries it. SpaceDyn 1999, figure 7(b).
+"""A small arm damps vibrations of the long arm that carries it. SpaceDyn 1999, figure 7(b).
 
-The long arm is bent and let go. While the small arm's joints are held it swings for minutes; then they push against it. H_bm is the inertia by
-which the arms feel each other (SpaceDyn 3.20): joint accelerations g H_bm' x_b' add g H_bm H_bm' to the long arm's damping, which is
-positive in every posture. Those in the null space of H_bm, which the long arm does not feel, lead the joints back; slow damping brings them to rest.
+The long arm is bent and released. With the small arm's joints held it swings for minutes; then they damp it. H_bm is the inertia that couples
+the arms (SpaceDyn 3.20): joint accelerations g H_bm' x_b' add g H_bm H_bm' to the long arm's damping, which is positive semidefinite in every
+posture. Accelerations in the null space of H_bm, which do not act on the long arm, return the joints; slow damping brings them to rest.
 Nenchev, Yoshida, Vichitkulsawat and Uchiyama 1999.
 """
 
@@ -18,27 +18,27 @@ import sarrus
 
 BENT = (0.005, 0.004, -0.0025)  # of the long arm's joints [rad]
 GAIN = 0.02  # g [1/(kg m2 s)]
-RETURN = 0.25  # how fast the small arm's joints come to rest: slow beside the swing of 3.6 rad/s
+RETURN = 0.25  # rate at which the small arm's joints come to rest [1/s]; slow compared with the swing of 3.6 rad/s
 
 
 def motors(
     robot: sarrus.Mechanism, home: np.ndarray, gain: float
 ) -> Callable[[float, np.ndarray, np.ndarray], np.ndarray]:
-    """Efforts of the small arm: its joints held where they are, or the swing damped."""
+    """Return a controller of the small arm: it holds its joints if the gain is zero, else it damps the swing."""
 
     def tau(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         M, h = robot.mass_matrix(q), robot.bias_forces(q, v)
         H_b, H_bm, H_m = M[:3, :3], M[:3, 3:], M[3:, 3:]
         unfelt = np.eye(6) - np.linalg.pinv(H_bm) @ H_bm
         a = gain * H_bm.T @ v[:3] - 2 * RETURN * v[3:] - RETURN**2 * unfelt @ (q - home)[3:]
-        base = -np.linalg.solve(H_b, h[:3] + H_bm @ a)  # how the long arm accelerates, on which no motor acts
+        base = -np.linalg.solve(H_b, h[:3] + H_bm @ a)  # acceleration of the long arm, which has no motors
         return np.concatenate([np.zeros(3), H_bm.T @ base + H_m @ a + h[3:]])
 
     return tau
 
 
 def swing(gain: float, duration: float) -> sarrus.Trajectory:
-    """From the bent long arm, at rest."""
+    """Simulate from rest with the long arm bent."""
     robot = sarrus.mechanisms.macro_micro_arm()
     home = robot.assemble()
     q = home.copy()
@@ -47,23 +47,23 @@ def swing(gain: float, duration: float) -> sarrus.Trajectory:
 
 
 def slowest_rate(gain: float) -> float:
-    """Of H_b x_b'' + (D + g H_bm H_bm') x_b' + K x_b = 0: how the slowest swing decays [1/s]."""
+    """Return the slowest decay rate [1/s] of H_b x_b'' + (D + g H_bm H_bm') x_b' + K x_b = 0."""
     robot = sarrus.mechanisms.macro_micro_arm()
-    M, own = robot.mass_matrix(robot.assemble()), [robot.joint(name).type for name in ("yaw", "shoulder", "elbow")]
+    M, springs = robot.mass_matrix(robot.assemble()), [robot.joint(name).type for name in ("yaw", "shoulder", "elbow")]
     H_b, H_bm = M[:3, :3], M[:3, 3:]
-    D = np.diag([joint.damping[0] for joint in own]) + gain * H_bm @ H_bm.T
-    K = np.diag([joint.stiffness[0] for joint in own])
+    D = np.diag([joint.damping[0] for joint in springs]) + gain * H_bm @ H_bm.T
+    K = np.diag([joint.stiffness[0] for joint in springs])
     A = np.block([[np.zeros((3, 3)), np.eye(3)], [-np.linalg.solve(H_b, K), -np.linalg.solve(H_b, D)]])
     return float(-np.linalg.eigvals(A).real.max())
 
 
 def main(output: Path | None = None, duration: float = 20.0, films: Path | None = None) -> dict[str, float]:
-    """Let it swing twice, compare, draw."""
+    """Simulate with and without damping, compare, draw."""
     held, damped = swing(0.0, duration), swing(GAIN, duration)
     rest = held.mechanism.pose(held.mechanism.assemble(), "wrist")[:3, 3]
     off = [np.linalg.norm(run.frame("wrist")[:, :3, 3] - rest, axis=1) for run in (held, damped)]
     late = held.t > 0.8 * duration
-    found = {
+    results = {
         "left, held": float(off[0][late].max() / off[0][0]),
         "left, damped": float(off[1][late].max() / off[1][0]),
         "greatest joint angle": float(np.abs(damped.q[:, 3:] - damped.q[0, 3:]).max()),
@@ -72,11 +72,11 @@ def main(output: Path | None = None, duration: float = 20.0, films: Path | None 
     }
     table(
         "Macro-micro arm: the swing of the wrist",
-        ["held", "here"],
+        ["held", "damped"],
         [
-            ("in the last fifth, of that at the start", (found["left, held"], found["left, damped"])),
-            ("slowest rate of decay [1/s]", (found["rate, held"], found["rate, damped"])),
-            ("joints of the small arm move by at most [rad]", (0.0, found["greatest joint angle"])),
+            ("in the last fifth, of that at the start", (results["left, held"], results["left, damped"])),
+            ("slowest rate of decay [1/s]", (results["rate, held"], results["rate, damped"])),
+            ("joints of the small arm move by at most [rad]", (0.0, results["greatest joint angle"])),
         ],
     )
     figure(
@@ -88,7 +88,7 @@ def main(output: Path | None = None, duration: float = 20.0, films: Path | None 
         output,
     )
     showing.films({"macro-micro arm, held": held, "macro-micro arm, damped": damped}, films)
-    return found
+    return results
 
 
 if __name__ == "__main__":

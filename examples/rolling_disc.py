@@ -1,6 +1,6 @@
 """An upright disc rolls without slip while it is steered. Li and Wu 2011, 4.6.
 
-Steered by a constant moment and driven by another. Where it is follows from no relation between coordinates: only from its path.
+A constant moment steers it, and another one drives it. Rolling is nonholonomic: the position depends on the path, and not only on the angles.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import numpy as np
 from showing import Panel, Path, command_line, figure, table
 
 import sarrus
-from sarrus.control import PrescribedEffort
+from sarrus.control import FeedforwardEffort
 
 STEERING, DRIVING = 0.02, 0.5  # [N m]
 RADIUS, HEADING, STEER_RATE, ROLL_RATE = 0.3, 0.2, 0.3, 1.0  # at the start
@@ -23,27 +23,27 @@ PATH = {
 
 
 def main(output: Path | None = None, duration: float = 10.0) -> dict[str, float]:
-    """Let it roll, compare, draw."""
+    """Simulate, compare with the quadrature, draw."""
     disc = sarrus.mechanisms.rolling_disc(upright=True, radius=RADIUS)
     q = [0.0, 0.0, HEADING, 0.0]
     v = [RADIUS * ROLL_RATE * np.cos(HEADING), RADIUS * ROLL_RATE * np.sin(HEADING), STEER_RATE, ROLL_RATE]
-    motors = [PrescribedEffort("steer", STEERING), PrescribedEffort("roll", DRIVING)]
+    motors = [FeedforwardEffort("steer", STEERING), FeedforwardEffort("roll", DRIVING)]
     run = sarrus.simulate(disc, q, v, duration, motors, method="dopri5", rtol=1e-12, atol=1e-12, dt=0.01)
 
-    # the ground's force on the disc is all that moves it along x and y
-    friction = sarrus.works.projected_dynamics(disc, run.q, run.v, run.tau).constraint_force[:, :2]
+    # force of the ground on the disc along x and y
+    friction = sarrus.formulations.projected_dynamics(disc, run.q, run.v, run.tau).constraint_force[:, :2]
     slip = (disc.constraint_jacobian(run.q) @ run.v[..., None]).max()
-    found = {"slip": abs(slip)}
+    results = {"slip": abs(slip)}
     rows = []
-    for t, known in PATH.items():
-        here: list[float | None] = [None] * 4
+    for t, reference in PATH.items():
+        computed: list[float | None] = [None] * 4
         if t <= duration:
             k = int(np.searchsorted(run.t, t - 1e-9))
-            here = [*run.q[k, :2], *friction[k]]
-            found[f"off at {t:g} s"] = float(np.abs(np.subtract(here, known)).max())
+            computed = [*run.q[k, :2], *friction[k]]
+            results[f"off at {t:g} s"] = float(np.abs(np.subtract(computed, reference)).max())
         names = ("x [m]", "y [m]", "friction x [N]", "friction y [N]")
-        rows += [(f"{name} at {t:g} s", pair) for name, *pair in zip(names, known, here, strict=True)]
-    table("Rolling disc", ["quadrature", "here"], rows)
+        rows += [(f"{name} at {t:g} s", pair) for name, *pair in zip(names, reference, computed, strict=True)]
+    table("Rolling disc", ["quadrature", "sarrus"], rows)
     figure(
         "A disc rolls without slip",
         [
@@ -53,7 +53,7 @@ def main(output: Path | None = None, duration: float = 10.0) -> dict[str, float]
         ],
         output,
     )
-    return found
+    return results
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""A rover with rockers and bogies climbs a step, with one side before the other. SpaceDyn 1999, figure 7(d).
+"""A rover with rockers and bogies climbs a step, one side first. SpaceDyn 1999, figure 7(d).
 
-Six wheels touch ground that rises by 6 cm, nearly a wheel's radius; each motor follows its share of a steady speed. Beside it the
-ideal: wheels that roll without slip on level ground.
+Six wheels touch ground that rises by 6 cm, nearly a wheel's radius; a PID on each motor follows a constant speed. The result is
+compared with wheels that roll without slip on level ground.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ import showing
 from showing import Panel, Path, command_line, figure, table
 
 import sarrus
-from sarrus.control import PID, Contact, rest_to_rest
+from sarrus.control import PID, CompliantContact, rest_to_rest
 
 STEP, RAMP, RATE = 0.06, 0.2, 3.0  # height and length of the step [m], of the wheels [rad/s]
 BEGINS = {"left": 0.4, "right": 0.7}  # [m]
 
 
-def contacts(robot: sarrus.Mechanism) -> list[Contact]:
-    """Wheels on the ground of their side."""
+def contacts(robot: sarrus.Mechanism) -> list[CompliantContact]:
+    """Return the contacts of the wheels with the ground of their side."""
     ground = {side: rest_to_rest(0.0, STEP, RAMP, begin=x) for side, x in BEGINS.items()}
     firm = {"stiffness": 2e4, "exponent": 1.0, "dissipation": 1.0, "friction": 0.8, "slip_velocity": 1e-2}
     wheels = [body for body in robot.bodies if body.endswith("wheel")]
-    return [Contact(wheel, radius=0.065, height=ground[wheel.split()[0]], **firm) for wheel in wheels]
+    return [CompliantContact(wheel, radius=0.065, height=ground[wheel.split()[0]], **firm) for wheel in wheels]
 
 
 def drive(duration: float) -> sarrus.Trajectory:
-    """Over the step."""
+    """Simulate the drive over the step."""
     robot = sarrus.mechanisms.rover()
     speed = sarrus.laws.polynomial(0.0, RATE)
     motors = [PID(axle, proportional=2.0, integral=10.0, derivative=0.5, target=speed) for axle in robot.actuated]
@@ -34,7 +34,7 @@ def drive(duration: float) -> sarrus.Trajectory:
 
 
 def main(output: Path | None = None, duration: float = 7.0, films: Path | None = None) -> dict[str, float]:
-    """Climb, compare, draw."""
+    """Simulate, compare with rolling wheels, draw."""
     run = drive(duration)
     robot = run.mechanism
     chassis = run.frame("chassis")
@@ -44,7 +44,7 @@ def main(output: Path | None = None, duration: float = 7.0, films: Path | None =
 
     ideal = sarrus.mechanisms.rover(rolling=True)
     v = ideal.complete_velocity(ideal.assemble(), {robot.actuated[0]: RATE})
-    found = {
+    results = {
         "climbed": float(climbed),
         "distance": float(chassis[-1, 0, 3]),
         "ideal distance": float(v[3] * duration),
@@ -53,11 +53,11 @@ def main(output: Path | None = None, duration: float = 7.0, films: Path | None =
     }
     table(
         "Rover",
-        ["rolling", "here"],
+        ["rolling", "sarrus"],
         [
-            ("distance [m]", (found["ideal distance"], found["distance"])),
+            ("distance [m]", (results["ideal distance"], results["distance"])),
             ("height gained [m]", (None, climbed)),
-            ("greatest pitch of the chassis [rad]", (None, found["greatest pitch"])),
+            ("greatest pitch of the chassis [rad]", (None, results["greatest pitch"])),
         ],
     )
     left, right = run.joint("left rocker pivot")[:, 0], run.joint("left bogie pivot")[:, 0]
@@ -72,7 +72,7 @@ def main(output: Path | None = None, duration: float = 7.0, films: Path | None =
         output,
     )  # fmt: skip
     showing.films({"rover": run}, films)
-    return found
+    return results
 
 
 if __name__ == "__main__":

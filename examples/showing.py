@@ -1,4 +1,4 @@
-"""What the examples share: a table of the source's numbers beside ours, a column of figures, films, motors that play efforts back, a command line."""
+"""Functions for all examples: tables, figures, films, motors with recorded efforts, and the command line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sarrus import Trajectory
-from sarrus.control import PrescribedEffort
+from sarrus.control import FeedforwardEffort
 from sarrus.figures import canvas as plot
 from sarrus.laws import spline
 
@@ -27,11 +27,11 @@ class Panel(NamedTuple):
     x: np.ndarray
     lines: Mapping[str, np.ndarray]
     x_label: str = "t [s]"
-    equal: bool = False  # whether a metre is as long in both directions
+    equal: bool = False  # True: equal scales of both axes
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[tuple[str, Sequence[float | None]]]) -> None:
-    """Print numbers with their names; None stands for what the source does not say or the run did not reach."""
+    """Print numbers with their names; None is a number that the source does not have, or that the run did not reach."""
     rows = [(name, ["-" if x is None else f"{x:.7g}" for x in numbers]) for name, numbers in rows]
     wide = max(len(name) for name, _ in rows)
     print(f"\n{title}\n{'':{wide}}" + "".join(f"{column:>18}" for column in columns))
@@ -40,7 +40,7 @@ def table(title: str, columns: Sequence[str], rows: Iterable[tuple[str, Sequence
 
 
 def figure(title: str, panels: Sequence[Panel], output: Path | None) -> None:
-    """Panels one below the other, into a file whose name ends .png, .pdf, .svg; nothing without one."""
+    """Draw panels in a column, and write them to a file (.png, .pdf, .svg); do nothing without a file."""
     if output is None:
         return
     from matplotlib.figure import Figure
@@ -59,7 +59,7 @@ def figure(title: str, panels: Sequence[Panel], output: Path | None) -> None:
 
 
 def films(runs: Mapping[str, Trajectory], folder: Path | None, speed: float = 1.0) -> None:
-    """A film of each run, folder/name.html, a page of its own; nothing without a folder."""
+    """Write a film of each run, the page folder/name.html; do nothing without a folder."""
     if folder is None:
         return
     for name, run in runs.items():
@@ -68,22 +68,22 @@ def films(runs: Mapping[str, Trajectory], folder: Path | None, speed: float = 1.
         print(f"film: {page}")
 
 
-def played_back(joints: Sequence[str], t: np.ndarray, efforts: np.ndarray) -> list[PrescribedEffort]:
-    """Motors of these joints that apply efforts (n, joints) of the times t (n,), smoothly between them."""
+def played_back(joints: Sequence[str], t: np.ndarray, efforts: np.ndarray) -> list[FeedforwardEffort]:
+    """Return motors that apply efforts (n, joints) [N m, N] at times t (n,) [s], interpolated by splines."""
     slopes = np.gradient(efforts, t, axis=0, edge_order=2)[[0, -1]].T
     return [
-        PrescribedEffort(joint, spline(t, u, slopes=tuple(ends)))
+        FeedforwardEffort(joint, spline(t, u, slopes=tuple(ends)))
         for joint, u, ends in zip(joints, efforts.T, slopes, strict=True)
     ]
 
 
 def command_line(main: Callable[..., object]) -> None:
-    """Run an example's main(output, duration) with what stands on the command line."""
+    """Run an example's main(output, duration) with the arguments of the command line."""
     summary = main.__globals__["__doc__"].splitlines()[0]
     parser = ArgumentParser(description=summary)
-    parser.add_argument("--output", metavar="FILE", help="where the figures go (.png, .pdf, .svg); default: no figures")
-    parser.add_argument("--duration", type=float, metavar="SECONDS", help="default: as the source has it")
+    parser.add_argument("--output", metavar="FILE", help="file for the figures (.png, .pdf, .svg); default: no figures")
+    parser.add_argument("--duration", type=float, metavar="SECONDS", help="simulated time; default: that of the source")
     if "films" in signature(main).parameters:
-        parser.add_argument("--films", metavar="FOLDER", help="where films go, a page each; default: none")
-    given = {name: value for name, value in vars(parser.parse_args()).items() if value is not None}
-    main(**given)
+        parser.add_argument("--films", metavar="FOLDER", help="folder for films, a page each; default: no films")
+    arguments = {name: value for name, value in vars(parser.parse_args()).items() if value is not None}
+    main(**arguments)

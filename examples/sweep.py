@@ -1,6 +1,6 @@
-"""Which gains? The HSLM mechanism told to rise by 0.25 m under hundreds of them at once: on threads, then over processes.
+"""A sweep over gains: the HSLM mechanism rises by 0.25 m under many pairs of gains, on threads and over processes.
 
-One call runs them all, several in the lanes of a core. An executor takes the same call beyond one process, and Dask's beyond one machine:
+One call simulates all runs, several in the SIMD lanes of a core. An executor distributes the same call over processes, and Dask's over machines:
 
     from dask.distributed import Client
 
@@ -20,24 +20,24 @@ from hslm import GAINS, LEGS, leg_at
 from showing import Panel, Path, command_line, figure, table
 
 import sarrus
-from sarrus.control import PID, PrescribedEffort
+from sarrus.control import PID, FeedforwardEffort
 
 STIFFNESS = np.array([400.0, 800.0, 1600.0, 3200.0])  # proportional gains; the thesis has 800
 DAMPING = np.linspace(20.0, 200.0, 37)  # derivative gains; the thesis has 50
-BAND = 0.01  # around the height that was asked for [m]
+BAND = 0.01  # tolerance of the final height [m]
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def rise(
     robot: sarrus.Mechanism, proportional: np.ndarray, derivative: np.ndarray, duration: float, executor: Executor | None = None
 ) -> tuple[sarrus.results.Sweep, float]:  # fmt: skip
-    """All runs, from rest, where the slides carry the weight already; and the seconds that it took."""
+    """Simulate all runs from rest, with the weight on the slides; return them, and the wall time [s]."""
     home, rest = robot.assemble(), np.zeros(robot.nv)
     slides = [f"slide{k}" for k in LEGS]
     weight = robot.actuator_efforts(home, rest, rest, actuated=slides)
     length, angle = leg_at(0.25)
     numbers = {"proportional": proportional, "integral": GAINS["integral"], "derivative": derivative}
-    drives = [PrescribedEffort(name, float(effort)) for name, effort in zip(slides, weight, strict=True)]
+    drives = [FeedforwardEffort(name, float(effort)) for name, effort in zip(slides, weight, strict=True)]
     drives += [PID(f"slide{k}", target=length, **numbers) for k in LEGS]
     drives += [PID(f"pitch{k}", target=angle, **numbers) for k in LEGS]
     threads = CORES if executor is None else 1
@@ -47,7 +47,7 @@ def rise(
 
 
 def main(output: Path | None = None, duration: float = 4.0) -> dict[str, float]:
-    """Sweep twice, compare, draw."""
+    """Sweep on threads and over processes, compare, draw."""
     robot = sarrus.mechanisms.hslm()
     kp, kd = (x.ravel() for x in np.meshgrid(STIFFNESS, DAMPING, indexing="ij"))
     runs, on_threads = rise(robot, kp, kd, duration)
@@ -56,11 +56,11 @@ def main(output: Path | None = None, duration: float = 4.0) -> dict[str, float]:
 
     height = robot.pose(runs.q, "reference")[..., 1, 3].reshape(len(STIFFNESS), len(DAMPING), -1)
     overshoot = 1e3 * (height.max(axis=-1) - 0.25)
-    off = np.abs(height - 0.25) > BAND
-    settled = np.where(off, runs.t, 0.0).max(axis=-1)
+    outside = np.abs(height - 0.25) > BAND
+    settled = np.where(outside, runs.t, 0.0).max(axis=-1)
     thesis = STIFFNESS.tolist().index(GAINS["proportional"]), int(np.abs(DAMPING - GAINS["derivative"]).argmin())
     best = np.unravel_index(settled.argmin(), settled.shape)
-    found = {
+    results = {
         "runs": len(runs.status),
         "failed": np.count_nonzero(runs.status),
         "difference": np.abs(again.q - runs.q).max(),
@@ -69,16 +69,16 @@ def main(output: Path | None = None, duration: float = 4.0) -> dict[str, float]:
         "soonest": settled[best],
     }
     table(
-        f"{found['runs']} runs of {duration:g} s",
-        ["here"],
+        f"{results['runs']} runs of {duration:g} s",
+        ["sarrus"],
         [
-            ("runs that failed", (found["failed"],)),
+            ("runs that failed", (results["failed"],)),
             (f"wall time on {CORES} threads [s]", (on_threads,)),
             (f"over {CORES} processes, with their start [s]", (over_processes,)),
-            ("difference between the two", (found["difference"],)),
-            ("gains of the thesis: overshoot [mm]", (found["overshoot"],)),
-            (f"off by less than {1e3 * BAND:g} mm after [s]", (found["settled"],)),
-            (f"soonest: gains {STIFFNESS[best[0]]:g} and {DAMPING[best[1]]:g}, after [s]", (found["soonest"],)),
+            ("difference between the two", (results["difference"],)),
+            ("gains of the thesis: overshoot [mm]", (results["overshoot"],)),
+            (f"off by less than {1e3 * BAND:g} mm after [s]", (results["settled"],)),
+            (f"soonest: gains {STIFFNESS[best[0]]:g} and {DAMPING[best[1]]:g}, after [s]", (results["soonest"],)),
         ],
     )
     shown = {"thesis: 800, 50": thesis, f"{STIFFNESS[best[0]]:g}, {DAMPING[best[1]]:g}": best}
@@ -93,11 +93,11 @@ def main(output: Path | None = None, duration: float = 4.0) -> dict[str, float]:
                 _by_stiffness(settled),
                 "derivative gain [N s/m]",
             ),
-            Panel("Told to rise by 0.25 m", "height [m]", runs.t, {name: height[at] for name, at in shown.items()}),
+            Panel("Rise by 0.25 m", "height [m]", runs.t, {name: height[at] for name, at in shown.items()}),
         ],
         output,
     )
-    return found
+    return results
 
 
 def _by_stiffness(values: np.ndarray) -> dict[str, np.ndarray]:

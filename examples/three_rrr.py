@@ -1,7 +1,7 @@
-"""A parallel manipulator with one motor more than it needs goes round a circle, slack and pulled tight. Li and Wu 2011, 4.6.
+"""A parallel manipulator with a redundant motor on a circle, without and with preload. Li and Wu 2011, 4.6.
 
-Two freedoms, three motors: the torques of a motion are determined but for one direction, in which they only strain the links.
-The manipulator is driven by torques alone, without feedback, once by the least and once with an internal preload.
+With two freedoms and three motors, torques of a motion are unique except for one direction, in which they only strain the links.
+The manipulator is driven by torques without feedback, once by the least ones and once with an internal preload.
 """
 
 from __future__ import annotations
@@ -23,28 +23,30 @@ INTERNAL = (0.48070055011608726, 0.5764615561547832, 0.6607715606725949)  # at t
 
 
 def circle(robot: sarrus.Mechanism, t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """q, v and a (n, 6) of the tip on its circle, once round in a second."""
+    """Return q, v and a (n, 6) of the tip on its circle, one turn in a second."""
     middle = robot.pose(robot.assemble(), "tip")[:2, 3]
     out = np.stack([np.cos(2 * pi * t), np.sin(2 * pi * t)], axis=-1)
     along = np.stack([-out[:, 1], out[:, 0]], axis=-1)
     task = ("tip", "tx ty")
     q, near = np.empty((len(t), 6)), robot.assemble()
     for k, goal in enumerate(middle + RADIUS * out):
-        for _ in range(8):  # Newton's method; the way to the next point is short
+        for _ in range(8):  # Newton's method; the next point is near
             away = goal - robot.pose(near, "tip")[:2, 3]
             near = robot.project_configuration(
-                near + sarrus.works.reduced_dynamics(robot, near, np.zeros(6), task=task).full_velocity(away)
+                near + sarrus.formulations.reduced_dynamics(robot, near, np.zeros(6), task=task).full_velocity(away)
             )
             if np.abs(away).max() < 1e-9:
                 break
         q[k] = near
-    v = sarrus.works.reduced_dynamics(robot, q, np.zeros_like(q), task=task).full_velocity(2 * pi * RADIUS * along)
-    a = sarrus.works.reduced_dynamics(robot, q, v, task=task).full_acceleration(-4 * pi**2 * RADIUS * out)
+    v = sarrus.formulations.reduced_dynamics(robot, q, np.zeros_like(q), task=task).full_velocity(
+        2 * pi * RADIUS * along
+    )
+    a = sarrus.formulations.reduced_dynamics(robot, q, v, task=task).full_acceleration(-4 * pi**2 * RADIUS * out)
     return q, v, a
 
 
 def main(output: Path | None = None, duration: float = 1.0) -> dict[str, float]:
-    """Torques of the circle; drive by them, compare, draw."""
+    """Compute the torques of the circle, simulate with them, compare, draw."""
     robot = sarrus.mechanisms.three_rrr()
     t = np.linspace(0.0, duration, round(200 * duration) + 1)
     q, v, a = circle(robot, t)
@@ -58,21 +60,22 @@ def main(output: Path | None = None, duration: float = 1.0) -> dict[str, float]:
         for name, torques in (("slack", least), ("tight", tight))
     }
     goal = robot.pose(q, "tip")[:, :2, 3]
-    found = {
+    results = {
         f"{name}, off": np.abs(run.frame("tip")[np.searchsorted(run.t, t - 1e-9), :2, 3] - goal).max()
         for name, run in runs.items()
     }
     force = {name: np.linalg.norm(run.reactions.wrenches["tip2"][:, 3:], axis=1) for name, run in runs.items()}
-    found |= {f"{name}, force": x.max() for name, x in force.items()}
+    results |= {f"{name}, force": x.max() for name, x in force.items()}
 
     rows = []
     for instant, torques in MODEL.items():
-        here = least[round(200 * instant)] if instant <= duration else [None] * 3
-        rows += [(f"{name} at {instant:g} s [N m]", pair) for name, *pair in zip(MOTORS, torques, here, strict=True)]
+        computed = least[round(200 * instant)] if instant <= duration else [None] * 3
+        pairs = zip(MOTORS, torques, computed, strict=True)
+        rows += [(f"{name} at {instant:g} s [N m]", pair) for name, *pair in pairs]
     rows += [(f"internal direction, {name}", pair) for name, *pair in zip(MOTORS, INTERNAL, internal[0], strict=True)]
-    rows += [(f"{name}: largest way off the circle [m]", (0.0, found[f"{name}, off"])) for name in runs]
-    rows += [(f"{name}: largest force between tips 1 and 2 [N]", (None, found[f"{name}, force"])) for name in runs]
-    table("Redundant parallel manipulator", ["dense model", "here"], rows)
+    rows += [(f"{name}: largest error of the circle [m]", (0.0, results[f"{name}, off"])) for name in runs]
+    rows += [(f"{name}: largest force between tips 1 and 2 [N]", (None, results[f"{name}, force"])) for name in runs]
+    table("Redundant parallel manipulator", ["dense model", "sarrus"], rows)
 
     def of_motors(x: np.ndarray) -> dict[str, np.ndarray]:
         return dict(zip(MOTORS, x.T, strict=True))
@@ -88,7 +91,7 @@ def main(output: Path | None = None, duration: float = 1.0) -> dict[str, float]:
         ],
         output,
     )
-    return found
+    return results
 
 
 if __name__ == "__main__":

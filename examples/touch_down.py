@@ -1,7 +1,7 @@
-"""A spacecraft touches an asteroid with its sampling horn, leaning, and bounces off. SpaceDyn 1999, figure 7(c).
+"""A leaning spacecraft touches an asteroid with its sampling horn, and bounces off. SpaceDyn 1999, figure 7(c).
 
-It comes down at 0.1 m/s as MUSES-C was to do, and drifts along the ground. The horn's rim touches in four points (Hunt and Crossley's
-contact with friction). Momentum tells what the ground's impulse was: of all, less what gravity adds.
+It descends at 0.1 m/s, as planned for MUSES-C, and drifts along the ground. The horn's rim touches in four points (Hunt and Crossley's
+contact with friction). The ground's impulse is compared with the change of momentum without the part of gravity.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import showing
 from showing import Panel, Path, command_line, figure, table
 
 import sarrus
-from sarrus.control import Contact
+from sarrus.control import CompliantContact
 
 DESCENT, DRIFT, LEAN = 0.1, 0.02, 0.08  # [m/s], [m/s], [rad]
 HEIGHT = 0.02  # of the lowest point of the rim at the start [m]
 
 
 def fall(duration: float) -> sarrus.Trajectory:
-    """From just above the ground."""
+    """Simulate the descent from just above the ground."""
     robot = sarrus.mechanisms.sampler()
     q = robot.assemble()
     q[:4] = sarrus.Rotation.from_axis_angle("y", LEAN).quaternion
@@ -26,27 +26,32 @@ def fall(duration: float) -> sarrus.Trajectory:
     q[6] += HEIGHT - min(robot.pose(q, point)[2, 3] for point in rim)
     v = np.zeros(robot.nv)
     v[3:6] = robot.pose(q, "spacecraft")[:3, :3].T @ [DRIFT, 0.0, -DESCENT]
-    ground = [Contact(point, stiffness=1e5, dissipation=2.0, friction=0.5, slip_velocity=2e-3) for point in rim]
+    ground = [
+        CompliantContact(point, stiffness=1e5, dissipation=2.0, friction=0.5, slip_velocity=2e-3) for point in rim
+    ]
     return sarrus.simulate(robot, q, v, duration, ground, dt=1e-3)
 
 
 def ground_force(run: sarrus.Trajectory) -> np.ndarray:
-    """(n, 3) all that the ground exerts [N]: contact is the only force from outside, so it is what acts along the base's own velocities."""
+    """Return the ground's force (n, 3) [N]: contact is the only external force, so it is the base's part of tau."""
     turned = run.frame("spacecraft")[:, :3, :3]
     return np.einsum("nij,nj->ni", turned, run.tau[:, 3:6])
 
 
 def main(output: Path | None = None, duration: float = 4.0, films: Path | None = None) -> dict[str, float]:
-    """Touch down, add up, draw."""
+    """Simulate, compare impulse and momentum, draw."""
     run = fall(duration)
     robot, force = run.mechanism, ground_force(run)
     impulse = ((force[1:] + force[:-1]) / 2 * np.diff(run.t)[:, None]).sum(axis=0)
     gained = run.momentum[-1, 3:] - run.momentum[0, 3:] - robot.mass * robot.gravity * run.t[-1]
-    # the inertia of the rim along the normal, of a free body: if the horn's springs were stiff
-    felt = 1.0 / sarrus.works.operational_inertia_inverse(robot, run.q[0], "rim1", expressed_in="world_aligned")[5, 5]
+    # effective inertia of the rim along the normal, with the horn's springs as they are
+    felt = (
+        1.0
+        / sarrus.formulations.operational_inertia_inverse(robot, run.q[0], "rim1", expressed_in="world_aligned")[5, 5]
+    )
     com = robot.center_of_mass(run.q)
     rebound = np.gradient(com[:, 2], run.t)[-1]
-    found = {
+    results = {
         "impulse": float(impulse[2]),
         "momentum gained": float(gained[2]),
         "off": float(np.abs(impulse - gained).max()),
@@ -55,11 +60,11 @@ def main(output: Path | None = None, duration: float = 4.0, films: Path | None =
     }
     table(
         "Touch-down",
-        ["momentum", "here"],
+        ["momentum", "sarrus"],
         [
             ("impulse along x [N s]", (gained[0], impulse[0])),
             ("impulse along z [N s]", (gained[2], impulse[2])),
-            ("greatest force [N]", (None, found["greatest force"])),
+            ("greatest force [N]", (None, results["greatest force"])),
             ("the centre of mass rises at the end with [m/s]", (None, rebound)),
             ("inertia at the rim, the horn's springs as they are [kg]", (None, felt)),
         ],
@@ -82,7 +87,7 @@ def main(output: Path | None = None, duration: float = 4.0, films: Path | None =
         output,
     )  # fmt: skip
     showing.films({"touch-down": run}, films)
-    return found
+    return results
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Two links carry a body between their ends: let go, and held by motors. van der Merwe 1995, 6.5.
+"""Two links that carry a body between their ends, released, and held by motors. van der Merwe 1995, 6.5.
 
-The thesis computes one instant; here it goes on, beside the motion of the parallelogram's one equation,
-(90 / 12.875) cos(angle) = angle'' (found from its energy).
+The thesis computes one instant. This script simulates the motion, and compares it with the parallelogram's equation,
+(90 / 12.875) cos(angle) = angle'', which follows from its energy.
 """
 
 from __future__ import annotations
@@ -10,38 +10,38 @@ import numpy as np
 from showing import Panel, Path, command_line, figure, table
 
 import sarrus
-from sarrus.control import PrescribedEffort
+from sarrus.control import FeedforwardEffort
 
 HOLDING = -31.819805153394636  # 6.147: 90 N m cos(45 degrees) / 2 in each joint, against gravity [N m]
-PASSED = {1.0: 2.2220537479083537, 2.0: 1.2818549026151194, 5.0: 0.7934368779841943}  # t [s]: angle [rad]
+ANGLES = {1.0: 2.2220537479083537, 2.0: 1.2818549026151194, 5.0: 0.7934368779841943}  # t [s]: angle [rad]
 
 
 def main(output: Path | None = None, duration: float = 5.0) -> dict[str, float]:
-    """Let it go and hold it, compare, draw."""
+    """Simulate both cases, compare with the thesis, draw."""
     robot = sarrus.mechanisms.two_links()
     home, rest = robot.assemble(), np.zeros(robot.nv)
     member = robot.joint("float").v_slice.start
     run = sarrus.simulate(robot, home, rest, duration, method="dopri5", rtol=1e-11, atol=1e-11, dt=0.01)
-    motors = [PrescribedEffort(f"joint{k}", HOLDING) for k in (1, 2)]
+    motors = [FeedforwardEffort(f"joint{k}", HOLDING) for k in (1, 2)]
     held = sarrus.simulate(robot, home, rest, min(duration, 0.5), motors)
 
     angle = run.joint("joint1")[:, 0]
-    found = {
+    results = {
         "acceleration": run.a[0, 0],
         "member": run.a[0, member + 5],
         "moved while held": np.abs(held.q - held.q[0]).max(),
         "drift": np.abs(run.energy - run.energy[0]).max(),
     }
-    reached = {f"at {t:g} s": run.at(t)[0][0] for t in PASSED if t <= duration}
+    reached = {f"at {t:g} s": run.at(t)[0][0] for t in ANGLES if t <= duration}
     table(
         "Two links and a reference member",
-        ["thesis", "one equation", "here"],
+        ["thesis", "one equation", "sarrus"],
         [
-            ("links' acceleration at first [rad/s²]", (4.9428824, 4.942882353925381, found["acceleration"])),
-            ("member's, x and z [m/s²]", (-5.2427184, -5.242718446601942, found["member"])),
-            *((f"angle at {t:g} s [rad]", (None, x, reached.get(f"at {t:g} s"))) for t, x in PASSED.items()),
-            ("moved in half a second while held [rad, m]", (None, 0.0, found["moved while held"])),
-            ("energy's drift [J]", (None, 0.0, found["drift"])),
+            ("links' initial acceleration [rad/s²]", (4.9428824, 4.942882353925381, results["acceleration"])),
+            ("member's, x and z [m/s²]", (-5.2427184, -5.242718446601942, results["member"])),
+            *((f"angle at {t:g} s [rad]", (None, x, reached.get(f"at {t:g} s"))) for t, x in ANGLES.items()),
+            ("motion in half a second, held by motors [rad, m]", (None, 0.0, results["moved while held"])),
+            ("energy's drift [J]", (None, 0.0, results["drift"])),
         ],
     )
     place = run.frame("reference")[:, :3, 3]
@@ -59,7 +59,7 @@ def main(output: Path | None = None, duration: float = 5.0) -> dict[str, float]:
         ],
         output,
     )
-    return found | reached
+    return results | reached
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""An ankle on rods: two motors on the shank, which is the ground here, move a foot about two axes."""
+"""An ankle driven by rods: two motors on the shank (here the ground) move a foot about two axes."""
 
 import sarrus
 from sarrus import Builder, Inertia, Revolute, Spherical, Universal

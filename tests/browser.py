@@ -1,11 +1,11 @@
-"""A Chromium without a window, for tests that look at pages: driven over its DevTools protocol with `websockets`, which viser brings along.
+"""Headless Chromium for tests of pages, controlled by its DevTools protocol with `websockets`, a dependency of viser.
 
     with Browser() as browser:
         page = browser.page("http://127.0.0.1:8080", 390, 844)
         picture = page.picture()            # (height, width, 3) uint8
         page.evaluate("document.title")
 
-Where there is no Chromium, or it does not come up, `Browser()` raises NoBrowser, which says why.
+Without Chromium, or if it does not start, `Browser()` raises NoBrowser with the reason.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ PATIENCE = 60.0  # [s] for an answer that takes a tenth of one, on a machine tha
 
 
 class NoBrowser(Exception):
-    """There is none, or it does not come up: the reason."""
+    """Chromium is not installed, or does not start; the message has the reason."""
 
 
 class Browser:
-    """A process of Chromium; as a context manager it ends."""
+    """A process of Chromium; a context manager that ends it."""
 
     def __init__(self) -> None:
         found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -95,7 +95,7 @@ class Browser:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def ask(self, method: str, session: str | None = None, **params: object) -> dict:
-        """What a command of the protocol answers."""
+        """Return the result of a command of the protocol."""
         number = next(self._ids)
         to = {} if session is None else {"sessionId": session}
         self._socket.send(json.dumps({"id": number, "method": method, "params": params, **to}))
@@ -108,7 +108,7 @@ class Browser:
                 return answer["result"]
 
     def page(self, url: str, width: int, height: int, scale: float = 1.0) -> Page:
-        """A page of this size [CSS px] that shows an address; a picture of it has `scale` times as many points."""
+        """Return a page of this size [CSS px] with an address; its pictures have `scale` times as many pixels."""
         target = self.ask("Target.createTarget", url="about:blank")["targetId"]
         session = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         page = Page(self, target, session)
@@ -118,7 +118,7 @@ class Browser:
 
 
 class Page:
-    """A page of a browser; as a context manager it closes."""
+    """A page of a browser; a context manager that closes it."""
 
     def __init__(self, browser: Browser, target: str, session: str) -> None:
         self._browser, self._target, self._session = browser, target, session
@@ -133,12 +133,12 @@ class Page:
         self._browser.ask("Target.closeTarget", targetId=self._target)
 
     def resize(self, width: int, height: int, scale: float = 1.0) -> None:
-        """To another size [CSS px]; narrow ones are a phone's."""
+        """Resize the page [CSS px]; narrow pages emulate a phone."""
         size = {"width": width, "height": height, "deviceScaleFactor": scale, "mobile": width < 500}
         self.ask("Emulation.setDeviceMetricsOverride", **size)
 
     def evaluate(self, expression: str) -> object:
-        """The value of a JavaScript expression; of a promise, what it comes to."""
+        """Return the value of a JavaScript expression, or the result of a promise."""
         answer = self.ask("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in answer:
             raise RuntimeError(f"{expression}: {answer['exceptionDetails']}")
@@ -148,13 +148,13 @@ class Page:
         return base64.b64decode(self.ask("Page.captureScreenshot", format="png")["data"])
 
     def picture(self) -> np.ndarray:
-        """What is seen: (height, width, 3) uint8."""
+        """Return a screenshot (height, width, 3) uint8."""
         from PIL import Image
 
         return np.asarray(Image.open(io.BytesIO(self.png())).convert("RGB"))
 
     def drag(self, *path: tuple[float, float]) -> None:
-        """The mouse, pressed at the first point [px], goes to the others and is released at the last; a click where there is one."""
+        """Press the mouse at the first point [px], move it to the others and release it at the last; one point is a click."""
         for kind, (x, y) in [
             ("mousePressed", path[0]),
             *(("mouseMoved", at) for at in path[1:]),
@@ -163,7 +163,7 @@ class Page:
             self.ask("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", buttons=1, clickCount=1)
 
     def until(self, condition: str, seconds: float = PATIENCE) -> None:
-        """Wait until a JavaScript expression holds."""
+        """Wait until a JavaScript expression is true."""
         deadline = time.monotonic() + seconds
         while not self.evaluate(condition):
             if time.monotonic() > deadline:

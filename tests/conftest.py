@@ -1,4 +1,4 @@
-"""How hard the random tests look. ``pytest --hypothesis-profile=soak`` looks for hours, at new examples every time."""
+"""Profiles of the random tests, and checks of skipped tests. ``pytest --hypothesis-profile=soak`` runs for hours, with new examples every time."""
 
 import os
 import re
@@ -26,12 +26,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def skips(reports):
-    """(test, reason) of those that were skipped."""
+    """Return (test, reason) of each skipped test."""
     return sorted({(r.nodeid, str(r.longrepr[2] if isinstance(r.longrepr, tuple) else r.longrepr)) for r in reports})
 
 
 def skips_beside(allowed, skipped, ran):
-    """Skips that are not in the list, and lines of it that none was skipped by though their tests ran: a line each."""
+    """Return a line for each skip that is not in the list, and for each unused entry of the list whose tests ran."""
     lines = [line.split("|") for line in allowed.splitlines() if line.strip() and not line.startswith("#")]
     rows = [(test.strip(), reason.strip(), why.strip()) for test, reason, why in lines]
     used, unknown = set(), []
@@ -51,7 +51,7 @@ def skips_beside(allowed, skipped, ran):
 
 
 def pytest_sessionfinish(session):
-    """Fail at a skip that the list of SARRUS_ALLOWED_SKIPS has not."""
+    """Fail for a skip that is not in the list SARRUS_ALLOWED_SKIPS."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     path = os.environ.get("SARRUS_ALLOWED_SKIPS")
     if path and reporter and not hasattr(session.config, "workerinput"):
@@ -66,7 +66,7 @@ def pytest_sessionfinish(session):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Tests that were skipped, a line each, for ``pytest @file`` where what they lacked is there: the file that SARRUS_SKIPPED names."""
+    """Write the skipped tests, a line each, to the file SARRUS_SKIPPED, for ``pytest @file`` on a machine with their requirements."""
     if path := os.environ.get("SARRUS_SKIPPED"):
         # where there was nothing to try a test on, it has other names once there is
         names = (name for name, _ in skips(terminalreporter.stats.get("skipped", [])))

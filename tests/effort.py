@@ -1,4 +1,4 @@
-"""How hard random tests look: a little; ten times as hard where SARRUS_SOAK is set; or, in a soak, for as long as anybody waits."""
+"""Number of random examples: a few; ten times as many if SARRUS_SOAK is set; unlimited under the soak profile of hypothesis."""
 
 import os
 
@@ -9,5 +9,5 @@ SOAK = ENDLESS or "SARRUS_SOAK" in os.environ
 
 
 def examples(count):
-    """So many random examples; ten times as many in a soak, and as many as that wants of each test in an endless one."""
+    """Return settings with `count` random examples; ten times as many in a soak, and the profile's number in an endless soak."""
     return settings(max_examples=settings().max_examples if ENDLESS else 10 * count if SOAK else count)

@@ -1,4 +1,4 @@
-"""The mechanisms of the gallery, each made once."""
+"""Mechanisms of the gallery, each created once."""
 
 import inspect
 
@@ -6,12 +6,12 @@ import pytest
 
 import sarrus
 
-# wherever it is, its rows say that more moves than does
+# in every configuration, its rows allow more velocities than it has finite motions
 SHAKY = ("wren_platform",)
 
 
 def made(name):
-    """A mechanism of the gallery, of three members where it asks how many."""
+    """Return a mechanism of the gallery, with three members if the number is a required argument."""
     make = getattr(sarrus.mechanisms, name)
     return make(*(3 for p in inspect.signature(make).parameters.values() if p.default is p.empty))
 

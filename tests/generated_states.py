@@ -1,4 +1,4 @@
-"""States that generated code and the core are compared in, how, and by which compiler."""
+"""States for the comparison of generated code with the core, the comparison, and the compiler."""
 
 import shutil
 
@@ -23,14 +23,14 @@ STRICT = [
 
 
 def states(robot, count, seed=5):
-    """Not those that the recording had."""
+    """Return states other than those of the recording."""
     rng, time = np.random.default_rng(seed), np.zeros(count)
     q = samples.configurations(robot, time, rng)
     return {"q": q, **samples.motion(robot, q, time, rng)}
 
 
 def difference(a, b):
-    """Largest one of each state, relative to the largest entry of the answer, or to one."""
+    """Return the largest error of each state, relative to the largest entry of the result, or to one."""
     a, b = a.reshape(len(b), -1), b.reshape(len(b), -1)
     return (np.abs(a - b) / np.maximum(np.abs(b).max(axis=1, keepdims=True, initial=1e-9), 1e-9)).max(
         axis=1, initial=0.0

@@ -1,16 +1,16 @@
-"""Every public function of a state, how it is asked, and how its answer transforms: one row each, for the laws that hold for all of them.
+"""Table of all public functions of a state: their arguments and the transformation of their results, for the laws of all of them.
 
-An answer is told axis by axis, the last ones of its shape, by what it counts:
+A row has a word for each of the last axes of a result:
 
-    q v acc tau u rows mult     coordinates, their rates, generalised forces, efforts, rows of the constraints and what they carry
-    /v /acc ...                 per unit of it
+    q v acc tau u rows mult     coordinates, their rates, generalised forces, efforts, rows of the constraints and their multipliers
+    /v /acc ...                 per unit of this quantity
     twist twist' wrench         [angular; linear] in the axes of a frame, its rate, [moment; force]
     Twist Twist' Wrench         the same in the world's axes, Momentum too
     Point Vector                in the world
     Pose                        two axes, 4 by 4
 
-and by the unit of the numbers beyond that: energy, mass. "tree" says of an answer that it belongs to the coordinates of the tree that the
-joints closing loops leave, with all loops open: it is another one in another tree, and so says the first line of its docstring.
+and the unit of its entries: energy, mass. "tree" marks a result in the coordinates of the spanning tree, with all loops open: it depends on the
+tree, and the first line of its docstring states that.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ mechanisms = sarrus.mechanisms
 
 @dataclass(frozen=True)
 class Case:
-    """A mechanism in a state that its loops allow, and with what it is asked besides."""
+    """A mechanism in a state that its loops allow, and other arguments of its functions."""
 
     robot: Any
     q: Any
@@ -56,7 +56,7 @@ class Case:
         return all(self.robot.joint(name).type.nv <= 1 for name in self.robot.joints)
 
     def given(self, x):
-        """Joint to its part of v or a, for those that determine the motion."""
+        """Return the part of v or a of each joint that determines the motion."""
         return {name: x[..., self.robot.joint(name).v_slice] for name in self.fixed}
 
     @property
@@ -65,7 +65,7 @@ class Case:
 
 
 def floating_four_bar():
-    """A four-bar whose ground floats."""
+    """Return a four-bar with a floating ground link."""
     b = sarrus.Builder("floating four-bar")
     b.add_body("base", sarrus.Inertia.box(4.0, (1.0, 0.2, 0.3)))
     for name, length in (("a", 0.4), ("b", 1.1), ("c", 0.9)):
@@ -112,15 +112,15 @@ OF_STATES = "test_state_derivatives.py"
 
 @dataclass(frozen=True)
 class Row:
-    """How a function is asked: `args(case)`, with `more(case)` by keyword; how its answer transforms; of which mechanisms."""
+    """Arguments of a function, `args(case)` and by keyword `more(case)`; transformation of its result; mechanisms that have it."""
 
     args: Any
-    answer: Any = None  # axes of an array, or field to axes of a structure; None: other tests say
+    answer: Any = None  # axes of an array, or field to axes of a structure; None: covered by other tests
     unit: str = "1"
     tree: bool = False
     of: tuple = ANY
     more: Any = lambda c: {}
-    why: str = ""  # if no answer: what holds instead, and where it is tested
+    why: str = ""  # without an answer: the law that applies instead, and its test
 
 
 def q(c):
@@ -148,7 +148,7 @@ def qvaf(c):
 
 
 ROWS = {
-    # what does not depend on a state
+    # functions that do not depend on a state
     "configuration": Row(None, why="a name's"),
     "constraint": Row(None, why="a name's"),
     "joint": Row(None, why="a name's"),
@@ -299,7 +299,7 @@ ROWS = {
         qf, why="the inverse of the inverse: test_laws.py", of=("four-bar",), more=lambda c: {"components": "ry"}
     ),
     "operational_inertia_inverse": Row(qf, "twist' /wrench"),
-    # what floats
+    # floating bases
     "base_reaction": Row(qva, "wrench", of=FLOATS),
     "equations_of_motion": Row(qv, {"base_inertia": None}, of=FLOATS),
     "motion": Row(None, why="a run: test_free_floating_laws.py"),
@@ -313,12 +313,12 @@ ROWS = {
 }
 
 
-OF_A_ROBOT = (sarrus.works, sarrus.floating)  # modules of functions whose first argument is a mechanism
-BY_MODULE = {"derivatives": sarrus.derivatives}  # and those whose functions are called as the methods that they are of
+OF_A_ROBOT = (sarrus.formulations, sarrus.floating)  # modules of functions whose first argument is a mechanism
+BY_MODULE = {"derivatives": sarrus.derivatives}  # modules whose functions have the names of methods
 
 
 def functions():
-    """Every public function of a mechanism by its name: the methods, and those of the modules."""
+    """Return all public functions of a mechanism by name: methods, and functions of modules."""
     methods = {name: getattr(sarrus.Mechanism, name) for name in dir(sarrus.Mechanism) if not name.startswith("_")}
     found = {name: f for name, f in methods.items() if callable(f)}
     for module in OF_A_ROBOT:
@@ -329,12 +329,12 @@ def functions():
 
 
 def public():
-    """Name to signature of each, the mechanism first."""
+    """Return the signature of each public function, with the mechanism as its first parameter."""
     return {name: inspect.signature(f) for name, f in functions().items()}
 
 
 def of(robot, name):
-    """The function of that name, of a mechanism, or of an oracle, which has them all as methods."""
+    """Return the function of this name for a mechanism, or for an oracle, whose functions are all methods."""
     module, _, short = name.rpartition(".")
     if module:
         return functools.partial(getattr(BY_MODULE[module], short), robot)
@@ -348,7 +348,7 @@ def ask(robot, name, c, **more):
 
 
 def leaves(answer, name="") -> dict[str, np.ndarray]:
-    """All numbers, truths and names in an answer, by where they are."""
+    """Return all numbers, bools and names in a result, by their paths."""
     if isinstance(answer, dict):
         return {k: x for key, of in answer.items() for k, x in leaves(of, f"{name}[{key}]").items()}
     if isinstance(answer, (list, tuple)) and not all(isinstance(x, str) for x in answer):
@@ -369,7 +369,7 @@ def leaves(answer, name="") -> dict[str, np.ndarray]:
     return {f"{name}.{k}": np.asarray(x) for k, x in vars(answer).items() if isinstance(x, (np.ndarray, float, int))}
 
 
-# ---- what the axes of an answer are worth in other units, and in other axes of the world -----------------------------
+# ---- transformation of results to other units, and to other axes of the world ----------------------------------------
 
 
 def unit_of_rows(robot, units):
@@ -381,7 +381,7 @@ def unit_of_rows(robot, units):
 
 
 def scale_of(axis, robot, units):
-    """Numbers by which the entries along an axis grow."""
+    """Return the factors of the entries along an axis."""
     if axis.startswith("/"):
         return 1.0 / scale_of(axis[1:], robot, units)
     u, m, s = units, units.m, units.s
@@ -411,7 +411,7 @@ def scale_of(axis, robot, units):
 
 
 def scaled_answer(axes, unit, robot, units):
-    """The array by which an answer grows, of its last axes."""
+    """Return the factors of a result, an array of its last axes."""
     factor = np.array({"1": 1.0, "energy": units.force * units.m, "mass": units.kg}[unit])
     for axis in axes.split():
         if axis == "Pose":
@@ -424,7 +424,7 @@ def scaled_answer(axes, unit, robot, units):
 
 
 def turned_answer(axes, T):
-    """What takes an answer to the one in the moved mechanism."""
+    """Return the function that maps a result to that of the moved mechanism."""
     R = T.rotation
 
     def six(x):

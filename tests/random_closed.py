@@ -1,7 +1,7 @@
-"""Random closed mechanisms in a configuration that closes: a random tree in a random state, and then what ties it together there.
+"""Random closed mechanisms in a closed configuration: a random tree in a random state, with constraints that this state satisfies.
 
-A closing joint is put where it fits: its own coordinates are drawn, and its place in the child follows from the poses of the two
-bodies. So every loop closes exactly, of any type, in loops inside loops and through a floating base.
+The coordinates of a loop joint are drawn, and its placement on the child follows from the poses of both
+bodies. So every loop closes exactly, for joints of any type, for nested loops and with a floating base.
 """
 
 import dataclasses
@@ -39,7 +39,7 @@ INDEPENDENT = 0.03
 
 
 class State(NamedTuple):
-    """What the functions of a state take; in a batch the arrays have leading axes."""
+    """Arguments of the functions of a state; in a batch the arrays have leading axes."""
 
     q: np.ndarray
     v: np.ndarray
@@ -68,7 +68,7 @@ class ClosedState:
 
     @cached_property
     def precise(self):
-        """The oracle in extended precision."""
+        """Oracle in extended precision."""
         return Closed(self.description, closing=self.closing, dtype=np.longdouble, negligible=1e-11)
 
     @property
@@ -81,7 +81,7 @@ class ClosedState:
         return State(self.q, self.v, self.tau, np.array(self.time))
 
     def states(self, rng, count, spread=0.1):
-        """This state and others nearby, where no constraint comes to depend on others; or with other velocities only."""
+        """Return this state and nearby ones with the same rank of the constraints, or states with other velocities only."""
         states = [self.state]
         while len(states) < count:
             q = self.q
@@ -99,7 +99,7 @@ class ClosedState:
         return states
 
     def in_other_tree(self, description, closing):
-        """The same state, where other joints close the loops; tau moves along, so that the motion stays the same."""
+        """Return the same state on another spanning tree, with a transformed tau, so that the motion is unchanged."""
         closed = self.oracle.closing_velocities(self.q, self.v, self.time)
         velocities = {name: self.v[where] for name, where in self.oracle.v_slice.items()} | closed
         names = [spec.name for spec in description.joints if spec.name not in closing]
@@ -129,15 +129,15 @@ def random_closed(
 
     Parameters
     ----------
-    seed : int; the same seed and options give the same
-    bodies, joints, options : of the tree, as `random_mechanism` has them
-    loops : how many constraints are added, if there is room for them
-    kinds : what they are drawn from, see ``ALL_CONSTRAINTS``
-    copies : how many of them are then added once more, at another place where that does not matter
-    mobility : degrees of freedom that stay
-    hints : the description says which joints close the loops; otherwise the library may choose
+    seed : int; the same seed and options give the same mechanism
+    bodies, joints, options : options of the tree, as for `random_mechanism`
+    loops : number of added constraints, if the tree has enough freedoms
+    kinds : kinds of constraints to draw from, see ``ALL_CONSTRAINTS``
+    copies : number of redundant copies of constraints, displaced if that has no effect
+    mobility : remaining number of degrees of freedom
+    hints : the description selects the loop joints; otherwise the library chooses
     """
-    if not hints:  # the functions of q that such rows are know one tree only
+    if not hints:  # rows that are functions of q are written for one tree only
         kinds = tuple(kind for kind in kinds if kind != "pfaffian of q")
     rng = np.random.default_rng([seed, 1])
     tree = random_mechanism(seed, bodies=bodies, joints=joints, **options)
@@ -177,7 +177,7 @@ def random_closed(
 
 
 class _Draw:
-    """Constraints of a tree that hold in one configuration."""
+    """Drawing of constraints that a tree satisfies in one configuration."""
 
     def __init__(self, description, q, time, rng):
         self.description, self.time, self.rng = description, time, rng
@@ -195,7 +195,7 @@ class _Draw:
         return dataclasses.replace(d, constraints=(*d.constraints, spec))
 
     def needs(self, spec):
-        """Joints that must be in the tree."""
+        """Return the joints that must be in the tree."""
         if isinstance(spec, CouplerSpec):
             return {name for name, _, _ in spec.terms}
         return set(spec.joints) if isinstance(spec, PfaffianSpec) else set()
@@ -217,7 +217,7 @@ class _Draw:
         return tuple(self.rng.normal(size=3) * 0.3)
 
     def constraint(self, name, kind):
-        """A constraint of this kind and its coordinates; None if the mechanism does not have what it takes."""
+        """Return a constraint of this kind and its coordinates; None if the mechanism has no suitable joints."""
         if kind == "distance":
             first, second = ((body, self.point()) for body in self.two_bodies())
             (R_0, p_0), (R_1, p_1) = self.pose(first[0]), self.pose(second[0])
@@ -336,7 +336,7 @@ class _Draw:
 
 
 class RowsOfCoordinates:
-    """A(q) = A0 + sin(B q), entry by entry; pickles."""
+    """Rows A(q) = A0 + sin(B q), entry by entry; picklable."""
 
     def __init__(self, A, B):
         self.A, self.B = A, B
@@ -349,7 +349,7 @@ class RowsOfCoordinates:
 
 
 class RateOfRows:
-    """dA/dt, by the complex step."""
+    """Derivative dA/dt, by the complex step."""
 
     def __init__(self, rows, tree):
         self.rows, self.tree = rows, tree
@@ -370,7 +370,7 @@ def random_law(rng):
 
 
 def closed_mechanisms(**options):
-    """Hypothesis strategy for closed states. Every option of `random_closed` may be given, as a value or as a strategy."""
+    """Return a Hypothesis strategy for closed states. Options of `random_closed` may be values or strategies."""
     defaults = {
         "bodies": st.integers(3, 7),
         "loops": st.integers(1, 3),

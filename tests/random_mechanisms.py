@@ -1,6 +1,6 @@
-"""Random trees of bodies and their states: what the laws and the cross-checks are tried on.
+"""Random trees of bodies and their states, for the laws and the cross-checks.
 
-Everything follows from a seed, so that a failure is told in one line: ``random_mechanism(1234, bodies=3)``.
+A seed determines a mechanism, so that one line reproduces a failure: ``random_mechanism(1234, bodies=3)``.
 """
 
 import numpy as np
@@ -109,7 +109,7 @@ def random_mechanism(
 
 
 def random_joint(kind, rng, *, friction=False, armature=False, springs=False):
-    """A joint of this kind with random axes and, if asked for, passive forces."""
+    """Return a joint of this kind with random axes and, if selected, passive forces."""
     name, *free = kind.split()
     axis = _unit(rng)
     other = _unit(rng)
@@ -145,7 +145,7 @@ def random_transform(rng, length=0.3):
 
 
 def random_inertia(rng):
-    """Of some body: its second moments of mass are positive, so the triangle inequality holds."""
+    """Return the inertia of a random body: its second moments of mass are positive, so that the triangle inequality holds."""
     mass = rng.uniform(0.5, 3.0)
     R = random_transform(rng).rotation
     second_moments = R @ np.diag(mass * rng.uniform(0.05, 0.3, 3) ** 2) @ R.T
@@ -190,14 +190,14 @@ def _random_coordinates(joint, rng, at):
 
 
 def seeds():
-    """Hypothesis strategy for seeds."""
+    """Return a Hypothesis strategy for seeds."""
     return st.integers(0, 2**32 - 1)
 
 
 def mechanisms(*, joints=ALL_JOINTS, **options):
-    """Hypothesis strategy for mechanisms of one to eight bodies: few first, so that failures shrink.
+    """Return a Hypothesis strategy for mechanisms of one to eight bodies: small ones first, so that failures shrink.
 
-    Every option of `random_mechanism` may be given, as a value or as a strategy.
+    Options of `random_mechanism` may be values or strategies.
     """
     defaults = {
         "bodies": st.integers(1, 8),

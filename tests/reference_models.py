@@ -1,4 +1,4 @@
-"""Models that others published, with what other engines compute for them, where they lie beside the checkout; and how to compare."""
+"""Published models next to the checkout, with results of other engines, and the comparison with them."""
 
 import dataclasses
 import json
@@ -14,18 +14,18 @@ MODELS = Path(__file__).parents[2] / "shared" / "models"
 
 
 def references(folder):
-    """Files with numbers in a folder of the models, none where these are not there."""
+    """Return the files with reference numbers in a folder of models; an empty list without the folder."""
     return sorted((MODELS / folder).glob("**/*reference.json"))
 
 
 def read(reference):
-    """The numbers, and the model's file."""
+    """Return the reference numbers, and the file of the model."""
     numbers = json.loads(reference.read_text())
     return numbers, reference.parent / Path(numbers["file"]).name
 
 
 def on_tree(builder, tree):
-    """The mechanism whose tree has these joints, without damping, friction and springs, which the references leave out."""
+    """Return the mechanism with these joints in its tree, without damping, friction and springs, which the references omit."""
     d = builder.build().description
     joints = [
         dataclasses.replace(
@@ -42,7 +42,8 @@ def on_tree(builder, tree):
 def check(robot, one, order, roots):
     """Compare one configuration of a reference, in which `order` names the joints of its velocities; `roots` are joints that float.
 
-    Returns the rank of J, how far accelerations differ, and how far they may. Its balls turn about axes of the parent, its floating links about and along the world's; ours about their own.
+    Returns the rank of J, the difference of accelerations, and its tolerance. The reference's ball joints have velocities in axes of the parent, its
+    floating links in those of the world; those of sarrus are in the body's own axes.
     """
     q, T, T_dot_v, columns = robot.neutral(), [], [], []
     for name in dict.fromkeys(order):

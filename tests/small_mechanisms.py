@@ -1,4 +1,4 @@
-"""Mechanisms small enough for a formula, the methods to simulate them by, and states of mechanisms with loops."""
+"""Mechanisms with closed-form solutions, methods of simulation, and states of mechanisms with loops."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ METHODS = (*FIXED, "dopri5")
 
 
 def slider(axis="x", mass=1.0, gravity=(0.0, 0.0, 0.0), **joint):
-    """One body on one straight line."""
+    """Return a mechanism with one body on a straight line."""
     b = sarrus.Builder("slider", gravity=gravity)
     b.add_body("block", sarrus.Inertia.sphere(mass, 0.1))
     b.add_joint("slide", sarrus.Prismatic(axis, **joint), "ground", "block")
@@ -17,7 +17,7 @@ def slider(axis="x", mass=1.0, gravity=(0.0, 0.0, 0.0), **joint):
 
 
 def table(mass=1.0):
-    """One body that moves along x and z, under gravity, and does not turn."""
+    """Return a mechanism with one body that translates along x and z under gravity."""
     b = sarrus.Builder("table")
     b.add_body("along")
     b.add_body("block", sarrus.Inertia.sphere(mass, 0.1))
@@ -37,7 +37,7 @@ def double_pendulum():
 
 
 def bars(lengths, ground, *, limits=None, laws=None, actuated=()):
-    """A loop of bars, with pins about y, from the origin to a point of the ground on the x axis; q = 0 is the straight chain."""
+    """Return a loop of bars, with pins about y, from the origin to a point of the ground on the x axis; q = 0 is the straight chain."""
     b = sarrus.Builder("loop of bars")
     near, end = "ground", 0.0
     for k, length in enumerate(lengths):
@@ -53,7 +53,7 @@ def bars(lengths, ground, *, limits=None, laws=None, actuated=()):
 
 
 def two_wheels(offset, rate):
-    """Two wheels tied by a belt, both driven: the first at 2 rad/s, the second at another rate and from another angle."""
+    """Return two driven wheels with a belt: the first at 2 rad/s, the second at another rate and from another angle."""
     b = sarrus.Builder("two wheels, coupled and driven")
     for k, name in enumerate(("first", "second")):
         b.add_body(name, sarrus.Inertia.sphere(1.0, 0.1))
@@ -65,7 +65,7 @@ def two_wheels(offset, rate):
 
 
 def at(robot, coordinates):
-    """The configuration with these coordinates of joints; the rest at neutral."""
+    """Return the configuration with these coordinates of joints, and neutral coordinates of the others."""
     q = robot.neutral()
     for name, values in dict(coordinates).items():
         q[robot.joint(name).q_slice] = values
@@ -73,7 +73,7 @@ def at(robot, coordinates):
 
 
 def near_home(robot, rng, size=()):
-    """States near home that close the loops, and velocities that they allow: q, v."""
+    """Return closed configurations near home, and constraint-consistent velocities: q, v."""
     home = at(robot, robot.description.home)
     step = robot.project_velocity(home, rng.uniform(-0.3, 0.3, (*size, robot.nv)))
     q = robot.project_configuration(robot.integrate(home, step))

@@ -1,4 +1,4 @@
-"""Trajectories to test with, and when two are the same."""
+"""Trajectories for tests, and their comparison."""
 
 import numpy as np
 from numpy.testing import assert_array_equal
@@ -8,7 +8,7 @@ from sarrus.simulation.trajectory import Trajectory
 
 
 def fourbar_run(n=201, **given):
-    """A crank that turns evenly once in a second, and what follows it."""
+    """Return a trajectory of a four-bar whose crank makes one even turn per second."""
     robot = sarrus.mechanisms.four_bar()
     t = np.linspace(0.0, 1.0, n)
     q = robot.follow({"motor": 0.5 + 2.0 * np.pi * t}, robot.assemble(fixed={"motor": 0.5}))
@@ -17,13 +17,13 @@ def fourbar_run(n=201, **given):
 
 
 def _crank(robot, q):
-    """Velocity that the loop allows with the crank at 2 pi rad/s."""
+    """Return the constraint-consistent velocity with the crank at 2 pi rad/s."""
     free = robot.project_velocity(q, [1.0, 0.0, 0.0])
     return free / free[0] * 2 * np.pi
 
 
 def smooth_motion(robot, rng):
-    """q(t) and v(t) of a motion that turns about more than one axis; v by differences, off by 1e-11."""
+    """Return q(t) and v(t) of a motion that turns about several axes; v by differences, with an error of 1e-11."""
     start = robot.random(rng)
     one, two = rng.uniform(-0.5, 0.5, (2, robot.nv))
 
@@ -54,7 +54,7 @@ def same(a, b):
 def everything_same(a, b):
     same(a, b)
     assert a.mechanism == b.mechanism
-    assert_array_equal(a.z, b.z)
+    assert_array_equal(a.internal_state, b.internal_state)
     assert (a.status, a.statistics) == (b.status, b.statistics)
     assert list(a.events) == list(b.events)
     for name in a.events:

@@ -1,4 +1,4 @@
-"""The same mechanism told in another way: in other units, other axes of the world, another order, with other joints closing its loops."""
+"""Equivalent descriptions of a mechanism: in other units, other axes of the world, another order, with another spanning tree."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from sarrus.description.joints import Cable
 
 @dataclass(frozen=True)
 class Units:
-    """What one metre, kilogram and second are in the other mechanism's numbers. With gravity as it is a second is the root of a metre."""
+    """One metre, kilogram and second in the units of the other mechanism. With unchanged gravity a second is the square root of a metre."""
 
     m: float = 1.0
     kg: float = 1.0
@@ -23,24 +23,24 @@ class Units:
         return self.kg * self.m / self.s**2
 
     def of(self, unit):
-        """Of a coordinate."""
+        """Return the factor of a coordinate with this unit."""
         return self.m if unit == "m" else 1.0
 
     def coordinates(self, robot):
-        """(nq,)"""
+        """Return the factors of q, (nq,)."""
         return per_joint(robot, lambda joint: [self.of(unit) for _, unit in joint.coordinates])
 
     def velocities(self, robot):
-        """(nv,)"""
+        """Return the factors of v, (nv,)."""
         return per_joint(robot, lambda joint: [self.of(unit) / self.s for _, unit in joint.velocities])
 
     def efforts(self, robot):
-        """(nv,) of generalised forces: what gives power with velocities."""
+        """Return the factors of generalised forces, (nv,), from those of power and velocities."""
         return self.force * self.m / self.s / self.velocities(robot)
 
 
 def per_joint(robot, numbers):
-    """What `numbers(type)` says of each joint of the tree, in the order of q or v."""
+    """Return `numbers(type)` of all tree joints, in the order of q or v."""
     joints = sorted(map(robot.joint, robot.joints), key=lambda joint: (joint.q_slice.start, joint.q_slice.stop))
     return np.concatenate([np.zeros(0), *(numbers(joint.type) for joint in joints)])
 
@@ -50,7 +50,7 @@ def rebuilt(robot, **parts):
 
 
 def scaled(robot, m, kg, s=None):
-    """The mechanism with other numbers for the same lengths and masses, under the same gravity if nothing is said of time; and the units."""
+    """Return the mechanism in other units of length and mass, and the units; gravity is unchanged unless a unit of time is given."""
     units, d = Units(m, kg, m**0.5 if s is None else s), robot.description
 
     def joint_type(joint):
@@ -145,7 +145,7 @@ def scaled(robot, m, kg, s=None):
 
 
 def moved(robot, T):
-    """The mechanism in another place of the world, gravity turned with it: its q and v stay what they are."""
+    """Return the mechanism displaced in the world, with rotated gravity: its q and v do not change."""
     d = robot.description
 
     def point(body, p):
@@ -174,7 +174,7 @@ def moved(robot, T):
 
 
 def reordered(robot, rng):
-    """Bodies, joints, frames and constraints added in another order; which joints close the loops may change with it."""
+    """Return the mechanism with bodies, joints, frames and constraints in another order; its spanning tree may change."""
     d = robot.description
     parts = {
         name: tuple(getattr(d, name)[k] for k in rng.permutation(len(getattr(d, name))))
@@ -184,7 +184,7 @@ def reordered(robot, rng):
 
 
 def with_home_of(robot, other):
-    """The other tree of a mechanism, its home where the mechanism's is."""
+    """Return the mechanism on another tree, with the same home."""
     if not robot.description.home:
         return other
     q = in_tree_of(other, robot, robot._at(robot.description.home))
@@ -192,7 +192,7 @@ def with_home_of(robot, other):
 
 
 def recut(robot, name):
-    """The mechanism with this joint closing its loop, and without hints what else does; None where it cannot."""
+    """Return the mechanism with this loop joint, and without hints for other joints; None if that is impossible."""
     d = robot.description
     needed = {x for c in d.constraints if isinstance(c, PfaffianSpec) for x in c.joints_related}
     needed |= {x for c in d.constraints for x in c.position_joints}
@@ -207,7 +207,7 @@ def recut(robot, name):
 
 
 def in_tree_of(other, robot, q, v=None, a=None):
-    """A closed state of a mechanism in the coordinates of another tree of the same mechanism: q, then v and a if they are there."""
+    """Return a closed state in the coordinates of another tree of the same mechanism: q, and v and a if given."""
     order = sorted(map(other.joint, other.joints), key=lambda joint: (joint.q_slice.start, joint.q_slice.stop))
 
     def numbers(of_joints, lead):

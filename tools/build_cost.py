@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Measure what a build costs the compiler, beside what it cost before.
+"""Measure the CPU cost of a build, and compare it with the stored cost.
 
     python3 tools/build_cost.py --python .venv/bin/python [--log FILE] [--keep] "COMMAND"
 
-COMMAND, a line for a shell, builds and installs sarrus for that Python, on a machine that does nothing else. Printed are its CPU seconds, these
-over the CPU seconds of compiling benchmarks/build_yardstick.cpp, so that machines compare, and the memory of its largest process, which is a
-compiler. benchmarks/build_cost.json has both figures by instruction set level and compiler: more than a fifth above them exits with 1, and a
-level or compiler that has none there passes. --keep writes the measured figures instead. The units of compilation that took longest, of ninja's log,
-say where to look.
+COMMAND is a shell line that builds and installs sarrus for that Python, on an idle machine. The tool prints its CPU seconds, their ratio to
+the CPU seconds of compiling benchmarks/build_yardstick.cpp (so that machines are comparable), and the memory of its largest process, a
+compiler. benchmarks/build_cost.json stores both figures by instruction set level and compiler. The exit code is 1 if a figure exceeds its
+stored value by more than a fifth. Levels and compilers without stored figures pass. --keep stores the measured figures instead. The slowest
+compilation units, from ninja's log, are listed.
 """
 
 from __future__ import annotations
@@ -25,40 +25,40 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "benchmarks" / "build_cost.json"
 YARDSTICK = ROOT / "benchmarks" / "build_yardstick.cpp"
-MOST = 1.2  # times the kept figure
-SHOWN = 8  # units of compilation
+MOST = 1.2  # largest ratio to the stored figure
+SHOWN = 8  # number of listed compilation units
 CXX = os.environ.get("CXX", "c++")
 
 
 def cpu_seconds() -> float:
-    """CPU seconds of all processes that this one has waited for, and of theirs."""
+    """Return the CPU seconds of all finished child processes."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def yardstick() -> float:
-    """CPU seconds of compiling the fixed file, as many times at once as the build compiles: processors that share a core are slower then."""
+    """Return the CPU seconds of compiling the fixed file, in parallel as the build does, because processors share cores."""
     copies, before = os.cpu_count() or 1, cpu_seconds()
     with tempfile.TemporaryDirectory() as folder:
         compilers = [
             subprocess.Popen([CXX, "-std=c++17", "-O3", "-c", YARDSTICK, "-o", f"{folder}/{k}.o"])
             for k in range(copies)
         ]
-        statuses = [compiler.wait() for compiler in compilers]  # of all: they are to be counted
+        statuses = [compiler.wait() for compiler in compilers]  # of all, so that their CPU time is counted
         if any(statuses):
             sys.exit(f"{CXX} does not compile {YARDSTICK}")
     return (cpu_seconds() - before) / copies
 
 
 def compiler() -> str:
-    """Its family and major version, such as GCC 12."""
-    said = subprocess.run([CXX, "--version"], capture_output=True, text=True, check=True).stdout
+    """Return the compiler's family and major version, such as GCC 12."""
+    version = subprocess.run([CXX, "--version"], capture_output=True, text=True, check=True).stdout
     number = subprocess.run([CXX, "-dumpversion"], capture_output=True, text=True, check=True).stdout
-    return f"{'Clang' if 'clang' in said else 'GCC'} {number.partition('.')[0].strip()}"
+    return f"{'Clang' if 'clang' in version else 'GCC'} {number.partition('.')[0].strip()}"
 
 
 def slowest_units() -> list[tuple[float, str]]:
-    """Seconds by the clock and object file of the units that took longest in the last build, of ninja's log."""
+    """Return wall time [s] and object file of the slowest units of the last build, from ninja's log."""
     logs = sorted(ROOT.glob("build/*/.ninja_log"), key=lambda log: log.stat().st_mtime)
     lines = logs[-1].read_text().splitlines()[1:] if logs else []
     times = {name: (int(end) - int(start)) / 1e3 for start, end, _, name, *_ in (line.split("\t") for line in lines)}
@@ -68,44 +68,48 @@ def slowest_units() -> list[tuple[float, str]]:
 def main() -> int:
     """Return 1 if the command fails or costs too much."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", help="a line for a shell")
-    parser.add_argument("--python", required=True, help="for which the command installs sarrus: it names the level")
-    parser.add_argument("--log", help="file for what the command prints")
-    parser.add_argument("--keep", action="store_true", help="write the figures to benchmarks/build_cost.json")
-    given = parser.parse_args()
+    parser.add_argument("command", help="shell line that builds and installs sarrus")
+    parser.add_argument(
+        "--python", required=True, help="Python for which the command installs sarrus; determines the level"
+    )
+    parser.add_argument("--log", help="file for the output of the command")
+    parser.add_argument("--keep", action="store_true", help="store the figures in benchmarks/build_cost.json")
+    options = parser.parse_args()
 
     units = [yardstick()]
     before = cpu_seconds()
-    with open(given.log or os.devnull, "w") as log:
-        output = log if given.log else None
-        status = subprocess.call(given.command, shell=True, stdout=output, stderr=output and subprocess.STDOUT)
+    with open(options.log or os.devnull, "w") as log:
+        output = log if options.log else None
+        status = subprocess.call(options.command, shell=True, stdout=output, stderr=output and subprocess.STDOUT)
     seconds = cpu_seconds() - before
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e6  # [GB], of kilobytes on Linux
     if status:
         print(
-            "\n".join(Path(given.log).read_text().splitlines()[-200:]) if given.log else "",
-            f"\nfailed: {given.command}",
+            "\n".join(Path(options.log).read_text().splitlines()[-200:]) if options.log else "",
+            f"\nfailed: {options.command}",
         )
         return 1
-    units.append(yardstick())  # the machine's speed may have changed meanwhile
+    units.append(yardstick())  # again, because the machine's speed may change
     unit = sum(units) / len(units)
 
-    ask = [given.python, "-c", "import sarrus; print(sarrus.build_info()['isa'])"]
-    level = subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip()
-    key, seen = f"{level} {compiler()}", {"CPU seconds over yardstick": seconds / unit, "peak [GB]": peak}
+    query = [options.python, "-c", "import sarrus; print(sarrus.build_info()['isa'])"]
+    level = subprocess.run(query, capture_output=True, text=True, check=True).stdout.strip()
+    key, measured = f"{level} {compiler()}", {"CPU seconds over yardstick": seconds / unit, "peak [GB]": peak}
     print(f"{key}: {seconds:.0f} CPU seconds; the yardstick takes {units[0]:.2f} before and {units[1]:.2f} after")
-    kept = json.loads(KEPT.read_text())
-    if given.keep:
-        kept[key] = {name: float(f"{value:.3g}") for name, value in seen.items()}
-        KEPT.write_text(json.dumps(kept, indent=2, sort_keys=True) + "\n")
+    stored = json.loads(KEPT.read_text())
+    if options.keep:
+        stored[key] = {name: float(f"{value:.3g}") for name, value in measured.items()}
+        KEPT.write_text(json.dumps(stored, indent=2, sort_keys=True) + "\n")
     dearer = False
-    for name, value in seen.items():
-        if key not in kept:
-            print(f"  {name:<28} {value:8.3g}   (benchmarks/build_cost.json has none for this level and compiler)")
+    for name, value in measured.items():
+        if key not in stored:
+            print(f"  {name:<28} {value:8.3g}   (no stored value for this level and compiler)")
             continue
-        ratio = value / kept[key][name]
+        ratio = value / stored[key][name]
         dearer |= ratio > MOST
-        print(f"  {name:<28} {value:8.3g}   kept {kept[key][name]:g}, {ratio:.2f} of it" + " FAILED" * (ratio > MOST))
+        print(
+            f"  {name:<28} {value:8.3g}   stored {stored[key][name]:g}, {ratio:.2f} of it" + " FAILED" * (ratio > MOST)
+        )
     for time, name in slowest_units():
         print(f"  {time:6.1f} s  {re.sub(r'CMakeFiles/|[.]dir', '', name)}")
     return int(dearer)

@@ -1,4 +1,4 @@
-# Sourced: sets EIGEN to a folder with Eigen's headers, pkg-config's or else those of cmeel-eigen in the Python that PYTHON names.
+# Source this file: it sets EIGEN to a folder with Eigen's headers, from pkg-config or from cmeel-eigen of the interpreter PYTHON.
 if [ -z "${EIGEN:-}" ]; then
   EIGEN=$(pkg-config --variable=includedir eigen3 2>/dev/null || true)
   [ -z "$EIGEN" ] || EIGEN=$EIGEN/eigen3

@@ -1,4 +1,4 @@
-"""Type stubs of the extension module that was just linked: ``python tools/make_stubs.py MODULE_FILE FOLDER`` (CMake runs it)."""
+"""Type stubs of the extension module, made after linking: ``python tools/make_stubs.py MODULE_FILE FOLDER`` (CMake runs it)."""
 
 import re
 import shutil
@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pybind11_stubgen
 
-# what signatures name and a build does not need: stubgen is not to look for it
+# modules in signatures that a build does not need, so that stubgen must not resolve them
 ELSEWHERE = ("numpy", "numpy.typing", "typing_extensions")
-# of an enum: members as type checkers know them, and without the methods that it has from its base
+# enums: members in the form of type checkers, without inherited methods
 MEMBER, METHODS = (
     re.compile(r"^    (\w+): typing\.ClassVar\[\w+\].*$", re.MULTILINE),
     re.compile(r"(?:    @\w+\n)?    def __\w+__\(.*\n(?: {8}.*\n)+"),
@@ -22,7 +22,7 @@ def main() -> None:
     module, folder = Path(sys.argv[1]).resolve(), Path(sys.argv[2])
     name = module.name.split(".")[0]
     shutil.rmtree(folder / name, ignore_errors=True)
-    sys.path.insert(0, str(module.parent))  # alone, not as part of the package, which needs NumPy
+    sys.path.insert(0, str(module.parent))  # without the package, because that needs NumPy
     unresolved = r"(numpy|typing_extensions)\..*"
     pybind11_stubgen.main([name, "--output-dir", str(folder), "--exit-code", "--ignore-unresolved-names", unresolved])
     for stub in (folder / name).rglob("*.pyi"):

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Builds the C++ tests with sanitizers and runs them:  tools/sanitize.sh [address,undefined | thread]
 #   CXX     the compiler (default: c++)
-#   EIGEN   a folder with Eigen's headers (default: tools/eigen.sh looks for it)
-#   PYTHON  whose cmeel-eigen may have them (default: python3)
-#   JOBS    how many groups of files to compile at once (default: as many as there are processors)
+#   EIGEN   a folder with Eigen's headers (default: that of tools/eigen.sh)
+#   PYTHON  interpreter whose cmeel-eigen may have them (default: python3)
+#   JOBS    number of groups of files to compile at once (default: number of processors)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 sanitizers=${1:-address,undefined}
@@ -12,20 +12,20 @@ mkdir -p "$out"
 
 . tools/eigen.sh
 
-# What a compiler inlines everywhere a sanitizer checks everywhere: seven minutes a file instead of half of one.
+# Without inlining, because a sanitizer checks every inlined copy: seven minutes per file instead of half a minute.
 flags=(-std=c++17 -g1 -fno-inline -Dalways_inline=unused -DEIGEN_DONT_VECTORIZE -isystem "$EIGEN" -I. "-fsanitize=$sanitizers" -pthread -Wall -Wextra -Wno-missing-field-initializers)
 level=baseline tests=-O1
 case $sanitizers in
   *undefined*) flags+=(-fno-sanitize-recover=undefined) ;;
 esac
 case $sanitizers in
-  *address*) flags+=(-march=native) level=native ;;  # wide registers: an array that is not aligned shows
-  *thread*) flags+=(-DSARRUS_ONE_STATE) tests=-O0 ;;  # one state and many share the same between threads: what goes side by side would double the build
+  *address*) flags+=(-march=native) level=native ;;  # wide registers, so that misaligned arrays are detected
+  *thread*) flags+=(-DSARRUS_ONE_STATE) tests=-O0 ;;  # without batch kernels, which share the same data and would double the build
 esac
 flags+=("-DSARRUS_LEVEL=\"$level\"")
 
-# Each group is compiled as one file, so that what its files have in common is compiled once: in four fifths of the time. Where the tests
-# spend little time, nothing is optimised, in half of the time. No test takes derivatives of steps: they are made for one state.
+# Each group is compiled as one file, so that shared code is compiled once, in four fifths of the time. Groups in which the tests spend
+# little time are not optimised, in half of the time. Derivatives of steps are compiled for one state only, because no test needs more.
 groups() {  # NAME OPTION... FILE...
   echo "one $tests" cpp/kernels/{{tree,loop,derivative,simulation}_kernels,shared_{one,joints},table} cpp/loops/pivoted_qr
   case $sanitizers in *thread*) ;; *)

@@ -21,9 +21,9 @@ struct Info {
   int positional = 0, required = 0;
   std::string axes;
   unsigned facts;
-  int pfaffian_values = -1;         // which input the core asks the mechanism itself for
-  int independent = -1;             // which input says how many numbers its result has
-  PyObject* declaration = nullptr;  // the Python function that answers where its own keywords ask for more
+  int pfaffian_values = -1;         // input that the core evaluates by the mechanism itself
+  int independent = -1;             // input that determines the size of the result
+  PyObject* declaration = nullptr;  // the Python function for calls with additional keywords
 
   bool is(fact::Fact f) const { return facts & f; }
 };
@@ -38,7 +38,7 @@ inline Info read(const char* name, const char* inputs, const char* axes, unsigne
     Input in{word, nullptr, InputSize::v, word.back() == '?', false};
     if (in.optional) in.name.pop_back();
     in.size = size_by_name(in.name);
-    in.by_keyword = in.name.rfind("base_", 0) == 0 || in.size == InputSize::one || in.size == InputSize::weights ||
+    in.by_keyword = in.name.rfind("base_", 0) == 0 || in.size == InputSize::scalar || in.size == InputSize::weights ||
                     in.size == InputSize::preload || in.size == InputSize::pfaffian_values;
     if (in.name == "pfaffian_values") info.pfaffian_values = static_cast<int>(info.inputs.size());
     if (in.name == "independent") info.independent = static_cast<int>(info.inputs.size());
@@ -73,10 +73,10 @@ struct Arguments {
   PyObject* input[max_inputs] = {};
   PyObject *frame = nullptr, *out = nullptr, *wrenches = nullptr, *expressed_in = nullptr, *threads = nullptr;
   bool return_status = false, check = true, exact = false;
-  bool asks_more = false;  // than the core answers: a keyword of the declaration's own
+  bool asks_more = false;  // true: a keyword that only the declaration takes
 };
 
-inline std::string join(const Info& info, const char* what) { return std::string(info.name) + "() " + what; }
+inline std::string join(const Info& info, const char* error) { return std::string(info.name) + "() " + error; }
 
 inline void put_keyword(const Info& info, Arguments& a, PyObject* key, PyObject* value) {
   const auto once = [&](PyObject*& slot) {

@@ -1,4 +1,4 @@
-// NumPy arrays as kernels read them, and the errors that Python sees. No converter of pybind11's: those cost more than the kernels.
+// NumPy arrays as kernels read them, and the errors for Python. Without pybind11's converters, which cost more than the kernels.
 #pragma once
 
 #include <pybind11/numpy.h>
@@ -13,7 +13,7 @@ namespace py = pybind11;
 using Array = py::detail::PyArray_Proxy;
 inline const Array* proxy(PyObject* o) { return py::detail::array_proxy(o); }
 
-/// A str as UTF-8, with all its characters; what has no UTF-8 comes out as Python would show it.
+/// Return a str as UTF-8, with all its characters; characters without UTF-8 as Python would show them.
 inline std::string text(PyObject* str) {
   Py_ssize_t size = 0;
   if (const char* utf8 = PyUnicode_AsUTF8AndSize(str, &size)) return std::string(utf8, static_cast<std::size_t>(size));
@@ -25,14 +25,14 @@ inline PyObject* double_descr() {
   static PyObject* descr = py::detail::npy_api::get().PyArray_DescrFromType_(py::detail::npy_api::NPY_DOUBLE_);
   return descr;
 }
-/// Not one object for all arrays: what pickle made has a descriptor of its own.
+/// Return true for float64. Not a comparison with one object: an array made by pickle has its own descriptor.
 inline bool is_double(const Array* a) {
   const auto* descr = py::detail::array_descriptor_proxy(a->descr);
   return a->descr == double_descr() || (descr->type_num == py::detail::npy_api::NPY_DOUBLE_ && descr->byteorder == '=');
 }
 constexpr int plain = py::detail::npy_api::NPY_ARRAY_C_CONTIGUOUS_ | py::detail::npy_api::NPY_ARRAY_ALIGNED_;
 
-/// Exactly what a kernel reads: float64 in native order, aligned, C-contiguous.
+/// Return true for an array that a kernel reads directly: float64 in native order, aligned, C-contiguous.
 inline bool is_plain(PyObject* o) {
   static PyTypeObject* ndarray = py::detail::npy_api::get().PyArray_Type_;
   if (Py_TYPE(o) != ndarray) return false;
@@ -40,7 +40,7 @@ inline bool is_plain(PyObject* o) {
   return is_double(a) && (a->flags & plain) == plain;
 }
 
-/// Numbers that a masked array hides are none that it holds.
+/// Raise a TypeError if a masked array hides numbers.
 inline void refuse_hidden(PyObject* o, const std::string& name) {
   if (!PyObject_HasAttrString(o, "mask") || !py::module_::import("numpy.ma").attr("is_masked")(py::handle(o)).cast<bool>())
     return;
@@ -60,7 +60,7 @@ inline py::object as_plain(PyObject* o, const std::string& name) {
     throw py::error_already_set();
   }
   const py::object kept = py::reinterpret_steal<py::object>(made);
-  if (!is_double(proxy(made))) return kept.attr("astype")("f8");  // another byte order
+  if (!is_double(proxy(made))) return kept.attr("astype")("f8");  // other byte order
   return kept;
 }
 

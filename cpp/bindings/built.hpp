@@ -1,4 +1,4 @@
-// Objects that `cls.__new__(cls)` made alone, without __init__: pybind11 would give methods memory that nobody has written to.
+// Objects from `cls.__new__(cls)` alone, without __init__: pybind11 would pass uninitialised memory to methods.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -6,8 +6,8 @@
 namespace sarrus::bindings {
 namespace py = pybind11;
 
-/// Let every use of such an object of a module's classes be a TypeError. pybind11 makes room for a value that is missing by its class's `operator new`,
-/// which a constructor does not call.
+/// Make every use of such an object of a module's classes a TypeError. pybind11 allocates a missing value by its class's `operator new`, which a
+/// constructor does not call.
 inline void refuse_unbuilt(const py::handle& module) {
   for (const auto& [name, value] : py::dict(module.attr("__dict__"))) {
     if (py::isinstance<py::module_>(value)) refuse_unbuilt(value);

@@ -1,6 +1,6 @@
-// Other numbers for a description, as Python hands them over: which sort, the name of what has them, and they themselves. Python has turned all of
-// them into floats, arrays of floats, Inertias and Transforms; whether they can be is looked at here. python/sarrus/description/replaced.py does the
-// same to Python's own description.
+// Changes of the numbers of a description, from Python: the sort, the name of the part, and the numbers. Python has converted all of them to floats,
+// arrays of floats, Inertias and Transforms; this file checks their values. python/sarrus/description/replaced.py does the same to Python's own
+// description.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 
 namespace sarrus::bindings {
 
-/// Parts by their names. Who changes many goes through them in their order, so the next one is looked at first.
+/// Parts by their names. Changes usually follow the order of the parts, so the next one is tried first.
 template <class Part> class Named {
  public:
   explicit Named(std::vector<Part>& parts) : parts_(parts) {}
@@ -48,10 +48,10 @@ class Places {
   explicit Places(Description& d)
       : d_(d), bodies_(d.bodies), joints_(d.joints), frames_(d.frames), constraints_(d.constraints), springs_(d.springs) {}
 
-  /// A number, or numbers per velocity of a joint.
+  /// Number, or numbers per velocity of a joint.
   struct Numbers {
-    std::string what;  // in words
-    bool not_negative, one;
+    std::string label;  // of messages
+    bool not_negative, scalar;
     double* first;
     std::size_t count;
   };
@@ -59,7 +59,7 @@ class Places {
   Vec3<double>& gravity() { return d_.gravity; }
   Inertia<double>& inertia(const std::string& name) { return bodies_.at("body", name).inertia; }
 
-  /// Placement of a frame, or of a joint in one of its bodies: NAME.parent, NAME.child.
+  /// Return the placement of a frame, or of a joint in one of its bodies: NAME.parent, NAME.child.
   Transform<double>& placement(const std::string& name) {
     if (FrameDescription* frame = frames_.find(name)) return frame->X;
     const std::size_t dot = name.rfind('.');
@@ -75,7 +75,7 @@ class Places {
 
  private:
   Numbers length(const std::string& name) {
-    const std::string what = "constraint '" + name + "'";
+    const std::string label = "constraint '" + name + "'";
     double* length = nullptr;
     visit_constraint(constraints_.at("constraint", name).kind, [&](auto& kind) {
       kind.fields([&](const char* key, auto& x) {
@@ -83,12 +83,12 @@ class Places {
           if (std::string("length") == key) length = &x;
       });
     });
-    if (!length) throw ModelError(what + " has no length");
-    return {what + ": length", true, true, length, 1};
+    if (!length) throw ModelError(label + " has no length");
+    return {label + ": length", true, true, length, 1};
   }
 
   Numbers pitch(const std::string& name) {
-    const std::string what = "joint '" + name + "'";
+    const std::string label = "joint '" + name + "'";
     JointDescription& j = joints_.at("joint", name);
     double* pitch = nullptr;
     const char* kind = visit_every(j.kind, 0, [&](auto type) -> const char* {
@@ -98,28 +98,28 @@ class Places {
       });
       return type.name;
     });
-    if (!pitch) throw ModelError(what + " is " + kind + ", which has no pitch");
-    return {what + ": pitch", false, true, pitch, 1};
+    if (!pitch) throw ModelError(label + " is " + kind + ", which has no pitch");
+    return {label + ": pitch", false, true, pitch, 1};
   }
 
-  /// Along the velocities of a joint, or of a spring between points.
+  /// Return the numbers along the velocities of a joint, or of a spring between points.
   Numbers terms(const std::string& key, const std::string& name) {
     JointDescription* j = joints_.find(name);
     SpringDescription* s = springs_.find(name);
     if (j && s) throw ModelError("a joint and a spring are both named '" + name + "': " + key + " of which?");
     if (!j && !s) joints_.no_such("joint", name);
-    const std::string what = (j ? "joint '" : "spring '") + name + "': " + key;
+    const std::string label = (j ? "joint '" : "spring '") + name + "': " + key;
     if (s) {
       double* x = key == "stiffness" ? &s->stiffness : key == "damping" ? &s->damping : key == "rest" ? &s->rest_length : nullptr;
       if (!x) throw ModelError("spring '" + name + "' has no " + key);
-      return {what, true, true, x, 1};
+      return {label, true, true, x, 1};
     }
     PerVelocity& along = key == "stiffness"  ? j->stiffness
                          : key == "damping"  ? j->damping
                          : key == "friction" ? j->friction
                          : key == "armature" ? j->armature
                                              : j->rest;
-    return {what, key != "rest", false, along.begin(), along.size()};
+    return {label, key != "rest", false, along.begin(), along.size()};
   }
 
   [[noreturn]] void no_place(const std::string& name) {
@@ -148,30 +148,30 @@ inline void assign(Transform<double>& place, const std::string& name, const py::
   place = X;
 }
 
-/// A float for all of them, or an array of one each; only what is one number has to be a float.
+/// Assign a float to all of them, or an array of one each; a scalar takes only a float.
 inline void assign(const Places::Numbers& to, bool positive, const py::handle& value) {
   const auto checked = [&](double x) {
-    if (!std::isfinite(x)) throw ModelError(to.what + " must be finite; got " + shown(value));
-    if (to.not_negative && x < 0.0) throw ModelError(to.what + " cannot be negative; got " + shown(value));
-    if (positive && !(x > 0.0)) throw ModelError(to.what + " must be positive; got " + shown(value));
+    if (!std::isfinite(x)) throw ModelError(to.label + " must be finite; got " + shown(value));
+    if (to.not_negative && x < 0.0) throw ModelError(to.label + " cannot be negative; got " + shown(value));
+    if (positive && !(x > 0.0)) throw ModelError(to.label + " must be positive; got " + shown(value));
     return x;
   };
   if (PyFloat_Check(value.ptr())) {
     const double x = checked(PyFloat_AS_DOUBLE(value.ptr()));
     if (to.count == 0 && x != 0.0)
-      throw ModelError(to.what + " acts on nothing, as this joint does not move; got " + shown(value));
+      throw ModelError(to.label + " acts on nothing, as this joint does not move; got " + shown(value));
     std::fill_n(to.first, to.count, x);
     return;
   }
-  if (to.one) throw ModelError(to.what + " must be one number; got " + shown(value));
-  const py::object plain = as_plain(value.ptr(), to.what);
+  if (to.scalar) throw ModelError(to.label + " must be one number; got " + shown(value));
+  const py::object plain = as_plain(value.ptr(), to.label);
   const Array* x = proxy(plain.ptr());
   if (x->nd != 1 || x->dimensions[0] != static_cast<Py_ssize_t>(to.count))
-    throw ModelError(to.what + " needs one number or " + std::to_string(to.count) + "; got " + shown(value));
+    throw ModelError(to.label + " needs one number or " + std::to_string(to.count) + "; got " + shown(value));
   for (std::size_t k = 0; k < to.count; ++k) to.first[k] = checked(reinterpret_cast<const double*>(x->data)[k]);
 }
 
-/// change(sort, name, value) for all of them, gravity without a name.
+/// Call change(sort, name, value) for each change; gravity has no name.
 template <class Change> void each_change(const py::dict& changes, Change change) {
   for (const auto& [sort, values] : changes) {
     const std::string key = text(sort.ptr());
@@ -202,13 +202,13 @@ inline void change(Description& d, const py::dict& changes) {
 }
 
 /// Make `count` variants from arrays whose row i holds the numbers of variant i, which Python has checked.
-inline std::unique_ptr<Mechanism> varied(const Mechanism& like, std::int64_t count, const py::dict& changes) {
+inline std::unique_ptr<Mechanism> varied(const Mechanism& base, std::int64_t count, const py::dict& changes) {
   struct Change {
     double* to;
     const double* from;
     std::size_t size;
   };
-  auto variants = std::make_shared<Variants>(like);
+  auto variants = std::make_shared<Variants>(base);
   Places places(variants->description());
   std::vector<Change> all;
   std::vector<py::object> kept;
@@ -233,7 +233,7 @@ inline std::unique_ptr<Mechanism> varied(const Mechanism& like, std::int64_t cou
       add(to.first, to.count);
     }
   });
-  std::vector<std::int64_t> which;
+  std::vector<std::int64_t> indices;
   for (std::int64_t i = 0; i < count; ++i) {
     for (const Change& c : all) std::copy_n(c.from + static_cast<std::size_t>(i) * c.size, c.size, c.to);
     try {
@@ -241,11 +241,11 @@ inline std::unique_ptr<Mechanism> varied(const Mechanism& like, std::int64_t cou
     } catch (const ModelError& e) {
       throw ModelError("variant " + std::to_string(i) + ": " + e.what());
     }
-    which.push_back(i);
+    indices.push_back(i);
     if (i % 1000 == 999 && PyErr_CheckSignals() != 0) throw py::error_already_set();
   }
   variants->finish();
-  return std::make_unique<Mechanism>(like, std::move(variants), std::move(which));
+  return std::make_unique<Mechanism>(base, std::move(variants), std::move(indices));
 }
 
 }  // namespace sarrus::bindings

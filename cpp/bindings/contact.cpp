@@ -24,7 +24,7 @@ void require_finite(const Numbers& x, const char* name) {
     throw py::value_error(std::string("cone problem: ") + name + " has numbers that are not finite");
 }
 
-/// Ends of intervals as kernels want them, which are told that all numbers are finite.
+/// Return the ends of intervals with finite numbers, as kernels assume.
 Numbers bounded(const Numbers& ends) {
   Numbers all(ends.size());
   std::transform(ends.data(), ends.data() + ends.size(), all.mutable_data(),
@@ -66,8 +66,9 @@ py::tuple solve_cone_problem(const Numbers& G, const Numbers& w, const Numbers& 
   return py::make_tuple(solution.reached, p, least, solution.natural_map, solution.iterations, solution.stage);
 }
 
-/// (first frame, second frame, place of the point or centre on the first, normal in the world, radius, friction, restitution,
-/// torsional, rolling friction, whether restitution is Poisson's) of each contact, whose numbers were looked at; tau None: an impact. (status, motion, forces, moments, (natural map, iterations, stage), speed towards what is touched).
+/// Compute the response of contacts, each (first frame, second frame, place of the point or centre on the first, normal in the world, radius,
+/// friction, restitution, torsional, rolling friction, true for Poisson's restitution); their numbers are checked by Python. tau None: an impact.
+/// Returns (status, motion, forces, moments, (natural map, iterations, stage), closing speed).
 py::tuple contact_response(const py::object& self, const std::vector<py::tuple>& described, const Numbers& q, const Numbers& v,
                            const std::optional<Numbers>& tau, double time) {
   const Mechanism& m = built(self);

@@ -1,4 +1,4 @@
-// Rigid contact, as Python asks for it.
+// Rigid contact, for Python.
 #pragma once
 
 #include <pybind11/pybind11.h>

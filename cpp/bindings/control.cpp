@@ -20,12 +20,12 @@ namespace {
 using Count = py::ssize_t;
 using Numbers = py::array_t<double, py::array::c_style | py::array::forcecast>;
 
-/// The kind I and those behind it: visit(kind), with its numbers still to come.
+/// Call visit(kind) for kind I and those after it, with default numbers.
 template <int I = 0, class Visit> void each_task(Visit&& visit) {
   if constexpr (I < std::variant_size_v<AnyTask>) visit(std::variant_alternative_t<I, AnyTask>()), each_task<I + 1>(visit);
 }
 
-// What Python makes of a field's value, by its type: see SORTS in task_terms.py.
+// Sorts of fields, by type, as Python writes their values: see SORTS in task_terms.py.
 const char* sort_of(const TaskFrame&) { return "frame"; }
 const char* sort_of(const Components&) { return "components"; }
 const char* sort_of(const std::vector<TaskCoordinate>&) { return "coordinates"; }
@@ -37,7 +37,7 @@ const char* sort_of(const std::vector<double>&) { return "matrix"; }
 const char* sort_of(const bool&) { return "target's axes"; }
 template <class X> const char* sort_of(const X&) { return "plain"; }
 
-/// (key, sort) of the fields of each kind, by its name.
+/// Return (key, sort) of the fields of each kind, by its name.
 py::dict task_table() {
   py::dict table;
   each_task([&](auto kind) {
@@ -48,10 +48,10 @@ py::dict task_table() {
   return table;
 }
 
-/// Reads what Python describes of a controller.
+/// Reader of Python's description of a controller.
 class ControllerReader {
  public:
-  bool loop_joints = false;  // whether coordinates are of joints that close loops
+  bool loop_joints = false;  // true if coordinates are those of loop joints
 
   explicit ControllerReader(const Mechanism& mechanism) : mechanism_(mechanism) {}
 
@@ -62,7 +62,7 @@ class ControllerReader {
       x = h.cast<X>();
   }
   template <class X> void operator()(const py::handle& h, std::vector<X>& x) {
-    for (const py::handle& one : h.cast<py::sequence>()) (*this)(one, x.emplace_back());
+    for (const py::handle& item : h.cast<py::sequence>()) (*this)(item, x.emplace_back());
   }
   void operator()(const py::handle& h, std::optional<Law>& law) { law = to_optional_law(h); }
   void operator()(const py::handle& h, std::optional<Mat3<double>>& R) {
@@ -94,11 +94,11 @@ class ControllerReader {
     const auto name = d.attr("pop")("kind").cast<std::string>();
     const auto fields = d.attr("pop")("fields").cast<py::dict>();
     read_fields(name, d, task, *this);
-    bool known = false;
+    bool exists = false;
     each_task([&](const auto& kind) {
-      if (name == kind.name) task.kind = kind, known = true;
+      if (name == kind.name) task.kind = kind, exists = true;
     });
-    if (!known) throw std::invalid_argument("no kind of task is '" + name + "'");
+    if (!exists) throw std::invalid_argument("no kind of task is '" + name + "'");
     std::visit([&](auto& kind) { read_fields(name, fields, kind, *this), check_rows(name, kind, task.weight); }, task.kind);
   }
 
@@ -133,7 +133,7 @@ class TaskController {
     for (const Task& t : law_.task) rows_ += t.rows();
   }
 
-  /// (nv,), or None where report() says why there is none.
+  /// Return (nv,), or None with the reason in report().
   py::object tau(double time, const py::object& q, const py::object& v) const {
     const Count nv = tree_.nv;
     double* to;
@@ -169,7 +169,7 @@ class TaskController {
     return d;
   }
 
-  /// Seconds per call from C++, in states (n, nq) and (n, nv) in turn.
+  /// Return seconds per call from C++, in states (n, nq) and (n, nv) in turn.
   double time_one_state(const Numbers& q, const Numbers& v, int repeats) const {
     const Count n = q.shape(0);
     std::vector<double> motor(tree_.nv + tree_.loop_nv), z(law_.states + 1), call(law_.call_numbers + 1);
@@ -198,9 +198,9 @@ class TaskController {
     };
     const double *x = numbers(kept_q, "q", tree_.nq), *u = numbers(kept_v, "v", tree_.nv);
     const auto finite = [](const double* p, int n) { return std::all_of(p, p + n, [](double e) { return std::isfinite(e); }); };
-    if (!std::isfinite(time) || !finite(x, tree_.nq) || !finite(u, tree_.nv)) return unsound;
+    if (!std::isfinite(time) || !finite(x, tree_.nq) || !finite(u, tree_.nv)) return invalid_state;
     for (const int i : mechanism_.quaternions())
-      if (x[i] * x[i] + x[i + 1] * x[i + 1] + x[i + 2] * x[i + 2] + x[i + 3] * x[i + 3] < 1e-12) return unsound;
+      if (x[i] * x[i] + x[i + 1] * x[i + 1] + x[i + 2] * x[i + 2] + x[i + 3] * x[i + 3] < 1e-12) return invalid_state;
     std::vector<double> motor(tree_.nv + tree_.loop_nv), none(law_.states + law_.call_numbers);
     Surroundings<double> around;
     Numbers rows;
@@ -238,7 +238,7 @@ void bind_control(py::module_& m) {
       .def("tau", &TaskController::tau, py::arg("t"), py::arg("q"), py::arg("v"))
       .def("report", &TaskController::report, py::arg("t"), py::arg("q"), py::arg("v"), py::arg("call"), py::arg("z"))
       .def("time_one_state", &TaskController::time_one_state, py::arg("q"), py::arg("v"), py::arg("repeats"));
-  py::class_<TaskControl>(m, "TaskDescription", "What a controller of tasks is described as, read: for recordings.")
+  py::class_<TaskControl>(m, "TaskDescription", "Description of a task controller, for recordings.")
       .def(py::init([](const py::object& mechanism, const py::dict& d) {
              return to_task_control(mechanism.cast<const Mechanism&>(), d);
            }),

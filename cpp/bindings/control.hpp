@@ -1,4 +1,4 @@
-// A controller of tasks, as Python describes it and asks it.
+// Task controllers, for Python.
 #pragma once
 
 #include <pybind11/pybind11.h>

@@ -1,4 +1,4 @@
-// Small parts of descriptions, as Python hands them over.
+// Small parts of descriptions, from Python.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -20,7 +20,7 @@ inline Vec3<double> to_vec3(const pybind11::handle& h) {
   return vec3<double>(x[0], x[1], x[2]);
 }
 
-/// Attributes that are arrays of so many numbers each, one after the other. What Python checked when it made the object is not looked at again.
+/// Read attributes that are arrays of given sizes, one after the other. Values that Python checked at construction are not checked again.
 template <int... sizes> void read_arrays(const pybind11::handle& h, PyObject* const (&names)[sizeof...(sizes)], double* out) {
   int k = 0;
   for (const int size : {sizes...}) {
@@ -36,7 +36,7 @@ template <int... sizes> void read_arrays(const pybind11::handle& h, PyObject* co
 }
 inline PyObject* interned(const char* name) { return PyUnicode_InternFromString(name); }
 
-/// Rotation (row by row) and translation: a Transform, or a list of twelve numbers.
+/// Convert a Transform, or a list of twelve numbers: rotation (row by row) and translation.
 inline Transform<double> to_transform(const pybind11::handle& h) {
   std::array<double, 12> v;
   if (PyList_Check(h.ptr()) || PyTuple_Check(h.ptr())) {
@@ -67,7 +67,7 @@ inline Inertia<double> to_inertia(const pybind11::handle& h) {
   return {m, com * m, parallel_axes<double>(m, com, {I[0], I[1], I[2], I[4], I[5], I[8]})};
 }
 
-/// (starts, coefficients piece by piece, harmonics); or (such laws, where the number of a run's own stands).
+/// Convert a law: (starts, coefficients piece by piece, harmonics); or (such laws, index of the run's own law number).
 inline Law to_law(const pybind11::handle& h) {
   const auto t = h.cast<pybind11::tuple>();
   if (t.size() == 2) {

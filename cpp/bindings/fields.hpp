@@ -1,4 +1,4 @@
-// Structs read from dicts by the names of their fields, as `fields(field)` has them: all of them and no others.
+// Structs from dicts by the names of their fields, as in `fields(field)`: all of them and no others.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -18,21 +18,21 @@ struct AnyField {
 template <class X, class = void> struct HasFields : std::false_type {};
 template <class X> struct HasFields<X, std::void_t<decltype(std::declval<X&>().fields(AnyField()))>> : std::true_type {};
 
-/// read(handle, member) for each field; `what` is described, in errors.
-template <class X, class Read> void read_fields(const std::string& what, const py::dict& described, X& x, Read&& read) {
+/// Call read(handle, member) for each field; `subject` begins errors.
+template <class X, class Read> void read_fields(const std::string& subject, const py::dict& described, X& x, Read&& read) {
   std::string names;
-  std::size_t known = 0;
+  std::size_t count = 0;
   x.fields([&](const char* key, auto& member) {
     names += (names.empty() ? "" : ", ") + std::string(key);
-    if (!described.contains(key)) throw std::invalid_argument(what + " has no field '" + key + "' in its description");
-    read(described[key], member), ++known;
+    if (!described.contains(key)) throw std::invalid_argument(subject + " has no field '" + key + "' in its description");
+    read(described[key], member), ++count;
   });
-  if (known == described.size()) return;
+  if (count == described.size()) return;
   for (const auto& item : described) {
     const std::string key = py::str(item.first);
     bool is_field = false;
     x.fields([&](const char* name, auto&) { is_field = is_field || key == name; });
-    if (!is_field) throw std::invalid_argument(what + ": '" + key + "' is none of its fields, " + names);
+    if (!is_field) throw std::invalid_argument(subject + ": '" + key + "' is none of its fields, " + names);
   }
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 namespace py = pybind11;
 
-/// visit(kind) of each kind that has a name, with its numbers still to come.
+/// Call visit(kind) for each kind that has a name, with default numbers.
 template <class Visit> void each_described_kind(Visit&& visit) {
   const auto described = [&](const auto& none) {
     using Kind = typename std::decay_t<decltype(none)>::Kind;
@@ -24,7 +24,7 @@ template <class Visit> void each_described_kind(Visit&& visit) {
   std::apply([&](const auto&... none) { (described(none), ...); }, EveryKind<Elements>());
 }
 
-// ---- what fields are called, and how each is read --------------------------------------------------------------------
+// ---- names of fields, and how each is read ---------------------------------------------------------------------------
 
 const char* sort_of(const JointCoordinate&) { return "coordinate"; }
 const char* sort_of(const JointVelocity&) { return "velocity"; }
@@ -81,11 +81,11 @@ struct Reader {
     x = list.keep_inner([&](ForceElementList& inner) { add_force_elements(mechanism, h.cast<py::list>(), inner); });
   }
   template <class X> void read_each(const py::handle& h, std::vector<X>& all) const {
-    for (const py::handle& one : h) read(one, all.emplace_back());
+    for (const py::handle& item : h) read(item, all.emplace_back());
   }
 };
 
-/// The fields of each kind, by its name: (key, sort, sign).
+/// Return the fields of each kind, by its name: (key, sort, sign).
 py::dict element_table() {
   py::dict table;
   each_described_kind([&](auto kind) {
@@ -106,7 +106,7 @@ void add_force_elements(const Mechanism& mechanism, const py::list& described, F
   for (const py::handle& h : described) {
     const auto d = h.cast<py::dict>();
     const auto name = d["kind"].cast<std::string>();
-    std::size_t keys = 0;  // none: no kind is called so
+    std::size_t keys = 0;  // 0: no kind has this name
     each_described_kind([&](auto kind) {
       if (name != kind.name) return;
       keys = 1;

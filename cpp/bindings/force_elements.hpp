@@ -1,4 +1,4 @@
-// Force elements, as Python describes them.
+// Force elements, from Python's descriptions.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -10,7 +10,7 @@ class Mechanism;
 
 namespace sarrus::bindings {
 
-/// Dictionaries with the name of a kind, and its fields by their names.
+/// Add force elements from dictionaries with the name of a kind, and its fields by their names.
 void add_force_elements(const Mechanism& mechanism, const pybind11::list& described, ForceElementList& list);
 
 void bind_force_elements(pybind11::module_& m);

@@ -1,4 +1,4 @@
-// Functions and classes that Python registers when the package is imported; the core calls Python through these alone.
+// Functions and classes that Python registers when the package is imported; the core calls Python only through these.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -17,7 +17,7 @@ struct FromPython {
   PyObject *ModelError = PyExc_ValueError, *ShapeError = PyExc_ValueError, *StateError = PyExc_ValueError,
            *AssemblyError = PyExc_ValueError;
   PyObject* NameNotFoundError = PyExc_KeyError;
-  PyObject* explain = nullptr;  // (mechanism, operation, status, arguments, result): raises what it means of one state
+  PyObject* explain = nullptr;  // (mechanism, operation, status, arguments, result): raises the error of one state
   PyObject* pfaffian_values = nullptr;  // (mechanism, q, v or None, whether rates): rows that depend on q, or their rates
 };
 inline FromPython& from_python() {
@@ -39,7 +39,7 @@ inline void hand_over(const py::KWArgs<py::object>& all) {
     for (const auto& row : table)
       if (name.cast<std::string>() == row.name) slot = &row.slot;
     if (!slot) throw py::type_error("the core has no use for '" + name.cast<std::string>() + "'");
-    *slot = py::handle(object).inc_ref().ptr();  // for as long as the interpreter lives
+    *slot = py::handle(object).inc_ref().ptr();  // until the interpreter ends
   }
 }
 
@@ -47,8 +47,8 @@ inline void hand_over(const py::KWArgs<py::object>& all) {
   PyErr_SetString(error, message.c_str());
   throw py::error_already_set();
 }
-[[noreturn]] inline void no_such_name(const std::string& kind, const std::string& name, std::vector<std::string> known) {
-  fail(from_python().NameNotFoundError, unknown_name(kind, name, std::move(known)));
+[[noreturn]] inline void no_such_name(const std::string& kind, const std::string& name, std::vector<std::string> names) {
+  fail(from_python().NameNotFoundError, unknown_name(kind, name, std::move(names)));
 }
 [[noreturn]] inline void shape_error(const std::string& message) { fail(from_python().ShapeError, message); }
 [[noreturn]] inline void state_error(const std::string& message) { fail(from_python().StateError, message); }

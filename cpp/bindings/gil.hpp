@@ -1,8 +1,8 @@
-// Letting go of the GIL and taking it back, in a process that may end meanwhile.
+// Release of the GIL and its reacquisition, in a process that may end in between.
 //
-// Once the interpreter shuts down, a thread that asks for the GIL never gets it: Python before 3.14 ends that thread by pthread_exit, which
-// glibc turns into an unwinding of the stack that C++ cannot let through destructors (std::terminate, SIGABRT), and that would drop
-// references to Python objects without the GIL. So such a thread is parked where it is; the process ends without it.
+// Once the interpreter shuts down, a thread that requests the GIL never gets it. Python before 3.14 ends that thread by pthread_exit, which glibc turns
+// into an unwinding of the stack that C++ cannot let through destructors (std::terminate, SIGABRT), and that would drop references to Python objects
+// without the GIL. So such a thread is parked, and the process ends without it.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -24,8 +24,8 @@ inline bool interpreter_ends() {
 #endif
 }
 
-/// Result of `enter`, a function of Python's C API that waits for the GIL. It must not throw itself: an exception here is
-/// the end of the thread.
+/// Return the result of `enter`, a function of Python's C API that waits for the GIL. It must not throw itself: an exception here is the end of the
+/// thread.
 template <class F> auto unless_interpreter_ends(F&& enter) {
   if (interpreter_ends()) park_thread();
   try {
@@ -35,7 +35,7 @@ template <class F> auto unless_interpreter_ends(F&& enter) {
   }
 }
 
-/// The GIL is free while this lives.
+/// Scope without the GIL.
 class WithoutGil {
  public:
   WithoutGil() : state_(PyEval_SaveThread()) {}
@@ -49,7 +49,7 @@ class WithoutGil {
   PyThreadState* state_;
 };
 
-/// The GIL is held while this lives, by a thread that had let go of it.
+/// Scope with the GIL, in a thread that had released it.
 class WithGil {
  public:
   WithGil() : state_(unless_interpreter_ends([] { return PyGILState_Ensure(); })) {}
@@ -61,15 +61,15 @@ class WithGil {
   PyGILState_STATE state_;
 };
 
-/// Looks for signals such as Ctrl-C a few times a second, because looking needs the GIL. Only in the main thread is there anything to see.
+/// Check for signals such as Ctrl-C, a few times a second, because it needs the GIL. Signals are delivered to the main thread only.
 class Signals {
  public:
-  /// True if a signal's handler raised; the exception is set.
+  /// Return true if a signal's handler raised; the exception is set.
   bool raised() {
     const auto time = std::chrono::steady_clock::now();
     if (time < next_) return false;
     next_ = time + interval;
-    const WithGil held;
+    const WithGil gil;
     return PyErr_CheckSignals() != 0;
   }
 
@@ -78,7 +78,7 @@ class Signals {
   std::chrono::steady_clock::time_point next_ = std::chrono::steady_clock::now() + interval;
 };
 
-/// f(*arguments), from C++ that runs while the GIL is otherwise free: other threads may run, and end the process, before Python returns.
+/// Return f(*arguments), from C++ without the GIL: other threads may run, and end the process, before Python returns.
 inline pybind11::object call_python(const pybind11::object& f, const pybind11::tuple& arguments) {
   PyObject* answer = unless_interpreter_ends([&] { return PyObject_CallObject(f.ptr(), arguments.ptr()); });
   if (!answer) throw pybind11::error_already_set();

@@ -1,4 +1,4 @@
-// Mobility and internal efforts: what is asked of one mechanism and one configuration, and answered by structs (results.hpp).
+// Mobility and internal efforts of one mechanism at one configuration, as structs of results (results.hpp).
 #include "mobility.hpp"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 using Row = py::array_t<double, py::array::c_style | py::array::forcecast>;
 
-/// Rows that depend on q, which Python evaluates.
+/// Return rows that depend on q, which Python evaluates.
 RowsOfState rows_from_python(const py::handle& self, const Tree& tree) {
   if (tree.loops.pfaffian_values == 0) return {};
   return [self, &tree](const double* q, double* values) {
@@ -38,8 +38,8 @@ py::dict mobility_of(const py::object& self, const Row& q, Names actuated, std::
   const Mechanism& m = built(self);
   if (output && !m.find_frame(*output)) no_such_name("frame", *output, m.frame_names());
   const MobilityOptions options = {std::move(actuated), std::move(output), std::move(components), time};
-  Mobility found = mobility({m, kernels()}, configuration(q, m.tree()), options, rows_from_python(self, m.tree()));
-  return as_python(found);
+  Mobility result = mobility({m, kernels()}, configuration(q, m.tree()), options, rows_from_python(self, m.tree()));
+  return as_python(result);
 }
 
 py::dict open_reactions_of(const py::object& self, const Row& q, std::optional<double> time) {
@@ -51,12 +51,12 @@ py::dict open_reactions_of(const py::object& self, const Row& q, std::optional<d
 py::dict constraint_rank_of(const py::object& self, const Row& q, const std::optional<std::string>& without,
                             std::optional<double> time) {
   const Mechanism& m = built(self);
-  ConstraintRank found =
+  ConstraintRank result =
       constraint_rank({m, kernels()}, configuration(q, m.tree()), without, time, rows_from_python(self, m.tree()));
-  return as_python(found);
+  return as_python(result);
 }
 
-/// Bases (states, nu, most) of internal efforts, each followed by columns of zeros, and how many there are: -1 and NaN of states that are not finite.
+/// Return bases (states, nu, most) of internal efforts, each followed by zero columns, and their sizes: -1 and NaN for states that are not finite.
 py::tuple internal_efforts_of(const py::object& self, const Row& q, const Names& actuated, const std::optional<Row>& time) {
   const Mechanism& m = built(self);
   const Tree& tree = m.tree();

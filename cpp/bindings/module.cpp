@@ -4,7 +4,7 @@
 #include <pybind11/stl.h>
 
 #include "../joints/visit.hpp"
-#include "../loops/lead.hpp"
+#include "../loops/branch_outcome.hpp"
 #include "../loops/pivoted_qr.hpp"
 #include "../mechanism/mechanism.hpp"
 #include "../mechanism/status.hpp"
@@ -33,7 +33,7 @@ JointKind to_kind(const std::string& name) {
   throw py::value_error("no joint is of kind '" + name + "'");
 }
 
-/// Facts about each type of joint, by name: see JointType in joints.py.
+/// Return the facts about each type of joint, by name: see JointType in joints.py.
 py::dict joint_table() {
   py::dict table;
   const auto listed = [](const CoordinateList& list) {
@@ -70,14 +70,14 @@ ConstraintDescription to_constraint(const py::dict& d, const std::vector<JointDe
   ConstraintDescription c{};
   c.name = d["name"].cast<std::string>();
   const auto name = d["kind"].cast<std::string>();
-  if (name == "Target") {  // a closing joint from the ground to where the call wants the frame
+  if (name == "Target") {  // a loop joint from the ground to the requested pose of the frame
     if (c.joint = d["joint"].cast<std::string>(); !c.joint.empty()) {
       const int index = d["index"].cast<int>();
-      const auto led = std::find_if(joints.begin(), joints.end(), [&](const auto& j) { return j.name == c.joint; });
-      if (index < 0 || led == joints.end())
+      const auto joint = std::find_if(joints.begin(), joints.end(), [&](const auto& j) { return j.name == c.joint; });
+      if (index < 0 || joint == joints.end())
         c.kind = LoopJoint(), c.target = Target::coordinates;
       else
-        c.kind = LedCoordinate{{}, led->kind, index}, c.coordinates = {{c.joint, -1}};
+        c.kind = PrescribedCoordinate{{}, joint->kind, index}, c.coordinates = {{c.joint, -1}};
       return c;
     }
     const bool turned = d["turned"].cast<bool>();
@@ -158,7 +158,7 @@ std::unique_ptr<Mechanism> build(const std::string& name, const py::handle& grav
                          t[6].cast<double>(),
                          t[7].cast<double>()});
   }
-  d.look = [] {
+  d.check_interrupt = [] {
     if (PyErr_CheckSignals() != 0) throw py::error_already_set();
   };
   return std::make_unique<Mechanism>(std::move(d));
@@ -170,28 +170,28 @@ std::unique_ptr<Mechanism> copy(const Mechanism& other, const py::dict& changes)
   return std::make_unique<Mechanism>(other, std::move(d));
 }
 
-/// Variants that are these mechanisms, one after the other.
+/// Create variants from these mechanisms, one after the other.
 std::unique_ptr<Mechanism> listed(const py::list& mechanisms) {
-  const Mechanism& like = built(mechanisms[0]);
-  auto variants = std::make_shared<Variants>(like);
-  std::vector<std::int64_t> which;
-  for (const py::handle& one : mechanisms) which.push_back(variants->size()), variants->add(built(one));
+  const Mechanism& base = built(mechanisms[0]);
+  auto variants = std::make_shared<Variants>(base);
+  std::vector<std::int64_t> indices;
+  for (const py::handle& mechanism : mechanisms) indices.push_back(variants->size()), variants->add(built(mechanism));
   variants->finish();
-  return std::make_unique<Mechanism>(like, std::move(variants), std::move(which));
+  return std::make_unique<Mechanism>(base, std::move(variants), std::move(indices));
 }
 
 /// Select variants, in this order.
-std::unique_ptr<Mechanism> some_of(const Mechanism& variants, const std::vector<std::int64_t>& which) {
-  std::vector<std::int64_t> there;
-  const auto count = static_cast<std::int64_t>(variants.which().size());
-  for (const std::int64_t i : which) {
+std::unique_ptr<Mechanism> select_variants(const Mechanism& variants, const std::vector<std::int64_t>& indices) {
+  std::vector<std::int64_t> selected;
+  const auto count = static_cast<std::int64_t>(variants.variant_indices().size());
+  for (const std::int64_t i : indices) {
     if (i < 0 || i >= count) throw py::index_error("there are " + std::to_string(count) + " variants; got " + std::to_string(i));
-    there.push_back(variants.which()[static_cast<std::size_t>(i)]);
+    selected.push_back(variants.variant_indices()[static_cast<std::size_t>(i)]);
   }
-  return std::make_unique<Mechanism>(variants, variants.variants(), std::move(there));
+  return std::make_unique<Mechanism>(variants, variants.variants(), std::move(selected));
 }
 
-/// True if a number of a joint may have no effect: see doubtful() in specs.py.
+/// Return true if a number of a joint may have no effect: see doubtful() in specs.py.
 bool is_doubtful(const Mechanism& m) {
   const auto any = [](const PerVelocity& numbers) {
     return std::any_of(numbers.begin(), numbers.end(), [](double x) { return x != 0.0; });
@@ -202,7 +202,7 @@ bool is_doubtful(const Mechanism& m) {
   });
 }
 
-/// (name, first row, [name of each row], [whether it holds positions too]) of each constraint.
+/// Return (name, first row, [name of each row], [true if it constrains positions too]) of each constraint.
 py::list placed_constraints(const py::object& self) {
   const Mechanism& m = built_or_variants(self);
   py::list all;
@@ -217,7 +217,7 @@ py::list placed_constraints(const py::object& self) {
   return all;
 }
 
-/// (q_start, nq, v_start, nv, closes a loop, points towards the ground, body) of each described joint.
+/// Return (q_start, nq, v_start, nv, closes a loop, points towards the ground, body) of each described joint.
 py::list placed_joints(const py::object& self) {
   py::list all;
   for (const auto& j : built_or_variants(self).joints())
@@ -225,7 +225,7 @@ py::list placed_joints(const py::object& self) {
   return all;
 }
 
-/// Numbers of each kind of constraint by name; None for kinds described by more than two frames and numbers.
+/// Return the numbers of each kind of constraint by name; None for kinds described by more than two frames and numbers.
 py::dict constraint_kinds() {
   py::dict all;
   each_constraint([&](auto kind) {
@@ -248,13 +248,13 @@ std::string compiler() {
 #endif
 }
 
-/// A number of each variant.
+/// Return a number of each variant.
 template <double (sarrus::Variants::*number)(std::int64_t) const>
-py::array_t<double> of_variants(const py::object& self) {
+py::array_t<double> numbers_of_variants(const py::object& self) {
   const Mechanism& m = built_or_variants(self);
-  py::array_t<double> all(static_cast<py::ssize_t>(m.which().size()));
+  py::array_t<double> all(static_cast<py::ssize_t>(m.variant_indices().size()));
   double* to = all.mutable_data();
-  for (const std::int64_t i : m.which()) *to++ = (*m.variants().*number)(i);
+  for (const std::int64_t i : m.variant_indices()) *to++ = (*m.variants().*number)(i);
   return all;
 }
 
@@ -264,16 +264,16 @@ void bind_mechanism(py::module_& m) {
            py::arg("constraints"), py::arg("springs"), py::arg("substructures"))
       .def(py::init(&copy), py::arg("other"), py::arg("changes"))
       .def(py::init(&varied), py::arg("like"), py::arg("count"), py::arg("changes"))
-      .def(py::init(&some_of), py::arg("variants"), py::arg("which"))
+      .def(py::init(&select_variants), py::arg("variants"), py::arg("which"))
       .def(py::init(&listed), py::arg("mechanisms"))
       .def_property_readonly(
           "nq", [](const py::object& self) { return built_or_variants(self).tree().nq; }, "Number of coordinates.")
       .def_property_readonly(
           "nv", [](const py::object& self) { return built_or_variants(self).tree().nv; }, "Number of velocities.")
       .def_property_readonly(
-          "_count", [](const py::object& self) { return built_or_variants(self).which().size(); }, "Of variants: how many.")
-      .def_property_readonly("_lengths", &of_variants<&sarrus::Variants::length>)
-      .def_property_readonly("_masses", &of_variants<&sarrus::Variants::mass>)
+          "_count", [](const py::object& self) { return built_or_variants(self).variant_indices().size(); }, "Number of variants.")
+      .def_property_readonly("_lengths", &numbers_of_variants<&sarrus::Variants::length>)
+      .def_property_readonly("_masses", &numbers_of_variants<&sarrus::Variants::mass>)
       .def_property_readonly("_placed_joints", &placed_joints)
       .def_property_readonly("_placed_constraints", &placed_constraints)
       .def_property_readonly("_actuators", [](const py::object& self) { return built_or_variants(self).actuators(); })
@@ -298,10 +298,10 @@ void bind_mechanism(py::module_& m) {
       .def_property_readonly("_without_inertia", [](const py::object& self) { return built_or_variants(self).massless(); })
       .def_property_readonly(
           "_length", [](const py::object& self) { return built_or_variants(self).tree().length; },
-          "What compares metres with radians [m].")
+          "Length that compares metres with radians [m].")
       .def_property_readonly("_doubtful", [](const py::object& self) { return is_doubtful(built_or_variants(self)); })
       .def_property_readonly("_tie", [](const py::object& self) { return built_or_variants(self).tie(); })
-      .def_property_readonly("_base_velocity", [](const py::object& self) {  // where those of the base start, if it floats
+      .def_property_readonly("_base_velocity", [](const py::object& self) {  // index of the base's first velocity, if it floats
         const sarrus::Tree& t = built_or_variants(self).tree();
         return t.floats ? t.link[1].iv : -1;
       });
@@ -310,26 +310,26 @@ void bind_mechanism(py::module_& m) {
 void bind_status(py::module_& m) {
   py::native_enum<sarrus::Status>(
       m, "Status", "enum.IntEnum",
-      R"(What became of one state, or of one run of a simulation; where it is not 0 the numbers are NaN, of a run from there on.
+      R"(Status of one state, or of one run of a simulation. If it is not 0 the numbers are NaN, in a run from then on.
 
 Attributes
 ----------
 FINE, FINISHED : 0
-UNSOUND : 1, NaN, infinite, or a quaternion that is no rotation; of a run also: its start is off the loops, and small steps do not close them
-NO_ANSWER : 2, nothing has inertia there, or steps do not close the loops
-CONTRADICTORY : 3, constraints contradict one another
+INVALID_STATE : 1, NaN, infinite, or a quaternion that is no rotation; of a run also: its start is off the loops, and small steps do not close them
+NO_ANSWER : 2, a freedom has no inertia, or steps do not close the loops
+INCONSISTENT_CONSTRAINTS : 3, constraints contradict one another
 OFF_LOOPS : 4, q or v is off the loops
-NO_CONVERGENCE : 5, implicit steps find no end
-DIVERGED : 6, it flew to infinity
+NO_CONVERGENCE : 5, implicit steps do not converge
+DIVERGED : 6, the state became infinite
 INTERRUPTED : 7, by Ctrl-C
 OTHER_BRANCH : 9, a closed configuration on another branch than that of the start, or not known to be on it: the only status with numbers
-EXHAUSTED : 10, a step has more contacts than its solver may work for
+EXHAUSTED : 10, the contact solver of a step reached its limit
 )")
       .value("FINE", sarrus::fine)
       .value("FINISHED", sarrus::fine)
-      .value("UNSOUND", sarrus::unsound)
+      .value("INVALID_STATE", sarrus::invalid_state)
       .value("NO_ANSWER", sarrus::no_answer)
-      .value("CONTRADICTORY", sarrus::contradictory)
+      .value("INCONSISTENT_CONSTRAINTS", sarrus::inconsistent_constraints)
       .value("OFF_LOOPS", sarrus::off_loops)
       .value("NO_CONVERGENCE", sarrus::no_convergence)
       .value("DIVERGED", sarrus::diverged)
@@ -340,7 +340,7 @@ EXHAUSTED : 10, a step has more contacts than its solver may work for
 }
 
 void bind_tolerances(py::module_& m) {
-  auto limits = m.def_submodule("tolerances", "Those of loops: cpp/loops/tolerances.hpp says why each is what it is.");
+  auto limits = m.def_submodule("tolerances", "Tolerances of loops; cpp/loops/tolerances.hpp gives the reason of each.");
 #define SARRUS_TOLERANCE(name) limits.attr(#name) = sarrus::tolerances::name;
   SARRUS_TOLERANCE(rounding)
   SARRUS_TOLERANCE(off_loops)
@@ -359,10 +359,10 @@ void bind_tolerances(py::module_& m) {
   SARRUS_TOLERANCE(nearly_singular)
   SARRUS_TOLERANCE(independent)
 #undef SARRUS_TOLERANCE
-  auto lead = m.def_submodule("lead", "Outcomes of leading a configuration along its branch: cpp/loops/lead.hpp.");
-  lead.attr("jumped") = sarrus::lead::jumped, lead.attr("followed") = sarrus::lead::followed;
-  lead.attr("free") = sarrus::lead::free, lead.attr("doubtful") = sarrus::lead::doubtful;
-  lead.attr("off_loops") = sarrus::lead::off_loops, lead.attr("numbers") = sarrus::lead::numbers;
+  auto outcome = m.def_submodule("branch_outcome", "Outcomes of continuation along a branch: cpp/loops/branch_outcome.hpp.");
+  outcome.attr("jumped") = sarrus::branch_outcome::jumped, outcome.attr("followed") = sarrus::branch_outcome::followed;
+  outcome.attr("free") = sarrus::branch_outcome::free, outcome.attr("doubtful") = sarrus::branch_outcome::doubtful;
+  outcome.attr("off_loops") = sarrus::branch_outcome::off_loops, outcome.attr("numbers") = sarrus::branch_outcome::numbers;
 }
 
 std::vector<std::string> texts(const py::iterable& names) {
@@ -371,16 +371,16 @@ std::vector<std::string> texts(const py::iterable& names) {
   return all;
 }
 
-/// Texts of messages.
+/// Bind functions for texts of messages.
 void bind_messages(py::module_& m) {
   m.def(
       "did_you_mean",
-      [](const py::str& name, const py::iterable& known) { return to_text(did_you_mean(from_text(name), texts(known))); },
+      [](const py::str& name, const py::iterable& names) { return to_text(did_you_mean(from_text(name), texts(names))); },
       py::arg("name"), py::arg("known"));
   m.def(
       "unknown_name",
-      [](const py::str& kind, const py::str& name, const py::iterable& known, const py::str& what) {
-        return to_text(unknown_name(from_text(kind), from_text(name), texts(known), from_text(what)));
+      [](const py::str& kind, const py::str& name, const py::iterable& names, const py::str& subject) {
+        return to_text(unknown_name(from_text(kind), from_text(name), texts(names), from_text(subject)));
       },
       py::arg("kind"), py::arg("name"), py::arg("known"), py::arg("what"));
   m.def(
@@ -389,7 +389,7 @@ void bind_messages(py::module_& m) {
   m.def("printable", [](const py::str& text) { return to_text(printable(from_text(text))); }, py::arg("text"));
 }
 
-/// JSON of sarrus' own form: a document, checked, and its text.
+/// Bind JSON of sarrus' own form: a document, checked, and its text.
 void bind_documents(py::module_& m) {
   m.def(
       "read_json",
@@ -406,7 +406,7 @@ void bind_documents(py::module_& m) {
       py::arg("value"));
 }
 
-void bind_kernels(py::module_& m) {  // which of them this processor runs
+void bind_kernels(py::module_& m) {  // choice of kernels for this processor
   m.def("level", [] { return kernels().level; });
   m.def("lanes", [] { return kernels().lanes; });
   m.def(
@@ -425,7 +425,7 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
   using namespace sarrus::bindings;
   using sarrus::Mechanism;
   m.doc() = "Compiled core of sarrus. Use it through the package.";
-  // what was compiled with options of somebody's own would stop a lesser processor without a word
+  // code compiled with a user's options would crash without a message on a lesser processor
   if (const std::string level = sarrus::compiled_level(); level != "baseline" && !sarrus::processor_supports(level.c_str()))
     throw py::import_error("sarrus was compiled for processors of the level " + level +
                            ", which this one is not: install it again on this machine, or compile it without -march in CXXFLAGS");
@@ -463,9 +463,9 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
       [](const py::array_t<double, py::array::c_style | py::array::forcecast>& projector, int count, std::vector<int> first) {
         const int n = static_cast<int>(projector.shape(0)), chosen = static_cast<int>(first.size());
         if (projector.ndim() != 2 || projector.shape(1) != n || chosen > count || count > n)
-          throw py::value_error("showing wants a square matrix, and no more columns than it has");
+          throw py::value_error("showing: expected a square matrix, and no more columns than it has");
         for (const int k : first)
-          if (k < 0 || k >= n) throw py::value_error("showing wants columns of the matrix");
+          if (k < 0 || k >= n) throw py::value_error("showing: expected columns of the matrix");
         std::vector<double> P(projector.data(), projector.data() + n * n);
         first.resize(count);
         sarrus::showing(n, P.data(), count, chosen, first.data());
@@ -473,15 +473,15 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
       },
       py::arg("projector"), py::arg("count"), py::arg("first"));
   m.def(
-      "leading",
+      "determining_groups",
       [](const py::array_t<double, py::array::c_style | py::array::forcecast>& projector,
          const std::vector<std::pair<int, int>>& groups) {
         const int n = static_cast<int>(projector.shape(0));
-        if (projector.ndim() != 2 || projector.shape(1) != n) throw py::value_error("leading wants a square matrix");
+        if (projector.ndim() != 2 || projector.shape(1) != n) throw py::value_error("projector: expected a square matrix");
         for (const auto& [first, end] : groups)
-          if (first < 0 || first > end || end > n) throw py::value_error("leading wants columns of the matrix");
+          if (first < 0 || first > end || end > n) throw py::value_error("groups: expected ranges of columns of projector");
         std::vector<double> P(projector.data(), projector.data() + n * n);
-        return sarrus::leading(n, P.data(), groups);
+        return sarrus::determining_groups(n, P.data(), groups);
       },
       py::arg("projector"), py::arg("groups"));
   m.def("joint_table", &joint_table);

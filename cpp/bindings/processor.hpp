@@ -9,11 +9,11 @@
 
 namespace sarrus {
 
-/// True if the processor has "x86-64-v3" or "x86-64-v4", by its own instruction: `__builtin_cpu_supports` returns false for everything where
-/// a compiler's run-time library does not check.
+/// Return true if the processor has "x86-64-v3" or "x86-64-v4", by its own instruction: `__builtin_cpu_supports` always returns false if a compiler's
+/// run-time library does not check it.
 inline bool processor_supports([[maybe_unused]] const char* level) {
 #if defined(__x86_64__)
-  const auto bit = [](unsigned word, int which) { return (word >> which & 1u) != 0; };
+  const auto bit = [](unsigned word, int index) { return (word >> index & 1u) != 0; };
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (!__get_cpuid(1, &a, &b, &c, &d) || !bit(c, 12) || !bit(c, 27) || !bit(c, 28)) return false;  // FMA, XGETBV, AVX
   unsigned saved = 0,
@@ -28,7 +28,7 @@ inline bool processor_supports([[maybe_unused]] const char* level) {
   return false;
 }
 
-/// The level that the including file is compiled for, as far as a lesser processor would stop at its instructions.
+/// Return the level that the including file is compiled for, if its instructions would stop a lesser processor.
 inline const char* compiled_level() {
 #if defined(__AVX512F__)
   return "x86-64-v4";

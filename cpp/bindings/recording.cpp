@@ -1,5 +1,5 @@
-// The extension module sarrus._recording: functions of a state on numbers that are not known yet, and the C that comes of them. It is a module
-// of its own, imported by sarrus.generation: its inline functions, compiled for records, are not to meet those of kernels in one link.
+// The extension module sarrus._recording: functions of a state on symbolic numbers, and the C code generated from them. It is a separate module,
+// imported by sarrus.generation, so that inline functions compiled for records are not linked with those of kernels.
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -18,7 +18,7 @@ namespace {
 namespace py = pybind11;
 using Samples = py::array_t<double, py::array::c_style | py::array::forcecast>;
 
-/// An expression of a graph; numbers mix with it.
+/// An expression of a graph, which combines with numbers.
 struct Number {
   std::shared_ptr<Graph> graph;
   int id;
@@ -42,15 +42,15 @@ class Recording {
     if (samples < 1) throw py::value_error("samples must be 1 or more");
   }
 
-  /// Inputs with these sample values (samples, n): n numbers.
+  /// Create inputs with these sample values (samples, n): n numbers.
   Numbers input(const Samples& values) {
     if (values.ndim() != 2 || values.shape(0) != graph_->samples)
-      throw py::value_error("an input wants its values in the samples: (" + std::to_string(graph_->samples) + ", n)");
+      throw py::value_error("input: expected values in the samples (" + std::to_string(graph_->samples) + ", n)");
     Numbers all;
-    std::vector<double> one(static_cast<std::size_t>(graph_->samples));
+    std::vector<double> samples_of_input(static_cast<std::size_t>(graph_->samples));
     for (py::ssize_t k = 0; k < values.shape(1); ++k) {
-      for (py::ssize_t s = 0; s < values.shape(0); ++s) one[static_cast<std::size_t>(s)] = values.at(s, k);
-      all.push_back(numbered(graph_->input(one.data())));
+      for (py::ssize_t s = 0; s < values.shape(0); ++s) samples_of_input[static_cast<std::size_t>(s)] = values.at(s, k);
+      all.push_back(numbered(graph_->input(samples_of_input.data())));
     }
     return all;
   }
@@ -61,12 +61,13 @@ class Recording {
   int pfaffian_values() const { return tree_.tree().loops.pfaffian_values; }
   Number constant(double x) { return numbered(graph_->constant(x)); }
 
-  /// The result, and the status.
+  /// Record a function of a state; returns the result and the status.
   std::pair<Numbers, Number> call(const std::string& name, const std::vector<std::optional<Numbers>>& inputs,
                                   const std::optional<std::string>& frame, const std::string& expressed_in) {
-    const auto& known = recorded_operations();
-    const auto operation = std::find_if(known.begin(), known.end(), [&](const auto& each) { return name == each.name; });
-    if (operation == known.end()) throw py::value_error("'" + name + "' is not recorded");
+    const auto& operations = recorded_operations();
+    const auto operation =
+        std::find_if(operations.begin(), operations.end(), [&](const auto& each) { return name == each.name; });
+    if (operation == operations.end()) throw py::value_error("'" + name + "' is not recorded");
     std::vector<std::optional<Ids>> ids;
     for (const auto& numbers : inputs) ids.push_back(numbers ? std::optional(ids_of(*numbers)) : std::nullopt);
     Graph::current() = graph_.get();
@@ -77,7 +78,7 @@ class Recording {
     return {all_numbered(r.result), numbered(r.status)};
   }
 
-  /// Efforts, accelerations, errors, what is missed, and rates of internal states, and the status; all of a controller without limits and contacts.
+  /// Record a controller without limits and contacts: efforts, accelerations, errors, residuals, rates of internal states, and the status.
   std::pair<std::vector<Numbers>, Number> tasks(const TaskControl& control, const Numbers& parameters, const Numbers& call,
                                                 const Numbers& time, const Numbers& q, const Numbers& v, const Numbers& z) {
     const auto count = [](const Numbers& x) { return static_cast<int>(x.size()); };
@@ -103,17 +104,17 @@ class Recording {
     ids_of({x});
     graph_->assume(graph_->less(graph_->constant(least), graph_->magnitude(x.id)));
   }
-  /// 0, or `otherwise` where something that was decided by the samples is decided otherwise.
+  /// Return 0, or `otherwise` if a decision differs from that in the samples.
   Number assumptions(double otherwise) {
     const int all = graph_->all_assumed();
     return numbered(graph_->choice(all, graph_->constant(0.0), graph_->constant(otherwise)));
   }
 
-  /// The status, or at least `otherwise` where a result is not finite.
+  /// Return the status, or at least `otherwise` if a result is not finite.
   Number status_of(const Numbers& results, const Number& status, double otherwise) {
-    const int known = ids_of({status})[0], least = graph_->constant(otherwise);
-    const int worse = graph_->choice(graph_->less(known, least), least, known);
-    return numbered(graph_->choice(graph_->finite(ids_of(results)), known, worse));
+    const int id = ids_of({status})[0], least = graph_->constant(otherwise);
+    const int worse = graph_->choice(graph_->less(id, least), least, id);
+    return numbered(graph_->choice(graph_->finite(ids_of(results)), id, worse));
   }
 
   Samples values(const Numbers& numbers) const {
@@ -158,7 +159,7 @@ class Recording {
     return {at->link, at->body, at->X, axes, m_.number_of(*at)};
   }
 
-  py::object mechanism_;  // which the tree points into
+  py::object mechanism_;  // the tree refers to it
   const Mechanism& m_;
   RoundedTree tree_, in_world_;
   std::shared_ptr<Graph> graph_;
@@ -200,7 +201,7 @@ void bind_number(py::module_& m) {
   number.def("larger", [](const Number& a, const Number& b) {
     return combined(a, b, [](Graph& g, int x, int y) { return g.choice(g.less(x, y), y, x); });
   });
-  // NumPy's functions of arrays of objects ask for these names
+  // names by which NumPy calls functions of object arrays
   function("apart", &Graph::same), function("__neg__", &Graph::negative), function("sqrt", &Graph::root),
       function("sin", &Graph::sine), function("cos", &Graph::cosine);
 }
@@ -220,7 +221,7 @@ PYBIND11_MODULE(_recording, m, pybind11::mod_gil_not_used()) {
       },
       py::arg("mechanism"), py::arg("samples"), py::arg("single"));
   py::class_<Recording>(m, "Recording")
-      .def_property_readonly("driven", &Recording::driven, "Whether laws of time have a say.")
+      .def_property_readonly("driven", &Recording::driven, "True if constraints depend on laws of time.")
       .def_property_readonly("pfaffian_values", &Recording::pfaffian_values)
       .def("input", &Recording::input)
       .def("constant", &Recording::constant)
@@ -241,9 +242,9 @@ PYBIND11_MODULE(_recording, m, pybind11::mod_gil_not_used()) {
       .def_readonly("alive", &C99Function::alive)
       .def_readonly("turns", &C99Function::turns);
   m.def("turn", &sarrus::c99_turn, py::arg("single"));
-  py::dict known;
+  py::dict operations;
   for (const auto& each : sarrus::recorded_operations())
-    known[each.name] = py::make_tuple(each.inputs, each.axes, (each.facts & sarrus::fact::at_frame) != 0);
-  m.attr("operations") = known;
+    operations[each.name] = py::make_tuple(each.inputs, each.axes, (each.facts & sarrus::fact::at_frame) != 0);
+  m.attr("operations") = operations;
   refuse_unbuilt(m);
 }

@@ -1,4 +1,4 @@
-// Scenes of shapes from Python: described by tuples (description/contacts.py), asked with the poses of their bodies.
+// Scenes of shapes from Python: described by tuples (description/contacts.py), evaluated at the poses of their bodies.
 #include "shapes.hpp"
 
 #include <pybind11/numpy.h>
@@ -28,7 +28,7 @@ ShapeKind shape_kind(const std::string& name) {
   throw py::value_error("no shape is of kind '" + name + "'");
 }
 
-/// (kind, radius, half length, half size (3,), heights (ny, nx) or points (n, 3), spacing (2,), body's number, placement).
+/// Convert (kind, radius, half length, half size (3,), heights (ny, nx) or points (n, 3), spacing (2,), body's number, placement).
 PlacedShape to_shape(const py::tuple& t) {
   Shape s;
   s.kind = shape_kind(t[0].cast<std::string>());
@@ -36,17 +36,18 @@ PlacedShape to_shape(const py::tuple& t) {
   if (s.kind == ShapeKind::terrain) {
     const auto z = t[4].cast<Numbers>();
     const auto step = t[5].cast<std::pair<double, double>>();
-    if (z.ndim() != 2 || z.shape(0) < 2 || z.shape(1) < 2) throw py::value_error("heights want two rows and two columns");
+    if (z.ndim() != 2 || z.shape(0) < 2 || z.shape(1) < 2)
+      throw py::value_error("heights: expected at least two rows and two columns");
     s.heights = std::make_shared<const Heights>(Heights{static_cast<int>(z.shape(1)), static_cast<int>(z.shape(0)), step.first,
                                                         step.second, std::vector<double>(z.data(), z.data() + z.size())});
   }
   if (s.kind == ShapeKind::points) {
     const auto p = t[4].cast<Numbers>();
     if (p.ndim() != 2 || p.shape(0) < 1 || p.shape(0) > Scene::features || p.shape(1) != 3)
-      throw py::value_error("points want (n, 3), at most " + std::to_string(Scene::features));
+      throw py::value_error("points: expected (n, 3), n at most " + std::to_string(Scene::features));
     std::vector<Vec3<double>> all;
     for (py::ssize_t i = 0; i < p.shape(0); ++i) all.emplace_back(p.data() + 3 * i);
-    for (const Vec3<double>& one : all) s.radius = std::max(s.radius, one.norm());
+    for (const Vec3<double>& point : all) s.radius = std::max(s.radius, point.norm());
     s.points = std::make_shared<const std::vector<Vec3<double>>>(std::move(all));
   }
   return {s, t[6].cast<int>(), to_transform(t[7])};
@@ -63,11 +64,11 @@ Numbers pose_of(const Transform<double>& X) {
 }
 
 /// Convert f(first pose (4, 4), second pose, within) -> points (n <= 4, 7): position, normal, distance (description/contacts.py). Its exception stays
-/// set, and it is not called again. Scenes are made and dropped with the GIL held.
+/// set, and it is not called again. Scenes are created and destroyed with the GIL.
 PairFunction to_pair_function(const py::object& f) {
   if (f.is_none()) return nullptr;
   return [f](const Transform<double>& first, const Transform<double>& second, double within) -> std::optional<Manifold<double>> {
-    const WithGil held;
+    const WithGil gil;
     if (PyErr_Occurred()) return std::nullopt;
     try {
       const auto points = py::cast<Numbers>(call_python(f, py::make_tuple(pose_of(first), pose_of(second), within)));
@@ -96,14 +97,14 @@ Scene to_scene(const std::vector<py::tuple>& shapes, const std::vector<Described
 
 namespace {
 
-/// Touching points of states, one after the other: (state, pair, id, position, normal, distance) of each.
+/// Return the touching points of states, one after the other: (state, pair, id, position, normal, distance) of each.
 py::tuple touching(const Scene& scene, const Numbers& poses, double within) {
   int links = 0;
   for (const PlacedShape& s : scene.shapes) links = std::max(links, s.link + 1);
   if (poses.ndim() != 4 || poses.shape(1) < links || poses.shape(2) != 4 || poses.shape(3) != 4)
-    throw py::value_error("a scene wants poses (states, bodies, 4, 4)");
+    throw py::value_error("scene: expected poses (states, bodies, 4, 4)");
   Arena& arena = thread_arena();
-  const std::vector<double> ahead(scene.shapes.size(), 0.5 * within);  // half of what may be between goes to either
+  const std::vector<double> ahead(scene.shapes.size(), 0.5 * within);  // half of the distance for either shape
   std::vector<Transform<double>> at(poses.shape(1));
   std::vector<std::int64_t> names[3];
   std::vector<double> numbers[3];
@@ -115,9 +116,9 @@ py::tuple touching(const Scene& scene, const Numbers& poses, double within) {
         at[b].p(i) = X(state, b, i, 3);
       }
     const Arena::Scope scope(arena);
-    const Touching<double> found = scene.touching(at.data(), ahead.data(), arena);
-    if (found.failed) throw py::error_already_set();
-    for (const auto& point : found) {
+    const Touching<double> result = scene.touching(at.data(), ahead.data(), arena);
+    if (result.failed) throw py::error_already_set();
+    for (const auto& point : result) {
       names[0].push_back(state), names[1].push_back(point.pair), names[2].push_back(point.id);
       for (int i = 0; i < 3; ++i) numbers[0].push_back(point.at.position(i)), numbers[1].push_back(point.at.normal(i));
       numbers[2].push_back(point.at.distance);
@@ -138,7 +139,8 @@ void bind_shapes(py::module_& m) {
       .def(py::init(&to_scene), py::arg("shapes"), py::arg("pairs"))
       .def("touching", &touching, py::arg("poses"), py::arg("within"));
   m.def(
-      "can_touch", [](const std::string& one, const std::string& other) { return can_touch(shape_kind(one), shape_kind(other)); },
+      "can_touch",
+      [](const std::string& first, const std::string& second) { return can_touch(shape_kind(first), shape_kind(second)); },
       py::arg("one"), py::arg("other"));
   m.attr("touching_pairs") = touching_pairs;
 }

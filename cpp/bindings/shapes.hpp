@@ -1,4 +1,4 @@
-// Touching shapes, from Python.
+// Touching shapes, for Python.
 #pragma once
 
 #include <pybind11/pybind11.h>

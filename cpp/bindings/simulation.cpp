@@ -1,4 +1,4 @@
-// A simulation as Python drives it: stretches of steps, in which the GIL is held only while a function of the caller runs.
+// Simulations for Python: stretches of steps, in which the GIL is held only while a function of the caller runs.
 #include "simulation.hpp"
 
 #include <pybind11/stl.h>
@@ -29,7 +29,7 @@ Numbers copy_of(const double* from, Count n) {
 }
 Numbers copy_of(const std::vector<double>& x) { return copy_of(x.data(), static_cast<Count>(x.size())); }
 
-/// Those of the start and of what is kept, but for rounding at the end.
+/// Return the times of the start and of stored samples, exact at the end despite rounding.
 Numbers times_of(const Schedule& s) {
   Numbers times(s.samples() + 1);
   for (Count k = 0; k <= s.samples(); ++k)
@@ -52,22 +52,22 @@ void from_python(const py::handle& h, Run::Shown& shown) {
   from_python(both[0], shown.time), from_python(both[1], shown.x);
 }
 
-/// Which of the facts, methods' or others', has this name.
+/// Return the index of the facts (of methods or stabilisations) with this name.
 template <class Facts, std::size_t n> int named(const Facts (&all)[n], const std::string& name) {
   for (std::size_t k = 0; k < n; ++k)
     if (name == all[k].name) return static_cast<int>(k);
   throw py::value_error("'" + name + "' is not known");
 }
 
-/// Whether a signal ends the simulation.
+/// Check if a signal ends the simulation.
 class Interrupts {
  public:
   bool pending() { return ++steps_ % 32 == 0 && now(); }
 
   bool now() {
     if (!signals_.raised()) return false;
-    const WithGil held;
-    // Ctrl-C: it ends with what it has; what another signal's handler raises is the caller's
+    const WithGil gil;
+    // Ctrl-C: the simulation ends with its results so far; exceptions of other signal handlers are raised
     if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) PyErr_Clear();
     return true;
   }
@@ -82,9 +82,9 @@ class PySimulation {
     if (numbers != size()) throw std::length_error("simulation: wrong sizes");
   }
 
-  /// Calls a function of the caller's; false where it raised.
-  template <class Call> bool ask(Call&& call) {
-    const WithGil held;
+  /// Call a function of the caller; false if it raised.
+  template <class Call> bool call_back(Call&& call) {
+    const WithGil gil;
     try {
       call();
       return true;
@@ -95,10 +95,10 @@ class PySimulation {
     return false;
   }
 
-  /// It returns (2, nv): of motors, and of other forces.
+  /// Call the controller, which returns (2, nv): efforts of motors, and other forces.
   static bool call_controller(void* self, double time, const double* q, const double* v, double* motor, double* tau) {
     PySimulation& s = *static_cast<PySimulation*>(self);
-    return s.ask([&] {
+    return s.call_back([&] {
       const int nv = s.tree_.nv;
       const auto both =
           py::cast<Numbers>(call_python(s.controller_, py::make_tuple(time, copy_of(q, s.tree_.nq), copy_of(v, nv))));
@@ -106,47 +106,46 @@ class PySimulation {
     });
   }
 
-  /// Of a sampling: efforts (nv) of motors.
-  static bool call_sampled(void* self, int which, double time, const double* q, const double* v, double* motor) {
+  /// Call a digital controller, which returns efforts (nv) of motors.
+  static bool call_sampled(void* self, int sampling, double time, const double* q, const double* v, double* motor) {
     PySimulation& s = *static_cast<PySimulation*>(self);
-    return s.ask([&] {
+    return s.call_back([&] {
       const int nv = s.tree_.nv;
       const auto efforts =
-          py::cast<Numbers>(call_python(s.sampled_[which], py::make_tuple(time, copy_of(q, s.tree_.nq), copy_of(v, nv))));
+          py::cast<Numbers>(call_python(s.sampled_[sampling], py::make_tuple(time, copy_of(q, s.tree_.nq), copy_of(v, nv))));
       for (int k = 0; k < nv; ++k) motor[k] += efforts.data()[k];
     });
   }
 
   static bool call_pfaffian(void* self, const double* q, const double* v, bool rates, double* numbers) {
     PySimulation& s = *static_cast<PySimulation*>(self);
-    return s.ask([&] {
+    return s.call_back([&] {
       const auto values =
           py::cast<Numbers>(call_python(s.pfaffian_, py::make_tuple(copy_of(q, s.tree_.nq), copy_of(v, s.tree_.nv), rates)));
       std::copy(values.data(), values.data() + values.size(), numbers);
     });
   }
 
-  /// Asked from any thread, of which only the one that calls sees signals.
-  static bool look_for_signals(void* self) {
+  /// Check for signals. Called from any thread; only the calling thread receives signals.
+  static bool check_signals(void* self) {
     PySimulation& s = *static_cast<PySimulation*>(self);
     if (std::this_thread::get_id() == s.caller_ && s.interrupts_.now()) s.stopped_ = true;
     return s.stopped_;
   }
 
-  /// Of the function of an event, which takes (time, q, v); NaN where it or what led there raised.
+  /// Return the value of an event's function, which takes (time, q, v); NaN if it, or an earlier function, raised.
   double event_value(int event, double time, const double* x) {
     double value = std::numeric_limits<double>::quiet_NaN();
     if (failed_) return value;
-    ask([&] {
+    call_back([&] {
       value = py::cast<double>(
           call_python(event_functions_[event], py::make_tuple(time, copy_of(x, tree_.nq), copy_of(x + tree_.nq, tree_.nv))));
     });
     return value;
   }
 
-  /// Units in which numbers of a mechanism compare: of velocities (nv + loop nv), of rows, at a configuration, by those, and of z by efforts of
-  /// this power.
-  void compare_with(const Tree& t, const double* q, const double* velocity, double power, double* unit) const {
+  /// Compute the units of a mechanism's numbers: of velocities (nv + loop nv), of rows by these at a configuration, and of z by efforts of this power.
+  void set_units(const Tree& t, const double* q, const double* velocity, double power, double* unit) const {
     const int velocities = t.nv + t.loop_nv;
     std::copy_n(velocity, velocities, unit);
     if (t.loops.rows > 0) simulation_.kernels.row_units(t, 0.0, q, unit, unit + velocities);
@@ -157,16 +156,16 @@ class PySimulation {
     });
   }
 
-  /// The numbers of the mechanism, or of variants, in the plan, with units at q of velocities ([runs,] nv + loop nv) by powers ([runs]).
+  /// Copy the numbers of the mechanism, or of variants, to the plan, with units at q of velocities ([runs,] nv + loop nv) by powers ([runs]).
   void take_numbers(const Numbers& q, const Numbers& velocities, const Numbers& power) {
-    const std::size_t count = variants_ ? mechanism_.which().size() : 1, units = plan_.units(mechanism_.tree());
+    const std::size_t count = variants_ ? mechanism_.variant_indices().size() : 1, units = plan_.units(mechanism_.tree());
     const Count width = tree_.nv + tree_.loop_nv;
     if (q.size() != tree_.nq || velocities.size() != static_cast<Count>(count) * width ||
         power.size() != static_cast<Count>(count))
       throw std::length_error("simulation: wrong sizes");
     units_.resize(count * units);
     const auto compare = [&](const Tree& t, std::size_t i) {
-      compare_with(t, q.data(), velocities.data() + i * width, power.data()[i], units_.data() + i * units);
+      set_units(t, q.data(), velocities.data() + i * width, power.data()[i], units_.data() + i * units);
     };
     compare(mechanism_.tree(), 0);
     numbers_memory_.resize(RunNumbers::bytes(mechanism_.tree(), static_cast<int>(units)) / sizeof(double));
@@ -177,30 +176,30 @@ class PySimulation {
     plan_.watches_rates = rates_matter(tree_, plan_);
     if (!variants_) return;
     const Arena::Scope scope(thread_arena());
-    plan_.variants = &variants_->view(), plan_.variant = mechanism_.which().data(), plan_.units_of = units_.data();
+    plan_.variants = &variants_->view(), plan_.variant = mechanism_.variant_indices().data(), plan_.units_of = units_.data();
     VariantRun each(plan_, thread_arena());
     for (std::size_t i = 0; i < count; ++i) {
       each.take(static_cast<Count>(i));
-      compare(each.whole(), i);
+      compare(each.full_tree(), i);
       plan_.watches_rates |= rates_matter(each.tree(), plan_);
     }
   }
 
-  void look_at_variants() {
+  void add_variants() {
     Arena& arena = thread_arena();
     const Arena::Scope scope(arena);
     VariantCopy copy(variants_->view(), 0, arena);
-    for (const Count i : mechanism_.which()) copy.take(i), taken_over_.look(copy.tree());
+    for (const Count i : mechanism_.variant_indices()) copy.take(i), taken_over_.add(copy.tree());
   }
 
   void count_turns() {
     plan_.loop_angle = taken_over_.angles().data();
     plan_.loop_angles = static_cast<int>(taken_over_.angles().size());
-    plan_.counted = plan_.force_elements.held;
-    plan_.force_elements.held += counted();
+    plan_.counted = plan_.force_elements.held_size;
+    plan_.force_elements.held_size += counted();
   }
 
-  /// By name, one a run and limit, of what runs carry, a row each.
+  /// Return the records of runs by name, a row for each run.
   py::dict records(double* carried, Count wide, Count runs) const {
     py::dict named;
     Record<double> first(plan_, carried + Guard<double>::size);
@@ -235,10 +234,10 @@ class PySimulation {
     plan_.stabilisation = static_cast<Stabilisation>(named(stabilisations, stabilisation));
     std::copy(gains.begin(), gains.end(), plan_.gains);
     plan_.self = this;
-    if (variants_) look_at_variants();
+    if (variants_) add_variants();
     frictions_ = taken_over_.frictions(tree_);
     plan_.frictions = static_cast<int>(frictions_.size()), plan_.friction = frictions_.data();
-    plan_.stops = &look_for_signals;
+    plan_.stops = &check_signals;
     plan_.controller = controller_.is_none() ? nullptr : &call_controller;
     plan_.sampled = &call_sampled;
     plan_.pfaffian = pfaffian_.is_none() ? nullptr : &call_pfaffian;
@@ -253,10 +252,10 @@ class PySimulation {
     run_.events = EventFinder(std::move(kinds));
     for (const auto& [of, at, lower, upper] : limits) {
       limits_.push_back({static_cast<Quantity>(of), at, lower, upper});
-      const bool beyond = at >= (limits_.back().of == Quantity::position ? tree_.nq : tree_.nv);
-      (limits_.back().of == Quantity::effort ? plan_.drives_loop_joints : plan_.watches_loop_joints) |= beyond;
+      const bool on_loop_joint = at >= (limits_.back().of == Quantity::position ? tree_.nq : tree_.nv);
+      (limits_.back().of == Quantity::effort ? plan_.drives_loop_joints : plan_.watches_loop_joints) |= on_loop_joint;
     }
-    plan_.drives_loop_joints |= plan_.force_elements.beyond(tree_.nv);
+    plan_.drives_loop_joints |= plan_.force_elements.act_beyond(tree_.nv);
     if (plan_.drives_loop_joints) force_elements_.drive_loop_joints();
     if (plan_.drives_loop_joints || plan_.watches_loop_joints) count_turns();
     plan_.limits = static_cast<int>(limits_.size()), plan_.limit = limits_.data();
@@ -270,14 +269,14 @@ class PySimulation {
   PySimulation(const PySimulation&) = delete;
   PySimulation& operator=(const PySimulation&) = delete;
 
-  /// The call that is on its way, or the next one, ends at its next step: what a signal's handler may call.
+  /// End the current call, or the next one, at its next step; signal handlers may call it.
   void stop() { stopped_ = true; }
   bool calls() const { return plan_.controller != nullptr; }
   int size() const { return simulation_.size(); }
   int integrated() const { return simulation_.integrated(); }
-  /// Whether something is held from sample to sample.
+  /// Return true if values are held from sample to sample.
   bool holds() const { return plan_.force_elements.hold(); }
-  /// How many coordinates of joints that close loops end a state, with their turns.
+  /// Return the number of loop joints' coordinates, with counted turns, at the end of a state.
   int counted() const { return plan_.counts() ? tree_.loop_nq : 0; }
 
   // ---- one run: see run.hpp
@@ -287,19 +286,19 @@ class PySimulation {
     run_.begin({x.data(), x.data() + x.size()}, time, dt);
     rethrow();
   }
-  /// Where it has come to, as another one takes it to go on from there; with whether stages are closed there.
+  /// Return the state of the run, from which another one can continue; with the closed-stages flag.
   py::dict state() {
     py::dict named;
     run_.at.fields([&](const char* key, const auto& member) { named[key] = to_python(member); });
     named["close_stages"] = Guard<double>(run_.carried.data()).closes > 0.5;
     return named;
   }
-  /// From where another one had come to; `looks`: whether stages are closed is to be decided anew, as are, in place of others, the samplings.
+  /// Continue from the state of another run. `looks`: decide anew if stages are closed; `anew`: restart the samplings of other elements.
   void restore(const py::dict& state, bool looks, bool anew) {
     run_.at.fields([&](const char* key, auto& member) { from_python(state[key], member); });
     check(static_cast<Count>(run_.at.x.size())), check(static_cast<Count>(run_.at.shown.x.size()));
     Guard<double>(run_.carried.data()).closes = state["close_stages"].cast<bool>() ? 1.0 : 0.0;
-    if (looks) run_.look();
+    if (looks) run_.check_redundancy();
     if (anew) run_.begin_anew();
     rethrow();
   }
@@ -307,7 +306,7 @@ class PySimulation {
     run_.aim(end, times, {options[0], options[1], options[2]});
   }
   bool finished() const { return run_.finished(); }
-  /// The next states (n, size) at times (n,), of which the first are those that were there, and their status.
+  /// Return the next states (n, size) at times (n,), the first of which are the last ones before, and their status.
   py::tuple advance(Count most) {
     caller_ = std::this_thread::get_id();
     Run::Stretch stretch;
@@ -326,20 +325,20 @@ class PySimulation {
     return all;
   }
   py::dict record() { return records(run_.carried.data(), 0, 1); }
-  /// (which, when) of all that were found.
-  py::list found() const {
+  /// Return (event, time) of all occurrences.
+  py::list occurrences() const {
     py::list all;
     for (const auto& [event, time] : run_.events.occurred) all.append(py::make_tuple(event, time));
     return all;
   }
-  /// Which event ended it, or None.
+  /// Return the event that ended the run, or None.
   py::object ended_by() const { return run_.ended() ? py::object(py::int_(run_.events.ended_by)) : py::none(); }
 
-  // ---- many of them
+  // ---- many runs
 
-  /// Controllers take the samples that are due at the start, in states x (n, size) with such parameters: these after it, and their status.
-  py::tuple sample(const Numbers& x, const Numbers& parameters, const Which& which, double time) {
-    check(x.shape(1)), check_which(which, x.shape(0));
+  /// Let controllers take the samples due at the start, in states x (n, size) with such parameters; returns the states after it, and their status.
+  py::tuple sample(const Numbers& x, const Numbers& parameters, const Which& variant, double time) {
+    check(x.shape(1)), check_variants(variant, x.shape(0));
     plan_.force_elements.parameters = static_cast<int>(parameters.shape(parameters.ndim() - 1));
     Numbers sampled = copy_of(x.data(), x.size()).reshape({x.shape(0), x.shape(1)});
     const Count step = parameters.ndim() == 2 ? parameters.shape(1) : 0;
@@ -350,8 +349,8 @@ class PySimulation {
     };
     if (variants_) {
       const Arena::Scope scope(thread_arena());
-      VariantRun one(plan_, thread_arena());
-      for (Count i = 0; i < x.shape(0); ++i) one.take(which.data()[i]), take(one.tree(), one.plan(), i);
+      VariantRun run(plan_, thread_arena());
+      for (Count i = 0; i < x.shape(0); ++i) run.take(variant.data()[i]), take(run.tree(), run.plan(), i);
     } else {
       for (Count i = 0; i < x.shape(0); ++i) take(tree_, plan_, i);
     }
@@ -359,12 +358,12 @@ class PySimulation {
     return py::make_tuple(sampled, status);
   }
 
-  /// From states x (n, size), with parameters (parameters,) or of each (n, parameters): those after every so many steps, and the last
-  /// (n, samples, size), the status of each and their records. Of variants `which` says of each which one it is of.
-  py::tuple run_many(const Numbers& x, const Numbers& parameters, const Which& which, const Schedule& schedule, Count threads) {
+  /// Run from states x (n, size), with parameters (parameters,) or, for each run, (n, parameters). Returns the states after every so many steps and at
+  /// the end (n, samples, size), the status of each run, and their records. `variant` (n,): the variant of each run, if there are variants.
+  py::tuple run_many(const Numbers& x, const Numbers& parameters, const Which& variant, const Schedule& schedule, Count threads) {
     plan_.force_elements.parameters = static_cast<int>(parameters.shape(parameters.ndim() - 1));
     const Count many = x.shape(0), n = size(), wide = simulation_.row_size();
-    check(x.shape(1)), check_which(which, many);
+    check(x.shape(1)), check_variants(variant, many);
     std::vector<double> rows(many * wide);
     for (Count i = 0; i < many; ++i) {
       std::copy_n(x.data() + i * n, n, rows.data() + i * wide);
@@ -374,7 +373,7 @@ class PySimulation {
     py::array_t<signed char> status(many);
     const Sweep sweep = {rows.data(),           static_cast<int>(wide),
                          parameters.data(),     parameters.ndim() == 2 ? parameters.shape(1) : 0,
-                         status.mutable_data(), variants_ ? which.data() : nullptr};
+                         status.mutable_data(), variants_ ? variant.data() : nullptr};
     double* to = kept.mutable_data();
     caller_ = std::this_thread::get_id();
     {
@@ -385,26 +384,26 @@ class PySimulation {
     return py::make_tuple(kept, status, records(rows.data() + n, wide, many));
   }
 
-  // ---- derivatives of them: see through_time.hpp
+  // ---- derivatives of runs: see through_time.hpp
 
-  /// Numbers of a change of a state.
+  /// Return the size of a change of a state.
   int tangent() const { return 2 * tree_.nv + plan_.force_elements.nz; }
-  /// What of it has no derivatives; empty: nothing.
+  /// Return the part of the simulation that has no derivatives; empty: none.
   std::string jumps() const {
-    std::string what;
+    std::string reason;
     plan_.force_elements.each([&](const auto& element) {
       using Kind = std::decay_t<decltype(element)>;
-      if (!Kind::varies) what = Kind::name;
+      if (!Kind::varies) reason = Kind::name;
     });
-    if (plan_.frictions > 0) what = "dry friction of joints";
-    if (plan_.controller || plan_.pfaffian) what = "a function of the caller";
-    if (plan_.stabilisation == Stabilisation::corrective) what = "stabilisation 'corrective'";
-    if (!facts(plan_.method).varies) what = "method '" + std::string(facts(plan_.method).name) + "'";
-    return what;
+    if (plan_.frictions > 0) reason = "dry friction of joints";
+    if (plan_.controller || plan_.pfaffian) reason = "a function of the caller";
+    if (plan_.stabilisation == Stabilisation::corrective) reason = "stabilisation 'corrective'";
+    if (!facts(plan_.method).varies) reason = "method '" + std::string(facts(plan_.method).name) + "'";
+    return reason;
   }
 
-  /// Of samples (n, samples, size): changes S (n, samples, tangent, columns) and what became of each run. `S`: what starts are asked to change by
-  /// (n, tangent, columns); `changing`: the parameter that changes with a column, or -1.
+  /// Propagate changes forward: from samples (n, samples, size) and changes `S` (n, tangent, columns) of the starts to changes of all samples
+  /// (n, samples, tangent, columns), and the status of each run. `changing`: the parameter that changes with a column, or -1.
   py::tuple forward(const Numbers& kept, const Numbers& parameters, const Schedule& schedule, const Numbers& S,
                     const std::vector<int>& changing, Count threads) {
     const Count all = schedule.samples() + 1, m = tangent() * static_cast<Count>(changing.size());
@@ -417,7 +416,7 @@ class PySimulation {
     });
     return py::make_tuple(changes, status);
   }
-  /// Cotangents (n, samples, tangent) of samples as those of starts (n, tangent) and of parameters (n, parameters).
+  /// Convert cotangents (n, samples, tangent) of samples to those of starts (n, tangent) and of parameters (n, parameters).
   py::tuple back(const Numbers& kept, const Numbers& parameters, const Schedule& schedule, const Numbers& cotangents,
                  Count threads) {
     if (cotangents.size() != kept.shape(0) * (schedule.samples() + 1) * tangent())
@@ -433,7 +432,7 @@ class PySimulation {
     return py::make_tuple(state, numbers, status);
   }
 
-  /// The generalised force (n, nv) in states (n, size) at times (n,).
+  /// Return the generalised force (n, nv) in states (n, size) at times (n,).
   Numbers efforts(const Numbers& times, const Numbers& x) {
     const Count n = times.size();
     if (x.size() != n * size()) throw std::length_error("simulation: wrong sizes");
@@ -449,7 +448,7 @@ class PySimulation {
     return tau;
   }
 
-  /// The force (n, nv + loop nv) of dry friction along every joint, in states (n, size) at times (n,) of a run with steps of about this length.
+  /// Return the force (n, nv + loop nv) of dry friction along every joint, in states (n, size) at times (n,) of a run with steps of about this length.
   Numbers friction(const Numbers& times, const Numbers& x, double step) {
     const Count n = times.size(), width = tree_.nv + tree_.loop_nv;
     if (x.size() != n * size()) throw std::length_error("simulation: wrong sizes");
@@ -465,13 +464,13 @@ class PySimulation {
     return force;
   }
   bool has_friction() const { return plan_.frictions > 0; }
-  /// Where z has what shapes do to each other, of how many points, and how many numbers each; (0, -1, 0): they do nothing.
+  /// Return the index of shape contacts in z, their largest number of points, and the numbers per point; (0, -1, 0): no shape contacts.
   std::tuple<int, int, int> touching() const {
-    const auto& all = plan_.force_elements.all<ShapeContacts>();
+    const auto& all = plan_.force_elements.all<CollisionContacts>();
     if (all.empty()) return {0, -1, 0};
-    return {all.begin()->iz, all.begin()->kept, all.begin()->of_a_point()};
+    return {all.begin()->iz, all.begin()->kept, all.begin()->numbers_per_point()};
   }
-  /// Place and size of each RigidContact's states in z.
+  /// Return place and size of each RigidContact's states in z.
   std::vector<std::pair<int, int>> rigid_contacts() const {
     std::vector<std::pair<int, int>> all;
     for (const RigidContact& c : plan_.force_elements.all<RigidContact>()) all.emplace_back(c.iz, c.states());
@@ -501,10 +500,10 @@ class PySimulation {
     return status;
   }
 
-  void check_which(const Which& which, Count runs) const {
-    const auto count = static_cast<Count>(mechanism_.which().size());
-    const bool sound = !variants_ || (which.size() == runs && std::all_of(which.data(), which.data() + runs,
-                                                                          [&](Count i) { return 0 <= i && i < count; }));
+  void check_variants(const Which& variant, Count runs) const {
+    const auto count = static_cast<Count>(mechanism_.variant_indices().size());
+    const bool sound = !variants_ || (variant.size() == runs && std::all_of(variant.data(), variant.data() + runs,
+                                                                            [&](Count i) { return 0 <= i && i < count; }));
     if (!sound) throw std::length_error("simulation: wrong variants");
   }
 
@@ -513,10 +512,10 @@ class PySimulation {
   TakenOver taken_over_{mechanism_.tree()};
   std::vector<JointFriction> frictions_;
   std::vector<double> units_, numbers_memory_;
-  Tree tree_ = mechanism_.tree();  // what is integrated
+  Tree tree_ = mechanism_.tree();  // the tree that is integrated
   Plan plan_;
   py::object controller_;
-  std::vector<py::object> sampled_;  // one a sampling, None where only elements are asked
+  std::vector<py::object> sampled_;  // one per digital controller, None if it consists of elements only
   py::object pfaffian_;
   bool failed_ = false;
   std::atomic<bool> stopped_{false};
@@ -543,10 +542,10 @@ void bind_simulation(py::module_& m) {
       .def_readonly("stable", &MethodFacts::stable)
       .def_readonly("rigid", &MethodFacts::rigid)
       .def_property_readonly("adaptive", &MethodFacts::adaptive);
-  py::dict known, gains;
-  for (const MethodFacts& method : methods) known[method.name] = py::cast(method);
+  py::dict facts_by_name, gains;
+  for (const MethodFacts& method : methods) facts_by_name[method.name] = py::cast(method);
   for (const StabilisationFacts& s : stabilisations) gains[s.name] = py::make_tuple(s.gains[0], s.gains[1]);
-  m.attr("methods") = known;
+  m.attr("methods") = facts_by_name;
   m.attr("stabilisations") = gains;
 
   py::class_<Schedule>(m, "Schedule")
@@ -586,7 +585,7 @@ void bind_simulation(py::module_& m) {
       .def_property_readonly("finished", &PySimulation::finished)
       .def("advance", &PySimulation::advance, py::arg("most"))
       .def_property_readonly("counts", &PySimulation::counts)
-      .def_property_readonly("found", &PySimulation::found)
+      .def_property_readonly("found", &PySimulation::occurrences)
       .def_property_readonly("ended_by", &PySimulation::ended_by)
       .def("sample", &PySimulation::sample, py::arg("x"), py::arg("parameters"), py::arg("which"), py::arg("time"))
       .def("run_many", &PySimulation::run_many, py::arg("x"), py::arg("parameters"), py::arg("which"), py::arg("schedule"),

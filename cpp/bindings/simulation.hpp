@@ -1,4 +1,4 @@
-// A simulation as Python drives it.
+// Simulations for Python.
 #pragma once
 
 #include <pybind11/pybind11.h>

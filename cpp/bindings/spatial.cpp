@@ -24,20 +24,20 @@ py::ssize_t count(const Sizes& shape) {
 }
 Sizes shape_of(const Array& x) { return {x.shape(), x.shape() + x.ndim()}; }
 
-/// The leading axes of x, whose last ones are an item's.
+/// Return the leading axes of x; the last ones are those of an item.
 Sizes leading(const char* name, const Array& x, const Sizes& item) {
   const Sizes shape = shape_of(x);
   const auto axes = static_cast<std::ptrdiff_t>(shape.size()) - static_cast<std::ptrdiff_t>(item.size());
   if (axes < 0 || !std::equal(item.begin(), item.end(), shape.begin() + axes)) {
-    std::string wanted, got;
-    for (const auto k : item) wanted += ", " + std::to_string(k);
+    std::string expected, got;
+    for (const auto k : item) expected += ", " + std::to_string(k);
     for (const auto k : shape) got += (got.empty() ? "" : ", ") + std::to_string(k);
-    throw py::value_error(std::string(name) + " has shape (" + got + "); it must be (..." + wanted + ")");
+    throw py::value_error(std::string(name) + " has shape (" + got + "); it must be (..." + expected + ")");
   }
   return {shape.begin(), shape.begin() + axes};
 }
 
-/// Defines name(x): f(item of x, item of the result) for each item.
+/// Define name(x): f(item of x, item of the result) for each item.
 template <class F> void map(py::module_& m, const char* name, const char* argument, const Sizes& item, const Sizes& result, F f,
                             const char* doc) {
   m.def(
@@ -55,7 +55,7 @@ template <class F> void map(py::module_& m, const char* name, const char* argume
       py::arg(argument), doc);
 }
 
-/// Defines name(x, y), of items with the same leading axes.
+/// Define name(x, y), for items with the same leading axes.
 template <class F>
 void map(py::module_& m, const char* name, const char* first, const Sizes& item1, const char* second, const Sizes& item2,
          const Sizes& result, F f, const char* doc) {
@@ -76,7 +76,7 @@ void map(py::module_& m, const char* name, const char* first, const Sizes& item1
       py::arg(first), py::arg(second), doc);
 }
 
-// rows after rows, as NumPy has them
+// row by row, as in NumPy
 Vec3<double> load_vector(const double* x) { return vec3(x[0], x[1], x[2]); }
 Mat3<double> load_matrix(const double* x) {
   Mat3<double> A;
@@ -238,7 +238,7 @@ void bind_inertias(py::module_& m) {
         return is_physical(mass, load_symmetric(about_com.data()), tolerance);
       },
       py::arg("mass"), py::arg("about_com"), py::arg("tolerance"),
-      "Whether a body can have this mass and tensor about its centre of mass.");
+      "True if a body can have this mass and tensor about its centre of mass.");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Spatial algebra from Python.
+// Spatial algebra for Python.
 #pragma once
 
 #include <pybind11/pybind11.h>

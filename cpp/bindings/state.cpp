@@ -27,9 +27,9 @@ namespace {
     m = name + " has shape " + shape_text(a->dimensions, a->nd) + "; its last axis must have " + std::to_string(want) +
         " entries";
   } else if (kind != InputSize::cached) {
-    m += "it wants " + std::to_string(want);
+    m += "it must have " + std::to_string(want);
   } else {
-    m += "it is not a motion that kinematics() made for this mechanism";
+    m += "it must be a motion that kinematics() returned for this mechanism";
   }
   shape_error(m);
 }
@@ -50,19 +50,19 @@ void require_sound(const Mechanism& m, const Info& info, const std::string& name
     }
 }
 
-/// Raise ModelError unless the mechanism floats: only then momentum is its own, and not the ground's.
+/// Raise ModelError unless the mechanism floats: otherwise its momentum also depends on the ground.
 void require_floating(const Mechanism& m, const Info& info) {
   if (!m.tie().empty())
     fail(from_python().ModelError,
-         std::string(info.name) + " is asked of mechanisms that float, whose base is carried by a Free joint: " + m.tie());
+         std::string(info.name) + " requires a floating mechanism, whose base is carried by a Free joint: " + m.tie());
 }
 
-/// Joints that leave nothing to divide by: loops may hold what has no inertia.
+/// Return joints without inertia, by which a division would fail. Loops may support bodies without inertia.
 const std::vector<std::string>& massless(const Mechanism& m, const Info& info) {
   return info.is(fact::on_loops) && m.tree().loops.rows > 0 ? m.idle() : m.massless();
 }
 
-/// Known before anything is computed: nothing to divide by.
+/// Return true if no result exists, before anything is computed: a division by zero inertia.
 bool answerless(const Mechanism& m, const Info& info) {
   return (info.is(fact::divides) && !massless(m, info).empty()) || (info.is(fact::needs_mass) && m.mass() <= 0.0);
 }
@@ -81,30 +81,30 @@ bool answerless(const Mechanism& m, const Info& info) {
   state_error(std::string(info.name) + " has no answer: " + why);
 }
 
-/// An axis of the result; where coordinates are asked for (nv numbers), by how many they are; of a way, by its inputs.
-std::int64_t axis_size(char axis, const Tree& t, const Asked& asked) {
-  if (axis == 'W') return asked.inputs;
-  if (axis != 'L' || !asked.independent) return size_of_axis(axis, t);
+/// Return the size of an axis of the result: by the number of requested coordinates, or by the inputs of a path.
+std::int64_t axis_size(char axis, const Tree& t, const SizeInputs& request) {
+  if (axis == 'W') return request.inputs;
+  if (axis != 'L' || !request.independent) return size_of_axis(axis, t);
   int count = 0;
-  for (int k = 0; k < t.nv; ++k) count += (asked.independent[k] != 0.0) + (asked.independent[k] > 0.0);
+  for (int k = 0; k < t.nv; ++k) count += (request.independent[k] != 0.0) + (request.independent[k] > 0.0);
   return linear_equations_size(t.nv, count);
 }
 
-/// Note what an input of so many numbers means for the result's size.
-void ask(const Info& info, int input, const Tree& t, const double* data, std::int64_t numbers, Asked& asked) {
-  if (input < 0) return;  // wrenches, which are no input of their own
-  if (input == info.independent) asked.independent = data;
-  if (info.inputs[static_cast<std::size_t>(input)].size == InputSize::way)
-    asked.inputs = static_cast<int>(numbers / size_of(InputSize::way, t));
+/// Store how an input of so many numbers affects the result's size.
+void note_request(const Info& info, int input, const Tree& t, const double* data, std::int64_t numbers, SizeInputs& request) {
+  if (input < 0) return;  // wrenches are no inputs of the operation
+  if (input == info.independent) request.independent = data;
+  if (info.inputs[static_cast<std::size_t>(input)].size == InputSize::waypoints)
+    request.inputs = static_cast<int>(numbers / size_of(InputSize::waypoints, t));
 }
 
-/// Numbers of one state's result. Kernels count them, and the entries of an nv x nv matrix, in 32 bits.
-std::int64_t checked_size(const Info& info, const Tree& t, const Asked& asked) {
+/// Return the size of one state's result. Kernels count its numbers, and the entries of an nv x nv matrix, in 32 bits.
+std::int64_t checked_size(const Info& info, const Tree& t, const SizeInputs& request) {
   std::int64_t size = 1, matrix = info.is(fact::dense) ? static_cast<std::int64_t>(t.nv) * t.nv : 0;
-  for (const char c : info.axes) size *= axis_size(c, t, asked);
+  for (const char c : info.axes) size *= axis_size(c, t, request);
   if (std::max(size, matrix) > std::numeric_limits<int>::max())
-    shape_error(std::string(info.name) + " of this mechanism holds " + std::to_string(std::max(size, matrix)) +
-                " numbers a state, and more than 2^31 - 1 it cannot count");
+    shape_error(std::string(info.name) + " of this mechanism has " + std::to_string(std::max(size, matrix)) +
+                " numbers per state; at most 2^31 - 1 are supported");
   return size;
 }
 
@@ -145,12 +145,12 @@ Parameters parameters(const Mechanism& m, const Arguments& a) {
   return p;
 }
 
-/// True if numbers that are not part of a state are sound, whatever the batch.
+/// Return true if numbers that are not part of a state are valid, for any batch.
 bool sound_choice(InputSize kind, const double* x, std::int64_t n) {
   return finite(x, n) && (kind != InputSize::weights || std::all_of(x, x + n, [](double w) { return w > 0.0; }));
 }
 
-/// Weights or a preload, of which a number stands for all motors; ValueError where they can be none.
+/// Check weights or a preload, where a single number applies to all motors; ValueError if they are invalid.
 py::object checked_choice(const Input& input, const Tree& t, PyObject* value, const py::object& array) {
   const Array* x = proxy(array.ptr());
   std::int64_t n = 1;
@@ -161,7 +161,7 @@ py::object checked_choice(const Input& input, const Tree& t, PyObject* value, co
   return x->nd ? array : py::module_::import("numpy").attr("full")(size_of(input.size, t), array);
 }
 
-/// The usual call of a control loop: one state, plain arrays, perhaps out=. Null where it is not that; nothing has been done then.
+/// Evaluate the usual call of a control loop: one state, plain arrays, perhaps out=. Null for other calls; nothing has been done then.
 PyObject* one_state(PyObject* self, int op, const Info& info, const Mechanism& m, const Arguments& a) {
   const Tree& t = m.tree();
   if (m.variants() || a.wrenches || a.threads || a.return_status ||
@@ -171,10 +171,10 @@ PyObject* one_state(PyObject* self, int op, const Info& info, const Mechanism& m
   const double* in[max_inputs] = {};
   double number[max_inputs];
   std::int64_t count[max_inputs] = {};
-  Asked asked;
+  SizeInputs request;
   for (std::size_t i = 0; i < info.inputs.size(); ++i) {
     if (!a.input[i]) continue;
-    if (info.inputs[i].size == InputSize::one) {  // an array of one number would be a batch
+    if (info.inputs[i].size == InputSize::scalar) {  // an array of one number would be a batch
       if (!PyFloat_CheckExact(a.input[i])) return nullptr;
       number[i] = PyFloat_AS_DOUBLE(a.input[i]), in[i] = number + i;
       if (!std::isfinite(number[i])) return nullptr;
@@ -184,15 +184,15 @@ PyObject* one_state(PyObject* self, int op, const Info& info, const Mechanism& m
     const Array* x = proxy(a.input[i]);
     if (x->nd != 1 || !fits(info.inputs[i].size, x->dimensions[0], t)) return nullptr;
     in[i] = reinterpret_cast<const double*>(x->data), count[i] = x->dimensions[0];
-    ask(info, static_cast<int>(i), t, in[i], count[i], asked);
+    note_request(info, static_cast<int>(i), t, in[i], count[i], request);
     if (!finite(in[i], x->dimensions[0])) return nullptr;
     if (info.inputs[i].size == InputSize::weights && !sound_choice(InputSize::weights, in[i], x->dimensions[0])) return nullptr;
     if (info.inputs[i].size == InputSize::q && !sound_quaternions(m, info.is(fact::any_length), in[i])) return nullptr;
   }
   Py_ssize_t dims[3];  // no result has more axes
   int nd = 0;
-  const std::int64_t size = checked_size(info, t, asked);
-  for (const char c : info.axes) dims[nd++] = axis_size(c, t, asked);
+  const std::int64_t size = checked_size(info, t, request);
+  for (const char c : info.axes) dims[nd++] = axis_size(c, t, request);
   double* out = nullptr;
   PyObject* result = nullptr;
   double scalar;
@@ -214,14 +214,14 @@ PyObject* one_state(PyObject* self, int op, const Info& info, const Mechanism& m
   }
   py::object keep = py::reinterpret_steal<py::object>(result);
   Parameters p = parameters(m, a);
-  p.inputs = asked.inputs;
-  const double status = kernels().one[op](t, p, in, nullptr, out);
+  p.inputs = request.inputs;
+  const double status = kernels().single[op](t, p, in, nullptr, out);
   if (status != 0.0) explain(self, m, info, a, static_cast<signed char>(status), out, size);
   if (!finite(out, size)) explain(self, m, info, a, no_answer, out, size);
   return nd == 0 && !a.out ? PyFloat_FromDouble(scalar) : keep.release().ptr();
 }
 
-/// An input as rows: its leading axes are broadcast to those of the call.
+/// Input as rows: its leading axes are broadcast to those of the call.
 struct Operand {
   std::string name;
   InputSize kind;
@@ -230,10 +230,10 @@ struct Operand {
   std::int64_t size = 0, step = 0;
 };
 
-/// The arguments of a call as arrays, wrenches behind the inputs, and the leading axes that all of them have in common.
+/// Arguments of a call as arrays, wrenches after the inputs, and their common leading axes.
 struct Operands {
   std::vector<Operand> all;
-  std::vector<int> input;  // which one of the operation's, or -1 for a wrench
+  std::vector<int> input;  // index of the operation's input, or -1 for a wrench
   std::vector<Frame> wrench_frame;
   std::vector<Py_ssize_t> batch;
   std::int64_t count = 1;
@@ -248,19 +248,19 @@ void add_wrenches(const Mechanism& m, const py::handle& wrenches, Operands& oper
   if (!PyDict_Check(wrenches.ptr()) && !py::isinstance(wrenches, py::module_::import("collections.abc").attr("Mapping")))
     throw py::type_error("wrenches must be a mapping of frame names to [moment; force]; got " +
                          py::repr(wrenches).cast<std::string>());
-  // a list of its own: what is converted below may run code that changes the dict
+  // a separate list: the conversion below may run code that changes the dict
   PyObject* pairs = PyMapping_Items(wrenches.ptr());
   if (!pairs) throw py::error_already_set();
   for (const py::handle pair : py::reinterpret_steal<py::list>(pairs)) {
     const auto [name, value] = pair.cast<std::pair<py::object, py::object>>();
-    Arguments one;
-    one.frame = name.ptr();
-    operands.wrench_frame.push_back(parameters(m, one).frame);
+    Arguments wrench_arguments;
+    wrench_arguments.frame = name.ptr();
+    operands.wrench_frame.push_back(parameters(m, wrench_arguments).frame);
     operands.add("wrenches['" + text(name.ptr()) + "']", InputSize::six, value.ptr(), -1);
   }
 }
 
-/// Leading axes broadcast as NumPy's do.
+/// Broadcast leading axes like NumPy.
 void broadcast_axes(const Tree& t, Operands& operands) {
   std::vector<Py_ssize_t>& batch = operands.batch;
   for (const Operand& o : operands.all) {
@@ -281,10 +281,10 @@ void broadcast_axes(const Tree& t, Operands& operands) {
   for (const Py_ssize_t d : batch) operands.count *= d;
 }
 
-/// The first axis is that of the variants; one state is asked of all of them.
+/// Broadcast so that the first axis is that of the variants; a single state applies to all of them.
 void broadcast_to_variants(const Mechanism& m, Operands& operands) {
   if (!m.variants()) return;
-  const auto variants = static_cast<Py_ssize_t>(m.which().size());
+  const auto variants = static_cast<Py_ssize_t>(m.variant_indices().size());
   std::vector<Py_ssize_t>& batch = operands.batch;
   if (batch.empty()) batch.push_back(1);
   if (batch[0] != 1 && batch[0] != variants)
@@ -295,7 +295,7 @@ void broadcast_to_variants(const Mechanism& m, Operands& operands) {
   batch[0] = variants;
 }
 
-/// Set the places of each state's numbers: one after the other, or the same for all.
+/// Set the addresses of each state's numbers: one after the other, or the same for all.
 void lay_out(const Tree& t, Operands& operands) {
   for (Operand& o : operands.all) {
     const Array* x = proxy(o.array.ptr());
@@ -324,7 +324,7 @@ Operands operands_of(PyObject* self, const Info& info, const Mechanism& m, const
     py::object& array = operands.all.back().array;
     if (info.inputs[i].size == InputSize::weights || info.inputs[i].size == InputSize::preload)
       array = checked_choice(info.inputs[i], t, a.input[i], array);
-    if (info.inputs[i].size == InputSize::one)  // a number a state: it gets the axis that the others have
+    if (info.inputs[i].size == InputSize::scalar)  // a number per state: it gets the axis of the other inputs
       array = array[py::make_tuple(py::ellipsis(), py::none())];
   }
   if (info.pfaffian_values >= 0 && t.loops.pfaffian_values > 0 && !a.input[info.pfaffian_values]) {
@@ -340,18 +340,18 @@ Operands operands_of(PyObject* self, const Info& info, const Mechanism& m, const
   return operands;
 }
 
-/// `out`, or a new array; its rows begin at `rows.out`.
-py::object result_of(const Info& info, const Tree& t, const Arguments& a, const Operands& operands, Asked& asked, Rows& rows) {
-  if (operands.batch.size() + info.axes.size() > 32)  // what NumPy's oldest version that is supported can
+/// Return `out`, or a new array; its rows begin at `rows.out`.
+py::object result_of(const Info& info, const Tree& t, const Arguments& a, const Operands& operands, SizeInputs& request, Rows& rows) {
+  if (operands.batch.size() + info.axes.size() > 32)  // the limit of the oldest supported version of NumPy
     shape_error("the result would have " + std::to_string(operands.batch.size() + info.axes.size()) + " axes; there may be 32");
   std::vector<Py_ssize_t> dims = operands.batch;
   for (std::size_t i = 0; i < operands.all.size(); ++i) {
     const Operand& o = operands.all[i];
-    ask(info, operands.input[i], t, o.data, o.size, asked);
-    if (asked.independent == o.data && o.step) shape_error("coordinates are the same for all states");
+    note_request(info, operands.input[i], t, o.data, o.size, request);
+    if (request.independent == o.data && o.step) shape_error("coordinates are the same for all states");
   }
-  rows.out_size = static_cast<int>(checked_size(info, t, asked));
-  for (const char c : info.axes) dims.push_back(axis_size(c, t, asked));
+  rows.out_size = static_cast<int>(checked_size(info, t, request));
+  for (const char c : info.axes) dims.push_back(axis_size(c, t, request));
   const int nd = static_cast<int>(dims.size());
   if (!a.out) return py::reinterpret_steal<py::object>(new_array(nd, dims.data(), &rows.out));
   if (!is_plain(a.out) || !(proxy(a.out)->flags & py::detail::npy_api::NPY_ARRAY_WRITEABLE_))
@@ -367,32 +367,32 @@ py::object result_of(const Info& info, const Tree& t, const Arguments& a, const 
   return py::reinterpret_borrow<py::object>(a.out);
 }
 
-std::int64_t thread_count(PyObject* asked) {
-  if (!asked) return 1;
+std::int64_t thread_count(PyObject* count) {
+  if (!count) return 1;
   int overflow = 0;
-  const std::int64_t threads = PyLong_AsLongLongAndOverflow(asked, &overflow);
+  const std::int64_t threads = PyLong_AsLongLongAndOverflow(count, &overflow);
   if (threads == -1 && overflow == 0 && PyErr_Occurred()) {
     PyErr_Clear();
-    throw py::type_error("threads must be an integer of at least 1; got " + py::repr(asked).cast<std::string>());
+    throw py::type_error("threads must be an integer of at least 1; got " + py::repr(count).cast<std::string>());
   }
-  if (overflow > 0) return std::numeric_limits<std::int64_t>::max();  // there are never more of them than chunks of work
+  if (overflow > 0) return std::numeric_limits<std::int64_t>::max();  // the number of chunks limits the number of threads
   if (threads < 1) throw py::value_error("threads must be at least 1; got " + std::to_string(threads));
   return threads;
 }
 
-/// Any call: of many states, with wrenches, a status or an `out`.
+/// Evaluate any call: of many states, with wrenches, a status or an `out`.
 PyObject* general(PyObject* self, int op, const Info& info, const Mechanism& m, const Arguments& a) {
   const Tree& t = m.tree();
   const Operands operands = operands_of(self, info, m, a);
   Rows rows{};
-  Asked asked;
-  py::object result = result_of(info, t, a, operands, asked, rows);
+  SizeInputs request;
+  py::object result = result_of(info, t, a, operands, request, rows);
   const std::int64_t threads = thread_count(a.threads);
 
   Parameters p = parameters(m, a);
   p.wrenches = static_cast<int>(operands.wrench_frame.size());
   p.wrench_frame = operands.wrench_frame.data();
-  p.inputs = asked.inputs;
+  p.inputs = request.inputs;
   std::vector<const double*> wrench;
   std::vector<long> wrench_step;
   for (std::size_t i = 0; i < operands.all.size(); ++i) {
@@ -418,13 +418,13 @@ PyObject* general(PyObject* self, int op, const Info& info, const Mechanism& m, 
     }
     if (stopped) throw py::error_already_set();
   } else if (a.return_status) {
-    rows.status[0] = static_cast<signed char>(kernels().one[op](t, p, rows.in, rows.wrench, rows.out));
+    rows.status[0] = static_cast<signed char>(kernels().single[op](t, p, rows.in, rows.wrench, rows.out));
     rows.status[0] = work.judge(0);
   } else {
     for (const Operand& o : operands.all) require_sound(m, info, o.name, o.kind, o.data, o.size);
     if (answerless(m, info)) refuse(m, info);
-    const double said = kernels().one[op](t, p, rows.in, rows.wrench, rows.out);
-    if (said != 0.0) explain(self, m, info, a, static_cast<signed char>(said), rows.out, rows.out_size);
+    const double status_of_state = kernels().single[op](t, p, rows.in, rows.wrench, rows.out);
+    if (status_of_state != 0.0) explain(self, m, info, a, static_cast<signed char>(status_of_state), rows.out, rows.out_size);
     if (!finite(rows.out, rows.out_size)) explain(self, m, info, a, no_answer, rows.out, rows.out_size);
     rows.status[0] = fine;
   }
@@ -433,18 +433,17 @@ PyObject* general(PyObject* self, int op, const Info& info, const Mechanism& m, 
   return result.release().ptr();
 }
 
-template <int op> PyObject* call(PyObject* self, PyObject* const* args, Py_ssize_t given, PyObject* names) {
+template <int op> PyObject* call(PyObject* self, PyObject* const* args, Py_ssize_t positional, PyObject* names) {
   try {
     const Mechanism& m = built_or_variants(self);
     const Info& info = infos()[op];
-    const Arguments a = parse(info, args, given, names);
+    const Arguments a = parse(info, args, positional, names);
     if (info.is(fact::floats)) require_floating(m, info);
     if (a.asks_more) {
       if (m.variants())
-        throw py::type_error(std::string(info.name) +
-                             " takes keywords here that it has for one mechanism alone: take variants[i]");
+        throw py::type_error(std::string(info.name) + " takes these keywords for a single mechanism only: use variants[i]");
       const auto method = py::reinterpret_steal<py::object>(PyMethod_New(info.declaration, self));
-      return PyObject_Vectorcall(method.ptr(), args, static_cast<std::size_t>(given), names);
+      return PyObject_Vectorcall(method.ptr(), args, static_cast<std::size_t>(positional), names);
     }
     PyObject* result = one_state(self, op, info, m, a);
     return result ? result : general(self, op, info, m, a);
@@ -475,7 +474,7 @@ int find(const std::string& name) {
 }  // namespace
 
 const Mechanism& built_or_variants(const py::handle& self) {
-  // Mechanism is the one C++ base, so its value is in the first slot; there is memory in it as soon as somebody looked
+  // Mechanism is the one C++ base, so its value is in the first slot, whose memory is allocated at first access
   const auto slot = reinterpret_cast<py::detail::instance*>(self.ptr())->get_value_and_holder();
   if (!slot.holder_constructed())
     throw py::type_error("this Mechanism was never built: __init__ of the base class was not called");
@@ -485,7 +484,7 @@ const Mechanism& built_or_variants(const py::handle& self) {
 const Mechanism& built(const py::handle& self) {
   const Mechanism& m = built_or_variants(self);
   if (m.variants())
-    throw py::type_error("this is asked of one mechanism, and these are variants of one: take variants[i], or variants.base");
+    throw py::type_error("this function takes a single mechanism, not variants: use variants[i], or variants.base");
   return m;
 }
 
@@ -494,7 +493,7 @@ void use_kernels(const KernelTable* table) { in_use = table; }
 
 py::object method(const py::handle& type, const std::string& name, const std::string& doc, const py::function& declaration) {
   static const std::vector<PyCFunction> calls = make_calls(std::make_integer_sequence<int, operations>{});
-  // method descriptors point at these for as long as the interpreter lives
+  // method descriptors refer to these until the interpreter ends
   auto* text = new std::string(doc);
   const int op = find(name);
   infos()[op].declaration = py::handle(declaration).inc_ref().ptr();
@@ -515,14 +514,14 @@ double time_one_state(const py::object& mechanism, const std::string& operation,
   for (std::size_t k = 0; k < inputs.size(); ++k) {
     if (inputs[k].ndim() != 2 || inputs[k].shape(0) != inputs[0].shape(0) ||
         inputs[k].shape(1) != size_of(info.inputs[k].size, m.tree()))
-      throw py::value_error("time_one_state wants (N, k) arrays of one N");
+      throw py::value_error("time_one_state: expected (N, k) arrays of one N");
     data.push_back(inputs[k].data());
   }
   std::int64_t size = 1;
   for (const char c : info.axes) size *= size_of_axis(c, m.tree());
   std::vector<double> out(size);
   const std::int64_t rows = inputs[0].shape(0);
-  const OneState run = kernels().one[op];
+  const OneState run = kernels().single[op];
   const auto start = std::chrono::steady_clock::now();
   for (int r = 0; r < repeats; ++r)
     for (std::int64_t i = 0; i < rows; ++i) {

@@ -1,5 +1,5 @@
-// Values of documents (model/value.hpp) to and from Python's own: None, bool, int, float, str, list and dict. Whatever a description consists of
-// crosses so; there is no binding for each of its types.
+// Conversion of document values (model/value.hpp) to and from Python's: None, bool, int, float, str, list and dict. All parts of a description are
+// converted this way; there are no bindings of their types.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -13,7 +13,7 @@ namespace sarrus::bindings {
 
 namespace py = pybind11;
 
-/// Half characters, which JSON may hold, are kept.
+/// Convert a text; half characters, which JSON may contain, are kept.
 inline py::object to_text(const std::string& text) {
   return py::reinterpret_steal<py::object>(
       PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogatepass"));

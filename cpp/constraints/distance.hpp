@@ -1,4 +1,4 @@
-// A massless rod keeps two points apart: the origins of both frames, d from the parent's to the child's, n = d/|d|.
+// A massless rod of constant length between two points: the origins of both frames, d from the parent's to the child's, n = d/|d|.
 //   phi   = |d| - length                                        (1) [m]
 //   J     = n . (velocity of the child's point relative to the parent's)    the rod pushes along itself
 //   gamma = -(n . a + (u . u - (n . u)^2) / |d|)                [m/s2]      u, a in the parent's turning axes

@@ -12,10 +12,10 @@ struct Law {
   std::vector<double> start;        // of each piece [s]
   std::vector<double> coefficient;  // pieces x terms, of (t - start)^k
   std::vector<double> harmonic;     // amplitude, rate [rad/s], phase each
-  std::vector<Law> each{};          // instead, where runs differ: the laws that they have,
-  int which = -1;                   // and where in a run's row of parameters the number of its own stands
+  std::vector<Law> each{};          // the laws of the runs, if these differ
+  int parameter_index = -1;                   // place of the run's law index in its row of parameters
 
-  const Law& of_run(double number) const { return each[static_cast<std::size_t>(number)]; }
+  const Law& at_run(double number) const { return each[static_cast<std::size_t>(number)]; }
 };
 
 /// Value, rate and acceleration of a law. Rare, so lane by lane.
@@ -46,14 +46,14 @@ template <int W, bool Own> void evaluate(const Law& law, const Packet<W, Own>* t
 }
 /// Evaluate the law of the run with these parameters.
 inline void evaluate(const Law& law, const double* parameter, const double* time, double (&out)[3]) {
-  evaluate(law.each.empty() ? law : law.of_run(parameter[law.which]), time, out);
+  evaluate(law.each.empty() ? law : law.at_run(parameter[law.parameter_index]), time, out);
 }
 template <int W, bool Own> void evaluate(const Law& law, const Packet<W, Own>* parameter, const Packet<W, Own>* time,
                                          Packet<W, Own> (&out)[3]) {
   if (law.each.empty()) return evaluate(law, time, out);
   for (int l = 0; l < W; ++l) {
     double x[3];
-    evaluate(law.of_run(parameter[law.which].lanes[l]), time->lanes[l], x);
+    evaluate(law.at_run(parameter[law.parameter_index].lanes[l]), time->lanes[l], x);
     for (int i = 0; i < 3; ++i) out[i].lanes[l] = x[i];
   }
 }
@@ -70,9 +70,9 @@ template <class T, class R> void evaluate(const Law& law, const Dual<T, R>* para
   if (law.each.empty()) return evaluate(law, time, out);
   T x[3];
   for (int l = 0; l < width_of<T>; ++l) {
-    double one[3];
-    evaluate(law.of_run(lane(parameter[law.which].value, l)), lane(time->value, l), one);
-    for (int i = 0; i < 3; ++i) lane(x[i], l) = one[i];
+    double values[3];
+    evaluate(law.at_run(lane(parameter[law.parameter_index].value, l)), lane(time->value, l), values);
+    for (int i = 0; i < 3; ++i) lane(x[i], l) = values[i];
   }
   out[0] = {x[0], R(x[1]) * time->rate}, out[1] = {x[1], R(x[2]) * time->rate}, out[2] = {x[2], R(0.0)};
 }

@@ -1,13 +1,13 @@
-// A joint that closes a loop holds what it does not leave free. With X the pose of the child's frame in the parent's, V its relative
-// velocity and Phi_c a basis of the complement of the joint's motion space (van der Merwe 2.10-2.16, 5.22):
-//   phi   = how far X is from a pose that the joint can take, along the rows    (6 - nv) [rad, m]
+// Constraint rows of a loop joint. With X the pose of the child's frame in the parent's, V its relative velocity and Phi_c a basis of the
+// complement of the joint's motion space (van der Merwe 2.10-2.16, 5.22):
+//   phi   = difference of X from a pose that the joint can take, along the rows   (6 - nv) [rad, m]
 //   J     = Phi_c^T V
 //   gamma = Phi_c^T (phi-dot q-dot - A)      A: the apparent derivative of V; the rate of Phi_c is never needed
-// removes 6 - nv dof. Of most joints the rows are plain components of V in the child's frame, whose z is the joint's axis: theirs is the
-// short way in constraint_rows.hpp. The mathematics of each joint is in joints/closing.hpp.
+// removes 6 - nv dof. Rows of most joints are plain components of V in the child's frame, whose z is the joint's axis: constraint_rows.hpp has
+// a faster path for them. The mathematics of each joint is in joints/closing.hpp.
 //
-// What moves along it, where a motor drives it or its armature counts, are rows of the other kind: its velocities psi^T V, psi being the
-// dual basis of the motion space (see joints/closing.hpp). Where calls lead it, their residual is what its coordinates are off by.
+// If a motor drives the joint, or its armature counts, its motion has rows of a second kind: its velocities psi^T V, psi being the dual basis
+// of the motion space (see joints/closing.hpp). If calls prescribe its coordinates, the residual is their difference from these.
 //
 // The frame on the parent may be carried along by laws of time; X and V are then relative to the moving frame.
 #pragma once
@@ -24,23 +24,23 @@ struct LoopJoint : BetweenBodies {
   static constexpr int parts_of_a_length = 0;
   JointKind joint;
   JointConstants constants;
-  int held = 0;  // rows
-  int moves = 0;  // 0: they hold it; else they are its velocities, so many
+  int row_count = 0;  // rows
+  int moves = 0;  // 0: constraint rows; else the number of its velocities, which are the rows
   int component[6];  // of [angular; linear], one a row; -1: it is a combination
 
   LoopJoint() = default;
   LoopJoint(JointKind kind, const JointConstants& k, int rows) : joint(kind), constants(k) {
     const int free = free_components(kind);
     if (free < 0)
-      for (; held < rows; ++held) component[held] = -1;
+      for (; row_count < rows; ++row_count) component[row_count] = -1;
     else
       for (const int k : {0, 1, 2, 3, 4, 5})
-        if (!(free >> k & 1)) component[held++] = k;
+        if (!(free >> k & 1)) component[row_count++] = k;
   }
-  /// Its velocities, n of them, in their order: components that it leaves free, where it has such.
+  /// The rows of its velocities, n of them, in their order: plain components if it has such.
   LoopJoint motion(int n) const {
     LoopJoint m = *this;
-    m.held = m.moves = n;
+    m.row_count = m.moves = n;
     visit_every(joint, 0, [&](auto type) {
       if constexpr (type.free_components != combined)
         std::copy(type.components.begin(), type.components.end(), m.component);
@@ -50,8 +50,8 @@ struct LoopJoint : BetweenBodies {
     return m;
   }
 
-  int rows() const { return held; }
-  bool plain() const { return held > 0 && component[0] >= 0; }
+  int rows() const { return row_count; }
+  bool plain() const { return row_count > 0 && component[0] >= 0; }
   std::string row_name(int r) const {
     static const char* const names[] = {"rotation about x", "rotation about y", "rotation about z", "x", "y", "z"};
     const int k = component[r];
@@ -74,15 +74,15 @@ struct LoopJoint : BetweenBodies {
       ReadJoint<T> read;
       read_joint(joint, moves, {&constants, m.numbers}, m.X, m.V, m.target ? m.target : none, read);
       if (m.target) visit_every(joint, moves, [&](auto type) { type.difference(m.target, read.q, off); });
-      for (int r = 0; r < held; ++r) row[r].force = read.psi[r], row[r].residual = off[r];
+      for (int r = 0; r < row_count; ++r) row[r].force = read.psi[r], row[r].residual = off[r];
       bias = read.bias;
     } else {
       ClosingJoint<T> closing;
       close_joint(joint, {&constants, m.numbers}, m.X, m.V, closing);
-      for (int r = 0; r < held; ++r) row[r].force = closing.row[r], row[r].residual = closing.residual[r];
+      for (int r = 0; r < row_count; ++r) row[r].force = closing.row[r], row[r].residual = closing.residual[r];
       bias = closing.bias;
     }
-    for (int r = 0; r < held; ++r) {
+    for (int r = 0; r < row_count; ++r) {
       const Force<T>& force = row[r].force;
       row[r].size =
           m.velocity_size.angular * dot(force.angular, force.angular) + m.velocity_size.linear * dot(force.linear, force.linear);

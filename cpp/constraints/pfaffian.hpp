@@ -1,7 +1,7 @@
-// Rows of the user's own over the velocities of some joints, constant or functions of q:
+// User-defined rows over the velocities of some joints, constant or functions of q:
 //   A(q) v = c              (k), holds no positions
 //   gamma  = -A-dot v       (constant rows: 0)
-// removes as many dof of velocity as A has rank. Rows that depend on q come with every call: A (row by row), c and gamma, one after the other.
+// removes as many dof of velocity as A has rank. Rows that depend on q come with every call: A (row by row), then c, then gamma.
 #pragma once
 
 #include <algorithm>

@@ -5,27 +5,27 @@
 
 #include "coupler.hpp"
 #include "distance.hpp"
-#include "led_coordinate.hpp"
 #include "loop_joint.hpp"
 #include "pfaffian.hpp"
+#include "prescribed_coordinate.hpp"
 #include "rolling.hpp"
 
 namespace sarrus {
 
 using AnyConstraint = std::variant<  //
     LoopJoint,                       //
-    LedCoordinate,                   //
+    PrescribedCoordinate,                   //
     Distance,                        //
     Rolling,                         //
     Coupler,                         //
     Pfaffian                         //
     >;
 
-/// Calls `ask` with the kind as it is.
-template <int I = 0, class Any, class Ask> SARRUS_INLINE auto visit_constraint(Any& any, Ask&& ask) {
+/// Call `visit` with the constraint as its own type.
+template <int I = 0, class Any, class Visit> SARRUS_INLINE auto visit_constraint(Any& any, Visit&& visit) {
   if constexpr (I + 1 < std::variant_size_v<AnyConstraint>)
-    if (any.index() != I) return visit_constraint<I + 1>(any, ask);
-  return ask(*std::get_if<I>(&any));
+    if (any.index() != I) return visit_constraint<I + 1>(any, visit);
+  return visit(*std::get_if<I>(&any));
 }
 
 /// add(kind) for every kind that descriptions name, with its numbers still to come: not joints, nor coordinates that calls lead.

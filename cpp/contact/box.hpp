@@ -1,11 +1,11 @@
-// Spheres and capsules against a box, and a sphere against a cylinder: everything in the box's own frame.
+// Spheres and capsules against a box, and a sphere against a cylinder: in the box's own frame.
 #pragma once
 
 #include "round.hpp"
 
 namespace sarrus {
 
-/// The surface's place nearest to a point, its normal there, and how far along that the point is.
+/// Nearest place of a surface to a point, its normal, and the point's distance along it.
 template <class T> struct Nearest {
   Vec3<T> place, normal;
   T distance;
@@ -23,7 +23,7 @@ template <class T> Nearest<T> nearest_on_box(const Vec3<T>& p, const Vec3<double
     const T d = sqrt(d2);
     return {place, out * (T(1.0) / d), d};
   }
-  Vec3<T> n = zero3<T>();  // inside: the nearest side
+  Vec3<T> n = zero3<T>();  // inside: normal of the nearest side
   n(side) = T(p(side) < T(0.0) ? -1.0 : 1.0);
   place(side) = n(side) * T(half(side));
   return {place, n, -depth(side)};
@@ -35,31 +35,31 @@ void sphere_box(const Vec3<T>& center, double radius, const Transform<T>& X, con
   m.add(X.R * near.place + X.p, X.R * near.normal, near.distance - T(radius), 0);
 }
 
-/// In the half plane of the distance from the axis and the height it is a box.
+/// Find the nearest place on a cylinder: in the half plane of the distance from the axis and the height it is a box.
 template <class T>
 void sphere_cylinder(const Vec3<T>& center, double r, const Transform<T>& X, double radius, double half, Manifold<T>& m) {
   const Vec3<T> p = transpose_times(X.R, Vec3<T>(center - X.p));
   const Vec3<T> out = unit_or(vec3<T>(p(0), p(1), T(0.0)), vec3<T>(T(1.0), T(0.0), T(0.0)));
-  // so wide across that its sides there are never the nearest
+  // the box is so wide that its sides across the axis are never the nearest
   const auto near = nearest_on_box(vec3<T>(dot(out, p), T(0.0), p(2)), {radius, 2.0 * (radius + half), half});
   const auto turned = [&](const Vec3<T>& x) { return Vec3<T>(X.R * vec3<T>(out(0) * x(0), out(1) * x(0), x(2))); };
   m.add(turned(near.place) + X.p, turned(near.normal), near.distance - T(r), 0);
 }
 
-/// The edges of a box: 4 k + j is along axis k.
+/// Return an edge of a box: edge 4 k + j is along axis k.
 template <class T> Segment<T> edge_of_box(const Vec3<double>& half, int edge) {
   const int k = edge / 4, i = (k + 1) % 3, j = (k + 2) % 3;
   Segment<T> e = {zero3<T>(), zero3<T>()};
   e.half(k) = T(half(k)), e.middle(i) = T(edge & 1 ? half(i) : -half(i)), e.middle(j) = T(edge & 2 ? half(j) : -half(j));
   return e;
 }
-/// That along axis k which lies farthest along n.
+/// Return the edge along axis k that is farthest along n.
 template <class T> int farthest_edge(const Vec3<T>& n, int k) {
   return 4 * k + (n((k + 1) % 3) > T(0.0) ? 1 : 0) + (n((k + 2) % 3) > T(0.0) ? 2 : 0);
 }
 
-/// Where a segment, in the box's frame, is nearest to the box; of a part that is equally near, the middle. Half the squared distance is
-/// convex along it, and its slope g is linear between where the segment passes the planes of the sides: the zero is between two of these.
+/// Find the place of a segment, in the box's frame, nearest to the box; of equally near places the middle. Half the squared distance is convex
+/// along the segment. Its slope g is linear between the planes of the sides, so the zero is between two of these.
 template <class T> T nearest_along(const Segment<T>& a, const Vec3<double>& half) {
   const auto slope = [&](const T& t) {
     const Vec3<T> p = a.at(t);
@@ -87,13 +87,12 @@ template <class T> T nearest_along(const Segment<T>& a, const Vec3<double>& half
   return low - g_low * (high - low) / (g_high - g_low);
 }
 
-/// Over a side: where what is over it begins and ends. Else, of an edge or a corner, the nearest point.
+/// Find the points of a capsule and a box: over a side, both ends of the part over it; else, of an edge or a corner, the nearest point.
 template <class T>
 void capsule_box(const Segment<T>& in_world, double radius, const Transform<T>& X, const Vec3<double>& half, Manifold<T>& m) {
   const Segment<T> a = {transpose_times(X.R, Vec3<T>(in_world.middle - X.p)), transpose_times(X.R, in_world.half)};
   Nearest<T> near = nearest_on_box(a.at(nearest_along(a, half)), half);
-  if (!(near.distance >
-        T(0.0))) {  // the segment is in the box: out along the axis that parts them by the least (Gottschalk et al. 1996)
+  if (!(near.distance > T(0.0))) {  // the segment is in the box: out along the axis of least penetration (Gottschalk et al. 1996)
     near.distance = T(-1e300);
     for (int axis = 0; axis < 6; ++axis) {
       Vec3<T> n = zero3<T>();
@@ -106,10 +105,10 @@ void capsule_box(const Segment<T>& in_world, double radius, const Transform<T>& 
       }
       const T along = dot(n, a.middle);
       if (along < T(0.0)) n = -n;
-      T apart = abs(along) - abs(T(dot(n, a.half)));
-      for (int k = 0; k < 3; ++k) apart -= abs(n(k)) * T(half(k));
-      if (!(apart > near.distance)) continue;
-      near.distance = apart, near.normal = n;
+      T separation = abs(along) - abs(T(dot(n, a.half)));
+      for (int k = 0; k < 3; ++k) separation -= abs(n(k)) * T(half(k));
+      if (!(separation > near.distance)) continue;
+      near.distance = separation, near.normal = n;
       T s = dot(n, a.half) < T(0.0) ? T(1.0) : T(-1.0);
       if (axis > 2) {
         const Segment<T> edge = edge_of_box<T>(half, farthest_edge(n, axis - 3));
@@ -117,7 +116,7 @@ void capsule_box(const Segment<T>& in_world, double radius, const Transform<T>& 
         nearest_of_two(a, edge, at, s);
         near.place = edge.at(s);
       } else {
-        near.place = a.at(s) - n * apart;
+        near.place = a.at(s) - n * separation;
       }
     }
   }
@@ -127,9 +126,10 @@ void capsule_box(const Segment<T>& in_world, double radius, const Transform<T>& 
   T ends[] = {T(-1.0), T(1.0)};
   for (int k = 0; k < 3; ++k) {
     if (k == side || !(abs(a.half(k)) > T(0.0))) continue;
-    const T one = (T(-half(k)) - a.middle(k)) / a.half(k), other = (T(half(k)) - a.middle(k)) / a.half(k);
-    const bool turned = one > other;
-    ends[0] = clamped(turned ? other : one, ends[0], T(1.0)), ends[1] = clamped(turned ? one : other, T(-1.0), ends[1]);
+    const T first_cut = (T(-half(k)) - a.middle(k)) / a.half(k), second_cut = (T(half(k)) - a.middle(k)) / a.half(k);
+    const bool turned = first_cut > second_cut;
+    ends[0] = clamped(turned ? second_cut : first_cut, ends[0], T(1.0)),
+    ends[1] = clamped(turned ? first_cut : second_cut, T(-1.0), ends[1]);
   }
   if (side < 0 || !(ends[1] - ends[0] > T(same_length)))
     return m.add(X.R * near.place + X.p, X.R * near.normal, near.distance - T(radius), 0);

@@ -1,7 +1,7 @@
-// Two boxes. Sunk into each other they part along one of fifteen axes, normals of sides and what is across an edge of either (Gottschalk,
-// Lin and Manocha 1996); along each of these two boxes are no farther apart than they are, so that an axis whose distance two points have is the
-// right one. Where it is a side's, the other box's side is cut to that one's prism (Sutherland and Hodgman 1974), and what is left is where
-// they touch. Boxes that only a corner brings near each other are nearest along none of these axes: then all edges are tried.
+// Two boxes. Penetrating boxes separate along one of fifteen axes: normals of sides, and normals of pairs of edges (Gottschalk, Lin and
+// Manocha 1996). Distances along these axes are lower bounds of the distance of the boxes, so that an axis whose distance two points have is the
+// right one. For the axis of a side, the other box's side is clipped to the prism of that side (Sutherland and Hodgman 1974), and the rest is
+// where they touch. If only a corner is near, none of these axes is that of the nearest points: then all edges are tried.
 #pragma once
 
 #include "box.hpp"
@@ -22,37 +22,37 @@ template <class T> struct OrientedBox {
   }
 };
 
-/// What is left of a side of one box over a side of the other. Its corners are named by the edges that meet there: 0 to 3 of this side, 4 to 7
-/// where the other one's prism cuts.
+/// Part of a side of one box over a side of the other. Its corners are named by the edges that meet there: 0 to 3 of this side, 4 to 7 of the other
+/// one's prism.
 template <class T> struct CutSide {
   static constexpr int most = 12;
   Vec3<T> corner[most];
-  int edge[most];  // from a corner to the next
+  int edge[most];  // edge from a corner to the next
   int count = 0;
 
   int name(int k) const { return 8 * edge[(k + count - 1) % count] + edge[k]; }
   void add(const Vec3<T>& p, int along) {
     if (count < most) corner[count] = p, edge[count++] = along;
   }
-  /// Keep what n . x < offset leaves; corners no farther out than `little` are in.
+  /// Keep the part with n . x < offset; corners beyond it by less than `little` are in.
   CutSide cut(const Vec3<T>& n, const T& offset, const T& little, int name) const {
     CutSide left;
     for (int k = 0; k < count; ++k) {
       const Vec3<T>&a = corner[k], &b = corner[(k + 1) % count];
-      const T of_a = dot(n, a) - offset, of_b = dot(n, b) - offset;
-      const bool in_a = of_a < little, in_b = of_b < little;
+      const T height_a = dot(n, a) - offset, height_b = dot(n, b) - offset;
+      const bool in_a = height_a < little, in_b = height_b < little;
       if (in_a) left.add(a, edge[k]);
       if (in_a == in_b) continue;
-      left.add(a + (b - a) * (of_a / (of_a - of_b)), in_a ? name : edge[k]);
+      left.add(a + (b - a) * (height_a / (height_a - height_b)), in_a ? name : edge[k]);
     }
     return left;
   }
 };
 
-/// Of the points that are near enough the lowest, the one farthest from it, and the farthest on either side of the line between them: their
-/// polygon holds most of what the others' does. Of equal ones the first, by their names.
-template <class T> void four_of(const Vec3<T>* at, const T* height, int count, const T& within, const Vec3<T>& n, const T& size,
-                                int (&kept)[4], int& k) {
+/// Choose four of the points that are near enough: the lowest, the one farthest from it, and the farthest on either side of the line between
+/// them. Their polygon covers most of that of all points. Of equal points the first is taken, by their names.
+template <class T> void choose_four(const Vec3<T>* at, const T* height, int count, const T& within, const Vec3<T>& n,
+                                    const T& size, int (&kept)[4], int& k) {
   const T little = size * T(same_length);
   k = 0;
   const auto farthest = [&](auto measure, const T& least) {
@@ -80,13 +80,13 @@ template <class T> void four_of(const Vec3<T>* at, const T* height, int count, c
   farthest([&](int i) { return -left(i); }, least);
 }
 
-/// Points farther apart than `within` are not among those from which four are chosen.
+/// Find the points of two boxes; points farther apart than `within` are not candidates for the four points.
 template <class T> void box_box(const OrientedBox<T>& a, const OrientedBox<T>& b, const T& within, Manifold<T>& m) {
   const OrientedBox<T>* const boxes[] = {&a, &b};
   const Vec3<T> between = b.X.p - a.X.p;
   const T size = sqrt(T(a.half.squaredNorm())) + sqrt(T(b.half.squaredNorm()));
   Vec3<T> normal = zero3<T>();
-  T apart = T(0.0), most = T(0.0);
+  T separation = T(0.0), most = T(0.0);
   int chosen = -1;
   for (int axis = 0; axis < 15; ++axis) {
     Vec3<T> n = axis < 6 ? Vec3<T>(boxes[axis / 3]->X.R.col(axis % 3))
@@ -97,20 +97,20 @@ template <class T> void box_box(const OrientedBox<T>& a, const OrientedBox<T>& b
       continue;
     const T along = dot(n, between);
     if (along < T(0.0)) n = -n;
-    const T here = abs(along) - a.reach(n) - b.reach(n);
-    if (chosen >= 0 && !(here > most)) continue;
-    most = here;
-    // what differs so little from a side's normal is that: its distances are right to half the angle's square
-    if (chosen >= 0 && here > apart && !(dot(n, normal) > T(1.0 - 0.5 * as_parallel * as_parallel))) chosen = -1;
-    if (chosen < 0) chosen = axis, apart = here, normal = n;
+    const T distance = abs(along) - a.reach(n) - b.reach(n);
+    if (chosen >= 0 && !(distance > most)) continue;
+    most = distance;
+    // an axis so close to a side's normal counts as that: its distances are accurate to half the square of the angle
+    if (chosen >= 0 && distance > separation && !(dot(n, normal) > T(1.0 - 0.5 * as_parallel * as_parallel))) chosen = -1;
+    if (chosen < 0) chosen = axis, separation = distance, normal = n;
   }
   if (most > within) return;
   const T little = size * T(same_length), enough = most + abs(most) * T(as_parallel * as_parallel) + little;
 
   if (chosen < 6) {
-    const bool of_b = chosen > 2;
-    const OrientedBox<T>&face = *boxes[of_b], &other = *boxes[!of_b];
-    const Vec3<T> n = of_b ? Vec3<T>(-normal) : normal;  // out of the box whose side it is
+    const bool side_on_b = chosen > 2;
+    const OrientedBox<T>&face = *boxes[side_on_b], &other = *boxes[!side_on_b];
+    const Vec3<T> n = side_on_b ? Vec3<T>(-normal) : normal;  // outward normal of that side
     const Vec3<T> down = transpose_times(other.X.R, n);
     int side = 2;
     for (const int k : {1, 0})
@@ -137,56 +137,57 @@ template <class T> void box_box(const OrientedBox<T>& a, const OrientedBox<T>& b
     }
     if (cut.count > 0 && (!(most > T(0.0)) || !(lowest > enough))) {
       int kept[4], count;
-      four_of(cut.corner, height, cut.count, within, n, size, kept, count);
+      choose_four(cut.corner, height, cut.count, within, n, size, kept, count);
       for (int k = 0; k < count; ++k) {
         const Vec3<T>& p = cut.corner[kept[k]];
-        // the place on b, from which the other is found along the normal
-        const Vec3<T> on_b = of_b ? Vec3<T>(p - n * height[kept[k]]) : p;
+        // the place on b; that on a follows along the normal
+        const Vec3<T> on_b = side_on_b ? Vec3<T>(p - n * height[kept[k]]) : p;
         const int sides = ((chosen * 2 + (dot(n, Vec3<T>(face.X.R.col(normal_axis))) > T(0.0))) * 6 + 2 * side + upper) * 64;
         m.add(on_b, -normal, height[kept[k]], sides + cut.name(kept[k]));
       }
       return;
     }
-    if (!(most > T(0.0))) {  // so deep that this side is not over the other one: its lowest corner
+    if (!(most > T(0.0))) {  // so deep that this side is not over the other one: take its lowest corner
       Vec3<T> p;
       for (int k = 0; k < 3; ++k) p(k) = T(down(k) > T(0.0) ? -other.half(k) : other.half(k));
       p = other.X.R * p + other.X.p;
-      return m.add(of_b ? Vec3<T>(p - n * apart) : p, -normal, apart, 8416 + chosen);
+      return m.add(side_on_b ? Vec3<T>(p - n * separation) : p, -normal, separation, 8416 + chosen);
     }
   } else {
     const int k = (chosen - 6) / 3, l = (chosen - 6) % 3;
-    const int one = farthest_edge(Vec3<T>(transpose_times(a.X.R, normal)), k);
-    const int other = farthest_edge(Vec3<T>(-transpose_times(b.X.R, normal)), l);
-    const Segment<T> e = a.edge(one), f = b.edge(other);
+    const int edge_a = farthest_edge(Vec3<T>(transpose_times(a.X.R, normal)), k);
+    const int edge_b = farthest_edge(Vec3<T>(-transpose_times(b.X.R, normal)), l);
+    const Segment<T> e = a.edge(edge_a), f = b.edge(edge_b);
     T s, t;
     nearest_of_two(e, f, s, t);
     const Vec3<T> d = f.at(t) - e.at(s);
-    if (!(apart > T(0.0)) || !(sqrt(dot(d, d)) > enough)) return m.add(f.at(t), -normal, apart, 8192 + 12 * one + other);
+    if (!(separation > T(0.0)) || !(sqrt(dot(d, d)) > enough))
+      return m.add(f.at(t), -normal, separation, 8192 + 12 * edge_a + edge_b);
   }
 
-  // by a corner: corners of either against the other box, then edges
+  // nearest by a corner: corners of either box against the other, then edges
   Nearest<T> best{zero3<T>(), zero3<T>(), T(1e300)};
   int name = 0;
   const auto take = [&](const Vec3<T>& on_b, const Vec3<T>& from_b, int named) {
     const T d2 = dot(from_b, from_b), d = d2 > T(0.0) ? T(sqrt(d2)) : T(0.0);
     if (d < best.distance - little) best = {on_b, from_b * (T(1.0) / (d > T(0.0) ? d : T(1.0))), d}, name = named;
   };
-  for (int which = 0; which < 2; ++which)
+  for (int first = 0; first < 2; ++first)
     for (int corner = 0; corner < 8; ++corner) {
       Vec3<T> p;
-      for (int k = 0; k < 3; ++k) p(k) = T((corner >> k) & 1 ? boxes[which]->half(k) : -boxes[which]->half(k));
-      const OrientedBox<T>& other = *boxes[!which];
-      p = boxes[which]->X.R * p + boxes[which]->X.p;
+      for (int k = 0; k < 3; ++k) p(k) = T((corner >> k) & 1 ? boxes[first]->half(k) : -boxes[first]->half(k));
+      const OrientedBox<T>& other = *boxes[!first];
+      p = boxes[first]->X.R * p + boxes[first]->X.p;
       const auto near = nearest_on_box(Vec3<T>(transpose_times(other.X.R, Vec3<T>(p - other.X.p))), other.half);
       const Vec3<T> place = other.X.R * near.place + other.X.p;
-      which ? take(p, place - p, 8400 + corner) : take(place, p - place, 8408 + corner);
+      first ? take(p, place - p, 8400 + corner) : take(place, p - place, 8408 + corner);
     }
-  for (int one = 0; one < 12; ++one)
-    for (int other = 0; other < 12; ++other) {
-      const Segment<T> e = a.edge(one), f = b.edge(other);
+  for (int edge_a = 0; edge_a < 12; ++edge_a)
+    for (int edge_b = 0; edge_b < 12; ++edge_b) {
+      const Segment<T> e = a.edge(edge_a), f = b.edge(edge_b);
       T s, t;
       nearest_of_two(e, f, s, t);
-      take(f.at(t), e.at(s) - f.at(t), 8192 + 12 * one + other);
+      take(f.at(t), e.at(s) - f.at(t), 8192 + 12 * edge_a + edge_b);
     }
   m.add(best.place, best.normal, best.distance, name);
 }

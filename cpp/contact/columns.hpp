@@ -1,12 +1,12 @@
-// G = J A^-1 J^T of many rows J (count x nv), contacts for example, where A^-1 is the inverse as the loops leave it: what forces along rows do to
-// the motion along rows. From the factor of the saddle equation that is there (loops/saddle.hpp), rows side by side in the lanes of a packet:
+// G = J A^-1 J^T of many rows J (count x nv), for example of contacts, where A^-1 is the inverse on the loops: the response of motions along rows
+// to forces along rows. It uses the existing factor of the saddle equation (loops/saddle.hpp), with rows side by side in the lanes of a packet:
 //
 //   [A J_l^T; J_l -mu] = L D L^T,    U = L^-1 [J^T; 0],    G = U^T D^-1 U - sum over rows mu_r y_r y_r^T
 //
-// Half a solve each, symmetric by construction; and L^-1 only along what the rows reach in the elimination tree: the bodies between a contact and
-// the ground, and the rows of loops around these. The sum, with the multipliers y that the way back finds, is the first of the corrections by
-// which saddle.hpp takes the regularisation away. Where it is no small one, towards a singular position, where massless bodies borrow inertia, whose
-// corrections are many, and where the mechanism is solved by substructures, every row is solved for and corrected by itself.
+// This is half a solve per row, and symmetric by construction. L^-1 covers only the unknowns that a row reaches in the elimination tree: the
+// bodies between a contact and the ground, and the rows of loops around these. The sum, with the multipliers y of the back substitution, is the
+// first of the corrections by which saddle.hpp removes the regularisation. It may be large: near a singular position, and if massless bodies borrow
+// inertia, whose corrections are many. Then, and for mechanisms in substructures, every row is solved and corrected separately.
 #pragma once
 
 #include "../loops/constrained_dynamics.hpp"
@@ -15,13 +15,13 @@
 namespace sarrus {
 
 namespace cones {
-/// A first correction of G by a smaller share leaves an error of its square.
+/// Largest ratio of a first correction of G whose error, its square, is negligible.
 constexpr double corrected = 1e-8;
-/// Of what forces along a row would do to joints that move by themselves: less than that is rounding, and the loops hold the row fast.
-constexpr double held = 1e-12;
+/// Ratio of a row's mobility to that without loops, below which it is rounding: the loops lock the row.
+constexpr double locked = 1e-12;
 }  // namespace cones
 
-/// One packet of rows, in the order of elimination: what they reach of the unknowns, U there, and what they make of all.
+/// Packet of rows, in the order of elimination: the unknowns that they reach, U of these, and the solution.
 template <class P> struct ReachedRows {
   int* list;
   int count;
@@ -48,7 +48,7 @@ SARRUS_INLINE ReachedRows<P> eliminate_rows(const LoopEquation<double>& e, const
   }
   if (e.matrix.rows == 0) return r;
   for (int k = n - 1; k >= 0; --k) {
-    P w = r.U[k] * P(f.D_inverse[k]), other = P(0.0);  // two sums side by side, as in solve()
+    P w = r.U[k] * P(f.D_inverse[k]), other = P(0.0);  // two sums in parallel, as in solve()
     const int nearest = plan.first[k] + 1;
     int s = plan.first[k + 1] - 1;
     for (; s > nearest + 1; s -= 2) w -= P(f.L[s]) * r.x[plan.column[s]], other -= P(f.L[s - 1]) * r.x[plan.column[s - 1]];
@@ -60,7 +60,7 @@ SARRUS_INLINE ReachedRows<P> eliminate_rows(const LoopEquation<double>& e, const
   return r;
 }
 
-/// Each by itself, with its corrections.
+/// Solve for each row separately, with its corrections.
 SARRUS_NOINLINE inline void solve_rows(const LoopEquation<double>& e, const Factor<double>& f, Arena& arena, int count,
                                        const double* J, double* G) {
   const Saddle<double>& matrix = e.solved();
@@ -78,21 +78,21 @@ SARRUS_NOINLINE inline void solve_rows(const LoopEquation<double>& e, const Fact
     for (int j = 0; j < i; ++j) G[i * count + j] = G[j * count + i] = 0.5 * (G[i * count + j] + G[j * count + i]);
 }
 
-/// Along what the loops hold fast nothing gives way: not by rounding, either.
-inline void hold_rows(const LoopEquation<double>& e, int count, const double* J, double* G) {
+/// Set G to zero along rows that the loops lock, where rounding would leave a small mobility.
+inline void lock_rows(const LoopEquation<double>& e, int count, const double* J, double* G) {
   const int nv = e.matrix.tree.nv;
   for (int i = 0; i < count; ++i) {
     double free = 0.0;
     for (int c = 0; c < nv; ++c) free += square(J[i * nv + c]) * e.matrix.mobility[c];
-    if (G[i * count + i] > cones::held * free) continue;
+    if (G[i * count + i] > cones::locked * free) continue;
     for (int j = 0; j < count; ++j) G[i * count + j] = G[j * count + i] = 0.0;
   }
 }
 
-/// Where the loops hold rows fast, w (count) is what else moves them: of `motion` (nv) rounding, which no force could take away; `shift` (count, or
-/// null), by which w is more than that, cannot ask for what nothing can do, either.
-inline void rest_where_held(const LoopEquation<double>& e, int count, const double* J, const double* G, const double* motion,
-                            const double* shift, double* w) {
+/// Set w (count) of locked rows to its `shift` (count, or null), if the rest, of `motion` (nv), is rounding: no force could stop that. A negative
+/// shift counts as zero, because no force could produce it.
+inline void rest_on_loops(const LoopEquation<double>& e, int count, const double* J, const double* G, const double* motion,
+                          const double* shift, double* w) {
   const int nv = e.matrix.tree.nv;
   const double size = in_metric(e.matrix, motion);
   for (int i = 0; i < count; ++i) {
@@ -104,12 +104,12 @@ inline void rest_where_held(const LoopEquation<double>& e, int count, const doub
   }
 }
 
-/// G (count x count).
+/// Compute G (count x count).
 template <class P = SideBySide>
 SARRUS_NOINLINE void inverse_along_rows(const LoopEquation<double>& e, const Factor<double>& f, Arena& arena, int count,
                                         const double* J, double* G) {
   const Arena::Scope scope(arena);
-  if (e.pieces || e.epsilon) return solve_rows(e, f, arena, count, J, G), hold_rows(e, count, J, G);
+  if (e.pieces || e.epsilon) return solve_rows(e, f, arena, count, J, G), lock_rows(e, count, J, G);
   constexpr int W = width_of<P>;
   const int nv = e.matrix.tree.nv, blocks = (count + W - 1) / W, *place = e.matrix.plan.place;
   ReachedRows<P>* all = arena.take<ReachedRows<P>>(blocks);
@@ -140,11 +140,11 @@ SARRUS_NOINLINE void inverse_along_rows(const LoopEquation<double>& e, const Fac
         }
     }
   if (!small) solve_rows(e, f, arena, count, J, G);
-  hold_rows(e, count, J, G);
+  lock_rows(e, count, J, G);
 }
 
-/// Rows that are sums of fewer, J: row i is that of share (count x width) i times J's rows from first i on. Many points of one body move by its six
-/// velocities.
+/// Rows that are combinations of fewer rows J: row i is that of share (count x width) i times J's rows from first i on. Many points of one body
+/// move by its six velocities.
 struct CombinedRows {
   static constexpr int width = 8;  // six, and zeros that fill registers
   int count, fewer;
@@ -153,7 +153,7 @@ struct CombinedRows {
   double* share;
 };
 
-/// The same of them, which are J besides: G = B G_fewer B^T.
+/// Compute G of combined rows, with J all rows: G = B G_fewer B^T.
 inline void inverse_along_combined(const LoopEquation<double>& e, const Factor<double>& f, Arena& arena, const CombinedRows& rows,
                                    const double* J, double* G) {
   if (rows.fewer == rows.count) return inverse_along_rows(e, f, arena, rows.count, J, G);
@@ -170,11 +170,11 @@ inline void inverse_along_combined(const LoopEquation<double>& e, const Factor<d
     for (int j = 0; j <= i; ++j)
       G[i * n + j] = G[j * n + i] = scalar_product(rows.share + j * width, moved + rows.first[j], width);
   }
-  hold_rows(e, n, J, G);
+  lock_rows(e, n, J, G);
 }
 
-/// The unknowns for what stands on the right in e, with forces p (count) along rows J besides, and the relative residual. The caller's while its
-/// scope lasts.
+/// Solve for the right-hand side of e plus forces p (count) along rows J; returns the unknowns, valid while the caller's scope lasts, and the
+/// relative residual.
 inline const double* solve_pushed(const LoopEquation<double>& e, const Factor<double>& f, Arena& arena, int count,
                                   const double* J, const double* p, double* error = nullptr) {
   const int nv = e.matrix.tree.nv, n = nv + e.matrix.rows;

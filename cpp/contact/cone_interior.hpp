@@ -1,5 +1,5 @@
-// The second stage: an interior point method on the cones themselves, with Nesterov and Todd's scaling,
-// and De Saxce's shift and its rates in every step.
+// The second stage: an interior point method on the cones themselves, with Nesterov and Todd's scaling, and De Saxce's shift and its rates in
+// every step.
 #pragma once
 
 #include "cone_newton.hpp"
@@ -7,13 +7,13 @@
 namespace sarrus {
 
 namespace cones {
-/// The interior point hands over to Newton.
+/// Gap at which the interior point method hands over to Newton.
 constexpr double near = 1e-6;
-/// No cone is thinner for the interior point, which divides by mu.
+/// Smallest friction coefficient of a cone for the interior point, which divides by mu.
 constexpr double thinnest = 1e-8;
 }  // namespace cones
 
-/// A contact's cone as that of second order: x = (mu p_n, p_t), s = (z_n / mu, z_t); x o s = (x . s, x_0 s_t + s_0 x_t).
+/// A contact's cone as a second-order cone: x = (mu p_n, p_t), s = (z_n / mu, z_t), and the product x o s = (x . s, x_0 s_t + s_0 x_t).
 struct ScaledCone {
   double x[3], s[3], wide, W[9], inverse[9], lambda[3];  // wide: mu
 
@@ -26,12 +26,12 @@ struct ScaledCone {
   static void times(const double* A, const double* a, double* out) {
     for (int r = 0; r < 3; ++r) out[r] = A[3 * r] * a[0] + A[3 * r + 1] * a[1] + A[3 * r + 2] * a[2];
   }
-  /// The a with lambda o a = r.
+  /// Solve lambda o a = r for a.
   void divide(const double* r, double* a) const {
     a[0] = (lambda[0] * r[0] - lambda[1] * r[1] - lambda[2] * r[2]) / det(lambda);
     for (int k = 1; k < 3; ++k) a[k] = (r[k] - lambda[k] * a[0]) / lambda[0];
   }
-  /// Nesterov and Todd's W with W s = W^-1 x = lambda.
+  /// Compute Nesterov and Todd's W with W s = W^-1 x = lambda.
   void scale(const double* p, const double* z, double mu) {
     wide = mu;
     for (int k = 0; k < 3; ++k) x[k] = p[k] * (k == 0 ? mu : 1.0), s[k] = z[k] / (k == 0 ? mu : 1.0);
@@ -47,7 +47,7 @@ struct ScaledCone {
       }
     times(W, s, lambda);
   }
-  /// How far along d the point a stays within the cone.
+  /// Return the largest step along d with which a stays within the cone.
   static double reach(const double* a, const double* d) {
     const double A = d[0] * d[0] - d[1] * d[1] - d[2] * d[2], B = 2.0 * (a[0] * d[0] - a[1] * d[1] - a[2] * d[2]), C = det(a);
     double most = d[0] < 0.0 ? -a[0] / d[0] : 1e9;
@@ -73,7 +73,7 @@ class ConeInterior : public ConeNewton {
   void interior(double* answer, bool slowly);
 };
 
-/// The unknowns of the path, the equation of a step at them, and the step.
+/// Unknowns of the path, the equation of a step at them, and the step.
 class ConeInterior::InteriorPoint {
  public:
   static constexpr double start = 2.0;
@@ -104,9 +104,9 @@ class ConeInterior::InteriorPoint {
 
   const double* impulses() const { return at_.p; }
   double gap() const { return gap_; }
-  double worst() const { return worst_; }  // of what the equations still lack
+  double worst() const { return worst_; }  // largest residual of the equations
 
-  /// What the equations lack here, and the matrix of a step, eliminated. Returns whether it could be.
+  /// Compute the residuals at the current point, and eliminate the matrix of a step; false if that failed.
   bool set_up() {
     gap_ = worst_ = 0.0;
     c_.velocities(at_.p, r_), c_.add_shift(r_);
@@ -117,7 +117,7 @@ class ConeInterior::InteriorPoint {
     for (int i = 0; i < cones_; ++i) {
       ScaledCone& cone = cone_[i];
       double p[3];
-      of_cone(i, at_.p, p), cone.scale(p, at_.z + 3 * i, wide(i));
+      cone_vector(i, at_.p, p), cone.scale(p, at_.z + 3 * i, wide(i));
       for (int a = 0; a < size(i); ++a) {
         gap_ += square(cone.lambda[a]);
         r_[row(i, a)] -= at_.z[3 * i + a];
@@ -140,7 +140,7 @@ class ConeInterior::InteriorPoint {
     return eliminate(n_, K, [&](int row, int with) { other_[row] = with; }, c_.limit_.within());
   }
 
-  /// Towards the point of the path where all products are `centre`. Returns how much of it stays within cones and intervals.
+  /// Compute the step towards the point of the path at which all products are `centre`; returns the ratio that stays within cones and intervals.
   double step(double centre) {
     for (int i = 0; i < n_; ++i) by_.p[i] = -r_[i];
     for (int i = 0; i < cones_; ++i) {
@@ -162,7 +162,7 @@ class ConeInterior::InteriorPoint {
       double d[3], moved[3];
       motion(i, d), ScaledCone::times(cone_[i].inverse, d, moved);
       for (int a = 0; a < 3; ++a) moved[a] = h_[3 * i + a] - moved[a];
-      ScaledCone::times(cone_[i].inverse, moved, by_.z + 3 * i);  // of s = (z_n / mu, z_t)
+      ScaledCone::times(cone_[i].inverse, moved, by_.z + 3 * i);  // step of s = (z_n / mu, z_t)
     }
     for (int j = 0; j < ends_; ++j) {
       by_.low[j] -= at_.low[j] / above(j) * by_.p[end_[j]];
@@ -171,7 +171,7 @@ class ConeInterior::InteriorPoint {
     return reach();
   }
 
-  /// How far the products are from being `middle`, all of them, relative to it.
+  /// Return the largest deviation of the products from `middle`, relative to it.
   double off_path(double middle) const {
     double most = 0.0;
     for (int i = 0; i < cones_; ++i) {
@@ -186,7 +186,7 @@ class ConeInterior::InteriorPoint {
     return most / middle;
   }
 
-  /// Mehrotra's: the products of the last step's parts, of which the next one is aware.
+  /// Compute Mehrotra's correction: products of the parts of the last step.
   void correct() {
     for (int i = 0; i < cones_; ++i) {
       double d[3], a[3], b[3];
@@ -201,7 +201,7 @@ class ConeInterior::InteriorPoint {
     std::fill(correct_low_, correct_low_ + ends_, 0.0), std::fill(correct_high_, correct_high_ + ends_, 0.0);
   }
 
-  /// That share of the step. Returns whether all are numbers still.
+  /// Move by that ratio of the step. Returns true if all numbers are finite.
   bool go(double share) {
     double sum = 0.0;
     for (int i = 0; i < n_; ++i) at_.p[i] += share * by_.p[i], sum += std::abs(at_.p[i]);
@@ -212,27 +212,27 @@ class ConeInterior::InteriorPoint {
 
  private:
   struct Unknowns {
-    double *p, *z, *low, *high;  // (rows), (cones, 3), and of the intervals' ends
+    double *p, *z, *low, *high;  // (rows), (cones, 3), and multipliers of the intervals' ends
   };
   Unknowns unknowns() { return {c_.take(n_), c_.take(m_), c_.take(ends_), c_.take(ends_)}; }
-  /// Cones are those of contacts, then those of moments: (p_n, p_t), of one tangential row or two. What three numbers have no row for stays zero.
+  /// Cones of contacts, then those of moments: (p_n, p_t), with one or two tangential rows. Missing rows stay zero.
   const FrictionDisk* moment(int i) const { return i < c_.contacts_ ? nullptr : c_.moment_ + (i - c_.contacts_); }
   double mu(int i) const { return moment(i) ? moment(i)->mu : c_.mu_[i]; }
   int size(int i) const { return moment(i) ? 1 + moment(i)->rows : 3; }
   int row(int i, int a) const { return !moment(i) ? 3 * i + a : a == 0 ? moment(i)->normal : moment(i)->first + a - 1; }
-  void of_cone(int i, const double* p, double* x) const {
+  void cone_vector(int i, const double* p, double* x) const {
     x[2] = 0.0;
     for (int a = 0; a < size(i); ++a) x[a] = p[row(i, a)];
   }
   double wide(int i) const { return std::max(mu(i), cones::thinnest); }
   double above(int j) const { return bounded(low_[j]) ? at_.p[end_[j]] - low_[j] : 1.0; }
   double below(int j) const { return bounded(high_[j]) ? high_[j] - at_.p[end_[j]] : 1.0; }
-  /// The step of cone i's impulse, as ScaledCone measures it.
-  void motion(int i, double* d) const { of_cone(i, by_.p, d), d[0] *= wide(i); }
+  /// Return the step of cone i's impulse, in the variables of ScaledCone.
+  void motion(int i, double* d) const { cone_vector(i, by_.p, d), d[0] *= wide(i); }
 
   void solve(double* x) {
     std::copy(x, x + n_, right_), std::fill(x, x + n_, 0.0);
-    for (int round = 0; round < 2; ++round) {  // the second one takes away the rounding of the first
+    for (int round = 0; round < 2; ++round) {  // the second round removes the rounding errors of the first
       for (int i = 0; i < n_; ++i) left_[i] = right_[i] - scalar_product(K_ + i * n_, x, n_);
       for (int i = 0; i < n_; ++i) std::swap(left_[i], left_[other_[i]]);
       solve_eliminated(n_, c_.K_, left_);
@@ -258,7 +258,7 @@ class ConeInterior::InteriorPoint {
   const int n_, cones_, m_, ends_;
   Unknowns at_, by_;
   ScaledCone* cone_;
-  int *other_, *end_;  // rows exchanged; of ends
+  int *other_, *end_;  // exchanged rows; rows of ends
   double *low_, *high_, *r_, *K_, *right_, *left_, *h_, *correction_, *correct_low_, *correct_high_;
   int pairs_ = 0;
   double gap_ = 0.0, worst_ = 0.0;
@@ -281,14 +281,14 @@ inline void ConeInterior::interior(double* answer, bool slowly) {
     if (!limit_.spend(n_) || !point.set_up()) break;
     const double gap = point.gap(), worst = point.worst();
     double share = 0.0;
-    if (slowly) {  // near the path of this target, and only then the next
+    if (slowly) {  // near the path of this target before the next one
       while (point.off_path(target) < 0.5 && worst < std::min(0.3 * std::sqrt(target), 1e3 * target)) target *= 0.3;
       share = point.step(target);
     } else {
       const double blocked = 1.0 - point.step(0.0), centre = std::max(gap * blocked * blocked * blocked, 0.01 * worst * worst);
       point.correct();
       share = point.step(centre);
-      if (share < 0.3) {  // it is too near to an edge to go along the path: back to the middle
+      if (share < 0.3) {  // too near to an edge to follow the path: back to the centre
         point.forget_corrections();
         share = point.step(std::max(0.5 * gap, centre));
       }

@@ -1,5 +1,5 @@
-// The first stage, Newton's method on Alart and Curnier's function (1991) of a problem that gives way a little; and with it the least of all impulses
-// that have the same velocities.
+// The first stage: Newton's method on Alart and Curnier's function (1991) of a slightly regularised problem; and the minimal impulses with the same
+// velocities.
 #pragma once
 
 #include "cone_problem.hpp"
@@ -7,10 +7,10 @@
 namespace sarrus {
 
 namespace cones {
-/// Of proximal points, beside rows whose G is one: small enough that a step is Newton's, large enough that two corners of an edge, of which one
-/// sticks and one slips, have a solution.
+/// Regularisation of proximal points, relative to rows with unit G: small enough that a step is Newton's, large enough that two corners of an
+/// edge, of which one sticks and one slips, have a solution.
 constexpr double proximity = 1e-5;
-/// And of the problem whose solution is the least force, but for as much: little beside the share of a weight that anybody asks for.
+/// Regularisation of the problem whose solution is the minimal force: negligible as a share of the weight.
 constexpr double least = 1e-8;
 }  // namespace cones
 
@@ -22,8 +22,8 @@ class ConeNewton : public ScaledCones {
   }
 
  protected:
-  /// Alart and Curnier's function at (p, u), and its square. With y = p - u: open, y_n <= 0: p; sticking, |y_t| < mu y_n: u; slipping:
-  /// (u_n, p_t - mu y_n y_t / |y_t|); of an interval p - clip(p - u).
+  /// Evaluate Alart and Curnier's function at (p, u); returns its square. With y = p - u it is, for an open contact, y_n <= 0: p; for a sticking one,
+  /// |y_t| < mu y_n: u; for a slipping one: (u_n, p_t - mu y_n y_t / |y_t|); for an interval: p - clip(p - u).
   double function(const double* p, const double* u, double* F) const {
     for (int i = 0; i < contacts_; ++i) {
       const int k = 3 * i;
@@ -50,8 +50,8 @@ class ConeNewton : public ScaledCones {
     return sum;
   }
 
-  /// Which rows Newton's step finds together: numbers them in `place` (-1: not among them), and has the step of the others. Returns how many.
-  int set_apart(const double* p, const double* u, const double* F, double* step, int* place, bool& passive_moves) {
+  /// Choose the rows that Newton's step solves for: number them in `place` (others -1), and set the step of the others. Returns their number.
+  int choose_active(const double* p, const double* u, const double* F, double* step, int* place, bool& passive_moves) {
     int count = 0;
     std::fill(place, place + n_, -1), passive_moves = false;
     const auto add = [&](int k, bool passive) {
@@ -70,35 +70,35 @@ class ConeNewton : public ScaledCones {
     return count;
   }
 
-  /// All disks of friction: of contacts, then of moments.
+  /// Visit all disks of friction: of contacts, then of moments.
   template <class Visit> void each_disk(Visit&& visit) const {
     for (int i = 0; i < contacts_; ++i) visit(FrictionDisk{mu_[i], 3 * i, 3 * i + 1, 2, slipping(i)});
     for (const FrictionDisk* m = moment_; m < moment_ + moments_; ++m) visit(*m);
   }
-  /// Whether friction is at its limit, or against what slips already: then the rows of a disk are not those of u.
-  bool lets_go(const FrictionDisk& disk, const double* p, const double* u) const {
+  /// Return true if friction is at its limit, or opposes a contact that slips already: then the rows of a disk are not those of u.
+  bool slides(const FrictionDisk& disk, const double* p, const double* u) const {
     const int k = disk.first, n = disk.normal;
     const double y[2] = {p[k] - u[k], disk.rows == 1 ? 0.0 : p[k + 1] - u[k + 1]};
     return disk.slips || !(length(y) < disk.mu * std::max(p[n] - u[n], floor_of(n)));
   }
 
-  /// Newton's step for it, (A + B (G + eps)) step = -F. Rows of open contacts, and of intervals at an end, are those of the identity: they stand
-  /// aside, and the matrix has the others only.
+  /// Compute Newton's step, (A + B (G + eps)) step = -F. Rows of open contacts, and of intervals at an end, are those of the identity: they are
+  /// eliminated, and the matrix has the others only.
   bool newton_step(const double* p, const double* u, const double* F, double eps, double* step) {
     const Arena::Scope scope(arena_);
     int* place = arena_.take<int>(n_);
     bool passive_moves = false, holds = true;
-    const int count = set_apart(p, u, F, step, place, passive_moves);
+    const int count = choose_active(p, u, F, step, place, passive_moves);
     if (count == 0) return true;
     double* right = take(count);
     for (int a = 0; a < count; ++a)
       right[a] = -u[active_[a]] - (passive_moves ? scalar_product(G_ + active_[a] * n_, step, n_) : 0.0);
-    each_disk([&](const FrictionDisk& disk) { holds = holds && (place[disk.first] < 0 || !lets_go(disk, p, u)); });
+    each_disk([&](const FrictionDisk& disk) { holds = holds && (place[disk.first] < 0 || !slides(disk, p, u)); });
     if (!(holds && solve_holding(count, eps, right))) {
       if (!limit_.spend(count)) return false;
       fill(count, eps, K_), ++iterations_;
       each_disk([&](const FrictionDisk& disk) {
-        if (place[disk.first] >= 0 && lets_go(disk, p, u)) let_slip(disk, p, u, F, place, count, right);
+        if (place[disk.first] >= 0 && slides(disk, p, u)) let_slip(disk, p, u, F, place, count, right);
       });
       if (!eliminate(count, K_, [&](int row, int other) { std::swap(right[row], right[other]); }, limit_.within())) return false;
       solve_eliminated(count, K_, right);
@@ -106,7 +106,7 @@ class ConeNewton : public ScaledCones {
     for (int a = 0; a < count; ++a) step[active_[a]] = right[a];
     return true;
   }
-  /// G + eps of the rows that are active.
+  /// Write G + eps of the active rows.
   void fill(int count, double eps, double* K) const {
     for (int a = 0; a < count; ++a) {
       const double* G = G_ + active_[a] * n_;
@@ -115,7 +115,7 @@ class ConeNewton : public ScaledCones {
       row[a] += eps;
     }
   }
-  /// Where no friction is at its limit the matrix is G + eps, of which one factor serves as long as the same rows are active.
+  /// Solve if no friction is at its limit: the matrix is G + eps, whose factor is kept as long as the same rows are active.
   bool solve_holding(int count, double eps, double* x) {
     if (factor_.count != count || factor_.eps != eps || !std::equal(active_, active_ + count, factor_.row)) {
       factor_.count = 0;
@@ -127,7 +127,7 @@ class ConeNewton : public ScaledCones {
     if (factor_.count > 0) cholesky_solve(count, factor_.U, x);
     return factor_.count > 0;
   }
-  /// F_t = p_t - mu y_n d, d = y_t / |y_t|: rows mu d (dp_n - du_n) taken from, N (dp_t - du_t) too, N = mu y_n / |y_t| (1 - d d^T).
+  /// Subtract from the rows of F_t = p_t - mu y_n d, d = y_t / |y_t|: mu d (dp_n - du_n) and N (dp_t - du_t), N = mu y_n / |y_t| (1 - d d^T).
   void let_slip(const FrictionDisk& disk, const double* p, const double* u, const double* F, const int* place, int count,
                 double* right) {
     const Arena::Scope scope(arena_);
@@ -142,7 +142,7 @@ class ConeNewton : public ScaledCones {
     const double change_n = a < 0 ? 0.0 : right[a] + u[n];
     for (int r = 0; r < size; ++r) {
       const double N[2] = {pull * ((r == 0) - d[r] * d[0]), pull * ((r == 1) - d[r] * d[1])},
-                   m = a < 0 ? 0.0 : disk.mu * d[r];  // at its floor p_n stays
+                   m = a < 0 ? 0.0 : disk.mu * d[r];  // p_n stays at its floor
       double* to = tangential + r * count;
       for (int c = 0; c < count; ++c) to[c] = m * normal[c] + N[0] * rows[0][c] + N[1] * rows[1][c];
       if (a >= 0) to[a] -= m;
@@ -153,11 +153,11 @@ class ConeNewton : public ScaledCones {
     for (int r = 0; r < size; ++r) std::copy(tangential + r * count, tangential + (r + 1) * count, rows[r]);
   }
 
-  /// Newton's method on the problem of G + eps, w - eps p_ref, from p to the best of what it meets; p_ref is moved after so many steps, eps a
-  /// tenth then. With one step a reference it is Newton's on the problem itself, whose matrix alone is made regular. Returns the natural map.
+  /// Run Newton's method on the problem of G + eps, w - eps p_ref, from p to its best iterate. After `steps` steps p_ref moves there, with a tenth
+  /// of eps. With one step per reference it is Newton's method on the problem itself, with a regularised matrix only. Returns the natural map.
   double points(double* p, double eps, int references, int steps, bool searches) {
     const Arena::Scope scope(arena_);
-    double *best = take(n_), *reference = take(n_), *step = take(n_), *there = take(n_), *F = take(n_), at = cones::unbounded;
+    double *best = take(n_), *reference = take(n_), *step = take(n_), *trial = take(n_), *F = take(n_), at = cones::unbounded;
     std::copy(p, p + n_, best);
     const auto evaluate = [&](const double* x, double e, double* out) {
       velocities(x, u_);
@@ -172,13 +172,13 @@ class ConeNewton : public ScaledCones {
         if (!newton_step(p, u_, F, eps, step)) break;
         double share = 1.0, next = 0.0;
         for (int halvings = 0;; ++halvings, share *= 0.5) {
-          for (int i = 0; i < n_; ++i) there[i] = p[i] + share * step[i];
-          next = evaluate(there, eps, F_);
+          for (int i = 0; i < n_; ++i) trial[i] = p[i] + share * step[i];
+          next = evaluate(trial, eps, F_);
           if (!searches || halvings == 4 || now < 1e-20 || next <= (1.0 - 1e-4 * share) * now) break;
         }
         if (!finite_bits(next)) break;
         now = next;
-        std::copy(there, there + n_, p), std::copy(F_, F_ + n_, F);
+        std::copy(trial, trial + n_, p), std::copy(F_, F_ + n_, F);
         const double map = natural_map(p);
         if (map < at) at = map, std::copy(p, p + n_, best);
       }
@@ -190,29 +190,29 @@ class ConeNewton : public ScaledCones {
   void proximal_from_afar(double* p) { points(p, 1e3 * cones::proximity, 10, 8, true); }
   void polish(double* p, int steps) { points(p, 0.1 * cones::proximity, steps, 1, false); }
 
-  /// Of all impulses with these velocities the least, in the scales of p', where each counts as the energy that it alone would leave: those of G + eps,
-  /// corrected. Returns their natural map, or no number where they were not found and are p.
+  /// Find the minimal impulses with these velocities, in the scales of p', in which each counts by the energy that it alone would leave: those of
+  /// G + eps, corrected. Returns their natural map, or `unbounded` if they were not found; then `least` is p.
   double find_least(const double* p, double* least) {
     std::copy(p, p + n_, least);
-    bool found = softened(least, cones::least);
-    if (!found) {  // from far: contacts that give way a lot, and then less and less
+    bool converged = solve_softened(least, cones::least);
+    if (!converged) {  // from a strong regularisation to weaker ones
       std::copy(p, p + n_, least);
-      for (double soft = 1.0; soft > cones::least && (found = softened(least, soft)); soft *= 0.1) {
+      for (double soft = 1.0; soft > cones::least && (converged = solve_softened(least, soft)); soft *= 0.1) {
       }
-      found = found && softened(least, cones::least);
+      converged = converged && solve_softened(least, cones::least);
     }
-    const double map = found ? least_of_near(least) : cones::unbounded;
+    const double map = converged ? refine_least(least) : cones::unbounded;
     if (map <= tolerance_ + 10.0 * cones::least * size_of(p)) return map;
     std::copy(p, p + n_, least);
     return cones::unbounded;
   }
-  /// The same, where who holds, is open or at an end is so still: of what rests, by one factor. Returns their natural map, or no number: then x is
-  /// nothing.
-  double find_least_at_rest(double* x) { return softened(x, cones::least, 1) ? least_of_near(x) : cones::unbounded; }
-  /// What was found is off by eps p / eigenvalue of G: a reference that is the least one takes that away, and leaves what G does not see.
-  double least_of_near(double* x) { return points(x, cones::least, 3, 4, false); }
-  /// Newton's steps to the one answer that there is where contacts give way. Returns whether they arrive, with so many factors.
-  bool softened(double* x, double soft, int factors = 20) {
+  /// Find them if sticking, open and limited rows have not changed: from rest, by one factor. Returns their natural map, or `unbounded`; then x is
+  /// invalid.
+  double find_least_at_rest(double* x) { return solve_softened(x, cones::least, 1) ? refine_least(x) : cones::unbounded; }
+  /// Correct the error eps p / eigenvalue of G by a moving reference, which keeps the components in the null space of G minimal.
+  double refine_least(double* x) { return points(x, cones::least, 3, 4, false); }
+  /// Take Newton's steps to the unique solution of the regularised problem. Returns true if they converge, with at most `factors` factors.
+  bool solve_softened(double* x, double soft, int factors = 20) {
     const Arena::Scope scope(arena_);
     double* step = take(n_);
     const int before = iterations_;
@@ -234,9 +234,9 @@ class ConeNewton : public ScaledCones {
   int* active_;
   struct {
     double* U;
-    int *row, count;  // count 0: there is none
+    int *row, count;  // count 0: no factor
     double eps;
-  } factor_;  // of G + eps, of these rows
+  } factor_;  // factor of G + eps of these rows
 };
 
 }  // namespace sarrus

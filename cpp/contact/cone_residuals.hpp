@@ -1,11 +1,11 @@
-// How well impulses p and velocities u = G p + w satisfy a cone problem, by the usual measures (Tsounis et al. 2025, whose names they have); with De
-// Saxce's shift u' = u + mu |u_t| n, K the cones and intervals, K* what is dual to them:
+// Residuals of impulses p and velocities u = G p + w in a cone problem, by the usual measures (Tsounis et al. 2025, with their names). With De
+// Saxce's shift u' = u + mu |u_t| n, the cones and intervals K, and their dual K*:
 //
 //   primal   |p - proj_K(p)|         [N s, N m s]
-//   dual     |u' - proj_K*(u')|      [m/s, rad/s]   = |proj_K(-u')| (Moreau); of what has two ends none
+//   dual     |u' - proj_K*(u')|      [m/s, rad/s]   = |proj_K(-u')| (Moreau); of intervals none
 //   compl    |p . u'| of a contact   [J]            with its moments; of an interval (p - lo) max(u, 0) + (hi - p) max(-u, 0)
 //
-// and the work p . (u + u_before) / 2 of contacts [J], which does not grow where they take energy.
+// and the work p . (u + u_before) / 2 of contacts [J], which does not increase if they dissipate energy.
 #pragma once
 
 #include "cone_problem.hpp"
@@ -15,14 +15,14 @@ namespace sarrus {
 struct ConeResiduals {
   double primal = 0.0, dual = 0.0, complementarity = 0.0, work = 0.0;
 
-  /// Of what happens after it, too.
+  /// Add the residuals of a later phase of the step.
   void add(const ConeResiduals& next) {
     primal = std::max(primal, next.primal), dual = std::max(dual, next.dual);
     complementarity = std::max(complementarity, next.complementarity), work += next.work;
   }
 };
 
-/// u_before (rows): velocities before the impulses, without what stands in w besides.
+/// Compute the residuals. u_before (rows): velocities before the impulses, without the shift that w contains.
 inline ConeResiduals cone_residuals(const ConeProblem& problem, const double* p, const double* shift, const double* u_before) {
   ConeResiduals residuals;
   const int n = problem.rows, contacts = problem.contacts;
@@ -31,7 +31,7 @@ inline ConeResiduals cone_residuals(const ConeProblem& problem, const double* p,
   double work = 0.0;
   int m = 0, at = 3 * contacts;
   for (int i = 0; i < contacts; ++i) {
-    // rows of a contact and of its moments, one behind the other
+    // rows of a contact, then of its moments
     FrictionDisk disk[3] = {{problem.friction[i], 0, 1, 2, nullptr}};
     int row[6] = {3 * i, 3 * i + 1, 3 * i + 2}, rows = 3, disks = 1;
     for (; m < problem.moments && problem.moment[m].contact == i; ++m) {
@@ -48,7 +48,7 @@ inline ConeResiduals cone_residuals(const ConeProblem& problem, const double* p,
     const double floor = problem.floor ? problem.floor[i] : 0.0;
     project_on_cones(disks, disk, floor, impulse, near), project_on_cones(disks, disk, 0.0, negative, off);
     for (int r = 0; r < rows; ++r) note(residuals.primal, impulse[r] - near[r]), note(residuals.dual, off[r]);
-    // what p_n is at least works along u_n without the shift
+    // the floor of p_n does work along u_n without the shift
     note(residuals.complementarity, scalar_product(impulse, u, rows) - floor * velocity(3 * i));
   }
   for (int k = at; k < n; ++k) {

@@ -1,4 +1,4 @@
-// The stages one after another, each from where the last one helps, until one has reached the answer.
+// The stages one after another, until one has reached the solution.
 #pragma once
 
 #include "cone_sweeps.hpp"
@@ -9,8 +9,8 @@ class ConeSolver : public ConeSweeps {
  public:
   using ConeSweeps::ConeSweeps;
 
-  /// From p, a guess, to the impulses; and, if `least` is not null, of those with the same velocities the least ones, which no start and no order of
-  /// the rows has a say in.
+  /// Solve from the guess p, which becomes the impulses. `least`, if not null: the minimal impulses with the same velocities. They depend neither on
+  /// the guess nor on the order of the rows.
   ConeSolution solve(double* p, double* least) {
     double *best = take(n_), *start = take(n_), *zero = take(n_), *x = take(n_);
     std::fill(zero, zero + n_, 0.0);
@@ -27,7 +27,7 @@ class ConeSolver : public ConeSweeps {
       solution.reached = now <= tolerance_, solution.stage = stage;
     };
     solution.reached = solution.natural_map == 0.0;
-    // what rests: the least impulses are the answer at once, where they satisfy the problem itself
+    // resting contacts: the minimal impulses are the solution at once if they satisfy the problem itself
     if (least && !solution.reached) {
       std::copy(start, start + n_, x);
       if (const double now = find_least_at_rest(x); now <= tolerance_) {
@@ -45,7 +45,7 @@ class ConeSolver : public ConeSweeps {
     if (least) {
       const double now = find_least(best, x);
       give(x, least);
-      // they are what makes the motion, where they are as good
+      // the minimal impulses become the solution if they are as accurate
       if (now <= tolerance_) std::copy(x, x + n_, best), solution.natural_map = now, solution.reached = true;
     }
     give(best, p);
@@ -53,7 +53,7 @@ class ConeSolver : public ConeSweeps {
   }
 };
 
-/// The impulses of a problem, from a guess.
+/// Solve a problem for its impulses, from a guess.
 inline ConeSolution solve_cones(const ConeProblem& problem, Arena& arena, double* p, double* least, SolverLimit& limit) {
   if (!limit.allows(problem.rows)) return {false, cones::unbounded, 0, 0};
   const Arena::Scope scope(arena);

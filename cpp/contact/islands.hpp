@@ -1,17 +1,17 @@
-// A cone problem falls into parts of which none moves another: heaps that stand apart. Each is solved by itself, to a tolerance of its own, so that
-// many bodies cost what their neighbours do, and what is far away has no part in an answer.
+// Islands of a cone problem: parts that do not affect each other, such as separate heaps. Each is solved by itself, to its own tolerance, so that
+// the cost depends on the size of the islands, and distant contacts do not affect a solution.
 #pragma once
 
 #include "cone_solver.hpp"
 
 namespace sarrus {
 
-/// Numbers the parts; contacts and other rows count one each. Returns how many parts there are.
+/// Number the islands; contacts and other rows count one each. Returns the number of islands.
 inline int number_parts(const ConeProblem& problem, Arena& arena, int* part) {
   const Arena::Scope scope(arena);
   const int units = problem.rows - 2 * problem.contacts, n = problem.rows;
   const auto first = [&](int unit) { return unit < problem.contacts ? 3 * unit : unit + 2 * problem.contacts; };
-  int* contact = arena.take<int>(units);  // that a row of a moment belongs to
+  int* contact = arena.take<int>(units);  // contact of each moment's row
   std::fill(contact, contact + units, -1);
   for (int m = 0, unit = problem.contacts; m < problem.moments; ++m)
     for (int r = 0; r < problem.moment[m].rows; ++r) contact[unit++] = problem.moment[m].contact;
@@ -37,7 +37,7 @@ inline int number_parts(const ConeProblem& problem, Arena& arena, int* part) {
   return parts;
 }
 
-/// The impulses of a problem, from a guess, part by part.
+/// Solve a problem for its impulses, from a guess, island by island.
 inline ConeSolution solve_parts(const ConeProblem& problem, Arena& arena, double* p, double* least, SolverLimit& limit) {
   const Arena::Scope scope(arena);
   const int n = problem.rows, contacts = problem.contacts, units = n - 2 * contacts;
@@ -52,34 +52,34 @@ inline ConeSolution solve_parts(const ConeProblem& problem, Arena& arena, double
   const int ends_at = problem.first_interval();
   ConeSolution all = {true, 0.0, 0, 0};
   for (int k = 0; k < parts; ++k) {
-    ConeProblem some = {
+    ConeProblem island = {
         0, 0, G, w, friction, low, high, problem.slip ? slip : nullptr, 0, moment, problem.floor ? floor : nullptr};
     for (int i = 0; i < contacts; ++i) {
       if (part[i] != k) continue;
-      friction[some.contacts] = problem.friction[i];
-      if (problem.floor) floor[some.contacts] = problem.floor[i];
-      for (int r = 0; problem.slip && r < 2; ++r) slip[2 * some.contacts + r] = problem.slip[2 * i + r];
-      ++some.contacts;
-      for (int r = 0; r < 3; ++r) row[some.rows++] = 3 * i + r;
+      friction[island.contacts] = problem.friction[i];
+      if (problem.floor) floor[island.contacts] = problem.floor[i];
+      for (int r = 0; problem.slip && r < 2; ++r) slip[2 * island.contacts + r] = problem.slip[2 * i + r];
+      ++island.contacts;
+      for (int r = 0; r < 3; ++r) row[island.rows++] = 3 * i + r;
     }
     for (int m = 0, at = 3 * contacts; m < problem.moments; at += problem.moment[m++].rows) {
-      const MomentFriction& one = problem.moment[m];
-      if (part[one.contact] != k) continue;
+      const MomentFriction& source = problem.moment[m];
+      if (part[source.contact] != k) continue;
       int before = 0;
-      for (int i = 0; i < one.contact; ++i) before += part[i] == k;
-      moment[some.moments] = one, moment[some.moments++].contact = before;
-      for (int r = 0; r < one.rows; ++r) row[some.rows++] = at + r;
+      for (int i = 0; i < source.contact; ++i) before += part[i] == k;
+      moment[island.moments] = source, moment[island.moments++].contact = before;
+      for (int r = 0; r < source.rows; ++r) row[island.rows++] = at + r;
     }
     for (int i = ends_at, end = 0; i < n; ++i)
       if (part[i - 2 * contacts] == k)
-        low[end] = problem.low[i - ends_at], high[end++] = problem.high[i - ends_at], row[some.rows++] = i;
-    for (int i = 0; i < some.rows; ++i) {
+        low[end] = problem.low[i - ends_at], high[end++] = problem.high[i - ends_at], row[island.rows++] = i;
+    for (int i = 0; i < island.rows; ++i) {
       w[i] = problem.w[row[i]], p_here[i] = p[row[i]];
-      for (int j = 0; j < some.rows; ++j) G[i * some.rows + j] = problem.G[row[i] * n + row[j]];
+      for (int j = 0; j < island.rows; ++j) G[i * island.rows + j] = problem.G[row[i] * n + row[j]];
     }
-    const ConeSolution solution = solve_cones(some, arena, p_here, least ? least_here : nullptr, limit);
-    for (int i = 0; i < some.rows; ++i) p[row[i]] = p_here[i];
-    for (int i = 0; least && i < some.rows; ++i) least[row[i]] = least_here[i];
+    const ConeSolution solution = solve_cones(island, arena, p_here, least ? least_here : nullptr, limit);
+    for (int i = 0; i < island.rows; ++i) p[row[i]] = p_here[i];
+    for (int i = 0; least && i < island.rows; ++i) least[row[i]] = least_here[i];
     all.reached &= solution.reached, all.natural_map = std::max(all.natural_map, solution.natural_map);
     all.iterations += solution.iterations, all.stage = std::max(all.stage, solution.stage);
   }

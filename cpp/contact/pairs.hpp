@@ -1,4 +1,4 @@
-// Any two shapes: which function answers for them, and which pairs there are.
+// Dispatch for any two shapes: the function of each pair, and the supported pairs.
 #pragma once
 
 #include <utility>
@@ -9,13 +9,13 @@
 
 namespace sarrus {
 
-/// Whether the pair has a closed form, in either order.
+/// Return true if the pair has a closed form, in either order.
 inline bool can_touch(ShapeKind a, ShapeKind b) {
   if (a > b) std::swap(a, b);
   switch (b) {
     case ShapeKind::sphere:
     case ShapeKind::capsule:
-    case ShapeKind::box: return true;  // a is of these three, too
+    case ShapeKind::box: return true;  // a is a sphere, capsule or box
     case ShapeKind::cylinder:
     case ShapeKind::terrain: return a == ShapeKind::sphere;
     case ShapeKind::ellipsoid:
@@ -30,7 +30,7 @@ constexpr const char* touching_pairs =
     "point is a "
     "sphere";
 
-/// Where two shapes touch; points farther apart than `within` may be left out. Of pairs without a closed form there are none: `can_touch`.
+/// Find the points at which two shapes touch; points farther apart than `within` may be left out. The pair has a closed form: `can_touch`.
 template <class T>
 Manifold<T> touch(const Shape& a, const Transform<T>& X, const Shape& b, const Transform<T>& Y, const T& within) {
   Manifold<T> m;

@@ -1,7 +1,7 @@
-// Where two bodies touch, or come near: what shapes answer and what rows of contact are made of.
+// Points at which two bodies touch or come near: the results of shapes, from which rows of contact are built.
 //
-// Everything is in the world. The normal is that of the surface touched: an impulse p_n >= 0 along it acts on the first body, its opposite on
-// the second. The place stands midway between both surfaces, so that nothing depends on which body is the first.
+// All vectors are in the world. The normal is that of the touched surface: an impulse p_n >= 0 along it acts on the first body, its opposite on the
+// second. The place is midway between both surfaces, so that it does not depend on the order of the bodies.
 #pragma once
 
 #include "../joints/joint.hpp"
@@ -11,27 +11,27 @@ namespace sarrus {
 template <class T> struct ContactPoint {
   Vec3<T> position;  // midway between both surfaces
   Vec3<T> normal;  // unit; pushes the first body away from the second
-  T distance;  // between the surfaces along it; negative: sunk in
+  T distance;  // between the surfaces along the normal; negative: penetration
 };
 
-/// What does not change while two bodies touch. A link 0 is the ground.
+/// Properties that are constant while two bodies touch. Link 0 is the ground.
 struct ContactPair {
-  int first, second;  // links of the tree (what the joints' rows are made of); never the same
-  double friction;  // Coulomb's, of the pair; not negative
+  int first, second;  // links of the tree; never the same
+  double friction;  // Coulomb coefficient of the pair; not negative
   double restitution = 0.0;  // 0 to 1
   double torsional = 0.0, rolling = 0.0;  // friction against spinning about the normal and against rolling [m]; not negative
   bool poisson = false;  // restitution is Poisson's, not Newton's
 };
 
-/// A point of a pair, with a name that stays while it touches: the same feature of the same two shapes has the same id in the next step, in
-/// whatever order points come. Warm starts and reports go by it.
+/// A point of a pair. Its id persists while it touches: the same feature of the same two shapes has the same id in the next step, in any order of the
+/// points. Warm starts and reports use it.
 template <class T> struct TouchingPoint {
   ContactPoint<T> at;
-  int pair;  // which of the pairs
-  long long id;  // of this point among all
+  int pair;  // index of the pair
+  long long id;  // id of this point
 };
 
-/// Rows: a unit normal, then two tangents, a choice that no velocity depends on.
+/// Return rows: a unit normal, then two tangents. Their choice does not affect the velocities.
 inline Mat3<double> contact_axes(const Vec3<double>& normal) {
   const Mat3<double> Q = axis_frame(normal);
   Mat3<double> E;

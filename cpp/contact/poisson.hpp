@@ -1,19 +1,19 @@
-// Poisson's restitution: an impact is compression, in which what touches comes to rest along its normal, and then expansion, in which it gets of that
-// impulse at least the share e again:
+// Poisson's restitution: an impact is compression, after which contacts are at rest along their normals, and then expansion, with an impulse of at
+// least the share e of the first one:
 //
 //   u_c = G p_c + w,    p_c within the cones;      u_e = G p_e + u_c,    p_e within the cones and p_e,n >= e p_c,n        p = p_c + p_e
 //
-// each with De Saxce's shift, and with friction of either phase within what its whole p_n allows (Glocker 2013, without his tangential restitution).
-// Where one contact without friction is hit, u_e,n = -e u_n, as Newton's law has it, which with friction may add energy (Kane and Levinson 1985).
-// Poisson's adds none without friction, nor where one contact has it (Glocker); of several there are counterexamples. What has an impulse between two
-// ends has it of both phases together.
+// each with De Saxce's shift, and with friction of either phase within the limit of its total p_n (Glocker 2013, without his tangential
+// restitution). For a single contact without friction, u_e,n = -e u_n, as in Newton's law, which with friction may add energy (Kane and
+// Levinson 1985). Poisson's law adds none without friction, nor for a single contact with friction (Glocker); for several there are
+// counterexamples. Intervals apply to the impulse of both phases together.
 #pragma once
 
 #include "islands.hpp"
 
 namespace sarrus {
 
-/// The problem of expansion after impulses p, of those contacts that have a share e of restitution (contacts). It stands while the arena's scope lasts.
+/// Set up the problem of expansion after impulses p, of contacts with a restitution e (contacts). It is valid while the arena's scope lasts.
 inline ConeProblem expansion(const ConeProblem& problem, const double* restitution, Arena& arena, const double* p) {
   const int n = problem.rows, first = problem.first_interval();
   double *w = arena.take<double>(n), *floor = arena.take<double>(problem.contacts), *low = arena.take<double>(n - first),
@@ -28,7 +28,7 @@ inline ConeProblem expansion(const ConeProblem& problem, const double* restituti
   return second;
 }
 
-/// The impulses q of expansion, which are added to those of compression. The solution is the worse one of both.
+/// Add the impulses q of expansion to those of compression. The solution's residuals are the larger ones of both.
 inline void expand(const ConeProblem& second, Arena& arena, double* q, double* p, double* least, ConeSolution& solution,
                    SolverLimit& limit) {
   const Arena::Scope scope(arena);

@@ -1,14 +1,14 @@
-// What contacts of one state do, on the loops: accelerations and forces, or the velocities after an impact.
+// Response of contacts in one state, on the loops: accelerations and forces, or the velocities after an impact.
 //
 //   M a + h = tau + J^T lambda + J_c^T p,   J a = gamma,   u-dot = J_c a + J_c-dot v
 //
-// with the cones of cone_problem.hpp on (u-dot, p) of contacts at rest along their normals; those that slip have their friction against that, and
-// those that part have none; against spinning and rolling it is one more cone of the same p_n each, of rates of rotation. An impact is the same of
-// impulses and velocities, with Newton's restitution: u_n after >= -e u_n before, or Poisson's (poisson.hpp).
-// A point or a ball of the first body touches a plane of the second: rates are of what moves in the plane's frame, since a ball's centre, not the
-// point of it that touches, keeps its distance.
+// with the cones of cone_problem.hpp on (u-dot, p) of contacts at rest along their normals. Slipping contacts have friction against their velocity,
+// and separating ones have none; against spinning and rolling each is one more cone of the same p_n, with rates of rotation. An impact is the same
+// for impulses and velocities, with Newton's restitution: u_n after >= -e u_n before, or Poisson's (poisson.hpp).
+// A point or a ball of the first body touches a plane of the second. Rates are relative to the plane's frame, since a ball's centre, not its
+// touching point, keeps its distance.
 //
-//   cost    the equation of constrained dynamics, its factor, two solves and half a solve a row
+//   cost    the equation of constrained dynamics, its factor, two solves and half a solve per row
 #pragma once
 
 #include <tuple>
@@ -22,7 +22,7 @@
 
 namespace sarrus {
 
-/// Adds sign E times what velocities (nv) move the point p of a link by, to three rows of J.
+/// Add the Jacobian of the point p of a link in the axes E, times sign, to three rows of J.
 inline void add_point_rows(const Tree& tree, const Kinematics<double>& k, int link, const Vec3<double>& p, const Mat3<double>& E,
                            double sign, double* J) {
   for (int b = link; b > 0; b = tree.link[b].parent)
@@ -33,7 +33,7 @@ inline void add_point_rows(const Tree& tree, const Kinematics<double>& k, int li
     }
 }
 
-/// The same of the angular velocity.
+/// Add that of the angular velocity.
 inline void add_turning_rows(const Tree& tree, const Kinematics<double>& k, int link, const Mat3<double>& E, double sign,
                              double* J) {
   for (int b = link; b > 0; b = tree.link[b].parent)
@@ -43,20 +43,20 @@ inline void add_turning_rows(const Tree& tree, const Kinematics<double>& k, int 
     }
 }
 
-/// How the rate of the angular velocity between two bodies begins without accelerations, as the second one sees it.
+/// Return the rate of the angular velocity between two bodies without accelerations, as seen from the second one.
 inline Vec3<double> turning_bias(const Kinematics<double>& k, const ContactPair& pair) {
   const LinkMotion<double>&first = k.link[pair.first], &second = k.link[pair.second];
   return first.A.angular - second.A.angular - cross(second.V.angular, first.V.angular);
 }
 
-/// Velocity and acceleration of the point of a link that is at p.
+/// Compute velocity and acceleration of the point of a link that is at p.
 inline void point_motion(const LinkMotion<double>& b, const Vec3<double>& p, Vec3<double>& v, Vec3<double>& a) {
   const Vec3<double> r = p - b.X.p, &w = b.V.angular;
   v = b.V.linear + cross(w, r);
   a = b.A.linear + cross(b.A.angular, r) + cross(w, cross(w, r));
 }
 
-/// J_c-dot v of one contact, in its axes.
+/// Return J_c-dot v of one contact, in its axes.
 inline Vec3<double> contact_bias(const Kinematics<double>& k, const ContactPair& pair, const Vec3<double>& p,
                                  const Mat3<double>& E, double radius) {
   const Vec3<double> normal = E.row(0), center = p + normal * radius;
@@ -73,8 +73,8 @@ struct MovingPlace {
   Vec3<double> p_dot, n_dot;
 };
 
-/// The rate of the velocity between two bodies at such a place p, in axes that turn with the normal and do not spin about it. Bodies accelerate as
-/// k has it.
+/// Return the rate of the velocity between two bodies at such a place p, in axes that turn with the normal without spin. Bodies accelerate
+/// according to k.
 inline Vec3<double> moving_bias(const Kinematics<double>& k, const ContactPair& pair, const Vec3<double>& p,
                                 const Mat3<double>& E, const MovingPlace& at) {
   Vec3<double> u = zero3<double>(), a = zero3<double>();
@@ -84,26 +84,26 @@ inline Vec3<double> moving_bias(const Kinematics<double>& k, const ContactPair& 
     u += (b.V.linear + cross(b.V.angular, r)) * sign;
     a += (b.A.linear + cross(b.A.angular, r) + cross(b.V.angular, leaves)) * sign;
   }
-  const Vec3<double> turns = E * at.n_dot, along = E * u;  // of a tangent t: (t . u)-dot = t . a - (t . n_dot) (n . u)
+  const Vec3<double> turns = E * at.n_dot, along = E * u;  // for a tangent t: (t . u)-dot = t . a - (t . n_dot) (n . u)
   return E * a + vec3<double>(dot(turns, along), -turns(1) * along(0), -turns(2) * along(0));
 }
 
-/// The rows of a state's contacts, those that part left out.
+/// Rows of a state's contacts, without separating ones.
 struct ContactRows {
   int count = 0;
-  int* which;
+  int* index;
   Mat3<double>* axes;
   double *J, *w, *friction, *slip, *expands;
   MomentFriction* moment;
   bool slips = false;
   int moments = 0, size = 0;  // size: rows of contacts and of moments
 
-  /// Friction against turning of the contact `which`, of which `turning` are three rows, about the normal first, and u their velocities.
-  void add_moments(const ContactPair& pair, int which, int nv, const double* turning, const double* free, const double* u,
+  /// Add friction against turning of a contact; `turning` are three rows, about the normal first, and u their velocities.
+  void add_moments(const ContactPair& pair, int contact, int nv, const double* turning, const double* free, const double* u,
                    double rest) {
     for (const auto& [first, count, mu] : {std::tuple{0, 1, pair.torsional}, std::tuple{1, 2, pair.rolling}}) {
       if (mu == 0.0) continue;
-      MomentFriction& m = moment[moments++] = {which, count, mu};
+      MomentFriction& m = moment[moments++] = {contact, count, mu};
       double fast = 0.0;
       for (int r = first; r < first + count; ++r) fast += u[r] * u[r];
       fast = std::sqrt(fast);
@@ -130,9 +130,9 @@ inline double contact_response(const Tree& tree, Arena& arena, const StateContac
     e.terms = in_metric(e.matrix, v);
   }
   const LoopSolution<double> free = solve_tightly(e, arena, e.b);
-  if (off.open > 0.0) see_gap(e, arena, free, off);
+  if (off.open > 0.0) check_gap(e, arena, free, off);
   if (off.fault > 1.0 || (!impact && off.fault > 0.0)) return off_loops;
-  if (free.error > tolerances::contradiction) return free.error < tolerances::undetermined ? contradictory : no_answer;
+  if (free.error > tolerances::contradiction) return free.error < tolerances::undetermined ? inconsistent_constraints : no_answer;
 
   const Kinematics<double> k = Kinematics<double>::over(tree, take(Kinematics<double>::size(tree)));
   kinematics<double>(tree, arena, q, v, nullptr, k);
@@ -145,7 +145,7 @@ inline double contact_response(const Tree& tree, Arena& arena, const StateContac
                       take(2 * most),
                       take(most),
                       arena.take<MomentFriction>(2 * most)};
-  double speed = tree.length, turning = 1.0;  // a length of the mechanism, and a radian, a second
+  double speed = tree.length, turning = 1.0;  // one length of the mechanism, and one radian, per second
   for (int i = 1; i < tree.links; ++i) {
     speed = std::max(speed, std::sqrt(dot(k.link[i].V.linear, k.link[i].V.linear)));
     turning = std::max(turning, std::sqrt(dot(k.link[i].V.angular, k.link[i].V.angular)));
@@ -163,7 +163,7 @@ inline double contact_response(const Tree& tree, Arena& arena, const StateContac
     add_point_rows(tree, k, pair.first, p, E, 1.0, J), add_point_rows(tree, k, pair.second, p, E, -1.0, J);
     const double u[3] = {scalar_product(J, v, nv), scalar_product(J + nv, v, nv), scalar_product(J + 2 * nv, v, nv)};
     answer.speed = std::max(answer.speed, -u[0] > rest ? -u[0] : 0.0);
-    if (!impact && u[0] > rest) continue;  // it parts
+    if (!impact && u[0] > rest) continue;  // it separates
     slip[0] = slip[1] = 0.0;
     const Vec3<double> bias = impact ? zero3<double>() : contact_bias(k, pair, p, E, contacts.radius[i]);
     for (int r = 0; r < 3; ++r) w[r] = scalar_product(J + r * nv, free.x, nv) + (impact ? u[r] : bias(r));
@@ -173,11 +173,11 @@ inline double contact_response(const Tree& tree, Arena& arena, const StateContac
     } else if (const double fast = std::sqrt(u[1] * u[1] + u[2] * u[2]); fast > rest) {
       slip[0] = u[1] / fast, slip[1] = u[2] / fast, rows.slips = true;
     }
-    rows.which[rows.count] = i, rows.axes[rows.count] = E, rows.friction[rows.count] = pair.friction, ++rows.count;
+    rows.index[rows.count] = i, rows.axes[rows.count] = E, rows.friction[rows.count] = pair.friction, ++rows.count;
   }
   rows.size = 3 * rows.count;
   for (int i = 0; i < rows.count; ++i) {
-    const ContactPair& pair = contacts.pair[rows.which[i]];
+    const ContactPair& pair = contacts.pair[rows.index[i]];
     if (pair.torsional == 0.0 && pair.rolling == 0.0) continue;
     double *J = take(3 * nv), w[3], u[3];
     std::fill(J, J + 3 * nv, 0.0);
@@ -195,7 +195,7 @@ inline double contact_response(const Tree& tree, Arena& arena, const StateContac
   inverse_along_rows(e, free.factor, arena, n, rows.J, G);
   double* motion = take(nv);
   for (int c = 0; c < nv; ++c) motion[c] = free.x[c] + (impact ? v[c] : 0.0);
-  rest_where_held(e, n, rows.J, G, motion, nullptr, rows.w);
+  rest_on_loops(e, n, rows.J, G, motion, nullptr, rows.w);
   const ConeProblem problem = {
       rows.count, n, G, rows.w, rows.friction, nullptr, nullptr, rows.slips ? rows.slip : nullptr, rows.moments, rows.moment};
   SolverLimit limit;
@@ -207,12 +207,12 @@ inline double contact_response(const Tree& tree, Arena& arena, const StateContac
   for (int c = 0; c < nv; ++c) answer.motion[c] = x[c] + (impact ? v[c] : 0.0);
   for (int i = 0; i < rows.count; ++i)
     for (int r = 0; r < 3; ++r)
-      for (int axis = 0; axis < 3; ++axis) answer.force[3 * rows.which[i] + axis] += rows.axes[i](r, axis) * least[3 * i + r];
+      for (int axis = 0; axis < 3; ++axis) answer.force[3 * rows.index[i] + axis] += rows.axes[i](r, axis) * least[3 * i + r];
   int at = 3 * rows.count;
   for (const MomentFriction* m = rows.moment; m < rows.moment + rows.moments; ++m)
     for (int r = 0; r < m->rows; ++r, ++at)
       for (int axis = 0; axis < 3; ++axis)
-        answer.moment[3 * rows.which[m->contact] + axis] += rows.axes[m->contact](m->rows == 1 ? 0 : 1 + r, axis) * least[at];
+        answer.moment[3 * rows.index[m->contact] + axis] += rows.axes[m->contact](m->rows == 1 ? 0 : 1 + r, axis) * least[at];
   return fine;
 }
 

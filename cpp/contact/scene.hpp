@@ -1,4 +1,4 @@
-// What can touch what, and what does in a state: the pairs of shapes that may, a sweep that finds those near each other, and their points.
+// Scene of shapes: the pairs that may touch, a sweep that finds those near each other, and their points.
 #pragma once
 
 #include <algorithm>
@@ -13,28 +13,28 @@
 
 namespace sarrus {
 
-/// A shape on a body: of the tree's links, or of other places that the caller counts.
+/// A shape on a body: a link of the tree, or another place with an index of the caller.
 struct PlacedShape {
   Shape shape;
   int link;
   Transform<double> at;
 };
 
-/// Points of two shapes that stand so, of a pair without a closed form: the normal pushes the first away from the second, and points farther apart
-/// than `within` may be left out. None where the caller has failed.
+/// Function that returns the points of two shapes with these poses, for a pair without a closed form. The normal pushes the first away from the
+/// second, and points farther apart than `within` may be left out. No value: the caller's function failed.
 using PairFunction = std::function<std::optional<Manifold<double>>(const Transform<double>& first,
                                                                    const Transform<double>& second, double within)>;
 
-/// Points of a scene, which stand while the arena's scope lasts.
+/// Points of a scene, valid while the arena's scope lasts.
 template <class T> struct Touching {
   TouchingPoint<T>* first;
   int count = 0;
-  bool failed = false;  // a function of the caller has
+  bool failed = false;  // true: a function of the caller failed
   const TouchingPoint<T>* begin() const { return first; }
   const TouchingPoint<T>* end() const { return first + count; }
 };
 
-/// A point of a pair that pressed when its points were found last, and where (world).
+/// A point of a pair that pressed in the last step, and its place (world).
 struct PressedPoint {
   int pair;
   Vec3<double> position;
@@ -44,13 +44,13 @@ constexpr int most_kept = 4;
 
 class Scene {
  public:
-  /// An id of a point is the number of its pair, times this, and which parts of the two shapes touch there.
+  /// Factor of the pair's number in the id of a point; the rest is the feature of the two shapes.
   static constexpr long long features = 16384;
 
   std::vector<PlacedShape> shapes;
   std::vector<ContactPair> pairs;
 
-  /// From now on the second shape may touch the first, as a pair of these coefficients.
+  /// Allow the second shape to touch the first, as a pair with these coefficients.
   void allow(int first, int second, double friction, double restitution, double torsional = 0.0, double rolling = 0.0,
              PairFunction function = nullptr) {
     if (first > second) std::swap(first, second);
@@ -61,17 +61,17 @@ class Scene {
   }
   std::pair<int, int> shapes_of(int pair) const { return shapes_of_pairs[pair]; }
 
-  /// The caller's function of a pair, or null where it has a closed form.
+  /// Return the caller's function of a pair, or null if it has a closed form.
   const PairFunction& function(int pair) const { return functions[pair]; }
 
-  /// Of a pair in closed form: which of its shapes stands on which plane; -1: neither.
+  /// Return the shape that rests on a plane, and the plane, of a pair in closed form; -1: neither.
   std::pair<int, int> on_a_plane(int pair) const {
     const auto [i, j] = shapes_of_pairs[pair];
     if (functions[pair] || (shapes[i].shape.kind != ShapeKind::plane && shapes[j].shape.kind != ShapeKind::plane))
       return {-1, -1};
     return shapes[j].shape.kind == ShapeKind::plane ? std::pair{i, j} : std::pair{j, i};
   }
-  /// The point of such a pair at a corner, in the shape's axes.
+  /// Return the point of such a pair at a corner, in the shape's axes.
   TouchingPoint<double> meeting(int pair, const Transform<double>& body, const Transform<double>& plane,
                                 const Vec3<double>& corner, int name) const {
     Manifold<double> m;
@@ -79,14 +79,14 @@ class Scene {
     if (shapes[shapes_of_pairs[pair].first].shape.kind == ShapeKind::plane) m.at[0].normal = -m.at[0].normal;
     return {m.at[0], pair, pair * features + name};
   }
-  /// Whether two points of a pair are at one place.
+  /// Return true if two points of a pair are at one place.
   bool same(const TouchingPoint<double>& a, const TouchingPoint<double>& b) const {
     const int body = on_a_plane(a.pair).first;
     return a.pair == b.pair && body >= 0 &&
            Vec3<double>(a.at.position - b.at.position).norm() < same_place * shapes[body].shape.reach();
   }
 
-  /// At most so many points can a pair have.
+  /// Return the largest number of points of a pair.
   int most_points(int pair) const {
     if (functions[pair]) return 4;
     const auto [i, j] = shapes_of_pairs[pair];
@@ -95,9 +95,9 @@ class Scene {
     return a == ShapeKind::sphere || a == ShapeKind::ellipsoid ? 1 : a == ShapeKind::capsule ? 2 : many ? 4 + 2 * most_kept : 4;
   }
 
-  /// All points of pairs that are no farther apart than what either shape looks ahead, pair by pair, where links stand so. An id is a pair and one
-  /// of 2^14 features. Which four points stand for a body's many is chosen by how it stands; `pressed`, ordered by pairs, stay among them, so that what rests on
-  /// them does.
+  /// Find all points of pairs that are no farther apart than the search distances of both shapes, pair by pair, for these poses of the links. An id
+  /// is a pair and one of 2^14 features. The pose of a body selects the four points that represent its many. `pressed`, ordered by pairs, stay among
+  /// them, so that a resting body keeps its points.
   template <class T>
   Touching<T> touching(const Transform<T>* links, const T* ahead, Arena& arena, const PressedPoint* pressed = nullptr,
                        int pressed_count = 0) const {
@@ -112,7 +112,7 @@ class Scene {
       low[i] = reach < 0.0 ? T(-1e300) : T(at[i].p(0) - T(reach) - ahead[i]);
       high[i] = reach < 0.0 ? T(1e300) : T(at[i].p(0) + T(reach) + ahead[i]);
     }
-    // sweep along x: only who begins before another has ended can be near it
+    // sweep along x: only a shape that begins before another has ended can be near it
     std::sort(order, order + n, [&](int i, int j) { return low[i] < low[j] || (!(low[j] < low[i]) && i < j); });
     for (int k = 0; k < n; ++k)
       for (int l = k + 1; l < n && !(low[order[l]] > high[order[k]]); ++l) {
@@ -124,7 +124,7 @@ class Scene {
         near[count++] = pair;
       }
     std::sort(near, near + count);
-    Touching<T> found = {arena.take<TouchingPoint<T>>((4 + most_kept) * count)};
+    Touching<T> result = {arena.take<TouchingPoint<T>>((4 + most_kept) * count)};
     for (int k = 0; k < count; ++k) {
       const int pair = near[k];
       const auto [i, j] = shapes_of_pairs[pair];
@@ -133,23 +133,23 @@ class Scene {
       if (!functions[pair])
         m = touch(shapes[i].shape, at[i], shapes[j].shape, at[j], within);
       else if constexpr (std::is_same_v<T, double>) {
-        const auto known = functions[pair](at[i], at[j], within);
-        found.failed |= !known, m = known.value_or(m);
+        const auto points = functions[pair](at[i], at[j], within);
+        result.failed |= !points, m = points.value_or(m);
       }
       for (int l = 0; l < m.count; ++l)
-        if (!(m.at[l].distance > within)) found.first[found.count++] = {m.at[l], pair, pair * features + m.feature[l]};
+        if (!(m.at[l].distance > within)) result.first[result.count++] = {m.at[l], pair, pair * features + m.feature[l]};
       if constexpr (std::is_same_v<T, double>) {
         while (pressed_count > 0 && pressed->pair < pair) ++pressed, --pressed_count;
         for (int l = 0; l < most_kept && pressed_count > 0 && pressed->pair == pair; ++l, ++pressed, --pressed_count)
-          keep(*pressed, at, within, found);
+          keep(*pressed, at, within, result);
       }
     }
-    return found;
+    return result;
   }
 
  private:
-  /// The point of a shape on a plane that is nearest to one that pressed, if it is not among those found.
-  void keep(const PressedPoint& pressed, const Transform<double>* at, double within, Touching<double>& found) const {
+  /// Add the point of a shape on a plane that is nearest to one that pressed, unless it is among the touching points.
+  void keep(const PressedPoint& pressed, const Transform<double>* at, double within, Touching<double>& touching_points) const {
     const auto [body, plane] = on_a_plane(pressed.pair);
     Vec3<double> corner;
     int name;
@@ -158,16 +158,16 @@ class Scene {
       return;
     const TouchingPoint<double> point = meeting(pressed.pair, at[body], at[plane], corner, name);
     if (point.at.distance > within) return;
-    for (const TouchingPoint<double>& other : found)
+    for (const TouchingPoint<double>& other : touching_points)
       if (same(point, other)) return;
-    found.first[found.count++] = point;
+    touching_points.first[touching_points.count++] = point;
   }
 
-  /// Points nearer than that share of a shape are one.
+  /// Distance, relative to the size of a shape, below which points are the same.
   static constexpr double same_place = 1e-6;
-  std::vector<int> numbers_of_pairs;  // by shapes, the lower number first; -1: they may not
+  std::vector<int> numbers_of_pairs;  // by shapes, the lower number first; -1: not allowed to touch
   std::vector<std::pair<int, int>> shapes_of_pairs;
-  std::vector<PairFunction> functions;  // of pairs; most have none
+  std::vector<PairFunction> functions;  // of pairs; most are empty
 
   int number(int i, int j) const { return numbers_of_pairs.empty() ? -1 : numbers_of_pairs[i * shapes.size() + j]; }
 };

@@ -1,8 +1,8 @@
-// What touches: shapes about the origin of a frame of theirs, and the at most four points in which two of them do.
+// Touching shapes, about the origin of their own frame, and the at most four points at which two of them touch.
 //
-// Who of two shapes is the first is the caller's: functions of a pair are written for one order, and `touch` (pairs.hpp) turns the answer.
-// Nothing is compared with a length that stands here: the same shapes in micrometres and in kilometres have the same points. Which points
-// there are differs from state to state, so that these functions branch: T is a double, or one with its rate (Dual), no packet.
+// The caller decides which of two shapes is the first: functions of a pair are written for one order, and `touch` (pairs.hpp) swaps the result. No
+// absolute length occurs: the same shapes in micrometres and in kilometres have the same points. The number of points differs from state to state,
+// so these functions branch: T is a double, or one with its rate (Dual), no packet.
 #pragma once
 
 #include <algorithm>
@@ -15,11 +15,11 @@
 
 namespace sarrus {
 
-/// In the order in which pairs.hpp takes them. A point is a sphere without radius.
+/// Kinds of shapes, in the order in which pairs.hpp takes them. A point is a sphere without radius.
 enum class ShapeKind { sphere, capsule, box, cylinder, ellipsoid, points, plane, terrain };
 
-/// Heights z = f(x, y) over a grid about the origin, x by rows; a height between them is that of a surface with one tangent plane
-/// everywhere (terrain.hpp), which goes on level beyond its border.
+/// Heights z = f(x, y) over a grid about the origin, x by rows. Between them the surface has one tangent plane everywhere (terrain.hpp); beyond its
+/// border it continues level.
 struct Heights {
   int nx, ny;
   double dx, dy;
@@ -32,9 +32,9 @@ struct Shape {
   double half = 0.0;  // of a capsule, between its centres, or a cylinder; along z
   Vec3<double> box = Vec3<double>::Zero();  // half its size; of an ellipsoid, its semi-axes
   std::shared_ptr<const std::vector<Vec3<double>>> points;  // corners of a convex body, and perhaps some within it
-  std::shared_ptr<const Heights> heights;  // of a terrain; a plane is z = 0: both are all that is below
+  std::shared_ptr<const Heights> heights;  // of a terrain; a plane is z = 0: both are solid below
 
-  /// Radius of the sphere about its origin that holds it; negative: it is without end.
+  /// Return the radius of the bounding sphere about its origin; negative: it is unbounded.
   double reach() const {
     switch (kind) {
       case ShapeKind::sphere:
@@ -50,16 +50,21 @@ struct Shape {
   }
 };
 
-/// Where two shapes touch or come near. A feature says which parts of them do: it stays while they do.
+/// Points at which two shapes touch or come near. A feature identifies the touching parts: it is constant while they touch.
 template <class T> struct Manifold {
   ContactPoint<T> at[4];
   int feature[4];
   int count = 0;
 
-  /// The place on the second shape, the normal there, and how far along it the first is.
+  /// Add a point by its place on the second shape, the normal there, and the distance of the first along it.
   void add(const Vec3<T>& on_second, const Vec3<T>& normal, const T& distance, int name) {
     at[count] = {on_second + normal * (distance * T(0.5)), normal, distance};
     feature[count++] = name;
+  }
+  const ContactPoint<T>* find_feature(int name) const {
+    for (int k = 0; k < count; ++k)
+      if (feature[k] == name) return at + k;
+    return nullptr;
   }
 };
 
@@ -67,7 +72,7 @@ template <class T> SARRUS_INLINE T clamped(const T& x, const T& low, const T& hi
   const T above = select(x < low, low, x);
   return select(above > high, high, above);
 }
-/// a / |a|; of a vector without a length, another direction.
+/// Return a / |a|, or another direction if a has no length.
 template <class T> SARRUS_INLINE Vec3<T> unit_or(const Vec3<T>& a, const Vec3<T>& other) {
   return dot(a, a) > T(0.0) ? unit(a) : other;
 }

@@ -1,10 +1,10 @@
-// Efforts of redundant motors within limits. What brings a motion about is u = u_0 + P p: the least efforts, and what a preload p becomes in
-// them (loops/efforts.hpp). Where efforts are weighed by D^2, D P D^-1 is an orthogonal projector; with V an orthonormal basis of what it leaves,
+// Efforts of redundant motors within limits. The efforts for a motion are u = u_0 + P p: the least efforts, and the effect of a preload p on them
+// (loops/efforts.hpp). With weights D^2 of efforts, D P D^-1 is an orthogonal projector; with V an orthonormal basis of its range,
 //
 //   u = u_0 + D^-1 V y,    |D (u - u_0)| = |y|
 //
-// so that the least efforts between limits are a quadratic programme for the least y. Where no efforts are between them, the programme for the
-// least t by which all limits would have to be wider tells how much they lack.
+// so that the least efforts between limits are a quadratic programme for the least y. If no efforts are between them, the programme for the least
+// t by which all limits would have to be wider gives the lack.
 #pragma once
 
 #include "../loops/efforts.hpp"
@@ -14,8 +14,8 @@
 namespace sarrus {
 
 struct EffortBounds {
-  static constexpr double far = 1e30;  // no limit
-  static constexpr double rounding = 1e-10;  // by which limits may be missed, of the largest effort or limit
+  static constexpr double unlimited = 1e30;  // no limit
+  static constexpr double rounding = 1e-10;  // tolerance of limits, relative to the largest effort or limit
 
   const double *lower, *upper;  // actuators
 
@@ -26,31 +26,31 @@ struct EffortBounds {
     double most = 0.0;
     for (int i = 0; i < nu; ++i)
       for (const double x : {u[i], lower[i], upper[i]})
-        if (std::abs(x) < far) most = std::max(most, unit[i] * std::abs(x));
+        if (std::abs(x) < unlimited) most = std::max(most, unit[i] * std::abs(x));
     return most;
   }
 };
 
-/// The least motion of u along k directions, rows of `moves` (nu x k), that brings it between the bounds. Returns by how much they lack, or 0.
-/// The programme, whose tolerance is absolute, sees unit u of the largest of these, and directions that have a row of length 1: no unit matters.
+/// Move u between the bounds by the least motion along k directions, rows of `moves` (nu x k). Returns by how much the bounds lack, or 0. The
+/// programme has an absolute tolerance: u is scaled by the largest effort, and directions by their longest row, so that no unit matters.
 inline double move_between(QuadraticProgramme solve, Arena& arena, int nu, int k, const double* moves, const double* unit,
                            const EffortBounds& bounds, double* u) {
   const double size = bounds.largest(nu, unit, u);
-  double lacking = 0.0, beyond = 0.0, widest = 0.0;
+  double lacking = 0.0, excess = 0.0, widest = 0.0;
   for (int i = 0; i < nu; ++i) {
     const double short_of = std::max(bounds.lower[i] - u[i], u[i] - bounds.upper[i]);
-    lacking = std::max(lacking, short_of), beyond = std::max(beyond, unit[i] * short_of), widest = std::max(widest, unit[i]);
+    lacking = std::max(lacking, short_of), excess = std::max(excess, unit[i] * short_of), widest = std::max(widest, unit[i]);
   }
   constexpr double slack = EffortBounds::rounding;
-  if (beyond <= slack * size || k == 0) {
+  if (excess <= slack * size || k == 0) {
     bounds.clip(nu, u);
-    return beyond <= slack * size ? 0.0 : lacking;
+    return excess <= slack * size ? 0.0 : lacking;
   }
   const auto low = [&](int i) {
-    return bounds.lower[i] > -EffortBounds::far ? (bounds.lower[i] - u[i]) * unit[i] / size : -EffortBounds::far;
+    return bounds.lower[i] > -EffortBounds::unlimited ? (bounds.lower[i] - u[i]) * unit[i] / size : -EffortBounds::unlimited;
   };
   const auto high = [&](int i) {
-    return bounds.upper[i] < EffortBounds::far ? (bounds.upper[i] - u[i]) * unit[i] / size : EffortBounds::far;
+    return bounds.upper[i] < EffortBounds::unlimited ? (bounds.upper[i] - u[i]) * unit[i] / size : EffortBounds::unlimited;
   };
   const int n = k + 1, rows = 2 * nu;
   double *H = arena.take<double>(n * n), *zero = arena.take<double>(n), *y = arena.take<double>(n),
@@ -79,30 +79,31 @@ inline double move_between(QuadraticProgramme solve, Arena& arena, int nu, int k
     int active = 0;
     for (int i = 0; i < nu; ++i)
       if (holds(i)) end[active++] = force[i] > 0.0 ? high(i) : low(i);
-    for (int i = 0, r = 0; i < nu; ++i)  // columns, of so many numbers
+    for (int i = 0, r = 0; i < nu; ++i)  // columns of length `end`
       if (holds(i)) {
         for (int j = 0; j < k; ++j) C[j * active + r] = scaled[i * k + j];
         ++r;
       }
-    PivotedQr(active, k, C, arena, 1e-12).solve(end, y);  // with all digits
+    PivotedQr(active, k, C, arena, 1e-12).solve(end, y);  // to full precision
     move(1.0);
     return 0.0;
   }
-  constexpr double little = 1e-4;  // |y| counts next to nothing beside t
+  constexpr double little = 1e-4;  // weight of |y| relative to t
   set_cost(n);
   for (int i = 0; i < nu; ++i)
     for (const int side : {0, 1}) {
       double* row = C + (i + side * nu) * n;
       for (int j = 0; j < k; ++j) row[j] = scaled[i * k + j] / little;
       row[k] = (side ? -1.0 : 1.0) * unit[i] / widest;
-      lower[i + side * nu] = side ? -EffortBounds::far : low(i), upper[i + side * nu] = side ? high(i) : EffortBounds::far;
+      lower[i + side * nu] = side ? -EffortBounds::unlimited : low(i),
+                       upper[i + side * nu] = side ? high(i) : EffortBounds::unlimited;
     }
-  if (solve(n, rows, H, zero, C, lower, upper, y, force) <= 0) return lacking;  // enough, but perhaps not the least
+  if (solve(n, rows, H, zero, C, lower, upper, y, force) <= 0) return lacking;  // an upper bound of the lack
   move(1.0 / little);
   return y[k] <= slack ? 0.0 : y[k] * size / widest;
 }
 
-/// u (actuators), and by how much the bounds lack; returns the relative residual of the motors' equation.
+/// Compute u (actuators), and by how much the bounds lack; returns the relative residual of the motors' equation.
 inline double bounded_efforts(QuadraticProgramme solve, const Tree& tree, Arena& arena, const RneaInput<double>& in,
                               const double* time, const double* pfaffian_values, const Sharing<double>& sharing,
                               const EffortBounds& bounds, double* u, double& lacking) {
@@ -117,8 +118,8 @@ inline double bounded_efforts(QuadraticProgramme solve, const Tree& tree, Arena&
   }
   for (int j = 0; j < nu; ++j)
     for (int i = 0; i < nu; ++i) P[j * nu + i] *= root[i] / root[j];
-  constexpr double nothing = 1e-3;  // what is left of a projector's column, longest first, is of order one or rounding
-  const PivotedQr range(nu, nu, P, arena, nothing, 1.0);
+  constexpr double dependent = 1e-3;  // the rest of a projector's column, longest first, is of order one or rounding
+  const PivotedQr range(nu, nu, P, arena, dependent, 1.0);
   double* v = arena.take<double>(nu);
   for (int j = 0; j < range.rank; ++j) {
     std::fill(v, v + nu, 0.0), v[j] = 1.0;

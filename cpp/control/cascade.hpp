@@ -1,17 +1,17 @@
-// Linear least squares in strict order: each level A x = b does its best with what the levels before leave free (Nakamura 1991; Siciliano
-// and Slotine 1991), in a form that needs no pivots, so that several states go side by side.
+// Linear least squares in strict order: each level A x = b is solved as well as the freedom left by the levels before allows (Nakamura 1991;
+// Siciliano and Slotine 1991), in a form without pivots, so that several states are solved side by side.
 //
-// What the levels have determined so far is kept as orthonormal directions q_j. A row is split into its parts along them and a rest
-// (Gram-Schmidt, twice where much cancels); the rest, made unit, is a new direction, or nothing where the row depends on those before. With
-// A N = L in the new directions the level solves min |L c - (b - A x)|, and x moves by the sum of c_j q_j: no later level can change A x.
+// The directions determined by the levels so far are kept as orthonormal q_j. A row is split into its parts along them and a rest (Gram-Schmidt,
+// twice if much cancels). The normalised rest is a new direction; there is none if the row depends on those before.
+// With A N = L in the new directions the level solves min |L c - (b - A x)|, and x moves by the sum of c_j q_j: no later level can change A x.
 //
-// Every row comes with its size, what it would be where nothing is singular, weight included. Divided by them, the level is K = U S V^T. Where
-// a singular value falls below `singular`, a level that may be missed is damped along it (Nakamura and Hanafusa 1986), with mu growing from 0
-// to `singular`, and with the weights W = diag(size) that its rows have:
+// Every row has a size, the one that it would have far from singular positions, weight included. Divided by them, the level is K = U S V^T. If a
+// singular value is below `singular`, a level that may be missed is damped along it (Nakamura and Hanafusa 1986). mu grows from 0 to `singular`,
+// with the weights W = diag(size) of its rows:
 //
 //   min |W (K c - r)|^2 + |W F c|^2      F = U diag(mu) V^T
 //
-// Neither turns of the rows nor of the unknowns change that.
+// Neither rotations of the rows nor of the unknowns change that.
 #pragma once
 
 #include <algorithm>
@@ -24,38 +24,38 @@
 
 namespace sarrus {
 
-/// True if x exceeds a limit in any lane. Recordings evaluate this on their samples and assume that elsewhere x stays below `unnoticed`
+/// Return true if x exceeds a limit in any lane. Recordings evaluate this on their samples and assume that elsewhere x stays below `unnoticed`
 /// times the limit (recording/operations.cpp).
 template <class T> SARRUS_INLINE bool exceeds(const T& x, const T& limit, [[maybe_unused]] double unnoticed = 1.0) {
   return any(x > limit);
 }
 
-/// Gram-Schmidt: takes from `rest` (n) its parts along orthonormal directions (count x n), twice where much cancels, and adds those from the
-/// `first` direction on to `along`. `size` and what is returned: squares of its length before and after.
+/// Gram-Schmidt: subtract from `rest` (n) its parts along orthonormal directions (count x n), twice if much cancels. Parts from the `first` direction
+/// on are added to `along`. `size` and the result are the squares of its length before and after.
 template <class T>
 SARRUS_INLINE T orthogonalise(const T* directions, int first, int count, int n, const T& size, T* rest, T* along) {
-  constexpr int together = 4;  // of which none waits for the one before
+  constexpr int together = 4;  // independent products, for instruction-level parallelism
   T left = size;
   for (int pass = 0; pass < 2; ++pass) {
     for (int j = 0; j < count; j += together) {
-      const int some = std::min(together, count - j);
+      const int block = std::min(together, count - j);
       T part[together];
       const T* from[together];
-      for (int l = 0; l < some; ++l) part[l] = scalar_product(from[l] = directions + (j + l) * n, rest, n);
-      if (some == together)
+      for (int l = 0; l < block; ++l) part[l] = scalar_product(from[l] = directions + (j + l) * n, rest, n);
+      if (block == together)
         subtract_scaled(rest, from, part, n);
       else
-        for (int l = 0; l < some; ++l) subtract_scaled(rest, from[l], part[l], n);
-      for (int l = 0; l < some; ++l)
+        for (int l = 0; l < block; ++l) subtract_scaled(rest, from[l], part[l], n);
+      for (int l = 0; l < block; ++l)
         if (j + l >= first) along[j + l - first] += part[l];
     }
     left = scalar_product(rest, rest, n);
-    if (!exceeds(T(size * T(0.01)), left, 100.0)) break;  // what cancels little has lost no digits
+    if (!exceeds(T(size * T(0.01)), left, 100.0)) break;  // little cancellation loses no digits
   }
   return left;
 }
 
-/// Sum of weight x^2, as four sums of which none waits for the others.
+/// Return the sum of weight x^2, as four independent sums, for instruction-level parallelism.
 template <class T> SARRUS_INLINE T weighed_square(const T* x, const T* weight, int count) {
   T sum[4] = {T(0.0), T(0.0), T(0.0), T(0.0)};
   int i = 0;
@@ -65,13 +65,13 @@ template <class T> SARRUS_INLINE T weighed_square(const T* x, const T* weight, i
   return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
-/// 1 / x, and 0 of what is not positive.
+/// Return 1 / x, and 0 if x is not positive.
 template <class T> SARRUS_INLINE T inverse_or_none(const T& x) {
   const auto positive = x > T(0.0);
   return select(positive, T(1.0) / select(positive, x, T(1.0)), T(0.0));
 }
 
-/// A = Q R of columns (k x m, by columns, which become Q); R (m x m) upper triangular, by columns. A column that depends on those before
+/// Factorise A = Q R by columns (k x m, by columns, which become Q); R (m x m) upper triangular, by columns. A column that depends on those before
 /// becomes zero, with zero on R's diagonal.
 template <class T> SARRUS_INLINE void orthonormal_columns(T* column, int k, int m, T* R) {
   for (int j = 0; j < m; ++j) {
@@ -84,7 +84,7 @@ template <class T> SARRUS_INLINE void orthonormal_columns(T* column, int k, int 
   }
 }
 
-/// Singular vectors by rotations of pairs of columns (Hestenes 1958): of `column` (k x m, by columns), U S afterwards, and V (m x m), by columns.
+/// Compute singular vectors by rotations of pairs of columns (Hestenes 1958): `column` (k x m, by columns) becomes U S, and V (m x m), by columns.
 template <class T> SARRUS_NOINLINE void singular_columns(T* column, int k, int m, T* V) {
   constexpr int sweeps = 12;  // each squares the error once it is small
   for (int i = 0; i < m * m; ++i) V[i] = T(i % (m + 1) == 0 ? 1.0 : 0.0);
@@ -115,9 +115,9 @@ template <class T> SARRUS_NOINLINE void singular_columns(T* column, int k, int m
 
 template <class T> struct Cascade {
   static constexpr double dependent =
-      1e-10;  // share of a row's size below which there is no direction: what is left may be rounding,
+      1e-10;  // ratio to a row's size below which there is no direction: the rest may be rounding,
   static constexpr double dependent_in_single = 1e-4, rounding_in_single = 1e-6;
-  static constexpr double rounding = 1e-12;  // and this is; between the two a direction is left out as if it were wholly damped
+  static constexpr double rounding = 1e-12;  // and this is rounding; between the two a direction is left out as if fully damped
   static constexpr double singular = 1e-3;
 
   Arena& arena;
@@ -125,7 +125,7 @@ template <class T> struct Cascade {
   T* x;
   T* q;  // directions x n, with room for n more
   int directions = 0;
-  bool everywhere = true;  // whether these are directions of all lanes: else some are zero in some
+  bool everywhere = true;  // true if all lanes have all directions; else some are zero in some lanes
   T damping = T(0.0);  // largest mu
 
   Cascade(Arena& a, int unknowns, int rows)
@@ -133,17 +133,17 @@ template <class T> struct Cascade {
     for (int k = 0; k < n; ++k) x[k] = T(0.0);
   }
 
-  /// True if no direction is free.
+  /// Return true if no direction is free.
   bool full() const { return everywhere && directions == n; }
 
-  /// k rows, already weighted, with their sizes. `yields`: whether they may be damped. `damped`, if asked for: W F as rows of x (k x n).
-  /// Returns whether there are any.
+  /// Add k rows, already weighted, with their sizes. `yields`: true if they may be damped. `damped`, if not null: output W F as rows of x (k x n).
+  /// Returns true if there is damping.
   SARRUS_NOINLINE bool add(const T* A, const T* b, const T* sizes, int k, bool yields, T* damped = nullptr) {
     if (n == 0 || k == 0) return false;
     const Arena::Scope scope(arena);
     const int first = directions;
     T *L = arena.template take<T>(k * k), *r = arena.template take<T>(k), *rest = arena.template take<T>(n);
-    bool exact = true;  // whether the level is triangular in all lanes
+    bool exact = true;  // true if the level is triangular in all lanes
     for (int i = 0; i < k; ++i) {
       const T* row = A + i * n;
       const T least = square(sizes[i] * tolerance<T>(dependent, dependent_in_single));
@@ -192,10 +192,10 @@ template <class T> struct Cascade {
     return damps;
   }
 
-  /// Adds directions until there are n: of unit vectors, the one of which most is free. For one state, as it compares numbers.
+  /// Add directions until there are n: of unit vectors, the one with the largest free part. For one state, because it compares numbers.
   void add_all_directions() {
     const Arena::Scope scope(arena);
-    T *left = arena.template take<T>(n), *along = arena.template take<T>(n);  // squares of what is free
+    T *left = arena.template take<T>(n), *along = arena.template take<T>(n);  // squares of the free parts
     for (int k = 0; k < n; ++k) left[k] = T(1.0);
     for (int j = 0; j < n; ++j) {
       T* direction = q + j * n;
@@ -217,7 +217,7 @@ template <class T> struct Cascade {
     for (int i = 0; i < m; ++i) c[i] = (r[i] - scalar_product(L + i * k, c, i)) / L[i * k + i];
   }
 
-  /// True if a singular value of the rows divided by their sizes may be below `singular`: none is below 1 / |K^-1|.
+  /// Return true if a singular value of the rows divided by their sizes may be below `singular`: none is below 1 / |K^-1|.
   bool may_be_singular(const T* L, const T* sizes, int k, int m, bool triangular) {
     const Arena::Scope scope(arena);
     T* R = arena.template take<T>(m * m);  // upper triangular, by columns: of K^T, or of K = Q R
@@ -231,7 +231,7 @@ template <class T> struct Cascade {
       divided(L, sizes, k, m, columns);
       orthonormal_columns(columns, k, m, R);
     }
-    // the inverse, column by column; a direction that a lane does not have is none
+    // the inverse, column by column; a direction that is missing in a lane counts as zero
     T norm = T(0.0), *y = arena.template take<T>(m), *inverse = arena.template take<T>(m);
     for (int i = 0; i < m; ++i) inverse[i] = inverse_or_none(R[i * m + i]);
     for (int j = 0; j < m; ++j) {
@@ -245,7 +245,7 @@ template <class T> struct Cascade {
     return exceeds(norm, T(1.0 / (singular * singular)));
   }
 
-  /// K by columns.
+  /// Write K by columns.
   static void divided(const T* L, const T* sizes, int k, int m, T* columns) {
     for (int i = 0; i < k; ++i) {
       const T inverse = inverse_or_none(sizes[i]);
@@ -253,8 +253,8 @@ template <class T> struct Cascade {
     }
   }
 
-  /// Writes W F below the level's rows, in `columns` (2 k x m), and what stands on the right of it: towards no motion along the new directions.
-  /// Whether there is any.
+  /// Write W F below the level's rows, in `columns` (2 k x m), and its right-hand side, which damps motion along the new directions. Returns true if
+  /// there is damping.
   bool damp(const T* L, const T* sizes, int k, int m, int first, T* columns, T* right, T* damped) {
     const Arena::Scope scope(arena);
     T *U = arena.template take<T>(k * m), *V = arena.template take<T>(m * m);
@@ -262,13 +262,13 @@ template <class T> struct Cascade {
     singular_columns(U, k, m, V);
     for (int j = 0; j < m; ++j)
       for (int i = 0; i < k; ++i) columns[j * 2 * k + k + i] = T(0.0);
-    bool some = false;
+    bool damps = false;
     for (int l = 0; l < m; ++l) {
       const T s = sqrt(scalar_product(U + l * k, U + l * k, k)), share = s * T(1.0 / singular);
-      const T one = select(s > T(0.0), T(1.0), T(0.0));
-      if (!exceeds(one, share)) continue;
-      const auto small = share < one;
-      some = true;
+      const T unity = select(s > T(0.0), T(1.0), T(0.0));
+      if (!exceeds(unity, share)) continue;
+      const auto small = share < unity;
+      damps = true;
       const T mu = select(small, (T(1.0) - share * share) * T(singular), T(0.0)), relative = mu * inverse_or_none(s);
       damping = select(mu > damping, mu, damping);
       for (int i = 0; i < k; ++i) {
@@ -276,7 +276,7 @@ template <class T> struct Cascade {
         for (int j = 0; j < m; ++j) columns[j * 2 * k + k + i] += part * V[l * m + j];
       }
     }
-    if (!some) return false;
+    if (!damps) return false;
     for (int i = 0; i < k; ++i) {
       right[k + i] = T(0.0);
       for (int j = 0; j < m; ++j) right[k + i] -= columns[j * 2 * k + k + i] * scalar_product(q + (first + j) * n, x, n);
@@ -287,7 +287,7 @@ template <class T> struct Cascade {
     return true;
   }
 
-  /// c of least |columns c - right|, and one correction by what is left.
+  /// Compute the c of least |columns c - right|, and one correction by the residual.
   void least_squares(T* columns, T* right, int k, int m, T* c) {
     T *Q = arena.template take<T>(k * m), *R = arena.template take<T>(m * m), *inverse = arena.template take<T>(m),
       *step = arena.template take<T>(m);

@@ -1,14 +1,14 @@
-// Contact of a body with fixed surroundings: the point stays there, and its force stays within a cone.
+// Contact of a body with fixed surroundings: the point does not move, and its force stays within a cone.
 //
-// A contact asks J a = -J' v - damping J v. Of several points of one rigid body, of which each would ask this for itself, the centripetal
-// accelerations w x (w x r) are no motion of a rigid body: so they ask it of one place c, the middle of them all,
+// A contact requires J a = -J' v - damping J v. If several points of one rigid body each required this separately, their centripetal
+// accelerations w x (w x r) would be no motion of a rigid body. So the requirement applies to one place c, the middle of them all,
 //
 //   a_c = -damping v_c      w' = -damping w      at each point p: J a = -J' v - damping J v + w x (w x (p - c))
 //
-// which is the same of one contact, and for points at rest. Of a sphere p is its centre, and its lowest point is what does not move: it rolls.
+// which equals the first form for a single contact, and for points at rest. Of a sphere p is its centre, and its lowest point is at rest: it rolls.
 //
-// Contacts come and go: one that does not stand, by a law of time or because it is away from its plane, asks for nothing and pushes nothing. Its
-// rows and its columns are zeros then, so that lanes may differ.
+// Contacts come and go: an inactive contact, by a law of time or at a distance from its plane, has no requirement and no force. Its rows and
+// columns are zero then, so that lanes may differ.
 #pragma once
 
 #include "tasks/task.hpp"
@@ -16,15 +16,15 @@
 namespace sarrus {
 
 struct TaskContact {
-  TaskFrame frame;  // its z is the normal, away from what is touched,
+  TaskFrame frame;  // its z is the normal, away from the surroundings,
   std::optional<Mat3<double>> world_axes;  // or that of these axes, which do not turn with the link
   int rows;  // 1: along the normal alone; 3: at a point; 4: there, and about the normal; 6: on a rectangle about the frame's origin
   double friction, torsion, half_x, half_y;  // torsion: moment about the normal per normal force [m]
-  double damping;  // of a velocity that it should not have [1/s]
-  std::vector<int> together;  // which contacts are on its rigid body, itself too; none where it is alone
-  std::optional<Law> stands;  // where it is positive; none: always
+  double damping;  // damping of a residual velocity [1/s]
+  std::vector<int> together;  // contacts on its rigid body, including itself; empty for a single contact
+  std::optional<Law> stands;  // active while it is positive; none: always
   double radius = 0.0, offset = 0.0,
-         within = HUGE_VAL;  // of a sphere; its plane is at normal . x = offset, and so near to that it stands
+         within = HUGE_VAL;  // of a sphere: its plane is normal . x = offset, and it is active within this distance of it
 
   template <class F> void fields(F field) {
     field("frame", frame), field("world_axes", world_axes), field("rows", rows), field("friction", friction);
@@ -38,9 +38,9 @@ struct TaskContact {
   int turns_about(int row) const { return rows == 4 ? 2 : row - 3; }
   int limits() const { return rows == 1 ? 1 : 1 + 2 * (rows - 1); }
 
-  template <class T> T rigid_mobility(const TaskState<T>& s, const RigidMechanism<T>& whole, int row) const {
+  template <class T> T rigid_mobility(const TaskState<T>& s, const RigidMechanism<T>& rigid_body, int row) const {
     const Transform<T>& X = s.k.link[frame.link].X;
-    return row < 3 ? whole.linear_mobility() : whole.angular_mobility(X.p + X.R * cast<T>(frame.X.p));
+    return row < 3 ? rigid_body.linear_mobility() : rigid_body.angular_mobility(X.p + X.R * cast<T>(frame.X.p));
   }
 
   template <class T> Mat3<T> axes(const Transform<T>& X) const { return world_axes ? cast<T>(*world_axes) : X.R; }
@@ -57,7 +57,7 @@ struct TaskContact {
     return select(above < T(offset + radius + within), on, T(0.0));
   }
 
-  /// Its forces, and moments, in world axes at its place: J (rows x nv), and J a for which it stays where it is; `all` contacts.
+  /// Evaluate forces, and moments, in world axes at its place: J (rows x nv), and the required J a of a fixed contact; `all` contacts.
   template <class T> void evaluate(const TaskState<T>& s, const std::vector<TaskContact>& all, T* J, T* right) const {
     const LinkMotion<T> m = frame_motion(s, frame);
     const Mat3<T> E = axes(m.X);
@@ -81,7 +81,7 @@ struct TaskContact {
     for (int k = 0; k < rows * s.tree.nv; ++k) J[k] *= on;
   }
 
-  /// Mean point of the active contacts of its body.
+  /// Return the mean point of the active contacts of its body.
   template <class T> Vec3<T> middle(const TaskState<T>& s, const std::vector<TaskContact>& all) const {
     Vec3<T> sum = zero3<T>();
     T count = T(0.0);
@@ -92,7 +92,7 @@ struct TaskContact {
     return sum * inverse_or_none(count);
   }
 
-  /// bound(component, ratio, sign) of each side of the cone, 0 <= ratio f_n - sign f_component; component -1: the normal force itself.
+  /// Call bound(component, ratio, sign) for each side of the cone, 0 <= ratio f_n - sign f_component; component -1: the normal force itself.
   template <class Bound> void each_side(Bound bound) const {
     bound(-1, 1.0, 0.0);
     const double edge = friction / std::sqrt(2.0), ratio[6] = {edge, edge, 0.0, half_y, half_x, torsion};

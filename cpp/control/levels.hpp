@@ -1,8 +1,8 @@
-// Rows of all levels, A xi = b in scaled unknowns x = scale xi: contacts and tasks that must hold, priorities, least effort.
+// Rows of all levels, A xi = b in scaled unknowns x = scale xi: contacts and hard tasks, priorities, least effort.
 //
-// Unknowns are scaled so that each moves the mechanism by a unit of energy, and rows by what units of energy move them: what counts as singular
-// is then a matter of motion, not of which joints are light. Neither scale falls below what the whole mechanism as one rigid body would have,
-// so that a motor or a row whose effect vanishes is noticed (tasks/task.hpp).
+// Unknowns are scaled so that each moves the mechanism by a unit of energy, and rows by their response to units of energy. So singularity is a
+// matter of motion, not of the lightest joints. Neither scale is below that of the mechanism as one rigid body, so that a motor or a row whose
+// effect vanishes is detected (tasks/task.hpp).
 #pragma once
 
 #include "limited.hpp"
@@ -14,15 +14,15 @@ namespace sarrus {
 template <class T> class TaskLevels {
  public:
   T *A, *b, *size;  // rows x n, rows, rows: as the cascade takes them, weighted
-  T* terms;  // squared, of what b is the difference of, in the row's size
-  int* level;  // levels + 3: where the rows of each start
-  int row = 0, tasks_from = 0;  // rows there are; where those of tasks start
-  T* error;  // of rows of tasks: target less what is; of forces, target
-  const RigidMechanism<T> whole;
+  T* terms;  // squared size of the terms whose difference b is, relative to the row's size
+  int* level;  // levels + 3: first row of each level
+  int row = 0, tasks_from = 0;  // number of rows; first row of tasks
+  T* error;  // errors of the rows of tasks: target minus actual value; of forces, the target
+  const RigidMechanism<T> rigid_body;
   Cascade<T> cascade;
 
   TaskLevels(const TaskState<T>& state, const TaskControl& control, const TaskUnknowns<T>& unknowns, const TaskResponses<T>& r)
-      : whole(state),
+      : rigid_body(state),
         cascade(state.arena, unknowns.n, row_count(control)),
         s(state),
         c(control),
@@ -44,7 +44,7 @@ template <class T> class TaskLevels {
     rest_length = weighed_square(u.a, respond.inertia, nv);
   }
 
-  /// Writes the rows of all levels; the cascade takes what must hold, by which the others are measured.
+  /// Write the rows of all levels; the cascade solves hard rows, which the sizes of the others depend on.
   void write(const T* contact_right, const T* z) {
     level[0] = 0;
     for (int k = c.motors(), i = 0; k < n; k += c.contact[i++].rows)
@@ -55,7 +55,7 @@ template <class T> class TaskLevels {
       for (; next < c.task.size() && c.task[next].level == l; ++next)
         std::visit([&](const auto& kind) { write_task(kind, c.task[next].weight, z); }, c.task[next].kind);
       level[l + 1] = row;
-      if (l == 0) add_what_must_hold();
+      if (l == 0) add_hard_rows();
     }
     std::fill(A + row * n, A + (row + n) * n, T(0.0));
     for (int k = 0; k < n; ++k, ++row) {
@@ -65,28 +65,28 @@ template <class T> class TaskLevels {
     level[c.levels + 2] = row;
   }
 
-  /// The solution without limits: priorities, and least effort where they leave something free.
+  /// Solve without limits: priorities, and least effort in the remaining freedom.
   void solve() {
     for (int l = 1; l <= c.levels; ++l) add(l, true);
     if (!cascade.full()) add(c.levels + 1, false);
   }
 
-  /// State of the cascade after each level, for one state and with limits; else null.
+  /// States of the cascade after each level, for one state and with limits; else null.
   CascadeMark* mark = nullptr;
 
-  /// True if rows that must hold do not: their squared relative residual exceeds that of a contradiction.
+  /// Return true if hard rows are violated: their squared relative residual exceeds that of a contradiction.
   auto contradicts() const {
     T missed = T(0.0), size_of_terms = T(0.0);
-    const T far = scalar_product(cascade.x, cascade.x, n);
+    const T squared_length = scalar_product(cascade.x, cascade.x, n);
     for (int r = 0; r < level[1]; ++r) {
       const T inverse = inverse_or_none(size[r]);
       missed += square((b[r] - scalar_product(A + r * n, cascade.x, n)) * inverse);
-      size_of_terms += terms[r] + scalar_product(A + r * n, A + r * n, n) * square(inverse) * far;
+      size_of_terms += terms[r] + scalar_product(A + r * n, A + r * n, n) * square(inverse) * squared_length;
     }
     const T share = tolerance<T>(tolerances::contradiction, tolerances::contradiction_in_single);
     return select(missed > size_of_terms * square(share), T(1.0), contacts_contradict) > T(0.5);
   }
-  T contacts_contradict = T(0.0);  // whether contacts do by themselves
+  T contacts_contradict = T(0.0);  // 1 if contacts alone contradict each other
 
  private:
   const TaskState<T>& s;
@@ -95,11 +95,11 @@ template <class T> class TaskLevels {
   const TaskResponses<T>& respond;
   const int n, nv;
   T *J, *right;  // of one task
-  T* reach;  // rows x n: what units of energy make of its rows,
-  T* squares;  // of that, the squared length which contacts and what must hold leave free
+  T* reach;  // rows x n: response of its rows to units of energy
+  T* squares;  // its squared length in the freedom left by contacts and hard rows
   T* mobility;  // of its rows
-  T* x_after = nullptr;  // levels x n: where the cascade stood
-  T *length, rest_length;  // of accelerations that unknowns cause and of a_0, squared, by inertias
+  T* x_after = nullptr;  // levels x n: solutions of the cascade
+  T *length, rest_length;  // squared lengths of the accelerations of unknowns and of a_0, weighted by inertias
 
   T* take(int count) { return s.arena.template take<T>(count); }
   static int row_count(const TaskControl& c) {
@@ -117,8 +117,8 @@ template <class T> class TaskLevels {
     }
   }
 
-  /// Contacts, then hard tasks.
-  void add_what_must_hold() {
+  /// Add contacts, then hard tasks.
+  void add_hard_rows() {
     cascade.add(A, b, size, tasks_from, false);
     if (tasks_from > (width_of<T> > 1 ? 0 : cascade.directions)) yield_contacts();
     const int k = tasks_from;
@@ -126,8 +126,8 @@ template <class T> class TaskLevels {
     keep_mark(0, false);
   }
 
-  /// Contacts that depend on each other, or on loops, ask from now on for what the mechanism can do that is nearest to what each asked. For this
-  /// their velocities must account, as they do for a constraint's centripetal accelerations: at rest they ask nothing that contradicts itself.
+  /// Relax contacts that depend on each other, or on loops: from now on they require the feasible accelerations nearest to the original ones. The
+  /// difference must be explained by velocities, like a constraint's centripetal accelerations: at rest consistent contacts do not contradict.
   void yield_contacts() {
     T missed = T(0.0), moves = T(0.0), size_of_terms = T(0.0), fastest = T(0.0);
     double damping = 0.0;
@@ -136,28 +136,28 @@ template <class T> class TaskLevels {
       fastest = select(speed > fastest, speed, fastest);
     }
     for (const TaskContact& contact : c.contact) damping = std::max(damping, contact.damping);
-    const T far = scalar_product(cascade.x, cascade.x, n);
+    const T squared_length = scalar_product(cascade.x, cascade.x, n);
     for (int r = 0; r < tasks_from; ++r) {
       const T *along = A + r * n, at = scalar_product(along, cascade.x, n), weight = square(inverse_or_none(size[r]));
       missed += square(b[r] - at) * weight;
       moves += square(scalar_product(u.B + (c.motors() + r) * nv, s.v, nv)) * weight;
-      size_of_terms += terms[r] + scalar_product(along, along, n) * weight * far;
+      size_of_terms += terms[r] + scalar_product(along, along, n) * weight * squared_length;
       b[r] = at;
     }
-    constexpr double rates = 4.0;  // accelerations that a velocity makes of a velocity: twice their product, of two bodies
+    constexpr double rates = 4.0;  // bound of velocity-product accelerations: twice the product, of two bodies
     const T explained =
         moves * square(T(rates) * sqrt(fastest) + T(damping)) + size_of_terms * T(square(tolerances::contradiction));
     contacts_contradict = select(missed > explained, T(1.0), T(0.0));
   }
 
-  /// Units of energy. What belongs together, such as the three of a point, has one scale, so that axes do not matter.
+  /// Set the scales of unknowns to units of energy. A group, such as the three components at a point, has one scale, so that axes do not matter.
   void set_scales() {
     for (int k = 0; k < c.motors(); k += c.motor[k].same)
-      set_scale(k, c.motor[k].same, whole.joint_mobility(s, c.motor[k].iv, c.motor[k].angular));
+      set_scale(k, c.motor[k].same, rigid_body.joint_mobility(s, c.motor[k].iv, c.motor[k].angular));
     int k = c.motors();
     for (const TaskContact& contact : c.contact) {
       for (int r = 0; r < contact.rows; r += 3)
-        set_scale(k + r, std::min(contact.rows - r, 3), contact.rigid_mobility(s, whole, r));
+        set_scale(k + r, std::min(contact.rows - r, 3), contact.rigid_mobility(s, rigid_body, r));
       k += contact.rows;
     }
   }
@@ -185,7 +185,7 @@ template <class T> class TaskLevels {
     }
   }
 
-  /// J a = r of `count` rows, after which `companions` follow; weights: null for one.
+  /// Write rows J a = r, `count` of them, followed by `companions`; weights: null for one.
   template <class Kind>
   void write_accelerations(const Kind& kind, int count, int companions, const T* rows, const T* r_wanted, const T* weight) {
     const int all = count + companions;
@@ -194,7 +194,7 @@ template <class T> class TaskLevels {
     for (int r = 0; r < count; ++r) {
       const int group = kind.group(r);
       if (r == 0 || group != kind.group(r - 1)) {
-        T sum = kind.rigid_mobility(s, whole, r);
+        T sum = kind.rigid_mobility(s, rigid_body, r);
         for (int other = 0; other < all; ++other)
           if (kind.group(other) == group) sum += squares[other];
         whole_size = sqrt(select(sum > T(0.0), sum, T(1.0)));
@@ -209,7 +209,7 @@ template <class T> class TaskLevels {
 
   template <class Kind> void write_task(const Kind& kind, const RowNumbers& weight, const T* z) {
     T* errors = error + row - tasks_from;
-    if constexpr (std::decay_t<decltype(kind)>::of_forces) {
+    if constexpr (std::decay_t<decltype(kind)>::is_force) {
       for (int i = 0; i < kind.rows(); ++i) write_force(kind, i, sqrt(weight(s, i)), z, errors[i]);
     } else {
       kind.evaluate(s, {J, right, errors});

@@ -1,9 +1,9 @@
-// The cascade with limits: each level does its best within them and with what the levels before leave free (Kanoun, Lamiraux and Wieber
-// 2011; Escande, Mansard and Wieber 2014). From a feasible point a level goes to its optimum by active sets (Nocedal and Wright 2006,
-// algorithm 16.3): it never leaves the limits, so that the optimum is reached however small the feasible set is. A quadratic programme finds
-// the feasible point to start from where none is known. The next level keeps A x and has the same limits.
+// The cascade with limits: each level is solved as well as possible within them and within the freedom left by the levels before (Kanoun, Lamiraux
+// and Wieber 2011; Escande, Mansard and Wieber 2014). From a feasible point a level reaches its optimum by active sets (Nocedal and Wright 2006,
+// algorithm 16.3): it never leaves the limits, so that the optimum is reached even in tiny feasible sets. If no feasible starting point is known, a
+// quadratic programme computes one. The next level keeps A x and has the same limits.
 //
-// Every row is compared with its size, and every limit with the numbers that it is the difference of: no unit matters.
+// Every row is compared with its size, and every limit with the size of its terms: no unit matters.
 #pragma once
 
 #include <algorithm>
@@ -24,17 +24,17 @@ struct CascadeMark {
 
 /// Weighted rows of all levels, and of the limits.
 struct LimitedRows {
-  int n, levels;  // unknowns; levels with that of hard rows, and the last, of least effort
-  const int* level;  // levels + 1: where the rows of each start
+  int n, levels;  // unknowns; levels, including that of hard rows and the last, of least effort
+  const int* level;  // levels + 1: first row of each
   const double *A, *b, *size;  // rows x n; sizes as the cascade's
   int limits;
   const double* C;  // limits x n
   const double *lower, *upper;
-  const double* terms;  // size of what a limit is the difference of
-  const bool* soft;  // which of them are relaxed first: those of motion
+  const double* terms;  // size of the terms of a limit
+  const bool* soft;  // true for limits of motion, which are relaxed first
   const double* q = nullptr;  // directions of the cascade without limits,
-  const CascadeMark* mark = nullptr;  // and where it stood after each level; or null
-  const int* first = nullptr;  // limits + 1: where the columns of limit i start that are not zero; a row of many has none listed
+  const CascadeMark* mark = nullptr;  // and its state after each level; or null
+  const int* first = nullptr;  // limits + 1: index of the first nonzero column of each limit; dense rows have none listed
   const int* column = nullptr;
   const double* length = nullptr;  // of each limit's row
 
@@ -65,7 +65,7 @@ struct LimitedRows {
 /// Active limits: -1 or 1 at the lower or upper end; 3 times that if it had to be relaxed.
 struct LimitedReport {
   signed char* active;
-  bool misses_hard = false;  // rows that must hold do not
+  bool misses_hard = false;  // true if hard rows are violated
 };
 
 namespace limited {
@@ -73,36 +73,36 @@ namespace limited {
 inline double square(double x) { return x * x; }
 
 constexpr double rounding = 1e-9;  // of a limit's size
-constexpr double immobile = 1e-9;  // a limit of whose row no larger ratio is free does not move
+constexpr double immobile = 1e-9;  // free ratio of a limit's row below which it cannot move
 constexpr double near_end = 100.0;  // times rounding: nearer to its end a limit counts as active
-constexpr double converged = 1e-12;  // a level that can improve by no larger ratio is at its optimum
+constexpr double converged = 1e-12;  // relative improvement below which a level is at its optimum
 
-/// Ends of the limits: those of motion, and then rows that must hold, are relaxed where they contradict the others.
+/// Ends of the limits: those of motion, and then hard rows, are relaxed if they contradict the others.
 struct Ends {
   double *lower, *upper;
   bool relaxed = false;  // limits of motion
-  bool softens = false;  // rows that must hold are the highest priority
-  bool pins_motion = true;  // limits of motion that leave one value are equations
+  bool softens = false;  // hard rows are the highest priority
+  bool pins_motion = true;  // limits of motion with a single value are equations
 };
 
 /// Position of x along a limit: 1 or -1 if it exceeds the upper or lower end by more than `margin` times rounding; else 0.
 struct Place {
-  double at, low, high;  // with what is rounding at either end
+  double at, low, high;  // low, high: rounding errors of the ends
 
-  int beyond(const Ends& s, int i, double margin = 1.0) const {
+  int side_of(const Ends& s, int i, double margin = 1.0) const {
     return at > s.upper[i] + margin * high ? 1 : at < s.lower[i] - margin * low ? -1 : 0;
   }
 };
 inline Place place(const LimitedRows& p, const Ends& s, int i, const double* x) {
-  constexpr double noise = 1e-4;  // of `rounding`: x is known to that ratio of its length
+  constexpr double noise = 1e-4;  // of `rounding`: error of x relative to its length
   const double* row = p.C + i * p.n;
   double size = p.terms[i] + noise * p.length[i] * std::sqrt(scalar_product(x, x, p.n));
   for (int k = 0; k < p.n; ++k) size += std::abs(row[k] * x[k]);
   return {p.along(i, x), rounding * (size + std::abs(s.lower[i])), rounding * (size + std::abs(s.upper[i]))};
 }
 
-/// Without allowance for rounding.
-inline bool within_plainly(const LimitedRows& p, const double* x) {
+/// Return true if x is within all limits, without tolerance for rounding.
+inline bool within_exactly(const LimitedRows& p, const double* x) {
   for (int i = 0; i < p.limits; ++i) {
     const double at = scalar_product(p.C + i * p.n, x, p.n);
     if (!(at >= p.lower[i] && at <= p.upper[i])) return false;
@@ -110,34 +110,34 @@ inline bool within_plainly(const LimitedRows& p, const double* x) {
   return true;
 }
 
-/// `all`: limits of motion too.
+/// Return true if x is within the limits, up to rounding; `all`: limits of motion too.
 inline bool within(const LimitedRows& p, const Ends& s, const double* x, bool all = true) {
   for (int i = 0; i < p.limits; ++i) {
     const double at = p.along(i, x);
-    const bool plain = at >= s.lower[i] && at <= s.upper[i];  // without allowance for rounding
-    if (!plain && (all || !p.soft[i]) && place(p, s, i, x).beyond(s, i) != 0) return false;
+    const bool plain = at >= s.lower[i] && at <= s.upper[i];  // without tolerance for rounding
+    if (!plain && (all || !p.soft[i]) && place(p, s, i, x).side_of(s, i) != 0) return false;
   }
   return true;
 }
 
-/// Moves the ends of limits of motion to where x is beyond them, and reports these.
+/// Move the ends of violated limits of motion to x, and report them.
 inline void relax(const LimitedRows& p, const double* x, Ends& s, signed char* active) {
   for (int i = 0; i < p.limits; ++i) {
-    const Place here = place(p, s, i, x);
-    const int side = p.soft[i] ? here.beyond(s, i) : 0;
+    const Place position = place(p, s, i, x);
+    const int side = p.soft[i] ? position.side_of(s, i) : 0;
     if (side == 0) continue;
-    (side < 0 ? s.lower : s.upper)[i] = here.at;
+    (side < 0 ? s.lower : s.upper)[i] = position.at;
     active[i] = static_cast<signed char>(3 * side);
     s.relaxed = true;
   }
 }
 
-/// The free space, x = x_0 + N^T y, and the limits in it, each divided by its length in x: low <= c y <= high.
+/// Free space, x = x_0 + N^T y, and the limits in it, each divided by its length in x: low <= c y <= high.
 struct FreeSpace {
   int d;
   const double* N;  // d x n
   double *C, *low, *high;  // limits x d
-  double* ratio;  // of a limit's row that is free; 0: it does not move
+  double* ratio;  // free ratio of a limit's row; 0: it cannot move
 
   FreeSpace(Arena& arena, const LimitedRows& p, const double* directions, int count)
       : d(count),
@@ -154,7 +154,7 @@ struct FreeSpace {
     }
   }
 
-  /// Ends of the limits relative to x. Where x is at one, rounding does not forbid that it stays.
+  /// Set the ends of the limits relative to x. If x is at an end, rounding does not make it infeasible.
   void set_ends(const LimitedRows& p, const Ends& s, const double* x, bool inside) {
     for (int i = 0; i < p.limits; ++i) {
       const double at = p.along(i, x), inverse = p.length[i] > 0.0 ? 1.0 / p.length[i] : 0.0;
@@ -169,7 +169,7 @@ struct FreeSpace {
   }
 };
 
-/// The working set: active limits, and 1 at the upper end, -1 at the lower.
+/// Working set: active limits, with 1 at the upper end, -1 at the lower.
 struct WorkingSet {
   int* limit;
   signed char* side;
@@ -182,7 +182,7 @@ struct WorkingSet {
   }
 };
 
-/// y: the feasible point nearest to `goal` (d), by the programme; `all`: limits of motion too. Whether there is one.
+/// Compute y, the feasible point nearest to `goal` (d), by the programme; `all`: limits of motion too. Returns true if there is one.
 inline bool nearest_feasible(QuadraticProgramme solve, Arena& arena, const LimitedRows& p, const FreeSpace& f, const double* goal,
                              bool all, WorkingSet& w, double* y) {
   const Arena::Scope scope(arena);
@@ -190,7 +190,7 @@ inline bool nearest_feasible(QuadraticProgramme solve, Arena& arena, const Limit
   double *H = arena.take<double>(d * d), *zero = arena.take<double>(d), *C = arena.take<double>(p.limits * d),
          *low = arena.take<double>(p.limits), *high = arena.take<double>(p.limits), *force = arena.take<double>(p.limits),
          size = 0.0;
-  int *which = arena.take<int>(p.limits), rows = 0;
+  int *rows_of_limits = arena.take<int>(p.limits), rows = 0;
   for (int i = 0; i < p.limits; ++i) {
     if (f.ratio[i] == 0.0 || (!all && p.soft[i]) || (f.low[i] <= -far_limit && f.high[i] >= far_limit)) continue;
     const double inverse = 1.0 / f.ratio[i];
@@ -200,7 +200,7 @@ inline bool nearest_feasible(QuadraticProgramme solve, Arena& arena, const Limit
     low[rows] = f.low[i] > -far_limit ? f.low[i] * inverse - at : -far_limit;
     high[rows] = f.high[i] < far_limit ? f.high[i] * inverse - at : far_limit;
     size = std::max(size, std::max(low[rows], -high[rows]));
-    which[rows++] = i;
+    rows_of_limits[rows++] = i;
   }
   std::copy(goal, goal + d, y);
   w.count = 0;
@@ -218,11 +218,11 @@ inline bool nearest_feasible(QuadraticProgramme solve, Arena& arena, const Limit
   double strongest = 0.0;
   for (int i = 0; i < rows; ++i) strongest = std::max(strongest, std::abs(force[i]));
   for (int i = 0; i < rows; ++i)
-    if (std::abs(force[i]) > 1e-9 * strongest) w.add(which[i], force[i] > 0.0 ? 1 : -1);
+    if (std::abs(force[i]) > 1e-9 * strongest) w.add(rows_of_limits[i], force[i] > 0.0 ? 1 : -1);
   return true;
 }
 
-/// Projects onto the limits of `w`, by new directions of `space` after those that are on limits already. Limits that depend on others leave w.
+/// Project onto the limits of `w`, by new directions of `space` after those of earlier limits. Dependent limits are removed from w.
 inline void project_onto(const FreeSpace& f, WorkingSet& w, Cascade<double>& space) {
   for (int k = space.directions; k < w.count;) {
     const int i = w.limit[k], before = space.directions;
@@ -236,7 +236,7 @@ inline void project_onto(const FreeSpace& f, WorkingSet& w, Cascade<double>& spa
   }
 }
 
-/// y: from a feasible point to the least |B y - e| (B: m x d) within the limits, by active sets. Whether that ended.
+/// Move y from a feasible point to the least |B y - e| (B: m x d) within the limits, by active sets. Returns true if that converged.
 inline bool minimise(Arena& arena, const LimitedRows& p, const FreeSpace& f, const double* B, const double* e, int m,
                      WorkingSet& w, double* y) {
   const Arena::Scope scope(arena);
@@ -249,7 +249,7 @@ inline bool minimise(Arena& arena, const LimitedRows& p, const FreeSpace& f, con
     for (int j = 0; j < d; ++j) terms += B[i * d + j] * y[j] * B[i * d + j] * y[j];
   }
   Cascade<double> space(arena, d, m + d);
-  // limits that depend on active ones: steps along these do not move along them, either, but for rounding
+  // limits that depend on active ones: steps along the active limits do not move along them either, except for rounding
   bool* depends = arena.take<bool>(p.limits);
   std::fill(depends, depends + p.limits, false);
   const auto active = [&](int i) { return std::find(w.limit, w.limit + w.count, i) != w.limit + w.count; };
@@ -265,10 +265,10 @@ inline bool minimise(Arena& arena, const LimitedRows& p, const FreeSpace& f, con
     for (int j = 0; j < d; ++j) step[j] = space.x[j] - y[j];
     double gain = 0.0;
     for (int i = 0; i < m; ++i) gain += square(scalar_product(B + i * d, step, d));
-    if (gain <= converged * converged * terms) std::fill(step, step + d, 0.0);  // nothing but rounding
-    // how far that way the next limit is
+    if (gain <= converged * converged * terms) std::fill(step, step + d, 0.0);  // only rounding
+    // largest fraction of the step within the limits
     const double length = std::sqrt(scalar_product(step, step, d));
-    double far = 1.0;
+    double fraction = 1.0;
     int next = -1, side = 0;
     for (int i = 0; i < p.limits; ++i) {
       if (f.ratio[i] == 0.0 || depends[i] || active(i)) continue;
@@ -278,14 +278,14 @@ inline bool minimise(Arena& arena, const LimitedRows& p, const FreeSpace& f, con
       const double end = along > 0.0 ? f.high[i] : f.low[i];
       if (std::abs(end) >= far_limit) continue;
       const double reach = std::max(0.0, (end - scalar_product(row, y, d)) / along);
-      if (reach < far) far = reach, next = i, side = along > 0.0 ? 1 : -1;
+      if (reach < fraction) fraction = reach, next = i, side = along > 0.0 ? 1 : -1;
     }
-    for (int j = 0; j < d; ++j) y[j] += far * step[j];
+    for (int j = 0; j < d; ++j) y[j] += fraction * step[j];
     if (next >= 0) {
       w.add(added = next, side);
       continue;
     }
-    // at the optimum of this working set: which limit has a multiplier of the wrong sign?
+    // at the optimum of this working set: find a limit whose multiplier has the wrong sign
     double size = 0.0, worst = 0.0;
     std::fill(slope, slope + d, 0.0);
     for (int i = 0; i < m; ++i) {
@@ -304,7 +304,7 @@ inline bool minimise(Arena& arena, const LimitedRows& p, const FreeSpace& f, con
       const int i = w.limit[k];
       const double pulls = -push[k] * w.side[k] * f.ratio[i];
       if (pulls <= negligible) continue;
-      // the largest; later, in case that cycles, the first (Bland's rule)
+      // the largest; after many rounds, in case of cycling, the first (Bland's rule)
       if (round > patience ? wrong < 0 || i < w.limit[wrong] : pulls > worst) wrong = k, worst = pulls;
     }
     if (wrong < 0) return true;
@@ -314,23 +314,23 @@ inline bool minimise(Arena& arena, const LimitedRows& p, const FreeSpace& f, con
   return false;
 }
 
-/// x (n): to a feasible point, near `goal` if that can be, by the programme; `all`: limits of motion too. Whether there is one.
+/// Move x (n) to a feasible point, near `goal` if possible, by the programme; `all`: limits of motion too. Returns true if there is one.
 inline bool make_feasible(QuadraticProgramme solve, Arena& arena, const LimitedRows& p, const Ends& s, const FreeSpace& f,
                           const double* goal, bool all, WorkingSet& w, double* x) {
   const Arena::Scope scope(arena);
   Cascade<double> space(arena, f.d, f.d);
-  double *y = arena.take<double>(f.d), *toward = arena.take<double>(f.d), *there = arena.take<double>(p.n);
-  for (const double factor : {1.0, 0.0}) {  // should the goal be too far away for the programme, near where it is
+  double *y = arena.take<double>(f.d), *toward = arena.take<double>(f.d), *moved = arena.take<double>(p.n);
+  for (const double factor : {1.0, 0.0}) {  // if the goal is too far away for the programme, near the current point
     for (int j = 0; j < f.d; ++j)
       toward[j] = factor * (scalar_product(f.N + j * p.n, goal, p.n) - scalar_product(f.N + j * p.n, x, p.n));
     if (!nearest_feasible(solve, arena, p, f, toward, all, w, y)) continue;
     std::copy(toward, toward + f.d, space.x);
     space.directions = 0;
-    project_onto(f, w, space);  // the same to more digits than the programme's
+    project_onto(f, w, space);  // to a higher precision than the programme's
     for (const double* place : {static_cast<const double*>(space.x), static_cast<const double*>(y)}) {
-      std::copy(x, x + p.n, there), f.move(place, p.n, there);
-      if (!within(p, s, there, all)) continue;
-      std::copy(there, there + p.n, x);
+      std::copy(x, x + p.n, moved), f.move(place, p.n, moved);
+      if (!within(p, s, moved, all)) continue;
+      std::copy(moved, moved + p.n, x);
       return true;
     }
   }
@@ -338,16 +338,16 @@ inline bool make_feasible(QuadraticProgramme solve, Arena& arena, const LimitedR
   return false;
 }
 
-/// x, which is within the other limits, comes as near to those of motion as it can: least squares, each in units of energy.
+/// Move x, which is within the other limits, as near as possible to those of motion: least squares, each in units of energy.
 inline bool approach_motion_limits(Arena& arena, const LimitedRows& p, const Ends& s, FreeSpace& f, WorkingSet& w, double* x) {
-  constexpr int rounds = 5;  // after each, those that are reached join the others
+  constexpr int rounds = 5;  // after each, limits that are reached join the others
   for (int round = 0; round < rounds; ++round) {
     const Arena::Scope scope(arena);
     double *B = arena.take<double>(p.limits * f.d), *e = arena.take<double>(p.limits), *y = arena.take<double>(f.d);
     int m = 0;
     f.set_ends(p, s, x, false);
     for (int i = 0; i < p.limits; ++i) {
-      const int side = p.soft[i] && f.ratio[i] > 0.0 ? place(p, s, i, x).beyond(s, i) : 0;
+      const int side = p.soft[i] && f.ratio[i] > 0.0 ? place(p, s, i, x).side_of(s, i) : 0;
       if (side != 0) {
         std::copy(f.C + i * f.d, f.C + (i + 1) * f.d, B + m * f.d);
         e[m++] = side > 0 ? f.high[i] : f.low[i];
@@ -365,7 +365,7 @@ inline bool approach_motion_limits(Arena& arena, const LimitedRows& p, const End
   return true;
 }
 
-constexpr int again = 100;  // to be repeated with rows that must hold as the highest priority
+constexpr int again = 100;  // to be repeated with hard rows as the highest priority
 
 inline int attempt(QuadraticProgramme solve, Arena& arena, const LimitedRows& p, Ends& s, double* x, double& damping,
                    LimitedReport& report) {
@@ -377,9 +377,9 @@ inline int attempt(QuadraticProgramme solve, Arena& arena, const LimitedRows& p,
   double *start = arena.take<double>(n), *F = arena.take<double>(widest * n);
   WorkingSet w = {arena.take<int>(p.limits + n + 1), arena.take<signed char>(p.limits + n + 1)};
   std::copy(cascade.x, cascade.x + n, x);
-  bool inside = within(p, s, x);  // as it is as soon as one level has been
-  bool same = p.mark && !s.softens;  // whether the levels so far are those of the cascade without limits
-  const auto pin = [&] {  // limits that leave one value are equations
+  bool inside = within(p, s, x);  // true after the first level
+  bool same = p.mark && !s.softens;  // true if the levels so far are those of the cascade without limits
+  const auto pin = [&] {  // limits with a single value are equations
     const int before = cascade.directions;
     for (int i = 0; i < p.limits; ++i) {
       if (s.upper[i] <= s.lower[i] && (s.pins_motion || !p.soft[i]))
@@ -390,15 +390,15 @@ inline int attempt(QuadraticProgramme solve, Arena& arena, const LimitedRows& p,
     inside = within(p, s, x);
   };
   for (int l = 0; l < p.levels; ++l) {
-    const Arena::Scope of_level(arena);
+    const Arena::Scope level_scope(arena);
     const int k = p.level[l + 1] - p.level[l];
     const double *A = p.A + p.level[l] * n, *b = p.b + p.level[l], *size = p.size + p.level[l];
     if (l == 0 && (s.softens || k == 0)) pin();
     if (k == 0) continue;
     const int before = cascade.directions;
-    if (before >= n) break;  // the levels before have left nothing free
+    if (before >= n) break;  // no freedom is left
     std::copy(x, x + n, start), std::copy(x, x + n, cascade.x);
-    // the level without limits, damped where that is due
+    // the level without limits, damped if required
     same = same && !p.mark[l].damped;
     bool damped = false;
     if (same) {
@@ -409,7 +409,7 @@ inline int attempt(QuadraticProgramme solve, Arena& arena, const LimitedRows& p,
     } else {
       damped = cascade.add(A, b, size, k, l > 0 && l < p.levels - 1, F);
     }
-    if (l == 0 && !s.softens) {  // what must hold does, whatever the limits
+    if (l == 0 && !s.softens) {  // hard rows hold, whatever the limits
       pin();
       continue;
     }
@@ -428,19 +428,20 @@ inline int attempt(QuadraticProgramme solve, Arena& arena, const LimitedRows& p,
     std::fill(y, y + f.d, 0.0);
     f.set_ends(p, s, start, inside);
     if (!inside) {
-      // limits of motion are relaxed where they must be; where that does not suffice, so are rows that must hold
+      // limits of motion are relaxed if necessary; if that does not suffice, hard rows too
       if (!make_feasible(solve, arena, p, s, f, cascade.x, true, w, start)) {
-        const bool others = within(p, s, start, false) || make_feasible(solve, arena, p, s, f, cascade.x, false, w, start);
-        if (!others && !s.softens) return s.softens = report.misses_hard = true, again;
-        if (!others || !approach_motion_limits(arena, p, s, f, w, start)) return -1;
+        const bool within_others = within(p, s, start, false) || make_feasible(solve, arena, p, s, f, cascade.x, false, w, start);
+        if (!within_others && !s.softens) return s.softens = report.misses_hard = true, again;
+        if (!within_others || !approach_motion_limits(arena, p, s, f, w, start)) return -1;
         relax(p, start, s, report.active);
       }
       f.set_ends(p, s, start, inside = true);
-    } else {  // the working set of the levels before, as far as it is active still
+    } else {  // the working set of the levels before, as far as it is still active
       for (int j = w.count - 1; j >= 0; --j)
-        if (f.ratio[w.limit[j]] == 0.0 || place(p, s, w.limit[j], start).beyond(s, w.limit[j], -near_end) != w.side[j]) w.drop(j);
+        if (f.ratio[w.limit[j]] == 0.0 || place(p, s, w.limit[j], start).side_of(s, w.limit[j], -near_end) != w.side[j])
+          w.drop(j);
     }
-    // the level in what is free, [A; F] N = Q R: of R's rows only the first m columns are not zero
+    // the level in the free space, [A; F] N = Q R: only the first m columns of R's rows are not zero
     const int rows = damped ? 2 * k : k;
     double *column = arena.take<double>(rows * m), *R = arena.take<double>(m * m), *off = arena.take<double>(rows),
            *B = arena.take<double>(m * f.d), *e = arena.take<double>(m);
@@ -464,8 +465,8 @@ inline int attempt(QuadraticProgramme solve, Arena& arena, const LimitedRows& p,
     relax(p, x, s, report.active);
   }
   for (int i = 0; i < p.limits; ++i) {
-    const Place here = place(p, s, i, x);
-    if (report.active[i] == 0) report.active[i] = static_cast<signed char>(here.beyond(s, i, -near_end));
+    const Place position = place(p, s, i, x);
+    if (report.active[i] == 0) report.active[i] = static_cast<signed char>(position.side_of(s, i, -near_end));
   }
   damping = cascade.damping;
   return s.relaxed || s.softens ? 0 : 1;
@@ -473,8 +474,8 @@ inline int attempt(QuadraticProgramme solve, Arena& arena, const LimitedRows& p,
 
 }  // namespace limited
 
-/// x of the cascade within the limits. Returns 1; 0 where limits and rows that must hold contradict each other, which the report names, and
-/// then limits of motion, or if that does not suffice the rows that must hold, are approached by least squares; below 0: no solution.
+/// Solve the cascade within the limits. Returns 1; or 0 if limits and hard rows contradict each other, as reported, and least squares approach limits
+/// of motion or, if that does not suffice, hard rows. Below 0: no solution.
 inline int solve_limited(QuadraticProgramme solve, Arena& arena, const LimitedRows& p, double* x, double& damping,
                          LimitedReport& report) {
   const Arena::Scope scope(arena);
@@ -486,7 +487,7 @@ inline int solve_limited(QuadraticProgramme solve, Arena& arena, const LimitedRo
     if (!s.softens) std::copy(p.lower, p.lower + p.limits, s.lower), std::copy(p.upper, p.upper + p.limits, s.upper);
     std::fill(report.active, report.active + p.limits, static_cast<signed char>(0));
     flag = limited::attempt(solve, arena, p, s, x, damping, report);
-    if (flag != 1 && pinned && s.pins_motion) {  // what contradicts the others is relaxed, be it one value or a range
+    if (flag != 1 && pinned && s.pins_motion) {  // inconsistent_constraints limits are relaxed, single values like ranges
       s.pins_motion = s.relaxed = s.softens = report.misses_hard = false;
       flag = limited::again;
     }

@@ -1,12 +1,12 @@
-// Limits of a controller of tasks, as rows lower <= C xi <= upper of the scaled unknowns: of the efforts of motors, of the motion of joints, and
-// the sides of contacts' cones.
+// Limits of a task controller, as rows lower <= C xi <= upper of the scaled unknowns: of motors' efforts, of the motion of joints, and the sides of
+// contacts' cones.
 #pragma once
 
 #include "tasks.hpp"
 
 namespace sarrus {
 
-/// Rows of limits; terms: the size of what their ends are differences of.
+/// Rows of limits; terms: size of the terms whose difference their ends are.
 template <class T> struct LimitRows {
   int n;
   T *C, *lower, *upper, *terms;
@@ -18,11 +18,11 @@ template <class T> struct LimitRows {
   }
 };
 
-/// Between its ends, and |effort velocity| <= power.
+/// Add limits of an effort: between its ends, and |effort velocity| <= power.
 template <class T>
 void effort_limit(const TaskState<T>& s, const TaskUnknowns<T>& u, const TaskMotor& motor, int k, LimitRows<T>& out) {
   const T rate = abs(motor.iv < u.nv ? s.v[motor.iv] : s.loop.v[motor.iv - u.nv]);
-  // rounded towards zero, so that no product with the rate exceeds it; at rest there is no power
+  // rounded towards zero, so that no product with the rate exceeds it; no power at rest
   T most = T(far_limit);
   if (motor.power < far_limit) {
     const auto counts = rate > T(motor.power * 1e-250);
@@ -33,8 +33,8 @@ void effort_limit(const TaskState<T>& s, const TaskUnknowns<T>& u, const TaskMot
   for (int i = 0; i < u.n; ++i) row[i] = T(i == k ? 1.0 : 0.0) * u.scale[i];
 }
 
-/// The acceleration stays below that which leads, within the horizon, to the greatest speed, or to the u from which the rest of the way suffices
-/// to brake after another horizon, u t + u^2 / 2b = room, which then falls by b u / (u + b t) a second. Its slope is nowhere more than 1 / t.
+/// Add a limit of the acceleration. Within the horizon the speed must not exceed the greatest one, nor the speed u from which braking after another
+/// horizon stops in time. u t + u^2 / 2b = room, and u decreases by b u / (u + b t) per second. Its slope is at most 1 / t.
 template <class T>
 void motion_limit(const TaskState<T>& s, const TaskUnknowns<T>& u, const MotionLimit& limit, double horizon, LimitRows<T>& out) {
   const auto joint = limit.coordinate.motion(s);
@@ -45,7 +45,8 @@ void motion_limit(const TaskState<T>& s, const TaskUnknowns<T>& u, const MotionL
   const auto end = [&](const T& room, const T& speed) {
     const auto inside = room > T(0.0);
     const T slack = T(limit.braking * horizon), back = room / T(horizon), greatest = T(limit.velocity);
-    const T way = select(inside, room, T(0.0)) * T(2.0 * limit.braking), stop = way / (sqrt(slack * slack + way) + slack);
+    const T braking_length = select(inside, room, T(0.0)) * T(2.0 * limit.braking),
+            stop = braking_length / (sqrt(slack * slack + braking_length) + slack);
     const T reach = select(inside, stop, select(back < -greatest, -greatest, back));
     const auto brakes = reach < greatest;
     const T forward = select(speed > T(0.0), select(speed > stop, stop, speed), T(0.0));
@@ -58,7 +59,7 @@ void motion_limit(const TaskState<T>& s, const TaskUnknowns<T>& u, const MotionL
   for (int i = 0; i < u.n; ++i) row[i] = along(u.A + i * u.nv) * u.scale[i];
 }
 
-/// `first`: the contact's first unknown.
+/// Add the sides of a contact's cone; `first`: the contact's first unknown.
 template <class T> void cone(const TaskUnknowns<T>& u, const TaskContact& contact, int first, LimitRows<T>& out) {
   contact.each_side([&](int component, double ratio, double sign) {
     T* row = out.next(T(0.0), T(far_limit));
@@ -69,7 +70,7 @@ template <class T> void cone(const TaskUnknowns<T>& u, const TaskContact& contac
   });
 }
 
-/// All limits, in the order in which reports name them.
+/// Return all limits, in the order of the reports.
 template <class T> LimitRows<T> limit_rows(const TaskState<T>& s, const TaskControl& c, const TaskUnknowns<T>& u) {
   const int count = c.limits();
   const auto take = [&](int size) { return s.arena.template take<T>(size); };

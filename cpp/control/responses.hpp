@@ -2,7 +2,7 @@
 //
 //   M a + h = force + J^T lambda, J a = gamma
 //
-// Answers are corrected where loops are nearly singular, and an acceleration is held against the loops as that of forward dynamics is.
+// Responses are corrected near singular positions of loops, and an acceleration is checked against the loops like that of forward dynamics.
 #pragma once
 
 #include <optional>
@@ -14,9 +14,9 @@
 
 namespace sarrus {
 
-/// Accelerations and multipliers that forces cause: by the saddle equation, or of a tree by its mass matrix.
+/// Accelerations and multipliers caused by forces: by the saddle equation, or of a tree by its mass matrix.
 template <class T> struct TaskResponses {
-  /// A solution of which one more correction would still change this ratio has too few digits: singular.
+  /// Relative change by one more correction, above which a solution has too few digits: singular.
   static constexpr double singular_correction = 1e-7;
 
   const Tree& tree;
@@ -25,10 +25,10 @@ template <class T> struct TaskResponses {
   const T* L = nullptr;  // factor of a tree's mass matrix
   const T* mobility;  // 1/M_ii
   T* inertia;  // M_ii
-  const bool checks;  // whether it is looked at how well answers are known, also where loops carry little
+  const bool checks;  // true if the precision of responses is estimated, also if loops carry little
   std::optional<LoopEquation<T>> e{};
   Factor<T> factor{};
-  T correction = T(0.0);  // the greatest share of an answer that one more correction would change
+  T correction = T(0.0);  // largest relative change of a response by one more correction
 
   TaskResponses(const Tree& t, Arena& a, const LoopInput<T>& in, bool checks_digits)
       : tree(t), arena(a), inertia(a.take<T>(t.nv)), checks(checks_digits) {
@@ -50,7 +50,7 @@ template <class T> struct TaskResponses {
     L = M;
   }
 
-  /// a and lambda (rows) of a generalised force (nv) and gamma (rows; null: zero).
+  /// Compute a and lambda (rows) of a generalised force (nv) and gamma (rows; null: zero).
   SARRUS_NOINLINE void operator()(const T* force, const T* gamma, T* a, T* lambda) {
     if (L) return each(force, 1, a, lambda);
     const Arena::Scope scope(arena);
@@ -66,8 +66,8 @@ template <class T> struct TaskResponses {
     if (checks || strained(force, lambda)) estimate_correction(right, solution);
   }
 
-  /// Responses to `count` generalised forces, corrected if loops carry far more than what acts, because there the regularisation of the saddle
-  /// equation, that is as large as what they carry, is felt. What cannot move is at rest: its motion would be rounding.
+  /// Compute responses to `count` generalised forces. They are corrected if loops carry far more than the applied forces, because the regularisation of
+  /// the saddle equation is noticeable then. Immobile joints are set to rest: their motion would be rounding.
   void answers(const T* forces, int count, T* a, T* lambda) {
     each(forces, count, a, lambda);
     if (L) return;
@@ -83,7 +83,7 @@ template <class T> struct TaskResponses {
     }
   }
 
-  /// Residual J a - gamma relative to the acting forces and those of the unknowns x along B (count x nv).
+  /// Return the residual J a - gamma relative to the applied forces and those of the unknowns x along B (count x nv).
   T residual_ratio(const T* a, const T* B, const T* x, int count) {
     if (L) return T(0.0);
     const Arena::Scope scope(arena);
@@ -97,7 +97,7 @@ template <class T> struct TaskResponses {
     return select(terms < T(1e300), sqrt(error * inverse_or_none(terms)), T(0.0));
   }
 
-  /// Responses to `count` generalised forces one after the other; several at a time if one state's factor serves all.
+  /// Compute responses to `count` generalised forces one after the other; several at a time if one state's factor serves all.
   SARRUS_NOINLINE void each(const T* forces, int count, T* a, T* lambda) {
     int k = 0;
     if constexpr (std::is_same_v<T, double>) {
@@ -109,9 +109,9 @@ template <class T> struct TaskResponses {
   }
 
  private:
-  /// True in code for single precision, where the regularisation matters everywhere.
+  /// Return true in code for single precision, in which the regularisation matters everywhere.
   static bool coarse() { return any(tolerance<T>(0.0, 1.0) > T(0.0)); }
-  /// True if loops carry far more than what acts, as near singular positions.
+  /// Return true if loops carry far more than the applied forces, as near singular positions.
   bool strained(const T* force, const T* lambda) const {
     constexpr double strong = 30.0;
     const T carried = weighed_square(lambda, e->scale, tree.loops.rows);
@@ -134,7 +134,7 @@ template <class T> struct TaskResponses {
     correction = select(share > correction, share, correction);
   }
 
-  /// Entry of right-hand side l: a lane, or the number itself.
+  /// Return an entry of right-hand side l: a lane, or the number itself.
   template <class P> static T at(const P& x, int l) {
     if constexpr (std::is_same_v<P, T>)
       return x;

@@ -1,8 +1,8 @@
-// Efforts that bring tasks about in one state: of priorities and limits as limited.hpp says.
+// Efforts for tasks in one state, with priorities and limits as in limited.hpp.
 //
 //   reads   q, v, time, gains and targets     writes  efforts of motors, rates of internal states
 //   work    M a + h = B x + J^T lambda, J a = gamma, solved once for every unknown (responses.hpp); then rows of tasks in x (levels.hpp)
-//   cost    a solution of the saddle equation an unknown; rows x unknowns^2
+//   cost    a solution of the saddle equation per unknown; rows x unknowns^2
 #pragma once
 
 #include "../mechanism/status.hpp"
@@ -19,7 +19,7 @@ template <class T> struct TaskController {
   Arena& arena;
   const TaskControl& c;
   const TaskReport<T>& report;
-  const bool checks;  // whether the answer's digits and the state's place on the loops are looked at: not in simulations
+  const bool checks;  // true if the result's precision and the loop residual of the state are checked: not in simulations
 
   T* take(int count) const { return arena.template take<T>(count); }
 
@@ -33,7 +33,7 @@ template <class T> struct TaskController {
     read_loop_joints(tree, arena, state, around.loop_q, s.loop);
   }
 
-  /// Accelerations and multipliers per unknown; contact_right: the required J a of contacts.
+  /// Compute accelerations and multipliers per unknown; contact_right: the required J a of contacts.
   TaskUnknowns<T> unknowns(const TaskState<T>& s, TaskResponses<T>& respond, T* contact_right) const {
     const int nv = tree.nv, n = c.unknowns(), rows = tree.loops.rows;
     TaskUnknowns<T> u = {n, nv, rows, take(n * nv), take(n * nv), take(n * rows), take(nv), take(rows), take(n)};
@@ -72,7 +72,7 @@ template <class T> struct TaskController {
       copy(limit.C, limits * n, C), copy(limit.lower, limits, lower), copy(limit.upper, limits, upper);
       copy(limit.terms, limits, terms), copy(x, n, y);
       LimitedRows p = {n, c.levels + 2, levels.level, A, b, size, limits, C, lower, upper, terms, soft};
-      if (limited::within_plainly(p, y)) continue;
+      if (limited::within_exactly(p, y)) continue;
       p.set_columns(arena);
       if constexpr (std::is_same_v<T, double>) p.q = levels.cascade.q, p.mark = levels.mark;
       if (limited::within(p, {lower, upper}, y)) continue;
@@ -87,26 +87,27 @@ template <class T> struct TaskController {
     }
   }
 
-  /// Multipliers of constraints, with those of other elements' forces, which the controller measures.
-  void multipliers(const TaskState<T>& s, TaskResponses<T>& respond, const TaskUnknowns<T>& u, const T* x, const T* others,
+  /// Compute multipliers of constraints, with those of other elements' forces, which the controller measures.
+  void multipliers(const TaskState<T>& s, TaskResponses<T>& respond, const TaskUnknowns<T>& u, const T* x, const T* other_forces,
                    T* lambda) const {
     const int nv = u.nv, rows = u.rows;
     std::copy(u.lambda, u.lambda + rows, lambda);
     for (int k = 0; k < u.n; ++k) subtract_scaled(lambda, u.Lambda + k * rows, -x[k], rows);
-    if (!others || c.states == 0) return;
+    if (!other_forces || c.states == 0) return;
     T *a = take(nv), *added = take(rows), *force = take(nv);
-    std::copy(others, others + nv, force);
-    for (int r = 0; c.drives_loop_joints && r < tree.loop_nv; ++r) subtract_scaled(force, s.loop.J + r * nv, -others[nv + r], nv);
+    std::copy(other_forces, other_forces + nv, force);
+    for (int r = 0; c.drives_loop_joints && r < tree.loop_nv; ++r)
+      subtract_scaled(force, s.loop.J + r * nv, -other_forces[nv + r], nv);
     respond(force, nullptr, a, added);
     for (int r = 0; r < rows; ++r) lambda[r] += added[r];
   }
 
-  /// Errors of forces, of which `error` has the targets: less what is carried (lambda null: not asked for).
+  /// Compute errors of forces: `error` contains their targets, from which the actual forces are subtracted (lambda null: not needed).
   void force_errors(const T* x, const T* lambda, T* error, T* z_dot) const {
     for (const Task& task : c.task) {
       std::visit(
           [&](const auto& kind) {
-            if constexpr (std::decay_t<decltype(kind)>::of_forces)
+            if constexpr (std::decay_t<decltype(kind)>::is_force)
               for (int i = 0; i < kind.rows(); ++i) {
                 error[i] -= kind.value(x, lambda, i);
                 if (kind.state >= 0) z_dot[kind.state + i] = error[i];
@@ -120,7 +121,7 @@ template <class T> struct TaskController {
 
 template <class T>
 SARRUS_NOINLINE T task_control(const Tree& tree, Arena& arena, const TaskControl& c, const T* parameter, const T* call,
-                               const T& time, const T* q, const T* v, const T* z, const T* others, T* motor, T* z_dot,
+                               const T& time, const T* q, const T* v, const T* z, const T* other_forces, T* motor, T* z_dot,
                                const Surroundings<T>& around, const TaskReport<T>& report) {
   const Arena::Scope scope(arena);
   const int nv = tree.nv, n = c.unknowns();
@@ -145,7 +146,7 @@ SARRUS_NOINLINE T task_control(const Tree& tree, Arena& arena, const TaskControl
   levels.solve();
 
   T status = select(off.fault > T(0.5), T(off_loops), T(0.0)), damping = levels.cascade.damping;
-  status = select(levels.contradicts(), T(contradictory), status);
+  status = select(levels.contradicts(), T(inconsistent_constraints), status);
   T *xi = levels.cascade.x, *x = report.x ? report.x : take(n);
   if (report.conflict) *report.conflict = 0;
   LimitRows<T> limit{};
@@ -155,7 +156,7 @@ SARRUS_NOINLINE T task_control(const Tree& tree, Arena& arena, const TaskControl
   }
   for (int k = 0; k < n; ++k) x[k] = xi[k] * u.scale[k];
   for (int k = 0; k < c.motors(); ++k) {
-    if (c.limited) {  // without the last rounding
+    if (c.limited) {  // rounding at the ends is removed
       x[k] = select(x[k] > limit.upper[k], limit.upper[k], x[k]);
       x[k] = select(x[k] < limit.lower[k], limit.lower[k], x[k]);
     }
@@ -165,9 +166,9 @@ SARRUS_NOINLINE T task_control(const Tree& tree, Arena& arena, const TaskControl
   T* a = report.a ? report.a : take(nv);
   std::copy(u.a, u.a + nv, a);
   for (int k = 0; k < n; ++k) subtract_scaled(a, u.A + k * nv, -x[k], nv);
-  // held against the loops as forward dynamics is, and by how many digits it has; in simulations it ends the run
+  // check against the loops as in forward dynamics, and the number of digits; a failure ends a simulation
   const auto sound = status < T(0.5);
-  const T singular = T(controller.checks ? no_answer : contradictory);
+  const T singular = T(controller.checks ? no_answer : inconsistent_constraints);
   const T contradiction = tolerance<T>(tolerances::contradiction, tolerances::contradiction_in_single);
   status = select(both(sound, respond.residual_ratio(a, u.B, x, n) > contradiction), singular, status);
   const T singular_correction = tolerance<T>(respond.singular_correction, tolerances::unresolved_in_single);
@@ -175,7 +176,7 @@ SARRUS_NOINLINE T task_control(const Tree& tree, Arena& arena, const TaskControl
 
   T* lambda = report.multipliers ? report.multipliers : take(u.rows);
   std::fill(lambda, lambda + u.rows, T(0.0));
-  if (u.rows > 0 && (c.states > 0 || report.multipliers)) controller.multipliers(s, respond, u, x, others, lambda);
+  if (u.rows > 0 && (c.states > 0 || report.multipliers)) controller.multipliers(s, respond, u, x, other_forces, lambda);
   controller.force_errors(x, lambda, levels.error, z_dot);
   const int rows = levels.level[c.levels + 1] - levels.tasks_from;
   if (report.error) std::copy(levels.error, levels.error + rows, report.error);

@@ -1,7 +1,7 @@
-// A controller of tasks, as plain constants: motors, tasks in their order of priority, contacts that push, limits that hold.
+// A task controller, as plain constants: motors, tasks in their order of priority, contacts with forces, limits.
 //
-// The unknowns are what the robot can choose: efforts of its motors, then forces of its contacts. Accelerations follow from them by the
-// equation of constrained dynamics, so that nothing that is solved for can contradict the dynamics, the loops or a passive joint:
+// The unknowns are the efforts of motors, then the forces of contacts. Accelerations follow from them by the equation of constrained dynamics, so
+// that no solution can contradict the dynamics, the loops or a passive joint:
 //
 //   a = a_0 + A x      lambda = lambda_0 + Lambda x      x = (u, f)
 //
@@ -16,18 +16,18 @@ namespace sarrus {
 
 struct Task {
   AnyTask kind;
-  int level;  // 0: what must hold; then priorities, from the highest on
+  int level;  // 0: hard task; then priorities, from the highest on
   RowNumbers weight;
   template <class F> void fields(F field) { field("level", level), field("weight", weight); }
 
   int rows() const {
     return std::visit([](const auto& kind) { return kind.rows(); }, kind);
   }
-  /// Number of rows, with those that complete its groups.
+  /// Return the number of rows, including those that complete its groups.
   int all_rows() const {
     return std::visit(
         [](const auto& kind) {
-          if constexpr (std::decay_t<decltype(kind)>::of_forces)
+          if constexpr (std::decay_t<decltype(kind)>::is_force)
             return kind.rows();
           else
             return kind.rows() + kind.companions();
@@ -36,12 +36,12 @@ struct Task {
   }
 };
 
-constexpr double far_limit = 1e300;  // no limit: kernels know no infinity
+constexpr double far_limit = 1e300;  // no limit: kernels assume finite numbers
 
 struct TaskMotor {
-  int iv;  // the velocity that it drives, numbered on over joints that close loops
-  bool angular;  // whether that turns
-  int same;  // how many follow on that are of the same joint and unit, this one included: they have one scale
+  int iv;  // velocity that it drives, numbered on over loop joints
+  bool angular;  // true for a rotation
+  int same;  // number of motors from this one on with the same joint and unit: they have one scale
   double weight;  // of its squared effort
   double lower, upper, power;  // limits
 
@@ -55,7 +55,7 @@ struct TaskMotor {
 struct MotionLimit {
   TaskCoordinate coordinate;
   double lower, upper, velocity, braking;
-  double middle;  // where turns are not counted, the angle nearest to this is meant
+  double middle;  // angles without counted turns are taken nearest to this
 
   template <class F> void fields(F field) {
     field("coordinate", coordinate), field("lower", lower), field("upper", upper), field("velocity", velocity);
@@ -68,11 +68,11 @@ struct TaskControl {
   std::vector<Task> task;  // by level
   std::vector<TaskContact> contact;
   std::vector<MotionLimit> motion;
-  double horizon = 0.01;  // within which a velocity may reach its limit [s]
+  double horizon = 0.01;  // time within which a velocity may reach its limit [s]
   bool limited = false;
   double force_arm = 0.01;  // [m] a contact's force counts like the moment that it has at this arm
   int levels = 0;
-  int parameters = 0, call_numbers = 0, states = 0;  // how many there are
+  int parameters = 0, call_numbers = 0, states = 0;  // numbers of each
   bool drives_loop_joints = false;
   QuadraticProgramme solve = nullptr;
 
@@ -98,26 +98,26 @@ struct TaskControl {
 /// Results of a controller besides the efforts; null: not requested.
 template <class T> struct TaskReport {
   T *x = nullptr, *a = nullptr, *tau = nullptr, *multipliers = nullptr,
-    *error = nullptr;  // error: of the rows of all tasks, contacts' none
-  T* missed = nullptr;  // of the same rows: by how much J a is not what they ask, weighted
+    *error = nullptr;  // error: of the rows of all tasks, without contacts
+  T* missed = nullptr;  // of the same rows: weighted residual of J a
   T* damping = nullptr;
   signed char* active = nullptr;  // of each limit: see limited.hpp
-  int* conflict = nullptr;  // 1: limits of motion were given up; 2: rows that must hold were; 3: contacts contradict one another
+  int* conflict = nullptr;  // 1: limits of motion were relaxed; 2: hard rows were relaxed; 3: contacts contradict one another
 };
 
-/// Data of a state besides q and v. If the caller counts turns of loop-closing joints: their coordinates, and the generalised force
-/// (nv) of the mechanism's springs that follow these, of which the tree does not know; or null. Where nobody does, an angle is the one that is
-/// nearest to its target. And rows that a function of the caller gives, with their c and gamma.
+/// Data of a state besides q and v; null: none. If the caller counts turns of loop joints: their coordinates, and the generalised force (nv) of
+/// the mechanism's springs with these angles, which are not part of the tree. Without counting, an angle is the one nearest to its target. Rows from
+/// a caller's function, with their c and gamma.
 template <class T> struct Surroundings {
   const T *loop_q = nullptr, *springs = nullptr, *pfaffian_values = nullptr;
 };
 
-/// Adds the efforts of motors to `motor`, of all joints; z and z_dot are of the multipliers' tasks; `call`: numbers that the call brings along.
-/// `others`: forces of what else acts, of the joints (those that close loops too, if the controller reads them): it does not know them, but they
-/// change what it measures. Or null. Returns the status.
+/// Add the efforts of motors to `motor`, of all joints. z and z_dot are of the multipliers' tasks; `call`: numbers of the call. `other_forces`, or
+/// null: forces of other elements on the joints (loop joints too, if the controller reads them). They do not enter the control law, but the measured
+/// multipliers. Returns the status.
 template <class T>
 T task_control(const Tree& tree, Arena& arena, const TaskControl& c, const T* parameter, const T* call, const T& time, const T* q,
-               const T* v, const T* z, const T* others, T* motor, T* z_dot, const Surroundings<T>& around = {},
+               const T* v, const T* z, const T* other_forces, T* motor, T* z_dot, const Surroundings<T>& around = {},
                const TaskReport<T>& report = {});
 
 }  // namespace sarrus

@@ -2,8 +2,9 @@
 // body is I A + p with p = [w x I w; w x (w x h)] (van der Merwe 4.21), so that linear velocities are not needed.
 //
 //   reads   q (nq), v, tau (nv), wrenches     writes  a (nv)
-//   work    per body, in its own frame: articulated inertia and bias force of its subtree, and what its joint made of them
-//   cost    O(bodies), and for other forces in the same configuration a quarter of that; where a subtree has no inertia along a joint the result is not finite, and the caller says so
+//   work    per body, in its own frame: articulated inertia and bias force of its subtree, and the results of its joint
+//   cost    O(bodies), and for other forces in the same configuration a quarter of that; if a subtree has no inertia along a joint the result is
+//           not finite, and the caller reports it
 #pragma once
 
 #include "../spatial/symmetric.hpp"
@@ -20,8 +21,8 @@ template <class T> struct AbaLink {
   Motion<T> A;
 };
 
-/// Data that joints keep from the inward to the outward pass, by velocity: U = I S, the inverse of D = S^T U + armature in rows of 6, and
-/// u = tau - S^T p.
+/// Data that joints keep from the inward to the outward pass, by velocity: U = I S, the inverse of D = S^T U + armature, and u = tau - S^T p. The
+/// inverse has rows of 6.
 template <class T> struct AbaJoints {
   Force<T>* U;
   T *D_inverse, *u;
@@ -40,18 +41,18 @@ template <class T> struct AbaWork {
   AbaJoints<T> joints;
 };
 
-/// Once the ground's A stands; `moved`: A of a body whose joint stands still, from that which its parent passes on.
+/// Outward pass, after the ground's A is set; `moved`: A of a body whose joint is at rest, from that of its parent.
 template <class T, class Moved> SARRUS_INLINE void accelerate_outward(const Tree& tree, const AbaWork<T>& work, T* a,
                                                                       Moved moved) {
   for (int i = 1; i < tree.links; ++i) {
     const Link& b = tree.link[i];
-    AbaLink<T>& me = work.link[i];
-    const Motion<T> A = moved(me, me.X.to_child(work.link[b.parent].A));
+    AbaLink<T>& link = work.link[i];
+    const Motion<T> A = moved(link, link.X.to_child(work.link[b.parent].A));
     visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED {
       T u[decltype(joint)::most];
       for (int k = 0; k < joint.nv; ++k) u[k] = work.joints.u[b.iv + k] - dot(A, work.joints.U[b.iv + k]);
       for (int k = 0; k < joint.nv; ++k) a[b.iv + k] = dot(joint.nv, work.joints.D_inverse + 6 * (b.iv + k), u);
-      me.A = A + joint.subspace(work.columns + b.iv) * (a + b.iv);
+      link.A = A + joint.subspace(work.columns + b.iv) * (a + b.iv);
     });
   }
 }
@@ -79,50 +80,50 @@ template <class T> SARRUS_NOINLINE AbaWork<T> aba(const Tree& tree, Arena& arena
   // outward: velocities, and the bias accelerations and forces that come with them
   for (int i = 1; i < tree.links; ++i) {
     const Link& b = tree.link[i];
-    AbaLink<T>& me = work[i];
+    AbaLink<T>& link = work[i];
     const AbaLink<T>& parent = work[b.parent];
     visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED {
       const auto J = joint.evaluate(b.joint, coordinates.of(b), in.v + b.iv, columns + b.iv);
       const Motion<T> V = J.S * (in.v + b.iv);
-      me.X = numbers(b.X_tree) * J.X;
-      const Vec3<T> w = transpose_times(me.X.R, parent.w);
-      me.w = w + V.angular;
-      me.c.angular = cross(w, V.angular) + J.bias.angular;
-      me.c.linear = transpose_times(me.X.R, cross(parent.w, cross(parent.w, me.X.p))) +
-                    cross(Vec3<T>(w * T(2.0) + V.angular), V.linear) + J.bias.linear;
+      link.X = numbers(b.X_tree) * J.X;
+      const Vec3<T> w = transpose_times(link.X.R, parent.w);
+      link.w = w + V.angular;
+      link.c.angular = cross(w, V.angular) + J.bias.angular;
+      link.c.linear = transpose_times(link.X.R, cross(parent.w, cross(parent.w, link.X.p))) +
+                      cross(Vec3<T>(w * T(2.0) + V.angular), V.linear) + J.bias.linear;
     });
-    me.p = numbers(b.inertia).gyroscopic(me.w);
+    link.p = numbers(b.inertia).gyroscopic(link.w);
   }
   external_forces<T>(tree, arena, in, static_cast<const T*>(nullptr),
                      [work](int link, const Force<T>& push) SARRUS_INLINED { work[link].p -= push; });
 
-  // inward: a joint hides from its parent what it can give way to
+  // inward: a joint transmits to its parent only what it cannot yield to
   for (int i = tree.links - 1; i > 0; --i) {
     const Link& b = tree.link[i];
-    AbaLink<T>& me = work[i];
-    if (b.end == i + 1) me.I = ArticulatedInertia<T>::rigid(numbers(b.inertia));  // a leaf
+    AbaLink<T>& link = work[i];
+    if (b.end == i + 1) link.I = ArticulatedInertia<T>::rigid(numbers(b.inertia));  // a leaf
     visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED {
       constexpr int most = decltype(joint)::most;
       const int N = joint.nv;
       const auto S = joint.subspace(columns + b.iv);
       Force<T>* U = joints.U + b.iv;
       T D[most][most], size[most], *D_inverse = joints.D_inverse + 6 * b.iv, *u = joints.u + b.iv;
-      S.project(me.p, u);
+      S.project(link.p, u);
       for (int k = 0; k < N; ++k) {
-        U[k] = me.I * S.column[k];
+        U[k] = link.I * S.column[k];
         u[k] = tau[b.iv + k] - u[k];
       }
       for (int k = 0; k < N; ++k) {
         for (int l = 0; l <= k; ++l) D[k][l] = dot(S.column[k], U[l]);
         D[k][k] += numbers(tree.passive[b.iv + k].armature);
-        size[k] = me.I.size_along(S.column[k]);
+        size[k] = link.I.size_along(S.column[k]);
       }
       invert_symmetric(N, D, size, D_inverse);
-      if (b.parent == 0) return;  // the ground takes what comes
+      if (b.parent == 0) return;  // the ground bears any load
 
-      // what the joint passes on: I - U D^-1 U^T, and p + I c + U D^-1 u
-      ArticulatedInertia<T> I = me.I;
-      Force<T> p = me.p;
+      // the joint transmits I - U D^-1 U^T, and p + I c + U D^-1 u
+      ArticulatedInertia<T> I = link.I;
+      Force<T> p = link.p;
       for (int k = 0; k < N; ++k) {
         Force<T> UD = U[0] * D_inverse[k];
         for (int l = 1; l < N; ++l) UD += U[l] * D_inverse[6 * l + k];
@@ -130,22 +131,22 @@ template <class T> SARRUS_NOINLINE AbaWork<T> aba(const Tree& tree, Arena& arena
         p += U[k] * dot(N, D_inverse + 6 * k, u);
       }
       if (!tree.has_armature) joint.clear_transmitted(I);
-      p += I * me.c;
+      p += I * link.c;
 
       // the last child comes first, and finds the parent's inertia not yet written
       const Link& parent = tree.link[b.parent];
-      ArticulatedInertia<T> seen = transformed(me.X, I);
+      ArticulatedInertia<T> inertia = transformed(link.X, I);
       if (b.end == parent.end)
-        seen += ArticulatedInertia<T>::rigid(numbers(parent.inertia));
+        inertia += ArticulatedInertia<T>::rigid(numbers(parent.inertia));
       else
-        seen += work[b.parent].I;
-      work[b.parent].I = seen;
-      work[b.parent].p += me.X.to_parent(p);
+        inertia += work[b.parent].I;
+      work[b.parent].I = inertia;
+      work[b.parent].p += link.X.to_parent(p);
     });
   }
 
   const AbaWork<T> kept = {work, columns, joints};
-  accelerate_outward(tree, kept, a, [](const AbaLink<T>& me, const Motion<T>& A) SARRUS_INLINED { return A + me.c; });
+  accelerate_outward(tree, kept, a, [](const AbaLink<T>& link, const Motion<T>& A) SARRUS_INLINED { return A + link.c; });
   return kept;
 }
 

@@ -3,8 +3,8 @@
 //   springs    linear, with dampers, between points: along the line that joins them they pull with k (l - l0) + c l-dot
 //   joints     that close loops: friction, springs and armature along them, by the law that joints of the tree have (joint_force)
 //
-// A joint reads its coordinates and velocities off the relative motion of its frames. That motion does not tell whole turns: its springs act on
-// the angle that is nearest to where they are relaxed; runs count turns, and take these springs out (simulation/turns.hpp).
+// The coordinates and velocities of a joint follow from the relative motion of its frames, without whole turns. Its springs act on the angle
+// that is nearest to their rest angle; runs count turns, and take these springs over (simulation/turns.hpp).
 #pragma once
 
 #include "../joints/closing.hpp"
@@ -40,7 +40,7 @@ template <class T> SpringForce<T> spring_force(const PointSpring& s, const Numbe
 template <class T> struct LoopJointMotion {
   Transform<T> X, child;  // in the parent's frame; in the world
   Motion<T> V, A;
-  Motion<T> size;  // of what V is a difference of
+  Motion<T> size;  // of the terms of V
 };
 
 template <class T>
@@ -140,7 +140,7 @@ SARRUS_NOINLINE void forces_between_bodies(const Tree& tree, Arena& arena, const
   });
 }
 
-/// All that pushes the bodies besides joints of the tree: put(link, wrench in its axes at its origin). `in` is what a recursion is given.
+/// All forces on the bodies other than joints of the tree: put(link, wrench in its axes at its origin). `in` is the input of a recursion.
 template <class T, class Input, class Put>
 SARRUS_INLINE void external_forces(const Tree& tree, Arena& arena, const Input& in, const T* a, Put put) {
   for (int k = 0; k < in.wrenches; ++k) put(in.wrench[k].link, in.wrench[k].in_link());
@@ -183,8 +183,8 @@ template <class T> T spring_energy(const Tree& tree, const Kinematics<T>& k) {
   return U;
 }
 
-/// Adds J_m^T A J_m of the joints that close loops to M (nv x nv); or, where v is not null, J_m^T A J_m-dot, whose product with v is
-/// their part of the bias forces.
+/// Add J_m^T A J_m of the loop joints to M (nv x nv). If v is not null, add J_m^T A J_m-dot instead, whose product with v is their part of the
+/// bias forces.
 template <class T> SARRUS_NOINLINE void add_loop_armature(const Tree& tree, Arena& arena, const T* q, const T* v, T* M) {
   const Kinematics<T> k = Kinematics<T>::over(tree, arena.take<T>(Kinematics<T>::size(tree)));
   kinematics(tree, arena, q, v, static_cast<const T*>(nullptr), k);
@@ -209,14 +209,14 @@ template <class T> SARRUS_NOINLINE void add_loop_armature(const Tree& tree, Aren
         for (int c = tree.link[b].iv; c < tree.link[b].iv + tree.link[b].nv; ++c) {
           const Motion<T>&s = k.column[c], &d = k.column_dot[c];
           const Vec3<T> along = s.linear + cross(s.angular, arm);
-          const Motion<T> here = in_axes(R, Motion<T>{s.angular, along});
+          const Motion<T> column = in_axes(R, Motion<T>{s.angular, along});
           const Vec3<T> turn_dot = d.angular - cross(w, s.angular);
           const Vec3<T> along_dot = d.linear + cross(d.angular, arm) + cross(s.angular, arm_dot) - cross(w, along);
           const Motion<T> rate = in_axes(R, Motion<T>{turn_dot, along_dot});
           const T sign = T(end ? 1.0 : -1.0);
           for (int r = 0; r < joint.nv; ++r) {
-            J[r * n + c] += sign * dot(here, read.psi[r]);
-            J_dot[r * n + c] += sign * (dot(rate, read.psi[r]) + dot(here, read.psi_rate[r]));
+            J[r * n + c] += sign * dot(column, read.psi[r]);
+            J_dot[r * n + c] += sign * (dot(rate, read.psi[r]) + dot(column, read.psi_rate[r]));
           }
         }
       }

@@ -27,10 +27,10 @@ template <class T> struct BodyForces {
   Vec3<T>* joint;
 };
 
-/// Transmitted wrenches, from the leaves: inertial forces less the other forces. `others` adds such forces, as each_force_between() does.
+/// Transmitted wrenches, from the leaves: inertial forces less the other forces. `add_forces` adds such forces, as each_force_between() does.
 template <class T, class Others>
 BodyForces<T> transmitted_by_bodies(const Tree& tree, Arena& arena, const Kinematics<T>& k, int wrenches,
-                                    const ExternalWrench<T>* wrench, const Others& others) {
+                                    const ExternalWrench<T>* wrench, const Others& add_forces) {
   Force<T>* f = arena.take<Force<T>>(tree.bodies);
   Vec3<T>* joint = arena.take<Vec3<T>>(tree.bodies);
   for (int i = 0; i < tree.bodies; ++i) {
@@ -54,7 +54,7 @@ BodyForces<T> transmitted_by_bodies(const Tree& tree, Arena& arena, const Kinema
     f[body].angular -= w.angular + cross(Vec3<T>(p - joint[body]), w.linear), f[body].linear -= w.linear;
   };
   each_force_between(tree, k, put);
-  others(put);
+  add_forces(put);
   for (int i = tree.bodies - 1; i > 0; --i) {
     const int parent = tree.body[i].parent;
     f[parent] += {f[i].angular + cross(Vec3<T>(joint[i] - joint[parent]), f[i].linear), f[i].linear};
@@ -73,8 +73,8 @@ void reactions(const Tree& tree, Arena& arena, const Kinematics<T>& k, int wrenc
   }
 }
 
-/// The power, along the virtual velocity W of the same frame, of what a body's motion needs of each of its inertial parameters
-/// pi = (m, m c, Ixx, Ixy, Iyy, Ixz, Iyz, Izz) about its own frame's origin, on which it depends linearly (van der Merwe 4.21, 4.22):
+/// Power, along the virtual velocity W of the same frame, of the force that a body's motion needs, by each of its inertial parameters.
+/// These are pi = (m, m c, Ixx, Ixy, Iyy, Ixz, Iyz, Izz) about its own frame's origin; the power is linear in them (van der Merwe 4.21, 4.22):
 ///
 ///   m    W_u . a        m c = h    W_u . (dw x h + w x (w x h)) + W_w . (h x a)        I    W_w . I dw + (W_w x w) . I w
 template <class T> SARRUS_INLINE void parameter_powers(const BodyMotion<T>& m, const Motion<T>& W, T* out) {
@@ -102,8 +102,8 @@ template <class T> void regressor(const Tree& tree, const Kinematics<T>& k, T* o
       const Vec3<T> r = m.X.p - k.link[link].X.p;
       for (int c = tree.link[link].iv; c < tree.link[link].iv + tree.link[link].nv; ++c) {
         const Motion<T>& s = k.column[c];
-        const Motion<T> here = in_axes(m.X.R, Motion<T>{s.angular, s.linear + cross(s.angular, r)});
-        parameter_powers(m, here, out + c * columns + 10 * body.described);
+        const Motion<T> virtual_motion = in_axes(m.X.R, Motion<T>{s.angular, s.linear + cross(s.angular, r)});
+        parameter_powers(m, virtual_motion, out + c * columns + 10 * body.described);
       }
     }
   }

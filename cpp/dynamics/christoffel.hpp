@@ -6,7 +6,7 @@
 //
 //   P_i = I S_i . (S_j x S_k)       P_j = I S_j . (S_k x S_i)       P_k = I S_k . (S_i x S_j)
 //
-// the sum of J^T (I J-dot + B J) over the bodies is, where i, j, k lie on one way to the ground (0 elsewhere),
+// the sum of J^T (I J-dot + B J) over the bodies is, if i, j, k lie on one path to the ground (0 elsewhere),
 //
 //   Gamma_ijk = 1/2 (-s P_i - P_j + P_k)      s = 1 if k moves the axis of j: it is nearer to the ground, or of the same joint; else -1
 //
@@ -21,7 +21,7 @@
 
 namespace sarrus {
 
-/// Joints with columns that do not stand still in their successor add  S_i . I S_jk, S_jk being what a unit of velocity k turns S_j by.
+/// Joints with columns that change in their successor add  S_i . I S_jk, S_jk being the rate of S_j by a unit of velocity k.
 template <class T>
 SARRUS_NOINLINE void add_turning_columns(const Tree& tree, const JointCoordinates<T>& coordinates, int i, const Transform<T>& X,
                                          const Inertia<T>* I, const Motion<T>* S, T* out) {
@@ -38,9 +38,9 @@ SARRUS_NOINLINE void add_turning_columns(const Tree& tree, const JointCoordinate
       const Motion<T> S_jk = X.to_parent(J.column_rate[j - b.iv]);
       const Force<T> F = I[i] * S_jk;
       for (int a = b.iv + b.nv - 1; a >= 0; a = tree.column_parent[a]) out[(a * n + j) * n + k] += dot(S[a], F);
-      for (int beyond = i + 1; beyond < b.end; ++beyond)
-        for (int a = tree.link[beyond].iv; a < tree.link[beyond].iv + tree.link[beyond].nv; ++a)
-          out[(a * n + j) * n + k] += dot(S_jk, I[beyond] * S[a]);
+      for (int outer = i + 1; outer < b.end; ++outer)
+        for (int a = tree.link[outer].iv; a < tree.link[outer].iv + tree.link[outer].nv; ++a)
+          out[(a * n + j) * n + k] += dot(S_jk, I[outer] * S[a]);
     }
   }
 }
@@ -62,8 +62,8 @@ template <class T> SARRUS_NOINLINE void christoffel_symbols(const Tree& tree, Ar
       X[i] = X[b.parent] * X[i];
     I[i] = b.root == i ? tree.numbers<T>()(b.inertia) : transformed(X[i], tree.numbers<T>()(b.inertia));
     visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED {
-      const auto own = joint.subspace(stored + b.iv);
-      for (int k = 0; k < joint.nv; ++k) S[b.iv + k] = b.root == i ? own.column[k] : X[i].to_parent(own.column[k]);
+      const auto columns = joint.subspace(stored + b.iv);
+      for (int k = 0; k < joint.nv; ++k) S[b.iv + k] = b.root == i ? columns.column[k] : X[i].to_parent(columns.column[k]);
     });
   }
 

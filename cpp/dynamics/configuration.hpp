@@ -62,7 +62,7 @@ template <class T> void exponential_rate(const Tree& tree, const T* u, const T* 
   }
 }
 
-/// [u, v] = u v - v u, joint by joint: near a motion with velocity v, what deviates from it by u moves on by u-dot = dv + [u, v].
+/// [u, v] = u v - v u, joint by joint: near a motion with velocity v, a deviation u changes by u-dot = dv + [u, v].
 template <class T> void bracket(const Tree& tree, const T* u, const T* v, T* uv) {
   for (int i = 1; i < tree.links; ++i) {
     const Link& b = tree.link[i];

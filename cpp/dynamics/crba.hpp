@@ -1,7 +1,7 @@
 // M(q): composite rigid bodies. Featherstone, [RBDA] Table 6.2; the same matrix as van der Merwe's structural recursion 5.46.
 //
 // Composites are gathered in the bodies' own frames, where nothing cancels. The force that moves one is then carried at once to the
-// frame of the body next to the ground, where the joints on the way have their axes too: an entry of M costs one scalar product.
+// frame of the body next to the ground, where the joints on the path have their axes too: an entry of M costs one scalar product.
 //
 //   reads   q (nq)     writes  M (nv x nv), both halves, armature on its diagonal
 //   cost    O(bodies * depth)
@@ -16,7 +16,7 @@ template <class T> struct CompositeLink {
   Inertia<T> I;  // of the subtree
 };
 
-/// Calls put(r, c, m) with every entry of M where c is r or a velocity on the way from it to the ground. X are the bodies' poses in
+/// Call put(r, c, m) with every entry of M where c is r or a velocity on the path from it to the ground. X are the bodies' poses in
 /// their parents, and `columns` those of the joints that visit() does not inline.
 template <class T, class Put>
 SARRUS_INLINE void composite_inertias(const Tree& tree, Arena& arena, Poses<T> X, const Motion<T>* columns, Put put) {
@@ -25,17 +25,17 @@ SARRUS_INLINE void composite_inertias(const Tree& tree, Arena& arena, Poses<T> X
 
   for (int i = 1; i < tree.links; ++i) {
     const Link& b = tree.link[i];
-    CompositeLink<T>& me = work[i];
-    me.I = tree.numbers<T>()(b.inertia);
+    CompositeLink<T>& body = work[i];
+    body.I = tree.numbers<T>()(b.inertia);
     if (b.root == i) continue;
-    me.X_root = b.root == b.parent ? X[i] : work[b.parent].X_root * X[i];
+    body.X_root = b.root == b.parent ? X[i] : work[b.parent].X_root * X[i];
     visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED {
       const auto S = joint.subspace(columns + b.iv);
-      for (int k = 0; k < joint.nv; ++k) columns_root[b.iv + k] = me.X_root.to_parent(S.column[k]);
+      for (int k = 0; k < joint.nv; ++k) columns_root[b.iv + k] = body.X_root.to_parent(S.column[k]);
     });
   }
 
-  // leaves first: a composite must be whole before its joint asks for it
+  // leaves first: a composite must be complete before its joint uses it
   for (int i = tree.links - 1; i > 0; --i) {
     const Link &b = tree.link[i], &root = tree.link[b.root];
     const Inertia<T>& I = work[i].I;

@@ -1,7 +1,7 @@
 // Derivatives of inverse dynamics by v, and by a displacement d in the tangent space (nv): after it the configuration is integrate(q, d).
 //
-// Of bodies by the recursion of rnea_derivatives.hpp. What acts in joints, and where the recursion does not hold all of it, by inverse dynamics
-// itself on numbers that carry their rates along as many directions as R has lanes (simd/dual.hpp): so all that it knows is in.
+// The recursion of rnea_derivatives.hpp differentiates the bodies. Forces in joints, and cases that the recursion does not cover, use inverse
+// dynamics itself on numbers that carry their rates along as many directions as R has lanes (simd/dual.hpp).
 //
 //   cost    O(bodies * depth), or O(bodies) a direction
 #pragma once
@@ -22,7 +22,7 @@ template <class R> struct Directions {
   const R *q = nullptr, *v = nullptr, *a = nullptr;
 };
 
-/// A vector that stays constant along the way.
+/// A vector that is constant along the direction.
 template <class R, class T> Vec3<Varied<R, T>> still(const Vec3<T>& x) {
   return vec3<Varied<R, T>>({x(0), R(0.0)}, {x(1), R(0.0)}, {x(2), R(0.0)});
 }
@@ -42,9 +42,9 @@ template <class R, class T> const Varied<R, T>* varied(Arena& arena, int n, cons
 }
 template <class R, class T> const Varied<R, T>* varied_configuration(const Tree& tree, Arena& arena, const T* q, const R* d) {
   if (!d) return varied(arena, tree.nq, q, d);
-  R *here = arena.take<R>(tree.nq), *rate = arena.take<R>(tree.nq);
-  for (int k = 0; k < tree.nq; ++k) here[k] = R(q[k]);
-  coordinate_rate<R>(tree, here, d, rate);
+  R *constant_q = arena.take<R>(tree.nq), *rate = arena.take<R>(tree.nq);
+  for (int k = 0; k < tree.nq; ++k) constant_q[k] = R(q[k]);
+  coordinate_rate<R>(tree, constant_q, d, rate);
   return varied(arena, tree.nq, q, static_cast<const R*>(rate));
 }
 
@@ -111,11 +111,11 @@ void add_joint_force_derivatives(const Tree& tree, Arena& arena, const RneaInput
     for (int i = 1; i < tree.links; ++i)
       for (int k = 0; k < tree.link[i].nv; ++k) d[tree.link[i].iv + k] = T(k == c ? 1.0 : 0.0);
     coordinate_rate(tree, in.q, d, rate);
-    for (const bool of_q : {true, false}) {
-      for (int k = 0; k < tree.nq; ++k) q[k] = {in.q[k], of_q ? rate[k] : T(0.0)};
-      for (int k = 0; k < n; ++k) v[k] = {in.v[k], of_q ? T(0.0) : d[k]}, tau[k] = D(0.0);
+    for (const bool along_q : {true, false}) {
+      for (int k = 0; k < tree.nq; ++k) q[k] = {in.q[k], along_q ? rate[k] : T(0.0)};
+      for (int k = 0; k < n; ++k) v[k] = {in.v[k], along_q ? T(0.0) : d[k]}, tau[k] = D(0.0);
       add_joint_forces(tree, static_cast<const D*>(q), static_cast<const D*>(v), D(1.0), tau);
-      T* out = of_q ? by_q : by_v;
+      T* out = along_q ? by_q : by_v;
       for (int i = 1; i < tree.links; ++i) {
         const Link& b = tree.link[i];
         for (int k = b.iv; k < b.iv + b.nv && c < b.nv; ++k) out[k * n + b.iv + c] += tau[k].rate;
@@ -142,10 +142,10 @@ void inverse_dynamics_derivatives(const Tree& tree, Arena& arena, const RneaInpu
   if (is_plain_tree(tree)) return plain_tree_derivatives<R>(tree, arena, in, by_q, by_v);
   Varied<R>* tau = arena.take<Varied<R>>(tree.nv);
   each_direction<R>(tree, arena, [&](int first, int count, const R* d) {
-    for (const bool of_q : {true, false}) {
+    for (const bool along_q : {true, false}) {
       const Arena::Scope scope(arena);
-      rnea(tree, arena, varied<R>(tree, arena, in, of_q ? Directions<R>{d, nullptr} : Directions<R>{nullptr, d}), tau);
-      double* out = of_q ? by_q : by_v;
+      rnea(tree, arena, varied<R>(tree, arena, in, along_q ? Directions<R>{d, nullptr} : Directions<R>{nullptr, d}), tau);
+      double* out = along_q ? by_q : by_v;
       for (int i = 0; i < tree.nv; ++i)
         for (int l = 0; l < count; ++l) out[i * tree.nv + first + l] = lane(tau[i].rate, l);
     }

@@ -1,5 +1,5 @@
 // Dimensions of a mechanism besides inertias: places of joints, lengths of rods, radii, gear ratios, springs, gravity.
-// Their numbers stand in one run, in this order:
+// Their numbers are stored in this order:
 //
 //   placements     12 of every described body's own joint, then of every constraint: displacements [rotation; translation] of its frame on the
 //                  parent, then on the child, in the frame's own axes there
@@ -16,7 +16,7 @@ namespace sarrus {
 /// Number of dimensions of a constraint's kind; those of a loop-closing joint are its placements and its terms.
 inline int own_numbers(const Constraint& c) {
   int count = 0;
-  visit_constraint(const_cast<AnyConstraint&>(c.kind), [&](auto& kind) {  // only looked at
+  visit_constraint(const_cast<AnyConstraint&>(c.kind), [&](auto& kind) {  // read only
     kind.fields([&](const char*, auto& x) {
       using X = std::decay_t<decltype(x)>;
       if constexpr (std::is_same_v<X, double>) ++count;
@@ -44,17 +44,17 @@ template <class T> class Dimensions {
   }
 
   /// Six numbers of the frame of a described body's joint, or of a constraint, on the parent (0) or child (1).
-  T* of_joint(const Body& body, int side) const { return out_ + 12 * body.described + 6 * side; }
-  T* of_constraint(int i, int side) const { return out_ + 12 * (tree_.bodies - 1 + i) + 6 * side; }
+  T* joint_placement(const Body& body, int side) const { return out_ + 12 * body.described + 6 * side; }
+  T* constraint_placement(int i, int side) const { return out_ + 12 * (tree_.bodies - 1 + i) + 6 * side; }
   /// Along a velocity, those of joints that close loops after those of the tree.
-  T& of_term(Term term, int velocity) const { return out_[after_placements() + term * velocities() + velocity]; }
-  T* of_spring(int i) const { return out_ + after_placements() + terms * velocities() + 3 * i; }
-  T* of_kind(int i) const {
-    T* at = of_spring(tree_.springs);
+  T& joint_term(Term term, int velocity) const { return out_[after_placements() + term * velocities() + velocity]; }
+  T* spring_numbers(int i) const { return out_ + after_placements() + terms * velocities() + 3 * i; }
+  T* constraint_numbers(int i) const {
+    T* at = spring_numbers(tree_.springs);
     for (int k = 0; k < i; ++k) at += own_numbers(tree_.loops.constraint[k]);
     return at;
   }
-  T* gravity() const { return of_kind(tree_.loops.constraints); }
+  T* gravity() const { return constraint_numbers(tree_.loops.constraints); }
 
  private:
   int velocities() const { return tree_.nv + tree_.loop_nv; }

@@ -1,5 +1,5 @@
 // Bodies that float: free joints carry them from the ground, and constraints tie them to each other only. Each such group keeps a momentum of its
-// own, whichever of its joints close loops. Its bases move with it as one rigid body, which no loop of the group notices:
+// own, whichever of its joints close loops. Its bases move with it as one rigid body, which changes no loop of the group:
 //
 //   p = p(v) + I X      I: the inertia of the group with its joints locked
 //
@@ -14,26 +14,26 @@ template <class T> class FloatingGroups {
  public:
   int count = 0;
 
-  FloatingGroups(const Tree& tree, Arena& arena) : tree_(tree), arena_(arena), of_(arena.take<int>(tree.links)) {
-    std::fill(of_, of_ + tree.links, of_ground);
+  FloatingGroups(const Tree& tree, Arena& arena) : tree_(tree), arena_(arena), group_(arena.take<int>(tree.links)) {
+    std::fill(group_, group_ + tree.links, ground_group);
     if (tree.floats) {
       count = 1;
       return;  // all links are of group 0
     }
     for (int i = 1; i < tree.links; ++i)
-      of_[i] = tree.link[i].parent == 0 ? (is_free(i) ? i : of_ground) : of_[tree.link[i].parent];
+      group_[i] = tree.link[i].parent == 0 ? (is_free(i) ? i : ground_group) : group_[tree.link[i].parent];
     const Loops& loops = tree.loops;
     for (int i = 0; i < loops.constraints; ++i) {
       const Constraint& c = loops.constraint[i];
       if (c.child >= 0)
-        merge(of_[c.parent], of_[c.child]);
+        merge(group_[c.parent], group_[c.child]);
       else  // between coordinates, which may be a base's
         for (int k = 0; k < c.columns; ++k)
-          if (const int link = tree.column_link[c.column[k]]; tree.link[link].parent == 0) merge(of_[link], of_ground);
+          if (const int link = tree.column_link[c.column[k]]; tree.link[link].parent == 0) merge(group_[link], ground_group);
     }
     for (int i = 1; i < tree.links; ++i)  // by their first base, until all constraints have merged them
-      if (of_[i] == i) rename(i, -++count);
-    for (int i = 0; i < tree.links; ++i) of_[i] = -of_[i] - 1;  // of the ground: -1
+      if (group_[i] == i) rename(i, -++count);
+    for (int i = 0; i < tree.links; ++i) group_[i] = -group_[i] - 1;  // of the ground: -1
   }
 
   /// Momentum of each group about the world's origin, or its rate by the accelerations in k.
@@ -60,13 +60,13 @@ template <class T> class FloatingGroups {
     }
     const Kinematics<T> k = motion(q, v, nullptr);
     for (int g = 0; g < count; ++g) {
-      const int base = static_cast<int>(std::find(of_ + 1, of_ + tree_.links, g) - of_);
+      const int base = static_cast<int>(std::find(group_ + 1, group_ + tree_.links, g) - group_);
       const Vec3<T> about = k.link[base].X.p;
       Force<T> lacking = p[g];
       lacking.angular -= cross(about, lacking.linear);
       Inertia<T> all = Inertia<T>::zero();
       for (int i = base; i < tree_.links; ++i) {
-        if (of_[i] != g) continue;
+        if (group_[i] != g) continue;
         Transform<T> X = k.link[i].X;
         X.p -= about;
         all += transformed(X, tree_.numbers<T>()(tree_.link[i].inertia)), lacking -= momentum_of(tree_, i, k, about);
@@ -74,29 +74,30 @@ template <class T> class FloatingGroups {
       const LockedBodies<T> locked(all);
       Motion<T> together = locked.motion(lacking);
       lacking -= all * together;
-      together = together + locked.motion(lacking);  // what rounding of the inverse leaves would add up
+      together = together + locked.motion(lacking);  // the rounding of the inverse would add up
       for (int i = base; i < tree_.links; ++i) {
-        if (of_[i] != g || tree_.link[i].parent != 0) continue;
-        const Motion<T> here = {together.angular, together.linear + cross(together.angular, Vec3<T>(k.link[i].X.p - about))};
+        if (group_[i] != g || tree_.link[i].parent != 0) continue;
+        const Motion<T> base_motion = {together.angular,
+                                       together.linear + cross(together.angular, Vec3<T>(k.link[i].X.p - about))};
         for (int c = 0; c < 6; ++c) {  // columns of a free joint are orthonormal
           const Motion<T>& s = k.column[tree_.link[i].iv + c];
-          v[tree_.link[i].iv + c] += dot(s.angular, here.angular) + dot(s.linear, here.linear);
+          v[tree_.link[i].iv + c] += dot(s.angular, base_motion.angular) + dot(s.linear, base_motion.linear);
         }
       }
     }
   }
 
  private:
-  static constexpr int of_ground = 0;
+  static constexpr int ground_group = 0;
 
   bool is_free(int i) const {
     return tree_.link[i].joint == tree_.link[i].described &&
            visit_every(tree_.link[i].described, 0, [](auto joint) { return std::is_same_v<decltype(joint), Free>; });
   }
   void rename(int from, int to) {
-    if (from != of_ground) std::replace(of_ + 1, of_ + tree_.links, from, to);
+    if (from != ground_group) std::replace(group_ + 1, group_ + tree_.links, from, to);
   }
-  void merge(int one, int other) { rename(std::max(one, other), std::min(one, other)); }
+  void merge(int a, int b) { rename(std::max(a, b), std::min(a, b)); }
 
   Kinematics<T> motion(const T* q, const T* v, const T* a) const {
     const auto k = Kinematics<T>::over(tree_, arena_.take<T>(Kinematics<T>::size(tree_)));
@@ -106,12 +107,12 @@ template <class T> class FloatingGroups {
   template <class Of> void sum(Force<T>* out, Of of) const {
     std::fill(out, out + count, Force<T>::zero());
     for (int i = 1; i < tree_.links; ++i)
-      if (of_[i] >= 0) out[of_[i]] += of(i);
+      if (group_[i] >= 0) out[group_[i]] += of(i);
   }
 
   const Tree& tree_;
   Arena& arena_;
-  int* of_;  // of each link, which group
+  int* group_;  // of each link, which group
 };
 
 }  // namespace sarrus

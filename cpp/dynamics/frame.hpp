@@ -1,4 +1,4 @@
-// A frame of which something is asked.
+// A frame as the input of a computation.
 #pragma once
 
 #include "../mechanism/tree.hpp"

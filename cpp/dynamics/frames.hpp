@@ -10,7 +10,7 @@ namespace sarrus {
 
 template <class T> struct FrameMotion {
   Mat3<T> R;  // of the frame, in the world
-  Vec3<T> p, v;  // the reference point, and the velocity of the point whose arm to the joints is taken
+  Vec3<T> p, v;  // the reference point, and the velocity of the point from which arms to the joints are measured
   Motion<T> V;  // of the frame's body at p, in world axes
 };
 
@@ -43,7 +43,7 @@ template <class T> SARRUS_INLINE void frame_velocity(const Kinematics<T>& k, con
   store(f.expressed_in == ExpressedIn::frame ? in_axes(m.R, m.V) : m.V, out);
 }
 
-/// Classical acceleration; in "world" the derivative of the spatial velocity, whose reference point stands still.
+/// Classical acceleration; in "world" the derivative of the spatial velocity, whose reference point is at rest.
 template <class T> SARRUS_INLINE void frame_acceleration(const Kinematics<T>& k, const Frame& f, T* out) {
   const LinkMotion<T>& b = k.link[f.link];
   const FrameMotion<T> m = frame_motion(k, f);

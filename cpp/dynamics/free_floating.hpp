@@ -5,9 +5,8 @@
 //   a frame             x_h' = J_b x_b' + J_m phi'                   (3.16)
 //   so that             x_h' = J* phi' + J_b H_b^-1 p,   J* = J_m - J_b H_b^-1 H_bm
 //
-// Whatever coordinates the base has: H_b moves all bodies as one. A joint's column of J* is what the joint moves by itself, less the motion
-// of all, rigid, that takes its momentum back; which body is called the base makes no difference. Loops do not change any of it: they say
-// which phi' there are.
+// The base may have any coordinates: H_b moves all bodies as one. A joint's column of J* is the motion by the joint alone, less the rigid motion
+// of all bodies that cancels its momentum. The choice of the base makes no difference. Loops change none of this: they restrict phi'.
 #pragma once
 
 #include "../spatial/symmetric.hpp"
@@ -123,7 +122,7 @@ template <class T> void momentum_velocity(const Tree& tree, Arena& arena, const 
     size[i] = H[i][i];
   }
   invert_symmetric(6, H, size, inverse);
-  for (int twice = 0; twice < 2; ++twice) {  // what rounding of the inverse leaves would add up in a simulation
+  for (int twice = 0; twice < 2; ++twice) {  // the rounding of the inverse would add up in a simulation
     for (int i = 0; i < 6; ++i) along[i] = dot(s[i], lacking);
     for (int i = 0; i < 6; ++i) {
       const T x = dot(6, inverse + 6 * i, along);

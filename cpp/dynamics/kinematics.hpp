@@ -2,7 +2,7 @@
 // 4.27, 4.28 (corrected); [RBDA] 4.1. The other algorithms of a state that are not on the fastest path read this one.
 //
 //   A column of phi is kept at the origin of the body that it moves, so that nothing is subtracted that is far from the world's
-//   origin. Its time derivative (5.65) is kept beside it: w x s + R phi-dot, a joint's axes turning with its body.
+//   origin. Its time derivative (5.65) is stored with it: w x s + R phi-dot, a joint's axes turning with its body.
 #pragma once
 
 #include "frame.hpp"
@@ -50,13 +50,13 @@ void kinematics(const Tree& tree, Arena& arena, const T* q, const T* v, const T*
   for (int i = 1; i < tree.links; ++i) {
     const Link& b = tree.link[i];
     const LinkMotion<T>& parent = out.link[b.parent];
-    LinkMotion<T>& me = out.link[i];
+    LinkMotion<T>& link = out.link[i];
     JointMotion<T> J;
     joint_motion(b.joint, b.nv, coordinates.of(b), v + b.iv, J);
-    me.X = parent.X * (tree.numbers<T>()(b.X_tree) * J.X);
-    const Mat3<T>& R = me.X.R;
+    link.X = parent.X * (tree.numbers<T>()(b.X_tree) * J.X);
+    const Mat3<T>& R = link.X.R;
 
-    // V_J, A_J: what the joint adds, before the parent turns it
+    // V_J, A_J: the joint's part, in the parent's axes
     Motion<T> V_J = Motion<T>::zero(), A_J = turned(R, J.bias);
     for (int k = 0; k < b.nv; ++k) {
       const Motion<T> s = turned(R, J.column[k]);
@@ -64,15 +64,15 @@ void kinematics(const Tree& tree, Arena& arena, const T* q, const T* v, const T*
       V_J = V_J + s * v[b.iv + k];
       A_J = A_J + s * a[b.iv + k];
     }
-    const Vec3<T> r = me.X.p - parent.X.p, &w = parent.V.angular;
-    me.V = Motion<T>{w, parent.V.linear + cross(w, r)} + V_J;
-    me.A.angular = parent.A.angular + cross(w, V_J.angular) + A_J.angular;
-    me.A.linear = parent.A.linear + cross(parent.A.angular, r) + cross(w, cross(w, r)) +
-                  cross(Vec3<T>(w * T(2.0) + V_J.angular), V_J.linear) + A_J.linear;
+    const Vec3<T> r = link.X.p - parent.X.p, &w = parent.V.angular;
+    link.V = Motion<T>{w, parent.V.linear + cross(w, r)} + V_J;
+    link.A.angular = parent.A.angular + cross(w, V_J.angular) + A_J.angular;
+    link.A.linear = parent.A.linear + cross(parent.A.angular, r) + cross(w, cross(w, r)) +
+                    cross(Vec3<T>(w * T(2.0) + V_J.angular), V_J.linear) + A_J.linear;
     for (int k = 0; k < b.nv; ++k) {
       const Motion<T>& s = out.column[b.iv + k];
       out.column_dot[b.iv + k] =
-          Motion<T>{cross(me.V.angular, s.angular), cross(me.V.angular, s.linear)} + turned(R, J.column_rate[k]);
+          Motion<T>{cross(link.V.angular, s.angular), cross(link.V.angular, s.linear)} + turned(R, J.column_rate[k]);
     }
   }
 }

@@ -1,4 +1,4 @@
-// M = L^T D L along the branches of the tree, without fill-in. Featherstone, [RBDA] 6.5, Tables 6.3-6.5. And what it is for: the
+// M = L^T D L along the branches of the tree, without fill-in. Featherstone, [RBDA] 6.5, Tables 6.3-6.5. Its uses: the
 // inverse of M, Omega = M^-1 J^T and Lambda^-1 = J M^-1 J^T (van der Merwe 5.51, 5.58).
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace sarrus {
 
-/// Calls f with each velocity, descendants before their ancestors, or the other way round.
+/// Call f with each velocity, descendants before their ancestors, or in reverse order.
 template <class F> SARRUS_INLINE void inward(const Tree& tree, F&& f) {
   for (int i = tree.links - 1; i > 0; --i)
     for (int c = tree.link[i].iv + tree.link[i].nv - 1; c >= tree.link[i].iv; --c) f(c);
@@ -20,7 +20,7 @@ template <class F> SARRUS_INLINE void outward(const Tree& tree, F&& f) {
 }
 
 /// M becomes D on its diagonal and row k of L at the ancestors of k.
-/// Where a pivot is nothing but rounding it becomes zero, and what is divided by it is not finite.
+/// A pivot that is rounding alone becomes zero, and divisions by it are not finite.
 template <class T> void factorise(const Tree& tree, Arena& arena, T* M) {
   const int n = tree.nv, *up = tree.mass_parent;
   T* size = arena.take<T>(n);
@@ -53,8 +53,9 @@ template <class F, class T> SARRUS_INLINE void solve_outward(const Tree& tree, c
   });
 }
 
-/// M^-1 of many right-hand sides, which stand side by side in packets R, or of packets of states one after the other. A few of them stay in registers
-/// while the rows that a row takes in pass by: those behind a velocity, which in the order from the ground outward follow it, and then those before it.
+/// M^-1 of many right-hand sides, side by side in packets R, or of packets of states one after the other. A few of them stay in registers while
+/// the rows of an update pass by. For a velocity these are the rows behind it, next to it in the order outward from the ground, and then
+/// those before it.
 template <class T> class RowSolver {
  public:
   template <class R> static constexpr int columns = width_of<R> / width_of<T>;
@@ -71,7 +72,7 @@ template <class T> class RowSolver {
   /// X (nv x count, row by row) becomes M^-1 X.
   template <class R> void solve(R* X, int count) const { in_tiles(X, count, false); }
 
-  /// M^-1 (nv x nv): symmetric, so that of a column what stands above the diagonal is enough.
+  /// M^-1 (nv x nv). It is symmetric: the part of a column above the diagonal is enough.
   template <class R> void invert(Arena& arena, T* out) const {
     const Arena::Scope scope(arena);
     const int count = (n_ + columns<R> - 1) / columns<R>;
@@ -85,7 +86,7 @@ template <class T> class RowSolver {
   }
 
  private:
-  /// upper: columns are those of the unit matrix, in the order of velocities, and nothing below the diagonal is asked for.
+  /// upper: the columns are those of the unit matrix, in the order of velocities, and nothing below the diagonal is computed.
   template <class R> void in_tiles(R* X, int count, bool upper) const {
     const auto rows = [&](int end) { return upper ? std::min(n_, end * columns<R>) : n_; };
     int begin = 0;
@@ -120,7 +121,7 @@ template <class T> class RowSolver {
   int n_, *order_, *place_, *carried_;  // carried: with itself
 };
 
-/// a = M^-1 (tau - h), as aba() has it of a tree alone: with what armature of joints that close loops ties.
+/// a = M^-1 (tau - h), as aba() does for a tree alone, with the armature of loop joints.
 template <class T> SARRUS_NOINLINE void tied_dynamics(const Tree& tree, Arena& arena, const T* q, const T* v, const T* tau,
                                                       T* a) {
   T* L = arena.take<T>(tree.nv * tree.nv);

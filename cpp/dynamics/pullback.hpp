@@ -1,7 +1,7 @@
 // A scalar of the bodies' motions, pulled back to the joints: its derivatives by q, v, a and virtual velocities x, by one pass inward.
 //
 // World axes at the root body's origin; V, A (spatial, A_0 = -g) and W (of x) are the bodies' motions, S the column of velocity j, p its
-// parent body. Moving a joint carries all behind it along, rigidly, and turns what it adds to the parent's motion:
+// parent body. Moving a joint carries all bodies behind it along, rigidly, and turns its own contribution to their motion:
 //
 //   d_j V = S' + S x V        d_j A = S'' + S' x V + S x A        d_j W = W_p x S + S x W        S' = V_p x S, S'' = A_p x S + V_p x S'
 //
@@ -11,17 +11,17 @@
 //
 //   by q   S . E_S + S' . E_S' + S'' . E_S'' + (W_p x S) . E_W        by v   S . E_S' + (S' + V x S) . E_S''        by a   S . E_S''
 //
-// Joints whose columns change in the body's axes add what follows from these changes (g = dS v, b = dS a + d bias, h = dS x):
+// Joints whose columns change in the body's axes add the effect of these changes (g = dS v, b = dS a + d bias, h = dS x):
 //
 //   by q   g . E_S' + (b + (V_p + V) x g) . E_S'' + h . E_W               by v   dv bias . E_S''
 //
-// Of x . inverse dynamics a body has, being carried along, no E_S; E_S' = I (W x V) - W x* I V + V x* I W, E_S'' = I W, E_W = I A + V x* I V.
+// The function x . inverse dynamics of a body, carried along, has no E_S; E_S' = I (W x V) - W x* I V + V x* I W, E_S'' = I W, E_W = I A + V x* I V.
 //
-// A joint's frame that is displaced on its body is one more joint there, which stands still: with V, A and W of the body that it is displaced on,
+// A joint's frame that is displaced on its body is one more joint there, at rest: with V, A and W of the body that it is displaced on,
 //
 //   by a displacement S    S . (E_S - V x* E_S' - A x* E_S'' + V x* (V x* E_S'') - W x* E_W)
 //
-// of all that follows, summed over described bodies, since joints that weld are displaced as well; behind the joint these move the other way.
+// summed over the described bodies behind it, since welding joints are displaced as well; a frame behind the joint moves these the other way.
 //
 //   cost    O(bodies)
 #pragma once
@@ -62,20 +62,21 @@ template <class T> struct Gradient {
   T *q, *v, *a;
 };
 
-/// A body on the way along one direction a lane, in its axes at its origin: where it is carried along, these numbers stay.
+/// A body that moves along one direction a lane, in its axes at its origin: these numbers are constant while it is carried along.
 template <class R, class T> struct MovedBody {
   Transform<Varied<R, T>> X;  // in the world
   Vec3<Varied<R, T>> w, u, dw, a;  // a: classical, against gravity
 
   LinkMotion<Varied<R, T>> in_world() const { return {X, {X.R * w, X.R * u}, {X.R * dw, X.R * a}}; }
 };
-enum class Way { carried, V, A };  // six directions each, [angular; linear]
+enum class Variation { carried, V, A };  // six directions each, [angular; linear]
 
-/// On the way along the directions from `first` to before `last`, one a lane.
+/// The body moved along the directions from `first` to before `last`, one a lane.
 template <class R, class T> MovedBody<R, T> moved_body(const LinkMotion<T>& b, const Vec3<T>& gravity, int first, int last) {
-  const auto own = [&](const Vec3<T>& x) { return transpose_times(b.X.R, x); };
-  const Vec3<T> w = own(b.V.angular), u = own(b.V.linear);
-  MovedBody<R, T> m = {still<R>(b.X), still<R>(w), still<R>(u), still<R>(own(b.A.angular)), still<R>(own(b.A.linear - gravity))};
+  const auto in_body = [&](const Vec3<T>& x) { return transpose_times(b.X.R, x); };
+  const Vec3<T> w = in_body(b.V.angular), u = in_body(b.V.linear);
+  MovedBody<R, T> m = {still<R>(b.X), still<R>(w), still<R>(u), still<R>(in_body(b.A.angular)),
+                       still<R>(in_body(b.A.linear - gravity))};
   const auto move = [](Vec3<Varied<R, T>>& x, const Vec3<T>& along, int l) {
     for (int n = 0; n < 3; ++n) column_in<T>(x(n).rate, l) += along(n);
   };
@@ -83,39 +84,39 @@ template <class R, class T> MovedBody<R, T> moved_body(const LinkMotion<T>& b, c
     const Vec3<T> e = Vec3<T>::Unit(d % 3);
     const bool angular = d % 6 < 3;
     const int l = d - first;
-    switch (static_cast<Way>(d / 6)) {
-      case Way::carried:
+    switch (static_cast<Variation>(d / 6)) {
+      case Variation::carried:
         if (!angular) move(m.X.p, b.X.R * e, l);
         for (int n = 0; n < 3 && angular; ++n) {
           const Vec3<T> turned = b.X.R * cross(e, Vec3<T>(Vec3<T>::Unit(n)));
           for (int k = 0; k < 3; ++k) column_in<T>(m.X.R(k, n).rate, l) = turned(k);
         }
         break;
-      case Way::V:  // the spatial acceleration stays: the classical one is that and w x u
+      case Variation::V:  // the spatial acceleration stays: the classical one is that and w x u
         move(angular ? m.w : m.u, e, l);
         move(m.a, angular ? cross(e, u) : cross(w, e), l);
         break;
-      case Way::A: move(angular ? m.dw : m.a, e, l);
+      case Variation::A: move(angular ? m.dw : m.a, e, l);
     }
   }
   return m;
 }
 
-/// Rates of a scalar along these ways, as covectors of the moved body about its origin: each(first, last) gives the rates.
-template <class R, class T, class Each> Covectors<T> covectors_of(const LinkMotion<T>& b, int ways, Each each) {
+/// Rates of a scalar along these variations, as covectors of the moved body about its origin: each(first, last) gives the rates.
+template <class R, class T, class Each> Covectors<T> covectors_of(const LinkMotion<T>& b, int variations, Each each) {
   T rate[18];
   for (T& x : rate) x = T(0.0);
-  for (int first = 0; first < 6 * ways; first += columns_of<T, R>) {
-    const int last = std::min(6 * ways, first + columns_of<T, R>);
+  for (int first = 0; first < 6 * variations; first += columns_of<T, R>) {
+    const int last = std::min(6 * variations, first + columns_of<T, R>);
     const R rates = each(first, last);
     for (int d = first; d < last; ++d) rate[d] = column_in<T>(rates, d - first);
   }
-  const auto along = [&](Way way) {
-    const Force<T> f = load_force(rate + 6 * static_cast<int>(way));
+  const auto along = [&](Variation variation) {
+    const Force<T> f = load_force(rate + 6 * static_cast<int>(variation));
     return Force<T>{b.X.R * f.angular, b.X.R * f.linear};
   };
-  const Force<T> F_A = along(Way::A);
-  return {along(Way::carried), along(Way::V) + cross_force(b.V, F_A), F_A, Force<T>::zero()};
+  const Force<T> F_A = along(Variation::A);
+  return {along(Variation::carried), along(Variation::V) + cross_force(b.V, F_A), F_A, Force<T>::zero()};
 }
 
 template <class T> class Pullback {
@@ -146,11 +147,11 @@ template <class T> class Pullback {
 
   void clear() {
     for (int i = 0; i < tree_.links; ++i) sum_[i] = Covectors::zero();
-    for (int i = 0; of_body_ && i < tree_.bodies; ++i) of_body_[i] = Covectors::zero();
+    for (int i = 0; body_covectors_ && i < tree_.bodies; ++i) body_covectors_[i] = Covectors::zero();
   }
-  /// Sums of described bodies are wanted as well, for by_placements(): before anything is added.
+  /// Enable sums of described bodies, for by_placements(): before anything is added.
   void keep_bodies() {
-    of_body_ = arena_.take<Covectors>(tree_.bodies);
+    body_covectors_ = arena_.take<Covectors>(tree_.bodies);
     clear();
   }
 
@@ -167,23 +168,23 @@ template <class T> class Pullback {
 
   /// Add covectors of a body of link i, about a point of the world.
   void add(int i, int body, const Covectors& e, const Vec& p) {
-    const Covectors mine = e.moved(p - root(i));
-    sum_[i] += mine;
-    if (of_body_) of_body_[body] += mine;
+    const Covectors covectors = e.moved(p - root(i));
+    sum_[i] += covectors;
+    if (body_covectors_) body_covectors_[body] += covectors;
   }
 
-  /// x . (what the bodies need for their motion - wrenches).
+  /// x . (forces for the bodies' motion - wrenches).
   void add_bodies(int wrenches, const ExternalWrench<T>* wrench) {
     for (int i = 1; i < tree_.links; ++i) add_inertia(i, cast<T>(tree_.link[i].inertia), k_.link[i].X, sum_[i]);
-    for (int i = 1; of_body_ && i < tree_.bodies; ++i) {
+    for (int i = 1; body_covectors_ && i < tree_.bodies; ++i) {
       const Body& b = tree_.body[i];
-      add_inertia(b.link, cast<T>(b.inertia), k_.link[b.link].X * cast<T>(b.X), of_body_[i]);
+      add_inertia(b.link, cast<T>(b.inertia), k_.link[b.link].X * cast<T>(b.X), body_covectors_[i]);
     }
     for (int n = 0; n < wrenches; ++n) {
       const Transform<T>& X = k_.link[wrench[n].link].X;
       const Force<T> f = Transform<T>{X.R, X.p - root(wrench[n].link)}.to_parent(wrench[n].in_link());
       sum_[wrench[n].link].W -= f;
-      if (of_body_) of_body_[wrench[n].body].W -= f;
+      if (body_covectors_) body_covectors_[wrench[n].body].W -= f;
     }
   }
 
@@ -193,7 +194,7 @@ template <class T> class Pullback {
     add(link[0], body[0], -e, p);
   }
 
-  /// x . (what joints' friction, springs and armatures need, and what acts between bodies).
+  /// x . (forces of joints' friction, springs and armatures, and between bodies).
   template <class R> void add_passive(const T* q, const Gradient<T>& by, const Dimensions<T>* dimensions = nullptr) {
     if (tree_.has_armature)
       for (int c = 0; c < tree_.nv; ++c) by.a[c] += T(tree_.passive[c].armature) * x_[c];
@@ -216,7 +217,7 @@ template <class T> class Pullback {
     if (std::holds_alternative<LoopJoint>(c.kind)) turn.R = cast<T>(c.R_described).transpose();
     const auto on = [&](int link, const Transform<double>& X, int side) {
       put(e.on(V_about(link, p), A_about(link, p), W_about(link, p)), p, k_.link[link].X * cast<T>(X) * turn,
-          T(side ? 1.0 : -1.0), by.of_constraint(i, side));
+          T(side ? 1.0 : -1.0), by.constraint_placement(i, side));
     };
     on(c.parent, c.X_parent, 0), on(c.child, c.X_child, 1);
   }
@@ -238,14 +239,14 @@ template <class T> class Pullback {
       const Body& b = tree_.body[i];
       const int before = tree_.body[b.parent].link;
       const Vec& o = root(b.link);
-      put(of_body_[i].on(V_about(before, o), A_about(before, o), W_about(before, o)), o, k_.link[before].X * cast<T>(b.X_before),
-          T(1.0), by.of_joint(b, b.reversed));
-      put(of_body_[i].on(V_[b.link], A_[b.link], W_[b.link]), o, k_.link[b.link].X * cast<T>(b.X_joint), T(-1.0),
-          by.of_joint(b, !b.reversed));
+      put(body_covectors_[i].on(V_about(before, o), A_about(before, o), W_about(before, o)), o,
+          k_.link[before].X * cast<T>(b.X_before), T(1.0), by.joint_placement(b, b.reversed));
+      put(body_covectors_[i].on(V_[b.link], A_[b.link], W_[b.link]), o, k_.link[b.link].X * cast<T>(b.X_joint), T(-1.0),
+          by.joint_placement(b, !b.reversed));
       const Link& link = tree_.link[b.link];
       if (before != b.link && visit_every(link.described, link.nv, [](auto joint) -> bool { return joint.has_pitch; }))
-        by.of_term(Dimensions<T>::pitch, link.iv) += by_pitch(b.link, q[link.iq], of_body_[i]);
-      of_body_[b.parent] += of_body_[i].moved(o - root(before));
+        by.joint_term(Dimensions<T>::pitch, link.iv) += by_pitch(b.link, q[link.iq], body_covectors_[i]);
+      body_covectors_[b.parent] += body_covectors_[i].moved(o - root(before));
     }
   }
   /// Write f about a point of the world as derivatives by displacements of a frame.
@@ -255,7 +256,7 @@ template <class T> class Pullback {
     for (int k = 0; k < 3; ++k) out[k] += sign * turn(k), out[3 + k] += sign * shift(k);
   }
 
-  /// x . inverse dynamics by what acts along joints, and by springs: each force by a unit of its number.
+  /// x . inverse dynamics by the parameters of forces along joints, and of springs: each force by a unit of its number.
   void by_forces(const T* q, const Dimensions<T>& by) const {
     const int n = tree_.nv;
     PassiveTerms* unit = arena_.take<PassiveTerms>(n);
@@ -265,11 +266,11 @@ template <class T> class Pullback {
     for (const auto term : {Dimensions<T>::stiffness, Dimensions<T>::damping, Dimensions<T>::friction}) {
       for (int c = 0; c < n; ++c) unit[c] = only(term, tree_.passive[c]), tau[c] = T(0.0);
       add_joint_forces(tree, q, v_, T(1.0), tau);
-      for (int c = 0; c < n; ++c) by.of_term(term, c) += x_[c] * tau[c];
+      for (int c = 0; c < n; ++c) by.joint_term(term, c) += x_[c] * tau[c];
     }
     for (int c = 0; c < n; ++c) {
-      by.of_term(Dimensions<T>::rest, c) -= x_[c] * T(tree_.passive[c].stiffness);
-      by.of_term(Dimensions<T>::armature, c) += x_[c] * a_[c];
+      by.joint_term(Dimensions<T>::rest, c) -= x_[c] * T(tree_.passive[c].stiffness);
+      by.joint_term(Dimensions<T>::armature, c) += x_[c] * a_[c];
     }
     for (int i = 0; i < tree_.loop_motions; ++i)
       if (!tree_.loops.constraint[tree_.loop_motion[i].constraint].driven)
@@ -281,7 +282,7 @@ template <class T> class Pullback {
         other.stiffness = stiffness, other.rest_length = rest, other.damping = damping;
         return power([&](auto put) { put_forces(other, {}, k_, put); });
       };
-      T* out = by.of_spring(i);
+      T* out = by.spring_numbers(i);
       out[0] += needs(1.0, s.rest_length, 0.0);
       out[1] += needs(s.stiffness, 1.0, 0.0) - needs(s.stiffness, 0.0, 0.0);  // linear in it
       out[2] += needs(0.0, 0.0, 1.0);
@@ -289,7 +290,7 @@ template <class T> class Pullback {
   }
 
   /// Collect the data of joints whose columns change, once.
-  template <class R> void see_columns(const T* q) {
+  template <class R> void collect_columns(const T* q) {
     for (int i = 1; i < tree_.links; ++i) {
       if (has_constant_columns(tree_.link[i])) continue;
       if (!change_) change_ = arena_.take<ColumnChange>(tree_.nv);
@@ -318,7 +319,7 @@ template <class T> class Pullback {
       if (b.parent > 0) sum_[b.parent] += e;
     }
   }
-  /// The same of what depends on V alone.
+  /// The same for the parts that depend on V alone.
   void inward_of_velocities(T* by_q) {
     for (int i = tree_.links - 1; i > 0; --i) {
       const Link& b = tree_.link[i];
@@ -392,11 +393,11 @@ template <class T> class Pullback {
     };
     const int at = tree_.nv + joint.iv + c;
     for (const auto term : {Dimensions<T>::stiffness, Dimensions<T>::damping, Dimensions<T>::friction, Dimensions<T>::armature})
-      by.of_term(term, at) += needs(only(term, joint.terms[c]));
+      by.joint_term(term, at) += needs(only(term, joint.terms[c]));
     if (has_ball_spring(joint.joint) || joint.terms[c].stiffness == 0.0) return;
     PassiveTerms less = only(Dimensions<T>::stiffness, joint.terms[c]), more = less;  // linear in the rest, within a turn
     less.rest -= 1e-3, more.rest += 1e-3;
-    by.of_term(Dimensions<T>::rest, at) += (needs(more) - needs(less)) * T(joint.terms[c].stiffness / 2e-3);
+    by.joint_term(Dimensions<T>::rest, at) += (needs(more) - needs(less)) * T(joint.terms[c].stiffness / 2e-3);
   }
 
   static bool has_constant_columns(const Link& b) {
@@ -417,30 +418,31 @@ template <class T> class Pullback {
         for (int i = 1; i < tree_.links; ++i)
           for (int l = 0; l < std::min(columns_of<T, R>, tree_.link[i].nv - first); ++l) act(tree_.link[i], l);
       };
-      for (const bool of_q : {true, false}) {
+      for (const bool along_q : {true, false}) {
         for (int c = 0; c < tree_.nv; ++c) d[c] = R(0.0), tau[c] = 0.0;
         each([&](const Link& b, int l) { column_in<T>(d[b.iv + first + l], l) = T(1.0); });
         const R* none = nullptr;
-        add_joint_forces(tree_, varied_configuration(tree_, arena_, q, of_q ? d : none),
-                         varied(arena_, tree_.nv, v_, of_q ? none : d), Varied<R, T>(1.0), tau);
+        add_joint_forces(tree_, varied_configuration(tree_, arena_, q, along_q ? d : none),
+                         varied(arena_, tree_.nv, v_, along_q ? none : d), Varied<R, T>(1.0), tau);
         each([&](const Link& b, int l) {
-          for (int c = b.iv; c < b.iv + b.nv; ++c) (of_q ? by.q : by.v)[b.iv + first + l] += x_[c] * column_in<T>(tau[c].rate, l);
+          for (int c = b.iv; c < b.iv + b.nv; ++c)
+            (along_q ? by.q : by.v)[b.iv + first + l] += x_[c] * column_in<T>(tau[c].rate, l);
         });
       }
     }
   }
 
-  /// - x . (the forces that `put` puts on these two links); returns what the second one has of it, about its origin.
+  /// - x . (the forces that `put` puts on these two links); returns the part of the second one, about its origin.
   template <class R, class Put> Covectors add_tie(const int* link, const int* body_of, Put put_between) {
     const Arena::Scope scope(arena_);
     auto* all = arena_.take<LinkMotion<Varied<R, T>>>(tree_.links);
     const int moved = link[1], other = link[0];
-    const LinkMotion<T>& me = k_.link[moved];
-    const Motion<T> W = in_axes(me.X.R, W_about(moved, me.X.p)), W_other = W_about(other, k_.link[other].X.p);
+    const LinkMotion<T>& link_motion = k_.link[moved];
+    const Motion<T> W = in_axes(link_motion.X.R, W_about(moved, link_motion.X.p)), W_other = W_about(other, k_.link[other].X.p);
     all[other] = moved_body<R>(k_.link[other], gravity_, 0, 0).in_world();
     Force<T> pushed = Force<T>::zero();  // on the one that is moved, at its origin
-    Covectors e = covectors_of<R>(me, 3, [&](int first, int last) {
-      const MovedBody<R, T> body = moved_body<R>(me, gravity_, first, last);
+    Covectors e = covectors_of<R>(link_motion, 3, [&](int first, int last) {
+      const MovedBody<R, T> body = moved_body<R>(link_motion, gravity_, first, last);
       all[moved] = body.in_world();
       Varied<R, T> power = 0.0;
       pushed = Force<T>::zero();
@@ -461,7 +463,7 @@ template <class T> class Pullback {
     });
     e.W = pushed;
     e = -e;
-    if (moved != other) add_between(link, body_of, e, me.X.p);
+    if (moved != other) add_between(link, body_of, e, link_motion.X.p);
     return e;
   }
 
@@ -475,17 +477,17 @@ template <class T> class Pullback {
     using Number = Varied<R, T>;
     const Arena::Scope scope(arena_);
     const Link& b = tree_.link[i];
-    const LinkMotion<T>& me = k_.link[i];
-    const Vec to_root = root(i) - me.X.p;
+    const LinkMotion<T>& link = k_.link[i];
+    const Vec to_root = root(i) - link.X.p;
     const auto in_world = [&](const Motion<T>& m) {
-      const Motion<T> w = turned(me.X.R, m);
+      const Motion<T> w = turned(link.X.R, m);
       return Motion<T>{w.angular, w.linear + cross(w.angular, to_root)};
     };
     const int coordinates = visit_every(b.described, b.nv, [](auto joint) -> int { return joint.nq; });
     for (int first = 0; first < 2 * b.nv; first += columns_of<T, R>) {  // displacements, then changes of v
       const int count = std::min(columns_of<T, R>, 2 * b.nv - first);
-      Number here[7], v[6], sin[7], cos[7];
-      for (int n = 0; n < coordinates; ++n) here[n] = {q[b.iq + n], R(0.0)};
+      Number varied_q[7], v[6], sin[7], cos[7];
+      for (int n = 0; n < coordinates; ++n) varied_q[n] = {q[b.iq + n], R(0.0)};
       for (int n = 0; n < b.nv; ++n) v[n] = {v_[b.iv + n], R(0.0)};
       for (int l = 0; l < count; ++l) {
         const int d = first + l;
@@ -496,15 +498,15 @@ template <class T> class Pullback {
         T unit[6], rate[7];
         for (int n = 0; n < 6; ++n) unit[n] = T(n == d ? 1.0 : 0.0);
         visit_every(b.described, b.nv, [&](auto joint) { joint.rate(q + b.iq, unit, rate); });
-        for (int n = 0; n < coordinates; ++n) column_in<T>(here[n].rate, l) = rate[n];
+        for (int n = 0; n < coordinates; ++n) column_in<T>(varied_q[n].rate, l) = rate[n];
       }
       for (int n = b.iangle; n < tree_.angles; ++n) {
-        const int own = tree_.angle[n] - b.iq;
-        if (own < 0 || own >= coordinates) break;
-        sincos(here[own], sin[n - b.iangle], cos[n - b.iangle]);
+        const int index = tree_.angle[n] - b.iq;
+        if (index < 0 || index >= coordinates) break;
+        sincos(varied_q[index], sin[n - b.iangle], cos[n - b.iangle]);
       }
       JointMotion<Number> J;
-      joint_motion(b.joint, b.nv, Coordinates<Number>{here, sin, cos, {&b.constants}}, static_cast<const Number*>(v), J);
+      joint_motion(b.joint, b.nv, Coordinates<Number>{varied_q, sin, cos, {&b.constants}}, static_cast<const Number*>(v), J);
       for (int l = 0; l < count; ++l) {
         const auto rate_of = [l](const Motion<Number>& m) {
           Motion<T> rate;
@@ -517,14 +519,14 @@ template <class T> class Pullback {
           change_[b.iv + d - b.nv].bias_by_v = in_world(rate_of(J.bias));
           continue;
         }
-        Motion<T> g = Motion<T>::zero(), of_a = rate_of(J.bias), h = g;
+        Motion<T> g = Motion<T>::zero(), bias_rate = rate_of(J.bias), h = g;
         for (int n = 0; n < b.nv; ++n) {
           const Motion<T> dS = rate_of(J.column[n]);
-          g = g + dS * v_[b.iv + n], of_a = of_a + dS * a_[b.iv + n];
+          g = g + dS * v_[b.iv + n], bias_rate = bias_rate + dS * a_[b.iv + n];
           if (x_) h = h + dS * x_[b.iv + n];
         }
-        ColumnChange& mine = change_[b.iv + d];
-        mine.g = in_world(g), mine.b = in_world(of_a), mine.h = in_world(h);
+        ColumnChange& change = change_[b.iv + d];
+        change.g = in_world(g), change.b = in_world(bias_rate), change.h = in_world(h);
       }
     }
   }
@@ -534,13 +536,13 @@ template <class T> class Pullback {
   const Kinematics<T>& k_;
   const T *v_, *a_, *x_;
   Motion<T>*V_, *A_, *W_;
-  Covectors *sum_, *of_body_ = nullptr;
+  Covectors *sum_, *body_covectors_ = nullptr;
   ColumnChange* change_ = nullptr;
   Vec gravity_;
 };
 
-/// w . inverse dynamics by q, v, a and the inertial parameters of all bodies, in one run of 3 nv + 10 (bodies - 1); if asked for, by dimensions,
-/// which are zero before.
+/// Derivatives of w . inverse dynamics by q, v, a and the inertial parameters of all bodies, 3 nv + 10 (bodies - 1) numbers; with `dimensions`
+/// by these too, which are zero before.
 template <class R, class T>
 void inverse_dynamics_vjp(const Tree& tree, Arena& arena, const RneaInput<T>& in, const T* w, T* out,
                           const Dimensions<T>* dimensions = nullptr) {
@@ -553,7 +555,7 @@ void inverse_dynamics_vjp(const Tree& tree, Arena& arena, const RneaInput<T>& in
   pullback.add_bodies(in.wrenches, in.wrench);
   pullback.template add_passive<R>(in.q, by, dimensions);
   if (dimensions) pullback.by_forces(in.q, *dimensions), pullback.by_placements(in.q, *dimensions);
-  pullback.template see_columns<R>(in.q);
+  pullback.template collect_columns<R>(in.q);
   pullback.inward(by);
   pullback.by_parameters(out + 3 * tree.nv);
 }

@@ -17,7 +17,7 @@ template <class T> struct RneaLink {
   Transform<T> X;   // in the parent
   Vec3<T> w, dw, a;  // angular velocity and acceleration, classical acceleration of the origin
   Mat3<T> Omega;
-  Force<T> f;  // first what the motion needs, then what the joint transmits (4.30)
+  Force<T> f;  // first the force for the motion, then the force that the joint transmits (4.30)
 
   SARRUS_INLINE void set_omega() {
     const T xx = w(0) * w(0), yy = w(1) * w(1), zz = w(2) * w(2), xy = w(0) * w(1), xz = w(0) * w(2), yz = w(1) * w(2);
@@ -62,28 +62,28 @@ template <class T> SARRUS_NOINLINE RneaWork<T> rnea(const Tree& tree, Arena& are
   // outward: motion, and the force that it needs (4.27-4.29)
   for (int i = 1; i < tree.links; ++i) {
     const Link& b = tree.link[i];
-    RneaLink<T>& me = work[i];
+    RneaLink<T>& link = work[i];
     const RneaLink<T>& parent = work[b.parent];
     visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED {
       const auto J = joint.evaluate(b.joint, coordinates.of(b), in.v + b.iv, columns + b.iv);
       const Motion<T> V = J.S * (in.v + b.iv), A = J.S * (in.a + b.iv) + J.bias;
-      me.X = numbers(b.X_tree) * J.X;
-      const Vec3<T> w = transpose_times(me.X.R, parent.w);
-      me.w = w + V.angular;
-      me.dw = transpose_times(me.X.R, parent.dw) + cross(w, V.angular) + A.angular;
-      me.a = transpose_times(me.X.R, Vec3<T>(parent.a + parent.Omega * me.X.p)) +
-             cross(Vec3<T>(w * T(2.0) + V.angular), V.linear) + A.linear;
+      link.X = numbers(b.X_tree) * J.X;
+      const Vec3<T> w = transpose_times(link.X.R, parent.w);
+      link.w = w + V.angular;
+      link.dw = transpose_times(link.X.R, parent.dw) + cross(w, V.angular) + A.angular;
+      link.a = transpose_times(link.X.R, Vec3<T>(parent.a + parent.Omega * link.X.p)) +
+               cross(Vec3<T>(w * T(2.0) + V.angular), V.linear) + A.linear;
     });
-    me.set_omega();
+    link.set_omega();
     const Vec3<T> h = numbers(b.inertia.h);
-    const Mat3<T> OJ = me.Omega * numbers(b.euler).matrix();
-    me.f.linear = me.a * numbers(b.inertia.m) + me.Omega * h;
-    me.f.angular = vec3<T>(OJ(2, 1) - OJ(1, 2), OJ(0, 2) - OJ(2, 0), OJ(1, 0) - OJ(0, 1)) + cross(h, me.a);
+    const Mat3<T> OJ = link.Omega * numbers(b.euler).matrix();
+    link.f.linear = link.a * numbers(b.inertia.m) + link.Omega * h;
+    link.f.angular = vec3<T>(OJ(2, 1) - OJ(1, 2), OJ(0, 2) - OJ(2, 0), OJ(1, 0) - OJ(0, 1)) + cross(h, link.a);
   }
 
   external_forces<T>(tree, arena, in, in.a, [work](int link, const Force<T>& push) SARRUS_INLINED { work[link].f -= push; });
 
-  // inward: each joint transmits what its subtree needs (4.30, 4.31)
+  // inward: each joint transmits the force that its subtree needs (4.30, 4.31)
   for (int i = tree.links - 1; i > 0; --i) {
     const Link& b = tree.link[i];
     visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED { joint.subspace(columns + b.iv).project(work[i].f, tau + b.iv); });

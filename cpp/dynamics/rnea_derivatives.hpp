@@ -1,18 +1,18 @@
 // d tau / d q and d tau / d v of a tree of bodies, by recursion. Singh, Russell and Wensing 2022, with the Coriolis factor B of Echeandia and
-// Wensing 2021. World axes at the root body's origin; V and A are spatial, A_0 = -g. Of velocity j, p what moves its column S:
+// Wensing 2021. World axes at the root body's origin; V and A are spatial, A_0 = -g. For velocity j, p is the frame that moves its column S:
 //
 //   outward   S' = V_p x S       S'' = A_p x S + V_p x S'        V = V_p + S v       A = A_p + S a + S' v
 //   bodies    f = I A + V x* I V         K = w~ J + u h^T        l = m u + w x h     J: the Euler tensor; (w, u) = V; all summed over subtrees
 //             2 B s = [-2 (K - tr K) s_w; -2 l x s_w]            the Coriolis factor: 12 numbers
 //   columns   t1 = I S      t2 = 2 B S + 2 I S'      t3 = 2 B S' + I S'' + S x* f      t4 = -2 (K - tr K)^T S_w + 2 l x S_u
-//   pairs     i on the way from j to the ground, or j:    D_q(i, j) = S_i . t3_j          D_v(i, j) = S_i . t2_j
-//             i on that way, and not j:                   D_q(j, i) = t1_j . S''_i + t4_j . (S'_i)_w       D_v(j, i) = t1_j . 2 S'_i + t4_j . (S_i)_w
+//   pairs     i on the path from j to the ground, or j:    D_q(i, j) = S_i . t3_j          D_v(i, j) = S_i . t2_j
+//             i on that path, and not j:                 D_q(j, i) = t1_j . S''_i + t4_j . (S'_i)_w       D_v(j, i) = t1_j . 2 S'_i + t4_j . (S_i)_w
 //
 // Of joints whose velocities are no rates of coordinates (ball, free, planar) all columns are moved by the parent; 2 S' is 2 S' + (S v) x S,
 // and within the joint t3 goes without S x* f.
 //
-//   reads   q, v, a, motion of the ground, wrenches      writes  D_q, D_v (nv x nv): of bodies and wrenches, without what acts in joints
-//   cost    O(bodies * depth); of one state columns stand side by side in lanes R, of a packet of states one is looked at after the other (R = T)
+//   reads   q, v, a, motion of the ground, wrenches      writes  D_q, D_v (nv x nv): of bodies and wrenches, without forces in joints
+//   cost    O(bodies * depth); columns of one state are side by side in lanes R, states of a packet are processed one by one (R = T)
 #pragma once
 
 #include <type_traits>
@@ -30,7 +30,7 @@ template <class T> SARRUS_INLINE Force<T> cross_force(const Motion<T>& a, const 
 
 /// Column of a velocity with its rates.
 template <class T> struct MovedColumn {
-  Motion<T> S, S1, S2, twice;  // S', S'', and what stands for 2 S'
+  Motion<T> S, S1, S2, twice;  // S', S'', and the counterpart of 2 S'
 };
 /// Inertia and forces of a subtree.
 template <class T> struct CarriedMotion {
@@ -97,46 +97,46 @@ Vec3<T> motion_about(const Tree& tree, const Kinematics<T>& k, int link, const V
   return r;
 }
 
-/// The outward pass, and what each body adds.
+/// The outward pass, and the sums of each body.
 template <class T>
 void move_columns(const Tree& tree, const Kinematics<T>& k, const RneaInput<T>& in, MovedColumn<T>* column,
                   CarriedMotion<T>* carried) {
   using Vec = Vec3<T>;
   const auto numbers = tree.numbers<T>();
-  const auto seen = [&](int link, const Vec& origin, Motion<T>& V, Motion<T>& A) {
+  const auto motion = [&](int link, const Vec& origin, Motion<T>& V, Motion<T>& A) {
     return motion_about(tree, k, link, origin, V, A);
   };
   for (int i = 1; i < tree.links; ++i) {
     const Link& b = tree.link[i];
     const Vec origin = k.link[b.root].X.p;
     Motion<T> V, A, V_p, A_p;
-    const Vec r = seen(i, origin, V, A);
-    seen(b.parent, origin, V_p, A_p);
+    const Vec r = motion(i, origin, V, A);
+    motion(b.parent, origin, V_p, A_p);
     const bool rates = moves_by_rates(b);
-    Motion<T> own = Motion<T>::zero();
+    Motion<T> joint_velocity = Motion<T>::zero();
     for (int c = b.iv; c < b.iv + b.nv; ++c) {
-      MovedColumn<T>& me = column[c];
-      me.S = {k.column[c].angular, k.column[c].linear + cross(r, k.column[c].angular)};
-      me.S1 = cross_motion(V_p, me.S);
-      me.S2 = cross_motion(A_p, me.S) + cross_motion(V_p, me.S1);
-      own = own + me.S * in.v[c];
-      if (rates) V_p = V_p + me.S * in.v[c], A_p = A_p + me.S * in.a[c] + me.S1 * in.v[c];
+      MovedColumn<T>& entry = column[c];
+      entry.S = {k.column[c].angular, k.column[c].linear + cross(r, k.column[c].angular)};
+      entry.S1 = cross_motion(V_p, entry.S);
+      entry.S2 = cross_motion(A_p, entry.S) + cross_motion(V_p, entry.S1);
+      joint_velocity = joint_velocity + entry.S * in.v[c];
+      if (rates) V_p = V_p + entry.S * in.v[c], A_p = A_p + entry.S * in.a[c] + entry.S1 * in.v[c];
     }
     for (int c = b.iv; c < b.iv + b.nv; ++c) {
       column[c].twice = column[c].S1 * T(2.0);
-      if (!rates) column[c].twice = column[c].twice + cross_motion(own, column[c].S);
+      if (!rates) column[c].twice = column[c].twice + cross_motion(joint_velocity, column[c].S);
     }
 
-    CarriedMotion<T>& me = carried[i];
-    me.I = transformed(Transform<T>{k.link[i].X.R, r}, numbers(b.inertia));
-    const Vec &w = V.angular, &u = V.linear, &h = me.I.h;
-    const Mat3<T> J = euler_tensor(me.I.I).matrix();
-    for (int n = 0; n < 3; ++n) me.K.col(n) = cross(w, Vec(J.col(n))) + u * h(n);
-    const T trace = me.K(0, 0) + me.K(1, 1) + me.K(2, 2);
-    for (int n = 0; n < 3; ++n) me.K(n, n) -= trace;
-    me.l = u * me.I.m + cross(w, h);
-    me.f = me.I * A;
-    me.f += cross_force(V, me.I * V);
+    CarriedMotion<T>& subtree = carried[i];
+    subtree.I = transformed(Transform<T>{k.link[i].X.R, r}, numbers(b.inertia));
+    const Vec &w = V.angular, &u = V.linear, &h = subtree.I.h;
+    const Mat3<T> J = euler_tensor(subtree.I.I).matrix();
+    for (int n = 0; n < 3; ++n) subtree.K.col(n) = cross(w, Vec(J.col(n))) + u * h(n);
+    const T trace = subtree.K(0, 0) + subtree.K(1, 1) + subtree.K(2, 2);
+    for (int n = 0; n < 3; ++n) subtree.K(n, n) -= trace;
+    subtree.l = u * subtree.I.m + cross(w, h);
+    subtree.f = subtree.I * A;
+    subtree.f += cross_force(V, subtree.I * V);
   }
   for (int n = 0; n < in.wrenches; ++n) {
     const int i = in.wrench[n].link;
@@ -170,9 +170,9 @@ SARRUS_NOINLINE void rnea_derivatives(const Tree& tree, Arena& arena, const Tree
   const MovedColumn<T>* column = motion.column;
   const CarriedMotion<T>* carried = motion.carried;
   std::fill(by_q, by_q + n * n, T(0.0)), std::fill(by_v, by_v + n * n, T(0.0));
-  unsigned* on_the_way = arena.take<unsigned>(n);  // from which lanes' columns to the ground
-  int* way = arena.take<int>(n);
-  std::fill(on_the_way, on_the_way + n, 0u);
+  unsigned* on_path = arena.take<unsigned>(n);  // from which lanes' columns to the ground
+  int* path = arena.take<int>(n);
+  std::fill(on_path, on_path + n, 0u);
 
   for (int first = 0; first < n; first += lanes) {
     const int count = std::min(lanes, n - first);
@@ -183,8 +183,8 @@ SARRUS_NOINLINE void rnea_derivatives(const Tree& tree, Arena& arena, const Tree
       const int j = first + std::min(l, count - 1);
       columns[l] = column + j, subtree[l] = carried + tree.column_link[j];
       for (int i = j; i >= 0 && l < count; i = tree.column_parent[i]) {
-        if (!on_the_way[i]) way[stops++] = i;
-        on_the_way[i] |= 1u << l;
+        if (!on_path[i]) path[stops++] = i;
+        on_path[i] |= 1u << l;
       }
     }
     const auto c = side_by_side<MovedColumn, R, T>(columns);
@@ -193,9 +193,9 @@ SARRUS_NOINLINE void rnea_derivatives(const Tree& tree, Arena& arena, const Tree
                    t3 = inside + cross_force(c.S, b.f);
     const Vec3<R> t4 = transpose_times(b.K, Vec3<R>(c.S.angular * R(-2.0))) + cross(b.l, Vec3<R>(c.S.linear * R(2.0)));
     for (int stop = 0; stop < stops; ++stop) {
-      const int i = way[stop];
-      const unsigned from = on_the_way[i];
-      on_the_way[i] = 0;
+      const int i = path[stop];
+      const unsigned from = on_path[i];
+      on_path[i] = 0;
       const MovedColumn<T>& at = column[i];
       const Motion<R> S = for_every_column<R>(at.S), S1 = for_every_column<R>(at.S1), S2 = for_every_column<R>(at.S2),
                       twice = for_every_column<R>(at.twice);

@@ -78,7 +78,7 @@ SARRUS_INLINE T smooth_joint_force(const PassiveTerms& f, const NumbersOf<T>& nu
                                    const T& ball_spring) {
   return numbers(f.damping) * v + numbers(f.stiffness) * deflection(f, numbers, q, ball_spring);
 }
-/// All friction and spring: what a motor has to overcome (4.25, 4.26). Coulomb friction is zero at rest.
+/// All friction and spring forces, which a motor has to overcome (4.25, 4.26). Coulomb friction is zero at rest.
 template <class T>
 SARRUS_INLINE T joint_force(const PassiveTerms& f, const NumbersOf<T>& numbers, const T* q, const T& v, const T& ball_spring) {
   return smooth_joint_force(f, numbers, q, v, ball_spring) + numbers(f.friction) * sign(v);

@@ -13,15 +13,15 @@ struct ComputedTorque : TrackingLaw {
     ModelBased<T> model(*this, e);
     model.factorise();
     const Tree& tree = e.tree;
-    T *asked = model.take(model.targets()), *a = model.take(tree.nv), *gamma = model.take(tree.loops.rows),
+    T *target_rates = model.take(model.targets()), *a = model.take(tree.nv), *gamma = model.take(tree.loops.rows),
       *size = model.take(tree.loops.rows), *tau = model.take(tree.nv), g[3];
     for (int k = 0; k < model.targets(); ++k) {
       const auto& [iq, iv, law] = targets[k];
       e.follow(law, g);
-      asked[k] = g[2] + e[derivative][k] * (g[1] - e.v[iv]) + e[proportional][k] * (g[0] - e.q[iq]);
+      target_rates[k] = g[2] + e[derivative][k] * (g[1] - e.v[iv]) + e[proportional][k] * (g[0] - e.q[iq]);
     }
     if (tree.loops.rows > 0) constraint_bias(tree, e.arena, e.q, e.v, &e.time, e.pfaffian_values(), gamma, size);
-    const T off = model.complete(asked, gamma, size, a);
+    const T off = model.complete(target_rates, gamma, size, a);
     e.lacking = most(e.lacking, most(off, model.share(model.inverse_dynamics(e.v, a, tau), tau)));
   }
 };

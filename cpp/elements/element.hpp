@@ -1,25 +1,25 @@
-// What a kind of force element is asked, and what it answers. A kind is a struct with its numbers; set.hpp lists all of them, and nothing
-// outside its own file knows one from another.
+// Interface of a kind of force element. A kind is a struct with its numbers; set.hpp lists all of them, and no other file depends on the differences
+// between kinds.
 //
-//   name               what descriptions call it
-//   fields(field)      field("key", member) for each of its members, as a description has them, with the sign that numbers must have. The
-//                      member's type says what it is, and how it is read: see "What fields are" below
-//   has_rates          whether its force follows the state at once, so that it can be too stiff for a step
+//   name               the name of the kind in descriptions
+//   fields(field)      field("key", member) for each of its members, as in a description, with the sign that numbers must have. The member's type
+//                      determines how it is read: see "Fields" below
+//   has_rates          true if its force follows the state at once, so that it can be too stiff for a step
 //   apply(e)           adds its force, and writes the rates of its internal states
 //
-// and, where it has them (ForceElement answers for the others):
+// and, optionally (ForceElement has the defaults):
 //
-//   respond(e)         the same, where it has to know what all others do
-//   deliver(e)         changes what has been asked of the motors in all (`delivers` says so)
-//   states()           how many internal states it has; they stand from `iz` on
-//   state_unit(units)  what these are compared with
-//   has_chord          whether its force is limited, and counts as the damper that it is at a state: see Chords
+//   respond(e)         like apply, but after all other elements, whose forces it may use
+//   deliver(e)         changes the sum of the commanded efforts (set `delivers`)
+//   states()           number of internal states; they start at `iz`
+//   state_unit(units)  units of these
+//   has_chord          true if its force is limited, and counts as a damper at a state: see Chords
 //   has_linear_rates   true if its force has a stiffness and a damping along its joint, which it adds to `e.stiffness` and `e.damping`, for
 //                      implicit steps, while no limit holds it
 //   varies             false: it has no derivatives, and steps with it have none: see simulation/step_rates.hpp
-//   settle()           makes of its fields, once, what its functions want
+//   settle()           computes, once, values that its functions use from its fields
 //
-// Controllers add to what is asked of motors, others to the generalised force.
+// Controllers add to the commanded efforts of motors, others to the generalised force.
 #pragma once
 
 #include <algorithm>
@@ -32,56 +32,55 @@
 
 namespace sarrus {
 
-// ---- What fields are -------------------------------------------------------------------------------------------------
+// ---- Fields ----------------------------------------------------------------------------------------------------------
 
-// Coordinates and velocities are numbered on from the tree's over those of joints that close loops, of whose angles a run counts the turns: see
-// simulation/turns.hpp.
+// Coordinates and velocities are numbered from the tree's on over those of loop joints, whose turns a run counts: see simulation/turns.hpp.
 
-/// A coordinate of a joint, and the velocity that is its rate.
+/// Coordinate of a joint, and the velocity that is its rate.
 struct JointCoordinate {
   int iq, iv;
 };
 struct JointVelocity {
   int iv;
 };
-/// A coordinate with a law that it is to follow.
+/// Coordinate with a law that it follows.
 struct JointTarget {
   int iq, iv;
   const Law* law;
 };
-/// One of the mechanism's, and what it sits in.
+/// Body or frame of the mechanism: its link, and its place on it.
 struct BodyFrame {
   int link, placed;
   template <class T> SARRUS_INLINE decltype(auto) on_the_link(const Tree& t) const { return t.numbers<T>()(t.frame[placed].X); }
 };
-/// Passive terms of the mechanism: along a velocity of the tree (joint -1), or of a joint that closes a loop.
+/// Passive terms of the mechanism: along a velocity of the tree (joint -1), or of a loop joint.
 struct JointTerms {
   int joint, term;
   const PassiveTerms& of(const Tree& t) const { return joint < 0 ? t.passive[term] : t.loop_motion[joint].terms[term]; }
 };
-/// A unit vector.
+/// Unit vector.
 struct Direction {
   Vec3<double> n;
 };
-/// A number that may differ from run to run: where it stands in a run's row of parameters.
+/// Number that may differ from run to run: its index in a run's row of parameters.
 struct Number {
   int at;
 };
-/// Several of them, one behind the other; it is the first.
+/// Array of such numbers, contiguous; `at` is the first.
 struct NumberArray {
   int at;
 };
-/// Two of them, the one no greater than the other.
+/// Two such numbers, lower <= upper.
 struct Range {
   Number lower, upper;
 };
-// besides: double, int and bool, the same in all runs; const Law*, null where there may be none; vectors of velocities and of times;
+// other types: double, int and bool, the same in all runs; const Law*, null if optional; vectors of velocities and of times;
 // const TaskControl*; const ForceElements*, of elements within an element
 
-/// What a number must be.
+/// Condition on a number.
 enum class Sign { any, positive, not_negative, not_negative_or_infinite };
 
-// ---- What elements are told ------------------------------------------------------------------------------------------
+// ---- Inputs of elements ----------------------------------------------------------------------------------------------
 
 template <class T> SARRUS_INLINE T least(const T& a, const T& b) { return select(a < b, a, b); }
 template <class T> SARRUS_INLINE T most(const T& a, const T& b) { return select(a > b, a, b); }
@@ -103,57 +102,56 @@ template <class T, class R> Dual<T, R> exponential(const Dual<T, R>& x) {
 template <int W, bool Own> Packet<W, Own> logarithm(Packet<W, Own> x) {
   return Packet<W, Own>::each([&](int i) { return std::log(x.lanes[i]); });
 }
-/// Of a number that is not negative; at zero what a positive one says.
+/// Return x^n of a non-negative number; at zero with the rates of a small positive one.
 template <class T, class R> Dual<T, R> power(const Dual<T, R>& x, const Dual<T, R>& n) {
   const T y = power(x.value, n.value), positive = select(x.value > T(0.0), x.value, T(1.0));
   const T slope = n.value * power(x.value, T(n.value - T(1.0)));
   return {y, R(slope) * x.rate + R(y * logarithm(positive)) * n.rate};
 }
 
-/// Clocks are those of all lanes.
-inline double of_any_lane(double x) { return x; }
-template <class T, class R> double of_any_lane(const Dual<T, R>& x) { return of_any_lane(x.value); }
-template <int W, bool Own> double of_any_lane(const Packet<W, Own>& x) { return x.lanes[0]; }
+/// Return the value in the first lane: clocks are the same in all lanes.
+inline double first_lane(double x) { return x; }
+template <class T, class R> double first_lane(const Dual<T, R>& x) { return first_lane(x.value); }
+template <int W, bool Own> double first_lane(const Packet<W, Own>& x) { return x.lanes[0]; }
 
-/// Forces that are limited, as the dampers that they are at a state: where these are to be noted, or, if they are known, from where to be taken.
+/// Chords of limited forces, by which they count as dampers at a state: to be stored or, if frozen, to be used.
 template <class T> struct Chords {
-  T* chord = nullptr;  // of each element that has one
-  bool known = false;
+  T* chord = nullptr;  // chord of each element with has_chord
+  bool frozen = false;
 };
 
-/// A state, the same for all elements, and where they add what they do. Behind q, v, motor and tau may stand what belongs to joints that close
-/// loops.
+/// State for all elements, and outputs to which they add. q, v, motor and tau may continue with the values of loop joints.
 template <class T> struct ElementCall {
   const Tree& tree;
   Arena& arena;
   const T* parameter;
   const T& time;
   const T *q, *v, *z;
-  int width;  // velocities of all joints at hand
+  int width;  // number of velocities, of all joints in v
   T *motor, *tau, *z_dot;
-  const T* springs = nullptr;  // a generalised force of the mechanism that acts besides, of which the tree does not know
-  const T* held = nullptr;  // what is held from sample to sample
+  const T* springs = nullptr;  // an additional generalised force of the mechanism, which is not part of the tree
+  const T* held_values = nullptr;  // values held from sample to sample
   T *stiffness = nullptr, *damping = nullptr;  // linear rates along joints (width), for steps that are implicit in them; or null
   Chords<T> chords{};
   Surroundings<T> around{};
-  bool rigid = false;  // contacts and stops are rows of the step, and push nothing themselves
-  double unwinding = 1e3;  // towards a limit a controller's z goes no faster than it would reach it in the inverse of this [1/s]
+  bool rigid = false;  // contacts and stops are rows of the step, and apply no forces themselves
+  double unwinding = 1e3;  // bound on the rate of a controller's z near a limit, relative to the distance [1/s]
 
   const T* (*caller_rows)(void* run, const T* q, const T* v,
-                          bool rates) = nullptr;  // a function of the caller gives rows; null: none does
+                          bool rates) = nullptr;  // function of the caller that gives rows; null: none
   void* run = nullptr;
 
-  T pressing = T(0.0);  // a number that is another one wherever other elements press (of the first 50)
-  T lacking = T(0.0);  // the largest part of what a law wants that no motor gives, relative
+  T pressing = T(0.0);  // contact signature: a bit set of the elements that press (the first 50)
+  T lacking = T(0.0);  // the largest part of a law's forces that no motor delivers, relative
   T status = T(0.0);
 
-  T* chord = nullptr;  // of the element at hand
+  T* chord = nullptr;  // chord of the current element
   double weight = 1.0;
   const LoopState<T>* placed = nullptr;
 
   const T& operator[](Number n) const { return parameter[n.at]; }
   const T* operator[](NumberArray n) const { return parameter + n.at; }
-  /// Value, rate and acceleration of a law.
+  /// Evaluate value, rate and acceleration of a law.
   void follow(const Law* law, T (&g)[3]) const { evaluate(*law, parameter, &time, g); }
   T value(const Law* law) const {
     T g[3];
@@ -162,28 +160,28 @@ template <class T> struct ElementCall {
   }
   T within(Range limits, const T& x) const { return least(most(x, (*this)[limits.lower]), (*this)[limits.upper]); }
 
-  /// Rows that a function of the caller gives, with their c and gamma; or how fast they change.
+  /// Evaluate rows from a function of the caller, with their c and gamma; or their rates.
   const T* pfaffian_values() {
     if (caller_rows && !around.pfaffian_values) around.pfaffian_values = caller_rows(run, q, v, false);
     return around.pfaffian_values;
   }
   const T* pfaffian_rates() const { return caller_rows ? caller_rows(run, q, v, true) : nullptr; }
 
-  /// Where the bodies are.
+  /// Return the poses of the bodies.
   const LoopState<T>& bodies() {
-    if (!placed)  // made where it stays
+    if (!placed)  // kept for all elements
       placed =
           new (arena.template take<LoopState<T>>(1)) LoopState<T>(place(tree, arena, q, &time, static_cast<const T*>(nullptr)));
     return *placed;
   }
-  /// Says in which lanes the element at hand presses.
+  /// Mark the lanes in which the current element presses.
   template <class Mask> void press(const Mask& presses) {
     pressing += select(presses, T(weight), T(0.0));
     weight = weight < 1e15 ? 2.0 * weight : 0.0;
   }
 };
 
-/// What internal states are compared with: of every velocity 1 rad or a length, and of the effort along it.
+/// Units of internal states: for every velocity 1 rad or a length, and the unit of the effort along it.
 struct StateUnits {
   const double* velocity;
   double power;
@@ -192,14 +190,14 @@ struct StateUnits {
 
 struct ForceElements;  // set.hpp
 
-/// What holds of a kind that does not say otherwise.
+/// Defaults of a kind of element.
 struct ForceElement {
-  int iz = 0;  // where its internal states stand
+  int iz = 0;  // index of its first internal state
 
   static constexpr bool delivers = false, has_chord = false, holds = false;  // holds: see held.hpp
-  static constexpr bool beside_variants = true;  // whether it acts on variants side by side; else these go one by one
+  static constexpr bool beside_variants = true;  // true if it acts on variants side by side; else one by one
   static constexpr bool has_linear_rates = false;
-  static constexpr bool varies = true;  // whether it is asked on numbers that carry rates, for derivatives of steps
+  static constexpr bool varies = true;  // true if it is evaluated on numbers that carry rates, for derivatives of steps
   int states() const { return 0; }
   double state_unit(const StateUnits&) const { return 1.0; }
   void settle() {}
@@ -209,7 +207,7 @@ struct ForceElement {
 
 // ---- Forces at points of bodies --------------------------------------------------------------------------------------
 
-/// Adds what a force f at the point p (world) of a body does to the generalised force: from the body to the ground, f . (u + w x r).
+/// Add the generalised force of a force f at the point p (world) of a body: from the body to the ground, f . (u + w x r).
 template <class T>
 SARRUS_INLINE void add_point_force(const Tree& tree, const LoopState<T>& state, int link, const Vec3<T>& p, const Vec3<T>& f,
                                    T* tau) {
@@ -221,14 +219,14 @@ SARRUS_INLINE void add_point_force(const Tree& tree, const LoopState<T>& state, 
   }
 }
 
-/// Adds to tau (nv) a moment (world) on a body.
+/// Add the generalised force (nv) of a moment (world) on a body to tau.
 template <class T>
 SARRUS_INLINE void add_moment(const Tree& tree, const LoopState<T>& state, int link, const Vec3<T>& moment, T* tau) {
   for (int b = link; b > 0; b = tree.link[b].parent)
     for (int k = tree.link[b].iv; k < tree.link[b].iv + tree.link[b].nv; ++k) tau[k] += dot(state.column[k].angular, moment);
 }
 
-/// Of the point p (world) of a body.
+/// Return the velocity of the point p (world) of a body.
 template <class T>
 SARRUS_INLINE Vec3<T> point_velocity(const Tree& tree, const LoopState<T>& state, int link, const Vec3<T>& p, const T* v) {
   Vec3<T> u = zero3<T>();

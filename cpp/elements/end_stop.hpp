@@ -1,5 +1,5 @@
-// A spring and a damper where a coordinate, or the sum of several, is beyond its limits by d: k d + c d-dot, with |c d-dot| at most k d. So it never pulls, and sets in
-// without a jump. In rigid steps it is a row instead, of which it keeps the mean force of the last step.
+// Spring and damper that act if a coordinate, or a sum of several, exceeds its limits by d: k d + c d-dot, with |c d-dot| at most k d. So it never
+// pulls, and begins without a jump. In rigid steps it is a row instead, whose mean force in the last step is its internal state.
 #pragma once
 
 #include "element.hpp"
@@ -19,28 +19,28 @@ struct EndStop : ForceElement {
     field("stiffness", stiffness, Sign::positive), field("damping", damping, Sign::not_negative);
     field("rigid", rigid);
   }
-  int states() const { return rigid ? 1 : 0; }  // its force along the coordinate [N m, N]
+  int states() const { return rigid ? 1 : 0; }  // force along the coordinate [N m, N]
   double state_unit(const StateUnits& units) const { return units.effort(joint.front().iv); }
 
   template <class T> void apply(ElementCall<T>& e) const {
     if (rigid) e.z_dot[iz] = T(0.0);
     if (e.rigid) return;
-    if (rigid) {  // outside of steps, with the force of the step that led to a state
-      for (const JointCoordinate& one : joint) e.tau[one.iv] += e.z[iz];
+    if (rigid) {  // outside of steps, apply the force of the last step
+      for (const JointCoordinate& coordinate : joint) e.tau[coordinate.iv] += e.z[iz];
       return;
     }
     T at = T(0.0), v = T(0.0);
-    for (const JointCoordinate& one : joint) at += e.q[one.iq], v += e.v[one.iv];
+    for (const JointCoordinate& coordinate : joint) at += e.q[coordinate.iq], v += e.v[coordinate.iv];
     const T spring = e[stiffness] * (most(at - e[limits.upper], T(0.0)) + least(at - e[limits.lower], T(0.0))),
             room = abs(spring);
     T damper = least(most(e[damping] * v, -room), room);
     if (e.chord) {
       const auto moves = abs(v) > T(0.0);
-      if (!e.chords.known)
+      if (!e.chords.frozen)
         *e.chord = select(moves, abs(damper) / select(moves, abs(v), T(1.0)), select(room > T(0.0), e[damping], T(0.0)));
       damper = *e.chord * v;
     }
-    for (const JointCoordinate& one : joint) e.tau[one.iv] -= spring + damper;
+    for (const JointCoordinate& coordinate : joint) e.tau[coordinate.iv] -= spring + damper;
     e.press(room > T(0.0));
   }
 };

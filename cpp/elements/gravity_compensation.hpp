@@ -1,4 +1,4 @@
-// Gravity, held by the motors: tau = scale n,   n what gravity and springs do at rest
+// Compensation of gravity by the motors: tau = scale n,   n the forces of gravity and springs at rest
 #pragma once
 
 #include "model_based.hpp"
@@ -19,7 +19,8 @@ struct GravityCompensation : ModelLaw {
     const auto work = model.inverse_dynamics(rest, rest, tau);
     for (int k = 0; k < e.tree.nv; ++k) tau[k] *= e[scale];
     const T off = model.share(work, tau);
-    if (e.tree.loops.rows > 0) e.lacking = most(e.lacking, off);  // on trees motors hold what is on their own joints
+    if (e.tree.loops.rows > 0)
+      e.lacking = most(e.lacking, off);  // on trees motors compensate the forces on their own joints only
   }
 };
 

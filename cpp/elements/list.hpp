@@ -1,4 +1,4 @@
-// Force elements as a caller adds them, in storage of their own: what fields point to is kept here.
+// Force elements that a caller adds, and storage for the objects that their fields point to.
 #pragma once
 
 #include <deque>
@@ -12,7 +12,7 @@ namespace sarrus {
 
 class ForceElementList {
  public:
-  /// For runs of so many velocities, those of joints that close loops too.
+  /// Create a list for runs with so many velocities, including those of loop joints.
   explicit ForceElementList(int width) : width_(width) {}
   ForceElementList(const ForceElementList&) = delete;
   ForceElementList& operator=(const ForceElementList&) = delete;
@@ -22,25 +22,25 @@ class ForceElementList {
     element.iz = std::exchange(all_.nz, all_.nz + element.states());
     if constexpr (Kind::holds) {
       element.width = width_;
-      element.place = std::exchange(all_.held, all_.held + element.held_size());
+      element.place = std::exchange(all_.held_size, all_.held_size + element.held_size());
     }
     std::get<std::vector<Kind>>(elements_).push_back(std::move(element));
   }
   const Law* keep(Law law) { return &laws_.emplace_back(std::move(law)); }
   const TaskControl* keep(TaskControl law) { return &laws_of_tasks_.emplace_back(std::move(law)); }
-  /// Elements within one: fill(list) adds them.
+  /// Store elements of an element: fill(list) adds them.
   template <class Fill> const ForceElements* keep_inner(Fill&& fill) {
     ForceElementList& inner = inner_.emplace_back(width_);
     fill(inner);
     return inner.kept_ = std::make_unique<ForceElements>(inner.all()), inner.kept_.get();
   }
 
-  /// Tells controllers of tasks that elements act on joints that close loops, whose state they are to read then.
+  /// Set in controllers of tasks that elements act on loop joints, whose state they then read.
   void drive_loop_joints() {
     for (TaskControl& law : laws_of_tasks_) law.drives_loop_joints = true;
     for (ForceElementList& list : inner_) list.drive_loop_joints();
   }
-  /// Of every velocity: what controllers give in all is kept within it.
+  /// Set the limits of the sum of all controllers' efforts, for every velocity.
   void limit_efforts(std::vector<double> limits) { effort_limits_ = std::move(limits); }
 
   ForceElements all() const {
@@ -61,10 +61,10 @@ class ForceElementList {
   int width_;
   ForceElements all_{};
   EveryKind<Storage> elements_;
-  std::deque<Law> laws_;  // what it holds stays where it is
+  std::deque<Law> laws_;  // addresses of its elements are stable
   std::deque<TaskControl> laws_of_tasks_;
   std::list<ForceElementList> inner_;
-  std::unique_ptr<ForceElements> kept_;  // all(), of a list within another one
+  std::unique_ptr<ForceElements> kept_;  // all() of an inner list
   std::vector<double> effort_limits_;
 };
 

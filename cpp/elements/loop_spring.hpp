@@ -1,5 +1,5 @@
-// A spring of the mechanism along an angle of a joint that closes a loop, k (r - x), x with the turns that a run has counted: it is made by
-// simulation/run_numbers.hpp, and acts there.
+// A spring of the mechanism along an angle of a loop joint, k (r - x), with x including the turns that a run has counted. It is created by
+// simulation/run_numbers.hpp, and acts only there.
 #pragma once
 
 #include "element.hpp"
@@ -7,13 +7,13 @@
 namespace sarrus {
 
 struct LoopSpring : ForceElement {
-  static constexpr const char* name = "";  // nobody describes it
+  static constexpr const char* name = "";  // it has no description
   static constexpr bool has_rates = true;
   JointCoordinate joint;
-  JointTerms terms;  // the mechanism's, with its numbers
+  JointTerms terms;  // terms of the mechanism, with its numbers
 
   template <class F> void fields(F field) { field("joint", joint); }
-  template <class T> void apply(ElementCall<T>&) const {}  // with the mechanism's other forces, which control laws know
+  template <class T> void apply(ElementCall<T>&) const {}  // it acts with the mechanism's other forces
 };
 
 }  // namespace sarrus

@@ -1,11 +1,11 @@
-// Control laws that know the mechanism: what motors must do so that it accelerates as it should.
+// Model-based control laws: efforts of motors for given accelerations.
 //
-// On loops targets are those of independent coordinates. The loops complete a, v_d and a_d to those of all joints,
+// On loops the targets are those of independent coordinates. The loops complete a, v_d and a_d to those of all joints,
 //
-//   J a = gamma,   J v_d = c,   J a_d = c-dot - J-dot v_d  (so that a_d is the rate of v_d along the motion at hand),
+//   J a = gamma,   J v_d = c,   J a_d = c-dot - J-dot v_d  (so that a_d is the rate of v_d along the current motion),
 //
-// and motors share tau as ../loops/efforts.hpp says. Where the motors are those of the targets, one factor does all of it: with W = 1 along the
-// other velocities and nothing along these, and the columns of J accordingly,
+// and motors share tau as in ../loops/efforts.hpp. If the motors are those of the targets, one factor suffices: with W = 1 along the other
+// velocities and zero along these, and the columns of J accordingly,
 //
 //   [W J^T; J 0] [x; 0] = [0; rows - J given]   completes a motion,   and [0; z] of [tau; 0] leaves u = tau - J^T z to the motors.
 #pragma once
@@ -20,12 +20,12 @@
 
 namespace sarrus {
 
-/// What such laws have in common: motors, and coordinates with a target.
+/// Common part of such laws: motors, and coordinates with a target.
 struct ModelLaw : ForceElement {
   static constexpr bool has_rates = true, varies = false;
   std::vector<JointTarget> targets;  // all coordinates of a tree, or as many as a mechanism with loops has freedoms
-  std::vector<JointVelocity> motors;  // those of the mechanism; none: every velocity of the tree has one
-  bool own_motors = false;  // whether they are those of the targets
+  std::vector<JointVelocity> motors;  // motors of the mechanism; empty: every velocity of the tree has one
+  bool own_motors = false;  // true if the motors are those of the targets
 
   void settle() {
     own_motors = std::is_permutation(targets.begin(), targets.end(), motors.begin(), motors.end(),
@@ -33,7 +33,7 @@ struct ModelLaw : ForceElement {
   }
 };
 
-/// With a target a coordinate, and gains: kp of every target, and kd.
+/// Law with a target per coordinate, and gains: kp of every target, and kd.
 struct TrackingLaw : ModelLaw {
   NumberArray proportional, derivative;
 
@@ -58,22 +58,23 @@ template <class T> class ModelBased {
     return work;
   }
 
-  /// The matrix in which velocities with a target are held, and its factor; and J as it is.
+  /// Factorise the matrix in which velocities with a target are fixed, and evaluate J.
   void factorise() {
     if (tree_.loops.rows == 0) return;
-    T* others = take(tree_.nv);
-    for (int k = 0; k < tree_.nv; ++k) others[k] = T(1.0);
-    for (int k = 0; k < targets(); ++k) others[law_.targets[k].iv] = T(0.0);
-    equation_.emplace(metric_equation(tree_, arena_, q_, static_cast<const T*>(others), &time_, e_.pfaffian_values(), true));
+    T* free_weights = take(tree_.nv);
+    for (int k = 0; k < tree_.nv; ++k) free_weights[k] = T(1.0);
+    for (int k = 0; k < targets(); ++k) free_weights[law_.targets[k].iv] = T(0.0);
+    equation_.emplace(
+        metric_equation(tree_, arena_, q_, static_cast<const T*>(free_weights), &time_, e_.pfaffian_values(), true));
     factor_ = factorise_tightly(*equation_, arena_);
     J_ = take(tree_.loops.entries);
-    ConstraintRows<T> asked;
-    asked.J = J_;
-    constraint_rows(tree_, arena_, place(tree_, arena_, q_, &time_, e_.pfaffian_values()), asked, 0, tree_.loops.constraints);
+    ConstraintRows<T> output;
+    output.J = J_;
+    constraint_rows(tree_, arena_, place(tree_, arena_, q_, &time_, e_.pfaffian_values()), output, 0, tree_.loops.constraints);
   }
 
-  /// x (nv) with J x = rows, which are differences of numbers of that size (squares; or null), in which velocities with a target are what
-  /// is given.
+  /// Compute x (nv) with J x = rows, whose entries are differences of numbers of that size (squares; or null), with the prescribed values of
+  /// velocities that have a target.
   T complete(const T* prescribed, const T* rows, const T* size, T* x) {
     for (int k = 0; k < tree_.nv; ++k) x[k] = T(0.0);
     for (int k = 0; k < targets(); ++k) x[law_.targets[k].iv] = prescribed[k];
@@ -89,13 +90,13 @@ template <class T> class ModelBased {
 
   void targets_of_rows(T* c) {
     if (tree_.loops.rows == 0) return;
-    ConstraintRows<T> asked;
-    asked.target = c;
-    constraint_rows(tree_, arena_, place(tree_, arena_, q_, &time_, e_.pfaffian_values()), asked, 0, tree_.loops.constraints);
+    ConstraintRows<T> output;
+    output.target = c;
+    constraint_rows(tree_, arena_, place(tree_, arena_, q_, &time_, e_.pfaffian_values()), output, 0, tree_.loops.constraints);
   }
 
-  /// c-dot - J-dot x along the motion at hand, x being fixed: the rate of c - J x at q + epsilon q-dot, t + epsilon. NumberArray that it is the
-  /// difference of are no larger than those of gamma where joints move as fast as in both motions.
+  /// Compute c-dot - J-dot x along the current motion with constant x: the rate of c - J x at q + epsilon q-dot, t + epsilon. `size` is that of the
+  /// terms of gamma if joints move as fast as in both motions.
   void rates_of_rows(const T* x, T* c_dot, T* size) {
     if (tree_.loops.rows == 0) return;
     T* both_motions = take(tree_.nv);
@@ -104,21 +105,21 @@ template <class T> class ModelBased {
     using D = Dual<T>;
     T* q_dot = take(tree_.nq);
     coordinate_rate(tree_, q_, v_, q_dot);
-    const D now = {time_, T(1.0)}, *there = moving(arena_, tree_.nq, q_, q_dot);
+    const D now = {time_, T(1.0)}, *moving_q = moving(arena_, tree_.nq, q_, q_dot);
     D *J = arena_.template take<D>(tree_.loops.entries), *slip = arena_.template take<D>(tree_.loops.rows);
-    ConstraintRows<D> asked;
-    asked.J = J, asked.target = slip;
+    ConstraintRows<D> output;
+    output.J = J, output.target = slip;
     const T* numbers = e_.pfaffian_values();
     const D* rows = numbers ? moving(arena_, tree_.loops.pfaffian_values, numbers, e_.pfaffian_rates()) : nullptr;
-    constraint_rows(tree_, arena_, place<D>(tree_, arena_, there, &now, rows), asked, 0, tree_.loops.constraints);
+    constraint_rows(tree_, arena_, place<D>(tree_, arena_, moving_q, &now, rows), output, 0, tree_.loops.constraints);
     add_motion_along_rows(tree_, J, moving(arena_, tree_.nv, x, zeros<T>(arena_, tree_.nv)), D(-1.0), slip);
     for (int r = 0; r < tree_.loops.rows; ++r) c_dot[r] = slip[r].rate;
   }
 
-  /// tau by the motors; returns the part of it that nobody gives, relative.
+  /// Distribute tau to the motors; returns the part that no motor delivers, relative.
   T share(const RneaWork<T>& work, T* tau) {
     T* motor = e_.motor;
-    if (law_.motors.empty()) {  // all joints of a tree have one
+    if (law_.motors.empty()) {  // all joints of a tree have a motor
       for (int k = 0; k < tree_.nv; ++k) motor[k] += tau[k];
       return T(0.0);
     }
@@ -147,7 +148,7 @@ template <class T> class ModelBased {
   }
 
  private:
-  /// x with the right-hand side that stands in the equation, whose size, squared, is `terms`; `error`: the relative residual.
+  /// Solve for the right-hand side of the equation, whose size, squared, is `terms`; `error`: the relative residual.
   const T* solve(const T& terms, T& error) {
     T* corrected = take(equation_->solved().plan.unknowns);
     equation_->terms = terms;

@@ -1,7 +1,7 @@
 // PD+: tau = M a_d + C v_d + n + kp (g - q) + kd (g-dot - v)                 (Paden and Panja 1988)
 //
-// With v_d on the loops the error v - v_d is a velocity that they allow, and constraint forces have no part in the rate of its energy: what PD+
-// promises of trees holds on loops.
+// With v_d on the loops the error v - v_d is a velocity that they allow, so constraint forces do no work on it. So the guarantee of PD+ for trees
+// also holds on loops.
 #pragma once
 
 #include "../dynamics/coriolis.hpp"
@@ -11,7 +11,7 @@ namespace sarrus {
 
 struct PDPlus : TrackingLaw {
   static constexpr const char* name = "PDPlus";
-  static constexpr bool beside_variants = false;  // numbers that carry their rates have none of their own
+  static constexpr bool beside_variants = false;  // numbers with rates have no lanes of variants
 
   template <class T> void apply(ElementCall<T>& e) const {
     const Arena::Scope scope(e.arena);
@@ -34,7 +34,7 @@ struct PDPlus : TrackingLaw {
     off = most(off, model.complete(second, c_dot, size, a_d));
     const T* rest = zeros<T>(e.arena, nv);
     const auto work = model.inverse_dynamics(rest, a_d, tau);
-    if (tree.has_joint_forces) {  // friction as of the desired motion: what there is more or less of it brakes the error
+    if (tree.has_joint_forces) {  // friction of the desired motion: the difference to the actual friction brakes the error
       add_joint_forces(tree, e.q, rest, T(-1.0), tau);
       add_joint_forces(tree, e.q, v_d, T(1.0), tau);
     }

@@ -1,4 +1,4 @@
-// Control of a coordinate within limits: u = kp e + kd e-dot + z, z-dot = ki e, e = g(t) - q. z rests rather than drive u beyond them.
+// Control of a coordinate within limits: u = kp e + kd e-dot + z, z-dot = ki e, e = g(t) - q. z is constant while it would drive u beyond them.
 #pragma once
 
 #include "element.hpp"
@@ -30,7 +30,7 @@ struct PID : ForceElement {
     if constexpr (std::is_same_v<T, double>)
       if (e.stiffness && effort > e[limits.lower] && effort < e[limits.upper])
         e.stiffness[joint.iv] += e[proportional], e.damping[joint.iv] += e[derivative];
-    // towards a limit z goes no faster than it would reach it in 1 ms: so its rate has no jump, which implicit steps could not solve for
+    // near a limit the rate of z is bounded by the distance over 1 ms, so that it has no jump, which implicit steps could not solve for
     const T unwinding = T(e.unwinding);
     const T room = most(e[limits.upper] - effort, T(0.0)), room_below = least(e[limits.lower] - effort, T(0.0));
     e.z_dot[iz] = most(least(e[integral] * off, room * unwinding), room_below * unwinding);

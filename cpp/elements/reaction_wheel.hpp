@@ -1,5 +1,5 @@
-// A motor that turns a wheel of limited momentum h: u(t), and what others ask of it, within limits. Towards the greatest momentum the wheel goes
-// no faster than it would reach it in 10 ms; beyond, it is braked.
+// A motor that turns a wheel of limited momentum h: u(t) plus the efforts of other elements, within limits. Near the largest momentum its rate is
+// bounded by the distance over 10 ms; beyond, the wheel is braked.
 #pragma once
 
 #include "element.hpp"

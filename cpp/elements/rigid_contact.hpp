@@ -1,6 +1,6 @@
-// A point or sphere of a body on a plane of the world or of another body, without compliance: no force, but rows of the step (simulation/contact_step.hpp), with
-// Coulomb's friction, friction against spinning and rolling, and Newton's or Poisson's restitution. Its internal states are what it has given in the last step:
-// mean forces, which do not depend on the length of that step.
+// A point or sphere of a body on a plane of the world or of another body, without compliance. It is no force, but rows of the step
+// (simulation/contact_step.hpp), with Coulomb friction, friction against spinning and rolling, and Newton's or Poisson's restitution. Its internal
+// states are mean forces of the last step, which do not depend on the step length.
 #pragma once
 
 #include "../contact/point.hpp"
@@ -12,12 +12,12 @@ struct RigidContact : ForceElement {
   static constexpr const char* name = "RigidContact";
   static constexpr bool has_rates = false;
   static constexpr int numbers = 4;  // force along the normal and two tangents [N], natural map of the step [m/s]
-  static constexpr int moments = 3;  // and where it turns against friction: about the normal and two tangents [N m]
-  BodyFrame frame, on;  // the centre is the origin of the one; in the axes of the other the plane is at normal . x = offset
+  static constexpr int moments = 3;  // moments of friction about the normal and two tangents [N m]
+  BodyFrame frame, on;  // the centre is the origin of `frame`; in the axes of `on` the plane is normal . x = offset
   Direction normal;
   double offset, radius;
   Number friction, restitution, torsional_friction, rolling_friction;
-  bool turns;  // against friction of these two, in any run
+  bool turns;  // true if one of these two differs from zero in any run
   bool poisson;  // restitution is Poisson's
 
   template <class F> void fields(F field) {
@@ -30,7 +30,7 @@ struct RigidContact : ForceElement {
   }
   int states() const { return numbers + turns * moments; }
 
-  /// Forces of the step that led to a state, outside of steps; in steps themselves it is rows.
+  /// Apply the forces of the last step, outside of steps; within steps it is rows.
   template <class T> void apply(ElementCall<T>& e) const {
     for (int k = 0; k < states(); ++k) e.z_dot[iz + k] = T(0.0);
     if constexpr (std::is_same_v<T, double>) {

@@ -1,53 +1,53 @@
-// The set of all kinds of force element, a line each, in the order in which they act, and what is asked of all of them.
+// The set of all kinds of force element, a line each, in the order in which they act, and functions of all elements.
 #pragma once
 
 #include <tuple>
 #include <type_traits>
 
-#include "actuator_dynamics.hpp"
+#include "actuator_model.hpp"
+#include "collision_contacts.hpp"
+#include "compliant_contact.hpp"
 #include "computed_torque.hpp"
-#include "contact.hpp"
-#include "efforts.hpp"
+#include "effort_table.hpp"
 #include "end_stop.hpp"
+#include "feedforward_effort.hpp"
 #include "gravity_compensation.hpp"
-#include "held_efforts.hpp"
 #include "loop_spring.hpp"
+#include "lugre_friction.hpp"
 #include "pd_plus.hpp"
 #include "pid.hpp"
-#include "prescribed_effort.hpp"
 #include "reaction_wheel.hpp"
 #include "rigid_contact.hpp"
-#include "sampled.hpp"
-#include "shape_contacts.hpp"
-#include "stiction.hpp"
+#include "sample_and_hold.hpp"
 #include "tasks.hpp"
 #include "thruster.hpp"
+#include "zero_order_hold.hpp"
 
 namespace sarrus {
 
 template <template <class> class Of>
 using EveryKind = std::tuple<  //
     Of<PID>,                   //
-    Of<PrescribedEffort>,      //
-    Of<Stiction>,              //
+    Of<FeedforwardEffort>,     //
+    Of<LuGreFriction>,         //
     Of<ComputedTorque>,        //
     Of<PDPlus>,                //
     Of<GravityCompensation>,   //
-    Of<Efforts>,               //
+    Of<EffortTable>,           //
     Of<EndStop>,               //
-    Of<ActuatorDynamics>,      //
+    Of<ActuatorModel>,         //
     Of<ReactionWheel>,         //
-    Of<Contact>,               //
+    Of<CompliantContact>,      //
     Of<RigidContact>,          //
-    Of<ShapeContacts>,         //
+    Of<CollisionContacts>,     //
     Of<Thruster>,              //
-    Of<HeldEfforts>,           //
-    Of<Sampled>,               //
+    Of<ZeroOrderHold>,         //
+    Of<SampleAndHold>,         //
     Of<Tasks>,                 //
     Of<LoopSpring>             //
     >;
 
-/// Elements of one kind, which somebody keeps.
+/// Elements of one kind, stored elsewhere.
 template <class E> struct Elements {
   using Kind = E;
   const E* first = nullptr;
@@ -59,114 +59,113 @@ template <class E> struct Elements {
 
 struct ForceElements {
   EveryKind<Elements> kinds;
-  unsigned present = 0;  // bits: of which kinds there is an element
-  const double* effort_limit =
-      nullptr;  // of every velocity, those of joints that close loops too: what controllers give in all is kept
-                                         // within it; or null
-  int nz = 0, parameters = 0;  // internal states that are integrated, and the numbers that all of them read
-  int held = 0;  // numbers that are held, and behind them the coordinates whose turns are counted
+  unsigned present = 0;  // bit set of the kinds with an element
+  // limit of the controllers' total effort for every velocity, including those of loop joints; or null
+  const double* effort_limit = nullptr;
+  int nz = 0, parameters = 0;  // numbers of integrated internal states, and of parameters
+  int held_size = 0;  // number of held values, including the coordinates whose turns are counted
 
   template <class E> const Elements<E>& all() const { return std::get<Elements<E>>(kinds); }
 
-  /// visit(elements) of each kind of which there are some, one after the other.
+  /// Call visit(elements) for each kind with elements.
   template <class Visit> SARRUS_INLINE void each_kind(Visit&& visit) const {
     visit_kinds(visit, std::make_index_sequence<std::tuple_size_v<EveryKind<Elements>>>());
   }
-  /// visit(element) of every element.
+  /// Call visit(element) for every element.
   template <class Visit> SARRUS_INLINE void each(Visit&& visit) const {
-    each_kind([&](const auto& some) SARRUS_INLINED {
-      for (const auto& element : some) visit(element);
+    each_kind([&](const auto& elements) SARRUS_INLINED {
+      for (const auto& element : elements) visit(element);
     });
   }
 
-  /// Whether any force can be stiff at all.
+  /// Return true if any force can be stiff.
   bool have_rates() const {
-    return any([](const auto& some) SARRUS_INLINED { return std::decay_t<decltype(some)>::Kind::has_rates; });
+    return any([](const auto& elements) SARRUS_INLINED { return std::decay_t<decltype(elements)>::Kind::has_rates; });
   }
   bool hold() const {
-    return any([](const auto& some) SARRUS_INLINED { return std::decay_t<decltype(some)>::Kind::holds; });
+    return any([](const auto& elements) SARRUS_INLINED { return std::decay_t<decltype(elements)>::Kind::holds; });
   }
   SARRUS_INLINE bool deliver() const {
-    return any([](const auto& some) SARRUS_INLINED { return std::decay_t<decltype(some)>::Kind::delivers; });
+    return any([](const auto& elements) SARRUS_INLINED { return std::decay_t<decltype(elements)>::Kind::delivers; });
   }
-  /// Whether all act on variants side by side.
+  /// Return true if all act on variants side by side.
   bool beside_variants() const;
   int chords() const {
     int n = 0;
-    each_kind([&](const auto& some) { n += std::decay_t<decltype(some)>::Kind::has_chord ? some.count : 0; });
+    each_kind([&](const auto& elements) { n += std::decay_t<decltype(elements)>::Kind::has_chord ? elements.count : 0; });
     return n;
   }
-  /// Whether one of them is at a velocity beyond so many.
-  bool beyond(int nv) const;
+  /// Return true if an element acts on a velocity with an index of nv or more.
+  bool act_beyond(int nv) const;
 
  private:
   template <class Visit, std::size_t... k> SARRUS_INLINE void visit_kinds(Visit& visit, std::index_sequence<k...>) const {
     static_assert(sizeof...(k) <= 32);
     ((present >> k & 1U ? visit(std::get<k>(kinds)) : void()), ...);
   }
-  /// Whether there is one whose kind says so.
-  template <class Says> SARRUS_INLINE bool any(Says says) const {
+  /// Return true if the predicate holds for a kind with elements.
+  template <class Predicate> SARRUS_INLINE bool any(Predicate predicate) const {
     bool yes = false;
-    each_kind([&](const auto& some) SARRUS_INLINED { yes |= says(some); });
+    each_kind([&](const auto& elements) SARRUS_INLINED { yes |= predicate(elements); });
     return yes;
   }
 };
 
-inline int Sampled::inner_states() const { return controllers->nz; }
+inline int SampleAndHold::inner_states() const { return controllers->nz; }
 
 inline bool ForceElements::beside_variants() const {
   bool all = true;
   each([&](const auto& element) {
     using Kind = std::decay_t<decltype(element)>;
     all = all && Kind::beside_variants;
-    if constexpr (std::is_same_v<Kind, Sampled>) all = all && element.controllers->beside_variants();
+    if constexpr (std::is_same_v<Kind, SampleAndHold>) all = all && element.controllers->beside_variants();
   });
   return all;
 }
-/// Whether such an element is asked on such numbers.
+/// True if elements of this kind are evaluated for scalar type T.
 template <class Kind, class T> constexpr bool acts_in =
     (Kind::beside_variants || !has_own_numbers<T>) && (Kind::varies || !carries_rates<T>);
 
-/// Whether a field is at a velocity beyond so many.
+/// Return true if a field refers to a velocity with an index of nv or more.
 template <class X> bool is_beyond(const X&, int) { return false; }
 inline bool is_beyond(const JointCoordinate& x, int nv) { return x.iv >= nv; }
 inline bool is_beyond(const JointVelocity& x, int nv) { return x.iv >= nv; }
 inline bool is_beyond(const JointTarget& x, int nv) { return x.iv >= nv; }
 inline bool is_beyond(const TaskControl* const& law, int) { return law->drives_loop_joints; }
-inline bool is_beyond(const ForceElements* const& elements, int nv) { return elements->beyond(nv); }
+inline bool is_beyond(const ForceElements* const& elements, int nv) { return elements->act_beyond(nv); }
 template <class X> bool is_beyond(const std::vector<X>& all, int nv) {
   return std::any_of(all.begin(), all.end(), [nv](const X& x) { return is_beyond(x, nv); });
 }
-inline bool ForceElements::beyond(int nv) const {
+inline bool ForceElements::act_beyond(int nv) const {
   bool any = false;
   each([&](const auto& element) {
     using Kind = std::decay_t<decltype(element)>;
-    const_cast<Kind&>(element).fields([&](const char*, const auto& x, auto...) { any |= is_beyond(x, nv); });  // only looked at
+    const_cast<Kind&>(element).fields([&](const char*, const auto& x, auto...) { any |= is_beyond(x, nv); });  // read only
   });
   return any;
 }
 
-/// visit(element) of those that are asked on such numbers.
-template <class T, class Visit> SARRUS_INLINE void each_asked(const ForceElements& elements, Visit&& visit) {
+/// Call visit(element) for the elements that are evaluated for scalar type T.
+template <class T, class Visit> SARRUS_INLINE void each_evaluated(const ForceElements& elements, Visit&& visit) {
   elements.each([&](const auto& element) SARRUS_INLINED {
     if constexpr (acts_in<std::decay_t<decltype(element)>, T>) visit(element);
   });
 }
 
-/// Adds the forces of all elements, but for what they make of those of others.
+/// Add the forces of all elements, then those of elements that depend on the others.
 template <class T> void apply(const ForceElements& elements, ElementCall<T>& e) {
   const Arena::Scope scope(e.arena);
   int chords = 0;
-  each_asked<T>(elements, [&](const auto& element) {
+  each_evaluated<T>(elements, [&](const auto& element) {
     if constexpr (std::decay_t<decltype(element)>::has_chord) e.chord = e.chords.chord ? e.chords.chord + chords++ : nullptr;
     element.apply(e);
   });
-  each_asked<T>(elements, [&](const auto& element) { element.respond(e); });
+  each_evaluated<T>(elements, [&](const auto& element) { element.respond(e); });
 }
 
-/// What motors deliver of what has been asked of them.
+/// Convert the commanded efforts into those that motors deliver.
 template <class T> void deliver(const ForceElements& elements, ElementCall<T>& e) {
-  each_asked<T>(elements, [&](const auto& element) { element.deliver(e); });
+  each_evaluated<T>(elements, [&](const auto& element) { element.deliver(e); });
 }
 
 }  // namespace sarrus

@@ -1,4 +1,4 @@
-// Motors that bring tasks about: see ../control/task_control.hpp. They know what all others do.
+// Motors that are driven by tasks: see ../control/task_control.hpp. They use the forces of all other elements.
 #pragma once
 
 #include "element.hpp"
@@ -14,14 +14,14 @@ struct Tasks : ForceElement {
   template <class F> void fields(F field) { field("law", law), field("numbers", numbers); }
   int states() const { return law->states; }
 
-  template <class T> void apply(ElementCall<T>&) const {}  // it waits for all others
+  template <class T> void apply(ElementCall<T>&) const {}  // it acts after all others
   template <class T> void respond(ElementCall<T>& e) const {
     const Arena::Scope scope(e.arena);
-    T* others = e.arena.template take<T>(e.width);
-    for (int k = 0; k < e.width; ++k) others[k] = e.motor == e.tau ? e.tau[k] : e.tau[k] + e.motor[k];
+    T* other_forces = e.arena.template take<T>(e.width);
+    for (int k = 0; k < e.width; ++k) other_forces[k] = e.motor == e.tau ? e.tau[k] : e.tau[k] + e.motor[k];
     e.pfaffian_values();
     const T outcome = task_control(e.tree, e.arena, *law, e[numbers], static_cast<const T*>(nullptr), e.time, e.q, e.v, e.z + iz,
-                                   static_cast<const T*>(others), e.motor, e.z_dot + iz, e.around);
+                                   static_cast<const T*>(other_forces), e.motor, e.z_dot + iz, e.around);
     e.status = most(e.status, outcome);
   }
 };

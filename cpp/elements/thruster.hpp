@@ -9,7 +9,7 @@ struct Thruster : ForceElement {
   static constexpr const char* name = "Thruster";
   static constexpr bool has_rates = false;
   BodyFrame frame;
-  Direction axis;  // of the frame
+  Direction axis;  // in the frame
   const Law* thrust;
   Range limits;
 

@@ -1,5 +1,5 @@
-// A straight line of action between two bodies, whose length is a coordinate. It holds nothing: it has no rows where it closes a loop, and is never
-// in the tree. What pulls along it are motors, springs and stops, as along any joint.
+// A straight line of action between two bodies, whose length is a coordinate. It has no constraint rows as a loop joint, and is never in the
+// tree. Motors, springs and stops pull along it, as along any joint.
 //
 // The parent's end may run over a pulley of radius r. The cable comes to the joint's origin along +z, tangent to the rim, and the pulley turns about
 // that tangent so that the child's point p is in its plane: with rho = (x, y), rho = |(x, y)|, the wheel's centre is at (r, 0) in the plane (rho, z)
@@ -20,7 +20,7 @@ struct Cable : OneAxis, UnitSubspace<tz>, VectorCoordinates<1> {
   static constexpr const char* name = "Cable";
   static constexpr CoordinateList coordinates = {{"", "m"}}, velocities = coordinates;
   static constexpr int free_components = combined;
-  static constexpr bool holds_nothing = true;
+  static constexpr bool is_unconstrained = true;
   template <class F> static void fields(JointConstants& k, F field) { field("radius", k.number[0], "m"); }
 
   template <class T> struct Line {
@@ -55,7 +55,7 @@ struct Cable : OneAxis, UnitSubspace<tz>, VectorCoordinates<1> {
     out.bias = {zero3<T>(), Vec3<T>(n * -dot(V, out.psi_rate[0]))};
   }
 
-  // of the tree, where it is not
+  // never called: a cable is not in the tree
   template <class T> static Transform<T> transform(const Coordinates<T>& c) {
     return {Mat3<T>(Mat3<T>::Identity()), vec3<T>(T(0.0), T(0.0), c.q[0])};
   }

@@ -1,4 +1,4 @@
-// The rows of any joint that closes a loop, and what moves along it.
+// The rows of any loop joint, and the motion along it.
 #pragma once
 
 #include "../spatial/symmetric.hpp"
@@ -11,9 +11,9 @@ inline int free_components(JointKind kind) {
   return visit_every(kind, 0, [](auto joint) -> int { return joint.free_components; });
 }
 
-/// How many rows hold it.
-inline int held_rows(JointKind kind, int nv) {
-  return visit_every(kind, nv, [&](auto joint) -> int { return joint.holds_nothing ? 0 : 6 - nv; });
+/// Number of its constraint rows in a loop.
+inline int closing_row_count(JointKind kind, int nv) {
+  return visit_every(kind, nv, [&](auto joint) -> int { return joint.is_unconstrained ? 0 : 6 - nv; });
 }
 
 /// Residual, and where the rows are not plain components the rows and the bias too. V is the relative velocity.
@@ -24,7 +24,7 @@ SARRUS_NOINLINE void close_joint(JointKind kind, const JointNumbers<T>& k, const
   visit_every(kind, 0, [&](auto joint) { joint.close(k, X, V, out); });
 }
 
-/// A joint between two frames whose pose and velocity are known: its own coordinates and velocities, and the forces psi along it, the dual
+/// A joint between two frames of known pose and velocity: its coordinates and velocities, and the forces psi along it. These are the dual
 /// basis of its motion space, psi^T phi = 1 (van der Merwe 2.12). On the loops V = phi v, so that
 ///
 ///   v = psi^T V,    v-dot = psi^T (A - phi-dot v)
@@ -34,7 +34,7 @@ template <class T> struct ReadJoint {
   T q[7], v[6];
   Force<T> psi[6];
   Motion<T> bias;  // phi-dot v
-  bool rates = false;  // whether this is wanted too:
+  bool rates = false;  // true: the next member is computed too
   Force<T> psi_rate[6];  // psi-dot
 };
 
@@ -43,9 +43,9 @@ template <class T>
 SARRUS_NOINLINE void read_joint(JointKind kind, int nv, const JointNumbers<T>& k, const Transform<T>& X, const Motion<T>& V,
                                 const T* near, ReadJoint<T>& out) {
   visit_every(kind, nv, [&](auto joint) {
-    constexpr int n = decltype(joint)::nv, some = n > 0 ? n : 1;
+    constexpr int n = decltype(joint)::nv, capacity = n > 0 ? n : 1;
     joint.read(k, X, near, out.q);
-    if constexpr (joint.holds_nothing) return joint.measure(k, X, V, out);
+    if constexpr (joint.is_unconstrained) return joint.measure(k, X, V, out);
     T angle[3], sin[3], cos[3];
     int angles = 0, listed = 0, at = 0;
     for (const Coordinate& c : joint.coordinates) {
@@ -56,14 +56,14 @@ SARRUS_NOINLINE void read_joint(JointKind kind, int nv, const JointNumbers<T>& k
     sincos(angles, angle, sin, cos);
     const Coordinates<T> coordinates = {out.q, sin, cos, k};
     const auto phi = joint.subspace(coordinates);
-    T inverse[6 * some];  // of phi^T phi
+    T inverse[6 * capacity];  // of phi^T phi
     if constexpr (joint.free_components != combined) {
       for (int i = 0; i < n; ++i) {
         out.psi[i] = {phi.column[i].angular, phi.column[i].linear};
         for (int j = 0; j < n; ++j) inverse[6 * i + j] = T(i == j ? 1.0 : 0.0);
       }
     } else {
-      T G[some][some], size[some];
+      T G[capacity][capacity], size[capacity];
       for (int i = 0; i < n; ++i) {
         const Force<T> dual = {phi.column[i].angular, phi.column[i].linear};
         for (int j = 0; j < n; ++j) G[j][i] = dot(phi.column[j], dual);
@@ -81,7 +81,7 @@ SARRUS_NOINLINE void read_joint(JointKind kind, int nv, const JointNumbers<T>& k
     if (!out.rates) return;
     // psi phi^T phi = phi, so psi-dot phi^T phi = phi-dot - psi (phi-dot^T phi + phi^T phi-dot)
     const auto as_force = [](const Motion<T>& m) { return Force<T>{m.angular, m.linear}; };
-    Force<T> change[some];
+    Force<T> change[capacity];
     for (int i = 0; i < n; ++i) {
       change[i] = out.psi_rate[i] = as_force(phi_rate.column[i]);
       for (int j = 0; j < n; ++j)

@@ -1,6 +1,6 @@
-// A joint that closes a loop is the same joint, asked the other way round: given the pose X of the child's frame in the parent's,
-// how far is it from a pose that the joint can take, and which directions does the joint not leave free? These span the complement
-// of its motion space (van der Merwe 2.10-2.16): Phi_c^T phi = 0, and a relative velocity V is possible where Phi_c^T V = 0.
+// Constraint rows of loop joints. Given the pose X of the child's frame in the parent's, the residual is the difference of X from a pose that the
+// joint can take. The rows span the complement of the joint's motion space (van der Merwe 2.10-2.16): Phi_c^T phi = 0, and a relative
+// velocity V is possible if Phi_c^T V = 0.
 //
 // On the constraint Phi_c^T (A - phi-dot q-dot) = 0, so that the rate of Phi_c is never needed; A is the apparent derivative of V in
 // the child's axes. Everything is in the child's axes at its origin, where most joints' rows are plain components of V.
@@ -11,21 +11,21 @@
 
 namespace sarrus {
 
-/// The rows, and what is left in them. Where they are plain components only the residual is asked for.
+/// Rows and their residual. If the rows are plain components only the residual is computed.
 template <class T> struct ClosingJoint {
   T residual[6];  // [rad, m], along the rows
   Force<T> row[6];  // Phi_c
   Motion<T> bias;  // phi-dot q-dot of the joint coordinates that V makes
 };
 
-/// Two unit vectors that make a right-handed frame with n, smooth but where n is -z.
+/// Two unit vectors that make a right-handed frame with n, smooth except at n = -z.
 template <class T> SARRUS_INLINE void perpendiculars(const Vec3<T>& n, Vec3<T>& x, Vec3<T>& y) {
   const T s = select(n(2) < T(0.0), T(-1.0), T(1.0)), k = T(-1.0) / (s + n(2)), xy = n(0) * n(1) * k;
   x = vec3<T>(T(1.0) + s * n(0) * n(0) * k, s * xy, -s * n(0));
   y = vec3<T>(xy, s + n(1) * n(1) * k, -n(1));
 }
 
-/// The angle that many whole turns away which is nearest to `near`: a pose does not tell how often a joint has turned.
+/// The angle, modulo whole turns, that is nearest to `near`: a pose does not determine the number of turns of a joint.
 template <class T> SARRUS_INLINE T turns_near(const T& angle, const T& near) {
   return angle + T(2 * M_PI) * nearest((near - angle) / T(2 * M_PI));
 }
@@ -42,7 +42,7 @@ template <class T> struct TurnAboutZ {
   }
 };
 
-/// How X differs from a pose near it, in X's axes.
+/// Difference of X from a pose near it, in X's axes.
 template <class T> SARRUS_INLINE Motion<T> off_by(const Transform<T>& X, const Transform<T>& near) {
   return {log(Mat3<T>(near.R.transpose()) * X.R), transpose_times(X.R, Vec3<T>(X.p - near.p))};
 }

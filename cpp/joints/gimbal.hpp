@@ -7,13 +7,13 @@ template <class T> SARRUS_INLINE Mat3<T> turn_about(int axis, const T& sin, cons
   return axis == 0 ? rotation_x(sin, cos) : axis == 1 ? rotation_y(sin, cos) : rotation_z(sin, cos);
 }
 
-// What is held: sines of rotations and displacements, then cosines.
-template <class T> SARRUS_INLINE T held_sine(const JointNumbers<T>& k, int r) { return k[r]; }
-template <class T> SARRUS_INLINE T held_cosine(const JointNumbers<T>& k, int r) { return k[6 + r]; }
-template <class T> SARRUS_INLINE T held_displacement(const JointNumbers<T>& k, int t) { return k[3 + t]; }
+// Fixed values: sines of rotations and displacements, then cosines.
+template <class T> SARRUS_INLINE T fixed_sine(const JointNumbers<T>& k, int r) { return k[r]; }
+template <class T> SARRUS_INLINE T fixed_cosine(const JointNumbers<T>& k, int r) { return k[6 + r]; }
+template <class T> SARRUS_INLINE T fixed_displacement(const JointNumbers<T>& k, int t) { return k[3 + t]; }
 
-/// Sine and cosine of the free ones of up to two angles of R = Rot(x) Rot(y) Rot(z), the others being held. None is lost at a quarter
-/// turn about y: held angles are known and need not be told from the free ones.
+/// Sine and cosine of the free ones of up to two angles of R = Rot(x) Rot(y) Rot(z), the others being fixed. They are unique at a quarter
+/// turn about y too, because the fixed angles are known.
 template <class T> SARRUS_INLINE void read_angles(int free, Mat3<T> R, T (&sin)[3], T (&cos)[3]) {
   const auto read = [&](int k, const T& s, const T& c) {
     const T inverse = T(1.0) / sqrt(s * s + c * c + T(1e-300));
@@ -39,24 +39,24 @@ template <class T> SARRUS_INLINE void read_angles(int free, Mat3<T> R, T (&sin)[
     }
 }
 
-/// The same of all three, in the two ways that there are: with ry within a quarter turn, and beyond; that which is nearer to `near`.
+/// The same for all three, of both solutions (with ry within a quarter turn, and beyond) the one that is nearer to `near`.
 template <class T> SARRUS_NOINLINE void gimbal_coordinates(const JointNumbers<T>& k, const Transform<T>& X, const T* near, T* q) {
   const Mat3<T>& R = X.R;
   T angle[3];
   int n = 0;
   if ((k.constants->free & 7) == 7) {
     const T cos_y = sqrt(R(0, 0) * R(0, 0) + R(0, 1) * R(0, 1));
-    const T way[3] = {atan2(T(-R(1, 2)), R(2, 2)), atan2(R(0, 2), cos_y), atan2(T(-R(0, 1)), R(0, 0))};
-    const T half = T(M_PI), other[3] = {way[0] + half, half - way[1], way[2] + half};
-    T far = T(0.0), other_far = T(0.0), turned[3];
+    const T principal[3] = {atan2(T(-R(1, 2)), R(2, 2)), atan2(R(0, 2), cos_y), atan2(T(-R(0, 1)), R(0, 0))};
+    const T half = T(M_PI), other[3] = {principal[0] + half, half - principal[1], principal[2] + half};
+    T distance = T(0.0), other_distance = T(0.0), turned[3];
     for (int r = 0; r < 3; ++r) {
-      angle[r] = turns_near(way[r], near[r]), turned[r] = turns_near(other[r], near[r]);
-      far += (angle[r] - near[r]) * (angle[r] - near[r]), other_far += (turned[r] - near[r]) * (turned[r] - near[r]);
+      angle[r] = turns_near(principal[r], near[r]), turned[r] = turns_near(other[r], near[r]);
+      distance += (angle[r] - near[r]) * (angle[r] - near[r]), other_distance += (turned[r] - near[r]) * (turned[r] - near[r]);
     }
-    for (int r = 0; r < 3; ++r) q[n++] = select(other_far < far, turned[r], angle[r]);
+    for (int r = 0; r < 3; ++r) q[n++] = select(other_distance < distance, turned[r], angle[r]);
   } else {
     T sin[3], cos[3];
-    for (int r = 0; r < 3; ++r) sin[r] = held_sine(k, r), cos[r] = held_cosine(k, r);
+    for (int r = 0; r < 3; ++r) sin[r] = fixed_sine(k, r), cos[r] = fixed_cosine(k, r);
     read_angles(k.constants->free & 7, R, sin, cos);
     for (int r = 0; r < 3; ++r)
       if (k.free(r)) q[n] = turns_near(atan2(sin[r], cos[r]), near[n]), ++n;
@@ -77,7 +77,7 @@ template <class T> SARRUS_NOINLINE void close_gimbal(const JointNumbers<T>& k, c
   int row = 0;
   if (free != 7) {
     T sin[3], cos[3];
-    for (int r = 0; r < 3; ++r) sin[r] = held_sine(k, r), cos[r] = held_cosine(k, r);
+    for (int r = 0; r < 3; ++r) sin[r] = fixed_sine(k, r), cos[r] = fixed_cosine(k, r);
     read_angles(free, R, sin, cos);
     const Mat3<T> reached = (rotation_x(sin[0], cos[0]) * rotation_y(sin[1], cos[1])) * rotation_z(sin[2], cos[2]);
     const Vec3<T> off = log(Mat3<T>(reached.transpose()) * R);
@@ -110,7 +110,7 @@ template <class T> SARRUS_NOINLINE void close_gimbal(const JointNumbers<T>& k, c
     if (k.free(3 + t)) continue;
     const Vec3<T> e = unit_motion<T>(t).angular;
     out.row[row] = {cross(e, d), e};  // a force through the centre of the rotations
-    out.residual[row++] = d(t) - held_displacement(k, t);
+    out.residual[row++] = d(t) - fixed_displacement(k, t);
   }
   out.bias = {turning, cross(turning, d) + cross(w, d_dot)};
 }
@@ -146,13 +146,13 @@ template <int N> struct Gimbal : JointDefaults, VectorCoordinates<N> {
     int i = 0;
     for (int r = 0; r < 3; ++r) {
       const bool is_free = k.free(r);
-      g.sin[r] = is_free ? c.sin[i] : held_sine(k, r);
-      g.cos[r] = is_free ? c.cos[i] : held_cosine(k, r);
+      g.sin[r] = is_free ? c.sin[i] : fixed_sine(k, r);
+      g.cos[r] = is_free ? c.cos[i] : fixed_cosine(k, r);
       i += is_free;
     }
     for (int t = 0; t < 3; ++t) {
       const bool is_free = k.free(3 + t);
-      g.d(t) = is_free ? c.q[i] : held_displacement(k, t);
+      g.d(t) = is_free ? c.q[i] : fixed_displacement(k, t);
       i += is_free;
     }
     const T &sy = g.sin[1], &cy = g.cos[1], &sz = g.sin[2], &cz = g.cos[2];
@@ -177,8 +177,8 @@ template <int N> struct Gimbal : JointDefaults, VectorCoordinates<N> {
     }
     return S;
   }
-  /// Seen from the successor an axis turns backwards with the rotations that come after it (5.68-5.71, with the sign that the
-  /// print lacks), and the arm d of the rotations changes with the displacements.
+  /// Seen from the successor an axis turns backwards with the rotations after it (5.68-5.71, with the sign that the print lacks). The arm d of
+  /// the rotations changes with the displacements.
   template <class T> static Subspace<T, N> subspace_rate(const Coordinates<T>& c, const T* v) {
     const Stages<T> g = stages(c);
     T rate[6];

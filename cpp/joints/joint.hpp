@@ -1,29 +1,29 @@
-// What a joint is to the library (van der Merwe 2.9-2.16): the pose of its successor in its predecessor, the motion space phi that it
-// leaves free, the rate of that, and what else there is to know. A joint is a type with constants and static functions; joint_set.hpp
-// lists all of them, and nothing outside its own file knows one from another.
+// Interface of a joint (van der Merwe 2.9-2.16): the pose of its successor in its predecessor, the motion space phi that it leaves free, the
+// rate of phi, and its other properties. A joint is a type with constants and static functions. joint_set.hpp lists all of them; no other
+// file distinguishes them.
 //
 //   name                        as users write it
-//   coordinates, velocities     what each is called and counts
-//   nq, nv                      how many there are
-//   is_rate(k)                  whether velocity k is the rate of coordinate k
+//   coordinates, velocities     name and unit of each
+//   nq, nv                      their numbers
+//   is_rate(k)                  true if velocity k is the rate of coordinate k
 //   free_components             of [angular; linear] in the successor's axes, as bits; `combined` where phi is no unit vectors
-//   constant_subspace           whether phi is the same everywhere
-//   axis_names                  what descriptions call its axes: none, one or two
+//   constant_subspace           true if phi does not depend on q
+//   axis_names                  names of its axes in descriptions: none, one or two
 //   axes(axis, second, k)       axes in which phi is as simple as that, in those of the description; k gets what depends on them
 //   fields(k, field)            field("key", number, unit) for each of its other numbers, as a description has them
-//   settle(k)                   makes of these, once, what its functions want
-//   holds_nothing               it is but a length between two bodies, and never in the tree: it tells measure(k, X, V, out) for read_joint()
-//   its_own_reverse             seen from its successor it is of its own kind, with the axis turned round
-//   ...                         and what few joints have to say: JointDefaults
+//   settle(k)                   computes from these, once, the constants that its functions use
+//   is_unconstrained            a length between two bodies, never in the tree; it provides measure(k, X, V, out) for read_joint()
+//   its_own_reverse             reversed it is of the same kind, with the opposite axis
+//   ...                         and members that few joints define: JointDefaults
 //
 //   transform(c)                successor's pose in the predecessor
 //   subspace(c)                 the columns of phi, in the successor's axes at the successor's origin
 //   subspace_rate(c, v)         phi-dot, the apparent derivative of those columns in the successor's axes
 //   integrate, difference       along a constant velocity from q for unit time, and back
 //   rate(q, v)                  the rate of the coordinates themselves
-//   bracket(u, v)               u v - v u of velocities in the successor's axes: what order makes of two motions
-//   close(k, X, V, out)         its rows where it closes a loop, see closing_rows.hpp
-//   read(k, X, near, q)         the q nearest to `near` that make the pose X: transform() asked the other way round
+//   bracket(u, v)               u v - v u of velocities in the successor's axes: the effect of the order of two motions
+//   close(k, X, V, out)         its rows as a loop joint, see closing_rows.hpp
+//   read(k, X, near, q)         the q nearest to `near` that make the pose X: the inverse of transform()
 //   clear_transmitted(I)        zeroes, exactly, what cannot pass along a free axis (only where visit() inlines the joint)
 //
 // Axes have been turned onto z when the mechanism was built, so that the zeros and ones of phi fold away when this is inlined.
@@ -48,10 +48,10 @@ struct Coordinate {
 };
 using CoordinateList = std::initializer_list<Coordinate>;
 
-/// Numbers that belong to one joint and do not change. What they are only its own file says.
+/// Constant numbers of one joint. Only the joint's own file defines their meaning.
 struct JointConstants {
   JointKind reversed = {};  // reversed: which joint it is, passed from its successor to its predecessor
-  int free = 0;  // bits: of the coordinates that its type lists, those that it has, where that differs
+  int free = 0;  // bits: coordinates of the type's list that the joint has, if these differ
   double number[9] = {0, 0, 0, 0, 0, 0, 0, 0, 0};
 };
 
@@ -64,7 +64,7 @@ template <class T> struct JointNumbers {
   SARRUS_INLINE T operator[](int i) const { return numbers(constants->number[i]); }
 };
 
-/// Where a joint reads its coordinates: q itself, and sine and cosine of those that are angles, in their order.
+/// Storage of a joint's coordinates: q itself, and sine and cosine of its angles, in their order.
 template <class T> struct Coordinates {
   const T* q;
   const T* sin;
@@ -83,7 +83,7 @@ template <class T> SARRUS_INLINE void project(int n, const Motion<T>* column, co
   for (int k = 0; k < n; ++k) tau[k] = dot(column[k], f);
 }
 
-/// Columns that a joint's type knows.
+/// Columns that a joint's type defines at compile time.
 template <class T, int N> struct Subspace {
   Motion<T> column[N == 0 ? 1 : N];
   SARRUS_INLINE Motion<T> operator*(const T* v) const {
@@ -116,34 +116,34 @@ inline Mat3<double> axis_frame(const Vec3<double>& n) {
   return Q;
 }
 
-/// What holds of a joint that does not say otherwise.
+/// Defaults of all joints.
 struct JointDefaults {
-  static constexpr bool its_own_reverse = false, holds_nothing = false;
+  static constexpr bool its_own_reverse = false, is_unconstrained = false;
   static constexpr bool has_quaternion = false;  // q starts with one
   static constexpr bool has_pitch = false;  // its number advances it along the axis about which it turns
   static constexpr bool has_ball_spring = false;  // springs act on the rotation vector of the quaternion
-  static constexpr bool whole_turns_return = true;  // an angle that has made a whole turn is where it was
+  static constexpr bool whole_turns_return = true;  // a whole turn of an angle returns to the same pose
   static constexpr std::initializer_list<const char*> axis_names = {};
   static Mat3<double> axes(const Vec3<double>&, const Vec3<double>&, JointConstants&) { return Mat3<double>::Identity(); }
   template <class F> static void fields(JointConstants&, F) {}
   static void settle(JointConstants&) {}
-  /// Whether coordinate i of those that are listed is one of its own.
+  /// Return true if the joint has coordinate i of the listed ones.
   static bool has(const JointConstants&, int) { return true; }
-  /// Whether a pose tells how often its angle has turned.
+  /// True if a pose determines the number of turns of the joint's angle.
   static bool pose_tells_turns(const JointConstants&) { return false; }
   /// Why it cannot close a loop, or null.
   static const char* cannot_close(const JointConstants&) { return nullptr; }
   /// Makes u, half of which Cayley's map takes to a turn, what the exponential takes there.
   template <class T> static void cayley_to_exponential(T*) {}
 };
-/// What a joint with one axis has: that is turned onto z.
+/// Properties of joints with one axis, which is turned onto z.
 struct OneAxis : JointDefaults {
   static constexpr bool its_own_reverse = true;
   static constexpr std::initializer_list<const char*> axis_names = {"axis"};
   static Mat3<double> axes(const Vec3<double>& axis, const Vec3<double>&, JointConstants&) { return axis_frame(axis); }
 };
 
-/// What most joints have: columns that do not change in the successor's axes.
+/// Defaults of most joints: columns that are constant in the successor's axes.
 template <int N> struct ConstantSubspace {
   static constexpr int nv = N;
   static constexpr bool constant_subspace = true;
@@ -165,7 +165,7 @@ template <Component... free> struct UnitSubspace : ConstantSubspace<sizeof...(fr
   }
 };
 
-/// What most joints have: coordinates that add up, and whose rates are the velocities.
+/// Defaults of most joints: coordinates that add up, and whose rates are the velocities.
 template <int N> struct VectorCoordinates {
   static constexpr int nq = N;
   static constexpr bool is_rate(int) { return true; }

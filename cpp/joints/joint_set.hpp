@@ -1,4 +1,4 @@
-// All joints: a new one is its file, and a line here beside the include.
+// All joints. A new joint needs its own file, and an include and a line here.
 #pragma once
 
 #include "cable.hpp"

@@ -3,8 +3,8 @@
 
 namespace sarrus {
 
-/// Cross joint: turns by q0 about an axis a fixed in the predecessor, then by q1 about z of the successor. a lies in the x-z plane
-/// and need not be perpendicular to z; where it is parallel the two columns of phi coincide, and nothing divides by that.
+/// Cross joint: turns by q0 about an axis a fixed in the predecessor, then by q1 about z of the successor. The axis lies in the x-z plane and need not
+/// be perpendicular to z. If it is parallel to z the two columns of phi coincide, and nothing divides by that.
 struct Universal : JointDefaults, VectorCoordinates<2> {
   static constexpr const char* name = "Universal";
   static constexpr CoordinateList coordinates = {{"1", "rad"}, {"2", "rad"}}, velocities = coordinates;
@@ -36,7 +36,7 @@ struct Universal : JointDefaults, VectorCoordinates<2> {
   static const char* cannot_close(const JointConstants& k) {
     return std::abs(k.number[0]) < 1e-9 ? "its two axes are parallel: use a Revolute" : nullptr;
   }
-  /// The first angle is that about a at which z stands; what is left then turns about z.
+  /// The first angle is that about a which brings z into place; the rest is a turn about z.
   template <class T> static void read(const JointNumbers<T>& k, const Transform<T>& X, const T* near, T* q) {
     const Vec3<T> a = first_axis(Coordinates<T>{nullptr, nullptr, nullptr, k}), z = unit_motion<T>(2).angular;
     const Vec3<T> stands = Vec3<T>(X.R.col(2)), across = z - a * dot(a, z), side = cross(a, z);

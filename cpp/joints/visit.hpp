@@ -1,6 +1,6 @@
 // The one switch that turns a joint's kind into its type. Revolute, prismatic and free joints are
-// inlined into the algorithms; the rarer ones go through General, which asks the same questions out of line and knows the number of
-// its columns only at run time, so that an algorithm is compiled four times and not fourteen.
+// inlined into the algorithms. The rarer ones are called through General, out of line, with a number of columns that is known
+// only at run time, so that an algorithm is compiled four times and not fourteen.
 #pragma once
 
 #include "joint_set.hpp"
@@ -13,7 +13,7 @@ template <class Joint, class... Larger, class F> SARRUS_INLINE auto visit_size(i
   return f(Joint{});
 }
 
-/// f of a value of the joint's own type. What does not depend on how many velocities a gimbal has may be asked with nv = 0.
+/// Call f with a value of the joint's own type. nv may be 0 if the result does not depend on a gimbal's number of velocities.
 template <class F> SARRUS_INLINE auto visit_every(JointKind kind, int nv, F&& f) {
   switch (kind) {
 #define SARRUS_CASE(kind, ...) \
@@ -74,16 +74,16 @@ SARRUS_NOINLINE void joint_motion(JointKind kind, int nv, const Coordinates<T>& 
   });
 }
 
-/// What the algorithms ask of a joint at one state: its successor's pose in the predecessor, the columns of phi, and phi-dot v.
+/// Motion of a joint in one state: its successor's pose in the predecessor, the columns of phi, and phi-dot v.
 template <class T, class Columns> struct Evaluated {
   Transform<T> X;
   Columns S;
   Motion<T> bias;
 };
 
-/// A joint whose questions are answered in place. Its subspace is constant, so nothing is stored for later passes.
+/// A joint whose functions are inlined. Its subspace is constant, so nothing is stored for later passes.
 template <class Joint> struct Inlined {
-  static constexpr int nv = Joint::nv, most = nv;  // velocities; and what an array for them holds
+  static constexpr int nv = Joint::nv, most = nv;  // velocities; and the size of an array for them
   template <class T>
   static SARRUS_INLINE Evaluated<T, Subspace<T, nv>> evaluate(JointKind, const Coordinates<T>& c, const T*, Motion<T>*) {
     return {Joint::transform(c), Joint::subspace(c), Motion<T>::zero()};

@@ -1,5 +1,5 @@
-// Many states on several threads, and what became of each. Arithmetic never mixes rows, so a bad one spoils only itself: its row of the
-// result becomes NaN and its status tells why.
+// Many states on several threads, and the status of each. Arithmetic never mixes rows, so an invalid state affects only its own row: its
+// result becomes NaN, and its status gives the reason.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +32,7 @@ inline bool finite(const double* x, std::int64_t n) {
 }
 
 inline double squared_norm(const double* q) { return q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]; }
-/// A quaternion may have drifted (the kernels divide by its norm), but one that is far from unit is somebody's mistake.
+/// A quaternion may have drifted (the kernels divide by its norm), but one that is far from unit is an error of the caller.
 inline bool unit_quaternion(const double* q) { return squared_norm(q) > 0.998 && squared_norm(q) < 1.002; }
 inline bool usable_quaternion(const double* q) { return q[0] != 0.0 || q[1] != 0.0 || q[2] != 0.0 || q[3] != 0.0; }
 
@@ -52,31 +52,31 @@ struct Batch {
   std::int64_t count;
   bool is_configuration[max_inputs];
   bool any_length;  // of quaternions
-  bool answerless;  // whatever the state: nothing to divide by
+  bool answerless;  // no result in any state, because there is no inertia to divide by
   bool ends;  // some of the result may not be there
 
-  /// `stop` is asked by the calling thread between chunks; returns whether it said so.
+  /// Run all chunks. The calling thread calls `stop` between chunks; returns true if it stopped the run.
   template <class Stop> bool run(std::int64_t threads, Stop stop) const {
     const std::int64_t chunk = rows_at_once(), chunks = (count + chunk - 1) / chunk;
     std::atomic<std::int64_t> next{0};
     std::atomic<bool> failed{false}, stopped{false};
-    const auto worker = [&](bool asks) {
+    const auto worker = [&](bool polls) {
       try {
         for (std::int64_t c; !stopped && (c = next.fetch_add(1)) < chunks;) {
           work(c * chunk, std::min(count, (c + 1) * chunk));
-          if (asks && stop()) stopped = true;
+          if (polls && stop()) stopped = true;
         }
       } catch (...) {  // out of memory; no exception may leave a thread
         failed = true;
       }
     };
-    std::vector<std::thread> others;
+    std::vector<std::thread> helpers;
     try {
-      for (std::int64_t t = 1; t < std::min(threads, chunks); ++t) others.emplace_back(worker, false);
-    } catch (...) {  // the system has no more threads: those that are there do the work
+      for (std::int64_t t = 1; t < std::min(threads, chunks); ++t) helpers.emplace_back(worker, false);
+    } catch (...) {  // the system has no more threads: the existing ones do the work
     }
     worker(true);
-    for (std::thread& t : others) t.join();
+    for (std::thread& t : helpers) t.join();
     if (failed) throw std::bad_alloc();
     return stopped;
   }
@@ -88,28 +88,29 @@ struct Batch {
     for (int k = 0; k < max_inputs; ++k) {
       if (!rows.in[k]) continue;
       const double* x = rows.in[k] + i * rows.in_step[k];
-      if (!finite(x, rows.in_size[k]) || (is_configuration[k] && !sound_quaternions(m, any_length, x))) verdict = unsound;
+      if (!finite(x, rows.in_size[k]) || (is_configuration[k] && !sound_quaternions(m, any_length, x))) verdict = invalid_state;
     }
     for (int k = 0; k < p.wrenches; ++k)
-      if (!finite(rows.wrench[k] + i * rows.wrench_step[k], 6)) verdict = unsound;
+      if (!finite(rows.wrench[k] + i * rows.wrench_step[k], 6)) verdict = invalid_state;
     if (verdict != fine && !(ends && verdict == no_answer))
       std::fill(out, out + rows.out_size, std::numeric_limits<double>::quiet_NaN());
     return verdict;
   }
 
  private:
-  /// The states of a variant stand together.
-  void of_variants(std::int64_t begin, std::int64_t end) const {
+  /// Run the rows of variants, whose states are stored variant by variant.
+  void run_variants(std::int64_t begin, std::int64_t end) const {
     const VariantNumbers& numbers = m.variants()->view();
-    const std::int64_t *which = m.which().data(), states = count / static_cast<std::int64_t>(m.which().size());
+    const std::int64_t *variant = m.variant_indices().data(),
+                       states = count / static_cast<std::int64_t>(m.variant_indices().size());
     if (variants && states < lanes && !leaves_the_cache(m.tree(), lanes))
-      return variants(numbers, which, states, p, rows, begin, end);
+      return variants(numbers, variant, states, p, rows, begin, end);
     Arena& arena = thread_arena();
     const Arena::Scope scope(arena);
     VariantCopy copy(numbers, p, arena);
     for (std::int64_t i = begin, last; i < end; i = last) {
       last = std::min(end, (i / states + 1) * states);
-      copy.take(which[i / states]);
+      copy.take(variant[i / states]);
       (last - i < lanes ? each : kernel)(copy.tree(), copy.parameters(), rows, i, last);
     }
   }
@@ -119,10 +120,10 @@ struct Batch {
 
   void work(std::int64_t begin, std::int64_t end) const {
     if (m.variants())
-      of_variants(begin, end);
+      run_variants(begin, end);
     else
       kernel(m.tree(), p, rows, begin, end);
-    // one look at the whole chunk; only where something is wrong, at each row
+    // the whole chunk is checked at once, and each row only if the check fails
     bool clean = !answerless && finite(rows.out + begin * rows.out_size, (end - begin) * rows.out_size);
     for (std::int64_t i = begin; i < end; ++i) clean &= rows.status[i] == fine;
     for (int k = 0; k < max_inputs && clean; ++k) {

@@ -1,4 +1,4 @@
-// Every function of a state, behind one signature: constants in, rows of scalars in, rows of scalars out, and what became of it (a
+// Every function of a state, behind one signature: constants in, rows of scalars in, rows of scalars out, and a status (a
 // status, lane by lane). Kernels are compiled from the list of operations for one state and for packets of states, and bindings are made
 // from it.
 #pragma once

@@ -36,8 +36,8 @@ SARRUS_SHARED_CONTROL(, Packet<loop_lanes>)
 
 void add_control_kernels(KernelTable& table) {
   table.tasks = control_tasks;
-#define SARRUS_ADD(name, ...)                                          \
-  table.one[static_cast<int>(Operation::name)] = one<Operation::name>; \
+#define SARRUS_ADD(name, ...)                                                      \
+  table.single[static_cast<int>(Operation::name)] = single_state<Operation::name>; \
   table.many[static_cast<int>(Operation::name)] = table.each[static_cast<int>(Operation::name)] = one_by_one<Operation::name>;
   SARRUS_CONTROL_OPERATIONS(SARRUS_ADD)
 #undef SARRUS_ADD

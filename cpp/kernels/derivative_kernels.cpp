@@ -1,4 +1,4 @@
-// Derivatives by a state, for one state at a time: its directions stand side by side.
+// Derivatives by a state, for one state at a time, with directions side by side.
 #include "../loops/linear_equations.hpp"
 #include "../loops/multiplier_rates.hpp"
 #include "derivative_operations.hpp"
@@ -11,7 +11,7 @@ SARRUS_KERNEL(inverse_dynamics_derivatives, {
   const RneaInput<T> motion = {in[0], in[1], in[2], {in[3], in[4]}, call.wrenches(), call.wrench};
   inverse_dynamics_derivatives<SideBySide>(tree, arena, motion, out, out + tree.nv * tree.nv);
 })
-// without `tangent` it is for the caller to say which columns contradict
+// without `tangent` the caller decides which columns contradict each other
 SARRUS_KERNEL(forward_dynamics_derivatives, {
   OffLoops<T> off;
   LoopInput<T> state = {in[0], in[1], in[2], call.wrenches(), call.wrench, in[4], in[5]};
@@ -26,7 +26,7 @@ SARRUS_KERNEL(multiplier_derivatives, {
   return verdict_of_solution(multiplier_derivatives<SideBySide>(tree, arena, state, in[3][0] > 0.0, out), off);
 })
 
-// in the first number: whether there are derivatives (LinearOutput::exact); coordinates that were not asked for stand at the end
+// the first number is 1 if there are derivatives (LinearOutput::exact); coordinates that were not requested are at the end
 SARRUS_KERNEL(linear_equations, {
   OffLoops<T> off;
   LoopInput<T> state = {in[0], in[1], in[2], call.wrenches(), call.wrench, in[5], in[6]};
@@ -54,7 +54,7 @@ SARRUS_KERNEL(forward_dynamics_jvp, {
   return verdict_of_solution(forward_dynamics_jvp(tree, arena, state, d, d + tree.nv, d + 2 * tree.nv, in[4][0] > 0.0, out), off);
 })
 
-// by dimensions, and what tells those that leave loops open
+// by dimensions, and the residuals of those that leave loops open
 SARRUS_KERNEL(forward_dynamics_by_dimensions, {
   OffLoops<T> off;
   LoopInput<T> state = {in[0], in[1], in[2], call.wrenches(), call.wrench, in[5], in[6]};
@@ -68,8 +68,8 @@ SARRUS_KERNEL(forward_dynamics_by_dimensions, {
 })
 
 void add_derivative_kernels(KernelTable& table) {
-#define SARRUS_ADD(name, ...)                                          \
-  table.one[static_cast<int>(Operation::name)] = one<Operation::name>; \
+#define SARRUS_ADD(name, ...)                                                      \
+  table.single[static_cast<int>(Operation::name)] = single_state<Operation::name>; \
   table.many[static_cast<int>(Operation::name)] = table.each[static_cast<int>(Operation::name)] = one_by_one<Operation::name>;
   SARRUS_DERIVATIVE_OPERATIONS(SARRUS_ADD)
 #undef SARRUS_ADD

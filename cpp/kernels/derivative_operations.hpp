@@ -12,7 +12,7 @@ SARRUS_KERNEL(inverse_dynamics_vjp, {
   const RneaInput<T> motion = {in[0], in[1], in[2], {in[4], in[5]}, call.wrenches(), call.wrench};
   inverse_dynamics_vjp<Along<T>>(tree, arena, motion, in[3], out);
 })
-// whether along the loops is chosen for a whole call
+// projection onto the loops is chosen for a whole call
 SARRUS_KERNEL(forward_dynamics_vjp, {
   OffLoops<T> off;
   LoopInput<T> state = {in[0], in[1], in[2], call.wrenches(), call.wrench, in[5], in[6]};

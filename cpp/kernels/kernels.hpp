@@ -29,7 +29,7 @@ using OneState = double (*)(const Tree&, const Parameters&, const double* const*
 using ManyStates = void (*)(const Tree&, const Parameters&, const Rows&, std::int64_t begin, std::int64_t end);
 
 /// Kernel of variants: row i is a state of variant which[i / states].
-using ManyVariants = void (*)(const VariantNumbers&, const std::int64_t* which, std::int64_t states, const Parameters&,
+using ManyVariants = void (*)(const VariantNumbers&, const std::int64_t* variant, std::int64_t states, const Parameters&,
                               const Rows&, std::int64_t begin, std::int64_t end);
 
 /// Returns the status. Adds efforts to `motor`, of all joints.
@@ -47,16 +47,16 @@ inline bool leaves_the_cache(const Tree& tree, int lanes) {
 struct KernelTable {
   const char* level;
   int lanes;  // states that ManyStates works on at once
-  OneState one[operations];
+  OneState single[operations];
   ManyStates many[operations];  // side by side
-  ManyStates each[operations];  // one after the other
-  ManyVariants variants[operations];  // side by side; null: one after the other
+  ManyStates each[operations];  // one by one
+  ManyVariants variants[operations];  // side by side; null: one by one
   SimulationKernels simulation;
   ControlTasks tasks;
   ContactKernels contact;
 };
 
-/// Each file of kernels adds its own; those of batches take the place of what goes one by one.
+/// Each file of kernels adds its own; those of batches replace the ones of single states.
 void add_tree_kernels(KernelTable&);
 void add_loop_kernels(KernelTable&);
 void add_derivative_kernels(KernelTable&);

@@ -1,4 +1,4 @@
-// The operations that loops ask, for states side by side in the registers of the instruction set level that this file is compiled for.
+// Operations of mechanisms with loops, for states side by side in the registers of the instruction set level that this file is compiled for.
 #include "loop_operations.hpp"
 #include "packets.hpp"
 #include "shared.hpp"
@@ -19,16 +19,16 @@ void many_at_a_time(const Tree& tree, const Parameters& p, const Rows& rows, std
     many<op, loop_lanes>(tree, p, rows, begin, end);
 }
 
-/// Rows on numbers that carry their rates are half a minute of a compiler's time, and on no hot path; of an equilibrium directions stand side by
-/// side; and ranks are found by branches, which differ from state to state.
-constexpr bool goes_alone(Operation op) {
+/// Operations without batches. Rows on numbers that carry their rates cost half a minute of compilation, and are on no hot path. An equilibrium
+/// has directions side by side. Ranks are found by branches, which differ from state to state.
+constexpr bool is_unbatched(Operation op) {
   return op == Operation::constraint_jacobian_derivative || op == Operation::equilibrium || op == Operation::loop_motions ||
          op == Operation::reduced_dynamics || op == Operation::path_motion || op == Operation::least_reactions;
 }
 
 void add_loop_batches(KernelTable& table) {
 #define SARRUS_ADD(name, ...) \
-  if constexpr (!goes_alone(Operation::name)) table.many[static_cast<int>(Operation::name)] = many_at_a_time<Operation::name>;
+  if constexpr (!is_unbatched(Operation::name)) table.many[static_cast<int>(Operation::name)] = many_at_a_time<Operation::name>;
   SARRUS_LOOP_OPERATIONS(SARRUS_ADD)
 #undef SARRUS_ADD
 }

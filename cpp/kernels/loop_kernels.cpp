@@ -1,4 +1,4 @@
-// The operations that loops ask, state by state, at the instruction set level that this file is compiled for.
+// Operations of mechanisms with loops, state by state, at the instruction set level that this file is compiled for.
 #include "loop_operations.hpp"
 #include "run.hpp"
 #include "shared.hpp"
@@ -11,8 +11,8 @@ SARRUS_LOOP_OPERATIONS(SARRUS_COMPILE)
 #undef SARRUS_COMPILE
 
 void add_loop_kernels(KernelTable& table) {
-#define SARRUS_ADD(name, ...)                                          \
-  table.one[static_cast<int>(Operation::name)] = one<Operation::name>; \
+#define SARRUS_ADD(name, ...)                                                      \
+  table.single[static_cast<int>(Operation::name)] = single_state<Operation::name>; \
   table.many[static_cast<int>(Operation::name)] = table.each[static_cast<int>(Operation::name)] = one_by_one<Operation::name>;
   SARRUS_LOOP_OPERATIONS(SARRUS_ADD)
 #undef SARRUS_ADD

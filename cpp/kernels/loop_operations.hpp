@@ -1,4 +1,4 @@
-// The functions of a state that loops ask for, each as a Run; forward dynamics among them, because loops change its answer.
+// Functions of a state of mechanisms with loops, each as a Run; forward dynamics is one of them, because loops change its result.
 #pragma once
 
 #include "../dynamics/aba.hpp"
@@ -18,7 +18,7 @@
 
 namespace sarrus {
 
-/// a, and if they are not null the multipliers, and the residual with how far a may be off and the rows' least pivot.
+/// a, and if they are not null the multipliers, and the residual with an error bound of a and the rows' least pivot.
 template <class T> T constrained_dynamics(const Call<T>& call, T* a, T* multipliers, T* residual) {
   LoopInput<T> in = {call.in[0], call.in[1], call.in[2], call.wrenches(), call.wrench, call.in[3], call.in[4]};
   OffLoops<T> off;
@@ -48,15 +48,15 @@ template <class T> SARRUS_INLINE T closure(const T& error) {
 SARRUS_KERNEL(constraint_jacobian, constraint_jacobian(tree, arena, place(tree, arena, in[0], in[1], in[2]), out);)
 SARRUS_KERNEL(constraint_jacobian_derivative, constraint_jacobian_derivative(tree, arena, in[0], in[1], in[2], in[3], out);)
 SARRUS_KERNEL(constraint_velocity, {
-  ConstraintRows<T> asked;
-  asked.target = out;
-  constraint_rows(tree, arena, place(tree, arena, in[0], in[1], in[2]), asked, 0, tree.loops.constraints);
+  ConstraintRows<T> row_output;
+  row_output.target = out;
+  constraint_rows(tree, arena, place(tree, arena, in[0], in[1], in[2]), row_output, 0, tree.loops.constraints);
 })
 SARRUS_KERNEL(constraint_bias, constraint_bias(tree, arena, in[0], in[1], in[2], in[3], out);)
 SARRUS_KERNEL(constraint_residual, {
-  ConstraintRows<T> asked;
-  asked.residual = out;
-  constraint_rows(tree, arena, place(tree, arena, in[0], in[1], in[2]), asked, 0, tree.loops.constraints);
+  ConstraintRows<T> row_output;
+  row_output.residual = out;
+  constraint_rows(tree, arena, place(tree, arena, in[0], in[1], in[2]), row_output, 0, tree.loops.constraints);
 })
 SARRUS_KERNEL(loop_wrenches, loop_wrenches(tree, arena, place(tree, arena, in[0], in[2], none), in[1], out);)
 SARRUS_KERNEL(loop_joint_wrenches, loop_joint_wrenches(tree, call.motion(in[0], in[1], in[2]), out);)
@@ -91,15 +91,15 @@ SARRUS_KERNEL(loop_joint_jacobian, {
 })
 /// Return status 3 if no velocity satisfies the loops; the linear equation otherwise leaves only rounding.
 template <class T> SARRUS_INLINE T allowed(const T& error) {
-  return verdict_beyond(error, T(tolerances::unresolved), contradictory);
+  return verdict_beyond(error, T(tolerances::unresolved), inconsistent_constraints);
 }
 
 /// The same, and 4 where a gap of the loops decides.
 template <class T> T changed_velocity(const Call<T>& call, const T* restitution, const T* const* in, bool plain, T* impulses) {
-  T held;
-  const T error =
-      change_velocity(call.tree, call.arena, call.in[0], call.in[1], restitution, in[0], in[1], plain, call.out, impulses, held);
-  return select(held > T(0.0), T(off_loops), allowed(error));
+  T ambiguous;
+  const T error = change_velocity(call.tree, call.arena, call.in[0], call.in[1], restitution, in[0], in[1], plain, call.out,
+                                  impulses, ambiguous);
+  return select(ambiguous > T(0.0), T(off_loops), allowed(error));
 }
 SARRUS_KERNEL(velocity_by_mass, return changed_velocity(call, none, in + 2, false, static_cast<T*>(nullptr));)
 SARRUS_KERNEL(velocity_plain, return changed_velocity(call, none, in + 2, true, static_cast<T*>(nullptr));)
@@ -107,67 +107,68 @@ SARRUS_KERNEL(velocity_jump, return changed_velocity(call, in[2], in + 3, false,
 SARRUS_KERNEL(configuration_by_mass, return closure(project_configuration(tree, arena, in[0], in[1], in[2], in[3], false, out));)
 SARRUS_KERNEL(configuration_plain, return closure(project_configuration(tree, arena, in[0], in[1], in[2], in[3], true, out));)
 SARRUS_KERNEL(least_motion, return verdict(least_motion(tree, arena, in[0], in[1], in[2], in[3], in[4], in[5], in[6], out));)
-// what is left stands behind the configuration: whether it is little enough is for the caller to say
+// the remaining |phi| follows the configuration: the caller compares it with a tolerance
 SARRUS_KERNEL(close, {
   normalize(tree, in[0], out);
-  const Closing<T> how = {in[1], in[1] + tree.nv, in[2][0], in[2][1], in[2][2]};
-  out[tree.nq] = close(tree, arena, how, in[3], in[4], out);
+  const ClosureOptions<T> options = {in[1], in[1] + tree.nv, in[2][0], in[2][1], in[2][2]};
+  out[tree.nq] = close(tree, arena, options, in[3], in[4], out);
 })
 /// Start of a branch and its data.
-template <class T> struct FollowedBranch {
+template <class T> struct TracedBranch {
   BranchInput<T> in;
   Branch<T> branch;
 
-  explicit FollowedBranch(const Call<T>& call)
+  explicit TracedBranch(const Call<T>& call)
       : in{call.in[1], call.in[2], call.in[3][0], call.in[3][1], call.in[3][2], call.parameters.inputs, call.in[4]},
         branch(call.tree, call.arena, in) {
     normalize(call.tree, call.in[0], call.out);
   }
 };
 SARRUS_KERNEL(branch, {
-  FollowedBranch<T> followed(call);
+  TracedBranch<T> traced(call);
   T* q = arena.take<T>(tree.nq);
   for (int k = 0; k < tree.nq; ++k) q[k] = out[k];
-  return select(followed.branch.follow(q, out) < T(call.parameters.inputs - 1.0), T(no_answer), T(0.0));
+  return select(traced.branch.trace(q, out) < T(call.parameters.inputs - 1.0), T(no_answer), T(0.0));
 })
-SARRUS_KERNEL(lead, FollowedBranch<T>(call).branch.lead(out, out + tree.nq);)
-// as above: how far it is from balanced, along each free motion, is for the caller to judge
+SARRUS_KERNEL(move_along_branch, TracedBranch<T>(call).branch.move(out, out + tree.nq);)
+// as above: the caller judges the imbalance along each free motion
 SARRUS_KERNEL(equilibrium, {
   const int nv = tree.nv;
-  const EquilibriumInput how = {in[1], in[2], in[2] + nv, in[3][0] > 0.0, in[3][1], in[4], in[5]};
-  T *held = out + tree.nq + tree.loops.rows, *freedom = held + nv, *stiffness = freedom + 2;
-  equilibrium<SideBySide>(tree, arena, how, in[0],
-                          {out, out + tree.nq, held, freedom, freedom + 1, stiffness, stiffness + nv, stiffness + 2 * nv});
+  const EquilibriumInput input = {in[1], in[2], in[2] + nv, in[3][0] > 0.0, in[3][1], in[4], in[5]};
+  T *holding_effort = out + tree.nq + tree.loops.rows, *freedom = holding_effort + nv, *stiffness = freedom + 2;
+  equilibrium<SideBySide>(
+      tree, arena, input, in[0],
+      {out, out + tree.nq, holding_effort, freedom, freedom + 1, stiffness, stiffness + nv, stiffness + 2 * nv});
 })
 SARRUS_KERNEL(mobility_numbers, {
-  const Closing<T> how = {in[1], in[1] + tree.nv, T(0.0), T(0.0), T(0.0)};
-  mobility_numbers(tree, arena, call.frame(), how, in[2], in[0], in[3], in[4], out);
+  const ClosureOptions<T> options = {in[1], in[1] + tree.nv, T(0.0), T(0.0), T(0.0)};
+  mobility_numbers(tree, arena, call.frame(), options, in[2], in[0], in[3], in[4], out);
 })
 SARRUS_KERNEL(actuator_efforts, {
   const RneaInput<T> motion = {in[0], in[1], in[2], {}, call.wrenches(), call.wrench};
   OffLoops<T> off;
   const Sharing<T> sharing = {in[5], in[6]};
   const T error = actuator_efforts(tree, arena, motion, in[3], in[4], sharing, out, call.parameters.check ? &off : nullptr);
-  const T said = verdict(error, off);
-  if (!call.parameters.exact || tree.loops.rows == 0) return said;
-  return select(forbidden(tree, arena, motion, in[3], in[4]) > T(1.0), T(contradictory), said);
+  const T status = verdict(error, off);
+  if (!call.parameters.exact || tree.loops.rows == 0) return status;
+  return select(forbidden(tree, arena, motion, in[3], in[4]) > T(1.0), T(inconsistent_constraints), status);
 })
 SARRUS_KERNEL(effort_regressor, return verdict(effort_regressor(tree, arena, call.motion(in[0], in[1], in[2]),
                                                                 place(tree, arena, in[0], in[3], in[4]), out));)
 SARRUS_KERNEL(loop_jacobian, return verdict(loop_jacobian(tree, arena, call.motion(in[0], none, none),
                                                           place(tree, arena, in[0], in[1], in[2]), call.frame(), out));)
-// whether the coordinates determine the motion is for the caller to judge
+// the caller judges if the coordinates determine the motion
 SARRUS_KERNEL(reduced_dynamics, {
-  const ReducedInput how = {in[0], in[1], in[2], in[2] + tree.nv, in[3], in[4], in[5], in[6], call.wrenches(), call.wrench};
-  reduced_dynamics(tree, arena, how, call.frame(), out);
+  const ReducedInput input = {in[0], in[1], in[2], in[2] + tree.nv, in[3], in[4], in[5], in[6], call.wrenches(), call.wrench};
+  reduced_dynamics(tree, arena, input, call.frame(), out);
 })
 SARRUS_KERNEL(path_motion, path_motion(tree, arena, PathPiece::over(tree, in[0]), in[1], in[2], in[3], out);)
-// the projector onto the motions that loops leave free, velocities told by their scales, and how many there are
+// the projector onto the motions that loops leave free, velocities being scaled, and the number of these motions
 SARRUS_KERNEL(loop_motions, {
   T* J = arena.take<T>(tree.loops.entries);
-  ConstraintRows<T> asked;
-  asked.J = J;
-  constraint_rows(tree, arena, place(tree, arena, in[0], in[2], in[3]), asked, 0, tree.loops.constraints);
+  ConstraintRows<T> row_output;
+  row_output.J = J;
+  constraint_rows(tree, arena, place(tree, arena, in[0], in[2], in[3]), row_output, 0, tree.loops.constraints);
   const LoopMotions motions(tree, arena, J, in[1], in[1] + tree.nv);
   motions.projector(motions.basis(), out);
   out[tree.nv * tree.nv] = motions.freedom;

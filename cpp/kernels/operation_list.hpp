@@ -1,4 +1,4 @@
-// The functions of a state by name, and what they take and give: enough for a caller that does not include the algorithms.
+// The functions of a state by name, with their inputs and results: enough for a caller that does not include the algorithms.
 #pragma once
 
 #include "../control/quadratic_programme.hpp"
@@ -11,9 +11,9 @@ struct Parameters {
   Frame frame;
   int wrenches;
   const Frame* wrench_frame;
-  bool check;  // whether a state that is off the loops is to be told, instead of answered
-  bool exact = false;  // whether a motion that the loops do not allow is, too
-  int inputs = 1;  // along which a branch is followed
+  bool check;  // true: a state off the loops gets a status instead of a result
+  bool exact = false;  // true: so does a motion that the loops do not allow
+  int inputs = 1;  // waypoints of a branch
   QuadraticProgramme solve = nullptr;
 };
 
@@ -27,21 +27,21 @@ enum Fact : unsigned {
   divides = 4,        // solves for something: there may be no answer in a state that is itself sound
   needs_mass = 8,     // has no answer in a mechanism without mass
   any_length = 16,    // takes quaternions of any length
-  checks_loops = 32,  // looks whether the state is on the loops, unless it is told not to
-  closes_loops = 64,  // brings a state onto the loops: where it has no answer, they stay open
+  checks_loops = 32,  // checks that the state is on the loops, unless this is disabled
+  closes_loops = 64,  // brings a state onto the loops: without a result, they stay open
   dense = 128,        // works on an nv x nv matrix, whatever its result
   row_rates = 256,    // of rows that depend on q it takes the rates instead
-  on_loops = 1024,    // solves on the loops: what these hold may be without inertia of its own
-  ends = 4096,  // a result of which some is not there, as NaN says, is an answer
-  checks_motion = 2048,  // looks, if asked to, whether the loops allow a motion
+  on_loops = 1024,    // solves on the loops: bodies in these may be massless
+  ends = 4096,  // a result that ends in NaN is valid
+  checks_motion = 2048,  // on request checks that the loops allow a motion
   floats = 512        // of mechanisms that float: a free joint carries the base, and nothing else ties it to the ground
 };
 }
 
 //  operation, inputs (`?` marks one that may be left out), axes of the result, facts
 //  an axis is q or v (as many as q or v has), a digit, p (bodies), P (their inertial parameters) or k (cached kinematics); of loops c (rows),
-//  w (constraints), u (efforts), i (nv + rows) m (nv + rows + 3), l (bodies and constraints), C (rows, and 6 for each of l), Q (nq + 1) or A (nq + 4), E (see equilibrium.hpp), R (reduced_dynamics.hpp), F (nv * nv + 1), S (nq + 2 nv + 1), D (derivatives.hpp), L (linear_equations.hpp; as many as `independent` asks for), G (3 nv + 10 (bodies - 1)), H (nv + 10 (bodies - 1)), N (dynamics/dimensions.hpp); W (inputs of a way), B (efforts, and what limits lack); J and K (coordinates and velocities of joints that close them);
-//  j (velocities but the base's of what floats)
+//  w (constraints), u (efforts), i (nv + rows) m (nv + rows + 3), l (bodies and constraints), C (rows, and 6 for each of l), Q (nq + 1) or A (nq + 4), E (see equilibrium.hpp), R (reduced_dynamics.hpp), F (nv * nv + 1), S (nq + 2 nv + 1), D (derivatives.hpp), L (linear_equations.hpp; as many as `independent` has), G (3 nv + 10 (bodies - 1)), H (nv + 10 (bodies - 1)), N (dynamics/dimensions.hpp); W (waypoints), B (efforts, and what limits lack); J and K (coordinates and velocities of joints that close them);
+//  j (velocities without the base's of a floating mechanism)
 #define SARRUS_TREE_OPERATIONS(X)                                            \
   X(inverse_dynamics, "q v a base_velocity? base_acceleration?", "v", loads) \
   X(mass_matrix, "q", "vv", 0)                                               \
@@ -110,8 +110,8 @@ enum Fact : unsigned {
   X(configuration_plain, "q weight? time? pfaffian_values?", "q", closes_loops)                                    \
   X(least_motion, "q v a? weight rates? time? pfaffian_values?", "v", 0)                                           \
   X(close, "q scale steps time? pfaffian_values?", "Q", 0)                                                         \
-  X(branch, "q held scale steps way", "Wq", ends)                                                                  \
-  X(lead, "q held scale steps way", "A", 0)                                                                        \
+  X(branch, "q prescribed scale steps waypoints", "Wq", ends)                                                      \
+  X(move_along_branch, "q prescribed scale steps waypoints", "A", 0)                                               \
   X(equilibrium, "q tau? scale steps time? pfaffian_values?", "E", dense)                                          \
   X(mobility_numbers, "q scale gains time? pfaffian_values?", "8", at_frame)                                       \
   X(actuator_efforts, "q v a time? pfaffian_values? weights? preload?", "u", loads | checks_loops | checks_motion) \
@@ -140,7 +140,7 @@ enum Fact : unsigned {
 
 #define SARRUS_CONTROL_OPERATIONS(X) X(bounded_efforts, "q v a limits time? pfaffian_values? sharing?", "B", loads)
 
-// what functions of a state change by, an array a displacement of an input: rate_kernels.cpp
+// derivatives of functions of a state by displacements of each input: rate_kernels.cpp
 #define SARRUS_RATE_OPERATIONS(X)                                             \
   X(pose_derivatives, "q", "44v", at_frame | dense)                           \
   X(velocity_derivatives, "q v", "26v", at_frame | dense)                     \

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "../dynamics/dimensions.hpp"
-#include "../loops/lead.hpp"
+#include "../loops/branch_outcome.hpp"
 #include "operation_list.hpp"
 
 namespace sarrus {
@@ -17,7 +17,7 @@ enum class InputSize : char {
   v,
   six,
   cached,
-  one,
+  scalar,
   rows,
   pfaffian_values,
   scale,
@@ -26,7 +26,7 @@ enum class InputSize : char {
   coordinates,
   piece,
   guide,
-  way,
+  waypoints,
   displacements,
   near,
   loop_efforts,
@@ -40,9 +40,9 @@ enum class InputSize : char {
 
 /// Size by the name of the input; others have a number for each velocity.
 inline InputSize size_by_name(const std::string& input) {
-  static const std::pair<const char*, InputSize> named[] = {{"time", InputSize::one},
-                                                            {"restitution", InputSize::one},
-                                                            {"tangent", InputSize::one},
+  static const std::pair<const char*, InputSize> named[] = {{"time", InputSize::scalar},
+                                                            {"restitution", InputSize::scalar},
+                                                            {"tangent", InputSize::scalar},
                                                             {"momentum", InputSize::six},
                                                             {"cached", InputSize::cached},
                                                             {"multipliers", InputSize::rows},
@@ -55,12 +55,12 @@ inline InputSize size_by_name(const std::string& input) {
                                                             {"coordinates", InputSize::coordinates},
                                                             {"piece", InputSize::piece},
                                                             {"guide", InputSize::guide},
-                                                            {"way", InputSize::way},
+                                                            {"waypoints", InputSize::waypoints},
                                                             {"near", InputSize::near},
                                                             {"loop_efforts", InputSize::loop_efforts},
                                                             {"loads", InputSize::loads},
                                                             {"compliance", InputSize::compliance},
-                                                            {"least_pivot", InputSize::one},
+                                                            {"least_pivot", InputSize::scalar},
                                                             {"weights", InputSize::weights},
                                                             {"preload", InputSize::preload},
                                                             {"displacements", InputSize::displacements},
@@ -79,7 +79,7 @@ inline int size_of(InputSize size, const Tree& t) {
     case InputSize::v: return t.nv;
     case InputSize::six: return 6;
     case InputSize::cached: return cached_kinematics_size(t);
-    case InputSize::one: return 1;
+    case InputSize::scalar: return 1;
     case InputSize::rows: return t.loops.rows;
     case InputSize::pfaffian_values: return t.loops.pfaffian_values;
     case InputSize::scale: return t.nv + t.loops.rows;
@@ -88,7 +88,7 @@ inline int size_of(InputSize size, const Tree& t) {
     case InputSize::coordinates: return t.nv + 6;
     case InputSize::piece: return 2 * (t.nq + t.nv + 1);
     case InputSize::guide: return 1 + 2 * t.nv * t.nv;
-    case InputSize::way: return 1 + t.nq + t.loops.pfaffian_values;  // of each input that it passes
+    case InputSize::waypoints: return 1 + t.nq + t.loops.pfaffian_values;  // of each input that it passes
     case InputSize::displacements: return 3 * t.nv;
     case InputSize::near: return t.loop_nq;
     case InputSize::loop_efforts: return t.loop_nv;
@@ -104,16 +104,16 @@ inline int size_of(InputSize size, const Tree& t) {
 
 /// True if a row of so many numbers may be such an input.
 inline bool fits(InputSize size, std::int64_t numbers, const Tree& t) {
-  const int one = size_of(size, t);
-  return size == InputSize::way ? numbers > 0 && numbers % one == 0 : numbers == one;
+  const int expected = size_of(size, t);
+  return size == InputSize::waypoints ? numbers > 0 && numbers % expected == 0 : numbers == expected;
 }
 
 inline int size_of_input(const std::string& input, const Tree& t) { return size_of(size_by_name(input), t); }
 
 /// Inputs of a call that determine the size of some axes.
-struct Asked {
+struct SizeInputs {
   const double* independent = nullptr;
-  int inputs = 0;  // of a way
+  int inputs = 0;  // waypoints
 };
 
 /// Size of the linear equations in n coordinates of configuration and velocity together (loops/linear_equations.hpp).
@@ -134,7 +134,7 @@ inline int size_of_axis(char axis, const Tree& t) {
     case 'u': return t.loops.actuators;
     case 'B': return t.loops.actuators + 1;
     case 'Q': return t.nq + 1;
-    case 'A': return t.nq + lead::numbers;
+    case 'A': return t.nq + branch_outcome::numbers;
     case 'E': return t.nq + t.loops.rows + t.nv * (3 + t.nv) + 2;
     case 'D': return t.nv * (6 * t.nv + 2);
     case 'L': return linear_equations_size(t.nv, 2 * t.nv) + t.nv;  // of any coordinates, and which
@@ -144,7 +144,7 @@ inline int size_of_axis(char axis, const Tree& t) {
     case 'F': return t.nv * t.nv + 1;
     case 'S': return t.nq + 2 * t.nv + 1;
     case 'R': return 3 + t.nv * (5 + 3 * t.nv);
-    case 'W': return 1;  // or as many as a way passes
+    case 'W': return 1;  // or the number of waypoints
     case 'J': return t.loop_nq;
     case 'K': return t.loop_nv;
     case 'i': return t.nv + t.loops.rows;

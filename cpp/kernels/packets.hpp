@@ -1,4 +1,4 @@
-// An operation for packets of states, one a lane: what turns rows of numbers into packets and back.
+// An operation for packets of states, one a lane: conversion of rows of numbers into packets and back.
 #pragma once
 
 #include <algorithm>
@@ -91,7 +91,7 @@ SARRUS_NOINLINE void in_packets(Packet<W, Own> (*kernel)(const Call<Packet<W, Ow
   for (int k = 0; k < p.wrenches; ++k) wrench[k] = arena.take<P>(6);
   P* out = arena.take<P>(rows.out_size);
   for (std::int64_t i = begin; i < end; i += W) {
-    // a large result has left the cache since the last call: ask for its lines while the kernel works
+    // a large result has left the cache since the last call: prefetch its lines while the kernel works
     const std::int64_t last = std::min<std::int64_t>(i + W, end) * rows.out_size;
     for (std::int64_t k = i * rows.out_size; k < last; k += 8) __builtin_prefetch(rows.out + k, 1);
     for (int k = 0; k < max_inputs; ++k)

@@ -8,8 +8,8 @@
 
 namespace sarrus {
 
-/// Calls each(which, first, count, answer) with what the function says, `size` numbers, along displacements of each input that `inputs`
-/// names: q or v (nv numbers like it), in the order of the operation; t and p, a time and values of rows, are constant.
+/// Call each(input, first, count, result) with `size` results along displacements of each varied input. `inputs` names them in the order of
+/// the operation: q or v (nv numbers like it) vary; t and p, a time and values of rows, are constant.
 template <class R, Operation op, class Each>
 void along_displacements(const Call<double>& call, const char* inputs, int size, const Each& each) {
   const Tree& tree = call.tree;
@@ -33,10 +33,10 @@ void along_displacements(const Call<double>& call, const char* inputs, int size,
     });
 }
 
-/// The rates (inputs x size x nv) of a function whose answer are numbers.
+/// The rates (inputs x size x nv) of a function with numbers as result.
 template <class R, Operation op> void derivatives(const Call<double>& call, const char* inputs, int size) {
-  along_displacements<R, op>(call, inputs, size, [&](int which, int first, int count, const Varied<R>* answer) {
-    double* out = call.out + which * size * call.tree.nv;
+  along_displacements<R, op>(call, inputs, size, [&](int input, int first, int count, const Varied<R>* answer) {
+    double* out = call.out + input * size * call.tree.nv;
     for (int i = 0; i < size; ++i)
       for (int l = 0; l < count; ++l) out[i * call.tree.nv + first + l] = lane(answer[i].rate, l);
   });
@@ -68,7 +68,7 @@ inline void constraint_rates_derivatives(const Call<double>& call) {
   const Tree& tree = call.tree;
   const int nv = tree.nv, rows = tree.loops.rows;
   const double *v = call.in[1], *const state[max_inputs] = {call.in[0], call.in[2], call.in[3]};
-  const Call<double> of_rows = {tree, call.arena, call.parameters, state, nullptr, nullptr};
+  const Call<double> row_call = {tree, call.arena, call.parameters, state, nullptr, nullptr};
   const auto keep = [&](int, int column, int, const Varied<double>* J) {
     for (int r = 0; r < rows; ++r) {
       double rate = 0.0;
@@ -76,7 +76,7 @@ inline void constraint_rates_derivatives(const Call<double>& call) {
       call.out[r * nv + column] = rate;
     }
   };
-  along_displacements<double, Operation::constraint_jacobian>(of_rows, "qtp", rows * nv, keep);
+  along_displacements<double, Operation::constraint_jacobian>(row_call, "qtp", rows * nv, keep);
   constraint_jacobian(tree, call.arena, place(tree, call.arena, state[0], state[1], state[2]), call.out + rows * nv);
 }
 
@@ -87,11 +87,11 @@ inline void integrate_derivatives(const Call<double>& call) {
   double *q1 = call.arena.take<double>(nq), *N = call.arena.take<double>(nv * nq);
   integrate(tree, call.in[0], call.in[1], q1);
   tangent_by_coordinates(tree, call.arena, q1, N);
-  const auto keep = [&](int which, int column, int, const Varied<double>* moved) {
+  const auto keep = [&](int input, int column, int, const Varied<double>* moved) {
     for (int k = 0; k < nv; ++k) {
       double rate = 0.0;
       for (int i = 0; i < nq; ++i) rate += N[k * nq + i] * moved[i].rate;
-      call.out[(which * nv + k) * nv + column] = rate;
+      call.out[(input * nv + k) * nv + column] = rate;
     }
   };
   along_displacements<double, Operation::integrate>(call, "qv", nq, keep);
@@ -112,15 +112,15 @@ SARRUS_KERNEL(difference_derivatives, derivatives<double, Operation::difference>
 SARRUS_KERNEL(coordinates_by_tangent, coordinates_by_tangent(tree, arena, in[0], out);)
 SARRUS_KERNEL(tangent_by_coordinates, tangent_by_coordinates(tree, arena, in[0], out);)
 
-// what other files of kernels ask on numbers that carry their rates
+// shared algorithms of other kernel files on numbers that carry their rates
 SARRUS_SHARED_RATES(, double)
 #ifndef SARRUS_ONE_STATE
 SARRUS_SHARED_RATES(, Packet<loop_lanes>)
 #endif
 
 void add_rate_kernels(KernelTable& table) {
-#define SARRUS_ADD(name, ...)                                          \
-  table.one[static_cast<int>(Operation::name)] = one<Operation::name>; \
+#define SARRUS_ADD(name, ...)                                                      \
+  table.single[static_cast<int>(Operation::name)] = single_state<Operation::name>; \
   table.many[static_cast<int>(Operation::name)] = table.each[static_cast<int>(Operation::name)] = one_by_one<Operation::name>;
   SARRUS_RATE_OPERATIONS(SARRUS_ADD)
 #undef SARRUS_ADD

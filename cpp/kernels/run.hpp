@@ -1,4 +1,4 @@
-// An operation for one state, and for many one after the other. packets.hpp has them side by side.
+// An operation for one state, and for many one by one. packets.hpp has them side by side.
 #pragma once
 
 #include "call.hpp"
@@ -17,7 +17,7 @@ SARRUS_INLINE ExternalWrench<T>* external_wrenches(const Parameters& p, Arena& a
 }
 
 template <Operation op>
-double one(const Tree& tree, const Parameters& p, const double* const* in, const double* const* wrench, double* out) {
+double single_state(const Tree& tree, const Parameters& p, const double* const* in, const double* const* wrench, double* out) {
   Arena& arena = thread_arena();
   const Arena::Scope scope(arena);
   return Kernel<op>::template run<double>({tree, arena, p, in, external_wrenches(p, arena, tree.numbers<double>(), wrench), out});
@@ -32,7 +32,7 @@ void one_by_one(const Tree& tree, const Parameters& p, const Rows& rows, std::in
     const double* in[max_inputs];
     for (int k = 0; k < max_inputs; ++k) in[k] = rows.in[k] ? rows.in[k] + i * rows.in_step[k] : nullptr;
     for (int k = 0; k < p.wrenches; ++k) wrench[k] = rows.wrench[k] + i * rows.wrench_step[k];
-    rows.status[i] = static_cast<signed char>(one<op>(tree, p, in, wrench, rows.out + i * rows.out_size));
+    rows.status[i] = static_cast<signed char>(single_state<op>(tree, p, in, wrench, rows.out + i * rows.out_size));
   }
 }
 

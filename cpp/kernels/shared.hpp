@@ -1,6 +1,6 @@
-// Algorithms that more than one file of kernels needs. They are compiled once a level: what joints are asked in shared_joints.cpp, the rest for one
-// state in shared_one.cpp, for packets in shared_many.cpp, on numbers that carry their rates in rate_kernels.cpp, and control of tasks in
-// control_kernels.cpp. Whoever includes this header calls those: compiled into each file anew, they would double the time of a build.
+// Algorithms that more than one file of kernels needs. They are compiled once a level: of joints in shared_joints.cpp, the rest for one state
+// in shared_one.cpp, for packets in shared_many.cpp, on numbers that carry their rates in rate_kernels.cpp, and control of tasks in
+// control_kernels.cpp. Files that include this header call those: compiled into each file again, they would double the time of a build.
 #pragma once
 
 #include "../control/tasks.hpp"

@@ -11,7 +11,7 @@ Abreast step_with_change(const StepAtHand& step, const Abreast& closes, Abreast*
                                          parameter_change, onto, start);
 }
 
-bool steps_go_back_by_products(const Tree& tree, const Plan& plan) { return goes_back_by_products(tree, plan); }
+bool steps_have_products(const Tree& tree, const Plan& plan) { return goes_back_by_products(tree, plan); }
 bool step_back_by_products(const StepAtHand& step, const Abreast* x, const Abreast* after, Abreast* lambda, const int* acting,
                            int count, Abreast* by_parameter, Abreast& status) {
   const Arena::Scope scope(step.arena);

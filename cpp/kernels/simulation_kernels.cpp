@@ -15,19 +15,19 @@ double advance_one(const Tree& tree, const Plan& plan, const double* parameter, 
 }
 
 double try_step(const Tree& tree, const Plan& plan, const double* parameter, double time, double step, const double* tolerance,
-                const double* x, double* guard, double* there, double* dense, SimulationKernels::Taken& taken) {
+                const double* x, double* guard, double* end_state, double* dense, SimulationKernels::TrialResult& result) {
   Arena& arena = thread_arena();
   const Arena::Scope scope(arena);
   System<double> s{tree, arena, plan, parameter};
   std::optional<DryFriction<double>> friction;
   if (plan.frictions > 0) s.friction = &friction.emplace(s);
-  Trial<double> trial = {there, 0.0, dense, taken.work};
-  if (plan.limits > 0) s.demanded = taken.demanded;
+  Trial<double> trial = {end_state, 0.0, dense, result.work};
+  if (plan.limits > 0) s.demanded = result.demanded;
   if (plan.measures) s.acting = arena.take<double>(tree.nv), s.drives = rows_do_work(tree);
-  s.held = x + s.integrated(), s.since = time;
+  s.held_values = x + s.integrated(), s.since = time;
   double* row = arena.take<double>(s.size());
   std::copy(x, x + s.size(), row);
-  std::copy(x + s.integrated(), x + s.size(), there + s.integrated());
+  std::copy(x + s.integrated(), x + s.size(), end_state + s.integrated());
   guarded_step(s, time, row, Guard<double>(guard), [&] {
     s.kept = false;
     std::optional<LeastMotion<double>> start;
@@ -35,37 +35,37 @@ double try_step(const Tree& tree, const Plan& plan, const double* parameter, dou
     if (s.closes > 0.5) s.least = &start.emplace(tree, arena, x, time, s.pfaffian_values(x, x + tree.nq));
     if (s.friction) s.friction->begin(time, SimulationState<double>::of(tree, row));
     embedded_step(s, time, step, x, tolerance[0], tolerance[1], trial);
-    const auto end = SimulationState<double>::of(tree, there);
-    taken.part = s.friction ? end_where_a_joint_stops(s, time, step, x, dense, end) : 1.0;
-    if (taken.part < 1.0 && s.acting) s.work.supplied = value(taken.work, 1, taken.part);
-    if (plan.stabilisation == Stabilisation::projection) close_step(s, time + taken.part * step, end);
-    if (s.friction) s.friction->settle(time + taken.part * step, taken.part * step, step, end);
+    const auto end = SimulationState<double>::of(tree, end_state);
+    result.part = s.friction ? end_where_a_joint_stops(s, time, step, x, dense, end) : 1.0;
+    if (result.part < 1.0 && s.acting) s.work.supplied = value(result.work, 1, result.part);
+    if (plan.stabilisation == Stabilisation::projection) close_step(s, time + result.part * step, end);
+    if (s.friction) s.friction->settle(time + result.part * step, result.part * step, step, end);
   });
-  s.count_turns(time + taken.part * step, there);
-  taken.error = trial.error, taken.supplied = s.work.supplied;
+  s.count_turns(time + result.part * step, end_state);
+  result.error = trial.error, result.supplied = s.work.supplied;
   return s.status;
 }
 
 void between_steps(const Tree& tree, const Plan& plan, const double* parameter, double from, double step, double time,
-                   const double* x, const double* guard, const double* dense, double* there) {
+                   const double* x, const double* guard, const double* dense, double* end_state) {
   Arena& arena = thread_arena();
   const Arena::Scope scope(arena);
-  between(tree, plan.force_elements.nz, x, dense, (time - from) / step, arena.take<double>(tree.nv), there);
+  between(tree, plan.force_elements.nz, x, dense, (time - from) / step, arena.take<double>(tree.nv), end_state);
   System<double> s{tree, arena, plan, parameter};
-  std::copy(x + s.integrated(), x + s.size(), there + s.integrated());
+  std::copy(x + s.integrated(), x + s.size(), end_state + s.integrated());
   std::optional<LeastMotion<double>> start;
   if (Guard<const double>(guard).closes > 0.5) s.least = &start.emplace(tree, arena, x, from, s.pfaffian_values(x, x + tree.nq));
-  const auto state = SimulationState<double>::of(tree, there);
+  const auto state = SimulationState<double>::of(tree, end_state);
   if (plan.stabilisation == Stabilisation::projection) project(s, time, state.q, state.v);
-  s.held = x + s.integrated(), s.since = from;
-  s.count_turns(time, there);
+  s.held_values = x + s.integrated(), s.since = from;
+  s.count_turns(time, end_state);
 }
 
 double sample_controllers(const Tree& tree, const Plan& plan, const double* parameter, double time, double* x) {
   Arena& arena = thread_arena();
   const Arena::Scope scope(arena);
   System<double> s{tree, arena, plan, parameter};
-  s.held = x + s.integrated(), s.since = time;
+  s.held_values = x + s.integrated(), s.since = time;
   if (s.samples()) s.sample(time, x);
   return s.status;
 }
@@ -75,7 +75,7 @@ double forces_on(const Tree& tree, const Plan& plan, const double* parameter, do
   const Arena::Scope scope(arena);
   const auto state = SimulationState<const double>{x, x + tree.nq, x + tree.nq + tree.nv};
   System<double> s{tree, arena, plan, parameter};
-  s.held = x + s.integrated(), s.since = time, s.has_springs = false;
+  s.held_values = x + s.integrated(), s.since = time, s.has_springs = false;
   s.forces(time, state.q, state.v, state.z, tau, arena.take<double>(plan.force_elements.nz));
   return s.status;
 }
@@ -88,7 +88,7 @@ double friction_in(const Tree& tree, const Plan& plan, const double* parameter, 
   DryFriction<double> friction(s);
   double *row = arena.take<double>(s.size()), *tau = arena.take<double>(tree.nv), *along = arena.take<double>(plan.frictions);
   std::copy(x, x + s.size(), row);
-  s.held = x + s.integrated(), s.since = time;
+  s.held_values = x + s.integrated(), s.since = time;
   const auto state = SimulationState<double>::of(tree, row);
   s.forces(time, state.q, state.v, state.z, tau, arena.take<double>(plan.force_elements.nz));
   friction.forces(time, step, state, tau, along);
@@ -101,7 +101,7 @@ void read_all_joints(const Tree& tree, const Plan& plan, double time, const doub
   Arena& arena = thread_arena();
   const Arena::Scope scope(arena);
   System<double> s{tree, arena, plan, nullptr};
-  s.held = x + s.integrated(), s.since = time;
+  s.held_values = x + s.integrated(), s.since = time;
   const AllJoints<double> all = s.joints(time, x, x + tree.nq);
   std::copy(all.q, all.q + tree.nq + tree.loop_nq, q), std::copy(all.v, all.v + all.nv, v);
 }
@@ -150,7 +150,7 @@ void advance_one_by_one(const Tree& tree, const Plan& plan, const Clock& clock, 
   }
   const Arena::Scope scope(thread_arena());
   VariantRun one(plan, thread_arena());
-  for (std::int64_t i = begin; i < end; ++i) one.take(sweep.which[i]), run(one.tree(), one.plan(), i);
+  for (std::int64_t i = begin; i < end; ++i) one.take(sweep.variant[i]), run(one.tree(), one.plan(), i);
 }
 
 void add_simulation_kernels(KernelTable& table) {

@@ -24,20 +24,20 @@ class StateFunctions {
   const Mechanism& mechanism() const { return mechanism_; }
   const Tree& tree() const { return mechanism_.tree(); }
 
-  /// Inputs in the order of operation_list.hpp, null where one is left out.
-  void ask(Operation operation, std::initializer_list<const double*> inputs, double* out, const Frame& frame = {}) const {
+  /// Evaluate an operation; inputs in the order of operation_list.hpp, null for omitted ones.
+  void evaluate(Operation operation, std::initializer_list<const double*> inputs, double* out, const Frame& frame = {}) const {
     const double* in[max_inputs] = {};
     std::copy(inputs.begin(), inputs.end(), in);
-    kernels_.one[static_cast<int>(operation)](tree(), {frame, 0, nullptr, false}, in, nullptr, out);
+    kernels_.single[static_cast<int>(operation)](tree(), {frame, 0, nullptr, false}, in, nullptr, out);
   }
 
-  /// One configuration (nq) a row, next to the same other inputs: out (count x size).
+  /// Evaluate for many configurations (nq), a row each, with the same other inputs: out (count x size).
   struct Repeated {
     const double* data;
     int size;
     bool same;
   };
-  void ask_many(Operation operation, std::initializer_list<Repeated> inputs, int count, int size, double* out) const {
+  void evaluate_many(Operation operation, std::initializer_list<Repeated> inputs, int count, int size, double* out) const {
     Rows rows{};
     int k = 0;
     for (const Repeated& input : inputs) {
@@ -46,8 +46,8 @@ class StateFunctions {
     }
     std::vector<signed char> status(static_cast<std::size_t>(count));
     rows.out = out, rows.out_size = size, rows.status = status.data();
-    const bool apart = leaves_the_cache(tree(), kernels_.lanes);
-    (apart ? kernels_.each : kernels_.many)[static_cast<int>(operation)](tree(), {{}, 0, nullptr, false}, rows, 0, count);
+    const bool exceeds_cache = leaves_the_cache(tree(), kernels_.lanes);
+    (exceeds_cache ? kernels_.each : kernels_.many)[static_cast<int>(operation)](tree(), {{}, 0, nullptr, false}, rows, 0, count);
   }
 
  private:

@@ -1,4 +1,4 @@
-// A step along changes of its start, compiled once a level (shared_steps.cpp), for what goes through time (step_kernels.cpp).
+// A step along changes of its start, compiled once a level (shared_steps.cpp), for changes through time (step_kernels.cpp).
 #pragma once
 
 #include "../mechanism/arena.hpp"
@@ -30,8 +30,8 @@ struct StepAtHand {
 Abreast step_with_change(const StepAtHand&, const Abreast& closes, Abreast* x, Rates* change, const Rates* parameter_change, Onto,
                          Rates* start);
 
-/// See StepPullback; whether steps go back so, and of one, in which these parameters may act, whether it did.
-bool steps_go_back_by_products(const Tree&, const Plan&);
+/// See StepPullback. Returns true if steps have such products; for one step, with these parameters, true if it did.
+bool steps_have_products(const Tree&, const Plan&);
 bool step_back_by_products(const StepAtHand&, const Abreast* x, const Abreast* after, Abreast* lambda, const int* acting,
                            int count, Abreast* by_parameter, Abreast& status);
 

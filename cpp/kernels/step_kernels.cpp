@@ -1,8 +1,8 @@
 // Changes of states through many steps, and cotangents back through them.
 //
-// A cotangent goes back by products of derivatives (simulation/step_pullback.hpp), or, where a step has none, by products of the step with directions
-// of its start: with all of them, or, on loops, with as many as there are freedoms. Directions w_j, drawn once, become B = P W on the loops; from what the cotangent makes of them, c = B^T lambda, comes the one that
-// stands for it among those of the state, lambda = U B (B^T U B)^-1 c, U being units in which entries compare.
+// A cotangent goes back by products of derivatives (simulation/step_pullback.hpp). If a step has none, by products of the step with directions of
+// its start: with all of them or, on loops, with as many as there are freedoms. Directions w_j, drawn once, become B = P W on the loops. With
+// c = B^T lambda, the products of the cotangent with these, lambda = U B (B^T U B)^-1 c; U are units in which entries compare.
 #include <algorithm>
 #include <cmath>
 
@@ -41,14 +41,14 @@ void mark_acting(const ForceElements& elements, double from, double to, bool* ac
       if constexpr (std::is_same_v<X, Range>) acts[x.lower.at] = acts[x.upper.at] = true;
     };
     const_cast<Kind&>(element).fields([&](const char*, const auto& x, auto...) { mark(x); });  // only looked at
-    constexpr bool held = std::is_same_v<Kind, HeldEfforts>;
-    if constexpr (held || std::is_same_v<Kind, Efforts>) {
+    constexpr bool is_held = std::is_same_v<Kind, ZeroOrderHold>;
+    if constexpr (is_held || std::is_same_v<Kind, EffortTable>) {
       double instant = 0.0;
-      if constexpr (held) instant = element.instant();
+      if constexpr (is_held) instant = element.instant();
       const auto& t = element.times;
       const auto begin = std::upper_bound(t.begin(), t.end(), from + instant),
                  end = std::lower_bound(t.begin(), t.end(), to - instant);
-      const auto last = held || end == t.end() ? end : end + 1;
+      const auto last = is_held || end == t.end() ? end : end + 1;
       const auto row = [&](auto at) {
         return acts + element.u.at + (at - t.begin()) * static_cast<std::ptrdiff_t>(element.motors.size());
       };
@@ -58,7 +58,7 @@ void mark_acting(const ForceElements& elements, double from, double to, bool* ac
   });
 }
 
-/// The steps of some runs, one after the other: what all of them need.
+/// Steps of some runs, one by one: their common data.
 struct Steps {
   const Tree& tree;
   const Plan& plan;
@@ -66,11 +66,11 @@ struct Steps {
   std::int64_t i, end;
   Arena& arena;
   int m = 2 * tree.nv + plan.force_elements.nz, size = stretch.size;
-  P *parameter, *x, *there, *after, closes = P(stretch.closes), status = P(0.0);
+  P *parameter, *x, *reached, *after, closes = P(stretch.closes), status = P(0.0);
 
   Steps(const Tree& t, const Plan& p, const Stretch& s, std::int64_t first, std::int64_t last, Arena& a)
       : tree(t), plan(p), stretch(s), i(first), end(last), arena(a) {
-    parameter = take<P>(plan.force_elements.parameters), x = take<P>(size), there = take<P>(size), after = take<P>(size);
+    parameter = take<P>(plan.force_elements.parameters), x = take<P>(size), reached = take<P>(size), after = take<P>(size);
     gather_runs(stretch.parameter, stretch.parameter_step, plan.force_elements.parameters, i, end, parameter);
   }
   template <class X> X* take(std::size_t n) const { return arena.take<X>(n); }
@@ -83,15 +83,15 @@ struct Steps {
     if (moves()) gather_runs(stretch.x + (k + 1) * size, stretch.run_step, size, i, end, after);
   }
 
-  /// Changes of a state, and of the parameters, through step k from what was loaded. What was kept says whether stages were closed.
-  void go(std::int64_t k, Rates* change, const Rates* parameter_change, Onto onto, Rates* start) {
+  /// Changes of a state, and of the parameters, through step k from the loaded state. The stored guard determines if stages are closed.
+  void differentiate(std::int64_t k, Rates* change, const Rates* parameter_change, Onto onto, Rates* start) {
     const Arena::Scope scope(arena);
     const StepAtHand step = {tree, arena, plan, parameter, time(k), stretch.clock.step};
     Rates* begin = take<Rates>(m);
     std::copy(change, change + m, begin);
     for (bool again : {false, true}) {
-      std::copy(x, x + size, there);
-      const P ended = step_with_change(step, closes, there, change, parameter_change, onto, start);
+      std::copy(x, x + size, reached);
+      const P ended = step_with_change(step, closes, reached, change, parameter_change, onto, start);
       const auto off = missed();
       if (!again && any(off) && tree.loops.rows > 0) {
         closes = select(off, P(1.0) - closes, closes);
@@ -103,7 +103,7 @@ struct Steps {
       return;
     }
   }
-  /// A cotangent of the end of step k becomes one of what was loaded, if the step has such products.
+  /// A cotangent of the end of step k becomes one of the loaded state, if the step has such products.
   bool back_by_products(std::int64_t k, P* lambda, const int* acting, int count, P* by_parameter) {
     if (any(closes > P(0.5))) return false;
     const StepAtHand step = {tree, arena, plan, parameter, time(k), stretch.clock.step};
@@ -121,10 +121,10 @@ struct Steps {
     Reproduced<P> end(plan);
     if (!moves()) return end.missed();
     P* off = take<P>(tree.nv);
-    difference(tree, static_cast<const P*>(after), static_cast<const P*>(there), off);
+    difference(tree, static_cast<const P*>(after), static_cast<const P*>(reached), off);
     const int nq = tree.nq, nz = plan.force_elements.nz;
-    for (int k = 0; k < tree.nv; ++k) end.see_displacement(k, off[k]), end.see_velocity(k, there[nq + k], after[nq + k]);
-    for (int k = nq + tree.nv, z = 0; z < nz; ++z) end.see_internal_state(z, there[k + z], after[k + z]);
+    for (int k = 0; k < tree.nv; ++k) end.see_displacement(k, off[k]), end.see_velocity(k, reached[nq + k], after[nq + k]);
+    for (int k = nq + tree.nv, z = 0; z < nz; ++z) end.see_internal_state(z, reached[k + z], after[k + z]);
     return end.missed();
   }
 };
@@ -147,7 +147,7 @@ void push_forward(const Tree& tree, const Plan& plan, const Stretch& stretch, co
           for (int r = 0; r < m; ++r) along(change[r], d) = first + d < count ? S[r * count + first + d] : P(0.0);
         for (int d = 0; d < together && first + d < count; ++d)
           if (const int at = columns.parameter[first + d]; at >= 0) along(numbers[at], d) = P(1.0);
-        steps.go(k, change, numbers, stretch.onto, nullptr);
+        steps.differentiate(k, change, numbers, stretch.onto, nullptr);
         for (int d = 0; d < together && first + d < count; ++d)
           for (int r = 0; r < m; ++r) S[r * count + first + d] = along(change[r], d);
       }
@@ -157,20 +157,25 @@ void push_forward(const Tree& tree, const Plan& plan, const Stretch& stretch, co
   }
 }
 
-/// Cotangents along directions of a loop, and what stands for them.
+/// Cotangents along directions of a loop, and the cotangent of the state that they determine.
 class Basis {
  public:
   Basis(const Steps& s, const int (&freedoms)[2])
-      : s_(s), nv_(s.tree.nv), of_q_(freedoms[0]), of_v_(freedoms[1]), B_(s.take<P>(s.m * count())), c_(s.take<P>(count())) {}
+      : s_(s),
+        nv_(s.tree.nv),
+        displacements_(freedoms[0]),
+        changes_(freedoms[1]),
+        B_(s.take<P>(s.m * count())),
+        c_(s.take<P>(count())) {}
 
-  int count() const { return of_q_ + of_v_ + s_.plan.force_elements.nz; }
-  bool whole() const { return of_q_ == nv_ && of_v_ == nv_; }
+  int count() const { return displacements_ + changes_ + s_.plan.force_elements.nz; }
+  bool complete() const { return displacements_ == nv_ && changes_ == nv_; }
   void direct(int j, int d, Rates* change) const {
     for (int r = 0; r < s_.m; ++r) along(change[r], d) = P(0.0);
-    if (whole()) return void(along(change[j], d) = P(1.0));
-    if (j >= of_q_ + of_v_) return void(along(change[2 * nv_ + j - of_q_ - of_v_], d) = P(1.0));
-    const int part = j < of_q_ ? 0 : nv_;
-    if ((part ? of_v_ : of_q_) == nv_) return void(along(change[part + (part ? j - of_q_ : j)], d) = P(1.0));
+    if (complete()) return void(along(change[j], d) = P(1.0));
+    if (j >= displacements_ + changes_) return void(along(change[2 * nv_ + j - displacements_ - changes_], d) = P(1.0));
+    const int part = j < displacements_ ? 0 : nv_;
+    if ((part ? changes_ : displacements_) == nv_) return void(along(change[part + (part ? j - displacements_ : j)], d) = P(1.0));
     for (int r = 0; r < nv_; ++r) along(change[part + r], d) = P(scattered_anew(r + nv_ * (j + 1)) * unit(r));
   }
   /// Direction j has become this on the loops, and the cotangent makes c of it.
@@ -179,19 +184,19 @@ class Basis {
     for (int r = 0; r < s_.m; ++r) B_[r * count() + j] = along(start[r], d);
   }
   /// The cotangent; returns the status.
-  P stand_for(P* lambda) {
-    if (whole()) return std::copy(c_, c_ + count(), lambda), P(0.0);
+  P cotangent(P* lambda) {
+    if (complete()) return std::copy(c_, c_ + count(), lambda), P(0.0);
     for (int r = 0; r < s_.m; ++r) lambda[r] = P(0.0);
-    for (int k = 0; k < s_.plan.force_elements.nz; ++k) lambda[2 * nv_ + k] = c_[of_q_ + of_v_ + k];
-    P status = solve(of_q_, of_v_, nv_, lambda);
-    for (int j = 0; j < of_q_; ++j)  // velocities that go with displacements
+    for (int k = 0; k < s_.plan.force_elements.nz; ++k) lambda[2 * nv_ + k] = c_[displacements_ + changes_ + k];
+    P status = solve(displacements_, changes_, nv_, lambda);
+    for (int j = 0; j < displacements_; ++j)  // velocities that follow displacements
       for (int r = 0; r < nv_; ++r) c_[j] -= B_[(nv_ + r) * count() + j] * lambda[nv_ + r];
-    const P other = solve(0, of_q_, 0, lambda);
+    const P other = solve(0, displacements_, 0, lambda);
     return select(other > status, other, status);
   }
 
  private:
-  double unit(int r) const { return Plan::one_of(s_.plan.velocity_unit, r); }
+  double unit(int r) const { return Plan::unit_of(s_.plan.velocity_unit, r); }
   P b(int part, int r, int j) const { return B_[(part + r) * count() + j] * P(1.0 / unit(r)); }
   /// Solve by Cholesky's factor of the products of n directions from the first.
   P solve(int first, int n, int part, P* lambda) {
@@ -205,7 +210,7 @@ class Basis {
         if (j == i) size = sum;
         for (int k = 0; k < j; ++k) sum -= G[i * n + k] * G[j * n + k];
         G[i * n + j] = j < i ? P(sum / G[j * n + j]) : P(sqrt(select(sum > size * P(1e-12), sum, P(1.0))));
-        if (j == i) status = select(sum > size * P(1e-12), status, P(double(Status::contradictory)));
+        if (j == i) status = select(sum > size * P(1e-12), status, P(double(Status::inconsistent_constraints)));
       }
       y[i] = c_[first + i];
       for (int k = 0; k < i; ++k) y[i] -= G[i * n + k] * y[k];
@@ -221,7 +226,7 @@ class Basis {
   }
 
   const Steps& s_;
-  int nv_, of_q_, of_v_;
+  int nv_, displacements_, changes_;
   P *B_, *c_;
 };
 
@@ -234,7 +239,7 @@ void pull_back(const Tree& tree, const Plan& plan, const Stretch& stretch, const
     Steps steps(tree, plan, stretch, i, end, arena);
     const int m = steps.m, all[] = {tree.nv, tree.nv};
     Basis basis(steps, steps.moves() ? cotangents.freedoms : all);
-    const bool by_products = steps.moves() && steps_go_back_by_products(tree, plan);
+    const bool by_products = steps.moves() && steps_have_products(tree, plan);
     P *lambda = steps.take<P>(m), *by_parameter = steps.take<P>(parameters);
     Rates *change = steps.take<Rates>(m), *start = steps.take<Rates>(m), *numbers = steps.take<Rates>(parameters);
     int* acting = steps.take<int>(parameters);
@@ -251,14 +256,14 @@ void pull_back(const Tree& tree, const Plan& plan, const Stretch& stretch, const
       if (by_products && steps.back_by_products(k, lambda, acting, count - basis.count(), by_parameter)) continue;
       for (int first = 0; first < count; first += together) {
         std::fill(numbers, numbers + parameters, Rates(0.0)), std::fill(change, change + m, Rates(0.0));
-        const int some = std::min(together, count - first);
-        for (int d = 0; d < some; ++d)
+        const int directions = std::min(together, count - first);
+        for (int d = 0; d < directions; ++d)
           if (first + d < basis.count())
             basis.direct(first + d, d, change);
           else
             along(numbers[acting[first + d - basis.count()]], d) = P(1.0);
-        steps.go(k, change, numbers, stretch.onto, start);
-        for (int d = 0; d < some; ++d) {
+        steps.differentiate(k, change, numbers, stretch.onto, start);
+        for (int d = 0; d < directions; ++d) {
           P c = P(0.0);
           for (int r = 0; r < m; ++r) c += lambda[r] * along(change[r], d);
           if (first + d < basis.count())
@@ -267,7 +272,7 @@ void pull_back(const Tree& tree, const Plan& plan, const Stretch& stretch, const
             by_parameter[acting[first + d - basis.count()]] += c;
         }
       }
-      const P lost = basis.stand_for(lambda);
+      const P lost = basis.cotangent(lambda);
       steps.status = select(lost > steps.status, lost, steps.status);
     }
     scatter_runs(lambda, m, i, end, cotangents.state, m);

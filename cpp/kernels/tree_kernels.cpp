@@ -6,8 +6,8 @@
 namespace sarrus {
 
 void add_tree_kernels(KernelTable& table) {
-#define SARRUS_ADD(name, ...)                                          \
-  table.one[static_cast<int>(Operation::name)] = one<Operation::name>; \
+#define SARRUS_ADD(name, ...)                                                      \
+  table.single[static_cast<int>(Operation::name)] = single_state<Operation::name>; \
   table.many[static_cast<int>(Operation::name)] = table.each[static_cast<int>(Operation::name)] = one_by_one<Operation::name>;
   SARRUS_TREE_OPERATIONS(SARRUS_ADD)
 #undef SARRUS_ADD

@@ -1,4 +1,4 @@
-// The operations that are asked of many variants most, for as many of them side by side as a packet holds; the others go one by one.
+// The operations that are most frequent for many variants, for as many of them side by side as a packet holds; the others run one by one.
 #include "loop_operations.hpp"
 #include "packets.hpp"
 #include "shared.hpp"
@@ -13,7 +13,7 @@ SARRUS_SHARED_JOINTS(extern, OwnLanes)
 namespace {
 
 template <Operation op>
-void side_by_side(const VariantNumbers& numbers, const std::int64_t* which, std::int64_t states, const Parameters& p,
+void side_by_side(const VariantNumbers& numbers, const std::int64_t* variant, std::int64_t states, const Parameters& p,
                   const Rows& rows, std::int64_t begin, std::int64_t end) {
   constexpr int width = OwnLanes::width;
   Arena& arena = thread_arena();
@@ -21,7 +21,7 @@ void side_by_side(const VariantNumbers& numbers, const std::int64_t* which, std:
   VariantLanes<width> copy(numbers, p, arena);
   in_packets<width, true>(
       &Kernel<op>::template run<OwnLanes>, copy.tree(), copy.parameters(), rows, begin, end, [&](std::int64_t i) {
-        copy.take(static_cast<int>(std::min<std::int64_t>(width, end - i)), [&](int l) { return which[(i + l) / states]; });
+        copy.take(static_cast<int>(std::min<std::int64_t>(width, end - i)), [&](int l) { return variant[(i + l) / states]; });
       });
 }
 

@@ -1,6 +1,6 @@
-// A thread's own copy of variants' block: with the numbers of one of them in it (VariantCopy), or with those of W of them beside it, number by
-// number, lane by lane (VariantLanes), where NumbersOf finds them. What a call says of frames stands behind it: their places are numbers, too. Or
-// whatever else somebody wants there, who then has all numbers (simulation/run_numbers.hpp).
+// A thread's own copy of variants' block: with the numbers of one of them (VariantCopy), or with those of W of them, number by number, lane by
+// lane (VariantLanes), where NumbersOf finds them. The frames of a call follow the block, because their places are numbers too. Other data
+// that need all numbers may follow instead (simulation/run_numbers.hpp).
 #pragma once
 
 #include <algorithm>
@@ -43,24 +43,26 @@ class VariantCall {
 
 class VariantCopy {
  public:
-  VariantCopy(const VariantNumbers& of, std::size_t behind, Arena& arena)
-      : of_(of), memory_(reinterpret_cast<char*>(arena.take<double>((of.bytes + behind) / sizeof(double)))) {
-    of.copy(memory_);
+  VariantCopy(const VariantNumbers& source, std::size_t behind, Arena& arena)
+      : source_(source), memory_(reinterpret_cast<char*>(arena.take<double>((source.bytes + behind) / sizeof(double)))) {
+    source.copy(memory_);
   }
-  VariantCopy(const VariantNumbers& of, const Parameters& p, Arena& arena) : VariantCopy(of, VariantCall::bytes(p), arena) {
+  VariantCopy(const VariantNumbers& source, const Parameters& p, Arena& arena)
+      : VariantCopy(source, VariantCall::bytes(p), arena) {
     call_.emplace(p, behind());
   }
   void take(std::int64_t variant) {
-    const double* value = of_.value(variant, 0);
-    for (int k = 0; k < of_.differing; ++k) *reinterpret_cast<double*>(memory_ + of_.differs[k]) = value[k * of_.group];
-    if (call_) call_->place(reinterpret_cast<const PlacedFrame*>(memory_ + of_.frames));
+    const double* value = source_.value(variant, 0);
+    for (int k = 0; k < source_.differing; ++k)
+      *reinterpret_cast<double*>(memory_ + source_.differs[k]) = value[k * source_.group];
+    if (call_) call_->place(reinterpret_cast<const PlacedFrame*>(memory_ + source_.frames));
   }
   const Tree& tree() const { return *reinterpret_cast<const Tree*>(memory_); }
   const Parameters& parameters() const { return call_->parameters(); }
-  char* behind() const { return memory_ + of_.bytes; }
+  char* behind() const { return memory_ + source_.bytes; }
 
  private:
-  const VariantNumbers& of_;
+  const VariantNumbers& source_;
   char* memory_;
   std::optional<VariantCall> call_{};
 };
@@ -69,52 +71,53 @@ template <int W> class VariantLanes {
   using P = Packet<W, true>;
 
  public:
-  VariantLanes(const VariantNumbers& of, std::size_t behind, Arena& arena)
-      : of_(of),
-        memory_(reinterpret_cast<char*>(arena.take<P>(packets(of.bytes + behind)))),
-        lanes_(arena.take<P>((of.bytes + behind) / sizeof(double))) {
-    of.copy(memory_);
+  VariantLanes(const VariantNumbers& source, std::size_t behind, Arena& arena)
+      : source_(source),
+        memory_(reinterpret_cast<char*>(arena.take<P>(packets(source.bytes + behind)))),
+        lanes_(arena.take<P>((source.bytes + behind) / sizeof(double))) {
+    source.copy(memory_);
     const std::intptr_t shift = reinterpret_cast<std::intptr_t>(lanes_) - W * reinterpret_cast<std::intptr_t>(memory_);
     reinterpret_cast<Tree*>(memory_)->lanes = shift;
-    if (of.pieces) reinterpret_cast<Substructures*>(memory_ + of.pieces)->tree.lanes = shift;
-    for (int k = 0; k < of.numbers; ++k)
-      lanes_[of.number[k] / sizeof(double)] = P(*reinterpret_cast<double*>(memory_ + of.number[k]));
+    if (source.pieces) reinterpret_cast<Substructures*>(memory_ + source.pieces)->tree.lanes = shift;
+    for (int k = 0; k < source.numbers; ++k)
+      lanes_[source.number[k] / sizeof(double)] = P(*reinterpret_cast<double*>(memory_ + source.number[k]));
   }
-  VariantLanes(const VariantNumbers& of, const Parameters& p, Arena& arena) : VariantLanes(of, VariantCall::bytes(p), arena) {
+  VariantLanes(const VariantNumbers& source, const Parameters& p, Arena& arena)
+      : VariantLanes(source, VariantCall::bytes(p), arena) {
     call_.emplace(p, behind());
-    call_->place(reinterpret_cast<const PlacedFrame*>(memory_ + of.frames));
+    call_->place(reinterpret_cast<const PlacedFrame*>(memory_ + source.frames));
     call_->each_frame([&](Frame& f) {
       for (int i = 0; i < pose; ++i) lanes_of(f)[i] = P(f.X.R.data()[i]);
     });
   }
   /// Take a variant for each lane; the last one is repeated.
   template <class Variant> void take(int count, Variant variant) {
-    std::int64_t which[W];
+    std::int64_t index[W];
     bool in_row = true;  // of a group
     for (int l = 0; l < W; ++l) {
-      which[l] = variant(l < count ? l : count - 1);
-      in_row = in_row && which[l] == which[0] + l;
+      index[l] = variant(l < count ? l : count - 1);
+      in_row = in_row && index[l] == index[0] + l;
     }
-    in_row = in_row && which[0] % W == 0;
+    in_row = in_row && index[0] % W == 0;
     const auto put = [&](P& to, int k) SARRUS_INLINED {
       if (in_row)
-        to = *reinterpret_cast<const P*>(of_.value(which[0], k));
+        to = *reinterpret_cast<const P*>(source_.value(index[0], k));
       else
-        for (int l = 0; l < W; ++l) lane(to, l) = *of_.value(which[l], k);
+        for (int l = 0; l < W; ++l) lane(to, l) = *source_.value(index[l], k);
     };
-    for (int k = 0; k < (call_ ? of_.recursive : of_.differing); ++k) put(lanes_[of_.differs[k] / sizeof(double)], k);
+    for (int k = 0; k < (call_ ? source_.recursive : source_.differing); ++k) put(lanes_[source_.differs[k] / sizeof(double)], k);
     if (!call_) return;
     call_->each_frame([&](Frame& f) {
-      const std::size_t at = of_.frames + static_cast<std::size_t>(f.placed) * sizeof(PlacedFrame) + offsetof(PlacedFrame, X);
+      const std::size_t at = source_.frames + static_cast<std::size_t>(f.placed) * sizeof(PlacedFrame) + offsetof(PlacedFrame, X);
       if (f.placed < 0) return;
-      const auto* first = std::lower_bound(of_.differs + of_.recursive, of_.differs + of_.differing, at);
-      for (; first < of_.differs + of_.differing && *first < at + pose * sizeof(double); ++first)
-        put(lanes_of(f)[(*first - at) / sizeof(double)], static_cast<int>(first - of_.differs));
+      const auto* first = std::lower_bound(source_.differs + source_.recursive, source_.differs + source_.differing, at);
+      for (; first < source_.differs + source_.differing && *first < at + pose * sizeof(double); ++first)
+        put(lanes_of(f)[(*first - at) / sizeof(double)], static_cast<int>(first - source_.differs));
     });
   }
   const Tree& tree() const { return *reinterpret_cast<const Tree*>(memory_); }
   const Parameters& parameters() const { return call_->parameters(); }
-  char* behind() const { return memory_ + of_.bytes; }
+  char* behind() const { return memory_ + source_.bytes; }
 
  private:
   static constexpr int pose = 12;  // numbers of one
@@ -122,7 +125,7 @@ template <int W> class VariantLanes {
   static int packets(std::size_t bytes) { return static_cast<int>(bytes / sizeof(P)) + 1; }
   P* lanes_of(Frame& f) { return lanes_ + (reinterpret_cast<char*>(&f.X) - memory_) / sizeof(double); }
 
-  const VariantNumbers& of_;
+  const VariantNumbers& source_;
   char* memory_;
   P* lanes_;
   std::optional<VariantCall> call_{};

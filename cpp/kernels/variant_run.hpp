@@ -1,4 +1,4 @@
-// A run of variants, one after the other: a tree and a plan of this one, in a thread's own copy.
+// Runs of variants, one by one: a tree and a plan of the current one, in a thread's own copy.
 #pragma once
 
 #include "../simulation/run_numbers.hpp"
@@ -16,12 +16,12 @@ class VariantRun {
     numbers_.give(plan_, copy_.tree());
   }
   /// Take a variant of the plan.
-  void take(std::int64_t which) {
-    copy_.take(plan_.variant[which]);
-    numbers_.take<double>(copy_.tree(), plan_, [&](int) { return plan_.units_of + which * units_; });
+  void take(std::int64_t variant) {
+    copy_.take(plan_.variant[variant]);
+    numbers_.take<double>(copy_.tree(), plan_, [&](int) { return plan_.units_of + variant * units_; });
   }
   const Tree& tree() const { return numbers_.tree(); }
-  const Tree& whole() const { return copy_.tree(); }
+  const Tree& full_tree() const { return copy_.tree(); }
   const Plan& plan() const { return plan_; }
 
   static const Tree& block(const Plan& plan) { return *reinterpret_cast<const Tree*>(plan.variants->block); }

@@ -22,9 +22,9 @@ void advance_variants(const Plan& all, const Clock& clock, const Sweep& sweep, s
   P *x = arena.take<P>(sweep.size), *parameter = arena.take<P>(plan.force_elements.parameters);
   for (std::int64_t i = begin; i < end; i += width) {
     const Arena::Scope inner(arena);
-    const auto which = [&](int l) { return sweep.which[std::min(i + l, end - 1)]; };
-    copy.take(width, [&](int l) { return plan.variant[which(l)]; });
-    numbers.take<P>(copy.tree(), plan, [&](int l) { return plan.units_of + which(l) * units; });
+    const auto variant = [&](int l) { return sweep.variant[std::min(i + l, end - 1)]; };
+    copy.take(width, [&](int l) { return plan.variant[variant(l)]; });
+    numbers.take<P>(copy.tree(), plan, [&](int l) { return plan.units_of + variant(l) * units; });
     gather(sweep.x, sweep.size, sweep.size, i, end, x);
     gather(sweep.parameter, sweep.parameter_step, plan.force_elements.parameters, i, end, parameter);
     const P status = advance(numbers.tree(), arena, plan, parameter, clock.start, clock.step, clock.first, clock.count, x);

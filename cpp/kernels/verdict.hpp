@@ -8,17 +8,18 @@ namespace sarrus {
 
 /// Return 2 if the equation leaves a motion open; otherwise `status` if its relative residual exceeds `most`.
 template <class T> SARRUS_INLINE T verdict_beyond(const T& error, const T& most, Status status) {
-  const T beyond = select(error > most, T(status), T(0.0));
-  return select(error < T(tolerances::undetermined), beyond, T(no_answer));
+  const T outcome = select(error > most, T(status), T(0.0));
+  return select(error < T(tolerances::undetermined), outcome, T(no_answer));
 }
 /// Return 3 if the relative residual is that of a contradiction.
 template <class T> SARRUS_INLINE T verdict(const T& error) {
-  return verdict_beyond(error, tolerance<T>(tolerances::contradiction, tolerances::contradiction_in_single), contradictory);
+  return verdict_beyond(error, tolerance<T>(tolerances::contradiction, tolerances::contradiction_in_single),
+                        inconsistent_constraints);
 }
 /// Return 4 if the state is off the loops. If they are closed and no velocity is allowed, 3 takes precedence.
 template <class T> SARRUS_INLINE T verdict(const T& error, const OffLoops<T>& off) {
-  const T said = verdict(error);
-  return select(off.fault > select(said > T(0.0), T(1.0), T(0.0)), T(off_loops), said);
+  const T outcome = verdict(error);
+  return select(off.fault > select(outcome > T(0.0), T(1.0), T(0.0)), T(off_loops), outcome);
 }
 
 /// Return 2 also if rounding decides which rows are independent.

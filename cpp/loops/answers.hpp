@@ -1,4 +1,4 @@
-// Constraints as a user sees them: the dense Jacobian, and the wrenches that multipliers stand for.
+// Constraints as a user sees them: the dense Jacobian, and the wrenches of the multipliers.
 #pragma once
 
 #include "../dynamics/configuration.hpp"
@@ -10,9 +10,9 @@ namespace sarrus {
 template <class T> void constraint_jacobian(const Tree& tree, Arena& arena, const LoopState<T>& state, T* out) {
   const Loops& loops = tree.loops;
   T* J = arena.take<T>(loops.entries);
-  ConstraintRows<T> asked;
-  asked.J = J;
-  constraint_rows(tree, arena, state, asked, 0, loops.constraints);
+  ConstraintRows<T> row_output;
+  row_output.J = J;
+  constraint_rows(tree, arena, state, row_output, 0, loops.constraints);
   for (int k = 0; k < loops.rows * tree.nv; ++k) out[k] = T(0.0);
   for (int i = 0; i < loops.constraints; ++i) {
     const Constraint& c = loops.constraint[i];
@@ -34,7 +34,7 @@ void constraint_jacobian_derivative(const Tree& tree, Arena& arena, const T* q, 
   for (int k = 0; k < tree.loops.rows * tree.nv; ++k) out[k] = J[k].rate;
 }
 
-/// gamma: what J a must be. `size` (rows), if asked for: squares of what it is the difference of.
+/// gamma, the required J a. `size` (rows), on request: sum of the squares of its terms.
 template <class T>
 void constraint_bias(const Tree& tree, Arena& arena, const T* q, const T* v, const T* time, const T* pfaffian_values, T* out,
                      T* size = nullptr) {
@@ -42,9 +42,9 @@ void constraint_bias(const Tree& tree, Arena& arena, const T* q, const T* v, con
   const auto work = rnea(tree, arena, RneaInput<T>{q, v, rest}, arena.take<T>(tree.nv));
   LoopState<T> state = {q, v, time, pfaffian_values, nullptr, nullptr, work.link};
   place(tree, arena, work.poses(), work.columns, state);
-  ConstraintRows<T> asked;
-  asked.gamma = out, asked.gamma_size = size;
-  constraint_rows(tree, arena, state, asked, 0, tree.loops.constraints);
+  ConstraintRows<T> row_output;
+  row_output.gamma = out, row_output.gamma_size = size;
+  constraint_rows(tree, arena, state, row_output, 0, tree.loops.constraints);
 }
 
 /// Wrench of the multipliers on a constraint's child, in its frame's axes at its origin; zero without a child.

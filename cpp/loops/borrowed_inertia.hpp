@@ -1,11 +1,11 @@
-// Massless bodies that loops hold. M is singular along their joints, or would be in some configuration, and yet the accelerations are there
-// as long as every motion that the loops allow moves some mass: N^T M N is positive. The factor eliminates velocities before rows and so
-// divides by what M alone has; it borrows a little inertia for them, epsilon, and the corrections of saddle.hpp, which know nothing of it,
-// give it back: each takes away all but a factor epsilon / (epsilon + the inertia that the motion has on the loops).
+// Massless bodies in loops. M is singular along their joints, or would be in some configuration, and yet the accelerations are determined as
+// long as every motion that the loops allow moves some mass: N^T M N is positive. The factor eliminates velocities before rows and so
+// divides by M alone; it borrows a little inertia for them, epsilon. The corrections of saddle.hpp use the true M, and remove it again: each
+// leaves the share epsilon / (epsilon + the inertia of the motion on the loops).
 //
-// How much is little: what rows make a velocity feel of the inertias that they tie it to. A row r between masses that are moved by
-// J M^-1 J^T = s_r for a unit of force makes velocity k feel J_rk^2 / s_r of them. So light fingers on a heavy robot each borrow their own kind
-// of size. Rows between massless bodies alone pass on what these borrow; what no mass is behind takes the mechanism's.
+// The size of epsilon follows from the inertias that rows tie a velocity to. A row r between masses that are moved by J M^-1 J^T = s_r for a unit
+// of force adds J_rk^2 / s_r of them to velocity k. So light fingers on a heavy robot borrow inertia of their own size. Rows between massless
+// bodies alone transmit what these borrow; velocities without any mass behind them take the mechanism's.
 #pragma once
 
 #include "saddle_matrix.hpp"
@@ -19,7 +19,7 @@ inline double scattered(int k) {
   return (k % 2 ? -1.0 : 1.0) * (0.5 + part - static_cast<int>(part));
 }
 
-/// Whatever has no inertia of its own counts as moved by nothing until borrow_inertia() says more.
+/// Velocities without inertia of their own have no mobility until borrow_inertia() sets it.
 template <class T> SARRUS_INLINE void leave_out_massless(const Tree& tree, T* mobility) {
   for (int k = 0; tree.lacks_inertia && k < tree.nv; ++k)
     if (tree.lacks_inertia[k]) mobility[k] = T(0.0);
@@ -35,8 +35,8 @@ template <class T, class F> SARRUS_INLINE void each_entry(const Saddle<T>& s, F&
   }
 }
 
-/// J without entries that are rounding beside those that other rows of a constraint have in the same column. A row of nothing but these moves nothing:
-/// as small as it is beside its own size, it would be held like any other.
+/// J without entries that are rounding, compared with those that other rows of a constraint have in the same column. A row of such entries alone
+/// moves nothing, but compared with its own size it would count like any other.
 template <class T> SARRUS_INLINE const T* without_rounding(const Saddle<T>& s, Arena& arena) {
   int entries = 0;
   for (int i = 0; i < s.constraints; ++i) entries += s.tree.loops.constraint[i].rows * s.tree.loops.constraint[i].columns;
@@ -53,8 +53,8 @@ template <class T> SARRUS_INLINE const T* without_rounding(const Saddle<T>& s, A
   return clean;
 }
 
-/// Adds to `epsilon` (nv) what the factor is to borrow, makes it the `mobility` (nv) of massless velocities, and adds what these move to the
-/// `scale` of the rows, which was found without them.
+/// Add to `epsilon` (nv) the inertia that the factor borrows, set the `mobility` (nv) of massless velocities by it, and add these to the
+/// `scale` of the rows, which does not include them before.
 template <class T>
 SARRUS_NOINLINE void borrow_inertia(const Saddle<T>& matrix, Arena& arena, T* mobility, T* scale, T* epsilon) {
   const Arena::Scope scope(arena);
@@ -70,7 +70,7 @@ SARRUS_NOINLINE void borrow_inertia(const Saddle<T>& matrix, Arena& arena, T* mo
   find_moved();
   for (int r = 0; r < s.rows; ++r) size[r] = select(moved[r] > T(0.0), scale[r], T(0.0));
   for (int k = 0; k < nv; ++k) inertia[k] = T(0.0);
-  constexpr int links = 4;  // massless bodies between one and the next that has mass, at most, for its inertia to be felt
+  constexpr int links = 4;  // largest number of massless bodies between two with mass, for an inertia to act across them
   for (int pass = 0; pass < links; ++pass) {
     T* felt = arena.take<T>(nv);
     for (int k = 0; k < nv; ++k) felt[k] = lacks[k] ? s.M[s.first_entry(k)] : T(0.0);
@@ -102,7 +102,7 @@ SARRUS_NOINLINE void borrow_inertia(const Saddle<T>& matrix, Arena& arena, T* mo
 
 /// True if the loops allow a motion that moves no mass: a force of no special direction then moves massless bodies by 1 / epsilon.
 template <class T, class Solve>
-SARRUS_NOINLINE auto moves_nothing(const Saddle<T>& s, Arena& arena, const Solve& solve) {
+SARRUS_NOINLINE auto is_undetermined(const Saddle<T>& s, Arena& arena, const Solve& solve) {
   const Arena::Scope scope(arena);
   const int nv = s.tree.nv;
   T *x = arena.take<T>(s.plan.unknowns), *work = arena.take<T>(s.plan.unknowns), pushed = T(0.0), moved = T(0.0);

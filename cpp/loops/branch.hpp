@@ -1,83 +1,84 @@
-// Following a branch: the configurations q(s) that close the loops while held joints, time and targets go from one place to the next.
+// Tracing a branch: the configurations q(s) that close the loops while prescribed joints, time and targets go from one waypoint to the next.
 //
-// With J and phi the rows as closing.hpp scales them, over what may move, the tangent x of the branch has least norm among all with J x = c, where c
-// is the rate at which inputs open the rows:
+// With J and phi the rows as closing.hpp scales them, over the free velocities, the tangent x of the branch has least norm among all with
+// J x = c, where c is the rate at which inputs open the rows:
 //
 //   x = onward + argmin |J y - (c - J onward)|^2 + mu |y|^2,    c = -d phi / ds along the inputs
 //
-// A step goes along the tangent and then back onto the loops; one after which that would be far is halved. Where J has lost rank branches meet: what
-// is then undetermined goes on as it went before (`onward`), straight through; else onward is zero. Where branches only nearly meet a step must not
-// change over to the other one: with Q an orthonormal basis of what J reaches at one end of the step, det(Q^T J) keeps its sign on a branch nearby, and
-// has another one on the other; so has det(J_0^T J_1), of J at both ends. A step on which it is negative is halved too, to the end if branches meet
-// exactly.
+// A step follows the tangent and then returns to the loops; it is halved if that return is too long. Where J has lost rank branches meet: the
+// undetermined part of the motion continues as before (`onward`), straight through; otherwise onward is zero. Where branches only nearly meet a
+// step must not change over to the other one. With Q an orthonormal basis of the range of J at one end of the step, det(Q^T J) keeps its sign on
+// a branch nearby, and has another one on the other; so has det(J_0^T J_1), of J at both ends. A step with a negative one is halved too, to
+// the end if branches meet exactly.
 //
-// Where inputs determine the motion and it is smooth, no tangent is needed: steps that have changed by some differences go on changing by them, and
-// Newton's steps mend the rest. Two of them share a factor, made where the first one starts; with e the error there, C e^2 is what the first one
-// leaves and C^2 e^3 what the second one leaves, which its length shows without another look at the rows (Ortega and Rheinboldt 1970, 10.2). C
-// changes little from one input to the next: where it says that the first step leaves rounding, the second is taken at every fourth input only.
+// If the inputs determine the motion and it is smooth, no tangent is needed: the differences of previous steps predict the next one, and Newton's
+// steps correct it. Two of them share a factor, made at the first one. With e its error, the first one leaves C e^2 and the second one C^2 e^3,
+// which its length shows without evaluating the rows again (Ortega and Rheinboldt 1970, 10.2). C changes little from one input to the next: if
+// it predicts that the first step leaves rounding, the second is taken at every fourth input only.
 //
-// Lanes go from one input to the next together; those that are there, and those whose branch has ended, wait.
+// Lanes go from one input to the next together; those that have arrived, and those whose branch has ended, wait.
 //
-// Where only the last configuration is asked for, one jump does if it stays on the branch: Newton's second step is at most a quarter of the first
-// (Deuflhard's estimate of Kantorovich's condition: Newton Methods for Nonlinear Problems, 2.1), and det(J_0^T J_1) is positive. Either alone
-// accepts other branches: of two dyads that fold over together the sign is that of none, and steps contract towards mirrored positions too.
+// If only the last configuration is requested, one jump is enough if it stays on the branch: Newton's second step is at most a quarter of the
+// first (Deuflhard's estimate of Kantorovich's condition: Newton Methods for Nonlinear Problems, 2.1), and det(J_0^T J_1) is positive. Either
+// alone accepts other branches: if two dyads fold over together the sign does not change, and steps contract towards mirrored positions too.
 #pragma once
 
 #include <limits>
 
 #include "../spatial/conversions.hpp"
+#include "branch_outcome.hpp"
 #include "closing.hpp"
-#include "lead.hpp"
 #include "mobility.hpp"
 
 namespace sarrus {
 
 template <class T> struct BranchInput {
-  const T* held;  // (nv) 1 where a joint is held, the same for all lanes
+  const T* prescribed;  // (nv) 1 where a joint is held, the same for all lanes
   const T* scale;  // (nv + rows) of velocities and rows, as in closing.hpp
-  T max_step, min_step;  // of a joint, scaled; part of the way from one input to the next below which the branch counts as ended
+  T max_step, min_step;  // of a joint, scaled; part of a segment below which the branch counts as ended
   T tolerance;  // of |phi|
   int inputs;
-  const T* way;  // of each time, a configuration that holds the held coordinates, and targets (BranchInput::numbers)
+  const T* waypoints;  // of each time, a configuration that holds the held coordinates, and targets (BranchInput::numbers)
 
   static int numbers(const Tree& tree) { return 1 + tree.nq + tree.loops.pfaffian_values; }
 };
 
-/// Where inputs are between two of theirs: coordinates of held joints along `displacement`, all else evenly.
-template <class T> class Leg {
+/// Inputs between two waypoints: coordinates of prescribed joints along `displacement`, all others linearly.
+template <class T> class PathSegment {
  public:
   T time, *targets, *displacement;
   T* pace;  // (paces) of all inputs
 
   static int paces(const Tree& tree) { return tree.nv + 1 + tree.loops.pfaffian_values; }
 
-  Leg(const Tree& tree, Arena& arena, const T* held)
+  PathSegment(const Tree& tree, Arena& arena, const T* prescribed)
       : targets(arena.take<T>(tree.loops.pfaffian_values)),
         displacement(arena.take<T>(tree.nv)),
         pace(arena.take<T>(paces(tree))),
         tree_(tree),
-        held_(held),
+        prescribed_(prescribed),
         turn_(arena.take<T>(tree.loops.pfaffian_values)),
         goal_(arena.take<T>(tree.nq)) {
     for (int k = 0; k < paces(tree); ++k) pace[k] = T(0.0);
   }
 
   /// Held coordinates take the values that they have at its end.
-  void hold(T* q) const {
+  void prescribe(T* q) const {
     for (int i = 1; i < tree_.links; ++i) {
       const Link& b = tree_.link[i];
       visit_every(b.described, b.nv, [&](auto joint) {
-        for (int k = 0; k < joint.nq && b.nv > 0; ++k) q[b.iq + k] = select(held_[b.iv] > T(0.5), to_[1 + b.iq + k], q[b.iq + k]);
+        for (int k = 0; k < joint.nq && b.nv > 0; ++k)
+          q[b.iq + k] = select(prescribed_[b.iv] > T(0.5), to_[1 + b.iq + k], q[b.iq + k]);
       });
     }
   }
-  /// From one input to the next, q being the configuration at the first.
+  /// Begin at the first of two waypoints; q is the configuration there.
   void begin(const T* from, const T* to, const T* q) {
     from_ = from, to_ = to;
     for (int k = 0; k < tree_.nq; ++k) goal_[k] = q[k];
-    hold(goal_);
+    prescribe(goal_);
     difference(tree_, q, goal_, displacement);
-    for (int k = 0; k < tree_.nv; ++k) pace[k] = displacement[k] *= held_[k];
+    for (int k = 0; k < tree_.nv; ++k) pace[k] = displacement[k] *= prescribed_[k];
     pace[tree_.nv] = to[0] - from[0];
     const int first = 1 + tree_.nq;
     for (int k = 0; k < tree_.loops.pfaffian_values; ++k) pace[tree_.nv + 1 + k] = to[first + k] - from[first + k];
@@ -112,7 +113,7 @@ template <class T> class Leg {
       for (int j = 0; j < 3; ++j) R(i, j) = x[4 * i + j];
     return quaternion(R);
   }
-  /// Calls f(where it starts among the targets, whether it is the rows of a pose, or else a quaternion).
+  /// Call f(place among the targets, true if it is the rows of a pose, or false if it is a quaternion).
   template <class F> void each_rotation(F f) const {
     for (int i = 0; i < tree_.loops.constraints; ++i) {
       const Constraint& c = tree_.loops.constraint[i];
@@ -122,13 +123,13 @@ template <class T> class Leg {
   }
 
   const Tree& tree_;
-  const T* held_;
+  const T* prescribed_;
   const T *from_ = nullptr, *to_ = nullptr;
   T *turn_, *goal_;
 };
 
-/// -1, 0 or 1; of A (n x n, destroyed), by elimination. Rows change places where a pivot is much smaller than what stands below it. A pivot that is
-/// no larger than `zero` times the largest entry of the diagonal is 0.
+/// Sign of the determinant of A (n x n, destroyed), -1, 0 or 1, by elimination. Rows are exchanged if a pivot is much smaller than the entries
+/// below it. A pivot that is no larger than `zero` times the largest entry of the diagonal is 0.
 template <class T> SARRUS_NOINLINE T sign_of_determinant(int n, T* A, double zero = 0.0) {
   T sign = T(1.0), least = T(0.0);
   for (int k = 0; k < n && zero > 0.0; ++k) {
@@ -163,90 +164,90 @@ template <class T> class Branch {
       : tree_(tree),
         arena_(arena),
         in_(in),
-        leg_(tree, arena, in.held),
-        how_{arena.take<T>(tree.nv), in.scale + tree.nv, T(damping), T(0.0), T(1e300)},
-        here_(gap()),
-        there_(gap()),
+        segment_(tree, arena, in.prescribed),
+        options_{arena.take<T>(tree.nv), in.scale + tree.nv, T(damping), T(0.0), T(1e300)},
+        current_(gap()),
+        trial_(gap()),
         moving_(arena.take<int>(tree.nv)),
         onward_(arena.take<T>(tree.nv)),
-        pace_(arena.take<T>(leg_.paces(tree))),
+        pace_(arena.take<T>(segment_.paces(tree))),
         before_(arena.take<T>(tree.nq)),
         per_unit_(arena.take<T>(tree.nv)) {
-    T* column = const_cast<T*>(how_.column);
+    T* column = const_cast<T*>(options_.column);
     for (int k = 0; k < tree.nv; ++k) {
-      column[k] = in.scale[k] * (T(1.0) - in.held[k]), per_unit_[k] = T(1.0) / in.scale[k], onward_[k] = T(0.0);
-      if (lane(in.held[k], 0) < 0.5) moving_[movings_++] = k;
+      column[k] = in.scale[k] * (T(1.0) - in.prescribed[k]), per_unit_[k] = T(1.0) / in.scale[k], onward_[k] = T(0.0);
+      if (lane(in.prescribed[k], 0) < 0.5) moving_[movings_++] = k;
     }
     for (T*& d : change_) {
       d = arena.take<T>(tree.nv);
       for (int k = 0; k < tree.nv; ++k) d[k] = T(0.0);
     }
-    for (int k = 0; k < leg_.paces(tree); ++k) pace_[k] = T(0.0);
+    for (int k = 0; k < segment_.paces(tree); ++k) pace_[k] = T(0.0);
   }
 
-  /// From q (nq), which closes the loops at the first inputs, along all of them. `path` (inputs x nq, or null): NaN where the branch has ended; q
-  /// becomes the last configuration of it. Returns how many inputs were passed, with the part of the way to the next.
-  T follow(T* q, T* path) {
+  /// Trace the branch from q (nq), which closes the loops at the first waypoint, along all of them. `path` (inputs x nq, or null): NaN after the
+  /// end of the branch; q becomes its last configuration. Returns the number of waypoints passed, with the part of the next segment.
+  T trace(T* q, T* path) {
     const int nq = tree_.nq, stride = in_.numbers(tree_);
     const T ended = T(std::numeric_limits<double>::quiet_NaN());
     T passed = T(0.0);
     for (int i = 0; path && i < nq; ++i) path[i] = q[i];
     for (int k = 1; k < in_.inputs; ++k) {
-      pass(in_.way + (k - 1) * stride, in_.way + k * stride, q);
+      pass(in_.waypoints + (k - 1) * stride, in_.waypoints + k * stride, q);
       for (int i = 0; path && i < nq; ++i) path[k * nq + i] = select(ended_ > T(0.5), ended, q[i]);
       passed = select(ended_ > T(0.5), passed, T(k));
       if (any(ended_ < T(0.5))) note_step(q);
     }
     return select(ended_ > T(0.5), passed + reached_, passed);
   }
-  /// Lead q, which closes the loops, to the last input: q becomes the last configuration. Of a single input the way there is as long as the motion
-  /// of held joints, and a jump is tried first. `out` has how that was done (`lead`), what is left of |phi|, how many inputs were passed, with the part of
-  /// the way to the next, and how many singular positions.
-  void lead(T* q, T* out) {
-    T how = T(lead::followed), open = in_.tolerance, passed = T(0.0);
+  /// Move q, which closes the loops, along its branch to the last waypoint. With a single waypoint the motion of the prescribed joints is the only
+  /// segment, and a jump is tried first. `out`: the outcome (`branch_outcome`), the remaining |phi|, the number of waypoints passed, with the part
+  /// of the next segment, and the number of singular positions.
+  void move(T* q, T* out) {
+    T outcome = T(branch_outcome::followed), open = in_.tolerance, passed = T(0.0);
     if (in_.inputs > 1) {
-      passed = follow(q, nullptr);
+      passed = trace(q, nullptr);
     } else {
-      T* there = arena_.take<T>(tree_.nq);
-      for (int i = 0; i < tree_.nq; ++i) there[i] = q[i];
-      how = jump(there, open);
-      const auto unsure = abs(how - T(lead::doubtful)) < T(0.5);
-      const auto doubtful = both(unsure, largest(leg_.displacement) < T(half_turn));
+      T* end = arena_.take<T>(tree_.nq);
+      for (int i = 0; i < tree_.nq; ++i) end[i] = q[i];
+      outcome = jump(end, open);
+      const auto unsure = abs(outcome - T(branch_outcome::doubtful)) < T(0.5);
+      const auto doubtful = both(unsure, largest(segment_.displacement) < T(half_turn));
       if (tree_.loops.pfaffian_values == 0 && any(doubtful)) {
         ended_ = select(doubtful, T(0.0), T(1.0));
-        pass(in_.way, in_.way, q);
+        pass(in_.waypoints, in_.waypoints, q);
         passed = select(ended_ > T(0.5), reached_, T(1.0));
-        how = select(doubtful, T(lead::followed), how);
+        outcome = select(doubtful, T(branch_outcome::followed), outcome);
       }
-      const auto followed = how > T(lead::followed - 0.5);
+      const auto followed = outcome > T(branch_outcome::followed - 0.5);
       passed = select(followed, passed, select(open < in_.tolerance * T(1.0 + 1e-12), T(1.0), T(0.0)));
-      for (int i = 0; i < tree_.nq; ++i) q[i] = select(followed, q[i], there[i]);
+      for (int i = 0; i < tree_.nq; ++i) q[i] = select(followed, q[i], end[i]);
     }
-    const T none = no_rotation(tree_, in_.way + (in_.inputs - 1) * in_.numbers(tree_) + 1 + tree_.nq);
-    out[0] = how, out[1] = open, out[2] = select(none > T(0.5), T(0.0), passed), out[3] = crossings_;
+    const T none = no_rotation(tree_, in_.waypoints + (in_.inputs - 1) * in_.numbers(tree_) + 1 + tree_.nq);
+    out[0] = outcome, out[1] = open, out[2] = select(none > T(0.5), T(0.0), passed), out[3] = crossings_;
   }
-  /// Of J where the last step started, or where most of it was seen.
+  /// Rank of J at the start of the last step, or its largest rank.
   T rank() const { return rank_; }
 
  private:
-  static constexpr double damping = 1e-3;  // of the way back: a prediction is near
+  static constexpr double damping = 1e-3;  // of the return to the loops: a prediction is near
   static constexpr double most_steps = 18.0;
-  static constexpr double aside = 0.1;  // how far a prediction may miss the branch, relative to its length
+  static constexpr double aside = 0.1;  // largest distance of a prediction from the branch, relative to its length
   static constexpr int changes = 10;  // differences of steps, the steps themselves among them
-  static constexpr int most_unseen = 3;  // inputs in a row whose second step is not taken
-  static constexpr double jump_farthest = 1.0;  // |phi| up to which a jump is tried: what it finds is certified
-  static constexpr double half_turn = 3.2;  // beyond it the other way round is shorter, of joints that return after a turn
+  static constexpr int most_unseen = 3;  // consecutive inputs without a second step
+  static constexpr double jump_farthest = 1.0;  // |phi| up to which a jump is tried: its result is certified
+  static constexpr double half_turn = 3.2;  // beyond it the opposite direction is shorter, for joints that return after a turn
   static constexpr double contraction = 0.25;  // of Newton's steps, at most
   static constexpr double shares = 5e-4;  // (second / first step)^2 up to which their factor serves the next ones
   static constexpr int most_newton_steps = 10;
   static constexpr double singular = tolerances::present * tolerances::present;  // pivots of J^T J
 
-  Gap<T> gap() { return {arena_.take<T>(tree_.loops.rows), arena_.take<T>(tree_.loops.entries), T(0.0)}; }
+  Residual<T> gap() { return {arena_.take<T>(tree_.loops.rows), arena_.take<T>(tree_.loops.entries), T(0.0)}; }
 
   /// Advance from one input to the next.
   void pass(const T* from, const T* to, T* q) {
     for (int i = 0; i < tree_.nq; ++i) before_[i] = q[i];
-    leg_.begin(from, to, q);
+    segment_.begin(from, to, q);
     done_ = select(ended_ > T(0.5), T(1.0), T(0.0)), step_ = T(1.0), failures_ = T(0.0);
     const T was_quick = quick_;
     quick_ = T(0.0);
@@ -255,7 +256,7 @@ template <class T> class Branch {
     while (any(done_ < T(1.0))) advance(q);
   }
 
-  void evaluate(const T* q, Gap<T>& out) { scaled_rows(tree_, arena_, how_, q, &leg_.time, leg_.targets, out); }
+  void evaluate(const T* q, Residual<T>& out) { scaled_rows(tree_, arena_, options_, q, &segment_.time, segment_.targets, out); }
 
   /// The largest of velocities, scaled.
   T largest(const T* x) const {
@@ -267,7 +268,7 @@ template <class T> class Branch {
     return most;
   }
 
-  /// A^T B over what may move, of J in two configurations.
+  /// A^T B over the free velocities, of J in two configurations.
   T* gram(const T* A, const T* B) {
     const int n = movings_;
     T* all = arena_.take<T>(n * n);
@@ -290,49 +291,50 @@ template <class T> class Branch {
     return all;
   }
   /// Negative where the motion is determined at both ends of a step and another branch is at the second.
-  T sense(const Gap<T>& a, const Gap<T>& b) {
+  T sense(const Residual<T>& a, const Residual<T>& b) {
     const Arena::Scope scope(arena_);
     if (!any(determined_ > T(0.5))) return T(1.0);
     return select(determined_ > T(0.5), sign_of_determinant(movings_, gram(a.J, b.J)), T(1.0));
   }
 
-  /// Sign of det(A^T B), 0 where either has lost rank.
+  /// Sign of det(A^T B), 0 if either has lost rank.
   T orientation(const T* A, const T* B) {
     const Arena::Scope scope(arena_);
     return sign_of_determinant(movings_, gram(A, B), singular);
   }
 
-  /// Newton's steps from q, where J is here_.J, to the input: q becomes what they find, and `open` what is left of |phi|; there_.J is J nearby.
-  /// Returns whether they contract. The factor of one step serves the next ones where they are so short that each is a thousandth of the one before.
+  /// Newton's steps from q, where J is current_.J, to the input: q becomes the result, `open` the remaining |phi|, and trial_.J is J nearby. Returns
+  /// true if they contract. The factor of one step serves the next ones if each is a thousandth of the one before.
   auto newton(T* q, T& open) {
     const Arena::Scope scope(arena_);
     const int nv = tree_.nv, nq = tree_.nq, rows = tree_.loops.rows;
     T *x = arena_.take<T>(nv), *next = arena_.take<T>(nq), *phi = arena_.take<T>(rows);
-    Gap<T> gap = {phi, nullptr, T(0.0)};
-    leg_.hold(q);
+    Residual<T> gap = {phi, nullptr, T(0.0)};
+    segment_.prescribe(q);
     evaluate(q, gap);
     auto active = gap.size < T(jump_farthest);
     T first = T(0.0), second = T(0.0), before = T(0.0);
-    StepEquation<T>* equation = nullptr;
+    StepSolver<T>* equation = nullptr;
     bool shared = false;
     const auto contracts = [&] { return second < T(contraction) * first + T(tolerances::closed); };
     for (int k = 0; k < most_newton_steps && any(active); ++k) {
       if (!shared)
-        equation = new (arena_.take<StepEquation<T>>(1)) StepEquation<T>(
-            tree_, arena_, how_, q, &leg_.time, leg_.targets, k == 0 ? here_.J : there_.J, T(tolerances::least_square), T(0.0));
+        equation = new (arena_.take<StepSolver<T>>(1))
+            StepSolver<T>(tree_, arena_, options_, q, &segment_.time, segment_.targets, k == 0 ? current_.J : trial_.J,
+                          T(tolerances::least_square), T(0.0));
       const T* y = equation->solve(gap.phi);
       const T length = sqrt(sum_of_squares(y, nv));
       if (k < 2) (k == 0 ? first : second) = length;
-      scaled_step(tree_, how_, y, x);
+      scaled_step(tree_, options_, y, x);
       integrate(tree_, q, x, next);
       for (int i = 0; i < nq; ++i) next[i] = select(active, next[i], q[i]);
       shared = k > 0 && !any(both(active, square(length) > square(before) * T(shares)));
-      Gap<T> there = {there_.phi, shared ? nullptr : there_.J, T(0.0)};
-      evaluate(next, there);
-      const auto improves = both(active, there.size < gap.size);
+      Residual<T> trial = {trial_.phi, shared ? nullptr : trial_.J, T(0.0)};
+      evaluate(next, trial);
+      const auto improves = both(active, trial.size < gap.size);
       for (int i = 0; i < nq; ++i) q[i] = select(improves, next[i], q[i]);
-      for (int r = 0; r < rows; ++r) phi[r] = select(improves, there.phi[r], phi[r]);
-      gap.size = select(improves, there.size, gap.size);
+      for (int r = 0; r < rows; ++r) phi[r] = select(improves, trial.phi[r], phi[r]);
+      gap.size = select(improves, trial.size, gap.size);
       active = both(improves, gap.size > sqrt(T(rows)) * T(tolerances::exact));
       active = both(active, contracts());
       before = length;
@@ -341,53 +343,55 @@ template <class T> class Branch {
     return both(contracts(), open < in_.tolerance * T(1.0 + 1e-12));
   }
 
-  /// q becomes a configuration at the input, near it; returns one of `lead`.
+  /// q becomes a configuration at the input, near it; returns one of `branch_outcome`.
   T jump(T* q, T& open) {
     const Loops& loops = tree_.loops;
-    leg_.begin(in_.way, in_.way, q);
-    leg_.at(T(1.0));
-    evaluate(q, here_);
-    T gap = T(0.0);
+    segment_.begin(in_.waypoints, in_.waypoints, q);
+    segment_.at(T(1.0));
+    evaluate(q, current_);
+    T violation = T(0.0);
     for (int i = 0; i < loops.constraints; ++i) {
       const Constraint& c = loops.constraint[i];
-      for (int r = c.row; r < c.row + c.rows && c.target == Target::none; ++r) gap += square(here_.phi[r]);
+      for (int r = c.row; r < c.row + c.rows && c.target == Target::none; ++r) violation += square(current_.phi[r]);
     }
-    T how = T(lead::free);
+    T outcome = T(branch_outcome::free);
     if (movings_ <= loops.rows) {
       T* start = arena_.take<T>(tree_.nq);
       for (int i = 0; i < tree_.nq; ++i) start[i] = q[i];
       const auto contracts = newton(q, open);
       if (any(contracts))
-        how = select(both(contracts, orientation(here_.J, there_.J) > T(0.5)), T(lead::jumped), T(lead::doubtful));
+        outcome = select(both(contracts, orientation(current_.J, trial_.J) > T(0.5)), T(branch_outcome::jumped),
+                         T(branch_outcome::doubtful));
       else
-        how = T(lead::doubtful);
-      if (any(how < T(0.0))) how = select(both(how < T(0.0), orientation(here_.J, here_.J) < T(0.5)), T(lead::free), how);
-      const auto jumped = how > T(lead::free + 0.5);
+        outcome = T(branch_outcome::doubtful);
+      if (any(outcome < T(0.0)))
+        outcome = select(both(outcome < T(0.0), orientation(current_.J, current_.J) < T(0.5)), T(branch_outcome::free), outcome);
+      const auto jumped = outcome > T(branch_outcome::free + 0.5);
       for (int i = 0; i < tree_.nq; ++i) q[i] = select(jumped, q[i], start[i]);
     }
-    if (const auto free = abs(how - T(lead::free)) < T(0.5); any(free)) {  // what is nearest, as a search finds it
-      leg_.hold(q);
-      const Closing<T> near = {how_.column, how_.row, T(tolerances::near_damping),
-                               select(free, T(tolerances::near_steps), T(0.0)), T(jump_farthest)};
-      const T left = close(tree_, arena_, near, &leg_.time, leg_.targets, q);
+    if (const auto free = abs(outcome - T(branch_outcome::free)) < T(0.5); any(free)) {  // the nearest one, as by a search
+      segment_.prescribe(q);
+      const ClosureOptions<T> near = {options_.column, options_.row, T(tolerances::near_damping),
+                                      select(free, T(tolerances::near_steps), T(0.0)), T(jump_farthest)};
+      const T left = close(tree_, arena_, near, &segment_.time, segment_.targets, q);
       open = select(free, left, open);
     }
-    return select(gap < square(in_.tolerance + T(tolerances::given_closed)), how, T(lead::off_loops));
+    return select(violation < square(in_.tolerance + T(tolerances::given_closed)), outcome, T(branch_outcome::off_loops));
   }
 
-  /// What a lane has done in a whole leg, for the next.
+  /// Note the step of a complete segment, for the prediction of the next.
   void note_step(const T* q) {
     const Arena::Scope scope(arena_);
     T* step = arena_.take<T>(tree_.nv);
     difference(tree_, before_, q, step);
     for (T* d : change_)
       for (int k = 0; k < tree_.nv; ++k) {
-        const T now = step[k];
-        step[k] = now - d[k], d[k] = now;
+        const T value = step[k];
+        step[k] = value - d[k], d[k] = value;
       }
   }
 
-  /// The whole leg at once, of lanes whose motion is determined and smooth.
+  /// The complete segment at once, in lanes whose motion is determined and smooth.
   void extrapolate(T* q) {
     const auto tried = both(determined_ > T(0.5), done_ < T(1.0));
     if (!any(tried)) return;
@@ -402,116 +406,117 @@ template <class T> class Branch {
       for (int k = 0; k < nv; ++k) x[k] += use * change_[j][k];
     }
     integrate(tree_, q, x, start);
-    leg_.hold(start);
-    leg_.at(T(1.0));
-    evaluate(start, there_);
+    segment_.prescribe(start);
+    segment_.at(T(1.0));
+    evaluate(start, trial_);
     const T mu =
-        select(there_.size * T(damping) > T(tolerances::least_square), there_.size * T(damping), T(tolerances::least_square));
-    StepEquation<T> equation(tree_, arena_, how_, start, &leg_.time, leg_.targets, there_.J, mu, T(0.0));
+        select(trial_.size * T(damping) > T(tolerances::least_square), trial_.size * T(damping), T(tolerances::least_square));
+    StepSolver<T> equation(tree_, arena_, options_, start, &segment_.time, segment_.targets, trial_.J, mu, T(0.0));
     const auto newton = [&](T* from) {
-      const T* y = equation.solve(there_.phi);
-      for (int k = 0; k < nv; ++k) x[k] = y[k] * how_.column[k];
+      const T* y = equation.solve(trial_.phi);
+      for (int k = 0; k < nv; ++k) x[k] = y[k] * options_.column[k];
       integrate(tree_, from, x, next);
       for (int i = 0; i < nq; ++i) from[i] = next[i];
       return largest(x);
     };
     const T first = newton(start);
-    const T rounding = T(tolerances::rounding * 0.1), foretold = seen_second_ * square(first / seen_first_);
-    T second = foretold, left = foretold;
-    if (++unseen_ > most_unseen || any(both(tried, foretold > rounding))) {
-      evaluate(start, there_);
-      second = newton(start), left = there_.size, unseen_ = 0;
-      seen_first_ = first, seen_second_ = select(second > T(tolerances::exact), second, T(tolerances::exact));
+    const T rounding = T(tolerances::rounding * 0.1), predicted = second_length_ * square(first / first_length_);
+    T second = predicted, left = predicted;
+    if (++unseen_ > most_unseen || any(both(tried, predicted > rounding))) {
+      evaluate(start, trial_);
+      second = newton(start), left = trial_.size, unseen_ = 0;
+      first_length_ = first, second_length_ = select(second > T(tolerances::exact), second, T(tolerances::exact));
     }
     difference(tree_, q, start, x);
-    const T way = largest(x);
+    const T length = largest(x);
     const T closed = select(second < rounding, T(1.0), select(second * second < first * T(tolerances::exact), T(1.0), T(0.0)));
-    auto good = both(both(tried, closed > T(0.5)), both(way < in_.max_step, left < in_.tolerance));
-    good = both(good, first < T(aside) * way + in_.tolerance);
-    if (any(good)) good = both(good, sense(here_, there_) > T(-0.5));
+    auto good = both(both(tried, closed > T(0.5)), both(length < in_.max_step, left < in_.tolerance));
+    good = both(good, first < T(aside) * length + in_.tolerance);
+    if (any(good)) good = both(good, sense(current_, trial_) > T(-0.5));
     for (int i = 0; i < nq; ++i) q[i] = select(good, start[i], q[i]);
-    for (int k = 0; k < tree_.loops.entries; ++k) here_.J[k] = select(good, there_.J[k], here_.J[k]);
-    for (int k = 0; k < leg_.paces(tree_); ++k) pace_[k] = select(good, leg_.pace[k], pace_[k]);
+    for (int k = 0; k < tree_.loops.entries; ++k) current_.J[k] = select(good, trial_.J[k], current_.J[k]);
+    for (int k = 0; k < segment_.paces(tree_); ++k) pace_[k] = select(good, segment_.pace[k], pace_[k]);
     done_ = select(good, T(1.0), done_), quick_ = select(good, T(1.0), quick_);
   }
 
-  /// J at q, and how fast inputs open the rows while nothing else moves.
+  /// J at q, and the rate at which inputs open the rows while nothing else moves.
   void rates(const T* q, T* opening) {
     const Arena::Scope scope(arena_);
     const Loops& loops = tree_.loops;
     T* target = arena_.take<T>(loops.rows);
     for (int r = 0; r < loops.rows; ++r) opening[r] = T(0.0);
-    if (loops.pfaffian_values > 0) {  // what targets do: a tangent needs no more digits of it than differences give
+    if (loops.pfaffian_values > 0) {  // rates of targets: differences are accurate enough for a tangent
       constexpr double little = 1e-4;
-      Gap<T> side = {target, nullptr, T(0.0)};
+      Residual<T> side = {target, nullptr, T(0.0)};
       for (const double sign : {1.0, -1.0}) {
-        leg_.at(done_ + T(sign * little));
+        segment_.at(done_ + T(sign * little));
         evaluate(q, side);
         for (int r = 0; r < loops.rows; ++r) opening[r] += side.phi[r] * T(sign * 0.5 / little);
       }
     }
-    leg_.at(done_);
-    ConstraintRows<T> asked;
-    asked.J = here_.J, asked.target = target;
-    constraint_rows(tree_, arena_, place(tree_, arena_, q, &leg_.time, leg_.targets), asked, 0, loops.constraints);
-    const T seconds = leg_.pace[tree_.nv];
-    for (int r = 0; r < loops.rows; ++r) opening[r] -= target[r] * seconds * how_.row[r];
+    segment_.at(done_);
+    ConstraintRows<T> row_output;
+    row_output.J = current_.J, row_output.target = target;
+    constraint_rows(tree_, arena_, place(tree_, arena_, q, &segment_.time, segment_.targets), row_output, 0, loops.constraints);
+    const T seconds = segment_.pace[tree_.nv];
+    for (int r = 0; r < loops.rows; ++r) opening[r] -= target[r] * seconds * options_.row[r];
     for (int i = 0; i < loops.constraints; ++i) {
       const Constraint& c = loops.constraint[i];
       for (int k = 0; k < c.columns; ++k)
         for (int r = 0; r < c.rows; ++r) {
-          const T x = here_.J[c.entry + k * c.rows + r] * how_.row[c.row + r];
-          opening[c.row + r] += select(abs(x) < T(1e300), x, T(0.0)) * leg_.displacement[c.column[k]];
+          const T x = current_.J[c.entry + k * c.rows + r] * options_.row[c.row + r];
+          opening[c.row + r] += select(abs(x) < T(1e300), x, T(0.0)) * segment_.displacement[c.column[k]];
         }
     }
-    scale_jacobian(tree_, how_, here_.J);
+    scale_jacobian(tree_, options_, current_.J);
   }
 
   /// The tangent at q, scaled, as far as it has not been done; and which lanes' motion is determined.
   void tangent(const T* q, T* x) {
     const int nv = tree_.nv, rows = tree_.loops.rows;
-    T* opening = arena_.take<T>(rows);  // how fast inputs open the rows while nothing else moves
+    T* opening = arena_.take<T>(rows);  // rate at which inputs open the rows while nothing else moves
     rates(q, opening);
 
-    SingularValues<T> values(movings_, gram(here_.J, here_.J), arena_);
+    SingularValues<T> values(movings_, gram(current_.J, current_.J), arena_);
     determined_ = select(values.rank > T(movings_ - 0.5), T(1.0), T(0.0));
     const auto meet = values.rank < rank_ - T(0.5);
     crossings_ += select(both(meet, done_ > T(0.0)), T(1.0), T(0.0));
     rank_ = select(meet, rank_, values.rank);
     T along = T(0.0), size = T(0.0);
-    for (int k = 0; k < leg_.paces(tree_); ++k) along += leg_.pace[k] * pace_[k], size += pace_[k] * pace_[k];
-    // where all is determined it makes no difference, but that the equation has less to find, near to where branches meet
-    const T goes_on = select(meet, T(1.0), determined_), share = goes_on * (along / select(size > T(0.0), size, T(1.0)));
-    for (int k = 0; k < nv; ++k) x[k] = select(how_.column[k] > T(0.0), onward_[k] * share, T(0.0));
+    for (int k = 0; k < segment_.paces(tree_); ++k) along += segment_.pace[k] * pace_[k], size += pace_[k] * pace_[k];
+    // if all is determined it makes no difference, but near to where branches meet the equation has less to find
+    const T continues = select(meet, T(1.0), determined_), share = continues * (along / select(size > T(0.0), size, T(1.0)));
+    for (int k = 0; k < nv; ++k) x[k] = select(options_.column[k] > T(0.0), onward_[k] * share, T(0.0));
 
     for (int i = 0; i < tree_.loops.constraints; ++i) {
       const Constraint& c = tree_.loops.constraint[i];
       for (int k = 0; k < c.columns; ++k)
-        for (int r = 0; r < c.rows; ++r) opening[c.row + r] += here_.J[c.entry + k * c.rows + r] * x[c.column[k]];
+        for (int r = 0; r < c.rows; ++r) opening[c.row + r] += current_.J[c.entry + k * c.rows + r] * x[c.column[k]];
     }
-    StepEquation<T> equation(tree_, arena_, how_, q, &leg_.time, leg_.targets, here_.J, T(tolerances::least_square), T(0.0));
+    StepSolver<T> equation(tree_, arena_, options_, q, &segment_.time, segment_.targets, current_.J, T(tolerances::least_square),
+                           T(0.0));
     const T* y = equation.solve(opening);
     for (int k = 0; k < nv; ++k) x[k] += y[k];
   }
 
-  /// One step of the lanes that are not there.
+  /// Take one step in the lanes that have not arrived.
   void advance(T* q) {
     const Arena::Scope scope(arena_);
     const int nv = tree_.nv, nq = tree_.nq;
     const auto active = done_ < T(1.0);
     T *x = arena_.take<T>(nv), *v = arena_.take<T>(nv), *predicted = arena_.take<T>(nq), *next = arena_.take<T>(nq);
-    // lanes that wait keep what they know
+    // lanes that wait keep their data
     const T rank = rank_, determined = determined_;
     T* J = arena_.take<T>(tree_.loops.entries);
-    for (int k = 0; k < tree_.loops.entries; ++k) J[k] = here_.J[k];
+    for (int k = 0; k < tree_.loops.entries; ++k) J[k] = current_.J[k];
     const T was = done_;
     done_ = select(active, done_, T(0.0));
     tangent(q, x);
     done_ = was;
     rank_ = select(active, rank_, rank), determined_ = select(active, determined_, determined);
-    for (int k = 0; k < tree_.loops.entries; ++k) J[k] = select(active, here_.J[k], J[k]);
+    for (int k = 0; k < tree_.loops.entries; ++k) J[k] = select(active, current_.J[k], J[k]);
 
-    for (int k = 0; k < nv; ++k) v[k] = x[k] * how_.column[k] + leg_.displacement[k];
+    for (int k = 0; k < nv; ++k) v[k] = x[k] * options_.column[k] + segment_.displacement[k];
     const T fastest = largest(v), left = T(1.0) - done_;
     T part = select(step_ < left, step_, left);
     const T longest = in_.max_step / select(fastest > in_.max_step, fastest, in_.max_step);
@@ -520,28 +525,28 @@ template <class T> class Branch {
     integrate(tree_, q, v, predicted);
     const auto last = left < step_ * T(1.0 + 1e-12);
     for (int i = 0; i < nq; ++i) next[i] = predicted[i];
-    leg_.hold(next);
+    segment_.prescribe(next);
     for (int i = 0; i < nq; ++i) predicted[i] = next[i] = select(last, next[i], predicted[i]);
     part = select(last, T(1.0), done_ + step_);
-    leg_.at(select(active, part, T(1.0)));
-    Closing<T> onto = how_;
+    segment_.at(select(active, part, T(1.0)));
+    ClosureOptions<T> onto = options_;
     onto.steps = select(active, T(most_steps), T(0.0));
-    const T open = close(tree_, arena_, onto, &leg_.time, leg_.targets, next);
+    const T open = close(tree_, arena_, onto, &segment_.time, segment_.targets, next);
     difference(tree_, predicted, next, v);
     const T off = largest(v);
-    for (int k = 0; k < tree_.loops.entries; ++k) here_.J[k] = J[k];
-    evaluate(next, there_);
-    const T side = sense(here_, there_), onward = select(step_ < in_.min_step, T(1.0), side);
+    for (int k = 0; k < tree_.loops.entries; ++k) current_.J[k] = J[k];
+    evaluate(next, trial_);
+    const T side = sense(current_, trial_), onward = select(step_ < in_.min_step, T(1.0), side);
     const auto near = both(off < T(aside) * step_ * fastest + in_.tolerance, open < in_.tolerance * T(1.0 + 1e-12));
     const auto good = both(active, both(near, onward > T(-0.5)));
     const auto crosses = both(good, side < T(-0.5));
-    if (any(crosses)) crossings_ += select(both(crosses, orientation(here_.J, there_.J) < T(-0.5)), T(1.0), T(0.0));
+    if (any(crosses)) crossings_ += select(both(crosses, orientation(current_.J, trial_.J) < T(-0.5)), T(1.0), T(0.0));
     failures_ = select(active, select(good, T(0.0), failures_ + T(1.0)), failures_);
     for (int k = 0; k < nv; ++k) onward_[k] = select(active, x[k], onward_[k]);
-    for (int k = 0; k < leg_.paces(tree_); ++k) pace_[k] = select(active, leg_.pace[k], pace_[k]);
+    for (int k = 0; k < segment_.paces(tree_); ++k) pace_[k] = select(active, segment_.pace[k], pace_[k]);
     for (int i = 0; i < nq; ++i) q[i] = select(good, next[i], q[i]);
-    for (int k = 0; k < tree_.loops.entries; ++k) here_.J[k] = select(good, there_.J[k], here_.J[k]);
-    // halved so often nothing is left of it, whatever the numbers have become
+    for (int k = 0; k < tree_.loops.entries; ++k) current_.J[k] = select(good, trial_.J[k], current_.J[k]);
+    // after so many halvings the step is zero, whatever the numbers
     const T size = select(failures_ > T(60.0), T(0.0), step_);
     const auto ends = both(both(active, failures_ > T(0.5)), size < in_.min_step);
     ended_ = select(ends, T(1.0), ended_), reached_ = select(ends, done_, reached_);
@@ -549,7 +554,7 @@ template <class T> class Branch {
     step_ = select(good, step_ * T(2.0), step_ * T(0.5));
   }
 
-  /// The tangent at the end of the last leg, of lanes that needed none on it: derivative of the steps that go on changing.
+  /// The tangent at the end of the last segment, in lanes that needed none on it: derivative of the extrapolated steps.
   void remember(const T& quick) {
     for (int k = 0; k < tree_.nv; ++k) {
       T x = T(0.0);
@@ -561,16 +566,16 @@ template <class T> class Branch {
   const Tree& tree_;
   Arena& arena_;
   const BranchInput<T>& in_;
-  Leg<T> leg_;
-  Closing<T> how_;
-  Gap<T> here_, there_;  // here_.J: where the last step ended
+  PathSegment<T> segment_;
+  ClosureOptions<T> options_;
+  Residual<T> current_, trial_;  // here_.J: where the last step ended
   int* moving_;
   int movings_ = 0;
   T *onward_, *pace_;  // the last tangent, scaled, and of which inputs
   T *before_, *per_unit_;  // the last configuration; 1 / scale
   T* change_[changes];  // of steps from input to input: they, their change, the change of that
   T rank_ = T(0.0), determined_ = T(0.0), quick_ = T(0.0);  // quick: the last leg at once
-  T seen_first_ = T(1.0), seen_second_ = T(1.0);  // Newton's two steps where both were taken last
+  T first_length_ = T(1.0), second_length_ = T(1.0);  // Newton's two steps at the last input with both
   int unseen_ = 0;  // inputs since then
   T failures_ = T(0.0);  // steps in a row
   T done_ = T(0.0), step_ = T(1.0), ended_ = T(0.0), reached_ = T(0.0);  // of a leg

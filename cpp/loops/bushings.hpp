@@ -1,7 +1,7 @@
-// The stiffness matrix of bodies that bushings of unit stiffness hold on each other and on the ground, and its Cholesky factor by 6 x 6 blocks. The
-// body that meets the fewest others goes first (minimum degree), found anew for each state: a word of bits for 64 bodies.
+// The stiffness matrix of bodies on bushings of unit stiffness, between each other and to the ground, and its Cholesky factor by 6 x 6 blocks. The
+// body that meets the fewest others is eliminated first (minimum degree), found anew for each state: a word of bits for 64 bodies.
 //
-//   cost    about 400 multiplications a body, and 200 for each two that its going joins
+//   cost    about 400 multiplications a body, and 200 for each pair that its elimination joins
 #pragma once
 
 #include <algorithm>
@@ -19,17 +19,17 @@ using Six = Eigen::Matrix<double, 6, 1>;
 /// 6 x 6, by rows of eight of which two are zero, so that whole registers go over them.
 class Block {
  public:
-  double& operator()(int i, int j) { return of_[i][j]; }
-  double operator()(int i, int j) const { return of_[i][j]; }
+  double& operator()(int i, int j) { return entry_[i][j]; }
+  double operator()(int i, int j) const { return entry_[i][j]; }
   void clear() {
-    for (auto& row : of_)
+    for (auto& row : entry_)
       for (double& x : row) x = 0.0;
   }
-  SARRUS_INLINE const double* row(int i) const { return of_[i]; }
-  SARRUS_INLINE double* row(int i) { return of_[i]; }
+  SARRUS_INLINE const double* row(int i) const { return entry_[i]; }
+  SARRUS_INLINE double* row(int i) { return entry_[i]; }
 
  private:
-  alignas(64) double of_[6][8];
+  alignas(64) double entry_[6][8];
 };
 /// y -= factor x, of eight numbers; and y -= X^T x, of six rows of them.
 SARRUS_INLINE void subtract_row(double* y, double factor, const double* x) { subtract_scaled(y, x, factor, 8); }
@@ -39,8 +39,8 @@ SARRUS_INLINE void subtract_rows(double* y, const Block& X, const double (&x)[6]
 }
 /// Six numbers of a body, with room for eight.
 struct Eight {
-  alignas(64) double of[8];
-  Eigen::Map<Six> six() { return Eigen::Map<Six>(of); }
+  alignas(64) double value[8];
+  Eigen::Map<Six> six() { return Eigen::Map<Six>(value); }
 };
 
 class Bushings {
@@ -67,11 +67,11 @@ class Bushings {
       std::swap(order_[k], *std::min_element(order_ + k, order_ + n_, [&](int a, int b) {
                   return degree[a] != degree[b] ? degree[a] < degree[b] : a < b;
                 }));
-      const int gone = order_[k];
-      place_[gone] = k, blocks += 1 + degree[gone];
-      each_met(gone, [&](int a) {
-        for (int w = 0; w < words_; ++w) row(a)[w] |= row(gone)[w];
-        row(a)[a / 64] &= ~bit(a), row(a)[gone / 64] &= ~bit(gone);
+      const int pivot = order_[k];
+      place_[pivot] = k, blocks += 1 + degree[pivot];
+      each_met(pivot, [&](int a) {
+        for (int w = 0; w < words_; ++w) row(a)[w] |= row(pivot)[w];
+        row(a)[a / 64] &= ~bit(a), row(a)[pivot / 64] &= ~bit(pivot);
         degree[a] = count(a);
       });
     }
@@ -97,7 +97,7 @@ class Bushings {
         for (int c = 0; c < 6; ++c) K(r, c) += factor * S(c, r);
   }
 
-  /// K + epsilon (1 + its diagonal) = U^T U: U stands in its place, on its diagonal what it is one over.
+  /// K + epsilon (1 + its diagonal) = U^T U: U replaces K, with the inverse of each pivot on its diagonal.
   SARRUS_NOINLINE void factorise(double epsilon) {
     for (int k = 0; k < n_; ++k) {
       Block& D = block_[first_[k]];
@@ -135,21 +135,21 @@ class Bushings {
   SARRUS_NOINLINE void solve(Eight* x) const {
     for (int k = 0; k < n_; ++k) {
       const Block& U = block_[first_[k]];
-      double* z = x[order_[k]].of;
+      double* z = x[order_[k]].value;
       for (int i = 0; i < 6; ++i) {
         for (int m = 0; m < i; ++m) z[i] -= U(m, i) * z[m];
         z[i] *= U(i, i);
       }
       for (int a = first_[k] + 1; a < first_[k + 1]; ++a)
-        subtract_rows(x[order_[later_[a]]].of, block_[a], {z[0], z[1], z[2], z[3], z[4], z[5]});
+        subtract_rows(x[order_[later_[a]]].value, block_[a], {z[0], z[1], z[2], z[3], z[4], z[5]});
     }
     for (int k = n_ - 1; k >= 0; --k) {
       const Block& U = block_[first_[k]];
-      double* z = x[order_[k]].of;
+      double* z = x[order_[k]].value;
       for (int a = first_[k] + 1; a < first_[k + 1]; ++a) {
-        const double* there = x[order_[later_[a]]].of;
+        const double* later = x[order_[later_[a]]].value;
         for (int i = 0; i < 6; ++i)
-          for (int c = 0; c < 6; ++c) z[i] -= block_[a](i, c) * there[c];
+          for (int c = 0; c < 6; ++c) z[i] -= block_[a](i, c) * later[c];
       }
       for (int i = 5; i >= 0; --i) {
         for (int m = i + 1; m < 6; ++m) z[i] -= U(i, m) * z[m];

@@ -1,8 +1,8 @@
-// M a + h = tau + J^T lambda, J a = gamma: the acceleration that satisfies the loops, and what they carry. Van der Merwe 5.22-5.33
-// (whose constraint forces are these), Li and Wu 4.6; solved as saddle.hpp says.
+// M a + h = tau + J^T lambda, J a = gamma: the acceleration that satisfies the loops, and their multipliers. Van der Merwe 5.22-5.33
+// (with these constraint forces), Li and Wu 4.6; solved by saddle.hpp.
 //
-//   reads   q (nq), v, tau (nv), wrenches, time     writes  a (nv); lambda (rows) if asked for
-//   cost    O(bodies * depth) for M, then what the loops couple: linear in their number where they are local
+//   reads   q (nq), v, tau (nv), wrenches, time     writes  a (nv); lambda (rows) on request
+//   cost    O(bodies * depth) for M, then the coupling by the loops: linear in their number if they are local
 #pragma once
 
 #include "substructures.hpp"
@@ -15,7 +15,7 @@ template <class T> struct LoopInput {
   const ExternalWrench<T>* wrench = nullptr;
   const T *time = nullptr, *pfaffian_values = nullptr;
   double velocity_gain = 0.0, position_gain = 0.0;  // J a = gamma - velocity_gain (J v - c) - position_gain phi
-  OffLoops<T>* off = nullptr;  // if asked for, how far q and v are off the loops
+  OffLoops<T>* off = nullptr;  // on request, the violation of the loops by q and v
 };
 
 /// The matrix of one state with its right-hand side.
@@ -24,15 +24,15 @@ template <class T> struct LoopEquation {
   T* b;  // forces, then gamma
   T* scale;  // of the rows
   T terms;  // size, squared, of the numbers that the right-hand side is made of, weighed as residuals are
-  const SubstructuredEquation<T>* pieces = nullptr;  // what is solved instead, if anything: then M is not there
-  const T* epsilon = nullptr;  // what the factor borrows for massless bodies (nv), if there are any
+  const SubstructuredEquation<T>* pieces = nullptr;  // the equation of substructures, if it is solved instead: M is then null
+  const T* epsilon = nullptr;  // inertia that the factor borrows for massless bodies (nv), if there are any
 
   const Saddle<T>& solved() const { return pieces ? pieces->matrix : matrix; }
   /// Velocities and rows of the whole as those that are solved for, and back.
-  const T* lifted(Arena& arena, const T* whole) const { return pieces ? pieces->lift(matrix.tree, arena, whole) : whole; }
+  const T* lifted(Arena& arena, const T* b) const { return pieces ? pieces->lift(matrix.tree, arena, b) : b; }
   const T* lowered(Arena& arena, const T* x) const { return pieces ? pieces->lower(matrix.tree, arena, x) : x; }
 
-  /// Without pieces: once the rows stand.
+  /// Without pieces, after the rows are set.
   void borrow(Arena& arena) {
     if (!matrix.tree.lacks_inertia || pieces) return;
     T* borrowed = arena.take<T>(matrix.tree.nv);
@@ -42,7 +42,7 @@ template <class T> struct LoopEquation {
     matrix.inertia = inverses(arena, matrix.tree.nv, matrix.mobility);
   }
 
-  /// A residual, relative: rounding of the terms is no contradiction, even where they cancel, and neither is it where they overflow.
+  /// A relative residual: rounding of the terms is no contradiction, even if they cancel or overflow.
   SARRUS_INLINE T relative(const T& error) const {
     return select(terms < T(1e300), sqrt(error / select(terms > T(0.0), terms, T(1.0))), T(0.0));
   }
@@ -67,9 +67,9 @@ SARRUS_INLINE LoopEquation<T> mass_equation(const Tree& tree, Arena& arena, cons
   if (loops.substructures)
     e.pieces = new (arena.take<SubstructuredEquation<T>>(1)) SubstructuredEquation<T>(tree, arena, state, X, columns, metric);
   if (metric.plain) {
-    T* one = arena.take<T>(tree.nv);
-    for (int k = 0; k < tree.nv; ++k) one[k] = T(1.0);
-    e.matrix.M = e.matrix.mobility = one;
+    T* unit_weights = arena.take<T>(tree.nv);
+    for (int k = 0; k < tree.nv; ++k) unit_weights[k] = T(1.0);
+    e.matrix.M = e.matrix.mobility = unit_weights;
   } else if (e.pieces) {
     e.matrix.mobility = e.pieces->joint_mobilities(arena, tree.nv);
   } else {
@@ -81,11 +81,11 @@ SARRUS_INLINE LoopEquation<T> mass_equation(const Tree& tree, Arena& arena, cons
   return e;
 }
 
-/// Armature of joints that close loops, after the rows of constraints: with r = sqrt(A) J_m the equation
+/// Armature of loop joints, after the rows of constraints: with r = sqrt(A) J_m the equation
 ///
 ///   [M r^T; r -1] [a; y] = [f; 0]    is    (M + J_m^T A J_m) a = f
 ///
-/// Writes its entries into J, and into e their scale, S and what stands on the right; the matrix gets so many rows more.
+/// Write its entries into J, and into e their scale, S and the right-hand side; the matrix gets as many more rows.
 template <class T>
 SARRUS_NOINLINE void add_rotors(const Tree& tree, Arena& arena, const LoopState<T>& state, const T* mobility, T* J,
                                 LoopEquation<T>& e) {
@@ -93,9 +93,9 @@ SARRUS_NOINLINE void add_rotors(const Tree& tree, Arena& arena, const LoopState<
   const int rows = loops.rows + loops.rotor_rows;
   T* soft = arena.take<T>(rows);
   for (int r = 0; r < rows; ++r) soft[r] = T(r < loops.rows ? 0.0 : 1.0);
-  ConstraintRows<T> asked;
-  asked.J = J, asked.scale = e.scale, asked.mobility = mobility;
-  constraint_rows(tree, arena, state, asked, loops.constraints, loops.constraints + loops.motor_constraints);
+  ConstraintRows<T> row_output;
+  row_output.J = J, row_output.scale = e.scale, row_output.mobility = mobility;
+  constraint_rows(tree, arena, state, row_output, loops.constraints, loops.constraints + loops.motor_constraints);
   for (int i = loops.constraints; i < loops.constraints + loops.motor_constraints; ++i) {
     const Constraint& c = loops.constraint[i];
     for (int k = 0; k < c.columns * c.rows; ++k) J[c.entry + k] *= state.numbers(loops.rotor[c.row + k % c.rows - loops.rows]);
@@ -172,7 +172,7 @@ template <class T> const T* solve_corrected(const LoopEquation<T>& e, Arena& are
   return e.lowered(arena, y);
 }
 
-/// [a; -lambda], and the same as it was solved for: with the velocities and rows of substructures where there are any.
+/// [a; -lambda], and the solution of the solved equation, with the velocities and rows of substructures if there are any.
 template <class T> struct LoopSolution {
   const T *x, *y;
   T error;  // the relative residual
@@ -191,7 +191,7 @@ SARRUS_INLINE LoopSolution<T> solve_tightly(const LoopEquation<T>& e, Arena& are
     error = select(large, e.relative(residual(matrix, lifted, y, arena.take<T>(matrix.plan.unknowns))), error);
   }
   if (e.epsilon || (e.pieces && e.pieces->borrows)) {
-    const auto undetermined = moves_nothing(matrix, arena, [&](T* x, T* work) { solve(matrix.plan, factor, arena, x, work); });
+    const auto undetermined = is_undetermined(matrix, arena, [&](T* x, T* work) { solve(matrix.plan, factor, arena, x, work); });
     error = select(undetermined, T(tolerances::undetermined), error);
   }
   return {e.lowered(arena, y), y, error, factor};
@@ -207,7 +207,7 @@ template <class T> SARRUS_INLINE T in_metric(const Saddle<T>& s, const T* a) {
   return sum;
 }
 
-/// Squared change of the accelerations by an error in every entry of the equation, of that share of the largest (size: theirs, squared, with that of
+/// Squared change of the accelerations by an error in every entry of the equation, relative to the largest (size: theirs, squared, with that of
 /// the accelerations of free bodies under the same forces).
 template <class T> T moved_by_errors(const LoopEquation<T>& e, Arena& arena, const Factor<T>& factor, const T& size,
                                      const T& share, bool rows_only = false) {
@@ -232,8 +232,8 @@ template <class T> SARRUS_INLINE auto is_near_singular(const T& moved, const T& 
   return moved > size * T(square(tolerances::differentiable));
 }
 
-/// True if loops that are open so far, squared, determine the accelerations: a gap makes dependent rows independent, and they would lock the
-/// mechanism. `rows_only`: ignore forces, if some velocities cost nothing. If a state is farther off than states may be, its rows are as they are.
+/// True if loops with gaps of this squared size determine the accelerations: a gap makes dependent rows independent, and they would lock the
+/// mechanism. `rows_only`: ignore forces, if some velocities have no inertia. Rows of a state off the loops stay as they are.
 template <class T>
 SARRUS_NOINLINE auto gap_decides(const LoopEquation<T>& e, Arena& arena, const LoopSolution<T>& solution, const T& open,
                                  bool rows_only = false) {
@@ -244,14 +244,14 @@ SARRUS_NOINLINE auto gap_decides(const LoopEquation<T>& e, Arena& arena, const L
 }
 
 template <class T>
-void see_gap(const LoopEquation<T>& e, Arena& arena, const LoopSolution<T>& solution, OffLoops<T>& off) {
+void check_gap(const LoopEquation<T>& e, Arena& arena, const LoopSolution<T>& solution, OffLoops<T>& off) {
   if (any(off.open > T(0.0))) off.fault = select(gap_decides(e, arena, solution, off.open), T(2.0), off.fault);
 }
 
-/// Error bound of the accelerations, relative to them and to those of free bodies under the same forces: the change that further corrections would
-/// make, and that an error of rounding in every entry of the equation would. Towards a singular position this grows as
-/// the error does, by 1 / singular value, whether or not the residual shows it. Corrections that fall by a ratio each, slowly where the
-/// regularisation is large beside the singular value's square, come to the first of them / (1 - ratio).
+/// Error bound of the accelerations, relative to them and to those of free bodies under the same forces. It is the change by further corrections
+/// and by an error of rounding in every entry of the equation. Towards a singular position this grows as the error does, by 1 / singular value,
+/// even if the residual does not show it. Corrections that fall by a ratio each, slowly if the regularisation is large compared with the
+/// singular value's square, add up to the first of them / (1 - ratio).
 template <class T> T relative_error(const LoopEquation<T>& e, Arena& arena, const LoopSolution<T>& solution) {
   const Saddle<T>& matrix = e.solved();
   const int n = matrix.plan.unknowns;
@@ -268,39 +268,41 @@ template <class T> T relative_error(const LoopEquation<T>& e, Arena& arena, cons
   const T another = sqrt(in_metric(matrix, static_cast<const T*>(second)));
   const T rounding = sqrt(moved_by_errors(e, arena, solution.factor, size, T(tolerances::entry_rounding)));
   const T falls = correction - another;
-  // corrections that are rounding themselves tell no ratio
-  const auto tells = both(correction > rounding * T(tolerances::corrects), correction > T(0.0));
+  // corrections that are rounding themselves determine no ratio
+  const auto is_regular = both(correction > rounding * T(tolerances::corrects), correction > T(0.0));
   const T least = correction / T(tolerances::many_corrections);
-  const T to_come = select(tells, correction * correction * inverse_or_zero(select(falls > least, falls, least)), correction);
-  return select(size > T(0.0), (to_come + rounding) / sqrt(select(size > T(0.0), size, T(1.0))), T(0.0));
+  const T remaining =
+      select(is_regular, correction * correction * inverse_or_zero(select(falls > least, falls, least)), correction);
+  return select(size > T(0.0), (remaining + rounding) / sqrt(select(size > T(0.0), size, T(1.0))), T(0.0));
 }
 
-/// The lambda of least norm among those with the same J^T lambda. Multipliers of dependent rows are, so near to a division of zero by zero, the
-/// rounding of it; lambda = J y takes that out, and J^T J y = f is the saddle equation with nothing for M and one for S:
+/// The lambda of least norm among those with the same J^T lambda. Multipliers of dependent rows contain rounding, as their equation is nearly
+/// 0 / 0. lambda = J y removes it, and J^T J y = f is the saddle equation with zero for M and one for S:
 ///
 ///   [0 J^T; J -1] [y; lambda] = [f; 0],  f = M a + h - tau = J^T lambda
 ///
-/// A y may be as large as it likes, so entries of J that are rounding would count: they are left out. Of substructures only the loops' rows
-/// count, S is zero for the joints at the cuts, and what gives way to an armature is what it is. Returns lambda of what was solved.
+/// A y may be of any size, so entries of J that are rounding would count: they are left out. With substructures only the loops' rows count, S is
+/// zero for the joints at the cuts, and rows of armature stay as they are. Returns lambda of the solved equation.
 template <class T>
-T* least_multipliers(const Tree& whole, Arena& arena, const LoopEquation<T>& e, const LoopSolution<T>& solution) {
+T* least_multipliers(const Tree& full_tree, Arena& arena, const LoopEquation<T>& e, const LoopSolution<T>& solution) {
   const Saddle<T>& matrix = e.solved();
   const Tree& tree = matrix.tree;
   const Loops& loops = tree.loops;
-  const int nv = tree.nv, counting = whole.loops.rows, carrying = e.pieces ? e.pieces->pieces.compliant_row : loops.rows;
+  const int nv = tree.nv, counting = full_tree.loops.rows, carrying = e.pieces ? e.pieces->pieces.compliant_row : loops.rows;
   const int rows = e.pieces ? loops.rows : loops.rows + loops.motor_rows;
   const int entries = e.pieces ? loops.mass_first[nv] : nv;
   T *lambda = arena.take<T>(matrix.rows), *moves = arena.take<T>(nv + matrix.rows), *missing = arena.take<T>(nv + matrix.rows);
-  // what M says of f has the rounding of forces, and J^T lambda that of all that dependent rows carry for nothing
+  // f by M has the rounding of forces, and by J^T lambda that of all self-stresses of dependent rows
   for (int k = 0; k < nv + matrix.rows; ++k) moves[k] = k < nv || k - nv >= carrying ? solution.y[k] : T(0.0);
   residual(matrix, e.lifted(arena, e.b), static_cast<const T*>(moves), missing);
-  T *J = arena.take<T>(loops.entries), *nothing = arena.take<T>(entries), *epsilon = arena.take<T>(nv),
+  T *J = arena.take<T>(loops.entries), *zero_mass = arena.take<T>(entries), *epsilon = arena.take<T>(nv),
     *inverse = arena.take<T>(nv);
-  T *S = arena.take<T>(rows), *one = arena.take<T>(rows), *mu = arena.take<T>(rows), *b = arena.take<T>(nv + rows),
+  T *S = arena.take<T>(rows), *unit_row_weights = arena.take<T>(rows), *mu = arena.take<T>(rows), *b = arena.take<T>(nv + rows),
     *x = arena.take<T>(nv + rows);
-  for (int k = 0; k < entries; ++k) nothing[k] = T(0.0);
+  for (int k = 0; k < entries; ++k) zero_mass[k] = T(0.0);
   for (int k = 0; k < nv; ++k) epsilon[k] = T(0.0), b[k] = -missing[k];
-  for (int r = 0; r < rows; ++r) one[r] = T(1.0), S[r] = T(r < counting || r >= carrying ? 1.0 : 0.0), mu[r] = b[nv + r] = T(0.0);
+  for (int r = 0; r < rows; ++r)
+    unit_row_weights[r] = T(1.0), S[r] = T(r < counting || r >= carrying ? 1.0 : 0.0), mu[r] = b[nv + r] = T(0.0);
   const T* scale = e.pieces ? e.pieces->scale : e.scale;
   for (int i = 0, entry = 0; i < loops.constraints; ++i) {
     const Constraint& c = loops.constraint[i];
@@ -324,19 +326,19 @@ T* least_multipliers(const Tree& whole, Arena& arena, const LoopEquation<T>& e, 
                        e.pieces ? loops.mass_first : nullptr,
                        loops.constraints,
                        rows,
-                       nothing,
+                       zero_mass,
                        J,
                        S,
                        inverse,
-                       one};
+                       unit_row_weights};
   refine(s, arena, factorise(s, arena, epsilon, mu), b, x, 60);
   for (int r = 0; r < carrying; ++r) lambda[r] = x[nv + r];
   return lambda;
 }
 
-/// The same of the whole (rows), and the relative residual that they leave. Near a singular position the least ones lose what rows that nearly
-/// depend on each other carry: then no row is dependent, and the multipliers are those of the solution, which leave clearly less. (What the
-/// accelerations leave by themselves, either does.) Returns what the better ones leave.
+/// The same for all rows, and their relative residual. Near a singular position the least multipliers lose the loads of rows that nearly depend on
+/// each other. Then the multipliers of the solution are used, if they leave clearly less. (The residual of the accelerations themselves is in
+/// both.) Returns the residual of the chosen ones.
 template <class T>
 T least_multipliers(const Tree& tree, Arena& arena, const LoopEquation<T>& e, const LoopSolution<T>& solution, T* multipliers,
                     T& left) {
@@ -373,7 +375,7 @@ T constrained_dynamics(const Tree& tree, Arena& arena, const LoopInput<T>& in, T
   const LoopEquation<T> e = loop_equation(tree, arena, in);
   const LoopSolution<T> solution = solve_tightly(e, arena, e.b);
   for (int k = 0; k < tree.nv; ++k) a[k] = solution.x[k];
-  if (in.off) see_gap(e, arena, solution, *in.off);
+  if (in.off) check_gap(e, arena, solution, *in.off);
   if (!multipliers) return solution.error;
   const T left = least_multipliers(tree, arena, e, solution, multipliers, accuracy[0]);
   accuracy[1] = relative_error(e, arena, solution), accuracy[2] = least_pivot(e, solution);

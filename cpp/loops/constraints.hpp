@@ -1,4 +1,4 @@
-// The rows of all constraints in one state: J with J v = c, phi and gamma, as each kind in constraints/ tells of its own.
+// The rows of all constraints in one state: J with J v = c, phi and gamma, as each kind in constraints/ defines them.
 #pragma once
 
 #include "relative_motion.hpp"
@@ -6,15 +6,15 @@
 
 namespace sarrus {
 
-/// State off the loops: the velocities that some row touches would have to move by more than the limit to close it, or
-/// to change by more than that share of what they are, but no less than 1.
+/// State off the loops: to close some row, its velocities would have to move by more than the limit, or to change by more than that share of their
+/// size, at least 1.
 template <class T> struct OffLoops {
-  T fault = T(0.0);  // 1: a velocity is forbidden; 2: a loop stands open
+  T fault = T(0.0);  // 1: a velocity is forbidden; 2: a loop is open
   T open = T(0.0);  // the largest such gap, squared, if it is none of rounding
 
-  /// Squares: of gap and rate along a row; of the row's change with the velocities, weighed by their mobilities; the sum of these, and of the
-  /// velocities' squares, both for Tree::unit of each. (No division: this stands on the hottest path.)
-  SARRUS_INLINE void see(const T& gap, const T& rate, const T& change, const T& mobility, const T& speed) {
+  /// Add a row. Squares of gap and rate along it; of the row's change with the velocities, weighted by their mobilities; the sum of these, and of the
+  /// velocities' squares, both for Tree::unit of each. (No division: this is on the hottest path.)
+  SARRUS_INLINE void include(const T& gap, const T& rate, const T& change, const T& mobility, const T& speed) {
     const T size = select(change > T(0.0), change, mobility) * T(tolerances::off_loops * tolerances::off_loops);
     const auto opens = gap * mobility > size, slips = rate * mobility > size * (T(1.0) + speed);
     fault = select(opens, T(2.0), select(both(slips, fault < T(1.0)), T(1.0), fault));
@@ -26,7 +26,7 @@ template <class T> struct OffLoops {
   }
 };
 
-/// The answers, one place a row in the order of the constraints. Null: not asked for.
+/// Results, one place a row in the order of the constraints. Null: not requested.
 template <class T> struct ConstraintRows {
   T* J = nullptr;  // blocks, rows x columns, column by column
   T* target = nullptr;  // c
@@ -34,7 +34,7 @@ template <class T> struct ConstraintRows {
   T* residual = nullptr;
   const T* mobility = nullptr;  // 1/M_ii of the velocities: with it,
   T* scale = nullptr;  // the size that J M^-1 J^T would have if the row were no small difference of large numbers
-  T* gamma_size = nullptr;  // size, squared, of what gamma is the difference of: what its rounding is to be compared with
+  T* gamma_size = nullptr;  // squared size of the terms of gamma, with which its rounding is compared
   OffLoops<T>* off = nullptr;  // with scale
 
   SARRUS_INLINE void set_scale(int row, const T& size) const {
@@ -42,7 +42,7 @@ template <class T> struct ConstraintRows {
   }
 };
 
-/// The rows of a constraint between two bodies; returns how many of them, from the first, are parts of one length.
+/// The rows of a constraint between two bodies; returns the number of leading rows that are parts of one length.
 template <class T> SARRUS_INLINE int evaluate(const Constraint& c, const RelativeMotion<T>& m, Row<T>* rows) {
   return visit_constraint(c.kind, [&](const auto& kind) SARRUS_INLINED {
     if constexpr (between_bodies<decltype(kind)>) {
@@ -53,11 +53,11 @@ template <class T> SARRUS_INLINE int evaluate(const Constraint& c, const Relativ
   });
 }
 
-/// Residual of a joint whose rows are plain components, by chords instead of angles, from the axes in the world: its free motion is
-/// all, nothing, or along or about z.
+/// Residual of a joint whose rows are plain components, by chords instead of angles, from the axes in the world. Its free motion is complete, none, or
+/// along or about z.
 template <class T>
-SARRUS_INLINE void see_plain_joint(const LoopState<T>& s, const Constraint& c, const LoopJoint& joint, const RelativeMotion<T>& m,
-                                   const Columns<T>& l, OffLoops<T>& off) {
+SARRUS_INLINE void check_plain_joint(const LoopState<T>& s, const Constraint& c, const LoopJoint& joint,
+                                     const RelativeMotion<T>& m, const Columns<T>& l, OffLoops<T>& off) {
   int turns = 0, slides = 0;
   Size<T> rate = {T(0.0), T(0.0)}, gap = {T(0.0), T(0.0)};
   for (int r = 0; r < c.rows; ++r) {
@@ -81,8 +81,8 @@ SARRUS_INLINE void see_plain_joint(const LoopState<T>& s, const Constraint& c, c
     const Vec3<T> chord = Vec3<T>(parent.R.col(k)) - Vec3<T>(l.child.R.col(k));
     gap.angular += dot(chord, chord) * T(turns == 2 ? 1.0 : 0.5);
   }
-  off.see(gap.angular, rate.angular, m.velocity_size.angular, l.mobility, l.speed);
-  off.see(gap.linear, rate.linear, m.velocity_size.linear, l.mobility, l.speed);
+  off.include(gap.angular, rate.angular, m.velocity_size.angular, l.mobility, l.speed);
+  off.include(gap.linear, rate.linear, m.velocity_size.linear, l.mobility, l.speed);
 }
 
 /// True if the joint holds a point and leaves all rotations free, so that the orientation of its frames does not matter.
@@ -90,13 +90,13 @@ inline bool is_ball(const Constraint& c, const LoopJoint& joint) {
   return joint.joint == JointKind::spherical && joint.moves == 0 && !c.driven;
 }
 
-/// A joint whose rows are plain components of the relative motion, the most frequent kind: neither the pose of one frame in the other nor
-/// forces are needed, but for the residual.
+/// A joint whose rows are plain components of the relative motion, the most frequent kind. Only the residual needs the pose of one frame in the
+/// other, and no row needs forces.
 template <class T>
 SARRUS_INLINE void plain_joint_rows(const LoopState<T>& s, const Constraint& c, const LoopJoint& joint,
                                     const RelativeMotion<T>& m, const Columns<T>& l, bool moving, const ConstraintRows<T>& out) {
   const auto component = [&](const Motion<T>& V, int k) SARRUS_INLINED { return k < 3 ? V.angular(k) : V.linear(k - 3); };
-  if (out.off) see_plain_joint(s, c, joint, m, l, *out.off);
+  if (out.off) check_plain_joint(s, c, joint, m, l, *out.off);
   if (out.gamma_size)
     for (int r = 0; r < c.rows; ++r)
       out.gamma_size[c.row + r] = joint.component[r] < 3 ? m.acceleration_size.angular : m.acceleration_size.linear;
@@ -124,7 +124,7 @@ SARRUS_INLINE void plain_joint_rows(const LoopState<T>& s, const Constraint& c, 
   }
 }
 
-/// The rows of any other constraint between bodies, which its kind tells by their forces.
+/// The rows of any other constraint between bodies, which its kind defines by their forces.
 template <class T>
 SARRUS_NOINLINE void force_rows(const Constraint& c, const RelativeMotion<T>& m, const Columns<T>& l, bool moving,
                                 const ConstraintRows<T>& out) {
@@ -145,9 +145,9 @@ SARRUS_NOINLINE void force_rows(const Constraint& c, const RelativeMotion<T>& m,
     if (r < parts_of_a_length)
       gap += off, slip += rate;
     else
-      out.off->see(off, rate, out.scale[c.row + r], l.mobility, l.speed);
+      out.off->include(off, rate, out.scale[c.row + r], l.mobility, l.speed);
   }
-  if (out.off && parts_of_a_length > 0) out.off->see(gap, slip, m.velocity_size.linear, l.mobility, l.speed);
+  if (out.off && parts_of_a_length > 0) out.off->include(gap, slip, m.velocity_size.linear, l.mobility, l.speed);
 }
 
 template <class T>
@@ -182,7 +182,7 @@ template <class T> SARRUS_NOINLINE void rows_between_coordinates(const Tree& tre
         if (out.gamma) out.gamma[c.row + r] = row.gamma;
         if (out.gamma_size) out.gamma_size[c.row + r] = square(row.gamma);
         out.set_scale(c.row + r, size);
-        if (out.off) out.off->see(square(row.residual), square(T(rate - row.velocity)), size, mobility, speed);
+        if (out.off) out.off->include(square(row.residual), square(T(rate - row.velocity)), size, mobility, speed);
       }
     }
   });
@@ -206,9 +206,9 @@ T* row_sizes(const Tree& tree, Arena& arena, const T* q, const T* time, const T*
   const Arena::Scope scope(arena);
   const LoopState<T> state = place(tree, arena, q, time, pfaffian_values);
   for (int k = 0; k < tree.nv; ++k) mobility[k] = square(T(state.numbers(tree.unit[k])));
-  ConstraintRows<T> asked;
-  asked.J = arena.take<T>(tree.loops.entries), asked.scale = size, asked.mobility = mobility;
-  constraint_rows(tree, arena, state, asked, 0, tree.loops.constraints);
+  ConstraintRows<T> row_output;
+  row_output.J = arena.take<T>(tree.loops.entries), row_output.scale = size, row_output.mobility = mobility;
+  constraint_rows(tree, arena, state, row_output, 0, tree.loops.constraints);
   for (int r = 0; r < tree.loops.rows; ++r) size[r] = sqrt(size[r]);
   return size;
 }

@@ -1,19 +1,19 @@
-// Derivatives of forward dynamics, loops included. On the way along a direction of the state
+// Derivatives of forward dynamics, loops included. Along a direction of the state
 //
 //   [M J^T; J 0] [Da; -Dlambda] = [Dtau - D(M a + h) + DJ^T lambda; D gamma - DJ a]
 //
-// with the matrix and the factor of the forward solve; what stands on the right is the rate of inverse dynamics and of the rows, on numbers
-// that carry their rates (dynamics/derivatives.hpp), or of plain trees that plain joints close, along many directions, by the recursion of
-// rnea_derivatives.hpp and by row_derivatives.hpp. Right-hand sides go side by side.
+// with the matrix and the factor of the forward solve. The right-hand side is the rate of inverse dynamics and of the rows, on numbers that carry
+// their rates (dynamics/derivatives.hpp). In plain trees with plain loop joints it is found along many directions, by the recursion of
+// rnea_derivatives.hpp and by row_derivatives.hpp. Right-hand sides are solved side by side.
 //
-// Rows that depend on each other contradict one another off the loops, so that there no derivative exists. `tangent`: directions stay on
-// them to first order. Changes of v are projected onto the motions that the loops allow, P = 1 - M^-1 J^T (J M^-1 J^T)^+ J, displacements of
-// q likewise by the rows that hold positions, and where q moves along P d, v goes with it by the least kinetic energy that keeps J v = c:
+// Off the loops, rows that depend on each other contradict one another, so that no derivative exists. With `tangent` the directions stay on the
+// loops to first order. Changes of v are projected onto the motions that the loops allow, P = 1 - M^-1 J^T (J M^-1 J^T)^+ J, displacements of
+// q likewise by the rows of positions. If q moves along P d, v follows with the least kinetic energy that keeps J v = c:
 //
 //   Dv = -M^-1 J^T (J M^-1 J^T)^+ (DJ v - Dc)
 //
-// P has as many dimensions as the mechanism has freedoms: so it is enough to go along an M-orthonormal basis L of what it leaves,
-// P = L L^T M, and M^-1 within the loops is L L^T.
+// P has as many dimensions as the mechanism has freedoms. So an M-orthonormal basis L of its range is enough, P = L L^T M, and M^-1 within the
+// loops is L L^T.
 //
 //   cost    along the loops O(bodies) and four solves a freedom; else two and O(bodies) a velocity
 #pragma once
@@ -30,8 +30,8 @@
 
 namespace sarrus {
 
-/// (nv x nv) each: accelerations by q, v and tau; the displacements and changes of v that their columns belong to, P; and how v goes with q.
-/// residual (2 x nv): what contradicts, relative, of each column by q and v.
+/// Accelerations by q, v and tau (nv x nv each); the displacements and changes of v that their columns belong to, P; and the change of v with q.
+/// residual (2 x nv): relative contradiction of each column by q and v.
 template <class T> struct ForwardDerivatives {
   T *q, *v, *tau, *displacement, *change, *velocity, *residual;
   static int size(int nv) { return nv * (6 * nv + 2); }
@@ -52,13 +52,13 @@ template <class R, class T = double> class SensitivityEquation {
   using Truth = decltype(T() < T());
 
   const T *a, *lambda = nullptr;
-  T error = T(0.0);  // of the state itself, relative, or by what forbids derivatives there
-  T solved = T(0.0);  // what its accelerations leave, relative
-  T rounding = T(0.0);  // what rounding of the rows would move its accelerations by, relative
-  bool dependent = false;  // whether rows depend on one another, at any of the states
-  bool is_tight = false;  // whether the factor solves without corrections
+  T error = T(0.0);  // of the state itself, relative, or a contradiction that forbids derivatives
+  T solved = T(0.0);  // relative residual of its accelerations
+  T rounding = T(0.0);  // relative change of its accelerations by rounding of the rows
+  bool dependent = false;  // true if rows depend on one another, in any of the states
+  bool is_tight = false;  // true if the factor solves without corrections
 
-  /// `later`: the caller will look whether rows depend on one another, and for the multipliers.
+  /// `later`: the caller will check the dependence of rows, and find the multipliers.
   SensitivityEquation(const Tree& tree, Arena& arena, const LoopInput<T>& in, bool later = false) : tree_(tree) {
     T* acceleration = arena.take<T>(tree.nv);
     a = acceleration;
@@ -66,7 +66,7 @@ template <class R, class T = double> class SensitivityEquation {
     solution_.emplace(solve_tightly(*equation_, arena, equation_->b));
     const LoopSolution<T>& solution = *solution_;
     all_.emplace(Factored{equation_->solved(), solution.factor});
-    if (in.off) see_gap(*equation_, arena, solution, *in.off);
+    if (in.off) check_gap(*equation_, arena, solution, *in.off);
     for (int k = 0; k < tree.nv; ++k) acceleration[k] = solution.x[k];
     solved = error = solution.error;
     const T size = equation_->terms + in_metric(equation_->solved(), solution.y);
@@ -74,7 +74,7 @@ template <class R, class T = double> class SensitivityEquation {
     rounding = sqrt(moved / select(size > T(0.0), size, T(1.0)));
     const T least = select(is_near_singular(moved, size), T(tolerances::contradiction), T(0.0));
     error = select(least > error, least, error);
-    // what the regularisation takes of a solution is its share of the least eigenvalue of the rows, which moves by 1 / that, squared
+    // the regularisation takes its share of the rows' least eigenvalue from a solution, which changes by 1 / that, squared
     const bool borrows = equation_->epsilon || equation_->pieces;
     const auto tight =
         moved * T(tolerances::regularisation) < size * T(square(tolerances::entry_rounding) * tolerances::unresolved);
@@ -99,7 +99,7 @@ template <class R, class T = double> class SensitivityEquation {
 
   int unknowns() const { return tree_.nv + tree_.loops.rows; }
   bool holds_velocities_only() const { return holding_.has_value(); }  // some row
-  bool goes_by_fronts() const { return all_->matrix.plan.fronts; }
+  bool uses_fronts() const { return all_->matrix.plan.fronts; }
   /// Blocks of J.
   const T* J() const { return equation_->matrix.J; }
   T terms() const { return equation_->terms; }
@@ -129,11 +129,11 @@ template <class R, class T = double> class SensitivityEquation {
   }
   T inertia(int k) const { return inverse_or_zero(equation_->matrix.mobility[k]); }
   T row_weight(int r) const { return equation_->matrix.row_weight[r]; }
-  /// A right-hand side of the rows of which those that depend on one another leave what they contradict one another by.
+  /// A right-hand side of the rows, of which dependent rows leave their contradiction.
   T probe(int r) const { return T(scattered(tree_.nv + r)) / sqrt(row_weight(r)); }
 
-  /// x for b; returns the relative residual, `terms` (unknowns) being sizes, squared, of what b is the sum of; null: nobody asks for it. S: R, or
-  /// T for one right-hand side. `positions`: by the rows alone that hold them. `least`: a size, squared, beside which b is rounding.
+  /// Solve for b; returns the relative residual. `terms` (unknowns): squared sizes of the terms of b; null: no residual is needed. S: R, or T for
+  /// one right-hand side. `positions`: by the rows of positions alone. `least`: a size, squared, compared with which b is rounding.
   template <class S>
   S solve(Arena& arena, const S* b, const S* terms, S* x, bool positions = false, const S& least = S(0.0)) const {
     const Arena::Scope scope(arena);
@@ -176,7 +176,7 @@ template <class R, class T = double> class SensitivityEquation {
     return solve(arena, static_cast<const T*>(b), static_cast<const T*>(terms), arena.take<T>(n)) > T(tolerances::contradiction);
   }
 
-  /// A second factor where rows hold velocities only: these give way in it to anything.
+  /// A second factor if some rows constrain velocities only: these are compliant in it.
   void hold_positions(Arena& arena) {
     constexpr double anything = 1e30;
     const Saddle<T>& matrix = all_->matrix;
@@ -207,12 +207,12 @@ template <class R, class T = double> class SensitivityEquation {
     if constexpr (!std::is_same_v<S, T>)
       if (by.matrix.plan.fronts) {
         S left = S(0.0);
-        T *one_b = arena.take<T>(n), *one_y = arena.take<T>(n);
+        T *lane_b = arena.take<T>(n), *lane_y = arena.take<T>(n);
         for (int l = 0; l < width_of<S>; ++l) {
           const Arena::Scope scope(arena);
-          for (int k = 0; k < n; ++k) one_b[k] = lane(b[k], l);
-          lane(left, l) = refined(arena, by, static_cast<const T*>(one_b), one_y, shows_residual);
-          for (int k = 0; k < n; ++k) lane(y[k], l) = one_y[k];
+          for (int k = 0; k < n; ++k) lane_b[k] = lane(b[k], l);
+          lane(left, l) = refined(arena, by, static_cast<const T*>(lane_b), lane_y, shows_residual);
+          for (int k = 0; k < n; ++k) lane(y[k], l) = lane_y[k];
         }
         return left;
       }
@@ -229,7 +229,7 @@ template <class R, class T = double> class SensitivityEquation {
   std::optional<Factored> all_, holding_;
 };
 
-/// Right-hand sides, each with the sizes, squared, of what it is the sum of.
+/// Right-hand sides, each with the squared sizes of its terms.
 template <class R> struct Sides {
   R *b, *terms;
   Sides(Arena& arena, int n) : b(arena.take<R>(n)), terms(arena.take<R>(n)) { clear(n); }
@@ -246,7 +246,7 @@ template <class R> class ForwardSensitivity {
       : tree_(tree), arena_(arena), in_(in), equation_(tree, arena, in, later) {}
   void find_multipliers(bool rows_depend) { equation_.find_multipliers(arena_, rows_depend); }
   void take_multipliers() { equation_.take_multipliers(arena_); }
-  /// For many directions: by matrices, where there is nothing that they do not hold. Once the multipliers stand.
+  /// For many directions: by matrices, if these include everything. After the multipliers are found.
   void prepare() {
     if (!is_plain_tree(tree_) || !has_plain_rows(tree_)) return;
     const RneaInput<double> in = {in_.q, in_.v, equation_.a, {}, in_.wrenches, in_.wrench};
@@ -260,7 +260,7 @@ template <class R> class ForwardSensitivity {
   const SensitivityEquation<R>& equation() const { return equation_; }
   bool holds_velocities_only() const { return equation_.holds_velocities_only(); }
 
-  /// x (unknowns): what the loops allow of d, a displacement or a change of v, in its first nv.
+  /// x (unknowns): the part of d, a displacement or a change of v, that the loops allow, in its first nv.
   void project(const R* d, bool displacement, R* x) const {
     const Arena::Scope scope(arena_);
     R* b = arena_.take<R>(equation_.unknowns());
@@ -271,7 +271,7 @@ template <class R> class ForwardSensitivity {
     for (int k = 0; k < tree_.nv; ++k) x[k] = d[k] - x[k];
   }
 
-  /// x (unknowns): Dv, in its first nv, where q moves along d. In lanes where it does not, Da where these forces change (null: none).
+  /// x (unknowns): Dv, in its first nv, if q moves along d. In lanes where it does not, Da if these forces change (null: none).
   void follow(const R* d, R* x, const R* force = nullptr) const {
     const Arena::Scope scope(arena_);
     Sides<R> side(arena_, equation_.unknowns());
@@ -284,11 +284,11 @@ template <class R> class ForwardSensitivity {
   }
 
   /// x (unknowns): Da and -Dlambda along these directions and changes of tau (null: none); returns the relative residual, `least` as above.
-  /// What is kept of the way: if asked for, and not prepared.
+  /// Intermediate results are stored on request, if not prepared.
   struct Kept {
     const double* y = nullptr;
     R* DJ_y = nullptr;  // rows: the change of J, times y
-    R* force = nullptr;  // nv: what stands on the right
+    R* force = nullptr;  // nv: the right-hand side
   };
   R accelerate(const Directions<R>& along, const R* tau_rate, R* x, const R& least = R(0.0), const Kept& kept = {}) const {
     const Arena::Scope scope(arena_);
@@ -299,7 +299,7 @@ template <class R> class ForwardSensitivity {
     return equation_.solve(arena_, side.b, side.terms, x, false, least);
   }
 
-  /// x (unknowns): Da and -Dlambda where these forces change.
+  /// x (unknowns): Da and -Dlambda by changes of these forces.
   void push(const R* d, R* x) const {
     const Arena::Scope scope(arena_);
     R* b = arena_.take<R>(equation_.unknowns());
@@ -308,7 +308,7 @@ template <class R> class ForwardSensitivity {
   }
 
  private:
-  /// -D inverse dynamics, DJ^T lambda and D gamma - DJ a, by matrices: entries of two velocities of which one is on the other's way.
+  /// -D inverse dynamics, DJ^T lambda and D gamma - DJ a, by matrices: entries of two velocities of which one is on the other's path.
   void add_prepared(const Directions<R>& along, Sides<R>& side) const {
     const int n = tree_.nv;
     R* needed = arena_.take<R>(n);
@@ -332,12 +332,12 @@ template <class R> class ForwardSensitivity {
     const Loops& loops = tree_.loops;
     const Varied<R> time = in_.time ? *in_.time : 0.0;
     Varied<R>*J = arena_.take<Varied<R>>(loops.entries), *target = arena_.take<Varied<R>>(loops.rows);
-    ConstraintRows<Varied<R>> asked;
-    asked.J = J, asked.target = target;
+    ConstraintRows<Varied<R>> row_output;
+    row_output.J = J, row_output.target = target;
     constraint_rows(tree_, arena_,
                     place<Varied<R>>(tree_, arena_, varied_configuration(tree_, arena_, in_.q, d), in_.time ? &time : nullptr,
                                      varied(arena_, loops.pfaffian_values, in_.pfaffian_values, none)),
-                    asked, 0, loops.constraints);
+                    row_output, 0, loops.constraints);
     for (int r = 0; r < loops.rows; ++r) side.add(tree_.nv + r, target[r].rate);
     each_entry(J, [&](int row, int column, const Varied<R>& entry)
                       SARRUS_INLINED { side.add(tree_.nv + row, -entry.rate * R(in_.v[column])); });
@@ -353,7 +353,7 @@ template <class R> class ForwardSensitivity {
     if (tree_.loops.rows > 0) add_rows(motion, work, along.q != nullptr, side, kept);
   }
 
-  /// DJ^T lambda, and D gamma - DJ a; J changes where q does. Of rows between bodies, the bodies' accelerations being those in the motion, what gamma says is gamma - J a.
+  /// DJ^T lambda, and D gamma - DJ a; J changes with q. For rows between bodies, whose accelerations are those of the motion, gamma is gamma - J a.
   void add_rows(const RneaInput<Varied<R>>& motion, const RneaWork<Varied<R>>& work, bool moves, Sides<R>& side,
                 const Kept& kept) const {
     const Loops& loops = tree_.loops;
@@ -364,9 +364,9 @@ template <class R> class ForwardSensitivity {
         nullptr,  work.link};
     place(tree_, arena_, work.poses(), work.columns, state);
     Varied<R>*J = arena_.take<Varied<R>>(loops.entries), *gamma = arena_.take<Varied<R>>(loops.rows);
-    ConstraintRows<Varied<R>> asked;
-    asked.J = J, asked.gamma = gamma;
-    constraint_rows(tree_, arena_, state, asked, 0, loops.constraints);
+    ConstraintRows<Varied<R>> row_output;
+    row_output.J = J, row_output.gamma = gamma;
+    constraint_rows(tree_, arena_, state, row_output, 0, loops.constraints);
     for (int r = 0; r < loops.rows; ++r) side.add(tree_.nv + r, gamma[r].rate);
     for (int r = 0; r < loops.rows && kept.y; ++r) kept.DJ_y[r] = R(0.0);
     for (int i = 0; i < loops.constraints && moves; ++i) {
@@ -415,7 +415,7 @@ void tree_dynamics_derivatives(const Tree& tree, Arena& arena, const LoopInput<T
   for (int k = 0; k < n; ++k) out.displacement[k * n + k] = out.change[k * n + k] = T(1.0);
   using R = Along<T>;
   by_mass.template invert<R>(arena, out.tau);
-  const int count = (2 * n + columns_of<T, R> - 1) / columns_of<T, R>;  // of q, and behind them of v
+  const int count = (2 * n + columns_of<T, R> - 1) / columns_of<T, R>;  // of q, then of v
   R* X = arena.take<R>(n * count);
   std::fill(X, X + n * count, R(0.0));
   for (int k = 0; k < n; ++k) {
@@ -446,8 +446,8 @@ class AllowedMotions {
   template <class R>
   AllowedMotions(const Tree& tree, Arena& arena, const ForwardSensitivity<R>& state, const double* M, bool displacements)
       : nv_(tree.nv) {
-    double *found = arena.take<double>(nv_ * nv_), *with_mass = arena.take<double>(nv_ * nv_);
-    L = found, shares = with_mass;
+    double *basis = arena.take<double>(nv_ * nv_), *with_mass = arena.take<double>(nv_ * nv_);
+    L = basis, shares = with_mass;
     const Arena::Scope scope(arena);
     R *d = arena.take<R>(nv_), *x = arena.take<R>(state.equation().unknowns()), *Mx = arena.take<R>(nv_);
     double* reach = arena.take<double>(nv_);
@@ -461,29 +461,29 @@ class AllowedMotions {
       for (int k = 0; k < nv_; ++k)
         for (int l = 0; l < width_of<R>; ++l) lane(d[k], l) = scattered_anew(k + (sample + l) * nv_) * reach[k];
       project();
-      for (int l = 0; l < width_of<R> && old < 2 && count < nv_; ++l) old += !add(x, Mx, l, found, with_mass);
+      for (int l = 0; l < width_of<R> && old < 2 && count < nv_; ++l) old += !add(x, Mx, l, basis, with_mass);
     }
-    // of a scattered motion often little is allowed, and rounding is in proportion to all of it: near singular positions that counts
+    // often little of a scattered motion is allowed, and rounding is in proportion to all of it: near singular positions that counts
     const int freedom = count;
     count = 0;
     for (int first = 0; first < freedom; first += width_of<R>) {
-      const int some = std::min(width_of<R>, freedom - first);
+      const int used_lanes = std::min(width_of<R>, freedom - first);
       for (int k = 0; k < nv_; ++k)
-        for (int l = 0; l < width_of<R>; ++l) lane(d[k], l) = found[(first + (l < some ? l : 0)) * nv_ + k];
+        for (int l = 0; l < width_of<R>; ++l) lane(d[k], l) = basis[(first + (l < used_lanes ? l : 0)) * nv_ + k];
       project();
-      for (int l = 0; l < some; ++l) add(x, Mx, l, found, with_mass);
+      for (int l = 0; l < used_lanes; ++l) add(x, Mx, l, basis, with_mass);
     }
   }
 
   /// Calls see(first, count, d) with all of them, as many at a time as go side by side.
-  template <class R, class See> void each(Arena& arena, See see) const {
+  template <class R, class Visit> void each(Arena& arena, Visit visit) const {
     for (int first = 0; first < count; first += width_of<R>) {
       const Arena::Scope scope(arena);
       R* d = arena.take<R>(nv_);
-      const int some = std::min(width_of<R>, count - first);
+      const int used_lanes = std::min(width_of<R>, count - first);
       for (int k = 0; k < nv_; ++k)
-        for (int l = 0; l < width_of<R>; ++l) lane(d[k], l) = l < some ? L[(first + l) * nv_ + k] : 0.0;
-      see(first, some, d);
+        for (int l = 0; l < width_of<R>; ++l) lane(d[k], l) = l < used_lanes ? L[(first + l) * nv_ + k] : 0.0;
+      visit(first, used_lanes, d);
     }
   }
   /// X L^T M of columns X (rows x count), row by row.
@@ -501,8 +501,8 @@ class AllowedMotions {
         const double* from[together];
         double share[together];
         for (int l = 0; l < together; ++l) {
-          const bool is_there = i + l < count;
-          from[l] = Y + (is_there ? i + l : i) * nv_, share[l] = is_there ? -X[(i + l) * rows + r] : 0.0;
+          const bool is_used = i + l < count;
+          from[l] = Y + (is_used ? i + l : i) * nv_, share[l] = is_used ? -X[(i + l) * rows + r] : 0.0;
         }
         subtract_scaled(out + r * nv_, from, share, nv_);
       }
@@ -511,20 +511,20 @@ class AllowedMotions {
   }
 
   /// Add the independent part of lane l of x, with M x; return false if there is none.
-  template <class R> bool add(const R* x, const R* Mx, int l, double* found, double* with_mass) {
-    double *me = found + count * nv_, *my_mass = with_mass + count * nv_;
-    for (int k = 0; k < nv_; ++k) me[k] = lane(x[k], l), my_mass[k] = lane(Mx[k], l);
-    const auto size = [&] { return std::sqrt(std::max(scalar_product(me, my_mass, nv_), 0.0)); };
-    const double whole = size();
+  template <class R> bool add(const R* x, const R* Mx, int l, double* basis, double* with_mass) {
+    double *column = basis + count * nv_, *mass_column = with_mass + count * nv_;
+    for (int k = 0; k < nv_; ++k) column[k] = lane(x[k], l), mass_column[k] = lane(Mx[k], l);
+    const auto size = [&] { return std::sqrt(std::max(scalar_product(column, mass_column, nv_), 0.0)); };
+    const double total = size();
     for (int twice = 0; twice < 2; ++twice)
       for (int i = 0; i < count; ++i) {
-        const double along = scalar_product(shares + i * nv_, me, nv_);
-        subtract_scaled(me, L + i * nv_, along, nv_), subtract_scaled(my_mass, shares + i * nv_, along, nv_);
+        const double along = scalar_product(shares + i * nv_, column, nv_);
+        subtract_scaled(column, L + i * nv_, along, nv_), subtract_scaled(mass_column, shares + i * nv_, along, nv_);
       }
     const double left = size();
-    if (!(left > tolerances::present * whole) || !(whole > tolerances::present)) return false;
+    if (!(left > tolerances::present * total) || !(total > tolerances::present)) return false;
     const double inverse = 1.0 / left;
-    for (int k = 0; k < nv_; ++k) me[k] *= inverse, my_mass[k] *= inverse;
+    for (int k = 0; k < nv_; ++k) column[k] *= inverse, mass_column[k] *= inverse;
     ++count;
     return true;
   }
@@ -539,10 +539,10 @@ double derivatives_along_loops(const Tree& tree, Arena& arena, const LoopInput<d
   const int n = tree.nv, unknowns = n + tree.loops.rows;
   const double* M = state.equation().composed_mass_matrix(arena, in.q);
   const AllowedMotions changes(tree, arena, state, M, false);
-  std::optional<AllowedMotions> of_positions;
-  if (state.holds_velocities_only()) of_positions.emplace(tree, arena, state, M, true);
-  const AllowedMotions& displacements = of_positions ? *of_positions : changes;
-  // one direction after the other: displacements, and behind them changes of v
+  std::optional<AllowedMotions> holonomic_motions;
+  if (state.holds_velocities_only()) holonomic_motions.emplace(tree, arena, state, M, true);
+  const AllowedMotions& displacements = holonomic_motions ? *holonomic_motions : changes;
+  // one direction after the other: displacements, then changes of v
   const int moves = displacements.count, all = moves + changes.count;
   double *with = arena.take<double>(moves * n), *by = arena.take<double>(all * n), worst[2] = {0.0, 0.0};
   R *d = arena.take<R>(n), *change = arena.take<R>(n), *x = arena.take<R>(unknowns);
@@ -574,7 +574,7 @@ double derivatives_along_loops(const Tree& tree, Arena& arena, const LoopInput<d
   displacements.spread(displacements.L, n, out.displacement);
   displacements.spread(by_q, n, out.q);
   displacements.spread(with, n, out.velocity);
-  if (of_positions)
+  if (holonomic_motions)
     changes.spread(changes.L, n, out.change);
   else
     std::copy(out.displacement, out.displacement + n * n, out.change);
@@ -584,7 +584,7 @@ double derivatives_along_loops(const Tree& tree, Arena& arena, const LoopInput<d
   return std::max(worst[0], worst[1]);
 }
 
-/// Returns how far the accelerations themselves may be off, relative, or by what columns along the loops contradict if that is more.
+/// Returns the relative error bound of the accelerations, or the contradiction of columns along the loops if that is larger.
 template <class R>
 double forward_dynamics_derivatives(const Tree& tree, Arena& arena, const LoopInput<double>& in, bool tangent,
                                     const ForwardDerivatives<double>& out) {
@@ -594,8 +594,7 @@ double forward_dynamics_derivatives(const Tree& tree, Arena& arena, const LoopIn
   }
   const bool along = tangent && tree.loops.rows > 0;
   ForwardSensitivity<R> state(tree, arena, in, along);
-  // any multipliers will do there: J^T lambda = 0 of what rows that depend on one another carry for nothing stays so, and its rate, DJ^T lambda, is
-  // what some Dlambda takes up
+  // any multipliers serve there: self-stresses of dependent rows, J^T lambda = 0, stay so, and some Dlambda balances their rate, DJ^T lambda
   if (along) state.take_multipliers();
   state.prepare();
   if (along) {
@@ -619,7 +618,8 @@ double forward_dynamics_derivatives(const Tree& tree, Arena& arena, const LoopIn
   return state.error();
 }
 
-/// The rate of a along a displacement of q and changes of v and tau (null: none), `tangent`: of what the loops allow of them. Returns the relative residual.
+/// The rate of a along a displacement of q and changes of v and tau (null: none); with `tangent` along the part of them that the loops allow. Returns the
+/// relative residual.
 inline double accelerate_along(const Tree& tree, Arena& arena, const ForwardSensitivity<double>& state, const double* q,
                                const double* v, const double* tau, bool tangent, double* rate) {
   const int n = tree.nv, unknowns = n + tree.loops.rows;
@@ -637,7 +637,7 @@ inline double accelerate_along(const Tree& tree, Arena& arena, const ForwardSens
   return left;
 }
 
-/// Along one displacement of q and changes of v and tau (nv each): of `tangent`, of what the loops allow of them. Returns as above.
+/// Along one displacement of q and changes of v and tau (nv each); with `tangent` along the part of them that the loops allow. Returns as above.
 inline double forward_dynamics_jvp(const Tree& tree, Arena& arena, const LoopInput<double>& in, const double* q, const double* v,
                                    const double* tau, bool tangent, double* rate) {
   const int n = tree.nv;

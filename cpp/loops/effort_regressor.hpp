@@ -5,7 +5,7 @@
 //
 //   K [x_k; z_k] = C^T e_k     u_k = x_k . tau,    tau = Y pi + ...    W_k = x_k . Y
 //
-// What a body adds to row k is parameter_powers() along its own velocity under x_k: Y is not made.
+// The part of a body in row k is parameter_powers() along its own velocity under x_k: Y is not computed.
 //
 //   writes  x_k (nv), W_k (10 bodies) of each motor, in one run
 //   cost    a factor, a solve a motor (of many states three motors' at once: solving waits for the unknown before), O(bodies motors)
@@ -48,7 +48,7 @@ SharedOut<S> motor_motions(const Tree& tree, Arena& arena, MotorEquation<T>* mot
   return {e.pieces ? e.pieces->lower(tree, arena, static_cast<const S*>(y)) : y, error};
 }
 
-/// W (actuators x (nv + 10 bodies)), in the order of the description. Returns what of a motor's motion stays open, relative.
+/// W (actuators x (nv + 10 bodies)), in the order of the description. Returns the relative residual of the motors' motions.
 template <class T> T effort_regressor(const Tree& tree, Arena& arena, const Kinematics<T>& k, const LoopState<T>& state, T* out) {
   const Loops& loops = tree.loops;
   const int nu = loops.actuators, n = tree.nv, row = n + 10 * (tree.bodies - 1);
@@ -58,8 +58,8 @@ template <class T> T effort_regressor(const Tree& tree, Arena& arena, const Kine
     motors.emplace(motor_equation(tree, arena, state, Poses<T>{state.in_parent}, state.stored, Sharing<T>{},
                                   static_cast<OffLoops<T>*>(nullptr)));
   Motion<T>* V = arena.take<Motion<T>>(nu * tree.links);
-  const auto add = [&](auto some, int first) {
-    using S = decltype(some);
+  const auto add = [&](auto number, int first) {
+    using S = decltype(number);
     const Arena::Scope scope(arena);
     const SharedOut<S> shared = motor_motions<S>(tree, arena, motors ? &*motors : nullptr, first);
     for (int m = first; m < std::min(nu, first + directions_of<S>); ++m) {
@@ -81,8 +81,8 @@ template <class T> T effort_regressor(const Tree& tree, Arena& arena, const Kine
     const Vec3<T> r = motion.X.p - k.link[body.link].X.p;
     for (int m = 0; m < nu; ++m) {
       const Motion<T>& link = V[m * tree.links + body.link];
-      const Motion<T> here = in_axes(motion.X.R, Motion<T>{link.angular, link.linear + cross(link.angular, r)});
-      parameter_powers(motion, here, out + m * row + n + 10 * body.described);
+      const Motion<T> virtual_motion = in_axes(motion.X.R, Motion<T>{link.angular, link.linear + cross(link.angular, r)});
+      parameter_powers(motion, virtual_motion, out + m * row + n + 10 * body.described);
     }
   }
   return sqrt(worst);

@@ -3,13 +3,13 @@
 //
 //   [S S^T  J^T; J  0] [y; lambda] = [tau; 0]
 //
-// the equation of constrained dynamics with the motors in place of the masses: y is a motion that the loops allow, along which the
-// motors share. S S^T has a one where a motor drives a velocity of the tree and nothing elsewhere. A motor in a joint that closes a loop
-// is a row that gives way: J_s y - u = 0. Li and Wu 4.6; Sonoda, Ishii and Isobe's G is a basis of what J allows, which is not needed here.
+// the equation of constrained dynamics with the motors in place of the masses: y is a motion that the loops allow, along which the motors share.
+// S S^T has a one at each velocity of the tree with a motor, and is zero elsewhere. A motor in a loop joint is a compliant row: J_s y - u = 0.
+// Li and Wu 4.6; Sonoda, Ishii and Isobe's G is a basis of the motions by J, which is not needed here.
 //
-// Newtons and newton metres compare by the mechanism's length l: a force f counts as a moment l f, a slide x as a turn x / l (Tree::unit). Its
-// motor's one is then 1/l^2, and neither the answer nor what is left of it depends on the unit of length. With weights w it is 1/w instead
-// (u = S^T y / w), and with a preload p the motors share what it leaves: tau - S p.
+// Newtons and newton metres compare by the mechanism's length l: a force f counts as a moment l f, a slide x as a turn x / l (Tree::unit). The
+// entry of its motor is then 1/l^2, and neither the result nor its residual depends on the unit of length. With weights w it is 1/w instead
+// (u = S^T y / w), and with a preload p the motors share the rest: tau - S p.
 #pragma once
 
 #include <optional>
@@ -30,7 +30,7 @@ template <class T> SARRUS_INLINE T unit_of_effort(const Tree& tree, int k) {
   return tree.numbers<T>()(carrier < 0 ? tree.unit[carrier + tree.nv] : tree.loops.motor_unit[carrier - tree.loops.rows]);
 }
 
-/// Weights (actuators) of which the least is as by Tree::unit: only what they are beside each other matters. Returns the largest, by Tree::unit.
+/// Weights (actuators); the least is as by Tree::unit: only their ratios matter. Returns the largest, by Tree::unit.
 template <class T> SARRUS_NOINLINE T relative_weights(const Tree& tree, const T* weights, T* weight) {
   const int actuators = tree.loops.actuators;
   T least = T(1e300), most = T(1.0);
@@ -46,7 +46,7 @@ template <class T> SARRUS_NOINLINE T relative_weights(const Tree& tree, const T*
   return most;
 }
 
-/// b -= S p, of the motors in the tree and of those in joints that close loops, whose motion J holds.
+/// b -= S p, of the motors in the tree and of those in loop joints, whose motion J contains.
 template <class T> SARRUS_NOINLINE void take_preload(const Tree& tree, Arena& arena, const T* J, const T* preload, T* b) {
   const Loops& loops = tree.loops;
   T* closing = arena.take<T>(loops.motor_rows);
@@ -67,7 +67,7 @@ template <class T> SARRUS_NOINLINE void take_preload(const Tree& tree, Arena& ar
 template <class T> struct MotorEquation {
   LoopEquation<T> e;
   Factor<T> factor;
-  const T* motors;  // of each velocity: what a motor's one counts, or 0
+  const T* motors;  // of each velocity: weight of its motor's unit, or 0
 };
 
 template <class T>
@@ -78,7 +78,7 @@ MotorEquation<T> motor_equation(const Tree& tree, Arena& arena, const LoopState<
   T *weight = nullptr, passive = tolerance<T>(tolerances::passive, tolerances::passive_in_single);
   if (sharing.weights) {
     weight = arena.take<T>(loops.actuators);
-    // rounding of the factor, eps / passive, and what a correction leaves of the heaviest motor's effort, passive * largest, are as large then
+    // rounding of the factor, eps / passive, and the residual of a correction by the heaviest motor's effort, passive * largest, are then equal
     passive = passive / sqrt(relative_weights(tree, sharing.weights, weight));
   }
   T *mobility = arena.take<T>(nv), *motors = arena.take<T>(nv), *epsilon = arena.take<T>(nv);
@@ -98,11 +98,11 @@ MotorEquation<T> motor_equation(const Tree& tree, Arena& arena, const LoopState<
   }
 
   T *b = arena.take<T>(nv + rows), *scale = arena.take<T>(rows);
-  ConstraintRows<T> asked;
-  asked.J = J, asked.scale = scale, asked.mobility = mobility, asked.off = off;
-  constraint_rows(tree, arena, state, asked, 0, loops.constraints);
-  asked.off = nullptr;  // motors need not stand still
-  constraint_rows(tree, arena, state, asked, loops.constraints, constraints);
+  ConstraintRows<T> row_output;
+  row_output.J = J, row_output.scale = scale, row_output.mobility = mobility, row_output.off = off;
+  constraint_rows(tree, arena, state, row_output, 0, loops.constraints);
+  row_output.off = nullptr;  // motors may move
+  constraint_rows(tree, arena, state, row_output, loops.constraints, constraints);
   for (int i = loops.constraints; i < constraints; ++i) {  // a joint may have armature and no motor
     const Constraint& c = loops.constraint[i];
     for (int k = 0; k < c.columns * c.rows; ++k) J[c.entry + k] *= T(loops.driven[c.row - loops.rows]);
@@ -145,7 +145,7 @@ SharedOut<T> solve(const Tree& tree, Arena& arena, MotorEquation<T>& m, const T*
   return {x, error};
 }
 
-/// u (actuators) for tau (nv); returns the square of the part of tau that nobody gives [N m].
+/// u (actuators) for tau (nv); returns the square of the part of tau that motors and loops cannot supply [N m].
 template <class T>
 T share_out(const Tree& tree, Arena& arena, MotorEquation<T>& m, const T* tau, const T* preload, T* u, OffLoops<T>* off) {
   T* b = m.e.b;
@@ -167,7 +167,7 @@ T share_out(const Tree& tree, Arena& arena, const LoopState<T>& state, Poses<T> 
   return share_out(tree, arena, motors, tau, sharing.preload, u, off);
 }
 
-/// P (actuators x actuators), column k: what a unit of preload of motor k becomes in the least efforts. It moves nothing.
+/// P (actuators x actuators), column k: the least efforts of a unit of preload of motor k. It moves nothing.
 template <class T> void internal_efforts(const Tree& tree, Arena& arena, MotorEquation<T>& m, T* P) {
   const int nu = tree.loops.actuators;
   T *none = arena.take<T>(tree.nv), *unit = arena.take<T>(nu);
@@ -212,13 +212,13 @@ template <class T>
 SARRUS_NOINLINE T forbidden(const Tree& tree, Arena& arena, const RneaInput<T>& in, const T* time, const T* pfaffian_values) {
   const Loops& loops = tree.loops;
   T *J = arena.take<T>(loops.entries), *target = arena.take<T>(loops.rows), *gamma = arena.take<T>(loops.rows);
-  ConstraintRows<T> asked;
-  asked.J = J, asked.target = target;
-  constraint_rows(tree, arena, place(tree, arena, in.q, time, pfaffian_values), asked, 0, loops.constraints);
+  ConstraintRows<T> row_output;
+  row_output.J = J, row_output.target = target;
+  constraint_rows(tree, arena, place(tree, arena, in.q, time, pfaffian_values), row_output, 0, loops.constraints);
   constraint_bias(tree, arena, in.q, in.v, time, pfaffian_values, gamma);
   const T* unit = row_sizes(tree, arena, in.q, time, pfaffian_values);
   T worst = T(0.0);
-  const auto look = [&](const Constraint& c, int r, const T* motion, const T& required) SARRUS_INLINED {
+  const auto check_row = [&](const Constraint& c, int r, const T* motion, const T& required) SARRUS_INLINED {
     T off = -required, size = abs(required);
     for (int k = 0; k < c.columns; ++k) {
       const T part = J[c.entry + k * c.rows + r] * motion[c.column[k]];
@@ -229,12 +229,13 @@ SARRUS_NOINLINE T forbidden(const Tree& tree, Arena& arena, const RneaInput<T>& 
   };
   for (int i = 0; i < loops.constraints; ++i) {
     const Constraint& c = loops.constraint[i];
-    for (int r = 0; r < c.rows; ++r) look(c, r, in.v, target[c.row + r]), look(c, r, in.a, gamma[c.row + r]);
+    for (int r = 0; r < c.rows; ++r) check_row(c, r, in.v, target[c.row + r]), check_row(c, r, in.a, gamma[c.row + r]);
   }
   return worst;
 }
 
-/// u, and the part of the needed force that nobody gives, relative; if asked for, how far the state is off the loops, and internal_efforts().
+/// u, and the relative part of the needed force that motors and loops cannot supply; on request, the violation of the loops by the state, and
+/// internal_efforts().
 template <class T>
 T actuator_efforts(const Tree& tree, Arena& arena, const RneaInput<T>& in, const T* time, const T* pfaffian_values,
                    const Sharing<T>& sharing, T* u, OffLoops<T>* off, T* internal = nullptr) {
@@ -246,8 +247,8 @@ T actuator_efforts(const Tree& tree, Arena& arena, const RneaInput<T>& in, const
   size = select(size > T(0.0), size, T(1.0));
   if (tree.loops.rows + tree.loops.motor_rows == 0) {
     for (int k = 0; k < tree.loops.actuators; ++k) {
-      T& mine = tau[tree.loops.actuator[k]];
-      u[k] = mine, mine = T(0.0);
+      T& effort = tau[tree.loops.actuator[k]];
+      u[k] = effort, effort = T(0.0);
     }
     for (int k = 0; internal && k < tree.loops.actuators * tree.loops.actuators; ++k) internal[k] = T(0.0);
     return sqrt(squared_size(tree, static_cast<const T*>(tau)) / size);
@@ -285,8 +286,8 @@ T loop_jacobian(const Tree& tree, Arena& arena, const Kinematics<T>& k, const Lo
       continue;
     }
     for (int a = 0; a < nu; ++a) {
-      T& mine = row[tree.loops.actuator[a]];
-      out[i * nu + a] = mine, mine = T(0.0);
+      T& effort = row[tree.loops.actuator[a]];
+      out[i * nu + a] = effort, effort = T(0.0);
     }
     missing += squared_size(tree, static_cast<const T*>(row)) * unit;
   }

@@ -1,5 +1,5 @@
-// The vector-Jacobian product of what motors must do (efforts.hpp). Their equation K [y; lambda] = [tau; 0], with rows of motors in joints that
-// close loops among J and lambda, is symmetric: for a cotangent w of the efforts u = C [y; lambda]
+// The vector-Jacobian product of motor efforts (efforts.hpp). Their equation K [y; lambda] = [tau; 0], in which J and lambda include the rows of
+// motors in loop joints, is symmetric: for a cotangent w of the efforts u = C [y; lambda]
 //
 //   K [x; z] = C^T w          by q, v, a, of   x . inverse dynamics(q, v, a) - lambda . J x - z . J y
 //
@@ -12,9 +12,9 @@
 
 namespace sarrus {
 
-/// tolerances::undetermined where the position is so near to a singular one that efforts have no derivative, else 0; by plain velocities [rad, lengths of the mechanism]:
-/// motors share efforts without inertia, and the factor of their equation is regularised too much to show it. At a singular position rows
-/// that depend on one another contradict each other along some allowed displacement: with z . J = 0, z . J w changes for an allowed motion w.
+/// Return tolerances::undetermined if the position is so near to a singular one that efforts have no derivative, else 0. Judged by plain velocities
+/// [rad, lengths of the mechanism]: motors share efforts without inertia, and their equation's factor is regularised too much to show it. At a
+/// singular position dependent rows contradict each other along some allowed displacement: with z . J = 0, z . J w changes for an allowed motion w.
 template <class R, class T> T singularity(const Tree& tree, Arena& arena, const LoopInput<T>& in, const Kinematics<T>& k) {
   const int n = tree.nv, rows = tree.loops.rows;
   const T *none = nullptr, *a = zeros<T>(arena, n);
@@ -26,7 +26,7 @@ template <class R, class T> T singularity(const Tree& tree, Arena& arena, const 
   const T undetermined = T(tolerances::undetermined);
   const T near = select(is_near_singular(moved_by_rounding(e, arena, factor, T(1.0)), T(1.0)), undetermined, T(0.0));
 
-  // z, by what a scattered right-hand side leaves
+  // z, from the residual of a scattered right-hand side
   T *b = arena.take<T>(n + e.matrix.rows), *y = arena.take<T>(matrix.plan.unknowns), probed = T(0.0);
   const auto clear = [&] { std::fill(b, b + n + e.matrix.rows, T(0.0)); };
   clear();
@@ -58,7 +58,7 @@ template <class R, class T> T singularity(const Tree& tree, Arena& arena, const 
   const Gradient<T> by = {by_q, by_q + n, by_q + 2 * n};
   Pullback<T> pullback(tree, arena, k, in.v, a, w);
   LoopPullback<R, T>(tree, arena, in, k, a, w).add({z, none, none}, pullback, by);
-  pullback.template see_columns<R>(in.q);
+  pullback.template collect_columns<R>(in.q);
   pullback.inward(by);
   T change = T(0.0);
   for (int i = 0; i < n; ++i) change += by_q[i] * d[i];
@@ -102,24 +102,24 @@ T actuator_efforts_vjp(const Tree& tree, Arena& arena, const RneaInput<T>& in, c
   std::fill(out, out + 3 * n, T(0.0));
   const Gradient<T> by = {out, out + n, out + 2 * n};
   const LoopInput<T> at = {in.q, in.v, nullptr, in.wrenches, in.wrench, time, pfaffian_values};
-  T* of_x = arena.take<T>(rows);
+  T* force_x = arena.take<T>(rows);
   for (const bool moved : {true, false}) {  // x, which moves the bodies, then y
     const T *motion = moved ? Z : X, *forces = moved ? X : Z;
     Pullback<T> pullback(tree, arena, k, in.v, in.a, motion);
-    for (int r = 0; r < rows; ++r) of_x[r] = -forces[n + r];
+    for (int r = 0; r < rows; ++r) force_x[r] = -forces[n + r];
     for (int i = loops.constraints; i < loops.constraints + loops.motor_constraints;
          ++i) {  // a joint may have armature and no motor
       const Constraint& c = loops.constraint[i];
-      for (int r = c.row; r < c.row + c.rows; ++r) of_x[r] *= T(loops.driven[c.row - loops.rows]);
+      for (int r = c.row; r < c.row + c.rows; ++r) force_x[r] *= T(loops.driven[c.row - loops.rows]);
     }
     LoopPullback<R, T>(tree, arena, at, k, in.a, motion)
-        .add({of_x, nullptr, nullptr}, pullback, by, loops.constraints + loops.motor_constraints);
+        .add({force_x, nullptr, nullptr}, pullback, by, loops.constraints + loops.motor_constraints);
     if (moved) {
       pullback.add_bodies(in.wrenches, in.wrench);
       pullback.template add_passive<R>(in.q, by);
       pullback.by_parameters(out + 3 * n);
     }
-    pullback.template see_columns<R>(in.q);
+    pullback.template collect_columns<R>(in.q);
     pullback.inward(by);
   }
   const T error = sqrt(shared.error / select(size > T(0.0), size, T(1.0)));

@@ -1,16 +1,16 @@
-// Static equilibrium: where gravity and springs are held by a constant force tau and by the loops,
+// Static equilibrium of gravity, springs, a constant force tau and the loops,
 //
 //   f(q) = tau - g(q),   f + J^T lambda = 0,   phi = 0,
 //
-// and how stiffly. With N an orthonormal basis of the motions that J leaves free (scaled as in closing.hpp), what is not balanced is N^T f, and
+// and its stiffness. With N an orthonormal basis of the motions that J leaves free (scaled as in closing.hpp), the imbalance is N^T f, and
 //
 //   K = N^T d/dq (g - J^T lambda) N = V diag(stiffness) V^T
 //
-// is the Hessian of the potential energy on the loops: all positive is stable. A step is Newton's along every mode V, by |stiffness|, so that it leads
-// to a minimum (damped until the energy falls), or by the stiffness itself, to an equilibrium of any kind (until N^T f falls); then the loops
-// are closed. Where N^T f is small beside what rounding makes of an energy, it decides in both.
+// is the Hessian of the potential energy on the loops: an equilibrium is stable if all are positive. A step is Newton's along every mode V. By
+// |stiffness| it goes to a minimum (damped until the energy falls); by the stiffness itself, to an equilibrium of any kind (until N^T f falls).
+// Then the loops are closed. If N^T f is small compared with the rounding of an energy, it decides in both.
 //
-// One state at a time: its motions N stand side by side in lanes L, whose central differences are K. Dense; cost O(nv^2 rows) a step.
+// One state at a time: its motions N are side by side in lanes L, whose central differences are K. Dense; cost O(nv^2 rows) a step.
 #pragma once
 
 #include <algorithm>
@@ -33,7 +33,7 @@ struct EquilibriumInput {
 
 /// Results; of the last `motion` rows as many as there are freedoms.
 struct EquilibriumOutput {
-  double *q, *multipliers, *held;  // held (nv): f + J^T lambda, what joints that do not move are held by, negative
+  double *q, *multipliers, *holding_effort;  // holding_effort (nv): f + J^T lambda, the negative effort that holds fixed joints
   double *freedom, *gap;
   double *stiffness, *imbalance, *motion;  // of each mode: (nv), (nv), and (nv, nv) velocities
 };
@@ -47,9 +47,9 @@ template <class T> void unbalanced(const Tree& tree, Arena& arena, const T* q, c
   for (int k = 0; k < tree.nv && tau; ++k) out[k] -= T(tau[k]);
   LoopState<T> state = {q, nullptr, time, pfaffian_values, nullptr, nullptr, nullptr};
   place(tree, arena, work.poses(), work.columns, state);
-  ConstraintRows<T> asked;
-  asked.J = J;
-  constraint_rows(tree, arena, state, asked, 0, tree.loops.constraints);
+  ConstraintRows<T> row_output;
+  row_output.J = J;
+  constraint_rows(tree, arena, state, row_output, 0, tree.loops.constraints);
   if (!lambda) return;
   T* push = arena.take<T>(tree.loops.rows);
   for (int r = 0; r < tree.loops.rows; ++r) push[r] = T(-lambda[r]);
@@ -85,14 +85,14 @@ inline void diagonalise(int n, double* A, double* V) {
 template <class L> class Balance {
  public:
   int moving = 0, freedom = 0;
-  double *q, *lambda, *f, *N, *open, *r, *stiffness, *mode;  // what is not balanced, along N and along modes
+  double *q, *lambda, *f, *N, *open, *r, *stiffness, *mode;  // imbalance along N and along modes
   double U = 0.0, imbalance = 0.0, size = 0.0, stiffest = 0.0, gap = 0.0;
-  bool answers = false;  // whether the stiffness is as an answer is
+  bool answers = false;  // true if the stiffness is as accurate as a result
 
   Balance(const Tree& tree, Arena& arena, const EquilibriumInput& in)
-      : tree_(tree), arena_(arena), in_(in), which_(arena.take<int>(tree.nv)) {
+      : tree_(tree), arena_(arena), in_(in), index_(arena.take<int>(tree.nv)) {
     for (int k = 0; k < tree.nv; ++k)
-      if (in.column[k] > 0.0) which_[moving++] = k;
+      if (in.column[k] > 0.0) index_[moving++] = k;
     const auto take = [&](int n) { return arena.take<double>(n); };
     q = take(tree.nq), lambda = take(tree.loops.rows), f = take(tree.nv), open = take(moving), r = take(moving),
     stiffness = take(moving);
@@ -100,7 +100,7 @@ template <class L> class Balance {
   }
 
   /// Forces, free motions and energy at q.
-  void look() {
+  void evaluate() {
     const Arena::Scope scope(arena_);
     const Loops& loops = tree_.loops;
     const int rows = loops.rows;
@@ -108,7 +108,7 @@ template <class L> class Balance {
     int* place_of = arena_.take<int>(tree_.nv);
     unbalanced<double>(tree_, arena_, q, in_.time, in_.pfaffian_values, in_.tau, nullptr, J, f);
     std::fill(place_of, place_of + tree_.nv, -1), std::fill(A, A + rows * moving, 0.0);
-    for (int i = 0; i < moving; ++i) place_of[which_[i]] = i, b[i] = f[which_[i]] * in_.column[which_[i]];
+    for (int i = 0; i < moving; ++i) place_of[index_[i]] = i, b[i] = f[index_[i]] * in_.column[index_[i]];
     // rows that hold velocities only are of the size of others
     const double* entry = J;
     for (int i = 0; i < loops.constraints; ++i) {
@@ -155,7 +155,7 @@ template <class L> class Balance {
     constexpr int lanes = width_of<L>;
     const int nv = tree_.nv, values = in_.pfaffian_values ? tree_.loops.pfaffian_values : 0;
     double *K = arena_.take<double>(freedom * freedom), *V = arena_.take<double>(freedom * freedom);
-    L *at = arena_.take<L>(tree_.nq), *there = arena_.take<L>(tree_.nq), *x = arena_.take<L>(nv), *force = arena_.take<L>(nv),
+    L *at = arena_.take<L>(tree_.nq), *displaced = arena_.take<L>(tree_.nq), *x = arena_.take<L>(nv), *force = arena_.take<L>(nv),
       *slope = arena_.take<L>(nv), *J = arena_.take<L>(tree_.loops.entries), *value = arena_.take<L>(values);
     for (int k = 0; k < tree_.nq; ++k) at[k] = L(q[k]);
     for (int k = 0; k < values; ++k) value[k] = L(in_.pfaffian_values[k]);
@@ -167,15 +167,15 @@ template <class L> class Balance {
         for (int k = 0; k < nv; ++k) x[k] = L(0.0);
         for (int l = 0; l < count; ++l)
           for (int i = 0; i < moving; ++i)
-            lane(x[which_[i]], l) = side->reach * in_.column[which_[i]] * N[(first + l) * moving + i];
-        integrate<L>(tree_, at, x, there);
-        unbalanced<L>(tree_, arena_, there, in_.time ? &time : nullptr, values ? value : nullptr, nullptr, lambda, J, force);
+            lane(x[index_[i]], l) = side->reach * in_.column[index_[i]] * N[(first + l) * moving + i];
+        integrate<L>(tree_, at, x, displaced);
+        unbalanced<L>(tree_, arena_, displaced, in_.time ? &time : nullptr, values ? value : nullptr, nullptr, lambda, J, force);
         for (int k = 0; k < nv; ++k) slope[k] += force[k] * L(side->weight);
       }
       for (int l = 0; l < count; ++l)
         for (int j = 0; j < freedom; ++j) {
           double sum = 0.0;
-          for (int i = 0; i < moving; ++i) sum += N[j * moving + i] * in_.column[which_[i]] * lane(slope[which_[i]], l);
+          for (int i = 0; i < moving; ++i) sum += N[j * moving + i] * in_.column[index_[i]] * lane(slope[index_[i]], l);
           K[(first + l) * freedom + j] = sum;
         }
     }
@@ -193,7 +193,7 @@ template <class L> class Balance {
     for (int i = 0; i < freedom; ++i) stiffest = std::max(stiffest, std::abs(stiffness[i]));
   }
 
-  /// The step x (nv) from here, in which no mode goes too far; returns by how much the energy is to fall.
+  /// The step x (nv) from here, in which no mode moves too far; returns the expected decrease of the energy.
   double step(double damping, double* x) const {
     const double least = std::max(tolerances::negligible * stiffest, 1e-300);
     double falls = 0.0;
@@ -203,7 +203,7 @@ template <class L> class Balance {
       const double signed_step = in_.minimum || stiffness[i] > 0.0 ? newton : -newton;
       const double along = std::clamp(signed_step, -tolerances::longest_step, tolerances::longest_step);
       falls -= along * (r[i] + 0.5 * stiffness[i] * along);
-      for (int k = 0; k < moving; ++k) x[which_[k]] += along * mode[i * moving + k] * in_.column[which_[k]];
+      for (int k = 0; k < moving; ++k) x[index_[k]] += along * mode[i * moving + k] * in_.column[index_[k]];
     }
     return falls;
   }
@@ -222,12 +222,12 @@ template <class L> class Balance {
   void answer(const EquilibriumOutput& out) const {
     const int nv = tree_.nv;
     std::copy(q, q + tree_.nq, out.q), std::copy(lambda, lambda + tree_.loops.rows, out.multipliers),
-        std::copy(f, f + nv, out.held);
+        std::copy(f, f + nv, out.holding_effort);
     std::fill(out.stiffness, out.stiffness + 2 * nv + nv * nv, 0.0);
     *out.freedom = freedom, *out.gap = gap;
     for (int i = 0; i < freedom; ++i) {
       out.stiffness[i] = stiffness[i], out.imbalance[i] = share_open(i);
-      for (int k = 0; k < moving; ++k) out.motion[i * nv + which_[k]] = mode[i * moving + k] * in_.column[which_[k]];
+      for (int k = 0; k < moving; ++k) out.motion[i * nv + index_[k]] = mode[i * moving + k] * in_.column[index_[k]];
     }
   }
 
@@ -237,51 +237,51 @@ template <class L> class Balance {
   const Tree& tree_;
   Arena& arena_;
   const EquilibriumInput& in_;
-  int* which_;
+  int* index_;
 };
 
 /// Find an equilibrium from q, which is closed; the results are of the last configuration.
 template <class L>
 void equilibrium(const Tree& tree, Arena& arena, const EquilibriumInput& in, const double* q, const EquilibriumOutput& out) {
-  const Closing<double> how = {in.column, in.row, 1e-2, 10.0, 1e300};
-  Balance<L> first(tree, arena, in), second(tree, arena, in), *here = &first, *there = &second;
+  const ClosureOptions<double> options = {in.column, in.row, 1e-2, 10.0, 1e300};
+  Balance<L> first(tree, arena, in), second(tree, arena, in), *current = &first, *trial = &second;
   double *x = arena.take<double>(tree.nv), damping = 0.0;
-  normalize(tree, q, here->q);
+  normalize(tree, q, current->q);
   const auto closed = [&](Balance<L>& at) {
     const Arena::Scope scope(arena);
-    return at.gap = close(tree, arena, how, in.time, in.pfaffian_values, at.q);
+    return at.gap = close(tree, arena, options, in.time, in.pfaffian_values, at.q);
   };
-  closed(*here);
-  here->look(), here->stiffen(here->nearly());
-  for (int k = 0; k < in.steps && !here->exact(); ++k) {
-    const double falls = here->step(damping, x);
-    integrate(tree, here->q, x, there->q);
-    there->size = here->size;
-    bool better = closed(*there) < tolerances::closed, ends = false;
+  closed(*current);
+  current->evaluate(), current->stiffen(current->nearly());
+  for (int k = 0; k < in.steps && !current->exact(); ++k) {
+    const double falls = current->step(damping, x);
+    integrate(tree, current->q, x, trial->q);
+    trial->size = current->size;
+    bool better = closed(*trial) < tolerances::closed, ends = false;
     if (better) {
-      there->look();
+      trial->evaluate();
       double work = 0.0;
-      difference(tree, here->q, there->q, x);
+      difference(tree, current->q, trial->q, x);
       for (int i = 0; i < tree.nv && in.tau; ++i) work += in.tau[i] * x[i];
-      const double fallen = here->U - there->U + work, rounding = 1e-11 * (std::abs(here->U) + here->size);
-      better = there->imbalance < here->imbalance;
+      const double fallen = current->U - trial->U + work, rounding = 1e-11 * (std::abs(current->U) + current->size);
+      better = trial->imbalance < current->imbalance;
       if (in.minimum && falls > rounding)
         better = fallen > 1e-4 * falls;
       else
         ends = !better && std::abs(falls) < rounding;
     }
     if (better) {
-      std::swap(here, there);
-      here->stiffen(here->nearly());
-      damping = damping > 1e-6 * here->stiffest ? 0.1 * damping : 0.0;
-    } else if (ends || damping > tolerances::stuck * std::max(here->stiffest, here->size)) {
+      std::swap(current, trial);
+      current->stiffen(current->nearly());
+      damping = damping > 1e-6 * current->stiffest ? 0.1 * damping : 0.0;
+    } else if (ends || damping > tolerances::stuck * std::max(current->stiffest, current->size)) {
       break;
     } else {
-      damping = std::max(4.0 * damping, 1e-3 * std::max(here->stiffest, here->size));
+      damping = std::max(4.0 * damping, 1e-3 * std::max(current->stiffest, current->size));
     }
   }
-  if (!here->answers) here->stiffen(true);
-  here->answer(out);
+  if (!current->answers) current->stiffen(true);
+  current->answer(out);
 }
 
 }  // namespace sarrus

@@ -1,21 +1,21 @@
 // L D L^T of the saddle equation front by front (mechanism/fronts.hpp): all sums are over dense rows, whatever the graph.
 //
-// A front takes its entries of M and J and what earlier fronts have left to it, lets its pivots go, and leaves the rest, packed row by
-// row, on a stack, where the front that is to have it finds it. mu comes when a row's turn comes, as in saddle.hpp.
+// A front takes its entries of M and J and the contributions of earlier fronts, eliminates its pivots, and leaves the rest, packed row by row, on
+// a stack for its parent. mu is added at a row's elimination, as in saddle.hpp.
 #pragma once
 
 #include "saddle_matrix.hpp"
 
 namespace sarrus {
 
-/// Four pivots at a time, so that the rows behind them are passed through a quarter as often.
+/// Four pivots at a time, so that the rows below them are traversed a quarter as often.
 constexpr int panel = 4;
 
-/// The dense matrix of a front: its pivots' rows stand in L, those behind them apart.
+/// The dense matrix of a front: the rows of its pivots are in L, the others are separate.
 template <class T> struct FrontRows {
   int pivots, size;
   T *ahead, *behind;
-  T* passed;  // of each row, the size of what has been subtracted from its diagonal
+  T* passed;  // of each row, the size of the numbers subtracted from its diagonal
 
   SARRUS_INLINE T* row(int i) const { return (i < pivots ? ahead + i * size : behind + (i - pivots) * size); }
 };
@@ -62,7 +62,7 @@ template <class T> SARRUS_NOINLINE Factor<T> factorise_by_fronts(const Saddle<T>
   T *behind = arena.take<T>(static_cast<std::size_t>(e.largest) * e.widest), *passed = arena.take<T>(e.widest),
     *pivot_mu = arena.take<T>(e.widest);
   bool* is_row = arena.take<bool>(e.widest);
-  int* waiting = arena.take<int>(e.fronts);  // those whose leavings stand on the stack
+  int* waiting = arena.take<int>(e.fronts);  // fronts with contributions on the stack
   for (int n = 0; n < e.fronts; ++n) {
     const Front& f = e.front[n];
     const int m = f.size, later = m - f.pivots;
@@ -106,29 +106,29 @@ template <class T> SARRUS_NOINLINE Factor<T> factorise_by_fronts(const Saddle<T>
 /// x, velocities then rows, becomes the solution. `work` holds as many.
 template <class T> SARRUS_NOINLINE void solve_by_fronts(const Elimination& e, const Factor<T>& f, Arena& arena, T* x, T* work) {
   const Arena::Scope scope(arena);
-  T* of_front = arena.take<T>(e.widest);
+  T* front_values = arena.take<T>(e.widest);
   for (int k = 0; k < e.unknowns; ++k) work[k] = x[e.unknown[k]];
   for (int n = 0; n < e.fronts; ++n) {
     const Front& front = e.front[n];
     const int m = front.size, p = front.pivots;
     const int* later = e.later + front.later - p;
-    for (int i = 0; i < p; ++i) of_front[i] = work[front.first + i];
-    for (int i = p; i < m; ++i) of_front[i] = work[later[i]];
+    for (int i = 0; i < p; ++i) front_values[i] = work[front.first + i];
+    for (int i = p; i < m; ++i) front_values[i] = work[later[i]];
     for (int i = 0; i < p; ++i) {
       const T* row = f.L + front.slot + i * m;
-      subtract_scaled(of_front + i + 1, row + i + 1, of_front[i], m - i - 1);
-      work[front.first + i] = of_front[i];
+      subtract_scaled(front_values + i + 1, row + i + 1, front_values[i], m - i - 1);
+      work[front.first + i] = front_values[i];
     }
-    for (int i = p; i < m; ++i) work[later[i]] = of_front[i];
+    for (int i = p; i < m; ++i) work[later[i]] = front_values[i];
   }
   for (int n = e.fronts - 1; n >= 0; --n) {
     const Front& front = e.front[n];
     const int m = front.size, p = front.pivots;
     const int* later = e.later + front.later - p;
-    for (int i = p; i < m; ++i) of_front[i] = work[later[i]];
+    for (int i = p; i < m; ++i) front_values[i] = work[later[i]];
     for (int i = p - 1; i >= 0; --i) {
-      const T along = scalar_product(f.L + front.slot + i * m + i + 1, of_front + i + 1, m - i - 1);
-      of_front[i] = work[front.first + i] = work[front.first + i] * f.D_inverse[front.first + i] - along;
+      const T along = scalar_product(f.L + front.slot + i * m + i + 1, front_values + i + 1, m - i - 1);
+      front_values[i] = work[front.first + i] = work[front.first + i] * f.D_inverse[front.first + i] - along;
     }
   }
   for (int k = 0; k < e.unknowns; ++k) x[e.unknown[k]] = work[k];

@@ -1,7 +1,7 @@
-// What every joint carries in a motion: Newton and Euler's equations of each body, with what the loops put on it. van der Merwe 4.23, 4.30
-// with 5.22. A joint that closes a loop counts as one of the tree does, so that the answer does not depend on where the tree is cut.
+// Loads of every joint in a motion: Newton and Euler's equations of each body, with the forces of the loops. van der Merwe 4.23, 4.30 with 5.22.
+// A loop joint counts as one of the tree does, so that the result does not depend on the spanning tree.
 //
-//   reads   multipliers (rows) of the loops; efforts (loop_nv) of motors, or other forces, along joints that close loops
+//   reads   multipliers (rows) of the loops; efforts (loop_nv) of motors, or other forces, along loop joints
 //   writes  wrenches on the children of joints [moment; force], in the joints' frames there: of every body's own joint, in
 //           the bodies' order of the description, then of the constraints
 #pragma once
@@ -12,7 +12,7 @@
 
 namespace sarrus {
 
-/// Of efforts along the motion of the i-th joint that closes a loop, on its child, in its axes at its origin.
+/// Wrench of efforts along the motion of the i-th loop joint, on its child, in its axes at its origin.
 template <class T>
 Force<T> effort_wrench(const Tree& tree, Arena& arena, const LoopState<T>& state, int i, const T* efforts) {
   const Arena::Scope scope(arena);
@@ -67,13 +67,13 @@ void joint_loads(const Tree& tree, Arena& arena, const Kinematics<T>& k, const L
     const Vec3<T> N = bodies.f[i].angular * sign + cross(Vec3<T>(bodies.joint[i] - X.p), F);
     store(Force<T>{transpose_times(X.R, N), transpose_times(X.R, F)}, out + 6 * body.described);
   }
-  T* of_loops = out + 6 * (tree.bodies - 1);
-  loop_joint_wrenches(tree, k, of_loops);
+  T* constraint_loads = out + 6 * (tree.bodies - 1);
+  loop_joint_wrenches(tree, k, constraint_loads);
   for (int i = 0; i < loops.constraints; ++i) {
     const Mat3<T> R = state.numbers(loops.constraint[i].R_described);
     T described[6];
     store(Force<T>{R * across[i].angular, R * across[i].linear}, described);
-    for (int j = 0; j < 6; ++j) of_loops[6 * i + j] += described[j];
+    for (int j = 0; j < 6; ++j) constraint_loads[6 * i + j] += described[j];
   }
 }
 

@@ -1,20 +1,20 @@
-// Reactions that rigid bodies do not determine: of all that keep each body in equilibrium those of least norm, over all joints and constraints alike.
+// Reactions that rigid bodies do not determine: the reactions of least norm, over all joints and constraints, that keep each body in equilibrium.
 //
-// A joint's reaction is what does no work on its free motion phi: of its wrench w = [moment / l; force], about the middle between its two frames,
-// the part x that is perpendicular to [l angular; linear] of phi there; its efforts are the rest. Of rods and rolling contacts it is the wrench at the
-// child's frame, of relations between coordinates the efforts [moment / l; force] that they put along joints. With A what reactions put on bodies,
+// A joint's reaction does no work on its free motion phi. It is the part x of its wrench w = [moment / l; force], about the middle between its two
+// frames, that is perpendicular to [l angular; linear] of phi there; its efforts are the rest. For rods and rolling contacts it is the wrench at
+// the child's frame, for relations between coordinates their efforts [moment / l; force] along joints. With A the reactions' action on bodies,
 //
 //   A x = f = A x0,   |x| least:    x = A^+ f = A^T y,    (A A^T) y = f
 //
-// y are the bodies' displacements where each direction that a joint holds is a bushing of unit stiffness. A A^T has nothing along free motions, and
-// neither has f: it is factorised with a little on its diagonal, and corrections take that back (as in saddle.hpp). Where they do not settle,
-// near a singular position, A^T P = Q R tells: x is the part of x0 that Q's first columns span, and what the others span are the self-stresses S.
-// With joints that give by C (compliance), S says how reactions may differ: least x^T C x, then |x|, is x + S z with the shortest z of
-// least |root(C) (x + S z)|. Menabrea's theorem; Wojtyra and Fraczek, Multibody System Dynamics 29, 2013, for the minima.
+// y are the bodies' displacements if each constrained direction of a joint is a bushing of unit stiffness. A A^T is zero along free motions, and so is
+// f: it is factorised with a little on its diagonal, and corrections remove that again (as in saddle.hpp). If they do not settle, near a singular
+// position, A^T P = Q R is used: x is the part of x0 in the span of Q's first columns, and its other columns span the self-stresses S. With joint
+// compliances C, reactions differ along S: least x^T C x, then |x|, is x + S z with the shortest z of least |root(C) (x + S z)|. Menabrea's
+// theorem; Wojtyra and Fraczek, Multibody System Dynamics 29, 2013, for the minima.
 //
 //   reads   multipliers (rows); loads, as joint_loads() has them of these; root(C) (6 x 6 for each load, in its axes), or null
 //   writes  multipliers of the same J^T lambda, and their loads
-//   cost    bushings.hpp; of the other way, dense: O(joints bodies^2)
+//   cost    bushings.hpp; of the second method, dense: O(joints bodies^2)
 #pragma once
 
 #include "bushings.hpp"
@@ -23,13 +23,13 @@
 
 namespace sarrus {
 
-/// Columns made orthonormal one after the other, those that depend on the ones before left out: V = u T.
+/// Columns made orthonormal one by one, without those that depend on the ones before: V = u T.
 struct Orthonormal {
   int n = 0, from[6];
   Six u[6];
   double T[6][6];
 
-  /// A column depends on the others where less than that share of it is left.
+  /// A column depends on the others if less than that share of it is left.
   void add(Six v, int column, double negligible) {
     const double length = v.norm();
     double along[6] = {};
@@ -53,17 +53,17 @@ struct Orthonormal {
 /// A joint, or another constraint between bodies.
 struct Bearing {
   int body[2];  // parent, child: of a joint of the tree the inner and the outer one. -1: the ground
-  Vec3<double> at;  // what moments are about, from the point that its bodies share [l]
+  Vec3<double> at;  // reference point of moments, from the point that its bodies share [l]
   Transform<double> X;  // the frame of its load in the world
-  Vec3<double> arm;  // where that is from `at` [l]
+  Vec3<double> arm;  // vector to that from `at` [l]
   int load;  // its place
   double sign;  // of that on the child
-  bool moves;  // u are its motions, and it holds what is perpendicular; else they are what it holds
+  bool moves;  // u are its motions, and its reactions are perpendicular to them; else u are its reactions
   Orthonormal basis;
-  Six w, before;  // reaction on the child, and what it was
+  Six w, before;  // reaction on the child, and its value before
 
   bool is_free() const { return moves && basis.n == 6; }
-  Six held(const Six& w) const {
+  Six carried(const Six& w) const {
     if (is_free()) return Six::Zero();
     return moves ? Six(w - basis.project(w)) : basis.project(w);
   }
@@ -78,7 +78,7 @@ struct Bearing {
   }
 };
 
-/// One of the orthonormal efforts of a relation between coordinates: what a unit of it puts on bodies, and along joints.
+/// An orthonormal effort of a relation between coordinates: the action of one unit of it on bodies, and along joints.
 struct Effort {
   int bodies, *body;
   Six* put;
@@ -100,7 +100,7 @@ class Reactions {
     const Loops& loops = tree.loops;
     bearing_ = arena.take<Bearing>(n_ + loops.constraints);
     relation_ = arena.take<Relation>(loops.constraints), effort_ = arena.take<Effort>(loops.rows);
-    of_link_ = arena.take<int>(tree.links);
+    link_bearing_ = arena.take<int>(tree.links);
     bearings_ = n_;
     for (int i = 1; i < tree.bodies; ++i) add_tree_joint(i);
     for (int i = 0; i < loops.constraints; ++i)
@@ -110,7 +110,7 @@ class Reactions {
       if (loops.constraint[i].child < 0) add_relation(loops.constraint[i], multipliers);
   }
 
-  /// Reactions of least norm; false where corrections do not settle.
+  /// Reactions of least norm; false if corrections do not settle.
   SARRUS_NOINLINE bool by_bushings() {
     Bushings K(n_, arena_);
     for (int j = 0; j < bearings_; ++j)
@@ -142,7 +142,7 @@ class Reactions {
     for (int j = 0; j < bearings_; ++j) size += bearing_[j].w.squaredNorm(), w[j].setZero();
     for (int e = 0; e < efforts_; ++e) size += square(effort_[e].x), x[e] = 0.0;
     for (int k = 0; size > 0.0; ++k) {
-      for (int b = 0; b < n_; ++b) std::fill(y[b].of, y[b].of + 8, 0.0);
+      for (int b = 0; b < n_; ++b) std::fill(y[b].value, y[b].value + 8, 0.0);
       for (int j = 0; j < bearings_; ++j) {
         const Bearing& b = bearing_[j];
         const Six missing = b.on_bodies(b.w - w[j]);
@@ -155,10 +155,10 @@ class Reactions {
       double step = 0.0;
       for (int j = 0; j < bearings_; ++j) {
         const Bearing& b = bearing_[j];
-        Six apart = Six::Zero();
-        if (b.body[1] >= 0) apart += y[b.body[1]].six();
-        if (b.body[0] >= 0) apart -= y[b.body[0]].six();
-        const Six more = b.held(b.moved(apart));
+        Six relative = Six::Zero();
+        if (b.body[1] >= 0) relative += y[b.body[1]].six();
+        if (b.body[0] >= 0) relative -= y[b.body[0]].six();
+        const Six more = b.carried(b.moved(relative));
         w[j] += more, step += more.squaredNorm();
       }
       for (int e = 0; e < efforts_; ++e) {
@@ -166,7 +166,7 @@ class Reactions {
         for (int i = 0; i < effort_[e].bodies; ++i) more += effort_[e].put[i].dot(y[effort_[e].body[i]].six());
         x[e] += more, step += more * more;
       }
-      // each correction leaves such a share of itself as it was of the one before
+      // the ratio of successive corrections is constant
       if (step * step <= square(tolerances::exact) * std::max(last, step) * size || step <= square(tolerances::rounding) * size)
         break;
       if (k == tolerances::most_corrections || (k > 2 && step > 0.1 * last)) return false;
@@ -179,11 +179,11 @@ class Reactions {
 
   /// The same by A^T P = Q R; where `root` is not null, shares by compliance.
   SARRUS_NOINLINE void by_self_stresses(const double* root) {
-    int *first = arena_.take<int>(bearings_ + 1), held = 0;
+    int *first = arena_.take<int>(bearings_ + 1), unknowns = 0;
     Six* basis = arena_.take<Six>(6 * bearings_);
-    for (int j = 0; j < bearings_; ++j) first[j] = held, held += basis_of(bearing_[j], basis + held);
-    first[bearings_] = held;
-    const int m = held + efforts_, n = 6 * n_;
+    for (int j = 0; j < bearings_; ++j) first[j] = unknowns, unknowns += basis_of(bearing_[j], basis + unknowns);
+    first[bearings_] = unknowns;
+    const int m = unknowns + efforts_, n = 6 * n_;
     double *A = arena_.take<double>(m * n), *x = arena_.take<double>(m);
     std::fill(A, A + m * n, 0.0);
     for (int j = 0; j < bearings_; ++j) {
@@ -196,9 +196,9 @@ class Reactions {
       }
     }
     for (int e = 0; e < efforts_; ++e) {
-      x[held + e] = effort_[e].x;
+      x[unknowns + e] = effort_[e].x;
       for (int i = 0; i < effort_[e].bodies; ++i)
-        for (int c = 0; c < 6; ++c) A[(6 * effort_[e].body[i] + c) * m + held + e] = effort_[e].put[i](c);
+        for (int c = 0; c < 6; ++c) A[(6 * effort_[e].body[i] + c) * m + unknowns + e] = effort_[e].put[i](c);
     }
     const PivotedQr Q(m, n, A, arena_);
     Q.times_transpose(x);
@@ -209,21 +209,21 @@ class Reactions {
       bearing_[j].w.setZero();
       for (int i = first[j]; i < first[j + 1]; ++i) bearing_[j].w += x[i] * basis[i];
     }
-    for (int e = 0; e < efforts_; ++e) effort_[e].x = x[held + e];
+    for (int e = 0; e < efforts_; ++e) effort_[e].x = x[unknowns + e];
   }
 
-  /// lambda (rows) and loads of what reactions were become those of what they are.
+  /// Change lambda (rows) and loads from those of the previous reactions to those of the current ones.
   SARRUS_NOINLINE void change(double* lambda, double* loads) const {
     change_loads(loads);
     for (int j = n_; j < bearings_; ++j) {
       const Bearing& b = bearing_[j];
-      const Constraint& c = tree_.loops.constraint[of_constraint(j)];
+      const Constraint& c = tree_.loops.constraint[constraint_index(j)];
       const Six w = b.w - b.before;
       if (const LoopJoint* joint = plain(c)) {  // components in the child's frame
         const Vec3<double> F = w.tail<3>(), N = (Vec3<double>(w.head<3>()) - cross(b.arm, F)) * l_;
         const Mat3<double> R = b.X.R * c.R_described;
-        const Vec3<double> here[2] = {transpose_times(R, N), transpose_times(R, F)};
-        for (int r = 0; r < c.rows; ++r) lambda[c.row + r] += here[joint->component[r] / 3](joint->component[r] % 3);
+        const Vec3<double> components[2] = {transpose_times(R, N), transpose_times(R, F)};
+        for (int r = 0; r < c.rows; ++r) lambda[c.row + r] += components[joint->component[r] / 3](joint->component[r] % 3);
       } else {
         double x[6];
         for (int i = b.basis.n - 1; i >= 0; --i) {
@@ -257,8 +257,8 @@ class Reactions {
     for (int j = 0; j < bearings_; ++j) {
       const Bearing& b = bearing_[j];
       const Vec3<double> F = more[j].tail<3>() * b.sign, N = (Vec3<double>(more[j].head<3>()) * b.sign - cross(b.arm, F)) * l_;
-      const Vec3<double> there[2] = {transpose_times(b.X.R, N), transpose_times(b.X.R, F)};
-      for (int k = 0; k < 6; ++k) loads[6 * b.load + k] += there[k / 3](k % 3);
+      const Vec3<double> components[2] = {transpose_times(b.X.R, N), transpose_times(b.X.R, F)};
+      for (int k = 0; k < 6; ++k) loads[6 * b.load + k] += components[k / 3](k % 3);
     }
   }
 
@@ -266,7 +266,7 @@ class Reactions {
     const LoopJoint* joint = std::get_if<LoopJoint>(&c.kind);
     return joint && joint->plain() ? joint : nullptr;
   }
-  int of_constraint(int bearing) const { return bearing_[bearing].load - n_; }
+  int constraint_index(int bearing) const { return bearing_[bearing].load - n_; }
 
   void add_tree_joint(int i) {
     const Body& body = tree_.body[i];
@@ -279,7 +279,7 @@ class Reactions {
     b.moves = true, b.basis = {};
     if (inner == body.link) return;  // a weld
     const Link& link = tree_.link[body.link];
-    of_link_[body.link] = i - 1;
+    link_bearing_[body.link] = i - 1;
     for (int k = 0; k < link.nv; ++k) {
       const Motion<double>& s = state_.column[link.iv + k];
       const Vec3<double> v = s.linear + cross(s.angular, Vec3<double>(b.at - state_.X[body.link].p));
@@ -300,8 +300,8 @@ class Reactions {
     b.basis = {}, b.moves = plain(c);
     if (c.rows == 0) {  // a cable, or a free joint
     } else if (const LoopJoint* plainly = plain(c)) {
-      bool held[6] = {};
-      for (int r = 0; r < c.rows; ++r) held[plainly->component[r]] = true;
+      bool is_constrained[6] = {};
+      for (int r = 0; r < c.rows; ++r) is_constrained[plainly->component[r]] = true;
       for (int k = 0; k < 6; ++k) {
         const Vec3<double> axis = child.R.col(k % 3);
         Six phi;
@@ -309,7 +309,7 @@ class Reactions {
           phi << axis * l_, cross(axis, Vec3<double>(b.at - child.p));
         else
           phi << zero3<double>(), axis;
-        if (!held[k]) b.basis.add(phi, k, tolerances::present);
+        if (!is_constrained[k]) b.basis.add(phi, k, tolerances::present);
       }
     } else {
       RelativeMotion<double> m;
@@ -327,7 +327,7 @@ class Reactions {
     ++bearings_;
   }
 
-  /// Bodies that hang together tell moments about one point, in the middle of their joints; then what they carry is known.
+  /// Connected bodies measure moments about one point, in the middle of their joints; then set the reactions.
   void share_points() {
     int *group = arena_.take<int>(n_), *joints = arena_.take<int>(n_);
     Vec3<double>* middle = arena_.take<Vec3<double>>(n_);
@@ -338,23 +338,23 @@ class Reactions {
     };
     for (int j = 0; j < bearings_; ++j)
       if (const int* body = bearing_[j].body; body[0] >= 0 && body[1] >= 0) group[of(body[0])] = of(body[1]);
-    const auto of_bearing = [&](const Bearing& b) { return of(b.body[1] >= 0 ? b.body[1] : b.body[0]); };
+    const auto group_of_bearing = [&](const Bearing& b) { return of(b.body[1] >= 0 ? b.body[1] : b.body[0]); };
     for (int j = 0; j < bearings_; ++j) {
-      const int g = bearing_[j].body[0] < 0 && bearing_[j].body[1] < 0 ? -1 : of_bearing(bearing_[j]);
+      const int g = bearing_[j].body[0] < 0 && bearing_[j].body[1] < 0 ? -1 : group_of_bearing(bearing_[j]);
       if (g >= 0) middle[g] += bearing_[j].at, ++joints[g];
     }
     for (int j = 0; j < bearings_; ++j) {
       Bearing& b = bearing_[j];
       b.arm = (b.X.p - b.at) / l_;
       if (b.body[0] >= 0 || b.body[1] >= 0) {
-        const int g = of_bearing(b);
+        const int g = group_of_bearing(b);
         b.at = (b.at - middle[g] / joints[g]) / l_;
       }
       const double* load = loads_ + 6 * b.load;
       const Vec3<double> F = b.X.R * vec3(load[3], load[4], load[5]), N = b.X.R * vec3(load[0], load[1], load[2]);
       Six w;
       w << N / l_ + cross(b.arm, F), F;
-      b.w = b.before = b.held(Six(w * b.sign));
+      b.w = b.before = b.carried(Six(w * b.sign));
     }
   }
 
@@ -362,17 +362,17 @@ class Reactions {
     const int rows = c.rows, columns = c.columns;
     for (int k = 0; k < columns; ++k) {  // of parallel axes no wrench has just these efforts: they stay
       const int link = tree_.column_link[c.column[k]];
-      if (bearing_[of_link_[link]].basis.n < tree_.link[link].nv) return;
+      if (bearing_[link_bearing_[link]].basis.n < tree_.link[link].nv) return;
     }
     Relation& relation = relation_[relations_++];
     relation = {c.row, efforts_, 0, arena_.take<int>(rows), arena_.take<double>(rows * rows)};
     double *J = arena_.take<double>(tree_.loops.entries), *u = arena_.take<double>(rows * columns),
            *along = arena_.take<double>(rows * rows), *left = arena_.take<double>(columns);
     std::fill(along, along + rows * rows, 0.0);
-    ConstraintRows<double> asked;
-    asked.J = J;
-    rows_between_coordinates(tree_, state_, c, asked);
-    for (int r = 0; r < rows; ++r) {  // along(i, r): of row r's efforts, how much of the i-th orthonormal one
+    ConstraintRows<double> row_output;
+    row_output.J = J;
+    rows_between_coordinates(tree_, state_, c, row_output);
+    for (int r = 0; r < rows; ++r) {  // along(i, r): component of row r's efforts along the i-th orthonormal one
       for (int k = 0; k < columns; ++k) left[k] = J[c.entry + k * rows + r] * tree_.unit[c.column[k]] / l_;
       const double length = std::sqrt(dot_product(columns, left, left));
       for (int twice = 0; twice < 2; ++twice)
@@ -410,7 +410,7 @@ class Reactions {
       double tau[6] = {};
       for (end = begin; end < c.columns && tree_.column_link[c.column[end]] == link; ++end)
         tau[c.column[end] - tree_.link[link].iv] = efforts[end] * l_ / tree_.unit[c.column[end]];
-      const Bearing& b = bearing_[of_link_[link]];
+      const Bearing& b = bearing_[link_bearing_[link]];
       const Orthonormal& phi = b.basis;  // T^T (along u) = tau
       double along[6];
       Six w = Six::Zero();
@@ -419,7 +419,7 @@ class Reactions {
         for (int k = 0; k < i; ++k) along[i] -= phi.T[k][i] * along[k];
         along[i] /= phi.T[i][i], w += along[i] * phi.u[i];
       }
-      e.joint[e.joints] = of_link_[link], e.along[e.joints++] = w;
+      e.joint[e.joints] = link_bearing_[link], e.along[e.joints++] = w;
       const Six on = b.on_bodies(w);
       for (int s = 0; s < 2; ++s) {
         if (b.body[s] < 0) continue;
@@ -458,7 +458,7 @@ class Reactions {
     return S;
   }
 
-  /// An orthonormal basis of what it holds; returns of how many.
+  /// An orthonormal basis of its reactions; returns their number.
   int basis_of(const Bearing& b, Six* basis) const {
     if (!b.moves) {
       std::copy(b.basis.u, b.basis.u + b.basis.n, basis);
@@ -488,9 +488,9 @@ class Reactions {
         Six w = Six::Zero();
         for (int i = first[j]; i < first[j + 1]; ++i) w += x[i] * basis[i];
         const Vec3<double> F = w.tail<3>(), N = (Vec3<double>(w.head<3>()) - cross(bearing.arm, F)) * l_;
-        const Vec3<double> there[2] = {transpose_times(bearing.X.R, N), transpose_times(bearing.X.R, F)};
+        const Vec3<double> components[2] = {transpose_times(bearing.X.R, N), transpose_times(bearing.X.R, F)};
         for (int r = 0; r < 6; ++r)
-          for (int c = 0; c < 6; ++c) out[6 * j + r] += factor * root[36 * bearing.load + 6 * r + c] * there[c / 3](c % 3);
+          for (int c = 0; c < 6; ++c) out[6 * j + r] += factor * root[36 * bearing.load + 6 * r + c] * components[c / 3](c % 3);
       }
     };
     for (int i = 0; i < k; ++i) {
@@ -514,7 +514,7 @@ class Reactions {
   Bearing* bearing_;  // of each body's own joint, then of constraints
   Relation* relation_;
   Effort* effort_;
-  int* of_link_;  // which bearing a link's joint is
+  int* link_bearing_;  // which bearing a link's joint is
 };
 
 /// True where all reactions are determined, by the least pivot that a row had in the factor of accelerations.

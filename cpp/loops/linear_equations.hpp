@@ -1,10 +1,10 @@
-// The motion near a state to first order, in as many coordinates y of the configuration and u of the velocity as the loops leave free: deviations
+// The motion near a state to first order, in as many coordinates y of the configuration and u of the velocity as the loops leave free. Deviations
 // are q = integrate(q0, G y), and W u of v, with
 //
 //   J_q G = 0, E_q G = 1     J W = 0, E_v W = 1
 //
-// J_q being the rows that hold positions, and E_v the first rows of E_q. With q along G y the velocity goes as rows allow it while E_v v stays:
-// Dv, by the least kinetic energy (derivatives.hpp), and back along W, V_y = Dv - W E_v Dv. A deviation d moves on at d-dot = dv + [d, v], so that
+// J_q being the rows of positions, and E_v the first rows of E_q. With q along G y the velocity changes as rows allow it while E_v v is constant:
+// Dv, by the least kinetic energy (derivatives.hpp), and back along W, V_y = Dv - W E_v Dv. A deviation d changes by d-dot = dv + [d, v], so that
 //
 //   [y-dot]   [E_q (V_y + [G, v])         E_q W   ] [y]
 //   [u-dot] = [E_v (Da along (G, V_y))  E_v Da W  ] [u]     and by forces u-dot = E_v (M^-1 within the loops) d
@@ -24,12 +24,13 @@ struct LinearCoordinates {
   int k = 0, m = 0;
   int* place;
 
-  /// `asked` (nv): of each coordinate which velocity it is, from 1, negative where it is one of the configuration alone; 0: no more. Null: they
+  /// `coordinates` (nv): of each coordinate which velocity it is, from 1, negative where it is one of the configuration alone; 0: no more. Null: they
   /// are yet to be chosen.
-  LinearCoordinates(int nv, Arena& arena, const double* asked) : place(arena.take<int>(nv)) {
-    for (int i = 0; i < nv && asked; ++i) {
-      if (asked[i] == 0.0) continue;
-      place[k++] = static_cast<int>(std::clamp(std::abs(asked[i]), 1.0, static_cast<double>(nv))) - 1, m += asked[i] > 0.0;
+  LinearCoordinates(int nv, Arena& arena, const double* coordinates) : place(arena.take<int>(nv)) {
+    for (int i = 0; i < nv && coordinates; ++i) {
+      if (coordinates[i] == 0.0) continue;
+      place[k++] = static_cast<int>(std::clamp(std::abs(coordinates[i]), 1.0, static_cast<double>(nv))) - 1,
+      m += coordinates[i] > 0.0;
     }
   }
   void all(int nv) {
@@ -41,9 +42,9 @@ struct LinearCoordinates {
   }
 };
 
-/// Results, one after the other in the row of numbers of a state; its size is linear_equations_size (kernels/operation_sizes.hpp).
+/// Results, one by one in the row of numbers of a state; its size is linear_equations_size (kernels/operation_sizes.hpp).
 struct LinearOutput {
-  double* exact;  // 1 where A is of derivatives, 0.5 where rounding of q shows in them; 0 where there are none
+  double* exact;  // 1 if A is of derivatives, 0.5 if these contain rounding of q; 0 if there are none
   // Freedoms of velocity, and how many of them the coordinates determine; likewise of the configuration. All else is zero where some are not
   double* freedom;
   double *rate, *G, *W;  // (k + m), E_q v and E_v a; (nv, k); (nv, m)
@@ -55,7 +56,7 @@ struct LinearOutput {
   }
 };
 
-/// Relative residuals: of the state's own equation, and the same or more that forbids derivatives; and what rounding moves accelerations by.
+/// Relative residuals: of the state's own equation, and the same or a larger one that forbids derivatives; and the change of accelerations by rounding.
 struct LinearErrors {
   double state = 0.0, derivatives = 0.0, rounding = 0.0;
 };
@@ -68,7 +69,7 @@ template <class R> class LinearEquations {
       : tree_(tree), arena_(arena), in_(in), y_(y), chooses_(chooses), numbers_(numbers) {}
 
   /// Equations of a mechanism without loops: every velocity is a coordinate.
-  LinearErrors of_tree() {
+  LinearErrors linearize_tree() {
     const int nv = tree_.nv;
     if (chooses_) y_.all(nv);
     make_room(nv, nv);
@@ -90,17 +91,17 @@ template <class R> class LinearEquations {
   }
 
   /// `column`, `row`: scales as in closing.hpp.
-  LinearErrors of_loops(const double* column, const double* row) {
+  LinearErrors linearize_loops(const double* column, const double* row) {
     ForwardSensitivity<R> state(tree_, arena_, in_, true);
     const double* J = state.equation().J();
     const LoopMotions motions(tree_, arena_, J, column, row);
     state.find_multipliers(tree_.nv - motions.freedom < tree_.loops.rows);
     state.prepare();
     const LinearErrors errors = {state.equation().solved, state.error(), state.equation().rounding};
-    std::optional<LoopMotions> of_positions;
-    if (state.holds_velocities_only()) of_positions.emplace(tree_, arena_, rows_of_positions(J), column, row);
-    const LoopMotions& displacements = of_positions ? *of_positions : motions;
-    const double *N = motions.basis(), *N_q = of_positions ? displacements.basis() : N;
+    std::optional<LoopMotions> holonomic_motions;
+    if (state.holds_velocities_only()) holonomic_motions.emplace(tree_, arena_, rows_of_positions(J), column, row);
+    const LoopMotions& displacements = holonomic_motions ? *holonomic_motions : motions;
+    const double *N = motions.basis(), *N_q = holonomic_motions ? displacements.basis() : N;
     if (chooses_) choose(motions, N, displacements, N_q);
     make_room(motions.freedom, displacements.freedom);
     if (!depend_on(N, column, y_.m, out_.freedom, W_) || !depend_on(N_q, column, y_.k, out_.freedom + 2, G_))
@@ -119,7 +120,7 @@ template <class R> class LinearEquations {
 
   double& A(int i, int j) const { return out_.A[i * (y_.k + y_.m) + j]; }
 
-  /// Once the coordinates stand.
+  /// After the coordinates are set.
   void make_room(int freedom, int freedom_of_positions) {
     const int nv = tree_.nv;
     out_ = LinearOutput::over(nv, y_.k, y_.m, numbers_);
@@ -140,7 +141,7 @@ template <class R> class LinearEquations {
     return kept;
   }
 
-  /// Choose the coordinates that determine the motion best, and those of the configuration behind them.
+  /// Choose the coordinates that determine the motion best, and then those of the configuration.
   void choose(const LoopMotions& motions, const double* N, const LoopMotions& displacements, const double* N_q) {
     const int nv = tree_.nv, m = motions.freedom, k = displacements.freedom;
     double* P = arena_.take<double>(nv * nv);
@@ -156,26 +157,27 @@ template <class R> class LinearEquations {
       if (std::find(y_.place, y_.place + m, shown[i]) == y_.place + m) y_.place[y_.k++] = shown[i];
   }
 
-  /// X = N (E N)^-1, one motion after the other, of the first `count` coordinates. told: freedoms, and then how many of them these determine.
+  /// X = N (E N)^-1, one motion after the other, of the first `count` coordinates. `answer`: freedoms, and the number of them that these determine.
   bool depend_on(const double* N, const double* column, int count, double* answer, double* X) const {
     const int nv = tree_.nv, freedom = static_cast<int>(answer[0]);
     const Arena::Scope scope(arena_);
-    double *seen = arena_.take<double>(count * freedom), *one = arena_.take<double>(count), *along = arena_.take<double>(freedom);
+    double *EN = arena_.take<double>(count * freedom), *target = arena_.take<double>(count),
+           *along = arena_.take<double>(freedom);
     for (int j = 0; j < freedom; ++j)
-      for (int i = 0; i < count; ++i) seen[j * count + i] = N[j * nv + y_.place[i]] / column[y_.place[i]];
-    const PivotedQr chosen(count, freedom, seen, arena_, tolerances::negligible, 1.0);
+      for (int i = 0; i < count; ++i) EN[j * count + i] = N[j * nv + y_.place[i]] / column[y_.place[i]];
+    const PivotedQr chosen(count, freedom, EN, arena_, tolerances::negligible, 1.0);
     answer[1] = chosen.rank;
     if (chosen.rank < freedom || count > freedom) return false;
     std::fill(X, X + nv * count, 0.0);
     for (int i = 0; i < count; ++i) {
-      std::fill(one, one + count, 0.0), one[i] = 1.0 / column[y_.place[i]];
-      chosen.solve(one, along);
+      std::fill(target, target + count, 0.0), target[i] = 1.0 / column[y_.place[i]];
+      chosen.solve(target, along);
       for (int j = 0; j < count; ++j) add_multiple(nv, along[j], N + j * nv, X + i * nv);
     }
     return true;
   }
 
-  /// G, W, the rates, and what of A they tell alone.
+  /// G, W, the rates, and the part of A that follows from them.
   void put_motions(const double* a) const {
     const int nv = tree_.nv, k = y_.k, m = y_.m;
     double* bracket_with_v = arena_.take<double>(nv);
@@ -192,7 +194,7 @@ template <class R> class LinearEquations {
     }
   }
 
-  /// Lanes from the first-th coordinate on: how many are there, and how many of them are of the configuration.
+  /// Lanes from the first-th coordinate on: their number, and the number of them that are of the configuration.
   std::pair<int, int> lanes(int first) const {
     const int count = std::min(width_of<R>, y_.k + y_.m - first);
     return {count, std::clamp(y_.k - first, 0, count)};
@@ -212,7 +214,7 @@ template <class R> class LinearEquations {
     return d;
   }
 
-  /// V_y; and behind it E, by symmetry from the accelerations that a unit of force along each u brings.
+  /// V_y; and then E, by symmetry from the accelerations of a unit of force along each u.
   void follow(const ForwardSensitivity<R>& state, int first) const {
     const Arena::Scope scope(arena_);
     const int nv = tree_.nv;
@@ -241,7 +243,7 @@ template <class R> class LinearEquations {
     const auto [count, moving] = lanes(first);
     R *d = moving > 0 ? displacements(first, moving) : nullptr, *change = arena_.take<R>(nv),
       *x = arena_.take<R>(state.equation().unknowns());
-    // along some, such as a shift of all, nothing changes but rounding: it is of a state whose forces turn with a radian
+    // along some, such as a shift of all, only rounding changes: it is that of a state whose forces turn with a radian
     R least = R(0.0);
     for (int i = 0; i < nv; ++i) {
       change[i] = R(0.0);
@@ -272,7 +274,7 @@ template <class R>
 LinearErrors linear_equations(const Tree& tree, Arena& arena, const LoopInput<double>& in, LinearCoordinates& y, bool chooses,
                               const double* column, const double* row, double* numbers) {
   LinearEquations<R> equations(tree, arena, in, y, chooses, numbers);
-  return tree.loops.rows + tree.loops.rotor_rows == 0 ? equations.of_tree() : equations.of_loops(column, row);
+  return tree.loops.rows + tree.loops.rotor_rows == 0 ? equations.linearize_tree() : equations.linearize_loops(column, row);
 }
 
 }  // namespace sarrus

@@ -1,19 +1,19 @@
-// The coordinates of joints that close loops, their velocities and accelerations: as those of the tree's joints stand in q, v and a, but read
-// off the relative motion of the two bodies.
+// Coordinates, velocities and accelerations of loop joints: like those of the tree's joints in q, v and a, but read from the relative motion of
+// the two bodies.
 #pragma once
 
 #include "constraints.hpp"
 
 namespace sarrus {
 
-/// The answers, one after the other in the order of the joints. Null: not asked for.
+/// Results, one by one in the order of the joints. Null: not requested.
 template <class T> struct LoopJoints {
   T *q = nullptr, *v = nullptr, *a = nullptr;
-  T* J = nullptr;  // loop_nv x nv: v = J v of the tree, but for what laws drive
+  T* J = nullptr;  // loop_nv x nv: v = J v of the tree, without the motion by laws
 };
 
-/// `near`: coordinates of theirs from which turns are counted; null: zeros. state.v is wanted for velocities, state.link, with the accelerations
-/// of the tree's joints, for accelerations.
+/// `near`: coordinates from which turns are counted; null: zeros. Velocities need state.v; accelerations need state.link with the accelerations of
+/// the tree's joints.
 template <class T>
 void read_loop_joints(const Tree& tree, Arena& arena, const LoopState<T>& state, const T* near, const LoopJoints<T>& out) {
   const T none[7] = {T(0.0), T(0.0), T(0.0), T(0.0), T(0.0), T(0.0), T(0.0)};

@@ -1,11 +1,11 @@
-// The motions that loops leave free, and what solves J x = g, rows that depend on one another included. With C and R the scales of velocities
-// and rows in which radians and metres compare (closing.hpp),
+// The motions that loops leave free, and solutions of J x = g, with dependent rows too. With C and R the scales of velocities and rows in which
+// radians and metres compare (closing.hpp),
 //
 //   (R J C)^T P = Q U,    x = C Q [z; y],    U^T z = P^T R g,    y free
 //
-// so that the last columns of C Q span what J leaves free. The rank is that of J in these scales: a row that is less than
-// tolerances::negligible of the largest beside those before it says nothing new. Of a g that no x gives, the nearest one that some x gives, in
-// the rows' own units. One state at a time; dense, cost O(nv rows rank).
+// so that the last columns of C Q span the null space of J. The rank is that of J in these scales: a row counts as dependent if its part independent
+// of those before it is less than tolerances::negligible of the largest. If no x gives g, the nearest one that some x gives is used, in the
+// rows' own units. One state at a time; dense, cost O(nv rows rank).
 #pragma once
 
 #include "constraints.hpp"
@@ -57,7 +57,7 @@ class LoopMotions {
     freedom = nv_ - loops_.rank;
   }
 
-  /// A basis of them, one motion (nv) after the other, orthonormal where velocities are told by their scales: C^-1 N.
+  /// A basis of them, one motion (nv) after the other, orthonormal in scaled velocities: C^-1 N.
   const double* basis() const {
     double* N = arena_.take<double>(freedom * nv_);
     for (int i = 0; i < freedom; ++i) {
@@ -69,7 +69,7 @@ class LoopMotions {
     return N;
   }
 
-  /// P (nv, nv), the projector onto them where velocities are told by their scales.
+  /// P (nv, nv), the projector onto them, in scaled velocities.
   SARRUS_NOINLINE void projector(const double* N, double* P) const {
     double* n = arena_.take<double>(nv_);
     std::fill(P, P + nv_ * nv_, 0.0);
@@ -79,7 +79,7 @@ class LoopMotions {
     }
   }
 
-  /// Some lambda (rows) with J^T lambda = f (nv), of the rows that say something new.
+  /// Some lambda (rows) with J^T lambda = f (nv), of the independent rows.
   SARRUS_NOINLINE void forces(const double* f, double* lambda) const {
     const Arena::Scope scope(arena_);
     double* x = arena_.take<double>(nv_);

@@ -1,11 +1,11 @@
-// How a mechanism can move in one configuration, in numbers: the rank of J, and what motors and an output frame feel of the motions that
-// it leaves. With P the projector onto these motions, S the motors' rows and G the output's, all scaled as in closing.hpp,
+// Mobility of a mechanism in one configuration, in numbers: the rank of J, and the rates of motors and an output frame by the motions that J
+// leaves free. With P the projector onto these motions, S the motors' rows and G the output's, all scaled as in closing.hpp,
 //
 //   B B^T = S P S^T,   C = G P S^T,   G P G^T
 //
-// hold all there is to know: a motion that no motor feels is an output singularity, a motor that the output does not feel an input
-// singularity (Gosselin and Angeles 1990), and K = C (B B^T)^-1 is the output's velocity per motor's. Singular values are square roots of
-// eigenvalues, so that those below 1e-6 (of rows of size one) count as zero.
+// determine all of it: a motion that moves no motor is an output singularity, a motor that does not move the output an input singularity
+// (Gosselin and Angeles 1990), and K = C (B B^T)^-1 is the output's velocity per motor's. Singular values are square roots of eigenvalues,
+// so that those below 1e-6 (of rows of size one) count as zero.
 #pragma once
 
 #include "../dynamics/frame.hpp"
@@ -38,7 +38,7 @@ template <class T> SARRUS_NOINLINE void tridiagonalise(int n, T* A, T* diagonal,
   }
 }
 
-/// Singular values of F that count, from F F^T (n x n, destroyed): Sturm's sequences tell how many eigenvalues are above a number.
+/// Nonzero singular values of F, from F F^T (n x n, destroyed): Sturm's sequences count the eigenvalues above a number.
 template <class T> class SingularValues {
  public:
   T rank;
@@ -48,7 +48,7 @@ template <class T> class SingularValues {
     tridiagonalise(n, A, d_, e_, arena);
     rank = above(T(least));
   }
-  /// The count-th largest, to nine digits; 0 where there is none.
+  /// The count-th largest, to nine digits; 0 if there is none.
   SARRUS_NOINLINE T find(const T& count) const {
     T low = T(least), high = T(least) + trace_ * T(1.001);
     for (int k = 0; k < 34; ++k) {
@@ -79,35 +79,35 @@ template <class T> class SingularValues {
 /// Eight numbers of one configuration: rank and smallest singular value of J; rank and smallest singular value of B; rank of G on the
 /// motions, rank of B and G together; condition of K, and its rank.
 ///
-///   scale   (nv + rows) as in closing.hpp        gains  (efforts + 6) 1 / what a unit of each motor's velocity and the output's weighs
-template <class T> void mobility_numbers(const Tree& tree, Arena& arena, const Frame& frame, const Closing<T>& how,
+///   scale   (nv + rows) as in closing.hpp        gains  (efforts + 6) 1 / weight of a unit of each motor's velocity and of the output's
+template <class T> void mobility_numbers(const Tree& tree, Arena& arena, const Frame& frame, const ClosureOptions<T>& options,
                                          const T* gains, const T* q, const T* time, const T* pfaffian_values, T* out) {
   const Loops& loops = tree.loops;
-  const int nv = tree.nv, rows = loops.rows + loops.motor_rows, motors = loops.actuators, felt = motors + 6;
+  const int nv = tree.nv, rows = loops.rows + loops.motor_rows, motors = loops.actuators, rate_rows = motors + 6;
   const LoopState<T> state = place(tree, arena, q, time, pfaffian_values);
   T *J = arena.take<T>(loops.entries + loops.motor_entries), *dense = arena.take<T>(rows * nv);
-  ConstraintRows<T> asked;
-  asked.J = J;
-  constraint_rows(tree, arena, state, asked, 0, loops.constraints + loops.motor_constraints);
+  ConstraintRows<T> row_output;
+  row_output.J = J;
+  constraint_rows(tree, arena, state, row_output, 0, loops.constraints + loops.motor_constraints);
   for (int k = 0; k < rows * nv; ++k) dense[k] = T(0.0);
   T* entry = J;
   for (int i = 0; i < loops.constraints + loops.motor_constraints; ++i) {
     const Constraint& c = loops.constraint[i];
     for (int k = 0; k < c.columns; ++k)
       for (int r = 0; r < c.rows; ++r, ++entry) {
-        const T row = c.row + r < loops.rows ? how.row[c.row + r] : T(1.0);
-        *entry *= how.column[c.column[k]] * row;
+        const T row = c.row + r < loops.rows ? options.row[c.row + r] : T(1.0);
+        *entry *= options.column[c.column[k]] * row;
         dense[(c.row + r) * nv + c.column[k]] = *entry;
       }
   }
 
-  // what motors and output feel: rows over the scaled velocities
-  T* F = arena.take<T>(felt * nv);
-  for (int k = 0; k < felt * nv; ++k) F[k] = T(0.0);
+  // rates of motors and output: rows over the scaled velocities
+  T* F = arena.take<T>(rate_rows * nv);
+  for (int k = 0; k < rate_rows * nv; ++k) F[k] = T(0.0);
   for (int a = 0; a < motors; ++a) {
-    const int which = loops.actuator[a];
+    const int actuator = loops.actuator[a];
     for (int k = 0; k < nv; ++k) {
-      const T unit = which < nv ? (which == k ? how.column[k] : T(0.0)) : dense[(which - nv) * nv + k];
+      const T unit = actuator < nv ? (actuator == k ? options.column[k] : T(0.0)) : dense[(actuator - nv) * nv + k];
       F[a * nv + k] = unit * gains[a];
     }
   }
@@ -118,55 +118,56 @@ template <class T> void mobility_numbers(const Tree& tree, Arena& arena, const F
       T six[6];
       const Motion<T>& s = state.column[k];
       store(Motion<T>{s.angular, s.linear + cross(s.angular, Vec3<T>(X.p - state.X[tree.column_link[k]].p))}, six);
-      for (int r = 0; r < 6; ++r) F[(motors + r) * nv + k] = six[r] * how.column[k] * gains[motors + r];
+      for (int r = 0; r < 6; ++r) F[(motors + r) * nv + k] = six[r] * options.column[k] * gains[motors + r];
     }
   }
 
-  T *one = arena.take<T>(nv), *one_a_row = arena.take<T>(rows), *S = arena.take<T>(rows), *x = arena.take<T>(nv + rows),
-    *work = arena.take<T>(nv + rows), *all = arena.take<T>(felt * felt), *some = arena.take<T>(felt * felt);
-  for (int k = 0; k < nv; ++k) one[k] = T(1.0);
-  for (int r = 0; r < rows; ++r) one_a_row[r] = T(1.0), S[r] = r < loops.rows ? T(tolerances::least_square) : T(1.0);
-  const Saddle<T> s = {tree, loops.statics, nullptr, loops.constraints, rows, one, J, S, one, one_a_row};
+  T *unit_weights = arena.take<T>(nv), *unit_row_weights = arena.take<T>(rows), *S = arena.take<T>(rows),
+    *x = arena.take<T>(nv + rows), *work = arena.take<T>(nv + rows), *all = arena.take<T>(rate_rows * rate_rows),
+    *part = arena.take<T>(rate_rows * rate_rows);
+  for (int k = 0; k < nv; ++k) unit_weights[k] = T(1.0);
+  for (int r = 0; r < rows; ++r) unit_row_weights[r] = T(1.0), S[r] = r < loops.rows ? T(tolerances::least_square) : T(1.0);
+  const Saddle<T> s = {tree, loops.statics, nullptr, loops.constraints, rows, unit_weights, J, S, unit_weights, unit_row_weights};
   Factor<T> factor{};
   SubstructuredEquation<T>* pieces = nullptr;
   if (loops.substructures) {
     pieces = new (arena.take<SubstructuredEquation<T>>(1))
-        SubstructuredEquation<T>(tree, arena, state, Poses<T>{state.in_parent}, state.stored, {how.column, true});
-    pieces->weigh_rows(tree, how.row, T(tolerances::least_square));
+        SubstructuredEquation<T>(tree, arena, state, Poses<T>{state.in_parent}, state.stored, {options.column, true});
+    pieces->weigh_rows(tree, options.row, T(tolerances::least_square));
     factor = pieces->factorise(arena);
   } else if (rows > 0) {
     factor = factorise(s, arena, static_cast<const T*>(nullptr), zeros<T>(arena, rows));
   }
-  for (int a = 0; a < felt; ++a) {
+  for (int a = 0; a < rate_rows; ++a) {
     for (int k = 0; k < nv; ++k) x[k] = F[a * nv + k];
     for (int twice = 0; rows > 0 && twice < 2;
-         ++twice) {  // each leaves mu / (mu + the singular value's square) of what is no motion
+         ++twice) {  // each leaves mu / (mu + the singular value's square) of the part that is no motion
       for (int r = 0; r < rows; ++r) x[nv + r] = T(0.0);
       pieces ? void(pieces->solve(tree, arena, factor, x, x, 20)) : solve(loops.statics, factor, arena, x, work);
     }
-    for (int b = 0; b < felt; ++b) {
-      all[a * felt + b] = T(0.0);
-      for (int k = 0; k < nv; ++k) all[a * felt + b] += F[b * nv + k] * x[k];
+    for (int b = 0; b < rate_rows; ++b) {
+      all[a * rate_rows + b] = T(0.0);
+      for (int k = 0; k < nv; ++k) all[a * rate_rows + b] += F[b * nv + k] * x[k];
     }
   }
   const auto block = [&](int begin, int end) {
     for (int a = begin; a < end; ++a)
-      for (int b = begin; b < end; ++b) some[(a - begin) * (end - begin) + b - begin] = all[a * felt + b];
-    return SingularValues<T>(end - begin, some, arena);
+      for (int b = begin; b < end; ++b) part[(a - begin) * (end - begin) + b - begin] = all[a * rate_rows + b];
+    return SingularValues<T>(end - begin, part, arena);
   };
-  const auto B = block(0, motors), G = block(motors, felt), both_of_them = block(0, felt);
+  const auto B = block(0, motors), G = block(motors, rate_rows), both_of_them = block(0, rate_rows);
 
   // K^T: (B B^T) K^T = C^T, by Cholesky's factor; a redundant motor's direction has nothing on the right, to 1e-16
   T *L = arena.take<T>(motors * motors), *K = arena.take<T>(motors * 6), *KK = arena.take<T>(36);
   for (int a = 0; a < motors; ++a)
     for (int b = 0; b <= a; ++b) {
-      T sum = all[a * felt + b] + T(a == b ? 1e-11 : 0.0);
+      T sum = all[a * rate_rows + b] + T(a == b ? 1e-11 : 0.0);
       for (int k = 0; k < b; ++k) sum -= L[a * motors + k] * L[b * motors + k];
       L[a * motors + b] = a == b ? sqrt(select(sum > T(1e-15), sum, T(1e-15))) : sum / L[b * motors + b];
     }
   for (int r = 0; r < 6; ++r) {
     for (int a = 0; a < motors; ++a) {
-      T sum = all[a * felt + motors + r];
+      T sum = all[a * rate_rows + motors + r];
       for (int k = 0; k < a; ++k) sum -= L[a * motors + k] * K[r * motors + k];
       K[r * motors + a] = sum / L[a * motors + a];
     }

@@ -1,9 +1,9 @@
-// Rates of the multipliers. For independent rows they follow from the equation itself (derivatives.hpp). For others lambda = J y is
-// of all that give the same forces the least; on the way along the loops it stays so, and
+// Rates of the multipliers. For independent rows they follow from the equation itself (derivatives.hpp). For others lambda = J y is the least one
+// that gives the same forces; along the loops it stays so, and
 //
 //   J^T Dlambda = f,   Dlambda = DJ y + J Dy        so that Dlambda, of all with J^T Dlambda = f, is nearest to DJ y
 //
-// with the forces f = M Da - b that the equation leaves to them. (What it finds for them has rounding over nothing along J^T z = 0.)
+// with the forces f = M Da - b that the equation leaves to them. (Its own Dlambda has rounding of any size along J^T z = 0.)
 #pragma once
 
 #include "derivatives.hpp"
@@ -37,7 +37,7 @@ template <class R> class MultiplierRates {
   /// Factor of DJ; null if rows are independent.
   const double* y() const { return y_; }
 
-  /// z (rows) becomes its part with J^T z = 0; where rows depend on one another.
+  /// z (rows) becomes its part with J^T z = 0, for dependent rows.
   void leave_dependent(double* z) const {
     const Arena::Scope scope(arena_);
     double* motion = arena_.take<double>(tree_.nv);
@@ -72,8 +72,8 @@ template <class R> class MultiplierRates {
   std::optional<SelfStresses> self_stresses_;
 };
 
-/// Derivatives of the multipliers by q, v and tau (rows x nv each, one after the other), along the same directions as those of the accelerations;
-/// returns as forward_dynamics_derivatives.
+/// Derivatives of the multipliers by q, v and tau (rows x nv each), along the same directions as those of the accelerations; returns as
+/// forward_dynamics_derivatives.
 template <class R>
 double multiplier_derivatives(const Tree& tree, Arena& arena, const LoopInput<double>& in, bool tangent, double* out) {
   const int n = tree.nv, rows = tree.loops.rows;
@@ -82,44 +82,44 @@ double multiplier_derivatives(const Tree& tree, Arena& arena, const LoopInput<do
   const MultiplierRates<R> rates(tree, arena, in.q, state.equation());
   double *by_q = out, *by_v = out + rows * n, *by_tau = out + 2 * rows * n, worst = 0.0;
   R *x = arena.take<R>(n + rows), *follows = arena.take<R>(n + rows), *DJ_y = arena.take<R>(rows), *force = arena.take<R>(n);
-  double* one = arena.take<double>(rows);
+  double* multiplier_rate = arena.take<double>(rows);
   // each direction's rates count as much as unit displacements have of it
   const auto along = [&](const AllowedMotions* motions, double* to, auto rate) {
-    const auto see = [&](int first, int count, const R* d) {
+    const auto add = [&](int first, int count, const R* d) {
       const R* moved = rate(d);
       for (int l = 0; l < count; ++l) {
-        rates.put(x, force, moved, l, one);
+        rates.put(x, force, moved, l, multiplier_rate);
         for (int r = 0; r < rows; ++r)
           for (int k = 0; k < n; ++k) {
             const double share = motions ? motions->shares[(first + l) * n + k] : k == first + l ? 1.0 : 0.0;
-            to[r * n + k] += one[r] * share;
+            to[r * n + k] += multiplier_rate[r] * share;
           }
       }
     };
     if (motions)
-      motions->template each<R>(arena, see);
+      motions->template each<R>(arena, add);
     else
-      each_direction<R>(tree, arena, see);
+      each_direction<R>(tree, arena, add);
   };
   std::fill(out, out + 3 * rows * n, 0.0);
-  std::optional<AllowedMotions> changes, of_positions;
+  std::optional<AllowedMotions> changes, holonomic_motions;
   if (tangent) {
     double* M = arena.take<double>(n * n);
     crba(tree, arena, in.q, M);
     changes.emplace(tree, arena, state, M, false);
-    if (state.holds_velocities_only()) of_positions.emplace(tree, arena, state, M, true);
+    if (state.holds_velocities_only()) holonomic_motions.emplace(tree, arena, state, M, true);
   }
   const AllowedMotions* motions = changes ? &*changes : nullptr;
-  const auto see_residual = [&](const R& left) {
+  const auto include_residual = [&](const R& left) {
     for (int l = 0; l < width_of<R>; ++l) worst = std::max(worst, lane(left, l));
   };
-  along(of_positions ? &*of_positions : motions, by_q, [&](const R* d) {
+  along(holonomic_motions ? &*holonomic_motions : motions, by_q, [&](const R* d) {
     if (tangent) state.follow(d, follows);
-    see_residual(state.accelerate({d, tangent ? follows : nullptr}, nullptr, x, R(0.0), {rates.y(), DJ_y, force}));
+    include_residual(state.accelerate({d, tangent ? follows : nullptr}, nullptr, x, R(0.0), {rates.y(), DJ_y, force}));
     return DJ_y;
   });
   along(motions, by_v, [&](const R* d) {
-    see_residual(state.accelerate({nullptr, d}, nullptr, x, R(0.0), {nullptr, nullptr, force}));
+    include_residual(state.accelerate({nullptr, d}, nullptr, x, R(0.0), {nullptr, nullptr, force}));
     return static_cast<R*>(nullptr);
   });
   along(nullptr, by_tau, [&](const R* d) {

@@ -1,13 +1,13 @@
 // A path between two samples, and on the loops near it.
 //
-// Between samples every joint goes on the cubic x(s) of Hermite that has the configurations and velocities of both,
+// Between samples every joint follows the cubic x(s) of Hermite with the configurations and velocities of both,
 //
 //   x = s h (r0 + s (3 m - 2 r0 - r1 + s (r0 + r1 - 2 m)))      m = x1 / h, rates r, share s of the interval h
 //
-// in coordinates x (nv) that count from the first sample: those of q, with rates x-dot = E(q) v, E orthogonal; where q has a quaternion, the
-// rotation vector, R = R_0 exp(x) (Kang and Park 1999). Before the first sample x goes straight on.
+// in coordinates x (nv) from the first sample on: those of q, with rates x-dot = E(q) v, E orthogonal; for quaternions the rotation vector,
+// R = R_0 exp(x) (Kang and Park 1999). Before the first sample x is linear.
 //
-// Where loops close, that spline p(t) leaves them, and the path is what both they and a guide determine,
+// With loops that spline p(t) violates them, and the path is determined by loops and a guide,
 //
 //   phi(q, t) = 0,    K(t) (q - p(t)) = 0
 //
@@ -47,7 +47,7 @@ class Chart {
       });
     }
   }
-  /// x of q1 from q0, rotations the shorter way.
+  /// x of q1 from q0, rotations along the shorter path.
   void difference(const double* q0, const double* q1, double* x) const {
     sarrus::difference(tree_, q0, q1, x);
     each([&](const Link&, bool, int n, int v, int q) {
@@ -68,13 +68,13 @@ class Chart {
   /// E v; of rotations the angular velocity.
   void rates(const double* q, const double* v, double* x_dot) const {
     coordinate_rate(tree_, q, v, in_q_);
-    of_q(v, x_dot);
+    assign_rates(v, x_dot);
   }
   /// The rate of E v, where v changes by a; of rotations the angular acceleration.
   void second_rates(Arena& arena, const double* q, const double* v, const double* a, double* x_ddot) const {
     const Arena::Scope scope(arena);
     coordinate_acceleration(tree_, arena, q, v, a, in_q_);
-    of_q(a, x_ddot);
+    assign_rates(a, x_ddot);
   }
   /// E of one joint (6 x 6, column by column): x-dot of each of its velocities.
   void block(const Link& b, const double* q, double* E) const {
@@ -98,7 +98,7 @@ class Chart {
   }
 
  private:
-  void of_q(const double* turning, double* x) const {
+  void assign_rates(const double* turning, double* x) const {
     each([&](const Link& b, bool ball, int n, int v, int q) {
       for (int k = 0; k < 3 && ball; ++k) x[b.iv + k] = turning[b.iv + k];
       for (int k = 0; k < n; ++k) x[v + k] = in_q_[q + k];
@@ -164,7 +164,7 @@ inline SplinePoint cubic(const Tree& tree, Arena& arena, const Chart& chart, con
 /// The loops and the guide, in the scales of velocities and rows of closing.hpp.
 class GuidedLoops {
  public:
-  double *offset, *rate, *bend;  // the way from p to q, per scale, and its derivatives
+  double *offset, *rate, *bend;  // the displacement from p to q, per scale, and its derivatives
 
   GuidedLoops(const Tree& tree, Arena& arena, const Chart& chart, const SplinePoint& p, const PathPiece& piece,
               const PathGuide& guide, const double* scale, const double* time)
@@ -192,12 +192,12 @@ class GuidedLoops {
   int rows() const { return tree_.loops.rows + count_; }
 
   /// Evaluate the residual at q, on the right-hand side; on request the matrix, and c for `velocity`.
-  void look(const double* q, bool matrix, bool rates = false) {
+  void evaluate(const double* q, bool matrix, bool rates = false) {
     const Arena::Scope scope(arena_);
     const Loops& loops = tree_.loops;
-    ConstraintRows<double> asked;
-    asked.J = matrix ? J_ : nullptr, asked.residual = b_, asked.target = rates ? target_ : nullptr;
-    constraint_rows(tree_, arena_, place<double>(tree_, arena_, q, time_, nullptr), asked, 0, loops.constraints);
+    ConstraintRows<double> row_output;
+    row_output.J = matrix ? J_ : nullptr, row_output.residual = b_, row_output.target = rates ? target_ : nullptr;
+    constraint_rows(tree_, arena_, place<double>(tree_, arena_, q, time_, nullptr), row_output, 0, loops.constraints);
     for (int r = 0; r < loops.rows; ++r) b_[r] *= row_[r];
     chart_.difference(p_.q, q, offset);
     if (matrix) fill(q);
@@ -205,7 +205,7 @@ class GuidedLoops {
     for (int r = 0; r < count_; ++r) b_[loops.rows + r] = dot_product(tree_.nv, K_ + r * tree_.nv, offset);
   }
   PivotedQr factor(Arena& arena) { return PivotedQr(rows(), tree_.nv, A_, arena, 0.0); }
-  /// Scaled velocities that make what is off.
+  /// Scaled velocities that produce the residual.
   void step(const PivotedQr& factor, double* x) const { factor.solve(b_, x); }
   void scale(double share, double* x) const {
     for (int k = 0; k < tree_.nv; ++k) x[k] *= column_[k] * share;
@@ -215,21 +215,21 @@ class GuidedLoops {
     const Arena::Scope scope(arena_);
     std::copy(target_, target_ + tree_.loops.rows, b_);
     offset_motion(q, zeros<double>(arena_, tree_.nv), false);
-    lead([&](int r) { return -dot(K_, r, rate) - dot(K1_, r, offset); });
+    prescribe([&](int r) { return -dot(K_, r, rate) - dot(K1_, r, offset); });
     solve(factor, v);
   }
   void acceleration(const double* q, const double* v, const PivotedQr& factor, double* a) {
     const Arena::Scope scope(arena_);
     constraint_bias<double>(tree_, arena_, q, v, time_, nullptr, b_);
     offset_motion(q, v, true);
-    lead([&](int r) { return -dot(K_, r, bend) - 2.0 * dot(K1_, r, rate) - dot(K2_, r, offset); });
+    prescribe([&](int r) { return -dot(K_, r, bend) - 2.0 * dot(K1_, r, rate) - dot(K2_, r, offset); });
     solve(factor, a);
   }
 
  private:
   double dot(const double* K, int r, const double* x) const { return dot_product(tree_.nv, K + r * tree_.nv, x); }
 
-  /// Rows of the loops, then K times the derivatives of the way from p to q by the velocities, which are joint by joint.
+  /// Rows of the loops, then K times the derivatives of the displacement from p to q by the velocities, which are joint by joint.
   void fill(const double* q) {
     const int nv = tree_.nv, m = rows();
     std::fill(A_, A_ + m * nv, 0.0);
@@ -250,8 +250,8 @@ class GuidedLoops {
       }
     });
   }
-  /// Derivatives of the way from p to q, where q moves with v: the angular velocity of q as seen from p, and what stands still in p turns
-  /// backwards in q.
+  /// Derivatives of the displacement from p to q, where q moves with v: the angular velocity of q as seen from p; a vector fixed in p turns backwards
+  /// in q.
   void offset_motion(const double* q, const double* v, bool bends) {
     chart_.rates(q, v, rate);
     if (bends) chart_.second_rates(arena_, q, v, zeros<double>(arena_, tree_.nv), bend);
@@ -262,10 +262,10 @@ class GuidedLoops {
     chart_.each([&](const Link& b, bool ball, int, int, int) {
       if (!ball) return;
       const Vec3<double> x = load3(offset + b.iv), moved = in_turned_axes(x, load3(p_.rate + b.iv));
-      const Vec3<double> seen = load3(v + b.iv) - moved;
-      put3(vector_rate(x, seen), rate + b.iv);
+      const Vec3<double> relative = load3(v + b.iv) - moved;
+      put3(vector_rate(x, relative), rate + b.iv);
       if (!bends) return;
-      const Vec3<double> spin_rate = cross(seen, moved) - in_turned_axes(x, load3(p_.second + b.iv));
+      const Vec3<double> spin_rate = cross(relative, moved) - in_turned_axes(x, load3(p_.second + b.iv));
       constexpr double still[3] = {};
       double turning[3], apparent[3];
       spin(offset + b.iv, rate + b.iv, still, turning, apparent);
@@ -276,7 +276,7 @@ class GuidedLoops {
       if (bends) bend[k] /= column_[k];
     }
   }
-  template <class Of> void lead(Of&& of) {
+  template <class Of> void prescribe(Of&& of) {
     for (int r = 0; r < tree_.loops.rows; ++r) b_[r] *= row_[r];
     for (int r = 0; r < count_; ++r) b_[tree_.loops.rows + r] = of(r);
   }
@@ -294,19 +294,19 @@ class GuidedLoops {
   double *K_, *K1_, *K2_, *J_, *A_, *b_, *target_;
 };
 
-/// Newton's steps from q onto the loops, none longer than a third of a radian. Whether they arrive, no farther than a radian from p.
+/// Take Newton's steps from q onto the loops, none longer than a third of a radian. Returns true if they converge, no farther than a radian from p.
 inline bool follow(const Tree& tree, Arena& arena, GuidedLoops& loops, double* q, double* v, double* a) {
   constexpr double small = 1e-9;  // Newton's next would be 1e-18
   constexpr double close_by = 1e-3;  // the last factor is good enough for the next steps, each of which leaves that share of it
   double *x = arena.take<double>(tree.nv), *next = arena.take<double>(tree.nq), size = 1e300, before = size;
   std::optional<Arena::Scope> scope;
   std::optional<PivotedQr> factor;
-  const auto renew = [&] { scope.emplace(arena), factor.emplace(loops.factor(arena)); };
+  const auto refactorise = [&] { scope.emplace(arena), factor.emplace(loops.factor(arena)); };
   bool arrived = false;
   for (int k = 0; k < 40 && !arrived; ++k) {
     const bool again = !(size < close_by && size < 0.1 * before);
-    loops.look(q, again);
-    if (again) renew();
+    loops.evaluate(q, again);
+    if (again) refactorise();
     if (factor->rank < tree.nv) return false;
     loops.step(*factor, x);
     before = size, size = 0.0;
@@ -316,16 +316,16 @@ inline bool follow(const Tree& tree, Arena& arena, GuidedLoops& loops, double* q
     integrate(tree, q, x, next), std::copy(next, next + tree.nq, q);
     arrived = size < small && (again || size < close_by * small || size > 0.1 * before);  // or rounding is reached
   }
-  loops.look(q, true, true);
-  renew();
-  double far = 0.0;
-  for (int i = 0; i < tree.nv; ++i) far = std::max(far, std::abs(loops.offset[i]));
-  if (!arrived || !(far <= 1.0) || factor->rank < tree.nv) return false;
+  loops.evaluate(q, true, true);
+  refactorise();
+  double largest = 0.0;
+  for (int i = 0; i < tree.nv; ++i) largest = std::max(largest, std::abs(loops.offset[i]));
+  if (!arrived || !(largest <= 1.0) || factor->rank < tree.nv) return false;
   loops.velocity(q, *factor, v), loops.acceleration(q, v, *factor, a);
   return true;
 }
 
-/// q, v and a on the cubic, or with a guide on the loops near it; and then 1 where these do not close nearby, else 0.
+/// q, v and a on the cubic, or with a guide on the loops near it; and then 1 if these do not close nearby, else 0.
 inline void path_motion(const Tree& tree, Arena& arena, const PathPiece& piece, const double* scale, const double* guide,
                         const double* time, double* out) {
   const double now = time ? *time : piece.start;

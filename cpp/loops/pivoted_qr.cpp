@@ -13,7 +13,7 @@ PivotedQr::PivotedQr(int m, int n, double* A, Arena& arena, double negligible, d
       inverse_(arena.take<double>(n)),
       turn_(arena.take<double>(n)),
       arena_(arena) {
-  // squares of what is left of each column, and of what it was when that was last summed up: differences lose digits
+  // squares of the rest of each column, and of its value at the last summation: differences lose digits
   double largest = size, *left = arena.take<double>(n), *summed = arena.take<double>(n);
   for (int j = 0; j < n; ++j) pivot_[j] = j, left[j] = summed[j] = dot_product(m, column(j), column(j));
   for (; rank < std::min(m, n); ++rank) {
@@ -64,7 +64,7 @@ void PivotedQr::solve(double* b, double* y) const {
     }
   }
   for (int j = 0; j < n_; ++j) y[j] = 0.0;
-  for (int twice = 0; twice < 2; ++twice) {  // the second time takes away what R R^T has lost
+  for (int twice = 0; twice < 2; ++twice) {  // the second time removes the rounding of R R^T
     for (int i = 0; i < rank; ++i) z[i] = (b[i] - dot_product(i, L + i * rank, z)) / L[i * rank + i];
     for (int i = rank - 1; i >= 0; --i) z[i] /= L[i * rank + i], add_multiple(i, -z[i], L + i * rank, z);
     std::fill(along, along + n_, 0.0);

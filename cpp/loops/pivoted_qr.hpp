@@ -1,4 +1,4 @@
-// Orthogonal factors of small dense matrices whose rank is to be found: what columns span, what is nearest, what is shortest.
+// Orthogonal factors of small dense matrices of unknown rank: span of columns, nearest and shortest solutions.
 #pragma once
 
 #include <algorithm>
@@ -17,10 +17,10 @@ inline double dot_product(int n, const double* a, const double* b) { return scal
 inline void add_multiple(int n, double factor, const double* x, double* y) { subtract_scaled(y, x, -factor, n); }
 
 /// A P = Q R of n columns of m numbers (A is destroyed), by Householder's reflections, the longest column first: Q's first `rank` columns span
-/// them. What is left of a column counts as nothing below `negligible` of the largest, or of `size` where that is larger.
+/// them. The rest of a column counts as zero below `negligible` of the largest, or of `size` if that is larger.
 ///
-/// Reflections have zeros above their diagonal, so that all of them go over the same packets of a column: what one has just stored another
-/// one loads from other addresses only after it has left the processor's store buffer.
+/// Reflections have zeros above their diagonal, so that all of them use the same packets of a column. One of them can load the results of another from
+/// other addresses only after these have left the processor's store buffer.
 class PivotedQr {
  public:
   int rank = 0;
@@ -36,7 +36,7 @@ class PivotedQr {
   void times(double* x) const {
     for (int k = rank - 1; k >= 0; --k) reflect<1>(k, x);
   }
-  /// b (m) becomes what A y leaves of it at best.
+  /// b (m) becomes the least residual of A y.
   void leave(double* b) const {
     times_transpose(b);
     std::fill(b, b + rank, 0.0);
@@ -48,34 +48,34 @@ class PivotedQr {
  private:
   using Wide = WideDoubles;
   static constexpr int width = sizeof(Wide) / sizeof(double);
-  static constexpr int together = 4;  // columns, whose sums do not wait for each other
+  static constexpr int together = 4;  // columns, with independent sums
 
   double* column(int j) const { return A_ + j * m_; }
   /// First entry of the packet in which the reflection begins.
   static int first(int k) { return k - k % width; }
   void swap(double* a, double* b) const;
-  /// x of `count` columns, one behind the other, reflected.
+  /// Reflect x of `count` columns.
   template <int count> void reflect(int k, double* x) const {
     const double* v = V_ + k * m_;
-    const int whole = m_ - m_ % width;
+    const int vector_end = m_ - m_ % width;
     Wide sum[count] = {};
     double along[count];
-    for (int i = first(k); i < whole; i += width) {
+    for (int i = first(k); i < vector_end; i += width) {
       const Wide part = *reinterpret_cast<const Wide*>(v + i);
       for (int c = 0; c < count; ++c) sum[c] += part * *reinterpret_cast<const Wide*>(x + c * m_ + i);
     }
     for (int c = 0; c < count; ++c) {
       along[c] = sum[c][0];
       for (int l = 1; l < width; ++l) along[c] += sum[c][l];
-      for (int i = whole; i < m_; ++i) along[c] += v[i] * x[c * m_ + i];
+      for (int i = vector_end; i < m_; ++i) along[c] += v[i] * x[c * m_ + i];
       along[c] *= turn_[k];
     }
-    for (int i = first(k); i < whole; i += width) {
+    for (int i = first(k); i < vector_end; i += width) {
       const Wide part = *reinterpret_cast<const Wide*>(v + i);
       for (int c = 0; c < count; ++c) *reinterpret_cast<Wide*>(x + c * m_ + i) -= part * along[c];
     }
     for (int c = 0; c < count; ++c)
-      for (int i = whole; i < m_; ++i) x[c * m_ + i] -= v[i] * along[c];
+      for (int i = vector_end; i < m_; ++i) x[c * m_ + i] -= v[i] * along[c];
   }
 
   int m_, n_;
@@ -94,8 +94,8 @@ inline void hold_velocity(int n, double* P, int k) {
   for (int a = 0; a < n; ++a) P[k * n + a] = P[a * n + k] = 0.0;
 }
 
-/// The velocities in which motions show best, P (n x n, destroyed) being the projector onto them: pivots of Cholesky's factorisation, the first of
-/// those that are largest but for rounding. The first `chosen` of the `count` columns are there already.
+/// The velocities that determine the motions best, P (n x n, destroyed) being the projector onto them. They are pivots of Cholesky's factorisation: the
+/// first of those that are largest but for rounding. The first `chosen` of the `count` columns are set already.
 inline void showing(int n, double* P, int count, int chosen, int* columns) {
   for (int i = 0; i < count; ++i) {
     int& k = columns[i];
@@ -109,9 +109,9 @@ inline void showing(int n, double* P, int count, int chosen, int* columns) {
   std::sort(columns, columns + count);
 }
 
-/// Of groups of velocities, each from one column to before another, those that are needed to determine the motions that P (n x n, destroyed) projects onto:
-/// a group leads where the ones before it leave motion to it, and else it follows from them.
-inline std::vector<bool> leading(int n, double* P, const std::vector<std::pair<int, int>>& groups) {
+/// Return the groups of velocities (each from one column to before another) that determine the motions that P (n x n, destroyed) projects onto. A
+/// group is one of them if those before it leave motion to it; otherwise it follows from them.
+inline std::vector<bool> determining_groups(int n, double* P, const std::vector<std::pair<int, int>>& groups) {
   constexpr double moves = tolerances::nearly_singular * tolerances::nearly_singular;  // P has squares on its diagonal
   std::vector<bool> leads;
   for (const auto& [first, end] : groups) {

@@ -17,16 +17,16 @@ template <class T> SARRUS_INLINE void weigh_columns(const Tree& tree, int constr
   }
 }
 
-/// M without the velocities whose weight is 0: these have 1 on the diagonal, and nothing beside it.
+/// M without the velocities whose weight is 0: these have 1 on the diagonal, and zero elsewhere.
 template <class T> SARRUS_INLINE void hold_inertias(const Tree& tree, const T* weight, T* M) {
   for (int i = 0; i < tree.nv; ++i)
     for (int j = i; j >= 0; j = tree.column_parent[j], ++M)
       *M = i == j ? select(weight[i] > T(0.0), *M, T(1.0)) : *M * (weight[i] * weight[j]);
 }
 
-/// The matrix at q with M, or with 1 in its place; on the right are zeros. With weights (nv) the velocities are x = weight y, and the matrix
-/// is that of y: a joint is held where they are 0, and with M the others are 1. If asked for: `off`, how far q is off the loops; `target`, c; `J`
-/// without weights, in `unweighed`.
+/// The matrix at q with M, or with 1 in its place; the right-hand side is zero. With weights (nv) the velocities are x = weight y, and the matrix is
+/// that of y: a joint is fixed if they are 0, and with M the others are 1. On request: `off`, the violation of the loops by q; `target`, c;
+/// `J` without weights, in `unweighed`.
 template <class T>
 LoopEquation<T> metric_equation(const Tree& tree, Arena& arena, const T* q, const T* weight, const T* time,
                                 const T* pfaffian_values, bool plain, OffLoops<T>* off = nullptr, T* target = nullptr,
@@ -38,7 +38,7 @@ LoopEquation<T> metric_equation(const Tree& tree, Arena& arena, const T* q, cons
   T* J = arena.take<T>(loops.entries + loops.motor_entries);
   e.b = arena.take<T>(tree.nv + rows + loops.rotor_rows);
   for (int k = 0; k < tree.nv + rows; ++k) e.b[k] = T(0.0);
-  for (int r = loops.rows; r < rows; ++r) e.scale[r] = T(1.0);  // motors have no say here
+  for (int r = loops.rows; r < rows; ++r) e.scale[r] = T(1.0);  // rows of motors are inactive
   ConstraintRows<T> out;
   out.J = J, out.target = target, out.scale = e.scale, out.mobility = e.matrix.mobility, out.off = off;
   if (weight) {  // by a unit of y, each velocity's share
@@ -67,19 +67,19 @@ template <class T> void missing_velocity(const Tree& tree, Arena& arena, const L
                                          const T* time, const T* pfaffian_values, T* out) {
   const Loops& loops = tree.loops;
   const LoopState<T> state = place(tree, arena, q, time, pfaffian_values);
-  ConstraintRows<T> asked;
-  asked.target = out;
-  constraint_rows(tree, arena, state, asked, 0, loops.constraints);
+  ConstraintRows<T> row_output;
+  row_output.target = out;
+  constraint_rows(tree, arena, state, row_output, 0, loops.constraints);
   add_motion_along_rows(tree, e.matrix.J, v, T(-1.0), out);
 }
 
-/// v + dv with J (v + dv) - c = -restitution (J v - c), and the least impulses: M dv = J^T impulses. Returns the relative residual; `held`: 1
+/// v + dv with J (v + dv) - c = -restitution (J v - c), and the least impulses: M dv = J^T impulses. Returns the relative residual; `ambiguous`: 1
 /// where a gap of the loops would decide which velocities they allow, else 0.
 template <class T>
 T change_velocity(const Tree& tree, Arena& arena, const T* q, const T* v, const T* restitution, const T* time,
-                  const T* pfaffian_values, bool plain, T* after, T* impulses, T& held) {
+                  const T* pfaffian_values, bool plain, T* after, T* impulses, T& ambiguous) {
   for (int k = 0; k < tree.nv; ++k) after[k] = v[k];
-  held = T(0.0);
+  ambiguous = T(0.0);
   if (tree.loops.rows == 0) return T(0.0);
   OffLoops<T> off;
   LoopEquation<T> e = metric_equation(tree, arena, q, static_cast<const T*>(nullptr), time, pfaffian_values, plain, &off);
@@ -94,7 +94,7 @@ T change_velocity(const Tree& tree, Arena& arena, const T* q, const T* v, const 
     for (int r = 0; r < tree.loops.rows; ++r) e.b[tree.nv + r] *= T(1.0) + *restitution;
   const LoopSolution<T> solution = solve_tightly(e, arena, e.b);
   for (int k = 0; k < tree.nv; ++k) after[k] += solution.x[k];
-  if (any(off.open > T(0.0))) held = select(gap_decides(e, arena, solution, off.open), T(1.0), T(0.0));
+  if (any(off.open > T(0.0))) ambiguous = select(gap_decides(e, arena, solution, off.open), T(1.0), T(0.0));
   if (impulses) {
     const T* lambda = least_multipliers(tree, arena, e, solution);
     for (int r = 0; r < tree.loops.rows; ++r) impulses[r] = lambda[r];
@@ -112,30 +112,30 @@ template <class T> SARRUS_INLINE T farthest_row(int rows, const T* phi) {
   return farthest;
 }
 
-/// Newton's steps from q onto the loops, no longer than the linear model is good for, and shortened where they do not make the residual smaller. Meant
-/// for a start that is close. Where M is nearly singular, as in a long chain that folds, its shortest steps are long in the joints and may lead nowhere:
-/// then damped steps in the metric of velocities, from q again. `weight` (nv, or null): 1, or 0 where a joint is held. Returns what is left, as
-/// `farthest_row` has it.
+/// Take Newton's steps from q onto the loops, no longer than the linear model is valid, and shortened if they do not reduce the residual. Meant for a
+/// start that is close. If M is nearly singular, as in a long chain that folds, its shortest steps are long in the joints and may diverge. Then damped
+/// steps in the metric of velocities follow, from q again. `weight` (nv, or null): 1, or 0 for fixed joints. Returns the remaining residual, as
+/// `farthest_row` does.
 template <class T>
 T project_configuration(const Tree& tree, Arena& arena, const T* q, const T* weight, const T* time, const T* pfaffian_values,
                         bool plain, T* out) {
   const Loops& loops = tree.loops;
   for (int k = 0; k < tree.nq; ++k) out[k] = q[k];
   if (loops.rows == 0) return T(0.0);
-  T *phi = arena.take<T>(loops.rows), *there = arena.take<T>(loops.rows);
+  T *phi = arena.take<T>(loops.rows), *trial = arena.take<T>(loops.rows);
   const T* unit = row_sizes(tree, arena, q, time, pfaffian_values);
-  const auto evaluate = [&](const T* at, Gap<T>& gap) {
+  const auto evaluate = [&](const T* at, Residual<T>& gap) {
     const Arena::Scope scope(arena);
-    ConstraintRows<T> asked;
-    asked.residual = gap.phi;
-    constraint_rows(tree, arena, place(tree, arena, at, time, pfaffian_values), asked, 0, loops.constraints);
+    ConstraintRows<T> row_output;
+    row_output.residual = gap.phi;
+    constraint_rows(tree, arena, place(tree, arena, at, time, pfaffian_values), row_output, 0, loops.constraints);
     for (int r = 0; r < loops.rows; ++r) gap.phi[r] /= unit[r];
     gap.size = sqrt(sum_of_squares(gap.phi, loops.rows));
   };
-  constexpr double whole = tolerances::least_damping;
-  const auto step = [&](const T* at, const Gap<T>& gap, const T& mu, T* x) {
-    const T whole_mu = gap.size * T(whole),
-            part = select(mu > whole_mu, whole_mu / mu, T(1.0));  // shorter after one that led away
+  constexpr double least_damping = tolerances::least_damping;
+  const auto step = [&](const T* at, const Residual<T>& gap, const T& mu, T* x) {
+    const T least_mu = gap.size * T(least_damping),
+            part = select(mu > least_mu, least_mu / mu, T(1.0));  // shorter after one that increased the residual
     const LoopEquation<T> e = metric_equation(tree, arena, at, weight, time, pfaffian_values, plain);
     for (int r = 0; r < loops.rows; ++r) e.b[tree.nv + r] = -gap.phi[r] * unit[r];
     const T* y = solve_tightly(e, arena, e.b).x;
@@ -148,8 +148,9 @@ T project_configuration(const Tree& tree, Arena& arena, const T* q, const T* wei
     const T kept = T(tolerances::longest_step) / longest;
     for (int k = 0; k < tree.nv; ++k) x[k] *= kept;
   };
-  // near singular positions each takes away a part only
-  take_steps(tree, arena, T(whole), T(50.0), T(1e300), evaluate, step, {phi, nullptr, T(0.0)}, {there, nullptr, T(0.0)}, out);
+  // near singular positions each removes a part only
+  take_steps(tree, arena, T(least_damping), T(50.0), T(1e300), evaluate, step, {phi, nullptr, T(0.0)}, {trial, nullptr, T(0.0)},
+             out);
   const T farthest = farthest_row(loops.rows, phi);
   const auto open = farthest > T(square(tolerances::projected));
   if (!any(open)) return farthest;
@@ -158,17 +159,16 @@ T project_configuration(const Tree& tree, Arena& arena, const T* q, const T* wei
   for (int r = 0; r < loops.rows; ++r) row[r] = T(1.0) / unit[r];
   for (int k = 0; k < tree.nq; ++k) next[k] = q[k];
   close(tree, arena, {column, row, T(1.0), T(100.0), select(open, T(1e300), T(-1.0))}, time, pfaffian_values, next);
-  Gap<T> gap = {there, nullptr, T(0.0)};
+  Residual<T> gap = {trial, nullptr, T(0.0)};
   evaluate(next, gap);
-  const T left = farthest_row(loops.rows, there);
+  const T left = farthest_row(loops.rows, trial);
   const auto better = both(open, left < farthest);
   for (int k = 0; k < tree.nq; ++k) out[k] = select(better, next[k], out[k]);
   return select(better, left, farthest);
 }
 
-/// Size, squared, below which the rows that velocities or accelerations x are to satisfy contradict each other by rounding alone: of x, in
-/// radians and lengths of the mechanism, and of the rows' right-hand sides c, and of the rounding of what these are differences of (`size`,
-/// squares, a row; or null).
+/// Squared size below which contradictions of the rows for velocities or accelerations x are rounding alone: of x, in radians and lengths of the
+/// mechanism, of the rows' right-hand sides c, and of the rounding of their terms (`size`, squares, a row; or null).
 template <class T>
 T size_of_motion(const LoopEquation<T>& e, const T* x, const T* c, const T* size) {
   constexpr double rounding = tolerances::rounding / tolerances::contradiction;  // error / terms is compared with the latter

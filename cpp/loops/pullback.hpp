@@ -1,13 +1,13 @@
 // Pullback of a scalar of the loops' rows to q and v, and with it the vector-Jacobian product of forward dynamics.
 //
-// Rows of a constraint between bodies depend on their relative motion alone: so what carrying the child along changes, carrying the parent takes
-// away, and the same of V and A. Of plain joints, with the force F = psi f fixed in the child:
+// Rows of a constraint between bodies depend on their relative motion alone. So carrying the child along has the opposite effect of carrying the
+// parent, and likewise for V and A. For plain joints, with the force F = psi f fixed in the child:
 //
 //   f . J x          E_S = W_p x* F                              E_W   = F                       (p: the parent; the child has these, the
 //   z . (J v - c)    E_S = V_p x* F                              E_S'  = F                       parent the negative ones)
 //   g . (J a - gamma)  E_S = A_p x* F + V_p x* (V x* F)          E_S'  = (V_p + V) x* F          E_S'' = F
 //
-// Other kinds by their own numbers, the child moved along twelve directions.
+// For other kinds by their own numbers, the child moved along twelve directions.
 //
 // By dimensions likewise: the frame of a constraint that is displaced on a body is that body's end of it, carried along.
 //
@@ -15,15 +15,15 @@
 //
 //   [M J^T; J 0] [x; y] = [w; 0]     by tau  x     by q, v  of  -x . inverse dynamics(q, v, a) + lambda . J x - y . (J a - gamma)
 //
-// Along the loops (`tangent`) these go through the projections of derivatives.hpp, transposed: P^T b = b - J^T y of [x; y] for [b; 0], and as v
-// goes with q by Dv = -M^-1 J^T (J M^-1 J^T)^+ (DJ v - Dc), what b is by v is -y . (J v - c) by q.
+// Along the loops (`tangent`) these go through the projections of derivatives.hpp, transposed: P^T b = b - J^T y of [x; y] for [b; 0]. As v follows
+// q by Dv = -M^-1 J^T (J M^-1 J^T)^+ (DJ v - Dc), the derivative b by v adds -y . (J v - c) by q.
 //
-// By dimensions p, q goes along as little as closes the loops, D_p q = -M^-1 J^T (J M^-1 J^T)^+ D_p phi, and v with both: what b is by q is
-// -y . phi by p, with the y of its projection, and what b is by v -y . (J v - c) by p. Where rows depend on one another, some dimensions may
-// leave loops open: those by which a scattered combination z with J^T z = 0 has z . phi, or z . (J v - c) along the way, change.
+// By dimensions p, q moves as little as closes the loops, D_p q = -M^-1 J^T (J M^-1 J^T)^+ D_p phi, and v with both: the derivative b by q adds
+// -y . phi by p, with the y of its projection, and that by v adds -y . (J v - c) by p. If rows depend on one another, some dimensions may leave
+// loops open: those that change z . phi, or z . (J v - c) along the motion, of a scattered combination z with J^T z = 0.
 //
-//   cost    O(bodies) and a solve; two more along the loops. Rows that depend on one another: one combination z of theirs with J^T z = 0, which the
-//           solution of a scattered right-hand side is made of, is pulled back as well, beside the others
+//   cost    O(bodies) and a solve; two more along the loops. With dependent rows one combination z of theirs with J^T z = 0, from the solution of a
+//           scattered right-hand side, is pulled back as well
 #pragma once
 
 #include "../dynamics/pullback.hpp"
@@ -33,7 +33,7 @@ namespace sarrus {
 
 /// Factors of J x, J a - gamma, J v - c, and phi, each of all rows; null: none.
 template <class T> struct RowForces {
-  const T *of_x = nullptr, *of_a = nullptr, *of_v = nullptr, *of_position = nullptr;
+  const T *force_x = nullptr, *force_a = nullptr, *force_v = nullptr, *force_position = nullptr;
 };
 
 template <class R, class T> class LoopPullback {
@@ -45,7 +45,7 @@ template <class R, class T> class LoopPullback {
   LoopPullback(const Tree& tree, Arena& arena, const LoopInput<T>& in, const Kinematics<T>& k, const T* a, const T* x)
       : tree_(tree), arena_(arena), in_(in), k_(k), a_(a), x_(x) {}
 
-  /// Add the pullback of all constraints, or of so many. `dimensions`: by these too, unless null.
+  /// Add the pullback of all constraints, or of the first `constraints`. `dimensions`: by these too, unless null.
   void add(const RowForces& by, Pullback<T>& to, const Gradient<T>& gradient, int constraints = -1,
            const Dimensions<T>* dimensions = nullptr) const {
     for (int i = 0; i < (constraints < 0 ? tree_.loops.constraints : constraints); ++i) {
@@ -54,17 +54,17 @@ template <class R, class T> class LoopPullback {
       const LoopJoint* joint = std::get_if<LoopJoint>(&c.kind);
       if (c.child < 0) {
         add_between_coordinates(c, by, gradient);
-        if (dimensions) by_coefficients(c, by, dimensions->of_kind(i));
+        if (dimensions) by_coefficients(c, by, dimensions->constraint_numbers(i));
         continue;
       }
       const bool plain = joint && joint->plain() && !c.driven && c.target != Target::coordinates;
       const Vec3<T> p = plain ? (k_.link[c.child].X * cast<T>(c.X_child)).p : k_.link[c.child].X.p;
-      const Covectors e = plain ? of_plain_joint(c, *joint, by, to) : of_bodies(c, by, to);
+      const Covectors e = plain ? plain_joint_covectors(c, *joint, by, to) : body_covectors(c, by, to);
       const int link[] = {c.parent, c.child};
       to.add_between(link, c.body, e, p);
       if (!dimensions) continue;
       to.by_frames(i, e, p, *dimensions);
-      by_own_numbers(c, by, to, dimensions->of_kind(i));
+      by_own_numbers(c, by, to, dimensions->constraint_numbers(i));
     }
   }
 
@@ -72,7 +72,7 @@ template <class R, class T> class LoopPullback {
   static Number number(const T& x) { return {x, R(0.0)}; }
 
   /// Covectors of the child, about its frame's origin.
-  Covectors of_plain_joint(const Constraint& c, const LoopJoint& joint, const RowForces& by, const Pullback<T>& to) const {
+  Covectors plain_joint_covectors(const Constraint& c, const LoopJoint& joint, const RowForces& by, const Pullback<T>& to) const {
     const Transform<T> child = k_.link[c.child].X * cast<T>(c.X_child);
     const auto force = [&](const T* rows) {
       Force<T> f = Force<T>::zero();
@@ -84,12 +84,12 @@ template <class R, class T> class LoopPullback {
     };
     Covectors e = Covectors::zero();
     const Motion<T> V_p = to.V_about(c.parent, child.p);
-    if (by.of_x) e.W = force(by.of_x), e.S += cross_force(to.W_about(c.parent, child.p), e.W);
-    if (by.of_v) e.S1 = force(by.of_v), e.S += cross_force(V_p, e.S1);
-    if (by.of_position) e.S += force(by.of_position);
-    if (by.of_a) {
+    if (by.force_x) e.W = force(by.force_x), e.S += cross_force(to.W_about(c.parent, child.p), e.W);
+    if (by.force_v) e.S1 = force(by.force_v), e.S += cross_force(V_p, e.S1);
+    if (by.force_position) e.S += force(by.force_position);
+    if (by.force_a) {
       const Motion<T> V = to.V_about(c.child, child.p);
-      e.S2 = force(by.of_a);
+      e.S2 = force(by.force_a);
       e.S1 += cross_force(V_p + V, e.S2);
       e.S += cross_force(to.A_about(c.parent, child.p), e.S2) + cross_force(V_p, cross_force(V, e.S2));
     }
@@ -103,26 +103,26 @@ template <class R, class T> class LoopPullback {
   };
 
   /// Covectors of the child, about its origin.
-  Covectors of_bodies(const Constraint& c, const RowForces& by, const Pullback<T>& to) const {
+  Covectors body_covectors(const Constraint& c, const RowForces& by, const Pullback<T>& to) const {
     const LinkMotion<T>&child = k_.link[c.child], &parent = k_.link[c.parent];
     const LoopState<Number> s = beside_the_child(c);
     const Motion<T> W = in_axes(child.X.R, to.W_about(c.child, child.X.p)), W_p = to.W_about(c.parent, parent.X.p);
-    Force<T> of_x, of_a, of_position;  // on the child, in its frame's axes
+    Force<T> force_x, force_a, force_position;  // on the child, in its frame's axes
     Covectors e = covectors_of<R>(child, 2, [&](int first, int last) {
       MovedRows moved;
       move_child(c, s, moved_body<R>(child, cast<T>(tree_.gravity), first, last), W, W_p, moved);
       Number scalar = 0.0;
-      of_x = of_a = of_position = Force<T>::zero();
+      force_x = force_a = force_position = Force<T>::zero();
       for (int r = 0; r < c.rows; ++r) {
         const Row<Number>& row = moved.row[r];
         const auto put = [&](Force<T>& sum, const T& share) {
           for (int n = 0; n < 3; ++n)
             sum.angular(n) += row.force.angular(n).value * share, sum.linear(n) += row.force.linear(n).value * share;
         };
-        if (by.of_x) scalar += dot(moved.W, row.force) * number(by.of_x[c.row + r]), put(of_x, by.of_x[c.row + r]);
-        if (by.of_v) scalar += dot(moved.V, row.force) * number(by.of_v[c.row + r]);
-        if (by.of_a) scalar -= row.gamma * number(by.of_a[c.row + r]), put(of_a, by.of_a[c.row + r]);
-        if (by.of_position) put(of_position, by.of_position[c.row + r]);  // on the loops phi changes as J says
+        if (by.force_x) scalar += dot(moved.W, row.force) * number(by.force_x[c.row + r]), put(force_x, by.force_x[c.row + r]);
+        if (by.force_v) scalar += dot(moved.V, row.force) * number(by.force_v[c.row + r]);
+        if (by.force_a) scalar -= row.gamma * number(by.force_a[c.row + r]), put(force_a, by.force_a[c.row + r]);
+        if (by.force_position) put(force_position, by.force_position[c.row + r]);  // on the loops phi changes by J
       }
       return scalar.rate;
     });
@@ -131,7 +131,7 @@ template <class R, class T> class LoopPullback {
       const Vec3<T> F = frame.R * f.linear;
       return Force<T>{frame.R * f.angular + cross(Vec3<T>(frame.p - child.X.p), F), F};
     };
-    e.W = about_child(of_x), e.S2 = about_child(of_a), e.S += about_child(of_position);
+    e.W = about_child(force_x), e.S2 = about_child(force_a), e.S += about_child(force_position);
     e.S1 += cross_force(child.V, e.S2);
     return e;
   }
@@ -149,22 +149,22 @@ template <class R, class T> class LoopPullback {
         Kind other = kind;
         other.fields([&](const char*, auto& x) {
           if constexpr (std::is_same_v<decltype(x), double&>) {
-            const double here = x, step = here == 0.0 ? 1e-3 : 1e-3 * std::abs(here);
+            const double value = x, step = value == 0.0 ? 1e-3 : 1e-3 * std::abs(value);
             T slope = T(0.0);
-            for (const double way : {1.0, -1.0}) {
-              x = here + way * step;
+            for (const double sign : {1.0, -1.0}) {
+              x = value + sign * step;
               Row<Number> row[6];
               other.evaluate(m, row);
               for (int r = 0; r < c.rows; ++r) {
                 T sum = T(0.0);
-                if (by.of_x) sum += dot(W, row[r].force).value * by.of_x[c.row + r];
-                if (by.of_v) sum += dot(m.V, row[r].force).value * by.of_v[c.row + r];
-                if (by.of_a) sum -= row[r].gamma.value * by.of_a[c.row + r];
-                if (by.of_position) sum += row[r].residual.value * by.of_position[c.row + r];
-                slope += T(way) * sum;
+                if (by.force_x) sum += dot(W, row[r].force).value * by.force_x[c.row + r];
+                if (by.force_v) sum += dot(m.V, row[r].force).value * by.force_v[c.row + r];
+                if (by.force_a) sum -= row[r].gamma.value * by.force_a[c.row + r];
+                if (by.force_position) sum += row[r].residual.value * by.force_position[c.row + r];
+                slope += T(sign) * sum;
               }
             }
-            x = here, *out++ += slope * T(0.5 / step);
+            x = value, *out++ += slope * T(0.5 / step);
           }
         });
       }
@@ -180,12 +180,12 @@ template <class R, class T> class LoopPullback {
       T power[3] = {T(0.0), T(0.0), T(1.0)};  // of q: the last three
       for (int k = 1; k <= static_cast<int>(coupler->coefficients[i].size()); ++k) {
         const T slope = T(k) * power[2], curvature = T(k * (k - 1)) * power[1];
-        *out++ += times(by.of_x) * slope * x_[c.column[i]] + times(by.of_v) * slope * v +
-                  times(by.of_a) * (slope * a_[c.column[i]] + curvature * v * v) + times(by.of_position) * q * power[2];
+        *out++ += times(by.force_x) * slope * x_[c.column[i]] + times(by.force_v) * slope * v +
+                  times(by.force_a) * (slope * a_[c.column[i]] + curvature * v * v) + times(by.force_position) * q * power[2];
         power[0] = power[1], power[1] = power[2], power[2] *= q;
       }
     }
-    *out -= times(by.of_position);
+    *out -= times(by.force_position);
   }
 
   static void place(const LoopState<Number>& s, int i, const MovedBody<R, T>& b) {
@@ -222,17 +222,17 @@ template <class R, class T> class LoopPullback {
     Columns<Number> l;
     Motion<Number> A_drive;
     relative_pose(s, c, true, m, l, A_drive);
-    const auto of_child = [&](const Vec3<Number>& w, const Vec3<Number>& u) {
+    const auto child_motion = [&](const Vec3<Number>& w, const Vec3<Number>& u) {
       return cast<Number>(c.X_child).to_child(Motion<Number>{w, u});
     };
-    const auto of_parent = [&](const Motion<T>& V) {  // of its point at the child's frame
+    const auto parent_motion = [&](const Motion<T>& V) {  // of its point at the child's frame
       const Vec3<Number> w = still<R>(V.angular), r = l.child.p - still<R>(parent.X.p);
       return in_axes(l.child.R, Motion<Number>{w, still<R>(V.linear) + cross(w, r)});
     };
-    m.V = of_child(b.w, b.u) + of_parent(parent.V) * Number(-1.0);
+    m.V = child_motion(b.w, b.u) + parent_motion(parent.V) * Number(-1.0);
     m.velocity_size.angular = m.velocity_size.linear = Number(1.0);
     complete_relative_motion(s, c, l.child, A_drive, m, l);
-    virtually = of_child(still<R>(W.angular), still<R>(W.linear)) + of_parent(W_p) * Number(-1.0);
+    virtually = child_motion(still<R>(W.angular), still<R>(W.linear)) + parent_motion(W_p) * Number(-1.0);
   }
 
   /// Without residuals.
@@ -268,10 +268,10 @@ template <class R, class T> class LoopPullback {
         c.columns};
     for (int first = 0; first < c.columns; first += columns_of<T, R>) {
       const int count = std::min(columns_of<T, R>, c.columns - first);
-      for (const bool of_q : {true, false}) {
+      for (const bool along_q : {true, false}) {
         const auto along = [&](int l) -> R& {
           const int k = first + l;
-          return of_q ? q[c.coordinate[k]].rate : v[c.column[k]].rate;
+          return along_q ? q[c.coordinate[k]].rate : v[c.column[k]].rate;
         };
         for (int l = 0; l < count; ++l) column_in<T>(along(l), l) = T(1.0);
         Number scalar = 0.0;
@@ -285,13 +285,13 @@ template <class R, class T> class LoopPullback {
                 for (int k = 0; k < c.columns; ++k) sum += J[k * c.rows + r] * number(of[c.column[k]]);
                 return sum;
               };
-              if (by.of_x) scalar += motion(x_) * number(by.of_x[c.row + r]);
-              if (by.of_v && of_q) scalar += (motion(in_.v) - row.velocity) * number(by.of_v[c.row + r]);
-              if (by.of_a) scalar += (motion(a_) - row.gamma) * number(by.of_a[c.row + r]);
+              if (by.force_x) scalar += motion(x_) * number(by.force_x[c.row + r]);
+              if (by.force_v && along_q) scalar += (motion(in_.v) - row.velocity) * number(by.force_v[c.row + r]);
+              if (by.force_a) scalar += (motion(a_) - row.gamma) * number(by.force_a[c.row + r]);
             }
         });
         for (int l = 0; l < count; ++l) {
-          (of_q ? gradient.q : gradient.v)[c.column[first + l]] += column_in<T>(scalar.rate, l);
+          (along_q ? gradient.q : gradient.v)[c.column[first + l]] += column_in<T>(scalar.rate, l);
           along(l) = R(0.0);
         }
       }
@@ -322,7 +322,7 @@ template <class R, class T> class ForwardPullback {
         x_(arena.take<T>(tree.nv + tree.loops.rows)),
         by_{out, out + tree.nv, arena.take<T>(tree.nv)} {}
 
-  void of_tree(const Dimensions<T>* dimensions) {
+  void pull_tree(const Dimensions<T>* dimensions) {
     T* a = arena_.take<T>(n_);
     const auto work = aba(tree_, arena_, AbaInput<T>{in_.q, in_.v, in_.tau, in_.wrenches, in_.wrench}, a);
     accelerate_from_rest(tree_, arena_, work, w_, x_);
@@ -331,18 +331,18 @@ template <class R, class T> class ForwardPullback {
     by_motion(pullback, dimensions, [](const Gradient&) {});
   }
 
-  /// Returns how far the accelerations themselves may be off, relative, or how much rows contradict one another if that is more. `open` as the
-  /// dimensions: what tells those that leave loops open.
-  T of_loops(bool tangent, const Dimensions<T>* dimensions, const Dimensions<T>* open) {
+  /// Return the relative error bound of the accelerations, or the contradiction of rows if that is larger. `open`: contradictions by dimensions that
+  /// leave loops open.
+  T pull_loops(bool tangent, const Dimensions<T>* dimensions, const Dimensions<T>* open) {
     SensitivityEquation<R, T> equation(tree_, arena_, in_, true);
-    // [x; y]; and what tells whether rows depend on one another, with the forces z, J^T z = 0
+    // [x; y]; and with the forces z, J^T z = 0, the test for dependent rows
     const int n = n_ + rows_;
     T *b = cleared(2 * n), left[2] = {T(0.0), T(0.0)}, *solved = arena_.take<T>(2 * n), *z = solved + n + n_;
     std::copy(w_, w_ + n_, b);
     for (int r = 0; r < rows_; ++r) b[n + n_ + r] = equation.probe(r);
     solve(equation, rows_ > 0 ? 2 : 1, b, solved, false, left);
     const auto dependent = left[1] > T(tolerances::contradiction);
-    const bool some = any(dependent);  // of the states
+    const bool any_dependent = any(dependent);  // of the states
     std::copy(solved, solved + n, x_);
     if (dimensions)
       equation.find_multipliers(arena_, dependent);
@@ -351,30 +351,31 @@ template <class R, class T> class ForwardPullback {
     const Kinematics<T> k = motion(equation.a);
     Pullback pullback(tree_, arena_, k, in_.v, equation.a, x_);
     const LoopPullback<R, T> loops(tree_, arena_, in_, k, equation.a, x_);
-    T *of_x = arena_.take<T>(rows_), *of_a = arena_.take<T>(rows_);
-    for (int r = 0; r < rows_; ++r) of_x[r] = -equation.lambda[r], of_a[r] = x_[n_ + r];
-    by_motion(pullback, dimensions, [&](const Gradient& by) { loops.add({of_x, of_a, nullptr}, pullback, by, -1, dimensions); });
+    T *force_x = arena_.take<T>(rows_), *force_a = arena_.take<T>(rows_);
+    for (int r = 0; r < rows_; ++r) force_x[r] = -equation.lambda[r], force_a[r] = x_[n_ + r];
+    by_motion(pullback, dimensions,
+              [&](const Gradient& by) { loops.add({force_x, force_a, nullptr}, pullback, by, -1, dimensions); });
     if (rows_ == 0) return equation.error;
 
     T* c = cleared(2 * n_);  // z . (J a - gamma) by q and v
-    if (some) {
+    if (any_dependent) {
       set_size(equation, z);
       pull(pullback, loops, {nullptr, z, nullptr}, {c, c + n_, by_.a}, nullptr);
     }
     const T* allowed = nullptr;  // a displacement
-    if (tangent) {  // what J^T takes away of what is by v
+    if (tangent) {  // the part by v that J^T removes
       T *by_v = cleared(3 * n), *along = arena_.take<T>(3 * n);
       std::copy(by_.v, by_.v + n_, by_v), std::copy(c + n_, c + 2 * n_, by_v + n);
       scatter(equation, by_v + 2 * n);
-      solve(equation, some ? 3 : 1, by_v, along, false);
+      solve(equation, any_dependent ? 3 : 1, by_v, along, false);
       allowed = along + 2 * n;
-      take_away(equation, along + n_, by_.v);
-      go_along(equation, pullback, loops, along + n_, by_.q, dimensions);
-      if (some) pull_velocities(pullback, loops, along + n + n_, c, nullptr);
+      subtract_forces(equation, along + n_, by_.v);
+      project_along_loops(equation, pullback, loops, along + n_, by_.q, dimensions);
+      if (any_dependent) pull_velocities(pullback, loops, along + n + n_, c, nullptr);
       if constexpr (std::is_same_v<T, double>)
-        if (open && some) see_open(equation, pullback, loops, *open);
+        if (open && any_dependent) include_open(equation, pullback, loops, *open);
     }
-    if (!some) return equation.error;
+    if (!any_dependent) return equation.error;
     const T contradicts = contradiction(equation, c, allowed);
     return select(both(dependent, contradicts > equation.error), contradicts, equation.error);
   }
@@ -394,7 +395,7 @@ template <class R, class T> class ForwardPullback {
   /// Right-hand sides one after the other, and what solves each (n_ + rows_), several side by side where that pays; `left`: the relative residual
   /// of each.
   void solve(const SensitivityEquation<R, T>& equation, int count, const T* b, T* solved, bool positions, T* left = nullptr) {
-    if (count == 1 || equation.goes_by_fronts())
+    if (count == 1 || equation.uses_fronts())
       solve_by<T>(equation, count, b, solved, positions, left);
     else
       solve_by<R>(equation, count, b, solved, positions, left);
@@ -405,15 +406,15 @@ template <class R, class T> class ForwardPullback {
     const int n = n_ + rows_;
     S *sides = arena_.take<S>(n), *terms = arena_.take<S>(n), *x = arena_.take<S>(n);
     for (int first = 0; first < count; first += columns_of<T, S>) {
-      const int some = std::min(columns_of<T, S>, count - first);
+      const int used_lanes = std::min(columns_of<T, S>, count - first);
       for (int k = 0; k < n; ++k) {
         sides[k] = S(0.0);
-        for (int l = 0; l < some; ++l) column_in<T>(sides[k], l) = b[(first + l) * n + k];
+        for (int l = 0; l < used_lanes; ++l) column_in<T>(sides[k], l) = b[(first + l) * n + k];
         terms[k] = sides[k] * sides[k];
       }
-      const S* asked = left ? terms : nullptr;
-      const S residual = equation.solve(arena_, static_cast<const S*>(sides), asked, x, positions);
-      for (int l = 0; l < some; ++l) {
+      const S* term_sizes = left ? terms : nullptr;
+      const S residual = equation.solve(arena_, static_cast<const S*>(sides), term_sizes, x, positions);
+      for (int l = 0; l < used_lanes; ++l) {
         for (int k = 0; k < n; ++k) solved[(first + l) * n + k] = column_in<T>(x[k], l);
         if (left) left[first + l] = column_in<T>(residual, l);
       }
@@ -427,7 +428,7 @@ template <class R, class T> class ForwardPullback {
     pullback.clear();
     loops.add(forces, pullback, by, -1, dimensions);
     if (dimensions) pullback.by_placements(in_.q, *dimensions);
-    if (forces.of_v)
+    if (forces.force_v)
       pullback.inward_of_velocities(by.q);
     else
       pullback.inward(by);
@@ -436,35 +437,36 @@ template <class R, class T> class ForwardPullback {
   template <class Loops>
   void pull_velocities(Pullback& pullback, const Loops& loops, const T* y, T* by, const Dimensions<T>* dimensions) {
     const Arena::Scope scope(arena_);
-    T *none = arena_.take<T>(n_), *of_v = arena_.take<T>(rows_);
-    for (int r = 0; r < rows_; ++r) of_v[r] = -y[r];
-    pull(pullback, loops, {nullptr, nullptr, of_v}, {by, none, none}, dimensions);
+    T *none = arena_.take<T>(n_), *force_v = arena_.take<T>(rows_);
+    for (int r = 0; r < rows_; ++r) force_v[r] = -y[r];
+    pull(pullback, loops, {nullptr, nullptr, force_v}, {by, none, none}, dimensions);
   }
-  /// The same, and `by` becomes what is left of it along the loops; by dimensions, with q going along.
-  template <class Loops> void go_along(const SensitivityEquation<R, T>& equation, Pullback& pullback, const Loops& loops,
-                                       const T* y, T* by, const Dimensions<T>* dimensions) {
+  /// The same, and `by` becomes its part along the loops; by dimensions, with q moving along.
+  template <class Loops> void project_along_loops(const SensitivityEquation<R, T>& equation, Pullback& pullback,
+                                                  const Loops& loops, const T* y, T* by, const Dimensions<T>* dimensions) {
     pull_velocities(pullback, loops, y, by, dimensions);
-    T *b = cleared(n_ + rows_), *of_q = arena_.take<T>(n_ + rows_), *none = arena_.take<T>(n_);
+    T *b = cleared(n_ + rows_), *position_forces = arena_.take<T>(n_ + rows_), *none = arena_.take<T>(n_);
     std::copy(by, by + n_, b);
-    solve(equation, 1, b, of_q, true);
-    take_away(equation, of_q + n_, by);
+    solve(equation, 1, b, position_forces, true);
+    subtract_forces(equation, position_forces + n_, by);
     if (!dimensions) return;
-    T* of_position = of_q + n_;
-    for (int r = 0; r < rows_; ++r) of_position[r] = -of_position[r];
-    keep_positions(of_position);
+    T* force_position = position_forces + n_;
+    for (int r = 0; r < rows_; ++r) force_position[r] = -force_position[r];
+    keep_positions(force_position);
     pullback.clear();
-    loops.add({nullptr, nullptr, nullptr, of_position}, pullback, {none, none, none}, -1, dimensions);
+    loops.add({nullptr, nullptr, nullptr, force_position}, pullback, {none, none, none}, -1, dimensions);
     pullback.by_placements(in_.q, *dimensions);
   }
-  void keep_positions(T* of_position) const {
+  void keep_positions(T* force_position) const {
     for (int i = 0; i < tree_.loops.constraints; ++i) {
       const Constraint& c = tree_.loops.constraint[i];
       for (int r = 0; r < c.rows; ++r)
-        if (!holds_position(c, r)) of_position[c.row + r] = T(0.0);
+        if (!holds_position(c, r)) force_position[c.row + r] = T(0.0);
     }
   }
   template <class Loops>
-  void see_open(const SensitivityEquation<R, T>& equation, Pullback& pullback, const Loops& loops, const Dimensions<T>& open) {
+  void include_open(const SensitivityEquation<R, T>& equation, Pullback& pullback, const Loops& loops,
+                    const Dimensions<T>& open) {
     const MultiplierRates<R> rates(tree_, arena_, in_.q, equation);
     T *z = arena_.take<T>(rows_), *turned = arena_.take<T>(rows_), *by = cleared(n_), *none = arena_.take<T>(n_);
     T size = T(0.0);
@@ -473,14 +475,14 @@ template <class R, class T> class ForwardPullback {
     for (int r = 0; r < rows_; ++r) size += z[r] * z[r];
     for (int r = 0; r < rows_ && size > 0.0; ++r) z[r] /= std::sqrt(size);
     for (int r = 0; r < rows_; ++r) turned[r] = -z[r];
-    go_along(equation, pullback, loops, turned, by, &open);
+    project_along_loops(equation, pullback, loops, turned, by, &open);
     keep_positions(z);
     pullback.clear();
     loops.add({nullptr, nullptr, nullptr, z}, pullback, {none, none, none}, -1, &open);
     pullback.by_placements(in_.q, open);
   }
 
-  /// x . inverse dynamics - lambda . J x + y . (J a - gamma) is the negative of what is asked for.
+  /// x . inverse dynamics - lambda . J x + y . (J a - gamma) is the negative of the result
   template <class Loops> void by_motion(Pullback& pullback, const Dimensions<T>* dimensions, Loops loops) {
     const int parameters = 10 * (tree_.bodies - 1);
     std::fill(out_, out_ + 2 * n_, T(0.0)), std::fill(by_.a, by_.a + n_, T(0.0));
@@ -492,7 +494,7 @@ template <class R, class T> class ForwardPullback {
       pullback.by_forces(in_.q, *dimensions), pullback.by_placements(in_.q, *dimensions);
       dimensions->turn_round();
     }
-    pullback.template see_columns<R>(in_.q);
+    pullback.template collect_columns<R>(in_.q);
     pullback.inward(by_);
     pullback.by_parameters(out_ + 3 * n_);
     for (int k = 0; k < 2 * n_; ++k) out_[k] = -out_[k];
@@ -501,7 +503,7 @@ template <class R, class T> class ForwardPullback {
   }
 
   /// P^T, of the y of its solution.
-  void take_away(const SensitivityEquation<R, T>& equation, const T* y, T* force) {
+  void subtract_forces(const SensitivityEquation<R, T>& equation, const T* y, T* force) {
     const Arena::Scope scope(arena_);
     T* away = arena_.take<T>(rows_);
     for (int r = 0; r < rows_; ++r) away[r] = -y[r];
@@ -519,9 +521,9 @@ template <class R, class T> class ForwardPullback {
   void scatter(const SensitivityEquation<R, T>& equation, T* force) const {
     for (int k = 0; k < n_; ++k) force[k] = equation.inertia(k) * T(scattered(k) * tree_.unit[k]);
   }
-  /// Contradiction of dependent rows along some displacement and some change of v, or of those that the loops allow
-  /// this one: if they contradict, there is no derivative. c: what z, which has them all, makes of J a - gamma by q and v. Relative to what J and gamma
-  /// have in them, and to forces that turn with a radian.
+  /// Contradiction of dependent rows along some displacement and some change of v, or of those that the loops allow this one: there is no derivative
+  /// if they contradict. c: the derivatives of z . (J a - gamma) by q and v, z being a combination of all of them. Relative to the terms of J and gamma,
+  /// and to forces that turn with a radian.
   T contradiction(const SensitivityEquation<R, T>& equation, const T* c, const T* allowed) {
     const Arena::Scope scope(arena_);
     T *q = arena_.take<T>(n_), *v = arena_.take<T>(n_);
@@ -562,8 +564,8 @@ template <class R, class T>
 T forward_dynamics_vjp(const Tree& tree, Arena& arena, const LoopInput<T>& in, const T* w, bool tangent, T* out,
                        const Dimensions<T>* dimensions = nullptr, const Dimensions<T>* open = nullptr) {
   ForwardPullback<R, T> pullback(tree, arena, in, w, out);
-  if (tree.loops.rows + tree.loops.rotor_rows > 0) return pullback.of_loops(tangent, dimensions, open);
-  pullback.of_tree(dimensions);
+  if (tree.loops.rows + tree.loops.rotor_rows > 0) return pullback.pull_loops(tangent, dimensions, open);
+  pullback.pull_tree(dimensions);
   return T(0.0);
 }
 

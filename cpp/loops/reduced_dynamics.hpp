@@ -7,8 +7,8 @@
 //
 //   G^T M G y-ddot + G^T (M a_0 + h) = G^T tau
 //
-// Of more coordinates than freedoms only some rates are possible, those that P = (E N)(E N)^+ keeps, N spanning what J leaves free. Then
-// E G = P is the most that one can ask; of the G that are right for all possible rates it is the least: G = N (E N)^+, and G P = G. With
+// With more coordinates than freedoms only some rates are possible, those that P = (E N)(E N)^+ keeps, N spanning the null space of J. Then E G = P
+// is the best possible; of the G that are right for all possible rates the least is used: G = N (E N)^+, and G P = G. With
 // change = E K + E-dot G of a K that solves J K = -J-dot G, and D = (1 - P) change,
 //
 //   G-dot = K + G (D^T - change)
@@ -31,10 +31,10 @@ struct ReducedInput {
   const ExternalWrench<double>* wrench;
 };
 
-/// Results, one after the other in the row of numbers of a state; k coordinates. If these do not determine the motion, only the first three are set.
+/// Results, one by one in the row of numbers of a state; k coordinates. If these do not determine the motion, only the first three are set.
 struct ReducedOutput {
-  double *freedom, *determined, *count;  // freedoms; how many of them the coordinates determine; k
-  double *which, *drift, *bias_acceleration;  // (nv): place of each coordinate in the input; g; a_0
+  double *freedom, *determined, *count;  // freedoms; number of them that the coordinates determine; k
+  double *index, *drift, *bias_acceleration;  // (nv): place of each coordinate in the input; g; a_0
   double *velocity, *bias, *G, *G_dot, *mass;  // (k): y-dot, G^T (M a_0 + h); (nv, k); (nv, k); (k, k)
 
   static int size(int nv) { return 3 + nv * (5 + 3 * nv); }
@@ -59,48 +59,48 @@ SARRUS_NOINLINE inline LoopRates loop_rates(const Tree& tree, Arena& arena, cons
   if (loops.rows == 0) return rates;
   LoopState<double> state = {in.q, in.v, in.time, in.pfaffian_values, nullptr, nullptr, work.link};
   place(tree, arena, work.poses(), work.columns, state);
-  ConstraintRows<double> asked;
-  asked.J = rates.J, asked.target = rates.target, asked.gamma = rates.gamma;
-  constraint_rows(tree, arena, state, asked, 0, loops.constraints);
+  ConstraintRows<double> row_output;
+  row_output.J = rates.J, row_output.target = rates.target, row_output.gamma = rates.gamma;
+  constraint_rows(tree, arena, state, row_output, 0, loops.constraints);
   constraint_jacobian_derivative(tree, arena, in.q, in.v, in.time, in.pfaffian_rates, rates.J_dot);
   return rates;
 }
 
-/// E (k, nv) and its rate, of the coordinates that are asked for, and the unit of each: a row of E counts its rate in that.
+/// E (k, nv) and its rate, of the requested coordinates, and the unit of each: a row of E measures its rate in that.
 struct ReducedCoordinates {
   int count = 0;
-  int* which;
+  int* index;
   double *E, *E_dot, *unit;
 
   SARRUS_NOINLINE ReducedCoordinates(const Tree& tree, Arena& arena, const ReducedInput& in, const Frame& frame,
                                      const LoopMotions& motions, const double* N)
-      : which(arena.take<int>(tree.nv + 6)) {
-    std::fill(which, which + tree.nv + 6, 0);
+      : index(arena.take<int>(tree.nv + 6)) {
+    std::fill(index, index + tree.nv + 6, 0);
     const int nv = tree.nv;
-    bool of_frame = false;
+    bool has_frame_rows = false;
     for (int i = 0; in.coordinates && i < nv + 6; ++i) {
       const int place = static_cast<int>(in.coordinates[i]) - 1;
       if (place < 0 || place >= nv + 6) continue;
-      which[place] = i, count = std::max(count, place + 1), of_frame |= i >= nv;
+      index[place] = i, count = std::max(count, place + 1), has_frame_rows |= i >= nv;
     }
     if (!in.coordinates) {
       double* P = arena.take<double>(nv * nv);
       motions.projector(N, P);
       count = motions.freedom;
-      showing(nv, P, count, 0, which);
+      showing(nv, P, count, 0, index);
     }
     E = arena.take<double>(count * nv), E_dot = arena.take<double>(count * nv), unit = arena.take<double>(count);
     std::fill(E, E + count * nv, 0.0), std::fill(E_dot, E_dot + count * nv, 0.0);
     double *J = arena.take<double>(6 * nv), *J_dot = arena.take<double>(6 * nv);
-    if (of_frame) {
+    if (has_frame_rows) {
       const Kinematics<double> k = Kinematics<double>::over(tree, arena.take<double>(Kinematics<double>::size(tree)));
       kinematics<double>(tree, arena, in.q, in.v, nullptr, k);
       frame_jacobian(tree, k, frame, J, J_dot);
     }
     for (int i = 0; i < count; ++i) {
-      const int component = which[i] - nv;
-      unit[i] = component < 0 ? in.column[which[i]] : component < 3 ? 1.0 : tree.length;
-      if (component < 0) E[i * nv + which[i]] = 1.0 / unit[i];
+      const int component = index[i] - nv;
+      unit[i] = component < 0 ? in.column[index[i]] : component < 3 ? 1.0 : tree.length;
+      if (component < 0) E[i * nv + index[i]] = 1.0 / unit[i];
       for (int a = 0; component >= 0 && a < nv; ++a)
         E[i * nv + a] = J[component * nv + a] / unit[i], E_dot[i * nv + a] = J_dot[component * nv + a] / unit[i];
     }
@@ -112,14 +112,14 @@ inline void add_product(int m, int n, const double* A, const double* x, double* 
   for (int i = 0; i < m; ++i) y[i] += dot_product(n, A + i * n, x);
 }
 
-/// G and its rate by columns, G_i behind G_i-1.
+/// G and its rate by columns, G_i after G_i-1.
 struct Dependence {
   double *G, *G_dot;
 };
 
-/// `seen` (k, freedom) is E N, factorised.
+/// `EN` (k, freedom) is E N, factorised.
 SARRUS_NOINLINE inline Dependence dependence(const Tree& tree, Arena& arena, const LoopMotions& motions, const double* N,
-                                             const ReducedCoordinates& y, const PivotedQr& seen, const double* J_dot) {
+                                             const ReducedCoordinates& y, const PivotedQr& EN, const double* J_dot) {
   const int nv = tree.nv, k = y.count, rows = tree.loops.rows;
   const auto take = [&](int n) { return arena.take<double>(n); };
   const Dependence d = {take(nv * k), take(nv * k)};
@@ -128,13 +128,13 @@ SARRUS_NOINLINE inline Dependence dependence(const Tree& tree, Arena& arena, con
   for (int i = 0; i < k; ++i) {
     double *G = d.G + i * nv, *K = d.G_dot + i * nv, *rate = change + i * k;
     std::fill(left, left + k, 0.0), left[i] = 1.0;
-    seen.solve(left, along);
+    EN.solve(left, along);
     for (int j = 0; j < motions.freedom; ++j) add_multiple(nv, along[j], N + j * nv, G);
     for (int r = 0; r < rows; ++r) g[r] = -dot_product(nv, J_dot + r * nv, G);
     motions.solve(g, K);
     add_product(k, nv, y.E, K, rate), add_product(k, nv, y.E_dot, G, rate);
     std::copy(rate, rate + k, D + i * k);
-    seen.leave(D + i * k);
+    EN.leave(D + i * k);
   }
   for (int j = 0; j < k; ++j)
     for (int i = 0; i < k; ++i) add_multiple(nv, D[i * k + j] - change[j * k + i], d.G + i * nv, d.G_dot + j * nv);
@@ -151,19 +151,19 @@ inline void reduced_dynamics(const Tree& tree, Arena& arena, const ReducedInput&
   const ReducedCoordinates y(tree, arena, in, frame, motions, N);
   const int k = y.count, freedom = motions.freedom;
 
-  double *seen = take(k * freedom), size = 0.0;
+  double *EN = take(k * freedom), size = 0.0;
   for (int j = 0; j < freedom; ++j)
-    for (int i = 0; i < k; ++i) seen[j * k + i] = dot_product(nv, y.E + i * nv, N + j * nv);
+    for (int i = 0; i < k; ++i) EN[j * k + i] = dot_product(nv, y.E + i * nv, N + j * nv);
   for (int i = 0; i < k * nv; ++i) size += square(y.E[i] * in.column[i % nv]);
-  const PivotedQr determined(k, freedom, seen, arena, tolerances::negligible, std::sqrt(size));
+  const PivotedQr determined(k, freedom, EN, arena, tolerances::negligible, std::sqrt(size));
   std::fill(numbers, numbers + ReducedOutput::size(nv), 0.0);
   const ReducedOutput out = ReducedOutput::over(nv, k, numbers);
   *out.freedom = freedom, *out.determined = determined.rank, *out.count = k;
   if (determined.rank < freedom || k > nv) return;
-  for (int i = 0; i < k; ++i) out.which[i] = y.which[i], out.velocity[i] = y.unit[i] * dot_product(nv, y.E + i * nv, in.v);
+  for (int i = 0; i < k; ++i) out.index[i] = y.index[i], out.velocity[i] = y.unit[i] * dot_product(nv, y.E + i * nv, in.v);
 
   const Dependence d = dependence(tree, arena, motions, N, y, determined, rates.J_dot);
-  // the x with J x = g and E x as asked for
+  // the x with J x = g and the required E x
   const auto on_loops = [&](const double* g, double* open, double* x) {
     motions.solve(g, x);
     for (int i = 0; i < k; ++i) open[i] -= dot_product(nv, y.E + i * nv, x);

@@ -11,7 +11,7 @@ template <class T> struct LoopState {
   const T *time, *pfaffian_values;  // may be null: time 0, no Pfaffian values
   Transform<T>* X;  // of the bodies, in the world
   Motion<T>* column;  // of the velocities, in world axes at the origin of the body that they move
-  const RneaLink<T>* link;  // null: no accelerations asked
+  const RneaLink<T>* link;  // null: accelerations are not needed
   const Transform<T>* in_parent = nullptr;  // if made from q alone: the bodies' poses in their parents,
   const Motion<T>* stored = nullptr;  // and the columns of joints that visit() does not inline
   NumbersOf<T> numbers = {};
@@ -131,7 +131,7 @@ SARRUS_INLINE void relative_acceleration(const LoopState<T>& s, const Constraint
   m.acceleration_size.linear = dot(a_child, a_child) + dot(a_parent, a_parent);
 }
 
-/// The child's frame in the world, and if asked for m.X; where laws drive the parent's frame, at what velocity, and at what apparent acceleration.
+/// The child's frame in the world, and on request m.X; if laws drive the parent's frame, its velocity and its apparent acceleration.
 template <class T>
 SARRUS_INLINE void relative_pose(const LoopState<T>& s, const Constraint& c, bool posed, RelativeMotion<T>& m, Columns<T>& l,
                                  Motion<T>& A_drive) {
@@ -147,7 +147,7 @@ SARRUS_INLINE void relative_pose(const LoopState<T>& s, const Constraint& c, boo
 template <class T>
 SARRUS_INLINE void complete_relative_motion(const LoopState<T>& s, const Constraint& c, const Transform<T>& X_child,
                                             const Motion<T>& A_drive, RelativeMotion<T>& m, Columns<T>& l) {
-  if (c.driven) {  // what the drive moves is taken away
+  if (c.driven) {  // the motion of the drive is subtracted
     l.drive = m.X.to_child(l.drive);
     m.V = m.V + l.drive * T(-1.0);
   }
@@ -157,7 +157,7 @@ SARRUS_INLINE void complete_relative_motion(const LoopState<T>& s, const Constra
   if (m.accelerates) relative_acceleration(s, c, X_child, l.drive, A_drive, m);
 }
 
-/// `posed`: m.X is wanted too; `mobility`: m.velocity_size, l.mobility.
+/// `posed`: compute m.X too; `mobility`: compute m.velocity_size and l.mobility.
 template <class T>
 SARRUS_INLINE void relative_motion(const Tree& tree, Arena& arena, const LoopState<T>& s, const Constraint& c,
                                    RelativeMotion<T>& m, Columns<T>& l, bool posed, const T* mobility) {
@@ -168,24 +168,24 @@ SARRUS_INLINE void relative_motion(const Tree& tree, Arena& arena, const LoopSta
   l.column = arena.take<Motion<T>>(c.columns);
   m.V = Motion<T>::zero();
   m.velocity_size.angular = m.velocity_size.linear = l.mobility = l.speed = T(0.0);
-  const T far = dot(X_child.p, X_child.p) * T(1e-4);  // an arm of no length is the rounding of two places
+  const T arm_rounding = dot(X_child.p, X_child.p) * T(1e-4);  // an arm of no length is the rounding of two places
   for (int i = 0; i < c.columns; ++i) {
     const int k = c.column[i];
     const Motion<T>& world = s.column[k];
     const Vec3<T> r = X_child.p - s.X[tree.column_link[k]].p;
-    Motion<T>& here = l.column[i];
-    here.linear = transpose_times(X_child.R, Vec3<T>(world.linear + cross(world.angular, r)));
-    here.angular = c.turns ? transpose_times(X_child.R, world.angular) : zero3<T>();
-    if (i >= c.of_child) here = here * T(-1.0);
+    Motion<T>& column = l.column[i];
+    column.linear = transpose_times(X_child.R, Vec3<T>(world.linear + cross(world.angular, r)));
+    column.angular = c.turns ? transpose_times(X_child.R, world.angular) : zero3<T>();
+    if (i >= c.child_columns) column = column * T(-1.0);
     if (mobility) {
       l.mobility += mobility[k] * s.numbers(tree.per_unit_square[k]);
       const T turn = dot(world.angular, world.angular) * mobility[k];
       m.velocity_size.angular += turn;
-      m.velocity_size.linear += dot(world.linear, world.linear) * mobility[k] + (dot(r, r) + far) * turn;
+      m.velocity_size.linear += dot(world.linear, world.linear) * mobility[k] + (dot(r, r) + arm_rounding) * turn;
     }
-    if (s.v) m.V = m.V + here * s.v[k], l.speed += s.v[k] * s.v[k] * s.numbers(tree.per_unit_square[k]);
+    if (s.v) m.V = m.V + column * s.v[k], l.speed += s.v[k] * s.v[k] * s.numbers(tree.per_unit_square[k]);
   }
-  if (mobility) {  // along what nothing moves at all, a gap is compared with a radian, or with the mechanism's length
+  if (mobility) {  // if nothing moves along the row, a gap is compared with a radian, or with the mechanism's length
     l.mobility = select(l.mobility > T(0.0), l.mobility, T(1.0));
     const T angular = l.mobility, linear = angular * square(T(s.numbers(tree.length)));
     m.velocity_size.angular = select(m.velocity_size.angular > T(0.0), m.velocity_size.angular, angular);

@@ -7,7 +7,7 @@
 //   (J^T lambda)_k   by q_j   S_k . (S_j x* f)    of both that move c where j carries f and not S_k, of both that move b where j carries S_k
 //                             - S_k . (S_j x* f)  of S_k that moves b, and S_j that moves c
 //
-// What moves both bodies carries all along, and changes nothing. Of joints whose velocities are no rates 2 S' is what stands for it, and each
+// Columns that move both bodies carry all along, and change nothing. For joints whose velocities are no rates 2 S' has a counterpart, and each
 // carries all columns.
 //
 //   cost    of each joint its columns, squared
@@ -52,7 +52,7 @@ template <class T> class RowDerivatives {
     along(velocity_by_q_, d, static_cast<const T*>(nullptr), static_cast<const R*>(nullptr), put);
   }
   template <class R, class Put> void accelerations(const R* d, const R* w, Put put) const { along(by_q_, d, by_v_, w, put); }
-  /// J^T lambda along a displacement: put(velocity, what a constraint makes of it).
+  /// J^T lambda along a displacement: put(velocity, part of a constraint).
   template <class R, class Put> void forces(const R* d, Put put) const {
     const T* rate = force_by_q_;
     for (int i = 0; i < loops_.constraints; ++i) {
@@ -106,7 +106,7 @@ template <class T> class RowDerivatives {
         for (int r = 0; r < c.rows; ++r) {
           const int n = joint.component[r];
           const T rate = n < 3 ? dot(Vec3<T>(X.R.col(n)), m.angular) : dot(Vec3<T>(X.R.col(n - 3)), m.linear);
-          out[c.entry + k * c.rows + r] = k < c.of_child ? rate : -rate;
+          out[c.entry + k * c.rows + r] = k < c.child_columns ? rate : -rate;
         }
       };
       put(less(S1, across), velocity_by_q_);
@@ -115,14 +115,14 @@ template <class T> class RowDerivatives {
     }
     for (int k = 0; k < c.columns; ++k) {
       const int link = tree.column_link[c.column[k]];
-      const bool all_are_carried = !moves_by_rates(tree.link[link]), k_of_child = k < c.of_child;
-      // whether velocity j carries the column of k along, both of which move one body; columns may stand in another order than links
+      const bool all_are_carried = !moves_by_rates(tree.link[link]), k_of_child = k < c.child_columns;
+      // true if velocity j carries the column of k along, both of which move one body; columns may be in another order than links
       const auto carries = [&](int j) {
         const int other = tree.column_link[c.column[j]];
         return other < link || (other == link && (all_are_carried || c.column[j] <= c.column[k]));
       };
       for (int j = 0; j < c.columns; ++j) {
-        const bool j_of_child = j < c.of_child, counts = k_of_child ? j_of_child && !carries(j) : j_of_child || carries(j);
+        const bool j_of_child = j < c.child_columns, counts = k_of_child ? j_of_child && !carries(j) : j_of_child || carries(j);
         const T power = counts ? dot(S[k], turned[j]) : T(0.0);
         *force++ = k_of_child == j_of_child ? power : -power;
       }

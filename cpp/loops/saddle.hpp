@@ -1,10 +1,10 @@
-// [M J^T; J -S] [x; y] = [f; g]: the equation behind every question that loops ask. M is symmetric and positive semidefinite (the mass
-// matrix, or a diagonal), S a diagonal that is zero but for rows which give way. Nothing is asked of J: rows may depend on each other.
+// [M J^T; J -S] [x; y] = [f; g]: the equation of all problems with loops. M is symmetric and positive semidefinite (the mass matrix, or a
+// diagonal), S a diagonal that is zero except for compliant rows. J is arbitrary: rows may depend on each other.
 //
 // With a little -mu added to the lower right, and epsilon to the upper left where M has nothing, the matrix is quasi-definite: L D L^T
 // exists in every order and needs no pivoting (Vanderbei 1995). The order is fixed once a mechanism. The residual of the equation
-// without mu then drives a few corrections, which is the proximal method: along independent rows each takes away all but a factor
-// mu / (mu + eigenvalue of J M^-1 J^T), along dependent ones there is nothing to take away. (Carpentier, Budhiraja and Mansard 2021;
+// without mu then drives a few corrections, which is the proximal method: along independent rows each leaves only the share
+// mu / (mu + eigenvalue of J M^-1 J^T), along dependent ones there is no residual. (Carpentier, Budhiraja and Mansard 2021;
 // Featherstone, [RBDA] 6.5 for the order.)
 #pragma once
 
@@ -18,9 +18,9 @@ namespace sarrus {
 //
 //   slot      first[k]   +1    +2    +3
 //   column       k        4     5     7
-//   L            d       l_4   l_5   l_7        when k has gone: 1/d apart, and l_a / d in the place of l_a
+//   L            d       l_4   l_5   l_7        after the elimination of k: 1/d separately, and l_a / d in the place of l_a
 //
-// Its going takes (l_a / d) l_b from entry (a, b) of each later row a, for b = a and beyond. What row a holds there was found once:
+// It subtracts (l_a / d) l_b from entry (a, b) of each later row a, for b >= a. The columns of row a were found once:
 //
 //   row 4:   4  5  7        the same columns without a gap     run = first[4]: from this slot on, one after another
 //   row 5:   5  6  7        6 lies between                     run = -1 - t: target[t], target[t + 1] are the slots of 5 and 7
@@ -50,7 +50,7 @@ template <class T> SARRUS_NOINLINE Factor<T> factorise(const Saddle<T>& s, Arena
   const int* run = e.run;
   for (int k = 0; k < e.unknowns; ++k) {
     T* row = L + e.first[k];
-    const int others = e.first[k + 1] - e.first[k];
+    const int meets = e.first[k + 1] - e.first[k];
     if (e.unknown[k] >= nv)
       used[e.unknown[k] - nv] = subtract_mu(row[0], mu[e.unknown[k] - nv], [&] {
         T passed = T(0.0);
@@ -62,14 +62,14 @@ template <class T> SARRUS_NOINLINE Factor<T> factorise(const Saddle<T>& s, Arena
       });
     const T inverse = T(1.0) / row[0];
     D_inverse[k] = inverse;
-    for (int a = 1; a < others; ++a) {
+    for (int a = 1; a < meets; ++a) {
       const T l = row[a] * inverse;
       const int start = *run++;
       if (start >= 0) {
-        subtract_scaled(L + start, row + a, l, others - a);
+        subtract_scaled(L + start, row + a, l, meets - a);
       } else {
         const int* target = e.target - 1 - start - a;
-        for (int b = a; b < others; ++b) L[target[b]] -= l * row[b];
+        for (int b = a; b < meets; ++b) L[target[b]] -= l * row[b];
       }
       row[a] = l;
     }
@@ -150,13 +150,13 @@ template <class F, class T> SARRUS_NOINLINE T residual(const Saddle<F>& s, const
   return size;
 }
 
-/// x = [x; y] of the unregularised equation; returns the size of the residual that is left, squared, or of the last one that was looked at.
+/// x = [x; y] of the unregularised equation; returns the squared size of the remaining residual, or of the last computed one.
 ///
-/// Corrections go on until one changes the motion by less than 1e-12 of it, or by the rounding of one that nothing held, or changes it no
-/// less than the one before and leaves the residual where it was: then they are rounding. Not until the residual is small or stops falling:
-/// near a singular position it is rounding from the start, and yet stands for a large error, of which each correction takes away a little
-/// (Carpentier et al.'s lambda / (mu + lambda)) and shows how much it was. Motions are measured by what is least of them, x^T M x + y^T S y,
-/// so that metres and radians compare, and that what costs nothing does not count. Lanes that are done keep what they have.
+/// Corrections continue until one changes the motion by less than 1e-12 of it, or by the rounding of an unconstrained one, or changes it no less than
+/// the one before and leaves the residual unchanged: then they are rounding. A small residual, or one that stops falling, is no criterion. Near a
+/// singular position it is rounding from the start, and yet represents a large error, of which each correction removes a little (Carpentier et al.'s
+/// lambda / (mu + lambda)) and so measures it. Motions are measured by the minimised quantity, x^T M x + y^T S y, so that metres and radians compare,
+/// and motions without inertia do not count. Finished lanes keep their solution.
 template <class F, class T>
 SARRUS_NOINLINE T refine(const Saddle<F>& s, Arena& arena, const Factor<F>& f, const T* b, T* x, int most) {
   const int n = s.plan.unknowns;
@@ -166,8 +166,8 @@ SARRUS_NOINLINE T refine(const Saddle<F>& s, Arena& arena, const Factor<F>& f, c
   solve(s.plan, f, arena, x, work);
   T error = residual(s, b, x, r);
   auto active = error > T(0.0);
-  T before = T(1e150);  // what the correction before this one moved
-  T unheld = T(0.0);  // size, squared, of what would be moved if nothing held it
+  T before = T(1e150);  // motion of the previous correction
+  T unheld = T(0.0);  // squared size of the unconstrained motion
   for (int i = 0; i < nv; ++i) unheld += b[i] * b[i] * s.mobility[i];
   for (int r = 0; r < s.rows; ++r) unheld += b[nv + r] * b[nv + r] * s.row_weight[r];
   LastCorrection<T> last = {T(0.0), T(0.0), T(0.0), unheld};
@@ -182,18 +182,18 @@ SARRUS_NOINLINE T refine(const Saddle<F>& s, Arena& arena, const Factor<F>& f, c
     for (int i = 0; i < nv; ++i) count(i, s.inertia ? s.inertia[i] : s.M[s.first_entry(i)]);
     for (int r = 0; s.soft && r < s.rows; ++r) count(nv + r, s.soft[r]);
     for (int i = 0; i < n; ++i) step[i] += x[i];
-    // what no longer moves is as good as it gets, and nobody needs to know by how much; the rest is looked at
+    // a lane that no longer moves is finished, and its residual is not needed; the residual decides about the others
     const T little = size * tolerance<T>(1e-24, 1e-14) + unheld * T(1e-30);
-    const auto near = both(active, moved < little), far = both(active, moved > little);
-    T now = error;
-    if (any(far)) now = residual(s, b, step, r);
-    // either falls, in proportion to what it was: the smaller of the two shares, times both
-    const T by_motion = moved * error, by_residual = now * before, was = before * error;
-    const auto taken = both(far, select(by_motion < by_residual, by_motion, by_residual) < was);
-    for (int i = 0; i < n; ++i) x[i] = select(near, step[i], select(taken, step[i], x[i]));
+    const auto settled = both(active, moved < little), unsettled = both(active, moved > little);
+    T next_error = error;
+    if (any(unsettled)) next_error = residual(s, b, step, r);
+    // either decreases, in proportion to its previous value: the smaller of the two shares, times both
+    const T by_motion = moved * error, by_residual = next_error * before, previous = before * error;
+    const auto accepted = both(unsettled, select(by_motion < by_residual, by_motion, by_residual) < previous);
+    for (int i = 0; i < n; ++i) x[i] = select(settled, step[i], select(accepted, step[i], x[i]));
     const T clearly = by_residual * T(1.0 / 0.9);
-    active = both(taken, select(by_motion < clearly, by_motion, clearly) < was);
-    error = select(taken, now, error);
+    active = both(accepted, select(by_motion < clearly, by_motion, clearly) < previous);
+    error = select(accepted, next_error, error);
     last.moved = moved, last.before = k > 0 ? before : size, last.size = size;
     before = moved;
   }

@@ -11,14 +11,14 @@ namespace sarrus {
 template <class T> struct Saddle {
   const Tree& tree;
   const Elimination& plan;
-  const int* mass_first;  // where row i of M starts; null: M is a diagonal
+  const int* mass_first;  // start of row i of M; null: M is a diagonal
   int constraints, rows;
   const T* M;
   const T* J;
   const T* soft;  // S, null: zero
   const T* mobility;  // 1/M_ii, which makes residuals comparable
   const T* row_weight;  // and 1/size of each row's J M^-1 J^T
-  const T* inertia = nullptr;  // what motions are measured by; null: the diagonal of M
+  const T* inertia = nullptr;  // metric of motions; null: the diagonal of M
 
   SARRUS_INLINE int entries(int i) const { return mass_first ? mass_first[i + 1] - mass_first[i] : 1; }
   SARRUS_INLINE int first_entry(int i) const { return mass_first ? mass_first[i] : i; }
@@ -31,8 +31,8 @@ template <class T> struct Factor {
   const T* mu = nullptr;
 };
 
-/// mu comes when a row's turn comes, so that it does not drown in numbers that cancel; and where these were large, it is a share of them:
-/// of `passed`, the size of all that has been subtracted from the pivot d. Returns it.
+/// Add mu at a row's elimination, so that it does not drown in numbers that cancel. If these were large, mu is a share of `passed`, the size of all
+/// that has been subtracted from the pivot d. Returns mu.
 template <class T, class Passed> SARRUS_INLINE T subtract_mu(T& d, T mu, Passed passed) {
   const T least = tolerance<T>(tolerances::regularisation, tolerances::regularisation_in_single);
   const auto cancelled = both(mu > T(0.0), abs(d) * (T(1e3) * least) < mu);

@@ -3,8 +3,8 @@
 //
 //   [M' J'^T; J' -S] [x'; y'] = [C^T f; g, 0]      J': the loops' rows, and those of the joints at the cuts
 //
-// has the same solution as [M J^T; J 0] [x; y] = [f; g], but M' is a block a piece. Armature A of a joint at a cut is a row more, its motion,
-// that gives way by S = 1/A.
+// has the same solution as [M J^T; J 0] [x; y] = [f; g], but M' is a block a piece. Armature A of a joint at a cut is one more row, its motion,
+// with the compliance S = 1/A.
 #pragma once
 
 #include "../dynamics/crba.hpp"
@@ -14,7 +14,7 @@
 
 namespace sarrus {
 
-/// 1/M_ii; where nothing has inertia, nothing.
+/// 1/M_ii; zero without inertia.
 template <class T> SARRUS_INLINE T* mobilities(const Tree& tree, Arena& arena, const T* M) {
   T* mobility = arena.take<T>(tree.nv);
   for (int i = 0; i < tree.nv; ++i) {
@@ -43,7 +43,7 @@ template <class T> SARRUS_INLINE T* inverses(Arena& arena, int n, const T* x) {
 
 template <class T> SARRUS_INLINE T inverse_or_one(const T& x) { return T(1.0) / select(x > T(0.0), x, T(1.0)); }
 
-// in the factor, where the metric has nothing; corrections take it away
+// in the factor, if the metric is zero; corrections remove it
 constexpr double floating = 1e-10;  // of pieces
 constexpr double unfelt = 1e-8;  // about an axis of a thin rod, as a share of that about others
 
@@ -54,11 +54,11 @@ template <class T> struct Metric {
   bool plain = false;
   const T* motors = nullptr;  // plain: 1/weight of a velocity that a motor drives, 0 of the others, which cost nothing
   const T* closing_motors = nullptr;  // with motors: the weights of those in joints that close loops (motor rows)
-  T passive = T(0.0);  // with motors: tolerances::passive, beside the largest weight
+  T passive = T(0.0);  // with motors: tolerances::passive, relative to the largest weight
   bool is_mass() const { return !weight && !plain; }
 };
 
-/// The state that the rows are asked in, as the pieces' velocities see it: at rest.
+/// The state of the rows, in the pieces' velocities: at rest.
 template <class T>
 LoopState<T> in_substructures(const Substructures& pieces, Arena& arena, const LoopState<T>& state, const Motion<T>* columns,
                               Motion<T>* stored) {
@@ -73,23 +73,23 @@ LoopState<T> in_substructures(const Substructures& pieces, Arena& arena, const L
   return cut;
 }
 
-/// Its matrix in one configuration, and what ties the pieces' velocities to those of the joints.
+/// Its matrix in one configuration, and the relation between the pieces' velocities and those of the joints.
 template <class T> class SubstructuredEquation {
  public:
   const Substructures& pieces;
   Saddle<T> matrix;
   T* scale;  // of its rows
-  T* J;  // with the motions behind the rows of the matrix
+  T* J;  // with the motions after the rows of the matrix
   T* compliance;  // S
   T* row_weight;
-  T* epsilon = nullptr;  // what the factor needs where the metric has nothing
-  const T* weight;  // velocities are weight times what is solved for, or null
+  T* epsilon = nullptr;  // regularisation of the factor if the metric is zero
+  const T* weight;  // velocities are weight times the unknowns; or null
   bool borrows;  // inertia, for massless bodies
 
   /// `X`, `columns`: the bodies' poses in their parents, and the columns of joints that visit() does not inline.
-  SARRUS_NOINLINE SubstructuredEquation(const Tree& whole, Arena& arena, const LoopState<T>& state, Poses<T> X,
+  SARRUS_NOINLINE SubstructuredEquation(const Tree& full_tree, Arena& arena, const LoopState<T>& state, Poses<T> X,
                                         const Motion<T>* columns, const Metric<T>& metric)
-      : pieces(*whole.loops.substructures),
+      : pieces(*full_tree.loops.substructures),
         matrix{pieces.tree,
                metric.is_mass() ? pieces.tree.loops.dynamics : pieces.tree.loops.statics,
                pieces.tree.loops.mass_first,
@@ -132,11 +132,11 @@ template <class T> class SubstructuredEquation {
     constraint_rows(tree, arena, cut, out, 0, loops.constraints + loops.motor_constraints);
     T* S = arena.take<T>(rows);
     for (int r = 0; r < rows; ++r) {
-      const bool gives_way = r >= pieces.compliant_row && r < loops.rows;
-      S[r] = gives_way && !metric.plain ? T(state.numbers(pieces.compliance[r - pieces.compliant_row]))
+      const bool compliant = r >= pieces.compliant_row && r < loops.rows;
+      S[r] = compliant && !metric.plain ? T(state.numbers(pieces.compliance[r - pieces.compliant_row]))
                                         : T(r < pieces.compliant_row ? 0.0 : free_row) * scale[r];
     }
-    for (int k = 0; k < whole.nv && !metric.is_mass(); ++k) {
+    for (int k = 0; k < full_tree.nv && !metric.is_mass(); ++k) {
       const int at = pieces.velocity[k];
       const T w = weight ? weight[k] : T(1.0);
       if (at >= 0) continue;
@@ -145,9 +145,9 @@ template <class T> class SubstructuredEquation {
       else
         S[-1 - at] = metric.plain ? w * w : select(w > T(0.0), S[-1 - at], T(0.0));
     }
-    for (int r = 0; metric.motors && r < whole.loops.motor_rows; ++r)
-      if (whole.loops.driven[r] != 0.0) S[loops.rows + r] = metric.closing_motors[r];
-    if (weight) hold(M);
+    for (int r = 0; metric.motors && r < full_tree.loops.motor_rows; ++r)
+      if (full_tree.loops.driven[r] != 0.0) S[loops.rows + r] = metric.closing_motors[r];
+    if (weight) apply_weights(M);
     if (metric.motors) {  // their efforts, by unit^2
       T* inertia = arena.take<T>(tree.nv);
       for (int k = 0; k < tree.nv; ++k) inertia[k] = square(M[loops.mass_first[k]]) * square(T(state.numbers(tree.unit[k])));
@@ -161,24 +161,24 @@ template <class T> class SubstructuredEquation {
     matrix.soft = compliance = S;
   }
 
-  /// The loops' rows times `row`, giving way by S, as steps onto the loops want them.
-  void weigh_rows(const Tree& whole, const T* row, const T& S) {
-    for (int i = 0; i < whole.loops.constraints; ++i) {
+  /// Scale the loops' rows by `row`, with compliance S, for steps onto the loops.
+  void weigh_rows(const Tree& full_tree, const T* row, const T& S) {
+    for (int i = 0; i < full_tree.loops.constraints; ++i) {
       const Constraint& c = pieces.tree.loops.constraint[i];
       for (int k = 0; k < c.columns; ++k)
         for (int r = 0; r < c.rows; ++r) J[c.entry + k * c.rows + r] *= row[c.row + r];
     }
-    for (int r = 0; r < whole.loops.rows; ++r) {
+    for (int r = 0; r < full_tree.loops.rows; ++r) {
       compliance[r] = S;
       scale[r] *= row[r] * row[r], row_weight[r] = T(1.0);
     }
   }
   /// x = [y; multipliers] of the whole for b = [f; g]; returns the size of the residual, squared.
-  T solve(const Tree& whole, Arena& arena, const Factor<T>& factor, const T* b, T* x, int corrections) const {
+  T solve(const Tree& full_tree, Arena& arena, const Factor<T>& factor, const T* b, T* x, int corrections) const {
     T* y = arena.take<T>(pieces.tree.nv + matrix.rows);
-    const T error = refine(matrix, arena, factor, lift(whole, arena, b), y, corrections);
-    const T* lowered = lower(whole, arena, y);
-    for (int k = 0; k < whole.nv + whole.loops.rows + whole.loops.motor_rows; ++k) x[k] = lowered[k];
+    const T error = refine(matrix, arena, factor, lift(full_tree, arena, b), y, corrections);
+    const T* lowered = lower(full_tree, arena, y);
+    for (int k = 0; k < full_tree.nv + full_tree.loops.rows + full_tree.loops.motor_rows; ++k) x[k] = lowered[k];
     return error;
   }
   Factor<T> factorise(Arena& arena) const {
@@ -188,7 +188,7 @@ template <class T> class SubstructuredEquation {
     return sarrus::factorise(matrix, arena, epsilon, mu);
   }
 
-  /// For each velocity of the whole tree (nv), what a unit of force along it moves: size of J M'^-1 J^T along it.
+  /// Mobility of each velocity of the tree (nv), for a unit of force along it: size of J M'^-1 J^T along it.
   T* joint_mobilities(Arena& arena, int nv) const {
     T* mobility = arena.take<T>(nv);
     for (int k = 0; k < nv; ++k) {
@@ -199,15 +199,15 @@ template <class T> class SubstructuredEquation {
   }
 
   /// [C^T f; g, 0] for [f; g] of the whole tree. B is T, or a packet of right-hand sides.
-  template <class B> B* lift(const Tree& whole, Arena& arena, const B* b) const {
+  template <class B> B* lift(const Tree& full_tree, Arena& arena, const B* b) const {
     const Tree& tree = pieces.tree;
-    B *y = arena.take<B>(tree.nv + matrix.rows), *f = arena.take<B>(whole.nv);
-    for (int k = 0; k < whole.nv; ++k) f[k] = weight ? select(weight[k] > T(0.0), b[k] / B(weight[k]), B(0.0)) : b[k];
+    B *y = arena.take<B>(tree.nv + matrix.rows), *f = arena.take<B>(full_tree.nv);
+    for (int k = 0; k < full_tree.nv; ++k) f[k] = weight ? select(weight[k] > T(0.0), b[k] / B(weight[k]), B(0.0)) : b[k];
     for (int k = 0; k < tree.nv; ++k) y[k] = pieces.from[k] >= 0 ? f[pieces.from[k]] : B(0.0);
-    for (int r = 0; r < matrix.rows; ++r) y[tree.nv + r] = r < whole.loops.rows ? b[whole.nv + r] : B(0.0);
+    for (int r = 0; r < matrix.rows; ++r) y[tree.nv + r] = r < full_tree.loops.rows ? b[full_tree.nv + r] : B(0.0);
     B* force = arena.take<B>(tree.loops.rows + tree.loops.motor_rows);
     for (int r = 0; r < tree.loops.rows + tree.loops.motor_rows; ++r) force[r] = B(0.0);
-    for (int k = 0; k < whole.nv; ++k)
+    for (int k = 0; k < full_tree.nv; ++k)
       if (pieces.velocity[k] < 0) force[-1 - pieces.velocity[k]] = f[k];
     each_motion([&](const Constraint& c, const T* block) SARRUS_INLINED {
       for (int k = 0; k < c.columns; ++k)
@@ -217,30 +217,30 @@ template <class T> class SubstructuredEquation {
   }
 
   /// [C x'; y] for [x'; y'].
-  template <class B> const B* lower(const Tree& whole, Arena& arena, const B* y) const {
+  template <class B> const B* lower(const Tree& full_tree, Arena& arena, const B* y) const {
     const Tree& tree = pieces.tree;
     B *motion = arena.take<B>(tree.loops.rows + tree.loops.motor_rows),
-      *x = arena.take<B>(whole.nv + whole.loops.rows + whole.loops.motor_rows);
+      *x = arena.take<B>(full_tree.nv + full_tree.loops.rows + full_tree.loops.motor_rows);
     each_motion([&](const Constraint& c, const T* block) SARRUS_INLINED {
       for (int r = 0; r < c.rows; ++r) motion[c.row + r] = B(0.0);
       for (int k = 0; k < c.columns; ++k)
         for (int r = 0; r < c.rows; ++r) motion[c.row + r] += *block++ * y[c.column[k]];
     });
-    for (int k = 0; k < whole.nv; ++k) {
+    for (int k = 0; k < full_tree.nv; ++k) {
       x[k] = pieces.velocity[k] >= 0 ? y[pieces.velocity[k]] : motion[-1 - pieces.velocity[k]];
       if (weight) x[k] = select(weight[k] > T(0.0), x[k] / B(weight[k]), B(0.0));
     }
-    for (int r = 0; r < whole.loops.rows; ++r) x[whole.nv + r] = y[tree.nv + r];
-    const bool motors = matrix.rows > tree.loops.rows;  // they come first among the rows behind those of dynamics
-    for (int r = 0; r < whole.loops.motor_rows; ++r)
-      x[whole.nv + whole.loops.rows + r] = motors ? y[tree.nv + tree.loops.rows + r] : B(0.0);
+    for (int r = 0; r < full_tree.loops.rows; ++r) x[full_tree.nv + r] = y[tree.nv + r];
+    const bool motors = matrix.rows > tree.loops.rows;  // they are the first rows after those of dynamics
+    for (int r = 0; r < full_tree.loops.motor_rows; ++r)
+      x[full_tree.nv + full_tree.loops.rows + r] = motors ? y[tree.nv + tree.loops.rows + r] : B(0.0);
     return x;
   }
 
  private:
-  /// Mobilities by which rows are measured: a floating body counts as turning about all axes as it does about the one with most inertia. About
-  /// its own axis a thin rod turns so easily that rows on it, which hardly feel that, would look thousands of times as large as they are, and
-  /// be regularised as such.
+  /// Mobilities by which rows are measured: a floating body counts as turning about all axes as it does about the one with most inertia. A thin rod
+  /// turns so easily about its own axis that its rows, which hardly depend on that turn, would appear thousands of times too large, and be regularised
+  /// in proportion.
   const T* least_about_any_axis(Arena& arena) const {
     const Tree& tree = pieces.tree;
     T* mobility = arena.take<T>(tree.nv);
@@ -255,7 +255,7 @@ template <class T> class SubstructuredEquation {
     return mobility;
   }
 
-  static constexpr double free_row = 1e30;  // gives way to anything
+  static constexpr double free_row = 1e30;  // without any resistance
 
   /// 1/weight^2 of the joints that are not cut; the floating ones have none.
   T* plain_metric(Arena& arena, const T* motors) const {
@@ -270,18 +270,18 @@ template <class T> class SubstructuredEquation {
     return M;
   }
   /// Takes held velocities that are not cut out of M and J.
-  void hold(T* M) const {
+  void apply_weights(T* M) const {
     const Tree& tree = pieces.tree;
-    const auto held = [&](int k) {
+    const auto weight_of = [&](int k) {
       return pieces.from[k] >= 0 ? select(weight[pieces.from[k]] > T(0.0), T(1.0), T(0.0)) : T(1.0);
     };
     for (int i = 0; i < tree.nv; ++i)
       for (int j = i; j >= 0; j = tree.column_parent[j], ++M)
-        *M = i == j ? select(held(i) > T(0.0), *M, T(1.0)) : *M * (held(i) * held(j));
+        *M = i == j ? select(weight_of(i) > T(0.0), *M, T(1.0)) : *M * (weight_of(i) * weight_of(j));
     for (int i = 0; i < tree.loops.constraints + tree.loops.motor_constraints; ++i) {
       const Constraint& c = tree.loops.constraint[i];
       for (int k = 0; k < c.columns; ++k)
-        for (int r = 0; r < c.rows; ++r) J[c.entry + k * c.rows + r] *= held(c.column[k]);
+        for (int r = 0; r < c.rows; ++r) J[c.entry + k * c.rows + r] *= weight_of(c.column[k]);
     }
   }
 

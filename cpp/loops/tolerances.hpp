@@ -23,13 +23,13 @@ namespace sarrus::tolerances {
 constexpr double rounding = 1e-13;
 /// A row's residual is no smaller than that but by chance, and another step would find little more.
 constexpr double exact = 1e-15;
-/// Up to which a loop counts as closed where a caller does not say: above rounding even where loops are a thousand times ill-conditioned.
+/// Residual of a closed loop if the caller gives none: above rounding even for loops that are a thousand times ill-conditioned.
 constexpr double closed = 1e-10;
-/// The same for configurations that somebody gives, who may have written them down with six digits.
+/// The same for given configurations, which may have been written with six digits.
 constexpr double given_closed = 1e-6;
 /// Residual of loops that Newton's steps close, with a margin [rad, sizes of the bodies].
 constexpr double projected = 1e-9;
-/// A state that is farther off the loops is not one of this mechanism, and accelerations would mean nothing; nearer, it may be measured
+/// A state farther off the loops is not one of this mechanism, and accelerations would be meaningless; nearer, it may be measured
 /// [rad, sizes of the bodies; of the velocities, or of 1 rad/s, or such a size a second].
 constexpr double off_loops = 1e-3;
 /// Share of the accelerations that a gap of the loops may change before the state counts as off the loops.
@@ -44,43 +44,43 @@ constexpr double at_rest = 1e-9;
 
 /// Residual of a step's projection: a hundred eps. Less would be rounding of the rows, and a share of it would drift.
 constexpr double no_drift = 1e-14;
-/// A projection that leaves more was led by a factor that was made too far away: it is made anew. Ten times the above, for rows that are
-/// sums of many lengths.
+/// A projection that leaves more used a factor from too far away, which is then replaced. Ten times the above, for rows that are sums of many
+/// lengths.
 constexpr double nearly_closed = 1e-13;
 /// No closed loop any more: the step has failed. Where a loop is a double root, rounding opens it by the square root of eps, 1.5e-8; a closed
 /// one of any condition that steps can cope with stays below.
 constexpr double torn = 1e-8;
-/// Rows that depend on one another and, a ten-thousandth of a radian off the loops, forbid no more than this of a velocity, agree off the loops
-/// too: ten thousand times rounding. What would forbid less is too little to withstand the regularisation of the saddle equation.
+/// Dependent rows agree off the loops too if, a ten-thousandth of a radian off them, they forbid no more than this of a velocity: ten thousand times
+/// rounding. A smaller contradiction is too weak to withstand the regularisation of the saddle equation.
 constexpr double agreement = 1e-11;
-/// Constraint forces do not work, but in a stage that is off the loops by the square of a step, a share of what they might. From this share
-/// on it is looked whether they hold the mechanism fast there: an energy that is lost so is lost by 3e-8 a radian. Many steps add up: at 1e-7 a
-/// run of eighteen lost a millionth without a look.
+/// Constraint forces do no work, except in a stage that is off the loops by the square of a step: a share of their possible work. Above this share
+/// the step checks if they lock the mechanism there: each radian loses 3e-8 of its energy otherwise. Many steps add up: at 1e-7 a run of eighteen
+/// lost a millionth unchecked.
 constexpr double work = 3e-8;
 
 // ---- steps onto the loops -----------------------------------------------------------------------------------------------------------
 
-/// The first steps of a search, from nearby: their damping (mu / |phi|), how many at most, and |phi| up to which they are tried at all. No joint goes half a
-/// turn in them, so that nothing is wound up, and no other start would be nearer: a jump of 5 cm and more of robots whose bodies are half a metre long.
+/// The first steps of a search, from nearby: their damping (mu / |phi|), their largest number, and the largest |phi| of their start. No joint makes half
+/// a turn in them, so that none is wound up, and no other start would be nearer: a jump of 5 cm and more of robots whose bodies are half a metre long.
 constexpr double near_damping = 1e-2, near_steps = 6.0, near_gap = 0.2;
 
-/// Longest step [rad, sizes of the bodies]: a linear model says nothing about farther places.
+/// Longest step [rad, sizes of the bodies]: a linear model is invalid farther away.
 constexpr double longest_step = 0.5;
 /// Damping grows fourfold with each step that brings nothing; at this one the next step would be shorter than rounding of the residual.
 constexpr double stuck = 1e8;
 /// Least damping: steps are Newton's by then.
 constexpr double least_damping = 1e-6;
-/// Directions whose singular value is below the square root of this (3e-7 of the largest possible) are left alone: moving along them by the
-/// rounding of a residual would be wandering.
+/// Directions whose singular value is below the square root of this (3e-7 of the largest possible) do not move: the rounding of a residual would
+/// determine their motion.
 constexpr double least_square = 1e-13;
 
 // ---- ranks: singular values relative to the largest possible --------------------------------------------------------------------------
 
 /// Zero, where loops are closed to rounding: well above eps times the condition of their rows.
 constexpr double negligible = 1e-9;
-/// More than rounding in a unit vector of a null space, whose error is negligible / the next singular value.
+/// Above rounding in a unit vector of a null space, whose error is negligible / the next singular value.
 constexpr double present = 1e-6;
-/// Singular values below it deserve a warning: forces and velocities are a thousand times what they look like.
+/// Singular values below it deserve a warning: forces and velocities are a thousand times their apparent size.
 constexpr double nearly_singular = 1e-3;
 
 /// Square root of the ratio of two compliances at which the smaller counts as rigid.
@@ -88,22 +88,23 @@ constexpr double rigid = 1e-7;
 
 // ---- the saddle equation ------------------------------------------------------------------------------------------------------------
 
-/// mu, of the size that a row's J M^-1 J^T has: small enough to leave 1e-10 of accuracy at a hundred-thousandth of a radian from a
-/// singular position, large enough to stand above the rounding of that product.
+/// mu, relative to a row's J M^-1 J^T: small enough to leave 1e-10 of accuracy at a hundred-thousandth of a radian from a singular position, large
+/// enough to be above the rounding of that product.
 constexpr double regularisation = 2e-15, regularisation_in_single = 1e-6;
-/// Corrections so many times what rounding moves are corrections.
+/// Least ratio of a correction to the motion by rounding; smaller ones are rounding themselves.
 constexpr double corrects = 10.0;
 /// Largest number of corrections of a regular direction: if each brings less than that share, the direction is singular.
 constexpr double many_corrections = 100.0;
-/// Share of a row's J M^-1 J^T that the rows before it leave if every reaction is determined: no less than 2e-3 over 37 mechanisms; otherwise
-/// 2e-10 at most, by rounding.
+/// Share of a row's J M^-1 J^T that the rows before it leave if every reaction is determined. Over 37 mechanisms no less than 2e-3; otherwise 2e-10
+/// at most, by rounding.
 constexpr double independent = 1e-6;
-/// What bodies feel of the ground where reactions are shared by bushings of unit stiffness, so that free motions have some; corrections take it back.
+/// Stiffness of the bodies' bushings to the ground, relative to reactions shared by bushings of unit stiffness: free motions need some; corrections
+/// remove it.
 constexpr double free_bushings = 2e-13;
 /// Largest number of corrections made: a few suffice, but within a millionth of a radian of a singular position.
 constexpr int most_corrections = 60;
-/// Inertia that the factor borrows for massless bodies, as a share of what rows make them feel: ten digits are left for what is small
-/// beside it, and a few corrections give it back where a motion on the loops has no less than a millionth of that.
+/// Inertia that the factor borrows for massless bodies, relative to the inertia that rows tie them to. Ten digits are left for small quantities, and a
+/// few corrections remove it if every motion on the loops has at least a millionth of that.
 constexpr double borrowed = 1e-10, borrowed_in_single = 1e-4;
 /// A motion whose inertia is less than ten times so much has none.
 constexpr double no_inertia = 1e-1;
@@ -116,15 +117,15 @@ constexpr double contradiction = 1e-6, contradiction_in_single = 1e-3;
 /// Relative residual that no regular equation has: so near a singular position, or so nearly, but not quite, the same are some rows, that rounding
 /// decides what is independent.
 constexpr double unresolved = 1e-12, unresolved_in_single = 1e-3;
-/// Share of the least multipliers' residual that others leave at most if those lose something: either leaves what accelerations leave by themselves.
+/// Residual of other multipliers, relative to that of the least ones, below which the least ones have lost something. Both contain the residual of the
+/// accelerations themselves.
 constexpr double loses = 0.1;
-/// Beside the largest entry that a constraint's rows have in a column, what is rounding of it.
+/// Rounding of an entry of J, relative to the largest entry that a constraint's rows have in the same column.
 constexpr double no_entry = 1e-14, no_entry_in_single = 1e-6;
-/// Rounding of an entry of the saddle equation beside the largest: a tenth of eps, since it mostly cancels.
+/// Rounding of an entry of the saddle equation, relative to the largest: a tenth of eps, since it mostly cancels.
 constexpr double entry_rounding = 2e-17;
-/// Relative change of accelerations by rounding of the loops' rows beyond which derivatives are useless: towards a singular
-/// position, at the distance d, this is 1e-16 / d; q of closed loops is known no better, and derivatives change with it as 1 / d^4. Half of
-/// 1e-4 rad.
+/// Relative change of accelerations by rounding of the loops' rows above which derivatives are useless. Towards a singular position, at the distance
+/// d, this is 1e-16 / d; q of closed loops has the same error, and derivatives change with it as 1 / d^4. Half of 1e-4 rad.
 constexpr double differentiable = 2e-12;
 /// Relative change of accelerations by rounding below which derivatives are exact to rounding: from about a tenth of a radian on.
 constexpr double regular = 1e-15;

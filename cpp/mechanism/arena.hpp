@@ -24,7 +24,7 @@ class Arena {
     return static_cast<T*>(p);
   }
 
-  /// Gives back what was taken since it was made.
+  /// Release all memory taken since its construction.
   class Scope {
    public:
     explicit Scope(Arena& arena) : arena_(arena), block_(arena.block_), used_(arena.used_) {}
@@ -45,7 +45,7 @@ class Arena {
   };
 
   __attribute__((noinline)) void grow(std::size_t bytes) {
-    // blocks stay: pointers into them are in use, and the next call will want them again
+    // blocks stay: pointers into them are in use, and the next call needs them again
     while (block_->next && block_->next->size < bytes) {
       Block* small = block_->next;
       block_->next = small->next;
@@ -75,7 +75,7 @@ class Arena {
   std::size_t used_ = 0;
 };
 
-// out of line: inlined, each use would look its address up anew
+// out of line: inlined, each use would load its address again
 __attribute__((noinline)) inline Arena& thread_arena() {
   static thread_local Arena arena;
   return arena;

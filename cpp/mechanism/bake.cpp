@@ -1,5 +1,5 @@
-// Conversion of a description's numbers to those that the kernels read: axes turned onto z, welded bodies summed, frames placed. The arrays stand
-// before, of this mechanism or of the one that it is a copy of: structure is found in mechanism.cpp and closing.cpp, and nothing of it here.
+// Conversion of a description's numbers to those that the kernels read: axes turned onto z, welded bodies summed, frames placed. The arrays
+// exist already, of this mechanism or of the copied one: mechanism.cpp and closing.cpp find the structure.
 #include <Eigen/Cholesky>
 #include <algorithm>
 #include <cmath>
@@ -10,8 +10,8 @@
 namespace sarrus {
 namespace {
 
-/// A body of less than that share of the heaviest one's mass counts as one without mass: loops make it feel so much more than it has that
-/// residuals and rows would be measured by what is nothing beside the forces that pass through it.
+/// A body with a smaller share of the heaviest one's mass counts as massless: the forces that loops pass through it are so much larger than its
+/// own that residuals and rows, measured by these, would be meaningless.
 constexpr double light = 1e-6;
 
 /// True if a body's own inertia and armature resist every motion of its joint.
@@ -31,7 +31,7 @@ bool has_inertia_along(const Link& b, const Motion<double>* S, const PassiveTerm
 }
 
 /// True if the columns of its joint depend on the configuration.
-bool moves_elsewise(const Link& b) {
+bool has_varying_columns(const Link& b) {
   return b.joint == JointKind::reversed || !visit_every(b.joint, b.nv, [](auto joint) { return joint.constant_subspace; });
 }
 
@@ -41,7 +41,7 @@ JointConstants settled(const JointDescription& j) {
   return constants;
 }
 
-/// The axes that the joint takes for its own, its axis times sign, in those of the description. `constants` gets what depends on them.
+/// Axes of the joint, its axis times sign, in those of the description. `constants` gets the values that depend on them.
 Mat3<double> joint_axes(const JointDescription& j, double sign, JointConstants& constants) {
   return visit_every(j.kind, 0, [&](auto joint) { return joint.axes(j.axis * sign, j.axis2, constants); });
 }
@@ -77,9 +77,9 @@ void units_of_coordinates(const JointDescription& j, double length, double* unit
 }
 
 /// Points of bodies, and the largest distance between two of the same body.
-class Held {
+class AttachmentPoints {
  public:
-  explicit Held(std::size_t bodies) : first_(bodies + 1, 0) {}
+  explicit AttachmentPoints(std::size_t bodies) : first_(bodies + 1, 0) {}
   void add(int body, const Vec3<double>& point) { all_.push_back({body, point}); }
   /// Sort the points by body.
   void sort() {
@@ -111,8 +111,8 @@ class Held {
 
 bool same_structure(const JointDescription& a, const JointDescription& b) {
   const auto same_laws = [](const auto& x, const auto& y) { return x.has_value() == y.has_value(); };
-  // what holds nothing closes a loop whether that is said or not
-  const bool closes_anyway = visit_every(a.kind, 0, [](auto joint) -> bool { return joint.holds_nothing; });
+  // a joint without constraint rows closes a loop, with or without the flag
+  const bool closes_anyway = visit_every(a.kind, 0, [](auto joint) -> bool { return joint.is_unconstrained; });
   return a.name == b.name && a.parent == b.parent && a.child == b.child && a.kind == b.kind && a.nq == b.nq && a.nv == b.nv &&
          a.constants.free == b.constants.free && a.actuated == b.actuated && a.keep_in_tree == b.keep_in_tree &&
          (a.close_loop == b.close_loop || closes_anyway) &&
@@ -131,13 +131,13 @@ bool same_structure(const ConstraintDescription& a, const ConstraintDescription&
   });
 }
 
-/// ModelError, with the name of what differs, where it is more than numbers.
+/// Raise ModelError, with the name of the item, if more than numbers differ.
 void require_same_structure(const Description& a, const Description& b) {
-  const auto compare = [](const char* what, const auto& all, const auto& others, auto same) {
-    const auto [one, other] = std::mismatch(all.begin(), all.end(), others.begin(), others.end(), same);
-    if (one != all.end() || other != others.end())
-      throw ModelError(std::string("a copy has other numbers and nothing else, and ") + what + " '" +
-                       (one != all.end() ? one->name : other->name) + "' would be another one: build it anew");
+  const auto compare = [](const char* item, const auto& all, const auto& changed, auto same) {
+    const auto [first, second] = std::mismatch(all.begin(), all.end(), changed.begin(), changed.end(), same);
+    if (first != all.end() || second != changed.end())
+      throw ModelError(std::string("a copy has other numbers and nothing else, and ") + item + " '" +
+                       (first != all.end() ? first->name : second->name) + "' would be another one: build it anew");
   };
   const auto alike = [](const auto& x, const auto& y) { return same_structure(x, y); };
   compare("body", a.bodies, b.bodies, [](const auto& x, const auto& y) { return x.name == y.name; });
@@ -154,7 +154,7 @@ bool is_plain(const Description& d) {
   const auto plain = [](const ConstraintDescription& c) {
     bool yes = true;
     visit_constraint(c.kind, [&](const auto& kind) {
-      const_cast<std::decay_t<decltype(kind)>&>(kind).fields(  // only looked at
+      const_cast<std::decay_t<decltype(kind)>&>(kind).fields(  // read only
           [&](const char*, auto& x) { yes = yes && std::is_same_v<decltype(x), double&>; });
     });
     return yes;
@@ -180,7 +180,7 @@ void Mechanism::require_to_vary_from(const Mechanism& other) const {
 Mechanism::Mechanism(const Mechanism& other, Description changed) : Mechanism(other) {
   require_same_structure(description_, changed);
   description_ = std::move(changed);
-  description_.look = nullptr;
+  description_.check_interrupt = nullptr;
   point();
   bake();
   if (pieces_) {
@@ -190,8 +190,8 @@ Mechanism::Mechanism(const Mechanism& other, Description changed) : Mechanism(ot
   require_same_decisions(other.decisions_);
 }
 
-/// Structure that depends on numbers: which loop-closing joints have armature and, if the mechanism may be cut, flags for each link: its joint may
-/// be cut, the joint has armature, the body has the inertia for it.
+/// Structure that depends on numbers: the loop joints with armature and, if the mechanism may be cut, flags for each link. Its joint may be cut, the
+/// joint has armature, the body has the inertia for it.
 std::vector<char> Mechanism::decisions() const {
   std::vector<char> all;
   for (const LoopMotion& m : loop_motions_) all.push_back(m.has_armature);
@@ -212,14 +212,14 @@ void Mechanism::require_same_decisions(const std::vector<char>& before) {
       throw ModelError(
           "joint '" + constraint_names_[i] +
           "' closes a loop, and a copy neither gives it armature nor takes it away, which adds or drops rows: build it anew");
-  std::size_t first = 0, own = 0;  // the links that may no longer be cut, or may now, and that whose inertia says so
+  std::size_t first = 0, with_inertia = 0;  // first link whose cut changed, and first link whose inertia decides it
   for (std::size_t i = decisions_.size(); i-- > loop_motions_.size();) {
     const int changed = decisions_[i] ^ before[i];
     if (changed & 3) first = i - loop_motions_.size() + 1;
-    if (changed & 6) own = i - loop_motions_.size() + 1;
+    if (changed & 6) with_inertia = i - loop_motions_.size() + 1;
   }
   if (first == 0) return;
-  const int link = static_cast<int>(own ? own : first);
+  const int link = static_cast<int>(with_inertia ? with_inertia : first);
   const auto on = std::find_if(bodies_.begin() + 1, bodies_.end(), [&](const Body& b) { return b.link == link; });
   throw ModelError(
       "body '" + description_.bodies[on->described].name +
@@ -374,15 +374,15 @@ void Mechanism::bake_motors() {
 /// Mean over the bodies of the largest distance between two places where something holds them, with rods and wheels [m]. Where nothing has
 /// two such places, of the distance of its masses from that which it has.
 double Mechanism::characteristic_length() const {
-  Held held(bodies_.size());
+  AttachmentPoints points(bodies_.size());
   double sum = 0.0;
   int count = 0;
-  const auto see = [&](double size) {
+  const auto include = [&](double size) {
     if (size > 0.0) sum += size, ++count;
   };
   for (std::size_t j = 0; j < joints_.size(); ++j) {
-    held.add(joints_[j].ends[0], description_.joints[j].at_parent.p);
-    held.add(joints_[j].ends[1], description_.joints[j].at_child.p);
+    points.add(joints_[j].ends[0], description_.joints[j].at_parent.p);
+    points.add(joints_[j].ends[1], description_.joints[j].at_child.p);
   }
   for (std::size_t k = 0; k < description_.constraints.size(); ++k) {
     const ConstraintDescription& o = description_.constraints[k];
@@ -390,32 +390,32 @@ double Mechanism::characteristic_length() const {
     const Constraint& c = constraints_.data()[described_constraints_[loop_motions_.size() + k]];
     visit_constraint(o.kind, [&](const auto& kind) {
       if constexpr (between_bodies<decltype(kind)>) {
-        if (kind.holds_a_point_of_the_parent) held.add(c.body[0], o.at_parent.p);
-        held.add(c.body[1], o.at_child.p);
-        see(kind.own_length());
+        if (kind.holds_a_point_of_the_parent) points.add(c.body[0], o.at_parent.p);
+        points.add(c.body[1], o.at_child.p);
+        include(kind.own_length());
       }
     });
   }
-  held.sort();
-  const auto see_bodies = [&] {
-    for (std::size_t b = 1; b < bodies_.size(); ++b) see(held.span(static_cast<int>(b)));
+  points.sort();
+  const auto include_bodies = [&] {
+    for (std::size_t b = 1; b < bodies_.size(); ++b) include(points.span(static_cast<int>(b)));
   };
-  see_bodies();
-  if (count == 0 && !(held.span(0) > 0.0)) {  // nothing but springs has a size
+  include_bodies();
+  if (count == 0 && !(points.span(0) > 0.0)) {  // nothing but springs has a size
     for (std::size_t i = 0; i < springs_.size(); ++i)
-      for (const int end : {0, 1}) held.add(springs_[i].body[end], description_.springs[i].point[end]);
-    held.sort();
-    see_bodies();
+      for (const int end : {0, 1}) points.add(springs_[i].body[end], description_.springs[i].point[end]);
+    points.sort();
+    include_bodies();
   }
-  if (count == 0 && !(held.span(0) > 0.0))  // nor is anything held in two places
+  if (count == 0 && !(points.span(0) > 0.0))  // nor is anything held in two places
     for (std::size_t b = 1; b < bodies_.size(); ++b)
-      see(held.swing(static_cast<int>(b), description_.bodies[bodies_[b].described].inertia));
-  const double length = count > 0 ? sum / count : held.span(0);
+      include(points.swing(static_cast<int>(b), description_.bodies[bodies_[b].described].inertia));
+  const double length = count > 0 ? sum / count : points.span(0);
   return 0.0 < length && std::isfinite(length) ? length : 1.0;
 }
 
-// A joint along which its whole subtree, taken rigid, has no inertia in a few configurations of no particular kind has none anywhere. And one
-// along which its own body has none, or next to none, may find none in some configuration: what else it moves may then give way.
+// A joint along which its whole subtree, taken rigid, has no inertia in a few random configurations has none anywhere. If its own body has
+// none or little along it, it may have none in some configuration: the bodies that it also moves may then comply.
 void Mechanism::weigh() {
   mass_ = 0.0;
   double heaviest = 0.0;
@@ -427,7 +427,7 @@ void Mechanism::weigh() {
   for (std::size_t j = 0; j < joints_.size(); ++j)
     if (!joints_[j].closes_a_loop) units_of_coordinates(description_.joints[j], tree_.length, unit.data() + joints_[j].iq);
   std::vector<Inertia<double>> composite(links_.size());
-  bool moves = false, decided = false;  // whether all subtrees are seen to have inertia; and whether nothing is left to be seen
+  bool moves = false, decided = false;  // true if all subtrees have inertia; true if all are decided
   for (int trial = 1; trial <= 3 && !decided; ++trial) {
     for (int k = 0; k < tree_.nq; ++k) q[k] = unit[k] * std::sin(trial + 1.7 * k);
     for (std::size_t k = 0; k < angles_.size(); ++k) sines[k] = std::sin(q[angles_[k]]), cosines[k] = std::cos(q[angles_[k]]);
@@ -435,14 +435,14 @@ void Mechanism::weigh() {
     decided = true;
     for (std::size_t i = links_.size() - 1; i > 0; --i) {
       const Link& b = links_[i];
-      const bool looks = trial == 1 || (moves_elsewise(b) && !lacks_inertia_[b.iv]);
-      if (moves && !looks) continue;
+      const bool is_checked = trial == 1 || (has_varying_columns(b) && !lacks_inertia_[b.iv]);
+      if (moves && !is_checked) continue;
       const Coordinates<double> c = {q.data() + b.iq, sines.data() + b.iangle, cosines.data() + b.iangle, {&b.constants}};
       JointMotion<double> J;
       joint_motion<double>(b.joint, b.nv, c, nullptr, J);
-      if (looks && (b.inertia.m <= tree_.light || !has_inertia_along(b, J.column, passive_terms_.data() + b.iv)))
+      if (is_checked && (b.inertia.m <= tree_.light || !has_inertia_along(b, J.column, passive_terms_.data() + b.iv)))
         std::fill_n(lacks_inertia_.begin() + b.iv, b.nv, char(1));
-      decided = decided && (lacks_inertia_[b.iv] || !moves_elsewise(b));
+      decided = decided && (lacks_inertia_[b.iv] || !has_varying_columns(b));
       if (moves) continue;
       composite[i] += b.inertia;
       for (int k = 0; k < b.nv; ++k) {
@@ -466,17 +466,17 @@ void Mechanism::weigh() {
   }
 }
 
-/// Joints along which nothing that they carry has inertia, nor what rows of constraints, or armature across a loop, tie to them.
+/// Find joints that move no inertia, neither of their own subtree nor through rows of constraints or armature across a loop.
 void Mechanism::find_idle() {
   idle_.clear();
   if (massless_.empty()) return;
-  const int felt = tree_.loops.constraints + (tree_.loops.rotor_rows ? tree_.loops.motor_constraints : 0);
-  std::vector<char> held(tree_.nv, 0);
-  for (int i = 0; i < felt; ++i)
-    for (int k = 0; k < constraints_[i].columns; ++k) held[constraints_[i].column[k]] = 1;
+  const int coupled = tree_.loops.constraints + (tree_.loops.rotor_rows ? tree_.loops.motor_constraints : 0);
+  std::vector<char> constrained(tree_.nv, 0);
+  for (int i = 0; i < coupled; ++i)
+    for (int k = 0; k < constraints_[i].columns; ++k) constrained[constraints_[i].column[k]] = 1;
   for (std::size_t j = 0; j < joints_.size(); ++j) {
     if (std::find(massless_.begin(), massless_.end(), description_.joints[j].name) == massless_.end()) continue;
-    const auto first = held.begin() + joints_[j].iv, last = first + joints_[j].nv;
+    const auto first = constrained.begin() + joints_[j].iv, last = first + joints_[j].nv;
     if (std::find(first, last, 0) != last) idle_.push_back(description_.joints[j].name);
   }
 }

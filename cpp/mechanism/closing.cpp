@@ -7,7 +7,7 @@
 namespace sarrus {
 namespace {
 
-/// Frames that laws carry along move in time, which forces along their joint are not told: it has none.
+/// False for driven joints: frames that laws carry move in time, and forces along the joint do not depend on time.
 bool has_armature_across(const JointDescription& j) {
   const bool driven = std::any_of(j.laws.begin(), j.laws.end(), [](const auto& law) { return law.has_value(); });
   return !driven && std::any_of(j.armature.begin(), j.armature.end(), [](double x) { return x != 0.0; });
@@ -49,7 +49,7 @@ void Mechanism::add(Constraint c, int source) {
 Constraint Mechanism::closing_joint(const Description& d, int joint) {
   const JointDescription& j = d.joints[joint];
   Constraint c{};
-  const LoopJoint kind(j.kind, j.constants, held_rows(j.kind, j.nv));
+  const LoopJoint kind(j.kind, j.constants, closing_row_count(j.kind, j.nv));
   c.kind = kind;
   c.turns = !kind.plain() || kind.component[0] < 3;
   for (const auto& law : j.laws) c.driven = c.driven || law.has_value();
@@ -74,7 +74,7 @@ void Mechanism::add_motion(const Description& d, int joint, const Constraint& c)
 }
 
 /// Index of the loop-closing joint that it prescribes.
-int Mechanism::led_joint(const Description& d, const ConstraintDescription& o) const {
+int Mechanism::prescribed_joint(const Description& d, const ConstraintDescription& o) const {
   std::size_t j = 0;
   while (j < d.joints.size() && d.joints[j].name != o.joint) ++j;
   if (j == d.joints.size() || !joints_[j].closes_a_loop)
@@ -83,7 +83,7 @@ int Mechanism::led_joint(const Description& d, const ConstraintDescription& o) c
 }
 
 /// The velocities of a joint that closes a loop, as rows that lead it to coordinates which come with the call.
-Constraint Mechanism::leading(int joint) {
+Constraint Mechanism::prescribed_motion(int joint) {
   Constraint c = motions_[joints_[joint].constraint];
   c.target = Target::coordinates, c.values = tree_.loops.pfaffian_values;
   tree_.loops.pfaffian_values += loop_motions_[joints_[joint].constraint].nq;
@@ -122,8 +122,8 @@ void Mechanism::close(const Description& d) {
   loops.rows = rows, loops.constraints = constraints, loops.entries = entries;
   loops.actuators = static_cast<int>(actuators_.size());
   rotor_.resize(driven_.size()), motor_unit_.resize(driven_.size());
-  const auto feels_armature = [&](int source) { return source >= 0 && has_armature_across(d.joints[source]); };
-  if (std::any_of(source_.begin() + constraints, source_.end(), feels_armature)) {
+  const auto has_armature = [&](int source) { return source >= 0 && has_armature_across(d.joints[source]); };
+  if (std::any_of(source_.begin() + constraints, source_.end(), has_armature)) {
     loops.rotor_rows = loops.motor_rows;
     chain_.assign(tree_.nv, -1);
     int before = -1;
@@ -139,7 +139,7 @@ void Mechanism::add_constraints(const Description& d) {
   };
   for (std::size_t j = 0; j < d.joints.size(); ++j) {
     if (!joints_[j].closes_a_loop) continue;
-    if (d.look) d.look();
+    if (d.check_interrupt) d.check_interrupt();
     joints_[j].constraint = constraints_.size();
     add(closing_joint(d, static_cast<int>(j)), static_cast<int>(j));
     add_motion(d, static_cast<int>(j), constraints_.last());
@@ -149,7 +149,7 @@ void Mechanism::add_constraints(const Description& d) {
   for (std::size_t k = 0; k < d.constraints.size(); ++k) {
     const ConstraintDescription& o = d.constraints[k];
     if (o.target == Target::coordinates)
-      add(leading(led_joint(d, o)), led_joint(d, o));
+      add(prescribed_motion(prescribed_joint(d, o)), prescribed_joint(d, o));
     else
       add(other_constraint(d, o), -1 - static_cast<int>(k));
     describe(o.name);
@@ -169,30 +169,30 @@ void Mechanism::add_motors(const Description& d) {
   }
 }
 
-/// Substructures are looked for where they may pay, and taken where they take half the time.
+/// Substructures are searched if they may pay, and used if they need half the operations.
 void Mechanism::order_elimination(const Description& d) {
   Loops& loops = tree_.loops;
   const double any = std::numeric_limits<double>::infinity();
-  if (loops.constraints == 0) {  // contact has rows of its own in what is otherwise M alone
-    dynamics_ = std::make_shared<EliminationPlan>(tree_, constraints_.data(), 0, 0, true, any, d.look);
+  if (loops.constraints == 0) {  // contact adds its own rows to M
+    dynamics_ = std::make_shared<EliminationPlan>(tree_, constraints_.data(), 0, 0, true, any, d.check_interrupt);
     loops.dynamics = dynamics_->view();
     return;
   }
   const bool decided = d.substructures != d.automatic;
   may_be_cut_ = decided ? d.substructures > 0 : tree_.nv + loops.rows > 60;
-  if (may_be_cut_) pieces_ = substructured(tree_, decided ? d.substructures : 0, d.look);
+  if (may_be_cut_) pieces_ = substructured(tree_, decided ? d.substructures : 0, d.check_interrupt);
   if (pieces_) operations_of_substructures_ = pieces_->operations();
   const double most = !pieces_ ? any : decided ? 0.0 : 2.0 * pieces_->operations();
   const int inertial = loops.constraints + (loops.rotor_rows ? loops.motor_constraints : 0);
-  dynamics_ =
-      std::make_shared<EliminationPlan>(tree_, constraints_.data(), inertial, loops.rows + loops.rotor_rows, true, most, d.look);
+  dynamics_ = std::make_shared<EliminationPlan>(tree_, constraints_.data(), inertial, loops.rows + loops.rotor_rows, true, most,
+                                                d.check_interrupt);
   if (pieces_ && !dynamics_->complete()) {
     loops.substructures = &pieces_->view();
     return;
   }
   pieces_.reset();
   statics_ = std::make_shared<EliminationPlan>(tree_, constraints_.data(), constraints_.size(), loops.rows + loops.motor_rows,
-                                               false, any, d.look);
+                                               false, any, d.check_interrupt);
   loops.dynamics = dynamics_->view(), loops.statics = statics_->view();
 }
 

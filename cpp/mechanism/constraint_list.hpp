@@ -12,17 +12,17 @@ namespace sarrus {
 
 class ConstraintList {
  public:
-  /// The velocities that move one of its bodies and not the other: what moves both cancels.
+  /// The velocities that move one of its bodies and not the other: the effects of common ones cancel.
   void between(const Tree& tree, Constraint& c) {
-    const auto way_to_ground = [&](int link) {
+    const auto path_to_ground = [&](int link) {
       std::vector<int> columns;
       for (int b = link; b != 0; b = tree.link[b].parent)
         for (int k = tree.link[b].nv - 1; k >= 0; --k) columns.push_back(tree.link[b].iv + k);
       return columns;
     };
-    std::vector<int> columns = way_to_ground(c.child), rest = way_to_ground(c.parent);
+    std::vector<int> columns = path_to_ground(c.child), rest = path_to_ground(c.parent);
     while (!columns.empty() && !rest.empty() && columns.back() == rest.back()) columns.pop_back(), rest.pop_back();
-    c.of_child = static_cast<int>(columns.size());
+    c.child_columns = static_cast<int>(columns.size());
     columns.insert(columns.end(), rest.begin(), rest.end());
     c.columns = static_cast<int>(columns.size()), c.column = keep(std::move(columns));
   }
@@ -46,7 +46,7 @@ class ConstraintList {
 
  private:
   std::vector<Constraint> constraints_;
-  // a deque: what it holds stays where it is; copies of the list point there too
+  // a deque: its items stay in place; copies of the list point to them too
   std::shared_ptr<std::deque<std::vector<int>>> kept_ = std::make_shared<std::deque<std::vector<int>>>();
 };
 

@@ -17,7 +17,7 @@ void unite(std::vector<int>& a, const std::vector<int>& b) {
 }  // namespace
 
 EliminationPlan::EliminationPlan(const Tree& tree, const Constraint* constraint, int constraints, int rows, bool with_mass,
-                                 double most, const std::function<void()>& look)
+                                 double most, const std::function<void()>& check_interrupt)
     : most_(most) {
   const int nv = tree.nv, n = nv + rows;
   for (int c = 0; c < constraints; ++c) operations_ += 10.0 * constraint[c].columns * constraint[c].rows;
@@ -26,14 +26,14 @@ EliminationPlan::EliminationPlan(const Tree& tree, const Constraint* constraint,
   std::vector<std::vector<int>> meets(n);
   const auto join = [&](int i, int j) { meets[i].push_back(j), meets[j].push_back(i); };
   for (int i = 0; with_mass && i < nv; ++i) {
-    if (look) look();
+    if (check_interrupt) check_interrupt();
     for (int j = tree.column_parent[i]; j >= 0; j = tree.column_parent[j]) join(i, j);
   }
   for (int c = 0; c < constraints; ++c)
     for (int k = 0; k < constraint[c].columns; ++k)
       for (int r = 0; r < constraint[c].rows; ++r) join(constraint[c].column[k], nv + constraint[c].row + r);
   for (std::vector<int>& m : meets) std::sort(m.begin(), m.end());
-  order(tree, constraint, constraints, rows, meets, with_mass, look);
+  order(tree, constraint, constraints, rows, meets, with_mass, check_interrupt);
   if (!complete()) return;
 
   std::vector<std::vector<int>> later(n);
@@ -42,7 +42,7 @@ EliminationPlan::EliminationPlan(const Tree& tree, const Constraint* constraint,
       if (place_[j] > k) later[k].push_back(place_[j]);
     std::sort(later[k].begin(), later[k].end());
   }
-  fill(std::move(later), look);
+  fill(std::move(later), check_interrupt);
 
   const auto slot = [&](int i, int j) {
     const int k = std::min(place_[i], place_[j]), l = std::max(place_[i], place_[j]);
@@ -58,12 +58,13 @@ EliminationPlan::EliminationPlan(const Tree& tree, const Constraint* constraint,
         jacobian_slot_.push_back(slot(constraint[c].column[k], nv + constraint[c].row + r));
 }
 
-// A velocity may go when those that hang on it have gone, so that M fills nothing in; a row when all velocities that it touches have,
-// so that its pivot is the whole of its J M^-1 J^T. Among those that may, the one that meets the fewest others goes first, the bodies
-// far from the ground before the near ones: a local loop then stays local. Between equals, the one that has waited for the shortest chain
-// of others: chains that do not touch then go side by side, and the processor need not wait for one result before it starts the next.
+// A velocity may be eliminated after those that depend on it, so that M fills nothing in; a row after all velocities that it touches, so that
+// its pivot is the whole of its J M^-1 J^T. Of these, the one that meets the fewest others is eliminated first, bodies far from the
+// ground before near ones: a local loop then stays local. Ties are broken by the shortest chain of dependencies: independent chains
+// are then processed side by side, and the processor need not wait for one result before it starts the next.
 void EliminationPlan::order(const Tree& tree, const Constraint* constraint, int constraints, int rows,
-                            const std::vector<std::vector<int>>& meets, bool with_mass, const std::function<void()>& look) {
+                            const std::vector<std::vector<int>>& meets, bool with_mass,
+                            const std::function<void()>& check_interrupt) {
   const int nv = tree.nv, n = nv + rows;
   std::vector<int> waits(n, 0);  // for so many others
   std::vector<std::vector<int>> releases(n);
@@ -75,43 +76,44 @@ void EliminationPlan::order(const Tree& tree, const Constraint* constraint, int 
       for (int k = 0; k < constraint[c].columns; ++k) ++waits[row], releases[constraint[c].column[k]].push_back(row);
     }
 
-  std::vector<std::vector<int>> now = meets;  // among those that are left
+  std::vector<std::vector<int>> neighbours = meets;  // among those that are left
   std::vector<int> ready, chain(n, 0);
   const auto rank = [&](int i) { return i < nv ? -tree.column_link[i] * 8 - (i - tree.link[tree.column_link[i]].iv) : i; };
   for (int i = 0; i < n; ++i)
     if (waits[i] == 0) ready.push_back(i);
   place_.assign(n, 0);
   while (!ready.empty()) {
-    if (look) look();
+    if (check_interrupt) check_interrupt();
     const auto best = std::min_element(ready.begin(), ready.end(), [&](int a, int b) {
-      const bool row_a = a >= nv, row_b = b >= nv;  // a row that may go goes at once: what it ties is eliminated with it
+      const bool row_a = a >= nv, row_b = b >= nv;  // a row is eliminated as soon as possible, with the velocities that it ties
       if (row_a != row_b) return row_a;
-      if (now[a].size() != now[b].size()) return now[a].size() < now[b].size();
+      if (neighbours[a].size() != neighbours[b].size()) return neighbours[a].size() < neighbours[b].size();
       if (chain[a] != chain[b]) return chain[a] < chain[b];
       return rank(a) < rank(b);
     });
     const int i = *best;
     ready.erase(best);
-    operations_ += 0.5 * (now[i].size() + 1.0) * (now[i].size() + 2.0);
+    operations_ += 0.5 * (neighbours[i].size() + 1.0) * (neighbours[i].size() + 2.0);
     if (!complete()) return;
     place_[i] = static_cast<int>(unknown_.size());
     unknown_.push_back(i);
-    for (const int j : now[i]) {
+    for (const int j : neighbours[i]) {
       chain[j] = std::max(chain[j], chain[i] + 1);
-      unite(now[j], now[i]);
-      now[j].erase(std::remove_if(now[j].begin(), now[j].end(), [&](int k) { return k == i || k == j; }), now[j].end());
+      unite(neighbours[j], neighbours[i]);
+      neighbours[j].erase(std::remove_if(neighbours[j].begin(), neighbours[j].end(), [&](int k) { return k == i || k == j; }),
+                          neighbours[j].end());
     }
     for (const int j : releases[i])
       if (--waits[j] == 0) ready.push_back(j);
   }
 }
 
-// What elimination makes of the pattern: row k passes its later unknowns on to the first of them.
-void EliminationPlan::fill(std::vector<std::vector<int>> later, const std::function<void()>& look) {
+// Fill-in of the pattern: row k passes its later unknowns on to the first of them.
+void EliminationPlan::fill(std::vector<std::vector<int>> later, const std::function<void()>& check_interrupt) {
   const int n = static_cast<int>(later.size());
   first_.push_back(0);
   for (int k = 0; k < n; ++k) {
-    if (look) look();
+    if (check_interrupt) check_interrupt();
     if (!later[k].empty()) {
       std::vector<int> passed(later[k].begin() + 1, later[k].end());
       unite(later[later[k].front()], passed);
@@ -130,7 +132,7 @@ void EliminationPlan::fill(std::vector<std::vector<int>> later, const std::funct
     before_.push_back(static_cast<int>(before_row_.size()));
   }
   for (int k = 0; k < n; ++k) {
-    if (look) look();
+    if (check_interrupt) check_interrupt();
     for (int a = first_[k] + 1; a < first_[k + 1]; ++a) {
       const int row = column_[a], count = first_[k + 1] - a;
       auto at = column_.begin() + first_[row];

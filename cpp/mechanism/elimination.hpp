@@ -1,4 +1,4 @@
-// The order of elimination of a mechanism's unknowns, found once: which numbers L D L^T has, and where each stands.
+// The order of elimination of a mechanism's unknowns, found once: the entries of L D L^T and their places.
 #pragma once
 
 #include <functional>
@@ -13,18 +13,18 @@ class EliminationPlan {
  public:
   EliminationPlan() = default;
   /// `constraints` are the first so many of the tree's; with_mass: M has its entries off the diagonal too.
-  /// Gives up where it takes more multiplications than `most`, or where `look`, which is called again and again, throws.
+  /// Stops above `most` multiplications, or if `check_interrupt`, which is called repeatedly, throws.
   EliminationPlan(const Tree& tree, const Constraint* constraint, int constraints, int rows, bool with_mass, double most,
-                  const std::function<void()>& look);
+                  const std::function<void()>& check_interrupt);
 
   bool complete() const { return operations_ <= most_; }
-  double operations() const { return operations_; }  // multiplications of one factor, and of what fills it
+  double operations() const { return operations_; }  // multiplications of one factor, and of filling it
   Elimination view() const;
 
  private:
   void order(const Tree&, const Constraint*, int constraints, int rows, const std::vector<std::vector<int>>& meets,
-             bool with_mass, const std::function<void()>& look);
-  void fill(std::vector<std::vector<int>> later, const std::function<void()>& look);
+             bool with_mass, const std::function<void()>& check_interrupt);
+  void fill(std::vector<std::vector<int>> later, const std::function<void()>& check_interrupt);
 
   double operations_ = 0.0, most_ = 0.0;
   std::vector<int> unknown_, place_, first_, column_, before_, before_row_, before_slot_, run_, target_, mass_slot_,

@@ -1,4 +1,4 @@
-// What is wrong with a description.
+// Errors of descriptions.
 #pragma once
 
 #include <stdexcept>

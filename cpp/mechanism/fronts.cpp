@@ -31,19 +31,20 @@ std::vector<int> order_of_little_fill(int constraints, const std::vector<std::ve
 
 }  // namespace
 
-/// Unknowns that go together: the velocities of a substructure, leaves first, or the rows of a constraint.
+/// Unknowns that are eliminated together: the velocities of a substructure, leaves first, or the rows of a constraint.
 struct FrontalPlan::Block {
   std::vector<int> unknown, later;  // later: blocks that they meet, sorted
 };
 
-FrontalPlan::FrontalPlan(const Tree& tree, const Constraint* constraint, int constraints, const std::function<void()>& look) {
-  if (look) look();
+FrontalPlan::FrontalPlan(const Tree& tree, const Constraint* constraint, int constraints,
+                         const std::function<void()>& check_interrupt) {
+  if (check_interrupt) check_interrupt();
   std::vector<Block> block = blocks(tree, constraint, constraints);
   int unknowns = 0;
   for (const Block& b : block) unknowns += static_cast<int>(b.unknown.size());
   place_.assign(unknowns, 0), front_of_.assign(unknowns, 0);
-  build(block, unknowns, look);
-  locate_entries(tree, constraint, constraints, look);
+  build(block, unknowns, check_interrupt);
+  locate_entries(tree, constraint, constraints, check_interrupt);
 }
 
 /// Blocks in their order, with the unknowns that they meet before fill-in.
@@ -59,10 +60,10 @@ std::vector<FrontalPlan::Block> FrontalPlan::blocks(const Tree& tree, const Cons
   }
   std::vector<Block> all;
   std::vector<int> at(constraints);
-  std::vector<std::pair<int, int>> gone;  // root, block
+  std::vector<std::pair<int, int>> root_blocks;  // root, block
   const auto add = [&](int root) {
     if (velocities[root].empty()) return;
-    gone.emplace_back(root, static_cast<int>(all.size()));
+    root_blocks.emplace_back(root, static_cast<int>(all.size()));
     all.push_back({std::move(velocities[root]), {}});
     velocities[root].clear();
   };
@@ -73,15 +74,15 @@ std::vector<FrontalPlan::Block> FrontalPlan::blocks(const Tree& tree, const Cons
     for (int r = 0; r < constraint[c].rows; ++r) all.back().unknown.push_back(tree.nv + constraint[c].row + r);
   }
   for (int root = 1; root < tree.links; ++root) add(root);
-  for (const auto& [root, b] : gone) {
+  for (const auto& [root, b] : root_blocks) {
     for (const int c : touching[root]) all[b].later.push_back(at[c]);
     std::sort(all[b].later.begin(), all[b].later.end());
   }
   return all;
 }
 
-// A block passes what it meets on to the first of it, its parent. Where the parent meets little more, the two share a front.
-std::vector<FrontalPlan::Merged> FrontalPlan::merge(std::vector<Block>& block, const std::function<void()>& look) {
+// A block passes its later unknowns on to the first of them, its parent. If the parent meets few others, the two share a front.
+std::vector<FrontalPlan::Merged> FrontalPlan::merge(std::vector<Block>& block, const std::function<void()>& check_interrupt) {
   const auto count = [&](const std::vector<int>& blocks) {
     int sum = 0;
     for (const int b : blocks) sum += static_cast<int>(block[b].unknown.size());
@@ -89,7 +90,7 @@ std::vector<FrontalPlan::Merged> FrontalPlan::merge(std::vector<Block>& block, c
   };
   std::vector<Merged> all(block.size());
   for (std::size_t b = 0; b < block.size(); ++b) {
-    if (look) look();
+    if (check_interrupt) check_interrupt();
     Merged& m = all[b];
     if (!block[b].later.empty()) {
       m.parent = block[b].later.front();
@@ -109,7 +110,7 @@ std::vector<FrontalPlan::Merged> FrontalPlan::merge(std::vector<Block>& block, c
   return all;
 }
 
-/// Children before parents, the one whose front goes on last.
+/// Children before parents, the child whose front is continued last.
 std::vector<int> FrontalPlan::postorder(std::vector<Merged>& all) {
   std::vector<int> order, stack;
   for (int b = static_cast<int>(all.size()) - 1; b >= 0; --b)
@@ -129,8 +130,8 @@ std::vector<int> FrontalPlan::postorder(std::vector<Merged>& all) {
   return order;
 }
 
-void FrontalPlan::build(std::vector<Block>& block, int unknowns, const std::function<void()>& look) {
-  std::vector<Merged> merged = merge(block, look);
+void FrontalPlan::build(std::vector<Block>& block, int unknowns, const std::function<void()>& check_interrupt) {
+  std::vector<Merged> merged = merge(block, check_interrupt);
   const std::vector<int> order = postorder(merged);
   std::vector<int> start(block.size());
   for (const int b : order) {
@@ -140,7 +141,7 @@ void FrontalPlan::build(std::vector<Block>& block, int unknowns, const std::func
   for (int k = 0; k < unknowns; ++k) place_[unknown_[k]] = k;
   for (const int b : order) {
     if (merged[b].inherited) continue;
-    if (look) look();
+    if (check_interrupt) check_interrupt();
     Front f{};
     f.pivots = merged[b].pivots, f.first = start[b] + static_cast<int>(block[b].unknown.size()) - f.pivots;
     f.size = f.pivots + merged[b].later, f.slot = slots_, f.later = static_cast<int>(later_.size()), f.parent = -1;
@@ -154,14 +155,14 @@ void FrontalPlan::build(std::vector<Block>& block, int unknowns, const std::func
     widest_ = std::max(widest_, f.size), largest_ = std::max(largest_, merged[b].later);
     for (int k = 0; k < f.pivots; ++k) operations_ += 0.5 * (f.size - k) * (f.size - k + 1.0);
   }
-  link_fronts(look);
+  link_fronts(check_interrupt);
   size_stack();
 }
 
-/// Place in its parent's front of what each front leaves.
-void FrontalPlan::link_fronts(const std::function<void()>& look) {
+/// Place in its parent's front of each front's contribution.
+void FrontalPlan::link_fronts(const std::function<void()>& check_interrupt) {
   for (Front& f : front_) {
-    if (look) look();
+    if (check_interrupt) check_interrupt();
     f.into = static_cast<int>(into_.size());
     if (f.size == f.pivots) continue;
     f.parent = front_of_[later_[f.later]];
@@ -171,15 +172,15 @@ void FrontalPlan::link_fronts(const std::function<void()>& look) {
   }
 }
 
-/// Largest size, at once, of what fronts leave for their parents.
+/// Largest size of the contributions that are on the stack at once.
 void FrontalPlan::size_stack() {
-  std::vector<int> held;
+  std::vector<int> stacked;
   int on_stack = 0;
   const auto packed = [](int m) { return m * (m + 1) / 2 + m; };
   for (const Front& f : front_) {
-    for (int c = 0; c < f.children; ++c) on_stack -= packed(held.back()), held.pop_back();
+    for (int c = 0; c < f.children; ++c) on_stack -= packed(stacked.back()), stacked.pop_back();
     if (f.parent < 0) continue;
-    held.push_back(f.size - f.pivots), on_stack += packed(held.back());
+    stacked.push_back(f.size - f.pivots), on_stack += packed(stacked.back());
     stack_ = std::max(stack_, on_stack);
   }
 }
@@ -192,12 +193,12 @@ int FrontalPlan::find(const Front& f, int position) const {
 }
 
 void FrontalPlan::locate_entries(const Tree& tree, const Constraint* constraint, int constraints,
-                                 const std::function<void()>& look) {
+                                 const std::function<void()>& check_interrupt) {
   struct Entry {
     int front, source, slot;
   };
   const auto locate = [&](int i, int j, int source) {
-    if (look && source % 1024 == 0) look();
+    if (check_interrupt && source % 1024 == 0) check_interrupt();
     const int k = std::min(place_[i], place_[j]), l = std::max(place_[i], place_[j]);
     const Front& f = front_[front_of_[k]];
     return Entry{front_of_[k], source, find(f, k) * f.size + find(f, l)};

@@ -1,6 +1,6 @@
 // The order in which the unknowns of [M J^T; J -mu] of substructures are eliminated, front by front: the multifrontal method (Duff and
-// Reid, ACM TOMS 9, 1983). A front is the dense matrix of some unknowns that go together and of all later ones that these meet; what
-// their going leaves is added into the front of the first of those. Found once a mechanism.
+// Reid, ACM TOMS 9, 1983). A front is the dense matrix of some unknowns, which are eliminated together, and of all later ones that these
+// meet; the rest is added into the front of the first of those. Found once per mechanism.
 #pragma once
 
 #include <functional>
@@ -14,30 +14,30 @@ namespace sarrus {
 class FrontalPlan {
  public:
   FrontalPlan() = default;
-  /// Each body next to the ground carries a substructure: its velocities go at once; and `constraints`, the first so many of the tree's, go
-  /// when all substructures that they touch have gone, in an order of little fill-in (Amestoy, Davis and Duff's, between constraints).
-  /// `look`: as of EliminationPlan.
-  FrontalPlan(const Tree& tree, const Constraint* constraint, int constraints, const std::function<void()>& look);
+  /// Each body next to the ground carries a substructure, whose velocities are eliminated at once. `constraints`, the first so many of the
+  /// tree's, are eliminated after all substructures that they touch, in an order of little fill-in (Amestoy, Davis and Duff's).
+  /// `check_interrupt`: as of EliminationPlan.
+  FrontalPlan(const Tree& tree, const Constraint* constraint, int constraints, const std::function<void()>& check_interrupt);
 
   Elimination view() const;
   double operations() const { return operations_; }  // multiplications of one factor
 
  private:
   struct Block;
-  /// Merging of a block: its parent, or -1; how many unknowns its front eliminates, and how many later ones these meet; the child whose
-  /// front it takes over, or -1; whether its own is taken over.
+  /// Merging of a block: its parent, or -1; the number of unknowns that its front eliminates, and of later ones that these meet. Further the child whose
+  /// front it takes over, or -1; true if its own is taken over.
   struct Merged {
     int parent = -1, pivots = 0, later = 0, heir_of = -1;
     bool inherited = false;
     std::vector<int> children{};
   };
   std::vector<Block> blocks(const Tree&, const Constraint*, int constraints) const;
-  static std::vector<Merged> merge(std::vector<Block>& block, const std::function<void()>& look);
+  static std::vector<Merged> merge(std::vector<Block>& block, const std::function<void()>& check_interrupt);
   static std::vector<int> postorder(std::vector<Merged>& all);
-  void build(std::vector<Block>& block, int unknowns, const std::function<void()>& look);
-  void link_fronts(const std::function<void()>& look);
+  void build(std::vector<Block>& block, int unknowns, const std::function<void()>& check_interrupt);
+  void link_fronts(const std::function<void()>& check_interrupt);
   void size_stack();
-  void locate_entries(const Tree&, const Constraint*, int constraints, const std::function<void()>& look);
+  void locate_entries(const Tree&, const Constraint*, int constraints, const std::function<void()>& check_interrupt);
   int find(const Front& front, int position) const;
 
   std::vector<Front> front_;

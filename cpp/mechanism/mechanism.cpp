@@ -53,7 +53,7 @@ Graph graph_of(const Description& d) {
   return g;
 }
 
-/// The joint that carries each body, -1: none; the bodies that each one carries, the ground first; how many motors are in it.
+/// The joint that carries each body, -1: none; the bodies that each one carries, the ground first; the number of motors in the tree.
 struct SpanningTree {
   std::vector<int> carrier;
   std::vector<std::vector<int>> children;
@@ -71,16 +71,16 @@ SpanningTree grow(const Description& d, Graph& g, Groups& group, const std::vect
   entered[group.of(ground)] = 1;
   std::vector<int> queue = {ground};
   for (std::size_t head = 0; head < queue.size(); ++head) {
-    const int here = queue[head];
-    for (const int j : g.at[here + 1]) {
-      const int there = g.parent[j] == here ? g.child[j] : g.parent[j];
-      if (there == ground || tree.carrier[there] >= 0 || d.joints[j].close_loop) continue;
-      if (!tied[j] && entered[group.of(there)]) continue;
-      entered[group.of(there)] = 1;
-      tree.carrier[there] = j;
+    const int body = queue[head];
+    for (const int j : g.at[body + 1]) {
+      const int neighbour = g.parent[j] == body ? g.child[j] : g.parent[j];
+      if (neighbour == ground || tree.carrier[neighbour] >= 0 || d.joints[j].close_loop) continue;
+      if (!tied[j] && entered[group.of(neighbour)]) continue;
+      entered[group.of(neighbour)] = 1;
+      tree.carrier[neighbour] = j;
       tree.actuated += d.joints[j].actuated;
-      tree.children[here + 1].push_back(there);
-      queue.push_back(there);
+      tree.children[body + 1].push_back(neighbour);
+      queue.push_back(neighbour);
     }
   }
   return tree;
@@ -96,7 +96,7 @@ template <class List> std::string listed(const List& names) {
 
 Mechanism::Mechanism(Description d) : description_(std::move(d)) {
   for (JointDescription& j : description_.joints) {
-    if (!visit_every(j.kind, 0, [](auto joint) -> bool { return joint.holds_nothing; })) continue;
+    if (!visit_every(j.kind, 0, [](auto joint) -> bool { return joint.is_unconstrained; })) continue;
     if (j.keep_in_tree) throw ModelError("joint '" + j.name + "' holds nothing, and so carries no body in the tree");
     j.close_loop = true;
   }
@@ -111,9 +111,9 @@ Mechanism::Mechanism(Description d) : description_(std::move(d)) {
   bake();
   order_elimination(description_);
   decisions_ = decisions();
-  tie_ = what_ties(description_);
+  tie_ = describe_tie(description_);
   tree_.floats = tie_.empty();
-  description_.look = nullptr;
+  description_.check_interrupt = nullptr;
 }
 
 /// Set the pointers to its arrays.
@@ -165,10 +165,10 @@ void Mechanism::span(const Description& d) {
     throw ModelError("no joint leads from the ground to " + listed(loose) + ": join it, or let it float with a Free joint");
   std::vector<int> stack = {ground};  // depth first, children in their order
   while (!stack.empty()) {
-    const int here = stack.back();
+    const int body = stack.back();
     stack.pop_back();
-    order_.push_back(here);
-    const std::vector<int>& children = best.children[here + 1];
+    order_.push_back(body);
+    const std::vector<int>& children = best.children[body + 1];
     stack.insert(stack.end(), children.rbegin(), children.rend());
   }
 }
@@ -253,7 +253,7 @@ void Mechanism::name_frames(const Description& d) {
 
 std::vector<std::string> Mechanism::frame_names() const {
   std::vector<std::string> names;
-  for (const auto& known : *frame_of_) names.push_back(known.first);
+  for (const auto& frame : *frame_of_) names.push_back(frame.first);
   return names;
 }
 
@@ -290,8 +290,8 @@ void Mechanism::attach_springs(const Description& d) {
   tree_.springs = static_cast<int>(springs_.size());
 }
 
-/// Names of what ties bodies to the ground, besides the one body that a joint of six velocities leaves free.
-std::string Mechanism::what_ties(const Description& d) const {
+/// Return the reason why the mechanism does not float: the joints or constraints, besides one joint of six velocities, that tie it to the ground.
+std::string Mechanism::describe_tie(const Description& d) const {
   std::vector<std::string> roots;
   for (std::size_t i = 1; i < links_.size(); ++i)
     for (std::size_t j = 0; j < joints_.size() && links_[i].parent == 0; ++j)

@@ -1,4 +1,4 @@
-// A mechanism as a user describes it (a graph of bodies and joints), and what the kernels make of it (a tree with its constants).
+// A mechanism as a user describes it (a graph of bodies and joints), and as the kernels read it (a tree with its constants).
 // A Mechanism does not change once it is built and may be used by any number of threads. What no number of the description changes is found
 // first, and shared by the copies with other numbers; the numbers are baked then (bake.cpp).
 #pragma once
@@ -69,7 +69,7 @@ struct JointDescription {
   std::vector<std::optional<Law>> laws;  // none, or six: its frame on the parent is carried along by a gimbal
 };
 
-/// A constraint that is no joint, between two bodies or between coordinates: its kind tells which.
+/// A constraint other than a joint, between two bodies or between coordinates, by its kind.
 struct ConstraintDescription {
   struct Coordinate {
     std::string joint;
@@ -78,7 +78,7 @@ struct ConstraintDescription {
   std::string name;
   AnyConstraint kind;
   std::string parent, child;
-  Transform<double> at_parent, at_child;  // its frames; its wrench is told in the child's axes
+  Transform<double> at_parent, at_child;  // its frames; its wrench is in the child's axes
   std::vector<Coordinate> coordinates;
   /// A frame: calls lead the child to a point or a pose, and its kind is that of a joint from the ground to there.
   Target target = Target::none;
@@ -105,9 +105,9 @@ struct Description {
   std::vector<ConstraintDescription> constraints;
   std::vector<SpringDescription> springs;
   double length = 0.0;  // of a displacement that weighs as much as a radian [m]; 0: the mean size of the bodies
-  int substructures = automatic;  // at most so many bodies in each; 0: it is not cut; automatic: what costs least
+  int substructures = automatic;  // largest number of bodies in each; 0: it is not cut; automatic: least cost
   static constexpr int automatic = -1;
-  std::function<void()> look;  // called while a large one is built; what it throws ends that
+  std::function<void()> check_interrupt;  // called while a large one is built; its exceptions end that
 };
 
 class Variants;  // variants.hpp
@@ -116,25 +116,25 @@ class Mechanism {
  public:
   /// Throws ModelError.
   explicit Mechanism(Description description);
-  /// The same with other numbers, which costs no more than these: everything else is the other's. ModelError where they make another
-  /// mechanism of it: where something else than numbers differs, or they decide otherwise what is cut, or which joint across a loop has armature.
+  /// A copy with other numbers, which costs no more than these: everything else is the other's. ModelError if the structure differs: other items than
+  /// numbers, other decisions about cuts, or other loop joints with armature.
   Mechanism(const Mechanism& other, Description changed);
-  /// The same as a mechanism of which row i of a batch is variant which[i]: what says of itself that it knows of variants asks for these, and
-  /// whatever else is asked is answered as `like` does.
-  Mechanism(const Mechanism& like, std::shared_ptr<const Variants> variants, std::vector<std::int64_t> which)
-      : Mechanism(like, like.description_) {
-    variants_ = std::move(variants), which_ = std::move(which);
+  /// A mechanism of which row i of a batch is variant variant_indices[i]. Functions that support variants read these; others return the results
+  /// of `other`.
+  Mechanism(const Mechanism& other, std::shared_ptr<const Variants> variants, std::vector<std::int64_t> variant_indices)
+      : Mechanism(other, other.description_) {
+    variants_ = std::move(variants), variant_indices_ = std::move(variant_indices);
   }
   Mechanism& operator=(const Mechanism&) = delete;
 
   const std::shared_ptr<const Variants>& variants() const { return variants_; }  // null: it is one mechanism
-  const std::vector<std::int64_t>& which() const { return which_; }
+  const std::vector<std::int64_t>& variant_indices() const { return variant_indices_; }
   const Tree& tree() const { return tree_; }
   const Description& description() const { return description_; }
 
   using PlacedFrame = sarrus::PlacedFrame;
-  /// Find a frame: those of the description, all bodies by name, and NAME.parent and NAME.child, the places of joint NAME in its bodies,
-  /// unless a frame or a body has that name. Null: there is none.
+  /// Find a frame: of the description, of a body by its name, or NAME.parent and NAME.child, the places of joint NAME in its bodies. Names of frames and
+  /// bodies have precedence. Null: there is none.
   const PlacedFrame* find_frame(const std::string& name) const {
     const auto at = frame_of_->find(name);
     return at == frame_of_->end() ? nullptr : &frames_[at->second];
@@ -147,16 +147,16 @@ class Mechanism {
   struct PlacedJoint {
     int iq, iv, nq, nv;
     bool closes_a_loop, reversed;
-    int body;  // that it carries; -1 where it closes a loop
-    int constraint;  // which constraint it is where it closes a loop; -1
+    int body;  // that it carries; -1 if it closes a loop
+    int constraint;  // its constraint if it closes a loop; else -1
     int ends[2];  // its parent and its child, bodies
   };
   const std::vector<PlacedJoint>& joints() const { return joints_; }  // in the order of the description
-  const std::vector<int>& quaternions() const { return quaternions_; }  // where each starts in q
+  const std::vector<int>& quaternions() const { return quaternions_; }  // start of each in q
   /// The described joints that close loops, then the described constraints (counted on from the joints): constraint i is number i.
   const std::vector<int>& constraints() const { return described_constraints_; }
   const std::string& constraint_name(int i) const { return constraint_names_[i]; }
-  const std::vector<int>& actuators() const { return actuators_; }  // what carries each effort: a velocity, or nv + a row
+  const std::vector<int>& actuators() const { return actuators_; }  // unknown of each effort: a velocity, or nv + a row
   /// Multiplications of one factor in joint coordinates (0: more than twice the other), and by substructures (0: it cannot be cut).
   double operations_of_joints() const { return dynamics_ && dynamics_->complete() ? dynamics_->operations() : 0.0; }
   double operations_of_substructures() const { return operations_of_substructures_; }
@@ -165,13 +165,13 @@ class Mechanism {
     return massless_;
   }  // joints along which nothing that they carry has inertia
   const std::vector<std::string>& idle() const { return idle_; }  // of these, the ones that no loop holds either
-  const std::string& tie() const { return tie_; }  // what keeps it from floating; empty: nothing does
+  const std::string& tie() const { return tie_; }  // the reason why it does not float; empty: it floats
 
  private:
   friend class Variants;
   Mechanism(const Mechanism&) = default;
 
-  // what no number changes
+  // structure, which numbers do not change
   void span(const Description&);
   void lay_out(const Description&);
   void join(const JointDescription&, const PlacedJoint&, Body&);
@@ -182,18 +182,18 @@ class Mechanism {
   void add_constraints(const Description&);
   void add_motors(const Description&);
   void order_elimination(const Description&);
-  std::string what_ties(const Description&) const;
+  std::string describe_tie(const Description&) const;
   void place_between(const std::string& parent, const std::string& child, Constraint& c);
   void add(Constraint c, int source);
   Constraint closing_joint(const Description&, int joint);
   void add_motion(const Description&, int joint, const Constraint&);
   Constraint other_constraint(const Description&, const ConstraintDescription&);
-  int led_joint(const Description&, const ConstraintDescription&) const;
-  Constraint leading(int joint);
+  int prescribed_joint(const Description&, const ConstraintDescription&) const;
+  Constraint prescribed_motion(int joint);
   void along(const Description&, const ConstraintDescription&, Constraint& c);
   void point();
 
-  // the numbers, once all of that stands: bake.cpp
+  // numbers, computed after the structure: bake.cpp
   void bake();
   void bake_bodies();
   void bake_frames();
@@ -234,10 +234,10 @@ class Mechanism {
   std::vector<int> described_constraints_, actuators_, mass_first_, chain_;
   std::shared_ptr<const EliminationPlan> dynamics_, statics_;
   std::shared_ptr<SubstructuredMechanism> pieces_;
-  bool may_be_cut_ = false;  // whether it was looked for substructures
+  bool may_be_cut_ = false;  // true if substructures were searched
   std::vector<char> decisions_;
   std::shared_ptr<const Variants> variants_;
-  std::vector<std::int64_t> which_;
+  std::vector<std::int64_t> variant_indices_;
   Tree tree_{};
 };
 

@@ -5,10 +5,10 @@ namespace sarrus {
 
 enum Status : signed char {
   fine = 0,
-  unsound = 1,         // the state is not finite, or its quaternion no rotation
+  invalid_state = 1,         // the state is not finite, or its quaternion no rotation
   no_answer = 2,       // nothing to divide by, or loops that steps do not close
-  contradictory = 3,   // no motion satisfies the loops, or no effort brings the motion about
-  off_loops = 4,       // the loops stand open, or forbid the velocity
+  inconsistent_constraints = 3,   // no motion satisfies the loops, or no effort brings the motion about
+  off_loops = 4,       // the loops are open, or forbid the velocity
   no_convergence = 5,  // of an implicit step
   diverged = 6,
   interrupted = 7,

@@ -9,24 +9,24 @@ namespace sarrus {
 namespace {
 
 /// True if a body has inertia about its frame as far as the joint moves it (which: components of [angular; linear] as bits).
-bool has_inertia(const Link& b, int which) {
+bool has_inertia(const Link& b, int components) {
   const Sym3<double>& I = b.inertia.I;
   const double m = b.inertia.m, size = I.xx + I.yy + I.zz;
-  Eigen::Matrix<double, 6, 6> whole = Eigen::Matrix<double, 6, 6>::Zero();
+  Eigen::Matrix<double, 6, 6> inertia = Eigen::Matrix<double, 6, 6>::Zero();
   const Vec3<double>& h = b.inertia.h;
   Eigen::Matrix3d cross_h;
   cross_h << 0.0, -h(2), h(1), h(2), 0.0, -h(0), -h(1), h(0), 0.0;
-  whole.topLeftCorner<3, 3>() = I.matrix();
-  whole.topRightCorner<3, 3>() = cross_h, whole.bottomLeftCorner<3, 3>() = cross_h.transpose();
-  whole.bottomRightCorner<3, 3>() = m * Eigen::Matrix3d::Identity();
+  inertia.topLeftCorner<3, 3>() = I.matrix();
+  inertia.topRightCorner<3, 3>() = cross_h, inertia.bottomLeftCorner<3, 3>() = cross_h.transpose();
+  inertia.bottomRightCorner<3, 3>() = m * Eigen::Matrix3d::Identity();
   for (int k = 0; k < 6; ++k) {
-    if (which >> k & 1) continue;
-    whole.row(k).setZero(), whole.col(k).setZero();
-    whole(k, k) = k < 3 ? size : m;
+    if (components >> k & 1) continue;
+    inertia.row(k).setZero(), inertia.col(k).setZero();
+    inertia(k, k) = k < 3 ? size : m;
   }
   if (!(m > 0.0) || !(size > 0.0)) return false;
-  const Eigen::Matrix<double, 6, 1> scale = whole.diagonal().cwiseMax(1e-300).cwiseSqrt().cwiseInverse();
-  return (scale.asDiagonal() * whole * scale.asDiagonal()).eval().ldlt().vectorD().minCoeff() > 1e-9;
+  const Eigen::Matrix<double, 6, 1> scale = inertia.diagonal().cwiseMax(1e-300).cwiseSqrt().cwiseInverse();
+  return (scale.asDiagonal() * inertia * scale.asDiagonal()).eval().ldlt().vectorD().minCoeff() > 1e-9;
 }
 constexpr int everywhere = 63;
 
@@ -36,15 +36,15 @@ bool has_armature(const Tree& tree, int link) {
 }
 
 /// Compliance of a row: if a joint turns freely about one axis and has armature about another, the free row is infinitely compliant.
-double gives_way(double armature) { return 1.0 / std::max(armature, 1e-30); }
+double compliance_of(double armature) { return 1.0 / std::max(armature, 1e-30); }
 
 }  // namespace
 
-SubstructuredMechanism::SubstructuredMechanism(const Tree& tree, int links, const std::function<void()>& look) {
+SubstructuredMechanism::SubstructuredMechanism(const Tree& tree, int links, const std::function<void()>& check_interrupt) {
   const std::vector<char> is_cut = cut(tree, links);
   span(tree, is_cut);
   point();
-  const std::vector<Constraint> motion = join_cuts(tree, is_cut, look);
+  const std::vector<Constraint> motion = join_cuts(tree, is_cut, check_interrupt);
   const Loops& original = tree.loops;
   Loops& loops = tree_.loops;
   view_.first_motion = constraints_.size();
@@ -74,8 +74,8 @@ SubstructuredMechanism::SubstructuredMechanism(const Tree& tree, int links, cons
   point();
   bake(tree);
 
-  dynamics_ = std::make_shared<FrontalPlan>(tree_, constraints_.data(), constraints, look);
-  statics_ = std::make_shared<FrontalPlan>(tree_, constraints_.data(), constraints_.size(), look);
+  dynamics_ = std::make_shared<FrontalPlan>(tree_, constraints_.data(), constraints, check_interrupt);
+  statics_ = std::make_shared<FrontalPlan>(tree_, constraints_.data(), constraints_.size(), check_interrupt);
   loops.dynamics = dynamics_->view(), loops.statics = statics_->view();
   operations_ = dynamics_->operations() + 10.0 * (mass_first_.back() + loops.entries + loops.motor_entries);
   view_.tree = tree_;
@@ -107,9 +107,9 @@ void SubstructuredMechanism::repeat(const Tree& tree, int constraint) {
 
 /// The tree's constraints, and the joints at the cuts, of which these are the motions.
 std::vector<Constraint> SubstructuredMechanism::join_cuts(const Tree& tree, const std::vector<char>& is_cut,
-                                                          const std::function<void()>& look) {
+                                                          const std::function<void()>& check_interrupt) {
   for (int i = 0; i < tree.loops.constraints; ++i) {
-    if (look) look();
+    if (check_interrupt) check_interrupt();
     repeat(tree, i);
   }
   std::vector<Constraint> motion;
@@ -153,7 +153,7 @@ void SubstructuredMechanism::point() {
   view_.compliance = compliance_.data(), view_.lacking = lacking_.data();
 }
 
-/// The numbers, of the tree's, and what stands with the tree.
+/// Numbers of the pieces, from those of the tree.
 void SubstructuredMechanism::bake(const Tree& tree) {
   tree_.angle = tree.angle, tree_.mass_parent = tree.mass_parent;
   tree_.body = tree.body, tree_.spring = tree.spring, tree_.loop_motion = tree.loop_motion;
@@ -167,12 +167,12 @@ void SubstructuredMechanism::bake(const Tree& tree) {
     b.constants = same.constants;
     const bool floats = from_[b.iv] < 0, lacks = floats && !has_inertia(b, everywhere);
     for (int k = 0; k < b.nv; ++k) {
-      const int here = b.iv + k, there = from_[here];
-      lacking_[here] = lacks && k < 3 ? b.inertia.I.xx + b.inertia.I.yy + b.inertia.I.zz : 0.0;
-      unit_[here] = !floats ? tree.unit[there] : k < 3 ? 1.0 : tree.length;
-      per_unit_square_[here] = 1.0 / (unit_[here] * unit_[here]);
-      lacks_inertia_[here] = !floats && tree.lacks_inertia ? tree.lacks_inertia[there] : char(0);
-      passive_terms_[here] = floats ? PassiveTerms{} : tree.passive[there];
+      const int velocity = b.iv + k, original = from_[velocity];
+      lacking_[velocity] = lacks && k < 3 ? b.inertia.I.xx + b.inertia.I.yy + b.inertia.I.zz : 0.0;
+      unit_[velocity] = !floats ? tree.unit[original] : k < 3 ? 1.0 : tree.length;
+      per_unit_square_[velocity] = 1.0 / (unit_[velocity] * unit_[velocity]);
+      lacks_inertia_[velocity] = !floats && tree.lacks_inertia ? tree.lacks_inertia[original] : char(0);
+      passive_terms_[velocity] = floats ? PassiveTerms{} : tree.passive[original];
     }
   }
   for (int i = 0; i < constraints_.size(); ++i) {
@@ -190,7 +190,7 @@ void SubstructuredMechanism::bake(const Tree& tree) {
   }
   for (std::size_t r = 0; r < compliant_.size(); ++r) {
     const int of = compliant_[r];
-    compliance_[r] = gives_way(of >= 0 ? tree.passive[of].armature : square(tree.loops.rotor[-1 - of]));
+    compliance_[r] = compliance_of(of >= 0 ? tree.passive[of].armature : square(tree.loops.rotor[-1 - of]));
   }
 }
 
@@ -262,10 +262,10 @@ void SubstructuredMechanism::span(const Tree& tree, const std::vector<char>& is_
   lacking_.resize(tree_.nv), lacks_inertia_.resize(tree_.nv);
 }
 
-std::unique_ptr<SubstructuredMechanism> substructured(const Tree& tree, int links, const std::function<void()>& look) {
+std::unique_ptr<SubstructuredMechanism> substructured(const Tree& tree, int links, const std::function<void()>& check_interrupt) {
   std::unique_ptr<SubstructuredMechanism> best;
   for (const int most : links ? std::vector<int>{links} : std::vector<int>{1, 2, 3, 4, 6, 8}) {
-    auto pieces = std::make_unique<SubstructuredMechanism>(tree, most, look);
+    auto pieces = std::make_unique<SubstructuredMechanism>(tree, most, check_interrupt);
     if (pieces->cuts_something() && (!best || pieces->operations() < best->operations())) best = std::move(pieces);
   }
   return best;

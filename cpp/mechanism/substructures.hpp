@@ -11,14 +11,14 @@
 
 namespace sarrus {
 
-/// Owns what Loops::substructures points to.
+/// Owner of Loops::substructures.
 class SubstructuredMechanism {
  public:
-  /// Cut into pieces of at most so many bodies. Joints are cut whose rows are plain components and that no relation between coordinates touches. The
-  /// body behind them must have inertia in every direction; or, like a thin rod on a pin, each body in those that its joint leaves free: then
-  /// joints hold what has none, and M of the whole is regular.
-  /// `look`: as of EliminationPlan.
-  SubstructuredMechanism(const Tree& tree, int links, const std::function<void()>& look);
+  /// Cut into pieces of at most so many bodies. Cut joints have rows that are plain components and occur in no relation between coordinates. The
+  /// body behind them must have inertia in every direction or, like a thin rod on a pin, in those that its joint leaves free: the joints
+  /// then constrain the others, and M of the whole is regular.
+  /// `check_interrupt`: as of EliminationPlan.
+  SubstructuredMechanism(const Tree& tree, int links, const std::function<void()>& check_interrupt);
   /// Cut like the other one, with the numbers of this tree.
   SubstructuredMechanism(const SubstructuredMechanism& other, const Tree& tree);
   SubstructuredMechanism& operator=(const SubstructuredMechanism&) = delete;
@@ -29,7 +29,7 @@ class SubstructuredMechanism {
     view_.tree = tree_;
   }
   bool cuts_something() const { return view_.cuts > 0; }
-  double operations() const { return operations_; }  // multiplications of one factor, and of what fills it
+  double operations() const { return operations_; }  // multiplications of one factor, and of filling it
   const Substructures& view() const { return view_; }
 
  private:
@@ -39,7 +39,8 @@ class SubstructuredMechanism {
   void span(const Tree& tree, const std::vector<char>& is_cut);
   void add(Constraint c, int source);
   void repeat(const Tree& tree, int constraint);
-  std::vector<Constraint> join_cuts(const Tree& tree, const std::vector<char>& is_cut, const std::function<void()>& look);
+  std::vector<Constraint> join_cuts(const Tree& tree, const std::vector<char>& is_cut,
+                                    const std::function<void()>& check_interrupt);
   void add_motions(const Tree& tree, const std::vector<Constraint>& motion, bool with_armature);
   void point();
   void bake(const Tree& tree);
@@ -48,8 +49,8 @@ class SubstructuredMechanism {
   std::vector<PassiveTerms> passive_terms_;
   std::vector<int> column_link_, column_parent_, column_depth_, mass_first_, from_, velocity_;
   std::vector<int> carried_;  // the bodies at the cuts
-  std::vector<int> source_;  // of each constraint: one of the tree's, or -1 - the body at whose joint it stands
-  std::vector<int> compliant_;  // what each row that gives way feels: the armature of a velocity, or -1 - a rotor
+  std::vector<int> source_;  // of each constraint: one of the tree's, or -1 - the body of its joint
+  std::vector<int> compliant_;  // armature of each compliant row: of a velocity, or -1 - a rotor
   std::vector<double> compliance_, lacking_, unit_, per_unit_square_;
   std::vector<char> lacks_inertia_;
   ConstraintList constraints_;
@@ -64,7 +65,7 @@ std::vector<char> may_float(const Tree& tree);
 /// True if a link has inertia in the directions that its joint leaves free; if some have not, all that float need more.
 bool has_inertia_where_free(const Link& b);
 
-/// Cut a tree into pieces of at most so many bodies, or (0) as many as cost least; null: it cannot be cut.
-std::unique_ptr<SubstructuredMechanism> substructured(const Tree& tree, int links, const std::function<void()>& look);
+/// Cut a tree into pieces of at most so many bodies, or (0) at the least cost; null: it cannot be cut.
+std::unique_ptr<SubstructuredMechanism> substructured(const Tree& tree, int links, const std::function<void()>& check_interrupt);
 
 }  // namespace sarrus

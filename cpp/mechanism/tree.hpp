@@ -1,5 +1,5 @@
 // Form of a mechanism that the kernels read: plain constants in plain arrays, because they cross from one shared object into another.
-// Links are what moves as one: the described bodies with those that fixed joints weld to them. Link 0 and body 0 are the ground; a parent
+// Links are rigid groups: described bodies with those that fixed joints weld to them. Link 0 and body 0 are the ground; a parent
 // has a smaller number.
 #pragma once
 
@@ -16,7 +16,7 @@ struct Link {
   int nv, iq, iv;  // the joint's coordinates and velocities within q and v
   int iangle;  // its first angle within Tree::angle
   int end;  // its subtree is the links [this, end): numbered depth first
-  int root;  // the link next to the ground on the way there
+  int root;  // the link next to the ground on the path there
   Transform<double> X_tree;  // the joint's predecessor frame in the parent link
   Mat3<double> R_joint;  // this frame's axes in those in which the joint was described (its axis turned onto z)
   Inertia<double> inertia;
@@ -36,11 +36,11 @@ struct PassiveTerms {
 struct Body {
   int parent;  // body
   int described;  // its place among the described bodies
-  int link;  // what it is welded to
+  int link;  // the link that it is welded to
   Transform<double> X;  // its own frame in that link's
   Transform<double> X_joint;  // the frame of the joint that carries it, in that link's
   Inertia<double> inertia;  // in its own frame
-  bool reversed;  // whether the body is that joint's parent as it was described, and the one before it the child
+  bool reversed;  // true if the body is that joint's parent as it was described, and its predecessor the child
   int child_link;
   Transform<double> X_before;  // and on the other side, in that one's link
 
@@ -62,7 +62,7 @@ struct PointSpring {
   double stiffness, rest_length, damping;
 };
 
-/// A joint that closes a loop, as what moves between two bodies and what acts along that. Its rows are a Constraint.
+/// A loop joint as a motion between two bodies, with the forces along it. Its rows are a Constraint.
 struct LoopMotion {
   JointKind joint;
   int nv, nq, iq, iv;  // iq, iv: its place within the coordinates and the velocities of all joints that close loops
@@ -81,15 +81,15 @@ struct Tree {
   const PassiveTerms* passive;  // nv of them
   const int* angle;  // which q is the i-th angle
   const int* column_link;  // which link moves velocity i
-  const int* column_parent;  // the velocity before i on the way to the ground, or -1
-  const int* column_depth;  // how many there are on that way
+  const int* column_parent;  // the velocity before i on the path to the ground, or -1
+  const int* column_depth;  // number of velocities on that path
   const int*
       mass_parent;  // as column_parent; where armature of joints that close loops ties all velocities, the one before in its order
   const double*
-      unit;  // nv: what a velocity weighs as much as 1 rad/s with: 1 where it turns, the mechanism's length where it slides
+      unit;  // nv: the velocity that counts as much as 1 rad/s: 1 for rotations, the mechanism's length for translations
   const double* per_unit_square;  // 1 / unit^2
   const char*
-      lacks_inertia;  // nv, or null: whether a velocity's own body has next to no inertia along its joint, so that M may be singular
+      lacks_inertia;  // nv, or null: 1 if a velocity's own body has next to no inertia along its joint, so that M may be singular
   double length, mass;  // the mechanism's own
   double light;  // a body of no more mass counts as one without
   const Body* body;
@@ -103,7 +103,7 @@ struct Tree {
   bool ties_links;  // springs, or joints that close loops, act between them
   bool floats;  // link 1 carries all others, a joint of six velocities carries it, and no constraint touches these
   Loops loops;
-  std::intptr_t lanes = 0;  // NumbersOf::shift, where lanes have numbers of their own
+  std::intptr_t lanes = 0;  // NumbersOf::shift, if lanes have their own numbers
 
   /// Access to numbers of this tree and of its arrays, which must not move.
   template <class T> SARRUS_INLINE NumbersOf<T> numbers() const {
@@ -114,18 +114,17 @@ struct Tree {
   }
 };
 
-/// The same bodies, of which some float that joints carried: substructures.hpp. Its constraints are those of the tree, in their order, then
-/// the joints at the cuts, then those of their motions that feel an armature; behind them, like motors, the other ones' motions.
+/// The same bodies, some of them floating instead of carried by joints: substructures.hpp. Its constraints are those of the tree, in their order, then
+/// the joints at the cuts, then the motions of these with an armature. Their other motions follow, like motors.
 struct Substructures {
   Tree tree;
   const int* from;  // for each of its velocities, which one of the tree it is; -1: that of a floating body
   const int* velocity;  // and for each one of the tree, which of its velocities; -1 - r: row r
-  int substructures, cuts;  // how many
+  int substructures, cuts;  // number of these
   int first_motion;  // the first constraint that is a motion
-  int compliant_row;  // from here to loops.rows rows give way to an armature:
+  int compliant_row;  // rows from here to loops.rows are compliant, by an armature:
   const double* compliance;  // so much
-  const double*
-      lacking;  // of floating bodies without inertia about some axis, which is the joints' to hold: what would be much; else 0
+  const double* lacking;  // of floating bodies without inertia about some axis, constrained by joints: a large inertia; else 0
 };
 
 }  // namespace sarrus

@@ -1,4 +1,4 @@
-// Variants as kernels see them: one block of memory with the tree and all arrays that it points to, and of each variant the numbers in which it
+// Variants for the kernels: one block of memory with the tree and all arrays that it points to, and for each variant the numbers in which it
 // differs from the first.
 #pragma once
 
@@ -10,18 +10,18 @@ namespace sarrus {
 
 struct VariantNumbers {
   struct Pointer {
-    std::size_t at, to;  // where it stands in the block, and where it leads
+    std::size_t at, to;  // its place in the block, and its target
   };
   const char* block;
   std::size_t bytes;  // of which each number takes eight, at a multiple of eight
   int pointers, numbers, differing, recursive;
   const Pointer* pointer;
-  const std::size_t* number;  // where each stands
-  const std::size_t* differs;  // those that do, alike; the first `recursive` are all that dynamics and loops ask for
-  const double* values;  // by groups of variants, number by number, variant beside variant
-  std::size_t frames, pieces;  // where they stand; pieces: 0 where it is not cut
+  const std::size_t* number;  // place of each
+  const std::size_t* differs;  // places of the numbers that differ; dynamics and loops need the first `recursive` only
+  const double* values;  // by groups of variants, number by number, variant by variant
+  std::size_t frames, pieces;  // their places; pieces: 0 if the mechanism is not cut
 
-  static constexpr std::int64_t group = 8;  // variants whose numbers stand side by side, on one line
+  static constexpr std::int64_t group = 8;  // variants with their numbers side by side, on one cache line
   static constexpr std::size_t line = 64;  // of a cache
   static std::size_t lines(std::size_t bytes) { return (bytes + line - 1) / line * line; }
 

@@ -17,15 +17,15 @@ std::vector<char> advancing(const Description& d) {
 }
 }  // namespace
 
-Variants::Variants(const Mechanism& like)
-    : made_(new Mechanism(like, like.description())),
-      massless_(like.massless()),
-      has_mass_(like.mass() > 0.0),
-      decisions_(made_->decisions_),
-      advancing_(advancing(made_->description_)),
-      lacks_inertia_(like.tree().nv) {
+Variants::Variants(const Mechanism& first)
+    : reference_(new Mechanism(first, first.description())),
+      massless_(first.massless()),
+      has_mass_(first.mass() > 0.0),
+      decisions_(reference_->decisions_),
+      advancing_(advancing(reference_->description_)),
+      lacks_inertia_(first.tree().nv) {
   list();
-  has_forces_.resize(made_->loop_motions_.size());
+  has_forces_.resize(reference_->loop_motions_.size());
 }
 
 template <class T> void Variants::part(const T* from, std::size_t count) {
@@ -74,9 +74,9 @@ void Variants::point(Tree& t) {
   keep_pointer(&loops.substructures, loops.substructures);
 }
 
-/// All arrays, all numbers and all pointers: of a new array that kernels read it is told here, and nowhere else, that variants have it too.
+/// All arrays, numbers and pointers. An array that is new to the kernels must be added here, so that variants have it too.
 void Variants::list() {
-  Mechanism& m = *made_;
+  Mechanism& m = *reference_;
   SubstructuredMechanism* pieces = m.pieces_.get();
   const auto constraints = [](auto& list) { return std::make_pair(list.data(), static_cast<std::size_t>(list.size())); };
   const auto [tied, ties] = constraints(m.constraints_);
@@ -112,14 +112,14 @@ void Variants::list() {
   for (const auto& f : m.frames_) number(f.X);
 }
 
-void Variants::add(const Mechanism& one) {
-  one.require_to_vary_from(*made_);
-  made_->description_ = one.description_, made_->description_.look = nullptr;
+void Variants::add(const Mechanism& variant) {
+  variant.require_to_vary_from(*reference_);
+  reference_->description_ = variant.description_, reference_->description_.check_interrupt = nullptr;
   add();
 }
 
 void Variants::add() {
-  Mechanism& m = *made_;
+  Mechanism& m = *reference_;
   m.bake();
   if (m.pieces_) m.pieces_->take_numbers(m.tree_);
   m.require_same_decisions(decisions_);
@@ -160,7 +160,7 @@ void Variants::add() {
 }
 
 void Variants::finish() {
-  Mechanism& m = *made_;
+  Mechanism& m = *reference_;
   flags_.give(m.tree_);
   const bool lacks = std::find(m.lacks_inertia_.begin(), m.lacks_inertia_.end(), 1) != m.lacks_inertia_.end();
   m.tree_.lacks_inertia = lacks ? m.lacks_inertia_.data() : nullptr;
@@ -181,16 +181,16 @@ void Variants::finish() {
 
 /// Name of the joint with velocity k.
 std::string Variants::joint_of(int k) const {
-  for (std::size_t j = 0; j < made_->joints_.size(); ++j) {
-    const Mechanism::PlacedJoint& placed = made_->joints_[j];
-    if (!placed.closes_a_loop && placed.iv <= k && k < placed.iv + placed.nv) return made_->description_.joints[j].name;
+  for (std::size_t j = 0; j < reference_->joints_.size(); ++j) {
+    const Mechanism::PlacedJoint& placed = reference_->joints_[j];
+    if (!placed.closes_a_loop && placed.iv <= k && k < placed.iv + placed.nv) return reference_->description_.joints[j].name;
   }
   return {};
 }
 
-double Variants::number_of(std::int64_t i, const double& of_the_last) const {
-  const auto at = std::find(at_.begin(), at_.end(), place_of(&of_the_last));
-  return at == at_.end() ? of_the_last : *view_.value(i, static_cast<int>(at - at_.begin()));
+double Variants::number_of(std::int64_t i, const double& number) const {
+  const auto at = std::find(at_.begin(), at_.end(), place_of(&number));
+  return at == at_.end() ? number : *view_.value(i, static_cast<int>(at - at_.begin()));
 }
 
 /// The values that differ, side by side; the last group is filled up with the last variant.

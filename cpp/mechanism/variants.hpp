@@ -1,5 +1,5 @@
-// Many mechanisms of one structure, each with numbers of its own. What they share stands once: a block with all the arrays that kernels read.
-// Of each variant only those numbers are kept in which any of them differs from the first.
+// Many mechanisms of one structure, each with its own numbers. A block with all the arrays that kernels read stores the structure once.
+// Only the numbers that differ from the first in some variant are stored for each.
 #pragma once
 
 #include <cstddef>
@@ -16,23 +16,23 @@ namespace sarrus {
 class Variants {
  public:
   /// None yet; they will be like this one.
-  explicit Variants(const Mechanism& like);
+  explicit Variants(const Mechanism& first);
   /// Description that takes the next variant's numbers, before add(). Numbers that are not set keep the previous variant's.
-  Description& description() { return made_->description_; }
-  /// ModelError where these numbers make another structure.
+  Description& description() { return reference_->description_; }
+  /// ModelError if these numbers change the structure.
   void add();
   /// Add a variant that is made already.
-  void add(const Mechanism& one);
+  void add(const Mechanism& variant);
   std::int64_t size() const { return count_; }
-  /// Once all are there.
+  /// Finish, after all variants are added.
   void finish();
   const VariantNumbers& view() const { return view_; }
   /// Tree::length and Tree::mass of the i-th.
-  double length(std::int64_t i) const { return number_of(i, made_->tree_.length); }
-  double mass(std::int64_t i) const { return number_of(i, made_->tree_.mass); }
+  double length(std::int64_t i) const { return number_of(i, reference_->tree_.length); }
+  double mass(std::int64_t i) const { return number_of(i, reference_->tree_.mass); }
 
  private:
-  /// An array, or the tree itself: where it stands in `made_`, and in the block.
+  /// An array, or the tree itself: its place in `reference_`, and in the block.
   struct Part {
     const char* from;
     std::size_t bytes, at;
@@ -41,7 +41,7 @@ class Variants {
     const double* from;
     int count;
     std::size_t at;
-    bool recursive;  // whether recursions and loops ask for it, and not only who looks at bodies and frames
+    bool recursive;  // true if recursions and loops read it, and not only functions of bodies and frames
   };
   struct Flags {
     bool has_armature, has_joint_forces, ties_links;
@@ -70,11 +70,11 @@ class Variants {
   void point(Tree& t);
   void group_values();
   std::string joint_of(int velocity) const;
-  double number_of(std::int64_t i, const double& of_the_last) const;
+  double number_of(std::int64_t i, const double& number) const;
   std::size_t place_of(const void* from) const;
   void keep_pointer(const void* at, const void* to);
 
-  std::unique_ptr<Mechanism> made_;  // the last one
+  std::unique_ptr<Mechanism> reference_;  // the last one
   std::vector<std::string> massless_;
   bool has_mass_;
   std::vector<char> decisions_, advancing_;
@@ -84,7 +84,7 @@ class Variants {
   std::vector<double> first_, now_;  // all numbers of the first one, and of the last
   std::vector<int> differs_;  // which of all numbers differ
   std::vector<char> is_listed_;
-  std::vector<std::size_t> place_, at_;  // where all stand in the block, and those
+  std::vector<std::size_t> place_, at_;  // places of all in the block, and of these
   std::vector<double> rows_;  // count x differs
   std::unique_ptr<double, void (*)(double*)> values_{
       nullptr, [](double* x) { ::operator delete(x, std::align_val_t{VariantNumbers::line}); }};

@@ -32,7 +32,7 @@ std::vector<int> actuated_joints(const Mechanism& mechanism) {
 Matrix motor_rows(const StateFunctions& functions, const double* q, const std::vector<int>& joints) {
   const Mechanism& mechanism = functions.mechanism();
   const Tree& tree = functions.tree();
-  RowMajor of_closing;
+  RowMajor loop_jacobian;
   int motors = 0, row = 0;
   std::vector<int> first(mechanism.joints().size(), 0);  // of joints that close loops, among the velocities of all these
   for (std::size_t j = 0, next = 0; j < first.size(); ++j)
@@ -48,11 +48,11 @@ Matrix motor_rows(const StateFunctions& functions, const double* q, const std::v
       if (!joint.laws.empty() && !visit_every(joint.kind, joint.nv, [](auto type) { return type.constant_subspace; }))
         throw ModelError("joint '" + joint.name +
                          "' is carried along by laws of time, and what its motor moves depends on these: drive another joint");
-      if (of_closing.size() == 0) {
-        of_closing.resize(tree.loop_nv, tree.nv);
-        functions.ask(Operation::loop_joint_jacobian, {q}, of_closing.data());
+      if (loop_jacobian.size() == 0) {
+        loop_jacobian.resize(tree.loop_nv, tree.nv);
+        functions.evaluate(Operation::loop_joint_jacobian, {q}, loop_jacobian.data());
       }
-      S.middleRows(row, joint.nv) = of_closing.middleRows(first[j], joint.nv);
+      S.middleRows(row, joint.nv) = loop_jacobian.middleRows(first[j], joint.nv);
     }
     row += joint.nv;
   }

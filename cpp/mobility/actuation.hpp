@@ -1,4 +1,4 @@
-// What motors drive, and which of their efforts move nothing.
+// Motions that motors drive, and their efforts that move nothing.
 #pragma once
 
 #include "scaled_loops.hpp"
@@ -7,14 +7,14 @@ namespace sarrus {
 
 /// A joint's place among the described ones; NameNotFoundError.
 int joint_by_name(const Mechanism& mechanism, const std::string& name);
-/// Those with a motor, by the description.
+/// Joints with a motor, by the description.
 std::vector<int> actuated_joints(const Mechanism& mechanism);
 std::vector<int> joints_by_names(const Mechanism& mechanism, const std::vector<std::string>& names);
 
-/// S^T (nu, nv) of these joints, also of those that close loops: the velocities of their motors are S^T v. What drives such a joint rests. ModelError
-/// for a joint that laws of time carry along and whose columns depend on where it is.
+/// S^T (nu, nv) of these joints, also of those that close loops: the velocities of their motors are S^T v. Laws that drive such a joint are at rest. ModelError
+/// for a joint that laws of time carry along and whose columns depend on its position.
 Matrix motor_rows(const StateFunctions& functions, const double* q, const std::vector<int>& joints);
-/// (nu) what is as much as 1 rad/s of each: l where it slides.
+/// (nu) velocity of each that counts as 1 rad/s: l for sliding ones.
 Vector motor_units(const Mechanism& mechanism, const std::vector<int>& joints);
 
 /// Orthonormal basis (nu, k) of the efforts u with N^T S u = 0: redundant motors that work against each other.

@@ -14,26 +14,26 @@ constexpr double step_size = 0.02,
 constexpr int most_neighbours = 4;
 
 /// Rows scaled so that their largest entry is one.
-Matrix largest_one(Matrix v) {
+Matrix scaled_to_one(Matrix v) {
   for (Eigen::Index k = 0; k < v.rows(); ++k) v.row(k) /= std::max(v.row(k).lpNorm<Eigen::Infinity>(), 1e-300);
   return v;
 }
 
-/// Steps along scaled velocities (k, nv), of these sizes (k) of the largest: where they end, and per step how far they went.
+/// Steps along scaled velocities (k, nv), of these sizes (k) of the largest: their ends, and the displacement per step.
 struct Steps {
-  RowMajor ends, went;
+  RowMajor ends, displacements;
   std::vector<bool> reliable;
 
   Steps(const ScaledLoops& loops, const double* q, const Matrix& aim, const Vector& size) : reliable(size.size()) {
     ScaledLoops::Walk walk = loops.walk(q, size.asDiagonal() * aim);
-    ends = std::move(walk.ends), went = size.cwiseInverse().asDiagonal() * walk.went;
+    ends = std::move(walk.ends), displacements = size.cwiseInverse().asDiagonal() * walk.displacements;
     // a residual of x^2 is all that is seen of being x away from a double root
     for (Eigen::Index k = 0; k < size.size(); ++k) reliable[k] = std::sqrt(walk.open(k)) < 0.01 * size(k);
   }
-  double far(int k) const { return went.row(k).lpNorm<Eigen::Infinity>(); }
+  double distance(int k) const { return displacements.row(k).lpNorm<Eigen::Infinity>(); }
 };
 
-/// The velocities that J allows at q and that can be followed; none where that is not clear. J alone would not do: a mechanism that carries along
+/// The velocities that J allows at q and that can be followed; none if that is not clear. J alone would not do: a mechanism that carries along
 /// a structure at its dead centre has a velocity everywhere that leads nowhere.
 std::optional<Neighbour> tangent(const ScaledLoops& loops, const Vector& q, NormalNumbers& random) {
   const Matrix N = null_space(loops.holonomic_rows(loops.jacobian(q.data())), present);
@@ -49,7 +49,7 @@ std::optional<Neighbour> tangent(const ScaledLoops& loops, const Vector& q, Norm
     bool clear = std::all_of(steps.reliable.begin(), steps.reliable.end(), [](bool reliable) { return reliable; });
     result.reset();
     if (!clear) continue;
-    const RightFactor parts = right_singular_vectors(steps.went * N);
+    const RightFactor parts = right_singular_vectors(steps.displacements * N);
     const int followed = count_above(parts.values, 0.1);
     for (const double part : parts.values) clear = clear && !(part > 0.05 && part < 0.3);
     if (!clear) continue;
@@ -59,7 +59,7 @@ std::optional<Neighbour> tangent(const ScaledLoops& loops, const Vector& q, Norm
   return result;
 }
 
-/// Of the configurations that close the loops, whatever else constrains velocities.
+/// Branches of the configurations that close the loops, whatever else constrains velocities.
 FiniteMotion branches(const ScaledLoops& loops, const double* q, const Matrix& motions, double tolerance, bool compared) {
   const bool plain = loops.holonomic_rows(Matrix::Zero(loops.holonomic.size(), 0)).rows() == Eigen::Index(loops.holonomic.size());
   const Matrix J = loops.holonomic_rows(loops.jacobian(q));
@@ -70,11 +70,11 @@ FiniteMotion branches(const ScaledLoops& loops, const double* q, const Matrix& m
   const int count = std::min(d, 8) + 4;
   const bool independent = J.rows() + d == nv;
   if (independent && plain && !compared) return {d, "the constraints are independent here", {}};
-  const Matrix drawn = largest_one(random.draw(count, d) * N.transpose());
+  const Matrix drawn = scaled_to_one(random.draw(count, d) * N.transpose());
   Vector size(count);
   for (int k = 0; k < count; ++k) size(k) = k % 2 ? step_size / 4.0 : step_size;
   const auto straight = [&](const Steps& steps, int k, int first) {
-    return steps.reliable[k] && (steps.went.row(k) - drawn.row(first + k)).lpNorm<Eigen::Infinity>() < 0.2;
+    return steps.reliable[k] && (steps.displacements.row(k) - drawn.row(first + k)).lpNorm<Eigen::Infinity>() < 0.2;
   };
   const auto add = [&](FiniteMotion& to, const Vector& end) {
     to.neighbours.push_back({end, null_space(loops.holonomic_rows(loops.jacobian(end.data())), nv - d)});
@@ -82,26 +82,26 @@ FiniteMotion branches(const ScaledLoops& loops, const double* q, const Matrix& m
   if (independent) {
     FiniteMotion result{d, "the constraints are independent here", {}};
     for (int first = 0; first < count && result.neighbours.empty(); first += most_neighbours) {
-      const int some = std::min(most_neighbours, count - first);
-      const Steps steps(loops, q, drawn.middleRows(first, some), size.segment(first, some));
-      for (int k = 0; k < some; ++k)
+      const int batch = std::min(most_neighbours, count - first);
+      const Steps steps(loops, q, drawn.middleRows(first, batch), size.segment(first, batch));
+      for (int k = 0; k < batch; ++k)
         if (straight(steps, k, first)) add(result, steps.ends.row(k));
     }
     return result;
   }
   Steps steps(loops, q, drawn, size);
-  int held = 0;
-  for (int k = 0; k < count; ++k) held += straight(steps, k, 0);
-  if (held == count) {
+  int straight_steps = 0;
+  for (int k = 0; k < count; ++k) straight_steps += straight(steps, k, 0);
+  if (straight_steps == count) {
     FiniteMotion result{d, std::to_string(count) + " random steps along possible velocities could be taken", {}};
     for (int k = 0; k < most_neighbours; ++k) add(result, steps.ends.row(k));
     return result;
   }
 
-  for (int again = 0; again < 2; ++again)  // once more, where the steps led: a branch is followed, a dead end is left
-    steps = Steps(loops, q, largest_one(steps.went * N * N.transpose()), size);
+  for (int again = 0; again < 2; ++again)  // again from the ends: a branch is traced on, and a dead end is left
+    steps = Steps(loops, q, scaled_to_one(steps.displacements * N * N.transpose()), size);
   int back = 0;
-  for (int k = 0; k < count; ++k) back += steps.reliable[k] && steps.far(k) < 0.02;
+  for (int k = 0; k < count; ++k) back += steps.reliable[k] && steps.distance(k) < 0.02;
   if (back == count) return {0, std::to_string(count) + " random steps along possible velocities all led back", {}};
   FiniteMotion result;
   int most[2] = {0, 0};
@@ -109,22 +109,22 @@ FiniteMotion branches(const ScaledLoops& loops, const double* q, const Matrix& m
   for (const int small : {0, 1}) {
     int used = 0;
     for (int k = small; k < count && used < most_neighbours; k += 2) {
-      if (!(steps.reliable[k] && steps.far(k) > 0.8 && steps.far(k) < 1.25)) continue;
+      if (!(steps.reliable[k] && steps.distance(k) > 0.8 && steps.distance(k) < 1.25)) continue;
       ++used;
-      const std::optional<Neighbour> there = tangent(loops, steps.ends.row(k), random);
-      clear = clear && there;
-      if (!there) continue;
-      most[small] = std::max(most[small], static_cast<int>(there->tangent.cols()));
-      if (there->tangent.cols() > 0) result.neighbours.push_back(*there);
+      const std::optional<Neighbour> neighbour = tangent(loops, steps.ends.row(k), random);
+      clear = clear && neighbour;
+      if (!neighbour) continue;
+      most[small] = std::max(most[small], static_cast<int>(neighbour->tangent.cols()));
+      if (neighbour->tangent.cols() > 0) result.neighbours.push_back(*neighbour);
     }
   }
   if (!clear || most[0] != most[1] || result.neighbours.empty()) {
-    result.because = "undecided: steps of different sizes and directions do not agree";
+    result.reason = "undecided: steps of different sizes and directions do not agree";
     return result;
   }
   result.freedom = most[0];
-  result.because = std::string(most[0] < d ? "bifurcation: of" : "of") + " the largest branch, from " +
-                   std::to_string(result.neighbours.size()) + " configurations nearby";
+  result.reason = std::string(most[0] < d ? "bifurcation: of" : "of") + " the largest branch, from " +
+                  std::to_string(result.neighbours.size()) + " configurations nearby";
   return result;
 }
 
@@ -132,8 +132,8 @@ FiniteMotion branches(const ScaledLoops& loops, const double* q, const Matrix& m
 
 FiniteMotion finite_motion(const ScaledLoops& loops, const double* q, const Matrix& motions, double tolerance, bool compared) {
   FiniteMotion result = branches(loops, q, motions, tolerance, compared);
-  const bool held = std::find(loops.holonomic.begin(), loops.holonomic.end(), false) != loops.holonomic.end();
-  if (held && result.freedom.value_or(1) != 0) {  // velocities are constrained besides
+  const bool nonholonomic = std::find(loops.holonomic.begin(), loops.holonomic.end(), false) != loops.holonomic.end();
+  if (nonholonomic && result.freedom.value_or(1) != 0) {  // velocities are constrained besides
     result.freedom.reset();
     for (Neighbour& n : result.neighbours) {
       const Matrix A = loops.velocity_rows(loops.jacobian(n.q.data())) * n.tangent;

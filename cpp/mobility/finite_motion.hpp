@@ -1,9 +1,9 @@
-// With how many degrees of freedom a mechanism can move away from a configuration, whatever its velocities there promise.
+// Number of degrees of freedom with which a mechanism can move away from a configuration. It may be less than that of its velocities.
 //
-// Where all constraints are independent the velocities are the beginning of motions. Elsewhere the mechanism is moved: steps along random
-// possible velocities, of two sizes, each followed by closing the loops again. If they come back it is stuck; if they stay near where they
-// aimed, it has all these freedoms; else (a bifurcation) the freedoms are counted in the configurations reached, by what further small
-// steps from there can reach. Where the steps contradict each other there is no answer.
+// If all constraints are independent the velocities are the beginning of motions. Otherwise the mechanism is moved: steps along random
+// possible velocities, of two sizes, each followed by closing the loops again. If they come back it is locked. If they stay near their
+// targets, it has all these freedoms. Otherwise (a bifurcation) the freedoms are counted in the configurations reached, by further small
+// steps from there. If the steps contradict each other there is no result.
 #pragma once
 
 #include "scaled_loops.hpp"
@@ -18,7 +18,7 @@ struct Neighbour {
 
 struct FiniteMotion {
   std::optional<int> freedom;  // of the motions through q
-  std::string because;
+  std::string reason;
   std::vector<Neighbour> neighbours;
 };
 

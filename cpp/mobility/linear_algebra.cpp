@@ -71,7 +71,7 @@ int rank(const Matrix& A, double tolerance) { return A.size() ? count_above(sing
 Matrix null_space(const Matrix& A, int rank) {
   const Eigen::Index n = A.cols();
   Matrix N = Matrix::Identity(n, n).rightCols(n - rank);
-  // by the reflections of the rows that count: the others would turn the basis by what rounding leaves of rows
+  // by the reflections of the independent rows: the others would turn the basis by the rounding of rows
   if (rank > 0 && rank < n) N.applyOnTheLeft(Eigen::ColPivHouseholderQR<Matrix>(A.transpose()).householderQ().setLength(rank));
   return N;
 }

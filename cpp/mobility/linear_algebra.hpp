@@ -1,4 +1,4 @@
-// Linear algebra of one matrix whose rank is to be found.
+// Linear algebra of one matrix of unknown rank.
 #pragma once
 
 #include <Eigen/Core>
@@ -19,7 +19,7 @@ int count_above(const Vector& singular_values, double tolerance);
 /// Orthonormal basis (n, n - rank) of the vectors that A (m, n), of this rank, takes to nothing.
 Matrix null_space(const Matrix& A, int rank);
 Matrix null_space(const Matrix& A, double tolerance);
-/// Of what is left of each row beside those before it, the largest row first, so much of the largest counts as nothing.
+/// Threshold, relative to the largest row, of a row's part that is orthogonal to the rows before it (largest first): below it counts as zero.
 Matrix null_space_by_pivots(const Matrix& A, double negligible, double largest = 0.0);
 
 /// A^+ of a matrix with independent columns.

@@ -22,7 +22,7 @@ template <class... X> std::string text(const char* form, X... x) {
 }
 
 /// Joints of the tree that move in some of the scaled motions (nv, k), or in none.
-Names joints_that(bool move, const Mechanism& mechanism, const Matrix& motions) {
+Names joints_by_motion(bool move, const Mechanism& mechanism, const Matrix& motions) {
   Names names;
   for (std::size_t j = 0; j < mechanism.joints().size(); ++j) {
     const Mechanism::PlacedJoint& at = mechanism.joints()[j];
@@ -33,7 +33,7 @@ Names joints_that(bool move, const Mechanism& mechanism, const Matrix& motions) 
   return names;
 }
 
-/// What is not clear about the rank by the singular values s.
+/// Warn of a rank that the singular values s do not determine clearly.
 void warn_of_rank(const Vector& s, int rank, double gap, Names& warnings) {
   if (gap < 1.0 / nearly_singular)
     warnings.push_back(text("the rank is not clear: where it ends, singular values fall by a factor of %.2g only", gap));
@@ -46,13 +46,13 @@ void warn_of_rank(const Vector& s, int rank, double gap, Names& warnings) {
   }
 }
 
-/// Velocities of motors, and of the output, per scaled motion; either divided by what counts as 1 rad/s.
-struct Felt {
+/// Velocities of motors, and of the output, per scaled motion; both relative to 1 rad/s or its equivalent.
+struct TransmittedRates {
   Matrix motors, output;
 };
-class Feelers {
+class Transmission {
  public:
-  Feelers(const ScaledLoops& loops, const std::vector<int>& motors, const MobilityOptions& options)
+  Transmission(const ScaledLoops& loops, const std::vector<int>& motors, const MobilityOptions& options)
       : loops_(loops),
         motors_(motors),
         rows_(options.output ? options.components : std::vector<int>()),
@@ -65,15 +65,15 @@ class Feelers {
     }
     for (std::size_t r = 0; r < rows_.size(); ++r) output_unit(r) = rows_[r] < 3 ? 1.0 : loops.length;
   }
-  Felt operator()(const double* q, const Matrix& motions) const {
+  TransmittedRates operator()(const double* q, const Matrix& motions) const {
     const Matrix v = loops_.column_scale.asDiagonal() * motions;
-    Felt felt{motor_unit.cwiseInverse().asDiagonal() * (motor_rows(loops_.functions, q, motors_) * v),
-              Matrix(rows_.size(), motions.cols())};
-    if (rows_.empty()) return felt;
+    TransmittedRates rates{motor_unit.cwiseInverse().asDiagonal() * (motor_rows(loops_.functions, q, motors_) * v),
+                           Matrix(rows_.size(), motions.cols())};
+    if (rows_.empty()) return rates;
     RowMajor J(6, v.rows());
-    loops_.functions.ask(Operation::jacobian, {q}, J.data(), frame_);
-    for (std::size_t r = 0; r < rows_.size(); ++r) felt.output.row(r) = J.row(rows_[r]) * v / output_unit(r);
-    return felt;
+    loops_.functions.evaluate(Operation::jacobian, {q}, J.data(), frame_);
+    for (std::size_t r = 0; r < rows_.size(); ++r) rates.output.row(r) = J.row(rows_[r]) * v / output_unit(r);
+    return rates;
   }
 
  private:
@@ -86,51 +86,52 @@ class Feelers {
   Vector motor_unit, output_unit;
 };
 
-/// Ranks of what motors and output feel of so many motions, what motors leave free, and how many ways they have to move while the output stands still.
+/// Ranks of the rates of motors and output on some motions: motors, output, motor motions that leave the output at rest, and motions that no
+/// motor moves.
 struct Ranks {
-  int motors = 0, output = 0, unfelt = 0, locked = 0;
+  int motors = 0, output = 0, internal = 0, locked = 0;
 
   Ranks() = default;
-  Ranks(const Felt& felt, Eigen::Index motions) {
-    Matrix both(felt.motors.rows() + felt.output.rows(), motions);
-    both << felt.motors, felt.output;
-    motors = rank(felt.motors, present), output = rank(felt.output, present);
-    unfelt = rank(both, present) - output, locked = static_cast<int>(motions) - motors;
+  Ranks(const TransmittedRates& rates, Eigen::Index motions) {
+    Matrix both(rates.motors.rows() + rates.output.rows(), motions);
+    both << rates.motors, rates.output;
+    motors = rank(rates.motors, present), output = rank(rates.output, present);
+    internal = rank(both, present) - output, locked = static_cast<int>(motions) - motors;
   }
 };
 
 ActuationMobility actuation(const ScaledLoops& loops, const double* q, const Matrix& N, const FiniteMotion& finite,
                             const std::vector<int>& motors, const MobilityOptions& options) {
-  const Feelers feelers(loops, motors, options);
-  const Felt felt = feelers(q, N);
-  const Ranks local(felt, N.cols());
+  const Transmission transmission(loops, motors, options);
+  const TransmittedRates rates = transmission(q, N);
+  const Ranks local(rates, N.cols());
   const bool has_output = options.output.has_value();
-  // what is usual: the best of the neighbours. A structure has none: nothing moves there
-  std::vector<Ranks> others;
-  for (const Neighbour& n : finite.neighbours) others.emplace_back(feelers(n.q.data(), n.tangent), n.tangent.cols());
-  const bool reliable = !others.empty() || finite.freedom == 0 || local.locked == 0;
-  if (others.empty()) others.push_back(finite.freedom == 0 ? Ranks() : local);
-  Ranks usual = others.front();
-  for (const Ranks& other : others) {
+  // usual ranks: the best of the neighbours. A structure has none: nothing moves there
+  std::vector<Ranks> nearby;
+  for (const Neighbour& n : finite.neighbours) nearby.emplace_back(transmission(n.q.data(), n.tangent), n.tangent.cols());
+  const bool reliable = !nearby.empty() || finite.freedom == 0 || local.locked == 0;
+  if (nearby.empty()) nearby.push_back(finite.freedom == 0 ? Ranks() : local);
+  Ranks usual = nearby.front();
+  for (const Ranks& other : nearby) {
     usual.motors = std::max(usual.motors, other.motors), usual.output = std::max(usual.output, other.output);
-    usual.locked = std::min(usual.locked, other.locked), usual.unfelt = std::min(usual.unfelt, other.unfelt);
+    usual.locked = std::min(usual.locked, other.locked), usual.internal = std::min(usual.internal, other.internal);
   }
 
   ActuationMobility result{};
-  const bool singular_output = local.locked > usual.locked, singular_input = local.unfelt > usual.unfelt;
-  result.actuators = static_cast<int>(felt.motors.rows()), result.locked_freedoms = local.locked;
+  const bool singular_output = local.locked > usual.locked, singular_input = local.internal > usual.internal;
+  result.actuators = static_cast<int>(rates.motors.rows()), result.locked_freedoms = local.locked;
   result.verdict = usual.locked ? "deficient" : result.actuators > usual.motors ? "redundant" : "exact";
-  result.uncontrolled = joints_that(true, loops.functions.mechanism(), N * null_space(felt.motors, local.motors));
+  result.uncontrolled = joints_by_motion(true, loops.functions.mechanism(), N * null_space(rates.motors, local.motors));
   if (reliable) result.output_singular = singular_output;
   if (has_output) result.input_singular = singular_input;
-  result.singular_values = singular_values(felt.motors);
+  result.singular_values = singular_values(rates.motors);
   result.singular_values.conservativeResize(std::min<Eigen::Index>(usual.motors, result.singular_values.size()));
   if (has_output && local.locked == 0) {
     const Matrix scaled =
-        N.cols() ? Matrix(felt.output * pseudo_inverse(felt.motors)) : Matrix::Zero(felt.output.rows(), result.actuators);
+        N.cols() ? Matrix(rates.output * pseudo_inverse(rates.motors)) : Matrix::Zero(rates.output.rows(), result.actuators);
     const Vector all = singular_values(scaled), gains = all.head(std::min<Eigen::Index>(usual.output, all.size()));
     if (gains.size()) result.condition = singular_input ? infinite : gains(0) / gains(gains.size() - 1);
-    result.output_jacobian = feelers.output_unit.asDiagonal() * scaled * feelers.motor_unit.cwiseInverse().asDiagonal();
+    result.output_jacobian = transmission.output_unit.asDiagonal() * scaled * transmission.motor_unit.cwiseInverse().asDiagonal();
   } else if (has_output && singular_output) {
     result.condition = infinite;
   }
@@ -142,7 +143,7 @@ class Placed {
  public:
   Placed(const StateFunctions& functions, const double* q)
       : tree_(functions.tree()), mechanism_(functions.mechanism()), block_(Kinematics<double>::size(tree_)) {
-    functions.ask(Operation::kinematics, {q}, block_.data());
+    functions.evaluate(Operation::kinematics, {q}, block_.data());
     kinematics_ = Kinematics<double>::over(tree_, block_.data());
   }
   const Transform<double>& link(int i) const { return kinematics_.link[i].X; }
@@ -155,7 +156,7 @@ class Placed {
     const Body& body = tree_.body[joint.body];
     return link(body.child_link) * body.X_child();
   }
-  /// Orthonormal basis (6, 6 - nv) of what is perpendicular to a joint's motion space, in its frame on the body that it carries.
+  /// Orthonormal basis (6, 6 - nv) of the complement of a joint's motion space, in its frame on the body that it carries.
   Matrix across(const Mechanism::PlacedJoint& joint) const {
     const Transform<double> X = carried(joint);
     const Vec3<double>& origin = link(tree_.body[joint.body].link).p;
@@ -176,18 +177,18 @@ class Placed {
 };
 
 /// Wrenches (k, 6), in a frame's axes at its origin, seen from another frame.
-Matrix seen_from(const Transform<double>& to, const Transform<double>& from, const Matrix& wrenches) {
-  Matrix seen(wrenches.rows(), 6);
+Matrix transformed(const Transform<double>& to, const Transform<double>& from, const Matrix& wrenches) {
+  Matrix result(wrenches.rows(), 6);
   for (Eigen::Index k = 0; k < wrenches.rows(); ++k) {
     const Vec3<double> F = from.R * Vec3<double>(wrenches.row(k).tail<3>());
     const Vec3<double> N = from.R * Vec3<double>(wrenches.row(k).head<3>()) + cross<double>(Vec3<double>(from.p - to.p), F);
-    seen.row(k) << N.transpose() * to.R, F.transpose() * to.R;
+    result.row(k) << N.transpose() * to.R, F.transpose() * to.R;
   }
-  return seen;
+  return result;
 }
 
-/// Wrenches (k, 6) through each constraint and then each joint of the tree, of multipliers (nc, k) in equilibrium: [moment; force] on the child of a
-/// constraint, and on the body that a joint carries, at its frame and in its axes.
+/// Wrenches (k, 6) through each constraint and then each joint of the tree, of multipliers (nc, k) in equilibrium. They are [moment; force] on
+/// the child of a constraint, or on the body that a joint carries, at its frame and in its axes.
 Named<Matrix> braced_wrenches(const StateFunctions& functions, const Placed& placed, const double* q, const Matrix& multipliers,
                               const std::optional<double>& time) {
   const Mechanism& mechanism = functions.mechanism();
@@ -199,10 +200,11 @@ Named<Matrix> braced_wrenches(const StateFunctions& functions, const Placed& pla
   for (std::size_t j = 0; j < mechanism.joints().size(); ++j)
     if (!mechanism.joints()[j].closes_a_loop) all.push_back({mechanism.description().joints[j].name, Matrix(count, 6)});
   RowMajor wrenches(loops.constraints, 6);
-  std::vector<Force<double>> beyond(tree.bodies);  // on a body and all that it carries, in the world's axes about its origin
+  std::vector<Force<double>> subtree_load(
+      tree.bodies);  // on a body and all that it carries, in the world's axes about its origin
   for (int k = 0; k < count; ++k) {
-    functions.ask(Operation::loop_wrenches, {q, multipliers.col(k).data(), time ? &*time : nullptr}, wrenches.data());
-    std::fill(beyond.begin(), beyond.end(), Force<double>::zero());
+    functions.evaluate(Operation::loop_wrenches, {q, multipliers.col(k).data(), time ? &*time : nullptr}, wrenches.data());
+    std::fill(subtree_load.begin(), subtree_load.end(), Force<double>::zero());
     for (int i = 0; i < constraints; ++i) {
       const int at = mechanism.constraints()[i];
       const Constraint& c = loops.constraint[at];
@@ -212,14 +214,14 @@ Named<Matrix> braced_wrenches(const StateFunctions& functions, const Placed& pla
       const Mat3<double> R = X.R * Mat3<double>(c.R_described.transpose());
       const Force<double> f = {R * Vec3<double>(wrenches.row(at).head<3>()), R * Vec3<double>(wrenches.row(at).tail<3>())};
       const Vec3<double> N = f.angular + cross<double>(X.p, f.linear);
-      beyond[c.body[1]] += {N, f.linear}, beyond[c.body[0]] -= {N, f.linear};
+      subtree_load[c.body[1]] += {N, f.linear}, subtree_load[c.body[0]] -= {N, f.linear};
     }
-    for (int b = tree.bodies - 1; b > 0; --b) beyond[tree.body[b].parent] += beyond[b];
+    for (int b = tree.bodies - 1; b > 0; --b) subtree_load[tree.body[b].parent] += subtree_load[b];
     int next = constraints;
     for (const Mechanism::PlacedJoint& joint : mechanism.joints()) {
       if (joint.closes_a_loop) continue;
       const Transform<double> X = placed.carried(joint);
-      const Force<double>& f = beyond[joint.body];
+      const Force<double>& f = subtree_load[joint.body];
       const Vec3<double> N = f.angular - cross<double>(X.p, f.linear);
       all[next++].second.row(k) << -(X.R.transpose() * N).transpose(), -(X.R.transpose() * f.linear).transpose();
     }
@@ -242,7 +244,7 @@ Names named_rows(const ScaledLoops& loops, const std::vector<int>& rows) {
 }  // namespace
 
 std::vector<int> removable_rows(const Matrix& stress) {
-  constexpr int block_size = 64;  // rows that are looked at one by one, before all others lose what they span at once
+  constexpr int block_size = 64;  // rows processed one by one, before their span is subtracted from all others at once
   std::vector<int> rows;
   Matrix left = stress;
   while (static_cast<Eigen::Index>(rows.size()) < stress.cols()) {
@@ -291,13 +293,13 @@ Mobility mobility(const StateFunctions& functions, const double* q, const Mobili
   if (!motors.empty()) result.actuation = actuation(loops, q, N, finite, motors, options);
 
   result.kutzbach = nv - nc, result.degrees_of_freedom = nv - rank, result.redundant = nc - rank;
-  result.finite_degrees_of_freedom = finite.freedom, result.finite_because = finite.because;
+  result.finite_degrees_of_freedom = finite.freedom, result.finite_because = finite.reason;
   result.motions = loops.column_scale.asDiagonal() * N;
   result.gap = rank > 0 && rank < s.size() && s(rank) > s(rank - 1) * 1e-300 ? s(rank - 1) / s(rank) : infinite;
   result.redundant_rows = named_rows(loops, removable_rows(stress));
   const Placed placed(functions, q);
   result.self_stress = braced_wrenches(functions, placed, q, loops.row_scale.asDiagonal() * stress, options.time);
-  result.idle = joints_that(false, mechanism, N);
+  result.idle = joints_by_motion(false, mechanism, N);
 
   Named<bool> constraints;
   for (std::size_t i = 0; i < mechanism.constraints().size(); ++i) {
@@ -314,7 +316,7 @@ Mobility mobility(const StateFunctions& functions, const double* q, const Mobili
       result.unique_reactions.push_back(constraints[closing++]);
       continue;
     }
-    // what couplers put along the joint's motion is no reaction
+    // the efforts of couplers along the joint's motion are no reaction
     const auto& [name, wrenches] = result.self_stress[wrench++];
     const bool unique = wrenches.rows() == 0 || joint.nv == 6 ||
                         (in_one_unit(wrenches, loops.length) * placed.across(joint)).cwiseAbs().maxCoeff() < present;
@@ -356,7 +358,7 @@ Named<Vector> open_reactions(const StateFunctions& functions, const double* q, c
     Matrix& wrenches = braced[next++].second;
     const Matrix across = placed.across(joint);
     wrenches = (wrenches * across).eval() * across.transpose();
-    if (joint.reversed) wrenches = -seen_from(placed.child(joint), placed.carried(joint), wrenches);
+    if (joint.reversed) wrenches = -transformed(placed.child(joint), placed.carried(joint), wrenches);
   }
   Named<Vector> sizes;
   for (const auto& [name, wrenches] : braced)

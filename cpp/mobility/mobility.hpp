@@ -1,8 +1,9 @@
-// How a mechanism can move in one configuration, which of its constraints are redundant, and what its motors can do about it.
+// Mobility of a mechanism in one configuration: its motions, redundant constraints, and the effect of its motors.
 //
-// Rank and null spaces are those of R J C (scaled_loops.hpp): which velocities the constraints allow here, and which loads on the joints are in
-// equilibrium without any other. What becomes of these velocities is found by moving (finite_motion.hpp). A motion that no motor feels is an output
-// singularity, a motor that the output does not feel an input singularity (Gosselin and Angeles, IEEE Trans. Robotics and Automation 6, 1990).
+// Rank and null spaces are those of R J C (scaled_loops.hpp): the velocities that the constraints allow in this configuration, and the loads on
+// the joints in equilibrium without any other. Moving the mechanism shows how far these velocities lead (finite_motion.hpp). A motion
+// that moves no motor is an output singularity, a motor that does not move the output an input singularity (Gosselin and Angeles, IEEE
+// Trans. Robotics and Automation 6, 1990).
 #pragma once
 
 #include <optional>
@@ -19,12 +20,12 @@ using Names = std::vector<std::string>;
 
 struct MobilityOptions {
   std::optional<Names> actuated;  // joints with motors; none: those of the description
-  std::optional<std::string> output;  // the frame whose velocity the mechanism is there for
+  std::optional<std::string> output;  // the frame whose velocity is the mechanism's output
   std::vector<int> components = {0, 1, 2, 3, 4, 5};  // of that velocity, rx ry rz tx ty tz in the world's axes: those that matter
-  std::optional<double> time;  // [s], where motion is prescribed
+  std::optional<double> time;  // [s], for prescribed motion
 };
 
-/// What motors can do in one configuration; docs of Python's class of the same name say what each field is.
+/// Effect of the motors in one configuration; the Python class of the same name documents the fields.
 struct ActuationMobility {
   int actuators, locked_freedoms;
   std::string verdict;  // "exact", "redundant" or "deficient"
@@ -71,7 +72,7 @@ struct Mobility {
   }
 };
 
-/// At a configuration (nq) that closes the loops; AssemblyError where it leaves them open. `rows` are those that depend on q.
+/// Mobility at a configuration (nq) that closes the loops; AssemblyError if the loops are open. `rows` are the rows that depend on q.
 Mobility mobility(const StateFunctions& functions, const double* q, const MobilityOptions& options = {}, RowsOfState rows = {});
 
 /// Largest size of each component [moment; l force] (6) that self-stresses of unit size put through each joint and constraint, on the child: what
@@ -79,7 +80,8 @@ Mobility mobility(const StateFunctions& functions, const double* q, const Mobili
 Named<Vector> open_reactions(const StateFunctions& functions, const double* q, const std::optional<double>& time = {},
                              RowsOfState rows = {});
 
-/// How many rows of constraints count: singular values of R J C, and the largest entry of R phi. Without the rows of one constraint, if it is named.
+/// Number of independent rows of constraints: singular values of R J C, and the largest entry of R phi. Without the rows of one constraint,
+/// if it is named.
 struct ConstraintRank {
   Vector singular_values;
   double closing_error;

@@ -12,8 +12,8 @@ namespace sarrus {
 bool slides(const JointDescription& joint, int k) {
   return visit_every(joint.kind, joint.nv, [&](auto type) {
     int listed = 0, velocity = 0;
-    for (const Coordinate& one : type.velocities)
-      if (type.has(joint.constants, listed++) && velocity++ == k) return one.is_length();
+    for (const Coordinate& coordinate : type.velocities)
+      if (type.has(joint.constants, listed++) && velocity++ == k) return coordinate.is_length();
     return false;
   });
 }
@@ -56,7 +56,7 @@ ScaledLoops::ScaledLoops(const StateFunctions& f, const double* q, const std::op
     for (int i = 0; i < loops.constraints; ++i)
       if (const Constraint& c = loops.constraint[i]; c.child >= 0 && r < c.rows) multipliers[c.row + r] = 1.0, any = true;
     if (!any) break;
-    f.ask(Operation::loop_wrenches, {q, multipliers.data(), at()}, wrenches.data());
+    f.evaluate(Operation::loop_wrenches, {q, multipliers.data(), at()}, wrenches.data());
     for (int i = 0; i < loops.constraints; ++i) {
       const Constraint& c = loops.constraint[i];
       if (c.child < 0 || r >= c.rows) continue;
@@ -94,17 +94,17 @@ std::vector<double> ScaledLoops::values(const double* q) const {
 Matrix ScaledLoops::jacobian(const double* q) const {
   const Tree& tree = functions.tree();
   RowMajor J(tree.loops.rows, tree.nv);
-  functions.ask(Operation::constraint_jacobian, {q, at(), values(q).data()}, J.data());
+  functions.evaluate(Operation::constraint_jacobian, {q, at(), values(q).data()}, J.data());
   return row_scale.asDiagonal() * J * column_scale.asDiagonal();
 }
 Vector ScaledLoops::residual(const double* q) const {
   Vector phi(functions.tree().loops.rows);
-  functions.ask(Operation::constraint_residual, {q, at(), values(q).data()}, phi.data());
+  functions.evaluate(Operation::constraint_residual, {q, at(), values(q).data()}, phi.data());
   return phi.cwiseProduct(row_scale);
 }
 Vector ScaledLoops::prescribed(const double* q) const {
   Vector c(functions.tree().loops.rows);
-  functions.ask(Operation::constraint_velocity, {q, at(), values(q).data()}, c.data());
+  functions.evaluate(Operation::constraint_velocity, {q, at(), values(q).data()}, c.data());
   return c.cwiseProduct(row_scale);
 }
 
@@ -113,9 +113,9 @@ Matrix ScaledLoops::rows_of(const Matrix& J, bool holds_positions) const {
   for (std::size_t r = 0; r < holonomic.size(); ++r)
     if (holonomic[r] == holds_positions) chosen.push_back(static_cast<int>(r));
   if (chosen.size() == holonomic.size()) return J;
-  Matrix some(chosen.size(), J.cols());
-  for (std::size_t r = 0; r < chosen.size(); ++r) some.row(r) = J.row(chosen[r]);
-  return some;
+  Matrix result(chosen.size(), J.cols());
+  for (std::size_t r = 0; r < chosen.size(); ++r) result.row(r) = J.row(chosen[r]);
+  return result;
 }
 
 double ScaledLoops::check_closed(const double* q) const {
@@ -135,36 +135,36 @@ double ScaledLoops::check_closed(const double* q) const {
 ScaledLoops::Walk ScaledLoops::walk(const double* q, const Matrix& x) const {
   const Tree& tree = functions.tree();
   const int count = static_cast<int>(x.rows());
-  constexpr double nothing = std::numeric_limits<double>::quiet_NaN();
-  Walk walked{RowMajor::Constant(count, tree.nq, nothing), RowMajor::Constant(count, tree.nv, nothing),
+  constexpr double missing = std::numeric_limits<double>::quiet_NaN();
+  Walk walked{RowMajor::Constant(count, tree.nq, missing), RowMajor::Constant(count, tree.nv, missing),
               Vector::Constant(count, std::numeric_limits<double>::infinity())};
   std::vector<int> sound;
   for (int k = 0; k < count; ++k)
     if (x.row(k).allFinite()) sound.push_back(k);
   const int n = static_cast<int>(sound.size()), numbers = tree.loops.pfaffian_values;
-  RowMajor starts(n, tree.nq), given(n, numbers), closed(n, tree.nq + 1);
+  RowMajor starts(n, tree.nq), target_values(n, numbers), closed(n, tree.nq + 1);
   for (int k = 0; k < n; ++k) {
     const Vector step = column_scale.cwiseProduct(x.row(sound[k]).transpose());
-    functions.ask(Operation::integrate, {q, step.data()}, starts.row(k).data());
-    if (numbers) rows_(starts.row(k).data(), given.row(k).data());
+    functions.evaluate(Operation::integrate, {q, step.data()}, starts.row(k).data());
+    if (numbers) rows_(starts.row(k).data(), target_values.row(k).data());
   }
   Vector scale(tree.nv + tree.loops.rows);
   scale.head(tree.nv) = column_scale;
   for (int r = 0; r < tree.loops.rows; ++r) scale(tree.nv + r) = holonomic[r] ? row_scale(r) : 0.0;
-  const double steps[3] = {1.0, 100.0, 1e300};  // damping of the first one, how many at most, and from however far
-  functions.ask_many(Operation::close,
-                     {{starts.data(), tree.nq, false},
-                      {scale.data(), static_cast<int>(scale.size()), true},
-                      {steps, 3, true},
-                      {at(), 1, true},
-                      {numbers ? given.data() : nullptr, numbers, false}},
-                     n, tree.nq + 1, closed.data());
+  const double steps[3] = {1.0, 100.0, 1e300};  // damping of the first one, largest number, and largest residual of the start
+  functions.evaluate_many(Operation::close,
+                          {{starts.data(), tree.nq, false},
+                           {scale.data(), static_cast<int>(scale.size()), true},
+                           {steps, 3, true},
+                           {at(), 1, true},
+                           {numbers ? target_values.data() : nullptr, numbers, false}},
+                          n, tree.nq + 1, closed.data());
   for (int k = 0; k < n; ++k) {
     if (!closed.row(k).allFinite()) continue;
     walked.open(sound[k]) = closed(k, tree.nq);
     walked.ends.row(sound[k]) = closed.row(k).head(tree.nq);
-    functions.ask(Operation::difference, {q, walked.ends.row(sound[k]).data()}, walked.went.row(sound[k]).data());
-    walked.went.row(sound[k]).array() /= column_scale.transpose().array();
+    functions.evaluate(Operation::difference, {q, walked.ends.row(sound[k]).data()}, walked.displacements.row(sound[k]).data());
+    walked.displacements.row(sound[k]).array() /= column_scale.transpose().array();
   }
   return walked;
 }

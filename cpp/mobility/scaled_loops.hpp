@@ -1,6 +1,6 @@
 // The constraints of a mechanism in units in which rotations and displacements compare. Radians and metres are compared by the mechanism's
 // characteristic length l: one radian weighs as much as a displacement of l. Of the constraints J v = c, with residual phi, this makes
-// R J C, R c and R phi. C multiplies the velocities of sliding joints by l; R divides each row by what it could be at most, the size of its wrench
+// R J C, R c and R phi. C multiplies the velocities of sliding joints by l; R divides each row by its largest possible size, that of its wrench
 // [moment; l force], so that a row that has become small shows that it is near a singularity. Masses do not matter.
 #pragma once
 
@@ -29,13 +29,13 @@ class ScaledLoops {
   Vector prescribed(const double* q) const;  // R c (nc)
   Matrix holonomic_rows(const Matrix& J) const { return rows_of(J, true); }
   Matrix velocity_rows(const Matrix& J) const { return rows_of(J, false); }
-  /// The largest entry of R phi; AssemblyError where it is more than given configurations may leave.
+  /// Return the largest entry of R phi; AssemblyError if it is more than given configurations may leave.
   double check_closed(const double* q) const;
 
-  /// Rows along scaled velocities (k, nv) from q and onto the loops: where they end (k, nq), how far that is in scaled velocities (k, nv), and the
-  /// residuals that are left (k), infinite where there is no such configuration.
+  /// Steps along scaled velocities (k, nv) from q and onto the loops: their ends (k, nq), the distance in scaled velocities (k, nv), and the
+  /// remaining residuals (k), infinite if there is no such configuration.
   struct Walk {
-    RowMajor ends, went;
+    RowMajor ends, displacements;
     Vector open;
   };
   Walk walk(const double* q, const Matrix& x) const;
@@ -56,7 +56,7 @@ class ScaledLoops {
   RowsOfState rows_;
 };
 
-/// Whether velocity k of a joint is a sliding one.
+/// Return true if velocity k of a joint is a sliding one.
 bool slides(const JointDescription& joint, int k);
 
 }  // namespace sarrus

@@ -11,8 +11,8 @@
 namespace sarrus::model {
 namespace {
 
-constexpr std::size_t most_points = 1u << 14;  // of a convex hull: as many features as a pair of shapes has (contact/scene.hpp)
-// sentences of files that hold shapes: which nothing simulates unless somebody asks for it; and when somebody has added to them
+constexpr std::size_t most_points = 1u << 14;  // of a convex hull: the number of features of a pair of shapes (contact/scene.hpp)
+// sentences of files with shapes: without contacts nothing simulates them; and after contacts were added
 const std::string no_contacts = "which they do where simulate() is asked for method='contact', and nowhere else";
 const std::string some_contacts = "in method='contact' of simulate()";
 
@@ -27,7 +27,7 @@ const std::string& name_of(const Constraint& constraint) {
   return std::visit([](const auto& c) -> const std::string& { return c.name; }, constraint);
 }
 
-// ---- numbers: shown as they stand in a description, where points and rows are tuples ------------------------------------------------
+// ---- numbers: shown as in a description, where points and rows are tuples -----------------------------------------------------------
 
 template <std::size_t n> Value list(const std::array<double, n>& x) { return std::vector<double>(x.begin(), x.end()); }
 Value list(const std::vector<double>& x) { return x; }
@@ -59,16 +59,17 @@ Point direction(const Point& axis, const std::string& subject) {
     const Vec3<double> a = unit_axis(list(axis));
     return {a(0), a(1), a(2)};
   } catch (const ModelError& error) {
-    std::string message = error.what();  // shown as a tuple, as it stands in the description
+    std::string message = error.what();  // shown as a tuple, as in the description
     message.resize(message.rfind("; got "));
     throw ModelError(subject + ": " + message + "; got " + shown(list(axis), true));
   }
 }
 
 Transform<double> checked_placement(const Transform<double>& X, const std::string& subject) {
-  const double far = X.p.cwiseAbs().maxCoeff();
-  if (!std::isfinite(far)) throw ModelError(subject + ": translation = " + shown(X.p) + " is not finite");
-  if (far > largest) throw ModelError(subject + " lies " + six_digits(far) + " m away: at most " + six_digits(largest) + " m");
+  const double distance = X.p.cwiseAbs().maxCoeff();
+  if (!std::isfinite(distance)) throw ModelError(subject + ": translation = " + shown(X.p) + " is not finite");
+  if (distance > largest)
+    throw ModelError(subject + " lies " + six_digits(distance) + " m away: at most " + six_digits(largest) + " m");
   return {rotation(subject + ": rotation", X.R), X.p};
 }
 
@@ -84,7 +85,7 @@ void check_coefficients(const Coefficients& c, const std::string& subject) {
   check("torsional_friction", c.torsional_friction), check("rolling_friction", c.rolling_friction);
 }
 
-/// Shapes that can be drawn, and can touch.
+/// Check shapes that can be drawn, and can touch.
 struct ShapeCheck {
   std::string subject;
 
@@ -147,7 +148,7 @@ std::vector<double> joint_coordinates(const JointType& joint, std::vector<double
     for (int k = 0; k < 4; ++k) square += static_cast<long double>(q[k]) * q[k];
     const double length = static_cast<double>(std::sqrt(square));
     if (length == 0.0) throw ModelError(subject + " needs a quaternion that is a rotation; got " + shown(q, true));
-    if (std::abs(length - 1.0) > 4e-16)  // a unit quaternion stays what it is, so that it reads as it was written
+    if (std::abs(length - 1.0) > 4e-16)  // a unit quaternion is kept exactly as written
       for (int k = 0; k < 4; ++k) q[k] /= length;
   }
   return q;
@@ -172,27 +173,27 @@ Builder::Builder(const Description& d) : Builder(d.name, d.gravity) {
   add_all(d.bodies), add_all(d.joints), add_all(d.frames), add_all(d.springs), add_all(d.constraints), add_all(d.visuals);
   add_all(d.shapes), add_all(d.contacts);
   set_home(d.home);
-  for (const auto& [of_name, q] : d.configurations)
-    written_.configurations.emplace_back(of_name, coordinates(q, of("configuration", of_name)));
+  for (const auto& [name, q] : d.configurations)
+    written_.configurations.emplace_back(name, coordinates(q, of("configuration", name)));
   written_.warnings.insert(written_.warnings.end(), d.warnings.begin(), d.warnings.end());
 }
 
 // ---- names -----------------------------------------------------------------------------------------------------------------------------
 
-/// Of a part that is new; gives what errors call it.
+/// Add the name of a new part; returns its subject in errors.
 std::string Builder::new_name(const std::string& kind, const std::string& name) const {
   if (name.empty()) throw ModelError("a " + kind + " needs a name; got ''");
   check_printable(kind, name);
   if (kind == "body" && name == "ground") throw ModelError("a body cannot be named 'ground': that is the world");
   const bool on_body = kind == "body" || kind == "frame", tie = kind == "joint" || kind == "constraint";
-  const bool taken = on_body            ? name == "ground" || bodies_.count(name) || frames_.count(name)
-                     : tie              ? joints_.count(name) || constraints_.count(name)
-                     : kind == "spring" ? springs_.count(name)
-                     : kind == "shape"  ? shapes_.count(name)
-                                        : 0;
-  if (taken && tie && (joints_.count(name) > 0) != (kind == "joint"))
+  const bool is_duplicate = on_body            ? name == "ground" || bodies_.count(name) || frames_.count(name)
+                            : tie              ? joints_.count(name) || constraints_.count(name)
+                            : kind == "spring" ? springs_.count(name)
+                            : kind == "shape"  ? shapes_.count(name)
+                                               : 0;
+  if (is_duplicate && tie && (joints_.count(name) > 0) != (kind == "joint"))
     throw ModelError("a joint and a constraint are both named '" + name + "'");
-  if (taken) throw ModelError("two " + (kind == "body" ? "bodies" : kind + "s") + " are named '" + name + "'");
+  if (is_duplicate) throw ModelError("two " + (kind == "body" ? "bodies" : kind + "s") + " are named '" + name + "'");
   return of(kind, name);
 }
 
@@ -211,7 +212,7 @@ const Joint& Builder::tree_joint(const std::string& name, const std::string& sub
   return joint;
 }
 
-/// Of a joint whose rate is a velocity.
+/// Return the velocity of a joint's coordinate, which must be its rate.
 void Builder::check_coordinate(const Term& term, const std::string& subject) const {
   const JointType& joint = tree_joint(term.joint, subject).joint;
   const std::string called = of("joint", term.joint) + " (" + joint.name() + ")", index = std::to_string(term.index);
@@ -229,15 +230,15 @@ void Builder::check_ends(const BodyPoint& first, const BodyPoint& second, const 
   if (first.body == second.body) throw ModelError(subject + " ties body '" + first.body + "' to itself");
 }
 
-/// Checks the ends of a joint, and takes bodies for frames on them.
+/// Check the ends of a joint, and replace frames by their bodies.
 void Builder::place(Joint& j, const std::string& subject) const {
   if (j.parent == j.child) throw ModelError(subject + " joins body '" + j.parent + "' to itself");
   j.at_parent = checked_placement(j.at_parent, subject + ": at_parent"),
   j.at_child = checked_placement(j.at_child, subject + ": at_child");
   const auto on_body = [&](std::string& end, Transform<double>& at) {
-    const auto found = frames_.find(end);
-    if (found == frames_.end()) return;
-    const Frame& frame = written_.frames[found->second];
+    const auto frame_index = frames_.find(end);
+    if (frame_index == frames_.end()) return;
+    const Frame& frame = written_.frames[frame_index->second];
     end = frame.body, at = frame.placement * at;
   };
   on_body(j.parent, j.at_parent), on_body(j.child, j.at_child);
@@ -347,8 +348,8 @@ void Builder::check(Coupler& c) const {
   if (zeros) throw ModelError(subject + " has zeros for all its coefficients: it would couple nothing");
   check_number(c.offset, subject + ": offset");
   if (!c.law) return;
-  const std::size_t pieces = c.law->start.size(), of_piece = c.law->coefficient.size() / std::max(pieces, std::size_t{1});
-  for (std::size_t k = 0; k < pieces; ++k) c.law->coefficient[k * of_piece] += c.offset;
+  const std::size_t pieces = c.law->start.size(), terms_per_piece = c.law->coefficient.size() / std::max(pieces, std::size_t{1});
+  for (std::size_t k = 0; k < pieces; ++k) c.law->coefficient[k * terms_per_piece] += c.offset;
   c.offset = 0.0;
   c.law = LawFields(*c.law).made();
   const auto same_term = [](const Term& a, const Term& b) {
@@ -434,9 +435,9 @@ void Builder::add(Contact c) {
       for (const auto& group : groups_) candidates.push_back(group.first);
       no_such_name("shape or group", name, std::move(candidates), subject);
     }
-  const auto one = shapes_.find(c.first), other = shapes_.find(c.second);
-  if (one != shapes_.end() && other != shapes_.end() && c.touching)
-    if (const std::string& body = written_.shapes[one->second].body; body == written_.shapes[other->second].body)
+  const auto first = shapes_.find(c.first), second = shapes_.find(c.second);
+  if (first != shapes_.end() && second != shapes_.end() && c.touching)
+    if (const std::string& body = written_.shapes[first->second].body; body == written_.shapes[second->second].body)
       throw ModelError(subject + ": both are on body '" + body + "'");
   check_coefficients(c, subject);
   const auto same_pair = [&](const Contact& set) {
@@ -479,9 +480,9 @@ std::size_t joint_index(const Description& d, const std::string& name) {
 
 const JointCoordinates& named_configuration(const Description& d, const std::string& name) {
   std::vector<std::string> candidates;
-  for (const auto& [of_name, q] : d.configurations) {
-    if (of_name == name) return q;
-    candidates.push_back(of_name);
+  for (const auto& [candidate, q] : d.configurations) {
+    if (candidate == name) return q;
+    candidates.push_back(candidate);
   }
   no_such_name("configuration", name, std::move(candidates));
 }
@@ -490,7 +491,7 @@ const JointCoordinates& named_configuration(const Description& d, const std::str
 
 namespace {
 
-/// From the Euler tensor about the centre of mass per unit mass (van der Merwe 3.30).
+/// Convert from the Euler tensor about the centre of mass per unit mass (van der Merwe 3.30).
 Inertia from_euler(double mass, const Vec3<double>& com, const Mat3<double>& spread) {
   const Mat3<double> J = spread * mass;
   Inertia b{mass, com, Mat3<double>(Mat3<double>::Identity() * J.trace() - J)};

@@ -1,13 +1,13 @@
-// A mechanism written down by hand, or read from a file: bodies, joints between any two of them, and what else ties their motion. Every part is
-// checked as it is added; what it refers to must be there already, but for the bodies of joints. The world is the body "ground".
+// A mechanism from a program or a file: bodies, joints between any two of them, and other constraints of their motion. Every part is checked when it
+// is added; the parts that it refers to must exist, except for the bodies of joints. The world is the body "ground".
 //
 //   sarrus::Builder b("pendulum");
 //   b.add_body("bob", sarrus::rod(2.0, {0, 0, 0}, {0, 0, -0.5}));
 //   b.add_joint("pivot", sarrus::revolute("y"), "ground", "bob");
 //   const sarrus::Robot robot = b.build();                          // with sarrus.hpp
 //
-// ModelError, from all methods: a name that is taken (joints and constraints share theirs, and so do bodies and frames), numbers that are not
-// finite or have the wrong sign, a body tied to itself. NameNotFoundError: a part that is not there.
+// ModelError, from all methods: a duplicate name (joints and constraints share theirs, and so do bodies and frames), numbers that are not finite or
+// have the wrong sign, a body tied to itself. NameNotFoundError: a part that does not exist.
 #pragma once
 
 #include <map>
@@ -23,7 +23,7 @@ class Robot;  // sarrus.hpp
 
 namespace sarrus::model {
 
-/// Where a frame sits in a body: at a point, or also turned.
+/// Placement of a frame in a body: at a point, or also turned.
 struct Placement {
   Transform<double> X = Transform<double>::identity();
   Placement() = default;
@@ -31,7 +31,7 @@ struct Placement {
   Placement(double x, double y, double z) : X{Mat3<double>::Identity(), vec3(x, y, z)} {}
 };
 
-/// What a joint is besides its type: driven by a motor; kept in the spanning tree, or closing a loop.
+/// Options of a joint besides its type: driven by a motor; kept in the spanning tree, or closing a loop.
 struct Role {
   bool actuated = false, tree = false, loop = false;
 };
@@ -40,7 +40,7 @@ constexpr Role actuated{true, false, false}, in_tree{false, true, false}, closes
 class Builder {
  public:
   explicit Builder(std::string name = "mechanism", const Point& gravity = {0.0, 0.0, -9.81});
-  /// All of a description, written anew, so that everything is checked as if it had been written by hand.
+  /// Add all of a description again, so that everything is checked as if it were new.
   explicit Builder(const Description& description);
 
   void add(Body);
@@ -50,11 +50,11 @@ class Builder {
   void add(Constraint);
   void add(Visual);
   void add(Shape);
-  /// In place of what was set of the same two shapes or groups.
+  /// Replace the setting of the same two shapes or groups.
   void add(Contact);
 
   void add_body(std::string name, Inertia inertia = {}) { add(Body{std::move(name), std::move(inertia)}); }
-  /// Between two bodies, which may be added later, or frames that are there already.
+  /// Add a joint between two bodies, which may be added later, or existing frames.
   void add_joint(std::string name, JointType joint, std::string parent, std::string child, const Placement& at_parent = {},
                  const Placement& at_child = {}, Role role = {}) {
     add(Joint{std::move(name),
@@ -78,11 +78,11 @@ class Builder {
   void add_distance(std::string name, BodyPoint first, BodyPoint second, double length) {
     add(Distance{std::move(name), std::move(first), std::move(second), length});
   }
-  /// Sum of polynomials in coordinates = offset + law(t).
+  /// Add a constraint: sum of polynomials in coordinates = offset + law(t).
   void add_coupler(std::string name, std::vector<Term> terms, double offset = 0.0, std::optional<Law> law = {}) {
     add(Coupler{std::move(name), std::move(terms), offset, std::move(law)});
   }
-  /// q(t) = law(t) of a coordinate of a joint.
+  /// Prescribe a coordinate of a joint: q(t) = law(t).
   void add_prescribed_motion(std::string name, std::string joint, Law law, int index = 0) {
     add(Coupler{std::move(name), {{std::move(joint), index, {1.0}}}, 0.0, std::move(law)});
   }
@@ -90,14 +90,14 @@ class Builder {
                     std::vector<double> value = {0.0}) {
     add(Pfaffian{std::move(name), std::move(rows), std::move(joints), std::move(value), {}});
   }
-  /// A plausible configuration, from which loops are closed: joints to their coordinates; those left out are neutral.
+  /// Set a plausible configuration, from which loops are closed: joints to their coordinates; others are neutral.
   void set_home(const JointCoordinates& home);
   void set_configuration(const std::string& name, const JointCoordinates& coordinates);
   void warn(std::string sentence) { written_.warnings.push_back(std::move(sentence)); }
 
-  /// What has been written so far.
+  /// Return the description so far.
   const Description& description() const { return written_; }
-  /// The same, if a mechanism can be made of it: it has bodies, and joints refer to these.
+  /// Return the description if a mechanism can be made of it: it has bodies, and joints refer to these.
   const Description& complete() const;
   Robot build() const;  // sarrus.hpp
 
@@ -122,13 +122,13 @@ class Builder {
   std::map<std::string, int> groups_;
 };
 
-/// A builder of the mechanism in a JSON document; `source` is what errors call it. docs/files.md describes the form.
+/// Read a builder of the mechanism in a JSON document; errors begin with `source`. docs/files.md describes the form.
 Builder read_json(const std::string& text, const std::string& source = "<string>");
 Builder load_builder(const std::string& path);
-/// The document of a description: what JSON is written of, and the text.
+/// Convert a description to its document, the content of JSON, and to text.
 Value document_of(const Description& description);
 std::string write_json(const Description& description);
-/// The description in a document, not checked but for the types of its fields.
+/// Read the description in a document; only the types of its fields are checked.
 Description described(const Value& document);
 
 // inertias of uniform bodies about their middle, of a rod between two points [kg, m]

@@ -1,4 +1,4 @@
-// From a description with names to that of the kernels' mechanism, and the sentences about numbers that act on nothing.
+// Conversion of a description with names to that of the kernels' mechanism, and warnings about numbers without effect.
 #include <algorithm>
 #include <cmath>
 
@@ -28,7 +28,7 @@ JointDescription core(const Joint& j) {
   return to;
 }
 
-/// A frame at a point of a body, in its axes or turned so that its third axis is z.
+/// Return a frame at a point of a body, in its axes or turned so that its third axis is z.
 Transform<double> frame_at(const Point& origin, const std::optional<Point>& z = {}) {
   return {z ? axis_frame(vector(*z)) : Mat3<double>(Mat3<double>::Identity()), vector(origin)};
 }
@@ -72,7 +72,7 @@ bool any(const std::vector<double>& numbers) {
   return std::any_of(numbers.begin(), numbers.end(), [](double x) { return x != 0.0; });
 }
 
-/// Whether some of a joint's angles look like degrees: multiples of five from two turns in radians to two turns in degrees.
+/// Return true if some of a joint's angles look like degrees: multiples of five from two turns in radians to two turns in degrees.
 bool in_degrees(const JointType& joint, const std::vector<double>& q) {
   for (std::size_t k = 0; k < q.size(); ++k) {
     const double x = std::abs(q[k]);
@@ -120,7 +120,7 @@ std::vector<std::string> doubtful(const Description& d) {
         for (const double x : *limit) limits.push_back(six_digits(x));
       all.push_back("limits of " + joint + " look like degrees, and are taken as radians: " + joined(limits));
     }
-    std::vector<std::string> terms;  // its frame moves in time, of which forces along a joint know nothing
+    std::vector<std::string> terms;  // its frame moves in time, which forces along a joint do not include
     const auto add = [&](const char* name, const std::vector<double>& numbers) {
       if (!j.laws.empty() && any(numbers)) terms.push_back(name);
     };

@@ -1,8 +1,8 @@
-// A mechanism as it was written down, with names: bodies, joints between them, frames on them, and what else ties or shows them. Plain data;
-// Builder checks it, and JSON holds all of it.
+// Description of a mechanism with names: bodies, joints between them, frames on them, and further constraints and shapes. Plain data; Builder checks
+// it, and JSON contains all of it.
 //
-// Every struct visits its fields: field("key", member) of those that it cannot do without, field("key", member, usual) of the others, usual being
-// their value if they are left out. Reading, writing, comparing and hashing follow from that (document.cpp).
+// Every struct visits its fields: field("key", member) for required ones, field("key", member, usual) for the others, with their default value.
+// Reading, writing, comparing and hashing follow from that (document.cpp).
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@ struct Description;  // mechanism/mechanism.hpp
 
 namespace sarrus::model {
 
-/// A point of a body, in its frame [m].
+/// Point of a body, in its frame [m].
 struct BodyPoint {
   std::string body;
   Point point{};
@@ -35,8 +35,8 @@ struct Body {
   template <class F> void fields(F field) { field("name", name), field("inertia", inertia); }
 };
 
-/// A joint between two bodies, and where its frame sits in each. `tree` and `loop` are hints: keep it in the spanning tree, or close a loop with it.
-/// With laws, one or none for each of rx ry rz tx ty tz, its frame on the parent is carried along by a gimbal that moves by them.
+/// Joint between two bodies, and the place of its frame in each. `tree` and `loop` are hints: keep it in the spanning tree, or close a loop with it.
+/// With laws, one or none for each of rx ry rz tx ty tz, its frame on the parent is carried by a gimbal that moves by them.
 struct Joint {
   std::string name;
   JointType joint;
@@ -59,7 +59,7 @@ struct Frame {
   }
 };
 
-/// A linear spring with a damper between points of two bodies.
+/// Linear spring with a damper between points of two bodies.
 struct Spring {
   std::string name;
   BodyPoint first, second;
@@ -70,9 +70,9 @@ struct Spring {
   }
 };
 
-// ---- constraints that are no joints ------------------------------------------------------------------------------------------------
+// ---- constraints other than joints ---------------------------------------------------------------------------------------------------
 
-/// A massless rod between points of two bodies.
+/// Massless rod between points of two bodies.
 struct Distance {
   static constexpr const char* kind = "Distance";
   std::string name;
@@ -83,7 +83,7 @@ struct Distance {
   }
 };
 
-/// A disc, if it has an axle, or a sphere, which rolls on a plane of another body, or on a sphere about `point`.
+/// Disc, if it has an axle, or sphere, which rolls on a plane of another body, or on a sphere about `point`.
 struct Rolling {
   static constexpr const char* kind = "Rolling";
   std::string name, body;
@@ -100,14 +100,14 @@ struct Rolling {
   }
 };
 
-/// A coordinate of a joint, and the coefficients of its powers 1, 2, ...
+/// Coordinate of a joint, and the coefficients of its powers 1, 2, ...
 struct Term {
   std::string joint;
   int index = 0;
   std::vector<double> coefficients;
 };
 
-/// The sum of polynomials in coordinates equals offset + law(t).
+/// Constraint: the sum of polynomials in coordinates equals offset + law(t).
 struct Coupler {
   static constexpr const char* kind = "Coupler";
   std::string name;
@@ -126,13 +126,13 @@ struct Pfaffian {
   std::vector<std::vector<double>> rows;
   std::vector<std::string> joints;
   std::vector<double> value;
-  std::optional<std::monostate> derivative;  // of rows that are a function, which only Python has
+  std::optional<std::monostate> derivative;  // of rows given by a function, which exists only in Python
   template <class F> void fields(F field) {
     field("name", name), field("rows", rows), field("joints", joints), field("value", value), field("derivative", derivative, {});
   }
 };
 
-/// A kind that is a frame on either body and numbers, as a file in cpp/constraints adds it to the library.
+/// Kind defined by a frame on either body and numbers, as a file in cpp/constraints adds it to the library.
 struct BetweenFrames {
   AnyConstraint kind;
   std::string name, parent, child;
@@ -140,14 +140,14 @@ struct BetweenFrames {
   template <class F> void fields(F field) {
     field("name", name), field("parent", parent), field("child", child);
     field("at_parent", at_parent, Transform<double>::identity()), field("at_child", at_child, Transform<double>::identity());
-    visit_constraint(kind, [&](auto& of_kind) {
-      of_kind.fields([&](const char* key, auto& x) {
+    visit_constraint(kind, [&](auto& kind_in_use) {
+      kind_in_use.fields([&](const char* key, auto& x) {
         if constexpr (std::is_same_v<decltype(x), double&>) field(key, x);
       });
     });
   }
 };
-/// add(kind) for every kind of that sort.
+/// Call add(kind) for every kind of that sort.
 template <class Add> void each_between_frames(Add add) {
   each_constraint([&](auto kind) {
     bool plain = kind.between_bodies && std::string(kind.name) != Distance::kind;
@@ -175,7 +175,7 @@ struct Sphere {
   double radius = 0.0;
   template <class F> void fields(F field) { field("radius", radius); }
 };
-/// A file; relative names start from the folder `beside`.
+/// File; relative names start from the folder `beside`.
 struct Mesh {
   static constexpr const char* kind = "Mesh";
   std::string file;
@@ -220,7 +220,7 @@ struct Terrain {
 using VisualShape = std::variant<Box, Cylinder, Sphere, Mesh>;
 using ContactShape = std::variant<Box, Capsule, ConvexPoints, Cylinder, Ellipsoid, Mesh, Plane, SinglePoint, Sphere, Terrain>;
 
-/// The appearance of a body, or of a part of it; the colour is red, green, blue and opacity.
+/// Appearance of a body, or of a part of it; the colour is red, green, blue and opacity.
 struct Visual {
   std::string body;
   VisualShape shape;
@@ -237,7 +237,7 @@ struct Coefficients {
   std::optional<double> friction, restitution, torsional_friction, rolling_friction;
 };
 
-/// A shape with which a body touches others.
+/// Shape with which a body touches others.
 struct Shape : Coefficients {
   std::string name, body;
   ContactShape shape;
@@ -251,11 +251,11 @@ struct Shape : Coefficients {
   }
 };
 
-/// Whether two shapes, or all of two groups, may touch, and with which coefficients.
+/// Setting for two shapes, or all of two groups: allowed to touch or not, and the coefficients.
 struct Contact : Coefficients {
   std::string first, second;
   bool touching = true;
-  std::optional<std::monostate> points;  // a function, which only Python has
+  std::optional<std::monostate> points;  // a function, which exists only in Python
   template <class F> void fields(F field) {
     field("first", first), field("second", second), field("touching", touching, true), field("friction", friction, {});
     field("restitution", restitution, {}), field("torsional_friction", torsional_friction, {});
@@ -263,12 +263,12 @@ struct Contact : Coefficients {
   }
 };
 
-// ---- all of it ---------------------------------------------------------------------------------------------------------------------
+// ---- the description -----------------------------------------------------------------------------------------------------------------
 
 template <class T> using Named = std::vector<std::pair<std::string, T>>;
 using JointCoordinates = Named<std::vector<double>>;
 
-/// `home` is where assembly starts, `configurations` are those with names. Warnings and visuals are no part of its identity.
+/// Description of a mechanism. `home` is where assembly starts, `configurations` are those with names. Warnings and visuals are no part of its identity.
 struct Description {
   std::string name;
   Point gravity = {0.0, 0.0, -9.81};
@@ -299,9 +299,9 @@ std::size_t hash(const Description& description);
 std::size_t joint_index(const Description& description, const std::string& name);
 const JointCoordinates& named_configuration(const Description& description, const std::string& name);
 
-/// The description that the kernels' mechanism is made of.
+/// Return the description of the kernels' mechanism.
 sarrus::Description core_description(const Description& description);
-/// A sentence for each number of a joint that acts on nothing, or that is in another unit.
+/// Return a sentence for each number of a joint that has no effect, or seems to be in another unit.
 std::vector<std::string> doubtful(const Description& description);
 
 }  // namespace sarrus::model

@@ -1,5 +1,5 @@
-// JSON of descriptions, read and written by visiting their fields. A field that is as usual is left out; an object of which there are several kinds
-// (a joint's type, a constraint, a shape) has its kind in "type"; pairs (name, value) make an object. python/sarrus/io/complete.py has the schema.
+// JSON of descriptions, read and written by visiting their fields. A field with its usual value is left out; an object of which there are several
+// kinds (a joint's type, a constraint, a shape) has its kind in "type"; pairs (name, value) form an object. python/sarrus/io/complete.py has the schema.
 #include <algorithm>
 #include <cmath>
 #include <fstream>
@@ -22,7 +22,7 @@ struct AnyField {
 template <class T, class = void> constexpr bool has_fields = false;
 template <class T> constexpr bool has_fields<T, std::void_t<decltype(std::declval<T&>().fields(AnyField()))>> = true;
 
-/// The fields by which a document holds a type that is checked as it is made.
+/// Fields of a type in documents, checked when it is made.
 template <class T> struct FieldsOf {};
 template <> struct FieldsOf<Law> {
   using type = LawFields;
@@ -42,7 +42,7 @@ template <class T> constexpr bool is_made<T, std::void_t<typename FieldsOf<T>::t
   throw ModelError(shortened(path.empty() ? message : path + " " + message));
 }
 
-/// JSON of a value as messages show it: sixty letters of it.
+/// Return JSON of a value for messages: sixty letters of it.
 std::string excerpt(const Value& value) {
   const std::string text = json(value);
   if (letters(text) <= 60) return text;
@@ -55,7 +55,7 @@ void require(bool fine, const std::string& path, const char* expected, const Val
   if (!fine) fail(path, std::string("wants ") + expected + ", not " + excerpt(value));
 }
 
-/// make(), in which errors begin with the place.
+/// Return make(), whose errors begin with the place.
 template <class F> auto at(const std::string& place, F make) {
   try {
     return make();
@@ -77,7 +77,7 @@ double read_number(const Value& value, const std::string& path) {
   return value.number();
 }
 
-/// Numbers in lists, as deep as they are.
+/// Read numbers in lists of any depth.
 Value read_numbers(const Value& value, const std::string& path) {
   if (value.is_list()) {
     Value::List all;
@@ -110,7 +110,7 @@ struct Reader {
     require(value.is_text(), path, "a text", value);
     to = value.text();
   }
-  /// A function, which no file can hold.
+  /// Reject a function, which a file cannot contain.
   static void read(const Value& value, const std::string& path, std::monostate&) { require(false, path, "null", value); }
 
   template <class T> static void read(const Value& value, const std::string& path, std::optional<T>& to) {
@@ -136,7 +136,7 @@ struct Reader {
       read(x, path + "['" + name + "']", to.back().second);
     }
   }
-  /// A list of so many, each of its own type.
+  /// Read a list of given length, each item of its own type.
   template <class... T> static void read_each(const Value& value, const std::string& path, T&... to) {
     require(value.is_list(), path, "a list", value);
     require(value.list().size() == sizeof...(T), path, ("a list of " + std::to_string(sizeof...(T))).c_str(), value);
@@ -155,7 +155,7 @@ struct Reader {
     read_each(value, path, to.joint, to.index, to.coefficients);
   }
 
-  /// The kind that an object is of, and the rest of it.
+  /// Return the kind of an object, and the rest of it.
   static std::pair<std::string, Value::Object> kind_and_entries(const Value& value, const std::string& path,
                                                                 const std::vector<std::string>& kinds) {
     require(value.is_object(), path, "an object", value);
@@ -170,7 +170,7 @@ struct Reader {
     return {name, entries};
   }
 
-  /// Raises for keys that are unknown, and for those that are missing.
+  /// Raise for unknown keys, and for missing ones.
   static void check_keys(const Value::Object& entries, const std::string& path, const std::vector<std::string>& candidates,
                          const std::vector<std::string>& required) {
     for (const auto& entry : entries)
@@ -184,7 +184,8 @@ struct Reader {
     std::vector<std::string> candidates, required;
     to.fields(Keys{candidates, required});
     check_keys(entries, path, candidates, required);
-    for (const auto& entry : entries) to.fields(ReadOne{entry, path});  // in the order of the document, for the first error
+    for (const auto& entry : entries)
+      to.fields(ReadOne{entry, path});  // in the order of the document, so that the first error is raised
   }
 
   static void read(const Value& value, const std::string& path, JointType& to) {
@@ -210,7 +211,7 @@ struct Reader {
       if constexpr (!std::is_same_v<decltype(kind), BetweenFrames>)
         kinds.push_back(kind.kind);
       else
-        each_between_frames([&](auto of_frames) { kinds.push_back(of_frames.name); });
+        each_between_frames([&](auto frame_kind) { kinds.push_back(frame_kind.name); });
     };
     (add(Kinds{}), ...);
     const auto [name, entries] = kind_and_entries(value, path, kinds);
@@ -220,9 +221,9 @@ struct Reader {
         read_fields(entries, path, kind);
         to = std::move(kind);
       } else {
-        each_between_frames([&](auto of_frames) {
-          if (name != of_frames.name) return;
-          kind.kind = of_frames;
+        each_between_frames([&](auto frame_kind) {
+          if (name != frame_kind.name) return;
+          kind.kind = frame_kind;
           read_fields(entries, path, kind);
           to = std::move(kind);
         });
@@ -284,7 +285,7 @@ struct Writer {
   static Value plain(const Term& x) { return {x.joint, x.index, plain(x.coefficients)}; }
 
   template <class T> static void write_fields(const T& from, Value::Object& to) {
-    const_cast<T&>(from).fields(Entries{to});  // which does not change it
+    const_cast<T&>(from).fields(Entries{to});  // read only
   }
 
   static Value plain(const JointType& joint) {
@@ -299,7 +300,7 @@ struct Writer {
           if constexpr (!std::is_same_v<std::decay_t<decltype(kind)>, BetweenFrames>)
             all.emplace_back("type", kind.kind);
           else
-            visit_constraint(kind.kind, [&](const auto& of_frames) { all.emplace_back("type", of_frames.name); });
+            visit_constraint(kind.kind, [&](const auto& frame_kind) { all.emplace_back("type", frame_kind.name); });
           write_fields(kind, all);
           return all;
         },
@@ -323,7 +324,7 @@ struct Writer {
   };
 };
 
-/// All but warnings and visuals.
+/// Convert everything except warnings and visuals.
 Value identity_of(const Description& description) {
   Description d = description;
   d.warnings.clear(), d.visuals.clear();

@@ -11,7 +11,7 @@
 namespace sarrus::model {
 namespace {
 
-const std::vector<std::string> parameters = {"rx", "ry", "rz", "tx", "ty", "tz"};  // of a gimbal
+const std::vector<std::string> parameters = {"rx", "ry", "rz", "tx", "ty", "tz"};  // parameters of a gimbal
 using Numbers = JointType::Numbers;
 
 std::optional<JointKind> kind_of(const std::string& name) {
@@ -20,19 +20,19 @@ std::optional<JointKind> kind_of(const std::string& name) {
   return std::nullopt;
 }
 
-/// f(key, number) for each of its own numbers.
+/// Call f(key, number) for each of its own numbers.
 template <class F> void each_number(JointType& j, F f) {
   visit_every(j.kind, 0,
               [&](auto joint) { joint.fields(j.constants, [&](const char* key, auto& x, const char*) { f(key, x); }); });
 }
-/// f(key, axis) for each of its axes.
+/// Call f(key, axis) for each of its axes.
 template <class J, class F> void each_axis(J& j, F f) {
   visit_every(j.kind, 0, [&](auto joint) {
     int k = 0;
     for (const char* key : joint.axis_names) f(key, k++ ? j.axis2 : j.axis);
   });
 }
-/// f(key, numbers, whether they may be negative) for each passive force.
+/// Call f(key, numbers, true if they may be negative) for each passive force.
 template <class J, class F> void each_passive(J& j, F f) {
   f("damping", j.damping, false), f("friction", j.friction, false), f("armature", j.armature, false);
   f("stiffness", j.stiffness, false), f("rest", j.rest, true);
@@ -43,7 +43,7 @@ bool all_zero(const Numbers& numbers) {
   return std::all_of(numbers.begin(), numbers.end(), [](double x) { return x == 0.0 && !std::signbit(x); });
 }
 
-/// A number each, or the same for all.
+/// Read one number each, or one for all.
 Numbers per(const std::string& kind, const std::string& name, const Value& value, int count, bool infinite = false) {
   const std::string subject = kind + ": " + name;
   const auto array = numbers_of(value);
@@ -86,9 +86,9 @@ void set_free(JointType& j, const Value& free, const Value& fixed) {
   }
   for (int bit = 0; bit < 6; ++bit) count -= bits >> bit & 1;
   if (count) throw ModelError("Gimbal: a parameter is named twice in " + shown(free));
-  const Numbers held = per("Gimbal", "fixed", fixed, 6);
+  const Numbers fixed_axes = per("Gimbal", "fixed", fixed, 6);
   j.constants.free = bits;
-  for (int k = 0; k < 6; ++k) j.constants.number[k] = bits >> k & 1 ? 0.0 : held[static_cast<std::size_t>(k)];
+  for (int k = 0; k < 6; ++k) j.constants.number[k] = bits >> k & 1 ? 0.0 : fixed_axes[static_cast<std::size_t>(k)];
 }
 
 void set_limits(JointType& j, const Value& limits) {
@@ -108,7 +108,7 @@ void set_limits(JointType& j, const Value& limits) {
   j.limits = {low, high};
 }
 
-/// The coordinates, or velocities, that the joint has of those that its type lists.
+/// Select the joint's own coordinates, or velocities, of those that its type lists.
 template <class F> void each_coordinate(const JointType& j, F f) {
   visit_every(j.kind, 0, [&](auto joint) {
     int listed = 0;

@@ -1,5 +1,5 @@
-// A type of joint as it was written down: its axes and other numbers, as the joint's own file in cpp/joints names them, limits, and the passive
-// forces along each velocity.
+// Type of a joint in a description: its axes and other numbers, as the joint's own file in cpp/joints names them, limits, and the passive forces along
+// each velocity.
 #pragma once
 
 #include <optional>
@@ -17,37 +17,37 @@ struct JointType {
   JointKind kind = JointKind::fixed;
   Vec3<double> axis = Vec3<double>::UnitZ(), axis2 = Vec3<double>::UnitZ();  // unit vectors, in the joint's frame
   JointConstants constants;
-  std::optional<std::pair<Numbers, Numbers>> limits;  // a number per coordinate each
-  std::optional<Numbers> velocity_limit, effort_limit;  // a number per velocity, as those that follow
+  std::optional<std::pair<Numbers, Numbers>> limits;  // one number per coordinate each
+  std::optional<Numbers> velocity_limit, effort_limit;  // one number per velocity, like those that follow
   Numbers damping, friction, armature, stiffness, rest;
 
   const char* name() const;
   int nq() const;
   int nv() const;
   bool has_quaternion() const;
-  /// Whether the rate of coordinate k is velocity k.
+  /// Return true if the rate of coordinate k is velocity k.
   bool is_rate(int k) const;
-  /// Whether coordinate k is an angle.
+  /// Return true if coordinate k is an angle.
   bool is_angle(int k) const;
 };
 
-/// A joint of this kind from its fields by name, each a number, a list or a text: joint_type("Revolute", {{"axis", "y"}, {"damping", 0.1}}).
-/// A number stands for all coordinates or velocities. ModelError for numbers that are not finite, negative friction or inertia, limits the wrong way
-/// round, unknown or missing fields, and whatever is given to a joint that does not move.
+/// Create a joint of this kind from its fields by name, each a number, a list or a text: joint_type("Revolute", {{"axis", "y"}, {"damping", 0.1}}). A
+/// number applies to all coordinates or velocities. Raises ModelError for numbers that are not finite, negative friction or inertia, reversed limits,
+/// unknown or missing fields, and any force of a joint that does not move.
 JointType joint_type(const std::string& kind, const Value::Object& fields);
 
-/// The names of all kinds.
+/// Return the names of all kinds.
 std::vector<std::string> joint_kind_names();
-/// A field of a kind: whether it is one plain number, and whether it has a usual value.
+/// Field of a kind: true if it is one plain number, and true if it has a default.
 struct JointField {
   std::string name;
   bool one_number, required;
 };
 std::vector<JointField> joint_fields(const std::string& kind);
-/// The fields that are not as usual, from which joint_type() makes the same joint.
+/// Return the fields without default values, from which joint_type() makes the same joint.
 Value::Object fields_of(const JointType& joint);
 
-// the joints, with what else they have by name: revolute("y", {{"limits", {-1.0, 1.0}}, {"damping", 0.1}})
+// the joints, with their other fields by name: revolute("y", {{"limits", {-1.0, 1.0}}, {"damping", 0.1}})
 inline JointType joint_along(const char* kind, const char* key, const Value& axis, Value::Object fields) {
   fields.emplace_back(key, axis);
   return joint_type(kind, fields);

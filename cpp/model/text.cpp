@@ -24,7 +24,7 @@ std::string formatted(const char* format, int digits, double x) {
   return text;
 }
 
-/// Calls see(code point, first byte, bytes) for each letter; a byte that is no UTF-8 counts as a letter.
+/// Call see(code point, first byte, bytes) for each letter; a byte that is no UTF-8 counts as a letter.
 template <class See> void each_letter(const std::string& text, See see) {
   for (std::size_t i = 0; i < text.size();) {
     const unsigned char c = static_cast<unsigned char>(text[i]);
@@ -37,7 +37,7 @@ template <class See> void each_letter(const std::string& text, See see) {
   }
 }
 
-/// Control characters, ends of lines, turns of the direction of writing, and half characters.
+/// Return true for control characters, line ends, changes of the writing direction, and half characters.
 bool obeyed(unsigned c) {
   return c < 0x20 || (c >= 0x7f && c <= 0x9f) || (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) ||
          (c >= 0xd800 && c <= 0xdfff);
@@ -62,14 +62,14 @@ std::string with_escapes(const std::string& text) {
 
 using Places = std::unordered_map<char, std::vector<int>>;
 
-/// Matching letters: those of the longest common block, and of what is left and right of it.
+/// Return the number of matching letters: those of the longest common block, and of the parts left and right of it.
 int matching(const std::string& a, int a0, int a1, int b0, int b1, const Places& in_b) {
   int size = 0, i0 = a0, j0 = b0;
-  std::unordered_map<int, int> before;  // length of the block that ends at each place of b
+  std::unordered_map<int, int> before;  // length of the block that ends at each position of b
   for (int i = a0; i < a1; ++i) {
     std::unordered_map<int, int> now;
-    if (const auto found = in_b.find(a[static_cast<std::size_t>(i)]); found != in_b.end())
-      for (const int j : found->second) {
+    if (const auto positions = in_b.find(a[static_cast<std::size_t>(i)]); positions != in_b.end())
+      for (const int j : positions->second) {
         if (j < b0) continue;
         if (j >= b1) break;
         const auto left = before.find(j - 1);
@@ -175,14 +175,14 @@ void check_printable(const std::string& kind, const std::string& name) {
   if (const std::size_t n = letters(name); n > longest)
     throw ModelError("a " + kind + " needs a name of at most " + std::to_string(longest) + " letters; got one of " +
                      std::to_string(n));
-  unsigned found = 0;
+  unsigned control_code = 0;
   bool fine = true;
   each_letter(name, [&](unsigned code, std::size_t, std::size_t) {
-    if (fine && obeyed(code)) fine = false, found = code;
+    if (fine && obeyed(code)) fine = false, control_code = code;
   });
   if (fine) return;
   char code[16];
-  std::snprintf(code, sizeof code, "U+%04X", found);
+  std::snprintf(code, sizeof code, "U+%04X", control_code);
   throw ModelError("a " + kind + " needs a name that can be printed; " + quoted(name) + " holds " + code);
 }
 
@@ -201,22 +201,22 @@ std::string shortened(const std::string& message) {
 }
 
 std::string did_you_mean(const std::string& name, std::vector<std::string> candidates) {
-  constexpr std::size_t most_names = 2000, most_letters = 2000;  // a comparison with more takes long, and files may hold them
+  constexpr std::size_t most_names = 2000, most_letters = 2000;  // comparing more takes long, and files may contain them
   if (candidates.size() > most_names) return "";
   std::sort(candidates.begin(), candidates.end());
   Places in_name;
   for (std::size_t j = 0; j < name.size(); ++j) in_name[name[j]].push_back(static_cast<int>(j));
-  if (name.size() >= 200)  // letters that stand everywhere say nothing
+  if (name.size() >= 200)  // very frequent letters are ignored
     for (auto at = in_name.begin(); at != in_name.end();)
       at = at->second.size() > name.size() / 100 + 1 ? in_name.erase(at) : std::next(at);
   const std::string* best = nullptr;
   double ratio = 0.6;
-  for (const std::string& one : candidates) {
-    const double sum = static_cast<double>(one.size() + name.size());
-    const double most = sum > 0.0 ? 2.0 * static_cast<double>(std::min(one.size(), name.size())) / sum : 1.0;
-    if (most < ratio || one.size() + name.size() > most_letters) continue;
-    const int alike = matching(one, 0, static_cast<int>(one.size()), 0, static_cast<int>(name.size()), in_name);
-    if (const double x = sum > 0.0 ? 2.0 * alike / sum : 1.0; x >= ratio) best = &one, ratio = x;
+  for (const std::string& candidate : candidates) {
+    const double sum = static_cast<double>(candidate.size() + name.size());
+    const double most = sum > 0.0 ? 2.0 * static_cast<double>(std::min(candidate.size(), name.size())) / sum : 1.0;
+    if (most < ratio || candidate.size() + name.size() > most_letters) continue;
+    const int alike = matching(candidate, 0, static_cast<int>(candidate.size()), 0, static_cast<int>(name.size()), in_name);
+    if (const double x = sum > 0.0 ? 2.0 * alike / sum : 1.0; x >= ratio) best = &candidate, ratio = x;
   }
   if (best) return "; did you mean '" + *best + "'?";
   if (candidates.empty()) return "; there are none";
@@ -232,11 +232,11 @@ std::string unknown_name(const std::string& kind, const std::string& name, std::
     if (std::find(candidates.begin(), candidates.end(), name + ".parent") != candidates.end())
       return begin + "'" + name + "' is a joint; its frames are '" + name + ".parent' and '" + name +
              ".child', on the bodies that it joins";
-    const auto of_joint = [](const std::string& frame) {
+    const auto is_joint_frame = [](const std::string& frame) {
       const std::size_t dot = frame.rfind('.');
       return dot != std::string::npos && (frame.substr(dot) == ".parent" || frame.substr(dot) == ".child");
     };
-    candidates.erase(std::remove_if(candidates.begin(), candidates.end(), of_joint), candidates.end());
+    candidates.erase(std::remove_if(candidates.begin(), candidates.end(), is_joint_frame), candidates.end());
   }
   return begin + "no " + kind + " is named '" + printable(name) + "'" + did_you_mean(name, std::move(candidates));
 }

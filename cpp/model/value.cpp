@@ -69,9 +69,9 @@ class Parser {
   }
   [[noreturn]] void refuse(const std::string& message) const { throw ModelError(source_ + ": " + message); }
 
-  char here() const { return at_ < text_.size() ? text_[at_] : '\0'; }
+  char current() const { return at_ < text_.size() ? text_[at_] : '\0'; }
   void skip() {
-    while (at_ < text_.size() && (here() == ' ' || here() == '\n' || here() == '\r' || here() == '\t')) ++at_;
+    while (at_ < text_.size() && (current() == ' ' || current() == '\n' || current() == '\r' || current() == '\t')) ++at_;
   }
   bool take(const std::string& word) {
     if (text_.compare(at_, word.size(), word) != 0) return false;
@@ -81,7 +81,7 @@ class Parser {
 
   Value next(int depth) {
     if (depth > deepest) refuse("is nested too deeply for a model");
-    switch (here()) {
+    switch (current()) {
       case '"': return text();
       case '{': return object(depth);
       case '[': return list(depth);
@@ -96,24 +96,25 @@ class Parser {
   }
 
   Value number() {
-    const auto is_digit = [&] { return here() >= '0' && here() <= '9'; };
+    const auto is_digit = [&] { return current() >= '0' && current() <= '9'; };
     const auto digits = [&] {
       while (is_digit()) ++at_;
     };
     const std::size_t begin = at_;
-    if (here() == '-') ++at_;
+    if (current() == '-') ++at_;
     if (!is_digit()) fail("Expecting value", begin);
-    here() == '0' ? static_cast<void>(++at_) : digits();
-    bool whole = true;
-    if (here() == '.' && at_ + 1 < text_.size() && text_[at_ + 1] >= '0' && text_[at_ + 1] <= '9') ++at_, digits(), whole = false;
-    if (here() == 'e' || here() == 'E') {
+    current() == '0' ? static_cast<void>(++at_) : digits();
+    bool is_integer = true;
+    if (current() == '.' && at_ + 1 < text_.size() && text_[at_ + 1] >= '0' && text_[at_ + 1] <= '9')
+      ++at_, digits(), is_integer = false;
+    if (current() == 'e' || current() == 'E') {
       const std::size_t back = at_++;
-      if (here() == '+' || here() == '-') ++at_;
-      is_digit() ? (digits(), static_cast<void>(whole = false)) : static_cast<void>(at_ = back);
+      if (current() == '+' || current() == '-') ++at_;
+      is_digit() ? (digits(), static_cast<void>(is_integer = false)) : static_cast<void>(at_ = back);
     }
     const std::string all = text_.substr(begin, at_ - begin);
     const double x = to_double(all);
-    if (whole) return Value::integer(all, x);
+    if (is_integer) return Value::integer(all, x);
     if (!std::isfinite(x)) refuse(all.substr(0, 60) + " is beyond what a number can be");
     return x;
   }
@@ -138,7 +139,7 @@ class Parser {
     ++at_, skip();
     if (take("}")) return all;
     for (;;) {
-      if (here() != '"') fail("Expecting property name enclosed in double quotes", at_);
+      if (current() != '"') fail("Expecting property name enclosed in double quotes", at_);
       std::string key = text();
       skip();
       if (!take(":")) fail("Expecting ':' delimiter", at_);
@@ -149,7 +150,7 @@ class Parser {
       const std::size_t comma = at_;
       if (!take(",")) fail("Expecting ',' delimiter", at_);
       skip();
-      if (here() != '"') fail("Expecting property name enclosed in double quotes", comma + 1 == at_ ? at_ : at_);
+      if (current() != '"') fail("Expecting property name enclosed in double quotes", comma + 1 == at_ ? at_ : at_);
     }
     if (!unique) {
       std::string name = json(twice);
@@ -194,7 +195,7 @@ class Parser {
     at_ = begin + 5;
     return code;
   }
-  /// Behind the u; two halves make one letter.
+  /// Read the digits after the u; two halves form one letter.
   unsigned code_point() {
     const unsigned code = four_digits();
     if (code < 0xd800 || code > 0xdbff || text_.compare(at_, 2, "\\u") != 0) return code;
@@ -221,7 +222,7 @@ class Parser {
   std::size_t at_ = 0;
 };
 
-/// Where the first byte stands that is no part of a letter in UTF-8.
+/// Return the position of the first byte that is not valid UTF-8.
 std::size_t first_fault(const std::string& text) {
   for (std::size_t i = 0; i < text.size();) {
     const unsigned char c = static_cast<unsigned char>(text[i]);
@@ -284,7 +285,7 @@ std::string json(const Value& value) {
 
 namespace {
 
-/// A value in one line, and as it is written: the same if that fits, else in lines, its parts two letters further to the right.
+/// Return a value in one line if that fits, else in lines, its parts indented by two letters.
 struct Layout {
   std::string line, lines;
 };

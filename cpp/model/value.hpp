@@ -1,5 +1,5 @@
-// A value of a document: null, a truth value, a number, a text, a list of values, or an object of named values in their order. JSON is parsed to
-// values and written from them. Checks of numbers take values too, so that messages show what was given.
+// Value of a document: null, a truth value, a number, a text, a list of values, or an object of named values in their order. JSON is parsed to values
+// and written from them. Checks of numbers also take values, so that messages show the original input.
 #pragma once
 
 #include <initializer_list>
@@ -40,18 +40,18 @@ class Value {
   bool is_object() const { return sort_ == Sort::object; }
   bool is_number() const { return sort_ == Sort::number || sort_ == Sort::integer; }
 
-  double number() const { return number_; }  // 0 or 1 of truth values
+  double number() const { return number_; }  // 0 or 1 for truth values
   const std::string& text() const { return text_; }  // the digits of an integer
   const List& list() const { return list_; }
   const Object& object() const { return object_; }
   List& list() { return list_; }
   Object& object() { return object_; }
-  const Value* find(const std::string& key) const { return find(object_, key); }  // of an object; null: it has no such member
+  const Value* find(const std::string& key) const { return find(object_, key); }  // of an object; null: no such member
   static const Value* find(const Object& object, const std::string& key);
 
   bool operator==(const Value& other) const;
   bool operator!=(const Value& other) const { return !(*this == other); }
-  std::size_t hash() const;  // of equal values alike
+  std::size_t hash() const;  // equal for equal values
 
  private:
   Sort sort_ = Sort::null;
@@ -61,12 +61,12 @@ class Value {
   Object object_;
 };
 
-/// The value of a JSON document. ModelError with `source`, and with line and column where it is not well-formed; a key that stands twice in an
-/// object, and a number that is not finite, are errors too.
+/// Parse a JSON document. Raises ModelError with `source`, and with line and column if it is not well-formed, for a duplicate key in an object, and for
+/// a number that is not finite.
 Value parse_json(const std::string& text, const std::string& source);
-/// In one line.
+/// Return JSON in one line.
 std::string json(const Value& value);
-/// What fits into a line of 120 letters stands in one.
+/// Return JSON in lines; a value that fits into 120 letters is in one line.
 std::string json_in_lines(const Value& value);
 
 }  // namespace sarrus

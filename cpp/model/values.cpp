@@ -19,7 +19,7 @@ double length_of(double x, double y, double z) {
       std::sqrt(static_cast<long double>(x) * x + static_cast<long double>(y) * y + static_cast<long double>(z) * z));
 }
 
-/// Finite numbers of this shape; -0 becomes 0.
+/// Read finite numbers of this shape; -0 becomes 0.
 std::vector<double> finite_array(const std::string& name, const Value& value, const std::vector<std::size_t>& shape) {
   const auto array = numbers_of(value);
   if (!array) throw ModelError(name + " must be an array " + shape_text(shape) + " of real numbers: got " + shown(value));
@@ -71,7 +71,7 @@ Vec3<double> unit_axis(const Value& axis) {
   const double most = a.cwiseAbs().maxCoeff();
   if (most < 1e-12) throw ModelError("an axis needs a direction; got " + shown(axis));
   if (std::abs(length_of(a(0), a(1), a(2)) - 1.0) > 4e-16) {
-    a = a / most;  // before it is squared
+    a = a / most;  // before it is squared, against overflow
     a = a / length_of(a(0), a(1), a(2));
   }
   return a + zero3<double>();  // -0 becomes 0, so that equal axes hash alike
@@ -96,11 +96,11 @@ Mat3<double> rotation(const std::string& name, const Mat3<double>& R) {
 }
 
 std::string Inertia::fault() const {
-  constexpr double printed_digits = 1e-5;  // by which six printed ones may miss the triangle inequality
+  constexpr double printed_digits = 1e-5;  // error of the triangle inequality by printing six digits
   const Sym3<double> I = symmetric(about_com);
   if (is_physical(mass, I, printed_digits)) return {};
   const Vec3<double> principal = principal_moments(I);
-  // a radius of gyration under a micron is what rounding leaves of a point mass
+  // a radius of gyration below a micron is the rounding error of a point mass
   if (principal.cwiseAbs().maxCoeff() <= 1e-12 * std::abs(mass)) return {};
   std::vector<std::string> moments;
   for (int k = 0; k < 3; ++k) {
@@ -146,8 +146,8 @@ Law LawFields::made() const {
   for (const Point& wave : harmonics)
     waves.push_back(Value(vector(wave))), law.harmonic.insert(law.harmonic.end(), wave.begin(), wave.end());
   law.start = starts;
-  const auto require = [](const char* name, bool fine, const char* form, const Value& given) {
-    if (!fine) throw ModelError(std::string(name) + " must be " + form + " finite numbers; got " + shown(given, true));
+  const auto require = [](const char* name, bool fine, const char* form, const Value& value) {
+    if (!fine) throw ModelError(std::string(name) + " must be " + form + " finite numbers; got " + shown(value, true));
   };
   require("starts", all_finite(law.start), "a sequence of", starts);
   require("coefficients", even, "rows of equally many", rows);

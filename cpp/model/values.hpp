@@ -1,4 +1,4 @@
-// Numbers, axes, places, inertias and laws as they are given, and their checks. Errors show the given value.
+// Numbers, axes, places, inertias and laws from users, and their checks. Errors show the given value.
 #pragma once
 
 #include <array>
@@ -15,19 +15,19 @@ namespace sarrus::model {
 using Point = std::array<double, 3>;
 inline Vec3<double> vector(const Point& p) { return vec3(p[0], p[1], p[2]); }
 
-constexpr double largest = 1e100;  // distance [m] with whose square one can still compute
+constexpr double largest = 1e100;  // distance [m] whose square does not overflow
 
-/// Numbers in rows, as deep as they are; none: something else than numbers, or rows of unequal lengths.
+/// Read numbers in rows of any depth; none: not numbers, or rows of unequal lengths.
 struct NumberArray {
   std::vector<std::size_t> shape;
   std::vector<double> numbers;
 };
 std::optional<NumberArray> numbers_of(const Value& value);
 
-/// A unit vector: "x", "-z" or three numbers. A unit vector stays as it is, so that it reads as it was written.
+/// Read a unit vector: "x", "-z" or three numbers. A unit vector is kept exactly as written.
 Vec3<double> unit_axis(const Value& axis);
 
-/// The rotation nearest to R, which has at least four correct digits.
+/// Return the rotation nearest to R, which has at least four correct digits.
 Mat3<double> rotation(const std::string& name, const Mat3<double>& R);
 
 /// Mass [kg], centre of mass [m], and the tensor about it [kg m2], in the body's frame.
@@ -36,14 +36,14 @@ struct Inertia {
   Vec3<double> com = zero3<double>();
   Mat3<double> about_com = Mat3<double>::Zero();
 
-  /// Why no body has it; empty: a body may.
+  /// Return the reason why no body has it; empty: a body may have it.
   std::string fault() const;
   sarrus::Inertia<double> about_origin() const;
 };
-/// Finite and symmetric; whether a body can have it is another question, as many real models hold such.
+/// Check that a tensor is finite and symmetric. Not that a body can have it, because many models of real robots violate that.
 Inertia checked(Inertia inertia);
 
-/// The fields of a law, a transform and an inertia as documents hold them.
+/// Fields of a law, a transform and an inertia in documents.
 struct LawFields {
   std::vector<double> starts = {0.0};
   std::vector<std::vector<double>> coefficients = {{0.0}};

@@ -21,7 +21,7 @@ std::vector<char> needed(const Graph& g, const Ids& results) {
   return live;
 }
 
-/// Order in which the algorithm recorded them.
+/// Return the order in which the algorithm recorded them.
 Ids as_recorded(const Graph& g, const std::vector<char>& live) {
   Ids order;
   for (int i = 0; i < g.size(); ++i)
@@ -29,7 +29,7 @@ Ids as_recorded(const Graph& g, const std::vector<char>& live) {
   return order;
 }
 
-/// Depth first from the results; of operands the one first that needs more numbers at once, as if the graph were a tree (Sethi and Ullman 1970).
+/// Return a depth-first order from the results; of operands the one first that needs more live numbers, as in a tree (Sethi and Ullman 1970).
 Ids depth_first(const Graph& g, const std::vector<char>& live, const Ids& results) {
   std::vector<int> need(live.size(), 0);
   std::vector<Ids> operands(live.size());
@@ -46,25 +46,25 @@ Ids depth_first(const Graph& g, const std::vector<char>& live, const Ids& result
     need[static_cast<std::size_t>(i)] = most;
   }
   Ids order;
-  std::vector<char> told(live.size(), 0);
-  std::vector<std::pair<int, std::size_t>> open;  // and its next operand: no recursion, chains may be long
+  std::vector<char> ordered_flags(live.size(), 0);
+  std::vector<std::pair<int, std::size_t>> open;  // expression and its next operand; no recursion, because chains may be long
   for (const int result : results) {
     if (!stands_by_itself(g, result)) open.push_back({result, 0});
     while (!open.empty()) {
       const int i = open.back().first;
       const Ids& of = operands[static_cast<std::size_t>(i)];
-      if (!told[static_cast<std::size_t>(i)] && open.back().second < of.size()) {
+      if (!ordered_flags[static_cast<std::size_t>(i)] && open.back().second < of.size()) {
         open.push_back({of[open.back().second++], 0});
         continue;
       }
-      if (!told[static_cast<std::size_t>(i)]) told[static_cast<std::size_t>(i)] = 1, order.push_back(i);
+      if (!ordered_flags[static_cast<std::size_t>(i)]) ordered_flags[static_cast<std::size_t>(i)] = 1, order.push_back(i);
       open.pop_back();
     }
   }
   return order;
 }
 
-/// Largest number of values alive at once: results and operands until their last use.
+/// Return the largest number of simultaneously live values: results and operands until their last use.
 int alive(const Graph& g, const Ids& order, const Ids& results) {
   const std::size_t end = order.size();
   std::vector<std::size_t> last(static_cast<std::size_t>(g.size()), 0);
@@ -82,13 +82,13 @@ int alive(const Graph& g, const Ids& order, const Ids& results) {
   return most;
 }
 
-/// The order in which fewest numbers are alive at once.
+/// Return the order with the fewest simultaneously live numbers.
 Ids ordered(const Graph& g, const std::vector<char>& live, const Ids& results) {
   Ids order = as_recorded(g, live), other = depth_first(g, live, results);
   return alive(g, other, results) < alive(g, order, results) ? other : order;
 }
 
-/// Digits of a number; in single precision tiny and huge numbers are clamped to its range.
+/// Return the digits of a number; in single precision tiny and huge numbers are clamped to its range.
 std::string digits(double x, bool single) {
   char text[40];
   if (!std::isfinite(x)) return std::isnan(x) ? "NAN" : x > 0.0 ? "INFINITY" : "-INFINITY";
@@ -117,7 +117,7 @@ std::vector<std::pair<std::string, int>> counted(const Graph& g, const Ids& orde
   return all;
 }
 
-/// An expression in C, of operands' words x(i); `f` ends the names of the library's functions.
+/// Return an expression in C, with x(i) for operands; `f` is the suffix of the library's functions.
 template <class Words> std::string written(const Expression& e, const Words& x, const std::string& f) {
   const auto [a, b, c] = e.operand;
   switch (e.op) {
@@ -138,7 +138,7 @@ template <class Words> std::string written(const Expression& e, const Words& x, 
     case Op::constant:
     case Op::input:
     case Op::sine:
-    case Op::cosine: break;  // written where they stand
+    case Op::cosine: break;  // written with their angle
   }
   return {};
 }
@@ -153,7 +153,7 @@ C99Function c99(const Graph& g, const std::string& name, const NamedIds& inputs,
   const std::vector<char> live = needed(g, results);
   const Ids order = ordered(g, live, results);
 
-  C99Function said = {"", "", counted(g, order), static_cast<int>(order.size()), alive(g, order, results), false};
+  C99Function function = {"", "", counted(g, order), static_cast<int>(order.size()), alive(g, order, results), false};
   std::map<int, std::string> term;
   std::string arguments, body;
   const auto declare = [&](const std::string& type, const std::string& array, std::size_t size) {
@@ -174,7 +174,7 @@ C99Function c99(const Graph& g, const std::string& name, const NamedIds& inputs,
     declare(real, array, ids.size()), body += ids.empty() ? "  (void)" + array + ";\n" : "";
 
   const auto x = [&](int i) { return g[i].op == Op::constant ? digits(g[i].number, g.single) : term.at(i); };
-  std::map<int, std::pair<int, int>> turns;  // angle: its sine and its cosine, where they are asked for
+  std::map<int, std::pair<int, int>> turns;  // angle: its sine and its cosine, if they are used
   for (const int i : order) {
     const auto at = turns.emplace(g[i].operand[0], std::pair{-1, -1}).first;
     if (g[i].op == Op::sine) at->second.first = i;
@@ -197,14 +197,14 @@ C99Function c99(const Graph& g, const std::string& name, const NamedIds& inputs,
     if (partner >= 0) term[partner] = other;
     const std::string &s = e.op == Op::sine ? t : other, &c = e.op == Op::sine ? other : t;
     body += "  " + real + " " + s + ", " + c + ";\n  sarrus_turn(" + x(a) + ", &" + s + ", &" + c + ");\n";
-    said.turns = true;
+    function.turns = true;
   }
   for (const auto& [array, ids] : outputs)
     for (std::size_t k = 0; k < ids.size(); ++k) body += "  " + array + "[" + std::to_string(k) + "] = " + x(ids[k]) + ";\n";
   if (status >= 0) body += "  return (int)" + x(status) + ";\n";
-  said.declaration = std::string(status >= 0 ? "int " : "void ") + name + "(" + arguments + ")";
-  said.definition = said.declaration + " {\n" + body + "}\n";
-  return said;
+  function.declaration = std::string(status >= 0 ? "int " : "void ") + name + "(" + arguments + ")";
+  function.definition = function.declaration + " {\n" + body + "}\n";
+  return function;
 }
 
 std::string c99_turn(bool single) {

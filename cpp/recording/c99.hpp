@@ -1,4 +1,4 @@
-// Recorded expressions as a C99 function: straight lines without a branch, a loop, a call but of sarrus_turn and math.h, or memory of its own.
+// Recorded expressions as a C99 function: straight lines without a branch, a loop, a call other than sarrus_turn and math.h, or static memory.
 #pragma once
 
 #include <string>
@@ -13,15 +13,15 @@ using NamedIds = std::vector<std::pair<std::string, Ids>>;
 
 struct C99Function {
   std::string declaration, definition;
-  std::vector<std::pair<std::string, int>> operations;  // how many of each, in words
-  int statements, alive;  // alive: numbers at once, at most
-  bool turns;  // whether it calls sarrus_turn, for sine and cosine together
+  std::vector<std::pair<std::string, int>> operations;  // names and numbers of operations
+  int statements, alive;  // alive: largest number of simultaneously live values
+  bool turns;  // true if it calls sarrus_turn, for sine and cosine together
 };
 
-/// `status`: an expression that the function returns as an int, or -1. Results may stand where arguments stood.
+/// Generate a function. `status`: an expression that it returns as an int, or -1. Results may overwrite arguments.
 C99Function c99(const Graph& graph, const std::string& name, const NamedIds& inputs, const NamedIds& outputs, int status);
 
-/// Beginning of a file with such functions, without comments: sarrus_turn.
+/// Return the beginning of a file with such functions, without comments: sarrus_turn.
 std::string c99_turn(bool single);
 
 }  // namespace sarrus

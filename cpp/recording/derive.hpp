@@ -1,25 +1,25 @@
-// Derivatives of recorded expressions: one sweep backwards over the graph for each result (reverse mode; Griewank and Walther, Evaluating
-// Derivatives, 2008, section 3.2). What the sweeps of several results have in common stands once, as all expressions do.
+// Derivatives of recorded expressions: one backward sweep over the graph for each result (reverse mode; Griewank and Walther, Evaluating
+// Derivatives, 2008, section 3.2). Expressions that several sweeps share are recorded once, as all expressions are.
 #pragma once
 
 #include "graph.hpp"
 
 namespace sarrus {
 
-/// d result / d input, a row for each result. Inputs may be any expressions: the sweep ends there, as if each were independent of the others.
-/// A choice is differentiated on the side that is taken.
+/// Return d result / d input, a row for each result. Inputs may be any expressions: the sweep ends there, as if they were independent of each other. A
+/// choice is differentiated on the chosen side.
 inline std::vector<Ids> derivatives(Graph& g, const Ids& results, const Ids& inputs) {
   std::vector<Ids> rows;
-  std::vector<char> given(static_cast<std::size_t>(g.size()), 0);
-  for (const int i : inputs) given[static_cast<std::size_t>(i)] = 1;
+  std::vector<char> is_input(static_cast<std::size_t>(g.size()), 0);
+  for (const int i : inputs) is_input[static_cast<std::size_t>(i)] = 1;
   const int zero = g.constant(0.0);
   for (const int result : results) {
-    Ids by(static_cast<std::size_t>(result) + 1, zero);  // d result / d expression, as far as the sweep has come
+    Ids by(static_cast<std::size_t>(result) + 1, zero);  // d result / d expression, up to the current expression of the sweep
     by[static_cast<std::size_t>(result)] = g.constant(1.0);
     for (int i = result; i >= 0; --i) {
       const int w = by[static_cast<std::size_t>(i)];
       const Expression e = g[i];  // no reference: the list grows
-      if (w == zero || given[static_cast<std::size_t>(i)] || e.op == Op::constant || e.op == Op::input) continue;
+      if (w == zero || is_input[static_cast<std::size_t>(i)] || e.op == Op::constant || e.op == Op::input) continue;
       const int a = e.operand[0], b = e.operand[1];
       const auto pass = [&](int to, int share) {
         by[static_cast<std::size_t>(to)] = g.sum(by[static_cast<std::size_t>(to)], share);

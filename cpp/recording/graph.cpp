@@ -56,7 +56,7 @@ int Graph::find(const Expression& e) const {
 }
 
 int Graph::make(const Expression& e) {
-  if (const int known = find(e); known >= 0) return known;
+  if (const int existing = find(e); existing >= 0) return existing;
   const int i = size();
   expressions_.push_back(e);
   found_.emplace(hash(e), i);
@@ -71,13 +71,13 @@ int Graph::make(const Expression& e) {
 
 int Graph::constant(double x) { return make({Op::constant, {-1, -1, -1}, x == 0.0 ? 0.0 : x}); }  // no -0
 
-int Graph::input(const double* of_samples) {
+int Graph::input(const double* sample_values) {
   const int i = make({Op::input, {-1, -1, -1}, static_cast<double>(inputs_++)});
-  std::copy_n(of_samples, samples, values_.end() - samples);
+  std::copy_n(sample_values, samples, values_.end() - samples);
   return i;
 }
 
-// ---- arithmetic: signs go outwards, where sums take them up, and constants behind variables --------------------------------------------
+// ---- arithmetic: signs are moved outwards, where sums absorb them, and constants behind variables ---------------------------------------
 
 int Graph::negative(int a) {
   if (is_constant(a)) return constant(-number(a));
@@ -96,7 +96,7 @@ int Graph::sum(int a, int b) {
   if (is_constant(a) && number(a) < 0.0) return difference(b, constant(-number(a)));
   if (is(a, Op::difference) && operand(a, 1) == b) return operand(a);
   if (is(b, Op::difference) && operand(b, 1) == a) return operand(b);
-  if (const int one = collected(a, b, 1.0); one >= 0) return one;
+  if (const int merged = collected(a, b, 1.0); merged >= 0) return merged;
   return make({Op::sum, {std::min(a, b), std::max(a, b), -1}});
 }
 
@@ -110,12 +110,12 @@ int Graph::difference(int a, int b) {
   if (is_constant(b) && number(b) < 0.0) return sum(a, constant(-number(b)));
   if (is(a, Op::sum) && operand(a) == b) return operand(a, 1);
   if (is(a, Op::sum) && operand(a, 1) == b) return operand(a);
-  if (const int one = collected(a, b, -1.0); one >= 0) return one;
+  if (const int merged = collected(a, b, -1.0); merged >= 0) return merged;
   if (const int turned = find({Op::difference, {b, a, -1}}); turned >= 0) return make({Op::negative, {turned, -1, -1}});
   return make({Op::difference, {a, b, -1}});
 }
 
-/// c1 x + c2 x = (c1 + c2) x, and sin^2 x + cos^2 x = 1; -1: neither.
+/// Return c1 x + c2 x as (c1 + c2) x, and sin^2 x + cos^2 x as 1; -1: neither.
 int Graph::collected(int a, int b, double sign) {
   if (!is(a, Op::product) || !is(b, Op::product)) return -1;
   const int x = operand(a), y = operand(b);
@@ -145,7 +145,7 @@ int Graph::product(int a, int b) {
   return make({Op::product, {std::min(a, b), std::max(a, b), -1}});
 }
 
-/// a times 1 / b: one division serves all that divide by b.
+/// Return a times 1 / b: one division serves all quotients by b.
 int Graph::quotient(int a, int b) {
   if (is_constant(b)) return product(a, constant(1.0 / number(b)));
   if (is(a, 0.0)) return a;
@@ -239,7 +239,7 @@ int Graph::finite(const Ids& results) {
       if (k >= 0) live[static_cast<std::size_t>(k)] = 1;
   }
   if (!may_fail) return constant(1.0);
-  // sizes, as numbers of both signs could cancel where they are recorded
+  // sizes, because numbers of both signs could cancel in the samples
   int total = constant(0.0);
   Ids each = results;
   std::sort(each.begin(), each.end());

@@ -1,8 +1,8 @@
-// The expressions that a computation leaves behind: each stands once (common subexpressions), constants are folded, signs and zeros taken out
-// where they arise. Operands come before what is made of them, so a walk through the list is a walk up the graph.
+// Graph of the expressions of a computation. Equal expressions are stored once (common subexpressions), constants are folded, signs and zeros
+// removed early. Operands precede the expressions that use them, so that a walk through the list is a walk up the graph.
 //
-// Beside each expression stand its values in a few sample states. They answer where data decides (does a loop go on, is a branch taken): what
-// no sample wants is left out, and that it was is kept as a condition which generated code can check.
+// Each expression has its values in a few sample states. They decide on branches and loops that depend on data: the path that no sample takes is left
+// out, and this decision is kept as a condition which generated code can check.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace sarrus {
 enum class Op : unsigned char {
   constant,
   input,
-  same,  // a number once more, as an expression of its own, which nothing folds into: what derivatives end at
+  same,  // a copy of a number as a separate expression, excluded from folding: derivatives end at it
   negative,
   sum,
   difference,
@@ -28,15 +28,15 @@ enum class Op : unsigned char {
   magnitude,
   less,
   both,
-  opposite,  // of a condition
-  choice  // condition, where it holds, where not
+  opposite,  // negated condition
+  choice  // condition, value if true, value if false
 };
 inline bool is_condition(Op op) { return op == Op::less || op == Op::both || op == Op::opposite; }
 
 struct Expression {
   Op op;
   int operand[3] = {-1, -1, -1};
-  double number = 0.0;  // of a constant; of an input which one it is
+  double number = 0.0;  // value of a constant; index of an input
 };
 
 using Ids = std::vector<int>;
@@ -44,11 +44,11 @@ using Ids = std::vector<int>;
 class Graph {
  public:
   const int samples;
-  const bool single;  // whether it is recorded for single precision (Record's tolerances)
+  const bool single;  // true if it is recorded for single precision (Record's tolerances)
 
   Graph(int samples, bool single) : samples(samples), single(single) {}
 
-  /// Graph that records on this thread belong to.
+  /// Return the graph to which records on this thread belong.
   static Graph*& current() {
     static thread_local Graph* graph = nullptr;
     return graph;
@@ -57,7 +57,7 @@ class Graph {
   const Expression& operator[](int i) const { return expressions_[static_cast<std::size_t>(i)]; }
   int size() const { return static_cast<int>(expressions_.size()); }
   const double* values(int i) const { return values_.data() + static_cast<std::size_t>(i) * static_cast<std::size_t>(samples); }
-  /// Conditions that were taken for true: each of them held in all samples.
+  /// Return the conditions that were assumed to be true: each of them holds in all samples.
   const Ids& assumed() const { return assumed_; }
 
   int constant(double x);
@@ -78,14 +78,14 @@ class Graph {
   int both(int a, int b);
   int opposite(int a);
   int choice(int condition, int a, int b);
-  /// True if a condition holds in any sample. That it holds in none becomes an assumption; not in single precision, where the question is whether
-  /// corrections are smaller than the rounding of doubles.
+  /// Return true if a condition holds in any sample; if it holds in none, that becomes an assumption. Not so in single precision, where the condition
+  /// is whether corrections are smaller than the rounding of doubles.
   bool any(int condition);
   bool holds_somewhere(int condition) const;
   void assume(int condition) { assumed_.push_back(condition); }
-  /// Expression that is 1 if all assumptions hold, for a choice.
+  /// Return an expression that is 1 if all assumptions hold, for a choice.
   int all_assumed();
-  /// The condition that all of these are finite; 1 where nothing that they are made of divides or takes a root.
+  /// Return the condition that all results are finite; 1 if no division or root occurs in them.
   int finite(const Ids& results);
 
  private:

@@ -8,7 +8,7 @@
 
 namespace sarrus {
 
-/// A law of time: pieces by choice.
+/// Evaluate a law of time: pieces by choice.
 void evaluate(const Law& law, const Record* time, Record (&out)[3]) {
   const int pieces = static_cast<int>(law.start.size()), terms = static_cast<int>(law.coefficient.size()) / pieces;
   const Record t = time ? *time : Record(0.0);
@@ -27,10 +27,10 @@ void evaluate(const Law& law, const Record* time, Record (&out)[3]) {
     out[0] += Record(amplitude) * s, out[1] += Record(amplitude * rate) * c, out[2] -= Record(amplitude * rate * rate) * s;
   }
 }
-/// Evaluate a law without pieces, whose numbers come with the call.
+/// Evaluate a law without pieces, whose numbers are inputs of the call.
 void evaluate(const Law& law, const Record* parameter, const Record* time, Record (&out)[3]) {
   if (!law.start.empty()) return evaluate(law, time, out);
-  std::copy_n(parameter + law.which, 3, out);
+  std::copy_n(parameter + law.parameter_index, 3, out);
 }
 
 template <> bool exceeds(const Record& x, const Record& limit, double unnoticed) {
@@ -73,11 +73,11 @@ void round_off(Transform<double>& X, double length) {
 const std::vector<RecordedOperation>& recorded_operations() {
   static const std::vector<RecordedOperation> all = [] {
     using namespace fact;
-    std::vector<RecordedOperation> some;
+    std::vector<RecordedOperation> operations;
     const auto add = [&](const RecordedOperation& each) {
       switch (each.operation) {
 #define SARRUS_CASE(name) case Operation::name:
-        SARRUS_RECORDED(SARRUS_CASE) some.push_back(each);
+        SARRUS_RECORDED(SARRUS_CASE) operations.push_back(each);
 #undef SARRUS_CASE
         default: break;
       }
@@ -85,7 +85,7 @@ const std::vector<RecordedOperation>& recorded_operations() {
 #define SARRUS_INFO(name, inputs, axes, facts) add({Operation::name, #name, inputs, axes, facts});
     SARRUS_OPERATIONS(SARRUS_INFO)
 #undef SARRUS_INFO
-    return some;
+    return operations;
   }();
   return all;
 }
@@ -113,17 +113,17 @@ RoundedTree::RoundedTree(const Tree& tree, bool in_world) : tree_(tree), links_(
 RecordedResult record(const Tree& tree, const RecordedOperation& operation, const Frame& frame,
                       const std::vector<std::optional<Ids>>& in) {
   std::vector<std::vector<Record>> rows(max_inputs);
-  const Record* given[max_inputs] = {};
+  const Record* inputs[max_inputs] = {};
   for (std::size_t k = 0; k < in.size(); ++k) {
     if (!in[k]) continue;
     for (const int i : *in[k]) rows[k].push_back(Record::of(i));
-    given[k] = rows[k].data();
+    inputs[k] = rows[k].data();
   }
   std::vector<Record> out(static_cast<std::size_t>(size_of_result(operation, tree)), Record(0.0));
   const Parameters parameters = {frame, 0, nullptr, false};
   Arena& arena = thread_arena();
   const Arena::Scope scope(arena);
-  const Record status = run(operation.operation, {tree, arena, parameters, given, nullptr, out.data()});
+  const Record status = run(operation.operation, {tree, arena, parameters, inputs, nullptr, out.data()});
   Ids ids;
   for (const Record& x : out) ids.push_back(x.id);
   return {ids, status.id};
@@ -137,9 +137,9 @@ RecordedTasks record(const Tree& tree, const TaskControl& control, const TaskInp
     return all;
   };
   const auto ids = [](const std::vector<Record>& all) {
-    Ids some;
-    for (const Record& x : all) some.push_back(x.id);
-    return some;
+    Ids operations;
+    for (const Record& x : all) operations.push_back(x.id);
+    return operations;
   };
   std::size_t rows = 0;
   for (const Task& task : control.task) rows += static_cast<std::size_t>(task.rows());
@@ -153,7 +153,7 @@ RecordedTasks record(const Tree& tree, const TaskControl& control, const TaskInp
   report.a = a.data(), report.error = error.data(), report.missed = missed.data(), report.damping = &damping;
   const Record status = task_control<Record>(tree, thread_arena(), control, parameter.data(), call.data(), time[0], q.data(),
                                              v.data(), z.data(), nullptr, motor.data(), z_dot.data(), {}, report);
-  // where something is damped, single precision has too few digits
+  // if a task is damped, single precision has too few digits
   if (Record::graph().single) Record::graph().assume((damping < Record(1e-30)).id);
   for (const TaskMotor& at : control.motor) efforts.push_back(motor[static_cast<std::size_t>(at.iv)]);
   return {ids(efforts), ids(a), ids(error), ids(missed), ids(z_dot), status.id};

@@ -1,4 +1,4 @@
-// Functions of a state, recorded: an operation of kernels/operation_list.hpp by its name, on numbers that are not known yet.
+// Functions of a state, recorded: an operation of kernels/operation_list.hpp by its name, on symbolic numbers.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@
 namespace sarrus {
 
 /// Operations that are compiled for records.
-// clang-format off: it does not come to an end here
+// clang-format off: it does not terminate on this macro
 #define SARRUS_RECORDED(X) \
   X(inverse_dynamics) X(mass_matrix) X(bias_forces) X(gravity_forces) X(pose) X(velocity) X(jacobian) \
   X(integrate) X(coordinate_rate) X(forward_dynamics) X(constraint_jacobian) X(constraint_residual) \
@@ -27,8 +27,8 @@ struct RecordedOperation {
 };
 const std::vector<RecordedOperation>& recorded_operations();
 
-/// A mechanism whose numbers are rounded where arithmetic has left next to nothing of a zero or of a one (cosines of quarter turns): what is
-/// multiplied by a zero falls away. They change by less than rounding of the mechanism's size.
+/// A mechanism whose numbers are rounded to zero or one if they differ only by rounding (cosines of quarter turns): then products with zero vanish.
+/// The changes are below the rounding of the mechanism's size.
 class RoundedTree {
  public:
   /// Round the numbers of a tree. `in_world`: rows of ball joints along the world's axes, which leaves motions unchanged.
@@ -43,7 +43,7 @@ class RoundedTree {
   std::vector<Constraint> constraints_;
 };
 
-/// Expressions of the result and of the status, from the expressions `in` (none: not given), recorded in Graph::current().
+/// Expressions of the result and of the status, from the expressions `in` (none: omitted), recorded in Graph::current().
 struct RecordedResult {
   Ids result;
   int status;
@@ -51,8 +51,8 @@ struct RecordedResult {
 RecordedResult record(const Tree& tree, const RecordedOperation& operation, const Frame& frame,
                       const std::vector<std::optional<Ids>>& in);
 
-/// A controller of tasks without limits and contacts: efforts of its motors, accelerations, and of the rows of all tasks errors and what they miss.
-/// A law without any piece stands for three numbers, value, rate and acceleration, among the parameters, from the place `which` on.
+/// A recorded task controller without limits and contacts: efforts of its motors, accelerations, and of the rows of all tasks errors and residuals. A
+/// law without pieces is read from the parameters: value, rate and acceleration, from index `which` on.
 struct RecordedTasks {
   Ids efforts, acceleration, error, missed, z_dot;
   int status;

@@ -1,6 +1,6 @@
-// Record: a number that is not known yet. An algorithm that is a template on its scalar, run on records, leaves the expressions of its answer
-// in a graph. A comparison gives a condition that is not known either: select() keeps both sides, and any(), which decides whether a loop goes
-// on, asks the sample states that the graph carries along.
+// Record: a symbolic number. An algorithm that is a template on its scalar, run on records, records the expressions of its result in a graph. A
+// comparison gives a symbolic condition: select() keeps both sides, and any(), which decides on loops, evaluates it in the sample states of the
+// graph.
 #pragma once
 
 #include "../loops/tolerances.hpp"
@@ -49,10 +49,10 @@ inline void sincos(Record x, Record& s, Record& c) {
   s = Record::of(Record::graph().sine(x.id)), c = Record::of(Record::graph().cosine(x.id));
 }
 
-/// Single precision has tolerances of its own where rounding is meant.
+/// Return a tolerance; single precision has its own for rounding.
 template <> inline Record tolerance<Record>(double x, double in_single) { return Record(Record::graph().single ? in_single : x); }
 
-/// Corrections shrink by about the same factor: what the next one would move is assumed to be below 1e-5 of the solution.
+/// Assume that the next correction is below 1e-5 of the solution, because corrections shrink by about the same factor.
 template <> inline void expect_settled(const LastCorrection<Record>& last) {
   if (!Record::graph().single) return;
   const Record most = sqrt(last.size * last.before) * Record(1e-5) + last.unheld * Record(1e-14);

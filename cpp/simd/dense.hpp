@@ -9,15 +9,16 @@
 
 namespace sarrus {
 
-/// Whatever the compiler, which is told that all numbers are finite, makes of comparisons.
+/// Return true if x is finite, although the compiler may assume that all numbers are.
 inline bool finite_bits(double x) {
   std::uint64_t bits;
   std::memcpy(&bits, &x, sizeof bits);
-  asm("" : "+r"(bits));  // and of bits whose origin it knows
+  asm("" : "+r"(bits));  // hides the origin of the bits from the optimiser
   return (bits >> 52 & 0x7ff) != 0x7ff;
 }
 
-/// So many pivots go before the rest is updated, once by all of them: in what does not fit a cache this is what counts. No digit depends on it.
+/// Number of pivots that are eliminated before the rest is updated, once by all of them, for matrices that do not fit a cache. The results do
+/// not depend on it.
 constexpr int panel_width = 8;
 
 /// The rows below a panel, from column `from` on, less scale(row, k) times its rows.
@@ -29,7 +30,7 @@ template <class Scale> void subtract_panel(int n, double* A, int first, int row,
   if (any) subtract_scaled(A + row * n + from, rows, scales, n - from);
 }
 
-/// For what need not be interrupted.
+/// The default of `stops`: never.
 struct NeverStops {
   bool operator()(double) const { return false; }
 };
@@ -97,8 +98,13 @@ template <class Stops = NeverStops> bool cholesky(int n, double* A, Stops&& stop
   }
   return true;
 }
-inline void cholesky_solve(int n, const double* U, double* x) {
+/// x becomes U^-T x.
+inline void cholesky_forward(int n, const double* U, double* x) {
   for (int k = 0; k < n; ++k) x[k] *= U[k * n + k], subtract_scaled(x + k + 1, U + k * n + k + 1, x[k], n - k - 1);
+}
+/// x becomes A^-1 x.
+inline void cholesky_solve(int n, const double* U, double* x) {
+  cholesky_forward(n, U, x);
   for (int k = n - 1; k >= 0; --k) x[k] = (x[k] - scalar_product(U + k * n + k + 1, x + k + 1, n - k - 1)) * U[k * n + k];
 }
 

@@ -1,5 +1,5 @@
-// Dual<T, R>: a number and its rates. An algorithm written for a scalar T and run on q + epsilon q-dot gives, beside its answer, the exact rate
-// of that along the motion (epsilon^2 = 0), without a formula of its own. select() and comparisons go by the number. R is T, or a packet:
+// Dual<T, R>: a number and its rates. An algorithm written for a scalar T and run on q + epsilon q-dot returns its result and the exact rate
+// of that along the motion (epsilon^2 = 0), without a formula of its own. select() and comparisons use the number. R is T, or a packet:
 // the rates of one number along as many directions.
 #pragma once
 

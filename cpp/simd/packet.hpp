@@ -40,7 +40,7 @@ template <int W> struct Mask {
   typename Register<W>::bits lanes;  // all ones where true
 };
 
-/// `Own`: each lane is of another mechanism, with numbers of its own (spatial/numbers.hpp); else all lanes share those of one.
+/// `Own`: each lane is of another mechanism, with its own numbers (spatial/numbers.hpp); else all lanes share those of one.
 template <int W, bool Own = false> struct Packet {
   using Real = typename Register<W>::real;
   static constexpr int width = W;
@@ -75,7 +75,7 @@ template <int W, bool Own = false> struct Packet {
   friend SARRUS_INLINE Mask<W> operator<(Packet a, Packet b) { return {a.lanes < b.lanes}; }
   friend SARRUS_INLINE Mask<W> operator>(Packet a, Packet b) { return {a.lanes > b.lanes}; }
 
-  template <class F> static Packet each(F f) {  // for functions that have no vector instruction and stand on no hot path
+  template <class F> static Packet each(F f) {  // for functions without a vector instruction, on no hot path
     Packet r;
     for (int i = 0; i < W; ++i) r.lanes[i] = f(i);
     return r;
@@ -188,7 +188,7 @@ template <class T> SARRUS_INLINE T inverse_or_zero(const T& x) {
 
 template <class T> SARRUS_INLINE T abs(T x) { return select(x < T(0.0), -x, x); }
 
-/// A difference of numbers of this size, or zero where nothing but their rounding is left of it.
+/// A difference of numbers of this size, or zero if only their rounding is left.
 template <class T> SARRUS_INLINE T unless_rounding(T x, T scale) { return select(x > scale * T(3e-15), x, T(0.0)); }
 
 /// -1, 0 or 1: the direction of a Coulomb friction force.

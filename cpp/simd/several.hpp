@@ -1,5 +1,5 @@
-// Several<T, D>: D numbers where an algorithm has one, side by side: the rates of a number along D directions, as Dual<T, R> (dual.hpp) asks for
-// them, or right-hand sides of one equation (loops/saddle.hpp). What is compared is so one by one, and select() takes the answers.
+// Several<T, D>: D numbers in place of one, side by side: the rates of a number along D directions, as Dual<T, R> (dual.hpp) needs them, or
+// right-hand sides of one equation (loops/saddle.hpp). Comparisons are made number by number, and select() takes their results.
 #pragma once
 
 #include "packet.hpp"

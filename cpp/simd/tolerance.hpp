@@ -1,9 +1,9 @@
-// Thresholds that stand for rounding.
+// Thresholds of rounding errors.
 #pragma once
 
 namespace sarrus {
 
-/// A tolerance that stands for rounding, as a scalar; `in_single`: what it is in code for single precision (recording/record.hpp).
+/// A tolerance of rounding errors, as a scalar; `in_single`: its value in code for single precision (recording/record.hpp).
 template <class T> inline T tolerance(double x, [[maybe_unused]] double in_single) { return T(x); }
 
 }  // namespace sarrus

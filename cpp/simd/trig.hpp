@@ -51,13 +51,13 @@ template <int W, bool Own> inline void sincos(Packet<W, Own> x, Packet<W, Own>& 
   }
 }
 
-/// Sines and cosines of n angles: one after the other for packets, two at a time for plain doubles.
+/// Sines and cosines of n angles: one by one for packets, two at a time for plain doubles.
 template <class T> inline void sincos(int n, const T* x, T* s, T* c) {
   for (int i = 0; i < n; ++i) sincos(x[i], s[i], c[i]);
 }
 template <> inline void sincos(int n, const double* x, double* s, double* c) {
   for (int i = 0; i < n; i += 2) {
-    const int j = i + 1 < n ? i + 1 : i;  // an odd one out stands in both lanes
+    const int j = i + 1 < n ? i + 1 : i;  // the last one of an odd number fills both lanes
     Packet<2> s2, c2;
     sincos(Packet<2>(Register<2>::real{x[i], x[j]}), s2, c2);
     s[i] = s2.lanes[0], c[i] = c2.lanes[0];

@@ -1,4 +1,4 @@
-// One fixed step of any method, and many.
+// Fixed steps of any method, single ones and sequences.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,15 @@
 
 namespace sarrus {
 
-/// Whether a row ties velocities only, so that no configuration can be brought back onto it.
+/// Return true if a row constrains velocities only, so that no projection can restore the configuration.
 inline bool nonholonomic(const Tree& tree) {
   for (int i = 0; i < tree.loops.constraints; ++i)
     if (!holonomic(tree.loops.constraint[i])) return true;
   return false;
 }
 
-/// The step, its end on the loops, and for v what the displacement was (SHAKE: Ryckaert, Ciccotti and Berendsen 1977). This v satisfies the
-/// loops to the order of h; made to do so exactly, it would gain or lose energy at every step. Where rows agree only on the loops, it must.
+/// Take a step, close the loops at its end, and set v to displacement / h (SHAKE: Ryckaert, Ciccotti and Berendsen 1977). This v satisfies the
+/// loops to the order of h. Projecting it exactly would add or remove energy at every step; if rows agree only on the loops, it must be projected.
 template <class T> void semi_implicit_step_on_loops(System<T>& s, const T& time, const T& h, const SimulationState<T>& x) {
   const Tree& tree = s.tree;
   T *before = s.arena.template take<T>(tree.nq), *u = s.arena.template take<T>(tree.nv);
@@ -35,19 +35,19 @@ template <class T> void semi_implicit_step_on_loops(System<T>& s, const T& time,
   copy_where(by_displacement, u, x.v, tree.nv);
 }
 
-/// Whether dry friction holds a joint, which what is linearly implicit would move.
+/// Return true if dry friction holds a joint: a linearly implicit step would move it.
 template <class T> bool holds_a_joint(const System<T>& s) {
   if constexpr (carries_rates<T>) return false;
   return s.friction && s.friction->holds();
 }
 
-/// A step of the plan's method, as it is without looking back.
+/// Take a step of the plan's method, without the check of redundant rows (redundancy.hpp).
 template <class T> void step_once(System<T>& s, const T& time, const T& h, const SimulationState<T>& x) {
   std::optional<LeastMotion<T>> start;
   s.least = nullptr, s.work = {};
   const Step step = facts(s.plan.method).step;
   const bool implicit = step == Step::implicit_midpoint || (step == Step::rosenbrock && holds_a_joint(s));
-  std::optional<FloatingGroups<T>> groups;  // if their momenta are to be kept
+  std::optional<FloatingGroups<T>> groups;  // if momenta are conserved
   Force<T>* momenta = nullptr;
   if (s.projects() && implicit && groups.emplace(s.tree, s.arena).count > 0) {
     momenta = s.arena.template take<Force<T>>(groups->count), s.impulses = s.arena.template take<Force<T>>(groups->count);
@@ -58,7 +58,7 @@ template <class T> void step_once(System<T>& s, const T& time, const T& h, const
   const bool kicks = step == Step::euler || step == Step::semi_implicit;
   const bool by_displacement = step == Step::semi_implicit && s.projects() && !nonholonomic(s.tree);
   T* begun = s.acting && kicks ? s.arena.template take<T>(s.size()) : nullptr;
-  if (begun) std::copy(x.q, x.q + s.tree.nq + s.tree.nv, begun);  // q and v stand side by side
+  if (begun) std::copy(x.q, x.q + s.tree.nq + s.tree.nv, begun);  // q and v are contiguous
   switch (step) {
     case Step::euler: euler_step(s, time, h, x, false); break;
     case Step::semi_implicit:
@@ -83,11 +83,11 @@ template <class T> void step_once(System<T>& s, const T& time, const T& h, const
   if (begun) s.add_kick(h, begun, begun + s.tree.nq, x.v);
   if (!momenta) return;
   for (int g = 0; g < groups->count; ++g) momenta[g] += s.impulses[g];
-  groups->move_bases(momenta, x.q, x.v);  // of which loops know nothing
+  groups->move_bases(momenta, x.q, x.v);  // this does not affect the loops
   s.impulses = nullptr;
 }
 
-/// Of the quantities that a state holds.
+/// Record the limits of the coordinates and velocities of a state.
 template <class T> void note_state(System<T>& s, const T& time, const SimulationState<T>& x, const Record<T>& record) {
   const Arena::Scope scope(s.arena);
   AllJoints<T> all = {x.q, x.v, nullptr, s.tree.nv};
@@ -95,10 +95,10 @@ template <class T> void note_state(System<T>& s, const T& time, const Simulation
   note_limits(s.plan, time, all.q, all.v, static_cast<const T*>(nullptr), record);
 }
 
-/// Up to which rate of the forces, times the step, stages resolve what dampers take.
+/// Largest rate of the forces, times the step, for which the stages resolve the work of dampers.
 constexpr double resolved_by_quadrature = 0.3;
 
-/// From time + first h, `count` steps of h; the row holds (q, v, z, held), and what a run carries along. Returns the status.
+/// Take `count` steps of h from time + first h. The row contains (q, v, z, held values) and the data carried by the run. Returns the status.
 template <class T>
 T advance(const Tree& tree, Arena& arena, const Plan& plan, const T* parameter, double time, double h, std::int64_t first,
           std::int64_t count, T* row) {
@@ -106,7 +106,7 @@ T advance(const Tree& tree, Arena& arena, const Plan& plan, const T* parameter, 
   const auto x = SimulationState<T>::of(tree, row);
   T* carried = row + s.size();
   const Record<T> record(plan, carried + Guard<T>::size);
-  s.held = row + s.integrated(), s.since = T(time + static_cast<double>(first) * h);
+  s.held_values = row + s.integrated(), s.since = T(time + static_cast<double>(first) * h);
   if (plan.records && (facts(plan.method).rigid || plan.method == Method::rosenbrock)) s.record = &record;
   if (plan.measures) s.acting = arena.template take<T>(tree.nv), s.drives = rows_do_work(tree);
   std::optional<DryFriction<T>> friction;
@@ -119,13 +119,13 @@ T advance(const Tree& tree, Arena& arena, const Plan& plan, const T* parameter, 
   for (std::int64_t k = first; k < first + count; ++k) {
     const double begin = time + static_cast<double>(k) * h, end = time + static_cast<double>(k + 1) * h;
     s.fast = s.acting && (k == 0 || any(*record.stiffness > T(resolved_by_quadrature)));
-    int pieces = 0;  // of this step
+    int pieces = 0;  // of the current step
     for (double from = begin, to = end;; from = to) {
       const Arena::Scope scope(arena);
       const T now = T(from);
       T step = T(h);
-      if (s.samples()) {  // the step is cut where something is due
-        const double due = next_sample(plan.force_elements, s.held);
+      if (s.samples()) {  // a step ends at each sample that is due
+        const double due = next_sample(plan.force_elements, s.held_values);
         to = due < end - one_instant(plan.force_elements) ? due : end;
         if (from != begin || to != end) step = T(to - from);
       }
@@ -138,7 +138,7 @@ T advance(const Tree& tree, Arena& arena, const Plan& plan, const T* parameter, 
       s.count_turns(T(to), row);
       if (s.samples()) s.sample(to, row);
       if constexpr (std::is_same_v<T, double>)
-        if (s.status != 0.0) return s.status;  // what follows would only be wrong
+        if (s.status != 0.0) return s.status;  // later states are invalid
       if (plan.limits > 0) {
         note_limits(plan, now, static_cast<const T*>(nullptr), static_cast<const T*>(nullptr), s.demanded, record);
         note_state(s, T(to), x, record);

@@ -6,27 +6,31 @@
 //   contacts: v_c + mu |v_ct| n in K*, perpendicular to p in K_mu, of v_c = J_c v' + beta + b n;   stops: p >= 0;   dry friction: |p| <= h f
 //   q' = closed(q_m + h/2 v'),   v' onto J(q') v' = c
 //
-// All but the first and the last line are at q_m, the middle of the step, with one factor: so are the forces and places of contacts that a step
-// reports. The step is of second order where nothing hits, and symmetric but for D: a drift, kick, drift splitting (Hairer, Lubich and Wanner 2006,
-// II.5) with Moreau's impulses (Acary and Brogliato 2008, ch. 10).
+// All but the first and the last line are evaluated at q_m, the middle of the step, with one factor; so are the reported forces and places of
+// contacts. The step is of second order if nothing hits, and symmetric except for D. It is a drift, kick, drift splitting (Hairer, Lubich and
+// Wanner 2006, II.5) with Moreau's impulses (Acary and Brogliato 2008, ch. 10).
 //
-// - Bias. c(u) is that of the mean velocity, which keeps the energy and |I w| of what turns freely (the midpoint rule), without the transport terms that
-//   glide() has exactly. MidpointBias iterates, with the last step's impulses in the place of p.
-// - Loops. J v' = c holds at the end of the step instead of its middle, to second order: loops turn velocities as mirrors do. Projecting them
-//   onto J(q_m) v' = c would take (h w)^2 / 2 of them in every step.
-// - Contacts. Likewise beta = h/2 J_c-dot v* moves the cones to the end, of points that touch and move along the surface: J_c is that of the place
-//   where they touch, which moves along both shapes as their normal turns.
-//   b is d / h of a contact that is d away, which may just touch; one that has sunk in comes out, not faster than what falls as deep; and one that
-//   hits bounces: u_n' >= -e u_n (Newton), or by a second impulse of expansion in the same step (Poisson: contact/poisson.hpp). Below three times
-//   what gravity adds in a step it does not: there a ball comes to rest (Zeno).
-// - Hits. Impulses that are not those of the last step make another u: then the bias is the mean of that before and that after, (c(v*) + c(v'))/2,
-//   and the cones are solved once more.
-// - D and K, of dampers and springs along joints and of controllers, are implicit: implicit_rates.hpp; between bodies: soft_rows.hpp. Other forces are
-//   those of q_m and v*.
+// - Bias. c(u) is that of the mean velocity, which conserves the energy and |I w| of freely rotating bodies (the midpoint rule), without the
+//   transport terms that glide() integrates exactly. MidpointBias iterates, with the last step's impulses in place of p.
+// - Loops. J v' = c holds at the end of the step instead of its middle, to second order: loops reflect velocities like mirrors. Projecting
+//   them onto J(q_m) v' = c would remove a share (h w)^2 / 2 of them in every step.
+// - Moving contacts. Likewise beta = h/2 J_c-dot v* moves the cones to the end of the step, for points that touch and move along the surface.
+//   J_c is that of the contact place, which moves along both shapes as their normal turns.
+// - Gaps and bounces. For a contact at distance d, b = d / h: it may just touch. A penetrating contact separates, at most as fast as a body
+//   that falls as deep. A hit bounces: u_n' >= -e u_n (Newton), or by a second impulse of expansion in the same step (Poisson:
+//   contact/poisson.hpp). Slower hits than three times what gravity adds in a step do not bounce: there a ball comes to rest (Zeno).
+// - Hits. Impulses that differ from those of the last step make another u. The bias is then the mean before and after, (c(v*) + c(v'))/2, and
+//   the cones are solved once more.
+// - Implicit terms. D and K, of dampers and springs along joints and of controllers, are implicit: implicit_rates.hpp; between bodies:
+//   soft_rows.hpp. Other forces are those of q_m and v*.
 //
-// What comes near in this step gets rows, nothing else: with far corners in it the problem has many more rows of the same rank. What was left out
-// and would sink in by what was found gets them then, so that this is a matter of cost. Where the cones are not solved the step is halved,
-// twice; then what nearly touches counts as touching, at first but for what motions close; and then it fails. It is never applied half solved.
+// Attempts. No step is applied unless its cones are solved; the first attempt that solves them is the step:
+//   1. Rows for what comes near in this step: rows of far corners would add to the problem, but not to its rank. Contacts without a row that
+//      would penetrate in the solution get rows, and the step is solved again. So the choice of rows is a matter of cost only.
+//   2. Two half steps, each halved once more if its cones are not solved.
+//   3. Attempts 1 and 2, with small gaps treated as zero, except for the part that motions can close (GapTreatment::unreachable_as_zero).
+//   4. Attempts 1 and 2, with all small gaps treated as zero (GapTreatment::zero).
+//   5. None: the step fails with a status (no_convergence, or exhausted or interrupted if the solver reached its limit).
 #pragma once
 
 #include "../contact/cone_residuals.hpp"
@@ -38,27 +42,27 @@
 namespace sarrus {
 
 namespace contact_steps {
-/// Steps are halved so often, where their cones are not solved.
+/// Number of times that a step may be halved if its cones are not solved.
 constexpr int halvings = 2;
-/// A share of the velocities, in the energy norm: contacts that change them by more than the last step's impulses would have hit.
-constexpr double hits = 0.1;
-/// Residual that the factor of the middle may leave of J v = c, of the velocities; where it leaves more the end of the step gets a factor of its own.
+/// Ratio of the velocities, in the energy norm. A change of velocity beyond that of the last step's impulses by more than this is a hit.
+constexpr double hit_ratio = 0.1;
+/// Residual of J v = c, relative to the velocities, that the factor of the middle may leave; a larger one gets a factor of the step's end.
 constexpr double slips = 1e-13;
 }  // namespace contact_steps
 
-/// What nearly touches, where the cones are not solved otherwise: it is as far away as it is; or it touches, but for what motions close; or it touches.
-enum class Nearly { apart, closes, touches };
+/// Treatment of small gaps: their actual distance; zero except for the part that motions can close; or zero. See the attempts above.
+enum class GapTreatment { actual, unreachable_as_zero, zero };
 
-/// Whether the cones were solved, and whether there were any.
+/// Result of a step: cones not solved, solved without any impulse, or solved with impulses.
 enum class StepOutcome { failed, free, pushed };
 
-/// True where forces act that a step takes as they are at v*, so that it is of first order where they depend on velocities.
+/// Return true if forces act that a step evaluates at v*, so that it is of first order if they depend on velocities.
 inline bool acts_on_velocities(const System<double>& s) {
   bool acts = s.plan.controller;
   for (int i = 0; i < s.tree.loop_motions; ++i) acts |= s.tree.loop_motion[i].has_armature;
   s.plan.force_elements.each([&](const auto& element) {
     using Element = std::decay_t<decltype(element)>;
-    acts |= !(Element::has_linear_rates || std::is_same_v<Element, RigidContact> || std::is_same_v<Element, ShapeContacts> ||
+    acts |= !(Element::has_linear_rates || std::is_same_v<Element, RigidContact> || std::is_same_v<Element, CollisionContacts> ||
               std::is_same_v<Element, EndStop>);
   });
   return acts;
@@ -66,10 +70,10 @@ inline bool acts_on_velocities(const System<double>& s) {
 
 class ContactStep {
  public:
-  ContactStep(System<double>& s, double time, double h, const SimulationState<double>& x, Nearly nearly, SolverLimit& limit)
-      : s_(s), tree_(s.tree), arena_(s.arena), x_(x), limit_(limit), time_(time), h_(h), nv_(s.tree.nv), nearly_(nearly) {}
+  ContactStep(System<double>& s, double time, double h, const SimulationState<double>& x, GapTreatment gaps, SolverLimit& limit)
+      : s_(s), tree_(s.tree), arena_(s.arena), x_(x), limit_(limit), time_(time), h_(h), nv_(s.tree.nv), gaps_(gaps) {}
 
-  /// The state is that after the step, or where the cones were not solved what it was.
+  /// Take the step. If the cones are not solved the state is unchanged.
   StepOutcome take() {
     const Arena::Scope scope(arena_);
     const int size = s_.integrated();
@@ -88,7 +92,7 @@ class ContactStep {
   double middle() const { return time_ + 0.5 * h_; }
   double end() const { return time_ + h_; }
 
-  /// Half the step at the velocities of the state.
+  /// Move by half a step at the velocities of the state.
   void drift() {
     double *u = doubles(nv_), *q = doubles(tree_.nq);
     for (int k = 0; k < nv_; ++k) u[k] = 0.5 * h_ * x_.v[k];
@@ -96,7 +100,7 @@ class ContactStep {
     std::copy(q, q + tree_.nq, x_.q);
   }
 
-  /// The end of the step onto the loops, in position and velocity, by the factor of the middle while that leads there.
+  /// Close the loops at the end of the step, in position and velocity, by the factor of the middle as long as that converges.
   void close(const LoopEquation<double>& e, const Factor<double>& factor) {
     if (!s_.projects()) return;
     const Arena::Scope scope(arena_);
@@ -119,7 +123,7 @@ class ContactStep {
     for (int r = 0; r < rows.size(); ++r) left_.kinematics = std::max(left_.kinematics, std::abs(rows.slip[r]));
   }
 
-  /// The generalised force at the middle, without joint forces and contacts; states of elements are those of the middle, too.
+  /// Compute the generalised force at the middle, without joint forces and contacts. States of elements are also those of the middle.
   double* forces(double* z_dot) {
     const int nz = s_.plan.force_elements.nz;
     double* tau = doubles(nv_);
@@ -135,16 +139,15 @@ class ContactStep {
     return tau;
   }
 
-  /// Kick and second drift; false: the cones were not solved.
+  /// Kick and second drift; false if the cones were not solved.
   bool kick() {
     const Loops& loops = tree_.loops;
-    if (s_.projects() && s_.closes > 0.5)
-      project(s_, middle(), x_.q, x_.v, nullptr, false);  // where rows agree on the loops only
+    if (s_.projects() && s_.closes > 0.5) project(s_, middle(), x_.q, x_.v, nullptr, false);  // if rows agree on the loops only
     const double* v = x_.v;
     double* z_dot = doubles(s_.plan.force_elements.nz);
     double* tau = forces(z_dot);
     add_joint_forces<double>(tree_, x_.q, v, -1.0, tau);
-    // A is the mass matrix of a tree with so much more armature
+    // A is the mass matrix of a tree with this added armature
     Tree tree = tree_;
     tree.has_joint_forces = false;
     const LinearRates rates = linear_rates(s_);
@@ -164,25 +167,29 @@ class ContactStep {
     }
     for (int k = 0; k < nv_; ++k) e.b[k] *= h_;
     std::fill(e.b + nv_, e.b + nv_ + loops.rows, 0.0);
-    if (rests(loops))
+    if (rows_rest(loops))
       add_motion_along_rows(tree, e.matrix.J, v, -1.0, e.b + nv_);
     else
       missing_velocity<double>(tree, arena_, e, x_.q, v, &now, in.pfaffian_values, e.b + nv_);
     for (int r = 0; r < loops.rows; ++r) e.b[nv_ + r] += 0.5 * h_ * turn[r];
 
     const Factor<double> factor = factorise_tightly(e, arena_);
-    SoftRows soft(s_, h_, now, x_.q, v, rates);
+    AllJoints<double> joints = {x_.q, v, nullptr, nv_};
+    if (rates.any_closing || s_.plan.frictions > 0 || s_.plan.drives_loop_joints) joints = s_.joints(now, x_.q, v);
+    SoftRows soft(s_, h_, joints, x_.q, v, rates);
     if (!soft.join(e, factor)) return false;
-    StepRows rows(s_, middle(), h_, x_);
+    StepRows rows(s_, joints, h_, x_);
     if (s_.status == caller_failed) return false;
-    const double share = rates.any || !soft.empty() ? contact_steps::found_beside_rates : contact_steps::found;
+    const double share =
+        rates.any || !soft.empty() ? contact_steps::iteration_tolerance_with_rates : contact_steps::iteration_tolerance;
     if (!bias.find(e, factor, soft, rows.guessed(doubles(nv_)), share)) return false;
     double *v_free = doubles(nv_), *v_end = doubles(nv_);
     move_freely(e, factor, soft, v_free);
     std::copy(v_free, v_free + nv_, v_end);
     const double fastest = rows.note_nearing(v_free);
-    if (!push_apart_all(rows, e, factor, soft, v_free, v_end, fastest)) return false;
-    if (bias.missed(e, v_end, contact_steps::hits)) push_apart_again(rows, bias, e, factor, soft, v_free, v_end, fastest);
+    if (!solve_all_contacts(rows, e, factor, soft, v_free, v_end, fastest)) return false;
+    if (bias.missed(e, v_end, contact_steps::hit_ratio))
+      solve_contacts_again(rows, bias, e, factor, soft, v_free, v_end, fastest);
     for (int k = 0; k < s_.plan.force_elements.nz; ++k) x_.z[k] += h_ * z_dot[k];
     if (s_.acting) add_work(e.matrix.J, soft, v_end);
     std::copy(v_end, v_end + nv_, x_.v);
@@ -192,7 +199,7 @@ class ContactStep {
     return true;
   }
 
-  /// theta h D + theta^2 h^2 K (nv), which the tree's armature gets; and from the force what that leaves of K.
+  /// Add theta h D + theta^2 h^2 K (nv) to the tree's armature, and subtract from the force the remaining part of K.
   double* implicit_armature(Tree& tree, const LinearRates& rates, double* tau) {
     double* more = doubles(nv_);
     if (s_.acting) late_ = doubles(nv_);
@@ -205,15 +212,15 @@ class ContactStep {
       terms[k].armature += more[k], tree.has_armature |= more[k] != 0.0;
       tau[k] -= h_ * (theta - 0.5) * rates.stiffness[k] * x_.v[k];
       if (!s_.acting) continue;
-      const double of_elements = rates.of_elements[k];  // the tree's own springs store energy
-      late_[k] = theta * damped + square(theta * h_) * of_elements;
-      s_.acting[k] -= h_ * (theta - 0.5) * of_elements * x_.v[k];
+      const double stiffness_of_elements = rates.stiffness_of_elements[k];  // the springs of the tree store energy
+      late_[k] = theta * damped + square(theta * h_) * stiffness_of_elements;
+      s_.acting[k] -= h_ * (theta - 0.5) * stiffness_of_elements * x_.v[k];
     }
     tree.passive = terms;
     return more;
   }
 
-  /// To a bias force what uniform motion needs, and from the turn of rows what it brings about.
+  /// Add to a bias force what uniform motion requires, and subtract its contribution from the rates of the rows.
   void take_uniform(const LoopEquation<double>& e, const double* uniform, const double* more, double* force, double* turn) {
     if (e.pieces) {
       bias_forces(tree_, arena_, x_.q, x_.v, force);
@@ -228,19 +235,21 @@ class ContactStep {
     add_motion_along_rows(tree_, e.matrix.J, uniform, -1.0, turn);
   }
 
-  /// Work of the kick to v_end: impulses times mean velocities.
+  /// Add the work of the kick to v_end: impulses times mean velocities.
   void add_work(const double* J, const SoftRows& soft, const double* v_end) {
-    double *impulse = doubles(nv_), *passed = doubles(nv_), pushed = 0.0;
+    double *impulse = doubles(nv_), *passed = doubles(nv_), *mean = doubles(nv_), dissipated = 0.0;
     for (int k = 0; k < nv_; ++k) {
-      impulse[k] = h_ * s_.acting[k] - (late_ ? late_[k] * (v_end[k] - x_.v[k]) : 0.0), passed[k] = h_ * x_.v[k];
-      pushed += impulse_[k] * 0.5 * (x_.v[k] + v_end[k]);
+      impulse[k] = h_ * s_.acting[k] - (late_ ? late_[k] * (v_end[k] - x_.v[k]) : 0.0);
+      passed[k] = h_ * x_.v[k], mean[k] = 0.5 * (x_.v[k] + v_end[k]),
+      dissipated += tree_.passive[k].damping * passed[k] * mean[k];
     }
     soft.add_late(x_.v, v_end, impulse);
     if (s_.drives) s_.add_drives(J, impulse_ + nv_, impulse);
-    s_.work.supplied += s_.impulse_work(impulse, passed, x_.q, x_.v, v_end), s_.work.pushed += pushed;
+    s_.work.supplied += scalar_product(impulse, mean, nv_) - dissipated - soft.damped(passed, mean);
+    s_.work.pushed += scalar_product(impulse_, mean, nv_);
   }
 
-  /// Velocities without contacts.
+  /// Compute the velocities without contacts.
   void move_freely(const LoopEquation<double>& e, const Factor<double>& factor, const SoftRows& soft, double* v_free) {
     const LoopSolution<double> free = solve_tightly(e, arena_, e.b, factor);
     s_.flag_contradiction(free.error);
@@ -250,18 +259,18 @@ class ContactStep {
     for (int k = 0; k < nv_; ++k) v_free[k] += x_.v[k];
   }
 
-  /// Kick with rows for all that would sink in otherwise.
-  bool push_apart_all(StepRows& rows, const LoopEquation<double>& e, const Factor<double>& factor, const SoftRows& soft,
-                      const double* v_free, double* v_end, double fastest) {
+  /// Kick with rows for all contacts that would penetrate otherwise.
+  bool solve_all_contacts(StepRows& rows, const LoopEquation<double>& e, const Factor<double>& factor, const SoftRows& soft,
+                          const double* v_free, double* v_end, double fastest) {
     do {
-      if (!push_apart(rows, e, factor, soft, v_free, v_end)) return false;
+      if (!solve_contacts(rows, e, factor, soft, v_free, v_end)) return false;
     } while (rows.note_missed(v_end, fastest));
     return true;
   }
 
-  /// After a hit: with the mean of the bias forces before and after it. Where these cones are not solved the first answer stays.
-  void push_apart_again(StepRows& rows, MidpointBias& bias, LoopEquation<double>& e, const Factor<double>& factor,
-                        const SoftRows& soft, double* v_free, double* v_end, double fastest) {
+  /// Solve once more after a hit, with the mean of the bias forces before and after it. If these cones are not solved the first solution stays.
+  void solve_contacts_again(StepRows& rows, MidpointBias& bias, LoopEquation<double>& e, const Factor<double>& factor,
+                            const SoftRows& soft, double* v_free, double* v_end, double fastest) {
     const Arena::Scope scope(arena_);
     const int nz = s_.plan.force_elements.nz;
     const int size = nv_ + tree_.loops.rows;
@@ -270,18 +279,18 @@ class ContactStep {
     bias.take_ends(e, v_end);
     move_freely(e, factor, soft, v_free);
     std::copy(v_free, v_free + nv_, v_end);
-    if (push_apart_all(rows, e, factor, soft, v_free, v_end, fastest)) return;
+    if (solve_all_contacts(rows, e, factor, soft, v_free, v_end, fastest)) return;
     std::copy(first, first + nv_, v_end), std::copy(reported, reported + nz, x_.z), std::copy_n(impulse, size, impulse_);
   }
 
-  /// Whether c is zero: neither laws of time nor a caller have a say in what rows move by.
-  static bool rests(const Loops& loops) {
-    bool rests = loops.pfaffian_values == 0;
-    for (int i = 0; i < loops.constraints; ++i) rests &= !loops.constraint[i].driven;
-    return rests;
+  /// Return true if c is zero: no row depends on a law of time or on a function of the caller.
+  static bool rows_rest(const Loops& loops) {
+    bool rows_rest = loops.pfaffian_values == 0;
+    for (int i = 0; i < loops.constraints; ++i) rows_rest &= !loops.constraint[i].driven;
+    return rows_rest;
   }
 
-  /// The rows that act: contacts, then their moments, then what has two ends. G is still to be found.
+  /// Active rows: contacts, then their moments, then intervals. G is not computed yet.
   struct Packed {
     ConeProblem problem;
     double *J, *w, *p, *shift, *expands;
@@ -331,7 +340,7 @@ class ContactStep {
     return all;
   }
 
-  /// What touches at many points has rows of the relative motion of its two bodies, of which those of the points are made.
+  /// Express the rows of bodies that touch at many points by rows of the relative motion of the two bodies.
   CombinedRows combine(StepRows& rows, const ConeProblem& problem, const double* J) {
     constexpr int width = CombinedRows::width;
     const int n = problem.rows;
@@ -339,7 +348,7 @@ class ContactStep {
     std::fill_n(all.share, n * width, 0.0);
     const auto touches = [](const StepRow& row) { return row.acts && row.contact; };
     const auto turning = [](const StepRow& row) { return (row.torsional > 0.0 ? 1 : 0) + (row.rolling > 0.0 ? 2 : 0); };
-    const auto alone = [&](int at) {
+    const auto add_single = [&](int at) {
       std::copy_n(J + at * nv_, nv_, all.J + all.fewer * nv_);
       all.share[at * width] = 1.0, all.first[at] = all.fewer++;
     };
@@ -368,24 +377,24 @@ class ContactStep {
       const Vec3<double> arm = row.position - row.about;
       for (int r = 0; r < 3; ++r, ++at) {
         const Vec3<double> axis = row.axes.row(r);
-        row.combined < 0 ? alone(at) : share(at, row.combined, cross(arm, axis), axis);
+        row.combined < 0 ? add_single(at) : share(at, row.combined, cross(arm, axis), axis);
       }
       row.each_moment([&](int first, int count, double) {
         for (int r = first; r < first + count; ++r, ++moment)
-          row.combined < 0 ? alone(moment) : share(moment, row.combined, row.axes.row(r), zero3<double>());
+          row.combined < 0 ? add_single(moment) : share(moment, row.combined, row.axes.row(r), zero3<double>());
       });
     }
-    for (int i = problem.first_interval(); i < n; ++i) alone(i);
+    for (int i = problem.first_interval(); i < n; ++i) add_single(i);
     return all;
   }
 
-  /// Of those that act: impulses within their cones, and what becomes of the velocities. Whether they were found.
-  bool push_apart(StepRows& rows, const LoopEquation<double>& e, const Factor<double>& factor, const SoftRows& soft,
-                  const double* v_free, double* v_end) {
+  /// Solve the active rows: impulses within their cones, and the velocities after them. Returns true if they were solved.
+  bool solve_contacts(StepRows& rows, const LoopEquation<double>& e, const Factor<double>& factor, const SoftRows& soft,
+                      const double* v_free, double* v_end) {
     const Arena::Scope scope(arena_);
     const ForceElements& elements = s_.plan.force_elements;
     for (const RigidContact& c : elements.all<RigidContact>()) std::fill_n(x_.z + c.iz, c.states(), 0.0);
-    for (const ShapeContacts& c : elements.all<ShapeContacts>()) std::fill_n(x_.z + c.iz, c.states(), 0.0);
+    for (const CollisionContacts& c : elements.all<CollisionContacts>()) std::fill_n(x_.z + c.iz, c.states(), 0.0);
     for (const EndStop& stop : elements.all<EndStop>()) std::fill_n(x_.z + stop.iz, stop.states(), 0.0);
     auto [problem, J, w, p, shift, expands] = pack(rows, v_free);
     const int n = problem.rows, contacts = problem.contacts;
@@ -393,23 +402,23 @@ class ContactStep {
     double *G = doubles(n * n), *least = doubles(n);
     problem.G = G;
     inverse_along_combined(e, factor, arena_, combine(rows, problem, J), J, G), soft.soften(n, J, G);
-    if (nearly_ != Nearly::apart) take_as_touching(rows, n, G, w, shift);
-    rest_where_held(e, n, J, G, v_free, shift, w);
-    ConeSolution found = solve_parts(problem, arena_, p, least, limit_);
-    if (!found.reached) return false;
+    if (gaps_ != GapTreatment::actual) close_gaps(rows, n, G, w, shift);
+    rest_on_loops(e, n, J, G, v_free, shift, w);
+    ConeSolution solution = solve_parts(problem, arena_, p, least, limit_);
+    if (!solution.reached) return false;
     double* before = s_.record ? doubles(n) : nullptr;
     for (int i = 0; i < n && before; ++i) before[i] = scalar_product(J + i * nv_, x_.v, nv_);
     if (before) left_.cones = cone_residuals(problem, p, shift, before);
     if (std::any_of(expands, expands + contacts, [](double e) { return e > 0.0; })) {
       const ConeProblem second = expansion(problem, expands, arena_, p);
       double* q = doubles(n);
-      expand(second, arena_, q, p, least, found, limit_);
-      if (!found.reached) return false;
+      expand(second, arena_, q, p, least, solution, limit_);
+      if (!solution.reached) return false;
       for (int i = 0; i < n && before; ++i) before[i] = second.w[i] - shift[i];
       if (before) left_.cones.add(cone_residuals(second, q, shift, before));
     }
-    left_.natural_map = found.natural_map;
-    // in roots of energies, in which metres and radians compare; less than that is the solver's rounding, which must not decide on the order of a step
+    left_.natural_map = solution.natural_map;
+    // Roots of energies compare metres with radians. Smaller impulses are the solver's rounding, which must not decide on the order of a step.
     double fastest = 0.0;
     for (int i = 0; i < n; ++i)
       if (const double mobility = G[i * n + i]; mobility > 0.0) fastest = std::max(fastest, std::abs(w[i]) / std::sqrt(mobility));
@@ -419,16 +428,16 @@ class ContactStep {
     std::copy(x, x + nv_, v_end), soft.soften(v_end, impulse_ + nv_);
     for (int c = 0; c < nv_; ++c) v_end[c] += x_.v[c];
     for (int i = 0; i < n; ++i) subtract_scaled(impulse_, J + i * nv_, -p[i], nv_);
-    tell(rows, least, least + 3 * contacts, found.natural_map);
-    tell_stops(rows, least + problem.first_interval());
+    report_contacts(rows, least, least + 3 * contacts, solution.natural_map);
+    report_stops(rows, least + problem.first_interval());
     return true;
   }
 
-  /// Where points outnumber the motions of what they are on, distances of nanometres make velocities that no motion has, or that a motion has which
-  /// hardly moves the points: which of these carry is then theirs to say, by forces without bound. As near as what gets rows at once they count
-  /// as touching instead, but for what motions that do move them close: the least squares of what is to be closed and, small beside it, of what
-  /// closes it, s <- G (G + c)^-1 s.
-  void take_as_touching(StepRows& rows, int n, const double* G, double* w, double* shift) {
+  /// Treat small gaps as zero (attempts 3 and 4). If points outnumber the motions of their bodies, gaps of nanometres require velocities that no
+  /// motion has, or only one that hardly moves the points. Then tiny gaps decide on the distribution of forces, without bound.
+  /// Gaps smaller than the limit for rows count as zero instead, except for the part that motions can close. This part s is a least-squares
+  /// solution with a small weight c on the impulses that close the gap: s <- G (G + c)^-1 s.
+  void close_gaps(StepRows& rows, int n, const double* G, double* w, double* shift) {
     const Arena::Scope scope(arena_);
     int *at = arena_.take<int>(n), count = 0, i = 0;
     double* gap = doubles(n);
@@ -437,22 +446,22 @@ class ContactStep {
       if (!row.bounces && std::abs(row.distance) < row.near) gap[count] = row.shift, at[count++] = i;
       i += 3;
     }
-    double *A = doubles(count * count), *closes = doubles(count), largest = 0.0;
+    double *A = doubles(count * count), *closing = doubles(count), largest = 0.0;
     for (int k = 0; k < count; ++k) largest = std::max(largest, G[at[k] * n + at[k]]);
     for (int k = 0; k < count; ++k) {
-      closes[k] = gap[k];
+      closing[k] = gap[k];
       for (int l = 0; l < count; ++l) A[k * count + l] = G[at[k] * n + at[l]];
       A[k * count + k] += square(contact_steps::near) * largest;
     }
-    const bool solved = nearly_ == Nearly::closes && largest > 0.0 && solve_dense(count, A, closes);
+    const bool solved = gaps_ == GapTreatment::unreachable_as_zero && largest > 0.0 && solve_dense(count, A, closing);
     for (int k = 0; k < count; ++k) {
       double closed = 0.0;
-      for (int l = 0; l < count && solved; ++l) closed += G[at[k] * n + at[l]] * closes[l];
+      for (int l = 0; l < count && solved; ++l) closed += G[at[k] * n + at[l]] * closing[l];
       w[at[k]] += closed - gap[k], shift[at[k]] += closed - gap[k];
     }
   }
 
-  /// How well all of that holds.
+  /// Record the residuals of the step.
   void note(StepRows& rows) {
     if (!s_.record) return;
     double sunk = 0.0;
@@ -466,38 +475,38 @@ class ContactStep {
     most(record.work, left_.cones.work);
   }
 
-  /// The states of contacts: mean forces, of the least impulses, and moments, which stand behind those of all contacts.
-  void tell(StepRows& rows, const double* impulse, const double* moment, double natural_map) {
-    const auto& shapes = s_.plan.force_elements.all<ShapeContacts>();
-    for (const ShapeContacts& all : shapes) x_.z[all.iz] = natural_map;
+  /// Write the states of contacts: mean forces of the minimal impulses, and moments, which follow those of all contacts.
+  void report_contacts(StepRows& rows, const double* impulse, const double* moment, double natural_map) {
+    const auto& shapes = s_.plan.force_elements.all<CollisionContacts>();
+    for (const CollisionContacts& all : shapes) x_.z[all.iz] = natural_map;
     for (const StepRow& row : rows) {
       if (!row.acts || !row.contact) continue;
       double turned[3] = {0.0, 0.0, 0.0};
       row.each_moment([&](int first, int count, double) { std::copy_n(moment, count, turned + first), moment += count; });
-      if (row.told) {
-        double* z = x_.z + row.told->iz;
+      if (row.element) {
+        double* z = x_.z + row.element->iz;
         for (int r = 0; r < 3; ++r) z[r] = impulse[r] / h_;
         z[3] = natural_map;
-        for (int r = 0; r < 3 && row.told->turns; ++r) z[RigidContact::numbers + r] = turned[r] / h_;
+        for (int r = 0; r < 3 && row.element->turns; ++r) z[RigidContact::numbers + r] = turned[r] / h_;
       } else if (impulse[0] > 0.0) {
-        const ShapeContacts& all = *shapes.begin();
+        const CollisionContacts& all = *shapes.begin();
         double& count = x_.z[all.iz + 1];
-        double* z = x_.z + all.iz + ShapeContacts::before_points + static_cast<int>(count) * all.of_a_point();
+        double* z = x_.z + all.iz + CollisionContacts::before_points + static_cast<int>(count) * all.numbers_per_point();
         if (count++ < all.kept) {
           const Vec3<double> force = transpose_times(row.axes, Vec3<double>(impulse)) / h_,
                              torque = transpose_times(row.axes, Vec3<double>(turned)) / h_;
-          z[ShapeContacts::id] = static_cast<double>(row.point->id);
+          z[CollisionContacts::id] = static_cast<double>(row.point->id);
           for (int r = 0; r < 3; ++r)
-            z[ShapeContacts::force + r] = force(r), z[ShapeContacts::position + r] = row.point->at.position(r);
-          for (int r = 0; r < 3 && all.turns; ++r) z[ShapeContacts::moment + r] = torque(r);
+            z[CollisionContacts::force + r] = force(r), z[CollisionContacts::position + r] = row.point->at.position(r);
+          for (int r = 0; r < 3 && all.turns; ++r) z[CollisionContacts::moment + r] = torque(r);
         }
       }
       impulse += 3;
     }
   }
 
-  /// And those of stops, whose impulses stand behind contacts and moments.
-  void tell_stops(StepRows& rows, const double* impulse) {
+  /// Write the states of stops, whose impulses follow those of contacts and moments.
+  void report_stops(StepRows& rows, const double* impulse) {
     for (const StepRow& row : rows) {
       if (!row.acts || row.contact) continue;
       if (row.stop) x_.z[row.stop->iz] += row.sign * *impulse / h_;
@@ -512,67 +521,67 @@ class ContactStep {
   SolverLimit& limit_;
   double time_, h_;
   int nv_;
-  Nearly nearly_;
+  GapTreatment gaps_;
   bool pushed_ = false;
   double* impulse_ =
-      nullptr;  // (nv + rows) of contacts, stops and dry friction along velocities; and multipliers of loops, as solutions have them
+      nullptr;  // (nv + rows) impulses of contacts, stops and dry friction along velocities; then multipliers of loops, with their sign in solutions
   double* late_ =
-      nullptr;  // (nv) times the change of velocities: impulses of what is implicit, but for the tree's own springs; null: nothing is
+      nullptr;  // (nv) times the change of velocities: impulses of implicit terms without the tree's springs; null: none
   struct {
     double positions = 0.0, kinematics = 0.0, momentum = 0.0, natural_map = 0.0;
     ConeResiduals cones;
   } left_;
 };
 
-/// A state as far beyond the end of one step as that is beyond what came before: of two halves and a whole, what is of second order in their length
-/// (extrapolation: Deuflhard, Hairer and Zugck 1987).
-inline void extrapolate(System<double>& s, double end, const double* whole, const SimulationState<double>& x) {
+/// Extrapolate from one full step and two half steps, in an order of two: the state moves on from the full step's end by the difference of both
+/// once more (Deuflhard, Hairer and Zugck 1987).
+inline void extrapolate(System<double>& s, double end, const double* full_step, const SimulationState<double>& x) {
   const Arena::Scope scope(s.arena);
   const int nq = s.tree.nq, nv = s.tree.nv;
   double *u = s.arena.take<double>(nv), *q = s.arena.take<double>(nq);
-  difference(s.tree, whole, x.q, u);
+  difference(s.tree, full_step, x.q, u);
   integrate(s.tree, x.q, u, q);
   std::copy(q, q + nq, x.q);
-  for (int k = nq; k < s.integrated(); ++k) x.q[k] += x.q[k] - whole[k];  // v and z stand behind
+  for (int k = nq; k < s.integrated(); ++k) x.q[k] += x.q[k] - full_step[k];  // v and z follow q
   if (s.projects()) close_step(s, end, x);
 }
 
-/// The step, or where its cones are not solved its halves; false: nor theirs. Where other forces would make it one of first order it is extrapolated
-/// while nothing pushes.
-inline bool halved_step(System<double>& s, double time, double h, const SimulationState<double>& x, Nearly nearly,
+/// Take the step or, if its cones are not solved, its halves; false if those are not solved either. If other forces would make it a step of
+/// first order, it is extrapolated while no contact pushes.
+inline bool halved_step(System<double>& s, double time, double h, const SimulationState<double>& x, GapTreatment gaps,
                         SolverLimit& limit, int halvings = contact_steps::halvings) {
   const Arena::Scope scope(s.arena);
   const int size = s.integrated();
-  double *before = s.arena.take<double>(size), *whole = s.arena.take<double>(size);
+  double *before = s.arena.take<double>(size), *full_step = s.arena.take<double>(size);
   std::copy(x.q, x.q + size, before);
   const Work<double> done = s.work;
-  const StepOutcome outcome = ContactStep(s, time, h, x, nearly, limit).take();
+  const StepOutcome outcome = ContactStep(s, time, h, x, gaps, limit).take();
   if (outcome == StepOutcome::pushed || s.status != 0.0) return true;
   if (outcome == StepOutcome::free) {
     if (!acts_on_velocities(s)) return true;
-    std::copy(x.q, x.q + size, whole), std::copy(before, before + size, x.q);
+    std::copy(x.q, x.q + size, full_step), std::copy(before, before + size, x.q);
     const Work<double> work = std::exchange(s.work, done);
     for (const double begin : {time, time + 0.5 * h})
-      if (ContactStep(s, begin, 0.5 * h, x, nearly, limit).take() != StepOutcome::free)
-        return std::copy(whole, whole + size, x.q), s.work = work, true;
-    extrapolate(s, time + h, whole, x);
+      if (ContactStep(s, begin, 0.5 * h, x, gaps, limit).take() != StepOutcome::free)
+        return std::copy(full_step, full_step + size, x.q), s.work = work, true;
+    extrapolate(s, time + h, full_step, x);
     s.work.supplied += s.work.supplied - work.supplied;
     return true;
   }
   if (halvings == 0 || limit.over()) return false;
   for (const double begin : {time, time + 0.5 * h})
-    if (s.status == 0.0 && !halved_step(s, begin, 0.5 * h, x, nearly, limit, halvings - 1))
+    if (s.status == 0.0 && !halved_step(s, begin, 0.5 * h, x, gaps, limit, halvings - 1))
       return std::copy(before, before + size, x.q), s.work = done, false;
   return true;
 }
 
-/// As it is, in halves, or with what nearly touches as touching; else its status says that it is none.
+/// Take the step by the first successful attempt (see the list at the top); else set the status.
 inline void contact_step(System<double>& s, double time, double h, const SimulationState<double>& x) {
   SolverLimit limit = {s.plan.stops, s.plan.self};
-  for (const Nearly nearly : {Nearly::apart, Nearly::closes, Nearly::touches}) {
+  for (const GapTreatment gaps : {GapTreatment::actual, GapTreatment::unreachable_as_zero, GapTreatment::zero}) {
     if (limit.over()) break;
-    if (halved_step(s, time, h, x, nearly, limit)) {
-      if (nearly != Nearly::apart && s.record) *s.record->as_touching += 1.0;
+    if (halved_step(s, time, h, x, gaps, limit)) {
+      if (gaps != GapTreatment::actual && s.record) *s.record->as_touching += 1.0;
       return;
     }
   }

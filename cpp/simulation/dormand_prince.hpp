@@ -1,6 +1,5 @@
-// A step of Dormand and Prince's pair of orders 5 and 4, on the argument u of q = q0 exp(u), with dense output of order 4 (Hairer, Norsett
-// and Wanner II.5 and II.6). The last stage is the first of the next step only where no projection moves the state between them: it is not
-// kept.
+// A step of Dormand and Prince's pair of orders 5 and 4, on the argument u of q = q0 exp(u), with dense output of order 4 (Hairer, Norsett and
+// Wanner II.5 and II.6). The last stage is not reused as the first of the next step, because a projection may move the state between them.
 #pragma once
 
 #include "friction.hpp"
@@ -9,16 +8,16 @@
 
 namespace sarrus {
 
-/// What a step tried: the state it leads to, how far that may be off, and the polynomial in between.
+/// Result of a trial step: the end state, its error, and the polynomial in between.
 template <class T> struct Trial {
   T* x;  // (q, v, z) at the end
-  T error;  // of (u, v, z), largest, as a share of what is allowed
+  T error;  // largest error of (u, v, z), relative to the tolerance
   T* dense;  // 5 x (2 nv + nz), of (u, v, z): see `between`
   T* work = nullptr;  // (5) of the work in the step, if it is added up
 };
 
-/// The five numbers, `width` apart, of a component that goes from `start` by `difference`, beginning and ending at the rates of the first and
-/// the last stage. (Hairer, Norsett and Wanner II.6, program DOPRI5: contd5)
+/// Write the five coefficients, `width` apart, of a component that changes by `difference` from `start` and has the rates of the first and the
+/// last stage at its ends. (Hairer, Norsett and Wanner II.6, program DOPRI5: contd5)
 template <class T>
 SARRUS_INLINE void polynomial(const T& start, const T& difference, const T& first, const T& last, const T& bend, int width,
                               T* d) {
@@ -41,7 +40,7 @@ void embedded_step(System<T>& s, const T& time, const T& h, const T* row, double
 
   out.error = T(0.0);
   T* d = out.dense;
-  // one component: its slopes, and its values before and after, or how far it moved from zero
+  // one component: its slopes, and its values before and after, or its displacement from zero
   const auto finish = [&](T* Slopes<T>::* part, int k, const T& start, const T& difference, const T& size, double unit) {
     T off = T(0.0), bend = T(0.0);
     for (int i = 0; i < stages; ++i)
@@ -62,7 +61,7 @@ void embedded_step(System<T>& s, const T& time, const T& h, const T* row, double
     finish(&Slopes<T>::z, k, x0.z[k], x1.z[k] - x0.z[k], most(abs(x0.z[k]), abs(x1.z[k])), s.unit(s.plan.z_unit, k));
 }
 
-/// The state at the part theta of the step from row.
+/// Evaluate the state at the part theta of the step from row.
 template <class T> void between(const Tree& tree, int nz, const T* row, const T* dense, double theta, T* u, T* out) {
   const int nv = tree.nv, width = 2 * nv + nz;
   for (int k = 0; k < nv; ++k) u[k] = value(dense + k, width, theta);
@@ -70,17 +69,17 @@ template <class T> void between(const Tree& tree, int nz, const T* row, const T*
   for (int k = nv; k < width; ++k) out[tree.nq + k - nv] = value(dense + k, width, theta);
 }
 
-/// Where the first joint that slides stops within the step, by its polynomial, looked for at eighths and then by halving: the state there
-/// becomes the step's end. Returns the part of the step up to there, 1 if none stops.
+/// Find the time at which the first sliding joint stops within the step, by its polynomial: a search at eighths and then by halving. The state
+/// at that time becomes the step's end. Returns the part of the step up to there, 1 if no joint stops.
 inline double end_where_a_joint_stops(System<double>& s, double time, double step, const double* row, const double* dense,
                                       const SimulationState<double>& end) {
   const Arena::Scope scope(s.arena);
   DryFriction<double>& friction = *s.friction;
   double *x = s.arena.take<double>(s.size()), *u = s.arena.take<double>(s.tree.nv);
-  const auto there = SimulationState<double>::of(s.tree, x);
+  const auto shifted = SimulationState<double>::of(s.tree, x);
   const auto turned = [&](double part) {
     between(s.tree, s.plan.force_elements.nz, row, dense, part, u, x);
-    return friction.turned(time + part * step, there);
+    return friction.turned(time + part * step, shifted);
   };
   double before = 0.0, after = 0.0;
   for (int k = 1; k <= 8 && after == 0.0 && friction.slides(); ++k) (turned(0.125 * k) ? after : before) = 0.125 * k;

@@ -1,9 +1,9 @@
-// A simulation from its start to its end, by the kernels' steps: of fixed length, as long as their error allows, and many side by side.
-// What a caller does on the way comes as functions, all of them asked after each step:
+// A simulation from its start to its end, by the kernels' steps: of fixed length, of adaptive length, and many runs side by side.
+// A caller passes functions that are called after each step:
 //
-//   sample(step, x)               keeps the state after so many steps
-//   watch(time, before, after)    true: something happened in this step, and the simulation ends with it
-//   stop()                        true: it is interrupted
+//   sample(step, x)               store the state after `step` steps
+//   watch(time, before, after)    true: the simulation ends with this step
+//   stop()                        true: the run is interrupted
 #pragma once
 
 #include <algorithm>
@@ -30,33 +30,33 @@ inline bool is_finite(const double* x, Count n) {
   return std::all_of(x, x + n, [](double number) { return std::isfinite(number); });
 }
 
-/// Whole steps from the clock's start, then one of length `rest` if this is positive; kept is the state after every so many, and the end.
+/// Full steps from the clock's start, then one of length `rest` if this is positive. The state is kept after every `every` steps, and at the end.
 struct Schedule {
   Clock clock;
   double rest;
   Count every = 1;
 
-  /// How many steps there are up to an end, and what is left then, is not decided by rounding.
+  /// Build the schedule; rounding does not decide on the number of steps up to an end, or on the remaining length.
   static Schedule between(double start, double end, double step, Count every = 1) {
-    const double whole = std::floor((end - start) / step * (1.0 + 1e-14) + 1e-9), rest = end - (start + whole * step);
-    const Schedule all = {{start, step, 0, static_cast<Count>(whole)}, rest > 1e-9 * step ? rest : 0.0};
+    const double full_steps = std::floor((end - start) / step * (1.0 + 1e-14) + 1e-9), rest = end - (start + full_steps * step);
+    const Schedule all = {{start, step, 0, static_cast<Count>(full_steps)}, rest > 1e-9 * step ? rest : 0.0};
     return {all.clock, all.rest, std::min(every, std::max(all.steps(), Count{1}))};
   }
   Count steps() const { return clock.count + (rest > 0.0); }
   Count samples() const { return (steps() + every - 1) / every; }
-  /// Its step k, alone.
+  /// Return step k as a clock of one step.
   Schedule step(Count k) const {
     return {{clock.start + static_cast<double>(k) * clock.step, k < clock.count ? clock.step : rest, 0, 1}, 0.0};
   }
 };
 
-/// work(begin, end, stopped) of a chunk of so many runs at a time, on threads of which this is one; only it asks stop().
+/// Call work(begin, end, stopped) for chunks of runs, on threads of which the calling one is the only one that calls stop().
 template <class Stop, class Work> void on_threads(Count count, Count threads, Count chunk, Stop&& stop, Work&& work) {
   std::atomic<Count> next{0};
   std::atomic<bool> stopping{false};
-  const auto some = [&](bool asks) {
+  const auto work_on_chunks = [&](bool is_caller) {
     const auto stopped = [&] {
-      if (asks && stop()) stopping = true;
+      if (is_caller && stop()) stopping = true;
       return stopping.load();
     };
     try {
@@ -67,18 +67,18 @@ template <class Stop, class Work> void on_threads(Count count, Count threads, Co
       throw;
     }
   };
-  std::vector<std::future<void>> others;
+  std::vector<std::future<void>> helping;
   const Count helpers = std::min(threads, (count + chunk - 1) / chunk) - 1;
-  others.reserve(static_cast<std::size_t>(std::max(Count{0}, helpers)));
+  helping.reserve(static_cast<std::size_t>(std::max(Count{0}, helpers)));
   try {
-    for (Count t = 0; t < helpers; ++t) others.push_back(std::async(std::launch::async, some, false));
-  } catch (const std::system_error&) {  // there are no more threads to be had: those that there are do it
+    for (Count t = 0; t < helpers; ++t) helping.push_back(std::async(std::launch::async, work_on_chunks, false));
+  } catch (const std::system_error&) {  // no more threads are available: the existing ones do the work
   }
-  some(true);
-  for (std::future<void>& other : others) {
-    while (other.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready)
+  work_on_chunks(true);
+  for (std::future<void>& helper : helping) {
+    while (helper.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready)
       if (stop()) stopping = true;
-    other.get();
+    helper.get();
   }
 }
 
@@ -86,12 +86,12 @@ struct Simulation {
   const SimulationKernels& kernels;
   const Tree& tree;
   const Plan& plan;
-  const double* parameter;  // the numbers of its force elements
+  const double* parameter;  // parameters of the force elements
 
   int integrated() const { return tree.nq + tree.nv + plan.force_elements.nz; }
-  int size() const { return integrated() + plan.force_elements.held; }
+  int size() const { return integrated() + plan.force_elements.held_size; }
   int row_size() const { return size() + carried_size(plan); }
-  /// True for a state of a motion: finite, with no velocity that goes beyond every scale of the mechanism in a step [rad, its lengths].
+  /// Return true if a state is finite and no velocity moves farther in a step than every scale of the mechanism [rad, its lengths].
   bool is_sound(const double* x, double step) const {
     constexpr double farthest = 1e12;
     if (!is_finite(x, size())) return false;
@@ -99,7 +99,7 @@ struct Simulation {
       if (std::abs(x[tree.nq + k]) * step > farthest * (plan.velocity_unit ? plan.velocity_unit[k] : 1.0)) return false;
     return true;
   }
-  /// The row of a run that begins at a state (q, v, z).
+  /// Return the row of a run that begins at a state (q, v, z).
   std::vector<double> begin(const std::vector<double>& state) const {
     std::vector<double> row(row_size());
     std::copy_n(state.begin(), size(), row.begin());
@@ -111,7 +111,7 @@ struct Simulation {
     Count steps = 0;
     double status = 0.0;
   };
-  /// Fixed steps from the row, a state with what it carries, which a step that fails leaves as it was.
+  /// Take fixed steps from the row, a state with the run's carried data. A step that fails leaves the row unchanged.
   template <class Sample, class Watch, class Stop>
   Outcome run_fixed(const Clock& clock, double* row, Sample&& sample, Watch&& watch, Stop&& stop) const {
     const int n = size(), wide = row_size();
@@ -128,7 +128,7 @@ struct Simulation {
       ++done.steps;
       sample(done.steps, row);
       if (watch(clock.start + static_cast<double>(clock.first + done.steps) * clock.step, before.data(), row)) {
-        std::copy(before.begin() + n, before.end(), row + n);  // it ended within this step, of which nothing is recorded
+        std::copy(before.begin() + n, before.end(), row + n);  // the run ended within this step, which is not recorded
         break;
       }
       if (stop()) {
@@ -145,32 +145,32 @@ struct Simulation {
         [] { return false; });
   }
 
-  /// The state a part of a step after that of a row; nothing is recorded.
-  void part_of_step(double time, double h, const double* row, double* there) const {
+  /// Compute the state a part of a step after a row; nothing is recorded.
+  void part_of_step(double time, double h, const double* row, double* end_state) const {
     Plan only_step = plan;
     only_step.records = only_step.measures = false, only_step.limits = 0;
     std::vector<double> x(row, row + size() + carried_size(only_step));
     kernels.advance(tree, only_step, parameter, {time, h, 0, 1}, x.data());
-    std::copy_n(x.data(), size(), there);
+    std::copy_n(x.data(), size(), end_state);
   }
 
   bool nearly_singular(double time, const double* q) const {
     return tree.loops.rows > 0 && kernels.weakest_row(tree, plan, time, q) < 1e-4;
   }
 
-  /// Many of them side by side, on threads of which this is one; only it asks stop(). States go to kept (sweep, samples, size), NaN from where
-  /// one fails, of which the others do not know; how each ended is in sweep.status.
+  /// Run many simulations side by side, on threads of which the calling one is the only one that calls stop(). States go to kept (sweep, samples,
+  /// size), with NaN from the failure of a run on; other runs are not affected. The status of each run is in sweep.status.
   template <class Stop>
   void run_many(const Schedule& schedule, const Sweep& sweep, Count count, Count threads, double* kept, Stop&& stop) const {
     const Count samples = schedule.samples(), chunk = plan.variants
                                                           ? std::clamp(count / (2 * threads) / 16 * 16, Count{16}, Count{64})
-                                                          : 16;  // a copy of their block serves all
+                                                          : 16;  // one copy of their block serves all
     std::fill(sweep.status, sweep.status + count, static_cast<signed char>(interrupted));
     std::fill(kept, kept + count * samples * size(), std::numeric_limits<double>::quiet_NaN());
     on_threads(count, threads, chunk, stop, [&](Count begin, Count end, auto&& stopped) {
       Sweep mine = sweep;
       mine.x += begin * sweep.size, mine.parameter += begin * sweep.parameter_step, mine.status += begin;
-      if (mine.which) mine.which += begin;
+      if (mine.variant) mine.variant += begin;
       run_chunk(schedule, mine, end - begin, kept + begin * samples * size(), stopped);
     });
   }
@@ -178,17 +178,18 @@ struct Simulation {
  private:
   template <class Stopped>
   void run_chunk(const Schedule& schedule, const Sweep& mine, Count count, double* kept, Stopped&& stopped) const {
-    const auto& [start, step, first, whole] = schedule.clock;
-    const Count n = size(), samples = schedule.samples(), piece = 256;  // steps between looks at whether to stop
+    const auto& [start, step, first, full_steps] = schedule.clock;
+    const Count n = size(), samples = schedule.samples(), piece = 256;  // steps between calls of stop()
     std::vector<signed char> status(static_cast<std::size_t>(count));
     Sweep now = mine;
     now.status = status.data();
     std::fill(mine.status, mine.status + count, static_cast<signed char>(0));
     for (Count k = 0, done = 0; k < samples; ++k) {
       for (const Count last = std::min(schedule.steps(), (k + 1) * schedule.every); done < last;) {
-        const Count steps = done < whole ? std::min({piece, last - done, whole - done}) : 1;
-        const Clock clock = done < whole ? Clock{start, step, first + done, steps}
-                                         : Clock{start + static_cast<double>(first + whole) * step, schedule.rest, 0, 1};
+        const Count steps = done < full_steps ? std::min({piece, last - done, full_steps - done}) : 1;
+        const Clock clock = done < full_steps
+                                ? Clock{start, step, first + done, steps}
+                                : Clock{start + static_cast<double>(first + full_steps) * step, schedule.rest, 0, 1};
         kernels.advance_many(tree, plan, clock, now, 0, count);
         done += steps;
         for (Count i = 0; i < count; ++i) {
@@ -199,18 +200,18 @@ struct Simulation {
       }
       for (Count i = 0; i < count; ++i)
         if (mine.status[i] == 0) std::copy_n(mine.x + i * mine.size, n, kept + (i * samples + k) * n);
-      // what is not copied is NaN; where all have failed no more can come
+      // states that are not copied are NaN; if all runs have failed, the rest is NaN
       if (std::all_of(mine.status, mine.status + count, [](signed char s) { return s != 0; })) return;
     }
   }
 };
 
-/// Steps of their own length from a state, and what lies within the last of them.
+/// Adaptive steps from a state, and the states within the last step.
 class AdaptiveRun {
  public:
   struct State {
-    double* x;  // (q, v, z, held)
-    double time, next;  // the length of the next step
+    double* x;  // (q, v, z, held values)
+    double time, next;  // next: length of the next step
     double* guard;  // see record.hpp
   };
   struct Options {
@@ -224,23 +225,23 @@ class AdaptiveRun {
   struct Outcome {
     Count steps = 0, rejected = 0, beyond_tolerance = 0, samples = 0;
     double status = 0.0;
-    bool finished = false;  // whether the end was reached
+    bool finished = false;  // true if the end was reached
   };
 
   explicit AdaptiveRun(const Simulation& simulation) : s_(simulation) {}
 
-  /// On until `pause` is passed or `end` reached. Steps go on as if there was no end: those that it cuts short only make the state there, `last`,
-  /// and leave `at` as it was before, from where another call goes on as if this one had not ended. `beyond_tolerance` counts steps that were
-  /// taken because none of another length was better.
+  /// Run until `pause` is passed or `end` is reached. Step lengths do not depend on the end: a step that the end cuts short only yields the
+  /// state `last`. It leaves `at` unchanged, so that another call continues as if this one had not ended. `beyond_tolerance` counts steps that were
+  /// accepted because no other length gave a smaller error.
   template <class Watch, class Stop>
   Outcome run(State& at, double pause, double end, const Options& options, const Samples& samples, double* last,
               const Record<double>& record, Watch&& watch, Stop&& stop) {
     const int n = s_.size();
     const double tolerance[] = {options.relative, options.absolute};
-    std::vector<double> there(n), dense(5 * (2 * s_.tree.nv + s_.plan.force_elements.nz)),
-        demanded(s_.tree.nv + s_.tree.loop_nv);  // by controllers, at the start of the step
-    SimulationKernels::Taken taken = {0.0, 1.0, demanded.data()};
-    const double& error = taken.error;
+    std::vector<double> end_state(n), dense(5 * (2 * s_.tree.nv + s_.plan.force_elements.nz)),
+        demanded(s_.tree.nv + s_.tree.loop_nv);  // efforts of controllers at the start of the step
+    SimulationKernels::TrialResult trial = {0.0, 1.0, demanded.data()};
+    const double& error = trial.error;
     Outcome done;
     done.finished = at.time >= end;
     StepLength length(at.next, options.longest);
@@ -249,33 +250,33 @@ class AdaptiveRun {
       at.time = tail_->time, length = tail_->length, std::copy_n(tail_->guard, Guard<double>::size, at.guard);
     };
     const auto note = [&](double reached, const double* x) {
-      note_limits(s_.plan, from_, static_cast<const double*>(nullptr), static_cast<const double*>(nullptr), taken.demanded,
+      note_limits(s_.plan, from_, static_cast<const double*>(nullptr), static_cast<const double*>(nullptr), trial.demanded,
                   record);
       note_state(from_, x_.data(), record), note_state(reached, x, record);
     };
     const ForceElements& elements = s_.plan.force_elements;
     done.status = sample(at.time, at.x);
-    if (!x_.empty()) keep(samples, at.time, nullptr, done);  // for which the last call had no room
+    if (!x_.empty()) keep(samples, at.time, nullptr, done);  // samples that did not fit into the last call
     while (!done.finished && at.time < pause && done.status == 0.0) {
       const double due = next_sample(elements, at.x + s_.integrated()), instant = one_instant(elements);
-      bool samples_there = due < end + instant && at.time + length.next() >= due - instant;
-      bool ends = !samples_there && at.time + length.next() >= end;
-      bool finishes = ends || (samples_there && due > end - instant);  // though rounding may part the two
-      double reached = samples_there ? due : ends ? end : at.time + length.next();
+      bool samples_end = due < end + instant && at.time + length.next() >= due - instant;
+      bool ends = !samples_end && at.time + length.next() >= end;
+      bool finishes = ends || (samples_end && due > end - instant);  // although the two may differ by rounding
+      double reached = samples_end ? due : ends ? end : at.time + length.next();
       const double planned = length.next();
-      const double step = samples_there || ends ? reached - at.time : planned;
+      const double step = samples_end || ends ? reached - at.time : planned;
       if (ends && !tail_) tail_ = Tail{std::vector<double>(at.x, at.x + n), at.time, {at.guard[0], at.guard[1]}, length};
       if (!(at.time + step > at.time)) {
         done.status = no_convergence;
         break;
       }
       const double status = s_.kernels.try_step(s_.tree, s_.plan, s_.parameter, at.time, step, tolerance, at.x, at.guard,
-                                                there.data(), dense.data(), taken);
+                                                end_state.data(), dense.data(), trial);
       if (status == caller_failed) {
         done.status = status;
         break;
       }
-      const bool sound = status == 0.0 && s_.is_sound(there.data(), step) && std::isfinite(error);
+      const bool sound = status == 0.0 && s_.is_sound(end_state.data(), step) && std::isfinite(error);
       if (!sound || (error > 1.0 && !length.settles())) {
         if (step <= 1e-12 * std::max(std::min(1.0, end - at.time), std::abs(at.time))) {
           done.status = status != 0.0 ? status : double(sound ? no_convergence : diverged);
@@ -285,18 +286,18 @@ class AdaptiveRun {
         ++done.rejected;
         continue;
       }
-      if (taken.part < 1.0) reached = at.time + taken.part * step, samples_there = ends = finishes = false;
-      if (samples_there && (done.status = sample(reached, there.data())) != 0.0) break;
+      if (trial.part < 1.0) reached = at.time + trial.part * step, samples_end = ends = finishes = false;
+      if (samples_end && (done.status = sample(reached, end_state.data())) != 0.0) break;
       x_.assign(at.x, at.x + n), dense_ = dense, from_ = at.time, step_ = step,
                                  std::copy_n(at.guard, Guard<double>::size, guard_);
-      keep(samples, finishes ? std::max(reached, end) : reached, there.data(), done);
+      keep(samples, finishes ? std::max(reached, end) : reached, end_state.data(), done);
       done.beyond_tolerance += error > 1.0;
-      std::copy_n(taken.work, 5, work_);
-      const bool seen = watch(reached, x_.data(), there.data());
-      if (!seen) note(reached, there.data());
-      if (!seen && s_.plan.measures) *record.supplied += taken.supplied;
+      std::copy_n(trial.work, 5, work_);
+      const bool seen = watch(reached, x_.data(), end_state.data());
+      if (!seen) note(reached, end_state.data());
+      if (!seen && s_.plan.measures) *record.supplied += trial.supplied;
       if (ends) {
-        std::copy(there.begin(), there.end(), last);
+        std::copy(end_state.begin(), end_state.end(), last);
         before_the_end();
         done.finished = true;
         break;
@@ -306,8 +307,8 @@ class AdaptiveRun {
       const bool cut = step < planned && !length.rejected();
       length.accept(step, error);
       if (cut && length.next() < planned) length = StepLength(planned, options.longest);
-      std::copy(there.begin(), there.end(), at.x);
-      if (finishes) std::copy(there.begin(), there.end(), last), done.finished = true;
+      std::copy(end_state.begin(), end_state.end(), at.x);
+      if (finishes) std::copy(end_state.begin(), end_state.end(), last), done.finished = true;
       if (seen) break;
       if (stop()) {
         done.status = interrupted;
@@ -319,11 +320,11 @@ class AdaptiveRun {
     return done;
   }
 
-  /// The state at a time within the last step.
+  /// Return the state at a time within the last step.
   void at(double time, double* x) const {
     s_.kernels.between(s_.tree, s_.plan, s_.parameter, from_, step_, time, x_.data(), guard_, dense_.data(), x);
   }
-  /// The work of what acts in the last step up to a time, if it is added up.
+  /// Return the work of applied forces in the last step up to a time, if work is added up.
   double work(double time) const { return value(work_, 1, (time - from_) / step_); }
 
  private:
@@ -341,12 +342,12 @@ class AdaptiveRun {
     note_limits(s_.plan, time, q.data(), v.data(), static_cast<const double*>(nullptr), record);
   }
 
-  /// Samples up to a time within the last step, which ends at `there`.
-  void keep(const Samples& samples, double upto, const double* there, Outcome& done) const {
+  /// Store samples up to a time within the last step, whose end state is `end_state`.
+  void keep(const Samples& samples, double upto, const double* end_state, Outcome& done) const {
     for (; done.samples < samples.count && samples.time[done.samples] <= upto; ++done.samples) {
       double* to = samples.kept + done.samples * s_.size();
-      if (there && samples.time[done.samples] == upto)
-        std::copy_n(there, s_.size(), to);
+      if (end_state && samples.time[done.samples] == upto)
+        std::copy_n(end_state, s_.size(), to);
       else
         at(samples.time[done.samples], to);
     }
@@ -355,7 +356,7 @@ class AdaptiveRun {
   const Simulation& s_;
   std::vector<double> x_, dense_;  // the last step
   double from_ = 0.0, step_ = 1.0, guard_[Guard<double>::size] = {}, work_[5] = {};
-  struct Tail {  // where the first step began that would lead beyond the end
+  struct Tail {  // start of the first step that would pass the end
     std::vector<double> x;
     double time, guard[Guard<double>::size];
     StepLength length;

@@ -1,4 +1,4 @@
-// Where functions of time and state go through zero, within the steps of a simulation.
+// Zero crossings of functions of time and state, within the steps of a simulation.
 #pragma once
 
 #include <algorithm>
@@ -10,13 +10,13 @@
 namespace sarrus {
 
 struct Event {
-  int direction;  // 1: only where its function rises, -1: only where it falls, 0: both
-  bool terminal;  // whether the simulation ends there
+  int direction;  // 1: rising zero crossings only, -1: falling ones only, 0: both
+  bool terminal;  // true: the simulation ends at this event
 };
 
-/// Asked after each step, as a simulation's watch() is:
-///   value(event, time, x)      of the event's function; NaN where it failed, and the simulation ends
-///   within(x, time, h, there)  the state a part h of the step after x
+/// Finder of events, called after each step as a simulation's watch() is.
+///   value(event, time, x)      value of the event's function; NaN if it failed: the simulation then ends
+///   within(x, time, h, state)  the state a part h of the step after x
 class EventFinder {
  public:
   struct Occurrence {
@@ -24,15 +24,15 @@ class EventFinder {
     double time;
   };
   std::vector<Occurrence> occurred;
-  int ended_by = -1;  // the terminal event, which is the last that was found, in the state
+  int ended_by = -1;  // the terminal event, the last of `occurred`; `end` is its state
   std::vector<double> end;
 
   EventFinder() = default;
   explicit EventFinder(std::vector<Event> events) : events_(std::move(events)), value_(events_.size()) {}
 
   bool any() const { return !events_.empty(); }
-  /// Steps go on from `time`; events up to `since` were found before.
-  void begin(double time, double since) { last_ = time, since_ = since, known_ = false; }
+  /// Start with a step from `time`; events up to `since` were found before.
+  void begin(double time, double since) { last_ = time, since_ = since, evaluated_ = false; }
 
   template <class Value, class Within>
   bool operator()(double time, const double* before, const double* after, int size, Value&& value, Within&& within) {
@@ -44,7 +44,7 @@ class EventFinder {
     };
     std::vector<std::pair<double, int>> hits;
     for (int k = 0; k < static_cast<int>(events_.size()); ++k) {
-      const double old = known_ ? value_[k] : value(k, begun, before), now = value_[k] = value(k, time, after);
+      const double old = evaluated_ ? value_[k] : value(k, begun, before), now = value_[k] = value(k, time, after);
       const int direction = events_[k].direction;
       double part = std::isnan(old + now) ? old + now : 0.0;
       if ((old < 0.0 && now >= 0.0 && direction >= 0) || (old > 0.0 && now <= 0.0 && direction <= 0)) {
@@ -53,7 +53,7 @@ class EventFinder {
       }
       if (std::isnan(part)) return true;
     }
-    known_ = true;
+    evaluated_ = true;
     std::sort(hits.begin(), hits.end());
     for (const auto& [part, k] : hits) {
       const double when = begun + part * length;
@@ -68,16 +68,16 @@ class EventFinder {
   }
 
  private:
-  /// The part of the step at which f is zero: false position that does not get stuck (Illinois), then halving.
+  /// Find the part of the step at which f is zero: false position that does not stall (Illinois), then bisection.
   template <class F> static double root(double old, double now, F&& f) {
     double low = 0.0, high = 1.0, f_low = old, f_high = now;
     for (int k = 0; k < 60 && f_high != 0.0 && !(high - low < 1e-14); ++k) {
-      const double part = k < 30 ? (low * f_high - high * f_low) / (f_high - f_low) : 0.5 * (low + high), there = f(part);
-      if (there == 0.0 || std::isnan(there)) return there == 0.0 ? part : there;
-      if ((there < 0.0) == (old < 0.0))
-        low = part, f_low = there, f_high /= 2.0;
+      const double part = k < 30 ? (low * f_high - high * f_low) / (f_high - f_low) : 0.5 * (low + high), f_part = f(part);
+      if (f_part == 0.0 || std::isnan(f_part)) return f_part == 0.0 ? part : f_part;
+      if ((f_part < 0.0) == (old < 0.0))
+        low = part, f_low = f_part, f_high /= 2.0;
       else
-        high = part, f_high = there, f_low /= 2.0;
+        high = part, f_high = f_part, f_low /= 2.0;
     }
     return high;
   }
@@ -85,7 +85,7 @@ class EventFinder {
   std::vector<Event> events_;
   std::vector<double> value_;
   double last_ = 0.0, since_ = -std::numeric_limits<double>::infinity();
-  bool known_ = false;
+  bool evaluated_ = false;
 };
 
 }  // namespace sarrus

@@ -1,15 +1,15 @@
-// Dry friction of joints in a simulation, as a set-valued law (Moreau 1988; Glocker 2001): a joint that slides is braked by its limit F, one
-// at rest is held by whatever within [-F, F] keeps it there.
+// Dry friction of joints in a simulation, as a set-valued law (Moreau 1988; Glocker 2001): a sliding joint is braked by its limit F, and a joint
+// at rest is held by a force within [-F, F].
 //
-// Within a step the directions of sliding do not change, so that what a method integrates is smooth. They are decided by the step's first
+// Directions of sliding do not change within a step, so that the method integrates a smooth function. They are decided in the step's first
 // evaluation: of joints at rest with W = E M^-1 E^T on the loops, E the directions along which friction acts, the accelerations and forces
 //
 //   r = r_0 + W f,   r_i = 0 where |f_i| <= F_i,  else f_i = -F_i and r_i >= 0, or the other way round
 //
-// by principal pivoting (Murty 1974). Where a joint comes to rest within a step, the step is cut there, what is left of that velocity is taken
-// away by impulses of friction, and directions are decided anew. No threshold tells rest from motion: what rests has a velocity of zero.
+// by principal pivoting (Murty 1974). If a joint comes to rest within a step, the step ends there, impulses of friction remove the rest of its
+// velocity, and directions are decided anew. No threshold separates rest from motion: a joint at rest has velocity zero.
 //
-// Dependent joints of a loop can share friction in many ways, all of which make the same motion; a compliance of 1e-11 chooses one.
+// Dependent joints of a loop can share friction in many ways, all with the same motion; a compliance of 1e-11 chooses one of them.
 #pragma once
 
 #include <algorithm>
@@ -20,17 +20,17 @@
 
 namespace sarrus {
 
-/// f (n) with W f = -r, of those that are held (1, others 0, whose f is zero). Those that no force moves would take one without bound.
-template <class T> void hold_at_rest(Arena& arena, int n, const T* W, const T* r, const T* held, T* f) {
+/// Solve W f = -r for f (n) of the resting joints (1; others 0, with f zero). A joint that no force moves would get a force without bound.
+template <class T> void hold_at_rest(Arena& arena, int n, const T* W, const T* r, const T* resting, T* f) {
   constexpr double compliance = 1e-11,
-                   rounding = 1e-13;  // of W's diagonal: far above its rounding, far below what a step can tell
+                   rounding = 1e-13;  // of W's diagonal: far above its rounding, far below what affects a step
   constexpr double without_bound = 1e30;
   const Arena::Scope scope(arena);
   T *L = arena.take<T>(n * n), *inverse = arena.take<T>(n), *movable = arena.take<T>(n);
   for (int i = 0; i < n; ++i) {
-    for (int j = 0; j <= i; ++j) L[i * n + j] = W[i * n + j] * (held[i] * held[j]);
+    for (int j = 0; j <= i; ++j) L[i * n + j] = W[i * n + j] * (resting[i] * resting[j]);
     L[i * n + i] *= T(1.0 + compliance);
-    f[i] = -r[i] * held[i];
+    f[i] = -r[i] * resting[i];
   }
   for (int k = 0; k < n; ++k) {
     const T size = W[k * n + k], &pivot = L[k * n + k];
@@ -49,33 +49,33 @@ template <class T> void hold_at_rest(Arena& arena, int n, const T* W, const T* r
   }
 }
 
-constexpr double margin = 1e-9;  // relative: a force that is just its limit holds, and an acceleration of rounding is none
+constexpr double margin = 1e-9;  // relative: a force at its limit holds, and an acceleration of rounding is zero
 
-/// Of joints at rest, which way each begins to slide, -1 or 1, or 0: it is held.
+/// Decide in which direction each joint at rest begins to slide: -1, 1, or 0 if friction holds it.
 inline void decide_directions(Arena& arena, int n, const double* W, const double* r, const double* limit, const double* rests,
-                              double* way) {
+                              double* direction) {
   const Arena::Scope scope(arena);
-  double *held = arena.take<double>(n), *left = arena.take<double>(n), *f = arena.take<double>(n);
-  std::fill(way, way + n, 0.0);
+  double *resting = arena.take<double>(n), *left = arena.take<double>(n), *f = arena.take<double>(n);
+  std::fill(direction, direction + n, 0.0);
   for (int change = 0; change < 20 + 4 * n; ++change) {
     for (int i = 0; i < n; ++i) {
-      held[i] = rests[i] > 0.5 && way[i] == 0.0;
+      resting[i] = rests[i] > 0.5 && direction[i] == 0.0;
       left[i] = r[i];
-      for (int j = 0; j < n; ++j) left[i] -= W[i * n + j] * limit[j] * way[j];
+      for (int j = 0; j < n; ++j) left[i] -= W[i * n + j] * limit[j] * direction[j];
     }
-    hold_at_rest(arena, n, W, left, held, f);
-    // the first few times all that are wrong change at once, which is nearly always enough; then one by one, which always ends
+    hold_at_rest(arena, n, W, left, resting, f);
+    // First all wrong decisions change at once, which is nearly always enough; then one by one, which always terminates.
     bool right = true;
     for (int i = 0; i < n && (right || change < 20); ++i) {
       if (rests[i] < 0.5) continue;
-      if (way[i] == 0.0) {
+      if (direction[i] == 0.0) {
         if (std::abs(f[i]) <= limit[i] * (1.0 + margin)) continue;
-        way[i] = f[i] > 0.0 ? -1.0 : 1.0;
+        direction[i] = f[i] > 0.0 ? -1.0 : 1.0;
       } else {
         double a = left[i], size = std::abs(r[i]) + std::abs(left[i] - r[i]);
         for (int j = 0; j < n; ++j) a += W[i * n + j] * f[j], size += std::abs(W[i * n + j] * f[j]);
-        if (a * way[i] >= -margin * size) continue;
-        way[i] = 0.0;
+        if (a * direction[i] >= -margin * size) continue;
+        direction[i] = 0.0;
       }
       right = false;
     }
@@ -83,7 +83,7 @@ inline void decide_directions(Arena& arena, int n, const double* W, const double
   }
 }
 
-/// What a force makes of the velocities at a configuration, on the loops: M^-1.
+/// Change of the velocities by a force at a configuration, on the loops: M^-1.
 template <class T> class Response {
  public:
   Response(System<T>& s, const T& time, const T* q, const T* v) : tree_(s.tree), arena_(s.arena) {
@@ -95,7 +95,7 @@ template <class T> class Response {
     crba(tree_, arena_, q, L_);
     factorise(tree_, arena_, L_);
   }
-  /// `x`, a force (nv), becomes the change of velocities. X is T, or a packet of forces.
+  /// Replace `x`, a force (nv), by the change of velocities. X is T, or a packet of forces.
   template <class X> void operator()(X* x) {
     if (!motion_) return solve_inward(tree_, L_, x, 1), solve_outward(tree_, L_, x, 1);
     motion_->by(x);
@@ -108,71 +108,71 @@ template <class T> class Response {
   T* L_ = nullptr;
 };
 
-/// What friction does in the step at hand; `accelerate` is what its evaluations ask.
+/// Dry friction in the current step; the method's evaluations call `accelerate`.
 template <class T> class DryFriction {
  public:
   explicit DryFriction(System<T>& system) : s_(system) {
-    for (T** list : {&way_, &rests_, &stops_, &lets_go_, &speed_, &slowing_, &limit_}) *list = take(n_);
-    for (T** list : {&v_begun_, &taken_}) *list = take(nv_);
+    for (T** list : {&direction_, &rests_, &stops_, &lets_go_, &speed_, &slowing_, &limit_}) *list = take(n_);
+    for (T** list : {&v_begun_, &braked_}) *list = take(nv_);
     for (int k = 0; k < n_; ++k) {
       closing_ = closing_ || friction_[k].iv >= nv_;
-      limit_[k] = tree_.numbers<T>()(friction_[k].terms.of(s_.whole()).friction);
+      limit_[k] = tree_.numbers<T>()(friction_[k].terms.of(s_.full_tree()).friction);
     }
   }
 
-  /// A step begins at x.
+  /// Begin a step at x.
   void begin(const T& time, const SimulationState<T>& x) {
     const Arena::Scope scope(s_.arena);
     T* size = take(n_);
     speeds(time, x.q, x.v, speed_, size);
     undecided_ = false;
     for (int k = 0; k < n_; ++k) {
-      // of a joint that closes a loop, the rounding of a difference is rest
+      // the velocity of a loop joint is a difference, whose rounding counts as rest
       const T acts =
-          select(limit_[k] > T(0.0), T(1.0), T(0.0));  // another lane's variant may have friction here, and this one none
+          select(limit_[k] > T(0.0), T(1.0), T(0.0));  // the variant of another lane may have friction along this joint
       rests_[k] = select(abs(speed_[k]) > size[k], T(0.0), acts);
-      way_[k] = sign(speed_[k]) * (acts - rests_[k]);
+      direction_[k] = sign(speed_[k]) * (acts - rests_[k]);
       slowing_[k] = lets_go_[k] = T(0.0);
       undecided_ = undecided_ || any(rests_[k] > T(0.5));
     }
     rest_ = undecided_;
-    std::copy(x.v, x.v + nv_, v_begun_), std::fill(taken_, taken_ + nv_, T(0.0));
+    std::copy(x.v, x.v + nv_, v_begun_), std::fill(braked_, braked_ + nv_, T(0.0));
   }
 
-  /// a under tau and friction.
+  /// Compute a under tau and friction.
   void accelerate(const T& time, const T* q, const T* v, T* tau, T* a) {
     const Arena::Scope scope(s_.arena);
     const T* J = rows(time, q);
     for (int k = 0; k < n_; ++k) {
-      const T braking = way_[k] * -limit_[k];
+      const T braking = direction_[k] * -limit_[k];
       push(J, k, braking, tau);
       if (s_.acting) push(J, k, braking, s_.acting);
       if (kept_) kept_[k] = braking;
     }
     s_.accelerations(time, q, v, tau, a);
     if (!rest_) return;
-    T *r = take(n_), *held = take(n_), *f = take(n_);
+    T *r = take(n_), *resting = take(n_), *f = take(n_);
     rates(time, q, v, a, r);
     const Columns columns(*this, time, q, v, J);
-    T* begins = take(n_);  // to slide
+    T* begins = take(n_);  // directions in which joints begin to slide
     for (int k = 0; k < n_; ++k) begins[k] = T(0.0);
     if (std::exchange(undecided_, false)) {
       decide(columns.W, r, begins);
-      for (int k = 0; k < n_; ++k) slowing_[k] = columns.W[k * n_ + k] * limit_[k], way_[k] += begins[k];
+      for (int k = 0; k < n_; ++k) slowing_[k] = columns.W[k * n_ + k] * limit_[k], direction_[k] += begins[k];
       for (int i = 0; i < n_; ++i)
         for (int j = 0; j < n_; ++j) r[i] -= columns.W[i * n_ + j] * (begins[j] * limit_[j]);
     }
-    for (int k = 0; k < n_; ++k) held[k] = select(abs(way_[k]) > T(0.5), T(0.0), rests_[k]);
-    hold(columns.W, r, held, f);
+    for (int k = 0; k < n_; ++k) resting[k] = select(abs(direction_[k]) > T(0.5), T(0.0), rests_[k]);
+    hold(columns.W, r, resting, f);
     for (int k = 0; k < n_; ++k) f[k] -= begins[k] * limit_[k];
     columns.add(f, a);
-    columns.add_sizes(f, taken_);
+    columns.add_sizes(f, braked_);
     for (int k = 0; s_.acting && k < n_; ++k) push(J, k, f[k], s_.acting);
     for (int k = 0; kept_ && k < n_; ++k) kept_[k] += f[k];
   }
 
-  /// The force (n) along each joint that has friction, in a state of a run whose steps are about h long. Between its steps, what rests has
-  /// velocities of rounding: those that friction alone would take away within a billionth of a step.
+  /// Compute the force (n) along each joint with friction, in a state of a run whose steps are about h long. Between the steps, joints at rest
+  /// have velocities of rounding: friction alone would stop these within a billionth of a step.
   void forces(const T& time, const T& h, const SimulationState<T>& x, T* tau, T* force) {
     const Arena::Scope scope(s_.arena);
     begin(time, x);
@@ -183,7 +183,7 @@ template <class T> class DryFriction {
     for (int k = 0; k < n_; ++k) {
       const T instant = h * T(1e-9) * columns.W[k * n_ + k] * limit_[k];
       rests_[k] = select(abs(speed_[k]) > instant, rests[k], T(1.0));
-      way_[k] *= T(1.0) - rests_[k];
+      direction_[k] *= T(1.0) - rests_[k];
       rest_ = undecided_ = undecided_ || any(rests_[k] > T(0.5));
     }
     kept_ = force;
@@ -191,50 +191,50 @@ template <class T> class DryFriction {
     kept_ = nullptr;
   }
 
-  /// The part of the step after which the first joint stops, 1 if none does, where the step ends at x; and which ones do.
+  /// Return the part of the step after which the first joint stops, 1 if none does, for a step that ends at x; and mark the joints that stop.
   T stopped(const T& time, const T& h, const SimulationState<T>& x) {
     const Arena::Scope scope(s_.arena);
     T *speed = take(n_), *part = take(n_), first = T(1.0);
     speeds(time, x.q, x.v, speed, nullptr);
     for (int k = 0; k < n_; ++k) {
-      const auto turned = both(rests_[k] < T(0.5), speed[k] * way_[k] < T(0.0));
+      const auto turned = both(rests_[k] < T(0.5), speed[k] * direction_[k] < T(0.0));
       part[k] = select(turned, speed_[k] / select(turned, speed_[k] - speed[k], T(1.0)), T(2.0));
       first = least(first, part[k]);
-      // it rests if it did before and was held, or hardly moved, as the last of several that hold together
-      const auto moved = speed[k] * way_[k] > h * slowing_[k] * T(1e-9);
+      // a joint rests if it did before and was held, or hardly moved, as the last of several that hold together
+      const auto moved = speed[k] * direction_[k] > h * slowing_[k] * T(1e-9);
       stops_[k] = rests_[k] * (T(1.0) - lets_go_[k]) * select(moved, T(0.0), T(1.0));
     }
     first = most(first, T(least_part));
     for (int k = 0; k < n_; ++k) stops_[k] = select(part[k] < first + T(least_part), T(1.0), stops_[k]);
     return first;
   }
-  /// Whether a joint that slid at the start goes the other way at x.
+  /// Return true if a joint that slid at the start has reversed its direction at x.
   bool turned(const T& time, const SimulationState<T>& x) {
     const Arena::Scope scope(s_.arena);
     T* speed = take(n_);
     speeds(time, x.q, x.v, speed, nullptr);
     bool any_has = false;
-    for (int k = 0; k < n_; ++k) any_has = any_has || any(both(rests_[k] < T(0.5), speed[k] * way_[k] < T(0.0)));
+    for (int k = 0; k < n_; ++k) any_has = any_has || any(both(rests_[k] < T(0.5), speed[k] * direction_[k] < T(0.0)));
     return any_has;
   }
-  /// Whether one slid at the start.
+  /// Return true if a joint slid at the start.
   bool slides() const {
     return std::any_of(rests_, rests_ + n_, [](const T& rests) { return any(rests < T(0.5)); });
   }
-  /// Whether one rested there.
+  /// Return true if a joint rested at the start.
   bool holds() const {
     return std::any_of(rests_, rests_ + n_, [](const T& rests) { return any(rests > T(0.5)); });
   }
-  static constexpr double least_part = 1e-3;  // of a step: an impulse may do what is left
+  static constexpr double least_part = 1e-3;  // of a step: an impulse removes the rest
 
-  /// Brings to rest what stopped, at the end of the step of length h, which was to be most_length long. Velocities of which nothing but rounding is left become zero: beside
-  /// what friction took from them, and beside what they were where something stops.
+  /// Bring stopped joints to rest at the end of the step of length h, which was to be most_length long. Velocities that are rounding become zero:
+  /// relative to what friction took from them, and to what they were before a stop.
   void settle(const T& time, const T& h, const T& most_length, const SimulationState<T>& x) {
     if (!rest_ && !any(stopping() > T(0.5))) return;
     const Arena::Scope scope(s_.arena);
     const T stopping_now = stopping();
     T* size = take(nv_);
-    for (int k = 0; k < nv_; ++k) size[k] = select(stopping_now > T(0.5), abs(v_begun_[k]), T(0.0)) + h * taken_[k];
+    for (int k = 0; k < nv_; ++k) size[k] = select(stopping_now > T(0.5), abs(v_begun_[k]), T(0.0)) + h * braked_[k];
     if (any(stopping_now > T(0.5))) {
       const T* J = rows(time, x.q);
       T *speed = take(n_), *impulse = take(n_);
@@ -243,7 +243,7 @@ template <class T> class DryFriction {
       const Columns columns(*this, time, x.q, x.v, J);
       std::swap(rests_, stops_);
       hold_at_rest(s_.arena, n_, columns.W, speed, stops_, impulse);
-      // what turns back because the loop's position makes it, as a rocker does, stops by no impulse that friction could give
+      // a joint that reverses because of the loop's position, as a rocker does, stops by no impulse that friction could give
       bool stop = true;
       for (int k = 0; k < n_; ++k) {
         const auto over = abs(impulse[k]) > limit_[k] * most_length;
@@ -261,7 +261,7 @@ template <class T> class DryFriction {
   }
   static constexpr double rounding = 1e-9;  // of velocities on loops, which projections leave
 
-  /// Velocities along which friction acts, and below which they are rounding.
+  /// Compute the velocities along which friction acts, and the values below which they are rounding.
   void speeds(const T& time, const T* q, const T* v, T* speed, T* rounding) {
     const Arena::Scope scope(s_.arena);
     const T* J = rows(time, q);
@@ -276,14 +276,14 @@ template <class T> class DryFriction {
  private:
   T* take(int size) { return s_.arena.template take<T>(size); }
 
-  /// 1 where a joint that slid comes to rest, or one that began to slide goes back to it.
+  /// Return 1 if a sliding joint comes to rest, or if a joint that began to slide returns to rest.
   T stopping() const {
-    T some = T(0.0);
-    for (int k = 0; k < n_; ++k) some = most(some, select(abs(way_[k]) > T(0.5), stops_[k], T(0.0)));
-    return some;
+    T any_stops = T(0.0);
+    for (int k = 0; k < n_; ++k) any_stops = most(any_stops, select(abs(direction_[k]) > T(0.5), stops_[k], T(0.0)));
+    return any_stops;
   }
 
-  /// J of joints that close loops (loop_nv x nv), if one of them has friction.
+  /// Compute J of loop joints (loop_nv x nv), if one of them has friction.
   const T* rows(const T& time, const T* q) {
     if (!closing_) return nullptr;
     LoopJoints<T> joints;
@@ -301,18 +301,18 @@ template <class T> class DryFriction {
     each_entry(J, k, [&](int i, const T& entry) { tau[i] += entry * force; });
   }
 
-  /// Rates of the velocities along which friction acts.
+  /// Compute the rates of the velocities along which friction acts.
   void rates(const T& time, const T* q, const T* v, const T* a, T* r) {
-    T* of_loops = nullptr;
+    T* loop_rates = nullptr;
     if (closing_) {
       const auto work = rnea(tree_, s_.arena, RneaInput<T>{q, v, a}, take(nv_));
       LoopState<T> state = {q, v, &time, nullptr, nullptr, nullptr, work.link};
       place(tree_, s_.arena, work.poses(), work.columns, state);
       LoopJoints<T> joints;
-      joints.a = of_loops = take(tree_.loop_nv);
+      joints.a = loop_rates = take(tree_.loop_nv);
       read_loop_joints(tree_, s_.arena, state, static_cast<const T*>(nullptr), joints);
     }
-    for (int k = 0; k < n_; ++k) r[k] = friction_[k].iv < nv_ ? a[friction_[k].iv] : of_loops[friction_[k].iv - nv_];
+    for (int k = 0; k < n_; ++k) r[k] = friction_[k].iv < nv_ ? a[friction_[k].iv] : loop_rates[friction_[k].iv - nv_];
   }
 
   /// M^-1 E^T and W of joints that rest in some lane.
@@ -342,9 +342,9 @@ template <class T> class DryFriction {
     }
   };
 
-  /// Forces that hold what is held, within the limits; what they let go within a step is free from then on, and the others take its load.
-  void hold(const T* W, T* r, T* held, T* f) {
-    hold_at_rest(s_.arena, n_, W, r, held, f);
+  /// Compute the forces of resting joints within the limits. A joint that exceeds its limit is free from then on, and the others take its load.
+  void hold(const T* W, T* r, T* resting, T* f) {
+    hold_at_rest(s_.arena, n_, W, r, resting, f);
     bool lets_go = false;
     T* limited = take(n_);
     for (int k = 0; k < n_; ++k) {
@@ -352,27 +352,27 @@ template <class T> class DryFriction {
       const auto over = abs(f[k]) > limit * T(1.0 + margin);
       lets_go = lets_go || any(over);
       limited[k] = select(over, sign(f[k]) * limit, T(0.0));
-      held[k] = select(over, T(0.0), held[k]);
+      resting[k] = select(over, T(0.0), resting[k]);
       lets_go_[k] = select(over, T(1.0), lets_go_[k]);
     }
     if (!lets_go) return;
     for (int i = 0; i < n_; ++i)
       for (int j = 0; j < n_; ++j) r[i] += W[i * n_ + j] * limited[j];
-    hold_at_rest(s_.arena, n_, W, r, held, f);
+    hold_at_rest(s_.arena, n_, W, r, resting, f);
     for (int k = 0; k < n_; ++k) f[k] = limited[k] + least(most(f[k], -limit_[k]), limit_[k]);
   }
 
-  /// In each lane.
+  /// Decide directions in each lane.
   void decide(T* W, T* r, T* begins) {
     const Arena::Scope scope(s_.arena);
     const auto doubles = [&](int size) { return s_.arena.template take<double>(size); };
-    double *one_W = doubles(n_ * n_), *one_r = doubles(n_), *one_rests = doubles(n_), *one_way = doubles(n_),
+    double *lane_W = doubles(n_ * n_), *lane_r = doubles(n_), *lane_rests = doubles(n_), *lane_direction = doubles(n_),
            *limit = doubles(n_);
     for (int l = 0; l < width_of<T>; ++l) {
-      for (int i = 0; i < n_ * n_; ++i) one_W[i] = lane(W[i], l);
-      for (int i = 0; i < n_; ++i) one_r[i] = lane(r[i], l), one_rests[i] = lane(rests_[i], l), limit[i] = lane(limit_[i], l);
-      decide_directions(s_.arena, n_, one_W, one_r, limit, one_rests, one_way);
-      for (int i = 0; i < n_; ++i) lane(begins[i], l) = one_way[i];
+      for (int i = 0; i < n_ * n_; ++i) lane_W[i] = lane(W[i], l);
+      for (int i = 0; i < n_; ++i) lane_r[i] = lane(r[i], l), lane_rests[i] = lane(rests_[i], l), limit[i] = lane(limit_[i], l);
+      decide_directions(s_.arena, n_, lane_W, lane_r, limit, lane_rests, lane_direction);
+      for (int i = 0; i < n_; ++i) lane(begins[i], l) = lane_direction[i];
     }
   }
 
@@ -381,19 +381,18 @@ template <class T> class DryFriction {
   const JointFriction* friction_ = s_.plan.friction;
   const int n_ = s_.plan.frictions, nv_ = tree_.nv;
   bool closing_ = false, undecided_ = false, rest_ = false;
-  // directions of sliding; which rested at the step's start, come to rest at its end, and were held by more than friction can; speeds at the
-  // start; what friction can take from them a second
-  T *way_, *rests_, *stops_, *lets_go_, *speed_, *slowing_, *limit_;
-  T* kept_ = nullptr;  // where the forces of an evaluation are to be seen
-  T *v_begun_, *taken_;  // velocities at the step's start, and what friction has taken from them a second, in all evaluations
+  // directions of sliding; joints that rested at the step's start, that come to rest at its end, and that exceeded their limit; speeds at the
+  // start; velocity that friction can remove per second
+  T *direction_, *rests_, *stops_, *lets_go_, *speed_, *slowing_, *limit_;
+  T* kept_ = nullptr;  // output for the forces of an evaluation
+  T *v_begun_, *braked_;  // velocities at the step's start, and those that friction has removed per second, in all evaluations
 };
 
-/// A step that is cut where joints come to rest. Lanes in which none does wait for the others.
+/// Take a step that is divided at the times at which joints come to rest. Lanes in which none does wait for the others.
 template <class T, class Step>
 void step_with_friction(System<T>& s, const T& time, const T& h, const SimulationState<T>& x, Step&& step) {
   if (!s.friction) return step(time, h);
-  constexpr int most_pieces =
-      4;  // those that stop one after the other within a step, more than that do so by impulses at its end
+  constexpr int most_pieces = 4;  // joints that stop one after the other within a step; further ones stop by impulses at its end
   const int size = s.integrated();
   T *begun = s.arena.template take<T>(size), *done = s.arena.template take<T>(size);
   T now = time, left = h, waits = T(0.0);
@@ -401,7 +400,7 @@ void step_with_friction(System<T>& s, const T& time, const T& h, const Simulatio
   for (int piece = 1;; ++piece) {
     const Arena::Scope scope(s.arena);
     const T status = s.status;
-    std::copy(x.q, x.q + size, begun);  // q, v and z stand side by side
+    std::copy(x.q, x.q + size, begun);  // q, v and z are contiguous
     s.friction->begin(now, x);
     step(now, left);
     T part = s.friction->stopped(T(now + left), left, x);
@@ -416,7 +415,8 @@ void step_with_friction(System<T>& s, const T& time, const T& h, const Simulatio
     const auto was_done = waits > T(0.5);
     copy_where(was_done, done, x.q, size);
     s.status = select(was_done, status, s.status);
-    work.supplied += select(was_done, T(0.0), s.work.supplied), work.apart += select(was_done, T(0.0), s.work.apart);
+    work.supplied += select(was_done, T(0.0), s.work.supplied),
+        work.quadrature_error += select(was_done, T(0.0), s.work.quadrature_error);
     s.work = work;
     if constexpr (std::is_same_v<T, double>)
       if (s.status != 0.0) return;

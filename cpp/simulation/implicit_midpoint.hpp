@@ -1,15 +1,15 @@
 // The implicit midpoint rule: v1 = v0 + h a(t + h/2, q0 cay(h/4 (v0 + v1)), (v0 + v1)/2), q1 = q0 cay(h/2 (v0 + v1)). Symmetric and
 // A-stable. Cayley's transform turns by 2 atan(|h w|/2), and with it a free body keeps its momentum and energy to rounding.
-// Of each group of bodies that floats the bases' v1 are instead those at which its momentum has changed by h times its rate in the middle,
-// p1 = p0 + h p-dot: the same rule for another quantity. Forces of joints, those that close loops too, have no part in that rate, so that
-// without others momentum stays, to rounding.
-// Damping d of a joint that is faster than the step, z = h d / M_kk > 2, would make its velocity swing from step to step: its force is that at
-// v0 + (1 - 1/z) (v1 - v0), which takes away in one step what has no force to keep it.
-// On loops the projection is symmetric too (Hairer, Lubich and Wanner V.4.1): what moves the end onto them also moved the start. So the rule
-// can be run backwards, and energy swings and does not drift where motion is regular; chaotic chains may wander, in coarse steps.
+// In each floating group of bodies, the bases' v1 instead follow from its momentum, whose change is h times its rate in the middle:
+// p1 = p0 + h p-dot, the same rule for another quantity. Joint forces, also of loop joints, do not contribute to that rate, so that without
+// other forces momentum is conserved to rounding.
+// Damping d of a joint that is faster than the step, z = h d / M_kk > 2, would make its velocity oscillate from step to step: its force is that
+// at v0 + (1 - 1/z) (v1 - v0), which removes in one step any velocity that no force sustains.
+// On loops the projection is symmetric too (Hairer, Lubich and Wanner V.4.1): the correction of the end was also applied at the start. So the
+// rule is reversible: energy oscillates without drift in regular motion; in coarse steps of chaotic chains it may drift.
 //
-// Iteration with M + h D/2 + h^2 K/4 in the place of M, of dampers and springs of the tree's joints that are fast, where it contracts; else Newton's,
-// with the derivative by differences.
+// The iteration uses M + h D/2 + h^2 K/4 in place of M, with the fast dampers and springs of the tree's joints, if it contracts; else Newton's
+// method, with the derivative by differences.
 #pragma once
 
 #include <algorithm>
@@ -22,17 +22,17 @@
 
 namespace sarrus {
 
-/// A displacement whose turns are Cayley's becomes one whose turns are the exponential's.
+/// Convert a displacement whose rotations are Cayley's to one whose rotations are the exponential's.
 template <class T> void as_exponential(const Tree& tree, T* u) {
   for (int i = 1; i < tree.links; ++i)
     visit_every(tree.link[i].described, 0, [&](auto joint) { joint.cayley_to_exponential(u + tree.link[i].iv); });
 }
 
-/// The rule as a fixed point: y = (v1, z1) is right where it makes y of y.
+/// The rule as a fixed-point problem: y = (v1, z1) solves it if the rule maps y to itself.
 template <class T> struct MidpointRule {
   System<T>& s;
   T time, h;
-  const SimulationState<T>& x;  // v and z stand side by side
+  const SimulationState<T>& x;  // v and z are contiguous
   int nv = s.tree.nv, n = nv + s.plan.force_elements.nz;
   T *middle = take(n), *rate = take(n), *u = take(nv), *q = take(s.tree.nq);
   const FloatingGroups<T> groups{s.tree, s.arena};
@@ -45,20 +45,20 @@ template <class T> struct MidpointRule {
     if (s.tree.has_joint_forces) find_late_damping();
   }
 
-  /// Of each velocity of the tree what its damping takes more where it counts later than in the middle, times v1 - v0; null: nothing does.
+  /// Increase of the damping of each tree velocity if it is evaluated later than in the middle, times v1 - v0; null: no increase.
   T *later = nullptr, *late = nullptr;
   T* M = nullptr;  // (nv x nv) at the start of the step, where joints have dampers or springs
   void find_late_damping() {
     later = take(nv), late = take(nv), M = take(nv * nv);
     crba(s.tree, s.arena, x.q, M);
-    bool some = false;
+    bool any_later = false;
     for (int k = 0; k < nv; ++k) {
       const T damping = T(s.tree.template numbers<T>()(s.tree.passive[k].damping)), z = damping * h / M[k * nv + k];
       const auto fast = z > T(2.0);
       later[k] = select(fast, damping * (T(0.5) - T(1.0) / select(fast, z, T(2.0))), T(0.0));
-      some = some || any(later[k] > T(0.0));
+      any_later = any_later || any(later[k] > T(0.0));
     }
-    if (!some) later = nullptr;
+    if (!any_later) later = nullptr;
   }
 
   static constexpr double overflow = 1e300;
@@ -85,11 +85,11 @@ template <class T> struct MidpointRule {
     groups.move_bases(p1, q, out);
   }
 
-  /// Of velocities and internal states, of which a thousandth is rest.
+  /// Unit of a velocity or internal state; a thousandth of it counts as rest.
   T unit(int k) const { return k < nv ? s.unit(s.plan.velocity_unit, k) : s.unit(s.plan.z_unit, k - nv); }
   static constexpr double rest = 1e-3;
 
-  /// out - y, and its size, relative.
+  /// Compute out - y, and return its relative size.
   double difference_of(const double* y, const double* out, double* by) const {
     double sum = 0.0, size = square(rest);
     for (int k = 0; k < n; ++k) {
@@ -100,20 +100,20 @@ template <class T> struct MidpointRule {
     return finite_bits(sum) && finite_bits(size) ? std::sqrt(sum / size) : overflow;
   }
 
-  /// The derivative of y - out (n x n), by differences.
-  void derivative(double* y, const double* out, double* there, double* A) {
+  /// Compute the derivative of y - out (n x n), by differences.
+  void derivative(double* y, const double* out, double* out_varied, double* A) {
     const double power = s.power;
     for (int c = 0; c < n; ++c) {
       const double kept = y[c], delta = 1e-7 * std::max(rest * unit(c), std::abs(kept));
       y[c] = kept + delta;
-      apply(y, there);
+      apply(y, out_varied);
       y[c] = kept;
-      for (int r = 0; r < n; ++r) A[r * n + c] = (r == c ? 1.0 : 0.0) - (there[r] - out[r]) / delta;
+      for (int r = 0; r < n; ++r) A[r * n + c] = (r == c ? 1.0 : 0.0) - (out_varied[r] - out[r]) / delta;
     }
     s.power = power;
   }
 
-  /// The step that y stands for.
+  /// Set the state to the step's end for the solution y.
   void finish(const T* y) {
     for (int k = 0; k < nv; ++k) u[k] = T(0.5) * h * (x.v[k] + y[k]);
     as_exponential(s.tree, u);
@@ -122,12 +122,12 @@ template <class T> struct MidpointRule {
     std::copy(y, y + n, x.v);
     s.work.supplied = h * s.power;
     if (groups.count == 0) return;
-    groups.move_bases(p1, x.q, x.v);  // what the iteration leaves would add up
+    groups.move_bases(p1, x.q, x.v);  // residuals of the iteration would add up
     for (int g = 0; g < groups.count && s.impulses; ++g) s.impulses[g] = p1[g], s.impulses[g] -= p0[g];
   }
 };
 
-/// What joints' dampers and springs, which are linear, make of y - out: the iteration takes it into account where they are not slow.
+/// Correction of y - out for the linear dampers and springs of joints, unless these are slow.
 class LinearJoints {
  public:
   explicit LinearJoints(const MidpointRule<double>& rule)
@@ -145,7 +145,7 @@ class LinearJoints {
     response_.emplace(there_, rule.time, rule.x.q, rule.x.v);
   }
   bool act() const { return acts_; }
-  /// out - y (nv) becomes the change of y: (M + h D/2 + h^2 K/4)^-1 M (out - y), on the loops.
+  /// Replace out - y (nv) by the change of y: (M + h D/2 + h^2 K/4)^-1 M (out - y), on the loops.
   void operator()(double* by) {
     const Arena::Scope scope(there_.arena);
     double* force = there_.arena.take<double>(nv_);
@@ -155,7 +155,7 @@ class LinearJoints {
   }
 
  private:
-  static constexpr double slow = 0.05;  // of a joint's inertia: there plain iteration contracts as fast
+  static constexpr double slow = 0.05;  // of a joint's inertia: below, plain iteration contracts as fast
   const double* M_;
   const int nv_;
   Tree tree_;
@@ -164,48 +164,49 @@ class LinearJoints {
   bool acts_ = false;
 };
 
-/// `guess`, if given: of (v, z) at the end.
+/// Take a step; `guess`, if given: (v, z) at the end.
 inline void implicit_midpoint_step(System<double>& s, double time, double h, const SimulationState<double>& x,
                                    const double* guess = nullptr) {
   MidpointRule<double> rule(s, time, h, x);
   const int n = rule.n;
-  double *y = rule.take(n), *out = rule.take(n), *off = rule.take(n), *there = rule.take(n), *step = rule.take(n), *A = nullptr;
+  double *y = rule.take(n), *out = rule.take(n), *off = rule.take(n), *out_varied = rule.take(n), *step = rule.take(n),
+         *A = nullptr;
   std::copy_n(guess ? guess : x.v, n, y);
   LinearJoints joints(rule);
   rule.apply(y, out);
   double residual = rule.difference_of(y, out, off);
   for (int round = 0; residual > 1e-15 && residual < rule.overflow && round < 50 && s.status == 0.0; ++round) {
     std::copy(off, off + n, step);
-    if (A) {  // Newton's
+    if (A) {  // Newton's method
       std::copy(A, A + n * n, A + n * n);
       if (!solve_dense(n, A + n * n, step, [&](int k) { return rule.unit(k); })) break;
     } else if (joints.act()) {
       joints(step);
     }
     double now = 0.0, length = 1.0;
-    for (;; length *= 0.5) {  // shorter where friction sets in, or contact, on the way
+    for (;; length *= 0.5) {  // shorter if friction or contact begins on the path
       for (int k = 0; k < n; ++k) y[k] += (length == 1.0 ? 1.0 : -length) * step[k];
       rule.apply(y, out);
       now = rule.difference_of(y, out, off);
       if (!A || now < residual || now < 1e-12 || length < 1e-9) break;
     }
-    if (now >= residual && now < 1e-9) {  // rounding: of two that are as good, the one before
+    if (now >= residual && now < 1e-9) {  // rounding: of two equal residuals the earlier iterate
       for (int k = 0; k < n; ++k) y[k] -= now > residual ? length * step[k] : 0.0;
       residual = std::min(now, residual);
       break;
     }
     if (now > 0.2 * residual) {
       if (!A) A = rule.take(2 * n * n);
-      rule.derivative(y, out, there, A);
+      rule.derivative(y, out, out_varied, A);
     }
     residual = now;
   }
-  if (residual > 1e-7 && s.status == 0.0)  // near singular positions rounding is that large
+  if (residual > 1e-7 && s.status == 0.0)  // near singular positions rounding reaches this size
     s.status = residual < rule.overflow ? no_convergence : diverged;
   rule.finish(y);
 }
 
-/// Moves a state along the least motion, by which rows change by `position`, and its velocity by that by which their rates change by `rate`.
+/// Move a state along the minimal motion that changes the rows by `position`, and its velocity by the one that changes their rates by `rate`.
 template <class T>
 void shift(LeastMotion<T>& least, const T* position, const T* rate, T* q, const SimulationState<T>& at) {
   integrate(least.tree, at.q, least.along(position, 1.0), q);
@@ -214,12 +215,12 @@ void shift(LeastMotion<T>& least, const T* position, const T* rate, T* q, const 
   for (int k = 0; k < least.tree.nv; ++k) at.v[k] += faster[k];
 }
 
-/// What a step leaves open, squared: of positions and of velocities, whose corrections each may cost some of the other.
+/// Squared residuals of positions and of velocities after a step; correcting one may increase the other.
 template <class T> struct LeftOpen {
   T positions = T(HUGE_VAL), velocities = T(HUGE_VAL);
   T sum() const { return positions + velocities; }
 };
-/// Whether another round may bring a step nearer to the loops, and whether it is on them.
+/// Return true if another round may reduce the residuals of the loops, and if they are nearly closed.
 inline bool goes_on(const LeftOpen<double>& now, const LeftOpen<double>& before) {
   return now.positions < before.positions || now.velocities < before.velocities || now.sum() < square(tolerances::no_drift);
 }
@@ -227,30 +228,30 @@ inline bool keeps_loops(const LoopRows<double>&, double residual, const Simulati
   return residual < square(tolerances::no_drift);
 }
 
-/// The step between two projections: rows change at the start and at the end by the same amount, so that the end is on the loops.
-/// Here the motions that change them are those at the start and at the end of the first try, closed; what they are off by later is the
-/// square of a drift.
+/// Take the step between two projections: rows change at the start and at the end by the same amount, so that the end is on the loops.
+/// The motions that change them are fixed: those of the start, and those of the closed end of the first trial. Their later error is the square
+/// of a drift.
 template <class T> void implicit_midpoint_on_loops(System<T>& s, const T& time, const T& h, const SimulationState<T>& x) {
   const Tree& tree = s.tree;
   Arena& arena = s.arena;
   const int nq = tree.nq, nv = tree.nv, rows = tree.loops.rows, size = s.size();
   const auto take = [&](int count) { return arena.template take<T>(count); };
-  T *position = take(rows), *rate = take(rows), *q = take(nq);  // by which the rows and their rates change
+  T *position = take(rows), *rate = take(rows), *q = take(nq);  // changes of the rows and of their rates
   T *begin = take(size), *row = take(size), *guess = take(size), *end = take(size);
   const auto start = SimulationState<T>::of(tree, begin), at = SimulationState<T>::of(tree, row),
              at_end = SimulationState<T>::of(tree, end);
-  std::copy(x.q, x.q + size, begin);  // q, v and z stand side by side
+  std::copy(x.q, x.q + size, begin);  // q, v and z are contiguous
   std::copy(x.q, x.q + size, row);
   std::fill(position, position + rows, T(0.0)), std::fill(rate, rate + rows, T(0.0));
 
   LeastMotion<T>& first = *s.least;
   implicit_midpoint_step(s, time, h, at);
   std::copy(row, row + size, end);
-  const T there = time + h, half = time + T(0.5) * h;
-  project(s, there, at_end.q, at_end.v);
-  LeastMotion<T> last(tree, arena, at_end.q, there, s.pfaffian_values(at_end.q, at_end.v));
+  const T end_time = time + h, half = time + T(0.5) * h;
+  project(s, end_time, at_end.q, at_end.v);
+  LeastMotion<T> last(tree, arena, at_end.q, end_time, s.pfaffian_values(at_end.q, at_end.v));
   std::optional<LeastMotion<T>> middle;
-  if (any(s.closes > T(0.5))) {  // seen from either end the same
+  if (any(s.closes > T(0.5))) {  // the same from either end
     T* u = take(nv);
     difference(tree, x.q, at_end.q, u);
     for (int k = 0; k < nv; ++k) u[k] *= T(0.5);
@@ -258,7 +259,7 @@ template <class T> void implicit_midpoint_on_loops(System<T>& s, const T& time, 
     project(s, half, q, at_end.v, nullptr, false);
     s.least = &middle.emplace(tree, arena, q, half, s.pfaffian_values(q, at_end.v));
   }
-  const auto as_in_the_middle = [&](T* change) {  // what rows can agree on there
+  const auto as_in_the_middle = [&](T* change) {  // the part that rows can agree on there
     const T* motion = middle->along(change, 1.0);
     std::fill(change, change + rows, T(0.0));
     add_motion_along_rows(tree, middle->rows(), motion, T(1.0), change);
@@ -267,10 +268,10 @@ template <class T> void implicit_midpoint_on_loops(System<T>& s, const T& time, 
   LeftOpen<T> before;
   for (int round = 0; round < 10 && !any(s.status > T(0.0)); ++round) {
     const Arena::Scope scope(arena);
-    LoopRows<T> open(s, there, s.pfaffian_values(at.q, at.v));
+    LoopRows<T> open(s, end_time, s.pfaffian_values(at.q, at.v));
     const T phi = open.evaluate(at.q, open.phi), slip = open.subtract_motion(at.v);
     const LeftOpen<T> now = {phi, slip / (T(1.0) + s.squares_of_velocities(at.v))};
-    if (!goes_on(now, before)) break;  // rounding, or a singular position, where no motion to speak of changes a row
+    if (!goes_on(now, before)) break;  // rounding, or a singular position, at which hardly any motion changes a row
     before = now;
     std::copy(row, row + size, x.q);
     if (keeps_loops(open, now.sum(), start) && !(middle && round == 0)) break;

@@ -1,32 +1,32 @@
 // Stiffness K and damping D along joints, of the tree's own springs and dampers and of controllers, in a step that is implicit in them.
 //
-// With A = M + theta h D + theta^2 h^2 K a kick v' - v is that of forces at the velocity v + theta (v' - v) and at the position that this leads to.
-// theta = 1/2 is the implicit midpoint rule: of second order, and what swings without damping keeps its energy at any frequency. theta = 1 is
-// implicit Euler, which stops in one step what is damped faster than that. Between them theta is fitted to the decay of one joint alone,
-// v' = v exp(-x) with x = h D / I (exponential fitting: Liniger and Willoughby 1970):
+// With A = M + theta h D + theta^2 h^2 K a kick v' - v is that of forces at the velocity v + theta (v' - v) and at the resulting position.
+// theta = 1/2 is the implicit midpoint rule: of second order, and undamped oscillations conserve their energy at any frequency. theta = 1 is
+// implicit Euler, which stops in one step any motion that is damped faster than that. In between, theta is fitted to the decay of a single
+// joint, v' = v exp(-x) with x = h D / I (exponential fitting: Liniger and Willoughby 1970):
 //
 //   theta = 1 / (1 - exp(-x)) - 1 / x,      1/2 + x / 12 for small x, so that the step stays of second order;  1 for large x
 //
-// I is what the joint carries with all joints at zero, by its mean moment of inertia: only how fast stiff dampers come to rest depends on it, since
-// v^T D v (1/2 <= theta <= 1) bounds every step.
+// I is the inertia that the joint carries with all joints at zero, by its mean moment of inertia. It only affects how fast stiff dampers come
+// to rest, because v^T D v (1/2 <= theta <= 1) bounds every step.
 #pragma once
 
 #include "system.hpp"
 
 namespace sarrus {
 
-/// Linear rates along joints of the tree, and behind them along those that close loops: [N m/rad, N/m], [N m s/rad, N s/m].
+/// Linear rates along joints of the tree, then along loop joints: [N m/rad, N/m], [N m s/rad, N s/m].
 struct LinearRates {
   double *stiffness, *damping;
-  const double* of_elements;  // their part of the stiffness
+  const double *stiffness_of_elements, *damping_of_elements;  // parts that are due to force elements
   bool any = false, any_closing = false;
 };
 
-/// Rates of joints, and of elements in the last evaluation, which has left them in `s`.
+/// Collect the rates of joints, and those of elements in the last evaluation, which `s` stores.
 inline LinearRates linear_rates(const System<double>& s) {
-  const Tree& tree = s.whole();  // with springs along angles of joints that close loops
+  const Tree& tree = s.full_tree();  // with springs along angles of loop joints
   const int nv = tree.nv, all = nv + tree.loop_nv;
-  LinearRates rates = {s.arena.take<double>(all), s.arena.take<double>(all), s.stiffness};
+  LinearRates rates = {s.arena.take<double>(all), s.arena.take<double>(all), s.stiffness, s.damping};
   const auto begin = [&](int k, const PassiveTerms& terms) {
     rates.stiffness[k] = terms.stiffness, rates.damping[k] = terms.damping;
   };
@@ -38,7 +38,7 @@ inline LinearRates linear_rates(const System<double>& s) {
   return rates;
 }
 
-/// Inertia that each joint moves, with all joints at zero: mass, or the mean moment of inertia about the joint's origin, and armature (nv).
+/// Compute the inertia that each joint moves, with all joints at zero: mass, or the mean moment of inertia about its origin, and armature (nv).
 inline double* carried_inertia(const Tree& tree, Arena& arena) {
   struct Carried {
     double mass, spread;  // spread: the integral of r^2 dm about the origin
@@ -55,9 +55,9 @@ inline double* carried_inertia(const Tree& tree, Arena& arena) {
     const Carried& me = carried[i];
     visit_every(b.described, b.nv, [&](auto joint) {
       int k = b.iv, listed = 0;
-      for (const Coordinate& one : joint.velocities)
+      for (const Coordinate& velocity : joint.velocities)
         if (b.constants.free == 0 || b.constants.free >> listed++ & 1) {
-          inertia[k] = (one.is_length() ? me.mass : me.spread * (2.0 / 3.0)) + tree.passive[k].armature;
+          inertia[k] = (velocity.is_length() ? me.mass : me.spread * (2.0 / 3.0)) + tree.passive[k].armature;
           ++k;
         }
     });
@@ -70,7 +70,7 @@ inline double* carried_inertia(const Tree& tree, Arena& arena) {
   return inertia;
 }
 
-/// theta of x = h D / I.
+/// Return theta for x = h D / I.
 inline double implicit_share(double x) {
   if (x < 1e-3) return 0.5 + x * (1.0 / 12.0);
   return x < 1e3 ? 1.0 / (1.0 - std::exp(-x)) - 1.0 / x : 1.0;

@@ -1,7 +1,7 @@
-// Loops by coordinates instead of multipliers: of the velocities as many are dependent as there are independent constraints, and only the
-// others are integrated; positions and velocities of the dependent ones follow from the loops in every stage (Wehage and Haug 1982).
-// Which are which is decided anew at every step, by elimination with pivots on J, its columns in units in which rotations and displacements
-// compare: what the loops tie most is dependent.
+// Loops by coordinates instead of multipliers: as many velocities are dependent as there are independent constraints, and only the others are
+// integrated. Positions and velocities of the dependent ones follow from the loops in every stage (Wehage and Haug 1982). The choice is made anew
+// at every step, by elimination with pivots on J, its columns in units in which rotations and displacements compare: the velocities that the
+// loops constrain most are dependent.
 #pragma once
 
 #include <algorithm>
@@ -11,10 +11,10 @@
 
 namespace sarrus {
 
-constexpr double dependent_pivot = 1e-7;  // of the largest: below it a row says nothing new
+constexpr double dependent_pivot = 1e-7;  // relative to the largest: a row with a smaller pivot depends on others
 
-/// Marks the independent velocities. Gauss' elimination with complete pivoting, each row divided by the size of the terms that it is made
-/// of, so that one that is nothing but their rounding stays small.
+/// Mark the independent velocities by Gaussian elimination with complete pivoting. Each row is divided by the size of its terms, so that a row
+/// of rounding errors stays small.
 inline void choose_independent(System<double>& s, double time, const double* q, const double* v, bool* independent) {
   const Tree& tree = s.tree;
   const int rows = tree.loops.rows, nv = tree.nv;

@@ -1,15 +1,15 @@
-// The methods of integration, a line each, with the coefficients of those that are Runge and Kutta's.
+// The methods of integration, a line each, with the coefficients of the Runge-Kutta methods.
 #pragma once
 
 #include <cmath>
 
 namespace sarrus {
 
-/// Of an explicit Runge-Kutta method.
+/// Coefficients of an explicit Runge-Kutta method.
 struct Tableau {
   int stages;
   const double *a, *b, *c;  // a: stages x stages, row by row
-  // of an embedded pair, else null: b less the weights of the lower order; and the last coefficient of the polynomial between both ends
+  // of an embedded pair, else null: b minus the weights of the lower order; and the last coefficient of the polynomial between both ends
   const double *error, *dense;
 };
 
@@ -44,10 +44,10 @@ inline constexpr Tableau dopri5 = {7, dopri5_a, dopri5_b, dopri5_c, dopri5_error
 // clang-format on
 }  // namespace tableaus
 
-/// The functions that take one step (advance.hpp), by which rows of the table below are distinguished.
+/// Functions that take one step (advance.hpp); the rows of the table below refer to them.
 enum class Step : int { euler, semi_implicit, runge_kutta, implicit_midpoint, independent, contact, rosenbrock };
 
-/// Of several states side by side; the others take one state at a time, since what they do depends on the state.
+/// Return true if a step function takes several states side by side; the others take one state at a time, because their operations depend on it.
 inline constexpr bool in_lanes(Step step) {
   switch (step) {
     case Step::euler:
@@ -64,20 +64,19 @@ inline constexpr bool in_lanes(Step step) {
 struct MethodFacts {
   const char* name;
   Step step;
-  int stages;  // evaluations a step; 0: as many as an iteration takes
+  int stages;  // evaluations per step; 0: the number varies with the iteration
   int order;
-  double
-      stable;  // up to which |rate| h steps are stable, on the negative real axis; infinite: whatever the rate, or steps shorten themselves
+  double stable;  // largest |rate| h of stable steps, on the negative real axis; infinite: any rate, or adaptive steps
   const Tableau* tableau;  // or null
   bool exponential;  // on the argument u of q = q0 exp(u), not on the coordinates
-  bool varies;  // whether steps have derivatives: see step_rates.hpp
-  bool rigid;  // what touches, stops and dry friction are rows of its steps, which close loops themselves: see contact_step.hpp
+  bool varies;  // true if steps have derivatives: see step_rates.hpp
+  bool rigid;  // contacts, stops and dry friction are rows of its steps, which also close loops: see contact_step.hpp
 
   bool in_lanes() const { return sarrus::in_lanes(step); }
   bool adaptive() const { return tableau && tableau->error; }
 };
 
-//  name, its Step, then as MethodFacts: stages, order, stable up to, tableau, exponential, varies, rigid
+//  name, Step, then as in MethodFacts: stages, order, stability limit, tableau, exponential, varies, rigid
 #define SARRUS_METHODS(X)                                                             \
   X(euler, euler, 1, 1, 2.0, nullptr, true, true, false)                              \
   X(semi_implicit, semi_implicit, 1, 1, 2.0, nullptr, true, true, false)              \
@@ -101,12 +100,12 @@ inline constexpr MethodFacts methods[] = {
 };
 inline constexpr const MethodFacts& facts(Method method) { return methods[static_cast<int>(method)]; }
 
-/// How loops are kept from drifting apart: see system.hpp.
+/// Methods that limit the drift of loops: see system.hpp.
 enum class Stabilisation : int { none, corrective, baumgarte, projection };
 
 struct StabilisationFacts {
   const char* name;
-  double gains[2];  // of velocities and of positions, where it takes any: the thesis' own (5.5.5); alpha = beta = 10/s
+  double gains[2];  // default gains of velocities and of positions: those of the thesis (5.5.5); alpha = beta = 10/s
 };
 inline constexpr StabilisationFacts stabilisations[] = {
     {"none", {}}, {"corrective", {40.0, 60.0}}, {"baumgarte", {20.0, 100.0}}, {"projection", {}}};

@@ -2,8 +2,8 @@
 //
 //   v' - v* <- A^-1 (b - h c(u) + J_c^T p_0)     one RNEA and one solution with the factor a round
 //
-// p_0 are the impulses that contacts are guessed to give. A round leaves of an error about half the angle by which anything turns in the step. With
-// u exact a free body keeps its energy and the size of its angular momentum (implicit midpoint rule).
+// p_0 are the estimated impulses of contacts. A round reduces the error by about half the angle of the largest rotation in the step. With u
+// exact a free body conserves its energy and the size of its angular momentum (implicit midpoint rule).
 #pragma once
 
 #include "../loops/constrained_dynamics.hpp"
@@ -13,15 +13,15 @@
 namespace sarrus {
 
 namespace contact_steps {
-/// Rounds at most; shares of the velocities: what a round leaves open at the end, of a passive mechanism, whose energy many steps are to keep, and of
-/// one that springs, dampers or motors act on; and what may be left where rounds bring no more.
+/// Maximal number of rounds. Errors relative to the velocities: the tolerance for a passive mechanism, which conserves energy over many steps.
+/// The tolerance with springs, dampers or motors; and the largest error that is accepted if more rounds do not reduce it.
 constexpr int rounds = 20;
-constexpr double found = 1e-10, found_beside_rates = 1e-8, lost = 1e-6;
-/// Angles [rad] and ways [sizes of the bodies] of a step below which c(v*) is c(u).
+constexpr double iteration_tolerance = 1e-10, iteration_tolerance_with_rates = 1e-8, acceptable = 1e-6;
+/// Angles [rad] and displacements [sizes of the bodies] of a step below which c(v*) is c(u).
 constexpr double slow = 1e-7;
 }  // namespace contact_steps
 
-/// Forces that a motion gliding at v needs, without joint forces and what ties links (nv): gravity, gyroscopic and Coriolis forces.
+/// Compute the forces (nv) for a motion that glides at v, without joint forces and forces between links: gravity, gyroscopic and Coriolis forces.
 inline void bias_forces(const Tree& tree, Arena& arena, const double* q, const double* v, double* force) {
   const Arena::Scope scope(arena);
   Tree bare = tree;
@@ -33,7 +33,7 @@ inline void bias_forces(const Tree& tree, Arena& arena, const double* q, const d
 
 class MidpointBias {
  public:
-  double* force;  // (nv) of v* at first; of u once it is found
+  double* force;  // (nv) of v* at first; of u after the iteration
 
   MidpointBias(const Tree& tree, Arena& arena, const double* q, const double* v, double h)
       : force(arena.take<double>(tree.nv)),
@@ -44,8 +44,8 @@ class MidpointBias {
         h_(h),
         expected_(arena.take<double>(tree.nv)) {}
 
-  /// e.b, of `force`, becomes that of c(u). pressed (nv): the generalised impulse that contacts are guessed to give. `share`: of the
-  /// velocities, how far off they may be. False: not found.
+  /// Replace e.b, of `force`, by that of c(u). pressed (nv): the estimated generalised impulse of contacts. `share`: tolerance relative to the
+  /// velocities. False: no convergence.
   bool find(LoopEquation<double>& e, const Factor<double>& factor, const SoftRows& soft, const double* pressed, double share) {
     const Arena::Scope scope(arena_);
     const int nv = tree_.nv, n = nv + e.matrix.rows;
@@ -70,16 +70,16 @@ class MidpointBias {
         e.b[k] -= by, force[k] = now[k], change += square(by) * e.matrix.mobility[k];
       }
       change = std::sqrt(change / size);
-      // the next one, by how they fall: the first is half the square of an angle, and each by half an angle smaller
+      // estimate of the next change: the first is half the square of an angle, and each later one is smaller by the factor of half an angle
       const double next = change * std::min(round == 0 ? std::sqrt(change) : change / last, 1.0);
       if (next <= share) return true;
-      if (round > 2 && !(change < last)) return change <= contact_steps::lost;
+      if (round > 2 && !(change < last)) return change <= contact_steps::acceptable;
       last = change;
     }
-    return last <= contact_steps::lost;
+    return last <= contact_steps::acceptable;
   }
 
-  /// True where v_end is farther than a share of the velocities from what was expected with the guess.
+  /// Return true if v_end differs from the velocity predicted with the guess by more than a share of the velocities.
   bool missed(const LoopEquation<double>& e, const double* v_end, double share) const {
     if (rests_) return false;
     const Arena::Scope scope(arena_);
@@ -88,7 +88,7 @@ class MidpointBias {
     return in_metric(e.matrix, static_cast<const double*>(off)) > square(share) * in_metric(e.matrix, v_);
   }
 
-  /// e.b becomes that of (c(v*) + c(v_end))/2.
+  /// Replace e.b by that of (c(v*) + c(v_end))/2.
   void take_ends(LoopEquation<double>& e, const double* v_end) {
     const Arena::Scope scope(arena_);
     double *before = arena_.take<double>(tree_.nv), *after = arena_.take<double>(tree_.nv);

@@ -1,11 +1,11 @@
-// How stiff the forces that act are for a step: the largest |rate| of a motion about the state at hand, times h.
+// Stiffness of the applied forces for a step: the largest |rate| of a motion about the current state, times h.
 //
-// With M and the loops as they are, small motions follow p-dot = w, w-dot = M^-1 d tau(p, w, z), z-dot = d zeta(p, w, z). Power iteration
-// on this matrix times h, with its products by differences of the forces, as in explicit methods that choose their stages
-// (Sommeijer, Shampine and Verwer 1998): an explicit step is stable only where the result is within its region. What counts is what
-// acts: controllers, contact, end stops, friction that sticks; springs and viscous dampers of the mechanism. Functions of the caller do not.
-// Friction of a contact counts as a damper with the force and the speed that it has, and so does the limited damper of an end stop: steps that are
-// too long for it let it slip to and fro at a speed at which its own slope is small, while fast and steady slipping is no matter.
+// With constant M and loops, small motions follow p-dot = w, w-dot = M^-1 d tau(p, w, z), z-dot = d zeta(p, w, z). Power iteration on this
+// matrix times h, with its products by differences of the forces, as in explicit methods that choose their stages (Sommeijer, Shampine and
+// Verwer 1998): an explicit step is stable only if the result is within its region. The forces are those of controllers, contact, end stops and
+// sticking friction, and of springs and viscous dampers of the mechanism; functions of the caller are left out.
+// Friction of a contact counts as a damper with its force and speed, and so does the limited damper of an end stop. In steps that are too long for
+// it, the contact slips to and fro at a speed at which its own slope is small, while fast and steady slipping is harmless.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace sarrus {
 
-/// Adds springs and viscous dampers of the mechanism; not dry friction, whose jump at rest is no rate.
+/// Add springs and viscous dampers of the mechanism; not dry friction, whose jump at rest has no rate.
 template <class T> void add_linear_terms(const Tree& tree, Arena& arena, const T* q, const T* v, T* tau) {
   const auto numbers = tree.numbers<T>();
   for (int k = 0; k < tree.nv; ++k) {
@@ -35,19 +35,19 @@ template <class T> void add_linear_terms(const Tree& tree, Arena& arena, const T
   each_force_between(tree, k, push, false);
 }
 
-/// The fastest rate times h, and the share of a step that numbers alone take from the energy of the motion that has it.
+/// Fastest rate times h, and the share of energy that a step dissipates numerically in the motion with this rate.
 template <class T> struct Stiffness {
   T rate, eaten;
 };
 
-/// Of a motion that goes with z = rate h, of which y0, y1 and y2 are three states, one after the other: by B y = z y, B^2 - a B + b = 0 there.
-/// Runge and Kutta's method of order 4 takes 1 - |R(z)|^2 of its energy a step, where nature takes 1 - |exp z|^2, about -2 Re z. It is what
-/// counts where it is more than that: a fast motion that is damped is soon gone in either.
+/// Return the share of energy that steps dissipate in a motion with z = rate h. For its consecutive states y0, y1 and y2, B y = z y gives
+/// B^2 - a B + b = 0. The Runge-Kutta method of order 4 removes 1 - |R(z)|^2 of the motion's energy per step; the exact solution loses
+/// 1 - |exp z|^2, about -2 Re z. The share counts if it is larger than that, because a fast damped motion decays soon in either.
 template <class T> T eaten_by_steps(const T* y0, const T* y1, const T* y2, const T& g1, const T& g2, int n) {
   T s00 = T(0.0), s01 = T(0.0), s02 = T(0.0), s12 = T(0.0);
   for (int k = 0; k < n; ++k) s00 += y0[k] * y0[k], s01 += y0[k] * y1[k], s02 += y0[k] * y2[k], s12 += y1[k] * y2[k];
   // g1 g2 y2 = a g1 y1 - b y0, where all three are of length 1
-  const T apart = T(1.0) - s01 * s01, inverse = T(1.0) / most(apart, T(1e-12));
+  const T independent = T(1.0) - s01 * s01, inverse = T(1.0) / most(independent, T(1e-12));
   const T a = g2 * (s12 - s01 * s02) * inverse, b = -g1 * g2 * (s02 - s01 * s12) * inverse;
   T off = T(0.0);
   for (int k = 0; k < n; ++k) {
@@ -55,7 +55,7 @@ template <class T> T eaten_by_steps(const T* y0, const T* y1, const T* y2, const
     off += left * left;
   }
   const T real = T(0.5) * a, square = b - real * real;
-  const auto swings = both(both(apart > T(1e-6), off < T(1e-2)), square > real * real);  // one pair of motions has the upper hand
+  const auto swings = both(both(independent > T(1e-6), off < T(1e-2)), square > real * real);  // one pair of motions dominates
   const T imaginary = sqrt(select(swings, square, T(0.0)));
   T x = T(1.0), y = T(0.0);  // R(z) = 1 + z (1 + z/2 (1 + z/3 (1 + z/4)))
   for (double k : {4.0, 3.0, 2.0, 1.0}) {
@@ -75,9 +75,9 @@ SARRUS_NOINLINE Stiffness<T> fastest_rate(System<T>& s, const T& time, const T& 
   const Arena::Scope scope(arena);
   const int nv = tree.nv, nz = s.plan.force_elements.nz, n = 2 * nv + nz;
   const auto take = [&](int size) { return arena.template take<T>(size); };
-  T *tau = take(nv), *z_dot = take(nz), *there = take(nv), *z_dot_there = take(nz);
-  T *y = take(n), *next = take(n), *before = take(n), *u = take(nv), *q_there = take(tree.nq), *v_there = take(nv),
-    *z_there = take(nz);
+  T *tau = take(nv), *z_dot = take(nz), *tau_varied = take(nv), *z_dot_varied = take(nz);
+  T *y = take(n), *next = take(n), *before = take(n), *u = take(nv), *q_varied = take(tree.nq), *v_varied = take(nv),
+    *z_varied = take(nz);
   const auto forces = [&](const T* at, const T* moving, const T* inner, T* f, T* rates) {
     const Arena::Scope inside(arena);
     s.forces(time, at, moving, inner, f, rates, calls);
@@ -85,26 +85,26 @@ SARRUS_NOINLINE Stiffness<T> fastest_rate(System<T>& s, const T& time, const T& 
   };
   const int chords = s.plan.force_elements.chords();
   s.chords = {take(chords), false};
-  for (int i = 0; i < chords; ++i) s.chords.chord[i] = T(1.0);  // of what does not touch
+  for (int i = 0; i < chords; ++i) s.chords.chord[i] = T(1.0);  // chords of open contacts
   forces(q, v, z, tau, z_dot);
-  s.chords.known = true;
-  // y is in units of the velocities and of z, or what moves fast in metres would not be seen beside radians
+  s.chords.frozen = true;
+  // y is in units of the velocities and of z, so that fast motions in metres count as much as those in radians
   const auto unit = [&](int k) { return s.unit(s.plan.velocity_unit, k); };
   const auto z_unit = [&](int k) { return s.unit(s.plan.z_unit, k); };
-  const T small = h * T(1e-6);  // of a displacement; velocities change by 1e-6: little against any speed at which friction slips
+  const T small = h * T(1e-6);  // displacement; velocities change by 1e-6, small compared with any slip speed of friction
   for (int k = 0; k < n; ++k) y[k] = T(scattered(k));
   T size = sqrt(sum_of_squares(y, n)), growth[rounds], eaten = T(0.0);
   for (int round = 0; round < rounds; ++round) {
     for (int k = 0; k < n; ++k) y[k] = y[k] / size;
-    for (int k = 0; k < nv; ++k) u[k] = y[k] * small * unit(k), v_there[k] = v[k] + y[nv + k] * small / h * unit(k);
-    for (int k = 0; k < nz; ++k) z_there[k] = z[k] + y[2 * nv + k] * small * z_unit(k);
-    integrate(tree, q, u, q_there);
-    forces(q_there, v_there, z_there, there, z_dot_there);
-    for (int k = 0; k < nv; ++k) there[k] = (there[k] - tau[k]) / small;
+    for (int k = 0; k < nv; ++k) u[k] = y[k] * small * unit(k), v_varied[k] = v[k] + y[nv + k] * small / h * unit(k);
+    for (int k = 0; k < nz; ++k) z_varied[k] = z[k] + y[2 * nv + k] * small * z_unit(k);
+    integrate(tree, q, u, q_varied);
+    forces(q_varied, v_varied, z_varied, tau_varied, z_dot_varied);
+    for (int k = 0; k < nv; ++k) tau_varied[k] = (tau_varied[k] - tau[k]) / small;
     const Arena::Scope inside(arena);
-    response(there);
-    for (int k = 0; k < nv; ++k) next[k] = y[nv + k], next[nv + k] = there[k] * h * h / unit(k);
-    for (int k = 0; k < nz; ++k) next[2 * nv + k] = (z_dot_there[k] - z_dot[k]) * h / (small * z_unit(k));
+    response(tau_varied);
+    for (int k = 0; k < nv; ++k) next[k] = y[nv + k], next[nv + k] = tau_varied[k] * h * h / unit(k);
+    for (int k = 0; k < nz; ++k) next[2 * nv + k] = (z_dot_varied[k] - z_dot[k]) * h / (small * z_unit(k));
     size = growth[round] = sqrt(sum_of_squares(next, n) + T(1e-300));
     if (round == rounds - 1 && facts(s.plan.method).order == 4) {
       for (int k = 0; k < n; ++k) next[k] = next[k] / size;
@@ -113,13 +113,13 @@ SARRUS_NOINLINE Stiffness<T> fastest_rate(System<T>& s, const T& time, const T& 
     std::swap(before, y), std::swap(y, next);
   }
   s.chords = {};
-  // two turns, because a spring's motion changes from place to speed and back; the first ones aim
+  // two rounds, because a spring's motion alternates between position and speed; the first rounds find the direction
   const T rate = sqrt(growth[rounds - 2] * growth[rounds - 1]);
   return {select(rate > T(1e-12), rate, T(0.0)), eaten};
 }
 
-/// Looks, at the end of step k, whether a rate is faster than those in the record: every so many steps, as one look costs as much as four
-/// evaluations, and soon where something begins to press or no longer does.
+/// Record the fastest rate at the end of step k if it exceeds the recorded one. It is computed at intervals, because it costs as much as four
+/// evaluations, and soon after contacts or stops begin or end to press.
 template <class T>
 void note_rates(System<T>& s, std::int64_t k, const T& time, const T& h, const SimulationState<T>& x, const Record<T>& record) {
   const int period = facts(s.plan.method).order == 1 ? 256 : 64;
@@ -133,7 +133,7 @@ void note_rates(System<T>& s, std::int64_t k, const T& time, const T& h, const S
   s.status = status;
   const auto due = select(changed, T(1.0), T(regular ? 1.0 : 0.0)) > T(0.5);
   *record.stiffness = select(both(due, fastest.rate > *record.stiffness), fastest.rate, *record.stiffness);
-  if (regular) *record.energy_eaten += fastest.eaten * T(k == 0 ? 1 : period);  // since the last look
+  if (regular) *record.energy_eaten += fastest.eaten * T(k == 0 ? 1 : period);  // since the last evaluation
   *record.pressing = select(due, pressing, *record.pressing),
   *record.looked_at = select(due, T(static_cast<double>(k)), *record.looked_at);
 }

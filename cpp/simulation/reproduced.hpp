@@ -1,27 +1,29 @@
-// Whether a step that is taken again, in other registers or by other sums, leads where it led.
+// Comparison of a step with the same step taken again, in other registers or with sums in another order.
 #pragma once
 
 #include "plan.hpp"
 
 namespace sarrus {
 
-/// The largest gap between both ends, in the units of the plan (plan.hpp).
+/// Largest difference of both ends, in the units of the plan (plan.hpp).
 template <class P> class Reproduced {
  public:
   explicit Reproduced(const Plan& plan) : plan_(plan) {}
-  /// Along direction k: a displacement between both, and velocities of both.
-  void see_displacement(int k, const P& off) { see(off, of_velocity(k)); }
-  void see_velocity(int k, const P& v, const P& before) { see(v - before, of_velocity(k) + abs(before)); }
-  void see_internal_state(int k, const P& z, const P& before) { see(z - before, P(Plan::one_of(plan_.z_unit, k)) + abs(before)); }
-  /// Where it does not, one a lane.
+  /// Compare along direction k: a displacement between both, and velocities of both.
+  void see_displacement(int k, const P& off) { see(off, unit_of_velocity(k)); }
+  void see_velocity(int k, const P& v, const P& before) { see(v - before, unit_of_velocity(k) + abs(before)); }
+  void see_internal_state(int k, const P& z, const P& before) {
+    see(z - before, P(Plan::unit_of(plan_.z_unit, k)) + abs(before));
+  }
+  /// Mask of lanes in which the ends differ.
   using Mask = decltype(P() > P());
-  Mask missed() const { return gap_ > P(1e-8); }  // what rounding makes of a step, near singular positions as well
+  Mask missed() const { return gap_ > P(1e-8); }  // rounding errors of a step, near singular positions as well
 
  private:
-  P of_velocity(int k) const { return P(Plan::one_of(plan_.velocity_unit, k)); }
+  P unit_of_velocity(int k) const { return P(Plan::unit_of(plan_.velocity_unit, k)); }
   void see(const P& off, const P& unit) {
     const P gap = abs(off) / unit;
-    gap_ = select(gap < gap_, gap_, gap);  // with a NaN, that
+    gap_ = select(gap < gap_, gap_, gap);  // NaN if the gap is NaN
   }
   const Plan& plan_;
   P gap_ = P(0.0);

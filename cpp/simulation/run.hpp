@@ -1,5 +1,5 @@
-// One run on its way from stretch to stretch of steps, of fixed length or as long as their error allows: what is kept of it, events within its
-// steps, and all that another one needs to go on from where it has come to.
+// A run, advanced in stretches of steps of fixed or adaptive length: its stored states, events within its steps, and the data that another run
+// needs to continue.
 #pragma once
 
 #include <cmath>
@@ -20,24 +20,25 @@ class Run {
     double time;
     std::vector<double> x;
   };
-  /// Where it has come to.
+  /// Current state of the run.
   struct State {
-    std::vector<double> x;  // (q, v, z, held)
-    double start;  // fixed steps stand at start + k dt
+    std::vector<double> x;  // (q, v, z, held values)
+    double start;  // times of fixed steps are start + k dt
     Count k;
-    double dt, t, h;  // h: the length of the next step as long as its error allows
-    Shown shown;  // the last state: the end may be a part of a step ahead of x, from which another run goes on
+    double dt, t, h;  // h: length of the next adaptive step
+    Shown shown;  // the last state; the end may be a part of a step after x, from which another run continues
 
     template <class Field> void fields(Field&& field) {
       field("x", x), field("start", start), field("k", k), field("dt", dt), field("t", t), field("h", h), field("shown", shown);
     }
   };
-  /// What a caller does on the way.
+  /// Functions of the caller.
   struct Caller {
-    std::function<double(int event, double time, const double* x)> event;  // its function; NaN where it failed, and the run ends
-    std::function<bool()> stop;  // asked after each step: true interrupts
+    std::function<double(int event, double time, const double* x)>
+        event;  // the event's function; NaN if it failed: the run then ends
+    std::function<bool()> stop;  // called after each step; true interrupts the run
   };
-  /// Times and states, a row each, of which the first are those that the run had shown, or had come to.
+  /// Times and states, a row each; the first one is the last state that the run had shown or reached.
   struct Stretch {
     std::vector<double> time, x;
     double status = 0.0;
@@ -56,34 +57,34 @@ class Run {
   bool finished() const { return finished_; }
   Record<double> record() { return {s_.plan, carried.data() + Guard<double>::size}; }
 
-  /// From a state, in which controllers take the samples that are due.
+  /// Begin at a state, at which controllers take the samples that are due.
   void begin(std::vector<double> x, double time, double dt) {
     at = {std::move(x), time, 0, dt, time, dt, {}};
-    look();
+    check_redundancy();
     sample();
   }
-  /// From where it has come to, by other force elements, whose samplings begin anew there.
+  /// Begin anew at the current state with other force elements, whose sampling starts there.
   void begin_anew() {
     at.t = at.start = at.shown.time, at.x = at.shown.x, at.k = 0;
     std::fill(at.x.begin() + s_.integrated(), at.x.end() - (s_.plan.counts() ? s_.tree.loop_nq : 0), 0.0);
     sample();
   }
-  /// Decides by the configuration at hand whether stages are closed: where redundant rows agree only on the loops.
-  void look() {
+  /// Decide at the current configuration if stages are closed, because redundant rows agree only on the loops.
+  void check_redundancy() {
     const bool projects = s_.plan.stabilisation == Stabilisation::projection && s_.tree.loops.rows > 0;
     Guard<double>(carried.data()).closes = projects ? s_.kernels.only_on_loops(s_.tree, s_.plan, at.t, at.x.data()) : 0.0;
   }
 
-  /// Where it is to go. Of adaptive steps the states at these times are kept; default: every dt, and the end. What events have found up to what
-  /// is shown is no news.
+  /// Set the end of the run. Adaptive steps keep the states at these times; default: every dt, and the end. Events up to the last shown state are not
+  /// reported again.
   void aim(double end, std::optional<std::vector<double>> times, const AdaptiveRun::Options& options) {
     end_ = end, since_ = at.shown.time, times_ = std::move(times), options_ = options, sampled_ = 0;
     finished_ = since_ >= end && refused_ == 0.0;
   }
 
-  /// On by so many steps, or samples of adaptive ones, at most.
+  /// Advance by at most so many steps, or samples of adaptive steps.
   Stretch advance(Count most) {
-    if (refused_ != 0.0) {  // before the first step
+    if (refused_ != 0.0) {  // failure before the first step
       finished_ = true;
       return {{at.shown.time}, at.shown.x, refused_};
     }
@@ -102,13 +103,13 @@ class Run {
       const double begun = std::exchange(last, now);
       const bool seen =
           events.any() && events(now, before, after, s_.size(), caller_.event,
-                                 [this](const double* x, double t, double h, double* there) { within_step(x, t, h, there); });
+                                 [this](const double* x, double t, double h, double* state) { within_step(x, t, h, state); });
       if (ended()) record_part(begun, before);
       return seen;
     };
   }
 
-  /// Records the part of a step after a row up to the event that has ended the run.
+  /// Record the part of a step after a row up to the event that ended the run.
   void record_part(double begun, const double* before) {
     const double end = events.occurred.back().time, h = end - begun;
     if (facts(s_.plan.method).adaptive()) {
@@ -122,13 +123,13 @@ class Run {
     carried_at_end_.assign(row.begin() + s_.size(), row.end());
   }
 
-  /// By the polynomial of the last adaptive step, or by a step that is so much shorter.
-  void within_step(const double* x, double time, double h, double* there) const {
-    if (facts(s_.plan.method).adaptive()) return adaptive_.at(time + h, there);
-    s_.part_of_step(time, h, x, there);
+  /// Compute a state within the last step, by the polynomial of an adaptive step, or by a shorter step.
+  void within_step(const double* x, double time, double h, double* state) const {
+    if (facts(s_.plan.method).adaptive()) return adaptive_.at(time + h, state);
+    s_.part_of_step(time, h, x, state);
   }
 
-  /// The last state is that of the event which has ended the run.
+  /// Set the last state to that of the event which ended the run.
   void end_by_event(Stretch& stretch) {
     at.t = stretch.time.back() = events.occurred.back().time, at.x = events.end;
     std::copy(at.x.begin(), at.x.end(), stretch.x.end() - s_.size());
@@ -138,27 +139,27 @@ class Run {
 
   Stretch fixed(Count most) {
     const Schedule all = Schedule::between(at.start, end_, at.dt);
-    const Count whole = std::min(most, all.clock.count - at.k);
-    if (whole <= 0) return rest(all.rest);
+    const Count full_steps = std::min(most, all.clock.count - at.k);
+    if (full_steps <= 0) return rest(all.rest);
     Stretch stretch = {{at.t}, at.x};
-    const Clock clock = {at.start, at.dt, at.k, whole};
+    const Clock clock = {at.start, at.dt, at.k, full_steps};
     stretch.status = run(clock, at.x, stretch);
     const Count made = static_cast<Count>(stretch.time.size()) - 1;
     at.k += made, steps += made;
     at.t = at.start + static_cast<double>(at.k) * at.dt;
     const bool arrived = at.k == all.clock.count;
     finished_ = stretch.status != 0.0 || (arrived && all.rest == 0.0);
-    if (arrived && std::abs(stretch.time.back() - end_) <= 1e-9 * at.dt) stretch.time.back() = end_;  // whatever its last digit
+    if (arrived && std::abs(stretch.time.back() - end_) <= 1e-9 * at.dt) stretch.time.back() = end_;  // exact despite rounding
     if (ended()) {
       end_by_event(stretch);
-      at.start = at.t, at.k = 0;  // a later run goes on from here
+      at.start = at.t, at.k = 0;  // a later run continues at this state
       return stretch;
     }
     at.shown = {at.t, at.x};
     return stretch;
   }
 
-  /// Shown, and no part of what a later run goes on from.
+  /// Take the remaining part of a step; it is shown, but a later run does not continue from it.
   Stretch rest(double length) {
     at.shown = {at.t, at.x}, finished_ = true;
     Stretch stretch = {{at.t}, at.x};
@@ -177,7 +178,7 @@ class Run {
     return stretch;
   }
 
-  /// Steps from x, which go to the stretch; returns their status.
+  /// Take steps from x, which are added to the stretch; returns their status.
   double run(const Clock& clock, std::vector<double>& x, Stretch& stretch) {
     const auto n = static_cast<std::ptrdiff_t>(x.size());
     std::vector<double> row(x);
@@ -202,11 +203,11 @@ class Run {
     for (Count k = sampled_; k < std::min(sampled_ + most, all); ++k)
       stretch.time.push_back(times_ ? (*times_)[k] : k + 1 == all ? end_ : since_ + at.dt * static_cast<double>(k + 1));
     stretch.x.resize(stretch.time.size() * n);
-    const Count asked = static_cast<Count>(stretch.time.size()) - 1;
-    const double pause = std::max(asked > 0 ? stretch.time.back() : end_, std::nextafter(at.t, HUGE_VAL));
+    const Count requested = static_cast<Count>(stretch.time.size()) - 1;
+    const double pause = std::max(requested > 0 ? stretch.time.back() : end_, std::nextafter(at.t, HUGE_VAL));
     std::vector<double> last(n);
     AdaptiveRun::State now = {at.x.data(), at.t, at.h, carried.data()};
-    const auto done = adaptive_.run(now, pause, end_, options_, {stretch.time.data() + 1, asked, stretch.x.data() + n},
+    const auto done = adaptive_.run(now, pause, end_, options_, {stretch.time.data() + 1, requested, stretch.x.data() + n},
                                     last.data(), record(), watching(at.t), caller_.stop);
     at.t = now.time, at.h = now.next, sampled_ += done.samples;
     steps += done.steps, rejected += done.rejected, beyond_tolerance += done.beyond_tolerance;
@@ -220,7 +221,7 @@ class Run {
     if (ended())
       end_by_event(stretch);
     else if (done.status != 0.0 && times_ && at.t > at.shown.time)
-      at.shown = {at.t, at.x};  // so that samples which are asked for later are after it
+      at.shown = {at.t, at.x};  // so that later samples are after it
     else if (done.status == 0.0 && finished_)
       at.shown = {end_, std::move(last)};
     return stretch;
@@ -233,9 +234,9 @@ class Run {
   std::optional<std::vector<double>> times_;
   AdaptiveRun::Options options_ = {};
   Count sampled_ = 0;
-  double refused_ = 0.0;  // the status of the samples at its start
+  double refused_ = 0.0;  // status of the samples at the start of the run
   bool finished_ = false;
-  std::vector<double> carried_at_end_;  // of a run of fixed steps that an event has ended
+  std::vector<double> carried_at_end_;  // of a run of fixed steps that ended with an event
 };
 
 }  // namespace sarrus

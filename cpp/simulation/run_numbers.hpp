@@ -1,8 +1,8 @@
-// What a run has of a mechanism's numbers beside its tree, in one piece of memory: the trees without what it takes over from them, and the units
-// of its plan. Of variants it stands behind their block (kernels/variant_copies.hpp), so that each lane has its own.
+// Numbers of a mechanism that a run stores besides its tree, in one piece of memory: the trees without the terms that the run takes over, and the
+// units of its plan. Of variants they follow their block (kernels/variant_copies.hpp), so that each lane has its own.
 //
-// A run takes over the springs along angles of joints that close loops, whose turns it counts (turns.hpp): the tree that control laws know has
-// none. And it takes over dry friction, of which its steps decide (friction.hpp): the tree that is integrated has neither.
+// A run takes over the springs along angles of loop joints, because it counts the turns (turns.hpp): the tree of control laws has none of them. It
+// also takes over dry friction, which its steps decide (friction.hpp): the integrated tree has neither.
 #pragma once
 
 #include <cstring>
@@ -13,12 +13,12 @@
 
 namespace sarrus {
 
-/// Which terms runs take over: those that the tree, or one of several of the same structure, has.
+/// Terms that runs take over: those of the tree, or of any of several trees of the same structure.
 class TakenOver {
  public:
-  explicit TakenOver(const Tree& t) : angles_(loop_angles(t)), spring_(t.loop_nv), friction_(t.nv + t.loop_nv) { look(t); }
+  explicit TakenOver(const Tree& t) : angles_(loop_angles(t)), spring_(t.loop_nv), friction_(t.nv + t.loop_nv) { add(t); }
 
-  void look(const Tree& t) {
+  void add(const Tree& t) {
     for (int k = 0; k < t.nv; ++k) friction_[k] |= t.passive[k].friction != 0.0;
     each_loop_term(t, [&](const LoopMotion& joint, int, int k) {
       const PassiveTerms& terms = joint.terms[k];
@@ -59,29 +59,30 @@ class RunNumbers {
   static std::size_t bytes(const Tree& t, int units) {
     return 2 * TreeOfRun::bytes(t) + VariantNumbers::lines(static_cast<std::size_t>(units) * sizeof(double));
   }
-  /// For mechanisms of this structure; take() gives it their numbers.
+  /// Storage for mechanisms of this structure; take() copies their numbers.
   RunNumbers(const Tree& t, int units, char* memory)
-      : known_(t, memory),
+      : described_(t, memory),
         moved_(t, memory + TreeOfRun::bytes(t)),
         unit_(reinterpret_cast<double*>(memory + 2 * TreeOfRun::bytes(t))),
         units_(units) {}
 
-  /// Those of a mechanism, or of one a lane; unit(lane) are the plan's units there.
-  template <class T, class Units> void take(const Tree& whole, const Plan& plan, Units&& unit) const {
-    known_.template take<T>(whole);
-    for (const LoopSpring& s : plan.force_elements.all<LoopSpring>()) known_.template drop<T>(s.terms, &PassiveTerms::stiffness);
-    known_.look(whole);
-    moved_.template take<T>(*known_.tree);
+  /// Copy the numbers of a mechanism, or of one per lane; unit(lane) are the plan's units of that lane.
+  template <class T, class Units> void take(const Tree& full_tree, const Plan& plan, Units&& unit) const {
+    described_.template take<T>(full_tree);
+    for (const LoopSpring& s : plan.force_elements.all<LoopSpring>())
+      described_.template drop<T>(s.terms, &PassiveTerms::stiffness);
+    described_.update_flags(full_tree);
+    moved_.template take<T>(*described_.tree);
     for (int k = 0; k < plan.frictions; ++k) moved_.template drop<T>(plan.friction[k].terms, &PassiveTerms::friction);
-    moved_.look(whole);
+    moved_.update_flags(full_tree);
     for (int l = 0; l < width_of<T>; ++l)
-      for (int k = 0; k < units_; ++k) lane(place_of<T>(whole, unit_[k]), l) = unit(l)[k];
+      for (int k = 0; k < units_; ++k) lane(place_of<T>(full_tree, unit_[k]), l) = unit(l)[k];
   }
-  /// What is integrated.
+  /// Tree that is integrated.
   const Tree& tree() const { return *moved_.tree; }
-  void give(Plan& plan, const Tree& whole) const {
-    plan.whole = &whole, plan.described = known_.tree;
-    if (units_ > 0) plan.have_units(unit_, whole);
+  void give(Plan& plan, const Tree& full_tree) const {
+    plan.full_tree = &full_tree, plan.described = described_.tree;
+    if (units_ > 0) plan.have_units(unit_, full_tree);
   }
 
  private:
@@ -92,7 +93,7 @@ class RunNumbers {
       return number;
   }
 
-  /// A tree with terms of its own along its joints.
+  /// Tree with its own terms along its joints.
   struct TreeOfRun {
     Tree* tree;
     PassiveTerms* passive;
@@ -116,9 +117,9 @@ class RunNumbers {
       double& x = const_cast<PassiveTerms&>(at.of(*tree)).*number;
       x = 0.0, place_of<T>(*tree, x) = T(0.0);
     }
-    /// Whether there are forces still. The numbers at hand do not tell it of several: then there may be what there was.
-    void look(const Tree& whole) const {
-      if (whole.lanes != 0) return;
+    /// Update the flags of forces that are left. For several mechanisms they stay, because the current numbers are those of one lane only.
+    void update_flags(const Tree& full_tree) const {
+      if (full_tree.lanes != 0) return;
       tree->has_joint_forces = false, tree->ties_links = tree->springs > 0;
       for (int k = 0; k < tree->nv; ++k) tree->has_joint_forces |= passive[k].has_forces();
       for (LoopMotion* joint = motion; joint < motion + tree->loop_motions; ++joint) {
@@ -142,7 +143,7 @@ class RunNumbers {
     }
   };
 
-  TreeOfRun known_, moved_;
+  TreeOfRun described_, moved_;
   double* unit_;
   int units_;
 };

@@ -1,4 +1,4 @@
-// What is held from sample to sample, of all elements that hold some: see ../elements/held.hpp.
+// Values that are held between samples, of all elements with such values: see ../elements/held.hpp.
 #pragma once
 
 #include <algorithm>
@@ -7,40 +7,40 @@
 
 namespace sarrus {
 
-/// visit(element) of each that holds something.
+/// Call visit(element) for each element with held values.
 template <class Visit> void each_that_holds(const ForceElements& elements, Visit&& visit) {
   elements.each([&](const auto& element) {
     if constexpr (std::decay_t<decltype(element)>::holds) visit(element);
   });
 }
 
-/// When something is due: at once in a run that has not begun.
-template <class T> double next_sample(const ForceElements& elements, const T* held) {
+/// Return the time of the next sample: at once in a run that has not begun.
+template <class T> double next_sample(const ForceElements& elements, const T* held_values) {
   double due = never;
-  each_that_holds(elements, [&](const auto& element) { due = std::min(due, element.due(held)); });
+  each_that_holds(elements, [&](const auto& element) { due = std::min(due, element.due(held_values)); });
   return due;
 }
 
-/// By how much times may differ that are to be one.
+/// Return the difference below which times count as equal.
 inline double one_instant(const ForceElements& elements) {
   double slack = never;
   each_that_holds(elements, [&](const auto& element) { slack = std::min(slack, element.instant()); });
   return slack < never ? slack : 0.0;
 }
 
-/// Hands what is due at `time` to each that holds it; see ../elements/held.hpp for `ask`.
-template <class T, class Ask> void take_samples(const ForceElements& elements, const T* parameter, double time, T* held,
-                                                Ask&& ask) {
+/// Take the samples that are due at `time`, of each element with held values; see ../elements/held.hpp for `evaluate`.
+template <class T, class Evaluate> void take_samples(const ForceElements& elements, const T* parameter, double time,
+                                                     T* held_values, Evaluate&& evaluate) {
   const double upto = time + one_instant(elements);
-  elements.each_kind([&](const auto& some) {
+  elements.each_kind([&](const auto& elements_of_kind) {
     int k = 0;
-    for (const auto& element : some)
+    for (const auto& element : elements_of_kind)
       if constexpr (std::decay_t<decltype(element)>::holds && (!carries_rates<T> || std::decay_t<decltype(element)>::varies))
-        element.take(parameter, time, upto, held, ask, k++);
+        element.take(parameter, time, upto, held_values, evaluate, k++);
   });
 }
 
-/// The nearest multiple of each step; none: numbers stay as they are.
+/// Round to the nearest multiple of each step; no steps: numbers stay unchanged.
 template <class T> void quantise(const std::vector<double>& step, int count, T* x) {
   for (int k = 0; !step.empty() && k < count; ++k)
     if (step[k] > 0.0) x[k] = nearest(x[k] / T(step[k])) * T(step[k]);

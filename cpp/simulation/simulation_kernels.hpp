@@ -1,4 +1,4 @@
-// Simulation at one instruction set level, as plain functions: enough for a caller that does not include the algorithms.
+// Simulation at one instruction set level, as plain functions: sufficient for a caller that does not include the algorithms.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +15,19 @@ struct Clock {
   std::int64_t first, count;
 };
 
-/// Many simulations side by side: row i of x is a state (q, v, z, held), with its record behind it; parameters may be its own (a step of 0 shares them).
+/// Many simulations side by side: row i of x is a state (q, v, z, held values), with its record behind it. A parameter_step of 0 shares parameters.
 struct Sweep {
   double* x;
   int size;
   const double* parameter;
   std::int64_t parameter_step;
   signed char* status;
-  const std::int64_t* which = nullptr;  // of variants: which of the plan's each is of
+  const std::int64_t* variant = nullptr;  // of variants: the plan's variant of each run
 };
 
-/// Runs whose states are known after each of some steps: state k of run i is at x + i run_step + k size, those of the clock and one more. With a
-/// clock of step 0 nothing moves: states are brought onto the loops. What goes wrong is written to status.
-enum class Onto : int { nothing, positions, loops };
+/// Runs with known states after each step: state k of run i is at x + i run_step + k size, for the steps of the clock and one more. A clock with
+/// step 0 only projects states onto the loops. Failures are written to status.
+enum class Onto : int { none, positions, loops };
 struct Stretch {
   Clock clock;
   const double* x;
@@ -35,8 +35,8 @@ struct Stretch {
   std::int64_t run_step;
   const double* parameter;
   std::int64_t parameter_step;
-  Onto onto;  // what each state is to be on before its step
-  double closes;  // 1 where stages are closed, as far as is known
+  Onto onto;  // projection of each state before its step
+  double closes;  // 1 if stages are closed, as far as is known
   signed char* status;
 };
 /// Changes of the state (2 nv + nz) of each run, in place: `count` columns, each with the parameter that changes with it, or -1.
@@ -45,50 +45,50 @@ struct Changes {
   int count;
   const int* parameter;
 };
-/// Cotangents of the state (2 nv + nz) and of the parameters of each run, in place; parameters' are added up. `freedoms`: of displacements and
-/// velocities.
+/// Cotangents of the state (2 nv + nz) and of the parameters of each run, in place; those of parameters are added up. `freedoms`: numbers of
+/// independent displacements and velocities.
 struct Cotangents {
   double *state, *parameter;
   int freedoms[2];
 };
 
-/// Value of a component's polynomial (dormand_prince.hpp), whose five numbers are `width` apart, at the part theta of the step.
+/// Return the value of a component's polynomial (dormand_prince.hpp), whose five numbers are `width` apart, at the part theta of the step.
 template <class T> T value(const T* d, int width, double theta) {
   const double rest = 1.0 - theta;
   return d[0] + (d[width] + (d[2 * width] + (d[3 * width] + d[4 * width] * T(rest)) * T(theta)) * T(rest)) * T(theta);
 }
 
-/// Simulation at one instruction set level: of one state, in place, and of many. What returns a double returns the status.
+/// Simulation at one instruction set level: of one state, in place, and of many. A double result is the status.
 struct SimulationKernels {
   double (*advance)(const Tree&, const Plan&, const double* parameter, const Clock&, double* x);
   void (*advance_many)(const Tree&, const Plan&, const Clock&, const Sweep&, std::int64_t begin, std::int64_t end);
-  /// A trial step from x of a method with an embedded pair: where it leads, its polynomial, and what is found of it. `guard`: see record.hpp.
-  struct Taken {
-    double error;  // as a share of what is allowed
-    double part;  // of the step, after which a joint comes to rest: there the step ends; 1: none does
-    double* demanded;  // where limits are watched, what motors ask for (nv)
-    double supplied = 0.0, work[5] = {};  // if work is added up, that of what acts: up to there; and its polynomial
+  /// Trial step from x of a method with an embedded pair: its end state, polynomial, and result. `guard`: see record.hpp.
+  struct TrialResult {
+    double error;  // relative to the tolerance
+    double part;  // part of the step after which a joint comes to rest and the step ends; 1: no joint does
+    double* demanded;  // if limits are watched, the commanded efforts (nv)
+    double supplied = 0.0, work[5] = {};  // if work is added up: work of applied forces up to `part`, and its polynomial
   };
   double (*try_step)(const Tree&, const Plan&, const double* parameter, double time, double step, const double* tolerance,
-                     const double* x, double* guard, double* there, double* dense, Taken& taken);
-  /// The state at `time` within that step of length `step` from x at `from`, on the loops as its end is.
+                     const double* x, double* guard, double* end_state, double* dense, TrialResult& result);
+  /// Return the state at `time` within that step of length `step` from x at `from`, projected onto the loops like its end.
   void (*between)(const Tree&, const Plan&, const double* parameter, double from, double step, double time, const double* x,
-                  const double* guard, const double* dense, double* there);
-  /// Takes the samples that are due, of a state.
+                  const double* guard, const double* dense, double* end_state);
+  /// Take the samples that are due, of a state.
   double (*sample)(const Tree&, const Plan&, const double* parameter, double time, double* x);
-  /// The generalised force of all force elements and functions of the caller, but for springs of the mechanism.
+  /// Compute the generalised force of all force elements and functions of the caller, without springs of the mechanism.
   double (*forces)(const Tree&, const Plan&, const double* parameter, double time, const double* x, double* tau);
-  /// The force (nv + loop_nv) of dry friction along every joint, in a state of a run with steps of about this length.
+  /// Compute the force (nv + loop_nv) of dry friction along every joint, in a state of a run with steps of about this length.
   double (*friction)(const Tree&, const Plan&, const double* parameter, double time, double step, const double* x, double* force);
-  /// Coordinates and velocities of the tree's joints at x, and behind them those of joints that close loops.
+  /// Return coordinates and velocities of the tree's joints at x, then those of loop joints.
   void (*all_joints)(const Tree&, const Plan&, double time, const double* x, double* q, double* v);
-  /// How near the configuration q is to a singular one: the smallest pivot of the constraints that is none of a redundant row.
+  /// Return the distance of the configuration q from a singular one: the smallest pivot of the constraints, without those of redundant rows.
   double (*weakest_row)(const Tree&, const Plan&, double time, const double* q);
-  /// By how much such units of the velocities (nv) move each row of the loops, or 1.
+  /// Compute by how much units of the velocities (nv) change each row of the loops; 1 if not at all.
   void (*row_units)(const Tree&, double time, const double* q, const double* unit, double* rows);
-  /// 1 where redundant rows agree only on the loops, else 0.
+  /// Return 1 if redundant rows agree only on the loops, else 0.
   double (*only_on_loops)(const Tree&, const Plan&, double time, const double* q);
-  /// Through the steps of a stretch, and back: see kernels/step_kernels.cpp.
+  /// Propagate changes forward through the steps of a stretch, and cotangents back: see kernels/step_kernels.cpp.
   void (*push_forward)(const Tree&, const Plan&, const Stretch&, const Changes&, std::int64_t begin, std::int64_t end);
   void (*pull_back)(const Tree&, const Plan&, const Stretch&, const Cotangents&, std::int64_t begin, std::int64_t end);
 };

@@ -1,16 +1,20 @@
 // Springs and dampers between bodies in a step that is implicit in them: between points, and along joints that close loops.
 //
-// Each acts along one row J_s of the velocities, by -(k s + c s-dot). As K and D of joints do (implicit_rates.hpp), it adds b = theta h c + theta^2 h^2 k
-// to the matrix of the kick, but as a term J_s^T b J_s of rank one, which ties joints that the factor's pattern keeps apart:
+// Each acts along one row J_s of the velocities, by -(k s + c s-dot). As K and D of joints do (implicit_rates.hpp), it adds
+// b = theta h c + theta^2 h^2 k to the matrix of the kick, but as a term J_s^T b J_s of rank one, which couples joints that are independent in the
+// factor's pattern:
 //
-//   (A + J_s^T b J_s)^-1 = A^-1 - Z^T J_s A^-1,   Z = (b^-1 + J_s Y^T)^-1 Y,   Y = J_s A^-1    (Sherman, Morrison and Woodbury)
+//   (A + J_s^T b J_s)^-1 = A^-1 - W^T W,   U^T W = b^1/2 Y,   U^T U = 1 + b^1/2 J_s Y^T b^1/2,   Y = J_s A^-1
 //
-// Springs bend with the motion: of s along the drift, a straight line, h^2/8 J_s-dot v more is stretch at both ends of the step than in its middle, and
-// the rates there are J_s v* - h/2 J_s-dot v and J_s v' + h/2 J_s-dot v. The force is that at these ends, or a stiff wire that swings would store h^4 k.
+// (Sherman, Morrison and Woodbury). The matrix of the Cholesky factor U has no units: it mixes rows of metres and of radians.
 //
-// A spring without damper whose rate the step resolves stays explicit, which is of second order too, and costs nothing.
+// The row of a spring turns with the motion. For s along the drift, a straight line, the stretch at both ends of the step exceeds that in its
+// middle by h^2/8 J_s-dot v, and the rates at the ends are J_s v* - h/2 J_s-dot v and J_s v' + h/2 J_s-dot v. The force is evaluated at these ends:
+// otherwise an oscillating stiff wire would gain an energy of the order h^4 k.
 //
-//   cost    a solution of the factor's equation a row, and the cube of their number
+// A spring without damper whose rate the step resolves stays explicit: that is also of second order, and costs nothing.
+//
+//   cost    a solution of the factor's equation for each register of rows, and the cube of the number of rows
 #pragma once
 
 #include "../contact/response.hpp"
@@ -20,80 +24,82 @@
 namespace sarrus {
 
 namespace contact_steps {
-/// A rate, times the step, up to which springs without dampers are explicit.
+/// Largest rate, times the step, for which springs without dampers are explicit.
 constexpr double resolved = 0.1;
 }  // namespace contact_steps
 
 class SoftRows {
  public:
-  SoftRows(System<double>& s, double h, double time, const double* q, const double* v, const LinearRates& rates)
+  SoftRows(System<double>& s, double h, const AllJoints<double>& joints, const double* q, const double* v,
+           const LinearRates& rates)
       : tree_(s.tree), arena_(s.arena), h_(h), nv_(s.tree.nv), n_(nv_ + s.tree.loops.rows) {
     const int most = tree_.springs + tree_.loop_nv;
     if (most == 0) return;
     row_ = arena_.take<Row>(most);
     if (tree_.springs > 0) add_springs(q, v);
     if (!rates.any_closing) return;
-    const AllJoints<double> all = s.joints(time, q, v);
     for (int k = nv_; k < nv_ + tree_.loop_nv; ++k)
       if (rates.stiffness[k] != 0.0 || rates.damping[k] != 0.0)
-        row_[count_++] = {
-            all.J + (k - nv_) * nv_, rates.stiffness[k], rates.damping[k], all.v[k], 0.0, rates.of_elements[k], 0.0, 0.0};
+        row_[count_++] = {joints.J + (k - nv_) * nv_,
+                          rates.stiffness[k],
+                          rates.damping[k],
+                          joints.v[k],
+                          0.0,
+                          rates.stiffness_of_elements[k],
+                          rates.damping_of_elements[k],
+                          0.0,
+                          0.0};
   }
 
   bool empty() const { return count_ == 0; }
 
-  /// Takes part in the kick of an equation, from whose right-hand side, of impulses, goes what theta leaves of the stiffness. False: that is no
-  /// finite one.
+  /// Add the rows to the kick of an equation, and subtract from its right-hand side (impulses) the explicit part of the stiffness. False if the
+  /// result is not finite.
   bool join(LoopEquation<double>& e, const Factor<double>& factor) {
     int kept = 0;
     for (int i = 0; i < count_; ++i)
       if (!is_resolved(row_[i], e.matrix.mobility)) row_[kept++] = row_[i];
     count_ = kept;
     if (empty()) return true;
-    const int n = nv_ + (e.pieces ? tree_.loops.rows + tree_.loops.motor_rows : e.matrix.rows);
-    Y_ = doubles(count_ * n_), Z_ = doubles(count_ * n_);
-    for (int i = 0; i < count_; ++i) {
-      const Arena::Scope scope(arena_);
-      double *b = doubles(n), *x = doubles(n);
-      std::copy_n(row_[i].J, nv_, b), std::fill(b + nv_, b + n, 0.0);
-      if (!e.pieces) refine(e.matrix, arena_, factor, b, x, tolerances::most_corrections);
-      std::copy_n(e.pieces ? solve_tightly(e, arena_, b, factor).x : x, n_, Y_ + i * n_);
-    }
-    const Arena::Scope scope(arena_);
-    double *U = doubles(count_ * count_), *scale = doubles(count_), *along = doubles(count_);
+    W_ = doubles(count_ * n_), U_ = doubles(count_ * count_), scale_ = doubles(count_);
+    const bool one_by_one =
+        e.pieces || e.matrix.plan.fronts;  // because fronts fill registers with the rows of one right-hand side
+    for (int i = 0; i < count_; i += one_by_one ? 1 : width_of<SideBySide>)
+      one_by_one ? solve<double>(e, factor, i) : solve<SideBySide>(e, factor, i);
     for (int i = 0; i < count_; ++i) {
       const Row row = row_[i];
-      const double mobility = std::max(0.0, scalar_product(row.J, Y_ + i * n_, nv_)), damped = h_ * row.damping;
+      const double mobility = std::max(0.0, scalar_product(row.J, W_ + i * n_, nv_)), damped = h_ * row.damping;
       const double theta = implicit_share(damped * mobility), by = theta * damped + square(theta * h_) * row.stiffness;
       const double ahead = h_ * (theta - 0.5) * row.rate + square(h_) * (0.125 - 0.5 * theta + square(theta)) * row.bend;
       subtract_scaled(e.b, row.J, h_ * row.stiffness * ahead + damped * h_ * (theta - 0.5) * row.bend, nv_);
-      scale[i] = std::sqrt(by);
-      row_[i].late = theta * damped + square(theta * h_) * row.of_elements;
-      row_[i].ahead = damped * h_ * (theta - 0.5) * row.bend + h_ * row.of_elements * ahead;
+      scale_[i] = std::sqrt(by);
+      row_[i].late = theta * damped + square(theta * h_) * row.stiffness_of_elements;
+      row_[i].ahead = damped * h_ * (theta - 0.5) * row.bend + h_ * row.stiffness_of_elements * ahead;
     }
-    // 1 + b^1/2 S b^1/2: rows of metres and of radians alike
     for (int i = 0; i < count_; ++i)
       for (int j = 0; j < count_; ++j)
-        U[i * count_ + j] =
-            (i == j) + scale[i] * scale[j] * scalar_product(row_[std::min(i, j)].J, Y_ + std::max(i, j) * n_, nv_);
-    if (!cholesky(count_, U)) return false;
-    for (int k = 0; k < n_; ++k) {
-      for (int i = 0; i < count_; ++i) along[i] = scale[i] * Y_[i * n_ + k];
-      cholesky_solve(count_, U, along);
-      for (int i = 0; i < count_; ++i) Z_[i * n_ + k] = scale[i] * along[i];
+        U_[i * count_ + j] =
+            (i == j) + scale_[i] * scale_[j] * scalar_product(row_[std::min(i, j)].J, W_ + std::max(i, j) * n_, nv_);
+    if (!cholesky(count_, U_)) return false;
+    for (int i = 0; i < count_; ++i) {
+      double* w = W_ + i * n_;
+      for (int k = 0; k < n_; ++k) w[k] *= scale_[i];
+      for (int j = 0; j < i; ++j) subtract_scaled(w, W_ + j * n_, U_[j * count_ + i], n_);
+      for (int k = 0; k < n_; ++k) w[k] *= U_[i * count_ + i];
     }
     return true;
   }
 
-  /// Turn velocities, and multipliers of loops, of a solution by the factor into those of the kick.
+  /// Convert velocities, and multipliers of loops, of a solution by the factor into those of the kick.
   void soften(double* v, double* multipliers = nullptr) const {
     if (empty()) return;
     const Arena::Scope scope(arena_);
     double* along = doubles(count_);
-    for (int i = 0; i < count_; ++i) along[i] = scalar_product(row_[i].J, v, nv_);
+    for (int i = 0; i < count_; ++i) along[i] = scale_[i] * scalar_product(row_[i].J, v, nv_);
+    cholesky_forward(count_, U_, along);
     for (int i = 0; i < count_; ++i) {
-      subtract_scaled(v, Z_ + i * n_, along[i], nv_);
-      if (multipliers) subtract_scaled(multipliers, Z_ + i * n_ + nv_, along[i], n_ - nv_);
+      subtract_scaled(v, W_ + i * n_, along[i], nv_);
+      if (multipliers) subtract_scaled(multipliers, W_ + i * n_ + nv_, along[i], n_ - nv_);
     }
   }
   /// Add to an impulse (nv) that of dampers and elements beyond h times their force at the start, in a kick from v to v_end.
@@ -104,20 +110,26 @@ class SoftRows {
       subtract_scaled(impulse, row.J, row.late * change + row.ahead, nv_);
     }
   }
-  /// The same of G = J A^-1 J^T of rows J (count x nv).
+  /// Return the work that the mechanism's dampers, displaced by `passed` (nv), dissipate in a motion `mean` (nv).
+  double damped(const double* passed, const double* mean) const {
+    double work = 0.0;
+    for (int i = 0; i < count_; ++i) {
+      const Row& row = row_[i];
+      work += (row.damping - row.damping_of_elements) * scalar_product(row.J, passed, nv_) * scalar_product(row.J, mean, nv_);
+    }
+    return work;
+  }
+  /// Convert G = J A^-1 J^T of rows J (count x nv) in the same way.
   void soften(int count, const double* J, double* G) const {
     if (empty()) return;
     const Arena::Scope scope(arena_);
-    double *Y = doubles(count * count_), *Z = doubles(count * count_);
+    double* along = doubles(count * count_);
     for (int i = 0; i < count; ++i)
-      for (int k = 0; k < count_; ++k) {
-        Y[i * count_ + k] = scalar_product(J + i * nv_, Y_ + k * n_, nv_);
-        Z[i * count_ + k] = scalar_product(J + i * nv_, Z_ + k * n_, nv_);
-      }
+      for (int k = 0; k < count_; ++k) along[i * count_ + k] = scalar_product(J + i * nv_, W_ + k * n_, nv_);
     for (int i = 0; i < count; ++i)
       for (int j = 0; j <= i; ++j) {
-        const double given = scalar_product(Y + i * count_, Z + j * count_, count_);
-        G[i * count + j] = G[j * count + i] = i == j ? std::max(0.0, G[i * count + i] - given) : G[i * count + j] - given;
+        const double softening = scalar_product(along + i * count_, along + j * count_, count_);
+        G[i * count + j] = G[j * count + i] = i == j ? std::max(0.0, G[i * count + i] - softening) : G[i * count + j] - softening;
       }
   }
 
@@ -125,9 +137,25 @@ class SoftRows {
   struct Row {
     const double* J;
     double stiffness, damping, rate, bend;  // s-dot, and J_s-dot v
-    double of_elements;  // of the stiffness, what stores no energy of the mechanism
-    double late, ahead;  // of the impulse of dampers and elements: per change of velocity along the row, and besides
+    double stiffness_of_elements, damping_of_elements;  // parts that are due to force elements
+    double late, ahead;  // impulse of dampers and elements: per change of velocity along the row, and its constant part
   };
+  /// Solve for Y of the rows from `first` on, as many as T has lanes.
+  template <class T> void solve(const LoopEquation<double>& e, const Factor<double>& factor, int first) {
+    const Arena::Scope scope(arena_);
+    const int rows = std::min(width_of<T>, count_ - first), n = nv_ + tree_.loops.rows + tree_.loops.motor_rows;
+    T *b = arena_.take<T>(n), *x = arena_.take<T>(n);
+    std::fill(b, b + n, T(0.0));
+    for (int l = 0; l < rows; ++l)
+      for (int k = 0; k < nv_; ++k) lane(b[k], l) = row_[first + l].J[k];
+    const T* y = x;
+    if constexpr (std::is_same_v<T, double>)
+      y = solve_corrected(e, arena_, factor, b);
+    else
+      refine(e.matrix, arena_, factor, b, x, tolerances::most_corrections);
+    for (int l = 0; l < rows; ++l)
+      for (int k = 0; k < n_; ++k) W_[(first + l) * n_ + k] = lane(y[k], l);
+  }
   double* doubles(int n) const { return arena_.take<double>(static_cast<std::size_t>(n)); }
 
   void add_springs(const double* q, const double* v) {
@@ -138,21 +166,22 @@ class SoftRows {
     for (int i = 0; i < tree_.springs; ++i) {
       const PointSpring& spring = tree_.spring[i];
       const SpringForce<double> force = spring_force(spring, tree_.numbers<double>(), k);
-      const Vec3<double> way = force.end[1] - force.end[0];
-      const double length = way.norm();
+      const Vec3<double> difference = force.end[1] - force.end[0];
+      const double length = difference.norm();
       if (!(length > 0.0) || (spring.stiffness == 0.0 && spring.damping == 0.0)) continue;
       double* J = doubles(3 * nv_);  // along the spring, and across it
       std::fill(J, J + 3 * nv_, 0.0);
-      const Mat3<double> E = contact_axes(Vec3<double>(way / length));
+      const Mat3<double> E = contact_axes(Vec3<double>(difference / length));
       for (const int end : {0, 1}) add_point_rows(tree_, k, spring.link[end], force.end[end], E, end ? 1.0 : -1.0, J);
       Vec3<double> u[2], a[2];
       for (const int end : {0, 1}) point_motion(k.link[spring.link[end]], force.end[end], u[end], a[end]);
       const Vec3<double> passing = u[1] - u[0];
-      const double bend = dot(way, Vec3<double>(a[1] - a[0])) / length + (dot(passing, passing) - square(force.rate)) / length;
-      row_[count_++] = {J, spring.stiffness, spring.damping, force.rate, bend, 0.0, 0.0, 0.0};
+      const double bend =
+          dot(difference, Vec3<double>(a[1] - a[0])) / length + (dot(passing, passing) - square(force.rate)) / length;
+      row_[count_++] = {J, spring.stiffness, spring.damping, force.rate, bend, 0.0, 0.0, 0.0, 0.0};
     }
   }
-  /// Whether the step follows it, by what moves its ends without loops.
+  /// Return true if the step resolves the spring, by the mobility of its ends without loops.
   bool is_resolved(const Row& row, const double* mobility) const {
     if (row.damping != 0.0) return false;
     double most = 0.0;
@@ -165,7 +194,7 @@ class SoftRows {
   double h_;
   int nv_, n_, count_ = 0;  // n: with multipliers of loops
   Row* row_ = nullptr;
-  double *Y_ = nullptr, *Z_ = nullptr;  // count x n
+  double *W_ = nullptr, *U_ = nullptr, *scale_ = nullptr;  // count x n, count x count, and the roots of b
 };
 
 }  // namespace sarrus

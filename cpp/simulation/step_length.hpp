@@ -1,8 +1,8 @@
-// How long an adaptive step is (Hairer, Norsett and Wanner II.4), and what to do where shorter does not mean better.
+// Length of an adaptive step (Hairer, Norsett and Wanner II.4), and the strategy if shorter steps are not better.
 //
-// Near a singular position accelerations are off by rounding over a power of the distance to it, and shorter steps only end nearer to it.
-// Where the error grows as the length falls there, longer steps are tried, which may lead across. If none is good enough and the error grows
-// once more, the best that was tried is taken, and counted: no step would do what the tolerances ask.
+// Near a singular position accelerations have rounding errors that grow with a power of the inverse distance, and shorter steps only end nearer
+// to it. If the error grows there as the length falls, longer steps are tried, which may pass the position. If none is accurate enough and the
+// error grows once more, the best trial is accepted, and counted: no step would meet the tolerances.
 #pragma once
 
 #include <algorithm>
@@ -14,25 +14,25 @@ class StepLength {
  public:
   explicit StepLength(double first, double longest = HUGE_VAL) : next_(std::min(first, longest)), longest_(longest) {}
 
-  /// What to try. After a step that was accepted this number is all there is to know.
+  /// Return the length of the next trial. After an accepted step this number is the whole state.
   double next() const { return next_; }
-  /// Whether that is the best there is, and is to be accepted whatever its error.
+  /// Return true if that length is the best of all trials, to be accepted with any error.
   bool settles() const { return settles_; }
 
-  /// A step of this length was off by `error`, as a share of what is allowed, and this was little enough.
+  /// Accept a step of this length, whose error, relative to the tolerance, was small enough.
   void accept(double length, double error) {
     const double factor = factor_of(error);
     *this = StepLength(length * (rejected() ? std::min(1.0, factor) : factor), longest_);
   }
 
-  /// Whether a step from here was rejected already.
+  /// Return true if a step from this state was already rejected.
   bool rejected() const { return tries_ > 0; }
 
-  /// It was too much, or there was no answer (infinite). `singular`: whether a singular position is near.
+  /// Reject a step whose error was too large, or infinite if it failed. `singular`: true near a singular position.
   void reject(double length, double error, bool singular) {
     static constexpr double longer[] = {1.4, 2.0, 4.0};
     if (tries_++ == 0) first_ = length;
-    if (settles_) growths_ = 0, least_ = HUGE_VAL;  // it was cut short by the end of the run, and of no use so
+    if (settles_) growths_ = 0, least_ = HUGE_VAL;  // the end of the run cut the step short, so that it failed too
     if (error < least_) best_ = length, least_ = error;
     if (!leaping_) {
       const bool grew = singular && tries_ > 1 && error > last_;
@@ -45,13 +45,13 @@ class StepLength {
   }
 
  private:
-  static constexpr double far_off = 1e3;  // what is worse is no answer
+  static constexpr double far_off = 1e3;  // a larger error counts as a failure
   static double factor_of(double error) {
     return std::isfinite(error) ? std::min(5.0, std::max(0.2, 0.9 * std::pow(std::max(error, 1e-10), -0.2))) : 0.2;
   }
 
   double next_, longest_;
-  // of the tries since a step was accepted: the first length, the last error and the next length apart from leaps, the best of all
+  // of the trials since the last accepted step: the first length, the last error, the next length without leaps, and the best trial
   double first_ = 0.0, last_ = 0.0, shorter_ = 0.0, best_ = 0.0, least_ = HUGE_VAL;
   int tries_ = 0, growths_ = 0, leaps_ = 0;
   bool leaping_ = false, settles_ = false;

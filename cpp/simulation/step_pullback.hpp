@@ -1,22 +1,23 @@
-// Cotangents back through explicit steps (steps.hpp) by products of derivatives: what step_rates.hpp does along directions, transposed, at a cost
-// that does not grow with how many there are.
+// Cotangents back through explicit steps (steps.hpp) by products of derivatives: the transpose of step_rates.hpp, at a cost that does not grow
+// with the number of directions.
 //
 //   a stage    a = a(q, v, tau), z' of it                        loops/pullback.hpp, with the factor of the stage; forces of elements along directions
 //   the end    h b_j of each slope; back from the last stage, h a_ij of those before it
 //
-// A projection ends where  M u + J^T y = 0, phi(q1 + u) = 0  and  M w + J^T z = 0, J1 (v + w) = c,  with M and J of the step's end and J1 of where it
-// leads. So, with
+// A projection ends when  M u + J^T y = 0, phi(q1 + u) = 0  and  M w + J^T z = 0, J1 (v + w) = c,  with M and J of the step's end and J1 of the
+// projected state. So, with
 //
 //   M x + J1^T b = lambda,  J x = 0                              once for positions, once for velocities
 //
-// lambda before it is lambda - J1^T b, less what x . M u + y . J x is by q (and of w, z likewise), and -b . (J v - c) by q is added where it leads.
+// lambda before it is lambda - J1^T b, minus the derivative of x . M u + y . J x by q (and of w, z likewise), and the derivative of -b . (J v - c) by
+// q is added at the projected state.
 //
-// What integrates, joint by joint, goes back along a joint's own directions, of all joints together: q0 exp(u), the rate of u or of coordinates, and
-// what displacements of these are. With u, J1 acts behind its differential.
+// Integration acts joint by joint and is pulled back along the directions of all joints at once: q0 exp(u), the rate of u or of coordinates, and
+// displacements of these. With u, J1 follows its differential.
 //
-// Stages that are closed, steps that solve equations, and rows that hold velocities only go by step_rates.hpp.
+// Closed stages, steps that solve equations, and rows that constrain velocities only use step_rates.hpp.
 //
-//   cost    of each stage as much as two to three forward dynamics
+//   cost    per stage two to three times that of forward dynamics
 #pragma once
 
 #include <optional>
@@ -34,7 +35,7 @@ inline bool goes_back_by_products(const Tree& tree, const Plan& plan) {
   return yes;
 }
 
-/// Parameters that may act in a step.
+/// Indices of parameters that act in a step.
 struct Acting {
   const int* at;
   int count;
@@ -42,7 +43,7 @@ struct Acting {
 
 template <class P, class R> class StepPullback {
  public:
-  /// Of steps from rows (q, v, z, held), with these parameters.
+  /// Pull back through steps from rows (q, v, z, held values), with these parameters.
   StepPullback(const Tree& tree, Arena& arena, const Plan& plan, const P* parameter)
       : tree_(tree),
         arena_(arena),
@@ -61,15 +62,15 @@ template <class P, class R> class StepPullback {
     plan.force_elements.each([&](const auto& element) { sees_state_ |= !is_of_time_alone<std::decay_t<decltype(element)>>; });
   }
 
-  /// The cotangent (2 nv + nz) of where a step of h from x at `time` has led, `after`, becomes that of x; those of parameters are added up.
-  /// Returns whether that is where it leads, in one piece; else nothing has changed.
+  /// Replace the cotangent (2 nv + nz) of the end `after` of a step of h from x at `time` by that of x; those of parameters are added up.
+  /// Returns true if the step ends at `after`, in one piece; else nothing has changed.
   bool pull(double time, double h, const P* x, const P* after, P* lambda, const Acting& acting, P* by_parameter, P& status) {
     const Arena::Scope scope(arena_);
     if (is_cut(time + h, x)) return false;
     const Tableau& tableau = stages_of_method();
     std::optional<Stage> stage[most_stages];
     P wrong = P(0.0);
-    const auto lead = [&](const double* weight, int count) {
+    const auto point_after = [&](const double* weight, int count) {
       const Point to = point();
       std::fill(to.y, to.y + ny_, P(0.0));
       std::copy(x + tree_.nq, x + tree_.nq + n_ + nz_, to.v);
@@ -88,8 +89,8 @@ template <class P, class R> class StepPullback {
       return to;
     };
     for (int i = 0; i < tableau.stages; ++i)
-      evaluate(stage[i].emplace(Stage{lead(tableau.a + i * tableau.stages, i)}), time + h * tableau.c[i], x, time, wrong);
-    const Point end = lead(tableau.b, tableau.stages);
+      evaluate(stage[i].emplace(Stage{point_after(tableau.a + i * tableau.stages, i)}), time + h * tableau.c[i], x, time, wrong);
+    const Point end = point_after(tableau.b, tableau.stages);
     std::optional<Closing> closing;
     if (!arrive(end, P(time + h), after, closing)) return false;
     status = select(wrong > status, wrong, status);
@@ -108,7 +109,7 @@ template <class P, class R> class StepPullback {
     std::copy(lambda, lambda + 2 * n_ + nz_, at_end.q);
     if (shake_) pull_displacement(h, x, after, begin.q, at_end.q);
     if (closing) open(*closing, after, at_end.q);
-    lead_back(end, x, at_end, begin.q);
+    pull_point(end, x, at_end, begin.q);
     if (follows_)
       for (int k = 0; k < n_; ++k) at_end.v[k] += std::exchange(at_end.y[k], P(0.0)) * P(h);
     spread(at_end, tableau.b, tableau.stages);
@@ -116,7 +117,7 @@ template <class P, class R> class StepPullback {
       const Cotangent by = cotangent();
       pull_stage(*stage[i], x, time, slope[i], by.q, acting, by_parameter);
       pull_slope(stage[i]->at, slope[i].y, by);
-      lead_back(stage[i]->at, x, by, begin.q);
+      pull_point(stage[i]->at, x, by, begin.q);
       spread(by, tableau.a + i * tableau.stages, i);
     }
     if (!on_u_) pull_start(x, begin);
@@ -127,15 +128,15 @@ template <class P, class R> class StepPullback {
  private:
   using Varied = Dual<P, R>;
   template <class Kind> static constexpr bool is_of_time_alone =
-      std::is_same_v<Kind, Efforts> || std::is_same_v<Kind, HeldEfforts>;
+      std::is_same_v<Kind, EffortTable> || std::is_same_v<Kind, ZeroOrderHold>;
   static constexpr int most_stages = 4;
-  static constexpr double rounding = 3e-12;  // smaller motions, in the plan's units, bend nothing to speak of
+  static constexpr double rounding = 3e-12;  // effects of smaller motions, in the plan's units, are neglected
 
-  /// Where slopes lead: y, what was added up of those of u or of the coordinates, and the state.
+  /// State after a weighted sum of slopes: y, the sum of those of u or of the coordinates, and the state.
   struct Point {
     P *y, *q, *v, *z;
   };
-  /// Of a displacement, v and z, one behind the other, and of y; or of slopes: v and z of a and z'.
+  /// Cotangent of a displacement, v and z, contiguous, and of y; or of slopes: v and z of a and z'.
   struct Cotangent {
     P *q, *v, *y;
   };
@@ -146,14 +147,14 @@ template <class P, class R> class StepPullback {
     std::optional<SensitivityEquation<P, P>> equation{};
     AbaWork<P> tree{};
   };
-  /// A projection from q, v to where it led: by u and w, with y and z; J, and J1 there.
+  /// Projection from q, v to the loops: by u and w, with y and z; J, and J1 after it.
   struct Closing {
     P time;
     const P *q, *u, *w;
     P *y = nullptr, *z = nullptr;
     std::optional<LeastMotion<P>> least{};
     const P *J = nullptr, *J1 = nullptr;
-    bool turns = false, changes = false;  // by more than rounding
+    bool turns = false, changes = false;  // true: by more than rounding
   };
 
   P* take(int n) const { return arena_.take<P>(n); }
@@ -162,15 +163,15 @@ template <class P, class R> class StepPullback {
     std::copy(from, from + n, to);
     return to;
   }
-  /// Whether something is sampled before the end of a step.
+  /// Return true if a sample is due before the end of a step.
   bool is_cut(double end, const P* x) const {
     const ForceElements& elements = plan_.force_elements;
     return elements.hold() && next_sample(elements, x + tree_.nq + n_ + nz_) < end - one_instant(elements);
   }
   bool projects() const { return rows_ > 0 && plan_.stabilisation == Stabilisation::projection; }
   const Tableau& stages_of_method() const {
-    static constexpr double none[] = {0.0}, one[] = {1.0};
-    static constexpr Tableau euler = {1, none, one, none, nullptr, nullptr};
+    static constexpr double none[] = {0.0}, unit_weight[] = {1.0};
+    static constexpr Tableau euler = {1, none, unit_weight, none, nullptr, nullptr};
     const Tableau* tableau = facts(plan_.method).tableau;
     return tableau ? *tableau : euler;
   }
@@ -184,9 +185,9 @@ template <class P, class R> class StepPullback {
     return {all, all + n_, all + 2 * n_ + nz_};
   }
 
-  template <class T> System<T> system(const T* parameter, const T* held, double since) const {
+  template <class T> System<T> system(const T* parameter, const T* held_values, double since) const {
     System<T> s{tree_, arena_, plan_, parameter};
-    s.held = held, s.since = T(since);
+    s.held_values = held_values, s.since = T(since);
     return s;
   }
 
@@ -198,19 +199,19 @@ template <class P, class R> class StepPullback {
     else
       coordinate_rate(tree_, at.q, at.v, s.slope);
     P* tau = take(n_);
-    auto of_elements = system(parameter_, x + tree_.nq + n_ + nz_, since);
-    of_elements.forces(s.time, at.q, at.v, at.z, tau, s.z_dot);
-    wrong = select(of_elements.status > wrong, of_elements.status, wrong);
+    auto element_system = system(parameter_, x + tree_.nq + n_ + nz_, since);
+    element_system.forces(s.time, at.q, at.v, at.z, tau, s.z_dot);
+    wrong = select(element_system.status > wrong, element_system.status, wrong);
     s.in = LoopInput<P>{at.q, at.v, tau};
     s.in.time = &s.time;
     if (rows_ == 0) return static_cast<void>(s.tree = aba(tree_, arena_, AbaInput<P>{at.q, at.v, tau}, s.a));
     s.equation.emplace(tree_, arena_, s.in, true);
     s.equation->take_multipliers(arena_);
     std::copy(s.equation->a, s.equation->a + n_, s.a);
-    wrong = select(s.equation->error < P(tolerances::contradiction), wrong, P(double(Status::contradictory)));
+    wrong = select(s.equation->error < P(tolerances::contradiction), wrong, P(double(Status::inconsistent_constraints)));
   }
 
-  /// `by` (2 nv + nz): those of q, v and z are added to it.
+  /// Pull back a stage; `by` (2 nv + nz): cotangents of q, v and z are added to it.
   void pull_stage(const Stage& s, const P* row, double since, const Cotangent& slope, P* by, const Acting& acting,
                   P* by_parameter) {
     const Arena::Scope scope(arena_);
@@ -227,11 +228,11 @@ template <class P, class R> class StepPullback {
     pullback.add_bodies(0, nullptr);
     pullback.template add_passive<P>(q, of);
     if (rows_ > 0) {
-      P* of_x = take(rows_);
-      for (int r = 0; r < rows_; ++r) of_x[r] = -s.equation->lambda[r];
-      LoopPullback<P, P>(tree_, arena_, s.in, k, s.a, x).add({of_x, x + n_}, pullback, of);
+      P* multiplier_forces = take(rows_);
+      for (int r = 0; r < rows_; ++r) multiplier_forces[r] = -s.equation->lambda[r];
+      LoopPullback<P, P>(tree_, arena_, s.in, k, s.a, x).add({multiplier_forces, x + n_}, pullback, of);
     }
-    pullback.template see_columns<P>(q);
+    pullback.template collect_columns<P>(q);
     pullback.inward(of);
     for (int c = 0; c < 2 * n_; ++c) by[c] -= gradient[c];
     pull_forces(s, row, since, x, by_z_dot, by, acting, by_parameter);
@@ -248,15 +249,15 @@ template <class P, class R> class StepPullback {
     return k;
   }
 
-  /// What elements make of cotangents of tau and z', along as many directions of the state and of parameters as go side by side.
+  /// Pull back through the force elements, from cotangents of tau and z', along as many directions of the state and parameters as lanes.
   void pull_forces(const Stage& s, const P* row, double since, const P* by_tau, const P* by_z_dot, P* by, const Acting& acting,
                    P* by_parameter) {
     const int nq = tree_.nq, m = 2 * n_ + nz_, end = m + acting.count, begin = sees_state_ ? 0 : m;
     if (begin == end) return;
     Varied *q = constant(s.at.q, nq), *v = constant(s.at.v, n_), *z = constant(s.at.z, nz_), *d = arena_.take<Varied>(n_);
     Varied *tau = arena_.take<Varied>(n_), *z_dot = arena_.take<Varied>(nz_);
-    Varied* held = constant(row + nq + n_ + nz_, plan_.force_elements.held);
-    const Varied* here = constant(s.at.q, nq);
+    Varied* held_values = constant(row + nq + n_ + nz_, plan_.force_elements.held_size);
+    const Varied* q_constant = constant(s.at.q, nq);
     const auto rate = [&](int k) -> R& {
       return k < n_ ? d[k].rate : k < 2 * n_ ? v[k - n_].rate : k < m ? z[k - 2 * n_].rate : numbers_[acting.at[k - m]].rate;
     };
@@ -265,10 +266,10 @@ template <class P, class R> class StepPullback {
       const Arena::Scope scope(arena_);
       const int last = std::min(first + directions_of<R>, end);
       for (int k = first; k < last; ++k) along(rate(k), k - first) = P(1.0);
-      if (first < n_ + directions_of<R>) integrate(tree_, here, d, q);  // and once more, so that it stands still again
-      vary_held_efforts(plan_, static_cast<const Varied*>(numbers_), held);
-      auto of_elements = system(static_cast<const Varied*>(numbers_), static_cast<const Varied*>(held), since);
-      of_elements.forces(Varied(s.time, R(0.0)), q, v, z, tau, z_dot);
+      if (first < n_ + directions_of<R>) integrate(tree_, q_constant, d, q);  // and once more after the last one, to reset q
+      vary_held_efforts(plan_, static_cast<const Varied*>(numbers_), held_values);
+      auto element_system = system(static_cast<const Varied*>(numbers_), static_cast<const Varied*>(held_values), since);
+      element_system.forces(Varied(s.time, R(0.0)), q, v, z, tau, z_dot);
       for (int k = first; k < last; ++k) {
         P sum = P(0.0);
         for (int i = 0; i < n_; ++i) sum += by_tau[i] * along(tau[i].rate, k - first);
@@ -284,38 +285,38 @@ template <class P, class R> class StepPullback {
     return to;
   }
 
-  /// Numbers that stand joint by joint, as coordinates or as velocities do, and their cotangents; or none.
+  /// Numbers joint by joint, as coordinates or as velocities, and their cotangents; or none.
   struct Part {
     const P* value;
     P* by;
-    bool of_q;  // or of velocities
+    bool is_coordinate;  // or velocity
   };
-  /// Cotangents of map(x0, x1, out), joint by joint, are added to those of x0 and x1.
-  template <class Map> void pull_joints(const Part& x0, const Part& x1, const P* by_out, bool out_of_q, Map map) {
+  /// Add cotangents of map(x0, x1, out), joint by joint, to those of x0 and x1.
+  template <class Map> void pull_joints(const Part& x0, const Part& x1, const P* by_out, bool out_is_coordinate, Map map) {
     const Arena::Scope scope(arena_);
     const int size = std::max(tree_.nq, n_);
-    const auto numbers = [&](const Part& in) { return in.by ? constant(in.value, in.of_q ? tree_.nq : n_) : nullptr; };
+    const auto numbers = [&](const Part& in) { return in.by ? constant(in.value, in.is_coordinate ? tree_.nq : n_) : nullptr; };
     Varied* x[] = {numbers(x0), numbers(x1)};
     Varied* out = arena_.take<Varied>(size);
-    const auto place = [&](const Link& b, bool of_q, int& count) {
-      count = of_q ? visit_every(b.described, b.nv, [](auto joint) -> int { return joint.nq; }) : b.nv;
-      return of_q ? b.iq : b.iv;
+    const auto place = [&](const Link& b, bool is_coordinate, int& count) {
+      count = is_coordinate ? visit_every(b.described, b.nv, [](auto joint) -> int { return joint.nq; }) : b.nv;
+      return is_coordinate ? b.iq : b.iv;
     };
     for (const int part : {0, 1}) {
       const Part& in = part == 0 ? x0 : x1;
       constexpr int most_numbers = 7;
       for (int first = 0; in.by && first < most_numbers; first += directions_of<R>) {
-        const Arena::Scope of_round(arena_);
-        bool some = false;
+        const Arena::Scope round_scope(arena_);
+        bool any_seeded = false;
         const auto each = [&](auto act) {
           for (int i = 1; i < tree_.links; ++i) {
             int count, outs;
-            const int at = place(tree_.link[i], in.of_q, count), out_at = place(tree_.link[i], out_of_q, outs);
+            const int at = place(tree_.link[i], in.is_coordinate, count), out_at = place(tree_.link[i], out_is_coordinate, outs);
             for (int l = 0; l < directions_of<R> && first + l < count; ++l) act(at + first + l, l, out_at, outs);
           }
         };
-        each([&](int k, int l, int, int) { along(x[part][k].rate, l) = P(1.0), some = true; });
-        if (!some) break;
+        each([&](int k, int l, int, int) { along(x[part][k].rate, l) = P(1.0), any_seeded = true; });
+        if (!any_seeded) break;
         map(static_cast<const Varied*>(x[0]), static_cast<const Varied*>(x[1]), out);
         each([&](int k, int l, int at, int outs) {
           for (int o = at; o < at + outs; ++o) in.by[k] += by_out[o] * along(out[o].rate, l);
@@ -324,21 +325,21 @@ template <class P, class R> class StepPullback {
       }
     }
   }
-  /// A cotangent of where q leads by u becomes those of a displacement of q, and of u.
+  /// Convert a cotangent of q integrated by u into those of a displacement of q, and of u.
   void pull_integration(const P* q, const P* u, const P* by, P* by_q, P* by_u) {
     const Arena::Scope scope(arena_);
     const P* rest = zeros<P>(arena_, n_);
-    P* there = take(tree_.nq);
-    integrate(tree_, q, u, there);
-    const Varied *from = constant(q, tree_.nq), *to = constant(there, tree_.nq);
+    P* moved = take(tree_.nq);
+    integrate(tree_, q, u, moved);
+    const Varied *from = constant(q, tree_.nq), *to = constant(moved, tree_.nq);
     Varied *begin = arena_.take<Varied>(tree_.nq), *end = arena_.take<Varied>(tree_.nq);
     pull_joints({rest, by_q, false}, {u, by_u, false}, by, false, [&](const Varied* d, const Varied* along_u, Varied* out) {
       integrate(tree_, from, d, begin), integrate(tree_, static_cast<const Varied*>(begin), along_u, end);
       difference(tree_, to, static_cast<const Varied*>(end), out);
     });
   }
-  /// A cotangent of a point's displacement becomes one of y, and, of u, of a displacement of the start.
-  void lead_back(const Point& at, const P* x, const Cotangent& by, P* by_start) {
+  /// Convert a cotangent of a point's displacement into one of y and, for u, of a displacement of the start.
+  void pull_point(const Point& at, const P* x, const Cotangent& by, P* by_start) {
     if (by_rates_) {
       for (int k = 0; k < n_; ++k) by.y[k] += by.q[k];
       for (int k = 0; k < n_ && on_u_; ++k) by_start[k] += by.q[k];
@@ -346,11 +347,11 @@ template <class P, class R> class StepPullback {
     }
     if (on_u_) return pull_integration(x, at.y, by.q, by_start, by.y);
     const Arena::Scope scope(arena_);
-    const Varied* here = constant(at.q, tree_.nq);
+    const Varied* q_constant = constant(at.q, tree_.nq);
     pull_joints({at.q, by.y, true}, {}, by.q, false,
-                [&](const Varied* q, const Varied*, Varied* out) { difference(tree_, here, q, out); });
+                [&](const Varied* q, const Varied*, Varied* out) { difference(tree_, q_constant, q, out); });
   }
-  /// A cotangent of the rate of y becomes those of y and v.
+  /// Convert a cotangent of the rate of y into those of y and v.
   void pull_slope(const Point& at, const P* by_slope, const Cotangent& by) {
     if (by_rates_)
       for (int k = 0; k < n_; ++k) by.v[k] += by_slope[k];
@@ -361,7 +362,7 @@ template <class P, class R> class StepPullback {
       pull_joints({at.q, by.y, true}, {at.v, by.v, false}, by_slope, true,
                   [&](const Varied* q, const Varied* v, Varied* out) { coordinate_rate(tree_, q, v, out); });
   }
-  /// Of coordinates at the start, of a displacement.
+  /// Pull back coordinates of the start to a displacement.
   void pull_start(const P* x, const Cotangent& begin) {
     if (by_rates_) {
       for (int k = 0; k < n_; ++k) begin.q[k] += begin.y[k];
@@ -373,7 +374,7 @@ template <class P, class R> class StepPullback {
     pull_joints({rest, begin.q, false}, {}, begin.y, true,
                 [&](const Varied* d, const Varied*, Varied* out) { integrate(tree_, from, d, out); });
   }
-  /// What the displacement was, over h: of v there, of displacements of both ends.
+  /// Pull back v at the end, the displacement over h, to displacements of both ends.
   void pull_displacement(double h, const P* x, const P* after, P* by_start, P* by_end) {
     const Arena::Scope scope(arena_);
     P* by = take(n_);
@@ -387,7 +388,7 @@ template <class P, class R> class StepPullback {
     });
   }
 
-  /// Whether the end is what is known of it; `closing`, if it is projected then.
+  /// Return true if the end is the known state `after`; `closing` is set if it is projected.
   bool arrive(const Point& end, const P& time, const P* after, std::optional<Closing>& closing) {
     const int nq = tree_.nq;
     Reproduced<P> ends(plan_);
@@ -411,17 +412,17 @@ template <class P, class R> class StepPullback {
     P* J1 = arena_.take<P>(tree_.loops.entries);
     c.J1 = J1;
     const Arena::Scope scope(arena_);
-    ConstraintRows<P> asked;
-    asked.J = J1;
-    constraint_rows(tree_, arena_, place(tree_, arena_, after, &c.time, static_cast<const P*>(nullptr)), asked, 0,
+    ConstraintRows<P> output;
+    output.J = J1;
+    constraint_rows(tree_, arena_, place(tree_, arena_, after, &c.time, static_cast<const P*>(nullptr)), output, 0,
                     tree_.loops.constraints);
   }
-  /// Whether a motion is more than rounding; y with M motion + J^T y = 0, if it is one onto the loops.
+  /// Return true if a motion is more than rounding; compute y with M motion + J^T y = 0, if it is a projection onto the loops.
   bool split(Closing& c, const P* motion, P* y, Reproduced<P>& ends) {
     const Arena::Scope scope(arena_);
     P *b = take(n_ + rows_), size = P(0.0);
     std::fill(b, b + n_ + rows_, P(0.0)), std::fill(y, y + rows_, P(0.0));
-    for (int k = 0; k < n_; ++k) size = most(size, abs(motion[k]) / P(Plan::one_of(plan_.velocity_unit, k)));
+    for (int k = 0; k < n_; ++k) size = most(size, abs(motion[k]) / P(Plan::unit_of(plan_.velocity_unit, k)));
     if (!any(size > P(rounding))) return false;
     add_motion_along_rows(tree_, c.J, motion, P(1.0), b + n_);
     const P* x = solve_finely(c, b);
@@ -431,7 +432,7 @@ template <class P, class R> class StepPullback {
   }
   const P* solve_finely(const Closing& c, const P* b) const { return solve_corrected(c.least->e, arena_, c.least->factor, b); }
 
-  /// lambda of where a projection led becomes that of where it began.
+  /// Replace lambda after a projection by that before it.
   void open(const Closing& c, const P* after, P* lambda) {
     const Arena::Scope scope(arena_);
     P *x = take(n_), *b = take(rows_), *bent = take(n_);
@@ -445,7 +446,7 @@ template <class P, class R> class StepPullback {
     if (c.turns) bend(c, x, c.u, c.y, bent);
     for (int k = 0; k < n_; ++k) lambda[k] -= bent[k];
   }
-  /// lambda - J1^T b, in its place; `carried`: before the displacement u.
+  /// Replace lambda by lambda - J1^T b; `carried`: before the displacement u.
   void take_away(const Closing& c, bool carried, P* lambda, P* x, P* b) {
     const Arena::Scope scope(arena_);
     P *side = take(n_ + rows_), *rest = take(n_), *away = take(rows_), *at_start = take(n_);
@@ -461,14 +462,14 @@ template <class P, class R> class StepPullback {
     };
     for (int r = 0; r < rows_; ++r) b[r] = P(0.0);
     for (int round = 0; round < most_rounds; ++round) {
-      const Arena::Scope of_round(arena_);
+      const Arena::Scope round_scope(arena_);
       std::fill(side, side + n_ + rows_, P(0.0));
       leave();
       if (carried)
         carry(side);
       else
         std::copy(rest, rest + n_, side);
-      add_constraint_forces(tree_, c.J, static_cast<const P*>(b), side);  // on the left, what J1 has besides on the right
+      add_constraint_forces(tree_, c.J, static_cast<const P*>(b), side);  // difference of J1 and J on the right-hand side
       const P* solved = solve_finely(c, side);
       P off = P(0.0), size = P(0.0);
       for (int r = 0; r < rows_; ++r) off = most(off, abs(P(solved[n_ + r] - b[r]))), size = most(size, abs(solved[n_ + r]));
@@ -479,7 +480,7 @@ template <class P, class R> class StepPullback {
     if (carried) carry(side);
     std::copy(carried ? at_start : rest, (carried ? at_start : rest) + n_, lambda);
   }
-  /// x . M u + y . J x by q is added.
+  /// Add the derivative of x . M u + y . J x by q.
   void bend(const Closing& c, const P* x, const P* u, const P* y, P* by) {
     const Arena::Scope scope(arena_);
     Tree weightless = tree_;
@@ -487,25 +488,26 @@ template <class P, class R> class StepPullback {
     const P* rest = zeros<P>(arena_, n_);
     pull_rows(weightless, c.time, c.q, rest, u, x, {y}, true, by);
   }
-  /// -b . (J v - c) by q is added.
+  /// Add the derivative of -b . (J v - c) by q.
   void pull_velocities(const Closing& c, const P* after, const P* b, P* by) {
     const Arena::Scope scope(arena_);
-    P* of_v = take(rows_);
-    for (int r = 0; r < rows_; ++r) of_v[r] = -b[r];
-    pull_rows(tree_, c.time, after, after + tree_.nq, zeros<P>(arena_, n_), nullptr, {nullptr, nullptr, of_v}, false, by);
+    P* velocity_forces = take(rows_);
+    for (int r = 0; r < rows_; ++r) velocity_forces[r] = -b[r];
+    pull_rows(tree_, c.time, after, after + tree_.nq, zeros<P>(arena_, n_), nullptr, {nullptr, nullptr, velocity_forces}, false,
+              by);
   }
   void pull_rows(const Tree& tree, const P& time, const P* q, const P* v, const P* a, const P* x, const RowForces<P>& forces,
                  bool bodies, P* by) {
-    P* others = take(2 * n_);
-    std::fill(others, others + 2 * n_, P(0.0));
-    const Gradient<P> of = {by, others, others + n_};
+    P* other_gradients = take(2 * n_);
+    std::fill(other_gradients, other_gradients + 2 * n_, P(0.0));
+    const Gradient<P> of = {by, other_gradients, other_gradients + n_};
     LoopInput<P> in{q, v, nullptr};
     in.time = &time;
     const Kinematics<P> k = motion(tree, q, v, a);
     Pullback<P> pullback(tree, arena_, k, v, a, x);
     if (bodies) pullback.add_bodies(0, nullptr);
     LoopPullback<P, P>(tree, arena_, in, k, a, x).add(forces, pullback, of);
-    pullback.template see_columns<P>(q);
+    pullback.template collect_columns<P>(q);
     pullback.inward(of);
   }
 
@@ -514,9 +516,9 @@ template <class P, class R> class StepPullback {
   const Plan& plan_;
   const P* parameter_;
   int n_, nz_, rows_;
-  bool on_u_;  // slopes are of u
-  bool follows_;  // q goes by the velocity at the end
-  bool shake_;  // and on the loops v by what q did
+  bool on_u_;  // slopes of u, not of coordinates
+  bool follows_;  // q moves by the velocity of the end
+  bool shake_;  // and on the loops v follows from the displacement
   bool by_rates_ = true;  // displacements are added to coordinates, and velocities are their rates
   bool sees_state_ = false;
   int ny_;

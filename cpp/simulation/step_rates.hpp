@@ -1,16 +1,16 @@
 // Derivatives of fixed steps: the steps themselves (steps.hpp) on numbers that carry their rates, along as many directions as go side by side.
 //
-// Equations are solved on values only; the rates of what they hold for follow from them. With M, J and the factor at hand,
+// Equations are solved on values only; the rates of their solutions follow. With M, J and the factor available,
 //
 //   of accelerations          [M J^T; J 0] [Da; -Dlambda] = [Dtau - D(M a + h) + DJ^T lambda; D gamma - DJ a]     loops/derivatives.hpp
 //   of the least motion u     [M J^T; J 0] [Du; Dy]       = [-DM u - DJ^T y; D change - DJ u]
 //
-// so that a projection onto the loops, which goes by least motions until nothing is left, takes its rates along, and goes on until these keep
-// the loops as well. A state that changes is first brought onto the loops, as the start of a run is: so every change of it has a derivative,
-// of a run from the nearest state.
+// so that a projection onto the loops, which repeats least motions until the residual vanishes, also carries rates, and continues until the rates
+// satisfy the loops as well. A changed state is first projected onto the loops, like the start of a run: so every change of it has a derivative,
+// that of a run from the nearest state.
 //
-// What jumps has none: dry friction of joints, functions of the caller, what is held between samples, tasks with bounds. Limits, end stops and
-// contacts have that of the side on which they are.
+// Discontinuous terms have no derivatives: dry friction of joints, functions of the caller, values held between samples, tasks with bounds. Limits,
+// end stops and contacts have the derivative of their current side.
 #pragma once
 
 #include "../loops/derivatives.hpp"
@@ -34,7 +34,7 @@ template <class T, class Put> void each_entry_of_rows(const Loops& loops, const 
   }
 }
 
-/// a at a state, by M alone.
+/// Compute a at a state by M alone.
 template <class P, class R>
 void tree_accelerations_with_rates(System<Dual<P, R>>& s, const Dual<P, R>* q, const Dual<P, R>* v, const Dual<P, R>* tau,
                                    Dual<P, R>* a) {
@@ -71,31 +71,31 @@ SARRUS_NOINLINE void accelerations_with_rates(System<Dual<P, R>>& s, const Dual<
   const LoopEquation<P> e = loop_equation(tree, arena, in);
   const LoopSolution<P> solution = solve_tightly(e, arena, e.b);
   s.flag_contradiction(T(solution.error, R(0.0)));
-  // as loops/derivatives.hpp says where there is no derivative: near a singular position
+  // no derivative near a singular position, as in loops/derivatives.hpp
   const P size = e.terms + in_metric(e.solved(), solution.y);
   const auto singular = is_near_singular(moved_by_rounding(e, arena, solution.factor, size), size);
-  s.status.value = select(singular, sarrus::most(s.status.value, P(double(contradictory))), s.status.value);
+  s.status.value = select(singular, sarrus::most(s.status.value, P(double(inconsistent_constraints))), s.status.value);
   for (int k = 0; k < n; ++k) a[k] = {solution.x[k], R(0.0)};
 
-  // what stands on the right, in its rates
+  // rates of the right-hand side
   T* side = arena.template take<T>(n + rows);
   const RneaInput<T> motion = {q, v, a};
   const auto work = rnea(tree, arena, motion, side);
   for (int k = 0; k < n; ++k) side[k] = tau[k] - side[k];
   LoopState<T> state = {q, v, &time, nullptr, nullptr, nullptr, work.link};
   place(tree, arena, work.poses(), work.columns, state);
-  ConstraintRows<T> asked;
-  T* J = asked.J = arena.template take<T>(loops.entries);
-  T* gamma = asked.gamma = side + n;
-  if (corrects) asked.residual = arena.template take<T>(rows), asked.target = arena.template take<T>(rows);
-  constraint_rows(tree, arena, state, asked, 0, loops.constraints);
+  ConstraintRows<T> output;
+  T* J = output.J = arena.template take<T>(loops.entries);
+  T* gamma = output.gamma = side + n;
+  if (corrects) output.residual = arena.template take<T>(rows), output.target = arena.template take<T>(rows);
+  constraint_rows(tree, arena, state, output, 0, loops.constraints);
   if (corrects) {
-    add_motion_along_rows(tree, static_cast<const T*>(J), v, T(-1.0), asked.target);
-    for (int r = 0; r < rows; ++r) gamma[r] += asked.target[r] * T(in.velocity_gain) - asked.residual[r] * T(in.position_gain);
+    add_motion_along_rows(tree, static_cast<const T*>(J), v, T(-1.0), output.target);
+    for (int r = 0; r < rows; ++r) gamma[r] += output.target[r] * T(in.velocity_gain) - output.residual[r] * T(in.position_gain);
   }
   each_entry_of_rows(loops, J, [&](const Constraint& c, int row, int column, const T& entry) {
-    side[column].rate = side[column].rate - entry.rate * R(solution.x[n + row]);  // which is -lambda
-    // of rows between bodies, whose accelerations are those of this motion, gamma is already less J a
+    side[column].rate = side[column].rate - entry.rate * R(solution.x[n + row]);  // solution.x is -lambda
+    // rows between bodies, whose accelerations are those of this motion, have J a subtracted from gamma already
     if (c.child < 0) gamma[row].rate = gamma[row].rate - entry.rate * R(solution.x[column]);
   });
 
@@ -108,7 +108,7 @@ SARRUS_NOINLINE void accelerations_with_rates(System<Dual<P, R>>& s, const Dual<
   }
 }
 
-/// With the rates of the motion, though the factor has none.
+/// Least motion with its rates, although the factor has none.
 template <class P, class R> struct LeastMotion<Dual<P, R>> {
   using T = Dual<P, R>;
   const Tree& tree;
@@ -123,12 +123,12 @@ template <class P, class R> struct LeastMotion<Dual<P, R>> {
     x = arena.template take<T>(tree.nv + plain.e.matrix.rows);
   }
 
-  /// J, which is the caller's while its scope lasts.
+  /// Compute J, which is valid while the caller's scope lasts.
   const T* rows() const {
     T* J = arena.template take<T>(tree.loops.entries);
-    ConstraintRows<T> asked;
-    asked.J = J;
-    constraint_rows(tree, arena, place(tree, arena, q, &time, static_cast<const T*>(nullptr)), asked, 0, tree.loops.constraints);
+    ConstraintRows<T> output;
+    output.J = J;
+    constraint_rows(tree, arena, place(tree, arena, q, &time, static_cast<const T*>(nullptr)), output, 0, tree.loops.constraints);
     return J;
   }
   const T* along(const T* change, double share) {
@@ -147,8 +147,8 @@ template <class P, class R> struct LeastMotion<Dual<P, R>> {
     for (int r = 0; r < rows; ++r) side[n + r] = change[r] * T(share);
     bend(side);
     P* b = arena.template take<P>(all);
-    for (int d = 0; d < directions_of<R>; ++d) {  // of any size, while motions are as small as drifts are: so corrected
-      const Arena::Scope of_direction(arena);
+    for (int d = 0; d < directions_of<R>; ++d) {  // of any size, unlike motions, which are as small as drifts: so corrected
+      const Arena::Scope direction_scope(arena);
       for (int k = 0; k < all; ++k) b[k] = k < n + rows ? sarrus::along(side[k].rate, d) : P(0.0);
       const P* rates = solve_corrected(plain.e, arena, plain.factor, static_cast<const P*>(b));
       for (int k = 0; k < n; ++k) sarrus::along(x[k].rate, d) = rates[k];
@@ -163,7 +163,7 @@ template <class P, class R> struct LeastMotion<Dual<P, R>> {
     return to;
   }
 
-  /// What follows from the change of the matrix: nothing to speak of where the motion is no more than rounding.
+  /// Add the contribution of the changing matrix, which is negligible if the motion is rounding.
   void bend(T* side) {
     const int n = tree.nv;
     P size = P(0.0);
@@ -180,28 +180,28 @@ template <class P, class R> struct LeastMotion<Dual<P, R>> {
   }
 };
 
-/// Squares of rates, each in its unit, of each direction by itself: a slide's may be a million times as fast as a turn's.
+/// Squares of rates, each in its unit, of each direction separately: the rate of a slide may be a million times that of a rotation.
 template <class P, class R> struct SizeOfRates {
   P of[directions_of<R>];
 
   SizeOfRates(int n, const Dual<P, R>* x, const double* unit) {
     for (int d = 0; d < directions_of<R>; ++d) {
       of[d] = P(0.0);
-      for (int k = 0; k < n; ++k) of[d] += square(P(along(x[k].rate, d) / P(Plan::one_of(unit, k))));
+      for (int k = 0; k < n; ++k) of[d] += square(P(along(x[k].rate, d) / P(Plan::unit_of(unit, k))));
     }
   }
   SizeOfRates& add(const SizeOfRates& other, const P& share) {
     for (int d = 0; d < directions_of<R>; ++d) of[d] += other.of[d] * share;
     return *this;
   }
-  bool exceeds(const SizeOfRates& whole, double share) const {
+  bool exceeds(const SizeOfRates& total, double share) const {
     for (int d = 0; d < directions_of<R>; ++d)
-      if (any(of[d] > whole.of[d] * P(square(share)) + P(1e-300))) return true;
+      if (any(of[d] > total.of[d] * P(square(share)) + P(1e-300))) return true;
     return false;
   }
 };
 
-/// u (nv) whose rates are those of q.
+/// Compute u (nv) whose rates are those of q.
 template <class P, class R> void rates_of_displacement(const Tree& tree, Arena& arena, const Dual<P, R>* q, Dual<P, R>* u) {
   const Arena::Scope scope(arena);
   Dual<P, R>* plain = arena.take<Dual<P, R>>(tree.nq);
@@ -215,18 +215,18 @@ template <class P, class R> SizeOfRates<P, R> size_of_displacement(System<Dual<P
   return {s.tree.nv, u, s.plan.velocity_unit};
 }
 
-/// See system.hpp: the same least motions, until rates keep the loops too.
+/// Project as in system.hpp, by the same least motions, until rates satisfy the loops too.
 template <class P, class R>
 SARRUS_NOINLINE Dual<P, R> project(System<Dual<P, R>>& s, const Dual<P, R>& time, Dual<P, R>* q, Dual<P, R>* v,
-                                   const bool* held = nullptr, bool velocities = true) {
+                                   const bool* fixed_velocities = nullptr, bool velocities = true) {
   using T = Dual<P, R>;
-  constexpr double no_rate = 1e-13;  // as a share of the rates that there are
+  constexpr double no_rate = 1e-13;  // relative to the given rates
   if (s.tree.loops.rows == 0) return T(0.0);
   const Arena::Scope scope(s.arena);
   const int rows_in_all = s.tree.loops.rows, nv = s.tree.nv;
   LoopRows<T> rows(s, time, nullptr);
-  Corrections<T> corrections{s, time, nullptr, held};
-  T* there = s.arena.template take<T>(s.tree.nq);
+  Corrections<T> corrections{s, time, nullptr, fixed_velocities};
+  T* displaced = s.arena.template take<T>(s.tree.nq);
   const SizeOfRates<P, R> moving = size_of_displacement(s, q);
   const auto left = [&](const T& residual, const T* x, const SizeOfRates<P, R>& size) {
     return any(residual.value > P(square(tolerances::no_drift))) ||
@@ -236,8 +236,8 @@ SARRUS_NOINLINE Dual<P, R> project(System<Dual<P, R>>& s, const Dual<P, R>& time
   for (int round = 0; round < 12 && left(residual, rows.phi, moving); ++round) {
     if (round > 2 && !any(residual.value < before.value) && !any(residual.value > P(square(tolerances::nearly_closed)))) break;
     if (round == 6 && any(residual.value > P(square(tolerances::nearly_closed)))) corrections.renew();
-    integrate(s.tree, q, corrections.at(q).along(rows.phi, -1.0), there);
-    std::copy(there, there + s.tree.nq, q);
+    integrate(s.tree, q, corrections.at(q).along(rows.phi, -1.0), displaced);
+    std::copy(displaced, displaced + s.tree.nq, q);
     before = residual, residual = rows.evaluate(q, rows.phi);
   }
   if (!velocities) return residual;
@@ -254,7 +254,7 @@ SARRUS_NOINLINE Dual<P, R> project(System<Dual<P, R>>& s, const Dual<P, R>& time
 }
 
 template <class P, class R> bool goes_on(const LeftOpen<Dual<P, R>>&, const LeftOpen<Dual<P, R>>&) { return true; }
-/// And whether rates do not leave them, as a share of those with which the step begins.
+/// Close the loops at the end of a step, and detect rates that leave them, relative to those at its start.
 template <class P, class R>
 bool keeps_loops(const LoopRows<Dual<P, R>>& open, const Dual<P, R>& residual, const SimulationState<Dual<P, R>>& begin) {
   System<Dual<P, R>>& s = open.s;
@@ -264,7 +264,7 @@ bool keeps_loops(const LoopRows<Dual<P, R>>& open, const Dual<P, R>& residual, c
   return !any(residual.value > P(square(tolerances::no_drift))) && !left.exceeds(size, 1e-12);
 }
 
-/// Its fixed point y = G(y) by Newton's method on values; then (1 - dG/dy) Dy = DG, y held. Columns of dG/dy are what rates gain where y has some.
+/// Solve the fixed point y = G(y) by Newton's method on values, then (1 - dG/dy) Dy = DG with y fixed. Columns of dG/dy are the rates due to those of y.
 template <class P, class R>
 void implicit_midpoint_step(System<Dual<P, R>>& s, const Dual<P, R>& time, const Dual<P, R>& h,
                             const SimulationState<Dual<P, R>>& x, const Dual<P, R>* guess = nullptr) {
@@ -273,15 +273,15 @@ void implicit_midpoint_step(System<Dual<P, R>>& s, const Dual<P, R>& time, const
   constexpr int together = directions_of<R>;
   const int n = s.tree.nv + s.plan.force_elements.nz;
   MidpointRule<T> rule(s, time, h, x);
-  T *y = rule.take(n), *held = rule.take(n), *out = rule.take(n);
+  T *y = rule.take(n), *fixed_point = rule.take(n), *out = rule.take(n);
   P *A = arena.template take<P>(n * n), *step = arena.template take<P>(n);
-  double *one = arena.template take<double>(n * n), *side = arena.template take<double>(n);
+  double *lane_matrix = arena.template take<double>(n * n), *side = arena.template take<double>(n);
   const auto solve = [&](P* b) {
     for (int l = 0; l < width_of<P>; ++l) {
-      for (int k = 0; k < n * n; ++k) one[k] = lane(A[k], l);
+      for (int k = 0; k < n * n; ++k) lane_matrix[k] = lane(A[k], l);
       for (int k = 0; k < n; ++k) side[k] = lane(b[k], l);
       const auto unit = [&](int k) { return lane(rule.unit(k).value, l); };
-      if (!solve_dense(n, one, side, unit)) lane(s.status.value, l) = no_convergence;
+      if (!solve_dense(n, lane_matrix, side, unit)) lane(s.status.value, l) = no_convergence;
       for (int k = 0; k < n; ++k) lane(b[k], l) = side[k];
     }
   };
@@ -289,25 +289,26 @@ void implicit_midpoint_step(System<Dual<P, R>>& s, const Dual<P, R>& time, const
   const T status = s.status;
   constexpr int most_rounds = 20;
   for (int round = 1;; ++round) {
-    s.status = status;  // of the last round alone
-    rule.apply(y, held);
+    s.status = status;  // of the last round only
+    rule.apply(y, fixed_point);
     for (int first = 0; first < n; first += together) {
       const int count = std::min(together, n - first);
-      P seed[together];  // as large as what it is taken from again
+      P seed[together];  // as large as the value that it is subtracted from
       for (int d = 0; d < count; ++d) {
         seed[d] = P(1.0);
-        for (int r = 0; r < n; ++r) seed[d] = most(seed[d], P(abs(along(held[r].rate, d)) / rule.unit(r).value));
+        for (int r = 0; r < n; ++r) seed[d] = most(seed[d], P(abs(along(fixed_point[r].rate, d)) / rule.unit(r).value));
         along(y[first + d].rate, d) = seed[d] *= rule.unit(first + d).value;
       }
       rule.apply(y, out);
       for (int d = 0; d < count; ++d) {
         y[first + d].rate = R(0.0);
         for (int r = 0; r < n; ++r)
-          A[r * n + first + d] = P(r == first + d ? 1.0 : 0.0) - (along(out[r].rate, d) - along(held[r].rate, d)) / seed[d];
+          A[r * n + first + d] =
+              P(r == first + d ? 1.0 : 0.0) - (along(out[r].rate, d) - along(fixed_point[r].rate, d)) / seed[d];
       }
     }
     P off = P(0.0);
-    for (int k = 0; k < n; ++k) step[k] = held[k].value - y[k].value;
+    for (int k = 0; k < n; ++k) step[k] = fixed_point[k].value - y[k].value;
     solve(step);
     for (int k = 0; k < n; ++k) {
       off = most(off, P(abs(step[k]) / (rule.unit(k).value + abs(y[k].value))));
@@ -316,40 +317,40 @@ void implicit_midpoint_step(System<Dual<P, R>>& s, const Dual<P, R>& time, const
     if (round == most_rounds) s.status.value = select(off > P(1e-7), P(double(no_convergence)), s.status.value);
     if (round == most_rounds || !any(off > P(1e-12))) break;
   }
-  rule.apply(y, held);
+  rule.apply(y, fixed_point);
   for (int d = 0; d < together; ++d) {
-    for (int k = 0; k < n; ++k) step[k] = along(held[k].rate, d);
+    for (int k = 0; k < n; ++k) step[k] = along(fixed_point[k].rate, d);
     solve(step);
     for (int k = 0; k < n; ++k) along(y[k].rate, d) = step[k];
   }
-  if (rule.groups.count > 0) rule.apply(y, out);  // the momenta at the end go with y
+  if (rule.groups.count > 0) rule.apply(y, out);  // the momenta at the end depend on y
   rule.finish(y);
 }
 
-/// Efforts that are held change as the numbers do that they are.
-template <class T> void vary_held_efforts(const Plan& plan, const T* numbers, T* held) {
-  for (const HeldEfforts& element : plan.force_elements.all<HeldEfforts>())
+/// Set the rates of held efforts to those of the parameters that they copy.
+template <class T> void vary_held_efforts(const Plan& plan, const T* numbers, T* held_values) {
+  for (const ZeroOrderHold& element : plan.force_elements.all<ZeroOrderHold>())
     for (std::size_t k = 0; k < element.motors.size(); ++k)
-      if (const int at = element.acting(of_any_lane(held[element.place].value), k); at >= 0)
-        held[element.place + 1 + element.motors[k].iv].rate = numbers[at].rate;
+      if (const int at = element.acting(first_lane(held_values[element.place].value), k); at >= 0)
+        held_values[element.place + 1 + element.motors[k].iv].rate = numbers[at].rate;
 }
 
-/// How many numbers a change of a state has: a displacement, a change of v, of z.
+/// Return the size of a change of the state: a displacement, a change of v, of z.
 inline int tangent_size(const Tree& tree, const Plan& plan) { return 2 * tree.nv + plan.force_elements.nz; }
 
-/// A step of length h from the row x (q, v, z, held) of states on the loops, along changes of the state (tangent_size) and of the parameters.
-/// `closes`: whether stages are closed. Without a step, h = 0: only onto the loops. Returns the status; `x` becomes the end.
+/// Take a step of length h from the row x (q, v, z, held values) of states on the loops, along changes of the state (tangent_size) and of the
+/// parameters. `closes`: 1 if stages are closed. With h = 0 the state is only projected. Returns the status; `x` becomes the end.
 template <class P, class R>
 SARRUS_NOINLINE P step_with_rates(const Tree& tree, Arena& arena, const Plan& plan, const P* parameter, double time, double h,
                                   const P& closes, P* x, R* change, const R* parameter_change, Onto onto, R* start = nullptr) {
   using T = Dual<P, R>;
   const Arena::Scope scope(arena);
   const int nq = tree.nq, nv = tree.nv, nz = plan.force_elements.nz, size = nq + nv + nz;
-  T *row = arena.take<T>(size + plan.force_elements.held), *numbers = arena.take<T>(plan.force_elements.parameters);
-  T *u = arena.take<T>(nv), *there = arena.take<T>(nq);
+  T *row = arena.take<T>(size + plan.force_elements.held_size), *numbers = arena.take<T>(plan.force_elements.parameters);
+  T *u = arena.take<T>(nv), *displaced = arena.take<T>(nq);
   System<T> s{tree, arena, plan, numbers};
-  // directions are made as long as a radian or a length of the mechanism, and what comes of them as much longer in the end: numbers of other
-  // sizes side by side would cost each other digits
+  // directions are scaled to a radian or a length of the mechanism, and the results scaled back: numbers of very different sizes would cost each
+  // other digits
   P length[directions_of<R>];
   for (int d = 0; d < directions_of<R>; ++d) {
     length[d] = P(0.0);
@@ -367,14 +368,14 @@ SARRUS_NOINLINE P step_with_rates(const Tree& tree, Arena& arena, const Plan& pl
     return direction;
   };
 
-  for (int k = 0; k < size + plan.force_elements.held; ++k) row[k] = {x[k], R(0.0)};
+  for (int k = 0; k < size + plan.force_elements.held_size; ++k) row[k] = {x[k], R(0.0)};
   for (int k = 0; k < nv; ++k) u[k] = {P(0.0), shorter(change[k])};
-  integrate(tree, row, u, there);
-  for (int k = 0; k < nq; ++k) row[k].rate = there[k].rate;
+  integrate(tree, row, u, displaced);
+  for (int k = 0; k < nq; ++k) row[k].rate = displaced[k].rate;
   for (int k = 0; k < nv + nz; ++k) row[nq + k].rate = shorter(change[nv + k]);
   for (int k = 0; k < plan.force_elements.parameters; ++k) numbers[k] = {parameter[k], shorter(parameter_change[k])};
 
-  s.held = row + size, s.since = T(time), s.closes = T(closes, R(0.0));
+  s.held_values = row + size, s.since = T(time), s.closes = T(closes, R(0.0));
   const auto state = SimulationState<T>::of(tree, row);
   const auto tell = [&](R* to) {
     rates_of_displacement(tree, arena, row, u);
@@ -382,11 +383,11 @@ SARRUS_NOINLINE P step_with_rates(const Tree& tree, Arena& arena, const Plan& pl
     for (int k = 0; k < nv + nz; ++k) to[nv + k] = as_long(row[nq + k].rate);
   };
   vary_held_efforts(plan, static_cast<const T*>(numbers), row + size);
-  if (onto != Onto::nothing) project(s, T(time), state.q, state.v, nullptr, onto == Onto::loops);
+  if (onto != Onto::none) project(s, T(time), state.q, state.v, nullptr, onto == Onto::loops);
   if (start) tell(start);
   const double end = time + h;
-  for (double from = time, to = end; h != 0.0; from = to) {  // as advance() goes
-    const double due = s.samples() ? next_sample(plan.force_elements, s.held) : end;
+  for (double from = time, to = end; h != 0.0; from = to) {  // as in advance()
+    const double due = s.samples() ? next_sample(plan.force_elements, s.held_values) : end;
     to = due < end - one_instant(plan.force_elements) ? due : end;
     step_once(s, T(from), T(from != time || to != end ? to - from : h), state);
     s.count_turns(T(to), row);

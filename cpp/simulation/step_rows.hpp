@@ -1,4 +1,4 @@
-// What may get rows of a step with rigid contact, at the configuration of its middle: points that touch, end stops, dry friction of joints.
+// Candidate rows of a step with rigid contact, at the configuration of its middle: touching points, end stops, dry friction of joints.
 #pragma once
 
 #include "../contact/response.hpp"
@@ -8,42 +8,42 @@
 namespace sarrus {
 
 namespace contact_steps {
-/// What comes so near, of the smaller one of what touches, gets rows at once.
+/// Distance, relative to the smaller shape, below which a contact gets rows at once.
 constexpr double near = 1e-3;
-/// Times what gravity adds in a step: slower hits do not bounce.
-constexpr double bounces = 3.0;
-/// What bounces may sink in so far, of the smaller shape; faster, and it would be through.
-constexpr double sinks = 0.1;
-/// What the last step found of a point is that of the nearest one now, no farther than this, of the smaller shape.
-constexpr double moves = 0.1;
-/// Shapes look so many times as far ahead as they move in a step: an impact of something heavy doubles a speed.
-constexpr double ahead = 2.0;
-/// Rates of points that the caller's functions return are differences over so much motion [rad, sizes of the smaller shape].
-constexpr double difference = 1e-8;
+/// Speed, relative to what gravity adds in a step, below which hits do not bounce.
+constexpr double bounce_speed = 3.0;
+/// Penetration, relative to the smaller shape, at which a bounce comes early: faster bodies would pass through.
+constexpr double sink_limit = 0.1;
+/// Distance, relative to the smaller shape, within which a point of the last step is identified with the nearest one now.
+constexpr double match_distance = 0.1;
+/// Factor of the distance that shapes move in a step, within which pairs are searched: an impact of a heavy body doubles a speed.
+constexpr double look_ahead = 2.0;
+/// Motion to either side over which rates of points are central differences [rad, sizes of the smaller shape].
+constexpr double difference = 1e-5;
 }  // namespace contact_steps
 
-/// A contact, whose impulse (n, t1, t2) lies in its cone, and moments against turning in theirs; or something along one velocity, whose impulse lies
-/// between two ends.
+/// Row of a contact, whose impulse (n, t1, t2) and moments against turning lie in their cones; or a row along one velocity, whose impulse lies
+/// in an interval.
 struct StepRow {
   double* J;  // 3 x nv, or nv
   bool contact, acts, bounces;
   double distance, shift, near, friction, low, high, guess[3];
-  const RigidContact* told = nullptr;  // what it gives goes to the states of this, or
-  const TouchingPoint<double>* point = nullptr;  // is that of shapes
-  const EndStop* stop = nullptr;  // likewise, of what is no contact, times `sign`
+  const RigidContact* element = nullptr;  // element whose states receive the impulses, or
+  const TouchingPoint<double>* point = nullptr;  // touching point of shapes
+  const EndStop* stop = nullptr;  // element of a row that is no contact; its force is multiplied by `sign`
   double sign = 1.0;
-  double *turning = nullptr, torsional = 0.0, rolling = 0.0;  // 3 x nv, about (n, t1, t2); null: it turns freely
+  double *turning = nullptr, torsional = 0.0, rolling = 0.0;  // 3 x nv, about (n, t1, t2); null: no friction against turning
   double guessed_moment[3] = {0.0, 0.0, 0.0};
-  Vec3<double> bend = zero3<double>();  // beta: what half a step without forces adds to its velocity (n, t1, t2)
-  double expands = 0.0;  // by which share of the impulse of compression, where it bounces by Poisson's law
-  int first = 0, second = 0;  // of a contact its links, place and axes
+  Vec3<double> bend = zero3<double>();  // beta: change of its velocity (n, t1, t2) in half a step without forces
+  double expands = 0.0;  // coefficient of restitution, if it bounces by Poisson's law
+  int first = 0, second = 0;  // links, place and axes of a contact
   Vec3<double> position{};
   Mat3<double> axes{};
-  int combined = -1;  // where its body's motion about a place stands among fewer rows
+  int combined = -1;  // first combined row, of the motion of its body about a place; -1: none
   Vec3<double> about{};
 
   int rows() const { return contact ? 3 : 1; }
-  /// moment(the first of its axes, how many, friction [m])
+  /// Call moment(first axis, number of axes, friction [m]) for each moment.
   template <class Moment> void each_moment(Moment&& moment) const {
     if (torsional > 0.0) moment(0, 1, torsional);
     if (rolling > 0.0) moment(1, 2, rolling);
@@ -52,12 +52,12 @@ struct StepRow {
 
 class StepRows {
  public:
-  StepRows(System<double>& s, double time, double h, const SimulationState<double>& x)
+  StepRows(System<double>& s, const AllJoints<double>& joints, double h, const SimulationState<double>& x)
       : s_(s), tree_(s.tree), arena_(s.arena), x_(x), h_(h), nv_(s.tree.nv) {
     gravity_ = std::sqrt(dot(tree_.gravity, tree_.gravity));
     const ForceElements& elements = s_.plan.force_elements;
     const auto& contacts = elements.all<RigidContact>();
-    const auto& shapes = elements.all<ShapeContacts>();
+    const auto& shapes = elements.all<CollisionContacts>();
     const auto& stops = elements.all<EndStop>();
     const Kinematics<double>& k = kinematics_ = Kinematics<double>::over(tree_, doubles(Kinematics<double>::size(tree_)));
     if (!contacts.empty() || !shapes.empty()) kinematics<double>(tree_, arena_, x_.q, x_.v, uniform(), k);
@@ -68,16 +68,13 @@ class StepRows {
     row_ = arena_.take<StepRow>(contacts.count + touching.count + most_kept * stands_ + 2 * stops.count + s_.plan.frictions);
     for (const RigidContact& c : contacts) add_point(c, k);
     for (const TouchingPoint<double>& point : touching) add_point(*shapes.begin(), point, k);
-    const AllJoints<double> all = s_.plan.frictions > 0 || s_.plan.drives_loop_joints
-                                      ? s_.joints(time, x_.q, x_.v)
-                                      : AllJoints<double>{x_.q, x_.v, nullptr, nv_};
-    for (const EndStop& stop : stops) add_stop(stop, all);
-    for (int i = 0; i < s_.plan.frictions; ++i) add_friction(s_.plan.friction[i], all);
+    for (const EndStop& stop : stops) add_stop(stop, joints);
+    for (int i = 0; i < s_.plan.frictions; ++i) add_friction(s_.plan.friction[i], joints);
   }
 
   StepRow* begin() { return row_; }
   StepRow* end() { return row_ + count_; }
-  /// The motion of a contact's first body against its second one, angular first, of the place `at` of both: six rows of J.
+  /// Add the motion of a contact's first body against its second one, angular first, at the place `at` of both: six rows of J.
   void add_relative_motion(const StepRow& row, const Vec3<double>& at, double* J) const {
     const Mat3<double> world = Mat3<double>::Identity();
     for (const auto& [link, sign] : {std::pair{row.first, 1.0}, std::pair{row.second, -1.0}}) {
@@ -87,7 +84,7 @@ class StepRows {
   }
   double approach(const StepRow& row, const double* v) const { return scalar_product(row.J, v, nv_); }
 
-  /// The generalised impulse (nv) of the guesses for contacts.
+  /// Compute the generalised impulse (nv) of the guesses for contacts.
   const double* guessed(double* impulse) const {
     std::fill(impulse, impulse + nv_, 0.0);
     for (const StepRow* row = row_; row < row_ + count_; ++row)
@@ -99,7 +96,7 @@ class StepRows {
     return impulse;
   }
 
-  /// Rows act of what comes near in this step, at such velocities; returns the largest speed of all.
+  /// Activate rows that come near in this step, at such velocities; returns the largest speed of all.
   double note_nearing(const double* v) {
     double fastest = 0.0;
     for (StepRow& row : *this) {
@@ -109,12 +106,12 @@ class StepRows {
     }
     return fastest;
   }
-  /// And of what would sink in; returns whether there was some that did not.
+  /// Activate rows that would penetrate; returns true if one of them was inactive.
   bool note_missed(const double* v, double fastest) {
     bool missed = false;
     for (StepRow& row : *this) {
-      const bool sinks = approach(row, v) + row.shift + row.bend(0) < -cones::reached * fastest;
-      missed |= sinks && !row.acts, row.acts |= sinks;
+      const bool sink_limit = approach(row, v) + row.shift + row.bend(0) < -cones::reached * fastest;
+      missed |= sink_limit && !row.acts, row.acts |= sink_limit;
     }
     return add_missed_corners(v, fastest) || missed;
   }
@@ -133,17 +130,17 @@ class StepRows {
     std::fill(row.J, row.J + row.rows() * nv_, 0.0);
     return row;
   }
-  /// What is away may just touch; what has sunk in comes out, not faster than what falls as deep. `unit` is what a velocity weighs as much as
-  /// 1 rad/s with.
+  /// Set the shift of a row: a separated contact may just touch; a penetrating one separates, at most as fast as a body that falls as deep. A
+  /// velocity of `unit` counts like 1 rad/s.
   void place(StepRow& row, double distance, double unit, double size) {
     row.distance = distance, row.near = contact_steps::near * size;
     row.shift =
         distance >= 0.0 ? distance / h_ : std::max(distance / h_, -std::sqrt(-2.0 * distance * unit * gravity_ / tree_.length));
   }
-  /// Where it is fast enough it bounces, once it touches; earlier where it would sink in by more than `deepest`.
+  /// Let a row bounce if it is fast enough and touches; before that only if it would penetrate by more than `deepest`.
   void bounce(StepRow& row, double restitution, bool poisson, double deepest) {
     const double before = approach(row, x_.v);
-    if (!(restitution > 0.0 && before < -contact_steps::bounces * gravity_ * h_)) return;
+    if (!(restitution > 0.0 && before < -contact_steps::bounce_speed * gravity_ * h_)) return;
     row.shift = poisson ? 0.0 : restitution * before, row.expands = poisson ? restitution : 0.0, row.bounces = true;
     if (row.distance > 0.0 && row.distance + h_ * before > -deepest) --count_;
   }
@@ -155,77 +152,66 @@ class StepRows {
     return row;
   }
 
-  /// Of a point that touches and moves along the surface: its cone is to hold at the end of the step. The rate is that of its velocity.
+  /// Set beta of a point that touches and moves along the surface, so that its cone holds at the end of the step. `rate` is that of its velocity.
   void bend(StepRow& row, double distance, const Vec3<double>& rate) {
     const Vec3<double> bend = rate * (0.5 * h_);
     const double most = std::abs(bend(0));
     const bool touches = row.guess[0] > 0.0 || std::abs(distance) <= h_ * most;
     if (touches && !(std::abs(approach(row, x_.v) - bend(0)) > most)) row.bend = bend;
   }
-  /// The same of shapes, whose place of contact moves along both.
-  void bend(StepRow& row, const ShapeContacts& all, const TouchingPoint<double>& point, const Kinematics<double>& k,
+  /// Set beta of a contact of shapes, whose place moves along both.
+  void bend(StepRow& row, const CollisionContacts& all, const TouchingPoint<double>& point, const Kinematics<double>& k,
             double size) {
-    double squares = 0.0;  // of what turns or slides in a second, by a radian or the shape's size
+    double squares = 0.0;  // squared motion per second, in radians and sizes of the shape
     for (int r = 0; r < 3; ++r) squares += square(scalar_product(row.J + r * nv_, x_.v, nv_) / size);
     for (const int link : {row.first, row.second}) squares += dot(k.link[link].V.angular, k.link[link].V.angular);
     if (square(h_) * squares <= square(contact_steps::slow)) return;
     MovingPlace at = {};
     if (!move(row, all, point, k, contact_steps::difference / std::sqrt(squares), at)) return;
-    if (square(h_) * (dot(at.n_dot, at.n_dot) + dot(at.p_dot, at.p_dot) / square(size)) > 1.0) return;  // a corner on a corner
+    if (square(h_) * (dot(at.n_dot, at.n_dot) + dot(at.p_dot, at.p_dot) / square(size)) > 1.0)
+      return;  // a corner on a corner has no rate
     bend(row, point.at.distance, moving_bias(k, {row.first, row.second, row.friction}, row.position, row.axes, at));
   }
-  /// How a point moves and its normal turns; by a function of the caller from what that returns a moment later. False: it does not stay.
-  bool move(const StepRow& row, const ShapeContacts& all, const TouchingPoint<double>& point, const Kinematics<double>& k,
+  /// Compute the motion of a point and of its normal, by central differences between `moment` before and after. False: the point does not persist, or
+  /// the caller's function failed.
+  bool move(const StepRow& row, const CollisionContacts& all, const TouchingPoint<double>& point, const Kinematics<double>& k,
             double moment, MovingPlace& at) {
-    using Moving = Dual<double>;
     const auto [i, j] = all.scene->shapes_of(point.pair);
-    const PlacedShape &one = all.scene->shapes[i], &other = all.scene->shapes[j];
-    const double within = ahead_[i] + ahead_[j];
+    const PlacedShape &first_shape = all.scene->shapes[i], &second_shape = all.scene->shapes[j];
     const PairFunction& function = all.scene->function(point.pair);
+    if (point.pair != moved_pair_) {  // points of a pair are contiguous
+      moved_pair_ = point.pair, moved_by_ = moment;
+      // relative to the point, against rounding far from the origin; a caller's function may rely on the world's axes and origin
+      const Vec3<double> about = function ? zero3<double>() : row.position;
+      const auto pose_after = [&](const PlacedShape& s, double time) {
+        const LinkMotion<double>& body = k.link[link(all, s)];
+        const Vec3<double>& w = body.V.angular;
+        Transform<double> X = pose(all, s);
+        const Vec3<double> v = body.V.linear + cross(w, Vec3<double>(X.p - body.X.p));
+        X.p += v * time - about;
+        for (int c = 0; c < 3; ++c) X.R.col(c) += cross(w, Vec3<double>(X.R.col(c))) * time;
+        return X;
+      };
+      for (int side = 0; side < 2; ++side) {
+        const double time = side ? moment : -moment;
+        const Transform<double> X = pose_after(first_shape, time), Y = pose_after(second_shape, time);
+        const double within = ahead_[i] + ahead_[j];
+        const std::optional<Manifold<double>> points =
+            function ? function(X, Y, within) : touch(first_shape.shape, X, second_shape.shape, Y, within);
+        if (!points) return moved_pair_ = -1, s_.status = caller_failed, false;
+        moved_[side] = *points;
+      }
+    }
     const int feature = static_cast<int>(point.id % Scene::features);
-    const auto moving = [&](const PlacedShape& s) {
-      const LinkMotion<double>& body = k.link[link(all, s)];
-      const Transform<double> X = pose(all, s);
-      const Vec3<double>&w = body.V.angular, v = body.V.linear + cross(w, Vec3<double>(X.p - body.X.p));
-      Transform<Moving> now;
-      for (int c = 0; c < 3; ++c) {
-        const Vec3<double> turns = cross(w, Vec3<double>(X.R.col(c)));
-        now.p(c) = {X.p(c), v(c)};
-        for (int r = 0; r < 3; ++r) now.R(r, c) = {X.R(r, c), turns(r)};
-      }
-      return now;
-    };
-    const auto later = [&](const PlacedShape& s) {
-      const Transform<Moving> now = moving(s);
-      Transform<double> X;
-      for (int c = 0; c < 3; ++c) {
-        X.p(c) = now.p(c).value + moment * now.p(c).rate;
-        for (int r = 0; r < 3; ++r) X.R(r, c) = now.R(r, c).value + moment * now.R(r, c).rate;
-      }
-      return X;
-    };
-    if (function) {
-      const auto said = function(later(one), later(other), within);
-      if (!said) return s_.status = caller_failed, false;
-      for (int m = 0; m < said->count; ++m) {
-        if (said->feature[m] != feature) continue;
-        at.p_dot = (said->at[m].position - point.at.position) / moment,
-        at.n_dot = (said->at[m].normal - point.at.normal) / moment;
-        return true;
-      }
-      return false;
-    }
-    if (point.pair != moving_pair_) {  // points of a pair stand side by side
-      moving_pair_ = point.pair;
-      moving_ = touch<Moving>(one.shape, moving(one), other.shape, moving(other), Moving(within));
-    }
-    for (int m = 0; m < moving_.count; ++m) {
-      if (moving_.feature[m] != feature) continue;
-      for (int r = 0; r < 3; ++r) at.p_dot(r) = moving_.at[m].position(r).rate, at.n_dot(r) = moving_.at[m].normal(r).rate;
+    const ContactPoint<double>*before = moved_[0].find_feature(feature), *after = moved_[1].find_feature(feature);
+    if (before && after) {
+      at.p_dot = (after->position - before->position) / (2.0 * moved_by_);
+      at.n_dot = (after->normal - before->normal) / (2.0 * moved_by_);
       return true;
     }
-    // one kept from the last step is a corner of what stands on a plane
-    const bool stands = one.shape.kind != ShapeKind::plane;
+    if (all.scene->on_a_plane(point.pair).first < 0) return false;
+    // a point kept from the last step is a corner of a shape that rests on a plane
+    const bool stands = first_shape.shape.kind != ShapeKind::plane;
     const LinkMotion<double>&body = k.link[stands ? row.first : row.second], &plane = k.link[stands ? row.second : row.first];
     at.p_dot = body.V.linear + cross(body.V.angular, Vec3<double>(row.position - body.X.p));
     at.n_dot = cross(plane.V.angular, Vec3<double>(row.axes.row(0)));
@@ -246,7 +232,7 @@ class StepRows {
     const Vec3<double> normal = on.R * c.normal.n;
     const double distance = dot(normal, Vec3<double>(X.p - on.p)) - c.offset - c.radius;
     StepRow& row = add_point(k, c.frame.link, c.on.link, X.p - normal * (c.radius + 0.5 * distance), normal);
-    row.told = &c, row.friction = s_.parameter[c.friction.at];
+    row.element = &c, row.friction = s_.parameter[c.friction.at];
     for (int r = 0; r < 3; ++r) row.guess[r] = x_.z[c.iz + r] * h_;
     if (row.guess[0] > 0.0 || std::abs(distance) < contact_steps::near * tree_.length)
       bend(row, distance, contact_bias(k, {c.frame.link, c.on.link, row.friction}, row.position, row.axes, c.radius));
@@ -258,12 +244,13 @@ class StepRows {
     bounce(row, s_.parameter[c.restitution.at], c.poisson, HUGE_VAL);
   }
 
-  /// A length of the smaller one of two shapes: what has none, points and what is without end, is asked of no length.
-  double size_of(double one, double other) const {
-    const double least = one > 0.0 && other > 0.0 ? std::min(one, other) : std::max(one, other);
+  /// Return the size of the smaller one of two shapes. Points and unbounded shapes have no size and do not count.
+  double size_of(double first_size, double second_size) const {
+    const double least =
+        first_size > 0.0 && second_size > 0.0 ? std::min(first_size, second_size) : std::max(first_size, second_size);
     return least > 0.0 ? least : tree_.length;
   }
-  void add_point(const ShapeContacts& all, const TouchingPoint<double>& point, const Kinematics<double>& k) {
+  void add_point(const CollisionContacts& all, const TouchingPoint<double>& point, const Kinematics<double>& k) {
     const ContactPair& pair = all.scene->pairs[point.pair];
     const int first = all.bodies[pair.first].link, second = all.bodies[pair.second].link;
     if (first == second) return;
@@ -274,41 +261,41 @@ class StepRows {
     if (all.turns)
       add_turning(row, k, s_.parameter[all.torsional_friction.at + point.pair],
                   s_.parameter[all.rolling_friction.at + point.pair]);
-    if (const double* known = state_of(all, point, contact_steps::moves * size)) {
+    if (const double* stored = state_of(all, point, contact_steps::match_distance * size)) {
       const Mat3<double>& E = row.axes;
-      const Vec3<double> impulse = E * Vec3<double>(known + ShapeContacts::force) * h_;
+      const Vec3<double> impulse = E * Vec3<double>(stored + CollisionContacts::force) * h_;
       for (int r = 0; r < 3; ++r) row.guess[r] = impulse(r);
       if (row.turning) {
-        const Vec3<double> moment = E * Vec3<double>(known + ShapeContacts::moment) * h_;
+        const Vec3<double> moment = E * Vec3<double>(stored + CollisionContacts::moment) * h_;
         for (int r = 0; r < 3; ++r) row.guessed_moment[r] = moment(r);
       }
     }
     if (row.guess[0] > 0.0 || std::abs(point.at.distance) < contact_steps::near * size) bend(row, all, point, k, size);
     place(row, point.at.distance - 0.25 * h_ * row.bend(0), tree_.length, size);
-    bounce(row, s_.parameter[all.restitution.at + point.pair], all.poisson, contact_steps::sinks * size);
+    bounce(row, s_.parameter[all.restitution.at + point.pair], all.poisson, contact_steps::sink_limit * size);
   }
-  /// Impulses of the last step at a point, or null: of the same pair, whatever they are called, the nearest one that is no farther than `reach`.
-  const double* state_of(const ShapeContacts& all, const TouchingPoint<double>& point, double reach) const {
+  /// Return the states of the last step at a point, or null: those of the nearest point of the same pair within `reach`, with any id.
+  const double* state_of(const CollisionContacts& all, const TouchingPoint<double>& point, double reach) const {
     const double* best = nullptr;
     double nearest = square(reach);
     const int count = std::min(static_cast<int>(x_.z[all.iz + 1]), all.kept);
-    const double* state = x_.z + all.iz + ShapeContacts::before_points;
-    for (int k = 0; k < count; ++k, state += all.of_a_point()) {
-      if (static_cast<long long>(state[ShapeContacts::id]) / Scene::features != point.pair) continue;
-      const Vec3<double> way = point.at.position - Vec3<double>(state + ShapeContacts::position);
-      if (const double away = dot(way, way); away < nearest) nearest = away, best = state;
+    const double* state = x_.z + all.iz + CollisionContacts::before_points;
+    for (int k = 0; k < count; ++k, state += all.numbers_per_point()) {
+      if (static_cast<long long>(state[CollisionContacts::id]) / Scene::features != point.pair) continue;
+      const Vec3<double> offset = point.at.position - Vec3<double>(state + CollisionContacts::position);
+      if (const double away = dot(offset, offset); away < nearest) nearest = away, best = state;
     }
     return best;
   }
 
-  Touching<double> touching_shapes(const ShapeContacts& all, const Kinematics<double>& k) {
+  Touching<double> touching_shapes(const CollisionContacts& all, const Kinematics<double>& k) {
     const Scene& scene = *all.scene;
     const int bodies = static_cast<int>(all.bodies.size()), n = static_cast<int>(scene.shapes.size());
     Transform<double>* at = arena_.take<Transform<double>>(bodies);
     for (int b = 0; b < bodies; ++b) at[b] = k.link[all.bodies[b].link].X * all.bodies[b].on_the_link<double>(tree_);
     Vec3<double>* center = arena_.take<Vec3<double>>(n);
     for (int i = 0; i < n; ++i) center[i] = at[scene.shapes[i].link].R * scene.shapes[i].at.p + at[scene.shapes[i].link].p;
-    // what is without end moves where the others are
+    // an unbounded shape moves at the places of the others
     const auto reach = [&](int i) {
       double most = scene.shapes[i].shape.reach();
       for (int j = 0; j < n && scene.shapes[i].shape.reach() < 0.0; ++j)
@@ -322,16 +309,17 @@ class StepRows {
       if (dot(w, w) + dot(v, v) > 0.0) fastest = std::max(fastest, v.norm() + w.norm() * reach(i));
     }
     fastest += h_ * gravity_;
-    double* ahead = ahead_ = doubles(n);
+    double* look_ahead = ahead_ = doubles(n);
     for (int i = 0; i < n; ++i)
-      ahead[i] = contact_steps::ahead * h_ * fastest + contact_steps::near * std::max(0.0, scene.shapes[i].shape.reach());
+      look_ahead[i] =
+          contact_steps::look_ahead * h_ * fastest + contact_steps::near * std::max(0.0, scene.shapes[i].shape.reach());
     int count = 0;
     const PressedPoint* pressed = strongest(all, count);
-    return scene.touching(at, ahead, arena_, pressed, count);
+    return scene.touching(at, look_ahead, arena_, pressed, count);
   }
-  /// Shapes of many corners on planes: four points stand for all of them, until others would sink in.
+  /// Mark shapes with many corners that rest on planes: four points represent them until others would penetrate.
   void note_standing(const Touching<double>& touching) {
-    const auto& shapes = s_.plan.force_elements.all<ShapeContacts>();
+    const auto& shapes = s_.plan.force_elements.all<CollisionContacts>();
     for (const TouchingPoint<double>& point : touching) {
       const Scene& scene = *shapes.begin()->scene;
       const int body = scene.on_a_plane(point.pair).first;
@@ -341,16 +329,16 @@ class StepRows {
         stand_[stands_++] = {point.pair, 0, arena_.take<TouchingPoint<double>>(most_kept)};
     }
   }
-  /// Rows of corners that would sink in at these velocities, one of each shape; returns whether there are any.
+  /// Add rows of corners that would penetrate at these velocities, one per shape; returns true if there are any.
   bool add_missed_corners(const double* v, double fastest) {
     bool missed = false;
     for (Standing* stands = stand_; stands < stand_ + stands_; ++stands) {
-      const ShapeContacts& all = *s_.plan.force_elements.all<ShapeContacts>().begin();
+      const CollisionContacts& all = *s_.plan.force_elements.all<CollisionContacts>().begin();
       const Scene& scene = *all.scene;
       const auto [body, plane] = scene.on_a_plane(stands->pair);
       const Transform<double> X = pose(all, scene.shapes[body]), Y = pose(all, scene.shapes[plane]);
       const Vec3<double> n = Y.R.col(2), w = turning(link(all, scene.shapes[body]), link(all, scene.shapes[plane]), v);
-      const Vec3<double> up = n + cross(n, w) * h_;  // n . (r + h w x r) are heights at the end of the step
+      const Vec3<double> up = n + cross(n, w) * h_;  // n . (r + h w x r) is the height at the end of the step
       Vec3<double> corner;
       int name;
       if (stands->added == most_kept || !lowest_corner(scene.shapes[body].shape, transpose_times(X.R, up), corner, name))
@@ -367,7 +355,7 @@ class StepRows {
     }
     return missed;
   }
-  /// The angular velocity of a link against another.
+  /// Return the angular velocity of a link relative to another.
   Vec3<double> turning(int link, int other, const double* v) {
     const Arena::Scope scope(arena_);
     double* J = doubles(3 * nv_);
@@ -376,24 +364,25 @@ class StepRows {
       add_turning_rows(tree_, kinematics_, of, Mat3<double>(Mat3<double>::Identity()), sign, J);
     return vec3<double>(scalar_product(J, v, nv_), scalar_product(J + nv_, v, nv_), scalar_product(J + 2 * nv_, v, nv_));
   }
-  static int link(const ShapeContacts& all, const PlacedShape& shape) { return all.bodies[shape.link].link; }
-  Transform<double> pose(const ShapeContacts& all, const PlacedShape& shape) const {
+  static int link(const CollisionContacts& all, const PlacedShape& shape) { return all.bodies[shape.link].link; }
+  Transform<double> pose(const CollisionContacts& all, const PlacedShape& shape) const {
     return kinematics_.link[link(all, shape)].X * all.bodies[shape.link].on_the_link<double>(tree_) * shape.at;
   }
-  /// Points of the last step that stay among those of their pair: of each the ones that pressed most.
-  const PressedPoint* strongest(const ShapeContacts& all, int& count) const {
-    const int known = std::min(static_cast<int>(x_.z[all.iz + 1]), all.kept), wide = all.of_a_point();
-    const double* z = x_.z + all.iz + ShapeContacts::before_points;
-    PressedPoint* pressed = arena_.take<PressedPoint>(known);
+  /// Return the points of the last step to keep among those of their pair: the ones with the largest forces.
+  const PressedPoint* strongest(const CollisionContacts& all, int& count) const {
+    const int count_stored = std::min(static_cast<int>(x_.z[all.iz + 1]), all.kept), wide = all.numbers_per_point();
+    const double* z = x_.z + all.iz + CollisionContacts::before_points;
+    PressedPoint* pressed = arena_.take<PressedPoint>(count_stored);
     const auto pair = [&](int k) { return static_cast<int>(static_cast<long long>(z[k * wide]) / Scene::features); };
-    const auto push = [&](int k) { return Vec3<double>(z + k * wide + ShapeContacts::force).norm(); };
-    for (int k = 0; k < known; ++k) {
+    const auto push = [&](int k) { return Vec3<double>(z + k * wide + CollisionContacts::force).norm(); };
+    for (int k = 0; k < count_stored; ++k) {
       int stronger = 0;
-      for (int l = 0; l < known; ++l) stronger += pair(l) == pair(k) && (push(l) > push(k) || (push(l) == push(k) && l < k));
+      for (int l = 0; l < count_stored; ++l)
+        stronger += pair(l) == pair(k) && (push(l) > push(k) || (push(l) == push(k) && l < k));
       if (stronger >= most_kept) continue;
-      int at = count++;  // by pairs, as nearly all stand already
+      int at = count++;  // ordered by pairs, as nearly all are already
       for (; at > 0 && pressed[at - 1].pair > pair(k); --at) pressed[at] = pressed[at - 1];
-      pressed[at] = {pair(k), Vec3<double>(z + k * wide + ShapeContacts::position)};
+      pressed[at] = {pair(k), Vec3<double>(z + k * wide + CollisionContacts::position)};
     }
     return pressed;
   }
@@ -405,7 +394,7 @@ class StepRows {
       StepRow& row = add(false);
       if (stop.rigid) row.stop = &stop, row.sign = side, row.guess[0] = std::max(0.0, side * x_.z[stop.iz] * h_);
       double at = 0.0;
-      for (const JointCoordinate& one : stop.joint) along(one.iv, side, all, row.J), at += all.q[one.iq];
+      for (const JointCoordinate& coordinate : stop.joint) along(coordinate.iv, side, all, row.J), at += all.q[coordinate.iq];
       place(row, side * (at - bound), unit, tree_.length);
       row.high = cones::unbounded;
     }
@@ -413,7 +402,7 @@ class StepRows {
   void add_friction(const JointFriction& friction, const AllJoints<double>& all) {
     StepRow& row = add(false);
     along(friction.iv, 1.0, all, row.J);
-    row.high = h_ * friction.terms.of(s_.whole()).friction, row.low = -row.high, row.acts = true;
+    row.high = h_ * friction.terms.of(s_.full_tree()).friction, row.low = -row.high, row.acts = true;
   }
   void along(int iv, double sign, const AllJoints<double>& all, double* J) const {
     for (int k = 0; k < nv_ && iv >= nv_; ++k) J[k] += sign * all.J[(iv - nv_) * nv_ + k];
@@ -428,16 +417,17 @@ class StepRows {
   int nv_, count_ = 0;
   StepRow* row_ = nullptr;
   Kinematics<double> kinematics_;
-  double* ahead_ = nullptr;  // of each shape
-  /// A pair of a shape with many corners and a plane, and corners that points of the last step and the four of the tilt have not among them.
+  double* ahead_ = nullptr;  // search distance of each shape
+  /// A shape with many corners on a plane, and its corners that are neither points of the last step nor among the four of the tilt.
   struct Standing {
     int pair, added;
     TouchingPoint<double>* corner;
   };
   Standing* stand_ = nullptr;
   int stands_ = 0;
-  int moving_pair_ = -1;
-  Manifold<Dual<double>> moving_;  // of that pair, with the rates of its points
+  int moved_pair_ = -1;
+  Manifold<double> moved_[2];  // points of that pair, `moved_by_` seconds ago and later
+  double moved_by_ = 0.0;
 };
 
 }  // namespace sarrus

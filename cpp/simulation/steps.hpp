@@ -5,8 +5,8 @@
 //   rk4              Runge and Kutta's, on the coordinates; quaternions are made unit again
 //   rkmk4, dopri5    on the argument u of q = q0 exp(u)             (Munthe-Kaas 1999; Dormand and Prince 1980)
 //
-// Rows that agree only on the loops (Bennett's linkage, Bricard's) say too much off them, and stages are off by the order of the step.
-// There stages are projected first: steps of the same order for f after projection, which on the loops is f.
+// Rows that agree only on the loops (Bennett's linkage, Bricard's) are too restrictive off them, and stages are off by the order of the step. Such
+// stages are projected first: these are steps of the same order for f after projection, which on the loops equals f.
 #pragma once
 
 #include <algorithm>
@@ -20,19 +20,22 @@ template <class T> struct Slopes {
   T *q, *v, *z;
 };
 
-/// The stages of an explicit Runge-Kutta method from x0 = (q, v, z) at `time`.
+/// Stages of an explicit Runge-Kutta method from x0 = (q, v, z) at `time`.
 template <class T> struct RungeKutta {
   System<T>& s;
   const Tableau& tableau;
   bool exponential;
-  const bool* held;  // if not null, every stage is brought onto the loops by the other velocities
-  Slopes<T>* slope;  // one a stage
-  T *u, *q, *v, *z;  // of the stage at hand
-  // if work is added up: its power in each stage; what forces and dampers have done so far, as impulses and ways (nv); and q in the middle
+  const bool* fixed_velocities;  // if not null, every stage is projected onto the loops by the other velocities
+  Slopes<T>* slope;  // one per stage
+  T *u, *q, *v, *z;  // of the current stage
+  // if work is added up: its power in each stage; the impulses and displacements (nv) of forces and dampers so far; and q in the middle
   T *power = nullptr, *impulse = nullptr, *passed = nullptr, *q_middle = nullptr;
 
-  explicit RungeKutta(System<T>& system, const bool* held_velocities = nullptr)
-      : s(system), tableau(*facts(s.plan.method).tableau), exponential(facts(s.plan.method).exponential), held(held_velocities) {
+  explicit RungeKutta(System<T>& system, const bool* fixed = nullptr)
+      : s(system),
+        tableau(*facts(s.plan.method).tableau),
+        exponential(facts(s.plan.method).exponential),
+        fixed_velocities(fixed) {
     const int nq = s.tree.nq, nv = s.tree.nv, nz = s.plan.force_elements.nz;
     slope = s.arena.template take<Slopes<T>>(tableau.stages);
     for (int i = 0; i < tableau.stages; ++i)
@@ -45,7 +48,7 @@ template <class T> struct RungeKutta {
     std::fill(impulse, impulse + nv, T(0.0)), std::fill(passed, passed + nv, T(0.0));
   }
 
-  /// The state that the slopes of the first n stages, by their weights, lead to in h.
+  /// Compute the state after h with the weighted slopes of the first n stages.
   SARRUS_INLINE void combine(const SimulationState<T>& x0, const double* weight, int n, const T& h, T* q_to, T* v_to, T* z_to) {
     const auto sum = [&](T* to, const T* from, int size, T* Slopes<T>::* part) SARRUS_INLINED {
       for (int k = 0; k < size; ++k) to[k] = from ? from[k] : T(0.0);
@@ -66,37 +69,37 @@ template <class T> struct RungeKutta {
     sum(z_to, x0.z, s.plan.force_elements.nz, &Slopes<T>::z);
   }
 
-  /// The stage at hand onto the loops, in the lanes that need it.
-  SARRUS_INLINE void close(const T& there) {
+  /// Project the current stage onto the loops, in the lanes that need it.
+  SARRUS_INLINE void close(const T& stage_time) {
     const int nq = s.tree.nq, nv = s.tree.nv;
     T *q_on = s.arena.template take<T>(nq), *v_on = s.arena.template take<T>(nv);
     std::copy(q, q + nq, q_on), std::copy(v, v + nv, v_on);
-    project(s, there, q_on, v_on);
+    project(s, stage_time, q_on, v_on);
     copy_where(s.closes > T(0.0), q_on, q, nq), copy_where(s.closes > T(0.0), v_on, v, nv);
   }
 
-  /// Slopes of stage i.
+  /// Compute the slopes of stage i.
   SARRUS_INLINE void evaluate_stage(const SimulationState<T>& x0, int i, const T& time, const T& h) {
-    const T there = time + h * T(tableau.c[i]);
+    const T stage_time = time + h * T(tableau.c[i]);
     if (i == 0) {
-      s.evaluate(there, x0.q, x0.v, x0.z, slope[0].v, slope[0].z);
+      s.evaluate(stage_time, x0.q, x0.v, x0.z, slope[0].v, slope[0].z);
       add_work(i, h, x0.v);
       if (!exponential) return coordinate_rate(s.tree, x0.q, x0.v, slope[0].q);
       for (int k = 0; k < s.tree.nv; ++k) slope[0].q[k] = x0.v[k];  // u = 0
       return;
     }
     combine(x0, tableau.a + i * tableau.stages, i, h, q, v, z);
-    if (held) project(s, there, q, v, held);
-    if (!held && any(s.closes > T(0.0))) {
-      close(there);
+    if (fixed_velocities) project(s, stage_time, q, v, fixed_velocities);
+    if (!fixed_velocities && any(s.closes > T(0.0))) {
+      close(stage_time);
       if (exponential) difference(s.tree, x0.q, q, u);
     }
-    s.watches = i == tableau.stages / 2 && !held && s.guards();
+    s.watches = i == tableau.stages / 2 && !fixed_velocities && s.guards();
     if (exponential)
       exponential_rate(s.tree, u, v, slope[i].q);
     else
       coordinate_rate(s.tree, q, v, slope[i].q);
-    s.evaluate(there, q, v, z, slope[i].v, slope[i].z);
+    s.evaluate(stage_time, q, v, z, slope[i].v, slope[i].z);
     add_work(i, h, v);
     if (s.acting && i == tableau.stages / 2) std::copy(q, q + s.tree.nq, q_middle);
   }
@@ -126,13 +129,13 @@ template <class T> void euler_step(System<T>& s, const T& time, const T& h, cons
 }
 
 template <class T> void runge_kutta_step(System<T>& s, const T& time, const T& h, const SimulationState<T>& x,
-                                         const bool* held = nullptr) {
-  RungeKutta<T> step(s, held);
+                                         const bool* fixed_velocities = nullptr) {
+  RungeKutta<T> step(s, fixed_velocities);
   const int stages = step.tableau.stages;
   for (int i = 0; i < stages; ++i) step.evaluate_stage(x, i, time, h);
   step.combine(x, step.tableau.b, stages, h, step.q, step.v, step.z);
   if (s.acting && (s.fast || !s.tree.ties_links))
-    s.work.apart += s.impulse_work(step.impulse, step.passed, step.q_middle, x.v, step.v) - s.work.supplied;
+    s.work.quadrature_error += s.impulse_work(step.impulse, step.passed, step.q_middle, x.v, step.v) - s.work.supplied;
   if (step.exponential)
     for (int k = 0; k < s.tree.nq; ++k) x.q[k] = step.q[k];
   else

@@ -1,7 +1,7 @@
 // A mechanism with its force elements as an ordinary differential equation: q-dot = v, v-dot = a(t, q, v, z), z-dot.
 //
-// Loops are closed by the accelerations; what integration lets drift is brought back
-//   by nothing           none
+// Loops are closed by the accelerations; the drift of the integration is corrected
+//   not at all           none
 //   by a force           corrective   -K_p phi - K_v (J v - c) along the rows, after lambda is known       (van der Merwe 5.75)
 //   in the acceleration  baumgarte    J a = gamma - 2 alpha (J v - c) - beta^2 phi                         (Baumgarte 1972)
 //   after each step      projection   of q, then v, in the metric of M: see project() below
@@ -22,18 +22,18 @@
 
 namespace sarrus {
 
-/// q, v and the internal states z of force elements, in one row, with what samplings hold behind them.
+/// q, v and the internal states z of force elements, in one row, followed by the held values of samplings.
 template <class T> struct SimulationState {
   T *q, *v, *z;
   static SimulationState of(const Tree& tree, T* row) { return {row, row + tree.nq, row + tree.nq + tree.nv}; }
 };
 
-/// q and v of all joints: of the tree, and behind them of those that close loops, whose v is J v of the tree.
+/// q and v of all joints: those of the tree, then those of loop joints, whose v is J v of the tree.
 template <class T> struct AllJoints {
   const T *q, *v, *J;  // J: loop_nv x tree.nv
   int nv;
 };
-/// With turns as `counted` says, the coordinates of those that close loops `passed` seconds ago; or, null, angles within half a turn.
+/// Compute them. Loop coordinates count turns from `counted`, their values `passed` seconds ago; null: angles within half a turn.
 template <class T>
 SARRUS_NOINLINE AllJoints<T> all_joints(const Tree& tree, Arena& arena, const Plan& plan, const T& time, const T* q, const T* v,
                                         const T* counted, const T& passed) {
@@ -59,63 +59,63 @@ template <class T> struct System {
   Arena& arena;
   const Plan& plan;
   const T* parameter;
-  LeastMotion<T>* least = nullptr;  // where the step began, if that is to serve its projections
+  LeastMotion<T>* least = nullptr;  // least motion at the start of the step, if projections use it
   T status = T(0.0);
-  T closes = T(0.0);  // 1: what a step looks at on its way is brought onto the loops too: see redundancy.hpp
+  T closes = T(0.0);  // 1: stages of a step are projected onto the loops too: see redundancy.hpp
 
-  const T* held = nullptr;  // of samplings, behind z, and the coordinates whose turns are counted
-  T since = T(0.0);  // when these were counted last
-  bool has_springs = true;  // whether springs of joints that close loops act
-  Chords<T> chords{};  // if they are to be noted or taken: see rates.hpp
-  DryFriction<T>* friction = nullptr;  // of joints, if there is any: see friction.hpp
+  const T* held_values = nullptr;  // values of samplings, after z, and the coordinates whose turns are counted
+  T since = T(0.0);  // time at which these were last counted
+  bool has_springs = true;  // true if springs of loop joints act
+  Chords<T> chords{};  // to be stored or used: see rates.hpp
+  DryFriction<T>* friction = nullptr;  // friction of joints, or null: see friction.hpp
 
-  // whether the next evaluation looks at what constraint forces work; and how much that was, squared, of what they might
+  // true: the next evaluation computes the work of constraint forces; and its squared ratio to the largest possible work
   bool watches = false;
   T worked = T(0.0);
 
-  // if not null: where to keep what controllers ask for, at a step's first evaluation or, if it is implicit, at its last
+  // if not null: output for the efforts that controllers command, at a step's first evaluation or, if it is implicit, at its last
   T* demanded = nullptr;
   bool kept = false;
-  const Record<T>* record = nullptr;  // where rigid steps note how well they hold what they are to hold
-  bool rigid = false;  // contacts and stops push nothing: see contact_step.hpp
+  const Record<T>* record = nullptr;  // output for the residuals of rigid steps
+  bool rigid = false;  // contacts and stops apply no forces: see contact_step.hpp
   T *stiffness = nullptr, *damping = nullptr;  // if not null: linear rates of elements along joints (all), in the last evaluation
-  const T* late = nullptr;  // if not null: a generalised force (nv) besides; see implicit_midpoint.hpp
-  // if not null, work is added up: the generalised force (nv), in the last evaluation, of all that does work but for dampers of the mechanism
+  const T* late = nullptr;  // if not null: an additional generalised force (nv); see implicit_midpoint.hpp
+  // if not null, work is added up: the generalised force (nv), in the last evaluation, of all forces that do work, without dampers of the mechanism
   T* acting = nullptr;
-  bool drives = false;  // whether laws of time, or rows of the caller, are among it
-  bool fast = false;  // whether dampers may be too fast for the method's quadrature
-  T power = T(0.0);  // of all of it
-  Work<T> work{};  // in the step at hand
-  T pressing = T(0.0);  // which contacts and end stops did in the last evaluation
+  bool drives = false;  // true if laws of time, or rows of the caller, contribute
+  bool fast = false;  // true if dampers may be too fast for the method's quadrature
+  T power = T(0.0);  // of all these forces
+  Work<T> work{};  // in the current step
+  T pressing = T(0.0);  // signature of the contacts and end stops that pressed in the last evaluation
   Force<T>* impulses =
-      nullptr;  // if not null: of what acts from outside, in the midpoint rule's last step, on each group that floats
+      nullptr;  // if not null: impulses of external forces on each floating group, in the midpoint rule's last step
 
-  /// What control laws know.
+  /// Tree that control laws use.
   const Tree& described() const { return plan.described ? *plan.described : tree; }
-  /// With what the run takes over.
-  const Tree& whole() const { return plan.whole ? *plan.whole : tree; }
-  /// One of the plan's units.
+  /// Tree with the terms that the run takes over.
+  const Tree& full_tree() const { return plan.full_tree ? *plan.full_tree : tree; }
+  /// Return one of the plan's units.
   SARRUS_INLINE T unit(const double* units, int k) const { return units ? T(tree.numbers<T>()(units[k])) : T(1.0); }
-  /// Of what is integrated; and of a state with what samplings hold.
+  /// Sizes of the integrated state, and of a state with the held values.
   int integrated() const { return tree.nq + tree.nv + plan.force_elements.nz; }
-  int size() const { return integrated() + plan.force_elements.held; }
+  int size() const { return integrated() + plan.force_elements.held_size; }
   bool samples() const { return plan.force_elements.hold(); }
   bool projects() const {
     return tree.loops.rows > 0 && plan.stabilisation == Stabilisation::projection && plan.method != Method::independent;
   }
-  /// Each in its unit.
+  /// Return the sum of squared velocities, each in its unit.
   T squares_of_velocities(const T* v) const {
     T sum = T(0.0);
     for (int k = 0; k < tree.nv; ++k) sum += square(v[k] / unit(plan.velocity_unit, k));
     return sum;
   }
-  /// Whether a step may turn out to have needed closed stages.
+  /// Return true if a step may turn out to need closed stages.
   bool guards() const { return projects() && any(closes < T(0.5)); }
 
   AllJoints<T> joints(const T& time, const T* q, const T* v) {
-    return all_joints(tree, arena, plan, time, q, v, plan.counts() ? held + plan.counted : nullptr, T(time - since));
+    return all_joints(tree, arena, plan, time, q, v, plan.counts() ? held_values + plan.counted : nullptr, T(time - since));
   }
-  /// Counts the turns of joints that close loops, at the end of a step that leads to the row x.
+  /// Count the turns of loop joints at the end of a step, in the row x.
   void count_turns(const T& time, T* x) {
     if (!plan.counts()) return;
     const Arena::Scope scope(arena);
@@ -123,7 +123,7 @@ template <class T> struct System {
     std::copy(all.q + tree.nq, all.q + tree.nq + tree.loop_nq, x + integrated() + plan.counted);
     since = time;
   }
-  /// The generalised force (tree.nv) of springs along angles of joints that close loops; null: there are none.
+  /// Compute the generalised force (tree.nv) of springs along angles of loop joints; null: no such springs.
   const T* loop_springs(const AllJoints<T>& all) {
     const auto& springs = plan.force_elements.all<LoopSpring>();
     if (springs.empty()) return nullptr;
@@ -131,14 +131,14 @@ template <class T> struct System {
     for (int k = 0; k < tree.nv; ++k) tau[k] = T(0.0);
     for (const LoopSpring& s : springs) {
       const auto numbers = tree.numbers<T>();
-      const PassiveTerms& terms = s.terms.of(whole());
+      const PassiveTerms& terms = s.terms.of(full_tree());
       const T force = numbers(terms.stiffness) * (numbers(terms.rest) - all.q[s.joint.iq]);
       for (int k = 0; k < tree.nv; ++k) tau[k] += all.J[(s.joint.iv - tree.nv) * tree.nv + k] * force;
     }
     return tau;
   }
-  /// What elements are told besides a state.
-  void surround(ElementCall<T>& e, const T* springs) {
+  /// Set the inputs of elements besides the state.
+  void set_surroundings(ElementCall<T>& e, const T* springs) {
     e.springs = springs, e.around = {plan.counts() && plan.drives_loop_joints ? e.q + tree.nq : nullptr, springs};
     if (tree.loops.pfaffian_values == 0) return;
     e.run = this, e.caller_rows = [](void* run, const T* q, const T* v, bool rates) {
@@ -146,7 +146,7 @@ template <class T> struct System {
     };
   }
 
-  /// The generalised force of force elements, and z-dot. `calls`: whether the caller's function is asked too.
+  /// Compute the generalised force of force elements, and z-dot. `calls`: true if the caller's function is also called.
   void forces(const T& time, const T* q, const T* v, const T* z, T* tau, T* z_dot, bool calls = true) {
     const ForceElements& elements = plan.force_elements;
     const double* limit = elements.effort_limit;
@@ -157,15 +157,15 @@ template <class T> struct System {
     T* motor = limit || demanded || elements.deliver() ? arena.template take<T>(all.nv) : along;
     for (int k = 0; k < all.nv; ++k) motor[k] = along[k] = T(0.0);
     ElementCall<T> e = {described(), arena, parameter, time, all.q, all.v, z, all.nv, motor, along, z_dot};
-    e.held = held, e.chords = chords, e.rigid = rigid;
+    e.held_values = held_values, e.chords = chords, e.rigid = rigid;
     if (stiffness) {
       e.stiffness = stiffness, e.damping = damping;
       for (int k = 0; k < tree.nv + tree.loop_nv; ++k) stiffness[k] = damping[k] = T(0.0);
     }
-    surround(e, springs);
+    set_surroundings(e, springs);
     apply(elements, e);
     pressing = e.pressing;
-    take_verdict(e);
+    take_status(e);
     if constexpr (std::is_same_v<T, double>)
       if (calls && plan.controller && status == 0.0 && !plan.controller(plan.self, time, q, v, motor, along))
         status = caller_failed;
@@ -178,7 +178,7 @@ template <class T> struct System {
       for (int k = 0; k < all.nv; ++k) along[k] += limit ? sarrus::least(most(motor[k], T(-limit[k])), T(limit[k])) : motor[k];
       if constexpr (std::is_same_v<T, double>)
         for (int k = 0; stiffness && limit && k < all.nv; ++k)
-          if (!(std::abs(motor[k]) < limit[k])) stiffness[k] = damping[k] = 0.0;  // a motor at its limit gives way
+          if (!(std::abs(motor[k]) < limit[k])) stiffness[k] = damping[k] = 0.0;  // a motor at its limit has no stiffness
     }
     for (int k = 0; all.J && k < tree.nv; ++k) {
       tau[k] = along[k];
@@ -189,34 +189,35 @@ template <class T> struct System {
     for (int k = 0; springs && has_springs && k < tree.nv; ++k) tau[k] += springs[k];
   }
 
-  /// Takes the samples that are due in the state x.
+  /// Take the samples that are due in the state x.
   SARRUS_NOINLINE void sample(double time, T* x) {
     const auto at = SimulationState<T>::of(tree, x);
-    take_samples(plan.force_elements, parameter, time, x + integrated(),
-                 [&](const Sampled& s, int which, T* z, T* effort) { ask(s, which, T(time), at.q, at.v, z, effort); });
+    take_samples(plan.force_elements, parameter, time, x + integrated(), [&](const SampleAndHold& s, int sampling, T* z, T* effort) {
+      evaluate_controllers(s, sampling, T(time), at.q, at.v, z, effort);
+    });
   }
 
-  /// What controllers answer at a sample, and their z after it.
-  void ask(const Sampled& s, int which, const T& time, const T* q, const T* v, T* z, T* effort) {
+  /// Compute the efforts of controllers at a sample, and their z after it.
+  void evaluate_controllers(const SampleAndHold& s, int sampling, const T& time, const T* q, const T* v, T* z, T* effort) {
     const Arena::Scope scope(arena);
     AllJoints<T> all = {q, v, nullptr, tree.nv};
     if (plan.drives_loop_joints) all = joints(time, q, v);
     const T* springs = loop_springs(all);
     const int nq = plan.drives_loop_joints ? tree.nq + tree.loop_nq : tree.nq;
-    T *q_seen = arena.template take<T>(nq), *v_seen = arena.template take<T>(all.nv), *others = arena.template take<T>(all.nv);
+    T *q_seen = arena.template take<T>(nq), *v_seen = arena.template take<T>(all.nv), *tau = arena.template take<T>(all.nv);
     const ForceElements& controllers = *s.controllers;
     T* z_dot = arena.template take<T>(controllers.nz);
     std::copy(all.q, all.q + nq, q_seen), std::copy(all.v, all.v + all.nv, v_seen);
     quantise(s.position_step, nq, q_seen), quantise(s.velocity_step, all.nv, v_seen);
     for (int k = 0; k < s.width; ++k) effort[k] = T(0.0);
-    for (int k = 0; k < all.nv; ++k) others[k] = T(0.0);
-    ElementCall<T> e = {described(), arena, parameter, time, q_seen, v_seen, z, all.nv, effort, others, z_dot};
+    for (int k = 0; k < all.nv; ++k) tau[k] = T(0.0);
+    ElementCall<T> e = {described(), arena, parameter, time, q_seen, v_seen, z, all.nv, effort, tau, z_dot};
     e.unwinding = std::min(e.unwinding, 1.0 / s.period);
-    surround(e, springs);
+    set_surroundings(e, springs);
     apply(controllers, e);
-    take_verdict(e);
+    take_status(e);
     if constexpr (std::is_same_v<T, double>)
-      if (s.calls && status == 0.0 && !plan.sampled(plan.self, which, time, q_seen, v_seen, effort)) status = caller_failed;
+      if (s.calls && status == 0.0 && !plan.sampled(plan.self, sampling, time, q_seen, v_seen, effort)) status = caller_failed;
     for (int k = 0; k < controllers.nz; ++k) z[k] += T(s.period) * z_dot[k];
     quantise(s.effort_step, all.nv, effort);
   }
@@ -243,7 +244,7 @@ template <class T> struct System {
     if (watches) watch(e, v, solution.x + tree.nv);
   }
 
-  /// Adds to a generalised force (nv) what rows do whose velocity is not zero: with their multipliers, whose sign is that of solutions.
+  /// Add to a generalised force (nv) that of rows with nonzero velocity, by their multipliers, which have the sign of solutions.
   void add_drives(const T* J, const T* multiplier, T* force) const {
     for (int i = 0; i < tree.loops.constraints; ++i) {
       const Constraint& c = tree.loops.constraint[i];
@@ -253,8 +254,8 @@ template <class T> struct System {
     }
   }
 
-  /// Constraint forces do not work, but for those of laws. Off the loops a velocity may not fit, by the square of a step; if it matters, that
-  /// is because rows that agree on the loops hold the mechanism fast there.
+  /// Compute the work ratio of constraint forces, without those of laws. Off the loops a velocity may violate the rows, by the square of a step. The
+  /// work is noticeable only if rows that agree on the loops lock the mechanism near them.
   SARRUS_NOINLINE void watch(const LoopEquation<T>& e, const T* v, const T* force) {
     T work = T(0.0), speed = T(0.0);
     const T* J = e.matrix.J;
@@ -270,14 +271,14 @@ template <class T> struct System {
       const T& mobility = e.matrix.mobility[k];
       if (e.matrix.M)
         speed += v[k] * v[k] * e.matrix.M[e.matrix.first_entry(k)];
-      else  // substructures have theirs
+      else  // substructures have their own
         speed += select(mobility > T(0.0), v[k] * v[k] / select(mobility > T(0.0), mobility, T(1.0)), T(0.0));
     }
     worked = select(speed > T(0.0), work * work / select(speed > T(0.0), speed * e.terms, T(1.0)), T(0.0));
     watches = false;
   }
 
-  /// a and z-dot.
+  /// Compute a and z-dot.
   SARRUS_NOINLINE void evaluate(const T& time, const T* q, const T* v, const T* z, T* a, T* z_dot) {
     const Arena::Scope scope(arena);
     T* tau = arena.template take<T>(tree.nv);
@@ -290,7 +291,7 @@ template <class T> struct System {
     }
   }
 
-  /// Power that a motion w takes from the mechanism's dampers, whose forces are those at v [W].
+  /// Return the power that a motion w loses in the mechanism's dampers, whose forces are those at v [W].
   SARRUS_NOINLINE T damped(const T* q, const T* v, const T* w) {
     T sum = T(0.0);
     for (int k = 0; k < tree.nv; ++k) sum += T(tree.template numbers<T>()(tree.passive[k].damping)) * v[k] * w[k];
@@ -309,14 +310,14 @@ template <class T> struct System {
     return damped_between_bodies(tree, k);
   }
 
-  /// Work of impulses (nv), and of dampers that were moved by `passed` (nv), q being between both ends: times the mean of the velocities there.
+  /// Return the work of impulses (nv), and of dampers displaced by `passed` (nv), with q between both ends: times the mean of the velocities there.
   T impulse_work(const T* impulse, const T* passed, const T* q, const T* before, const T* after) {
     const Arena::Scope scope(arena);
     T* mean = arena.template take<T>(tree.nv);
     for (int k = 0; k < tree.nv; ++k) mean[k] = T(0.5) * (before[k] + after[k]);
     return scalar_product(impulse, mean, tree.nv) - damped(q, passed, mean);
   }
-  /// Of a kick by the forces of the last evaluation, which was at `q` and `before`.
+  /// Add the work of a kick by the forces of the last evaluation, which was at `q` and `before`.
   void add_kick(const T& h, const T* q, const T* before, const T* after) {
     const Arena::Scope scope(arena);
     T *impulse = arena.template take<T>(tree.nv), *passed = arena.template take<T>(tree.nv);
@@ -324,7 +325,7 @@ template <class T> struct System {
     work.supplied += impulse_work(impulse, passed, q, before, after);
   }
 
-  /// Rows that the caller gives as a function of q, and their c and gamma; or how fast they change.
+  /// Evaluate rows that the caller gives as a function of q, and their c and gamma; or their rates.
   const T* pfaffian_values(const T* q, const T* v, bool rates = false) {
     if (tree.loops.pfaffian_values == 0) return nullptr;
     T* numbers = arena.template take<T>(tree.loops.pfaffian_values);
@@ -333,17 +334,17 @@ template <class T> struct System {
     return numbers;
   }
 
-  /// Of elements: what no motor gives, and what has become of tasks.
-  SARRUS_INLINE void take_verdict(const ElementCall<T>& e) {
+  /// Take the status of elements: efforts that no motor delivers, and failures of tasks.
+  SARRUS_INLINE void take_status(const ElementCall<T>& e) {
     flag_contradiction(e.lacking);
     status = sarrus::most(status, e.status);
   }
 
   SARRUS_INLINE void flag_contradiction(const T& residual) {
-    status = select(residual > T(tolerances::contradiction), most(status, T(contradictory)), status);
+    status = select(residual > T(tolerances::contradiction), most(status, T(inconsistent_constraints)), status);
   }
 
-  /// The chain is let go, and pushed where it was held by lambda and the correction.
+  /// Apply lambda and the correction as forces to the open chain.
   SARRUS_NOINLINE void correct(const LoopInput<T>& in, T* tau, T* a) {
     const LoopEquation<T> e = loop_equation(tree, arena, in);
     const int nv = tree.nv, rows = tree.loops.rows;
@@ -362,15 +363,15 @@ template <class T> struct System {
   }
 };
 
-/// Takes the rows that laws of time drive out of J.
-template <class T> void leave_out_driven(const Tree& tree, const T* J) {
+/// Set the entries of J to zero in rows that laws of time drive.
+template <class T> void drop_driven_rows(const Tree& tree, const T* J) {
   for (int i = 0; i < tree.loops.constraints; ++i) {
     const Constraint& c = tree.loops.constraint[i];
     for (int k = 0; c.driven && k < c.columns * c.rows; ++k) const_cast<T*>(J)[c.entry + k] = T(0.0);
   }
 }
 
-/// The motion, least in the metric of M, along which rows change by what is asked; or, where velocities are `held`, that of the others.
+/// Least motion in the metric of M that changes the rows by given values; or, with `fixed_velocities`, that of the other velocities.
 template <class T> struct LeastMotion {
   const Tree& tree;
   LoopEquation<T> e;
@@ -378,16 +379,18 @@ template <class T> struct LeastMotion {
   Arena& arena;
   T* x;
 
-  LeastMotion(const Tree& t, Arena& a, const T* q, const T& time, const T* pfaffian_values, const bool* held = nullptr,
-              bool driven = true)
-      : tree(t), e(metric_equation(t, a, q, others(t, a, held), &time, pfaffian_values, held != nullptr)), arena(a) {
-    if (!driven) leave_out_driven(tree, e.matrix.J), leave_out_driven(e.solved().tree, e.solved().J);
+  LeastMotion(const Tree& t, Arena& a, const T* q, const T& time, const T* pfaffian_values,
+              const bool* fixed_velocities = nullptr, bool driven = true)
+      : tree(t),
+        e(metric_equation(t, a, q, free_weights(t, a, fixed_velocities), &time, pfaffian_values, fixed_velocities != nullptr)),
+        arena(a) {
+    if (!driven) drop_driven_rows(tree, e.matrix.J), drop_driven_rows(e.solved().tree, e.solved().J);
     factor = factorise_tightly(e, arena);
     x = arena.take<T>(tree.nv + e.matrix.rows);
   }
   /// Project by a given equation and its factor.
-  LeastMotion(const Tree& t, Arena& a, const LoopEquation<T>& equation, const Factor<T>& known)
-      : tree(t), e(equation), factor(known), arena(a), x(a.take<T>(t.nv + equation.matrix.rows)) {}
+  LeastMotion(const Tree& t, Arena& a, const LoopEquation<T>& equation, const Factor<T>& given_factor)
+      : tree(t), e(equation), factor(given_factor), arena(a), x(a.take<T>(t.nv + equation.matrix.rows)) {}
   const T* rows() const { return e.matrix.J; }
   const T* along(const T* change, double share) {
     for (int k = 0; k < tree.nv + e.matrix.rows; ++k) x[k] = T(0.0);
@@ -396,53 +399,53 @@ template <class T> struct LeastMotion {
     return x;
   }
 
-  /// What a force (nv) makes of the velocities, in its place. X is T, or a packet of forces.
+  /// Replace a force (nv) by the change of the velocities. X is T, or a packet of forces.
   template <class X> void by(X* force) {
     const Saddle<T>& matrix = e.solved();
     const Arena::Scope scope(arena);
     if constexpr (!std::is_same_v<T, X>)
       if (matrix.plan.fronts) return one_by_one(force);
-    X *whole = arena.take<X>(tree.nv + e.matrix.rows), *y = whole;
-    for (int k = 0; k < tree.nv + e.matrix.rows; ++k) whole[k] = k < tree.nv ? force[k] : X(0.0);
-    if (e.pieces) y = e.pieces->lift(tree, arena, whole);
+    X *right_side = arena.take<X>(tree.nv + e.matrix.rows), *y = right_side;
+    for (int k = 0; k < tree.nv + e.matrix.rows; ++k) right_side[k] = k < tree.nv ? force[k] : X(0.0);
+    if (e.pieces) y = e.pieces->lift(tree, arena, right_side);
     solve(matrix.plan, factor, arena, y, arena.take<X>(matrix.plan.unknowns));
     const X* change = e.pieces ? e.pieces->lower(tree, arena, y) : y;
     std::copy(change, change + tree.nv, force);
   }
 
  private:
-  /// Fronts fill registers with the rows of one right-hand side.
+  /// Solve lane by lane: fronts fill registers with the rows of one right-hand side.
   template <class X> void one_by_one(X* force) {
-    T* one = arena.take<T>(tree.nv);
+    T* force_of_lane = arena.take<T>(tree.nv);
     for (int l = 0; l < width_of<X>; ++l) {
-      for (int k = 0; k < tree.nv; ++k) one[k] = lane(force[k], l);
-      by(one);
-      for (int k = 0; k < tree.nv; ++k) lane(force[k], l) = one[k];
+      for (int k = 0; k < tree.nv; ++k) force_of_lane[k] = lane(force[k], l);
+      by(force_of_lane);
+      for (int k = 0; k < tree.nv; ++k) lane(force[k], l) = force_of_lane[k];
     }
   }
-  /// 0 for velocities that are held, 1 for the others.
-  static const T* others(const Tree& tree, Arena& arena, const bool* held) {
-    if (!held) return nullptr;
+  /// Return weights: 0 for fixed velocities, 1 for the others.
+  static const T* free_weights(const Tree& tree, Arena& arena, const bool* fixed_velocities) {
+    if (!fixed_velocities) return nullptr;
     T* weight = arena.take<T>(tree.nv);
-    for (int k = 0; k < tree.nv; ++k) weight[k] = T(held[k] ? 0.0 : 1.0);
+    for (int k = 0; k < tree.nv; ++k) weight[k] = T(fixed_velocities[k] ? 0.0 : 1.0);
     return weight;
   }
 };
 
-/// How near a singular position is: the smallest pivot of the factor that is no rounding, as a share of its row. (A row that depends on others
-/// has none: what is left of J M^-1 J^T has no negative pivots, and a zero one has zeros beside it.) Rows that laws drive are left out.
+/// Return the distance from a singular position: the smallest pivot of the factor that is no rounding, relative to its row. A row that depends on
+/// others has none: the rest of J M^-1 J^T has no negative pivots, and a zero one has zeros next to it. Driven rows are left out.
 inline double weakest_row(System<double>& s, double time, const double* q) {
   const Arena::Scope scope(s.arena);
-  const LeastMotion<double> here(s.tree, s.arena, q, time, s.pfaffian_values(q, zeros<double>(s.arena, s.tree.nv)), nullptr,
-                                 false);
-  const Saddle<double>& matrix = here.e.solved();
-  const int rows = here.e.pieces ? here.e.pieces->pieces.compliant_row : matrix.rows;
-  const double* scale = here.e.pieces ? here.e.pieces->scale : here.e.scale;
+  const LeastMotion<double> motion(s.tree, s.arena, q, time, s.pfaffian_values(q, zeros<double>(s.arena, s.tree.nv)), nullptr,
+                                   false);
+  const Saddle<double>& matrix = motion.e.solved();
+  const int rows = motion.e.pieces ? motion.e.pieces->pieces.compliant_row : matrix.rows;
+  const double* scale = motion.e.pieces ? motion.e.pieces->scale : motion.e.scale;
   double weakest = 1.0;
   for (int k = 0; k < matrix.plan.unknowns; ++k) {
     const int row = matrix.plan.unknown[k] - matrix.tree.nv;
     if (row < 0 || row >= rows) continue;
-    const double pivot = std::abs(1.0 / here.factor.D_inverse[k]) / scale[row];
+    const double pivot = std::abs(1.0 / motion.factor.D_inverse[k]) / scale[row];
     if (pivot > 1e-10) weakest = std::min(weakest, pivot);
   }
   return weakest;
@@ -461,7 +464,7 @@ template <class T> struct LoopRows {
     J = s.arena.template take<T>(loops.entries);
   }
   int size() const { return s.tree.loops.rows; }
-  /// Squares of phi, which goes to `residual`; slip is c.
+  /// Return the squares of phi, which goes to `residual`; slip is c.
   T evaluate(const T* q, T* residual) {
     const Arena::Scope scope(s.arena);
     ConstraintRows<T> out;
@@ -469,12 +472,12 @@ template <class T> struct LoopRows {
     constraint_rows(s.tree, s.arena, place(s.tree, s.arena, q, &time, pfaffian_values), out, 0, s.tree.loops.constraints);
     return squares(residual);
   }
-  /// Squares of slip, from which J v is taken.
+  /// Return the squares of slip, after subtracting J v.
   T subtract_motion(const T* v) {
     add_motion_along_rows(s.tree, J, v, T(-1.0), slip);
     return squares(slip);
   }
-  /// Each in its row's unit.
+  /// Return the sum of squares, each in its row's unit.
   T squares(const T* x) const {
     T sum = T(0.0);
     for (int r = 0; r < size(); ++r) sum += square(x[r] / s.unit(s.plan.row_unit, r));
@@ -482,17 +485,17 @@ template <class T> struct LoopRows {
   }
 };
 
-/// What corrections follow: the least motion of the step's start if the system has one, else one that is made where the first is needed.
+/// Least motion for corrections: that of the step's start if the system has one, else one that is computed at first use.
 template <class T> struct Corrections {
   System<T>& s;
   const T& time;
   const T* pfaffian_values;
-  const bool* held;  // velocities that stay what they are, or null
-  LeastMotion<T>* least = held ? nullptr : s.least;
+  const bool* fixed_velocities;  // velocities that are not changed, or null
+  LeastMotion<T>* least = fixed_velocities ? nullptr : s.least;
   std::optional<LeastMotion<T>> made{};
 
   LeastMotion<T>& at(const T* q) {
-    if (!least) least = &made.emplace(s.tree, s.arena, q, time, pfaffian_values, held);
+    if (!least) least = &made.emplace(s.tree, s.arena, q, time, pfaffian_values, fixed_velocities);
     return *least;
   }
   void renew() { least = nullptr; }
@@ -502,29 +505,29 @@ template <class T, class M> void copy_where(const M& lanes, const T* from, T* to
   for (int k = 0; k < n; ++k) to[k] = select(lanes, from[k], to[k]);
 }
 
-/// One factor serves all steps: it differs from the true one by the size of the drift, and each step leaves only that share.
+/// Close the positions. One factor serves all corrections: it differs from the exact one by the size of the drift, and each leaves that share.
 template <class T> T close_positions(LoopRows<T>& rows, Corrections<T>& corrections, T residual, T* q) {
   const Tree& tree = rows.s.tree;
-  T *there = rows.s.arena.template take<T>(tree.nq), *phi_there = rows.s.arena.template take<T>(rows.size());
+  T *moved = rows.s.arena.template take<T>(tree.nq), *phi_moved = rows.s.arena.template take<T>(rows.size());
   auto active = residual > T(square(tolerances::no_drift));
   for (int factors = 0; factors < 4 && any(active); ++factors) {
     LeastMotion<T>& least = corrections.at(q);
     for (int round = 0; round < 8 && any(active); ++round) {
-      integrate(tree, q, least.along(rows.phi, -1.0), there);
-      const T now = rows.evaluate(there, phi_there);
+      integrate(tree, q, least.along(rows.phi, -1.0), moved);
+      const T now = rows.evaluate(moved, phi_moved);
       const auto improved = both(active, now < residual), worse = residual < now;
-      copy_where(improved, there, q, tree.nq), copy_where(improved, phi_there, rows.phi, rows.size());
+      copy_where(improved, moved, q, tree.nq), copy_where(improved, phi_moved, rows.phi, rows.size());
       active = both(both(improved, now > T(square(tolerances::no_drift))), now < residual * T(0.1));
       residual = select(improved, now, residual);
       if (any(worse)) rows.evaluate(q, rows.phi);
     }
-    active = residual > T(square(tolerances::nearly_closed));  // after a long step that factor was too far off
+    active = residual > T(square(tolerances::nearly_closed));  // after a long step that factor was too inaccurate
     if (any(active)) corrections.renew();
   }
   return residual;
 }
 
-/// Lanes whose velocities fit the loops already keep them: Runge-Kutta methods keep linear relations without help.
+/// Close the velocities. Lanes whose velocities already fit the loops keep them: Runge-Kutta methods preserve linear relations.
 template <class T> void close_velocities(LoopRows<T>& rows, Corrections<T>& corrections, const T* q, T* v) {
   const int nv = rows.s.tree.nv;
   const T fine = T(square(tolerances::no_drift)) * (T(1.0) + rows.s.squares_of_velocities(v));
@@ -539,24 +542,26 @@ template <class T> void close_velocities(LoopRows<T>& rows, Corrections<T>& corr
   }
 }
 
-/// q and v back onto the loops, each as little away as the metric of M allows; or, where `held` velocities (nv, or null) are to stay what
-/// they are, by the others. Where rows agree only on the loops the factor is that of the step's start, which is closed: a little off they would
-/// say that nothing can move. Returns what is left of the residual, squared.
+/// Project q and v onto the loops by the least motion in the metric of M; with `fixed_velocities` (nv, or null), by the others only. If rows agree
+/// only on the loops, the factor is that of the step's start, which is closed: rows slightly off the loops would allow no motion. Returns the
+/// squared residual.
 template <class T>
-SARRUS_NOINLINE T project(System<T>& s, const T& time, T* q, T* v, const bool* held = nullptr, bool velocities = true) {
+SARRUS_NOINLINE T project(System<T>& s, const T& time, T* q, T* v, const bool* fixed_velocities = nullptr,
+                          bool velocities = true) {
   if (s.tree.loops.rows == 0) return T(0.0);
   const Arena::Scope scope(s.arena);
   const T* pfaffian_values = s.pfaffian_values(q, v);
   LoopRows<T> rows(s, time, pfaffian_values);
-  Corrections<T> corrections{s, time, pfaffian_values, held};
+  Corrections<T> corrections{s, time, pfaffian_values, fixed_velocities};
   const T residual = close_positions(rows, corrections, rows.evaluate(q, rows.phi), q);
   if (velocities) close_velocities(rows, corrections, q, v);
   return residual;
 }
 
-/// The same at the end of a step, which has failed where loops stay open. Of lanes those that close their stages follow the step's start.
+/// Project at the end of a step, which fails if loops stay open. Lanes with closed stages use the factor of the step's start.
 template <class T>
-void close_step(System<T>& s, const T& time, const SimulationState<T>& x, const bool* held = nullptr, bool velocities = true) {
+void close_step(System<T>& s, const T& time, const SimulationState<T>& x, const bool* fixed_velocities = nullptr,
+                bool velocities = true) {
   const auto closes = s.closes > T(0.5);
   T residual;
   if (any(closes) && any(s.closes < T(0.5))) {
@@ -564,13 +569,13 @@ void close_step(System<T>& s, const T& time, const SimulationState<T>& x, const 
     const int nq = s.tree.nq, nv = s.tree.nv;
     T *q = s.arena.template take<T>(nq), *v = s.arena.template take<T>(nv);
     std::copy(x.q, x.q + nq, q), std::copy(x.v, x.v + nv, v);
-    residual = project(s, time, q, v, held, velocities);
+    residual = project(s, time, q, v, fixed_velocities, velocities);
     LeastMotion<T>* start = std::exchange(s.least, nullptr);
-    residual = select(closes, residual, project(s, time, x.q, x.v, held, velocities));
+    residual = select(closes, residual, project(s, time, x.q, x.v, fixed_velocities, velocities));
     s.least = start;
     copy_where(closes, q, x.q, nq), copy_where(closes, v, x.v, nv);
   } else {
-    residual = project(s, time, x.q, x.v, held, velocities);
+    residual = project(s, time, x.q, x.v, fixed_velocities, velocities);
   }
   s.status = select(residual > T(square(tolerances::torn)), most(s.status, T(no_convergence)), s.status);
 }

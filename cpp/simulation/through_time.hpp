@@ -1,8 +1,8 @@
-// Derivatives of runs of fixed steps whose samples are known: changes of the start and of parameters on to the samples, and cotangents of the
+// Derivatives of runs of fixed steps with stored samples: changes of the start and of parameters forward to the samples, and cotangents of the
 // samples back.
 //
-// Samples are the checkpoints: what lies between two of them is computed anew, step by step as it was, on the way back from the one after to
-// the one before. Back needs the memory of that many states of some runs, and of the samples; on, nothing besides.
+// Samples are the checkpoints. On the way back, the steps between two of them are recomputed exactly, from the last pair to the first. Back needs
+// the memory of that many states of some runs, and of the samples; forward needs no additional memory.
 #pragma once
 
 #include <cmath>
@@ -12,7 +12,7 @@
 
 namespace sarrus {
 
-/// Samples (runs, samples + 1, size) of runs, with the parameters of each, or of all (a step of 0).
+/// Samples (runs, samples + 1, size) of runs, with the parameters of each run, or shared ones (parameter_step 0).
 struct Samples {
   const double* kept;
   Count runs;
@@ -24,18 +24,18 @@ struct Samples {
 
 class ThroughTime {
  public:
-  ThroughTime(const Simulation& simulation, const Samples& samples) : s_(simulation), of_(samples), plan_(simulation.plan) {
+  ThroughTime(const Simulation& simulation, const Samples& samples) : s_(simulation), samples_(samples), plan_(simulation.plan) {
     plan_.records = plan_.measures = false, plan_.limits = 0;
-    if (projects() && of_.runs > 0)  // it is the mechanism's; where a run has found otherwise, its states tell
-      closes_ = s_.kernels.only_on_loops(s_.tree, plan_, of_.schedule.clock.start, sample(0, 0));
+    if (projects() && samples_.runs > 0)  // a property of the mechanism; a run that found otherwise has other states
+      closes_ = s_.kernels.only_on_loops(s_.tree, plan_, samples_.schedule.clock.start, sample(0, 0));
     count_freedoms();
   }
-  /// Of a change of a state: displacement, changes of v and of z.
+  /// Return the size of a change of a state: displacement, changes of v and of z.
   int tangent() const { return 2 * s_.tree.nv + plan_.force_elements.nz; }
 
-  /// S (runs, samples + 1, tangent, columns), of which the first of each run is what the start is asked to change by.
+  /// Propagate S (runs, samples + 1, tangent, columns) forward; the first entry of each run is the given change of its start.
   void forward(int columns, const int* parameter, double* S, Count begin, Count end) const {
-    const Count m = tangent() * columns, all = of_.schedule.samples() + 1;
+    const Count m = tangent() * columns, all = samples_.schedule.samples() + 1;
     std::vector<double> now((end - begin) * m);
     for (Count i = begin; i < end; ++i) std::copy_n(S + i * all * m, m, now.data() + (i - begin) * m);
     const Changes changes = {now.data(), columns, parameter};
@@ -46,16 +46,16 @@ class ThroughTime {
     keep(0);
     for (Count k = 0; k + 1 < all; ++k) {
       each_stretch(k, begin, end, false, [&](Stretch stretch) {
-        stretch.onto = Onto::nothing;
+        stretch.onto = Onto::none;
         s_.kernels.push_forward(s_.tree, plan_, stretch, changes, 0, end - begin);
       });
       keep(k + 1);
     }
   }
 
-  /// Cotangents (runs, samples + 1, tangent) of the samples become those of the start (runs, tangent) and of parameters (runs, parameters).
+  /// Convert cotangents (runs, samples + 1, tangent) of the samples to those of the start (runs, tangent) and of parameters (runs, parameters).
   void back(const double* cotangent, double* state, double* parameter, Count begin, Count end) const {
-    const Count m = tangent(), all = of_.schedule.samples() + 1, numbers = plan_.force_elements.parameters;
+    const Count m = tangent(), all = samples_.schedule.samples() + 1, numbers = plan_.force_elements.parameters;
     Cotangents to = {state + begin * m, parameter + begin * numbers, {freedoms_[0], freedoms_[1]}};
     const auto add = [&](Count k) {
       for (Count i = begin; i < end; ++i)
@@ -73,24 +73,34 @@ class ThroughTime {
  private:
   bool projects() const { return s_.tree.loops.rows > 0 && plan_.stabilisation == Stabilisation::projection; }
   bool starts_on_loops() const { return s_.tree.loops.rows > 0 && plan_.stabilisation != Stabilisation::none; }
-  const double* sample(Count run, Count k) const { return of_.kept + (run * (of_.schedule.samples() + 1) + k) * s_.size(); }
+  const double* sample(Count run, Count k) const {
+    return samples_.kept + (run * (samples_.schedule.samples() + 1) + k) * s_.size();
+  }
   Stretch stretch(const Clock& clock, Count run, const double* x, Count run_step) const {
-    return {clock, x,       s_.size(),       run_step, of_.parameter + run * of_.parameter_step, of_.parameter_step,
-            onto_, closes_, of_.status + run};
+    return {clock,
+            x,
+            s_.size(),
+            run_step,
+            samples_.parameter + run * samples_.parameter_step,
+            samples_.parameter_step,
+            onto_,
+            closes_,
+            samples_.status + run};
   }
   Stretch start(Count run) const {
-    Stretch at = stretch({of_.schedule.clock.start, 0.0, 0, 1}, run, sample(run, 0), (of_.schedule.samples() + 1) * s_.size());
+    Stretch at =
+        stretch({samples_.schedule.clock.start, 0.0, 0, 1}, run, sample(run, 0), (samples_.schedule.samples() + 1) * s_.size());
     at.onto = Onto::loops;
     return at;
   }
 
-  /// Of what the loops allow, as many as the projection of the first start leaves of all directions. Symplectic steps leave velocities a little
-  /// off the loops: see advance.hpp.
+  /// Count the freedoms that the loops allow: the trace of the projection of all directions at the first start. Symplectic steps leave velocities a
+  /// little off the loops: see advance.hpp.
   void count_freedoms() {
     const int nv = s_.tree.nv, m = tangent();
     freedoms_[0] = freedoms_[1] = nv;
-    onto_ = Onto::nothing;
-    if (!projects() || of_.runs == 0) return;
+    onto_ = Onto::none;
+    if (!projects() || samples_.runs == 0) return;
     onto_ = Onto::loops;
     std::vector<double> S(m * m);
     std::vector<int> none(m, -1);
@@ -100,7 +110,7 @@ class ThroughTime {
       double trace = 0.0;
       for (int k = part * nv; k < (part + 1) * nv; ++k) trace += S[k * m + k];
       freedoms_[part] = static_cast<int>(std::lround(trace));
-      if (std::abs(trace - freedoms_[part]) > 1e-6) of_.status[0] = contradictory;
+      if (std::abs(trace - freedoms_[part]) > 1e-6) samples_.status[0] = inconsistent_constraints;
     }
     if (plan_.method == Method::semi_implicit && holonomic_throughout() && closes_ < 0.5)
       onto_ = Onto::positions, freedoms_[1] = nv;
@@ -111,14 +121,14 @@ class ThroughTime {
     return all;
   }
 
-  /// The steps from sample k to the next: whole ones, and one that is shorter.
+  /// Visit the steps from sample k to the next: full ones, and one that is shorter.
   template <class Visit> void each_stretch(Count k, Count begin, Count end, bool backward, Visit&& visit) const {
-    const Schedule& schedule = of_.schedule;
-    const auto& [time, step, zero, whole] = schedule.clock;
+    const Schedule& schedule = samples_.schedule;
+    const auto& [time, step, zero, full_steps] = schedule.clock;
     const Count first = k * schedule.every, last = std::min(schedule.steps(), first + schedule.every), n = s_.size();
-    const Count count = std::min(last, whole) - std::min(first, whole);
+    const Count count = std::min(last, full_steps) - std::min(first, full_steps);
     const Clock plain = {time, step, first, count},
-                rest = {time + static_cast<double>(whole) * step, schedule.rest, 0, last - first - count};
+                rest = {time + static_cast<double>(full_steps) * step, schedule.rest, 0, last - first - count};
     if (last - first == 1) return visit(stretch(count ? plain : rest, begin, sample(begin, k), (schedule.samples() + 1) * n));
     const std::vector<double> between = states_between(k, begin, end, plain, rest);
     const Count wide = (last - first + 1) * n;
@@ -140,15 +150,15 @@ class ThroughTime {
       Guard<double>(rows.data() + i * wide + n).closes = closes_;
       std::copy_n(rows.data() + i * wide, n, all.data() + i * (steps + 1) * n);
     }
-    const Sweep sweep = {rows.data(), static_cast<int>(wide), of_.parameter + begin * of_.parameter_step, of_.parameter_step,
-                         status.data()};
+    const Sweep sweep = {rows.data(), static_cast<int>(wide), samples_.parameter + begin * samples_.parameter_step,
+                         samples_.parameter_step, status.data()};
     for (Count j = 0; j + 1 < steps; ++j) {
-      Clock one = j < plain.count ? plain : rest;
-      one.first += j < plain.count ? j : 0, one.count = 1;
-      s_.kernels.advance_many(s_.tree, plan_, one, sweep, 0, runs);
+      Clock clock = j < plain.count ? plain : rest;
+      clock.first += j < plain.count ? j : 0, clock.count = 1;
+      s_.kernels.advance_many(s_.tree, plan_, clock, sweep, 0, runs);
       for (Count i = 0; i < runs; ++i) {
-        if (status[i] != 0 || !is_finite(rows.data() + i * wide, n)) of_.status[begin + i] = no_convergence;
-        if (of_.status[begin + i] != 0) std::copy_n(sample(begin + i, k), n, rows.data() + i * wide);
+        if (status[i] != 0 || !is_finite(rows.data() + i * wide, n)) samples_.status[begin + i] = no_convergence;
+        if (samples_.status[begin + i] != 0) std::copy_n(sample(begin + i, k), n, rows.data() + i * wide);
         std::copy_n(rows.data() + i * wide, n, all.data() + (i * (steps + 1) + j + 1) * n);
       }
     }
@@ -157,9 +167,9 @@ class ThroughTime {
   }
 
   const Simulation& s_;
-  const Samples& of_;
+  const Samples& samples_;
   Plan plan_;
-  double closes_ = 0.0;  // 1 where stages are closed
+  double closes_ = 0.0;  // 1 if stages are closed
   int freedoms_[2];
   Onto onto_;
 };

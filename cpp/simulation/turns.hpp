@@ -1,10 +1,10 @@
-// Turns of joints that close loops. Such a joint reads its coordinates off the pose of one body to the other, which does not tell how often an
-// angle has turned. A run counts: behind what samplings hold, its state has these coordinates as they were at the end of the last step, and
+// Turns of loop joints. The coordinates of a loop joint follow from the relative pose of two bodies, which does not determine the number of turns
+// of an angle. A run counts them: its state contains, after the held values, these coordinates at the end of the last step, and
 //
 //   x = angle + 2 pi n,   the one nearest to x_last + (t - t_last) v
 //
-// is what acts, stages within a step included, and what the end of the step hands on; v so that steps may be longer than half a turn. Springs of
-// such angles are force elements in a run, as those of the mechanism act on the angle that is nearest to their rest.
+// is the value that acts, in stages within a step too, and that the end of the step stores; v, so that steps may be longer than half a turn.
+// Springs of such angles are force elements in a run, because those of the mechanism act on the angle that is nearest to their rest.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace sarrus {
 
-/// Angles of joints that close loops whose turns a pose does not tell.
+/// Return the angles of loop joints whose turns a pose does not determine.
 inline std::vector<LoopAngle> loop_angles(const Tree& tree) {
   std::vector<LoopAngle> angles;
   for (int i = 0; i < tree.loop_motions; ++i) {

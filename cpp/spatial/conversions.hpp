@@ -1,7 +1,7 @@
-// Spatial algebra as matrices and as the numbers that people write down: quaternions, roll-pitch-yaw, logarithms, the 6x6 matrices of
-// motions, forces and inertias, and the ways to tell whether a body can have an inertia. The algorithms need none of this.
+// Spatial algebra as matrices and as the numbers of files: quaternions, roll-pitch-yaw, logarithms, the 6x6 matrices of
+// motions, forces and inertias, and checks of a body's inertia. The algorithms need none of this.
 //
-// Nothing branches on a value (is_physical, which answers yes or no, apart), so each serves doubles and packets.
+// Nothing but is_physical branches on a value, so that each function serves doubles and packets.
 #pragma once
 
 #include "exponential.hpp"
@@ -13,8 +13,8 @@ template <class T> using SpatialMatrix = Eigen::Matrix<T, 6, 6>;
 
 // --- rotations ---------------------------------------------------------------------------------------------------------------
 
-/// Unit quaternion of a rotation, w >= 0. Each row of 4 q q^T, written in the elements of R, is q times four of its own components:
-/// the row of the largest is taken, and nothing cancels, half turns included (Shepperd 1978).
+/// Unit quaternion of a rotation, w >= 0. Each row of 4 q q^T, written in the elements of R, is q times four of its own components.
+/// The row of the largest is used, so that nothing cancels, half turns included (Shepperd 1978).
 template <class T> inline Quaternion<T> quaternion(const Mat3<T>& R) {
   const T trace = R(0, 0) + R(1, 1) + R(2, 2);
   const T xy = R(1, 0) + R(0, 1), xz = R(0, 2) + R(2, 0), yz = R(2, 1) + R(1, 2);
@@ -51,7 +51,7 @@ template <class T> inline Mat3<T> rotation_from_rpy(const Vec3<T>& rpy) {
 }
 
 /// Roll, pitch and yaw, |pitch| <= pi/2. In gimbal lock, |pitch| = pi/2, only yaw - roll (or their sum) is determined: yaw is 0 there.
-/// The roll that completes the yaw gives R back to rounding however near the lock is, where atan2(R21, R22) would not.
+/// The roll that completes the yaw gives R back to rounding however near the lock is, unlike atan2(R21, R22).
 template <class T> inline Vec3<T> rpy(const Mat3<T>& R) {
   const T cos_pitch = sqrt(R(0, 0) * R(0, 0) + R(1, 0) * R(1, 0));
   const T yaw = select(cos_pitch < T(4e-15), T(0.0), atan2(R(1, 0), R(0, 0)));
@@ -95,8 +95,8 @@ template <class T> inline SpatialMatrix<T> motion_matrix(const Transform<T>& X) 
   return spatial_matrix<T>(X.R, skew(zero3<T>()), skew(X.p) * X.R, X.R);
 }
 
-/// Takes the components of a force in B to those in A (4.23, with the tilde on b that the print lacks): the inverse transpose of the
-/// motion's, so that power is the same in both.
+/// Transform the components of a force from B to A (4.23, with the tilde on b that the print lacks): the inverse transpose of the
+/// motion's transform, so that power is the same in both.
 template <class T> inline SpatialMatrix<T> force_matrix(const Transform<T>& X) {
   return spatial_matrix<T>(X.R, skew(X.p) * X.R, skew(zero3<T>()), X.R);
 }
@@ -118,7 +118,7 @@ template <class T> inline SpatialMatrix<T> ad_dual(const Motion<T>& v) {
 }
 
 /// Tangent maps of the exponential of rigid motions, from those of rotations on dual numbers: see exponential.hpp.
-template <class T, class Map> SpatialMatrix<T> of_rigid_motion(const Motion<T>& m, Map map) {
+template <class T, class Map> SpatialMatrix<T> rigid_motion_map(const Motion<T>& m, Map map) {
   Vec3<Dual<T>> w;
   for (int i = 0; i < 3; ++i) w(i) = {m.angular(i), m.linear(i)};
   const Mat3<Dual<T>> J = map(w);
@@ -128,13 +128,13 @@ template <class T, class Map> SpatialMatrix<T> of_rigid_motion(const Motion<T>& 
   return spatial_matrix<T>(value, skew(zero3<T>()), rate, value);
 }
 template <class T> inline SpatialMatrix<T> left_jacobian(const Motion<T>& m) {
-  return of_rigid_motion(m, [](const auto& w) { return left_jacobian(w); });
+  return rigid_motion_map(m, [](const auto& w) { return left_jacobian(w); });
 }
 template <class T> inline SpatialMatrix<T> left_jacobian_inverse(const Motion<T>& m) {
-  return of_rigid_motion(m, [](const auto& w) { return left_jacobian_inverse(w); });
+  return rigid_motion_map(m, [](const auto& w) { return left_jacobian_inverse(w); });
 }
 
-/// exp(xi_1 q_1) ... exp(xi_n q_n), and before each factor what stands to its left: put(k, that) (Murray, Li and Sastry 3.2.2).
+/// exp(xi_1 q_1) ... exp(xi_n q_n), and before each factor the product to its left: put(k, product) (Murray, Li and Sastry 3.2.2).
 template <class T, class Put> Transform<T> product_of_exponentials(int n, const T* screw, const T* q, Put put) {
   Transform<T> X = Transform<T>::identity();
   for (int k = 0; k < n; ++k) {
@@ -146,7 +146,7 @@ template <class T, class Put> Transform<T> product_of_exponentials(int n, const 
 
 // --- inertia -----------------------------------------------------------------------------------------------------------------
 
-/// Inertia tensor about the point from which the centre of mass stands at r, by parallel axes (3.31).
+/// Inertia tensor about the point from which the centre of mass is at r, by parallel axes (3.31).
 template <class T> inline Sym3<T> parallel_axes(const T& m, const Vec3<T>& r, const Sym3<T>& about_com) {
   const T x = r(0), y = r(1), z = r(2);
   return about_com + Sym3<T>{m * (y * y + z * z), -m * x * y, -m * x * z, m * (x * x + z * z), -m * y * z, m * (x * x + y * y)};
@@ -163,8 +163,8 @@ template <class T> inline SpatialMatrix<T> inertia_matrix(const Inertia<T>& b) {
   return spatial_matrix<T>(b.I.matrix(), skew(b.h), skew(Vec3<T>(-b.h)), mass.matrix());
 }
 
-/// [J h; h^T m], J the Euler tensor about the origin: the second moments of the mass in homogeneous coordinates, positive semidefinite
-/// if and only if some distribution of mass has them (Wensing, Kim, Slotine 2018).
+/// Pseudo-inertia [J h; h^T m], J the Euler tensor about the origin: the second moments of the mass in homogeneous coordinates. It is
+/// positive semidefinite if and only if some distribution of mass has them (Wensing, Kim, Slotine 2018).
 template <class T> inline Eigen::Matrix<T, 4, 4> pseudo_inertia(const Inertia<T>& b) {
   const Mat3<T> J = euler_tensor(b.I).matrix();
   Eigen::Matrix<T, 4, 4> P;
@@ -206,7 +206,7 @@ template <class T> inline Vec3<T> principal_moments(Sym3<T> A) {
 }
 
 /// True if a body can have this inertia: no mass and no inertia, or a positive mass and principal moments none of which exceeds the sum of
-/// the other two by more than `tolerance` times the largest. Up to that tolerance the pseudo-inertia is then positive semidefinite.
+/// the other two by more than `tolerance` times the largest. The pseudo-inertia is then positive semidefinite, up to that tolerance.
 inline bool is_physical(double mass, const Sym3<double>& about_com, double tolerance) {
   const Vec3<double> moments = principal_moments(about_com);
   const double largest = moments(2) > -moments(0) ? moments(2) : -moments(0);

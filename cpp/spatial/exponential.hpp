@@ -42,7 +42,7 @@ template <class T> inline Motion<T> log(const Pose<T>& x) {
 
 // --- tangent maps --------------------------------------------------------------------------------------------------------------
 //
-// How exp moves with its argument:  exp(x + dx) = exp(J_l dx) exp(x) = exp(x) exp(J_r dx)  to first order, J_r(x) = J_l(-x), with
+// Differential of exp:  exp(x + dx) = exp(J_l dx) exp(x) = exp(x) exp(J_r dx)  to first order, J_r(x) = J_l(-x), with
 //
 //   J_l = sum of ad^n / (n + 1)! = 1 + a ad + b ad^2         a = (1 - cos t)/t^2,  b = (t - sin t)/t^3
 //   J_l^-1                       = 1 - ad/2 + k ad^2         k = (1 - t/2 cot(t/2))/t^2

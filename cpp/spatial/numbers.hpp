@@ -1,6 +1,6 @@
-// Access of algorithms to the numbers of a mechanism. They are doubles, which all lanes of a packet share; but of a packet with numbers of its
-// numbers, Packet<W, true>, each lane is another mechanism of the same structure: what belongs to the double at address x stands, lane beside
-// lane, at `shift` + W x (kernels/variant_copies.hpp). So what is read stands where the mechanism has it, and is no copy.
+// Access of algorithms to the numbers of a mechanism. They are doubles, which all lanes of a packet share. In a packet with numbers of its
+// own, Packet<W, true>, each lane is another mechanism of the same structure: the values of the double at address x are, lane after lane,
+// at `shift` + W x (kernels/variant_copies.hpp). Values are read in place, without a copy.
 #pragma once
 
 #include <cstdint>

@@ -48,8 +48,8 @@ template <class T> SARRUS_INLINE Vec3<T> cross(const Vec3<T>& a, const Vec3<T>& 
   return vec3<T>(a(1) * b(2) - a(2) * b(1), a(2) * b(0) - a(0) * b(2), a(0) * b(1) - a(1) * b(0));
 }
 
-// R * x and R * S in the place of Eigen's products: these are written out, and the compiler folds the zeros and ones of a joint's axis into
-// them. The transpose has a function, because an object that stands for it costs copies of packets.
+// R * x and R * S instead of Eigen's products: these are written out, and the compiler folds the zeros and ones of a joint's axis into
+// them. The transpose is a function, because an expression object costs copies of packets.
 template <class T> SARRUS_INLINE Vec3<T> operator*(const Mat3<T>& A, const Vec3<T>& b) {
   return vec3<T>(A(0, 0) * b(0) + A(0, 1) * b(1) + A(0, 2) * b(2), A(1, 0) * b(0) + A(1, 1) * b(1) + A(1, 2) * b(2),
                  A(2, 0) * b(0) + A(2, 1) * b(1) + A(2, 2) * b(2));

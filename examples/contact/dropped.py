@@ -1,14 +1,14 @@
 """A four-bar of boxes and two boxes on a ball are dropped on the ground; the four-bar lies on its side for a minute.
 
-The boxes are those of Kamino's examples in Newton (four-bar and nunchaku), given here by their sizes. What falls comes to rest, and rest is rest: nothing
-creeps, and hinges that only touch the ground do not begin to tremble.
+The boxes are those of Kamino's examples in Newton (four-bar and nunchaku). They come to rest, and stay at rest: nothing creeps, and hinges that
+only touch the ground do not tremble.
 """
 
 from __future__ import annotations
 
 import numpy as np
 import touching
-from touching import Panel, Path, command_line, figure, held, simulated, table
+from touching import Panel, Path, command_line, figure, residuals, simulated, table
 
 import sarrus
 from sarrus.shapes import Box, Plane, Sphere
@@ -17,7 +17,7 @@ FRICTION, LONG, THICK = 0.7, 0.1, 0.01  # lengths and thicknesses of the four-ba
 
 
 def four_bar() -> sarrus.Mechanism:
-    """Four boxes of 1 kg and their hinges in a ring."""
+    """Return four boxes of 1 kg, connected by hinges in a ring."""
     b = sarrus.Builder("four-bar of boxes")
     level, upright = (LONG, THICK, THICK), (THICK, THICK, LONG)
     arm = 0.5 * LONG + 0.6 * THICK  # from a box' middle to its hinges
@@ -26,7 +26,7 @@ def four_bar() -> sarrus.Mechanism:
         b.add_shape(name, Box(size), friction=FRICTION)
     b.add_shape("ground", Plane())
     b.add_joint("float", sarrus.Free(), "ground", "lower")
-    for k, (parent, child, at, of) in enumerate(
+    for k, (parent, child, at_parent, at_child) in enumerate(
         [
             ("lower", "right", (arm, 0, 0), (0, 0, -arm)),
             ("right", "upper", (0, 0, arm), (arm, 0, 0)),
@@ -34,13 +34,15 @@ def four_bar() -> sarrus.Mechanism:
             ("left", "lower", (0, 0, -arm), (-arm, 0, 0)),
         ]
     ):
-        b.add_joint(f"hinge{k}", sarrus.Revolute("y"), parent, child, at_parent=at, at_child=of, loop=k == 3)
+        b.add_joint(
+            f"hinge{k}", sarrus.Revolute("y"), parent, child, at_parent=at_parent, at_child=at_child, loop=k == 3
+        )
     b.set_home({"float": (0, 0, 0, 1, 0, 0, LONG)})
     return b.build()
 
 
 def nunchaku() -> sarrus.Mechanism:
-    """Two boxes, each in a ball joint of the ball between them."""
+    """Return two boxes, connected to a ball between them by ball joints."""
     b = sarrus.Builder("nunchaku")
     size, radius = (0.5, 0.1, 0.1), 0.05
     b.add_shape("ground", Plane())
@@ -54,20 +56,20 @@ def nunchaku() -> sarrus.Mechanism:
     b.add_joint("float", sarrus.Free(), "ground", "left")
     b.add_joint("one", sarrus.Spherical(), "left", "ball", at_parent=(0.25, 0, 0), at_child=(-radius, 0, 0))
     b.add_joint("other", sarrus.Spherical(), "ball", "right", at_parent=(radius, 0, 0), at_child=(-0.25, 0, 0))
-    b.set_contact("left", "right", touching=False)
+    b.set_contact("left", "right", enabled=False)
     b.set_home({"float": (0, 0, 0, 1, 0, 0, 0.35)})
     return b.build()
 
 
 def started(robot: sarrus.Mechanism, turn: tuple[float, float, float], height: float) -> np.ndarray:
-    """Turned by roll, pitch and yaw, its first body so high."""
+    """Return the configuration with the first body turned by roll, pitch, yaw [rad] at a height [m]."""
     q = robot.assemble()
     q[robot.joint("float").q_slice] = [*sarrus.Rotation.from_rpy(*turn).quaternion, 0.0, 0.0, height]
     return q
 
 
 def on_its_side(duration: float) -> sarrus.Trajectory:
-    """The four-bar, its hinges nearly upright, a millimetre above the ground; from half a second on."""
+    """Simulate the four-bar with nearly vertical hinges, from a millimetre above the ground; samples from 0.5 s on."""
     robot = four_bar()
     q = started(robot, (0.5 * np.pi - 0.01, 0, 0.3), 0.5 * THICK + 1e-3)
     times = np.linspace(min(0.5, duration), duration, 601)
@@ -75,12 +77,12 @@ def on_its_side(duration: float) -> sarrus.Trajectory:
 
 
 def main(output: Path | None = None, duration: float = 3.0, films: Path | None = None) -> dict[str, float]:
-    """Drop, wait, draw."""
+    """Simulate, draw."""
     runs = {}
     for robot, turn, height in ((four_bar(), (0.3, 0.4, 0.1), 0.15), (nunchaku(), (0.1, 0.3, 0.2), 0.4)):
         q = started(robot, turn, height)
         runs[robot.name] = simulated(robot, q, np.zeros(robot.nv), duration, dt=2e-3)
-    found, rows = {}, []
+    results, rows = {}, []
     for name, run in runs.items():
         energy = run.energy
         numbers = {
@@ -88,14 +90,14 @@ def main(output: Path | None = None, duration: float = 3.0, films: Path | None =
             "gained in a step [J]": np.diff(energy).max(),
             "moves by [m/s, rad/s]": np.abs(run.v[-1]).max(),
         }
-        numbers |= held(run)
-        found |= {f"{name}: {what}": float(x) for what, x in numbers.items()}
+        numbers |= residuals(run)
+        results |= {f"{name}: {quantity}": float(x) for quantity, x in numbers.items()}
     resting = on_its_side(20.0 * duration)
-    found["on its side: moves by [m/s, rad/s]"] = float(np.abs(resting.v).max())
-    found["on its side: has moved [m, rad]"] = float(np.abs(resting.q - resting.q[0]).max())
-    found["on its side: energy at the end [J]"] = float(resting.energy[-1])
-    rows = [(name, (x,)) for name, x in found.items()]
-    table("Dropped", ["here"], rows)
+    results["on its side: moves by [m/s, rad/s]"] = float(np.abs(resting.v).max())
+    results["on its side: has moved [m, rad]"] = float(np.abs(resting.q - resting.q[0]).max())
+    results["on its side: energy at the end [J]"] = float(resting.energy[-1])
+    rows = [(name, (x,)) for name, x in results.items()]
+    table("Dropped", ["sarrus"], rows)
     t = next(iter(runs.values())).t
     fast = {name: np.abs(run.v).max(axis=1) for name, run in runs.items()}
     panels = [
@@ -104,7 +106,7 @@ def main(output: Path | None = None, duration: float = 3.0, films: Path | None =
     ]
     figure("Dropped on the ground", panels, output)
     touching.films({name.replace(" ", "_"): run for name, run in runs.items()}, films)
-    return found
+    return results
 
 
 if __name__ == "__main__":

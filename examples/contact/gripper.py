@@ -1,13 +1,13 @@
-"""The linkage of a Robotiq 2F-85 takes a cube from the ground, lifts it, and holds it for a minute, at 2 ms a step.
+"""The linkage of a Robotiq 2F-85 lifts a cube from the ground, and holds it for a minute, in steps of 2 ms.
 
-Each finger is five bars, a spring and a stop; one motor and a gear close both. What holds the cube is friction alone: it may not slip, and does not.
+Each finger has five bars, a spring and a stop; one motor closes both by a gear. Only friction holds the cube, which must not slip.
 """
 
 from __future__ import annotations
 
 import numpy as np
 import touching
-from touching import Panel, Path, command_line, figure, held, simulated, table
+from touching import Panel, Path, command_line, figure, residuals, simulated, table
 
 import sarrus
 from sarrus.control import PID, rest_to_rest
@@ -18,7 +18,7 @@ LOW, HIGH, GRIPS, LIFTED = 0.17, 0.32, 0.6, 1.6  # the hand's heights [m]; when 
 
 
 def workplace() -> sarrus.Mechanism:
-    """The gripper over the ground, and a cube."""
+    """Return the gripper above the ground, and a cube."""
     robot = sarrus.mechanisms.gripper()
     b = robot.to_builder()
     for side, inwards in (("left", 1.0), ("right", -1.0)):
@@ -33,13 +33,13 @@ def workplace() -> sarrus.Mechanism:
     b.add_joint("cube", sarrus.Free(), "ground", "cube")
     b.add_shape("cube", Box((SIDE, SIDE, SIDE)), friction=FRICTION)
     b.add_shape("ground", Plane())
-    b.set_contact("left_finger", "right_finger", touching=False)
+    b.set_contact("left_finger", "right_finger", enabled=False)
     b.set_home({"lift": LOW, "cube": (0, 0, 0, 1, 0.004, 0, SIDE / 2)})  # not quite between the pads
     return b.build()
 
 
 def main(output: Path | None = None, duration: float = 60.0, films: Path | None = None) -> dict[str, float]:
-    """Close, lift, hold."""
+    """Simulate closing, lifting and holding, draw."""
     robot = workplace()
     close = PID("right_driver", proportional=2.0, derivative=0.02, target=rest_to_rest(0.0, 0.8, 0.5))
     lift = PID(
@@ -47,21 +47,21 @@ def main(output: Path | None = None, duration: float = 60.0, films: Path | None 
     )
     q = robot.assemble()
     times = np.unique(np.r_[np.linspace(0, min(3.0, duration), 151), np.linspace(0, duration, 121)])
-    run = simulated(robot, q, np.zeros(robot.nv), duration, [close, lift], dt=2e-3, limits="stop", times=times)
+    run = simulated(robot, q, np.zeros(robot.nv), duration, [close, lift], dt=2e-3, limits="enforce", times=times)
     cube = np.linalg.inv(run.frame("right_finger")) @ run.frame("cube")
     holding = run.t >= min(LIFTED + 0.4, duration)
     slip = np.linalg.norm(cube[holding, :3, 3] - cube[holding][0, :3, 3], axis=1)
     last = run.contacts.sample == len(run) - 1
     pressed = np.abs(run.contacts.force[last, 2]).sum() if last.any() else 0.0
-    found = {
+    results = {
         "lifted by [m]": run.frame("cube")[-1, 2, 3] - SIDE / 2,
         "slips by [m]": slip.max(),
         "moves by [m/s, rad/s]": np.abs(run.v[-1]).max(),
         "off the stops by [rad]": np.abs(run.joint("left_stop")[-1, 0]) + np.abs(run.joint("right_stop")[-1, 0]),
         "vertical forces at the end [N]": pressed,
-        **held(run),
+        **residuals(run),
     }
-    table("A gripper", ["here"], [(name, (float(x),)) for name, x in found.items()])
+    table("A gripper", ["sarrus"], [(name, (float(x),)) for name, x in results.items()])
     short = run.t <= 3.0
     heights = {"hand": run.frame("hand")[short, 2, 3], "cube": run.frame("cube")[short, 2, 3]}
     panels = [
@@ -70,7 +70,7 @@ def main(output: Path | None = None, duration: float = 60.0, films: Path | None 
     ]
     figure("A gripper of linkages lifts a cube", panels, output)
     touching.films({"gripper": run}, films)
-    return {name: float(x) for name, x in found.items()}
+    return {name: float(x) for name, x in results.items()}
 
 
 if __name__ == "__main__":

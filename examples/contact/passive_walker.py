@@ -1,7 +1,7 @@
-"""Two legs without motors walk down a slope for as long as there is ground. Garcia and others 1998, the simplest walking model.
+"""Two legs without motors walk down a slope. Garcia and others 1998, the simplest walking model.
 
-A mass in the hip, two feet of hardly any. The foot that swings goes below the ground on its way, as theirs does: each has stones of its own to step on,
-as McGeer's walkers had. Every step is to be the first one again: 0.2003 rad wide and 3.882 long, in units of the root of leg over gravity.
+The mass is in the hip; the feet have hardly any. The swing foot passes below the ground, as in the paper, so that each foot has its own stepping
+stones, as in McGeer's walkers. Every step should repeat the first one: 0.2003 rad wide and 3.882 long, in units of the root of leg over gravity.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 import touching
-from touching import Panel, Path, command_line, figure, held, simulated, table
+from touching import Panel, Path, command_line, figure, residuals, simulated, table
 
 import sarrus
 from sarrus.shapes import Box, Point
@@ -23,7 +23,7 @@ STEPS = 12
 
 
 def walker(feet: float = 1e-4) -> sarrus.Mechanism:
-    """In the x-z plane, x down the slope; the left foot's stones and the right one's take turns. feet: their mass [kg] beside 1 kg."""
+    """Return the walker in the x-z plane, x down the slope, on alternating stones; `feet` is the mass of a foot [kg], the hip has 1 kg."""
     b = sarrus.Builder("passive walker", gravity=(GRAVITY * np.sin(SLOPE), 0, -GRAVITY * np.cos(SLOPE)))
     b.add_body("rail")
     b.add_body("hip", sarrus.Inertia(1.0, (0, 0, 0), np.zeros((3, 3))))
@@ -39,38 +39,38 @@ def walker(feet: float = 1e-4) -> sarrus.Mechanism:
             "ground", Box((0.16, 0.1, 0.02)), (k * stride, 0, -0.01), group=("left_stones", "right_stones")[k % 2]
         )
     for leg, other in (("left", "right"), ("right", "left")):
-        b.set_contact(f"{leg}_foot", f"{other}_stones", touching=False)
-    b.set_contact("left_foot", "right_foot", touching=False)
+        b.set_contact(f"{leg}_foot", f"{other}_stones", enabled=False)
+    b.set_contact("left_foot", "right_foot", enabled=False)
     b.set_home({"up": np.cos(WIDE), "along": -np.sin(WIDE), "left_hip": -WIDE, "right_hip": WIDE})
     return b.build()
 
 
 def main(output: Path | None = None, duration: float = 9.0, films: Path | None = None) -> dict[str, float]:
-    """Walk, and compare with what they found."""
+    """Simulate, and compare with the paper."""
     robot = walker()
     turning = RATE * np.cos(2.0 * WIDE) / UNIT  # of the other leg: its foot leaves along itself
     v = [-np.cos(WIDE) * RATE / UNIT, -np.sin(WIDE) * RATE / UNIT, -RATE / UNIT, -turning]
     run = simulated(robot, robot.assemble(), v, duration, dt=2e-4)
-    # a step begins where the other foot begins to press
+    # a step begins when the contact changes to the other foot
     feet = [shapes[0] if "foot" in shapes[0] else shapes[1] for shapes in run.contacts.shapes]
     changes = [b for a, b in pairwise(zip(run.contacts.sample, feet, strict=True)) if a[1] != b[1]]
     begins = np.array([sample for sample, _ in changes], int)
     legs = run.q[begins, 2:]
     wide = np.abs(legs[:, 0] - legs[:, 1]) / 2
-    found = {
+    results = {
         "steps": float(len(begins)),
         "half a step [rad]": float(wide[-1]) if len(wide) else np.nan,
         "period": float(np.diff(run.t[begins])[-1] / UNIT) if len(begins) > 1 else np.nan,
         "stands upright [m]": float(run.q[-1, 1]),
-        **held(run),
+        **residuals(run),
     }
-    known = {"half a step [rad]": WIDE, "period": PERIOD}
-    rows = [(name, (known.get(name), x if np.isfinite(x) else None)) for name, x in found.items()]
-    table("A passive walker", ["Garcia 1998", "here"], rows)
+    published = {"half a step [rad]": WIDE, "period": PERIOD}
+    rows = [(name, (published.get(name), x if np.isfinite(x) else None)) for name, x in results.items()]
+    table("A passive walker", ["Garcia 1998", "sarrus"], rows)
     angles = {"left": run.q[:, 2], "right": run.q[:, 3]}
     figure("A passive walker", [Panel("Legs, from the slope's normal", "rad", run.t, angles)], output)
     touching.films({"passive_walker": run}, films)
-    return found
+    return results
 
 
 if __name__ == "__main__":

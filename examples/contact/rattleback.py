@@ -1,14 +1,14 @@
-"""A rattleback turns one way only: spun the other way it begins to rattle, stops, and turns back. Kane and Levinson 1982.
+"""A rattleback spins in one direction only: spun in the other, it begins to rattle, stops, and turns back. Kane and Levinson 1982.
 
-Half an ellipsoid rolls on the ground. Axes of inertia are turned a little against those of its surface: turning one way feeds the pitching, the other way it is
-fed by it. The mechanism has no number that says left or right but that product of inertia: with the other sign it turns the other way.
+Half an ellipsoid rolls on the ground. Its axes of inertia are slightly rotated against those of its surface: spin in one direction transfers energy to
+pitching, in the other direction pitching transfers energy to spin. Only the product of inertia selects the direction: its sign reverses it.
 """
 
 from __future__ import annotations
 
 import numpy as np
 import touching
-from touching import Panel, Path, command_line, figure, held, simulated, table
+from touching import Panel, Path, command_line, figure, residuals, simulated, table
 
 import sarrus
 from sarrus.shapes import Ellipsoid, Plane
@@ -19,7 +19,7 @@ SPIN, TILT = 5.0, np.radians(0.5)  # [rad/s], [rad]: of roll and pitch, to begin
 
 
 def rattleback(product: float = PRODUCT) -> sarrus.Mechanism:
-    """The stone, its frame in the ellipsoid's middle, over the ground."""
+    """Return the stone above the ground, with its frame at the ellipsoid's centre."""
     s = sarrus.Builder("rattleback")
     moments = np.diag(MOMENTS)
     moments[0, 1] = moments[1, 0] = product
@@ -32,7 +32,7 @@ def rattleback(product: float = PRODUCT) -> sarrus.Mechanism:
 
 
 def spun(spin: float, duration: float, product: float = PRODUCT, dt: float = 2e-4) -> sarrus.Trajectory:
-    """Tilted, and rolling: its lowest point is at rest."""
+    """Simulate a spin from a tilted position, with the lowest point at rest."""
     robot = rattleback(product)
     q = robot.assemble()
     q[:4] = sarrus.Rotation.from_rpy(TILT, np.sign(product) * -TILT, 0.0).quaternion
@@ -44,21 +44,21 @@ def spun(spin: float, duration: float, product: float = PRODUCT, dt: float = 2e-
 
 
 def spin_of(run: sarrus.Trajectory) -> np.ndarray:
-    """About the vertical [rad/s]."""
+    """Return the spin (n,) [rad/s] about the vertical."""
     return np.einsum("nj,nj->n", run.frame("stone")[:, 2, :3], run.v[:, :3])
 
 
 def main(output: Path | None = None, duration: float = 5.0, films: Path | None = None) -> dict[str, float]:
-    """Spin both ways."""
+    """Simulate both directions, draw."""
     runs = {"with its liking": spun(SPIN, duration), "against it": spun(-SPIN, duration)}
     spins = {name: spin_of(run) for name, run in runs.items()}
-    found = {f"spun {name}: at the end [rad/s]": float(spin[-1]) for name, spin in spins.items()} | held(
+    results = {f"spun {name}: at the end [rad/s]": float(spin[-1]) for name, spin in spins.items()} | residuals(
         runs["against it"]
     )
-    table("A rattleback", ["here"], [(name, (x,)) for name, x in found.items()])
+    table("A rattleback", ["sarrus"], [(name, (x,)) for name, x in results.items()])
     figure("A rattleback", [Panel("Spin", "rad/s", runs["against it"].t, spins)], output)
     touching.films({"rattleback": runs["against it"]}, films)
-    return found
+    return results
 
 
 if __name__ == "__main__":

@@ -1,14 +1,14 @@
-"""A Strandbeest walks on its feet: twelve of Theo Jansen's legs on one crankshaft, thirty-six loops, and only contact with the ground.
+"""A Strandbeest walks: twelve of Theo Jansen's legs on one crankshaft, thirty-six loops, and contact with the ground.
 
-Legs come in pairs that face each other and share a pin; three pins a third of a turn apart on either side. Feet touch ground one after the other, slip
-little, and carry it on as the shaft turns at a steady rate.
+Legs are in pairs that face each other and share a pin; on either side three pins are 120 degrees apart. The shaft turns at a constant rate, and the
+feet touch the ground in turn, with little slip.
 """
 
 from __future__ import annotations
 
 import numpy as np
 import touching
-from touching import Panel, Path, command_line, figure, held, simulated, table
+from touching import Panel, Path, command_line, figure, residuals, simulated, table
 
 import sarrus
 from sarrus.control import PID
@@ -20,7 +20,7 @@ TURNS = {"front": sarrus.Transform(), "rear": sarrus.Transform.from_rpy(0, 0, np
 
 
 def beast(pairs: int = 6) -> sarrus.Mechanism:
-    """A chassis on pairs of legs, half of them on either side."""
+    """Return a chassis on pairs of legs."""
     leg = sarrus.mechanisms.strandbeest_leg()
     b = sarrus.Builder("Strandbeest")
     b.add_body("chassis", sarrus.Inertia.box(5.0, (0.8, 1.0, 0.1)))
@@ -32,7 +32,7 @@ def beast(pairs: int = 6) -> sarrus.Mechanism:
         y = (k - 0.5 * (pairs - 1)) / pairs
         for name, turn in TURNS.items():
             at = sarrus.Transform(translation=(0, y, 0)) @ turn
-            # the pin's angle as the leg sees it, to which it goes from its home
+            # the pin's angle in the leg's frame
             pin = np.pi / 3 + PHASES[k % 3]
             angle = -pin if name == "front" else pin - np.pi
             home |= add_leg(b, leg, f"{name}{k}", at, angle)
@@ -48,10 +48,10 @@ def beast(pairs: int = 6) -> sarrus.Mechanism:
 def add_leg(
     b: sarrus.Builder, leg: sarrus.Mechanism, name: str, at: sarrus.Transform, angle: float
 ) -> dict[str, object]:
-    """The leg with its crank a part of the shaft, turned to the angle; where its joints are then."""
+    """Add a leg, with the shaft as its crank at an angle [rad]; return the coordinates of its joints."""
     start = leg.joint_states(leg.assemble()).q["motor"][0]
-    way = start + np.linspace(0.0, (angle - start + np.pi) % (2 * np.pi) - np.pi, 40)
-    states = leg.joint_states(leg.follow({"motor": way})[-1]).q
+    angles = start + np.linspace(0.0, (angle - start + np.pi) % (2 * np.pi) - np.pi, 40)
+    states = leg.joint_states(leg.follow({"motor": angles})[-1]).q
     places = {"ground": ("chassis", at), "crank": ("shaft", at @ sarrus.Transform.from_rpy(0, angle, 0))}
     for body in leg.description.bodies:
         if body.name != "crank":
@@ -68,12 +68,12 @@ def add_leg(
     (foot,) = (frame for frame in leg.description.frames if frame.name == "foot")
     b.add_frame(f"{name}_foot", f"{name}_lower", foot.placement)
     b.add_shape(f"{name}_lower", Sphere(SOLE), foot.placement, friction=FRICTION, group="feet")
-    b.set_contact("feet", "feet", touching=False)
+    b.set_contact("feet", "feet", enabled=False)
     return home
 
 
 def main(output: Path | None = None, duration: float = 6.0, films: Path | None = None) -> dict[str, float]:
-    """Walk, measure, draw."""
+    """Simulate, measure, draw."""
     robot = beast()
     q = robot.assemble()
     turning = PID("shaft", proportional=400.0, derivative=40.0, target=sarrus.laws.polynomial(0.0, RATE))
@@ -83,23 +83,23 @@ def main(output: Path | None = None, duration: float = 6.0, films: Path | None =
     feet = np.bincount(run.contacts.sample, minlength=len(run))
     places = np.stack([run.frame(name)[:, [0, 2], 3] for name in robot.frames if name.endswith("foot")], axis=1)
     lowest, passed = places[..., 1].argmin(axis=1)[:-1], np.diff(places[..., 0] - chassis[:, None, 0, 3], axis=0)
-    found = {
+    results = {
         "walked [m]": chassis[-1, 0, 3],
         "by the lowest feet [m]": -passed[np.arange(len(lowest)), lowest].sum(),
         "turns of the shaft": run.joint("shaft")[-1, 0] / (2 * np.pi),
         "sideways [m]": np.abs(chassis[:, 1, 3]).max(),
         "rises and falls by [m]": np.ptp(chassis[:, 2, 3]),
         "feet on the ground, on average": feet[1:].mean(),
-        **held(run),
+        **residuals(run),
     }
-    table("A Strandbeest", ["here"], [(name, (float(x),)) for name, x in found.items()])
+    table("A Strandbeest", ["sarrus"], [(name, (float(x),)) for name, x in results.items()])
     panels = [
         Panel("Chassis", "m", run.t, {"forward": chassis[:, 0, 3]}),
         Panel("Feet on the ground", "", run.t, {"feet": feet}),
     ]
     figure("A Strandbeest walks", panels, output)
     touching.films({"strandbeest": run}, films)
-    return {name: float(x) for name, x in found.items()}
+    return {name: float(x) for name, x in results.items()}
 
 
 if __name__ == "__main__":

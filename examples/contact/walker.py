@@ -1,7 +1,7 @@
-"""Two feet on four limbs, twelve motors, six loops: it stands, is pushed and stands again; then its motors are shaken at random.
+"""Two feet on four limbs, twelve motors, six loops: it stands, is pushed and stands again; then its motors move at random.
 
-Of the thirty rows of its loops twelve are redundant, and the eight corners of its soles carry it in more ways than one: loops are closed to rounding
-after every step all the same, what stands does not creep, and no shaking has a step whose cones were not solved.
+Twelve of the thirty rows of its loops are redundant, and the forces at the eight corners of its soles are not unique. Loops are closed to rounding
+after every step, standing feet do not creep, and the cones are solved in every step of the random motions.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import touching
-from touching import Panel, Path, command_line, figure, held, simulated, table
+from touching import Panel, Path, command_line, figure, residuals, simulated, table
 
 import sarrus
 from sarrus.control import PID, Thruster, rest_to_rest
@@ -22,7 +22,7 @@ WIDE, PERIOD = 0.5, 0.08  # targets of the motors when they are shaken [rad], ne
 
 
 def walker() -> sarrus.Mechanism:
-    """The gallery's biped on the ground, with rotors in its motors and a little friction in all joints."""
+    """Return the gallery's biped on the ground, with rotors in its motors and a little damping in all joints."""
     robot = sarrus.mechanisms.biped()
     b = robot.to_builder()
     for spec in robot.description.joints:
@@ -36,21 +36,21 @@ def walker() -> sarrus.Mechanism:
 
 
 def pulse(size: float, begin: float, duration: float) -> sarrus.laws.Law:
-    """Up to a size and down again, smoothly."""
+    """Return a smooth pulse [N] with a peak of `size`."""
     half = duration / 2
     return rest_to_rest(0.0, size, half, begin=begin) + rest_to_rest(0.0, -size, half, begin=begin + half)
 
 
 def pushed(duration: float) -> sarrus.Trajectory:
-    """It stands, and the pelvis is pushed forwards and aside."""
+    """Simulate standing with a push on the pelvis, forwards and sideways."""
     robot = walker()
     motors = [PID(joint, proportional=15.0, derivative=0.6) for joint in robot.actuated]
     push = Thruster("pelvis", pulse(PUSH, AT, LASTS), (1.0, 0.5, 0.0))
-    return simulated(robot, robot.assemble(), np.zeros(robot.nv), duration, [*motors, push], dt=STEP, limits="stop")
+    return simulated(robot, robot.assemble(), np.zeros(robot.nv), duration, [*motors, push], dt=STEP, limits="enforce")
 
 
 def shaken(runs: int, duration: float, seed: int = 0, threads: int = 1) -> sarrus.Sweep:
-    """Motors that follow curves through random targets, each run its own."""
+    """Simulate runs in which the motors follow curves through random targets."""
     robot, rng = walker(), np.random.default_rng(seed)
     times = np.arange(0.0, duration + 2 * PERIOD, PERIOD)
     motors = [
@@ -59,12 +59,12 @@ def shaken(runs: int, duration: float, seed: int = 0, threads: int = 1) -> sarru
         for joint in robot.actuated
     ]  # fmt: skip
     q = np.broadcast_to(robot.assemble(), (runs, robot.nq))
-    how = {"dt": STEP, "method": "contact", "every": 10, "threads": threads, "limits": "stop"}
-    return sarrus.simulate_many(robot, q, np.zeros((runs, robot.nv)), duration, motors, **how)
+    options = {"dt": STEP, "method": "contact", "every": 10, "threads": threads, "limits": "enforce"}
+    return sarrus.simulate_many(robot, q, np.zeros((runs, robot.nv)), duration, motors, **options)
 
 
 def main(output: Path | None = None, duration: float = 6.0, films: Path | None = None) -> dict[str, float]:
-    """Stand, be pushed, be shaken."""
+    """Simulate the push and the random motions, draw."""
     run = pushed(duration)
     feet = np.stack([run.frame(f"{side}_sole")[:, :3, 3] for side in ("left", "right")])
     standing, after = run.t <= min(AT, duration), run.t >= duration - 0.2
@@ -72,17 +72,17 @@ def main(output: Path | None = None, duration: float = 6.0, films: Path | None =
     many = shaken(4, min(duration, 2.0))
     robot = many.mechanism
     closed = robot.constraint_residual(many.q.reshape(-1, robot.nq))
-    found = {
+    results = {
         "feet creep while it stands [m]": np.abs(feet[:, still] - feet[:, still][:, :1]).max(),
         "swings after the push [rad]": 2 * np.abs(run.q[~standing, :3]).max(initial=0.0),
         "moves at the end [m/s, rad/s]": np.abs(run.v[after]).max(),
         "pelvis at the end [m]": run.q[-1, 6],
-        **held(run),
+        **residuals(run),
         "shaken: fastest [m/s, rad/s]": np.abs(many.v).max(),
         "shaken: loops open by [m, rad]": np.abs(closed).max(),
         "shaken: runs that failed": np.count_nonzero(many.status),
     }
-    table("A walker of twelve motors", ["here"], [(name, (float(x),)) for name, x in found.items()])
+    table("A walker of twelve motors", ["sarrus"], [(name, (float(x),)) for name, x in results.items()])
     lean = {"pitch": 2 * run.q[:, 1], "roll": 2 * run.q[:, 0]}
     panels = [
         Panel("Pelvis", "rad", run.t, lean),
@@ -90,7 +90,7 @@ def main(output: Path | None = None, duration: float = 6.0, films: Path | None =
     ]
     figure("A walker is pushed", panels, output)
     touching.films({"walker": run}, films)
-    return {name: float(x) for name, x in found.items()}
+    return {name: float(x) for name, x in results.items()}
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""A six-axis arm slides on a ball without friction: its tip follows a path there and pushes with a force that is told. Li and Wu 2011, 4.6.
+"""A six-axis arm slides on a ball without friction: its tip follows a path and applies a given force. Li and Wu 2011, 4.6.
 
-The ball leaves five freedoms to the arm's six motors, and what remains is the force. So there are five tasks for the tip's pose, along the target's
-own axes, and one for the multiplier of the constraint: hybrid velocity and force control. A cable pulls on the tool and the elbow's motor is
-not what its maker says, of which the controller does not know, so that feedback and integral action have something to do.
+The contact leaves five freedoms to the arm's six motors; the sixth is the contact force. There are five tasks for the tip's pose, along the target's
+axes, and one for the multiplier of the constraint: hybrid velocity and force control. A cable pulls on the tool, and the elbow's motor has a torque
+ripple. The controller has no model of these disturbances, so that feedback and integral action are needed.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from sarrus import control
 from sarrus.laws import harmonic
 
 RADIUS, FORCE, TURN = 0.2, 20.0, 4.0  # of the ball [m], on it [N]; time of a turn [s]
-CABLE, RIPPLE = 0.5, 0.2  # what the controller does not know of: on the tip [N], of the elbow's motor [N m]
+CABLE, RIPPLE = 0.5, 0.2  # disturbances: force on the tip [N], torque ripple of the elbow's motor [N m]
 
 
 def circle(t: np.ndarray, middle: np.ndarray) -> np.ndarray:
-    """Poses (n, 4, 4): from the ball's top to a circle around it, and round; x is into the ball."""
+    """Return poses (n, 4, 4) from the ball's top to a circle around it, and along the circle; x points into the ball."""
     away, around = 0.3 * rise(t, 1.0), 2 * np.pi / TURN * t * rise(t, 1.0)
     n = np.stack([np.sin(away) * np.cos(around), np.sin(away) * np.sin(around), np.cos(away)], axis=-1)
     y = np.cross(n, [1.0, 0.0, 0.0])
@@ -31,7 +31,7 @@ def circle(t: np.ndarray, middle: np.ndarray) -> np.ndarray:
 
 
 def main(figures: Figures = None, duration: float = 5.0) -> dict[str, float]:
-    """Slide and push, compare, draw."""
+    """Simulate, compare with the targets, draw."""
     robot = sarrus.mechanisms.six_axis_arm(sphere=RADIUS)
     t = np.linspace(0.0, duration, round(200 * duration) + 1)
     poses = circle(t, robot.pose(robot.assemble(), "ball")[:3, 3])
@@ -42,29 +42,29 @@ def main(figures: Figures = None, duration: float = 5.0) -> dict[str, float]:
             control.ForceTask("contact", FORCE, integral=200.0),
         ],
     )
-    unknown = [control.Thruster("tip", CABLE, "x"), control.PrescribedEffort("elbow", harmonic(RIPPLE, rate=3.0))]
+    disturbances = [control.Thruster("tip", CABLE, "x"), control.FeedforwardEffort("elbow", harmonic(RIPPLE, rate=3.0))]
     q = robot.inverse_kinematics({"tip": poses[0]}, near=robot.assemble())
-    run = sarrus.simulate(robot, q, np.zeros(6), duration, [law, *unknown])
+    run = sarrus.simulate(robot, q, np.zeros(6), duration, [law, *disturbances])
 
     goal = circle(run.t, robot.pose(q, "ball")[:3, 3])
     position = norm(run.frame("tip")[:, :3, 3] - goal[:, :3, 3])
     turned = norm(run.frame("tip")[:, :3, 0] - goal[:, :3, 0])
     force = run.reactions.multipliers[:, 0]
     late = run.t > min(1.0, 0.5 * duration)
-    found = {
+    results = {
         "position error [m]": position.max(),
         "error of the tool's axis [rad]": turned.max(),
         "force error after 1 s, of the set value": np.abs(force[late] / FORCE - 1).max(),
         "force error before, of the set value": np.abs(force[~late] / FORCE - 1).max(),
     }
-    table("Arm on a ball without friction", ["here"], [(name, [x]) for name, x in found.items()])
+    table("Arm on a ball without friction", ["sarrus"], [(name, [x]) for name, x in results.items()])
     panels = [
         Panel("Position error", "m", run.t, {"tip": position}),
         Panel("Force on the ball", "N", run.t, {"force": force, "set value": np.full_like(force, FORCE)}),
         Panel("Efforts", "N m", run.t, dict(zip(robot.actuated[:3], run.tau.T, strict=False))),
     ]
     written(figures, "arm_on_sphere", "Hybrid velocity and force control on a ball", panels)
-    return {name: float(x) for name, x in found.items()}
+    return {name: float(x) for name, x in results.items()}
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""A Delta robot on a circle under TaskControl as C, called once a millisecond as the update() of a controller on the robot's computer is.
+"""A Delta robot on a circle under TaskControl as generated C, called once a millisecond like the update() of a robot's controller.
 
-The efforts of the C are held for the millisecond, and compared with those of the TaskControl that it was generated from.
+The efforts of the C code are held for the millisecond, and compared with those of the original TaskControl.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ PERIOD, RADIUS, RATE = 1e-3, 0.05, 4 * np.pi  # [s], [m], [rad/s]
 
 
 def circle(t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Positions, velocities and accelerations (n, 3), entered within 0.2 s."""
+    """Return positions, velocities and accelerations (n, 3) on a circle, entered within 0.2 s."""
 
     def place(at: np.ndarray) -> np.ndarray:
         return RADIUS * np.stack(
@@ -29,7 +29,7 @@ def circle(t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def main(figures: Figures = None, duration: float = 0.6) -> dict[str, float]:
-    """Follow by the C, and ask the other one at the same states."""
+    """Simulate with the C code, compare with TaskControl at the same states, draw."""
     robot = sarrus.mechanisms.delta()
     q, v = robot.assemble(), np.zeros(robot.nv)
     middle = robot.pose(q, "platform")[:3, 3]
@@ -46,30 +46,30 @@ def main(figures: Figures = None, duration: float = 0.6) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         made = sarrus.generation.generate(robot, {"update": law(middle)}, folder, configurations=near)
         update = sarrus.generation.compiled(made)
-    off, differs, raised = np.zeros(len(t)), 0.0, 0
+    error, difference, raised = np.zeros(len(t)), 0.0, 0
     motors = [robot.joint(name).v_slice.start for name in robot.actuated]
     for k in range(len(t)):
-        results, status = update("update", q, v, target[k], velocity[k], acceleration[k])
+        outputs, status = update("update", q, v, target[k], velocity[k], acceleration[k])
         tau = np.zeros(robot.nv)
-        tau[motors] = results["efforts"]
+        tau[motors] = outputs["efforts"]
         raised += int(status != 0)
-        here = [sarrus.laws.polynomial(*c) for c in zip(target[k], velocity[k], acceleration[k] / 2, strict=True)]
-        differs = max(differs, np.abs(law(here)(0.0, q, v) - tau).max()) if k % 20 == 0 else differs
-        off[k] = norm(robot.pose(q, "platform")[:3, 3] - target[k])
+        position = [sarrus.laws.polynomial(*c) for c in zip(target[k], velocity[k], acceleration[k] / 2, strict=True)]
+        difference = max(difference, np.abs(law(position)(0.0, q, v) - tau).max()) if k % 20 == 0 else difference
+        error[k] = norm(robot.pose(q, "platform")[:3, 3] - target[k])
         v = v + PERIOD * robot.forward_dynamics(q, v, tau)
         q = robot.project_configuration(robot.integrate(q, PERIOD * v))
         v = robot.project_velocity(q, v)
     f = made.functions["update"]
-    found = {
-        "position error [m]": off.max(),
-        "efforts of the C off TaskControl's [N m]": differs,
+    results = {
+        "position error [m]": error.max(),
+        "efforts of the C off TaskControl's [N m]": difference,
         "flags raised": float(raised),
         "operations": float(f.statements),
     }
     print(f.declaration)
-    table("Delta robot under generated C", ["here"], [(name, [x]) for name, x in found.items()])
-    written(figures, "delta_in_c", "Delta on a circle", [Panel("Position error", "m", t, {"platform": off})])
-    return found
+    table("Delta robot under generated C", ["sarrus"], [(name, [x]) for name, x in results.items()])
+    written(figures, "delta_in_c", "Delta on a circle", [Panel("Position error", "m", t, {"platform": error})])
+    return results
 
 
 if __name__ == "__main__":

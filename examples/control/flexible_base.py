@@ -1,8 +1,8 @@
-"""A small arm on a long one that swings: the small arm's motors damp it, with nothing but the inertia that they move.
+"""A small arm damps vibrations of the long arm that carries it, by inertial forces.
 
-The long arm's joints are springs without motors. Tasks on these passive joints ask for accelerations that damp them; TaskControl finds which motion of
-the small arm has that reaction. Its own posture stands in the same priority with a small weight, so that it comes back (SpaceDyn's macro-micro
-arm; Nenchev and others 1999 for the suppression of vibrations).
+The long arm's joints are springs without motors. Tasks on these passive joints specify accelerations that damp them; TaskControl computes the motion
+of the small arm with this reaction. Its posture has the same priority and a small weight, so that it returns. (SpaceDyn's macro-micro arm;
+Nenchev and others 1999 for the suppression of vibrations.)
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SPRINGS = ("yaw", "shoulder", "elbow")
 
 
 def main(figures: Figures = None, duration: float = 10.0) -> dict[str, float]:
-    """Let it swing with the small arm held, and with it at work."""
+    """Simulate with the small arm held, and with damping; draw."""
     robot = sarrus.mechanisms.macro_micro_arm(damping=40.0)
     q, v = robot.assemble(), np.zeros(robot.nv)
     v[:3] = 0.05, 0.05, -0.03
@@ -30,20 +30,20 @@ def main(figures: Figures = None, duration: float = 10.0) -> dict[str, float]:
     swing = {name: np.abs(run.q[:, :3]).max(axis=1) for name, run in runs.items()}
     last = -max(1, len(swing["held"]) // 5)
     work = runs["at work"]
-    found = {
+    results = {
         "swing at first [rad]": swing["held"][:1000].max(),
         "held: swing in the last fifth [rad]": swing["held"][last:].max(),
         "at work: swing in the last fifth [rad]": swing["at work"][last:].max(),
         "farthest joint of the small arm [rad]": np.abs(work.q[:, 3:] - q[3:]).max(),
         "largest torque [N m]": np.abs(work.tau[:, 3:]).max(),
     }
-    table("A long arm swings", ["here"], [(name, [x]) for name, x in found.items()])
+    table("A long arm swings", ["sarrus"], [(name, [x]) for name, x in results.items()])
     panels = [
         Panel("Farthest joint of the long arm", "rad", work.t, swing),
         Panel("The small arm", "rad", work.t, dict(zip(robot.actuated, work.q[:, 3:].T, strict=True))),
     ]
     written(figures, "flexible_base", "Vibrations damped by inertia", panels)
-    return {name: float(x) for name, x in found.items()}
+    return {name: float(x) for name, x in results.items()}
 
 
 if __name__ == "__main__":

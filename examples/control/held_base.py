@@ -1,8 +1,8 @@
-"""A satellite's arm moves: its base held by thrusters, kept from turning by the arm alone, and left to itself.
+"""A satellite's arm moves with its base held by thrusters, kept from turning by the arm, and free.
 
-Thrusters are the efforts of the base's free joint, within limits: with them the base's pose comes before the hand's way, and fuel is counted. Without, the
-same tasks in the same order make the arm move where its reaction turns nothing (the reaction null space; Nenchev and others 1999): three of its
-six joints go into that, and three carry the hand along its way. SpaceDyn's free flyer, with its flexible paddles.
+Thrusters are efforts of the base's free joint, with limits: the base's pose has priority over the hand's path, and fuel is computed. Without thrusters
+the same tasks in the same order make the arm move in the reaction null space, where its reaction does not turn the base (Nenchev and others 1999).
+This takes three of the six joints; the others move the hand along its path. The model is SpaceDyn's free flyer, with its flexible paddles.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ THRUST, LEVER, SPECIFIC_IMPULSE = 5.0, 1.2, 220.0 * 9.81  # [N, and N m], [m], [
 
 
 def main(figures: Figures = None, duration: float = 25.0) -> dict[str, float]:
-    """Move the hand three times."""
+    """Simulate the three cases, draw."""
     robot = sarrus.mechanisms.free_flyer()
     q, v = robot.assemble(), np.zeros(robot.nv)
     base, pose, hand = robot.joint("base"), robot.pose(q, "satellite"), robot.pose(q, "hand")[:3, 3]
@@ -26,14 +26,14 @@ def main(figures: Figures = None, duration: float = 25.0) -> dict[str, float]:
     path = [sarrus.laws.spline(t, x, slopes=(0.0, 0.0)) for x in (hand + np.outer(rise(t, TIME), WAY)).T]
     carry = control.FrameTask("hand", path, "tx ty tz", stiffness=4.0, priority=1)
     home = {name: float(q[robot.joint(name).q_slice][0]) for name in robot.actuated}
-    still = control.PostureTask(home, stiffness=0.0, damping=1.0, priority=2)  # what the hand leaves free
-    ways = {  # what comes before the hand, and who works
+    still = control.PostureTask(home, stiffness=0.0, damping=1.0, priority=2)  # freedoms that the hand leaves
+    cases = {  # tasks with priority over the hand, and actuated joints
         "held": ([control.FrameTask("satellite", pose, stiffness=1.0)], [*robot.actuated, "base"]),
         "quiet": ([control.FrameTask("satellite", pose, "rx ry rz", stiffness=1.0)], robot.actuated),
         "free": ([], robot.actuated),
     }
-    found, turned, moved = {}, {}, {}
-    for name, (first, actuated) in ways.items():
+    results, turned, moved = {}, {}, {}
+    for name, (first, actuated) in cases.items():
         limits = control.Limits(effort={"base": THRUST} if "base" in actuated else None, velocity=np.inf, position={})
         law = control.TaskControl(robot, [*first, carry, still], limits, actuated=actuated)
         run = sarrus.simulate(robot, q, v, duration, law, dt=1e-2, limits="ignore")
@@ -41,7 +41,7 @@ def main(figures: Figures = None, duration: float = 25.0) -> dict[str, float]:
         turned[name], moved[name] = 2.0 * np.arcsin(norm(at[:, :3])), norm(at[:, 4:] - pose[:3, 3])
         goal = np.stack([[x(min(time, TIME)) for x in path] for time in run.t])
         spent = integral(run.t, np.abs(push))
-        found |= {
+        results |= {
             f"{name}: hand off its way [m]": norm(run.frame("hand")[:, :3, 3] - goal).max(),
             f"{name}: base turned [rad]": turned[name].max(),
             f"{name}: base moved [m]": moved[name].max(),
@@ -50,23 +50,23 @@ def main(figures: Figures = None, duration: float = 25.0) -> dict[str, float]:
         }
         if name == "held":
             thrust, times = push[:, 3:], run.t
-            found["held: largest thrust [N]"] = np.abs(thrust).max()
-            half = min(int(np.searchsorted(times, TIME / 2)), len(times) - 1)  # the momentum that they have given
-            given = integral(times[: half + 1], thrust[: half + 1])
-            found["held: momentum half way [N s]"] = norm(run.momentum[half, 3:])
-            found["held: impulse off it [N s]"] = norm(given - run.momentum[half, 3:])
-    table("A satellite's arm moves", ["here"], [(name, [x]) for name, x in found.items()])
+            results["held: largest thrust [N]"] = np.abs(thrust).max()
+            half = min(int(np.searchsorted(times, TIME / 2)), len(times) - 1)  # momentum from the thrusters
+            impulse = integral(times[: half + 1], thrust[: half + 1])
+            results["held: momentum half way [N s]"] = norm(run.momentum[half, 3:])
+            results["held: impulse off it [N s]"] = norm(impulse - run.momentum[half, 3:])
+    table("A satellite's arm moves", ["sarrus"], [(name, [x]) for name, x in results.items()])
     panels = [
         Panel("Base turned", "rad", times, turned),
         Panel("Base moved", "m", times, moved),
         Panel("Thrust, held", "N", times, dict(zip("xyz", thrust.T, strict=True))),
     ]
     written(figures, "held_base", "A base held by thrusters, and by the arm's own motion", panels)
-    return {name: float(x) for name, x in found.items()}
+    return {name: float(x) for name, x in results.items()}
 
 
 def integral(t: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """By the trapezoidal rule."""
+    """Return the integral over time by the trapezoidal rule."""
     return np.diff(t) @ (0.5 * (x[1:] + x[:-1]))
 
 

@@ -1,8 +1,8 @@
-"""An ankle of two axes that two motors on the shank move by rods: torque of the joint wanted, torques of the motors out.
+"""An ankle with two axes, driven by two motors on the shank with rods: motor torques for a desired ankle torque.
 
-The map from the one to the other depends on where the foot is: with J the Jacobian of ankle to motors, tau_ankle = J^T u. The library has it from its
-loops: velocities() of the motors for one of the ankle. Then the foot follows a target on both axes by TaskControl, which is told the ankle's angles
-and finds the motors' efforts: the same ones.
+The map depends on the configuration: with J the Jacobian from ankle to motor velocities, tau_ankle = J^T u. The library computes J from the loops,
+by complete_velocity(). Then the foot follows a target on both axes by TaskControl, with tasks for the ankle's angles. Its motor efforts are those of
+the map.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ import sarrus
 from sarrus import control
 from sarrus.laws import harmonic
 
-WANTED = np.array([20.0, 5.0])  # about the ankle's pitch and roll axes [N m]
+DESIRED = np.array([20.0, 5.0])  # torques about the ankle's pitch and roll axes [N m]
 MOTORS = ("left_motor", "right_motor")
 
 
-def motor_torques(robot: sarrus.Mechanism, q: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Of the two motors (..., 2), that do the work of torques at the ankle (..., 2) while hip and knee stand still."""
+def motor_torques(robot: sarrus.Mechanism, q: np.ndarray, desired: np.ndarray) -> np.ndarray:
+    """Return motor torques (..., 2) [N m] that are equivalent to ankle torques (..., 2) [N m], with hip and knee at rest."""
     motors = [robot.joint(name).v_slice.start for name in MOTORS]
-    held = {name: 0.0 for name in robot.actuated if name not in MOTORS}
-    turned = [robot.complete_velocity(q, {**held, "ankle": rate})[..., motors] for rate in np.eye(2)]
-    return np.linalg.solve(np.stack(turned, axis=-2), wanted[..., None])[..., 0]
+    resting = {name: 0.0 for name in robot.actuated if name not in MOTORS}
+    turned = [robot.complete_velocity(q, {**resting, "ankle": rate})[..., motors] for rate in np.eye(2)]
+    return np.linalg.solve(np.stack(turned, axis=-2), desired[..., None])[..., 0]
 
 
 def main(figures: Figures = None, duration: float = 4.0) -> dict[str, float]:
-    """Map torques, follow, compare, draw."""
+    """Map torques, simulate, compare, draw."""
     robot = sarrus.mechanisms.humanoid_leg(floating=False)
     home = robot.assemble()
     pitches = np.radians([-30, -15, 0, 15, 30])
     placed = robot.assemble(np.tile(home, (5, 1)), fixed={"ankle": np.stack([pitches, np.full(5, 0.1)], axis=-1)})
-    torques = motor_torques(robot, placed, np.tile(WANTED, (5, 1)))
+    torques = motor_torques(robot, placed, np.tile(DESIRED, (5, 1)))
     rows = [(f"pitch of {np.degrees(pitch):g} degrees", list(u)) for pitch, u in zip(pitches, torques, strict=True)]
-    title = f"Torques [N m] for {WANTED[0]:g} N m of pitch and {WANTED[1]:g} N m of roll at the ankle, which is rolled by 0.1 rad"
+    title = f"Torques [N m] for {DESIRED[0]:g} N m of pitch and {DESIRED[1]:g} N m of roll at the ankle, at a roll of 0.1 rad"
     table(title, ["left", "right"], rows)
 
     targets = harmonic(0.3, rate=5.0, offset=-0.3), harmonic(0.2, rate=8.0)
@@ -55,16 +55,16 @@ def main(figures: Figures = None, duration: float = 4.0) -> dict[str, float]:
     motors = [robot.joint(name).v_slice.start for name in MOTORS]
     goal = np.stack([target(run.t) for target in targets], axis=-1)
     off = np.abs(run.q[:, robot.joint("ankle").q_slice] - goal).max(axis=1)
-    # what the ankle itself would need, and what the motors do instead
+    # torques of a driven ankle, and the equivalent ones of the motors
     needed = robot.actuator_efforts(run.q, run.v, run.a, actuated=[*robot.actuated[:4], "ankle"])[:, 4:]
     mapped = motor_torques(robot, run.q, needed)
-    found = {
+    results = {
         "error of the ankle's angles [rad]": off.max(),
         "largest torque at the ankle [N m]": np.abs(needed).max(),
         "largest torque of a motor [N m]": np.abs(run.tau[:, motors]).max(),
         "TaskControl's torques off the map's [N m]": np.abs(mapped - run.tau[:, motors]).max(),
     }
-    table("A foot follows", ["here"], [(name, [x]) for name, x in found.items()])
+    table("A foot follows", ["sarrus"], [(name, [x]) for name, x in results.items()])
     panels = [
         Panel(
             "Angles of the ankle",
@@ -79,7 +79,7 @@ def main(figures: Figures = None, duration: float = 4.0) -> dict[str, float]:
         Panel("Torques of the motors", "N m", run.t, dict(zip(MOTORS, run.tau[:, motors].T, strict=True))),
     ]
     written(figures, "parallel_ankle", "An ankle on two rods", panels)
-    return {name: float(x) for name, x in found.items()}
+    return {name: float(x) for name, x in results.items()}
 
 
 if __name__ == "__main__":

@@ -1,8 +1,7 @@
-"""A quadruped stands on four feet, shifts and turns its trunk, and trots in place on contacts that are given beforehand.
+"""A quadruped stands on four feet, shifts and turns its trunk, and trots in place with a fixed contact schedule.
 
-Each phase has its own TaskControl: the feet that stand are contacts with friction cones, the others follow a target. The trunk's pose and the momentum about the
-centre of mass are tasks, efforts have their limits. The ground is the simulation's: springs, with a friction that the cones stay within. The controller is
-asked once a millisecond, as on a robot.
+Each phase has its own TaskControl: standing feet are contacts with friction cones, the others follow a target. The trunk's pose is a task, and
+efforts have limits. In the simulation the ground is compliant, with more friction than the cones. The controller is sampled at 1 kHz, as on a robot.
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ from following import Figures, Panel, command_line, norm, rise, table, written
 import sarrus
 from sarrus import control
 
-STAND, STEP, LIFT = 1.5, 0.25, 0.05  # standing first [s], duration of a step [s], height of a swing foot [m]
-FRICTION, GROUND = 0.5, 0.7  # that the controller counts on, and that there is
+STAND, STEP, LIFT = 1.5, 0.25, 0.05  # duration of standing [s], of a step [s], height of a swing foot [m]
+FRICTION, GROUND = 0.5, 0.7  # friction of the controller's model, and of the simulated ground
 FEET = ("LF_foot", "RF_foot", "LH_foot", "RH_foot")
 PAIRS = (("LF_foot", "RH_foot"), ("RF_foot", "LH_foot"))
 
 
 def trunk(t: float, home: np.ndarray) -> np.ndarray:
-    """Pose: moved to a side and turned while it stands, and back."""
+    """Return the trunk's target pose, which moves sideways, turns and returns while the feet stand."""
     pose = home.copy()
     s = np.sin(2 * np.pi * t / STAND) * rise(t, 0.3) * rise(STAND - t, 0.3)
     pose[:3, 3] += s * np.array([0.02, 0.03, 0.0])
@@ -31,7 +30,7 @@ def trunk(t: float, home: np.ndarray) -> np.ndarray:
 
 
 def swing(place: np.ndarray) -> Callable[[float], np.ndarray]:
-    """Poses of a foot that is lifted and set down where it was; only the position counts."""
+    """Return a function of time: target poses of a foot that is lifted and set down at the same place; only the position counts."""
 
     def pose(t: float) -> np.ndarray:
         X = np.eye(4)
@@ -43,7 +42,7 @@ def swing(place: np.ndarray) -> Callable[[float], np.ndarray]:
 
 
 def main(figures: Figures = None, duration: float = 4.0) -> dict[str, float]:
-    """Stand, trot, draw."""
+    """Simulate standing and trotting, draw."""
     robot = sarrus.mechanisms.quadruped()
     q = robot.assemble()
     home, places = robot.pose(q, "trunk"), {foot: robot.pose(q, foot)[:3, 3] for foot in FEET}
@@ -61,25 +60,26 @@ def main(figures: Figures = None, duration: float = 4.0) -> dict[str, float]:
         return control.TaskControl(robot, tasks, contacts=contacts)
 
     phases = standing_on(FEET), standing_on(PAIRS[0]), standing_on(PAIRS[1])
-    asked: list[tuple[float, np.ndarray]] = []
+    samples: list[tuple[float, np.ndarray]] = []
 
     def law(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         phase = 0 if t < STAND - 1e-9 else 1 + int((t - STAND) / STEP + 1e-9) % 2
-        asked.append((t, phases[phase].solve(t, q, v).tau))
-        return asked[-1][1]
+        samples.append((t, phases[phase].solve(t, q, v).tau))
+        return samples[-1][1]
 
     ground = [
-        control.Contact(foot, stiffness=1e6, dissipation=2.0, friction=GROUND, slip_velocity=0.01) for foot in FEET
+        control.CompliantContact(foot, stiffness=1e6, dissipation=2.0, friction=GROUND, slip_velocity=0.01)
+        for foot in FEET
     ]
-    run = sarrus.simulate(robot, q, np.zeros(robot.nv), duration, [control.Sampled(law, period=1e-3), *ground])
+    run = sarrus.simulate(robot, q, np.zeros(robot.nv), duration, [control.SampleAndHold(law, period=1e-3), *ground])
     X, stands = run.frame("trunk"), run.t < STAND
     goal = np.array([trunk(t, home) for t in run.t])
     off = norm(X[:, :3, 3] - goal[:, :3, 3])
     tilt = norm(X[:, :3, 2] - goal[:, :3, 2])
-    times, efforts = (np.array(x) for x in zip(*asked, strict=True))
+    times, efforts = (np.array(x) for x in zip(*samples, strict=True))
     efforts = efforts[:, 6:18]
     heights = {foot: run.frame(foot)[:, 2, 3] for foot in FEET}
-    found = {
+    results = {
         "trunk's position error, standing [m]": off[stands].max(),
         "trunk's position error, trotting [m]": off[~stands].max(initial=0.0),
         "trunk's tilt, trotting [rad]": tilt[~stands].max(initial=0.0),
@@ -87,14 +87,14 @@ def main(figures: Figures = None, duration: float = 4.0) -> dict[str, float]:
         "height of a swing foot [m]": max(x.max() for x in heights.values()),
         "largest effort [N m]": np.abs(efforts).max(),
     }
-    table("A quadruped stands and trots", ["here"], [(name, [x]) for name, x in found.items()])
+    table("A quadruped stands and trots", ["sarrus"], [(name, [x]) for name, x in results.items()])
     panels = [
         Panel("Trunk from home", "m", run.t, dict(zip("xyz", (X[:, :3, 3] - home[:3, 3]).T, strict=True))),
         Panel("Heights of the feet", "m", run.t, {foot: heights[foot] for foot in ("LF_foot", "RF_foot")}),
         Panel("Efforts of the left fore leg", "N m", times, dict(zip(("HAA", "HFE", "KFE"), efforts.T, strict=False))),
     ]
     written(figures, "quadruped_trot", "A quadruped stands and trots", panels)
-    return {name: float(x) for name, x in found.items()}
+    return {name: float(x) for name, x in results.items()}
 
 
 if __name__ == "__main__":

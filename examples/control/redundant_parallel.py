@@ -1,7 +1,7 @@
-"""A parallel manipulator with one motor more than freedoms: its tip follows a circle while an internal force is held. Li and Wu 2011, 4.6.
+"""A parallel manipulator with a redundant motor: its tip follows a circle with a constant internal force. Li and Wu 2011, 4.6.
 
-Two components of the tip's position and one force between the chains are three tasks for three motors. The circle ends, and the force
-goes on being held at rest.
+Two components of the tip's position and one force between the chains are three tasks for three motors. After the circle the force stays constant
+at rest.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ RADIUS, FORCE = 0.05, 5.0  # of the circle [m], between tips 1 and 2 along x [N]
 
 
 def main(figures: Figures = None, duration: float = 3.0) -> dict[str, float]:
-    """Go round, hold, compare, draw."""
+    """Simulate, compare with the targets, draw."""
     robot = sarrus.mechanisms.three_rrr()
     q = robot.assemble()
     t = np.linspace(0.0, duration, round(200 * duration) + 1)
@@ -42,14 +42,14 @@ def main(figures: Figures = None, duration: float = 3.0) -> dict[str, float]:
     motors = [robot.joint(name).v_slice.start for name in robot.actuated]
     least = robot.actuator_efforts(run.q, run.v, run.a)
     rest = run.t > 0.9 * duration
-    found = {
+    results = {
         "position error [m]": position.max(),
         "force error at rest, of the set value": np.abs(force[rest] / FORCE - 1).max(),
         "force error on the way, of the set value": np.abs(force / FORCE - 1).max(),
         "largest torque [N m]": np.abs(run.tau[:, motors]).max(),
         "largest torque without internal force [N m]": np.abs(least).max(),
     }
-    table("Redundant parallel manipulator", ["here"], [(name, [x]) for name, x in found.items()])
+    table("Redundant parallel manipulator", ["sarrus"], [(name, [x]) for name, x in results.items()])
     panels = [
         Panel("Position error", "m", run.t, {"tip": position}),
         Panel("Force between tips 1 and 2 along x", "N", run.t, {"force": force}),
@@ -57,7 +57,7 @@ def main(figures: Figures = None, duration: float = 3.0) -> dict[str, float]:
         Panel("Least torques of the same motion", "N m", run.t, dict(zip(robot.actuated, least.T, strict=True))),
     ]
     written(figures, "redundant_parallel", "Position and internal force", panels)
-    return {name: float(x) for name, x in found.items()}
+    return {name: float(x) for name, x in results.items()}
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""An arm rolls a ball over a table with its flat palm; the ball comes back to where it was, and has turned. Montana 1988; Li and Wu 2011, 4.6.
+"""An arm rolls a ball over a table with its flat palm; the ball returns to its place, and is rotated. Montana 1988; Li and Wu 2011, 4.6.
 
-Montana's equations say beforehand how it will have turned: the contact goes round a circle on the table, without spin, and the ball's own contact point
-draws another curve on it. The simulation knows nothing of them: it has a ball that rolls on two planes, an arm of six motors, and TaskControl with
-two components of the ball's position, three of the palm's orientation and the force that squeezes the ball.
+Montana's equations predict the rotation: the contact follows a circle on the table, without spin, and another curve on the ball. The simulation does
+not use them: it has a ball that rolls on two planes, an arm with six motors, and TaskControl. The tasks are two components of the ball's position,
+three of the palm's orientation, and the force that squeezes the ball.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ BALL, CIRCLE, SQUEEZE, TURN = 0.05, 0.06, 10.0, 4.0  # radii [m], force [N], tim
 
 
 def arm_and_ball() -> sarrus.Mechanism:
-    """The arm, its palm on the ball, the ball on a table under it."""
+    """Return the arm with its palm on the ball, and the ball on a table."""
     arm = sarrus.mechanisms.six_axis_arm()
     tip = arm.pose(arm.assemble(), "tip")[:3, 3]
     b = arm.to_builder()
@@ -32,13 +32,13 @@ def arm_and_ball() -> sarrus.Mechanism:
 
 
 def circle(t: np.ndarray | float) -> np.ndarray:
-    """(..., 2): once round, from rest to rest."""
+    """Return positions (..., 2) [m] on one turn of the circle, from rest to rest."""
     angle = 2 * np.pi * rise(t, TURN)
     return CIRCLE * np.stack([1 - np.cos(angle), np.sin(angle)], axis=-1)
 
 
 def planned(t: np.ndarray) -> np.ndarray:
-    """Coordinates of contact (n, 5) by Montana's equations."""
+    """Return the coordinates of contact (n, 5) by Montana's equations."""
     ball, h = RollingContact(PlaneSurface(), SphereSurface(BALL)), 1e-5
 
     def plan(t: float, eta: np.ndarray) -> np.ndarray:
@@ -48,7 +48,7 @@ def planned(t: np.ndarray) -> np.ndarray:
 
 
 def main(figures: Figures = None, duration: float = TURN) -> dict[str, float]:
-    """Plan, roll, compare, draw."""
+    """Plan, simulate, compare, draw."""
     robot = arm_and_ball()
     q = robot.assemble()
     t = np.linspace(0.0, duration, round(100 * duration) + 1)
@@ -69,20 +69,20 @@ def main(figures: Figures = None, duration: float = TURN) -> dict[str, float]:
     goal = X[0, :2, 3] + circle(run.t)
     position = norm(X[:, :2, 3] - goal)
     contact = RollingContact(PlaneSurface(), SphereSurface(BALL))
-    known = contact.pose(eta)[:, :3, :3]
-    known = known @ known[0].T  # since the start
+    predicted = contact.pose(eta)[:, :3, :3]
+    predicted = predicted @ predicted[0].T  # rotation since the start
     turned = X[np.searchsorted(run.t, t[::10] - 1e-9), :3, :3] @ X[0, :3, :3].T
-    off = np.array([norm(sarrus.Rotation.from_matrix(a.T @ b).log()) for a, b in zip(known, turned, strict=True)])
-    angle = np.array([norm(sarrus.Rotation.from_matrix(a).log()) for a in known])
+    off = np.array([norm(sarrus.Rotation.from_matrix(a.T @ b).log()) for a, b in zip(predicted, turned, strict=True)])
+    angle = np.array([norm(sarrus.Rotation.from_matrix(a).log()) for a in predicted])
     force = run.reactions.multipliers[:, robot.constraint("palm").rows][:, 0]
-    found = {
+    results = {
         "position error of the ball [m]": position.max(),
         "orientation off Montana's equations [rad]": off.max(),
         "turned after the circle [rad]": angle[-1],
         "squeezing force, error of the set value": np.abs(force / SQUEEZE - 1).max(),
         "palm's tilt [rad]": norm(run.frame("tip")[:, :3, 0] - run.frame("tip")[0, :3, 0]).max(),
     }
-    table("A ball rolled by a palm", ["here"], [(name, [x]) for name, x in found.items()])
+    table("A ball rolled by a palm", ["sarrus"], [(name, [x]) for name, x in results.items()])
     panels = [
         Panel("Path of the ball", "y [m]", X[:, 0, 3], {"ball": X[:, 1, 3]}, "x [m]", True),
         Panel("Contact on the ball", "rad", t[::10], {"longitude": eta[:, 2], "latitude": eta[:, 3], "psi": eta[:, 4]}),
@@ -90,7 +90,7 @@ def main(figures: Figures = None, duration: float = TURN) -> dict[str, float]:
         Panel("Squeezing force", "N", run.t, {"palm": force}),
     ]
     written(figures, "rolling_ball", "A ball rolled by a palm", panels)
-    return {name: float(x) for name, x in found.items()}
+    return {name: float(x) for name, x in results.items()}
 
 
 if __name__ == "__main__":

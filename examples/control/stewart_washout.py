@@ -1,9 +1,9 @@
-"""A Stewart platform as a flight simulator: a take-off felt within a metre, by classical washout (Reid and Nahon 1985).
+"""A Stewart platform as a flight simulator: a take-off within a metre, by classical washout (Reid and Nahon 1985).
 
-What the aircraft does quickly the platform does too, and drifts back (washout); what lasts, the pilot feels as gravity, because the platform tilts, more slowly
-than one notices (tilt coordination). Both are filters of second order: the tilt theta'' + 2 zeta w theta' + w^2 (theta - a / g) = 0 goes where gravity
-takes the acceleration's place, and the surge x'' + 2 zeta w x' + w^2 x = a - g theta gives what is missing until then, and goes back. The platform
-follows the cues by TaskControl.
+The platform follows the fast part of the aircraft's acceleration, and drifts back (washout). The slow part is replaced by gravity: the platform tilts
+below the threshold of perception (tilt coordination). Both are filters of second order. The tilt theta'' + 2 zeta w theta' + w^2 (theta - a / g) = 0
+settles where gravity replaces the acceleration. The surge x'' + 2 zeta w x' + w^2 x = a - g theta supplies the rest until then, and returns to zero.
+The platform follows the cues by TaskControl.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from sarrus import control
 
 GRAVITY, SURGE, ROTATION = 9.81, 2.0, 0.12  # [m/s2], acceleration of the take-off [m/s2], pitch when it rotates [rad]
 WASHOUT, COORDINATION, DAMPING = 1.0, 1.5, 1.0  # corner frequencies [rad/s], zeta
-TILT_RATE = 0.06  # that is not noticed [rad/s]
+TILT_RATE = 0.06  # threshold of perception [rad/s]
 
 
 def cues(t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Surge x, pitch (both of the platform), the aircraft's specific force along x and its pitch, all (n,)."""
+    """Return surge x [m] and pitch [rad] of the platform, the aircraft's specific force along x [m/s²] and its pitch [rad], all (n,)."""
     dt = t[1] - t[0]
     pitch = ROTATION * rise(t - 6.0, 2.0)
     felt = SURGE * rise(t - 0.5, 1.0) + GRAVITY * np.sin(pitch)
@@ -28,7 +28,7 @@ def cues(t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
     x = rate = lean = leaning = turn = 0.0
     for k in range(len(t)):
         surge[k], tilt[k], quick[k] = x, lean, turn
-        # the aircraft's quick turn, washed out, and the surge less what the tilt already gives
+        # the aircraft's fast rotation, washed out, and the surge without the part of the tilt
         turn += pitch[min(k + 1, len(t) - 1)] - pitch[k] - dt * COORDINATION * turn
         rate += dt * (felt[k] - GRAVITY * lean - 2 * DAMPING * WASHOUT * rate - WASHOUT**2 * x)
         x += dt * rate
@@ -39,7 +39,7 @@ def cues(t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 def main(figures: Figures = None, duration: float = 12.0) -> dict[str, float]:
-    """Filter, follow, compare, draw."""
+    """Filter, simulate, compare, draw."""
     robot = sarrus.mechanisms.stewart()
     q = robot.assemble()
     fine = np.arange(0.0, duration + 1e-3, 1e-3)
@@ -56,13 +56,13 @@ def main(figures: Figures = None, duration: float = 12.0) -> dict[str, float]:
     goal = np.stack([law(run.t) for law in path], axis=-1)
     position = norm(X[:, :3, 3] - goal[:, 3:])
     angle = np.arctan2(X[:, 2, 0], X[:, 0, 0])
-    # the pilot sits in the middle: acceleration less gravity, along the platform's x
+    # specific force of a pilot at the centre: acceleration minus gravity, along the platform's x
     acceleration = robot.acceleration(run.q, run.v, run.a, "platform", expressed_in="world_aligned")[:, 3:]
     simulated = np.einsum("ti,ti->t", X[:, :3, 0], acceleration - robot.gravity)
     aircraft = np.interp(run.t, fine, felt)
     legs = run.q[:, [robot.joint(f"leg{k}").q_slice.start for k in range(1, 7)]]
     forces = run.tau[:, [robot.joint(f"leg{k}").v_slice.start for k in range(1, 7)]]
-    found = {
+    results = {
         "position error [m]": position.max(),
         "pitch error [rad]": np.abs(angle + goal[:, 1]).max(),
         "way of the platform [m]": np.ptp(X[:, 0, 3]),
@@ -71,7 +71,7 @@ def main(figures: Figures = None, duration: float = 12.0) -> dict[str, float]:
         "specific force missed, root mean square [m/s2]": np.sqrt(np.mean((simulated - aircraft) ** 2)),
         "largest specific force of the aircraft [m/s2]": np.abs(aircraft).max(),
     }
-    table("Take-off in a flight simulator", ["here"], [(name, [x]) for name, x in found.items()])
+    table("Take-off in a flight simulator", ["sarrus"], [(name, [x]) for name, x in results.items()])
     panels = [
         Panel("Specific force along the pilot's x", "m/s²", run.t, {"aircraft": aircraft, "simulator": simulated}),
         Panel("Platform", "m, rad", run.t, {"surge": X[:, 0, 3], "pitch": angle}),
@@ -79,7 +79,7 @@ def main(figures: Figures = None, duration: float = 12.0) -> dict[str, float]:
         Panel("Forces of the legs", "N", run.t, {"largest": forces.max(axis=1), "least": forces.min(axis=1)}),
     ]
     written(figures, "stewart_washout", "A take-off in a flight simulator", panels)
-    return {name: float(x) for name, x in found.items()}
+    return {name: float(x) for name, x in results.items()}
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""A pole on a cart swings up by a law of one's own, in Python, beside a native one that keeps the cart near its middle.
+"""A pole on a cart swings up by a controller in Python, together with a native one that keeps the cart near the centre.
 
-Energy is what the law looks at (Astrom and Furuta 2000): the cart pushes so that the pole's energy grows to what it has upright, and near there
-a linear regulator catches it, made from the library's linear equations with the cart on its spring, which is a PID and runs in C++.
+The controller is energy-based (Astrom and Furuta 2000): the force on the cart increases the pole's energy to that of the upright position. Near
+upright a linear quadratic regulator takes over, computed from the library's linearisation with the cart on its spring, a PID that runs in C++.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SPRING, DAMPER = 5.0, 2.0  # of the PID on the cart [N/m, N s/m]
 
 
 def cart_pole() -> sarrus.Mechanism:
-    """A cart on a rail along x, and a rod that hangs on it; the angle is zero upright."""
+    """Return a cart on a rail along x, with a rod; the angle is zero upright."""
     b = sarrus.Builder("cart and pole", gravity=(0, 0, -GRAVITY))
     b.add_body("cart", sarrus.Inertia.box(CART, (0.2, 0.1, 0.1)))
     b.add_body("pole", sarrus.Inertia.rod(POLE, (0, 0, 0), (0, 0, LENGTH)))
@@ -28,14 +28,14 @@ def cart_pole() -> sarrus.Mechanism:
 
 
 def regulator(A: np.ndarray, B: np.ndarray, Q: np.ndarray) -> np.ndarray:
-    """Gains (n,) of the linear quadratic regulator, one input of weight 1: from the stable directions of Hamilton's equations."""
+    """Return the gains (n,) of the linear quadratic regulator for one input of weight 1, from the stable subspace of the Hamiltonian matrix."""
     values, vectors = np.linalg.eig(np.block([[A, -B @ B.T], [-Q, -A.T]]))
     stable = vectors[:, values.real < 0]
     return (B.T @ np.linalg.solve(stable[: len(A)].T, stable[len(A) :].T).T.real)[0]
 
 
 def main(figures: Figures = None, duration: float = 8.0) -> dict[str, float]:
-    """Swing up, catch, draw."""
+    """Simulate, draw."""
     robot = cart_pole()
     linear = robot.linearize(np.zeros(2), np.zeros(2), np.zeros(2))
     push = linear.B[:, :1]
@@ -54,13 +54,13 @@ def main(figures: Figures = None, duration: float = 8.0) -> dict[str, float]:
     run = sarrus.simulate(robot, [0.0, np.pi - 0.05], [0.0, 0.0], duration, [swing, middle], dt=2e-3)
     angle = np.remainder(run.q[:, 1] + np.pi, 2 * np.pi) - np.pi
     up = np.abs(angle) > 0.01
-    found = {
+    results = {
         "upright after [s]": float(run.t[np.flatnonzero(up)[-1]]),
         "angle at the end [rad]": float(abs(angle[-1])),
         "cart at the end [m]": float(abs(run.q[-1, 0])),
         "cart, farthest [m]": float(np.abs(run.q[:, 0]).max()),
     }
-    table("Swing-up by energy", ["here"], [(name, [x]) for name, x in found.items()])
+    table("Swing-up by energy", ["sarrus"], [(name, [x]) for name, x in results.items()])
     energy = 0.5 * inertia * run.v[:, 1] ** 2 + POLE * GRAVITY * LENGTH / 2 * np.cos(angle)
     panels = [
         Panel("Angle from upright", "rad", run.t, {"pole": run.q[:, 1]}),
@@ -73,7 +73,7 @@ def main(figures: Figures = None, duration: float = 8.0) -> dict[str, float]:
         Panel("Cart", "m", run.t, {"cart": run.q[:, 0]}),
     ]
     written(figures, "swing_up", "A pole swings up", panels)
-    return found
+    return results
 
 
 if __name__ == "__main__":

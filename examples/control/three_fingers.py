@@ -1,8 +1,8 @@
-"""Three fingers hold a ball, turn it and carry it round a small circle, and never let it slip. Van der Merwe 1995, 6.1; Murray, Li and Sastry 1994, ch. 5.
+"""Three fingers hold a ball, turn it and move it on a small circle without slip. Van der Merwe 1995, 6.1; Murray, Li and Sastry 1994, ch. 5.
 
-Nine motors, six freedoms of the ball: three internal forces are left. Tasks of the first priority move the ball; of the second, each contact is to press with a
-given force along its normal and no other, as far as the motion leaves that free. Whether a contact stays within its cone of friction is then a matter of
-how much it is pressed: the figure shows the friction that the grasp needs, with the internal force and without.
+With nine motors and six freedoms of the ball, three internal forces are free. Tasks of the first priority move the ball. In the second, each contact
+has a target force along its normal, as far as the motion permits. With sufficient normal force the contacts stay in their friction cones. The figure
+shows the friction that the grasp needs, with the internal force and without.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from following import Figures, Panel, along, command_line, norm, rise, table, wr
 import sarrus
 from sarrus import control
 
-PRESS, FRICTION = 6.0, 0.5  # along each normal [N]; coefficient that fingers may count on
+PRESS, FRICTION = 6.0, 0.5  # target force along each normal [N]; available friction
 LIFT, TURN, CIRCLE = 0.01, 0.5, 0.008  # of the ball [m, rad, m]
 
 
 def path(t: np.ndarray, home: np.ndarray) -> np.ndarray:
-    """Poses (n, 4, 4): lifted and turned about a slanting axis, then round a circle."""
+    """Return poses (n, 4, 4) of the ball: lifted and turned about an inclined axis, then on a circle."""
     up, angle = rise(t, 0.5), 2 * np.pi * rise(t - 0.5, 1.5)
     poses = np.tile(home, (len(t), 1, 1))
     axis = np.array([1.0, 1.0, 2.0]) / np.sqrt(6.0)
@@ -30,12 +30,12 @@ def path(t: np.ndarray, home: np.ndarray) -> np.ndarray:
 
 
 def main(figures: Figures = None, duration: float = 2.0) -> dict[str, float]:
-    """Hold and turn, compare, draw."""
+    """Simulate with and without the internal force, compare, draw."""
     robot = sarrus.mechanisms.three_finger_hand()
     q = robot.assemble()
     t = np.linspace(0.0, duration, round(200 * duration) + 1)
     poses = path(t, robot.pose(q, "object"))
-    # where the fingers touch, in the ball's axes: forces on the ball there point inwards
+    # outward normals at the contacts, in the ball's axes; forces on the ball point inwards
     outward = [[np.cos(angle), np.sin(angle), 0.0] for angle in 2 * np.pi / 3 * np.arange(3)]
     contacts = [f"contact{k}" for k in (1, 2, 3)]
     move = control.FrameTask("object", along(t, poses), stiffness=2500.0)
@@ -47,31 +47,31 @@ def main(figures: Figures = None, duration: float = 2.0) -> dict[str, float]:
         name: sarrus.simulate(robot, q, np.zeros(robot.nv), duration, control.TaskControl(robot, tasks))
         for name, tasks in (("pressed", [move, *press]), ("least efforts", [move]))
     }
-    found, needed = {}, {}
+    results, needed = {}, {}
     for label, run in runs.items():
         normal, across = [], []
         for name, n in zip(contacts, outward, strict=True):
             force = run.reactions.multipliers[:, robot.constraint(name).rows]
             normal.append(-force @ n)
             across.append(norm(force + normal[-1][:, None] * n))
-        # pulled, or pressed less than it is pushed across: no friction suffices, and the figure ends at 2
+        # limited to 2: no friction suffices for a contact that is pulled
         needed[label] = np.minimum(np.max(np.array(across) / np.maximum(normal, 1e-9), axis=0), 2.0)
         goal = path(run.t, poses[0])
         off = norm(run.frame("object")[:, :3, 3] - goal[:, :3, 3])
-        found[f"{label}: position error [m]"] = off.max()
-        found[f"{label}: least normal force [N]"] = np.min(normal)
-        found[f"{label}: friction needed"] = needed[label].max()
-        found[f"{label}: largest torque [N m]"] = np.abs(run.tau).max()
-    table("Three fingers and a ball", ["here"], [(name, [x]) for name, x in found.items()])
+        results[f"{label}: position error [m]"] = off.max()
+        results[f"{label}: least normal force [N]"] = np.min(normal)
+        results[f"{label}: friction needed"] = needed[label].max()
+        results[f"{label}: largest torque [N m]"] = np.abs(run.tau).max()
+    table("Three fingers and a ball", ["sarrus"], [(name, [x]) for name, x in results.items()])
     run, goal = runs["pressed"], path(runs["pressed"].t, poses[0])
     forces = {name: norm(run.reactions.multipliers[:, robot.constraint(name).rows]) for name in contacts}
     panels = [
         Panel("Position error of the ball", "m", run.t, {"ball": norm(run.frame("object")[:, :3, 3] - goal[:, :3, 3])}),
         Panel("Forces of the contacts", "N", run.t, forces),
-        Panel("Friction that is needed", "", run.t, {**needed, "there is": np.full_like(run.t, FRICTION)}),
+        Panel("Friction that is needed", "", run.t, {**needed, "available": np.full_like(run.t, FRICTION)}),
     ]
     written(figures, "three_fingers", "Three fingers hold and turn a ball", panels)
-    return {name: float(x) for name, x in found.items()}
+    return {name: float(x) for name, x in results.items()}
 
 
 if __name__ == "__main__":

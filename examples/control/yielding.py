@@ -1,7 +1,7 @@
-"""An arm that yields to a push as a mass on a spring and a damper does, in two ways.
+"""An arm that responds to a push like a mass on a spring and a damper, by impedance and by admittance control.
 
-Impedance: the push is measured, and TaskControl makes the arm's tip accelerate as the mass would (Hogan 1985). Admittance: the mass itself is
-integrated, by a class of the user's own, and a stiff task follows it.
+Impedance: the push is measured, and TaskControl accelerates the arm's tip like the mass (Hogan 1985). Admittance: a user-defined class integrates
+the motion of the mass, and a stiff task follows it.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ MASS, DAMPING, STIFFNESS, PUSH = 4.0, 80.0, 400.0, 20.0  # of the tip [kg, N s/m
 
 
 class Admittance:
-    """x of the virtual mass under the measured push, from sample to sample; a target of TaskControl."""
+    """Target of TaskControl: the virtual mass under the measured push, integrated from sample to sample."""
 
     def __init__(self, home: np.ndarray) -> None:
         self.home, self.along, self.t, self.x, self.v = home, home[:3, 0], 0.0, 0.0, 0.0
 
     def __call__(self, t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Pose, velocity and acceleration at t, which does not go back."""
+        """Return pose, velocity and acceleration at time t [s], which must not decrease."""
         h, w = max(t - self.t, 0.0), np.sqrt(STIFFNESS / MASS)  # critically damped: exact over a step of constant push
         e = self.x - PUSH / STIFFNESS
         e, self.v = (e + (self.v + w * e) * h) * np.exp(-w * h), (self.v - w * (self.v + w * e) * h) * np.exp(-w * h)
@@ -36,7 +36,7 @@ class Admittance:
 
 
 def main(figures: Figures = None, duration: float = 2.0) -> dict[str, float]:
-    """Push, and compare with the mass."""
+    """Simulate both controllers, compare with the mass, draw."""
     robot = sarrus.mechanisms.six_axis_arm()
     q, v = np.array([0.3, 0.8, -1.6, 0.2, 1.2, 0.1]), np.zeros(6)
     home = robot.pose(q, "tip")
@@ -48,7 +48,7 @@ def main(figures: Figures = None, duration: float = 2.0) -> dict[str, float]:
     )  # fmt: skip
     follows = control.TaskControl(robot, control.FrameTask("tip", Admittance(home), stiffness=2500.0), limits=None)
 
-    # the push that is measured acts on the arm too, which neither law knows otherwise
+    # the measured push also acts on the arm: both controllers compensate it
     def compensated(law: control.TaskControl) -> Callable[[float, np.ndarray, np.ndarray], np.ndarray]:
         def tau(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
             force = robot.pose(q, "tip")[:3, 0] * PUSH
@@ -59,18 +59,20 @@ def main(figures: Figures = None, duration: float = 2.0) -> dict[str, float]:
     runs = {
         "impedance": sarrus.simulate(robot, q, v, duration, [compensated(yields), push]),
         "admittance": sarrus.simulate(
-            robot, q, v, duration, [control.Sampled(compensated(follows), period=1e-3), push]
+            robot, q, v, duration, [control.SampleAndHold(compensated(follows), period=1e-3), push]
         ),
     }
-    w, found, moved = np.sqrt(STIFFNESS / MASS), {}, {}
+    w, results, moved = np.sqrt(STIFFNESS / MASS), {}, {}
     for name, run in runs.items():
         moved[name] = (run.frame("tip")[:, :3, 3] - home[:3, 3]) @ home[:3, 0]
         closed = PUSH / STIFFNESS * (1.0 - (1.0 + w * run.t) * np.exp(-w * run.t))
-        found[f"{name}: off the mass [m]"] = np.abs(moved[name] - closed).max()
-        found[f"{name}: at the end [m]"] = moved[name][-1]
-    table(f"A push of {PUSH:g} N", ["here"], [(name, [x]) for name, x in found.items()])
-    written(figures, "yielding", "An arm that yields", [Panel("Way of the tip", "m", runs["impedance"].t, moved)])
-    return {name: float(x) for name, x in found.items()}
+        results[f"{name}: off the mass [m]"] = np.abs(moved[name] - closed).max()
+        results[f"{name}: at the end [m]"] = moved[name][-1]
+    table(f"A push of {PUSH:g} N", ["sarrus"], [(name, [x]) for name, x in results.items()])
+    written(
+        figures, "yielding", "An arm that yields", [Panel("Displacement of the tip", "m", runs["impedance"].t, moved)]
+    )
+    return {name: float(x) for name, x in results.items()}
 
 
 if __name__ == "__main__":

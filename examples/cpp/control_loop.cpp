@@ -1,5 +1,5 @@
-// A control loop of 1 kHz in C++: computed torque leads the crank of a four-bar along a sine. In each millisecond the effort of the motor is asked
-// for, and the mechanism moves on; nothing is allocated, which is counted. tests/core/test_core_alone.py does the same in Python.
+// A control loop at 1 kHz in C++: the crank of a four-bar follows a sine by computed torque. Each millisecond computes the effort of the motor, and
+// simulates the mechanism. The loop allocates no memory, which is counted. tests/core/test_core_alone.py does the same in Python.
 #include <sarrus.hpp>
 
 #include <algorithm>
@@ -36,21 +36,21 @@ int main() {
   long before = 0;
   double longest = 0.0;
   for (int k = 0; k < 1000; ++k) {
-    if (k == 1) before = allocations;  // the first round made room
+    if (k == 1) before = allocations;  // the first step allocates the workspace
     const auto begun = std::chrono::steady_clock::now();
 
-    // where the crank is to be, how fast, and how it is to accelerate: the feedback is of the motor alone
+    // desired angle, velocity and acceleration of the crank, with feedback of the motor's angle
     const double t = k * dt, phase = 3.0 * t;
     const double error = begins_at + 0.3 * (1.0 - std::cos(phase)) - q[0], rate = 0.9 * std::sin(phase) - v[0];
     const double reference = 2.7 * std::cos(phase) + 100.0 * error + 20.0 * rate;
 
-    // an acceleration of the whole mechanism in which the crank's is that one: at rest it would have one of its own, and each unit of effort adds
-    const Vector nothing = {0.0, 0.0, 0.0}, unit = {1.0, 0.0, 0.0};
-    const double idle = robot.forward_dynamics(work, q, v, nothing)[0];
+    // effort for the desired acceleration of the crank, which is an affine function of the effort
+    const Vector zero = {0.0, 0.0, 0.0}, unit = {1.0, 0.0, 0.0};
+    const double idle = robot.forward_dynamics(work, q, v, zero)[0];
     const double gain = robot.forward_dynamics(work, q, v, unit)[0] - idle;
     const Vector tau = {(reference - idle) / gain, 0.0, 0.0};
 
-    // the mechanism itself: half implicit steps, and back onto the loop
+    // simulation of the mechanism: semi-implicit Euler steps, and projection onto the loop
     const sarrus::Answer a = robot.forward_dynamics(work, q, v, tau);
     if (a.status != sarrus::fine) return 1;
     Vector step;

@@ -1,5 +1,5 @@
-// A crank-rocker in C++: its loop is closed, it is asked for dynamics, and it moves for a second. The numbers are those that the same
-// mechanism has in Python (tests/core/test_core_alone.py compares them).
+// A crank-rocker in C++: closes its loop, computes dynamics, and simulates a second. The results are those of Python
+// (tests/core/test_core_alone.py compares them).
 #include <sarrus.hpp>
 
 #include <cstdio>
@@ -17,7 +17,7 @@ void print(const char* what, const Numbers& x) {
 int main() {
   const sarrus::Robot robot = four_bar(0.4, 1.1, 0.9, 1.0);
 
-  const Numbers q = robot.configuration_by_mass(robot.home());  // onto the loop, from nearby
+  const Numbers q = robot.configuration_by_mass(robot.home());  // projection onto the loop
   const Numbers v = robot.velocity_by_mass(q, Numbers{6.0, -8.0, -4.0});
   const Numbers tau = {2.0, 0.0, 0.0};
   print("q", q);
@@ -38,13 +38,13 @@ int main() {
 
   Numbers row = simulation.begin(start);
   const auto done = simulation.run_fixed({0.0, 1e-3, 0, 1000}, row.data());
-  row.resize(simulation.size());  // behind the state stands what a run carries along
+  row.resize(simulation.size());  // the state, then internal variables of the simulation
   print("simulated", row);
 
-  // the same until the crank has turned to 1.5 rad
+  // the same, with an event: stop when the crank is at 1.5 rad
   sarrus::EventFinder turned({{1, true}});
   const auto angle = [](int, double, const double* x) { return x[0] - 1.5; };
-  const auto within = [&](const double* x, double time, double h, double* there) { simulation.part_of_step(time, h, x, there); };
+  const auto within = [&](const double* x, double time, double h, double* state) { simulation.part_of_step(time, h, x, state); };
   row = simulation.begin(start);
   simulation.run_fixed(
       {0.0, 1e-3, 0, 1000}, row.data(), [](sarrus::Count, const double*) {},

@@ -1,5 +1,5 @@
-// A mechanism from a JSON file, as Python's robot.save("robot.json") writes it: its joints by their names, where each stands in q and v, its home, and
-// forces of gravity there. tests/core/test_core_alone.py compares the numbers with Python's.
+// A mechanism from a JSON file that Python's robot.save("robot.json") wrote: prints its joints with their indices in q and v, its home, and the
+// gravity forces at home. tests/core/test_core_alone.py compares the numbers with Python's.
 #include <sarrus.hpp>
 
 #include <cstdio>

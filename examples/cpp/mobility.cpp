@@ -1,5 +1,5 @@
-// A mobility report of a four-bar: its degrees of freedom, which rows of its loop are redundant, what its motor can do. The fields of the answer are
-// those of Python's Mobility, by the same names, and are visited one by one (tests/core/test_core_alone.py compares them).
+// A mobility report of a four-bar: degrees of freedom, redundant rows of its loop, and the transmission of its motor. The fields have the names of
+// Python's Mobility, and a visitor prints each of them (tests/core/test_core_alone.py compares them).
 #include <sarrus.hpp>
 
 #include <cstdio>
@@ -25,10 +25,10 @@ template <class X> void print(const std::optional<X>& x) { x ? print(*x) : print
 
 int main() {
   const sarrus::Robot robot(four_bar(0.4, 1.1, 0.9, 1.0));
-  const sarrus::Numbers q = robot.configuration_by_mass(sarrus::Numbers{0.5, -1.7, -1.9});  // onto the loop, from nearby
+  const sarrus::Numbers q = robot.configuration_by_mass(sarrus::Numbers{0.5, -1.7, -1.9});  // projection onto the loop
 
   sarrus::MobilityOptions options;
-  options.output = "rocker", options.components = {1};  // how fast it turns about y
+  options.output = "rocker", options.components = {1};  // its angular velocity about y
   sarrus::Mobility found = robot.mobility(q, options);
 
   const auto line = [](const char* name, const auto& x) { std::printf("%s =", name), print(x), std::printf("\n"); };
@@ -38,7 +38,7 @@ int main() {
     if constexpr (!std::is_same_v<decltype(x), const std::optional<sarrus::ActuationMobility>&>) line(name, x);
   });
 
-  options.actuated = {"motor", "pivot"};  // one motor more than it needs
+  options.actuated = {"motor", "pivot"};  // a redundant motor
   line("internal_efforts", robot.internal_efforts(q, options.actuated));
   try {
     robot.mobility(sarrus::Numbers{0.1, 0.2, 0.3});

@@ -1,8 +1,8 @@
 """The ankle of a humanoid on a microcontroller: generated C in single precision, compiled for a Cortex-M4F, run under qemu.
 
-Two motors on the shank move the foot by rods. A joint's controller wants, a thousand times a second, where the motors are to be for angles of the
-foot, the Jacobian between them, and the foot's torques for efforts of the motors: one function. Needs, of Debian, gcc-arm-none-eabi,
-libnewlib-arm-none-eabi and qemu-system-arm; ``python examples/embedded/ankle.py [FOLDER]``.
+Two motors on the shank move the foot by rods. A joint controller at 1 kHz needs the motor angles for angles of the foot, the Jacobian between them,
+and the foot's torques for motor efforts: one generated function. Needs Debian's gcc-arm-none-eabi, libnewlib-arm-none-eabi and qemu-system-arm.
+Run ``python examples/embedded/ankle.py [FOLDER]``.
 """
 
 import shutil
@@ -24,7 +24,7 @@ STATES, MOTORS = 20, ["left_motor", "right_motor"]
 
 
 def states(leg, rng):
-    """Configurations within 0.15 rad of home, and those of some milliseconds before, 0.03 rad away."""
+    """Return configurations within 0.15 rad of home, and earlier ones within 0.03 rad of these."""
     home = leg.assemble()
     foot = home[leg.joint("ankle").q_slice] + rng.uniform(-0.15, 0.15, (STATES, 2))
     q = np.array([leg.assemble(near=home, fixed={"ankle": angles}) for angles in foot])
@@ -33,24 +33,25 @@ def states(leg, rng):
 
 
 def table(name, x):
+    """Return a C array of floats."""
     rows = ",\n  ".join("{" + ", ".join(f"{y:.9e}f" for y in row) + "}" for row in x)
     return f"static const float {name}[{x.shape[0]}][{x.shape[1]}] = {{\n  {rows}}};\n"
 
 
 def run(folder):
-    """(instructions a call, what the program said, bytes of code, bytes of stack, calls out of the file)."""
+    """Return (instructions of a call, output of the program, bytes of code, bytes of stack, external functions)."""
     leg = sarrus.mechanisms.humanoid_leg()
     rng = np.random.default_rng(0)
     q, last = states(leg, rng)
     made = sarrus.generation.generate(
         leg, {"ankle": f"transmission:ankle>{','.join(MOTORS)}"}, folder, scalar="float", configurations=q[:6]
     )
-    of = [leg.joint(name).q_slice.start for name in MOTORS]
+    motors = [leg.joint(name).q_slice.start for name in MOTORS]
     tables = {
         "foot": q[:, leg.joint("ankle").q_slice],
         "last": last,
         "effort": rng.normal(size=(STATES, 2)),
-        "motor": q[:, of],
+        "motor": q[:, motors],
     }
     text = f"#define STATES {STATES}\n" + "".join(table(name, x) for name, x in tables.items())
     (folder / "states.h").write_text(text)
@@ -68,22 +69,23 @@ def run(folder):
     link = ["--specs=rdimon.specs", "-T", str(HERE / "link.ld"), "-lm", "-o", "ankle.elf"]
     subprocess.run(["arm-none-eabi-gcc", *CPU, "-O1", "-std=gnu99", *files, *link], cwd=folder, check=True)
     machine = ["-M", "mps2-an386", "-nographic", "-semihosting", "-icount", "shift=0", "-kernel", "ankle.elf"]
-    said = subprocess.run(
+    output = subprocess.run(
         ["qemu-system-arm", *machine], cwd=folder, check=True, capture_output=True, text=True, timeout=60
     )
-    return int(said.stdout.split()[0]), said.stdout.strip(), code, stack, undefined.stdout.split()
+    return int(output.stdout.split()[0]), output.stdout.strip(), code, stack, undefined.stdout.split()
 
 
 def main():
+    """Run the example, and print its results."""
     missing = [tool for tool in NEEDED if shutil.which(tool) is None]
     if missing:
         print(f"needs {', '.join(missing)}")
         return
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp())
     folder.mkdir(parents=True, exist_ok=True)
-    _, said, code, stack, calls = run(folder)
-    print(said)
-    print(f"{code} bytes of code, {stack} bytes of stack, calls out of the file: {', '.join(calls) or 'none'}")
+    _, output, code, stack, calls = run(folder)
+    print(output)
+    print(f"{code} bytes of code, {stack} bytes of stack, external functions: {', '.join(calls) or 'none'}")
 
 
 if __name__ == "__main__":

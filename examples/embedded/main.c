@@ -1,14 +1,14 @@
-/* A joint's controller at its clock: motors' positions, Jacobian and torques of the ankle. Here it goes through states and counts. */
+/* Function of a joint controller: motor positions, Jacobian and torques of the ankle. Calls it for all states, and counts instructions. */
 #include <math.h>
 #include <stdio.h>
 
 #include "humanoid_leg.h"
-#include "states.h" /* what Python says: foot, last, effort, and motors' positions */
+#include "states.h" /* from Python: foot, last, effort, and motor positions */
 
 #define SYSTICK_CONTROL (*(volatile unsigned*)0xE000E010)
 #define SYSTICK_RELOAD (*(volatile unsigned*)0xE000E014)
 #define SYSTICK_VALUE (*(volatile unsigned*)0xE000E018)
-#define INSTRUCTIONS_PER_TICK 40 /* qemu's clock of 25 MHz, where an instruction takes a nanosecond (-icount shift=0) */
+#define INSTRUCTIONS_PER_TICK 40 /* qemu's clock has 25 MHz, an instruction takes 1 ns (-icount shift=0) */
 #define TIMES 50
 
 int main(void) {

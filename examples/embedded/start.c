@@ -2,7 +2,7 @@
 void _start(void);
 
 void reset(void) {
-  *(volatile unsigned*)0xE000ED88 |= 0xFu << 20; /* CPACR: the floating-point unit */
+  *(volatile unsigned*)0xE000ED88 |= 0xFu << 20; /* CPACR: enables the floating-point unit */
   __asm volatile("dsb\n isb");
   _start();
 }

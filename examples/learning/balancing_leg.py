@@ -3,7 +3,7 @@
     pip install "sarrus[gymnasium,plot]" stable-baselines3
     python examples/learning/balancing_leg.py --output curve.png
 
-The foot stands on the ground. 256 legs, each with a mass of its own, fall side by side in C++; what was learned is tried on legs of other masses.
+The foot is fixed to the ground. The batch has 256 legs with different masses, simulated in C++; the result is tested on legs with other masses.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ sys.path.append(str(Path(__file__).parents[1]))
 from showing import Panel, figure, table
 
 CRANK, ROD, SIDE = 0.05, 0.24, 0.05  # [m]
-MASS, HEIGHT = 10.0, 0.6  # of what stands on the ankle [kg], and where [m]
+MASS, HEIGHT = 10.0, 0.6  # mass on the ankle [kg], and its height [m]
 PERIOD, SECONDS = 0.02, 4.0
 
 
 def leg() -> sarrus.Mechanism:
-    """From the foot up: the ankle, the shank with what it carries, and on each side a motor's crank and a rod."""
+    """Return the leg: ankle, shank with the mass, and on each side a motor with a crank and a rod."""
     b = sarrus.Builder("balancing leg")
     upper = sarrus.Inertia.box(MASS, (0.15, 0.2, 0.3))
     b.add_body("shank", upper.transformed(sarrus.Transform(translation=(0, 0, HEIGHT))))
@@ -46,7 +46,7 @@ def leg() -> sarrus.Mechanism:
 
 
 def environment(num_envs: int, seed: int = 0) -> sarrus.gymnasium.VectorEnv:
-    """Legs of 8 to 12 kg that begin to fall. Each moment upright is worth one, less for leaning and for effort."""
+    """Return an environment of legs of 8 to 12 kg; the reward of a period is 1, minus terms for inclination and effort."""
     robot, rng = leg(), np.random.default_rng(seed)
     inertia = {body.name: body.inertia.parameters for body in robot.description.bodies}["shank"]
     several = robot.variants(inertias={"shank": rng.uniform(0.8, 1.2, (num_envs, 1)) * inertia})
@@ -65,7 +65,7 @@ def environment(num_envs: int, seed: int = 0) -> sarrus.gymnasium.VectorEnv:
 
 
 def upright(act: Callable[[np.ndarray], np.ndarray], num_envs: int = 64) -> float:
-    """How long legs of other masses stand [s], in the mean."""
+    """Return the mean time [s] that legs with other masses stay upright."""
     env = environment(num_envs, seed=1)
     seen, _ = env.reset(seed=1)
     stood, going = np.zeros(num_envs), np.ones(num_envs, bool)
@@ -77,14 +77,14 @@ def upright(act: Callable[[np.ndarray], np.ndarray], num_envs: int = 64) -> floa
 
 
 def main(output: Path | None = None, periods: int = 120_000) -> dict[str, float]:
-    """Learn, try it as it goes, draw the curve."""
+    """Learn, test during learning, draw the curve."""
     import torch
     from stable_baselines3 import PPO
     from stable_baselines3.common.callbacks import BaseCallback
 
-    torch.set_num_threads(1)  # a network this small is done before another thread has begun
-    nothing = upright(lambda seen: np.zeros((len(seen), 2)))
-    curve = [(0, nothing)]
+    torch.set_num_threads(1)  # for a network this small, starting a thread takes longer than the computation
+    passive = upright(lambda seen: np.zeros((len(seen), 2)))
+    curve = [(0, passive)]
 
     class Tried(BaseCallback):
         def _on_step(self) -> bool:
@@ -95,24 +95,24 @@ def main(output: Path | None = None, periods: int = 120_000) -> dict[str, float]
             curve.append((self.num_timesteps, stood))
 
     many = sarrus.gymnasium.for_stable_baselines3(environment(256))
-    how = {"n_steps": 64, "batch_size": 2048, "n_epochs": 5, "learning_rate": 1e-3, "seed": 0, "device": "cpu"}
+    options = {"n_steps": 64, "batch_size": 2048, "n_epochs": 5, "learning_rate": 1e-3, "seed": 0, "device": "cpu"}
     begun = perf_counter()
-    PPO("MlpPolicy", many, **how).learn(periods, callback=Tried())
+    PPO("MlpPolicy", many, **options).learn(periods, callback=Tried())
     took = perf_counter() - begun
     experience, stood = np.array(curve, dtype=float).T
     rows = [
-        ("upright, nothing done [s]", (nothing,)),
+        ("upright, without control [s]", (passive,)),
         ("upright, of 4 s, at the end [s]", (stood[-1],)),
         ("learned in [s]", (took,)),
     ]
-    table(f"A leg on a parallel ankle, {experience[-1]:.0f} periods", ["here"], rows)
+    table(f"A leg on a parallel ankle, {experience[-1]:.0f} periods", ["sarrus"], rows)
     lines = {"legs of other masses": stood}
     figure("Learning to stand", [Panel("Upright", "of 4 s", experience, lines, "periods")], output)
-    return {"nothing": nothing, "stood": stood[-1], "took": took}
+    return {"nothing": passive, "stood": stood[-1], "took": took}
 
 
 if __name__ == "__main__":
     parser = ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--output", metavar="FILE", help="where the curve goes (.png, .pdf, .svg); default: no figure")
+    parser.add_argument("--output", metavar="FILE", help="file for the curve (.png, .pdf, .svg); default: no figure")
     parser.add_argument("--periods", type=int, default=120_000)
     main(**vars(parser.parse_args()))

@@ -32,7 +32,6 @@ from .description.joints import (
 )
 from .errors import (
     AssemblyError,
-    BranchEnd,
     BranchWarning,
     DriftWarning,
     IntegrationError,
@@ -41,6 +40,7 @@ from .errors import (
     ModelWarning,
     NameNotFoundError,
     NotRealizableError,
+    PathTrackingError,
     SarrusError,
     ShapeError,
     StateError,
@@ -50,7 +50,7 @@ from .mechanism import Mechanism
 from .spatial import Inertia, Rotation, Transform
 
 if TYPE_CHECKING:
-    from . import control, derivatives, floating, interop, io, mechanisms, results, rolling, works
+    from . import control, derivatives, floating, formulations, interop, io, mechanisms, results, rolling
     from .analysis.equilibrium import equilibrium
     from .analysis.mobility.loosening import without_redundant_constraints
     from .building.tables import from_dh, from_screws, from_sdof, from_spacedyn
@@ -64,13 +64,67 @@ if TYPE_CHECKING:
     from .viewer.viewer import view
 
 __all__ = [
-    "AssemblyError", "BranchEnd", "BranchWarning", "Builder", "ContactPoint", "Cylindrical", "Description", "DriftWarning", "Event", "Fixed", "Free", "Gimbal", "Helical",
-    "Inertia", "IntegrationError", "LimitWarning", "Mechanism", "ModelError", "ModelWarning", "NameNotFoundError", "NotRealizableError",
-    "Planar", "Prismatic", "Revolute", "Rotation", "SarrusError", "ShapeError", "Skeleton", "Spherical", "StateError",
-    "StiffnessWarning", "Trajectory", "Transform", "Universal", "__version__", "build_info", "control", "derivatives", "description", "equilibrium", "errors",
-    "floating", "from_dh", "from_screws", "from_sdof", "from_spacedyn", "interop", "io", "laws", "load",
-    "load_builder", "loads", "mechanisms", "results", "rolling", "shapes", "simulate", "simulate_many", "view",
-    "without_redundant_constraints", "works",
+    "AssemblyError",
+    "BranchWarning",
+    "Builder",
+    "ContactPoint",
+    "Cylindrical",
+    "Description",
+    "DriftWarning",
+    "Event",
+    "Fixed",
+    "Free",
+    "Gimbal",
+    "Helical",
+    "Inertia",
+    "IntegrationError",
+    "LimitWarning",
+    "Mechanism",
+    "ModelError",
+    "ModelWarning",
+    "NameNotFoundError",
+    "NotRealizableError",
+    "PathTrackingError",
+    "Planar",
+    "Prismatic",
+    "Revolute",
+    "Rotation",
+    "SarrusError",
+    "ShapeError",
+    "Skeleton",
+    "Spherical",
+    "StateError",
+    "StiffnessWarning",
+    "Trajectory",
+    "Transform",
+    "Universal",
+    "__version__",
+    "build_info",
+    "control",
+    "derivatives",
+    "description",
+    "equilibrium",
+    "errors",
+    "floating",
+    "formulations",
+    "from_dh",
+    "from_screws",
+    "from_sdof",
+    "from_spacedyn",
+    "interop",
+    "io",
+    "laws",
+    "load",
+    "load_builder",
+    "loads",
+    "mechanisms",
+    "results",
+    "rolling",
+    "shapes",
+    "simulate",
+    "simulate_many",
+    "view",
+    "without_redundant_constraints",
 ]  # fmt: skip
 
 # those of the core's that have no class of their own in description/joints.py and constraints.py
@@ -78,8 +132,8 @@ globals().update(JOINT_TYPES | DECLARED)
 __all__ += [name for name in (*JOINT_TYPES, *DECLARED) if name not in __all__]
 
 _MODULES = [
-    "calibration", "casadi", "control", "crocoddyl", "derivatives", "design", "dimensions", "floating", "generation", "gymnasium", "identification",
-    "interop", "jax", "mechanisms", "results", "rolling", "torch", "works",
+    "calibration", "casadi", "control", "crocoddyl", "derivatives", "design", "dimensions", "floating", "formulations", "generation", "gymnasium", "identification",
+    "interop", "jax", "mechanisms", "results", "rolling", "torch",
 ]  # fmt: skip
 _ON_DEMAND = {
     "analysis.equilibrium": ("equilibrium",),

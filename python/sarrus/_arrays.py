@@ -1,4 +1,4 @@
-"""Arrays as the core reads them, and the checks of what callers give that more than one module makes."""
+"""Arrays as the core reads them, and checks of arguments that several modules share."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ Array = NDArray[np.float64]
 
 
 def is_masked(x: object) -> bool:
-    """Whether a mask hides some of it; who has no masked arrays has not imported them, and need not."""
+    """Return True if a mask hides some entries; ``numpy.ma`` is not imported for that."""
     ma = sys.modules.get("numpy.ma")
     return ma is not None and bool(ma.is_masked(x))
 
 
-MOST_AXES = 32  # that every function of NumPy takes
+MOST_AXES = 32  # every function of NumPy accepts as many
 
 
 def real_numbers(x: ArrayLike) -> Array:
-    """Float64 copy; TypeError or ValueError for texts, complex numbers, truth values, None and what a mask hides."""
+    """Return a float64 copy; raise TypeError or ValueError for texts, complex numbers, truth values, None and masked entries."""
     try:
         a = np.asarray(x)
-        # one way or another all of them would become floats; fractions and long integers are objects, and may
+        # astype would convert all of them; fractions and long integers are objects, which are accepted
         if a.dtype.kind not in "fiu" and not (a.dtype.kind == "O" and all(hasattr(n, "__float__") for n in a.flat)):
             raise TypeError(f"got {a.dtype}")
         if is_masked(x):
@@ -42,14 +42,14 @@ def real_numbers(x: ArrayLike) -> Array:
             raise ValueError(f"got {a.ndim} axes; there may be {MOST_AXES}")
         return a.astype(float)
     except (OverflowError, RuntimeError) as error:
-        # an integer that is no float; more axes than NumPy goes over one by one
+        # an integer beyond float64, or more axes than NumPy iterates over
         raise ValueError(error) from None
 
 
-def real_array(what: str, value: ArrayLike) -> Array:
-    """Numbers as float64, not copied where they are; TypeError where imaginary parts would be dropped or masked values used."""
+def real_array(name: str, value: ArrayLike) -> Array:
+    """Return numbers as float64, copied only if needed; raise TypeError for complex or masked entries."""
     if is_masked(value):
-        raise TypeError(f"{what} has masked entries, whose hidden values would count; give {what}.filled(value)")
+        raise TypeError(f"{name} has masked entries, whose hidden values would count; give {name}.filled(value)")
     try:
         x = np.asarray(value)
         if x.dtype.kind in "fiubO":
@@ -57,38 +57,38 @@ def real_array(what: str, value: ArrayLike) -> Array:
     except (TypeError, ValueError, OverflowError):
         x = np.asarray("no array")
     if x.dtype.kind == "c":
-        raise TypeError(f"{what} must be real; got {value!r}, of which the imaginary part would be dropped")
-    raise ShapeError(f"{what} must be an array of real numbers; got {value!r}")
+        raise TypeError(f"{name} must be real; got {value!r}, of which the imaginary part would be dropped")
+    raise ShapeError(f"{name} must be an array of real numbers; got {value!r}")
 
 
-def real_rows(what: str, value: ArrayLike, size: int, lead: tuple[int, ...] = (), *, finite: bool = True) -> Array:
-    """Numbers (..., size), whose leading axes broadcast with `lead`; TypeError or ShapeError where they are something else.
+def real_rows(name: str, value: ArrayLike, size: int, lead: tuple[int, ...] = (), *, finite: bool = True) -> Array:
+    """Return numbers (..., size), whose leading axes broadcast with `lead`; raise TypeError or ShapeError otherwise.
 
-    As the core has it, an unsound row is a StateError where it is the only one, and NaN among others; not where finite is False.
+    As in the core, a row that is not finite raises StateError if it is the only one, and becomes NaN in a batch; with ``finite=False`` neither.
     """
-    x = real_array(what, value)
+    x = real_array(name, value)
     if x.ndim == 0 or x.shape[-1] != size:
-        raise ShapeError(f"{what} has shape {x.shape}; its last axis must have {size} entries")
-    common_axes({what: x.shape[:-1], "the states": lead})
+        raise ShapeError(f"{name} has shape {x.shape}; its last axis must have {size} entries")
+    common_axes({name: x.shape[:-1], "the states": lead})
     if not finite or np.isfinite(x).all():
         return x
     if x.ndim == 1:
-        raise StateError(f"{what} must be finite; got {x}")
+        raise StateError(f"{name} must be finite; got {x}")
     return np.where(np.isfinite(x), x, np.nan)
 
 
 def common_axes(shapes: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
-    """The leading axes to which these broadcast; ShapeError where they do not."""
+    """Return the leading axes to which these shapes broadcast; raise ShapeError if they do not."""
     try:
         return np.broadcast_shapes(*shapes.values())
-    except (ValueError, RuntimeError) as error:  # the second: more axes than NumPy can have
+    except (ValueError, RuntimeError) as error:  # RuntimeError: more axes than NumPy supports
         why = "do not broadcast" if isinstance(error, ValueError) else "are too many for NumPy"
         listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items() if shape)
         raise ShapeError(f"leading axes {why}: {listed}") from None
 
 
 def into(out: Array | None, result: Array) -> Array:
-    """The result, in `out` where one is given; ShapeError where that cannot take it."""
+    """Return the result, in `out` if it is given; raise ShapeError if that cannot hold it."""
     if out is None:
         return result
     if type(out) is not np.ndarray or out.dtype != np.float64 or not out.flags.writeable:
@@ -102,34 +102,34 @@ def into(out: Array | None, result: Array) -> Array:
 # ---- names, files, functions -----------------------------------------------------------------------------------------
 
 
-def checked_names(what: str, value: Any) -> list[str]:
-    """Names, of which one may stand alone; TypeError for anything else."""
-    return checked_several(what, [value] if isinstance(value, str) else value, str, "names, each a str")
+def checked_names(argument: str, value: Any) -> list[str]:
+    """Return a list of names, also of a single one; raise TypeError for anything else."""
+    return checked_several(argument, [value] if isinstance(value, str) else value, str, "names, each a str")
 
 
 def checked_text(name: str, value: Any) -> str:
-    """A str; TypeError for anything else."""
+    """Return a str; raise TypeError for anything else."""
     if not isinstance(value, str):
         raise TypeError(f"{name} must be a str; got {value!r}")
     return value
 
 
-def checked_several(what: str, value: Any, kind: type | Callable[[Any], bool], of: str) -> list[Any]:
-    """A list of things of this kind, of which one may stand alone; TypeError where something among them is none."""
+def checked_several(argument: str, value: Any, kind: type | Callable[[Any], bool], expected: str) -> list[Any]:
+    """Return a list of objects of this kind, also of a single one; raise TypeError, which names what is expected, otherwise."""
     several = list(value) if np.iterable(value) else [value]
-    if not all(isinstance(one, kind) if isinstance(kind, type) else kind(one) for one in several):
-        raise TypeError(f"{what} must be {of}; got {value!r}")
+    if not all(isinstance(item, kind) if isinstance(kind, type) else kind(item) for item in several):
+        raise TypeError(f"{argument} must be {expected}; got {value!r}")
     return several
 
 
-def check_mapping(what: str, value: Any, of: str, least: int = 1, *, optional: bool = False) -> None:
-    """Raise TypeError for what is no mapping, or has fewer members."""
+def check_mapping(argument: str, value: Any, members: str, least: int = 1, *, optional: bool = False) -> None:
+    """Raise TypeError if a value is not a mapping with at least so many members."""
     if not (optional and value is None) and (not isinstance(value, Mapping) or len(value) < least):
-        raise TypeError(f"{what} must be a mapping of {of}; got {value!r}")
+        raise TypeError(f"{argument} must be a mapping of {members}; got {value!r}")
 
 
 def checked_path(value: Any) -> Path:
-    """The name of a file; TypeError for what is none, ModelError for one with a null character."""
+    """Return the path of a file; raise TypeError for other types, ModelError for a null character."""
     if not isinstance(value, str | bytes | os.PathLike):
         raise TypeError(f"path must be the name of a file; got {value!r}")
     path = Path(os.fsdecode(value))
@@ -138,10 +138,10 @@ def checked_path(value: Any) -> Path:
     return path
 
 
-def check_callable(what: str, value: Any) -> None:
-    """Raise TypeError, which tells what it is called with, for what is no function."""
+def check_callable(argument: str, value: Any) -> None:
+    """Raise TypeError if a value is not callable."""
     if not callable(value):
-        raise TypeError(f"{what} must be a function; got {value!r}")
+        raise TypeError(f"{argument} must be a function; got {value!r}")
 
 
 # ---- numbers ---------------------------------------------------------------------------------------------------------
@@ -150,7 +150,7 @@ def check_callable(what: str, value: Any) -> None:
 def checked_number(
     name: str, value: Any, kind: str = "positive", *, finite: bool = True, most: float = np.inf
 ) -> float:
-    """A real number that is "positive", "seconds, not negative" or anything; TypeError or ValueError tell what was given."""
+    """Return a real number that is "positive", "seconds, not negative" or any; raise TypeError or ValueError otherwise."""
     x: Any = value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
     if isinstance(x, bool) or not isinstance(x, Real) or is_masked(value):
         raise TypeError(f"{name} must be a number; got {value!r}")
@@ -167,25 +167,25 @@ def checked_number(
 
 
 def checked_truth(name: str, value: Any) -> bool:
-    """True or False, or what Python takes for either; TypeError for arrays but those of one element."""
+    """Return the truth value; raise TypeError for arrays of more or fewer elements than one."""
     if isinstance(value, np.ndarray) and value.size != 1:
         raise TypeError(f"{name} must be True or False; got {value!r}")
     return bool(value)
 
 
 def checked_time(value: Any) -> float | None:
-    """[s], or None."""
+    """Return a time [s], or None."""
     return None if value is None else checked_number("time", value, "")
 
 
 def checked_times(value: Any) -> float | Array | None:
-    """[s] of one state or of each, or None."""
+    """Return a time [s], an array of times, or None."""
     several: bool = np.iterable(value) and not isinstance(value, str)
     return real_array("time", value) if several else checked_time(value)
 
 
 def checked_count(name: str, value: Any, least: int = 1, most: float = np.inf) -> int:
-    """An integer of at least so many."""
+    """Return an integer within `least` and `most`; raise TypeError or ValueError otherwise."""
     if not isinstance(value, Integral) or isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be an integer of at least {least}; got {value!r}")
     count = int(value)
@@ -194,10 +194,10 @@ def checked_count(name: str, value: Any, least: int = 1, most: float = np.inf) -
     return count
 
 
-ENDLESS = 10**9  # of things to try, or of seconds: nobody waits for more, and arrays of so many do not fit
+ENDLESS = 10**9  # counts beyond take longer than any caller waits, and such arrays do not fit in memory
 
 
 def check_counts(least: int = 1, **counts: Any) -> None:
-    """Raise for what is no number of things to try, draw or go through."""
+    """Raise TypeError or ValueError if a count of trials or samples is not one."""
     for name, count in counts.items():
         checked_count(name, count, least, ENDLESS)

@@ -1,4 +1,4 @@
-"""Which kernels run here: the best instruction set level that the processor has and the wheel holds."""
+"""Selection of the kernels: the best instruction set level that the processor supports and the wheel contains."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _REBUILD = "pip install --force-reinstall --no-cache-dir --no-binary sarrus sarr
 
 
 def _built() -> list[str]:
-    """Levels that this build holds, the best first."""
+    """Return the levels that this build contains, the best first."""
     return [level for level, module in _LEVELS.items() if importlib.util.find_spec(f"sarrus.{module}")]
 
 
 def _choose() -> None:
-    """Load the kernels of the best level, or of the one that SARRUS_ISA names; no code of a level is loaded that the processor lacks."""
+    """Load the kernels of the best level, or of SARRUS_ISA; no code that the processor does not support is loaded."""
     isa, built = os.environ.get("SARRUS_ISA", ""), _built()
     if isa not in ("", *_LEVELS):
         raise SarrusError(f"SARRUS_ISA={isa} is not one of {', '.join(_LEVELS)}")
     if isa and isa not in built:
         cure = "install sarrus from source with SARRUS_LEVELS=all, or unset SARRUS_ISA"
-        raise SarrusError(f"SARRUS_ISA={isa} was not built; this build holds {', '.join(built)}: {cure}")
+        raise SarrusError(f"SARRUS_ISA={isa} was not built; this build contains {', '.join(built)}: {cure}")
     if isa and not _core.processor_supports(isa):
         raise SarrusError(f"SARRUS_ISA={isa} does not run on this processor: unset it")
     for level in [isa] if isa else built:
@@ -40,14 +40,18 @@ def _choose() -> None:
 
 
 def build_info() -> dict[str, object]:
-    """How this sarrus was built and which kernels it uses.
+    """Return facts of the build and the kernels in use.
 
     Returns
     -------
-    dict with ``version``, ``compiler``, ``isa`` (level of the kernels in use; the environment variable ``SARRUS_ISA`` overrides the
-    choice), ``lanes`` (states that a batch works on at once), ``available`` (levels that were built and run here, the best first) and
-    ``processor`` (the best level that this processor has; where it is not available, sarrus was built for another one, and
-    ``pip install --force-reinstall --no-cache-dir --no-binary sarrus sarrus`` builds it)
+    dict with these entries:
+
+    - ``version``, ``compiler``
+    - ``isa``: level of the kernels in use; the environment variable ``SARRUS_ISA`` overrides the choice
+    - ``lanes``: number of states that a kernel evaluates at once
+    - ``available``: levels that were built and that this processor supports, the best first
+    - ``processor``: the best level that this processor supports. If it is not available, sarrus was built for another processor, and
+      ``pip install --force-reinstall --no-cache-dir --no-binary sarrus sarrus`` builds it
 
     >>> import sarrus
     >>> sorted(sarrus.build_info())

@@ -1,4 +1,4 @@
-"""Modules that are imported at the first use of one of their names: an import of sarrus takes half the time."""
+"""Modules that are imported at the first use of one of their names, which halves the time of ``import sarrus``."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from ._renamed import raise_renamed
+
 
 class Deferred:
-    """A module of sarrus whose functions a class takes for methods: each loads the module when it is looked up first."""
+    """A module of sarrus whose functions are methods of a class; the first access to one imports the module."""
 
     def __init__(self, module: str) -> None:
         self._module = module
@@ -19,7 +21,7 @@ class Deferred:
 
 
 class Method:
-    """A function of a deferred module, which takes its own place in the class that names it."""
+    """A function of a deferred module; the first access replaces it in its class by the function itself."""
 
     def __init__(self, module: str, function: str) -> None:
         self._module, self._function = module, function
@@ -40,7 +42,7 @@ class Method:
 
 
 def attributes(package: str, modules: Mapping[str, Iterable[str]]) -> Callable[[str], Any]:
-    """Return the ``__getattr__`` of a package: the names of its modules, and modules by their own names."""
+    """Return the ``__getattr__`` of a package, for names of its modules and for the modules themselves."""
     module_of = {name: module for module, names in modules.items() for name in names}
 
     def __getattr__(name: str) -> Any:
@@ -53,11 +55,3 @@ def attributes(package: str, modules: Mapping[str, Iterable[str]]) -> Callable[[
         return value
 
     return __getattr__
-
-
-def raise_renamed(owner: str, name: str) -> None:
-    """Raise AttributeError with the new name if the owner had one of this name until 0.1.0."""
-    from ._renamed import RENAMED
-
-    if name in RENAMED.get(owner, ()):
-        raise AttributeError(f"{owner}.{name} is now {RENAMED[owner][name]}", name=name)

@@ -1,8 +1,8 @@
-"""Functions of arrays with their derivatives, one row each: what :mod:`sarrus.torch`, :mod:`sarrus.jax` and :mod:`sarrus.casadi` hand on.
+"""Table of differentiable functions of arrays, for :mod:`sarrus.torch`, :mod:`sarrus.jax` and :mod:`sarrus.casadi`.
 
-Rows are by displacements in tangent spaces, as :mod:`sarrus.derivatives` is; other programs count by the entries of arrays, a quaternion's four too. Between
-the two stands :class:`Function`: a gradient by displacements times N is one by entries, and nothing along a quaternion's length
-(:func:`~sarrus.derivatives.tangent_by_coordinates`); one by the entries of an answer times E is one by its displacements.
+Rows of the table have derivatives by displacements in tangent spaces, like :mod:`sarrus.derivatives`. Other programs differentiate by the entries of
+arrays, including all four entries of a quaternion. :class:`Function` converts: a gradient by displacements times N is a gradient by entries, zero along
+a quaternion's length (:func:`~sarrus.derivatives.tangent_by_coordinates`); a gradient by the entries of a result times E is one by its displacements.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from . import derivatives
 from ._arrays import Array, checked_count, common_axes
 from .building.builder import Builder
 from .control.coordinates import velocities
-from .control.sampling import Efforts
+from .control.sampling import EffortTable
 from .description.joints import JointType
 from .dynamics.derivatives import check_robot
 from .errors import ModelError, ShapeError
@@ -37,16 +37,17 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Row:
-    """A function of a mechanism, asked as row.value(f, x) with the :class:`Function` that has mechanism and options.
+    """A differentiable function of a mechanism; its functions take the :class:`Function` f, which has the mechanism and the options.
 
-    inputs, outputs : their last axes, by :data:`SIZES`; "q" is a configuration, whose changes are displacements (nv) of it
-    value(f, x) : answers y to arrays x of equal leading axes; `writes`: its one answer to out= too
-    vjp(f, x, y, w) : one cotangent an input, of those of y
-    jvp(f, x, y, dx) : how y changes along dx; None where that is dear
-    words : names of what is told behind the arrays and is not differentiated
+    summary : first sentence of its docstring
+    inputs, outputs : last axes of the arrays, by :data:`SIZES`; "q" is a configuration, whose changes are displacements (nv)
+    value(f, x) : results y for arrays x of equal leading axes; with `writes` it also takes out= for its only result
+    vjp(f, x, y, w) : cotangents of the inputs, for cotangents w of y
+    jvp(f, x, y, dx) : change of y along dx; None if it is expensive
+    words : names of arguments after the arrays that are not differentiated
     """
 
-    says: str
+    summary: str
     inputs: Mapping[str, str]
     outputs: tuple[str, ...]
     value: Callable[..., Arrays]
@@ -72,9 +73,9 @@ SIZES: dict[str, Callable[[Function], Shape]] = {
 
 @dataclass(frozen=True, eq=False)
 class Function:
-    """A row, of one mechanism, by the entries of its arrays.
+    """A row of the table for one mechanism, with derivatives by the entries of its arrays.
 
-    Where it remembers, the way back has the runs that the way forth has made: it is then asked of one x only.
+    With `remembers`, the reverse pass reuses the runs of the forward pass, so it must be called for the same x.
     """
 
     row: Row
@@ -88,13 +89,13 @@ class Function:
         return tuple(self.options.get("motors") or self.robot.actuated or self.robot.joints)
 
     def shapes(self, kinds: Sequence[str], steps: int = 0) -> list[Shape]:
-        """Last axes."""
-        many = {"steps": steps, "samples": -(-steps // checked_count("every", self.options.get("every", 1))) + 1}
-        of = [kind.partition(" of ") for kind in kinds]
-        return [((many[first], *SIZES[last](self)) if last else SIZES[first](self)) for first, _, last in of]
+        """Return the last axes of arrays of these kinds."""
+        counts = {"steps": steps, "samples": -(-steps // checked_count("every", self.options.get("every", 1))) + 1}
+        parts = [kind.partition(" of ") for kind in kinds]
+        return [((counts[first], *SIZES[last](self)) if last else SIZES[first](self)) for first, _, last in parts]
 
     def spread(self, shapes: Sequence[Shape]) -> list[Shape]:
-        """Inputs of these shapes with equal leading axes; ShapeError where one has other last axes."""
+        """Return the shapes of inputs with equal leading axes; raise ShapeError for wrong last axes."""
         wide, leads = self.shapes([*self.row.inputs.values()], self.steps(shapes)), {}
         for name, want, shape in zip(self.row.inputs, wide, shapes, strict=True):
             leads[name], last = shape[: len(shape) - len(want)], shape[-len(want) :]
@@ -108,21 +109,21 @@ class Function:
         return [(*lead, *want) for want in wide]
 
     def steps(self, shapes: Sequence[Shape]) -> int:
-        """Of runs; of others 0."""
+        """Return the number of steps of runs, else 0."""
         return shapes[-1][-2] if "steps of motors" in self.row.inputs.values() and len(shapes[-1]) > 1 else 0
 
     def outputs(self, shapes: Sequence[Shape]) -> list[Shape]:
-        """Shapes of the answers to inputs of these, whose leading axes are equal."""
-        return [(*shapes[0][:-1], *of_one) for of_one in self.shapes(self.row.outputs, self.steps(shapes))]
+        """Return the shapes of results for inputs of these shapes, with equal leading axes."""
+        return [(*shapes[0][:-1], *last) for last in self.shapes(self.row.outputs, self.steps(shapes))]
 
     def value(self, *x: Array, out: Sequence[Array] = ()) -> tuple[Array, ...]:
-        """Answers, in their places `out` if the row writes to them."""
+        """Return results, in `out` if the row writes there."""
         if _empty(x):
-            return tuple(np.zeros(shape) for shape in self.outputs([one.shape for one in x]))
+            return tuple(np.zeros(shape) for shape in self.outputs([array.shape for array in x]))
         return tuple(self.row.value(self, x, **({"out": out[0]} if out and self.row.writes else {})))
 
     def vjp(self, x: Arrays, y: Arrays, w: Arrays) -> tuple[Array, ...]:
-        """Cotangents of the inputs."""
+        """Return cotangents of the inputs for cotangents w of the results."""
         if _empty(x):
             return tuple(map(np.zeros_like, x))
         w = self._between(self.row.outputs, y, w, D.coordinates_by_tangent, back=True)
@@ -130,9 +131,9 @@ class Function:
         return self._between(self.row.inputs.values(), x, g, D.tangent_by_coordinates, back=True)
 
     def jvp(self, x: Arrays, y: Arrays, dx: Arrays) -> tuple[Array, ...]:
-        """How the answers change along changes of the inputs."""
+        """Return changes of the results along changes of the inputs."""
         if self.row.jvp is None:
-            raise ModelError("rollouts have derivatives back alone, a gradient or vjp: take step() forward")
+            raise ModelError("rollouts have reverse-mode derivatives only (gradient, vjp): use step() for forward mode")
         if _empty(x):
             return tuple(map(np.zeros_like, y))
         dx = self._between(self.row.inputs.values(), x, dx, D.tangent_by_coordinates, back=False)
@@ -140,41 +141,43 @@ class Function:
         return self._between(self.row.outputs, y, dy, D.coordinates_by_tangent, back=False)
 
     def _between(self, kinds: Iterable[str], at: Arrays, x: Arrays, matrix: Any, back: bool) -> tuple[Array, ...]:
-        """Of configurations at these, rows x times the matrix, or the matrix times columns x."""
+        """Return rows x times the matrix, or the matrix times columns x, for arrays of configurations."""
         return tuple(
-            self._by_joints(q, one, matrix, back) if kind.endswith("q") else one
-            for kind, q, one in zip(kinds, at, x, strict=True)
+            self._by_joints(q, change, matrix, back) if kind.endswith("q") else change
+            for kind, q, change in zip(kinds, at, x, strict=True)
         )
 
     def _by_joints(self, q: Array, x: Array, matrix: Any, back: bool) -> Array:
-        """Joint by joint, as the matrix has blocks."""
-        if all(alone is None for _, alone in self._joints):
+        """Return the product joint by joint, because the matrix is block diagonal."""
+        if all(single is None for _, single in self._joints):
             return x
-        entries = back == (matrix is D.coordinates_by_tangent)  # x is of these, and the answer of displacements
+        entries = back == (
+            matrix is D.coordinates_by_tangent
+        )  # True if x is by entries and the result by displacements
         answer = np.empty((*x.shape[:-1], self.robot.nv if entries else self.robot.nq))
-        for joint, alone in self._joints:
-            of, to = (joint.q_slice, joint.v_slice) if entries else (joint.v_slice, joint.q_slice)
-            part = x[..., of]
-            if alone is not None:
-                M = matrix(alone, q[..., joint.q_slice])
+        for joint, single in self._joints:
+            source, target = (joint.q_slice, joint.v_slice) if entries else (joint.v_slice, joint.q_slice)
+            part = x[..., source]
+            if single is not None:
+                M = matrix(single, q[..., joint.q_slice])
                 part = (part[..., None, :] @ M)[..., 0, :] if back else (M @ part[..., None])[..., 0]
-            answer[..., to] = part
+            answer[..., target] = part
         return answer
 
     @cached_property
     def _joints(self) -> list[tuple[Any, Mechanism | None]]:
-        """Each, and by itself where its coordinates may have other rates than its velocities."""
+        """Joints, each with a mechanism of this joint only if its velocities may differ from the rates of its coordinates."""
         joints = [self.robot.joint(name) for name in self.robot.joints]
-        return [(joint, _alone(joint.type) if joint.type.nv > 1 else None) for joint in joints]
+        return [(joint, _single(joint.type) if joint.type.nv > 1 else None) for joint in joints]
 
 
 def _empty(x: Arrays) -> bool:
-    """True for a batch of no states, which simulations and some of the core's functions refuse."""
+    """Return True for an empty batch, which simulations and some functions of the core do not accept."""
     return 0 in x[0].shape[:-1]
 
 
 @lru_cache(maxsize=64)
-def _alone(joint: JointType) -> Mechanism:
+def _single(joint: JointType) -> Mechanism:
     builder = Builder("joint")
     builder.add_body("body", Inertia.sphere(1.0, 1.0))
     builder.add_joint("joint", joint, "ground", "body")
@@ -184,12 +187,12 @@ def _alone(joint: JointType) -> Mechanism:
 def function(
     name: str, robot: Mechanism, arguments: tuple[Any, ...], options: Mapping[str, Any], remembers: bool = False
 ) -> tuple[Function, list[Any]]:
-    """The function of this name with its options, and the arrays that it is given; TypeError for others."""
+    """Return the function of this name with its options, and its arrays; raise TypeError for wrong arguments."""
     row = ROWS[name]
     check_robot(robot, variants=False)
-    known = (*row.inputs, *row.words)
-    if len(arguments) == len(known) and not options.keys() & {"robot", *known}:
-        bound, rest = dict(zip(known, arguments, strict=True)), dict(options)
+    names = (*row.inputs, *row.words)
+    if len(arguments) == len(names) and not options.keys() & {"robot", *names}:
+        bound, rest = dict(zip(names, arguments, strict=True)), dict(options)
     else:
         bound = signature(name).bind(robot, *arguments, **options).arguments
         rest = bound.get("options", {})
@@ -199,9 +202,9 @@ def function(
 
 @cache
 def signature(name: str) -> inspect.Signature:
-    """(robot, arrays, words, options)"""
+    """Return the signature (robot, arrays, words, options)."""
     kind, row = inspect.Parameter, ROWS[name]
-    named = [kind(one, kind.POSITIONAL_OR_KEYWORD) for one in ("robot", *row.inputs, *row.words)]
+    named = [kind(argument, kind.POSITIONAL_OR_KEYWORD) for argument in ("robot", *row.inputs, *row.words)]
     return inspect.Signature([*named, kind("options", kind.VAR_KEYWORD)])
 
 
@@ -215,16 +218,16 @@ def docstring(name: str) -> str:
         "samples of q": "samples, nq",
         "samples of v": "samples, nv",
     }
-    inputs = ", ".join(f"{one} (..., {axes.get(kind, kind)})" for one, kind in row.inputs.items())
+    inputs = ", ".join(f"{argument} (..., {axes.get(kind, kind)})" for argument, kind in row.inputs.items())
     outputs = " and ".join(f"(..., {axes.get(kind, kind)})" if kind != "1" else "(...)" for kind in row.outputs)
-    return f"{row.says} Of {inputs}: {outputs}."
+    return f"{row.summary} Arguments {inputs}; returns {outputs}."
 
 
 # ---- by matrices -----------------------------------------------------------------------------------------------------
 
 
 def by_matrices(matrices: Callable[[Function, Arrays, Arrays], Arrays]) -> dict[str, Any]:
-    """vjp and jvp of a function with one answer, by its derivatives (..., answer, size of a change) by each input."""
+    """Return vjp and jvp of a function with one result, from its derivatives (..., result, size of a change) by each input."""
 
     def flat(x: Arrays, M: Array) -> Array:
         return M.reshape(*x[0].shape[:-1], -1, M.shape[-1])
@@ -241,23 +244,23 @@ def by_matrices(matrices: Callable[[Function, Arrays, Arrays], Arrays]) -> dict[
     return {"vjp": vjp, "jvp": jvp}
 
 
-def of_state(name: str, *inputs: str, output: str, says: str, words: tuple[str, ...] = ()) -> Row:
-    """The method of this name, and what :mod:`sarrus.derivatives` has of it: one array, or parts by the inputs' names."""
+def state_function(name: str, *inputs: str, output: str, summary: str, words: tuple[str, ...] = ()) -> Row:
+    """Return the row of a method, with its derivatives in :mod:`sarrus.derivatives`: one array, or attributes by the names of inputs."""
 
-    def ask(of: Any, f: Function, x: Arrays, **out: Array) -> Any:
-        how = dict(f.options) | out
-        return of(*x, *(how.pop(word) for word in words), **how)
+    def call(target: Any, f: Function, x: Arrays, **out: Array) -> Any:
+        options = dict(f.options) | out
+        return target(*x, *(options.pop(word) for word in words), **options)
 
     def matrices(f: Function, x: Arrays, y: Arrays) -> list[Array]:
-        answer = ask(lambda *a, **how: getattr(D, name)(f.robot, *a, **how), f, x)
-        return [answer] if isinstance(answer, np.ndarray) else [getattr(answer, one) for one in inputs]
+        answer = call(lambda *a, **options: getattr(D, name)(f.robot, *a, **options), f, x)
+        return [answer] if isinstance(answer, np.ndarray) else [getattr(answer, argument) for argument in inputs]
 
-    kinds = {one: "q" if one == "q" else "v" for one in inputs}
+    kinds = {argument: "q" if argument == "q" else "v" for argument in inputs}
     return Row(
-        says,
+        summary,
         kinds,
         (output,),
-        lambda f, x, **out: [np.asarray(ask(getattr(f.robot, name), f, x, **out))],
+        lambda f, x, **out: [np.asarray(call(getattr(f.robot, name), f, x, **out))],
         words=words,
         **by_matrices(matrices),
     )
@@ -267,20 +270,23 @@ def of_state(name: str, *inputs: str, output: str, says: str, words: tuple[str, 
 
 
 def run(f: Function, x: Arrays) -> Sweep:
-    """Steps, each with the efforts of one row of u (..., steps, motors)."""
+    """Return runs whose steps have the efforts of the rows of u (..., steps, motors)."""
     q, v, u = x
-    how: dict[str, Any] = dict(f.options)
-    how.pop("motors", None)
-    dt, others, start = how.pop("dt"), how.pop("controller", None), how.get("start", 0.0)
-    elements = [] if others is None else list(others) if isinstance(others, Sequence) else [others]
-    how["method"] = method_for(how.get("method", "auto"), elements, True, f.robot, q, dt)
+    options: dict[str, Any] = dict(f.options)
+    options.pop("motors", None)
+    dt, elements, start = options.pop("dt"), _elements(options.pop("controller", None)), options.get("start", 0.0)
+    options["method"] = method_for(options.get("method", "auto"), elements, True, f.robot, q, dt)
     runs, steps = math.prod(q.shape[:-1]), u.shape[-2]
-    efforts = Efforts(start + dt * np.arange(steps), u.reshape(runs, *u.shape[-2:]), f.motors)
-    of_each = q.reshape(runs, -1), v.reshape(runs, -1)
-    sweep = simulate_many(f.robot, *of_each, steps * dt, [efforts, *elements], dt=dt, **how)
+    efforts = EffortTable(start + dt * np.arange(steps), u.reshape(runs, *u.shape[-2:]), f.motors)
+    states = q.reshape(runs, -1), v.reshape(runs, -1)
+    sweep = simulate_many(f.robot, *states, steps * dt, [efforts, *elements], dt=dt, **options)
     if f.remembers:
         f.memory["runs"] = sweep
     return sweep
+
+
+def _elements(controller: Any) -> list[Any]:
+    return [] if controller is None else list(controller) if isinstance(controller, Sequence) else [controller]
 
 
 def samples(f: Function, x: Arrays) -> list[Array]:
@@ -293,36 +299,35 @@ def back_through(f: Function, x: Arrays, y: Arrays, w: Arrays) -> list[Array]:
     runs = f.memory.get("runs")
     if runs is None or len(runs) != math.prod(lead):
         runs = run(f, x)
-    of_runs = [one.reshape(len(runs), *one.shape[len(lead) :]) for one in w]
-    g = D.rollouts_vjp(runs, *of_runs, threads=f.options.get("threads", 1))
-    by_u = g.parameters["Efforts.u"]
+    cotangents = [array.reshape(len(runs), *array.shape[len(lead) :]) for array in w]
+    g = D.rollouts_vjp(runs, *cotangents, threads=f.options.get("threads", 1))
+    by_u = g.parameters["EffortTable.u"]
     return [g.q.reshape(*lead, -1), g.v.reshape(*lead, -1), by_u.reshape(*lead, steps, -1)]
 
 
-def _held(x: Arrays) -> list[Array]:
+def _as_one_step(x: Arrays) -> list[Array]:
     return [x[0], x[1], x[2][..., None, :]]
 
 
 def one_step(f: Function, x: Arrays) -> list[Array]:
-    return [s[..., -1, :] for s in samples(f, _held(x))]
+    return [s[..., -1, :] for s in samples(f, _as_one_step(x))]
 
 
 def back_one_step(f: Function, x: Arrays, y: Arrays, w: Arrays) -> list[Array]:
-    at_end = [np.stack([np.zeros_like(one), one], axis=-2) for one in w]
-    by_q, by_v, by_u = back_through(f, _held(x), y, at_end)
+    at_end = [np.stack([np.zeros_like(array), array], axis=-2) for array in w]
+    by_q, by_v, by_u = back_through(f, _as_one_step(x), y, at_end)
     return [by_q, by_v, by_u[..., 0, :]]
 
 
 def along_one_step(f: Function, x: Arrays, y: Arrays, dx: Arrays) -> list[Array]:
     q, v, u = x
-    how: dict[str, Any] = {
-        key: one for key, one in f.options.items() if key not in ("motors", "dt", "limits", "start", "controller")
+    options: dict[str, Any] = {
+        key: value for key, value in f.options.items() if key not in ("motors", "dt", "limits", "start", "controller")
     }
-    others, start = f.options.get("controller"), f.options.get("start", 0.0)
-    elements = [] if others is None else list(others) if isinstance(others, Sequence) else [others]
-    efforts = Efforts([start], u.reshape(-1, 1, u.shape[-1]), f.motors)
-    S = D.step(f.robot, q, v, f.options["dt"], controller=[efforts, *elements], time=start, **how)
-    change = sum(M @ d[..., None] for M, d in zip((S.q, S.v, S.parameters["Efforts.u"]), dx, strict=True))[..., 0]
+    elements, start = _elements(f.options.get("controller")), f.options.get("start", 0.0)
+    efforts = EffortTable([start], u.reshape(-1, 1, u.shape[-1]), f.motors)
+    S = D.step(f.robot, q, v, f.options["dt"], controller=[efforts, *elements], time=start, **options)
+    change = sum(M @ d[..., None] for M, d in zip((S.q, S.v, S.parameters["EffortTable.u"]), dx, strict=True))[..., 0]
     return [change[..., : f.robot.nv], change[..., f.robot.nv : 2 * f.robot.nv]]
 
 
@@ -330,9 +335,9 @@ def along_one_step(f: Function, x: Arrays, y: Arrays, dx: Arrays) -> list[Array]
 
 
 def assembled(f: Function, x: Arrays) -> list[Array]:
-    how = {"branch": "only"} | dict(f.options)  # a function that jumps has no derivative there
-    fixed = {name: x[0][..., k] for k, name in enumerate(how.pop("leading"))}
-    return [f.robot.assemble(how.pop("near", None), fixed=fixed, return_status=True, **how)[0]]
+    options = {"branch": "only"} | dict(f.options)  # a jump to another branch has no derivative
+    fixed = {name: x[0][..., k] for k, name in enumerate(options.pop("leading"))}
+    return [f.robot.assemble(options.pop("near", None), fixed=fixed, return_status=True, **options)[0]]
 
 
 def _kept(names: str, f: Function) -> dict[str, Any]:
@@ -342,45 +347,45 @@ def _kept(names: str, f: Function) -> dict[str, Any]:
 _MOTORS = {"q": "q", "v": "v", "u": "motors"}
 ROWS = {
     "forward_dynamics": Row(
-        "Acceleration that forces leave, loops included; by q and v along what the loops allow.",
+        "Return the acceleration by forces, loops included; derivatives by q and v are along motions that the loops allow.",
         {"q": "q", "v": "v", "tau": "v"}, ("v",),
         lambda f, x, **out: [f.robot.forward_dynamics(*x, **f.options, **out)],
         lambda f, x, y, w: _parts(D.forward_dynamics_vjp(f.robot, *x, w[0], **f.options), "q v tau"),
         lambda f, x, y, dx: [D.forward_dynamics_jvp(f.robot, *x, *dx, **f.options)],
     ),
     "inverse_dynamics": Row(
-        "Generalised force for a motion of the tree, all loops open.",
+        "Return the generalised force for a motion of the tree, with all loops open.",
         {"q": "q", "v": "v", "a": "v"}, ("v",),
         lambda f, x, **out: [f.robot.inverse_dynamics(*x, **f.options, **out)],
         lambda f, x, y, w: _parts(D.inverse_dynamics_vjp(f.robot, *x, w[0], **f.options), "q v a"),
         lambda f, x, y, dx: [D.inverse_dynamics_jvp(f.robot, *x, *dx, **f.options)],
     ),
     "actuator_efforts": Row(
-        "Efforts of the motors for a motion, loops included.",
+        "Return the efforts of the motors for a motion, loops included.",
         {"q": "q", "v": "v", "a": "v"}, ("u",),
         lambda f, x, **out: [f.robot.actuator_efforts(*x, **f.options, **out)],
         lambda f, x, y, w: _parts(D.actuator_efforts_vjp(f.robot, *x, w[0], **f.options), "q v a"),
         by_matrices(lambda f, x, y: _parts(D.actuator_efforts(f.robot, *x, **f.options), "q v a"))["jvp"],
     ),
-    "pose": of_state("pose", "q", output="4 x 4", says="Pose of a frame in the world.", words=("frame",)),
-    "velocity": of_state("velocity", "q", "v", output="6", says="Velocity of a frame.", words=("frame",)),
-    "acceleration": of_state("acceleration", "q", "v", "a", output="6", says="Acceleration of a frame.", words=("frame",)),
-    "center_of_mass": of_state("center_of_mass", "q", output="3", says="Centre of mass."),
-    "gravity_forces": of_state("gravity_forces", "q", output="v", says="Generalised force that holds the weight."),
-    "kinetic_energy": of_state("kinetic_energy", "q", "v", output="1", says="Kinetic energy."),
-    "potential_energy": of_state("potential_energy", "q", output="1", says="Potential energy, of springs too."),
-    "constraint_residual": of_state("constraint_residual", "q", output="nc", says="By how much the loops stand open."),
+    "pose": state_function("pose", "q", output="4 x 4", summary="Return the pose of a frame in the world.", words=("frame",)),
+    "velocity": state_function("velocity", "q", "v", output="6", summary="Return the velocity of a frame.", words=("frame",)),
+    "acceleration": state_function("acceleration", "q", "v", "a", output="6", summary="Return the acceleration of a frame.", words=("frame",)),
+    "center_of_mass": state_function("center_of_mass", "q", output="3", summary="Return the centre of mass."),
+    "gravity_forces": state_function("gravity_forces", "q", output="v", summary="Return the generalised force that balances the weight."),
+    "kinetic_energy": state_function("kinetic_energy", "q", "v", output="1", summary="Return the kinetic energy."),
+    "potential_energy": state_function("potential_energy", "q", output="1", summary="Return the potential energy, springs included."),
+    "constraint_residual": state_function("constraint_residual", "q", output="nc", summary="Return the residual of the loop constraints."),
     "assemble": Row(
-        "Configuration that closes the loops where joints that lead have these coordinates.",
+        "Return the configuration that closes the loops at coordinates x of the driven joints.",
         {"x": "leading"}, ("q",), assembled, words=("leading",), writes=False,
         **by_matrices(lambda f, x, y: [D.assembled_positions(f.robot, y[0], f.options["leading"], **_kept("time", f)).leading]),
     ),
     "step": Row(
-        "State after a step of the simulation, in which motors have the efforts u.",
+        "Return the state after a step of the simulation with efforts u of the motors.",
         _MOTORS, ("q", "v"), one_step, back_one_step, along_one_step, ("dt",), False,
     ),
     "rollouts": Row(
-        "States of runs, the start first, in whose steps motors have the rows of u as efforts.",
+        "Return the states of runs, the start first, with the rows of u as efforts of the motors in their steps.",
         _MOTORS | {"u": "steps of motors"}, ("samples of q", "samples of v"), samples, back_through, None, ("dt",), False,
     ),
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Files: reading no more than is meant, and writing so that what was there stays until all of it is written; and packages that are no requirement."""
+"""Bounded reading and atomic writing of files, and import of optional packages."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from typing import Any
 __all__ = ["check_regular", "is_within", "locked", "needed", "read_bytes", "replacing"]
 
 
-def needed(package: str, what: str, install: str) -> Any:
-    """A package that is no requirement; without it an ImportError says how to get it."""
+def needed(package: str, purpose: str, install: str) -> Any:
+    """Import and return an optional package; raise ImportError with the command that installs it."""
     try:
         importlib.import_module(package.partition(".")[0])  # parts of it may be there while it is not
         return importlib.import_module(package)
     except ImportError as missing:
-        raise type(missing)(f"{what}: pip install {install}", name=missing.name) from missing
+        raise type(missing)(f"{purpose}: pip install {install}", name=missing.name) from missing
 
 
 # ---- reading -----------------------------------------------------------------------------------------------------------
 
 
 def check_regular(path: str | os.PathLike[str], most: int) -> None:
-    """OSError where a file is none (a pipe, a device: they need not end), or is longer than so many bytes."""
+    """Raise OSError if a path is no regular file (pipes and devices need not end), or the file has more than `most` bytes."""
     status = os.stat(path)
     if not stat.S_ISREG(status.st_mode):
         raise OSError(0, "it is no regular file", os.fspath(path))
@@ -39,7 +39,7 @@ def check_regular(path: str | os.PathLike[str], most: int) -> None:
 
 
 def read_bytes(path: str | os.PathLike[str], most: int) -> bytes:
-    """All of a file that a user names, whatever it is; OSError where there are more than so many bytes of it."""
+    """Return all bytes of a file, pipe or device; raise OSError if there are more than `most`."""
     with open(path, "rb") as file:
         data = file.read(most + 1)
     if len(data) > most:
@@ -48,7 +48,7 @@ def read_bytes(path: str | os.PathLike[str], most: int) -> bytes:
 
 
 def is_within(path: str | os.PathLike[str], folders: Iterable[str | os.PathLike[str]]) -> bool:
-    """Whether a file lies in one of the folders, or below, when all links are followed."""
+    """Return True if a file is in one of the folders or below, after links are resolved."""
     real = os.path.realpath(path)
     for folder in folders:
         root = os.path.join(os.path.realpath(folder), "")
@@ -62,10 +62,10 @@ def is_within(path: str | os.PathLike[str], folders: Iterable[str | os.PathLike[
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A new file beside that one, to be written inside: then it takes its place, at once and with its permissions.
+    """Yield a new file in the same folder; on exit it replaces the old one atomically, with the old permissions.
 
-    Where writing fails the old file stays as it was, and nothing else is left. A link stays, and leads to the new file. What is
-    no regular file, or lies in a folder that takes no new ones, is written as it stands.
+    If writing fails, the old file is unchanged and the new one is removed. A link is kept, and refers to the new file. A path that is
+    no regular file, or in a folder without permission to create files, is written in place.
     """
     target = Path(os.path.realpath(path))
     try:
@@ -76,9 +76,9 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         yield target
         return
     if old is not None:
-        with target.open("ab"):  # a PermissionError where it is not to be written
+        with target.open("ab"):  # a PermissionError if it is read-only
             pass
-    # short, for the longest names; with the suffix, by which libraries know what to write
+    # shortened, because names have a maximum length; with the suffix, from which libraries infer the format
     fresh = target.with_name(f".{target.stem[:40]}.{secrets.token_hex(4)}{target.suffix}")
     try:
         os.close(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
@@ -91,7 +91,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise _named(path, error) from None
     try:
         if old is not None:
-            with suppress(OSError, AttributeError):  # of another owner: as near as may be
+            with suppress(OSError, AttributeError):  # only the superuser may set another owner
                 os.chown(fresh, old.st_uid, old.st_gid)
             os.chmod(fresh, stat.S_IMODE(old.st_mode))
         yield fresh
@@ -106,7 +106,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 @contextmanager
 def locked(path: str | os.PathLike[str], wait: float = 1.0) -> Iterator[bool]:
-    """Hold a file's lock inside, which ends with the process too; False where somebody else, of this process or another, holds it for so long [s]."""
+    """Hold the lock of a file; yield False if another holder, in this process or another, keeps it for `wait` [s]. It ends with the process."""
     with open(path, "ab") as file:
         until = time.monotonic() + wait
         while not (free := _lock(file.fileno())) and time.monotonic() < until:
@@ -146,13 +146,13 @@ else:
 
 
 def _named(path: str | os.PathLike[str], error: OSError | None = None) -> OSError:
-    """The error with the name that the caller knows."""
+    """Return the error with the path that the caller passed."""
     number = errno.EACCES if error is None or error.errno is None else error.errno
     return OSError(number, os.strerror(number), os.fspath(path))
 
 
 def relative(folder: str, path: str) -> str:
-    """Return a path as seen from a folder; a relative one as it is."""
+    """Return a path relative to a folder; a relative path is unchanged."""
     if not folder or not os.path.isabs(path):
         return path
     try:

@@ -1,11 +1,11 @@
-"""The motions along which motors work, loops included, what motors must do, and how both change with dimensions.
+"""Motions of the mechanism by each motor, loops included, efforts of the motors, and derivatives of both by dimensions.
 
-Effort k is the power of the generalised force along the motion on the loops in which motor k alone moves, at unit rate: u_k = x_k . tau (virtual
-power). Where a joint is cut in some directions by held joints with motors, their efforts are what it carries in these directions.
+Effort k is the power of the generalised force along the loops' motion in which only motor k moves, at unit rate: u_k = x_k . tau (virtual
+power). A joint can be cut in some directions by fixed joints with motors, whose efforts are then the joint's reactions in these directions.
 
-How x_k changes is read off accelerations: motor k accelerates the mechanism from rest along x_k, so that x_k changes as that acceleration does
-(`sarrus.derivatives.forward_dynamics`, exact by dimensions), less what motors must take back of it. Masses play no part in it: it is asked of a
-twin on the same tree whose bodies weigh one each, to which bodies without mass do no harm.
+The derivative of x_k follows from accelerations: motor k accelerates the mechanism from rest along x_k, so x_k has the derivative of that acceleration
+(`sarrus.derivatives.forward_dynamics`, exact by dimensions), without its component along the motors. Masses do not matter, so a twin on the
+same tree is used, all of whose bodies have unit mass; a massless body would make its equations singular.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ from .errors import ModelError
 from .mechanism import Mechanism
 from .spatial import Inertia, Transform
 
-ALONE = 1e-6  # of unit rates, how far off other motors' may be where each moves alone
+ALONE = 1e-6  # tolerance of the rates of other motors in a motion at unit rate
 
 
 class MotorMotions:
-    """A mechanism with motors in its tree, one of whose joints is cut in some directions (`AXES` of its frame on the child).
+    """Motions and efforts of the motors of a mechanism, one joint of which is cut in some directions (`AXES` of its frame on the child).
 
     Attributes
     ----------
-    robot, twin : with the cut; the twin's bodies weigh one each
-    held : the joints that the cut has added
-    columns : (m) velocities of the motors, then of those
-    scale : (nv,) how velocities compare, slides by the mechanism's length
+    robot, twin : the mechanism with the cut; the twin has bodies of unit mass
+    fixed_joints : joints added by the cut
+    columns : (m) indices of the velocities of the motors, then of the fixed joints
+    scale : (nv,) units of velocities: the mechanism's length for sliding ones, else 1
     """
 
     def __init__(self, robot: Mechanism, joint: str, axes: Sequence[str]) -> None:
-        self.base, self.held = robot, tuple(f"{joint} along {axis}" for axis in axes)
+        self.base, self.fixed_joints = robot, tuple(f"{joint} along {axis}" for axis in axes)
         d = _on_its_tree(robot)
-        d = _cut(d, joint, axes, self.held) if axes else d
+        d = _cut(d, joint, axes, self.fixed_joints) if axes else d
         self.robot, self.twin = Mechanism(d), Mechanism(_of_equal_bodies(d, robot._length))
         if not robot.actuated:
             raise ModelError(f"'{robot.name}' has no motors: to_builder().set_actuated(joint) adds one")
-        self.columns, motors = list[int](), (*robot.actuated, *self.held)
+        self.columns, motors = list[int](), (*robot.actuated, *self.fixed_joints)
         self._order = [self.robot.actuated.index(name) for name in motors]
         for name in motors:
             if self.robot.joint(name).closes_loop or self.robot.joint(name).nv != 1:
@@ -59,27 +59,27 @@ class MotorMotions:
                 )
             self.columns.append(self.robot.joint(name).v_slice.start)
         self.scale = np.where(sliding_velocities(self.robot), robot._length, 1.0)
-        self._moved = {f"{joint}.child": f"{self.held[-1]}.child"} if axes else {}
+        self._moved = {f"{joint}.child": f"{self.fixed_joints[-1]}.child"} if axes else {}
 
     @classmethod
     def of(cls, robot: Mechanism, joint: str = "", axes: Sequence[str] = ()) -> MotorMotions:
-        """Made once of a mechanism."""
+        """Return the motions of a mechanism; they are made once."""
         return prepared(robot, ("motor motions", joint, tuple(axes)), lambda: cls(robot, joint, axes))
 
     def renamed(self, dimension: str) -> str:
-        """A dimension of the mechanism, as the one that is cut has it."""
+        """Return the name of a dimension in the mechanism with the cut."""
         frame, _, axis = dimension.rpartition(".")
         return f"{self._moved.get(frame, frame)}.{axis}"
 
     def configurations(self, q: Array) -> Array:
-        """(..., nq) of those of the mechanism."""
-        there = np.zeros((*q.shape[:-1], self.robot.nq))
+        """Return configurations (..., nq) of the mechanism with the cut."""
+        q_cut = np.zeros((*q.shape[:-1], self.robot.nq))
         for name in self.base.joints:
-            there[..., self.robot.joint(name).q_slice] = q[..., self.base.joint(name).q_slice]
-        return there
+            q_cut[..., self.robot.joint(name).q_slice] = q[..., self.base.joint(name).q_slice]
+        return q_cut
 
     def variants(self, variants: Any) -> tuple[Any, Any]:
-        """The same of the mechanism that is cut, and of its twin."""
+        """Return the corresponding variants of the mechanism with the cut, and of its twin."""
         changes = variants._own_changes()
         if "placements" in changes:
             changes["placements"] = {self._moved.get(frame, frame): x for frame, x in changes["placements"].items()}
@@ -92,67 +92,67 @@ class MotorMotions:
         return many, twins
 
     def units(self, many: Any, q: Array) -> Array:
-        """(N, n, m, nv) of variants of `robot` each motor's motion at unit rate, of redundant ones their shares; NaN where there are none."""
+        """Return each motor's motion at unit rate (N, n, m, nv) of variants of `robot`, shared among redundant motors; NaN if there is none."""
         rest = np.zeros(self.robot.nv)
         x, status = many._effort_regressor(q, rest, rest, return_status=True)
         return np.where(np.asarray(status == 0)[..., None, None], x[..., self._order, : self.robot.nv], np.nan)
 
     def efforts(self, variants: Any, q: Array, rates: Array, bends: Array) -> Array:
-        """(N, n, m) at rates (n, m) of the motors, and accelerations; what is held stays."""
+        """Return efforts (N, n, m) at rates (n, m) of the motors and their accelerations; fixed joints do not move."""
         q, (many, twins) = self.configurations(q), self.variants(variants)
         x = self.units(many, q)
         off = np.abs(x[..., self.columns] - np.eye(len(self.columns)))
-        alone = np.asarray((off < ALONE).all(axis=(-2, -1)))
-        if not alone.any():
-            cut = "; or no rigid body determines all components of what the joint carries (joint_wrenches(q, v, a).not_unique)"
+        independent = np.asarray((off < ALONE).all(axis=(-2, -1)))
+        if not independent.any():
+            cut = "; or components of the joint's wrench are indeterminate (joint_wrenches(q, v, a).indeterminate)"
             raise ModelError(
-                f"motors ({', '.join(self.base.actuated)}) do not move independently of each other: there must be as many as freedoms{cut * bool(self.held)}"
+                f"motors ({', '.join(self.base.actuated)}) do not move independently of each other: there must be as many as freedoms{cut * bool(self.fixed_joints)}"
             )
-        x = np.where(alone[..., None, None], x, np.nan)
+        x = np.where(independent[..., None, None], x, np.nan)
         v = np.einsum("nk,mnkv->mnv", rates, x)
         drift = twins.forward_dynamics(q, v, np.zeros(self.robot.nv), check=False, return_status=True)[0]
         a = drift + np.einsum("mnk,mnkv->mnv", bends - drift[..., self.columns], x)
         return cast(Array, np.einsum("mnkv,mnv->mnk", x, many.inverse_dynamics(q, v, a, return_status=True)[0]))
 
     def actuation(self, variants: Any, q: Array) -> Array:
-        """(N, n) the smallest singular value of what motors see of motions of size one, of as many as there are freedoms."""
+        """Return the smallest singular value (N, n) of the map from motions of unit size to motor velocities, of as many as there are freedoms."""
         x = np.swapaxes(self.units(self.variants(variants)[0], self.configurations(q)), -1, -2)
         along = x / self.scale[:, None] * self.scale[self.columns]
         sound = np.asarray(np.isfinite(along).all(axis=(-2, -1)))
         U, size, _ = np.linalg.svd(np.where(sound[..., None, None], along, 0.0), full_matrices=False)
-        free = size > tolerances.present * size[..., :1]  # of redundant motors, less than there are
+        free = size > tolerances.present * size[..., :1]  # fewer than motors, if these are redundant
         seen = np.linalg.svd(U[..., self.columns, :] * free[..., None, :], compute_uv=False)
         least = np.take_along_axis(seen, np.maximum(free.sum(axis=-1, keepdims=True) - 1, 0), axis=-1)[..., 0]
         return np.where(sound, least, np.nan)
 
 
 class MotorChanges:
-    """How these change in one mechanism, at q (n, nq), with p dimensions, by which q goes along with the joints that lead it.
+    """Derivatives of motions and efforts of one mechanism by p dimensions, at q (n, nq), which depends on the dimensions through the driven joints.
 
     Attributes
     ----------
-    basis : (n, nv, k) motions on the loops, of the joints that lead and those that are held
+    basis : (n, nv, k) motions on the loops, of the driven joints and the fixed joints
     """
 
     def __init__(self, of: MotorMotions, moves: Moves, q: Array) -> None:
-        names, leading = [of.renamed(name) for name in moves.of.names], (*moves.of.leading, *of.held)
+        names, leading = [of.renamed(name) for name in moves.of.names], (*moves.of.leading, *of.fixed_joints)
         self.q, self.columns, self.scale = of.configurations(q), of.columns, of.scale
         self.robot = Dimensions(of.robot, leading, names).changed(moves.x)
         dimensions = Dimensions(of.twin, leading, names)
         self.twin = dimensions.changed(moves.x)
         D = derivatives.assembled_positions(self.twin, self.q, leading)
-        here = Moves(dimensions, D, moves.x)
-        self.basis, self.dq = D.leading, here.coordinates()
-        self.by_numbers = here.numbers(derivatives.dimensions(self.twin))
+        twin_moves = Moves(dimensions, D, moves.x)
+        self.basis, self.dq = D.leading, twin_moves.coordinates()
+        self.by_numbers = twin_moves.numbers(derivatives.dimensions(self.twin))
 
     def accelerations(self, v: Array, a: Array, dv: Array, x: Array, kept: Array) -> Array:
-        """(..., n, nv, p) with the rates `kept` (n, k, nv) of them, which motions x (n, nv, k) have one each of, as they are."""
+        """Return derivatives of accelerations (..., n, nv, p) at constant rates `kept` (n, k, nv); motion k of x (n, nv, k) has only rate k, which is 1."""
         F = derivatives.forward_dynamics(self.twin, self.q, v, self.twin.inverse_dynamics(self.q, v, a))
         da = np.nan_to_num(F.dimensions) @ self.by_numbers + F.q @ self.dq + F.v @ (dv - F.velocity @ self.dq)
         return np.asarray(da - x @ (kept @ da))
 
     def actuation(self) -> tuple[Array, Array]:
-        """(n,) and (n, p), as :meth:`MotorMotions.actuation`: of a singular value, u . d(B) w by its singular vectors."""
+        """Return :meth:`MotorMotions.actuation` (n,) and its derivatives (n, p): u . d(B) w of a singular value with vectors u and w."""
         T = np.linalg.qr(self.basis / self.scale[:, None])[0]  # motions of size one
         U, sizes, W = np.linalg.svd(T[:, self.columns], full_matrices=False)
         y = (T @ W[:, -1, :, None])[..., 0] * self.scale
@@ -161,7 +161,7 @@ class MotorChanges:
         return sizes[:, -1], np.einsum("nk,nkp->np", U[:, :, -1], (dy / self.scale[:, None])[:, self.columns])
 
     def efforts(self, rates: Array, bends: Array) -> tuple[Array, Array]:
-        """(n, m) and (n, m, p), as :meth:`MotorMotions.efforts`."""
+        """Return :meth:`MotorMotions.efforts` (n, m) and their derivatives (n, m, p)."""
         q, nv = self.q, self.robot.nv
         if self.basis.shape[-1] != len(self.columns):
             raise ModelError(
@@ -186,17 +186,17 @@ def _on_its_tree(robot: Mechanism) -> Description:
     return dataclasses.replace(d, joints=tuple(joints), shapes=())
 
 
-def _cut(d: Description, joint: str, axes: Sequence[str], held: Sequence[str]) -> Description:
-    """The joint moves a body without mass, along which held joints lead to its child."""
-    links = [f"{name}, from there" for name in held]
+def _cut(d: Description, joint: str, axes: Sequence[str], fixed_joints: Sequence[str]) -> Description:
+    """Return a description in which the joint moves a massless body, and fixed joints in series connect that body to the child."""
+    links = [f"{name}, parent" for name in fixed_joints]
     joints = []
     for j in d.joints:
         if j.name != joint:
             joints.append(j)
             continue
         joints.append(dataclasses.replace(j, child=links[0], at_child=Transform()))
-        for k, (name, axis) in enumerate(zip(held, axes, strict=True)):
-            last = k + 1 == len(held)
+        for k, (name, axis) in enumerate(zip(fixed_joints, axes, strict=True)):
+            last = k + 1 == len(fixed_joints)
             kind = (Revolute if axis in AXES[:3] else Prismatic)(axis[-1])
             child, at = (j.child, j.at_child) if last else (links[k + 1], Transform())
             joints.append(JointSpec(name, kind, links[k], child, at_child=at, actuated=True, tree=True))
@@ -205,7 +205,7 @@ def _cut(d: Description, joint: str, axes: Sequence[str], held: Sequence[str]) -
 
 
 def _of_equal_bodies(d: Description, length: float) -> Description:
-    """Without springs and friction."""
+    """Return a description with bodies of unit mass, without springs and friction."""
     bodies = [dataclasses.replace(b, inertia=Inertia(1.0, (0.0, 0.0, 0.0), length**2 * np.eye(3))) for b in d.bodies]
     joints = []
     for j in d.joints:

@@ -1,9 +1,16 @@
-"""Names until 0.1.0 and what they are now: an old name raises AttributeError with the new one."""
+"""Old public names with the new ones, and errors that name the new one: of attributes, arguments, their values and options."""
 
 from __future__ import annotations
 
-FLOATING, WORKS, SHAPES, RESULTS, SPECS = (
-    f"sarrus.{name}." for name in ("floating", "works", "shapes", "results", "description")
+import functools
+from collections.abc import Callable
+from enum import EnumMeta
+from typing import Any, NoReturn, TypeVar, cast
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+FLOATING, FORMULATIONS, SHAPES, RESULTS, SPECS = (
+    f"sarrus.{name}." for name in ("floating", "formulations", "shapes", "results", "description")
 )
 
 RENAMED = {
@@ -38,25 +45,25 @@ RENAMED = {
         "momentum_velocity": FLOATING + "momentum_velocity(robot, q, v, momentum)",
         "reaction_null_space": FLOATING + "reaction_null_space(robot, q)",
         "resolved_rate": FLOATING + "resolved_rate(robot, q, motions)",
-        "christoffel_symbols": WORKS + "christoffel_symbols(robot, q)",
-        "cog_jacobians": WORKS + "cog_jacobians(robot, q, v)",
-        "constraint_forces": WORKS + "constraint_forces(robot, q, v, a)",
-        "factors": WORKS + "poe_factors(robot, q, v)",
-        "free_motions": WORKS + "free_motions(robot, q)",
-        "joint_bases": WORKS + "joint_bases(robot, q, joint)",
-        "loop_operational_inertia": WORKS + "operational_inertia(robot, q, frame)",
-        "loop_operational_inertia_inverse": WORKS + "operational_inertia_inverse(robot, q, frame)",
-        "mass_matrix_derivative": WORKS + "mass_matrix_derivative(robot, q)",
-        "omega": WORKS + "omega(robot, q, frame)",
-        "operational_inertia": WORKS + "operational_inertia(robot, q, frame)",
-        "operational_inertia_inverse": WORKS + "operational_inertia_inverse(robot, q, frame)",
-        "projected_dynamics": WORKS + "projected_dynamics(robot, q, v, tau)",
-        "projections": WORKS + "projections(robot, q)",
-        "reactions": WORKS + "reactions(robot, q, v, a), or Mechanism.joint_wrenches(q, v, a) of all joints",
-        "reduced_dynamics": WORKS + "reduced_dynamics(robot, q, v)",
-        "reference_member": WORKS + "reference_member(robot, q, v, tau)",
-        "screws": WORKS + "joint_screws(robot, q)",
-        "virtual_work": WORKS + "virtual_work(robot, q, v, a, tau)",
+        "christoffel_symbols": FORMULATIONS + "christoffel_symbols(robot, q)",
+        "cog_jacobians": FORMULATIONS + "cog_jacobians(robot, q, v)",
+        "constraint_forces": FORMULATIONS + "constraint_forces(robot, q, v, a)",
+        "factors": FORMULATIONS + "poe_factors(robot, q, v)",
+        "free_motions": FORMULATIONS + "free_motions(robot, q)",
+        "joint_bases": FORMULATIONS + "joint_bases(robot, q, joint)",
+        "loop_operational_inertia": FORMULATIONS + "operational_inertia(robot, q, frame)",
+        "loop_operational_inertia_inverse": FORMULATIONS + "operational_inertia_inverse(robot, q, frame)",
+        "mass_matrix_derivative": FORMULATIONS + "mass_matrix_derivative(robot, q)",
+        "omega": FORMULATIONS + "omega(robot, q, frame)",
+        "operational_inertia": FORMULATIONS + "operational_inertia(robot, q, frame)",
+        "operational_inertia_inverse": FORMULATIONS + "operational_inertia_inverse(robot, q, frame)",
+        "projected_dynamics": FORMULATIONS + "projected_dynamics(robot, q, v, tau)",
+        "projections": FORMULATIONS + "projections(robot, q)",
+        "reactions": FORMULATIONS + "reactions(robot, q, v, a), or Mechanism.joint_wrenches(q, v, a) of all joints",
+        "reduced_dynamics": FORMULATIONS + "reduced_dynamics(robot, q, v)",
+        "reference_member": FORMULATIONS + "reference_member(robot, q, v, tau)",
+        "screws": FORMULATIONS + "joint_screws(robot, q)",
+        "virtual_work": FORMULATIONS + "virtual_work(robot, q, v, a, tau)",
     },
     "sarrus": {
         **{name: SHAPES + name for name in ("Box", "Cylinder", "Mesh", "Sphere")},
@@ -70,8 +77,32 @@ RENAMED = {
         )},
         "from_mujoco": "sarrus.io.from_mujoco(model)",
         "from_pinocchio": "sarrus.io.from_pinocchio(model, constraints)",
+        "BranchEnd": "sarrus.PathTrackingError",
         "Factors": RESULTS + "PoeFactors",
         "PinLoads": RESULTS + "JointWrenches",
+        "works": "sarrus.formulations",
+    },
+    "sarrus.control": {
+        old: f"sarrus.control.{new}"
+        for old, new in {
+            "ActuatorDynamics": "ActuatorModel",
+            "Contact": "CompliantContact",
+            "Efforts": "EffortTable",
+            "PrescribedEffort": "FeedforwardEffort",
+            "Sampled": "SampleAndHold",
+            "ShapeContacts": "CollisionContacts",
+            "Stiction": "LuGreFriction",
+        }.items()
+    },
+    "Dimensions": {"led": "Dimensions.driven"},
+    "sarrus.errors": {"BranchEnd": "sarrus.PathTrackingError"},
+    "JointWrenches": {"not_unique": "JointWrenches.indeterminate"},
+    "JointWrenchHistory": {"not_unique": "JointWrenchHistory.indeterminate"},
+    "PinLoad": {"not_unique": "PinLoad.indeterminate"},
+    "PathTrackingError": {"last": "PathTrackingError.last_configuration"},
+    "Status": {"UNSOUND": "Status.INVALID_STATE", "CONTRADICTORY": "Status.INCONSISTENT_CONSTRAINTS"},
+    **{
+        owner: {"z": f"{owner}.internal_state"} for owner in ("Sensitivities", "StateCotangents", "Sweep", "Trajectory")
     },
     "sarrus.design": {"Path": "sarrus.design.FramePath"},
     "sarrus.interop": {
@@ -81,3 +112,68 @@ RENAMED = {
     },
     "sarrus.rolling": {name: f"sarrus.rolling.{name}Surface" for name in ("Cylinder", "Plane", "Sphere", "Torus")},
 }  # fmt: skip
+
+# kinds of force elements in stored checkpoints and sweeps
+ELEMENTS = {"HeldEfforts": "ZeroOrderHold"} | {
+    old: new.rpartition(".")[2] for old, new in RENAMED["sarrus.control"].items()
+}
+VALUES = {("limits", "stop"): "enforce"}  # of arguments
+OPTIONS = {"--motion": "--prescribe", "--run": "--trajectory", "--show-what": "--plot-quantity"}  # of the command line
+
+
+def raise_renamed(owner: str, name: str) -> None:
+    """Raise AttributeError with the new name if `name` is an old one of the module or class `owner`."""
+    if name in RENAMED.get(owner, ()):
+        raise AttributeError(f"{owner}.{name} is now {RENAMED[owner][name]}", name=name)
+
+
+def renamed_attribute(self: object, name: str) -> NoReturn:
+    """Raise AttributeError, with the new name if there is one: ``__getattr__`` of classes with renamed attributes."""
+    kind = type(self).__name__
+    raise_renamed(kind, name)
+    raise AttributeError(f"'{kind}' object has no attribute '{name}'", name=name, obj=self)
+
+
+class RenamedMembers(EnumMeta):
+    """The class of enumerations with renamed members."""
+
+    def __getattr__(cls, name: str) -> Any:
+        raise_renamed(cls.__name__, name)
+        if name in cls._member_map_:  # Python 3.10 looks members up here
+            return cls._member_map_[name]
+        raise AttributeError(f"type object '{cls.__name__}' has no attribute '{name}'", name=name, obj=cls)
+
+
+def renamed_arguments(**new_names: str) -> Callable[[F], F]:
+    """Return a decorator that raises TypeError with the new name if an argument is passed by an old one."""
+
+    def decorate(function: F) -> F:
+        @functools.wraps(function)
+        def checked(*arguments: Any, **keywords: Any) -> Any:
+            for old in new_names.keys() & keywords.keys():
+                raise TypeError(f"{function.__name__}(): {old}= is now {new_names[old]}=")
+            return function(*arguments, **keywords)
+
+        return cast(F, checked)
+
+    return decorate
+
+
+def renamed_value(argument: str, value: object) -> str:
+    """Return the end of an error about a value that an argument does not take: the new name of an old value, or ""."""
+    new = VALUES.get((argument, value)) if isinstance(value, str) else None
+    return f"; {value!r} is now {new!r}" if new else ""
+
+
+def with_new_kinds(stored: Any) -> Any:
+    """Return what a file stores of force elements, with the new names of their kinds."""
+    if isinstance(stored, dict):
+        kind = stored.get("kind")
+        new = {"kind": ELEMENTS[kind]} if isinstance(kind, str) and kind in ELEMENTS else {}
+        return {key: with_new_kinds(value) for key, value in stored.items()} | new
+    return type(stored)(map(with_new_kinds, stored)) if type(stored) in (list, tuple) else stored
+
+
+def renamed_options(message: str) -> str:
+    """Return an error of the command line with the new names of old options in it."""
+    return "; ".join([message, *(f"{old} is now {new}" for old, new in OPTIONS.items() if old in message.split())])

@@ -1,4 +1,4 @@
-"""How answers show themselves in a terminal and a notebook: short, arrays by their shapes."""
+"""Short representations of results in a terminal and in a notebook; arrays by their shapes."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import numpy as np
 if TYPE_CHECKING:
     from typing import Self
 
-MOST = 6  # numbers, or names, that are written out
+MOST = 6  # numbers or names that are printed
 
 
 def brief(value: Any) -> str:
-    """A value in a few words: an array by its shape, many things by their count."""
+    """Return a short text of a value: an array by its shape, long sequences by their length."""
     if isinstance(value, np.ndarray):
         if value.ndim == 0:
             return brief(value.item())
@@ -37,17 +37,17 @@ def _listed(parts: Iterable[str], count: int) -> str:
 
 
 def listed(names: Iterable[str], most: int = 8) -> str:
-    """Names with commas between them, no more than so many."""
+    """Return at most `most` names, separated by commas."""
     names = list(names)
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 class Brief:
-    """A dataclass of arrays, which prints as their names and shapes."""
+    """Dataclass of arrays that prints their names and shapes."""
 
     @classmethod
     def _made(cls, **fields: Any) -> Self:
-        """One with all of these fields; a frozen dataclass sets them one by one, which takes as long as the dynamics of an arm."""
+        """Return an object with these fields at once: a frozen dataclass's constructor takes as long as the dynamics of an arm."""
         made = object.__new__(cls)
         object.__setattr__(made, "__dict__", fields)
         return made
@@ -65,20 +65,20 @@ class Brief:
 
 
 def largest(vectors: Any) -> str:
-    """The size of the longest of vectors (..., k)."""
+    """Return the norm of the longest of vectors (..., k) as text."""
     sizes = np.linalg.norm(vectors, axis=-1)
     return f"{np.max(sizes, initial=0.0, where=np.isfinite(sizes)):.4g}"
 
 
 def table(rows: Iterable[Sequence[object]], caption: str = "", head: Sequence[str] = ()) -> str:
-    """HTML of rows of texts and numbers; what stands first in a row heads it."""
-    from html import escape  # which an import does without
+    """Return an HTML table of rows of texts and numbers, whose first column is the header."""
+    from html import escape  # not imported with the package
 
     lines = [f"<caption>{escape(caption)}</caption>"] if caption else []
     if head:
         lines.append(f"<thead><tr>{''.join(f'<th>{escape(text)}</th>' for text in head)}</tr></thead>")
     lines.append("<tbody>")
-    for first, *others in rows:
-        cells = "".join(f'<td style="text-align:left">{escape(str(text))}</td>' for text in others)
+    for first, *entries in rows:
+        cells = "".join(f'<td style="text-align:left">{escape(str(text))}</td>' for text in entries)
         lines.append(f'<tr><th style="text-align:left">{escape(str(first))}</th>{cells}</tr>')
     return f"<table>{''.join(lines)}</tbody></table>"

@@ -1,6 +1,6 @@
-"""Which lengths, places and encoder offsets a machine has, from measured poses, distances or joint angles, loops included.
+"""Calibration of lengths, placements and encoder offsets from measured poses, distances or joint angles, loops included.
 
-Identifiability comes first: what measurements cannot tell apart is found by the rank of exact derivatives and named, and stays as it was as far as it can.
+The rank of exact derivatives decides identifiability. Indistinguishable dimensions are reported as combinations, and change as little as possible.
 
 References
 ----------
@@ -27,12 +27,12 @@ from .spatial import log
 
 __all__ = ["Calibration", "Measurements", "calibrate"]
 
-SHARPEST = 1e-12  # of the largest singular value, one below which rounding decides
-ROUNDING = 1e-15  # [rad, sizes of the bodies] of residuals, which loops closed to 1e-13 cannot undercut by much
-SMALL = 0.02  # of a combination, a part that its name leaves out
-FEW = 1.5  # numbers for each combination found, below which the fit follows noise
-DISTURBED = 1.5  # [standard deviations] of residuals, from which on they hold more than noise
-SETTLED = 1e-6  # of the cost, a step that gains less is the last
+SHARPEST = 1e-12  # fraction of the largest singular value, below which rounding dominates
+ROUNDING = 1e-15  # [rad, sizes of the bodies] residuals at rounding level, because loops are closed to 1e-13
+SMALL = 0.02  # smaller parts of a combination are omitted from its name
+FEW = 1.5  # measured numbers per identified combination, below which the fit follows noise
+DISTURBED = 1.5  # [standard deviations] residuals beyond are more than noise
+SETTLED = 1e-6  # relative decrease of the cost below which iterations end
 
 
 def __dir__() -> list[str]:
@@ -40,14 +40,14 @@ def __dir__() -> list[str]:
 
 
 class Loss(NamedTuple):
-    """Cost of a residual by its size z, in units of their spread; its weight, the cost's derivative / z; and the second derivative."""
+    """Loss function of the size z of a residual, in units of the spread: cost, weight (first derivative / z), second derivative."""
 
     cost: Callable[[Array], Array]
     weight: Callable[[Array], Array]
     curvature: Callable[[Array], Array]
 
 
-HUBER, CAUCHY = 1.345, 2.385  # sizes from which they believe less: of normal noise they tell 95 % of what squares do
+HUBER, CAUCHY = 1.345, 2.385  # sizes beyond which weights decrease; efficiency 95 % for normal noise
 LOSSES = {
     "squares": Loss(lambda z: z**2 / 2, np.ones_like, np.ones_like),
     "huber": Loss(
@@ -65,14 +65,14 @@ LOSSES = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Measurements(Brief):
-    """What was measured in n positions, to which joints were led.
+    """Measurements in n positions.
 
     Attributes
     ----------
-    inputs : joint to its encoder's readings (n,) [rad, m]; as many as determine the position
-    frames : frame to points (n, 3) [m], where its origin was, or poses (n, 4, 4), in the world. NaN for what was not seen
-    distances : (frame, frame) to (n,) distances between their origins [m]; "ground" is the world's
-    joints : joint with one coordinate to readings (n,) of a further encoder [rad, m]
+    inputs : driven joint to its encoder's readings (n,) [rad, m]; as many joints as determine the position
+    frames : frame to points (n, 3) [m] of its origin, or poses (n, 4, 4), in the world. NaN for missing measurements
+    distances : (frame, frame) to (n,) distances between their origins [m]; "ground" is the world's origin
+    joints : joint with one coordinate to readings (n,) of an additional encoder [rad, m]
     noise : standard deviation of lengths [m], and of angles [rad]
     """
 
@@ -85,21 +85,22 @@ class Measurements(Brief):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Calibration(Brief):
-    """What measurements tell of dimensions.
+    """Result of a calibration.
 
     Attributes
     ----------
-    robot : the mechanism with the dimensions found
-    changes : dimension to how much it differs from what the mechanism had [rad, m], those that do not show besides included: the least that fits
-    offsets : joint to what is to be added to its encoder's reading
-    names : (k) what shows, a dimension each, with those that cannot be told apart from it: "rod.length - 1 elbow.parent.x". Parts below 2 % are left out
-    values, deviations : (k,) of these combinations, and standard deviations of these
-    unseen : dimensions that no measurement shows
-    binding : dimensions whose change the loops would not survive, as out of the plane of a planar linkage: they were not looked at
-    condition : of the derivatives: how much noise is magnified at worst
-    before, after : root mean square of the residuals [of their standard deviations]
-    outliers : (rows,) weight below 1/2: what the robust loss did not believe, as (what, position)
-    covariance : (k, k)
+    robot : the mechanism with the calibrated dimensions
+    changes : dimension to its change from the nominal value [rad, m]; the smallest changes that fit, for indistinguishable dimensions too
+    offsets : joint to the offset that must be added to its encoder's reading
+    names : (k) identified combinations of dimensions, such as "rod.length - 1 elbow.parent.x"; parts below 2 % are omitted
+    values, deviations : (k,) changes of these combinations, and their standard deviations
+    unseen : dimensions without influence on the measurements
+    binding : dimensions that were not calibrated because a change would open the loops, such as those out of the plane of a planar linkage
+    condition : condition number of the derivatives, the largest amplification of noise
+    before, after : root mean square of the residuals [their standard deviations]
+    outliers : (measurement, position) of residuals to which the robust loss gives a weight below 1/2
+    covariance : (k, k) covariance of the combinations
+    base : columns of the derivatives that were chosen
     """
 
     robot: Mechanism
@@ -118,16 +119,16 @@ class Calibration(Brief):
     base: Base = field(repr=False)
 
     def report(self) -> str:
-        """What shows with its deviations, and what does not."""
+        """Return a table of the identified combinations with their deviations, and the dimensions that are not identified."""
         width = max(map(len, self.names), default=0)
         lines = [f"{'':{width}}  {'change':>12} {'± deviation':>12}"]
         lines += [
             f"{n:{width}}  {x:12.6g} {s:12.2g}"
             for n, x, s in zip(self.names, self.values, self.deviations, strict=True)
         ]
-        lines += [f"do not show: {', '.join(self.unseen)}"] * bool(self.unseen)
-        lines += [f"not looked at, the loops would bind: {', '.join(self.binding)}"] * bool(self.binding)
-        lines += [f"outlier: {what} at position {i}" for what, i in self.outliers]
+        lines += [f"without influence: {', '.join(self.unseen)}"] * bool(self.unseen)
+        lines += [f"not calibrated, the loops would open: {', '.join(self.binding)}"] * bool(self.binding)
+        lines += [f"outlier: {label} at position {i}" for label, i in self.outliers]
         lines += [
             f"residuals {self.before:.4g} before, {self.after:.4g} after [standard deviations]; condition {self.condition:.3g}"
         ]
@@ -138,17 +139,20 @@ def calibrate(
     robot: Mechanism, measurements: Measurements, *, dimensions: Sequence[str] | None = None, near: ArrayLike | None = None,
     spread: tuple[float, float] = (0.01, 0.01), loss: str = "huber", iterations: int = 30,
 ) -> Calibration:  # fmt: skip
-    """Dimensions and offsets of encoders that fit measurements best: Gauss and Newton's steps of least size on exact derivatives.
+    """Fit dimensions and encoder offsets to measurements, by Gauss-Newton steps of least norm with exact derivatives.
 
     Parameters
     ----------
-    dimensions : names as :mod:`sarrus.dimensions` has them; default: every joint's places on both bodies, rods, offsets of the encoders that lead, and places of measured
-        frames
-    near : (nq,) or (n, nq) near the positions; default: along the inputs from the home, on one branch
-    spread : how far dimensions may be off, lengths [m] and angles [rad]: what measurements with their noise do not tell better does not show
-    loss : "squares", "huber" or "cauchy": how much is believed of residuals that are far larger than their noise. The last two start from the noise that is
-        stated too, where residuals are larger. A single position that determines much pulls at "huber"; "cauchy" leaves it out
-    iterations : steps at most
+    robot : the nominal mechanism
+    measurements : measured positions, and their noise
+    dimensions : names of :mod:`sarrus.dimensions`; default: placements of all joints on both bodies, rods, encoder offsets of the driven joints, and
+        placements of measured frames
+    near : (nq,) or (n, nq) configurations near the positions; default: along the inputs from the home, on one branch
+    spread : standard deviations of dimensions before the calibration, of lengths [m] and angles [rad]. Combinations that the measurements
+        do not determine better are not identified
+    loss : "squares", "huber" or "cauchy". The last two reduce the weight of residuals far beyond the noise; if residuals are larger than
+        the given noise, they also start from that noise. One position that determines much distorts "huber"; "cauchy" rejects it
+    iterations : maximum number of steps
 
     Returns
     -------
@@ -157,20 +161,20 @@ def calibrate(
     Raises
     ------
     ModelError
-        Nothing is measured, or nothing of it depends on the dimensions; an unknown loss.
+        There are no measurements, or they do not depend on the dimensions; the loss is unknown.
     AssemblyError
         The loops do not close at the inputs.
     StateError, NameNotFoundError, ShapeError
-        The inputs do not determine the position; unknown names; wrong sizes.
+        The inputs do not determine the position; names are unknown; sizes are wrong.
 
     Warns
     -----
     ModelWarning
-        Fewer than 1.5 numbers for each combination of dimensions that is found: the fit follows their noise.
+        There are fewer than 1.5 numbers for each identified combination of dimensions, so the fit follows the noise.
 
     Examples
     --------
-    The rod of a slider-crank is 1 mm too long, and its crank's encoder is off:
+    The rod of a slider-crank is 1 mm too long, and its crank's encoder has an offset:
 
     >>> import numpy as np
     >>> import sarrus
@@ -187,37 +191,35 @@ def calibrate(
     check_choice("loss", loss, LOSSES, ModelError)
     check_counts(iterations=iterations)
     rows = _Rows(robot, measurements, near)
-    frames_here = [f.name for f in robot.description.frames]
+    frames_added = [f.name for f in robot.description.frames]
     chosen = Dimensions(
-        robot, list(rows.inputs), dimensions, [name for name in frames_here if name in rows.seen], list(rows.joints)
+        robot, list(rows.inputs), dimensions, [name for name in frames_added if name in rows.seen], list(rows.joints)
     )
     x = np.zeros(len(chosen))
     residual, place = rows.at(chosen, x)
-    looked, determined = place.moves.closes, place.moves.determined
+    calibrated, determined = place.moves.closes, place.moves.determined
     if not determined.all():
         raise StateError(
             f"the inputs do not determine the position at {int(np.argmin(determined))}: more joints, or another position"
         )
-    binding = tuple(n for n, closes in zip(chosen.names, looked, strict=True) if not closes)
-    if not looked.any():
-        raise ModelError(f"no dimension can change: the loops would bind with any of {', '.join(chosen.names)}")
-    before, known = _size(residual), np.where(chosen.angular, *reversed(_of_lengths_and_angles("spread", spread)))
+    binding = tuple(n for n, closes in zip(chosen.names, calibrated, strict=True) if not closes)
+    if not calibrated.any():
+        raise ModelError(f"no dimension can change: the loops would open with any of {', '.join(chosen.names)}")
+    before, prior = _size(residual), np.where(chosen.angular, *reversed(_of_lengths_and_angles("spread", spread)))
     least = ROUNDING / min(rows.noise[0] / robot._length, rows.noise[1])
     fit = _Fit(x, residual, place)
-    how = (rows, chosen, known, iterations, least)
-    best = _fitted(fit, loss, *how)
+    options = (rows, chosen, prior, iterations, least)
+    best = _fitted(fit, loss, *options)
     if loss != "squares" and _size(best.residual) > DISTURBED:
-        # an outlier may have spread over all residuals, which then count as its like: start from believing in the noise that is stated
-        trials = [_fitted(_fitted(start, "cauchy", *how, scale=1.0), loss, *how) for start in (fit, best)]
-        best = min(best, *trials, key=lambda one: (_spread(one.residual), _cost(one.residual, loss)))
+        # an outlier may be spread over all residuals, which increases the estimated spread: also start from the given noise
+        trials = [_fitted(_fitted(start, "cauchy", *options, scale=1.0), loss, *options) for start in (fit, best)]
+        best = min(best, *trials, key=lambda trial: (_spread(trial.residual), _cost(trial.residual, loss)))
     x, residual, place = best
-    weight = _believed(residual, loss)
+    weight = _root_weights(residual, loss)
     J = rows.derivatives(place) * weight[:, None]
-    base = independent_columns(J, None, 1.0 / known)
+    base = independent_columns(J, None, 1.0 / prior)
     if not len(base.kept):
-        raise ModelError(
-            f"of none of the dimensions do these measurements tell more than their spread: {', '.join(chosen.names)}"
-        )
+        raise ModelError(f"these measurements determine no dimension better than its spread: {', '.join(chosen.names)}")
     if len(residual) < FEW * len(base.kept):
         warnings.warn(
             f"{len(residual)} numbers for {len(base.kept)} combinations of {len(chosen)} dimensions: the fit follows their noise; measure more positions, "
@@ -225,15 +227,15 @@ def calibrate(
             ModelWarning,
             stacklevel=2,
         )
-    own_scale = max(1.0, _scale_of_deviations(residual, loss, len(base.kept)))
+    deviation_scale = max(1.0, _scale_of_deviations(residual, loss, len(base.kept)))
     size = np.linalg.norm(J[:, base.kept], axis=0)
     _, s, Vt = np.linalg.svd(J[:, base.kept] / size, full_matrices=False)
-    covariance = own_scale**2 * ((Vt.T / s**2) @ Vt) / size / size[:, None]
-    unseen = tuple(chosen.names[i] for i in base.unseen if looked[i])
-    zero = {name: np.zeros((1, way.shape[1])) for name, way in rows.inputs.items()}
+    covariance = deviation_scale**2 * ((Vt.T / s**2) @ Vt) / size / size[:, None]
+    unseen = tuple(chosen.names[i] for i in base.unseen if calibrated[i])
+    zero = {name: np.zeros((1, y.shape[1])) for name, y in rows.inputs.items()}
     return Calibration(
-        chosen.changed(x), dict(zip(chosen.names, x.tolist(), strict=True)), {name: way[0] for name, way in chosen.led(zero, x).items()},
-        base.expressions(chosen.names, known, SMALL), base.combination @ x,
+        chosen.changed(x), dict(zip(chosen.names, x.tolist(), strict=True)), {name: y[0] for name, y in chosen.driven(zero, x).items()},
+        base.expressions(chosen.names, prior, SMALL), base.combination @ x,
         np.sqrt(np.diag(covariance)), unseen, binding, float(s[0] / s[-1]), before, _size(residual),
         tuple(rows.names[i] for i in np.flatnonzero(weight**2 < 0.5)), covariance, base,
     )  # fmt: skip
@@ -247,15 +249,15 @@ def _of_lengths_and_angles(name: str, value: tuple[float, float]) -> list[float]
 
 
 def _fitted(
-    fit: _Fit, loss: str, rows: _Rows, chosen: Dimensions, known: Array, iterations: int, least: float, scale: float | None = None
+    fit: _Fit, loss: str, rows: _Rows, chosen: Dimensions, prior: Array, iterations: int, least: float, scale: float | None = None
 ) -> _Fit:  # fmt: skip
-    """Gauss and Newton's steps from there, until they bring nothing more; `scale`: of the residuals, where they do not say it themselves."""
+    """Return the fit after Gauss-Newton steps, until the cost settles; `scale` replaces the estimated spread of the residuals."""
     for _ in range(iterations):
         x, residual, place = fit
         if _size(residual) < least:
             break
-        weight = _believed(residual, loss, scale)
-        change = _least_step(rows.derivatives(place) * weight[:, None], residual * weight, known)
+        weight = _root_weights(residual, loss, scale)
+        change = _least_step(rows.derivatives(place) * weight[:, None], residual * weight, prior)
         better = _descended(rows, chosen, x, change, residual, loss, scale)
         if better is None:
             break
@@ -269,14 +271,14 @@ def _fitted(
 def _descended(
     rows: _Rows, chosen: Dimensions, x: Array, change: Array, residual: Array, loss: str, scale: float | None
 ) -> _Fit | None:
-    """By the longest part of a change by which the cost does not grow: changes, residual and the place."""
+    """Return the fit after the longest part of a change that does not increase the cost, or None."""
     part = 1.0
     while part >= 1e-2:
-        there = x - part * change
+        x_new = x - part * change
         try:
-            trial, place = rows.at(chosen, there)
+            trial, place = rows.at(chosen, x_new)
             if _cost(trial, loss, scale) <= _cost(residual, loss, scale) * (1.0 + 1e-9) + 1e-24 * len(trial):
-                return _Fit(there, trial, place)
+                return _Fit(x_new, trial, place)
         except (AssemblyError, StateError):
             pass
         part *= 0.5
@@ -288,26 +290,26 @@ def _size(residual: Array) -> float:
 
 
 def _spread(residual: Array) -> float:
-    """Of the residuals beside what noise makes them: at least that, so that few outliers stand out, and many of a wrong model do not."""
+    """Return the spread of residuals [standard deviations], robust and at least 1: few outliers exceed it, many errors of a wrong model do not."""
     return max(1.0, 1.4826 * float(np.median(np.abs(residual))))
 
 
-def _believed(residual: Array, loss: str, scale: float | None = None) -> Array:
-    """(rows,) roots of weights."""
+def _root_weights(residual: Array, loss: str, scale: float | None = None) -> Array:
+    """Return square roots of the weights (rows,)."""
     return np.sqrt(LOSSES[loss].weight(np.abs(residual) / (scale or _spread(residual))))
 
 
-def _scale_of_deviations(residual: Array, loss: str, found: int) -> float:
-    """Factor of deviations over those of weighted least squares with the stated noise: Huber, Robust Statistics, 1981, chapter 7.
+def _scale_of_deviations(residual: Array, loss: str, identified: int) -> float:
+    """Return the factor of deviations over those of weighted least squares with the stated noise: Huber, Robust Statistics, 1981, chapter 7.
 
-    sum of psi^2 / (rows - found), by the mean slope of psi squared, where psi is the cost's derivative; rows that are not believed have no more say in it
-    than psi gives them.
+    It is sum of psi^2 / (rows - identified), over the squared mean slope of psi, with psi the derivative of the cost. Outliers contribute only
+    their psi.
     """
     spread = _spread(residual)
     z = np.abs(residual) / spread
     weight = LOSSES[loss].weight(z)
     slope = max(float(LOSSES[loss].curvature(z).mean()), 0.1 * float(weight.mean()))
-    psi = float(((weight * z) ** 2).sum()) / max(1, len(z) - found)
+    psi = float(((weight * z) ** 2).sum()) / max(1, len(z) - identified)
     return spread * math.sqrt(psi * float(weight.mean())) / slope
 
 
@@ -316,27 +318,27 @@ def _cost(residual: Array, loss: str, scale: float | None = None) -> float:
     return float(LOSSES[loss].cost(np.abs(residual) / spread).sum() * spread**2)
 
 
-def _least_step(J: Array, residual: Array, known: Array) -> Array:
-    """The shortest change, by what is known before, that undoes what shows of the residual: of directions that are told better than known."""
-    U, s, Vt = np.linalg.svd(J * known, full_matrices=False)
-    shows = s > max(1.0, SHARPEST * s.max(initial=0.0))
-    return np.asarray(known * (Vt[shows].T @ ((U[:, shows].T @ residual) / s[shows])))
+def _least_step(J: Array, residual: Array, prior: Array) -> Array:
+    """Return the smallest change, in units of the prior deviations, that removes the residual in directions that are determined better than the prior."""
+    U, s, Vt = np.linalg.svd(J * prior, full_matrices=False)
+    identified = s > max(1.0, SHARPEST * s.max(initial=0.0))
+    return np.asarray(prior * (Vt[identified].T @ ((U[:, identified].T @ residual) / s[identified])))
 
 
 class _Place(NamedTuple):
-    """Where all that is measured is, frame to (n, 4, 4), and how it moves there."""
+    """Poses of measured frames, frame to (n, 4, 4), and their derivatives."""
 
     pose: dict[str, Array]
     moves: Moves
 
-    def apart(self, a: str, b: str) -> Array:
-        """(n, 3) from one frame to the other, or the ground."""
-        one, other = (np.zeros(3) if name == "ground" else self.pose[name][:, :3, 3] for name in (a, b))
-        return np.broadcast_to(other - one, (self.moves.determined.size, 3))
+    def between(self, a: str, b: str) -> Array:
+        """Return vectors (n, 3) from the origin of frame a to that of frame b; "ground" is the world's."""
+        start, end = (np.zeros(3) if name == "ground" else self.pose[name][:, :3, 3] for name in (a, b))
+        return np.broadcast_to(end - start, (self.moves.determined.size, 3))
 
 
 class _Fit(NamedTuple):
-    """Changes of dimensions, the residuals with them, and the place."""
+    """Changes of dimensions, with their residuals and poses."""
 
     x: Array
     residual: Array
@@ -348,7 +350,9 @@ class _Rows:
 
     Attributes
     ----------
-    inputs : joint to (n, nv of the joint); seen : frames that are looked at; names : (rows) what, and in which position
+    inputs : driven joint to (n, nv of the joint)
+    seen : measured frames
+    names : (rows) measurement and position of each residual
     """
 
     def __init__(self, robot: Mechanism, m: Measurements, near: ArrayLike | None) -> None:
@@ -358,7 +362,7 @@ class _Rows:
         self.n = n = len(next(iter(self.inputs.values())))
         self.noise = _of_lengths_and_angles("noise", m.noise)
         for kind in ("frames", "distances", "joints"):
-            check_mapping(kind, getattr(m, kind), f"{kind} to what was measured", 0)
+            check_mapping(kind, getattr(m, kind), f"{kind} to measurements", 0)
         self.frames = {name: real_array(f"frames['{name}']", x) for name, x in m.frames.items()}
         self.distances = {pair: real_array(f"distances {pair}", x) for pair, x in m.distances.items()}
         self.joints = {name: real_array(f"joints['{name}']", x) for name, x in m.joints.items()}
@@ -368,9 +372,11 @@ class _Rows:
                 raise ShapeError(
                     f"frame '{name}' needs points ({n}, 3) or poses ({n}, 4, 4), one for each input; got shape {x.shape}"
                 )
-        for what, x in [*self.distances.items(), *self.joints.items()]:
+        for label, x in [*self.distances.items(), *self.joints.items()]:
             if x.shape != (n,):
-                raise ShapeError(f"measurements of {what} need ({n},) numbers, one for each input; got shape {x.shape}")
+                raise ShapeError(
+                    f"measurements of {label} need ({n},) numbers, one for each input; got shape {x.shape}"
+                )
         if not (self.frames or self.distances or self.joints):
             raise ModelError("nothing is measured: give frames, distances or joints")
         self.seen = list(
@@ -389,15 +395,16 @@ class _Rows:
         values = [x.ravel() if x.ndim == 2 else np.repeat(x.sum(axis=(1, 2)), 6) for x in self.frames.values()]
         values += [*self.distances.values(), *self.joints.values()]
         self.read: NDArray[np.bool_] = np.isfinite(np.concatenate(values))
-        self.names = [label for label, there in zip(labels, self.read, strict=True) if there]
+        self.names = [label for label, measured in zip(labels, self.read, strict=True) if measured]
 
     def at(self, dimensions: Dimensions, x: Array) -> tuple[Array, _Place]:
-        """Residuals (rows,) with these changes, and the place; AssemblyError where loops stay open."""
+        """Return residuals (rows,) and poses with these changes; raise AssemblyError if loops cannot be closed."""
         robot = dimensions.changed(x)
-        led = dimensions.led(self.inputs, x)
-        q, status = robot.assemble(near=self.start, fixed=led, branch="any", return_status=True)  # starts are near
+        driven = dimensions.driven(self.inputs, x)
+        # starts are near, so that the branch is the same
+        q, status = robot.assemble(near=self.start, fixed=driven, branch="any", return_status=True)
         if np.any(status):
-            raise AssemblyError(f"at inputs {int(np.argmax(status != 0))} the loops stay open")
+            raise AssemblyError(f"the loops cannot be closed at inputs {int(np.argmax(status != 0))}")
         self.start = q
         moves = dimensions.moves(robot, q, x, self.seen, list(self.joints))
         place = _Place({name: robot.pose(q, name) for name in self.seen}, moves)
@@ -407,13 +414,13 @@ class _Rows:
             X = place.pose[name]
             shift = (X[:, :3, 3] - (y if y.ndim == 2 else y[:, :3, 3])) / length
             if y.ndim == 3:
-                there = np.asarray(np.isfinite(y).all(axis=(1, 2)))
-                R = np.where(there[:, None, None], y[:, :3, :3], X[:, :3, :3])
+                measured = np.asarray(np.isfinite(y).all(axis=(1, 2)))
+                R = np.where(measured[:, None, None], y[:, :3, :3], X[:, :3, :3])
                 turn = log(R.swapaxes(1, 2) @ X[:, :3, :3]) / angle
-                shift = np.hstack([np.where(there[:, None], turn, np.nan), shift])
+                shift = np.hstack([np.where(measured[:, None], turn, np.nan), shift])
             parts.append(shift.ravel())
         for (a, b), y in self.distances.items():
-            parts.append((np.linalg.norm(place.apart(a, b), axis=1) - y) / length)
+            parts.append((np.linalg.norm(place.between(a, b), axis=1) - y) / length)
         states = robot.joint_states(q)
         for name, y in self.joints.items():
             unit = length if robot.joint(name).kind == "Prismatic" else angle
@@ -424,7 +431,7 @@ class _Rows:
         return np.concatenate(parts)[self.read], place
 
     def derivatives(self, place: _Place) -> Array:
-        """(rows, p)."""
+        """Return derivatives of the residuals (rows, p)."""
         length, angle = self.noise
         moves, parts = place.moves, []
         p = len(moves.closes)
@@ -435,8 +442,8 @@ class _Rows:
                 J = np.concatenate([moves.frames[name][:, :3] / angle, J], axis=1)
             parts.append(J.reshape(-1, p))
         for a, b in self.distances:
-            apart = place.apart(a, b)
-            along = apart / np.maximum(np.linalg.norm(apart, axis=1), 1e-300)[:, None]
+            vector = place.between(a, b)
+            along = vector / np.maximum(np.linalg.norm(vector, axis=1), 1e-300)[:, None]
             change: Any = sum(sign * shifts[name] for name, sign in ((b, 1.0), (a, -1.0)) if name != "ground")
             parts.append(np.einsum("ni,nip->np", along, change) / length)
         for name in self.joints:

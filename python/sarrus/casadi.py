@@ -1,10 +1,10 @@
 """Functions of a mechanism for CasADi, with their Jacobians: ``pip install casadi``.
 
-They call the core: any mechanism, without a compiler, also functions that search, such as `assemble`. Where the time of an evaluation counts, or a program
-runs without Python, :func:`sarrus.generation.generate` with ``targets=["casadi"]`` writes functions of one mechanism as C, with their Jacobians.
+They call the core, for any mechanism, without a compiler, also functions with iterations such as `assemble`. For faster evaluations, or programs
+without Python, :func:`sarrus.generation.generate` with ``targets=["casadi"]`` writes functions of one mechanism as C code, with their Jacobians.
 
-Each makes a callback of single states that solvers differentiate once (hessians: those of IPOPT's limited memory). Gradients by q are by its entries, those
-of quaternions along no change of their length; on loops they are along what these allow.
+Each function returns a callback for single states with first derivatives; use limited-memory Hessians in IPOPT. Gradients by q are by its entries, zero
+along the length of quaternions; in closed chains they are along motions that the loops allow.
 
 >>> import casadi
 >>> import sarrus, sarrus.casadi
@@ -30,7 +30,7 @@ from ._arrays import Array, real_array
 from ._differentiable import ROWS, Function, docstring, function
 from .mechanism import Mechanism
 
-__all__ = [name for name in ROWS if name != "rollouts"]  # whose sizes wait for the first call
+__all__ = [name for name in ROWS if name != "rollouts"]  # its sizes are unknown before the first call
 
 
 def __getattr__(name: str) -> Callable[..., Callback]:
@@ -52,7 +52,7 @@ def __dir__() -> list[str]:
 
 
 class Callback(casadi.Callback):
-    """A function of one state; who holds it keeps it alive, as CasADi does not."""
+    """A function of one state. The caller must keep a reference to it, because CasADi does not."""
 
     def __init__(self, name: str, f: Function) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ class Callback(casadi.Callback):
         self.construct(name, {})
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
-        """Answers to arrays, CasADi's numbers or its symbols; TypeError for complex ones, whose imaginary parts CasADi drops."""
+        """Return results for arrays, CasADi's numbers or symbols; raise TypeError for complex arrays, whose imaginary parts CasADi drops."""
         for name, x in (*zip(self.f.row.inputs, inputs, strict=False), *named.items()):
             if isinstance(x, (np.ndarray, np.generic, complex)):
                 real_array(name, x)
@@ -95,18 +95,18 @@ class Callback(casadi.Callback):
 
 
 class _Jacobian(casadi.Callback):
-    """Of inputs and answers: the derivative of each answer, column after column, by each input."""
+    """Function of inputs and results: the derivative of each result, flattened by columns, by each input."""
 
-    def __init__(self, name: str, of: Callback, names: tuple[Any, Any], options: Any) -> None:
+    def __init__(self, name: str, callback: Callback, names: tuple[Any, Any], options: Any) -> None:
         super().__init__()
-        self.of, self.names = of, names
+        self.callback, self.names = callback, names
         self.construct(name, options)
 
     def get_n_in(self) -> int:
-        return len(self.of.sizes) + len(self.of.answers)
+        return len(self.callback.sizes) + len(self.callback.answers)
 
     def get_n_out(self) -> int:
-        return len(self.of.sizes) * len(self.of.answers)
+        return len(self.callback.sizes) * len(self.callback.answers)
 
     def get_name_in(self, i: int) -> str:
         return str(self.names[0][i])
@@ -115,23 +115,23 @@ class _Jacobian(casadi.Callback):
         return str(self.names[1][i])
 
     def get_sparsity_in(self, i: int) -> Any:
-        return _dense([*self.of.sizes, *self.of.answers][i])
+        return _dense([*self.callback.sizes, *self.callback.answers][i])
 
     def get_sparsity_out(self, i: int) -> Any:
-        answer, by = divmod(i, len(self.of.sizes))
-        return casadi.Sparsity.dense(int(np.prod(self.of.answers[answer])), self.of.sizes[by][0])
+        answer, by = divmod(i, len(self.callback.sizes))
+        return casadi.Sparsity.dense(int(np.prod(self.callback.answers[answer])), self.callback.sizes[by][0])
 
     def eval(self, arguments: Sequence[Any]) -> list[Any]:
-        of, x = self.of, _vectors(arguments[: len(self.of.sizes)])
-        y = of.f.value(*x)
+        callback, x = self.callback, _vectors(arguments[: len(self.callback.sizes)])
+        y = callback.f.value(*x)
         blocks: list[Any] = []
         for k, answer in enumerate(y):
-            n = answer.size  # one cotangent of one for each entry, all of them in one call
-            w = [np.zeros((n, *one.shape)) for one in y]
+            n = answer.size  # a unit cotangent for each entry, all in one call
+            w = [np.zeros((n, *array.shape)) for array in y]
             w[k] = np.eye(n).reshape(n, *answer.shape[::-1]).transpose(0, *range(answer.ndim, 0, -1))
-            at_each = [[np.broadcast_to(one, (n, *one.shape)) for one in of_all] for of_all in (x, y)]
-            blocks += of.f.vjp(at_each[0], at_each[1], w)
-        return [casadi.DM(one) for one in blocks]
+            repeated = [[np.broadcast_to(array, (n, *array.shape)) for array in arrays] for arrays in (x, y)]
+            blocks += callback.f.vjp(repeated[0], repeated[1], w)
+        return [casadi.DM(block) for block in blocks]
 
 
 def _dense(shape: tuple[int, ...]) -> Any:
@@ -139,4 +139,4 @@ def _dense(shape: tuple[int, ...]) -> Any:
 
 
 def _vectors(x: Sequence[Any]) -> list[Array]:
-    return [np.array(one, dtype=float)[:, 0] for one in x]
+    return [np.array(vector, dtype=float)[:, 0] for vector in x]

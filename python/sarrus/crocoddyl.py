@@ -15,20 +15,24 @@ import numpy as np
 
 from . import derivatives as D
 from ._arrays import Array
-from .control.sampling import Efforts
+from .control.sampling import EffortTable
 from .errors import AssemblyError, IntegrationError, ModelError, StateError
 from .mechanism import Mechanism
 from .simulation.sweep import simulate_many
 
 __all__ = ["ActionModel", "State", "StateResidual"]
 
-NO_ANSWER = (StateError, AssemblyError, IntegrationError)  # of a state, not of what the model was made with
+NO_ANSWER = (
+    StateError,
+    AssemblyError,
+    IntegrationError,
+)  # errors of a state; others are errors of the model's arguments
 
 
 class State(crocoddyl.StateAbstract):
-    """x = (q, v) of a mechanism; changes are displacements and changes of v, as everywhere in sarrus. Its zero is the home, at rest.
+    """State x = (q, v) of a mechanism; changes are displacements dq (nv) and changes of v. Its zero is the home, at rest.
 
-    Of states that are none (not finite, quaternions of no length) answers are NaN: an exception in a solver ends the process.
+    Invalid states (not finite, or quaternions of zero length) have results NaN, because an exception in a solver ends the process.
     """
 
     def __init__(self, robot: Mechanism) -> None:
@@ -71,7 +75,7 @@ class State(crocoddyl.StateAbstract):
 
 
 class StateResidual(crocoddyl.ResidualModelAbstract):
-    """How far a state is from another one: in place of Crocoddyl's, which takes the derivative of that for diagonal, as it is without quaternions."""
+    """Difference of a state from a reference. Crocoddyl's own residual assumes a diagonal derivative, which is wrong for quaternions."""
 
     def __init__(self, state: State, reference: Array, nu: int) -> None:
         super().__init__(state, state.ndx, nu, True, True, False)
@@ -85,23 +89,23 @@ class StateResidual(crocoddyl.ResidualModelAbstract):
 
 
 class ActionModel(crocoddyl.ActionModelAbstract):
-    """A step, of :func:`~sarrus.simulate_many` with these options, under efforts of the motors, with its exact derivatives.
+    """Action model of one step of :func:`~sarrus.simulate_many` under efforts of the motors, with exact derivatives.
 
-    From states without an answer (loops that cannot close, a step that does not converge) the next state and its derivatives are NaN, which solvers
-    of Crocoddyl take for a step that is too long; an exception there ends the process. The last node has no efforts: their costs do not count.
+    If the step has no result (loops cannot be closed, or no convergence), the next state and its derivatives are NaN. Crocoddyl's solvers then
+    shorten their step; an exception would end the process. The last node has no efforts, and no costs of efforts.
 
     Parameters
     ----------
-    robot : the mechanism; the start is brought onto its loops
-    dt : length of the step [s]; 0: of the last node, which costs and goes nowhere
+    robot : the mechanism; the start is projected onto its loops
+    dt : length of the step [s]; 0 for the last node, which has costs and no step
     costs : ``crocoddyl.CostModelSum`` over ``State(robot)`` and the motors
     options : method, stabilisation, gains of the step
 
     Raises
     ------
     ModelError
-        Costs of ``crocoddyl.ResidualModelState`` over joints whose displacements are not differences of coordinates, such as quaternions: it takes
-        their derivative for diagonal. Take :class:`StateResidual`.
+        A cost uses ``crocoddyl.ResidualModelState``, and displacements of a joint are not differences of coordinates (quaternions), so that its
+        derivative is not diagonal. Use :class:`StateResidual`.
     """
 
     def __init__(self, robot: Mechanism, dt: float, costs: Any, **options: Any) -> None:
@@ -111,7 +115,7 @@ class ActionModel(crocoddyl.ActionModelAbstract):
         if dt > 0.0:
             with suppress(
                 *NO_ANSWER
-            ):  # options that do not fit raise here: where a solver asks, an exception ends the process
+            ):  # wrong options must raise here, because an exception in a solver ends the process
                 self._step(costs.state.zero(), np.zeros(self.nu))
 
     def createData(self) -> Any:
@@ -128,12 +132,12 @@ class ActionModel(crocoddyl.ActionModelAbstract):
         J = self.costs.state.Jdiff(zero, self.costs.state.integrate(zero, np.full(2 * self.robot.nv, 0.3)))[1]
         if wrong and np.abs(J - np.diag(np.diag(J))).max(initial=0.0) > 1e-9:
             raise ModelError(
-                f"cost '{wrong[0]}': crocoddyl.ResidualModelState takes the derivative of differences of states for diagonal, which it is not of "
-                f"'{self.robot.name}': take sarrus.crocoddyl.StateResidual"
+                f"cost '{wrong[0]}': crocoddyl.ResidualModelState assumes a diagonal derivative of differences of states, which is wrong for "
+                f"'{self.robot.name}': use sarrus.crocoddyl.StateResidual"
             )
 
     def _step(self, x: Array, u: Array) -> Array:
-        n, efforts = self.robot.nq, Efforts([0.0], u[None])
+        n, efforts = self.robot.nq, EffortTable([0.0], u[None])
         runs = simulate_many(self.robot, x[:n], x[n:], self.dt, efforts, dt=self.dt, limits="ignore", **self.options)
         return np.concatenate([runs.q[0, -1], runs.v[0, -1]])
 
@@ -156,10 +160,10 @@ class ActionModel(crocoddyl.ActionModelAbstract):
         else:
             self.costs.calcDiff(data.costs, x, u)
             if self.dt > 0.0:
-                n, efforts = self.robot.nq, Efforts([0.0], u[None])
+                n, efforts = self.robot.nq, EffortTable([0.0], u[None])
                 try:
                     S = D.step(self.robot, x[:n], x[n:], self.dt, controller=efforts, **self.options)
-                    data.Fx, data.Fu = np.hstack([S.q, S.v]), S.parameters["Efforts.u"]
+                    data.Fx, data.Fu = np.hstack([S.q, S.v]), S.parameters["EffortTable.u"]
                 except NO_ANSWER:
                     data.Fx, data.Fu = np.full_like(data.Fx, np.nan), np.full_like(data.Fu, np.nan)
         for name in ("Lx", "Lu", "Lxx", "Lxu", "Luu"):
@@ -178,7 +182,7 @@ def _blocks(a: Array, b: Array) -> Array:
     return np.block([[a, zero], [zero, b]])
 
 
-def _chosen(which: Any, first: Array, second: Array) -> Any:
-    if which == crocoddyl.Jcomponent.both:
+def _chosen(component: Any, first: Array, second: Array) -> Any:
+    if component == crocoddyl.Jcomponent.both:
         return [first, second]
-    return first if which == crocoddyl.Jcomponent.first else second
+    return first if component == crocoddyl.Jcomponent.first else second

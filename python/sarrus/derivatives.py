@@ -1,9 +1,11 @@
-"""Derivatives of the equations of motion, loops included, and of functions of a state, each by its name: exact, and asked of a mechanism.
-``*_jvp`` are their products with a change of the state, ``*_vjp`` those of a cotangent with them.
+"""Exact derivatives of the equations of motion and of functions of a state, loops included. Each has the name of its function.
 
-Through time: :func:`step` of one step, :func:`rollouts_vjp` back through runs, and ``sarrus.simulate(..., sensitivities=...)`` on through one.
+``*_jvp`` are products of a Jacobian with a change of the state, ``*_vjp`` products of a cotangent with a Jacobian.
 
-Those by q belong to displacements in the tangent space, of nv entries, after which the configuration is ``robot.integrate(q, dq)``.
+Derivatives through time: :func:`step` of one step, :func:`rollouts_vjp` in reverse mode through runs, and
+``sarrus.simulate(..., sensitivities=...)`` in forward mode through a run.
+
+Derivatives by q are by displacements dq (nv) in the tangent space; the displaced configuration is ``robot.integrate(q, dq)``.
 """
 
 from .analysis.assembly.sensitivity import assembled_positions

@@ -1,7 +1,7 @@
-"""Which lengths a mechanism should have, and how accurate it will be with those it gets: synthesis and tolerance budgets.
+"""Dimensional synthesis, and tolerance budgets.
 
-Objectives and constraints are rows of residuals along a motion in which joints are led through given inputs. Their derivatives by dimensions are exact:
-of positions, and of efforts, reactions and singular values with what positions contribute. Those of a class of your own are differences of variants, if it has none.
+Objectives and constraints are rows of residuals along a motion in which joints pass through given inputs. Derivatives by dimensions are exact, for
+positions, efforts, reactions and singular values. If a class of the user has no derivatives, they are central differences of variants.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ __all__ = [
 
 __getattr__ = attributes(__name__, {})
 
-STEP = 1e-4  # of a dimension's range, to either side
-BROKEN = 1e3  # a residual where loops do not close
+STEP = 1e-4  # step of central differences, as a fraction of a dimension's range
+BROKEN = 1e3  # residual if loops do not close
 
 
 def __dir__() -> list[str]:
@@ -55,51 +55,51 @@ def __dir__() -> list[str]:
 
 
 class _Checked:
-    """A dataclass whose attributes are what their annotations say."""
+    """Base of dataclasses whose attributes are checked by their annotations."""
 
     def __post_init__(self) -> None:
         for field in fields(self):  # type: ignore[arg-type]
-            what = f"{field.name} of a {type(self).__name__}"
-            object.__setattr__(self, field.name, _CHECKS[str(field.type)](what, getattr(self, field.name)))
+            label = f"{field.name} of a {type(self).__name__}"
+            object.__setattr__(self, field.name, _CHECKS[str(field.type)](label, getattr(self, field.name)))
 
 
-def _number(what: str, x: Any) -> float:
-    return _arrays.checked_number(what, x, "positive" if what.startswith(("scale", "turn")) else "")
+def _number(label: str, x: Any) -> float:
+    return _arrays.checked_number(label, x, "positive" if label.startswith(("scale", "turn")) else "")
 
 
-def _numbers_by_name(what: str, of: Any) -> dict[str, Array]:
-    _arrays.check_mapping(what, of, "motors to (n,) numbers", 0)
-    return {name: _arrays.real_array(f"{what}, '{name}',", x) for name, x in of.items()}
+def _numbers_by_name(label: str, numbers: Any) -> dict[str, Array]:
+    _arrays.check_mapping(label, numbers, "motors to (n,) numbers", 0)
+    return {name: _arrays.real_array(f"{label}, '{name}',", x) for name, x in numbers.items()}
 
 
 _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "str": _arrays.checked_text,
     "float": _number,
     "ArrayLike": _arrays.real_array,
-    "Sequence[str]": lambda what, x: tuple(_arrays.checked_several(what, x, str, "names")),
+    "Sequence[str]": lambda label, x: tuple(_arrays.checked_several(label, x, str, "names")),
     "Mapping[str, ArrayLike]": _numbers_by_name,
 }
 
 
-def _of_inputs(what: str, x: Any, q: Array, *more: int) -> Array:
-    """Numbers (n, ...) for the n inputs of configurations (..., n, nq)."""
+def _at_inputs(label: str, x: Any, q: Array, *more: int) -> Array:
+    """Return numbers (n, ...) for the n inputs of configurations (..., n, nq); raise ShapeError for another shape."""
     if x.shape != (q.shape[-2], *more):
         raise ShapeError(
-            f"{what} must be one for each of {q.shape[-2]} inputs, {(q.shape[-2], *more)}; got shape {x.shape}"
+            f"{label} must be one for each of {q.shape[-2]} inputs, {(q.shape[-2], *more)}; got shape {x.shape}"
         )
     return np.asarray(x)
 
 
 @dataclass(frozen=True, eq=False)
 class FramePath(_Checked):
-    """A frame's origin passes through points at the inputs: a coupler curve; or the frame takes poses there, a motion.
+    """Objective of path or motion generation: the origin of a frame passes through points at the inputs, or the frame through poses.
 
     Attributes
     ----------
-    frame : its name
-    points : (n, 3) in the world [m], NaN for a component that does not matter; or poses (n, 4, 4)
-    scale : what counts as 1 [m]
-    turn : what counts as 1 of how far the frame is turned from a pose [rad]
+    frame : name of the frame
+    points : (n, 3) in the world [m], NaN for a component without requirement; or poses (n, 4, 4)
+    scale : displacement that counts as a residual of 1 [m]
+    turn : rotation from a pose that counts as a residual of 1 [rad]
     """
 
     frame: str
@@ -108,7 +108,7 @@ class FramePath(_Checked):
     turn: float = 1.0
 
     def rows(self, variants: Any, q: Array) -> Array:
-        """(N, 3 n), or (N, 6 n) of poses: the rotation vector in the frame's axes, then the displacement."""
+        """Return residuals (N, 3 n), or (N, 6 n) for poses: the rotation vector in the frame's axes, then the displacement."""
         points, X = self._points(q), variants.pose(q, self.frame)
         rows = [(X[..., :3, 3] - (points[:, :3, 3] if points.ndim == 3 else points)) / self.scale]
         if points.ndim == 3:
@@ -116,7 +116,7 @@ class FramePath(_Checked):
         return np.asarray(np.nan_to_num(np.concatenate(rows, axis=-1)).reshape(len(q), -1))
 
     def derivatives(self, robot: Mechanism, q: Array, moves: Moves) -> Array:
-        """(rows, p)."""
+        """Return derivatives (rows, p) by dimensions."""
         points, X, D = self._points(q), robot.pose(q, self.frame), moves.frames[self.frame]
         J = X[:, :3, :3] @ D[:, 3:] / self.scale
         if points.ndim == 3:
@@ -126,7 +126,7 @@ class FramePath(_Checked):
         return J.reshape(-1, J.shape[-1])
 
     def _points(self, q: Array) -> Array:
-        return _of_inputs("points of a FramePath", self.points, q, *((4, 4) if np.ndim(self.points) == 3 else (3,)))
+        return _at_inputs("points of a FramePath", self.points, q, *((4, 4) if np.ndim(self.points) == 3 else (3,)))
 
     def _turned(self, poses: Array, X: Array) -> Array:
         return log(np.swapaxes(poses[:, :3, :3], -1, -2) @ X[..., :3, :3])
@@ -134,27 +134,27 @@ class FramePath(_Checked):
 
 @dataclass(frozen=True, eq=False)
 class JointAngle(_Checked):
-    """A joint with one coordinate has given values (n,) at the inputs: a function generator [rad, m]; NaN where it does not matter."""
+    """Objective of function generation: a joint with one coordinate has values (n,) at the inputs [rad, m]; NaN for no requirement."""
 
     joint: str
     values: ArrayLike
     scale: float = 1.0
 
     def rows(self, variants: Any, q: Array) -> Array:
-        """(N, n)."""
-        off = variants.joint_states(q).q[self.joint][..., 0] - _of_inputs("values of a JointAngle", self.values, q)
+        """Return residuals (N, n)."""
+        off = variants.joint_states(q).q[self.joint][..., 0] - _at_inputs("values of a JointAngle", self.values, q)
         return np.asarray(np.nan_to_num(off / self.scale))
 
     def derivatives(self, robot: Mechanism, q: Array, moves: Moves) -> Array:
-        """(n, p)."""
+        """Return derivatives (n, p) by dimensions."""
         return np.where(np.isnan(np.asarray(self.values))[..., None], 0.0, moves.joints[self.joint] / self.scale)
 
 
 @dataclass(frozen=True, eq=False)
 class TransmissionAngle(_Checked):
-    """Two bars at a pin stay at least `least` [rad] away from being in line: below it rows grow with what is lacking.
+    """Constraint on the angle of two bars at a pin: it is at least `least` [rad] from the aligned position. Residuals are the deficits.
 
-    `straight` is the coordinate of the joint at which they are in line.
+    `straight` is the joint coordinate of the aligned position.
     """
 
     joint: str
@@ -163,28 +163,28 @@ class TransmissionAngle(_Checked):
     scale: float = 1.0
 
     def rows(self, variants: Any, q: Array) -> Array:
-        """(N, n)."""
-        return self._lacking(variants.joint_states(q).q[self.joint][..., 0])[0]
+        """Return residuals (N, n)."""
+        return self._deficit(variants.joint_states(q).q[self.joint][..., 0])[0]
 
     def derivatives(self, robot: Mechanism, q: Array, moves: Moves) -> Array:
-        """(n, p)."""
+        """Return derivatives (n, p) by dimensions."""
         return np.asarray(
-            self._lacking(robot.joint_states(q).q[self.joint][:, 0])[1][:, None] * moves.joints[self.joint]
+            self._deficit(robot.joint_states(q).q[self.joint][:, 0])[1][:, None] * moves.joints[self.joint]
         )
 
-    def _lacking(self, angle: Array) -> tuple[Array, Array]:
+    def _deficit(self, angle: Array) -> tuple[Array, Array]:
         off = (angle - self.straight + 0.5 * np.pi) % np.pi - 0.5 * np.pi
-        lacking = self.least - np.abs(off)
-        return np.maximum(lacking, 0.0) / self.scale, np.where(lacking > 0.0, -np.sign(off), 0.0) / self.scale
+        deficit = self.least - np.abs(off)
+        return np.maximum(deficit, 0.0) / self.scale, np.where(deficit > 0.0, -np.sign(off), 0.0) / self.scale
 
 
 @dataclass(frozen=True, eq=False)
 class MotorEfforts(_Checked):
-    """What motors must do along the motion, at rates of the inputs: rows are efforts beyond `limit`, or the efforts themselves where it is 0 [N m, N].
+    """Efforts of the motors along the motion. Residuals are the excess beyond `limit`, or the efforts themselves if it is 0 [N m, N].
 
     Attributes
     ----------
-    velocity, acceleration : motor to its rates (n,) at the inputs [rad/s, m/s; per s]; as many motors as freedoms, in joints of the tree
+    velocity, acceleration : motor to its rates (n,) at the inputs [rad/s, m/s; per s]; as many motors as freedoms, all in tree joints
     """
 
     velocity: Mapping[str, ArrayLike]
@@ -193,12 +193,12 @@ class MotorEfforts(_Checked):
     scale: float = 1.0
 
     def rows(self, variants: Any, q: Array) -> Array:
-        """(N, n nu)."""
+        """Return residuals (N, n nu)."""
         work = MotorMotions.of(variants.base)
         return self._beyond(work.efforts(variants, q, *_rates(work, self, q)))[0].reshape(len(q), -1)
 
     def derivatives(self, robot: Mechanism, q: Array, moves: Moves) -> Array:
-        """(n nu, p)."""
+        """Return derivatives (n nu, p) by dimensions."""
         work = MotorMotions.of(moves.of.robot)
         u, du = MotorChanges(work, moves, q).efforts(*_rates(work, self, q))
         return (self._beyond(u)[1][..., None] * du).reshape(-1, du.shape[-1])
@@ -210,14 +210,14 @@ class MotorEfforts(_Checked):
 
 @dataclass(frozen=True, eq=False)
 class Reaction(_Checked):
-    """What a joint carries along the motion, at rates of the motors: rows are how far the size of that is beyond `limit`, or it where that is 0.
+    """Force or moment of a joint along the motion. Residuals are the excess of its norm beyond `limit`, or the norm if that is 0.
 
     Attributes
     ----------
-    joint : its name, of the tree or closing a loop
-    velocity, acceleration : as of :class:`MotorEfforts`
-    axes : what is meant, components on the child in the joint's frame there: "x", "y", "z" of the force [N], or "rx", "ry", "rz" of the moment [N m].
-        Those that no rigid body determines, of a planar linkage out of its plane, are an error
+    joint : name of a tree joint or loop joint
+    velocity, acceleration : motor to its rates (n,), as for :class:`MotorEfforts`
+    axes : components on the child in the joint's frame there: "x", "y", "z" of the force [N], or "rx", "ry", "rz" of the moment [N m].
+        Indeterminate components, such as those of a planar linkage out of its plane, raise an error
     """
 
     joint: str
@@ -228,12 +228,12 @@ class Reaction(_Checked):
     scale: float = 1.0
 
     def rows(self, variants: Any, q: Array) -> Array:
-        """(N, n)."""
+        """Return residuals (N, n)."""
         work = self._work(variants.base)
         return self._beyond(work.efforts(variants, q, *_rates(work, self, q))[..., -len(self.axes) :])[0]
 
     def derivatives(self, robot: Mechanism, q: Array, moves: Moves) -> Array:
-        """(n, p)."""
+        """Return derivatives (n, p) by dimensions."""
         work = self._work(moves.of.robot)
         f, df = (x[:, -len(self.axes) :] for x in MotorChanges(work, moves, q).efforts(*_rates(work, self, q)))
         return np.asarray(np.einsum("nk,nkp->np", self._beyond(f)[1], df))
@@ -252,42 +252,43 @@ class Reaction(_Checked):
 
 @dataclass(frozen=True, eq=False)
 class Clearance(_Checked):
-    """The mechanism stays away from singular positions: rows are what `actuation` of its mobility map lacks of `least`, with slides compared by
-    the length of the mechanism that the design starts from.
+    """Constraint on the distance to singular positions: `actuation` of the mobility map is at least `least`. Residuals are the deficits.
+
+    The length of the initial mechanism makes sliding joints comparable with turning ones.
     """
 
     least: float
     scale: float = 1.0
 
     def rows(self, variants: Any, q: Array) -> Array:
-        """(N, n)."""
+        """Return residuals (N, n)."""
         return np.asarray(
             np.maximum(self.least - MotorMotions.of(variants.base).actuation(variants, q), 0.0) / self.scale
         )
 
     def derivatives(self, robot: Mechanism, q: Array, moves: Moves) -> Array:
-        """(n, p)."""
-        here, by = MotorChanges(MotorMotions.of(moves.of.robot), moves, q).actuation()
-        return np.where((here < self.least)[:, None], -by / self.scale, 0.0)
+        """Return derivatives (n, p) by dimensions."""
+        actuation, by = MotorChanges(MotorMotions.of(moves.of.robot), moves, q).actuation()
+        return np.where((actuation < self.least)[:, None], -by / self.scale, 0.0)
 
 
 def _rates(work: MotorMotions, of: MotorEfforts | Reaction, q: Array) -> tuple[Array, Array]:
-    """(n, m) each, zero along what is held."""
+    """Return rates and their derivatives, (n, m) each; those of fixed joints are zero."""
     motors = work.base.actuated
     for name in motors:
         if name not in of.velocity or name not in of.acceleration:
             raise ModelError(f"rates are of each motor; '{name}' has none")
     rates, bends = (
-        np.stack([_of_inputs(f"rates of '{name}'", x[name], q) for name in motors], axis=-1)
+        np.stack([_at_inputs(f"rates of '{name}'", x[name], q) for name in motors], axis=-1)
         for x in (of.velocity, of.acceleration)
     )
-    none = np.zeros((len(rates), len(work.held)))
+    none = np.zeros((len(rates), len(work.fixed_joints)))
     return np.concatenate([rates, none], axis=1), np.concatenate([bends, none], axis=1)
 
 
 @dataclass(frozen=True)
 class Variable(_Checked):
-    """A dimension that may change, by so much [rad, m]."""
+    """A dimension of the design, and the bounds of its change [rad, m]."""
 
     name: str
     low: float
@@ -299,19 +300,19 @@ class Variable(_Checked):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Design(Brief):
-    """The best mechanism that was found.
+    """Result of a synthesis.
 
     Attributes
     ----------
-    robot : it
+    robot : the best mechanism
     changes : dimension to its change [rad, m]
-    q : (n, nq) along the inputs
-    cost, first_cost : half the sum of squared rows: of it, and of the best of all starts as it was drawn
-    rows : of all objectives, one after another
-    largest : of each objective its largest row, times its scale: of a constraint that holds zero, or little
-    starts, closed : how many were drawn, and of how many the loops close at all inputs
-    costs : of all that were improved, ascending: the same number many times says that there is nothing better near
-    evaluations : of mechanisms with derivatives
+    q : (n, nq) configurations along the inputs
+    cost, first_cost : half the sum of squared residuals, of the best mechanism, and of the best start before its improvement
+    rows : (rows,) residuals of all objectives, in their order
+    largest : largest residual of each objective, times its scale; zero, or small, for a satisfied constraint
+    starts, closed : number of starts, and of those with closed loops at all inputs
+    costs : of all improved starts, ascending; if many are equal, a better mechanism nearby is unlikely
+    evaluations : number of Jacobians that were evaluated
     """
 
     robot: Mechanism
@@ -331,36 +332,39 @@ def design(
     robot: Mechanism, inputs: Mapping[str, ArrayLike], variables: Sequence[Variable], objectives: Sequence[Any], *,
     near: ArrayLike | Mapping[str, Any] | None = None, starts: int = 256, improved: int = 8, seconds: float | None = None, seed: int = 0,
 ) -> Design:  # fmt: skip
-    """Dimensions for which objectives are least, along one branch: many starts side by side as variants, the best improved by SciPy's `least_squares`.
+    """Minimise objectives over dimensions, along one branch.
 
-    A mechanism whose branch ends before the inputs do is none. The mechanism's own dimensions are the first start.
+    Many starts are evaluated at once as variants, and the best are improved by SciPy's `least_squares`. Mechanisms whose branch ends before the
+    inputs do are rejected. The mechanism's own dimensions are the first start.
 
     Parameters
     ----------
-    inputs : led joint with one coordinate to (n,) values [rad, m]
-    variables : which dimensions may change, named as :mod:`sarrus.dimensions` has them, and within which bounds
-    objectives : :class:`FramePath`, :class:`JointAngle`, :class:`TransmissionAngle`, :class:`MotorEfforts`, :class:`Reaction`, :class:`Clearance`, or an object with
-        ``rows(variants, q)`` and, for exact derivatives, ``derivatives(robot, q, moves)``; one whose rows are zero wherever it holds is a constraint, as strict as its `scale` is small
-    near : where loops are closed at the first inputs, as :meth:`sarrus.Mechanism.follow`: it chooses the branch
-    starts : drawn evenly within the bounds
-    improved : how many of the best are improved
-    seconds : [s] after which no other start is drawn or improved; until then more of both
-    seed : of the draws
+    robot : the initial mechanism
+    inputs : driven joint with one coordinate to its (n,) values [rad, m]
+    variables : dimensions that may change, by the names of :mod:`sarrus.dimensions`, with their bounds
+    objectives : :class:`FramePath`, :class:`JointAngle`, :class:`TransmissionAngle`, :class:`MotorEfforts`, :class:`Reaction`,
+        :class:`Clearance`, or an object with ``rows(variants, q)`` and, for exact derivatives, ``derivatives(robot, q, moves)``.
+        An objective whose residuals are zero if it is satisfied is a constraint; a smaller `scale` makes it stricter
+    near : configuration near which loops close at the first inputs, as for :meth:`sarrus.Mechanism.follow`; it selects the branch
+    starts : number of starts, drawn from the uniform distribution within the bounds
+    improved : number of starts, the best ones, that are improved
+    seconds : time limit [s] until which rounds of starts and improvements are repeated; default: one round
+    seed : seed of the random starts
 
     Raises
     ------
     AssemblyError
-        Of no start the loops close at all inputs.
+        No start closes its loops at all inputs.
     ImportError
         SciPy is not installed: ``pip install scipy``.
     StateError
         The inputs do not determine the position.
     ModelError, ShapeError, NameNotFoundError
-        Bounds that are none; unknown names; wrong sizes.
+        Bounds are invalid; names are unknown; sizes are wrong.
 
     Examples
     --------
-    A four-bar whose coupler point goes through six points:
+    Synthesis of a four-bar whose coupler point passes through six points:
 
     >>> import numpy as np
     >>> import sarrus
@@ -392,14 +396,14 @@ def design(
         for i in np.argsort(cost)[:improved]:
             if not np.isfinite(cost[i]) or (seconds is not None and ends and time.perf_counter() - begun > seconds):
                 break
-            found = least_squares(problem.residual, np.clip(x[i], low, high), problem.jacobian, bounds=(low, high), x_scale=high - low,
+            result = least_squares(problem.residual, np.clip(x[i], low, high), problem.jacobian, bounds=(low, high), x_scale=high - low,
                                   xtol=1e-14, ftol=1e-14, gtol=1e-14, max_nfev=100)  # fmt: skip
-            ends.append((float(found.cost), found.x))
+            ends.append((float(result.cost), result.x))
         if seconds is None or time.perf_counter() - begun > seconds:
             break
     if not ends:
         raise AssemblyError(
-            f"of none of {drawn} mechanisms in these bounds the loops close at all inputs on one branch: wider bounds, or `near`"
+            f"no mechanism of {drawn} in these bounds closes its loops at all inputs on one branch: give wider bounds, or `near`"
         )
     ends.sort(key=lambda end: end[0])
     least, best = ends[0]
@@ -416,17 +420,17 @@ def design(
 
 
 class _Problem:
-    """Objectives as functions of changes x (p,)."""
+    """Objectives as functions of the changes x (p,) of dimensions."""
 
     def __init__(
         self,
         robot: Mechanism,
         inputs: dict[str, Array],
-        asked: Sequence[Variable],
+        variables: Sequence[Variable],
         objectives: Sequence[Any],
         near: Any,
     ) -> None:
-        variables = _arrays.checked_several("variables", asked, Variable, "sarrus.design.Variable(name, low, high)")
+        variables = _arrays.checked_several("variables", variables, Variable, "sarrus.design.Variable(name, low, high)")
         self.dimensions = Dimensions(robot, list(inputs), [variable.name for variable in variables])
         self.low, self.high = (
             np.array([getattr(variable, side) for variable in variables], float) for side in ("low", "high")
@@ -456,16 +460,16 @@ class _Problem:
                 )
         self.at, self.q, self.broken = np.full(len(self.low), np.nan), np.zeros((0, robot.nq)), True
 
-    def _led(self, x: Array) -> tuple[Any, Array]:
-        """Variants of changes (N, p), and their configurations (N, n, nq) along the inputs; NaN where the branch ends."""
+    def _followed(self, x: Array) -> tuple[Any, Array]:
+        """Return variants of changes (N, p), and their configurations (N, n, nq) along the inputs; NaN after the end of a branch."""
         variants = self.dimensions.variants(x)
         if any(name.rpartition(".")[2] == "offset" for name in self.dimensions.names):
             raise ModelError("an offset is no dimension of a design: change the inputs, or a joint's turn")
-        return variants, variants.follow({name: way[:, 0] for name, way in self.inputs.items()}, self.near)
+        return variants, variants.follow({name: values[:, 0] for name, values in self.inputs.items()}, self.near)
 
     def costs(self, x: Array) -> Array:
-        """(N,) half the sums of squares; inf where loops do not close."""
-        variants, q = self._led(x)
+        """Return half the sums of squares (N,); inf for open loops."""
+        variants, q = self._followed(x)
         good = np.isfinite(q).all(axis=(1, 2))
         cost = np.full(len(x), np.inf)
         if good.any():
@@ -474,8 +478,8 @@ class _Problem:
         return cost
 
     def residual(self, x: Array) -> Array:
-        """(rows,); huge where loops do not close."""
-        variants, q = self._led(x[None])
+        """Return the residuals (rows,), or large numbers if loops do not close."""
+        variants, q = self._followed(x[None])
         self.at, self.q, self.broken = x.copy(), q[0], not np.isfinite(q).all()
         if not self.broken:
             parts = [of.rows(variants, q)[0] for of in self.objectives]
@@ -487,7 +491,7 @@ class _Problem:
         return rows
 
     def jacobian(self, x: Array) -> Array:
-        """(rows, p)."""
+        """Return the Jacobian (rows, p)."""
         if not np.array_equal(x, self.at):
             self.residual(x)
         if self.broken:
@@ -497,7 +501,7 @@ class _Problem:
         parts: list[Array | None] = [None] * len(self.objectives)
         if any(self.exact):
             moves = self.dimensions.moves(robot, self.q, x, self.frames, self.joints)
-            if not moves.determined.all():  # at a singular position nothing has derivatives
+            if not moves.determined.all():  # no derivatives exist at a singular position
                 return np.zeros((self.count, len(x)))
             parts = [
                 of.derivatives(robot, self.q, moves) if exact else None
@@ -505,7 +509,7 @@ class _Problem:
             ]
         if not all(self.exact):
             steps = STEP * (self.high - self.low)
-            variants, q = self._led(np.concatenate([x + np.diag(steps), x - np.diag(steps)]))
+            variants, q = self._followed(np.concatenate([x + np.diag(steps), x - np.diag(steps)]))
             for i in [i for i, exact in enumerate(self.exact) if not exact]:
                 ahead, behind = np.split(np.nan_to_num(self.objectives[i].rows(variants, q)), 2)
                 parts[i] = ((ahead - behind) / (2.0 * steps[:, None])).T
@@ -517,17 +521,18 @@ class _Problem:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Budget(Brief):
-    """How far a mechanism is off by its dimensions' errors, and by which.
+    """Tolerance budget: standard deviations of quantities by the errors of dimensions.
 
     Attributes
     ----------
     names, spread : (p) dimensions, and their standard deviations [rad, m]
-    of : (k) what is off: "tool.x", "slider"
-    parts : (n, k, p) standard deviation of each by each dimension alone, to first order, at n inputs
-    first_order, drawn : (n, k) of each by all: by sums of squares, and of mechanisms drawn at random; NaN in `drawn` where none were drawn
-    worst : (n, k) largest deviation from the mean among those drawn
-    lost : how many of those drawn did not close
-    binding : dimensions that the loops cannot absorb; their parts are zero, and they were not drawn
+    of : (k) names of the quantities, such as "tool.x", "slider"
+    parts : (n, k, p) standard deviation of each quantity by each dimension, to first order, at n inputs
+    first_order : (n, k) standard deviation of each quantity by all dimensions, to first order
+    drawn : (n, k) standard deviation among mechanisms drawn at random; NaN if none were drawn
+    worst : (n, k) largest deviation from the mean among the mechanisms drawn
+    lost : number of mechanisms drawn whose loops did not close
+    binding : dimensions that the loops cannot absorb; their parts are zero, and their errors were not drawn
     """
 
     names: tuple[str, ...]
@@ -541,7 +546,7 @@ class Budget(Brief):
     binding: tuple[str, ...]
 
     def report(self, count: int = 10) -> str:
-        """For each quantity, at the inputs where it is worst, the dimensions that matter most."""
+        """Return a table of the dimensions with the largest parts, for each quantity at its worst inputs."""
         lines, count = [], _arrays.checked_count("count", count)
         for k, name in enumerate(self.of):
             i = int(np.argmax(self.first_order[:, k]))
@@ -558,7 +563,7 @@ class Budget(Brief):
         return "\n".join(lines + [f"not absorbed by the loops: {', '.join(self.binding)}"] * bool(self.binding))
 
     def plot(self, of: str | None = None, *, count: int = 8, ax: Axes | None = None) -> Axes:
-        """Stacked variances of one quantity along the inputs, the largest parts by name, and what was drawn. Needs matplotlib."""
+        """Plot stacked variances of one quantity along the inputs, the largest parts by name, and the variance drawn. Needs matplotlib."""
         import matplotlib.pyplot as plt
 
         from .figures.canvas import literal
@@ -589,24 +594,24 @@ def tolerances(
     robot: Mechanism, spread: Mapping[str, float], inputs: Mapping[str, ArrayLike], of: Sequence[str], *, near: ArrayLike | None = None,
     samples: int = 1000, seed: int = 0, threads: int = 1,
 ) -> Budget:  # fmt: skip
-    """First-order and Monte Carlo budgets of positions by name of dimension, errors normal and independent.
+    """Return first-order and Monte Carlo tolerance budgets of positions, for normal and independent errors of dimensions.
 
     Parameters
     ----------
-    spread : dimension (:mod:`sarrus.dimensions`) to its standard deviation [rad, m]; ``"joints.x"`` for that of every joint's frames along x, and so on with y, z,
-        rx, ry, rz
-    inputs : led joint to (n,) coordinates [rad, m]
-    of : what is to be accurate: "FRAME.x" (y, z, rx, ry, rz) in world axes, or a joint with one coordinate
-    near : as :meth:`sarrus.Mechanism.follow`
-    samples : mechanisms drawn, 0 for none
-    seed, threads : of the draws
+    robot : the nominal mechanism
+    spread : dimension (:mod:`sarrus.dimensions`) to its standard deviation [rad, m]; ``"joints.x"`` (y, z, rx, ry, rz) for the frames of all joints
+    inputs : driven joint to its (n,) coordinates [rad, m]
+    of : quantities: "FRAME.x" (y, z, rx, ry, rz) in world axes, or a joint with one coordinate
+    near : configuration near which loops close at the first inputs, as for :meth:`sarrus.Mechanism.follow`
+    samples : number of mechanisms drawn, 0 for none
+    seed, threads : seed and threads of the draws
 
     Raises
     ------
     NameNotFoundError, ModelError, ShapeError
-        Unknown names; a spread that is negative.
+        Names are unknown; a spread is negative.
     StateError
-        The inputs do not determine the position; at some of them alone, parts are NaN there.
+        The inputs do not determine the position. If only some inputs do not, their parts are NaN.
 
     Examples
     --------
@@ -620,34 +625,33 @@ def tolerances(
     """
     checked_mechanism(robot, "robot")
     _arrays.check_counts(0, samples=samples)
-    ways = checked_inputs(robot, inputs)
-    sizes = _spreads(robot, ways, spread)
-    dimensions = Dimensions(robot, list(ways), list(sizes))
+    paths = checked_inputs(robot, inputs)
+    sizes = _spreads(robot, paths, spread)
+    dimensions = Dimensions(robot, list(paths), list(sizes))
     sigma = np.array([_arrays.checked_number(f"spread of '{name}'", x) for name, x in sizes.items()])
     of = _arrays.checked_names("of", of)
-    asked = [_asked(robot, name) for name in of]
-    q, x = robot.follow(ways, near), np.zeros(len(sigma))
-    moves = dimensions.moves(robot, q, x, [f for f, k in asked if k >= 0], [j for j, k in asked if k < 0])
-    parts = np.zeros((len(q), len(asked), len(sigma)))
-    for i, (name, k) in enumerate(asked):
+    quantities = [_quantity(robot, name) for name in of]
+    q, x = robot.follow(paths, near), np.zeros(len(sigma))
+    moves = dimensions.moves(robot, q, x, [f for f, k in quantities if k >= 0], [j for j, k in quantities if k < 0])
+    parts = np.zeros((len(q), len(quantities), len(sigma)))
+    for i, (name, k) in enumerate(quantities):
         if k < 0:
             parts[:, i] = np.abs(moves.joints[name]) * sigma
         else:
             R = robot.pose(q, name)[:, :3, :3]
             parts[:, i] = np.abs((R @ moves.frames[name][:, 3 * (k // 3) : 3 * (k // 3) + 3])[:, k % 3]) * sigma
-    drawn, lost = np.full((2, len(q), len(asked)), np.nan), 0
+    drawn, lost = np.full((2, len(q), len(quantities)), np.nan), 0
     if samples:
         rng = np.random.default_rng(_arrays.checked_count("seed", seed, 0))
         errors = rng.normal(size=(samples, len(sigma))) * sigma * moves.closes
         many = dimensions.variants(errors)
         start = np.broadcast_to(q, (samples, *q.shape))
-        led = dimensions.led(ways, errors)
-        found, status = many.assemble(
-            start, fixed=led, branch="any", threads=threads, return_status=True
-        )  # starts are near
+        driven = dimensions.driven(paths, errors)
+        # from starts that are near, the same branch is found
+        q_drawn, status = many.assemble(start, fixed=driven, branch="any", threads=threads, return_status=True)
         good = (status == 0).all(axis=1)
         lost = int((~good).sum())
-        off = np.stack([_off(robot, many, q, found, name, k) for name, k in asked], axis=-1)[good]
+        off = np.stack([_off(robot, many, q, q_drawn, name, k) for name, k in quantities], axis=-1)[good]
         if good.any():
             off -= off.mean(axis=0)
             drawn[0], drawn[1] = off.std(axis=0), np.abs(off).max(axis=0)
@@ -656,23 +660,23 @@ def tolerances(
     return Budget(dimensions.names, sigma, tuple(of), parts, total, drawn[0], drawn[1], lost, binding)
 
 
-def _spreads(robot: Mechanism, ways: Mapping[str, Array], spread: Mapping[str, float]) -> dict[str, float]:
+def _spreads(robot: Mechanism, inputs: Mapping[str, Array], spread: Mapping[str, float]) -> dict[str, float]:
     _arrays.check_mapping("spread", spread, "dimensions to standard deviations")
-    every = Dimensions(robot, list(ways)).names
+    every = Dimensions(robot, list(inputs)).names
     sizes: dict[str, float] = {}
     for name, size in spread.items():
         start, _, axis = name.rpartition(".")
-        of_joints = (
+        names = (
             [n for n in every if n.endswith((f".parent.{axis}", f".child.{axis}"))]
             if start == "joints" and axis in AXES
             else [name]
         )
-        sizes |= dict.fromkeys(of_joints, size)
+        sizes |= dict.fromkeys(names, size)
     return sizes
 
 
-def _asked(robot: Mechanism, name: str) -> tuple[str, int]:
-    """A frame and the component of its displacement, or a joint and -1."""
+def _quantity(robot: Mechanism, name: str) -> tuple[str, int]:
+    """Return a frame and the component of its displacement, or a joint and -1."""
     if name in robot._joints:
         return name, -1
     frame, _, axis = name.rpartition(".")
@@ -682,11 +686,11 @@ def _asked(robot: Mechanism, name: str) -> tuple[str, int]:
     return frame, AXES.index(axis)
 
 
-def _off(robot: Mechanism, many: Any, q: Array, found: Array, name: str, k: int) -> Array:
-    """(samples, n) how far variants are from the mechanism."""
+def _off(robot: Mechanism, variants: Any, q: Array, q_drawn: Array, name: str, k: int) -> Array:
+    """Return deviations (samples, n) of variants from the mechanism."""
     if k < 0:
-        return np.asarray(many.joint_states(found).q[name][..., 0] - robot.joint_states(q).q[name][:, 0])
-    X, X0 = many.pose(found, name), robot.pose(q, name)
+        return np.asarray(variants.joint_states(q_drawn).q[name][..., 0] - robot.joint_states(q).q[name][:, 0])
+    X, X0 = variants.pose(q_drawn, name), robot.pose(q, name)
     if k >= 3:
         return np.asarray(X[..., k - 3, 3] - X0[:, k - 3, 3])
     turn = X[..., :3, :3] @ X0[:, :3, :3].swapaxes(-1, -2)  # in world axes, to first order

@@ -1,20 +1,32 @@
-"""What can go wrong, by name. Every error is a :class:`SarrusError` and the built-in exception that fits it."""
+"""Errors and warnings. Every error is a :class:`SarrusError` and the built-in exception that fits it."""
 
 from __future__ import annotations
 
 import sys
 import warnings
 from collections.abc import Collection, Iterable
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import _core
+from ._renamed import raise_renamed, renamed_attribute, renamed_value
 
 __all__ = [
-    "AssemblyError", "BranchEnd", "BranchWarning", "IntegrationError", "LimitWarning", "ModelError", "ModelWarning",
-    "NameNotFoundError", "NotRealizableError", "SarrusError", "ShapeError", "StateError", "StiffnessWarning",
+    "AssemblyError",
+    "BranchWarning",
+    "IntegrationError",
+    "LimitWarning",
+    "ModelError",
+    "ModelWarning",
+    "NameNotFoundError",
+    "NotRealizableError",
+    "PathTrackingError",
+    "SarrusError",
+    "ShapeError",
+    "StateError",
+    "StiffnessWarning",
 ]  # fmt: skip
 
 
@@ -34,7 +46,7 @@ class ModelWarning(UserWarning):
     """A part of a mechanism's description acts on nothing."""
 
 
-# of what has the entries of u, or others than tau; the core's errors of tau know no motors
+# appended to errors about the shape of tau: the core does not detect efforts u that were passed instead
 OF_MOTORS = "; efforts u of motors, in the order of `robot.actuated`, become tau by robot.actuation_matrix(q) @ u"
 
 
@@ -61,21 +73,24 @@ class AssemblyError(SarrusError, ValueError):
     """No configuration was found that closes the loops."""
 
 
-class BranchEnd(AssemblyError):
-    """The branch that :meth:`~sarrus.Mechanism.follow` or :meth:`~sarrus.Mechanism.assemble` went along ends before its inputs do.
+class PathTrackingError(AssemblyError):
+    """The tracked branch of :meth:`~sarrus.Mechanism.follow` or :meth:`~sarrus.Mechanism.assemble` ends before the inputs do.
 
     Attributes
     ----------
     path : (k, nq) configurations at the inputs that were reached
-    last : (nq,) where the branch ends
+    last_configuration : (nq,) where the branch ends
     """
 
-    def __init__(self, message: str, path: NDArray[np.float64], last: NDArray[np.float64]) -> None:
+    def __init__(self, message: str, path: NDArray[np.float64], last_configuration: NDArray[np.float64]) -> None:
         super().__init__(message)
-        self.path, self.last = path, last
+        self.path, self.last_configuration = path, last_configuration
 
-    def __reduce__(self) -> tuple[type[BranchEnd], tuple[str, NDArray[np.float64], NDArray[np.float64]]]:
-        return type(self), (str(self), self.path, self.last)
+    def __reduce__(self) -> tuple[type[PathTrackingError], tuple[str, NDArray[np.float64], NDArray[np.float64]]]:
+        return type(self), (str(self), self.path, self.last_configuration)
+
+    if not TYPE_CHECKING:
+        __getattr__ = renamed_attribute
 
 
 class NotRealizableError(SarrusError, ValueError):
@@ -99,7 +114,7 @@ class IntegrationError(SarrusError, ArithmeticError):
 
 
 class BranchWarning(UserWarning):
-    """Loops were closed on another branch than that of the start, or behind a singular position, where it is not known which one it is."""
+    """Loops were closed on another branch than the start's, or behind a singular position, where the branch is undetermined."""
 
 
 class LimitWarning(UserWarning):
@@ -107,61 +122,69 @@ class LimitWarning(UserWarning):
 
 
 class DriftWarning(UserWarning):
-    """A simulation started off the loops and was brought onto them, or it ended off them, which nothing brought back, or not enough."""
+    """A simulation started off the loops and was projected onto them, or it ended off them."""
 
 
 class StiffnessWarning(UserWarning):
-    """A simulation's steps are too long for the forces that act, or for the motion: its energy comes from nowhere."""
+    """A simulation's steps are too long for the forces that act, or for the motion: they add energy."""
 
 
 def warn_of_model(message: str) -> None:
-    """Give a ModelWarning at the line outside of this package that led here."""
+    """Raise a ModelWarning at the line of the caller, outside of this package."""
     warn_caller(message, ModelWarning)
 
 
 def warn_caller(message: str, category: type[Warning]) -> None:
-    """Warn at the line outside of this package that led here."""
+    """Raise a warning at the line of the caller, outside of this package."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("sarrus."):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
 
 
-def raise_no_such_name(kind: str, name: object, known: Iterable[str], what: str | None = None) -> NoReturn:
-    """Raise NameNotFoundError for a name that is not among the known ones; `what` refers to it.
+def raise_no_such_name(kind: str, name: object, names: Iterable[str], subject: str | None = None) -> NoReturn:
+    """Raise NameNotFoundError for a name that is not among `names`; `subject` refers to it.
 
-    Frames of joints, which the core names NAME.parent and NAME.child, are known, and not listed.
+    The message does not list frames of joints, which the core names NAME.parent and NAME.child.
     """
-    raise NameNotFoundError(_core.unknown_name(kind, str(name), known, what or ""))
+    raise NameNotFoundError(_core.unknown_name(kind, str(name), names, subject or ""))
 
 
-def check_name(kind: str, name: object, known: Collection[str], what: str | None = None) -> None:
-    """Raise NameNotFoundError for what is not among the known names: also for what is no text, and perhaps not hashable."""
-    if not isinstance(name, str) or name not in known:
-        raise_no_such_name(kind, name, known, what)
+def check_name(kind: str, name: object, names: Collection[str], subject: str | None = None) -> None:
+    """Raise NameNotFoundError if `name` is not a text among `names`; it need not be hashable."""
+    if not isinstance(name, str) or name not in names:
+        raise_no_such_name(kind, name, names, subject)
 
 
-def check_choice(what: str, value: object, choices: Any, error: type[Exception] = ValueError) -> None:
-    """Raise for what is none of a few words: those of a Literal, or the keys of a table."""
+def check_choice(argument: str, value: object, choices: Any, error: type[Exception] = ValueError) -> None:
+    """Raise if a value is not one of a few words: those of a Literal, or the keys of a table."""
     words = getattr(choices, "__args__", choices)  # as get_args has them, in half a microsecond less
     if not isinstance(value, str) or value not in words:
-        *others, last = map(repr, words)
-        raise error(f"{what} must be {'one of ' * (len(others) > 1)}{', '.join(others)} or {last}; got {value!r}")
+        *first, last = map(repr, words)
+        expected = f"{'one of ' * (len(first) > 1)}{', '.join(first)} or {last}"
+        raise error(f"{argument} must be {expected}; got {value!r}{renamed_value(argument, value)}")
 
 
-def did_you_mean(name: object, known: Iterable[str]) -> str:
-    """Return the end of an error about an unknown name: the known one that is most like it, or all of them."""
-    return str(_core.did_you_mean(str(name), known))
+def did_you_mean(name: object, names: Iterable[str]) -> str:
+    """Return the end of an error about an unknown name: the most similar of `names`, or all of them."""
+    return str(_core.did_you_mean(str(name), names))
 
 
-def check_printable(what: str, name: str) -> None:
-    """Raise ModelError for a name that cannot be shown as it is, or is longer than anybody shows."""
-    _core.check_printable(what, name)
+def check_printable(kind: str, name: str) -> None:
+    """Raise ModelError if a name has characters that cannot be printed, or is too long to print."""
+    _core.check_printable(kind, name)
 
 
 def printable(text: str) -> str:
-    """Return the text, with an escape for what cannot be shown."""
+    """Return the text with escapes for characters that cannot be printed."""
     return str(_core.printable(text))
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        raise_renamed(__name__, name)
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'", name=name)
 
 
 _core.hand_over(

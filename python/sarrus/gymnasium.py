@@ -1,4 +1,4 @@
-"""Many runs of a mechanism as an environment of Gymnasium, stepped side by side in C++: ``pip install gymnasium``.
+"""Vector environment of Gymnasium: many runs of a mechanism, stepped together in C++: ``pip install gymnasium``.
 
 >>> import numpy as np
 >>> import sarrus, sarrus.gymnasium
@@ -37,7 +37,7 @@ from .variants import Variants
 __all__ = ["VectorEnv", "for_stable_baselines3"]
 
 Tensors = Literal["numpy", "torch"]
-DRAWS = 20  # of a start, before there counts as being none
+DRAWS = 20  # trials of a start before an error is raised
 
 Start = (
     Mapping[str, tuple[ArrayLike, ArrayLike]]
@@ -46,39 +46,39 @@ Start = (
 
 
 class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
-    """Many runs as environments: actions are efforts of motors, held for a period.
+    """Vector environment whose actions are efforts of motors, constant for a period.
 
-    A run that fails (its loops tear, a step finds no acceleration) ends its episode where it was last: what is told is finite, and
-    ``infos["status"]`` is a :class:`~sarrus.results.Status` each. All runs have one clock, by which laws of time go; it starts with :meth:`reset`.
+    If a run fails (loops open, or a step has no acceleration), its episode ends in its last state, so that observations are finite.
+    ``infos["status"]`` has a :class:`~sarrus.results.Status` for each run. All runs have one clock for time functions; :meth:`reset` sets it to zero.
 
     Parameters
     ----------
-    robot : what moves; or variants of it, as many as there are runs, for domain randomisation
-    num_envs : how many runs
-    observe : function (q (n, nq), v (n, nv)) -> (n, k) what is seen
-    reward : function (q, v, u (n, motors)) -> (n,) of the state after a period, and of the efforts in it
-    start : where episodes begin, at rest: joints to ranges of their coordinates, drawn evenly and closed by :meth:`~sarrus.Mechanism.assemble`; or a
-        function (random generator, which runs (m,)) -> q (m, nq), v (m, nv), brought onto the loops
-    ends : function (q, v) -> (n,) whether the episode is over, terminated
-    efforts : (motors,) of an action of one [N m, N]; actions are within -1 and 1. Default: the joints' limits
+    robot : the mechanism; or as many variants as runs, for domain randomisation
+    num_envs : number of runs
+    observe : function (q (n, nq), v (n, nv)) that returns observations (n, k)
+    reward : function (q, v, u (n, motors)) that returns rewards (n,) for the state after a period and the efforts in it
+    start : initial states: joints to ranges of their coordinates, with a uniform distribution, at rest, closed by :meth:`~sarrus.Mechanism.assemble`; or
+        a function (random generator, indices of runs (m,)) that returns q (m, nq), v (m, nv), which are projected onto the loops
+    ends : function (q, v) that returns True for terminated episodes (n,)
+    efforts : (motors,) efforts for actions of 1 [N m, N]; actions are between -1 and 1. Default: the joints' limits
     motors : names of joints; default: the actuated ones
-    period : how long an action is held [s]
-    dt : steps of the simulation [s]; a whole number of them is a period
-    seconds : after which an episode is truncated
-    controller : force elements besides, such as contact
+    period : duration of an action [s]
+    dt : step of the simulation [s]; the period is a multiple of it
+    seconds : duration after which an episode is truncated [s]
+    controller : additional force elements, such as contact
     method, stabilisation, gains : as for :func:`~sarrus.simulate_many`
     tensors : "numpy", or "torch" for tensors that share the arrays' memory
-    dtype : of what is seen and of rewards
-    autoreset_mode : whether runs that are over begin anew in the step that ends them, what was seen and said last in ``infos["final_obs"]`` and
-        ``infos["final_info"]``, in the next one, or by ``reset(options={"reset_mask": which})`` alone
-    threads : how many work on it
+    dtype : type of observations and rewards
+    autoreset_mode : when a run restarts after its episode: in the same step, with the last observation and info in ``infos["final_obs"]`` and
+        ``infos["final_info"]``; in the next step; or only by ``reset(options={"reset_mask": mask})``
+    threads : number of threads
 
     Raises
     ------
     ModelError, NameNotFoundError, ShapeError, TypeError, ValueError
-        What is given does not fit the mechanism.
+        An argument does not fit the mechanism.
     AssemblyError
-        No start is found in 20 draws.
+        No start was found in 20 draws.
     """
 
     def __init__(
@@ -95,14 +95,14 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         if isinstance(robot, Variants) and len(robot) != num_envs:
             raise ShapeError(f"there must be a variant for each of {num_envs} environments; got {len(robot)}")
         check_choice("tensors", tensors, Tensors)
-        self._of, self._dtype = (observe, reward, ends, start), np.dtype(dtype)
+        self._functions, self._dtype = (observe, reward, ends, start), np.dtype(dtype)
         self._threads, self._tensors = threads, tensors
         base: Any = robot.base if isinstance(robot, Variants) else robot
         names = tuple(base.actuated or base.joints) if motors is None else tuple(motors)
         self._motors = np.array(velocities(base, names))
         if closing := [name for name in names if base.joint(name).closes_loop]:
             raise ModelError(
-                f"motors of environments act along v, which joints that close loops have no part in, as {', '.join(map(repr, closing))}: name others "
+                f"motors of environments act along v, which has no entries of loop joints such as {', '.join(map(repr, closing))}: name other joints "
                 "in motors=, or keep these in the tree by Builder.add_joint(..., tree=True)"
             )
         self._efforts = _efforts(base, names, efforts, len(self._motors))
@@ -111,71 +111,73 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         if abs(round(period / dt) * dt - period) > 1e-9 * period:
             raise ValueError(f"a period must be a whole number of steps; got {period!r} s and dt = {dt!r} s")
         self._x = np.zeros((0, 0))
-        of_steps = {"method": method, "stabilisation": stabilisation, "gains": gains, "dt": self._dt}
-        how = Stepping.checked("VectorEnv", base, self._period, of_steps | {"limits": "ignore"})
-        (prepared,) = _prepared([robot], controller, how, base.neutral(), [slice(None)])
+        options = {"method": method, "stabilisation": stabilisation, "gains": gains, "dt": self._dt, "limits": "ignore"}
+        stepping = Stepping.checked("VectorEnv", base, self._period, options)
+        (prepared,) = _prepared([robot], controller, stepping, base.neutral(), [slice(None)])
         hold(prepared.forces, base.nv)
         self._setup, self._core = prepared.setup, prepared.setup.core()
         self._parameters = np.array(
             np.broadcast_to(prepared.forces.parameters, (num_envs, prepared.forces.parameters.shape[-1]))
         )
-        self._which = self._setup.variants(slice(None))
+        self._variants = self._setup.variants(slice(None))
         self._clock, self._count = 0.0, np.zeros(num_envs, np.int64)
         self._over = np.zeros(num_envs, bool)
         self.metadata = {"autoreset_mode": AutoresetMode(autoreset_mode)}
         self._x = np.zeros((num_envs, self._core.size))
-        self._begin(np.arange(num_envs), np.random.default_rng(0))  # what is seen there says how much that is
+        self._begin(
+            np.arange(num_envs), np.random.default_rng(0)
+        )  # its observation has the size of the observation space
         seen = self._observed()
         self.single_observation_space = gymnasium.spaces.Box(-np.inf, np.inf, seen.shape[1:], self._dtype.type)
         self.single_action_space = gymnasium.spaces.Box(-1.0, 1.0, (len(self._motors),), self._dtype.type)
         self.observation_space, self.action_space = (
-            batch_space(one, num_envs) for one in (self.single_observation_space, self.single_action_space)
+            batch_space(space, num_envs) for space in (self.single_observation_space, self.single_action_space)
         )
 
     @property
     def q(self) -> Array:
-        """(n, nq) configurations."""
+        """Configurations (n, nq)."""
         return self._x[:, : self.robot.nq].copy()
 
     @property
     def v(self) -> Array:
-        """(n, nv) velocities."""
+        """Velocities (n, nv)."""
         return self._x[:, self.robot.nq : self.robot.nq + self.robot.nv].copy()
 
     def __getstate__(self) -> dict[str, Any]:
-        """State without what the arguments make anew: simulations of the core are no data."""
-        return {key: x for key, x in self.__dict__.items() if key not in ("_setup", "_core", "_which", "_of")}
+        """Return the state without simulations of the core, which are made from the arguments."""
+        return {key: x for key, x in self.__dict__.items() if key not in ("_setup", "_core", "_variants", "_functions")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state["_made_with"])  # type: ignore[misc]
         self.__dict__.update(state)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Begin anew: all of them, or where ``options["reset_mask"]`` (n,) is True; the clock starts again where all do."""
+        """Restart all runs, and the clock; or only the runs for which ``options["reset_mask"]`` (n,) is True."""
         super().reset(seed=seed)
-        which = np.asarray((options or {}).get("reset_mask", np.ones(self.num_envs, bool)))
-        if which.shape != (self.num_envs,) or which.dtype != np.bool_ or not which.any():
+        mask = np.asarray((options or {}).get("reset_mask", np.ones(self.num_envs, bool)))
+        if mask.shape != (self.num_envs,) or mask.dtype != np.bool_ or not mask.any():
             raise ShapeError(
-                f"options['reset_mask'] must be ({self.num_envs},) of truths, one of them True; got {which!r}"
+                f"options['reset_mask'] must be ({self.num_envs},) of truths, one of them True; got {mask!r}"
             )
-        if which.all():
+        if mask.all():
             self._clock = 0.0
-        self._over[which] = False
-        self._begin(np.flatnonzero(which), self.np_random)
+        self._over[mask] = False
+        self._begin(np.flatnonzero(mask), self.np_random)
         return self._out(self._observed()), {}
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """A period with these actions (n, motors), clipped to -1 and 1."""
+        """Simulate a period with actions (n, motors), clipped to -1 and 1."""
         if self.metadata["autoreset_mode"] == AutoresetMode.DISABLED and self._over.any():
             raise StateError(
-                f"environments {np.flatnonzero(self._over).tolist()} are over: without automatic resets call reset(options={{'reset_mask': which}})"
+                f"environments {np.flatnonzero(self._over).tolist()} are over: without automatic resets call reset(options={{'reset_mask': mask}})"
             )
         u = self._efforts * np.clip(_finite(actions, (self.num_envs, len(self._motors))), -1.0, 1.0)
         tau = np.zeros((self.num_envs, self.robot.nv))
         tau[:, self._motors] = u
         set_efforts(self._parameters, tau)
         schedule = _core.Schedule(self._clock, self._clock + self._period, self._dt, 2**31)
-        states, status, _ = self._core.run_many(self._x, self._parameters, self._which, schedule, self._threads)
+        states, status, _ = self._core.run_many(self._x, self._parameters, self._variants, schedule, self._threads)
         if (status == Status.INTERRUPTED).any():
             raise KeyboardInterrupt
         self._clock += self._period
@@ -186,10 +188,10 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self._count += 1
         next_step = self.metadata["autoreset_mode"] == AutoresetMode.NEXT_STEP
         late = self._over.copy() if next_step else np.zeros(self.num_envs, bool)
-        if late.any():  # they begin anew in place of this period
+        if late.any():  # they restart instead of this period
             self._begin(np.flatnonzero(late), self.np_random)
             failed &= ~late
-        _, reward, ends, _ = self._of
+        _, reward, ends, _ = self._functions
         q, v = self.q, self.v
         rewards = np.where(late, 0.0, reward(q, v, u)).astype(self._dtype)
         terminated = failed if ends is None else failed | (np.asarray(ends(q, v), bool) & ~late)
@@ -203,10 +205,10 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             infos |= {"final_obs": self._out(seen), "_final_obs": over, "final_info": last, "_final_info": over}
             self._begin(np.flatnonzero(self._over), self.np_random)
             seen = np.where(self._over[:, None], self._observed(), seen)
-        return (*(self._out(one) for one in (seen, rewards, terminated, truncated)), infos)
+        return (*(self._out(x) for x in (seen, rewards, terminated, truncated)), infos)
 
     def _observed(self) -> Array:
-        seen = np.asarray(self._of[0](self.q, self.v), self._dtype)
+        seen = np.asarray(self._functions[0](self.q, self.v), self._dtype)
         if seen.ndim != 2 or len(seen) != self.num_envs:
             raise ShapeError(f"observe must return ({self.num_envs}, k); it returned {seen.shape}")
         return seen
@@ -219,16 +221,16 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         return torch.from_numpy(x)
 
     def _begin(self, rows: NDArray[np.intp], rng: np.random.Generator) -> None:
-        """New starts of these runs."""
+        """Set new initial states of these runs."""
         self._count[rows] = 0
         for _ in range(DRAWS):
             q, v = self._drawn(rows, rng)
             closed = np.asarray(np.isfinite(q).all(axis=1))
             q = np.where(closed[:, None], q, self.robot.neutral())
-            # in lanes, as variants are asked: one by itself stands beside itself
-            beside = np.resize(np.arange(len(rows)), max(2, len(rows)))
-            setup = self._setup.of(rows[beside])
-            x, begun = setup.begin(self._core, q[beside], v[beside], self._clock, {}, self._threads)
+            # at least two rows, because variants are evaluated in lanes
+            lanes = np.resize(np.arange(len(rows)), max(2, len(rows)))
+            setup = self._setup.of(rows[lanes])
+            x, begun = setup.begin(self._core, q[lanes], v[lanes], self._clock, {}, self._threads)
             good = closed & (begun == Status.FINISHED)[: len(rows)]
             self._x[rows[good]] = x[: len(rows)][good]
             rows = rows[~good]
@@ -237,9 +239,9 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         raise AssemblyError(f"no start of environment {rows[0]} closes the loops in {DRAWS} draws")
 
     def _drawn(self, rows: NDArray[np.intp], rng: np.random.Generator) -> tuple[Array, Array]:
-        start = self._of[3]
+        start = self._functions[3]
         if callable(start):
-            q, v = (np.asarray(one, float) for one in start(rng, rows))
+            q, v = (np.asarray(x, float) for x in start(rng, rows))
         else:
             n, robot = len(rows), self.robot[rows.tolist()] if isinstance(self.robot, Variants) else self.robot
             ranges = {name: np.broadcast_arrays(*bounds) for name, bounds in start.items()}
@@ -259,7 +261,7 @@ def _efforts(robot: Mechanism, names: Sequence[str], efforts: ArrayLike | None, 
     u = np.broadcast_to(u, count)
     if not np.isfinite(u).all() or (u <= 0.0).any():
         raise ModelError(
-            f"efforts of an action of one must be positive, and are not among the limits of {', '.join(names)}: give efforts=; got {u}"
+            f"efforts for actions of 1 must be positive, and {', '.join(names)} have no such limits: give efforts=; got {u}"
         )
     return np.asarray(u)
 
@@ -272,7 +274,7 @@ def _finite(actions: Any, shape: tuple[int, ...]) -> Array:
 
 
 def for_stable_baselines3(env: VectorEnv) -> Any:
-    """The environments as a ``VecEnv`` of stable-baselines3, which has an interface of its own; they begin anew in the step that ends them.
+    """Return the environments as a ``VecEnv`` of stable-baselines3; a run restarts in the step that ends its episode.
 
     >>> from stable_baselines3 import PPO  # doctest: +SKIP
     >>> PPO("MlpPolicy", sarrus.gymnasium.for_stable_baselines3(env)).learn(100_000)  # doctest: +SKIP
@@ -281,12 +283,12 @@ def for_stable_baselines3(env: VectorEnv) -> Any:
 
     if env.metadata["autoreset_mode"] != AutoresetMode.SAME_STEP:
         raise ModelError(
-            "stable-baselines3 wants environments that begin anew in the step that ends them: AutoresetMode.SAME_STEP"
+            "stable-baselines3 requires environments that restart in the step that ends an episode: AutoresetMode.SAME_STEP"
         )
 
     if env._tensors != "numpy":
         raise ModelError(
-            f"stable-baselines3 wants arrays: make the environments with tensors='numpy'; got {env._tensors!r}"
+            f"stable-baselines3 requires arrays: make the environments with tensors='numpy'; got {env._tensors!r}"
         )
 
     class Many(VecEnv):
@@ -294,12 +296,12 @@ def for_stable_baselines3(env: VectorEnv) -> Any:
             super().__init__(env.num_envs, env.single_observation_space, env.single_action_space)
 
         def __reduce__(self) -> Any:
-            """A class of a function has no name to be found by; what it is made of has."""
+            """Pickle the function's argument, because a local class cannot be pickled."""
             return for_stable_baselines3, (env,), {"_seeds": self._seeds, "_options": self._options}
 
         def reset(self) -> Any:
             seed = self._seeds[0]
-            self._reset_seeds()  # or every reset would begin like the first
+            self._reset_seeds()  # a seed applies to one reset only
             self._reset_options()
             return env.reset(seed=seed)[0]
 
@@ -323,7 +325,7 @@ def for_stable_baselines3(env: VectorEnv) -> Any:
             setattr(env, attr_name, value)
 
         def env_method(self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any) -> list[Any]:
-            raise ModelError("the environments are one object, and have no methods of their own")
+            raise ModelError("the environments are one object without methods of single environments")
 
         def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
             return [False] * len(self._get_indices(indices))

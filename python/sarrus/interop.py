@@ -1,4 +1,4 @@
-"""States in the order and the conventions of other programs; models themselves are taken and made by :mod:`sarrus.io`.
+"""States in the order and the conventions of other programs; :mod:`sarrus.io` converts models.
 
 MuJoCo's qpos and qvel, next to q and v:
 
@@ -12,13 +12,13 @@ free        quaternion x, y, z, w;        position; quaternion            v: ang
             position                      w, x, y, z                      qvel: linear in the world's axes, angular in the body's
 ==========  ============================  ==============================  ===================================================
 
-A hinge or slide with a `ref` has it in both: see :mod:`sarrus.io.mujoco`. Joints stand in the order in which they were added, which in models
-read from MJCF or taken by :func:`sarrus.io.from_mujoco` is MuJoCo's; `joints=` tells another one.
+A hinge or slide with a `ref` has it in both: see :mod:`sarrus.io.mujoco`. Joints are in the order in which they were added. In models read from MJCF,
+or converted by :func:`sarrus.io.from_mujoco`, this is MuJoCo's order; `joints=` gives another one.
 
-Pinocchio's q and v. The joints are those of its model, found here by their names, and stand in its order:
+Pinocchio's q and v. Joints correspond by their names, and are in the order of Pinocchio's model:
 
 ===================  ==============================  =====================================  =========================================
-Pinocchio's joint    here                            Pinocchio's q                          Pinocchio's v
+Pinocchio's joint    sarrus                          Pinocchio's q                          Pinocchio's v
 ===================  ==============================  =====================================  =========================================
 RX, Revolute...      Revolute                        the same                               the same
 RUBX, ...Unbounded   Revolute                        cosine, sine                           the same
@@ -32,8 +32,8 @@ Composite            its joints, one after another   theirs, one after another  
 Mimic                its joint, and a coupler        none                                   none
 ===================  ==============================  =====================================  =========================================
 
-Where a joint of Pinocchio's is several here, they have its name with a number behind it: `wrist_1`, `wrist_2`. A joint of several axes that
-is one here (Cylindrical, Gimbal) may be a Composite there.
+If a joint of Pinocchio corresponds to several joints, their names are numbered: `wrist_1`, `wrist_2`. A joint of several axes (Cylindrical, Gimbal)
+may be a Composite in Pinocchio.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-# where of qpos the coordinates of a joint with so many are
+# indices into qpos of the coordinates of a joint, by their number
 FROM_QPOS = {1: [0], 4: [1, 2, 3, 0], 7: [4, 5, 6, 3, 0, 1, 2]}
 
 
@@ -76,13 +76,14 @@ def to_mujoco_state(
 def to_mujoco_state(
     robot: Mechanism, q: ArrayLike, v: ArrayLike | None = None, *, joints: Iterable[str] | None = None
 ) -> Array | tuple[Array, Array]:
-    """The state as MuJoCo has it: qpos, or with a v (qpos, qvel).
+    """Return the state in MuJoCo's convention: qpos, or with a v (qpos, qvel).
 
     Parameters
     ----------
-    q : (..., nq)
-    v : (..., nv)
-    joints : their names in MuJoCo's order, each once: ``[model.joint(i).name for i in range(model.njnt)]``; default: the robot's order
+    robot : the mechanism
+    q : (..., nq) configuration
+    v : (..., nv) velocity
+    joints : names of all moving joints in MuJoCo's order: ``[model.joint(i).name for i in range(model.njnt)]``; default: the robot's order
 
     Returns
     -------
@@ -91,9 +92,9 @@ def to_mujoco_state(
     Raises
     ------
     ModelError
-        The robot has a joint that MuJoCo has not, or a Free joint whose coordinates are not the pose of a body in the world.
+        The robot has a joint that MuJoCo lacks, or a Free joint whose coordinates are not the pose of a body in the world.
     NameNotFoundError, ShapeError
-        Of `joints`; of q and v.
+        A name in `joints` is unknown; q or v has a wrong shape.
 
     Examples
     --------
@@ -117,7 +118,7 @@ def from_mujoco_state(
 def from_mujoco_state(
     robot: Mechanism, qpos: ArrayLike, qvel: ArrayLike | None = None, *, joints: Iterable[str] | None = None
 ) -> Array | tuple[Array, Array]:
-    """The state from MuJoCo's: q, or with a qvel (q, v). Quaternions are kept as they are. See :func:`to_mujoco`.
+    """Return the state from MuJoCo's: q, or with a qvel (q, v). Quaternions are not normalised. See :func:`to_mujoco_state`.
 
     >>> import sarrus
     >>> from sarrus import interop
@@ -138,15 +139,15 @@ def _turned(
     x_new, y_new = np.empty_like(x), np.empty((*np.broadcast_shapes(x.shape[:-1], y.shape[:-1]), robot.nv))
     iq = iv = 0
     for joint in _in_order(robot, joints):
-        here, there = (joint.q_slice, joint.v_slice), (slice(iq, iq + joint.nq), slice(iv, iv + joint.nv))
-        (old_q, old_v), (new_q, new_v) = (there, here) if back else (here, there)
+        sarrus, mujoco = (joint.q_slice, joint.v_slice), (slice(iq, iq + joint.nq), slice(iv, iv + joint.nv))
+        (old_q, old_v), (new_q, new_v) = (mujoco, sarrus) if back else (sarrus, mujoco)
         order = FROM_QPOS[joint.nq]
         x_new[..., new_q] = x[..., old_q][..., order if back else np.argsort(order)]
         y_new[..., new_v] = y[..., old_v]
         if joint.nv == 6 and v is not None:
-            one, other = y[..., old_v][..., :3], y[..., old_v][..., 3:]
+            first, second = y[..., old_v][..., :3], y[..., old_v][..., 3:]
             quaternion = x[..., old_q][..., [4, 5, 6, 3]] if back else x[..., old_q][..., :4]
-            linear, angular = (one, other) if back else (other, one)
+            linear, angular = (first, second) if back else (second, first)
             linear = _rotated(quaternion * ([-1, -1, -1, 1] if back else 1), linear)
             parts = np.broadcast_arrays(*((angular, linear) if back else (linear, angular)))
             y_new[..., new_v] = np.concatenate(parts, axis=-1)
@@ -164,7 +165,7 @@ def _rotated(quaternion: Array, vector: Array) -> Array:
 def _sized(name: str, x: ArrayLike, n: int, owner: str = "this mechanism") -> Array:
     array = real_array(name, x)
     if array.shape[-1:] != (n,):
-        raise ShapeError(f"{name} has shape {array.shape}; {owner} wants (..., {n})")
+        raise ShapeError(f"{name} has shape {array.shape}; {owner} requires (..., {n})")
     return array
 
 
@@ -177,7 +178,7 @@ def _in_order(robot: Mechanism, names: Iterable[str] | None) -> Iterator[Joint]:
     if sorted(order) != sorted(moving):
         left_out = [name for name in moving if name not in order]
         raise ModelError(
-            f"joints wants each moving joint of the robot once; left out: {left_out}, of {len(order)} named"
+            f"joints must name each moving joint of the robot once; missing: {left_out}, with {len(order)} named"
         )
     for name in order:
         joint, spec = moving[name], specs[name]
@@ -187,14 +188,14 @@ def _in_order(robot: Mechanism, names: Iterable[str] | None) -> Iterator[Joint]:
             spec.parent != "ground" or spec.at_parent != spec.at_child or spec.at_parent.log().any()
         ):
             raise ModelError(
-                f"joint '{name}': MuJoCo's free joints give the pose of a body's frame in the world, this one does not"
+                f"joint '{name}': MuJoCo's free joints have the pose of a body's frame in the world, and this one does not"
             )
         yield joint
 
 
 # --- Pinocchio ------------------------------------------------------------------------------------------------------------------------
 
-# where of a free flyer's q and v those of a Free joint are
+# indices into q and v of a free flyer of the coordinates of a Free joint
 FREE_Q, FREE_V = [3, 4, 5, 6, 0, 1, 2], [3, 4, 5, 0, 1, 2]
 
 
@@ -205,26 +206,27 @@ def to_pinocchio_state(robot: Mechanism, model: pinocchio.Model, q: ArrayLike, v
 def to_pinocchio_state(
     robot: Mechanism, model: pinocchio.Model, q: ArrayLike, v: ArrayLike | None = None
 ) -> Array | tuple[Array, Array]:
-    """The state as Pinocchio has it: its q, or with a v (q, v).
+    """Return the state in Pinocchio's convention: q, or with a v (q, v).
 
     Parameters
     ----------
-    model : a ``pinocchio.Model``, from :func:`~sarrus.io.to_pinocchio`, the one given to :func:`sarrus.io.from_pinocchio`, or what
-        Pinocchio has read from the same file; Pinocchio is not imported
-    q : (..., nq) of the robot
-    v : (..., nv) of the robot
+    robot : the mechanism
+    model : a ``pinocchio.Model``, from :func:`~sarrus.io.to_pinocchio`, the argument of :func:`sarrus.io.from_pinocchio`, or read by
+        Pinocchio from the same file; Pinocchio is not imported
+    q : (..., nq) configuration of the robot
+    v : (..., nv) velocity of the robot
 
     Returns
     -------
-    q (..., model.nq), and v (..., model.nv) if v is given. A joint that mimics another has no place in them: what q says of it is left out
+    q (..., model.nq), and v (..., model.nv) if v is given. They have no entries of mimic joints, whose coordinates are dropped
 
     Raises
     ------
     ModelError
-        The two do not have the same joints; one of several axes is passed from its child to its parent, so that Pinocchio has the
+        The two do not have the same joints; or a joint of several axes has its child nearer to the ground, so that Pinocchio has the
         coordinates of its inverse.
     ShapeError
-        Of q and v.
+        q or v has a wrong shape.
 
     Examples
     --------
@@ -235,8 +237,8 @@ def to_pinocchio_state(
     """
     x, y = _sized("q", q, checked_mechanism(robot).nq), _sized("v", np.zeros(robot.nv) if v is None else v, robot.nv)
     x_new, y_new = np.zeros((*x.shape[:-1], checked_model(model).nq)), np.zeros((*y.shape[:-1], model.nv))
-    for joint, own_q, own_v, follows in _shared(robot, model):
-        if follows is not None:
+    for joint, own_q, own_v, mimic in _shared(robot, model):
+        if mimic is not None:
             continue
         order_q, order_v = _orders(joint)
         part = x[..., joint.q_slice][..., np.argsort(order_q)]
@@ -256,8 +258,9 @@ def from_pinocchio_state(
 def from_pinocchio_state(
     robot: Mechanism, model: pinocchio.Model, q: ArrayLike, v: ArrayLike | None = None
 ) -> Array | tuple[Array, Array]:
-    """The state from Pinocchio's: the robot's q, or with a v (q, v). Angles from cosine and sine are within half a turn; joints that mimic
-    others are where these have them. See :func:`to_pinocchio`.
+    """Return the state from Pinocchio's: q, or with a v (q, v). See :func:`to_pinocchio_state`.
+
+    Angles from cosine and sine are between -pi and pi. Coordinates of mimic joints follow from the joints that they mimic.
 
     >>> from sarrus import interop
     >>> q = interop.from_pinocchio_state(robot, model, pinocchio.neutral(model))  # doctest: +SKIP
@@ -266,9 +269,9 @@ def from_pinocchio_state(
     x = _sized("q", q, checked_model(model).nq, "Pinocchio's model")
     y = _sized("v", np.zeros(model.nv) if v is None else v, model.nv, "Pinocchio's model")
     x_new, y_new = np.zeros((*x.shape[:-1], nq)), np.zeros((*y.shape[:-1], nv))
-    for joint, own_q, own_v, follows in _shared(robot, model):
-        if follows is not None:
-            leader, scaling, offset = follows
+    for joint, own_q, own_v, mimic in _shared(robot, model):
+        if mimic is not None:
+            leader, scaling, offset = mimic
             x_new[..., joint.q_slice] = scaling * x_new[..., leader.q_slice] + offset
             y_new[..., joint.v_slice] = scaling * y_new[..., leader.v_slice]
             continue
@@ -288,9 +291,9 @@ def checked_model(model: Any) -> Any:
 
 
 class Part(NamedTuple):
-    """A joint of Pinocchio's, or one of those that it is composed of: the joint that it is here, and how many coordinates it has there.
+    """A joint of Pinocchio, or a part of a composite joint: its joint type, and its number of coordinates in Pinocchio.
 
-    `places` are the placements between the part before and this one.
+    `places` are the placements between the previous part and this one.
     """
 
     places: tuple[Any, ...]
@@ -299,25 +302,25 @@ class Part(NamedTuple):
 
 
 def parts_of(joint: Any, n: int, name: str) -> list[Part]:
-    """What a joint of a model with n coordinates is here; ModelError where that is nothing."""
+    """Return the parts of a joint of a model with n coordinates; raise ModelError if it has no counterpart."""
     kind = joint.shortname()
     model = joint.extract() if hasattr(joint, "extract") else joint
     if kind == "JointModelComposite":
         parts: list[Part] = []
         for inner, place in zip(model.joints, model.jointPlacements, strict=True):
-            first, *others = parts_of(inner, n, name)
-            parts += [Part((place, *first.places), first.type, first.nq), *others]
+            first, *remaining = parts_of(inner, n, name)
+            parts += [Part((place, *first.places), first.type, first.nq), *remaining]
         return parts
     if kind == "JointModelSphericalZYX":
         return [Part((), Revolute(axis), 1) for axis in "zyx"]
-    whole = {
+    types = {
         "JointModelSpherical": Spherical(),
         "JointModelFreeFlyer": Free(),
         "JointModelPlanar": Planar("z"),
         "JointModelTranslation": Gimbal("tx ty tz"),
     }
-    if kind in whole:
-        return [Part((), whole[kind], joint.nq)]
+    if kind in types:
+        return [Part((), types[kind], joint.nq)]
     if kind == "JointModelUniversal":
         return [Part((), Universal(model.axis1, model.axis2), 2)]
     cure = "make it of joints of one axis"
@@ -325,47 +328,47 @@ def parts_of(joint: Any, n: int, name: str) -> list[Part]:
         kind, cure = f"{kind} of a screw", "Pinocchio's own algorithms leave its pitch out of velocities"
     elif kind == "JointModelMimic" and model.scaling == 0.0:
         cure = "its scaling must not be zero"
-    elif kind == "JointModelMimic" or joint.nv == 1:  # aligned with an axis of the frame or not: its motion space says
+    elif kind == "JointModelMimic" or joint.nv == 1:  # the motion subspace has the axis
         data = joint.createData()
         joint.calc(data, np.zeros(n))
         slide, turn = np.split(np.ravel(data.S) / getattr(model, "scaling", 1.0), 2)
         if not turn.any():
             return [Part((), Prismatic(slide), joint.nq)]
         return [Part((), Helical(turn, float(slide @ turn)) if slide.any() else Revolute(turn), joint.nq)]
-    raise ModelError(f"joint '{name}' is a {kind}, which has no counterpart here: {cure}")
+    raise ModelError(f"joint '{name}' is a {kind}, which has no counterpart in sarrus: {cure}")
 
 
 def mimics(model: Any) -> dict[int, int]:
-    """Index of a joint that mimics another -> of that one."""
+    """Return the index of each mimic joint, with the index of the joint that it mimics."""
     return dict(zip(getattr(model, "mimicking_joints", ()), getattr(model, "mimicked_joints", ()), strict=True))
 
 
 def part_names(name: str, parts: list[Part]) -> list[str]:
-    """Of the joints that a joint of Pinocchio's is here."""
+    """Return the names of the joints for the parts of a joint."""
     return [name] if len(parts) == 1 else [f"{name}_{k}" for k in range(1, len(parts) + 1)]
 
 
 def _shared(robot: Mechanism, model: Any) -> Iterator[tuple[Joint, slice, slice, tuple[Joint, float, float] | None]]:
-    """Joints of both, slices into Pinocchio's q and v, and which joint they mimic: the last ones, as that must be known by then."""
+    """Yield joints of both models with slices into Pinocchio's q and v, and the joint that they mimic; mimic joints after all others."""
     leader_of = mimics(model)
     moving = {name: robot.joint(name) for name in robot.joints if robot.joint(name).nq}
-    left, names, last = dict(moving), list(model.names), []
+    left, names, mimics_found = dict(moving), list(model.names), []
     for i in range(1, len(names)):
-        name, there = names[i], model.joints[i]
-        parts = parts_of(there, model.nq, name)
-        if name in moving and len(parts) > 1:  # a composite joint, which is one here
+        name, pinocchio_joint = names[i], model.joints[i]
+        parts = parts_of(pinocchio_joint, model.nq, name)
+        if name in moving and len(parts) > 1:  # a composite joint, which is one joint in sarrus
             parts = [Part((), moving[name].type, sum(part.nq for part in parts))]
-        iq, iv = there.idx_q, there.idx_v
+        iq, iv = pinocchio_joint.idx_q, pinocchio_joint.idx_v
         for part_name, part in zip(part_names(name, parts), parts, strict=True):
             if part_name not in moving:
                 raise_no_such_name("joint", part_name, moving, "model")
             joint = left.pop(part_name)
             angle_in_two = joint.kind == "Planar" or (joint.nq == 1 and part.nq == 2)
             if joint.nv != part.type.nv or part.nq != (0 if i in leader_of else joint.nq + angle_in_two):
-                fault = f"joint '{part_name}' is {joint.kind}, with {joint.nq} coordinates, and in Pinocchio a {there.shortname()}"
+                fault = f"joint '{part_name}' is {joint.kind}, with {joint.nq} coordinates, and in Pinocchio a {pinocchio_joint.shortname()}"
                 raise ModelError(f"{fault}, with {part.nq}: the two are not the same model")
             if joint.reversed and (joint.type.quaternion or joint.kind == "Planar"):
-                fault = f"joint '{part_name}' ({joint.kind}) is passed from its child to its parent"
+                fault = f"joint '{part_name}' ({joint.kind}) has its child nearer to the ground"
                 raise ModelError(
                     f"{fault}, and Pinocchio has the coordinates of its inverse: exchange parent and child"
                 )
@@ -373,8 +376,8 @@ def _shared(robot: Mechanism, model: Any) -> Iterator[tuple[Joint, slice, slice,
                 leader = names[leader_of[i]]
                 if leader not in moving:
                     raise_no_such_name("joint", leader, moving, "model")
-                mimic = there.extract() if hasattr(there, "extract") else there
-                last.append((joint, slice(0), slice(0), (moving[leader], mimic.scaling, mimic.offset)))
+                mimic = pinocchio_joint.extract() if hasattr(pinocchio_joint, "extract") else pinocchio_joint
+                mimics_found.append((joint, slice(0), slice(0), (moving[leader], mimic.scaling, mimic.offset)))
             else:
                 yield joint, slice(iq, iq + part.nq), slice(iv, iv + joint.nv), None
             iq, iv = iq + part.nq, iv + joint.nv
@@ -382,12 +385,12 @@ def _shared(robot: Mechanism, model: Any) -> Iterator[tuple[Joint, slice, slice,
         raise ModelError(
             f"the model has no joint {', '.join(map(repr, left))}, which the robot has: the two are not the same model"
         )
-    yield from last
+    yield from mimics_found
 
 
 def _orders(joint: Joint) -> tuple[list[int], list[int]]:
-    """Where of Pinocchio's coordinates and velocities of a joint those here are."""
+    """Return the indices into Pinocchio's coordinates and velocities of a joint, in the order of sarrus."""
     if joint.kind == "Free":
         return FREE_Q, FREE_V
-    turned_round = joint.reversed and joint.nq > 1  # the axes of its inverse stand the other way round
+    turned_round = joint.reversed and joint.nq > 1  # the inverse joint has its axes in reverse order
     return list(range(joint.nq))[:: -1 if turned_round else 1], list(range(joint.nv))[:: -1 if turned_round else 1]

@@ -1,13 +1,15 @@
 """Functions of a mechanism for JAX, with their gradients: ``pip install jax``.
 
-They call the core: every mechanism, runs included, without a compiler. Code of one mechanism that JAX calls without Python is made by
-:func:`sarrus.generation.generate` with ``targets=["jax"]`` and loaded by :func:`sarrus.generation.jax_functions`.
+They call the core, for every mechanism and for runs, without a compiler. :func:`sarrus.generation.generate` with ``targets=["jax"]`` generates code of
+one mechanism that JAX calls without Python; :func:`sarrus.generation.jax_functions` loads it.
 
-Arrays are of float64 (``jax.config.update("jax_enable_x64", True)``), on the CPU; leading axes are batches and broadcast. The core is called back
-on JAX's own memory (``jax.experimental.buffer_callback``; before jax 0.6 ``jax.pure_callback``), under ``jit`` too, and ``vmap`` makes one call of a batch. Functions go back (``grad``, ``vjp``, ``jacrev``: ``jax.custom_vjp``); those of
-`forward`, of the same names, on (``jvp``, ``jacfwd``: ``jax.custom_jvp``): JAX lets one do one of the two. Gradients by q are by its entries, those of
-quaternions along no change of their length. On loops they are those of the function of the nearest state on them, along what they allow. Where a row of a batch has no answer it is NaN, and
-one state by itself raises.
+Arrays are float64 (``jax.config.update("jax_enable_x64", True)``) on the CPU. Leading axes are batches and broadcast. Callbacks use JAX's own memory
+(``jax.experimental.buffer_callback``; before jax 0.6 ``jax.pure_callback``), under ``jit`` too, and ``vmap`` calls the core once for a batch.
+
+Functions have reverse mode (``grad``, ``vjp``, ``jacrev``: ``jax.custom_vjp``). Those of `forward`, with the same names, have forward mode (``jvp``,
+``jacfwd``: ``jax.custom_jvp``), because JAX allows only one of the two for a function. Gradients by q are by its entries, zero along the length of
+quaternions. In closed chains they are gradients of the function at the nearest state on the loops, along motions that the loops allow. Rows without a
+result are NaN; a single state without a result raises an error.
 
 >>> import jax
 >>> jax.config.update("jax_enable_x64", True)
@@ -53,20 +55,22 @@ def __dir__() -> list[str]:
 
 
 def _made(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
-    def of_arrays(robot: Any, *arguments: Any, **options: Any) -> Any:
+    def array_function(robot: Any, *arguments: Any, **options: Any) -> Any:
         f, arrays = function(name, robot, arguments, options)
-        x = [_checked(one, array) for one, array in zip(f.row.inputs, arrays, strict=True)]
-        y = call(f, *map(jnp.broadcast_to, x, f.spread([one.shape for one in x])))
+        x = [_checked(argument, array) for argument, array in zip(f.row.inputs, arrays, strict=True)]
+        y = call(f, *map(jnp.broadcast_to, x, f.spread([array.shape for array in x])))
         return y if len(y) > 1 else y[0]
 
-    of_arrays.__name__ = of_arrays.__qualname__ = name
-    of_arrays.__doc__, of_arrays.__signature__ = docstring(name), signature(name)  # type: ignore[attr-defined]
-    return of_arrays
+    array_function.__name__ = array_function.__qualname__ = name
+    array_function.__doc__, array_function.__signature__ = docstring(name), signature(name)  # type: ignore[attr-defined]
+    return array_function
 
 
 def _checked(name: str, x: Any) -> Any:
     if not jax.config.jax_enable_x64:
-        raise TypeError("sarrus computes in double, which JAX does not yet: jax.config.update('jax_enable_x64', True)")
+        raise TypeError(
+            "sarrus computes in double precision, which JAX has disabled: jax.config.update('jax_enable_x64', True)"
+        )
     kind = getattr(x, "dtype", None)
     if kind not in (None, np.float64) and np.issubdtype(kind, np.inexact):
         raise TypeError(f"{name} must be float64, as sarrus computes: {name}.astype(float); got {kind}")
@@ -76,15 +80,15 @@ def _checked(name: str, x: Any) -> Any:
 # ---- the core, called back -------------------------------------------------------------------------------------------
 
 
-def _call(of: Callable[..., Any], like: Any, *groups: Any) -> Any:
-    """of(places, *groups of NumPy's arrays), answers like these; places, if there are any, are where JAX looks for the answers."""
-    shapes = tuple(jax.ShapeDtypeStruct(jnp.shape(one), np.float64) for one in like)
+def _call(function: Callable[..., Any], results: Any, *groups: Any) -> Any:
+    """Call function(places, *groups of NumPy arrays); places, if any, are JAX's buffers for the results."""
+    shapes = tuple(jax.ShapeDtypeStruct(jnp.shape(x), np.float64) for x in results)
     flat, tree = jax.tree.flatten(groups)
 
     def call(places: Any, *x: Any) -> Any:
-        return of(places, *jax.tree.unflatten(tree, map(np.asarray, x)))
+        return function(places, *jax.tree.unflatten(tree, map(np.asarray, x)))
 
-    if buffer_callback is None or jax.default_backend() != "cpu":  # where arrays have to come from there, and go back
+    if buffer_callback is None or jax.default_backend() != "cpu":  # arrays must be copied from and to the device
         return jax.pure_callback(partial(call, ()), shapes, *flat, vmap_method="broadcast_all")
 
     def write(_: Any, out: Any, *x: Any) -> None:
@@ -97,7 +101,7 @@ def _call(of: Callable[..., Any], like: Any, *groups: Any) -> Any:
 
 
 def _value(f: Function, *x: Any) -> Any:
-    answers = [jax.ShapeDtypeStruct(shape, np.float64) for shape in f.outputs([one.shape for one in x])]
+    answers = [jax.ShapeDtypeStruct(shape, np.float64) for shape in f.outputs([array.shape for array in x])]
     return _call(lambda places, x: f.value(*x, out=places), answers, x)
 
 
@@ -123,5 +127,5 @@ def _along(f: Function, x: Any, dx: Any) -> Any:
     return y, _call(lambda _, kept, dx: f.jvp(kept[0], kept[1], dx), y, (x, y), dx)
 
 
-#: functions of the same names that go on: ``jax.jvp``, ``jax.jacfwd``
+#: functions of the same names with forward mode: ``jax.jvp``, ``jax.jacfwd``
 forward = SimpleNamespace(**{name: _made(name, _on) for name, row in ROWS.items() if row.jvp})

@@ -1,4 +1,4 @@
-"""Laws of motion: a coordinate as a function of time, with its first two derivatives. Plain data, which the core evaluates.
+"""Time functions of a coordinate, with their first two derivatives: plain data, which the core evaluates.
 
 >>> from sarrus.laws import harmonic, polynomial
 >>> ramp_and_ripple = polynomial(0.0, 2.0) + harmonic(0.1, rate=10.0)
@@ -27,13 +27,13 @@ def __dir__() -> list[str]:
 
 @dataclass(frozen=True)
 class Law:
-    """Piecewise polynomial plus harmonics; laws add up, with numbers too.
+    """Time function: a piecewise polynomial plus harmonics. Laws and numbers can be added.
 
     Attributes
     ----------
-    starts : time at which each piece starts [s]; the first also holds before its start, the last for ever
-    coefficients : per piece, of (t - start)^0, ^1, ...; all pieces have equally many
-    harmonics : (amplitude, rate [rad/s], phase [rad]) each: amplitude sin(rate t + phase)
+    starts : (n,) times at which the pieces start [s]; the first piece also applies before its start, the last one without end
+    coefficients : (n, k) coefficients of (t - start)^0, ^1, ... of each piece
+    harmonics : (amplitude, rate [rad/s], phase [rad]) of each harmonic, amplitude sin(rate t + phase)
 
     Raises
     ------
@@ -70,13 +70,13 @@ class Law:
             object.__setattr__(self, name, _tuples(array))
 
     def __call__(self, t: ArrayLike) -> Any:
-        """Value (...) at the times t (...) [s]; a float for one time."""
+        """Return the value (...) at the times t (...) [s]; a float for one time."""
         return self.derivatives(t)[0]
 
     def derivatives(self, t: ArrayLike) -> tuple[Any, Any, Any]:
-        """Value, rate and acceleration, each (...), at the times t (...) [s]; floats for one time.
+        """Return value, rate and acceleration, each (...), at the times t (...) [s]; floats for one time.
 
-        Where two pieces meet they are those of the later one.
+        At the boundary of two pieces the later piece applies.
         """
         time = real_array("t", t)
         piece = np.searchsorted(self.starts[1:], time, side="right")
@@ -95,7 +95,7 @@ class Law:
         return value, rate, acceleration
 
     def __add__(self, other: Law | float) -> Law:
-        """The sum of two laws, or of a law and a number."""
+        """Return the sum of two laws, or of a law and a number."""
         if not isinstance(other, (Law, Real)):
             return NotImplemented
         parts = (self, as_law(other, "a term"))
@@ -110,31 +110,31 @@ class Law:
     __radd__ = __add__
 
     def _shifted(self, start: float, *, first: bool) -> Array:
-        """Coefficients, about another start, of the first piece or of the one that holds there."""
+        """Return the coefficients about another start, of the first piece or of the piece at that time."""
         piece = 0 if first else int(np.searchsorted(self.starts[1:], start, side="right"))
         polynomial = np.polynomial.Polynomial(self.coefficients[piece])
         return np.asarray(polynomial(np.polynomial.Polynomial([start - self.starts[piece], 1.0])).coef, np.float64)
 
 
 def law_terms(law: Law | None) -> tuple[Any, ...] | None:
-    """What the core takes of a law."""
+    """Return a law as the core reads it."""
     return None if law is None else (law.starts, np.ravel(law.coefficients).tolist(), np.ravel(law.harmonics).tolist())
 
 
-def law_terms_of_runs(value: object, what: str, at: int = -1) -> tuple[tuple[Any, ...], list[Array]]:
-    """What the core takes of a law, or of several, one a run; and of these a number (runs,): which is whose, to stand at a place of its row."""
+def law_terms_of_runs(value: object, label: str, column: int = -1) -> tuple[tuple[Any, ...], list[Array]]:
+    """Return one law, or one for each run, as the core reads it; and for several the index of each run's law (runs,), for a column of its row."""
     if not isinstance(value, (list, tuple)) and np.ndim(value) != 1:  # type: ignore[arg-type]
-        law = as_law(value, what)
+        law = as_law(value, label)
         return (law.starts, np.ravel(law.coefficients).tolist(), np.ravel(law.harmonics).tolist()), []
-    laws = [as_law(one, what) for one in value]  # type: ignore[attr-defined]
+    laws = [as_law(item, label) for item in value]  # type: ignore[attr-defined]
     if not laws:
-        raise ModelError(f"{what} is a law or number, or one for each run; got {value!r}")
+        raise ModelError(f"{label} is a law or number, or one for each run; got {value!r}")
     numbered = {law: k for k, law in enumerate(dict.fromkeys(laws))}
-    return ([law_terms(law) for law in numbered], at), [np.array([numbered[law] for law in laws], np.float64)]
+    return ([law_terms(law) for law in numbered], column), [np.array([numbered[law] for law in laws], np.float64)]
 
 
-def as_law(value: object, what: str) -> Law:
-    """The law itself, or the constant one of a number; ModelError, which says what is wrong, for anything else.
+def as_law(value: object, label: str) -> Law:
+    """Return a law, or the constant law of a number; raise ModelError, with `label` as the subject, for anything else.
 
     >>> from sarrus.laws import as_law, polynomial
     >>> as_law(0.5, "a law") == polynomial(0.5)
@@ -142,15 +142,17 @@ def as_law(value: object, what: str) -> Law:
     """
     if isinstance(value, Law):
         return value
-    with suppress(TypeError, ValueError):  # from what is no number at all
+    with suppress(TypeError, ValueError):  # raised for values that are no numbers
         number = real_numbers(value)  # type: ignore[arg-type]
         if number.ndim == 0 and np.isfinite(number):
             return polynomial(float(number))
-    raise ModelError(f"{what} is a law, such as sarrus.laws.harmonic(1.0, rate=2.0), or a finite number; got {value!r}")
+    raise ModelError(
+        f"{label} is a law, such as sarrus.laws.harmonic(1.0, rate=2.0), or a finite number; got {value!r}"
+    )
 
 
 def polynomial(*coefficients: float) -> Law:
-    """c0 + c1 t + c2 t^2 + ...
+    """Return the polynomial c0 + c1 t + c2 t^2 + ... of time.
 
     >>> from sarrus.laws import polynomial
     >>> polynomial(1.0, -2.0)(0.5)
@@ -163,7 +165,7 @@ def polynomial(*coefficients: float) -> Law:
 
 
 def harmonic(amplitude: float, rate: float, phase: float = 0.0, offset: float = 0.0) -> Law:
-    """Offset + amplitude sin(rate t + phase).
+    """Return the harmonic offset + amplitude sin(rate t + phase) of time.
 
     Parameters
     ----------
@@ -180,9 +182,9 @@ def harmonic(amplitude: float, rate: float, phase: float = 0.0, offset: float = 
 
 
 def spline(times: ArrayLike, values: ArrayLike, *, slopes: tuple[float, float] = (0.0, 0.0)) -> Law:
-    """Cubic spline through points, with given slopes at its ends; before and after it goes straight on with them.
+    """Return the cubic spline through points, with given slopes at its ends; before and after it is linear with these slopes.
 
-    Its rate is continuous, and so is its acceleration but at the two ends. With slopes of zero it goes from rest to rest.
+    Its rate is continuous, and its acceleration is continuous except at the two ends. With slopes of zero it moves from rest to rest.
 
     Parameters
     ----------
@@ -227,33 +229,33 @@ def spline(times: ArrayLike, values: ArrayLike, *, slopes: tuple[float, float] =
 
 
 def _inner_slopes(h: Array, secant: Array, start: float, end: float) -> Array:
-    """Slopes (n,) at the points for which the acceleration has no jumps: a tridiagonal system, which needs no pivots."""
+    """Return the slopes (n,) at the points that make the acceleration continuous: a tridiagonal system, which needs no pivots."""
     d = np.empty(len(h) + 1)
     d[0], d[-1] = start, end
-    # h[i] d[i-1] + 2 (h[i-1] + h[i]) d[i] + h[i-1] d[i+1] = 3 (h[i] secant[i-1] + h[i-1] secant[i]), solved forth and back
-    ratio, known = np.zeros(len(h)), np.empty(len(h))
-    known[0] = start
+    # h[i] d[i-1] + 2 (h[i-1] + h[i]) d[i] + h[i-1] d[i+1] = 3 (h[i] secant[i-1] + h[i-1] secant[i]), by elimination and back substitution
+    ratio, right_side = np.zeros(len(h)), np.empty(len(h))
+    right_side[0] = start
     for i in range(1, len(h)):
         pivot = 2.0 * (h[i - 1] + h[i]) - h[i] * ratio[i - 1]
         ratio[i] = h[i - 1] / pivot
-        known[i] = (3.0 * (h[i] * secant[i - 1] + h[i - 1] * secant[i]) - h[i] * known[i - 1]) / pivot
+        right_side[i] = (3.0 * (h[i] * secant[i - 1] + h[i - 1] * secant[i]) - h[i] * right_side[i - 1]) / pivot
     for i in range(len(h) - 1, 0, -1):
-        d[i] = known[i] - ratio[i] * d[i + 1]
+        d[i] = right_side[i] - ratio[i] * d[i + 1]
     return d
 
 
-def _finite(value: ArrayLike, what: str, axes: int) -> Array:
+def _finite(value: ArrayLike, label: str, axes: int) -> Array:
     if is_masked(value):
-        raise ModelError(f"{what} must have no masked entries, whose hidden values would count; give .filled(value)")
+        raise ModelError(f"{label} must have no masked entries, whose hidden values would count; give .filled(value)")
     try:
         array = np.asarray(value)
     except ValueError:  # rows of unequal lengths
-        raise ModelError(f"{what} must be rows of equally many finite numbers; got {value!r}") from None
+        raise ModelError(f"{label} must be rows of equally many finite numbers; got {value!r}") from None
     if array.size == 0:
         return np.zeros((0,) * axes)
     if array.dtype.kind not in "fiu" or is_masked(value) or array.ndim != axes or not np.isfinite(array).all():
         shape = "a sequence" if axes == 1 else "rows"
-        raise ModelError(f"{what} must be {shape} of finite numbers; got {value!r}")
+        raise ModelError(f"{label} must be {shape} of finite numbers; got {value!r}")
     return array.astype(np.float64)
 
 

@@ -1,4 +1,4 @@
-"""A mechanism: every question that can be asked of it, each answered in the module that it is about."""
+"""The class Mechanism; its methods are functions of the modules of each topic."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ._deferred import Deferred, raise_renamed
+from ._deferred import Deferred
+from ._renamed import raise_renamed
 from .dynamics.loop_operations import LoopFunctions
 from .dynamics.operations import Constraint, Joint, Kinematics
 from .shapes import ContactShape, Mesh, Point
@@ -45,45 +46,54 @@ __all__ = ["Constraint", "Joint", "Kinematics", "Mechanism"]
 class Mechanism(LoopFunctions):
     """Rigid bodies connected by joints; made by :class:`~sarrus.Builder`, :func:`~sarrus.load` or one of the ``from_`` functions.
 
-    A mechanism does not change. It pickles, compares and hashes by what it describes, and any number of threads may use it at once.
+    A mechanism is immutable. It can be pickled, compares and hashes by its description, and any number of threads may use it at once.
 
-    **Functions of a state** broadcast over leading axes: q (..., nq) and v, a, tau (..., nv) give (..., k). One state takes the shortest
-    way; many states are worked on several at a time and, with ``threads=``, on several cores, without the GIL. Of those that take them
+    **Functions of a state** broadcast over leading axes: q (..., nq) and v, a, tau (..., nv) give (..., k). A single state has the least overhead.
+    Batches are evaluated in SIMD lanes and, with ``threads=``, on several cores, without the GIL. Some functions have these options:
 
     wrenches : frame name to (..., 6) [moment; force] on the mechanism, in that frame's axes at its origin [N m, N]
-    time : (...) [s], where motion is prescribed
+    time : (...) [s], for prescribed motions
 
-    and all of them take
+    All functions of a state have these options:
 
-    out : float64 array for the result, C-contiguous, of exactly its shape, where that is one array
-    threads : int, how many threads work on a batch; results do not depend on it
-    return_status : bool; True returns (result, status), status (...) int8: 0 fine, 1 the state is not finite or its quaternion is no
-        rotation, 2 there is no answer, 3 the loops' constraints contradict one another here, 4 q or v is off the loops. In a batch the
-        rows of bad states are NaN and the others are not touched by them; a single bad state raises :class:`~sarrus.StateError` unless
-        its status is asked for.
+    out : float64 array for the result, C-contiguous, of exactly its shape, if the result is one array
+    threads : int, number of threads for a batch; results do not depend on it
+    return_status : bool; True returns (result, status), with status (...) int8:
 
-    These are not all of that kind, and do not take all of these: `kinematics`, whose answer is asked further; `joint_wrenches`,
-    `derivatives.assembled_positions`,
-    `constraint_forces`, `poe_factors` and `reference_member`, which answer with structures of a batch whose bad rows are NaN; `mobility`, of
-    one state; `mobility_map` and `dynamic_singularity_map`, whose answer holds a status;
-    `motion` and `path`, which are runs; `plot`, which is a picture; `contacts`, of which there are more in one state than in another;
-    `contact_dynamics` and `contact_impact`, of one state; `derivatives.step`, `derivatives.step_jvp`, `derivatives.step_vjp` and
-    `derivatives.rollouts_vjp`, of steps from states, of which each has to lead somewhere.
+        - 0: fine
+        - 1: the state is not finite, or its quaternion is no rotation
+        - 2: no result exists
+        - 3: the constraints are inconsistent in this state
+        - 4: q or v violates the loop constraints
+
+        In a batch, invalid states yield NaN in their own rows only. A single invalid state raises :class:`~sarrus.StateError` unless
+        its status is returned.
+
+    Exceptions, which have only some of these options:
+
+    - `kinematics`, whose result has methods of its own
+    - `joint_wrenches`, `derivatives.assembled_positions`, `constraint_forces`, `poe_factors` and `reference_member`, which return
+      structures of a batch, with NaN in the rows of invalid states
+    - `mobility`, `contact_dynamics` and `contact_impact`, of one state
+    - `mobility_map` and `dynamic_singularity_map`, whose results contain a status
+    - `motion` and `path`, which return runs, and `plot`, which returns a figure
+    - `contacts`, whose number of rows depends on the state
+    - `derivatives.step`, `derivatives.step_jvp`, `derivatives.step_vjp` and `derivatives.rollouts_vjp`, of time steps, which must all succeed
 
     Wrong sizes raise :class:`~sarrus.ShapeError`, unknown names :class:`~sarrus.NameNotFoundError`.
 
-    Velocities are [angular; linear] in the axes of the frame that they belong to, unless ``expressed_in`` says otherwise:
+    Velocities are [angular; linear] in the axes of the frame that they belong to, unless ``expressed_in`` is given:
 
     "frame" : the frame's own axes, at its origin
     "world_aligned" : the world's axes, at the frame's origin
     "world" : the world's axes, for the point of the body that passes through the world's origin (the spatial velocity)
 
-    Functions that only one work or only floating bases ask for take the mechanism first: :mod:`sarrus.works`, :mod:`sarrus.floating`.
+    Functions of single publications and of floating bases take the mechanism as first argument: :mod:`sarrus.formulations`, :mod:`sarrus.floating`.
 
     Attributes
     ----------
-    description : :class:`~sarrus.Description` of all that it consists of, as plain data
-    warnings : tuple of sentences: what a file or a description says and nothing reads
+    description : :class:`~sarrus.Description` of all its parts, as plain data
+    warnings : tuple of sentences about entries of the model or its file that have no effect
 
     Examples
     --------
@@ -93,7 +103,7 @@ class Mechanism(LoopFunctions):
     (2, 2)
     """
 
-    _units_of_motion = cached_property(scaling.units_of_motion)  # asked for by every run
+    _units_of_motion = cached_property(scaling.units_of_motion)  # every run needs them
 
     # positions: configurations that close the loops, and the motions that they allow
     assemble = position.assemble
@@ -104,9 +114,9 @@ class Mechanism(LoopFunctions):
     complete_velocity = position.complete_velocity
     complete_acceleration = position.complete_acceleration
 
-    _holding = rates.holding  # which projections ask
+    _holding = rates.holding  # for projections
 
-    # motors, and what joints carry
+    # efforts of motors, and wrenches of joints
     actuation_matrix = efforts.actuation_matrix
     actuator_efforts = efforts.actuator_efforts
     internal_efforts = efforts.internal_efforts
@@ -118,18 +128,18 @@ class Mechanism(LoopFunctions):
 
     _raise_not_realizable = efforts.raise_not_realizable
 
-    # what touches
+    # collision shapes
     _may_touch, _touching = cached_property(contacts.may_touch), cached_property(contacts.touching)
     contacts = contacts.contacts
 
     @cached_property
     def _solids(self) -> list[ContactShape]:
-        """Shapes that touch, meshes as the points of their hulls; of those that touch nothing the files are not read, and a point stands for them."""
+        """Collision shapes, meshes as the points of their hulls; meshes in no collision pair are not read, and are replaced by a point."""
         from .io.mesh_files import hull
 
-        asked = {k for pair in self._may_touch for k in pair[:2]}
+        colliding = {k for pair in self._may_touch for k in pair[:2]}
         shapes = enumerate(spec.shape for spec in self.description.shapes)
-        return [x if not isinstance(x, Mesh) else hull(x) if k in asked else Point() for k, x in shapes]
+        return [x if not isinstance(x, Mesh) else hull(x) if k in colliding else Point() for k, x in shapes]
 
     # analysis
     mobility = report.mobility
@@ -143,7 +153,7 @@ class Mechanism(LoopFunctions):
             raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'", name=name, obj=self)
 
     def _forward_by_reference_member(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, **options: Any) -> Any:
-        from .works.reference_member import forward_by_reference_member
+        from .formulations.reference_member import forward_by_reference_member
 
         return forward_by_reference_member(self, q, v, tau, **options)
 
@@ -152,20 +162,19 @@ class Mechanism(LoopFunctions):
         trace: str | Sequence[str] = (), wrenches: Mapping[str, ArrayLike] | None = None, labels: bool = False,
         drive: str | None = None, ax: Axes | None = None,
     ) -> Axes | FuncAnimation:  # fmt: skip
-        """Draw the mechanism: one configuration, or several, the last one solid and the others faint. Needs matplotlib.
+        """Draw the mechanism in one configuration, or in several, with all but the last one faint. Needs matplotlib.
 
         Parameters
         ----------
         q : (nq,) or (n, nq); default: the assembled home
-        v, a : (nv,) of one configuration: beside it the polygon of its velocities, and that of its accelerations, with normal parts dashed; of what
-            moves in a plane of two of the world's axes [rad/s, m/s; per s]
-        trace : names of frames whose paths through all q are drawn, such as a coupler's curve
-        wrenches : frame name to (6,) [moment; force] on the mechanism, or (n, 6) as q is, such as a motion's own loads, in that frame: arrows with their sizes,
-            and moments in words [N m, N]
-        labels : whether joints have their names beside them
-        drive : name of a joint with one coordinate, which is led from q to where loops or limits end, and at most half a turn or the mechanism's size
-            each way: a film, which a notebook shows as a player with a slider
-        ax : where to draw; default: a new figure
+        v, a : (nv,) velocity and acceleration of one configuration [rad/s, m/s; per s]. The velocity and acceleration polygons are drawn next to the
+            mechanism, normal parts dashed. The motion must be in a plane of two of the world's axes
+        trace : names of frames whose paths through all q are drawn, such as a coupler curve
+        wrenches : frame name to (6,) or (n, 6) [moment; force] on the mechanism, in that frame [N m, N]: arrows for forces, texts for moments
+        labels : True to label joints with their names
+        drive : name of a joint with one coordinate. It is driven from q to the end of the loops' range or the joint's limits, at most half a turn
+            or the mechanism's size in each direction. The result is a film, which a notebook shows as a player with a slider
+        ax : axes to draw in; default: a new figure
 
         Returns
         -------
@@ -176,7 +185,7 @@ class Mechanism(LoopFunctions):
         NameNotFoundError
             No frame or joint has that name.
         ShapeError, ValueError
-            q, v or a of another shape; several configurations, or `ax`, with v; a motion that is not in such a plane.
+            q, v or a has a wrong shape; v is combined with several configurations or with `ax`; the motion is not in such a plane.
 
         Examples
         --------
@@ -196,7 +205,7 @@ class Mechanism(LoopFunctions):
         return mechanism(self)
 
     def to_builder(self) -> Builder:
-        """A :class:`~sarrus.Builder` that holds all of it, to be changed and built anew.
+        """Return a :class:`~sarrus.Builder` with all parts of the mechanism, to modify and build.
 
         Examples
         --------
@@ -217,35 +226,35 @@ class Mechanism(LoopFunctions):
         friction: Mapping[str, ArrayLike] | None = None, armature: Mapping[str, ArrayLike] | None = None,
         rest: Mapping[str, ArrayLike] | None = None, gravity: ArrayLike | None = None,
     ) -> Self:  # fmt: skip
-        """A copy with other numbers, made in microseconds: what is found once of a mechanism's structure is shared with it.
+        """Return a copy with other numbers, in microseconds, because the copy shares the structure.
 
-        It answers, and is described, exactly as if it had been built so. What it does not name stays.
+        Results and description are exactly those of a mechanism built with these numbers. Other numbers are unchanged.
 
         Parameters
         ----------
         inertias : body to its :class:`~sarrus.Inertia`
-        placements : frame to where it sits in its body, a Transform or a translation (3,) [m]: one that was added, or "JOINT.parent" and
-            "JOINT.child", where a joint sits in the two bodies that it joins
+        placements : frame to its placement in its body, a Transform or a translation (3,) [m]; the frame is one that was added, or "JOINT.parent"
+            or "JOINT.child", the frames of a joint on its two bodies
         lengths : rod (:meth:`~sarrus.Builder.add_distance`) to its length [m]
         pitch : :class:`~sarrus.Helical` joint to its pitch [m/rad]
-        stiffness, damping, rest : joint to a number or one per velocity, or spring (:meth:`~sarrus.Builder.add_spring`) to its number; rest is its
-            rest_length then
+        stiffness, damping, rest : joint to a number or one per velocity, or spring (:meth:`~sarrus.Builder.add_spring`) to a number; rest of a spring
+            is its rest_length
         friction, armature : joint to a number or one per velocity
         gravity : (3,) acceleration of free fall in the world's axes [m/s2]
 
         Raises
         ------
         ModelError
-            A number that the part cannot have; or numbers that ask for another structure: armature for a joint that closes a loop and has none, or
-            none for one that has, and where the mechanism is cut into substructures, inertia or armature that bodies or joints had not, or had. Build
-            such a mechanism anew, by :meth:`to_builder` or ``Mechanism(description)``.
+            A number is invalid for its part, or requires another structure. Armature of a loop joint cannot become zero or stop being zero.
+            In a mechanism that is cut into substructures, the same holds for the inertia of bodies and the armature of all joints.
+            Build such a mechanism by :meth:`to_builder` or ``Mechanism(description)``.
         NameNotFoundError
-            No such part.
+            No part has this name.
 
         Notes
         -----
-        What acts on nothing is a :class:`~sarrus.ModelWarning`. The description of a copy is made when it is asked for; functions of a state,
-        `assemble` without inputs and `simulate` do without.
+        Numbers without effect raise :class:`~sarrus.ModelWarning`. The description of a copy is made at the first access; functions of a state,
+        `assemble` without inputs and `simulate` do not need it.
 
         Examples
         --------
@@ -274,12 +283,12 @@ class Mechanism(LoopFunctions):
         friction: Mapping[str, ArrayLike] | None = None, armature: Mapping[str, ArrayLike] | None = None,
         rest: Mapping[str, ArrayLike] | None = None, gravity: ArrayLike | None = None,
     ) -> Variants:  # fmt: skip
-        """N copies with other numbers, asked all at once: row i of a batch is a state of the i-th.
+        """Return N copies with other numbers, which are evaluated at once: row i of a batch is a state of the i-th copy.
 
         Parameters
         ----------
         inertias : body to N :class:`~sarrus.Inertia`, or their parameters (N, 10), in the order of :attr:`sarrus.Inertia.parameters`
-        placements : frame, or "JOINT.parent" and "JOINT.child", to where it sits: translations (N, 3) [m] or poses (N, 4, 4)
+        placements : frame, or "JOINT.parent" and "JOINT.child", to its placement: translations (N, 3) [m] or poses (N, 4, 4)
         lengths, pitch, stiffness, damping, friction, armature, rest : as :meth:`replace`, (N,) each, or (N, nv of the joint)
         gravity : (N, 3) [m/s2]
 
@@ -290,10 +299,9 @@ class Mechanism(LoopFunctions):
         Raises
         ------
         ModelError
-            A number that the part cannot have, or that asks for another structure, as :meth:`replace` says: of which variant. Rows of a constraint
-            that are a function of q.
+            A number of a variant is invalid for its part, or requires another structure (:meth:`replace`); or constraint rows are a function of q.
         NameNotFoundError, ShapeError
-            No such part; not equally many of everything.
+            No part has this name; the arguments have unequal numbers of variants.
 
         Examples
         --------
@@ -315,25 +323,25 @@ class Mechanism(LoopFunctions):
         return Variants(self, {key: value for key, value in changes.items() if value is not None})
 
     def save(self, path: str | os.PathLike[str], *, lossy: bool = False) -> None:
-        """Write a model file; its suffix tells the format.
+        """Write a model file; its suffix selects the format.
 
         Parameters
         ----------
-        path : .json (sarrus' own form, which holds everything), .urdf (loops in a .yaml beside it), .xml (MJCF), .sdf or
+        path : .json (sarrus' own format, which is complete), .urdf (loops in a .yaml in the same folder), .xml (MJCF), .sdf or
             .usda, .usd (needs ``pip install usd-core``)
-        lossy : whether what the format cannot say, and what changes the motion, may be left out, with a warning
+        lossy : True to omit, with a warning, parts that change the motion and that the format cannot represent
 
         Raises
         ------
         ModelError
-            The format cannot say something that changes the motion; the message lists it all. What does not change it and cannot be
-            said, such as the home, is a :class:`~sarrus.ModelWarning`.
+            The format cannot represent parts that change the motion; the message lists them. Other omitted parts, such as the home,
+            raise :class:`~sarrus.ModelWarning`.
         OSError
             The file cannot be written.
 
         Notes
         -----
-        What becomes of each part: docs/files.md.
+        docs/files.md has a table of the parts and formats.
 
         Examples
         --------

@@ -1,6 +1,7 @@
-"""What answers are: classes that nobody constructs, for annotations and isinstance; each is told of where it is returned."""
+"""Result classes, for annotations and isinstance. Each is described at the function that returns it."""
 
 from ._core import Status
+from ._renamed import RenamedMembers
 from .analysis.actuation.joint_wrenches import JointWrenches
 from .analysis.contacts import Contacts
 from .analysis.equilibrium import Equilibrium
@@ -18,6 +19,10 @@ from .dynamics.operations import Constraint, Joint, Kinematics
 from .dynamics.state_derivatives import DifferenceDerivatives, IntegrateDerivatives, MotionDerivatives, StateDerivatives
 from .floating.partition import EndPoint, FreeFloatingForm
 from .floating.planning import DynamicSingularityMap, FreeFloatingMotion, ReactionNullSpace
+from .formulations.cog import CogJacobians
+from .formulations.invariant import PoeFactors
+from .formulations.projected import ProjectedEquations
+from .formulations.reference_member import ReferenceMemberSolution
 from .identification.excitation import Excitation
 from .identification.identify import Identification
 from .simulation.derivatives import Sensitivities, StateCotangents
@@ -25,10 +30,6 @@ from .simulation.histories import ContactForces
 from .simulation.runs import Sweep
 from .variants import Variants
 from .viewer.viewer import View
-from .works.cog import CogJacobians
-from .works.invariant import PoeFactors
-from .works.projected import ProjectedEquations
-from .works.reference_member import ReferenceMemberSolution
 
 __all__ = [
     "ActuationMobility", "Budget", "Calibration", "CogJacobians", "Constraint", "ContactForces", "ContactMotion", "Contacts", "Design", "DifferenceDerivatives", "DynamicSingularityMap", "EndPoint", "Equilibrium", "Excitation",
@@ -36,3 +37,5 @@ __all__ = [
     "JointWrenches", "Kinematics", "Linearization", "LoopReactions", "Mobility", "MobilityMap", "Modes", "MotionDerivatives", "PoeFactors", "ProjectedEquations",
     "ReactionNullSpace", "ReducedForm", "ReferenceMemberSolution", "Sensitivities", "StateCotangents", "StateDerivatives", "Status", "Sweep", "Variants", "View",
 ]  # fmt: skip
+
+Status.__class__ = RenamedMembers  # type: ignore[assignment]

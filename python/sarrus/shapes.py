@@ -1,7 +1,7 @@
 """Shapes of bodies: what they look like (:meth:`sarrus.Builder.add_visual`), and where they touch (:meth:`sarrus.Builder.add_shape`).
 
-What is asked of a shape it tells itself: how far it reaches, how its mass would lie, and what the core takes of it; its numbers are checked as they are
-declared. Files say it where their tables do: :mod:`sarrus.io.formats`.
+A shape has its bounding sphere, its inertia by unit density, and its numbers for the core. The numbers are checked when the shape is added to a body.
+The tables of file formats are in :mod:`sarrus.io.formats`.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ __all__ = ["Box", "Capsule", "ConvexPoints", "Cylinder", "Ellipsoid", "Mesh", "P
 
 
 class AnyShape:
-    """What all shapes say of themselves."""
+    """Base of all shapes: bounding sphere and numbers for the core."""
 
     _reach: float = math.inf  # radius of the sphere about its middle that holds it [m]
     _middle: Vector = (0.0, 0.0, 0.0)  # in its frame
 
     @property
     def _kind(self) -> str:
-        """What the core calls it."""
+        """Name of its kind in the core."""
         return type(self).__name__
 
     def _core_terms(self) -> dict[str, Any]:
-        """Its numbers as the core takes them, where they are not zero: see to_shape in bindings/contact.cpp."""
+        """Return its numbers for the core; missing ones are zero: see to_shape in bindings/contact.cpp."""
         return {}
 
 
 class Volume(NamedTuple):
-    """What a shape fills.
+    """Volume of a shape.
 
-    halves : half sizes [m]: along x, y and z, or of what is round about z the radius and half the length
-    reach : radius of the sphere that holds it [m]
+    halves : half sizes [m] along x, y and z; of a body of revolution about z the radius and half the length
+    reach : radius of the bounding sphere [m]
     size : [m³]
     squares : integrals of x², y² and z² over it
     """
@@ -51,7 +51,7 @@ class Volume(NamedTuple):
 
     @property
     def inertia(self) -> Any:
-        """(3, 3) about its centre, by unit density."""
+        """Rotational inertia (3, 3) about its centre, for unit density."""
         return np.diag(sum(self.squares) - np.array(self.squares))
 
 
@@ -61,7 +61,7 @@ class Solid(AnyShape, abc.ABC):
     @property
     @abc.abstractmethod
     def _volume(self) -> Volume:
-        """What it fills."""
+        """Its volume, with the integrals over it."""
 
     @property
     def _reach(self) -> float:  # type: ignore[override]
@@ -112,15 +112,15 @@ class Sphere(Solid):
 
 @dataclass(frozen=True)
 class Mesh(AnyShape):
-    """A mesh in a file, which is looked for and read when it is shown, not before.
+    """Mesh in a file, which is read when the mesh is drawn first.
 
-    The file is named as it was written: a path, "package://name/path" or "file://..."; relative names start from the folder `beside`,
-    packages are looked for in `package_dirs` first, then in it and above it. With a folder, the file has to lie in it, in its package or in
-    `package_dirs` (:func:`sarrus.load`); without one it may lie anywhere. The scale along x, y and z takes the file's unit to metres;
-    a negative one mirrors.
+    `file` is the name as written: a path, "package://name/path" or "file://...". Relative names start from the folder `beside`.
+    Packages are searched for in `package_dirs`, then in that folder and above it. With a folder, the file must be in it, in its package or in
+    `package_dirs` (:func:`sarrus.load`); without one it may be anywhere. The scale along x, y and z converts the file's unit to metres;
+    a negative factor mirrors.
 
-    As a shape that touches (:meth:`sarrus.Builder.add_shape`) it is the convex hull of its vertices, which touches planes alone and passes through
-    all else; the file is read where that is asked first.
+    As a collision shape (:meth:`sarrus.Builder.add_shape`) it is the convex hull of its vertices. It touches planes only, and passes through
+    all other shapes. The file is read when the contacts are evaluated first.
     """
 
     file: str
@@ -160,10 +160,10 @@ class Ellipsoid(Solid):
 
 @dataclass(frozen=True)
 class ConvexPoints(AnyShape):
-    """The convex hull of points in its frame, (n, 3) [m], of which those within count for nothing: a mesh's vertices, say. It touches planes.
+    """The convex hull of points in its frame, (n, 3) [m], such as vertices of a mesh. Interior points have no effect. It touches planes.
 
-    At most four of them touch at a time: the lowest, and three that are far from it. At most 16384 are taken, each of which costs time in every step:
-    of a fine mesh give the corners of its hull, ``trimesh.load(file).convex_hull.vertices``, or a :class:`Mesh`.
+    At most four points touch at a time: the lowest, and three that are far from it. At most 16384 points are accepted, and each costs time in
+    every step. For a fine mesh, pass the corners of its hull, ``trimesh.load(file).convex_hull.vertices``, or a :class:`Mesh`.
 
     Examples
     --------
@@ -174,7 +174,7 @@ class ConvexPoints(AnyShape):
     points: tuple[tuple[float, float, float], ...]
 
     def __post_init__(self) -> None:
-        """Tuples of an array or of lists, so that shapes compare; what is neither is refused where the shape is added."""
+        """Convert an array or lists to tuples, so that shapes compare; other types raise an error when the shape is added."""
         if isinstance(self.points, list | tuple) or hasattr(self.points, "__array__"):
             with contextlib.suppress(TypeError, ValueError):
                 points = tuple((float(x), float(y), float(z)) for x, y, z in self.points)
@@ -191,7 +191,7 @@ class ConvexPoints(AnyShape):
         return float(np.linalg.norm(self._core_terms()["heights"], axis=1).max())
 
     def _core_terms(self) -> dict[str, Any]:
-        # about their middle: their size is theirs, wherever their frame is
+        # relative to the middle, so that the bounding sphere does not depend on the frame
         return {"heights": np.subtract(self.points, self._middle).tolist()}
 
 
@@ -204,7 +204,7 @@ class Point(AnyShape):
 
 @dataclass(frozen=True)
 class Plane(AnyShape):
-    """All that is below z = 0 of its frame: level ground, a wall, a ramp. It touches."""
+    """Half space below z = 0 of its frame: level ground, a wall, a ramp. It touches."""
 
 
 @dataclass(frozen=True)
@@ -213,13 +213,13 @@ class Terrain(AnyShape):
 
     Parameters
     ----------
-    heights : rows along y, from the lowest, of heights along x, from the lowest; two or more of either [m]
-    size : of the rectangle along x and y, between its outermost heights [m]
+    heights : (rows along y, columns along x) heights [m], both in increasing order, at least (2, 2)
+    size : lengths of the rectangle along x and y, between its outermost heights [m]
 
     Notes
     -----
-    Between heights it is smooth: cubics with the slopes of central differences (Catmull and Rom 1974), which go through all of them. Beyond
-    its border it goes on level. Where two places of it are equally near, in a valley narrower than the sphere, one of them is taken.
+    The surface is smooth: cubics through all heights, with the slopes of central differences (Catmull and Rom 1974). Beyond
+    its border it continues level. If two points of it are equally near, in a valley narrower than the sphere, one of them is used.
 
     Examples
     --------

@@ -1,9 +1,9 @@
 """Rotations, poses, inertias and spatial vectors.
 
 `Rotation`, `Transform` and `Inertia` are values: immutable, comparable, hashable, picklable; their arrays are
-read-only. Spatial vectors are plain arrays (..., 6), [angular; linear], in the axes and at the origin of the frame they
-belong to: motions are [angular velocity; velocity of the origin] [rad/s, m/s], forces [moment; force] [N m, N].
-The functions of the groups SO(3) and SE(3), from `exp` to `product_of_exponentials`, take and give arrays with any leading axes.
+read-only. Spatial vectors are plain arrays (..., 6), [angular; linear], in the axes and at the origin of their frame.
+Motions are [angular velocity; velocity of the origin] [rad/s, m/s], forces [moment; force] [N m, N].
+The functions of the groups SO(3) and SE(3), from `exp` to `product_of_exponentials`, accept and return arrays with any leading axes.
 
 A pose of frame B in frame A has R and p with p_A = R p_B + p. The thesis' A is the transpose of R, its b is p.
 """
@@ -29,13 +29,13 @@ __all__ = [
 
 
 _ZERO = (0.0, 0.0, 0.0)
-# what rounding leaves of orthonormality; beyond it the nearest rotation is taken
+# rounding of orthonormality; matrices beyond are replaced by the nearest rotation
 _ROUNDING = 16 * np.finfo(float).eps
-# of a body, whose square times any mass within reason is a number [m]
+# largest length of a body [m], whose square times any reasonable mass does not overflow
 LARGEST = 1e100
-# R^T R of a rotation typed in with four decimals is off by sqrt(3) 1e-4 at most
+# error of R^T R for a rotation with four decimals, at most sqrt(3) 1e-4
 _FOUR_DIGITS = 2e-4
-# moments printed with six digits may miss the triangle inequality by their last one
+# moments with six digits may violate the triangle inequality by their last digit
 _SIX_DIGITS = 1e-5
 
 
@@ -51,7 +51,7 @@ def _text(shape: tuple[int | str, ...]) -> str:
 
 
 def _array(name: str, x: ArrayLike, shape: tuple[int | str, ...]) -> Array:
-    """A read-only finite float64 copy of that shape; "n" in it stands for any length. -0 becomes 0."""
+    """Return a read-only finite float64 copy of a shape, in which "n" is any length; -0 becomes 0."""
     a = _floats(name, x, shape)
     if a.shape != shape and (
         a.ndim != len(shape) or any(n not in ("n", k) for n, k in zip(shape, a.shape, strict=True))
@@ -76,7 +76,7 @@ def _number(name: str, x: ArrayLike) -> float:
 
 
 def _lengths(name: str, x: ArrayLike, shape: tuple[int, ...] = (), *, signed: bool = False) -> Array:
-    """Sizes or places, if inertias of bodies of that size are finite."""
+    """Return lengths or positions; raise ModelError if inertias of bodies of that size overflow."""
     a = _array(name, x, shape)
     sizes = a.ravel().tolist()
     negative, large = not signed and min(sizes) < 0.0, max(map(abs, sizes)) > LARGEST
@@ -87,7 +87,7 @@ def _lengths(name: str, x: ArrayLike, shape: tuple[int, ...] = (), *, signed: bo
 
 
 def _vectors(name: str, x: ArrayLike, n: int) -> Array:
-    """Float64 array (..., n). What is not finite stays: in a batch it spoils its own row only."""
+    """Return a float64 array (..., n). Entries that are not finite are kept, because they affect only their own row of a batch."""
     a = _floats(name, x, ("...", n))
     if a.ndim == 0 or a.shape[-1] != n:
         raise ShapeError(f"{name} has shape {a.shape}; its last axis must be {n}")
@@ -95,14 +95,14 @@ def _vectors(name: str, x: ArrayLike, n: int) -> Array:
 
 
 def _pair(first: str, x: ArrayLike, second: str, y: ArrayLike) -> tuple[Array, ...]:
-    """Both (..., 6), with the same leading axes."""
+    """Return both arrays (..., 6) with the same leading axes."""
     a, b = _vectors(first, x, 6), _vectors(second, y, 6)
     common_axes({first: a.shape[:-1], second: b.shape[:-1]})
     return np.broadcast_arrays(a, b)
 
 
 def _pose(pose: Any) -> Transform:
-    """A Transform, or that of a translation (3,)."""
+    """Return a Transform, also of a translation (3,)."""
     if isinstance(pose, Transform):
         return pose
     try:
@@ -113,12 +113,12 @@ def _pose(pose: Any) -> Transform:
 
 
 def _mapped(matrix: Array, vectors: Array, shift: Array | float = 0.0) -> Array:
-    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite stays
+    with np.errstate(over="ignore", invalid="ignore"):  # entries that are not finite are kept
         return np.asarray(vectors @ matrix.T + shift)
 
 
 def _unit(name: str, axis: str | ArrayLike) -> Array:
-    """Unit vector of "x", "-y", …, or of a vector."""
+    """Return the unit vector of "x", "-y", …, or of a vector."""
     if isinstance(axis, str):
         if axis.removeprefix("-") not in ("x", "y", "z"):
             raise ModelError(f'{name} = "{axis}" is not one of "x", "y", "z", "-x", "-y", "-z", nor a vector')
@@ -144,7 +144,7 @@ def _orthonormal(name: str, x: ArrayLike) -> Array:
 
 
 class _Value:
-    """Equality, hash, copies and text by content."""
+    """Base of values: equality, hash, copies and text by content."""
 
     __slots__: tuple[str, ...] = ()
     __array_ufunc__ = None  # array @ value and array + value are errors, not object arrays
@@ -201,12 +201,12 @@ class Rotation(_Value):
 
     @classmethod
     def from_matrix(cls, matrix: ArrayLike) -> Rotation:
-        """The same as `Rotation(matrix)`."""
+        """Return `Rotation(matrix)`."""
         return cls(matrix)
 
     @classmethod
     def from_quaternion(cls, quaternion: ArrayLike) -> Rotation:
-        """From (x, y, z, w) of any length but zero."""
+        """Return the rotation of a quaternion (x, y, z, w) of any nonzero length."""
         q = _array("quaternion", quaternion, (4,))
         if not q.any():
             raise ModelError("quaternion = [0, 0, 0, 0] is no rotation; (x, y, z, w) = (0, 0, 0, 1) is the identity")
@@ -214,29 +214,30 @@ class Rotation(_Value):
 
     @classmethod
     def from_rpy(cls, roll: float, pitch: float, yaw: float) -> Rotation:
-        """R = Rz(yaw) Ry(pitch) Rx(roll), as in URDF: turns about fixed axes, roll first [rad]."""
+        """Return R = Rz(yaw) Ry(pitch) Rx(roll), as in URDF: rotations about fixed axes, roll first [rad]."""
         angles = [_number("roll", roll), _number("pitch", pitch), _number("yaw", yaw)]
         return cls(_core.rotation_from_rpy(angles))
 
     @classmethod
     def from_axis_angle(cls, axis: str | ArrayLike, angle: float) -> Rotation:
-        """About an axis, "x", "-y", … or a vector of any length but zero, by an angle [rad]."""
+        """Return the rotation about an axis, "x", "-y", … or a vector of any nonzero length, by an angle [rad]."""
         return cls.exp(_unit("axis", axis) * _number("angle", angle))
 
     @classmethod
     def exp(cls, vector: ArrayLike) -> Rotation:
-        """From a rotation vector (3,): axis times angle [rad]."""
+        """Return the rotation of a rotation vector (3,), axis times angle [rad]."""
         return cls(_core.exp_rotation(_array("vector", vector, (3,))))
 
     @property
     def quaternion(self) -> Array:
-        """(4,) x, y, z, w of length 1, w >= 0."""
+        """Unit quaternion (4,) x, y, z, w, with w >= 0."""
         return _core.quaternion_from_rotation(self.matrix)
 
     @property
     def rpy(self) -> Array:
-        """(3,) roll, pitch, yaw [rad], |pitch| <= pi/2. In gimbal lock, |pitch| = pi/2, only yaw - roll (pitch > 0) or
-        yaw + roll (pitch < 0) is determined: yaw is 0 there.
+        """Angles (3,) roll, pitch, yaw [rad], with |pitch| <= pi/2.
+
+        In gimbal lock, |pitch| = pi/2, only yaw - roll (pitch > 0) or yaw + roll (pitch < 0) is determined, and yaw is 0.
         """
         return _core.rpy_from_rotation(self.matrix) + 0.0
 
@@ -247,15 +248,15 @@ class Rotation(_Value):
         return (_unit("axis", r), math.hypot(*r)) if r.any() else (np.array([1.0, 0.0, 0.0]), 0.0)
 
     def log(self) -> Array:
-        """Rotation vector (3,), axis times angle, of length at most pi [rad]."""
+        """Return the rotation vector (3,), axis times angle, of length at most pi [rad]."""
         return _core.log_rotation(self.matrix)
 
     def inverse(self) -> Rotation:
-        """Of A against B."""
+        """Return the rotation of A against B."""
         return Rotation(self.matrix.T)
 
     def apply(self, vectors: ArrayLike) -> Array:
-        """R v for vectors (..., 3)."""
+        """Return R v for vectors (..., 3)."""
         return _vectors("vectors", vectors, 3) @ self.matrix.T
 
     def __matmul__(self, other: Rotation) -> Rotation:
@@ -300,7 +301,7 @@ class Transform(_Value):
 
     @classmethod
     def from_matrix(cls, matrix: ArrayLike) -> Transform:
-        """From the homogeneous matrix [R p; 0 1] (4, 4)."""
+        """Return the pose of a homogeneous matrix [R p; 0 1] (4, 4)."""
         H = _array("matrix", matrix, (4, 4))
         if np.any(H[3] != (0, 0, 0, 1)):
             raise ModelError(f"matrix has the last row {H[3].tolist()}; a pose has [0, 0, 0, 1]")
@@ -308,17 +309,17 @@ class Transform(_Value):
 
     @classmethod
     def from_rpy(cls, roll: float, pitch: float, yaw: float, translation: ArrayLike = _ZERO) -> Transform:
-        """From R = Rz(yaw) Ry(pitch) Rx(roll) [rad] and the translation, as URDF's origin has them."""
+        """Return the pose with R = Rz(yaw) Ry(pitch) Rx(roll) [rad] and a translation (3,) [m], as in URDF's origin."""
         return cls(Rotation.from_rpy(roll, pitch, yaw), translation)
 
     @classmethod
     def from_translation(cls, translation: ArrayLike) -> Transform:
-        """Without a turn: where a frame with the same axes has its origin (3,) [m]."""
+        """Return the pose of a frame with the same axes and its origin at a translation (3,) [m]."""
         return cls(translation=translation)
 
     @classmethod
     def exp(cls, motion: ArrayLike) -> Transform:
-        """Pose reached in unit time at a constant motion (6,), given in the moving frame [rad, m].
+        """Return the pose after unit time at a constant motion (6,), in the moving frame [rad, m].
 
         Examples
         --------
@@ -331,32 +332,32 @@ class Transform(_Value):
         return cls.from_matrix(_core.exp_pose(_array("motion", motion, (6,))))
 
     def log(self) -> Array:
-        """Motion (6,) that reaches this pose in unit time, of at most half a turn [rad, m]."""
+        """Return the motion (6,) that reaches this pose in unit time, with at most half a turn [rad, m]."""
         return _core.log_pose(self.matrix)
 
     @property
     def matrix(self) -> Array:
-        """(4, 4) homogeneous [R p; 0 1]."""
+        """Homogeneous matrix (4, 4), [R p; 0 1]."""
         H = np.eye(4)
         H[:3, :3], H[:3, 3] = self.rotation, self.translation
         return H
 
     @property
     def motion_matrix(self) -> Array:
-        """(6, 6) X that takes a motion's components in B to those in A; `inverse().motion_matrix` is eq. 2.6."""
+        """Matrix X (6, 6) from a motion's components in B to those in A; `inverse().motion_matrix` is eq. 2.6."""
         return _core.motion_matrix(self.matrix)
 
     @property
     def force_matrix(self) -> Array:
-        """(6, 6) that takes a force's components in B to those in A (4.23): `motion_matrix` inverted and transposed."""
+        """Matrix (6, 6) from a force's components in B to those in A (4.23): `motion_matrix` inverted and transposed."""
         return _core.force_matrix(self.matrix)
 
     def inverse(self) -> Transform:
-        """Pose of A in B."""
+        """Return the pose of A in B."""
         return Transform(self.rotation.T, -_mapped(self.rotation.T, self.translation))
 
     def apply(self, points: ArrayLike) -> Array:
-        """Points (..., 3) given in B, in A [m]."""
+        """Return points (..., 3) in A, given in B [m]."""
         return _mapped(self.rotation, _vectors("points", points, 3), self.translation)
 
     def __matmul__(self, other: Transform) -> Transform:
@@ -367,20 +368,20 @@ class Transform(_Value):
 
 @dataclass(frozen=True, eq=False, repr=False, init=False, slots=True)
 class Inertia(_Value):
-    """Inertia of a rigid body, given in a frame of the body.
+    """Inertia of a rigid body, in a frame of the body.
 
     Parameters
     ----------
-    mass : [kg]
+    mass : mass [kg]
     com : (3,) centre of mass [m]
     about_com : (3, 3) inertia tensor about the centre of mass, in the frame's axes [kg m²]
-    check : whether an inertia that no body can have is refused; it must be finite and symmetric in any case
+    check : True to raise an error for inertias that are physically impossible; they must be finite and symmetric in any case
 
     Raises
     ------
     ModelError
-        For a negative mass, a rotational inertia without mass, an asymmetric tensor, and principal moments of which one
-        is larger than the sum of the other two (by more than 1e-5 of the largest, which six printed digits may need).
+        The mass is negative; a massless body has rotational inertia; the tensor is asymmetric; or a principal moment
+        is larger than the sum of the other two, by more than 1e-5 of the largest (rounding to six digits).
 
     References
     ----------
@@ -416,7 +417,7 @@ class Inertia(_Value):
         m, c = _number("mass", mass), _array("com", com, (3,))
         x, y, z = c.tolist()
         if not math.isfinite(m * (x * x + y * y + z * z)):
-            fault = f"so far off that a mass of {m:g} has no finite inertia about the origin"
+            fault = f"so far from the origin that a mass of {m:g} has no finite inertia about the origin"
             raise ModelError(f"com = {[x, y, z]} is {fault}")
         self._set(m, c, _frozen(0.5 * tensor + 0.5 * tensor.T) if uneven else tensor)
         if check and not self.is_physical():
@@ -424,29 +425,29 @@ class Inertia(_Value):
 
     @classmethod
     def zero(cls) -> Inertia:
-        """Of a body without mass."""
+        """Return the inertia of a massless body."""
         return cls(0.0, _ZERO, np.zeros((3, 3)))
 
     @classmethod
     def box(cls, mass: float, size: ArrayLike) -> Inertia:
-        """Solid box of edges `size` (3,) along x, y, z [m], about its middle."""
+        """Return the inertia of a solid box of edges `size` (3,) along x, y, z [m], about its centre."""
         return cls._from_euler(mass, _ZERO, np.diag(_lengths("size", size, (3,)) ** 2 / 12))
 
     @classmethod
     def cylinder(cls, mass: float, radius: float, length: float, axis: str | ArrayLike = "z") -> Inertia:
-        """Solid cylinder [m] along `axis` ("x", "y", "z" or a vector), about its middle."""
+        """Return the inertia of a solid cylinder [m] along `axis` ("x", "y", "z" or a vector), about its centre."""
         u, r, h = _unit("axis", axis), _lengths("radius", radius), _lengths("length", length)
         uu = np.outer(u, u)
         return cls._from_euler(mass, _ZERO, r**2 / 4 * (np.eye(3) - uu) + h**2 / 12 * uu)
 
     @classmethod
     def sphere(cls, mass: float, radius: float) -> Inertia:
-        """Solid sphere [m], about its middle."""
+        """Return the inertia of a solid sphere [m], about its centre."""
         return cls._from_euler(mass, _ZERO, _lengths("radius", radius) ** 2 / 5 * np.eye(3))
 
     @classmethod
     def rod(cls, mass: float, start: ArrayLike, end: ArrayLike, radius: float = 0.0) -> Inertia:
-        """Uniform rod from `start` (3,) to `end` (3,) [m], thin unless it has a radius (a solid cylinder then)."""
+        """Return the inertia of a uniform rod from `start` (3,) to `end` (3,) [m]; with a radius it is a solid cylinder."""
         a, b = (_lengths(name, x, (3,), signed=True) for name, x in (("start", start), ("end", end)))
         r, d = _lengths("radius", radius), b - a
         spread = np.outer(d, d) / 12
@@ -457,7 +458,7 @@ class Inertia(_Value):
 
     @classmethod
     def from_points(cls, masses: ArrayLike, points: ArrayLike) -> Inertia:
-        """Of point masses (n,) [kg] at points (n, 3) [m]."""
+        """Return the inertia of point masses (n,) [kg] at points (n, 3) [m]."""
         m, p = _array("masses", masses, ("n",)), _array("points", points, ("n", 3))
         if len(m) != len(p):
             raise ShapeError(f"masses has {len(m)} entries, but points has {len(p)} rows")
@@ -472,7 +473,7 @@ class Inertia(_Value):
 
     @classmethod
     def from_matrix(cls, matrix: ArrayLike, *, check: bool = True) -> Inertia:
-        """From the spatial inertia (6, 6) of eq. 4.1."""
+        """Return the inertia of a spatial inertia matrix (6, 6), eq. 4.1."""
         M = _array("matrix", matrix, (6, 6))
         xx, xy, xz, yy, yz, zz = M[[0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2]]
         parameters = [M[5, 5], M[2, 4], M[0, 5], M[1, 3], xx, xy, yy, xz, yz, zz]
@@ -483,7 +484,7 @@ class Inertia(_Value):
 
     @classmethod
     def from_parameters(cls, parameters: ArrayLike, *, check: bool = True) -> Inertia:
-        """From [m, m c (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the origin] (10,), in which the dynamics is linear."""
+        """Return the inertia of parameters (10,) [m, m c (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the origin], in which dynamics is linear."""
         m, hx, hy, hz, xx, xy, yy, xz, yz, zz = _array("parameters", parameters, (10,))
         h, about_origin = np.array([hx, hy, hz]), np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
         if m == 0 and h.any():
@@ -501,7 +502,7 @@ class Inertia(_Value):
 
     @classmethod
     def _from_euler(cls, mass: float, com: ArrayLike, spread: Array) -> Inertia:
-        """From the Euler tensor about the centre of mass per unit mass (3.30)."""
+        """Return the inertia of an Euler tensor about the centre of mass per unit mass (3.30)."""
         m = _number("mass", mass)
         with np.errstate(over="ignore"):  # which is found to be not finite
             tensor = m * spread
@@ -509,41 +510,41 @@ class Inertia(_Value):
 
     @property
     def about_origin(self) -> Array:
-        """(3, 3) inertia tensor about the frame's origin (3.31) [kg m²]."""
+        """Inertia tensor (3, 3) about the frame's origin (3.31) [kg m²]."""
         return _core.parallel_axes([self.mass, *self.com], self.about_com)
 
     @property
     def matrix(self) -> Array:
-        """(6, 6) spatial inertia about the frame's origin (4.1): momentum = matrix @ velocity."""
+        """Spatial inertia (6, 6) about the frame's origin (4.1): momentum = matrix @ velocity."""
         return _core.inertia_matrix(self.parameters)
 
     @property
     def parameters(self) -> Array:
-        """(10,) [m, m c (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the origin], the order of `Mechanism.regressor`."""
+        """Parameters (10,) [m, m c (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the origin], in the order of `Mechanism.regressor`."""
         (xx, xy, xz), (_, yy, yz), (_, _, zz) = self.about_origin
         return np.array([self.mass, *(self.mass * self.com), xx, xy, yy, xz, yz, zz])
 
     @property
     def euler_tensor(self) -> Array:
-        """(3, 3) Euler tensor about the frame's origin, the integral of r r^T dm (3.29) [kg m²]."""
+        """Euler tensor (3, 3) about the frame's origin, the integral of r r^T dm (3.29) [kg m²]."""
         return _core.euler_tensor(self.about_origin)
 
     @property
     def pseudo_inertia(self) -> Array:
-        """(4, 4) [Euler tensor, m c; (m c)^T, m] about the origin: positive semidefinite if a body can have it."""
+        """Pseudo-inertia (4, 4), [Euler tensor, m c; (m c)^T, m] about the origin: positive semidefinite for physical bodies."""
         return _core.pseudo_inertia(self.parameters)
 
     @property
     def principal_moments(self) -> Array:
-        """(3,) about the centre of mass, ascending [kg m²]."""
+        """Principal moments (3,) about the centre of mass, ascending [kg m²]."""
         return _core.principal_moments(self.about_com)
 
     def is_physical(self, tolerance: float = _SIX_DIGITS) -> bool:
-        """Whether a body can have it.
+        """Return True if the inertia is physically possible.
 
-        No mass and no inertia, or a positive mass and principal moments none of which is larger than the sum of the
-        other two (by more than `tolerance` times the largest): then, and only then, `pseudo_inertia` is positive
-        semidefinite, and some distribution of mass has it.
+        Either mass and inertia are zero; or the mass is positive and no principal moment is larger than the sum of the
+        other two (by more than `tolerance` times the largest). This is equivalent to a positive semidefinite
+        `pseudo_inertia`, and to the existence of a mass distribution.
         """
         return _core.is_physical(self.mass, self.about_com, tolerance)
 
@@ -551,7 +552,7 @@ class Inertia(_Value):
         if self.mass < 0:
             return f"mass = {self.mass:g} is negative"
         if self.mass == 0:
-            return "a body without mass has no rotational inertia; that of a motor's rotor is its joint's armature"
+            return "a massless body has no rotational inertia; give that of a motor's rotor as armature of its joint"
         low, middle, high = self.principal_moments
         return (
             f"about_com has the principal moments {low:.6g}, {middle:.6g}, {high:.6g}; no body has one larger than the "
@@ -559,13 +560,13 @@ class Inertia(_Value):
         )
 
     def transformed(self, pose: Transform | ArrayLike) -> Inertia:
-        """The same body given in frame A, where `pose`, or a translation (3,) [m], is that in A of the frame it is given in now (4.4)."""
+        """Return the inertia of the same body in frame A; `pose`, or a translation (3,) [m], is that of its current frame in A (4.4)."""
         at = _pose(pose)
         R = at.rotation
         return Inertia(self.mass, at.apply(self.com), R @ self.about_com @ R.T, check=False)
 
     def __add__(self, other: Inertia) -> Inertia:
-        """Of both bodies, rigidly joined, given in the same frame."""
+        """Return the inertia of both bodies, rigidly joined, in the same frame."""
         if not isinstance(other, Inertia):
             return NotImplemented
         m = self.mass + other.mass
@@ -583,7 +584,7 @@ class Inertia(_Value):
 
 
 def cross_motion(v: ArrayLike, m: ArrayLike) -> Array:
-    """Rate of a motion m that is constant in a frame moving at v: v x m.
+    """Return v x m, the rate of a motion m that is constant in a frame moving at v.
 
     v and m are motions (..., 6), whose leading axes broadcast; so is [w x m_angular; w x m_linear + v_linear x m_angular].
 
@@ -601,7 +602,7 @@ def cross_motion(v: ArrayLike, m: ArrayLike) -> Array:
 
 
 def cross_force(v: ArrayLike, f: ArrayLike) -> Array:
-    """Rate of a force f that is constant in a frame moving at v: v x* f, so that (v x m).f = -m.(v x* f).
+    """Return v x* f, the rate of a force f that is constant in a frame moving at v; (v x m).f = -m.(v x* f).
 
     v is a motion (..., 6), f a force; leading axes broadcast. So is [w x moment + v_linear x force; w x force].
 
@@ -619,7 +620,7 @@ def cross_force(v: ArrayLike, f: ArrayLike) -> Array:
 
 
 def transform_motion(pose: Transform, m: ArrayLike) -> Array:
-    """The motion (..., 6) given in B, in A, where `pose` is the pose of B in A: at A's origin, in A's axes (2.5).
+    """Return a motion (..., 6) at A's origin in A's axes, given in B; `pose` is that of B in A (2.5).
 
     Examples
     --------
@@ -632,7 +633,7 @@ def transform_motion(pose: Transform, m: ArrayLike) -> Array:
 
 
 def transform_force(pose: Transform, f: ArrayLike) -> Array:
-    """The force (..., 6) given in B, in A, where `pose` is the pose of B in A: at A's origin, in A's axes (4.23).
+    """Return a force (..., 6) at A's origin in A's axes, given in B; `pose` is that of B in A (4.23).
 
     Examples
     --------
@@ -648,7 +649,7 @@ def transform_force(pose: Transform, f: ArrayLike) -> Array:
 
 
 def exp(x: ArrayLike) -> Array:
-    """Exponential of so(3) or se(3): rotations (..., 3, 3) of rotation vectors (..., 3), poses (..., 4, 4) of motions (..., 6).
+    """Return the exponential of so(3) or se(3): rotations (..., 3, 3) of rotation vectors (..., 3), poses (..., 4, 4) of motions (..., 6).
 
     `Rotation.exp` and `Transform.exp` of one are checked values.
 
@@ -673,7 +674,7 @@ def exp(x: ArrayLike) -> Array:
 
 
 def log(X: ArrayLike | Rotation | Transform) -> Array:
-    """Logarithm of rotations (..., 3, 3) or poses (..., 4, 4): the shortest x with exp(x) = X, of at most half a turn.
+    """Return the logarithm of rotations (..., 3, 3) or poses (..., 4, 4): the shortest x with exp(x) = X, of at most half a turn.
 
     Returns (..., 3) [rad] or (..., 6) [rad, m]. At half a turn both axes are right, and one of them is given.
     Raises ModelError for matrices that are no rotations, or poses, to four digits; of what is not finite comes NaN.
@@ -693,7 +694,7 @@ def log(X: ArrayLike | Rotation | Transform) -> Array:
 
 
 def left_jacobian(x: ArrayLike) -> Array:
-    """J_l(x) = sum of ad(x)^n / (n + 1)!, exp(x + dx) = exp(J_l dx) exp(x): (..., 3, 3) of rotation vectors, (..., 6, 6) of motions.
+    """Return J_l(x) = sum of ad(x)^n / (n + 1)!, exp(x + dx) = exp(J_l dx) exp(x): (..., 3, 3) of rotation vectors, (..., 6, 6) of motions.
 
     exp(x) moves at J_l x-dot, seen from where it starts (a rotation's in space axes); the right one is seen from where it leads.
 
@@ -714,7 +715,7 @@ def left_jacobian(x: ArrayLike) -> Array:
 
 
 def right_jacobian(x: ArrayLike) -> Array:
-    """J_r(x) = J_l(-x), exp(x + dx) = exp(x) exp(J_r dx): as :func:`left_jacobian`, seen from where exp(x) leads (body axes).
+    """Return J_r(x) = J_l(-x), exp(x + dx) = exp(x) exp(J_r dx): :func:`left_jacobian` in body axes.
 
     >>> import numpy as np
     >>> import sarrus
@@ -727,7 +728,7 @@ def right_jacobian(x: ArrayLike) -> Array:
 
 
 def left_jacobian_inverse(x: ArrayLike) -> Array:
-    """The inverse of :func:`left_jacobian`, closed: log(exp(dx) exp(x)) = x + J_l^-1 dx. It does not exist at whole turns but zero.
+    """Return the inverse of :func:`left_jacobian`: log(exp(dx) exp(x)) = x + J_l^-1 dx. It does not exist at full turns, except zero.
 
     >>> import numpy as np
     >>> import sarrus
@@ -739,7 +740,7 @@ def left_jacobian_inverse(x: ArrayLike) -> Array:
 
 
 def right_jacobian_inverse(x: ArrayLike) -> Array:
-    """The inverse of :func:`right_jacobian`: log(exp(x) exp(dx)) = x + J_r^-1 dx. It does not exist at whole turns but zero.
+    """Return the inverse of :func:`right_jacobian`: log(exp(x) exp(dx)) = x + J_r^-1 dx. It does not exist at full turns, except zero.
 
     >>> import numpy as np
     >>> import sarrus
@@ -751,7 +752,7 @@ def right_jacobian_inverse(x: ArrayLike) -> Array:
 
 
 def adjoint(pose: ArrayLike | Transform) -> Array:
-    """Ad (..., 6, 6) of poses (..., 4, 4) of B in A: takes a motion's components in B to those in A, [R 0; p~ R, R].
+    """Return Ad (..., 6, 6) of poses (..., 4, 4) of B in A, from a motion's components in B to those in A: [R 0; p~ R, R].
 
     The slides' Ad_g, with the angular part first. References: Li and Wu 2011, 4.2; Murray, Li and Sastry 1994, 2.58.
 
@@ -764,7 +765,7 @@ def adjoint(pose: ArrayLike | Transform) -> Array:
 
 
 def adjoint_dual(pose: ArrayLike | Transform) -> Array:
-    """Ad* = Ad^-T (..., 6, 6) of poses (..., 4, 4) of B in A: takes a force's components in B to those in A.
+    """Return Ad* = Ad^-T (..., 6, 6) of poses (..., 4, 4) of B in A, from a force's components in B to those in A.
 
     The slides' Ad_g^T with g = A in B takes them this way too.
 
@@ -778,7 +779,7 @@ def adjoint_dual(pose: ArrayLike | Transform) -> Array:
 
 
 def ad(v: ArrayLike) -> Array:
-    """ad (..., 6, 6) of motions (..., 6): ad(v) m = v x m = :func:`cross_motion`, the Lie bracket [w~ 0; v~ w~].
+    """Return ad (..., 6, 6) of motions (..., 6): ad(v) m = v x m = :func:`cross_motion`, the Lie bracket [w~ 0; v~ w~].
 
     >>> import sarrus
     >>> (sarrus.spatial.ad([0, 0, 2, 0, 0, 0]) @ [1, 0, 0, 0, 3, 0]).tolist()
@@ -788,7 +789,7 @@ def ad(v: ArrayLike) -> Array:
 
 
 def ad_dual(v: ArrayLike) -> Array:
-    """ad* = -ad^T (..., 6, 6) of motions (..., 6): ad_dual(v) f = v x* f = :func:`cross_force`. The slides' ad_V^T is its negative.
+    """Return ad* = -ad^T (..., 6, 6) of motions (..., 6): ad_dual(v) f = v x* f = :func:`cross_force`. The slides' ad_V^T is its negative.
 
     >>> import sarrus
     >>> (sarrus.spatial.ad_dual([0, 0, 2, 0, 0, 0]) @ [1, 0, 0, 0, 3, 0]).tolist()
@@ -798,13 +799,13 @@ def ad_dual(v: ArrayLike) -> Array:
 
 
 def product_of_exponentials(screws: ArrayLike, q: ArrayLike, home: ArrayLike | Transform | None = None) -> Array:
-    """Pose (..., 4, 4) of a chain's end: exp(xi_1 q_1) ... exp(xi_n q_n) home.
+    """Return the pose (..., 4, 4) of a chain's end: exp(xi_1 q_1) ... exp(xi_n q_n) home.
 
     Parameters
     ----------
-    screws : (..., n, 6) [angular; linear] of each joint where q = 0, in space axes, as `sarrus.works.joint_screws` gives them
-    q : (..., n) [rad, m]
-    home : (..., 4, 4) or `Transform`, pose of the end where q = 0; default: the identity
+    screws : (..., n, 6) [angular; linear] of each joint at q = 0, in space axes, as returned by `sarrus.formulations.joint_screws`
+    q : (..., n) joint coordinates [rad, m]
+    home : (..., 4, 4) or `Transform`, pose of the end at q = 0; default: the identity
 
     References
     ----------
@@ -816,7 +817,7 @@ def product_of_exponentials(screws: ArrayLike, q: ArrayLike, home: ArrayLike | T
     >>> import sarrus
     >>> arm = sarrus.mechanisms.double_pendulum()
     >>> q = np.array([0.1, -0.4])
-    >>> tip = sarrus.spatial.product_of_exponentials(sarrus.works.joint_screws(arm), q, arm.pose(arm.neutral(), "tip"))
+    >>> tip = sarrus.spatial.product_of_exponentials(sarrus.formulations.joint_screws(arm), q, arm.pose(arm.neutral(), "tip"))
     >>> bool(np.allclose(tip, arm.pose(q, "tip")))
     True
     """
@@ -829,9 +830,9 @@ def product_of_exponentials(screws: ArrayLike, q: ArrayLike, home: ArrayLike | T
 
 
 def spatial_jacobian(screws: ArrayLike, q: ArrayLike) -> Array:
-    """(..., 6, n), column k the screw xi_k where q has carried it: Ad of the factors on its left (MLS 3.54).
+    """Return the spatial Jacobian (..., 6, n); column k is the screw xi_k at q: Ad of the factors on its left (MLS 3.54).
 
-    What `Mechanism.jacobian` with ``expressed_in="world"`` is of a frame at the end; screws and q as in :func:`product_of_exponentials`.
+    It equals `Mechanism.jacobian` of a frame at the end with ``expressed_in="world"``; screws and q are those of :func:`product_of_exponentials`.
 
     >>> import sarrus
     >>> sarrus.spatial.spatial_jacobian([[0, 0, 1, 0, 0, 0], [0, 0, 1, 0, -1, 0]], [1.5707963267948966, 0.0]).round(6)[3:5]
@@ -842,9 +843,9 @@ def spatial_jacobian(screws: ArrayLike, q: ArrayLike) -> Array:
 
 
 def body_jacobian(screws: ArrayLike, q: ArrayLike, home: ArrayLike | Transform | None = None) -> Array:
-    """(..., 6, n), the same motions in the axes and at the origin of the chain's end: Ad^-1 of its pose times the spatial one (MLS 3.56).
+    """Return the body Jacobian (..., 6, n), in the axes and at the origin of the chain's end: Ad^-1 of its pose times the spatial one (MLS 3.56).
 
-    What `Mechanism.jacobian` is of a frame at the end.
+    It equals `Mechanism.jacobian` of a frame at the end.
 
     >>> import sarrus
     >>> sarrus.spatial.body_jacobian([[0, 0, 1, 0, 0, 0]], [0.3], sarrus.Transform(translation=(2, 0, 0)))[:, 0].round(12).tolist()
@@ -856,15 +857,15 @@ def body_jacobian(screws: ArrayLike, q: ArrayLike, home: ArrayLike | Transform |
     return np.asarray(np.swapaxes(_core.force_matrix(at), -1, -2) @ J)
 
 
-def _of_algebra(name: str, x: ArrayLike, of_rotation: Any, of_motion: Any, sign: float = 1.0) -> Array:
+def _of_algebra(name: str, x: ArrayLike, rotation: Any, motion: Any, sign: float = 1.0) -> Array:
     a = _floats(name, x, ("...", 3))
     if a.ndim == 0 or a.shape[-1] not in (3, 6):
         raise ShapeError(f"{name} has shape {a.shape}; its last axis must be 3, rotation vectors, or 6, motions")
-    return np.asarray((of_rotation if a.shape[-1] == 3 else of_motion)(sign * a))
+    return np.asarray((rotation if a.shape[-1] == 3 else motion)(sign * a))
 
 
 def _checked_rotations(name: str, R: Array) -> Array:
-    """(..., 3, 3) of which all that are finite are rotations to four digits."""
+    """Return matrices (..., 3, 3); raise ModelError unless all finite ones are rotations to four digits."""
     with np.errstate(over="ignore", invalid="ignore"):
         defect = abs(np.swapaxes(R, -1, -2) @ R - np.eye(3)).max(axis=(-2, -1))
         reflected = np.linalg.det(R) < 0.0
@@ -876,7 +877,7 @@ def _checked_rotations(name: str, R: Array) -> Array:
 
 
 def checked_poses(name: str, poses: ArrayLike | Transform) -> Array:
-    """(..., 4, 4) homogeneous matrices, those that are finite poses to four digits."""
+    """Return homogeneous matrices (..., 4, 4); raise ModelError unless all finite ones are poses to four digits."""
     H = poses.matrix if isinstance(poses, Transform) else _floats(name, poses, ("...", 4, 4))
     if H.ndim < 2 or H.shape[-2:] != (4, 4):
         raise ShapeError(f"{name} has shape {H.shape}; it must be a Transform, or poses (..., 4, 4)")
@@ -888,7 +889,7 @@ def checked_poses(name: str, poses: ArrayLike | Transform) -> Array:
 
 
 def _exponentials(screws: ArrayLike, q: ArrayLike) -> tuple[Array, Array]:
-    """The product (..., 4, 4) and its spatial Jacobian (..., 6, n)."""
+    """Return the product (..., 4, 4) and its spatial Jacobian (..., 6, n)."""
     xi, angle = _floats("screws", screws, ("...", "n", 6)), _floats("q", q, ("...", "n"))
     if xi.ndim < 2 or xi.shape[-1] != 6:
         raise ShapeError(f"screws has shape {xi.shape}; it must be (..., n, 6)")

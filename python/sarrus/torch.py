@@ -1,9 +1,9 @@
 """Functions of a mechanism for PyTorch, with their gradients: ``pip install torch``.
 
-Tensors are of float64 on the CPU, read and made in place (DLPack); leading axes are batches and broadcast. Gradients by q are by its entries, those of
-quaternions along no change of their length. On loops they are those of the function of the nearest state on them, along what they allow. Where a row of
-a batch has no answer it is NaN, and one state by itself raises, as everywhere in sarrus. ``torch.func.vmap`` adds a leading axis, ``grad``, ``vjp``, ``jvp``,
-``jacrev`` and ``jacfwd`` work, of :func:`rollouts` those that go back; second derivatives raise.
+Tensors are float64 on the CPU, and share memory with sarrus (DLPack). Leading axes are batches and broadcast. Gradients by q are by its entries,
+zero along the length of quaternions. In closed chains they are gradients of the function at the nearest state on the loops, along motions that the loops
+allow. Rows without a result are NaN; a single state without a result raises an error. ``torch.func.vmap`` adds a leading axis. ``grad``, ``vjp``,
+``jvp``, ``jacrev`` and ``jacfwd`` work, for :func:`rollouts` only reverse mode. Second derivatives raise an error.
 
 >>> import torch
 >>> import sarrus, sarrus.torch
@@ -37,18 +37,17 @@ def __getattr__(name: str) -> Callable[..., Any]:
     if name not in ROWS:
         raise AttributeError(f"module 'sarrus.torch' has no attribute '{name}'")
 
-    def of_tensors(robot: Any, *arguments: Any, **options: Any) -> Any:
+    def tensor_function(robot: Any, *arguments: Any, **options: Any) -> Any:
         f, arrays = function(name, robot, arguments, options, remembers=True)
-        x = [_checked(one, tensor) for one, tensor in zip(f.row.inputs, arrays, strict=True)]
-        y = _Value.apply(
-            f, *(one.expand(shape) for one, shape in zip(x, f.spread([tuple(one.shape) for one in x]), strict=True))
-        )
+        x = [_checked(argument, tensor) for argument, tensor in zip(f.row.inputs, arrays, strict=True)]
+        shapes = f.spread([tuple(tensor.shape) for tensor in x])
+        y = _Value.apply(f, *(tensor.expand(shape) for tensor, shape in zip(x, shapes, strict=True)))
         return y if len(y) > 1 else y[0]
 
-    of_tensors.__name__ = of_tensors.__qualname__ = name
-    of_tensors.__doc__, of_tensors.__signature__ = docstring(name), signature(name)  # type: ignore[attr-defined]
-    globals()[name] = of_tensors
-    return of_tensors
+    tensor_function.__name__ = tensor_function.__qualname__ = name
+    tensor_function.__doc__, tensor_function.__signature__ = docstring(name), signature(name)  # type: ignore[attr-defined]
+    globals()[name] = tensor_function
+    return tensor_function
 
 
 def __dir__() -> list[str]:
@@ -66,22 +65,22 @@ def _checked(name: str, x: Any) -> torch.Tensor:
 
 
 def _arrays(x: Tensors) -> list[Array]:
-    return [one.detach().numpy() for one in x]
+    return [tensor.detach().numpy() for tensor in x]
 
 
 def _tensors(x: tuple[Array, ...]) -> Tensors:
-    return tuple(torch.from_numpy(one) for one in x)
+    return tuple(torch.from_numpy(array) for array in x)
 
 
 class _Differentiable(torch.autograd.Function):
-    """Of (f, *tensors), with leading axes more where vmap has some."""
+    """Base of functions of (f, *tensors); vmap adds a leading axis."""
 
     @classmethod
     def vmap(cls, info: Any, in_dims: Any, f: Function, *x: torch.Tensor) -> tuple[Tensors, tuple[int, ...]]:
         n = info.batch_size
         wide = [
-            one.expand(n, *one.shape) if at is None else one.movedim(at, 0)
-            for one, at in zip(x, in_dims[1:], strict=True)
+            tensor.expand(n, *tensor.shape) if axis is None else tensor.movedim(axis, 0)
+            for tensor, axis in zip(x, in_dims[1:], strict=True)
         ]
         y = cls.apply(f, *wide)
         return y, (0,) * len(y)
@@ -92,7 +91,7 @@ class _Differentiable(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *w: Any) -> Any:
-        raise ModelError("sarrus.torch has first derivatives, and not those of derivatives")
+        raise ModelError("sarrus.torch has no second derivatives")
 
     jvp = backward
 
@@ -118,7 +117,7 @@ class _Value(_Differentiable):
 
 
 def _cut(f: Function, x: Tensors) -> tuple[list[Array], list[Array], list[Array]]:
-    """Inputs, answers, and the rest."""
+    """Return inputs, results, and remaining arrays."""
     arrays, n, m = _arrays(x), len(f.row.inputs), len(f.row.outputs)
     return arrays[:n], arrays[n : n + m], arrays[n + m :]
 
@@ -135,5 +134,5 @@ class _Jvp(_Differentiable):
         return _tensors(f.jvp(*_cut(f, x)))
 
 
-for _one in (_Value, _Vjp, _Jvp):  # at which torch looks in every call
-    _one.forward.__signature__ = inspect.signature(_one.forward)  # type: ignore[attr-defined]
+for _kind in (_Value, _Vjp, _Jvp):  # torch inspects the signature in every call
+    _kind.forward.__signature__ = inspect.signature(_kind.forward)  # type: ignore[attr-defined]

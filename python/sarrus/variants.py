@@ -1,4 +1,4 @@
-"""Many mechanisms of one structure, each with numbers of its own: :meth:`sarrus.Mechanism.variants`."""
+"""Many mechanisms of one structure with different numbers: :meth:`sarrus.Mechanism.variants`."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ from .spatial import Transform
 
 
 class Variants(VariantFunctions):
-    """Many mechanisms of one structure, each with numbers of its own; made by :meth:`~sarrus.Mechanism.variants`.
+    """Many mechanisms of one structure with different numbers; made by :meth:`~sarrus.Mechanism.variants`.
 
-    It has the functions of a state of :class:`~sarrus.Mechanism`: the first axis of states is that of the variants, (N, nq), or (N, k, nq) for k
-    states of each; one state, or (1, k, nq), is asked of all of them. What needs one mechanism, a simulation or a picture, takes one: ``variants[i]``.
-    ``variants[2:5]``, or a list of indices, or a mask, are some of them.
+    It has the functions of a state of :class:`~sarrus.Mechanism`. The first axis of states is that of the variants, (N, nq), or (N, k, nq) for k
+    states of each; one state, or (1, k, nq), is evaluated for all of them. ``variants[i]`` is one mechanism, for simulations or figures.
+    A slice ``variants[2:5]``, a list of indices or a mask select some of them.
 
     Attributes
     ----------
-    base : the mechanism that they are variants of; joints, bodies, frames, nq, nv ... are its own
+    base : the mechanism of which they are variants; joints, bodies, frames, nq, nv ... are those of the base
     """
 
     actuator_efforts = efforts.actuator_efforts
@@ -57,19 +57,19 @@ class Variants(VariantFunctions):
         self, near: ArrayLike | JointCoordinates | None = None, *, fixed: JointCoordinates | None = None,
         **options: Unpack[SearchOptions],
     ) -> Array:  # fmt: skip
-        """A configuration (N, ..., nq) of each variant that closes every loop, near another one.
+        """Return a configuration (N, ..., nq) of each variant that closes all loops, near a given one.
 
         Parameters
         ----------
-        near : where to start: (nq,) or (N, ..., nq); joints to coordinates are a first guess. Default: the home of the description
-        fixed, branch, time, tolerance, out, threads, return_status : as :meth:`sarrus.Mechanism.assemble`, coordinates (N, ...) or the same for all. Each
-            variant is looked for from its own start only; where its loops stay open its row is NaN and its status 2. What loops and `fixed` leave free need
-            not end where it does for ``variants[i]``, which may look in the coordinates of another tree
+        near : start (nq,) or (N, ..., nq), or a mapping of joints to coordinates as a first guess. Default: the home of the description
+        fixed, branch, time, tolerance, out, threads, return_status : as for :meth:`sarrus.Mechanism.assemble`, with coordinates (N, ...) or the same for
+            all variants. Each variant is searched for from its own start only; if its loops stay open, its row is NaN and its status 2.
+            Coordinates that loops and `fixed` leave free can differ from those of ``variants[i]``, whose search may use another tree
 
         Raises
         ------
         ModelError, NameNotFoundError, ShapeError, StateError
-            As :meth:`sarrus.Mechanism.assemble`.
+            See :meth:`sarrus.Mechanism.assemble`.
 
         Examples
         --------
@@ -89,12 +89,12 @@ class Variants(VariantFunctions):
         self, frames: Targets, *, near: ArrayLike | JointCoordinates | None = None, fixed: JointCoordinates | None = None,
         **options: Unpack[SearchOptions],
     ) -> Array:  # fmt: skip
-        """A configuration (N, ..., nq) of each variant in which frames are where they should be, and all loops are closed.
+        """Return a configuration (N, ..., nq) of each variant in which frames reach their targets and all loops are closed.
 
         Parameters
         ----------
         frames : frame to its pose (..., 4, 4) or point (..., 3) in the world, the same for all or (N, ...)
-        near, fixed, **options : as :meth:`assemble`
+        near, fixed, **options : as for :meth:`assemble`
 
         Examples
         --------
@@ -112,24 +112,23 @@ class Variants(VariantFunctions):
         max_step: float = 0.2, min_step: float = 1e-7, tolerance: float = TOLERANCE, out: Array | None = None, threads: int = 1,
         return_status: bool = False,
     ) -> Any:  # fmt: skip
-        """Configurations (N, n, nq) of each variant along prescribed inputs, on one branch each, the loops closed in all of them.
+        """Return configurations (N, n, nq) of each variant along prescribed inputs, with closed loops, on one branch of each variant.
 
         Parameters
         ----------
-        joints : joint to the coordinates that it is to go through, (n,) or (n, nq of the joint), the same for all variants; between them it
-            moves evenly
-        near : as :meth:`assemble`, which closes the loops at the first inputs
-        time : (n,) [s], where motion is prescribed
-        max_step, min_step : as :meth:`sarrus.Mechanism.follow`
-        tolerance, out, threads, return_status : as :meth:`assemble`. Status 2: a branch ends, or did not begin
+        joints : driven joint to its coordinates (n,) or (n, nq of the joint), the same for all variants; it moves uniformly between them
+        near : as for :meth:`assemble`, which closes the loops at the first inputs
+        time : (n,) [s], for prescribed motions
+        max_step, min_step : as for :meth:`sarrus.Mechanism.follow`
+        tolerance, out, threads, return_status : as for :meth:`assemble`. Status 2: a branch ends, or the loops do not close at the first inputs
 
         Returns
         -------
-        (N, n, nq); where a variant's branch has ended, or its loops did not close at the first inputs, NaN from there on
+        (N, n, nq); NaN after the end of a variant's branch, and for variants whose loops do not close at the first inputs
 
         Examples
         --------
-        Two of three cranks turn round:
+        Two of three cranks can make a full turn:
 
         >>> import numpy as np
         >>> import sarrus
@@ -141,17 +140,17 @@ class Variants(VariantFunctions):
         """
         steps = checked_steps(max_step, min_step)
         tolerance, threads = checked_tolerance(tolerance), checked_count("threads", threads)
-        ways, times = paths(self.base, joints, time, {})
-        first = {name: way[0] for name, way in ways.items()}
+        inputs, times = paths(self.base, joints, time, {})
+        first = {name: x[0] for name, x in inputs.items()}
         start, state = self._closed(
             {}, near, first, time=float(times[0]), tolerance=tolerance, threads=threads, return_status=True
         )
         if start.ndim > 2:
             raise ShapeError(
-                f"near must be one configuration a variant, where a path starts; got shape {start.shape[:1] + start.shape[2:]}"
+                f"near must be one configuration for each variant, at the start of a path; got shape {start.shape[:1] + start.shape[2:]}"
             )
-        how = closing(self, (), tuple(ways))
-        branches = Branch(how, times, ways, how.targets([], ways, (len(times),)), steps, tolerance)
+        loops = closing(self, (), tuple(inputs))
+        branches = Branch(loops, times, inputs, loops.targets([], inputs, (len(times),)), steps, tolerance)
         open_ = (state != _core.Status.FINE) & (state != _core.Status.OTHER_BRANCH)
         start[open_] = self.base.neutral()
         path, status = branches.follow(start, out, threads)
@@ -159,8 +158,8 @@ class Variants(VariantFunctions):
         return (path, status) if checked_truth("return_status", return_status) else path
 
     def _closed(self, frames: Targets, near: Any, fixed: Any, **options: Any) -> Any:
-        held = coordinates(self.base, fixed, many=True)
-        shapes = {f"coordinates of joint '{name}'": x.shape[:-1] for name, x in held.items()}
+        fixed_joints = coordinates(self.base, fixed, many=True)
+        shapes = {f"coordinates of joint '{name}'": x.shape[:-1] for name, x in fixed_joints.items()}
         time = checked_times(options.get("time"))
         shapes["time"] = () if time is None else np.shape(np.asarray(time))
         goals = {}
@@ -180,7 +179,7 @@ class Variants(VariantFunctions):
                 f"the first axis is that of the variants, of which there are {len(self)}; these have leading axes {lead}"
             )
 
-        def in_rows(x: Array, axes: int = 1) -> Array:  # the leading ones as one
+        def in_rows(x: Array, axes: int = 1) -> Array:  # all leading axes as one
             return np.broadcast_to(x, (*lead, *x.shape[x.ndim - axes :])).reshape(-1, *x.shape[x.ndim - axes :])
 
         each = np.repeat(np.arange(len(self)), math.prod(lead[1:]))
@@ -190,35 +189,36 @@ class Variants(VariantFunctions):
         out, return_status = options.pop("out", None), options.pop("return_status", False)
         return_status = checked_truth("return_status", return_status)
         targets = {name: in_rows(x, 2 if turned else 1) for name, (x, turned) in goals.items()}
-        held = {name: in_rows(x) for name, x in held.items()}
+        fixed_joints = {name: in_rows(x) for name, x in fixed_joints.items()}
         branch = options.pop("branch", "start")
         check_choice("branch", branch, Branching)
-        begin, led = in_rows(start), None
+        begin, tracked = in_rows(start), None
 
         def nearest(rows: Any, origin: Array) -> tuple[Array, NDArray[np.int8]]:
-            some = many if isinstance(rows, slice) else many._of_rows(rows)
+            subset = many if isinstance(rows, slice) else many._of_rows(rows)
             at = options if time is None else options | {"time": options["time"][rows]}
-            there = {name: x[rows] for name, x in targets.items()}
-            answer = looked_for(
-                some, there, origin[rows], {name: x[rows] for name, x in held.items()}, return_status=True, **at
-            )
+            goal = {name: x[rows] for name, x in targets.items()}
+            fixed_in_rows = {name: x[rows] for name, x in fixed_joints.items()}
+            answer = looked_for(subset, goal, origin[rows], fixed_in_rows, return_status=True, **at)
             return cast("tuple[Array, NDArray[np.int8]]", answer)
 
-        if branch != "any" and (held or targets):
+        if branch != "any" and (fixed_joints or targets):
             closed, open_ = looked_for(many, {}, begin, {}, return_status=True, **options)
             first, begin = begin, np.where((open_ == 0)[:, None], closed, begin)
             places = {(name, turned): targets[name] for name, (_, turned) in goals.items()}
-            how = {"tolerance": options.get("tolerance", TOLERANCE), "threads": options.get("threads", 1)}
-            led = led_or_nearest(many, places, held, first, begin, open_, options.get("time"), branch, nearest, **how)
-        q, state = nearest(slice(None), in_rows(start)) if led is None else (led.q, led.state)
-        if led is not None and not return_status and (count := int((state == _core.Status.OTHER_BRANCH).sum())):
+            tolerances = {"tolerance": options.get("tolerance", TOLERANCE), "threads": options.get("threads", 1)}
+            tracked = led_or_nearest(
+                many, places, fixed_joints, first, begin, open_, options.get("time"), branch, nearest, **tolerances
+            )
+        q, state = nearest(slice(None), in_rows(start)) if tracked is None else (tracked.q, tracked.state)
+        if tracked is not None and not return_status and (count := int((state == _core.Status.OTHER_BRANCH).sum())):
             warn_of_branch(count, len(state))
         q = into(out, q.reshape(*lead, self.nq))
         return (q, state.reshape(lead)) if return_status else q
 
 
 class Listed(Variants):
-    """Mechanisms that stand already, as variants of the first. ModelError where they differ in more than variants do."""
+    """Existing mechanisms as variants of the first. Raises ModelError if their structures differ."""
 
     _mechanisms: Sequence[Any]
 
@@ -228,13 +228,13 @@ class Listed(Variants):
             base=mechanisms[0], _changes={}, _which=np.arange(len(mechanisms)), _prepared={}, _mechanisms=mechanisms
         )
 
-    def __getitem__(self, which: Any) -> Any:
-        return self._mechanisms[int(which)] if isinstance(which, (int, np.integer)) else super().__getitem__(which)
+    def __getitem__(self, index: Any) -> Any:
+        return self._mechanisms[int(index)] if isinstance(index, (int, np.integer)) else super().__getitem__(index)
 
-    def _of_rows(self, which: ArrayLike) -> Any:
-        some = super()._of_rows(which)
-        vars(some)["_mechanisms"] = [self._mechanisms[i] for i in np.asarray(which).tolist()]
-        return some
+    def _of_rows(self, indices: ArrayLike) -> Any:
+        subset = super()._of_rows(indices)
+        vars(subset)["_mechanisms"] = [self._mechanisms[i] for i in np.asarray(indices).tolist()]
+        return subset
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Listed, (self._mechanisms,)

@@ -28,7 +28,7 @@ def mixed():
         motion,
         7,
         efforts=rng.standard_normal((7, robot.nv)),
-        z=rng.standard_normal((7, 2)),
+        internal_state=rng.standard_normal((7, 2)),
         events={"touch down": [0.5, 1 / 3], "never": []},
         statistics={"method": "rk4", "steps": np.int64(6), "seconds": 0.25, "evaluations": None},
         status="terminated: touch down",

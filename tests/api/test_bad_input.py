@@ -427,7 +427,7 @@ STATES = {
     "text": (lambda: id_("up", Q, Q), TypeError, "q must hold real numbers"),
     "no inertia": (lambda: TIP.forward_dynamics(*np.zeros((3, 2))), StateError, "nothing has inertia along joint 'wrist'"),
     "no inertia, inverse": (lambda: TIP.mass_matrix_inverse(np.zeros(2)), StateError, "nothing has inertia along joint 'wrist'"),
-    "too few directions": (lambda: sarrus.works.operational_inertia(PENDULUM, Q, "arm"), StateError, "'arm' can move in 1 of 6 directions"),
+    "too few directions": (lambda: sarrus.formulations.operational_inertia(PENDULUM, Q, "arm"), StateError, "'arm' can move in 1 of 6 directions"),
     "centre of nothing": (lambda: joined(Revolute("z"), inertia=None).center_of_mass(Q), StateError, "mass"),
 }
 
@@ -439,8 +439,8 @@ CALLS = {
     "frame that is no text": (lambda: PENDULUM.pose(Q, "\ud800"), NameNotFoundError, "no frame is named"),
     "frame left out": (lambda: PENDULUM.pose(Q), TypeError, "missing argument: 'frame'"),
     "unknown joint": (lambda: PENDULUM.joint("hing"), NameNotFoundError, "did you mean 'hinge'?"),
-    "bases of an unknown joint": (lambda: sarrus.works.joint_bases(PENDULUM, Q, "hing"), NameNotFoundError, "did you mean 'hinge'?"),
-    "bases of a closing joint": (lambda: sarrus.works.joint_bases(LOOP, np.zeros(2), "top"), ModelError, "joint 'top' closes a loop"),
+    "bases of an unknown joint": (lambda: sarrus.formulations.joint_bases(PENDULUM, Q, "hing"), NameNotFoundError, "did you mean 'hinge'?"),
+    "bases of a closing joint": (lambda: sarrus.formulations.joint_bases(LOOP, np.zeros(2), "top"), ModelError, "joint 'top' closes a loop"),
     "too many arguments": (lambda: PENDULUM.mass_matrix(Q, Q), TypeError, r"mass_matrix\(\) takes 1 positional arguments but 2"),
     "missing argument": (lambda: PENDULUM.inverse_dynamics(Q, Q), TypeError, r"inverse_dynamics\(\) missing argument: 'a'"),
     "argument twice": (lambda: PENDULUM.mass_matrix(Q, q=Q), TypeError, "multiple values for argument 'q'"),
@@ -449,7 +449,7 @@ CALLS = {
     "wrenches in a list": (lambda: id_(wrenches=[np.zeros(6)]), TypeError, "wrenches must be a mapping of frame names"),
     "wrench on an unknown frame": (lambda: id_(wrenches={"amr": np.zeros(6)}), NameNotFoundError, "did you mean 'arm'?"),
     "wrench on a number": (lambda: id_(wrenches={3: np.zeros(6)}), TypeError, "frame must be the name of a frame"),
-    "wrench of three": (lambda: id_(wrenches={"arm": np.zeros(3)}), ShapeError, r"wrenches\['arm'\] has 3 entries in its last axis; it wants 6"),
+    "wrench of three": (lambda: id_(wrenches={"arm": np.zeros(3)}), ShapeError, r"wrenches\['arm'\] has 3 entries in its last axis; it must have 6"),
     "wrench in words": (lambda: id_(wrenches={"arm": "push"}), TypeError, r"wrenches\['arm'\] must hold real numbers"),
     "base velocity of three": (lambda: id_(base_velocity=np.zeros(3)), ShapeError, "base_velocity has 3 entries"),
     "base velocity by position": (lambda: PENDULUM.inverse_dynamics(Q, Q, Q, np.zeros(6)), TypeError, "takes 3 positional arguments"),
@@ -1024,7 +1024,7 @@ def test_functions_of_q_that_change_their_mind(which, spoil, error, message):
 @pytest.mark.parametrize(
     "call",
     [
-        lambda m, q, v: sarrus.works.reactions(m, q, v, v, return_status=np.zeros(0)),
+        lambda m, q, v: sarrus.formulations.reactions(m, q, v, v, return_status=np.zeros(0)),
         lambda m, q, v: m.forward_dynamics(q, v, v, return_status=np.zeros(2)),
         lambda m, q, v: m.forward_dynamics(q, v, v, return_reactions=np.zeros(0)),
         lambda m, q, v: m.random(0, closed=np.zeros(2)),
@@ -1042,8 +1042,8 @@ def test_numbers_that_overflow_make_no_warning():
     q, v = np.repeat(robot.assemble()[None], 2, axis=0), np.zeros((2, robot.nv))
     v[1] = 1e308
     for answer in (
-        sarrus.works.cog_jacobians(robot, q, v).G_dot,
-        sarrus.works.reduced_dynamics(robot, q, v).bias_acceleration,
+        sarrus.formulations.cog_jacobians(robot, q, v).G_dot,
+        sarrus.formulations.reduced_dynamics(robot, q, v).bias_acceleration,
     ):
         assert np.isfinite(answer[0]).all() and np.isnan(answer[1]).any()
     assert sarrus.laws.polynomial(1.0, 2.0, 3.0)(1e301) == np.inf

@@ -97,7 +97,7 @@ def test_nothing_moves():
     assert robot.mass_matrix(nothing[0]).shape == (0, 0)
     assert robot.pose(nothing, "a").shape == (5, 4, 4)
     assert robot.jacobian(nothing, "a").shape == (5, 6, 0)
-    assert_array_equal(sarrus.works.operational_inertia_inverse(robot, nothing, "a"), np.zeros((5, 6, 6)))
+    assert_array_equal(sarrus.formulations.operational_inertia_inverse(robot, nothing, "a"), np.zeros((5, 6, 6)))
 
 
 def test_named_configurations():

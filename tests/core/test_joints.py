@@ -99,7 +99,7 @@ def test_motion_space_is_the_derivative_of_the_transform(joint):
     """In the successor's axes: phi of van der Merwe 2.9, 2.37; the definition says the same in the predecessor's."""
     robot = on_ground(joint)
     for q, v, _ in states(robot):
-        phi = sarrus.works.joint_bases(robot, q, "joint")[0]
+        phi = sarrus.formulations.joint_bases(robot, q, "joint")[0]
         T, T_rate = robot.pose(q, "body"), rate(robot.pose(path(robot, q, v), "body"))
         twist = np.linalg.inv(T) @ T_rate  # [w x, u; 0, 0]
         assert_equal(phi @ v, [twist[2, 1], twist[0, 2], twist[1, 0], *twist[:3, 3]], DIFFERENCING)
@@ -112,7 +112,7 @@ def test_rate_of_the_motion_space(joint):
     """Its bias term: zero where the space is constant in the successor (2.38, 2.39, 5.68 to 5.71)."""
     robot = on_ground(joint)
     for q, v, _ in states(robot):
-        phi = np.array([sarrus.works.joint_bases(robot, x, "joint")[0] for x in path(robot, q, v)])
+        phi = np.array([sarrus.formulations.joint_bases(robot, x, "joint")[0] for x in path(robot, q, v)])
         J_rate = robot.jacobian_derivative(q, v, "body")
         assert_equal(J_rate, rate(phi), DIFFERENCING)
         if joint.kind not in ("Gimbal", "Universal"):
@@ -124,7 +124,7 @@ def test_bases(joint):
     """Where axes have become parallel too: the complement is orthonormal and perpendicular to what motion is left."""
     robot = on_ground(joint)
     for q, _, _ in states(robot):
-        phi, phi_c, psi, psi_c = sarrus.works.joint_bases(robot, q, "joint")
+        phi, phi_c, psi, psi_c = sarrus.formulations.joint_bases(robot, q, "joint")
         assert_equal(phi_c.T @ phi_c, np.eye(6 - joint.nv))
         assert_equal(phi.T @ phi_c, np.zeros((joint.nv, 6 - joint.nv)))
         assert_equal(phi @ psi.T @ phi, phi)
@@ -156,7 +156,7 @@ def test_what_the_core_says_of_a_type_is_what_it_does(joint):
     robot = on_ground(joint)
     spaces, rates = [], []
     for q, _, _ in states(robot):
-        spaces.append(sarrus.works.joint_bases(robot, q, "joint")[0])
+        spaces.append(sarrus.formulations.joint_bases(robot, q, "joint")[0])
         columns = [definition.coordinate_rate(joint, q, v) for v in np.eye(joint.nv)]
         rates.append([k < joint.nv and np.abs(columns[k] - np.eye(joint.nq)[k]).max() < 1e-6 for k in range(joint.nq)])
         assert [unit == "m" for _, unit in joint.velocities] == [not column[:3].any() for column in spaces[-1].T]
@@ -265,7 +265,10 @@ def test_friction_opposes_motion(joint):
         assert_equal(rough.inverse_dynamics(q, v, a), tau + extra)
         assert_equal(rough.bias_forces(q, v), plain.bias_forces(q, v) + extra)
         assert_equal(rough.gravity_forces(q), plain.gravity_forces(q))
-        assert_equal(sarrus.works.reactions(rough, q, v, a)["joint"], sarrus.works.reactions(plain, q, v, a)["joint"])
+        assert_equal(
+            sarrus.formulations.reactions(rough, q, v, a)["joint"],
+            sarrus.formulations.reactions(plain, q, v, a)["joint"],
+        )
 
 
 @every(TYPES)
@@ -425,10 +428,12 @@ def test_reversed_joint_has_its_axis_reversed(joint):
         assert_equal(backward.integrate(q, v), forward.integrate(q, v))
         assert_equal(backward.potential_energy(q), forward.potential_energy(q))
         assert_equal(
-            sarrus.works.reactions(backward, q, v, a)["joint"], sarrus.works.reactions(forward, q, v, a)["joint"]
+            sarrus.formulations.reactions(backward, q, v, a)["joint"],
+            sarrus.formulations.reactions(forward, q, v, a)["joint"],
         )
         assert_equal(
-            sarrus.works.joint_bases(backward, q, "joint")[0], sarrus.works.joint_bases(forward, q, "joint")[0]
+            sarrus.formulations.joint_bases(backward, q, "joint")[0],
+            sarrus.formulations.joint_bases(forward, q, "joint")[0],
         )
 
 

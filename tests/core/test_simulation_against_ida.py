@@ -72,7 +72,7 @@ def four_bar():
 def test_a_driven_four_bar(four_bar, method, options):
     """q and v of all joints after half a turn of the crank: 1e-8, some hundred times what IDA was asked for."""
     robot, q, v, law, (q_ida, v_ida) = four_bar
-    drive = sarrus.control.PrescribedEffort("motor", law)
+    drive = sarrus.control.FeedforwardEffort("motor", law)
     times = [DURATION / 2, DURATION]
     run = sarrus.simulate(robot, q, v, DURATION, drive, method=method, times=times, **options)
     assert run.q[-1, 0] - q[0] > np.pi

@@ -236,15 +236,15 @@ std::vector<Input> inputs_of(const Info& info) {
   }
 }
 
-constexpr int inputs_of_a_way = 3;
+constexpr int waypoints = 3;
 
 int result_size(const Info& info, const Tree& t) {
   int n = 1;
-  for (const char* c = info.axes; *c; ++c) n *= *c == 'W' ? inputs_of_a_way : size_of_axis(*c, t);
+  for (const char* c = info.axes; *c; ++c) n *= *c == 'W' ? waypoints : size_of_axis(*c, t);
   return n;
 }
 /// Numbers of a row.
-int row_size(const std::string& input, const Tree& t) { return size_of_input(input, t) * (input == "way" ? inputs_of_a_way : 1); }
+int row_size(const std::string& input, const Tree& t) { return size_of_input(input, t) * (input == "waypoints" ? waypoints : 1); }
 
 int rows_of_positions(const Tree& t) {
   int count = 0;
@@ -299,8 +299,8 @@ class States {
                              "independent",
                              "piece",
                              "guide",
-                             "held",
-                             "way",
+                             "prescribed",
+                             "waypoints",
                              "loads",
                              "compliance",
                              "least_pivot"}) {
@@ -320,7 +320,7 @@ class States {
       for (long i = 0; !std::strcmp(name, "guide") && i < count; ++i)
         rows[i * n] = i % 2 ? t.nv : 2;  // too many rows, and too few
       for (long i = 1; !std::strcmp(name, "tangent") && i < count; ++i) rows[i] = rows[0];  // chosen for a whole call
-      for (long i = 0; !std::strcmp(name, "held") && i < rows.size(); ++i) rows[i] = i % n == 0;
+      for (long i = 0; !std::strcmp(name, "prescribed") && i < rows.size(); ++i) rows[i] = i % n == 0;
       for (long i = 0; !std::strcmp(name, "steps") && i < count; ++i)  // damping, how many, from how far off
         rows[3 * i] = 1.0, rows[3 * i + 1] = 3.0, rows[3 * i + 2] = 1e300;
       if (name[0] != 'q') continue;
@@ -356,7 +356,7 @@ class States {
       for (int k = 0; k < max_inputs; ++k) at[k] = r.in[k] ? r.in[k] + i * r.in_step[k] : nullptr;
       const double* wrench[] = {wrench_[0].data() + 6 * i, wrench_[1].data() + 6 * i};
       Array result(n);
-      const double status = table.one[op](m_.tree(), parameters(op, in), at, wrench, result.data());
+      const double status = table.single[op](m_.tree(), parameters(op, in), at, wrench, result.data());
       if (unanswered) *unanswered += status != 0.0;
       std::copy_n(result.data(), n, out.data() + i * n);
     }
@@ -373,7 +373,7 @@ class States {
     Parameters p = parameters(op, ExpressedIn::frame);
     p.frame.X = frames[0].X, p.wrench_frame = frames.data();
     Array result(result_size(infos[op], m.tree()));
-    status = sarrus_kernel_table()->one[op](m.tree(), p, at, wrench, result.data());
+    status = sarrus_kernel_table()->single[op](m.tree(), p, at, wrench, result.data());
     return result;
   }
   /// Of all of them, as variants of the mechanism answer.
@@ -417,7 +417,7 @@ class States {
   Array& put(const std::string& name, int n) { return rows_[name] = Array(n * count_); }
   Parameters parameters(int op, ExpressedIn in) const {
     Parameters p{frames_[0], infos[op].facts & loads ? 2 : 0, frames_.data(), false};
-    p.frame.expressed_in = in, p.inputs = inputs_of_a_way, p.solve = &fails;
+    p.frame.expressed_in = in, p.inputs = waypoints, p.solve = &fails;
     return p;
   }
   Rows rows(int op, bool with_optional) const {
@@ -697,23 +697,23 @@ class AllThatActs {
         list_.keep({{}, {}, {}, {law, {{0.0}, {0.2}, {0.1, 3.0, 0.2}}}, 30});  // of which the parameters choose one
     const PID controller = {{}, joint, kept, {0}, {1}, {2}, {{3}, {4}}};
     list_.add(controller);
-    list_.add(PrescribedEffort{{}, {0}, of_runs});
-    list_.add(Stiction{{}, {t.nv - 1}, {5}, {6}, {7}, {8}, {9}});
-    list_.add(Contact{{}, frame, e_z, -1.0, 0.1, kept, e_x, {10}, {11}, {12}, {13}, {14}});
+    list_.add(FeedforwardEffort{{}, {0}, of_runs});
+    list_.add(LuGreFriction{{}, {t.nv - 1}, {5}, {6}, {7}, {8}, {9}});
+    list_.add(CompliantContact{{}, frame, e_z, -1.0, 0.1, kept, e_x, {10}, {11}, {12}, {13}, {14}});
     const BodyFrame ground = {0, m.number_of(m.placed_frame("ground"))};
     list_.add(RigidContact{{}, frame, ground, e_z, -1.0, 0.1, {13}, {12}});
     const auto scene = std::make_shared<Scene>();
     scene->shapes = {{{ShapeKind::sphere, 0.3}, 0, Transform<double>::identity()},
                      {{ShapeKind::plane}, 1, {Mat3<double>::Identity(), vec3<double>(0.0, 0.0, -0.5)}}};
     scene->allow(0, 1, 0.5, 0.1);
-    list_.add(ShapeContacts{{}, scene, {frame, ground}, {13}, {12}});
+    list_.add(CollisionContacts{{}, scene, {frame, ground}, {13}, {12}});
     list_.add(Thruster{{}, frame, e_y, kept, {{19}, {20}}});
     list_.add(ReactionWheel{{}, {t.nv - 1}, {31}, kept, {21}, {22}});
     list_.add(EndStop{{}, {joint}, {{15}, {16}}, {17}, {18}, false});
-    list_.add(ActuatorDynamics{{}, {t.nv - 1}, 2, {23}, {24}, {25}, {26}});
-    list_.add(Efforts{{}, {times, times + 3}, {{0}}, {27}});
-    list_.add(HeldEfforts{{}, {times, times + 3}, {{0}}, {27}});
-    Sampled late{};  // a controller that acts late
+    list_.add(ActuatorModel{{}, {t.nv - 1}, 2, {23}, {24}, {25}, {26}});
+    list_.add(EffortTable{{}, {times, times + 3}, {{0}}, {27}});
+    list_.add(ZeroOrderHold{{}, {times, times + 3}, {{0}}, {27}});
+    SampleAndHold late{};  // a controller that acts late
     late.controllers = list_.keep_inner([&](ForceElementList& inner) { inner.add(controller); });
     late.period = 1.5e-5, late.delay = 1e-5;
     list_.add(late);
@@ -721,7 +721,7 @@ class AllThatActs {
     limits_[0] = {Quantity::position, joint.iq, -0.5, 0.5}, limits_[1] = {Quantity::effort, joint.iv, -0.1, 0.1};
     if (variants) {
       VariantCopy copy(variants->variants()->view(), 0, thread_arena());
-      for (const std::int64_t i : variants->which()) copy.take(i), taken_over_.look(copy.tree());
+      for (const std::int64_t i : variants->variant_indices()) copy.take(i), taken_over_.add(copy.tree());
     }
     frictions_ = taken_over_.frictions(t);
     plan.frictions = static_cast<int>(frictions_.size()), plan.friction = frictions_.data();
@@ -730,8 +730,8 @@ class AllThatActs {
     ForceElements& all = plan.force_elements;
     all = list_.all();
     all.parameters = static_cast<int>(std::size(parameter));
-    plan.loop_angle = angles.data(), plan.loop_angles = static_cast<int>(angles.size()), plan.counted = all.held;
-    if (plan.counts()) all.held += t.loop_nq, plan.drives_loop_joints = true;
+    plan.loop_angle = angles.data(), plan.loop_angles = static_cast<int>(angles.size()), plan.counted = all.held_size;
+    if (plan.counts()) all.held_size += t.loop_nq, plan.drives_loop_joints = true;
     plan.limits = 2, plan.limit = limits_, plan.records = plan.measures = true, plan.watches_rates = t.loops.pfaffian_values == 0;
     pfaffian_values_.resize(t.loops.pfaffian_values);
     plan.self = &pfaffian_values_;
@@ -741,7 +741,7 @@ class AllThatActs {
       return true;
     };
     const std::size_t units = plan.units(t);
-    units_.resize(units * (variants ? variants->which().size() : 1));
+    units_.resize(units * (variants ? variants->variant_indices().size() : 1));
     for (std::size_t k = 0; k < units_.size(); ++k) units_[k] = 1.0 + 0.1 * static_cast<double>(k / units);
     memory_.resize(RunNumbers::bytes(t, static_cast<int>(units)) / sizeof(double));
     const RunNumbers numbers(t, static_cast<int>(units), reinterpret_cast<char*>(memory_.data()));
@@ -749,13 +749,14 @@ class AllThatActs {
     numbers.give(plan, t);
     tree_ = &numbers.tree();
     if (!variants) return;
-    plan.variants = &variants->variants()->view(), plan.variant = variants->which().data(), plan.units_of = units_.data();
+    plan.variants = &variants->variants()->view(), plan.variant = variants->variant_indices().data(),
+    plan.units_of = units_.data();
   }
   AllThatActs(const AllThatActs&) = delete;
   AllThatActs& operator=(const AllThatActs&) = delete;
 
   const Tree& tree() const { return *tree_; }
-  int size() const { return m_.tree().nq + m_.tree().nv + plan.force_elements.nz + plan.force_elements.held; }
+  int size() const { return m_.tree().nq + m_.tree().nv + plan.force_elements.nz + plan.force_elements.held_size; }
   int wide() const { return size() + carried_size(plan); }
   /// Rows that begin at these states.
   std::vector<double> rows(const States& states) const {
@@ -820,7 +821,7 @@ void simulations(const Mechanism& m, const States& states) {
   std::copy_n(states.row("q").data(), t.nq, x.data());
   const double tolerance[] = {1e-6, 1e-9};
   std::vector<double> demanded(t.nv + t.loop_nv);  // by controllers
-  SimulationKernels::Taken taken = {0.0, 1.0, demanded.data()};
+  SimulationKernels::TrialResult taken = {0.0, 1.0, demanded.data()};
   double guard[Guard<double>::size];
   Guard<double>(guard).begin();
   kernels.try_step(t, plan, parameter, 0.0, 1e-5, tolerance, x.data(), guard, there.data(), dense.data(), taken);

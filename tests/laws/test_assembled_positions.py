@@ -1,4 +1,4 @@
-"""Derivatives of closed positions are what differences of mechanisms with other dimensions come to, wherever the tree is cut."""
+"""Derivatives of closed configurations, compared with differences of mechanisms with other dimensions, for all spanning trees."""
 
 import dataclasses
 
@@ -18,7 +18,7 @@ def slope(f):
 
 
 def displaced(description, name, side, twist):
-    """With a joint's frame moved on its parent (0) or child (1)."""
+    """Return the mechanism with a joint's frame displaced on its parent (0) or child (1)."""
     moved = Transform.from_matrix(sarrus.spatial.exp(twist))
     at = ("at_parent", "at_child")[side]
     joints = [

@@ -1,5 +1,5 @@
-"""Where the loops close does not depend on which joint closes them, on the order of bodies and joints, on the axes of the world, on the size of
-the mechanism, or on what is said that holds anyway: neither the branch nor how often joints have turned.
+"""Invariance of assembled configurations, their branch and their number of turns: spanning tree, order of the description, axes of the world, size of
+the mechanism and redundant inputs have no effect.
 """
 
 import dataclasses
@@ -78,7 +78,7 @@ SMALL = [mechanisms.four_bar, mechanisms.slider_crank, mechanisms.five_bar, mech
 
 @pytest.mark.parametrize("make", SMALL)
 def test_the_branch_does_not_depend_on_tree_order_or_axes(make):
-    """From home, from neutral and from a wild guess: bodies lie equally, and joints have turned equally often."""
+    """Poses of bodies and numbers of turns are equal from home, from neutral and from a bad guess."""
     robot, rng = make(), np.random.default_rng(5)
     bare = sarrus.Mechanism(dataclasses.replace(robot.description, home=(), configurations=()))
     names = sorted(robot.loop_joints) + [name for name in robot.joints if name not in robot.actuated]
@@ -153,7 +153,7 @@ def test_random_configurations_of_the_delta_are_regular():
 
 @pytest.mark.parametrize("make", SMALL)
 def test_random_configurations_do_not_depend_on_size(make):
-    """Of a mechanism of micrometres as of one of kilometres: the same draws in its units, where slides have no limits."""
+    """Mechanisms of micrometres and of kilometres: the same draws in their units, if slides have no limits."""
     robot = make()
     q = robot.random(7, 20, closed=True)
     for length in (1e-5, 1e3):

@@ -1,4 +1,4 @@
-"""Where joints are fixed or frames led far from the start, the configuration is on the branch of the start, or a status tells that it is not."""
+"""Branches of configurations with fixed joints or frames far from the start: the result is on the branch of the start, or its status reports another one."""
 
 import warnings
 
@@ -28,7 +28,7 @@ def crank_rockers(count):
 
 
 def rocker_angle(lengths, motor, side):
-    """In closed form, by the diagonal; angles about y turn x towards -z."""
+    """Return the rocker's angle in closed form, by the diagonal; angles about y turn x towards -z."""
     crank, coupler, rocker, ground = lengths
     x, z = crank * np.cos(motor) - ground, -crank * np.sin(motor)
     d = np.hypot(x, z)
@@ -106,7 +106,7 @@ def test_joints_that_close_loops_lead_as_others_do():
 
 
 def test_frames_lead_as_joints_do():
-    """Where they determine the motion; what they leave free is the nearest as ever."""
+    """Frames that determine the motion have branches; otherwise the result is the nearest one."""
     robot = mechanisms.five_bar()
     home = robot.assemble()
     frame = next(f for f in robot.bodies if f not in robot.joints and f != "ground")
@@ -123,7 +123,7 @@ def test_frames_lead_as_joints_do():
 
 
 def test_more_joints_than_freedoms():
-    """Those that have to follow come where they are to be, or a status says that they do not."""
+    """Dependent joints reach their prescribed coordinates, or a status reports that they do not."""
     robot = mechanisms.three_rrr()
     home = robot.assemble()
     now = robot.joint_states(home).q
@@ -149,10 +149,12 @@ def test_where_the_branch_ends_another_one_is_told():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert_allclose(robot.assemble(fixed=beyond, branch="any"), q)
-    with pytest.raises(sarrus.BranchEnd, match="the branch of the start does not lead there: it ends, at pivot") as end:
+    with pytest.raises(
+        sarrus.PathTrackingError, match="the goal is not on the branch of the start: it ends, at pivot"
+    ) as end:
         robot.assemble(fixed=beyond, branch="only")
-    assert np.isfinite(end.value.last).all()
-    assert np.abs(robot.constraint_residual(end.value.last)).max() < 1e-9
+    assert np.isfinite(end.value.last_configuration).all()
+    assert np.abs(robot.constraint_residual(end.value.last_configuration)).max() < 1e-9
     many = np.array([-1.8, 1.6, -0.2])  # on the branch; on another one; nowhere
     with pytest.warns(sarrus.BranchWarning, match="1 of 3"):
         robot.assemble(fixed={"pivot": many})
@@ -165,7 +167,7 @@ def test_where_the_branch_ends_another_one_is_told():
 def test_nothing_there_says_how_far_the_branch_goes():
     robot = mechanisms.four_bar()
     with pytest.raises(
-        sarrus.BranchEnd, match=r"no configuration was found.*the branch of the start does not lead there"
+        sarrus.PathTrackingError, match=r"no configuration was found.*the goal is not on the branch of the start"
     ) as end:
         robot.assemble(fixed={"pivot": -0.2})
     assert end.value.path.shape == (1, 3)
@@ -192,37 +194,37 @@ def test_each_variant_stays_on_its_branch():
 
 
 def test_passed_singular_positions_are_counted_by_the_core():
-    """A parallelogram that is led through its flat position: the branches meet there."""
+    """A parallelogram passes its flat position, at which branches meet."""
     robot = mechanisms.four_bar(0.5, 1.0, 0.5, 1.0)
     start = robot.assemble(fixed={"motor": 0.7}, branch="any")
     q, status = robot.assemble(start, fixed={"motor": -0.7}, return_status=True)
     assert status == Status.OTHER_BRANCH
-    with pytest.warns(sarrus.BranchWarning, match="a singular position lies on the way"):
+    with pytest.warns(sarrus.BranchWarning, match="a singular position lies on the path"):
         robot.assemble(start, fixed={"motor": -0.7})
 
 
 def test_statuses_of_another_branch_and_of_unsound_starts_differ():
-    """One has numbers, the other has none; the status alone says which."""
+    """The first has a result, the second has none; the status distinguishes them."""
     robot = mechanisms.four_bar()
     near = np.tile(robot.assemble(), (4, 1))
     near[1] = np.nan
     pivot = np.array([-1.8, -1.8, 1.6, -0.2])
     for many in (robot, robot.variants(gravity=np.ones((4, 3)))):
         q, status = many.assemble(near, fixed={"pivot": pivot}, return_status=True)
-        assert status.tolist() == [Status.FINE, Status.UNSOUND, Status.OTHER_BRANCH, Status.NO_ANSWER]
+        assert status.tolist() == [Status.FINE, Status.INVALID_STATE, Status.OTHER_BRANCH, Status.NO_ANSWER]
         assert np.isfinite(q).all(axis=1).tolist() == [True, False, True, False]
 
 
 @pytest.mark.parametrize("name", ["three_rrr", "delta", "five_bar", "stewart"])
 def test_joints_that_lead_determine_the_motion_of_those_that_follow(name):
-    """Of all joints at once, in any order, as many lead as there are freedoms, and no other choice by name is made."""
+    """With all joints given in any order, as many are inputs as there are freedoms, and the choice by name is unique."""
     robot = getattr(mechanisms, name)()
     home = robot.assemble()
     projector, count = free_motions(robot, home, None)
     assert_allclose(projector @ projector, projector, atol=1e-9)
     names = sorted(robot.joints)
     groups = [(robot.joint(x).v_slice.start, robot.joint(x).v_slice.stop) for x in names]
-    leads = _core.leading(projector, groups)
+    leads = _core.determining_groups(projector, groups)
     columns = np.concatenate([np.arange(*g) for g, one in zip(groups, leads, strict=True) if one])
     basis = np.linalg.eigh(projector)[1][:, -int(count) :]
     assert np.linalg.matrix_rank(basis[columns], tol=1e-3) == count
@@ -241,7 +243,7 @@ def test_branch_is_one_of_three_words():
 
 
 def test_frames_of_variants_that_prescribe_too_much():
-    """No way leads there, and none is asked for: the search decides, as for one mechanism."""
+    """No path exists, and none is required: the search returns the result, as for one mechanism."""
     robot = sarrus.mechanisms.double_hooke()
     variants = robot.variants(gravity=np.ones((2, 3)))
     pose = {robot.frames[-1]: sarrus.Transform(translation=(0.1, 0, 0.1))}

@@ -1,4 +1,4 @@
-"""Cables: lines between two bodies whose length is a coordinate, against lengths by another way, differences, and motions in closed form."""
+"""Cables, lines between two bodies whose length is a coordinate: other computations of lengths, differences, and motions in closed form."""
 
 import itertools
 
@@ -58,7 +58,7 @@ def around(radius, p):
 
 
 def ends(robot, q, name):
-    """Where the second point is, in axes at the first whose z is the pulley's."""
+    """Return the second point, in axes at the first whose z is that of the pulley."""
     spec = next(j for j in robot.description.joints if j.name == name)
     X, Y = (robot.pose(q, f"{name}.{end}") for end in ("parent", "child"))
     p = X[:3, :3].T @ (Y[:3, 3] - X[:3, 3])
@@ -257,7 +257,7 @@ def hung(masses, cables):
 
 
 def test_atwood_machine():
-    """One rope over a pulley, two falls that leave it on either side: a = (m1 - m2) g / (m1 + m2), and the same tension on both."""
+    """A rope over a pulley with two falls on either side: a = (m1 - m2) g / (m1 + m2), and equal tensions."""
     r, m1, m2 = 0.2, 3.0, 2.0
     # from the top of the pulley, one fall each way, around a quarter of it
     over = {"radius": r}
@@ -324,7 +324,7 @@ def test_rope_on_a_drum_with_inertia():
 
 @pytest.mark.parametrize("method", ["contact", "rk4"])
 def test_elevator(method):
-    """A winch that is led holds the weight with its tension, and cannot push."""
+    """A driven winch holds the weight by its tension, and cannot push."""
     m = 50.0
     robot, q = hung([(m, -3.0)], [("rope", 0, (0, 0, 0), {"actuated": True})])
     winch = control.PID("rope", 4e4, 4e4, 4e3, target=control.rest_to_rest(3.0, 2.0, 1.0), limits=(-2000.0, 0.0))
@@ -380,7 +380,7 @@ def test_bad_sums():
 
 
 def test_laws_drive_the_winches_and_nothing_else():
-    """One cable does not hold a weight that slides both ways: no effort appears at the slides instead."""
+    """One cable does not hold a weight that slides in both directions: the slides have no efforts instead."""
     b = sarrus.Builder("planar")
     b.add_body("weight", sarrus.Inertia.sphere(5.0, 0.1))
     b.add_body("slide", sarrus.Inertia.sphere(0.1, 0.01))

@@ -1,4 +1,4 @@
-"""Calibration finds the dimensions that made the measurements, in what shows, and names what does not."""
+"""Calibration: it recovers the dimensions behind the measurements as far as they are observable, and names unobservable ones."""
 
 import re
 
@@ -27,7 +27,7 @@ def made(robot, q, inputs, errors):
     of = Dimensions(robot, list(inputs), list(errors))
     x = np.array(list(errors.values()))
     real = of.changed(x)
-    return real, real.assemble(near=q, fixed=of.led(inputs, x))
+    return real, real.assemble(near=q, fixed=of.driven(inputs, x))
 
 
 def closed_by_its_guide():
@@ -45,7 +45,7 @@ def closed_by_its_guide():
 
 @pytest.mark.parametrize("name", ["slider_crank", "closed_by_its_guide", "delta", "stewart"])
 def test_derivatives_by_dimensions_are_differences(name):
-    """Of frames and of joints, those that close loops too, by shifts, turns, offsets, and about changed dimensions."""
+    """Derivatives of frames and of joints, loop joints too, by shifts, turns, offsets, and at changed dimensions."""
     robot = closed_by_its_guide() if name == "closed_by_its_guide" else getattr(sarrus.mechanisms, name)()
     leading, q = list(robot.actuated), robot.assemble()[None]
     assert name != "closed_by_its_guide" or robot.loop_joints == ("guide",)
@@ -70,7 +70,7 @@ def test_derivatives_by_dimensions_are_differences(name):
 
     def at(x):
         changed = of.changed(x)
-        there = changed.assemble(near=q, fixed=of.led(inputs, x))
+        there = changed.assemble(near=q, fixed=of.driven(inputs, x))
         return changed, there, changed.pose(there, frame)[0], [changed.joint_states(there).q[j][0, 0] for j in joints]
 
     changed, there, X, _ = at(x0)
@@ -88,7 +88,7 @@ def test_derivatives_by_dimensions_are_differences(name):
 
 
 def test_geometry_of_a_delta_is_recovered_in_what_shows():
-    """Disturbed by 0.1 % in every dimension, of which 42 show: poses that were not measured are right, and what stands for the others is found exactly."""
+    """Every dimension has an error of 0.1 %, and 42 are observable: poses without measurements are correct, and equivalent dimensions are recovered exactly."""
     robot, q, inputs = delta()
     rng = np.random.default_rng(3)
     every = Dimensions(robot, list(inputs))
@@ -123,7 +123,7 @@ def slider_crank():
 
 
 def test_what_cannot_be_told_apart_is_named():
-    """Of a slider-crank whose slider is measured along its guide five dimensions of its plane show, as docs/dimensions.md finds by hand."""
+    """Five dimensions of a slider-crank with a measured slider are observable, as docs/dimensions.md derives by hand."""
     robot, q, inputs = slider_crank()
     x = np.where([True, False, False], robot.pose(q, "slider")[:, :3, 3], np.nan)
     plane = [n for n in Dimensions(robot, ["motor"]).names if n.endswith((".x", ".z")) or n == "motor.offset"]
@@ -140,7 +140,7 @@ def test_what_cannot_be_told_apart_is_named():
     "size", [(1e-6, 1e-15), (1e-3, 1e-3), (1e3, 1e9)], ids=["micrometres", "millimetres", "kilometres"]
 )
 def test_units_do_not_matter(size):
-    """What is found of a mechanism of micrometres, or of kilometres, is as exact beside its size, and has the same names."""
+    """Results for mechanisms of micrometres or of kilometres have the same relative accuracy, and the same names."""
     robot, q, inputs = slider_crank()
     real, there = made(robot, q, inputs, {"motor.offset": 0.003, "wrist.parent.x": 0.001})
     seen, answers = real.pose(there, "slider")[:, :3, 3], []
@@ -195,7 +195,7 @@ def test_deviations_of_robust_losses_are_those_of_many_calibrations(loss):
 
 
 def test_an_outlier_that_pulls_at_all_residuals_is_found():
-    """One of 50 deviations among 27 numbers for 14 combinations: it spreads over the others, whose spread then believes in it."""
+    """One of 50 deviations among 27 numbers for 14 combinations affects all residuals, and their estimated spread."""
     robot, q, inputs = delta(9, 0)
     every, rng = Dimensions(robot, list(inputs), None), np.random.default_rng(0)
     names = [name for name in every.names if name.endswith((".x", ".offset"))][:30]
@@ -223,7 +223,7 @@ def test_distances_and_angles_of_joints_are_enough_and_outliers_are_not_believed
     of = Dimensions(robot, ["motor"], list(errors), read=["guide"])
     x = np.array(list(errors.values()))
     real = of.changed(x)
-    there = real.assemble(near=q, fixed=of.led(inputs, x))
+    there = real.assemble(near=q, fixed=of.driven(inputs, x))
     reading = real.joint_states(there).q["guide"][:, 0] + 0.003
     distance = np.linalg.norm(real.pose(there, "slider")[:, :3, 3] - real.pose(there, "pin.parent")[:, :3, 3], axis=1)
     distance[7] += 0.05

@@ -1,7 +1,7 @@
-"""The answer does not depend on what the library chooses, or on how it is asked: which joints close the loops, in which order bodies and
-joints were added, how many threads work, whether a state is one or in a batch.
+"""Invariance of results under choices of the library and of the call: spanning tree, order of bodies and joints,
+number of threads, single states or batches.
 
-Joints carry no terms of their own here (damping, friction, armature, stiffness): test_closing_joint_laws.py has those.
+Joints have no terms here (damping, friction, armature, stiffness): test_closing_joint_laws.py covers them.
 """
 
 import dataclasses
@@ -70,7 +70,7 @@ def carried(robot, q, v, a, multipliers, time):
     """Joint name -> wrench on its child about the world's origin, in the world's axes, whichever way the tree passes it."""
     loops = robot._loop_wrenches(q, multipliers, time=time) if robot.nc else np.zeros((len(robot.constraints), 6))
     known = dict(zip(robot.constraints, loops, strict=True))
-    known |= sarrus.works.reactions(robot, q, v, a, multipliers=multipliers, time=time)
+    known |= sarrus.formulations.reactions(robot, q, v, a, multipliers=multipliers, time=time)
     wrenches = {}
     for spec in robot.description.joints:
         back = robot.joint(spec.name).reversed and spec.name in robot.joints
@@ -161,7 +161,7 @@ BATCH = 1e-10
 @examples(4)
 @given(seed=seeds())
 def test_however_it_is_asked(name, seed):
-    """One state after the other, a batch, two axes of it, strides, into `out`, on one thread and on three."""
+    """One state at a time, a batch, a batch with two axes, strides, `out=`, one thread and three."""
     closed = random_closed(seed, bodies=5, loops=1 + seed % 2)
     robot = closed.robot
     states = closed.states(np.random.default_rng(seed), 6)

@@ -44,7 +44,7 @@ def flipped(A):
 @given(ANY, seeds(), PLACE)
 def test_they_make_the_coriolis_matrix(robot, seed, at):
     q, v, _ = state(robot, seed, at)
-    agree(sarrus.works.christoffel_symbols(robot, q) @ v, robot.coriolis_matrix(q, v))
+    agree(sarrus.formulations.christoffel_symbols(robot, q) @ v, robot.coriolis_matrix(q, v))
 
 
 @law
@@ -52,9 +52,12 @@ def test_they_make_the_coriolis_matrix(robot, seed, at):
 def test_property_2_of_either_c(robot, seed, at):
     """M-dot - 2C is skew, C of Christoffel symbols or of factors; M-dot is the derivative of M."""
     q, v, _ = state(robot, seed, at)
-    M_dot = sarrus.works.mass_matrix_derivative(robot, q) @ v
+    M_dot = sarrus.formulations.mass_matrix_derivative(robot, q) @ v
     agree(M_dot, flipped(M_dot))
-    for C in (sarrus.works.christoffel_symbols(robot, q) @ v, sarrus.works.poe_factors(robot, q, v).coriolis_matrix):
+    for C in (
+        sarrus.formulations.christoffel_symbols(robot, q) @ v,
+        sarrus.formulations.poe_factors(robot, q, v).coriolis_matrix,
+    ):
         agree(C + C.T, M_dot)
 
 
@@ -66,7 +69,7 @@ def test_the_derivative_of_the_mass_matrix_is_its_rate_along_each_velocity(robot
     M = robot.mass_matrix(robot.integrate(q, h * np.eye(robot.nv)))  # (6, k, i, j)
     rate = np.tensordot(np.array([-1, 9, -45, 45, -9, 1]) / 0.6, M, 1)
     agree(
-        sarrus.works.mass_matrix_derivative(robot, q),
+        sarrus.formulations.mass_matrix_derivative(robot, q),
         np.moveaxis(rate, 0, -1),
         DIFFERENCING,
         scale=np.abs(M).max(initial=0.0),
@@ -78,9 +81,9 @@ def test_the_derivative_of_the_mass_matrix_is_its_rate_along_each_velocity(robot
 def test_where_v_is_the_rate_of_q_they_are_what_the_book_defines(robot, seed, at):
     """Murray, Li and Sastry 4.23."""
     q, _, _ = state(robot, seed, at)
-    dM = sarrus.works.mass_matrix_derivative(robot, q)
+    dM = sarrus.formulations.mass_matrix_derivative(robot, q)
     expected = 0.5 * (dM + flipped(dM) - np.moveaxis(dM, -1, 0))
-    Gamma = sarrus.works.christoffel_symbols(robot, q)
+    Gamma = sarrus.formulations.christoffel_symbols(robot, q)
     agree(Gamma, expected)
     agree(Gamma, flipped(Gamma))
 
@@ -92,7 +95,7 @@ def test_of_a_free_body_they_are_its_gyroscopic_terms():
     b.add_body("body", sarrus.Inertia(2.0, (0, 0, 0), I))
     b.add_joint("float", sarrus.Free(), "ground", "body")
     robot = b.build()
-    Gamma, w = sarrus.works.christoffel_symbols(robot, robot.neutral()), np.array([0.3, -0.5, 0.7])
+    Gamma, w = sarrus.formulations.christoffel_symbols(robot, robot.neutral()), np.array([0.3, -0.5, 0.7])
     v = np.concatenate([w, np.zeros(3)])
     agree((Gamma @ v @ v)[:3], skew(w) @ I @ w)
     bracket = np.array([[skew(j) @ k for k in np.eye(3)] for j in np.eye(3)])  # [j, k, component]
@@ -110,14 +113,14 @@ def test_armature_of_a_joint_that_closes_a_loop_turns_with_the_configuration(arm
     robot = b.build()
     q, v = np.array([0.3, 0.4, -0.5]), np.array([0.7, -0.4, 0.9])
     C = robot.coriolis_matrix(q, v)
-    agree(sarrus.works.christoffel_symbols(robot, q) @ v, C)
-    agree(sarrus.works.mass_matrix_derivative(robot, q) @ v, C + C.T)
+    agree(sarrus.formulations.christoffel_symbols(robot, q) @ v, C)
+    agree(sarrus.formulations.mass_matrix_derivative(robot, q) @ v, C + C.T)
 
 
 def test_they_are_too_many_to_count_on_long_chains():
     robot = random_mechanism(1, bodies=220, joints=("free",))
     with pytest.raises(sarrus.ShapeError, match=r"christoffel_symbols of this mechanism holds .* numbers a state"):
-        sarrus.works.christoffel_symbols(robot, robot.neutral())
+        sarrus.formulations.christoffel_symbols(robot, robot.neutral())
 
 
 # ---- factors -------------------------------------------------------------------------------------------------------
@@ -127,7 +130,7 @@ def test_they_are_too_many_to_count_on_long_chains():
 @given(ANY, seeds(), PLACE)
 def test_products_of_factors_are_the_recursive_algorithms(robot, seed, at):
     q, v, _ = state(robot, seed, at)
-    form = sarrus.works.poe_factors(robot, q, v)
+    form = sarrus.formulations.poe_factors(robot, q, v)
     S, G, M = form.S, form.G, form.M
     agree(S.T @ G.T @ M @ G @ S + form.armature, robot.mass_matrix(q))
     agree(form.mass_matrix, robot.mass_matrix(q))
@@ -136,7 +139,7 @@ def test_products_of_factors_are_the_recursive_algorithms(robot, seed, at):
     for body, J in zip(form.bodies, form.J.reshape(len(form.bodies), 6, robot.nv), strict=True):
         agree(J, robot.jacobian(q, body))
     agree(form.J @ v, form.V)
-    agree(sarrus.works.poe_factors(robot, q, frame="tool").J_t, robot.jacobian(q, "tool"))
+    agree(sarrus.formulations.poe_factors(robot, q, frame="tool").J_t, robot.jacobian(q, "tool"))
 
 
 @law
@@ -144,7 +147,7 @@ def test_products_of_factors_are_the_recursive_algorithms(robot, seed, at):
 def test_factors_are_what_they_are_called(robot, seed, at):
     """G = (1 - Gamma)^-1 of a nilpotent Gamma, h_V skew with h_V V = ad_V^T M V, and the slides' C with ad_V^T M in its place."""
     q, v, _ = state(robot, seed, at)
-    form = sarrus.works.poe_factors(robot, q, v)
+    form = sarrus.formulations.poe_factors(robot, q, v)
     one = np.eye(len(form.Gamma))
     agree(form.G @ (one - form.Gamma), one)
     assert not np.linalg.matrix_power(form.Gamma, len(form.bodies)).any()
@@ -157,11 +160,11 @@ def test_factors_are_what_they_are_called(robot, seed, at):
 def test_factors_of_a_batch_are_those_of_its_states():
     robot, rng = random_mechanism(3, bodies=5, floating=True), np.random.default_rng(0)
     q, v = robot.random(rng, (2, 3)), rng.normal(size=(2, 3, robot.nv))
-    both, one = sarrus.works.poe_factors(robot, q, v), sarrus.works.poe_factors(robot, q[1, 2], v[1, 2])
+    both, one = sarrus.formulations.poe_factors(robot, q, v), sarrus.formulations.poe_factors(robot, q[1, 2], v[1, 2])
     for name in ("S", "S_dot", "Gamma", "G", "P_0", "P_t", "M", "ad_S", "ad_V", "h_V", "V"):
         agree(getattr(both, name)[1, 2], getattr(one, name))
     agree(both.gravity_forces, robot.gravity_forces(q))
-    agree(both.coriolis_matrix[0, 1], sarrus.works.poe_factors(robot, q[0, 1], v[0, 1]).coriolis_matrix)
+    agree(both.coriolis_matrix[0, 1], sarrus.formulations.poe_factors(robot, q[0, 1], v[0, 1]).coriolis_matrix)
 
 
 def test_factors_do_not_hold_armature_of_loops():
@@ -170,7 +173,7 @@ def test_factors_do_not_hold_armature_of_loops():
     b.add_joint("a", sarrus.Revolute("y"), "ground", "bar")
     b.add_joint("b", sarrus.Revolute("y", armature=0.1), "ground", "bar", tree=False)
     with pytest.raises(sarrus.ModelError, match="joint 'b' closes a loop and has armature"):
-        sarrus.works.poe_factors(b.build(), [0.0])
+        sarrus.formulations.poe_factors(b.build(), [0.0])
 
 
 # ---- screws --------------------------------------------------------------------------------------------------------
@@ -183,7 +186,7 @@ def test_frames_stand_at_products_of_exponentials_of_the_joints_screws(robot, se
     zero = robot.neutral()
     at_tool = robot.jacobian(zero, "tool", expressed_in="world")
     carries = np.abs(at_tool).max(axis=0) > 0  # joints on the tool's way to the ground
-    screws, home = sarrus.works.joint_screws(robot)[carries], robot.pose(zero, "tool")
+    screws, home = sarrus.formulations.joint_screws(robot)[carries], robot.pose(zero, "tool")
     agree(screws, at_tool.T[carries])
     agree(sarrus.spatial.product_of_exponentials(screws, q[carries], home), robot.pose(q, "tool"))
     agree(
@@ -194,4 +197,4 @@ def test_frames_stand_at_products_of_exponentials_of_the_joints_screws(robot, se
 
 def test_joints_of_several_freedoms_have_no_screw():
     with pytest.raises(sarrus.ModelError, match="joint 'float' has 6 freedoms"):
-        sarrus.works.joint_screws(sarrus.mechanisms.rolling_disc())
+        sarrus.formulations.joint_screws(sarrus.mechanisms.rolling_disc())

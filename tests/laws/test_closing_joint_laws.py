@@ -1,4 +1,4 @@
-"""Nothing depends on which joint closes a loop: terms along a joint act the same in the tree and where it closes one."""
+"""Terms along loop joints: they have the same effect as along tree joints, and no result depends on the spanning tree."""
 
 import dataclasses
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import sarrus
 from sarrus.analysis.assembly.recut import Recut
-from sarrus.control import PID, EndStop, PrescribedEffort, ReactionWheel, Stiction
+from sarrus.control import PID, EndStop, FeedforwardEffort, LuGreFriction, ReactionWheel
 from tests.effort import examples
 from tests.laws.test_choice_laws import recut
 from tests.laws.test_laws import assert_equal
@@ -103,13 +103,15 @@ def test_motion_and_energy(closed, seed, names):
 @law
 @given(RECUTS, seeds())
 def test_what_joints_carry(closed, seed):
-    """The whole wrench of every joint, its part along the joint's axes too, whether it stands in the tree or closes a loop."""
+    """The full wrench of every joint, including its part along the joint's axes, as a tree joint and as a loop joint."""
     answers, unique = [], []
     for one in cuts(closed, np.random.default_rng(seed), *TERMS):
         robot, q, v = one.robot, one.q, one.v
         a, loops = robot.forward_dynamics(q, v, np.zeros(robot.nv), return_reactions=True)
         known = (
-            loops.wrenches | sarrus.works.reactions(robot, q, v, a, multipliers=loops.multipliers) if robot.nc else {}
+            loops.wrenches | sarrus.formulations.reactions(robot, q, v, a, multipliers=loops.multipliers)
+            if robot.nc
+            else {}
         )
         found = []
         for spec in sorted(robot.description.joints, key=lambda spec: spec.name) if known else ():
@@ -151,7 +153,9 @@ def test_armature_of_closing_joints_is_inertia(closed, seed):
     assert_equal(skew, -skew.T, 1e-4, scale=np.abs(C).max(initial=scale))
     frame = robot.frames[-1]
     J = robot.jacobian(q, frame)
-    assert_equal(J @ sarrus.works.omega(robot, q, frame), J @ np.linalg.solve(M, J.T), 1e-7, scale=np.abs(J).max())
+    assert_equal(
+        J @ sarrus.formulations.omega(robot, q, frame), J @ np.linalg.solve(M, J.T), 1e-7, scale=np.abs(J).max()
+    )
 
 
 @law
@@ -165,11 +169,11 @@ def test_other_forms_of_the_equations(closed, seed):
     q, v, tau = one.q, one.v, one.tau
     a = robot.forward_dynamics(q, v, tau)
     scale = np.abs(a).max(initial=1.0)
-    assert_equal(sarrus.works.projected_dynamics(robot, q, v, tau).acceleration, a, 1e-7, scale=scale)
+    assert_equal(sarrus.formulations.projected_dynamics(robot, q, v, tau).acceleration, a, 1e-7, scale=scale)
     if robot.nc:
-        form = sarrus.works.reduced_dynamics(robot, q, v)
+        form = sarrus.formulations.reduced_dynamics(robot, q, v)
         assert_equal(form.full_acceleration(form.forward(form.jacobian.T @ tau)), a, 1e-6, scale=scale)
-        P = sarrus.works.projections(robot, q)[1]
+        P = sarrus.formulations.projections(robot, q)[1]
         w = rng.normal(size=robot.nv)
         assert_equal(robot.project_velocity(q, w), P @ w, 1e-7, scale=np.abs(P).max() * 3)
 
@@ -280,8 +284,8 @@ def test_one_number_for_the_crank(terms):
 
 ELEMENTS = {
     "PID": lambda name: PID(name, 20.0, 5.0, 2.0, target=-1.0, limits=(-15.0, 15.0)),
-    "effort": lambda name: PrescribedEffort(name, 2.0),
-    "Stiction": lambda name: Stiction(name, 0.5, 0.8, 0.05, 200.0),
+    "effort": lambda name: FeedforwardEffort(name, 2.0),
+    "LuGreFriction": lambda name: LuGreFriction(name, 0.5, 0.8, 0.05, 200.0),
     "EndStop": lambda name: EndStop(name, (-1.7, -0.7), 400.0, 5.0),
     "ReactionWheel": lambda name: ReactionWheel(name, 4.0, 2.0, 0.3),
 }
@@ -304,7 +308,7 @@ def test_force_elements_act_by_the_name_of_a_joint(name, element, method):
 
 
 def test_limits_of_a_pin_wherever_it_stands():
-    """assemble() keeps them, a run that leaves them warns and says by how much, and limits="stop" stops it, as effort limits do."""
+    """assemble() respects limits; a run that exceeds them warns with the excess, and limits="enforce" enforces them, as effort limits do."""
     said, stopped = [], []
     for closing in ("pin2", "pivot", "pin1"):
         robot = four_bar(closing, pins={"pin2": {"limits": (-3.1, -0.01), "velocity_limit": 0.1, "effort_limit": 1.0}})
@@ -315,7 +319,7 @@ def test_limits_of_a_pin_wherever_it_stands():
         with pytest.warns(sarrus.LimitWarning, match="of joint 'pin2' leaves its limits"):
             run = sarrus.simulate(tight, *state(tight), 0.3, drive, dt=1e-3)
         said.append([(x["quantity"], round(x["reached"], 5), x["lower"]) for x in run.statistics["limits"]])
-        run = sarrus.simulate(tight, *state(tight), 0.3, drive, dt=1e-3, limits="stop")
+        run = sarrus.simulate(tight, *state(tight), 0.3, drive, dt=1e-3, limits="enforce")
         stopped.append(run.joint("pin2")[:, 0])
     assert {x[0] for x in said[0]} == {"position", "effort"} and said[0] == said[1] == said[2]
     for angles in stopped:
@@ -343,7 +347,7 @@ def test_turns_are_counted_from_a_state():
 
 
 def test_reference_member_with_terms():
-    """The algorithm of chapter 6 knows forces along closing joints, and refuses armature there."""
+    """The algorithm of chapter 6 includes forces along loop joints, and rejects their armature."""
     for closing in PINS:
         robot = four_bar(closing, damping=0.3, stiffness=2.0)
         q, v = state(robot)
@@ -352,13 +356,13 @@ def test_reference_member_with_terms():
             robot.forward_dynamics(q, v, np.ones(3)),
             atol=1e-9,
         )
-        with pytest.raises(sarrus.ModelError, match=f"armature of a joint that closes a loop, such as '{closing}'"):
+        with pytest.raises(sarrus.ModelError, match=f"armature of a loop joint, such as '{closing}'"):
             four_bar(closing, armature=0.3).forward_dynamics(q, v, np.ones(3), solver="reference-member")
 
 
 @pytest.mark.parametrize("led", ["motor", "pin1", "pin2", "pivot"])
 def test_any_joint_leads_by_its_name(led):
-    """Configurations, rates, paths and assembly modes: the same, whether the joint that is given stands in the tree or closes the loop."""
+    """Configurations, rates, paths and assembly modes are equal for a given tree joint or loop joint."""
     robots = {closing: four_bar(closing) for closing in ("motor", "pin1", "pin2", "pivot")}
     x = robots["pin2"].joint_states(state(robots["pin2"])[0]).q[led][0]
     bodies = robots["pin2"].bodies
@@ -395,7 +399,7 @@ def test_any_joint_leads_by_its_name(led):
 
 
 def test_a_closing_joint_goes_round():
-    """A crank that closes the loop is led through two turns, and back in the joints of the tree nothing jumps."""
+    """A crank that is a loop joint makes two turns and returns, without jumps of the tree joints."""
     robot = four_bar("motor")
     q = robot.follow({"motor": 0.5 + np.linspace(0.0, 4.0 * np.pi, 61)})
     assert np.abs(np.diff(q, axis=0)).max() < 0.5
@@ -427,20 +431,20 @@ def other_trees(robot):
 @law
 @given(RECUTS, seeds())
 def test_states_are_told_in_any_tree(closed, seed):
-    """There and back: the configuration of another tree is that of the state it came from, and what its joints say of rates makes them all."""
+    """Conversion to another tree and back is the identity, and the rates of its joints determine all rates."""
     here = recut(closed, np.random.default_rng(seed))
     robot, q, v = here.robot, here.q, here.v
     a = robot.forward_dynamics(q, v, here.tau)
     states = robot.joint_states(q, v, a)
     for other in other_trees(robot):
-        there = other.there(q)
+        there = other.convert(q)
         rates = {name: states.v[name] for name in other.robot.joints}
         speeding = {name: states.a[name] for name in other.robot.joints}
         compared(
             [
                 [q, v, a],
                 [
-                    other.back(there, q),
+                    other.convert_back(there, q),
                     robot.complete_velocity(q, rates),
                     robot.complete_acceleration(q, v, speeding),
                 ],
@@ -451,7 +455,7 @@ def test_states_are_told_in_any_tree(closed, seed):
 @law
 @given(RECUTS, seeds())
 def test_configurations_led_by_any_joints(closed, seed):
-    """With all joints of another tree moved a little, mechanisms cut anywhere close in the same configuration, one or many, from near or by a path."""
+    """If all joints of another tree are moved a little, mechanisms on any tree close in the same configuration, single or batch, from nearby or by a path."""
     rng = np.random.default_rng(seed)
     here = recut(closed, rng)
     robot, q = here.robot, here.q
@@ -518,7 +522,7 @@ def test_frames_are_led_by_their_rates(closed, seed):
 
 
 def test_the_other_set_of_angles():
-    """A gimbal is led by one beside it that tells the other of the two sets of angles: its rates are those of the angles that it has."""
+    """A gimbal follows a parallel one with the other of the two sets of angles: its rates are those of its own angles."""
     b = sarrus.Builder()
     b.add_body("plate", sarrus.Inertia.box(1.0, (0.3, 0.2, 0.1)))
     b.add_joint("A", sarrus.Gimbal("rx ry rz"), "ground", "plate", tree=True)
@@ -537,7 +541,7 @@ def test_the_other_set_of_angles():
 
 
 def test_paths_go_on_where_joints_have_two_ways_to_say_it():
-    """Led by the joint beside them, a gimbal's middle angle goes through a quarter turn, and a ball's quaternion through half a turn."""
+    """With parallel input joints, a gimbal's middle angle passes a quarter turn, and a ball's quaternion half a turn."""
     through = np.linspace(0.0, 4.0, 81)
     for joint, far in ((sarrus.Gimbal("rx ry rz"), 4.0), (sarrus.Spherical(), np.pi + 1.0)):
         b = sarrus.Builder()
@@ -551,7 +555,7 @@ def test_paths_go_on_where_joints_have_two_ways_to_say_it():
 
 
 def test_all_joints_as_a_guess():
-    """What joint_states says is a start, though nobody can choose all of it; and what is fixed besides holds."""
+    """The result of joint_states is a valid start, though its coordinates are dependent; fixed coordinates are respected."""
     for closing in ("motor", "pin2"):
         robot = four_bar(closing)
         q = state(robot)[0]

@@ -1,5 +1,5 @@
-"""Closing the loops: what is found closes them, near where it was looked for, as an independent dense solver does; a batch is its states,
-and threads change nothing.
+"""Loop closure: results close the loops near their start, as those of an independent dense solver do; batches and threads
+have no effect.
 """
 
 import numpy as np
@@ -122,7 +122,7 @@ def test_velocities_and_accelerations(closed, seed):
 
 @pytest.mark.parametrize("make", [gallery.delta, gallery.stewart], ids=["delta", "stewart"])
 def test_whichever_joints_close(make):
-    """Motors and tools say where all bodies are, whichever tree that is found with."""
+    """Motors and tools determine the poses of all bodies, for any spanning tree."""
     robots = make(), make(platform_free=False)
     home = [robot.assemble() for robot in robots]
     where = robots[0].pose(home[0], "platform")
@@ -213,7 +213,7 @@ def test_rounding_of_what_turns_is_no_contradiction(speed):
 @pytest.mark.parametrize("speed", [0.0, 1.0, 30.0, 1000.0])
 @pytest.mark.parametrize("ask", ["velocities", "accelerations"])
 def test_and_no_contradiction_passes_for_rounding(speed, ask):
-    """Two joints that the loop gives equal rates are told unequal ones: by little more than rounding, a hundred times the above at most."""
+    """Two joints with equal rates by the loop have unequal prescribed ones: by little more than rounding, at most a hundred times the above."""
     robot, q = carousel()
     v = robot.complete_velocity(q, {"spin": speed, "motor": 0.0})
     for off in (1e-11 * (1.0 + speed**2), 1e-3):
@@ -272,7 +272,7 @@ CHAINS = {
 @pytest.mark.parametrize("metric", ["mass", "euclidean"])
 @pytest.mark.parametrize("chain", CHAINS)
 def test_projection_closes_long_chains(chain, metric):
-    """From 0.05 rad off, wherever the chain has folded to meanwhile."""
+    """Starts are off by 0.05 rad, for any folding of the chain."""
     make, off, count = CHAINS[chain]
     robot, rng = make(), np.random.default_rng(3)
     home = robot.assemble()

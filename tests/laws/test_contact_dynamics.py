@@ -30,7 +30,7 @@ def size(*arrays):
 
 
 def place_and_rows(robot, q, c):
-    """Where a contact is, and what moves its point, in the world; of the second body too."""
+    """Return the position of a contact and the Jacobian of its point, in the world, of the second body too."""
     centre = robot.pose(q, c.frame)[:3, 3]
     n = sarrus.description.joints.unit_axis(c.normal)
     p = centre - c.radius * n
@@ -105,7 +105,7 @@ def relative(robot, q, v, c):
 @examples(15)
 @given(st.one_of(CLOSED, TREES), seeds())
 def test_at_rest_they_stay_within_their_cones(drawn, seed):
-    """From rest: accelerations against forces, u_n >= 0 and u_t against the friction that is at its limit."""
+    """From rest: complementarity of accelerations and forces, u_n >= 0, and u_t opposite to friction at its limit."""
     rng = np.random.default_rng(seed)
     robot = getattr(drawn, "robot", drawn)
     if not robot.nv or not robot.bodies:
@@ -136,7 +136,7 @@ def test_at_rest_they_stay_within_their_cones(drawn, seed):
 @examples(10)
 @given(CLOSED, seeds())
 def test_slipping_has_friction_against_it(closed, seed):
-    """In motion, on planes along which the points slip: friction against that, and the points keep their distance where they press."""
+    """In motion, on planes along which the points slip: friction opposes slipping, and pressed points keep their distance."""
     rng = np.random.default_rng(seed)
     robot, (q, v, tau, _) = closed.robot, closed.state
     contacts = random_contacts(robot, rng, 3, q, v, friction=0.2)
@@ -172,7 +172,7 @@ AT = [0, 0, 0, 1, 0, 0, 0.05]
 
 @pytest.mark.parametrize("push", [3.0, 9.81 - 1e-6, 9.81 + 1e-6, 15.0])
 def test_a_pushed_block(push):
-    """It sticks up to mu m g and then goes at (F - mu m g) / m; forces of the feet are the least ones of what carries it."""
+    """It sticks up to mu m g, then accelerates by (F - mu m g) / m; forces of the feet have least norm."""
     robot, feet = block()
     answer = robot.contact_dynamics(AT, np.zeros(6), [0, 0, 0, push, 0, 0], feet)
     assert_allclose(answer.motion, [0, 0, 0, max(push - 9.81, 0) / 2, 0, 0], atol=1e-8)
@@ -209,7 +209,7 @@ def test_a_rolling_ball_rolls_on():
 
 
 def test_a_ball_with_backspin():
-    """It slips: the centre is braked by mu g, the spin by 5/2 mu g / r."""
+    """The ball slips: mu g decelerates the centre, and 5/2 mu g / r the spin."""
     robot, touching = ball()
     q, v = [0, 0, 0, 1, 0, 0, 0.1], [0, -20.0, 0, 1.0, 0, 0]
     answer = robot.contact_dynamics(q, v, np.zeros(6), touching)
@@ -218,7 +218,7 @@ def test_a_ball_with_backspin():
 
 
 def test_a_puck_on_a_turntable():
-    """It goes round with the table: friction at its foot makes that, w^2 r inwards, and begins to topple the puck about it."""
+    """The puck turns with the table: friction at its foot causes w^2 r inwards, and begins to topple it."""
     b = sarrus.Builder("turntable")
     b.add_body("table", sarrus.Inertia.box(mass=5.0, size=(1, 1, 0.1)))
     b.add_joint("turn", sarrus.Revolute("z"), "ground", "table")

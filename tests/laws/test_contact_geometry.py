@@ -1,4 +1,4 @@
-"""Distances and points of contact between shapes: against directions tried one by one, and the laws that hold of any two bodies."""
+"""Distances and contact points of shapes: compared with a search over directions, and laws for any two bodies."""
 
 import itertools
 
@@ -215,7 +215,7 @@ def test_what_lies_flat_keeps_its_points_and_their_names_through_rounding(one, o
 
 
 def test_convex_points_stand_on_their_corners():
-    """Of nine points of a rectangle the four corners, tilted a little too; and of a heap of points always the lowest."""
+    """Contacts of nine points of a rectangle are the four corners, even if tilted a little; those of a heap of points the lowest ones."""
     shape, rng = SHAPES["points"], np.random.default_rng(10)
     for _ in range(20):
         X = Transform(Rotation.exp(np.array([*0.05 * rng.normal(size=2), rng.normal()])), (0.0, 0.0, 0.4))

@@ -1,4 +1,4 @@
-"""Whole runs of method="contact": what physics keeps, they keep, and errors fall with the square of the step."""
+"""Runs of method="contact": conserved quantities, and errors of second order in the step."""
 
 import itertools
 
@@ -14,7 +14,7 @@ G = 9.81
 
 
 def with_box_at_rest(add, home=None):
-    """A mechanism that touches nothing, beside a box that lies on the ground, so that every step has contacts."""
+    """Return the mechanism, without contacts, and a box on the ground, so that every step has contacts."""
     b = sarrus.Builder("beside a box")
     b.add_body("box", sarrus.Inertia.box(1.0, (0.1, 0.1, 0.1)))
     b.add_joint("float", sarrus.Free(), "ground", "box")
@@ -283,7 +283,7 @@ def test_what_rolls_off_an_edge_loses_nothing_there():
 
 
 def arm():
-    """A hand on a slide, and a ball beside it, which both come to lie on the ground."""
+    """Return a hand on a slide and a ball, which both come to rest on the ground."""
     b = sarrus.Builder("arm")
     b.add_body("slide", sarrus.Inertia.sphere(1.0, 0.1))
     b.add_joint("z", sarrus.Prismatic("z"), "ground", "slide")

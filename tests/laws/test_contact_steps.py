@@ -1,4 +1,4 @@
-"""Steps with rigid contact against closed forms, and the laws that each of them obeys: loops and cones at one configuration."""
+"""Steps with rigid contact: closed forms, and laws of each step, with loops and friction cones in one configuration."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.transform import Rotation
 
 import sarrus
-from sarrus.control import PID, Contact, EndStop, RigidContact
+from sarrus.control import PID, CompliantContact, EndStop, RigidContact
 from tests.small_mechanisms import slider
 
 G = 9.81
@@ -56,7 +56,7 @@ def test_forces_carry_the_weight():
     robot, corners = block()
     feet = [RigidContact(c) for c in corners[:4]]
     run = sarrus.simulate(robot, AT, np.zeros(6), 0.1, feet, dt=2e-3)
-    z = run.z[-1].reshape(4, 4)
+    z = run.internal_state[-1].reshape(4, 4)
     assert_allclose(z[:, 0], G / 4, rtol=1e-5)
     assert_allclose(z[:, 1:3], 0.0, atol=5e-6)
     assert z[:, 3].max() < 1e-10
@@ -117,7 +117,7 @@ def rod(degrees):
 
 @pytest.mark.parametrize("degrees", [35, 60, 75])
 def test_painleves_rod(degrees):
-    """It slides where friction may drive it into the ground: an impact stops its tip. Energy falls, and the tips stay out of the ground."""
+    """The rod slides in a configuration in which friction drives it into the ground: an impact stops its tip. Energy falls, and the tips stay above the ground."""
     robot, q, v = rod(degrees)
     run = sarrus.simulate(robot, q, v, 0.4, [RigidContact(f"tip{i}", friction=2.0) for i in (0, 1)], dt=1e-3)
     energy = robot.kinetic_energy(run.q, run.v) + robot.potential_energy(run.q)
@@ -157,7 +157,7 @@ def test_a_four_bar_falls_and_lies_still():
     assert abs(robot.constraint_residual(run.q)).max() < LOOPS
     slip = np.einsum("kij,kj->ki", robot.constraint_jacobian(run.q), run.v)
     assert abs(slip).max() < LOOPS * max(abs(run.v).max(), 1.0)
-    natural_map = run.z.reshape(len(run.t), -1, 4)[:, :, 3].max()
+    natural_map = run.internal_state.reshape(len(run.t), -1, 4)[:, :, 3].max()
     assert natural_map < 1e-8
     assert abs(run.v[-200:]).max() < 1e-8
     energy = robot.kinetic_energy(run.q, run.v) + robot.potential_energy(run.q)
@@ -186,7 +186,7 @@ def test_neither_order_nor_number_of_runs_matter():
 
 
 def thrown(length=1.0, mass=1.0, turn=(0.0, 0.0, 0.0)):
-    """Of a box that lands on a corner, bounces and slides, where its corners are and how fast it is: by its own length, in axes that turn with the world's."""
+    """Return positions and velocities of the corners of a box that lands on a corner, bounces and slides, in its lengths, in rotated world axes."""
     R = Rotation.from_rotvec(turn)
     b = sarrus.Builder("thrown", gravity=tuple(R.apply([0, 0, -G * length])))
     corners = boxed(b, "box", (0.1 * length, 0.15 * length, 0.05 * length), mass)
@@ -198,7 +198,7 @@ def thrown(length=1.0, mass=1.0, turn=(0.0, 0.0, 0.0)):
     touching = [RigidContact(c, on="floor", friction=0.4, restitution=0.3) for c in corners]
     # until it turns on four corners: what each of these carries, and with that how friction brakes the turn, is not unique (docs/contact.md)
     run = sarrus.simulate(robot, q, v, 0.3, touching, dt=2e-3)
-    assert np.abs(run.z[:, ::4]).max() > 5.0 * mass * length  # it was hit
+    assert np.abs(run.internal_state[:, ::4]).max() > 5.0 * mass * length  # it was hit
     places = np.array([R.inv().apply(robot.pose(x, c)[:3, 3]) for x in run.q[::20] for c in corners])
     return places / length, run.v[::20] / ([1, 1, 1] + [length] * 3)
 
@@ -223,7 +223,7 @@ def test_sizes_masses_and_axes_do_not_matter(how):
 
 @pytest.mark.parametrize("armature", [0.0, 0.3])
 def test_a_short_step_is_what_contact_dynamics_says(armature):
-    """From rest, of a four-bar that is pushed onto the ground, with a rotor in the joint that closes its loop."""
+    """From rest, for a four-bar that is pushed onto the ground, with a rotor in its loop joint."""
     b = sarrus.Builder("four-bar")
     for name, length in (("crank", 0.4), ("coupler", 1.1), ("rocker", 0.9)):
         b.add_body(name, sarrus.Inertia.rod(1.0, (0, 0, 0), (length, 0, 0), 0.02))
@@ -240,11 +240,11 @@ def test_a_short_step_is_what_contact_dynamics_says(armature):
     run = sarrus.simulate(robot, q, v, h, RigidContact("tip", normal="z", offset=level, friction=0.4), dt=h)
     assert np.abs(answer.forces).max() > 0.1
     assert_allclose(run.v[-1] / h, answer.motion, atol=1e-4)
-    assert_allclose(run.z[-1, 0], answer.forces[0, 2], rtol=1e-4)
+    assert_allclose(run.internal_state[-1, 0], answer.forces[0, 2], rtol=1e-4)
 
 
 def crane(feet):
-    """A box that carries a four-bar, and stands on so many of its corners, on ground that is not level."""
+    """Return a box with a four-bar on it, which has contacts at this many corners, on ground that is not level."""
     b = sarrus.Builder("crane", gravity=(1.5, -0.8, -G))
     corners = boxed(b, "box", (0.3, 0.2, 0.1), mass=3.0)[:feet]
     b.add_joint("float", sarrus.Free(), "ground", "box")
@@ -262,7 +262,7 @@ def crane(feet):
 @pytest.mark.parametrize("turning", [0.0, 0.01])
 @pytest.mark.parametrize("feet", [2, 3, 4])
 def test_points_of_one_body_move_as_the_body_does(feet, turning):
-    """Rows of three points and more are made of the six velocities of the body; `contact_dynamics` has each of them, and says the same."""
+    """Rows of three points and more depend on the six velocities of the body; `contact_dynamics` has all of them, and the same result."""
     robot, corners = crane(feet)
     q = robot.assemble()
     q = robot.project_configuration(np.r_[0, 0, 0, 1, 0, 0, 0.1, q[7:]])
@@ -332,7 +332,7 @@ def test_what_an_impact_elsewhere_moves_is_stopped(gap):
 
 
 def test_end_stops_are_rigid():
-    """What falls on one stops there, without sinking in or bouncing, and is held."""
+    """Bodies that fall on a stop stop without penetration or bouncing, and stay."""
     robot = sarrus.mechanisms.pendulum()
     run = sarrus.simulate(robot, [1.2], [0.0], 2.0, EndStop("pivot", limits=(0.4, 2.0)), method="contact", dt=1e-3)
     assert run.q.min() > 0.4 - 1e-9
@@ -370,7 +370,7 @@ def test_what_does_not_go_together_is_refused():
     with pytest.raises(sarrus.ModelError, match="RigidContact requires method='contact'"):
         sarrus.simulate(robot, q, np.zeros(6), 0.1, ground, method="rk4")
     with pytest.raises(sarrus.ModelError, match="compliant"):
-        sarrus.simulate(robot, q, np.zeros(6), 0.1, [ground, Contact("ball")])
+        sarrus.simulate(robot, q, np.zeros(6), 0.1, [ground, CompliantContact("ball")])
     with pytest.raises(sarrus.ModelError, match="projection"):
         sarrus.simulate(robot, q, np.zeros(6), 0.1, ground, stabilisation="none")
     with pytest.raises(sarrus.ModelError, match="restitution"):
@@ -411,8 +411,8 @@ def test_stops_that_move_push_by_what_the_motion_lacks(side):
     run = sarrus.simulate(robot, [0.0], [side], 0.3, [stop, lambda t, q, v: [side * 3.0]], method="contact", dt=1e-3)
     mass = robot.mass_matrix(run.q)[:, 0, 0]
     gained = mass[1:] * np.diff(run.v[:, 0]) / 1e-3 - 3.0 * side
-    assert_allclose(run.z[1:, 0], gained, atol=1e-6)
-    assert run.z[-1, 0] == pytest.approx(-3.0 * side, rel=1e-8)
+    assert_allclose(run.internal_state[1:, 0], gained, atol=1e-6)
+    assert run.internal_state[-1, 0] == pytest.approx(-3.0 * side, rel=1e-8)
     assert abs(run.a[-1]).max() < 1e-7
 
 
@@ -421,12 +421,12 @@ def test_a_loop_on_a_stop_is_in_balance():
     robot = sarrus.mechanisms.four_bar()
     q = robot.assemble(fixed={"motor": 0.7})
     stop = EndStop("motor", limits=(-3.0, 0.7))
-    push = sarrus.control.PrescribedEffort("motor", sarrus.laws.polynomial(40.0))
+    push = sarrus.control.FeedforwardEffort("motor", sarrus.laws.polynomial(40.0))
     run = sarrus.simulate(robot, q, np.zeros(3), 0.2, [stop, push], method="contact", dt=1e-3)
     assert abs(run.v).max() < AT_REST
     assert abs(run.a[1:]).max() < 1e-6
     at_rest = robot.actuator_efforts(q, np.zeros(3), np.zeros(3))
-    assert_allclose(run.z[-1, -1] + 40.0, at_rest[0], rtol=1e-6)
+    assert_allclose(run.internal_state[-1, -1] + 40.0, at_rest[0], rtol=1e-6)
     right = robot.forward_dynamics(q, np.zeros(3), run.tau[-1], return_reactions=True)[1]
     for name, wrench in run.reactions.wrenches.items():
         assert_allclose(wrench[-1], right.wrenches[name], rtol=1e-5, atol=1e-6)
@@ -441,5 +441,5 @@ def test_what_saturates_gives_way(bounded):
     b.add_joint("guide", sarrus.Prismatic("z", **limits), "ground", "weight", actuated=True)
     range_ = {"limits": (-100.0, 100.0)} if bounded == "controller" else {}
     hold = sarrus.control.PID("guide", 4e4, 0.0, 4e3, target=1.0, **range_)
-    run = sarrus.simulate(b.build(), [0.0], [0.0], 0.2, [hold], method="contact", dt=1e-3, limits="stop")
+    run = sarrus.simulate(b.build(), [0.0], [0.0], 0.2, [hold], method="contact", dt=1e-3, limits="enforce")
     np.testing.assert_allclose(run.v[:, 0], (100.0 / 50.0 - 9.81) * run.t, atol=1e-12)

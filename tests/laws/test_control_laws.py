@@ -1,11 +1,11 @@
-"""Control laws that know the mechanism, on trees and on loops: errors that die as they should, energy that never grows, motors that hold."""
+"""Model-based controllers on trees and on loops: decay of errors, bounded energy, efforts at rest."""
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 import sarrus
-from sarrus.control import PID, ComputedTorque, GravityCompensation, PDPlus, Sampled
+from sarrus.control import PID, ComputedTorque, GravityCompensation, PDPlus, SampleAndHold
 from tests.small_mechanisms import double_pendulum
 
 LOOPS = {
@@ -92,7 +92,7 @@ def error_energy(robot, run, targets, kp, names):
 
 @pytest.mark.parametrize("name", ["tree", "damped tree", "four_bar", "five_bar", "delta"])
 def test_the_energy_of_pd_plus_never_grows(name):
-    """With targets that move; without damping kd the energy of the error stays what it is, which no other C does."""
+    """With moving targets; without damping kd the energy of the error is constant, which no other C achieves."""
     if name.endswith("tree"):
         robot, q, v = double_pendulum()
         targets = {"shoulder": sarrus.laws.harmonic(0.5, rate=4.0), "elbow": sarrus.laws.harmonic(0.8, rate=6.0)}
@@ -126,7 +126,7 @@ def test_energy_of_the_error_in_a_mechanism_with_balls():
 
 @pytest.mark.parametrize("name", [*LOOPS, "double_pendulum"])
 def test_motors_hold_gravity(name):
-    """At rest anywhere; half of it lets the mechanism sink as half of its weight would."""
+    """The mechanism rests anywhere; with half of the efforts it sinks as with half of its weight."""
     robot = getattr(sarrus.mechanisms, name)()
     q = robot.assemble() if robot.nc else np.array([0.7, -0.4])
     held = sarrus.simulate(robot, q, np.zeros(robot.nv), 0.2, GravityCompensation())
@@ -142,13 +142,13 @@ def test_a_step_is_reached_with_gravity_held_and_sampled():
     q = robot.assemble()
     goal = {name: float(q[robot.joint(name).q_slice][0]) + 0.1 for name in LOOPS["five_bar"]}
     law = [GravityCompensation(), *(PID(name, 100.0, 0.0, 30.0, target=x) for name, x in goal.items())]
-    run = sarrus.simulate(robot, q, np.zeros(robot.nv), 3.0, Sampled(law, 2e-3, 1e-3))
+    run = sarrus.simulate(robot, q, np.zeros(robot.nv), 3.0, SampleAndHold(law, 2e-3, 1e-3))
     for name, x in goal.items():
         assert_allclose(run.joint(name)[-1], x, atol=1e-4)
 
 
 def test_motors_that_cannot():
-    """One motor of a five-bar linkage cannot hold it, nor two joints without a motor be led."""
+    """One motor cannot hold a five-bar linkage, nor can a motor drive two joints."""
     robot = sarrus.mechanisms.five_bar()
     b = robot.to_builder()
     b.set_joint("right_motor", actuated=False)

@@ -1,4 +1,4 @@
-"""Copies with other numbers: bit for bit what is built anew answers, and what no copy can have is refused by name."""
+"""Copies with other numbers: bit for bit equal to mechanisms that are built anew; impossible changes raise errors with their names."""
 
 import dataclasses
 import re
@@ -131,7 +131,7 @@ def written(d, changes):
 
 
 def outcome(function, *args, **keywords):
-    """What it says, to the bit, or its error."""
+    """Return the result, to the bit, or the error."""
     try:
         answer = function(*args, **keywords)
     except (sarrus.SarrusError, ArithmeticError) as error:
@@ -141,7 +141,7 @@ def outcome(function, *args, **keywords):
 
 
 def one_answer(robot, name, numbers, batch):
-    """Of one function of a state, whose inputs are numbers by their names, or as many as it wants."""
+    """Return the result of a function of a state, whose inputs are numbers by their names, or as many as required."""
     options = {"return_status": True} | ({"frame": robot.bodies[-1]} if name in OF_FRAMES else {})
     inputs = {}
     for key in (x for x in OPERATIONS[name].split() if not x.endswith("?")):
@@ -153,7 +153,7 @@ def one_answer(robot, name, numbers, batch):
     for _ in range(len(inputs) + 2):
         given = {k: x if batch or x.ndim == 1 else x[0] for k, x in inputs.items()}
         said = outcome(lambda given=given: ASKED[name](robot, **given, **options))
-        if said[0] is sarrus.ShapeError and (wants := re.match(r"(\w+) has .*; it wants (\d+)", said[1])):
+        if said[0] is sarrus.ShapeError and (wants := re.match(r"(\w+) has .*; it must have (\d+)", said[1])):
             inputs[wants[1]] = np.linspace(0.1, 1.0, int(wants[2]))
         else:
             break
@@ -178,7 +178,7 @@ def answers(robot, rng):
 
 
 def same(copy, anew, seed=0, *, runs=True):
-    """A copy and what was built anew: their answers, positions, runs, and what they say of themselves."""
+    """Compare a copy with a mechanism that is built anew: results, positions, runs and texts."""
     one, other = (answers(robot, np.random.default_rng(seed)) for robot in (copy, anew))
     assert {key for key in one if one[key] != other[key]} == set()
     assert len(one) > 100
@@ -390,7 +390,7 @@ def test_what_acts_on_nothing_is_told():
 
 
 def test_a_joint_in_the_place_of_a_frame():
-    """Frames are told apart by name: one that was added goes before where a joint sits."""
+    """Frames are distinguished by name: an added frame comes before a joint's frame at the same place."""
     b = Builder()
     b.add_body("arm", Inertia.sphere(1.0, 0.1))
     b.add_joint("hinge", Prismatic("x"), "ground", "arm", at_parent=(1, 0, 0))

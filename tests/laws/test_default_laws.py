@@ -1,4 +1,4 @@
-"""Spelling out a default changes nothing, of any public function: asked of all of them by inspection."""
+"""Explicit defaults have no effect, for all public functions, by inspection."""
 
 import inspect
 
@@ -31,7 +31,7 @@ def test_every_public_function_is_in_the_table():
 
 
 def differ(one, other):
-    """Whether two answers differ in any bit."""
+    """Return True if two results differ in any bit."""
     one, other = leaves(one), leaves(other)
     return one.keys() != other.keys() or any(not equal(x, other[name]) for name, x in one.items())
 
@@ -42,7 +42,7 @@ def equal(x, y):
 
 @pytest.mark.parametrize("which", ANY)
 def test_a_default_that_is_spelled_out_changes_nothing(which):
-    """Each alone and all at once, as the signature has them, and in full where it says None."""
+    """Each default alone and all at once, as in the signature, and the full value for None."""
     c, wrong = case(which), []
     for name, signature in public().items():
         row = ROWS[name]

@@ -1,4 +1,4 @@
-"""Derivatives of the equations of motion are what differences of independent oracles come to, and do not depend on what the library chooses."""
+"""Derivatives of the equations of motion, compared with differences of independent oracles; choices of the library have no effect."""
 
 import dataclasses
 
@@ -89,7 +89,7 @@ def test_forward_dynamics_of_trees(robot, seed):
 
 @pytest.mark.parametrize("branching", [0.0, 0.3, 1.0])
 def test_forward_dynamics_of_large_trees(branching):
-    """Of which columns fill several registers, and velocities stand in another order than bodies outward."""
+    """Their columns fill several registers, and velocities are in another order than bodies outward."""
     robot = random_mechanism(7, bodies=24, joints=PLAIN_JOINTS, branching=branching, shuffled=True, armature=True)
     assert robot.nv > 32
     q = are_those_of_inverse_dynamics(robot, 7)
@@ -130,7 +130,7 @@ def test_forward_dynamics_of_closed_mechanisms(closed, seed):
     depend = np.linalg.matrix_rank(J, tol=1e-9 * np.abs(J).max(initial=1.0)) < len(J)
 
     def on_loops(x, u):
-        """Where rows depend on one another they contradict, however little loops stand open: which of them count then is the oracle's to say."""
+        """Dependent rows are inconsistent for any gap of the loops; then only the oracle's choice of rows decides."""
         if not depend:
             return x, u
         x = robot.project_configuration(np.asarray(x, dtype=float), time=time)
@@ -184,7 +184,7 @@ def test_where_rows_depend_on_each_other(name):
 
 
 def multipliers_along(robot, q, v, tau, d, **how):
-    """Of the motion that starts there, as far as the loops allow, with the velocity that they leave of v."""
+    """Return the multipliers of the motion from this state, as far as the loops allow it, with the projected velocity."""
 
     def there(s):
         moved = robot.project_configuration(robot.integrate(q, s * d[0]), **how)
@@ -245,7 +245,7 @@ def test_multipliers_of_closed_mechanisms(closed, seed):
 @pytest.mark.parametrize("name", ["biped", "four_bar", "sarrus_linkage"])
 @pytest.mark.parametrize("m", [1.0, 1e-3, 1e-6])
 def test_multipliers_in_any_unit(name, m):
-    """Of lengths in metres or micrometres: forces on the velocities by dependent rows keep their digits."""
+    """Lengths in metres or micrometres: forces on the velocities by dependent rows keep their digits."""
     robot, units = scaled(getattr(sarrus.mechanisms, name)(), m, m**3, 1.0)
     unit = units.velocities(robot)
     q = robot.assemble(tolerance=1e-13)
@@ -280,7 +280,7 @@ def test_rows_that_contradict_off_the_loops_are_told():
 @examples(25)
 @given(mechanisms(springs=True, friction=True, armature=True, backward=st.sampled_from([0.0, 0.5])), seeds())
 def test_products_of_inverse_dynamics(robot, seed):
-    """Every joint, passed either way, under wrenches and on ground that moves: what the matrices say."""
+    """For every joint, in both directions, with wrenches and moving ground: equal to those of the matrices."""
     rng = np.random.default_rng(seed)
     state = random_state(robot, rng)
     loads = {
@@ -301,7 +301,7 @@ def test_products_of_inverse_dynamics(robot, seed):
 @examples(25)
 @given(closed_mechanisms(kinds=st.just(SMOOTH)), seeds(), st.sampled_from(["tangent", "any"]))
 def test_products_of_forward_dynamics(closed, seed, along):
-    """Every kind of constraint and closing joint: what the matrices say, and by inertial parameters what differences do."""
+    """For all kinds of constraints and loop joints: equal to those of the matrices, and by inertial parameters to differences."""
     rng = np.random.default_rng(seed)
     robot, state = closed.robot, (closed.q, closed.v, closed.tau)
     how = {"time": closed.time, "along": along, "return_status": True}
@@ -434,7 +434,7 @@ def test_products_say_where_there_is_no_derivative(where, product):
     ask, ones = getattr(D, f"forward_dynamics_{product}"), (np.ones(3),) * (1 if product == "vjp" else 3)
     how = {"along": "tangent" if singular else "any"}
     _, status = ask(robot, q, v, np.zeros(3), *ones, return_status=True, **how)
-    assert status == sarrus.results.Status.CONTRADICTORY
+    assert status == sarrus.results.Status.INCONSISTENT_CONSTRAINTS
     with pytest.raises(sarrus.StateError, match="no derivative"):
         ask(robot, q, v, np.zeros(3), *ones, **how)
 
@@ -459,7 +459,7 @@ def test_products_of_a_batch():
 
 
 def assert_are_those_of_each(found, status, one, digits=1e-10):
-    """States side by side say what each says alone, but for rounding."""
+    """Assert that results of a batch are those of each state, but for rounding."""
     for i in range(len(status)):
         alone, verdict = one(i, return_status=True)
         assert status[i] == verdict
@@ -553,7 +553,7 @@ class Bodies:
         return x
 
     def rate(self, d, w, da):
-        """Of the bodies' velocities and accelerations along a change of the joints' positions, velocities and accelerations."""
+        """Return the rates of the bodies' velocities and accelerations along a change of the joints' positions, velocities and accelerations."""
 
         def there(s):
             q, v, a = self.robot.integrate(self.q, s * d), self.v + s * w, self.a + s * da
@@ -562,14 +562,14 @@ class Bodies:
         return slope(there, 1e-3 / max(1.0, np.abs(d).max(initial=0.0)))
 
     def change(self, d, w):
-        """And how these change by themselves where positions and velocities change."""
+        """Return the change of these rates with positions and velocities."""
         return self.rate(d, w, self.found.q @ d + self.found.v @ (w - self.found.velocity @ d))
 
 
 @examples(15)
 @given(closed_mechanisms(kinds=st.just(SMOOTH)), seeds())
 def test_joints_that_close_loops_are_a_choice(closed, seed):
-    """A change of the state, told in another tree, changes the accelerations of the bodies by the same."""
+    """A change of the state, converted to another tree, causes the same change of the bodies' accelerations."""
     rng = np.random.default_rng(seed)
     one, other = Bodies(closed), Bodies(recut(closed, rng))
     d = one.found.displacement @ rng.normal(size=len(one.v))
@@ -667,7 +667,7 @@ def test_a_singular_position_has_a_status():
     flat = np.zeros(3)
     v = robot.project_velocity(flat, [1.0, -1.0, 1.0])
     _, status = D.forward_dynamics(robot, flat, v, np.zeros(3), return_status=True)
-    assert status == sarrus.results.Status.CONTRADICTORY
+    assert status == sarrus.results.Status.INCONSISTENT_CONSTRAINTS
     with pytest.raises(sarrus.StateError, match="singular"):
         D.forward_dynamics(robot, flat, v, np.zeros(3))
 
@@ -760,7 +760,7 @@ def test_efforts_of_redundant_motors_in_joints_that_close_loops():
 
 @pytest.mark.parametrize("angle", [1e-2, 1e-3, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-12, 0.0])
 def test_efforts_near_a_singular_position(angle):
-    """In closed form, or a status; one of a batch as alone."""
+    """The closed form, or a status; a batch equals single states."""
     robot = sarrus.mechanisms.four_bar(0.5, 1.0, 0.5, 1.0)
     d = np.array([1.0, -1.0, 1.0])
     q, v = angle * d, 1.3 * d
@@ -786,7 +786,7 @@ def test_efforts_that_nobody_can_give():
     b.add_joint("loose", sarrus.Revolute("y"), "one", "two", at_child=(0, 0, 1))
     robot = b.build()
     ask = (robot, [0.3, 0.2], [0.0, 0.0], [1.0, 0.0])
-    assert D.actuator_efforts(*ask, return_status=True)[1] == sarrus.results.Status.CONTRADICTORY
+    assert D.actuator_efforts(*ask, return_status=True)[1] == sarrus.results.Status.INCONSISTENT_CONSTRAINTS
     with pytest.raises(sarrus.NotRealizableError, match="'loose'"):
         D.actuator_efforts(*ask)
     with pytest.raises(sarrus.ShapeError, match="cotangent has shape"):

@@ -1,4 +1,4 @@
-"""Derivatives by where joints sit, lengths, radii, ratios and springs are what differences of mechanisms with such numbers come to."""
+"""Derivatives with respect to placements of joints, lengths, radii, ratios and springs, compared with differences of mechanisms."""
 
 import dataclasses
 
@@ -74,7 +74,7 @@ def changed(robot, change):
 
 
 def directions(robot, rng, count=4):
-    """Of all dimensions together, and of each sort apart."""
+    """Return directions of all dimensions together, and of each kind."""
     names = D.dimensions(robot)
     n = max((where.stop for where in names.values()), default=0)
     others = {c.spec.name for c in map(robot.constraint, robot.constraints) if isinstance(c.spec, ConstraintSpec)}
@@ -130,7 +130,7 @@ def test_forward_dynamics_of_trees(robot, seed):
 
 
 def near(robot, q, v, tau, time):
-    """With q and v on the loops of that mechanism, as near as they get."""
+    """Return that mechanism, with q and v on its loops, as near as possible."""
     moved = robot.project_configuration(q, time=time)
     velocity = robot.project_velocity(moved, v, time=time)
     return moved, velocity, robot.forward_dynamics(moved, velocity, tau, time=time)
@@ -189,7 +189,7 @@ def test_random_closed_mechanisms(closed, seed):
 
 @pytest.mark.parametrize("name", OVERCONSTRAINED)
 def test_where_loops_cannot_close(name):
-    """By the placements by which positions have no derivative either."""
+    """Placements without derivatives are those without derivatives of positions."""
     robot = getattr(sarrus.mechanisms, name)()
     q = robot.assemble()
     v = robot.project_velocity(q, np.ones(robot.nv))
@@ -232,7 +232,7 @@ def test_under_wrenches_and_in_batches():
 
 
 def test_pitches_and_gravity():
-    """Of screws that the tree passes forwards and backwards, also where another one follows."""
+    """Screws in both directions of the tree, also followed by another one."""
     rng = np.random.default_rng(1)
     builder = sarrus.Builder("screws")
     for name in "abc":

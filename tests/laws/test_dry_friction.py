@@ -1,4 +1,4 @@
-"""Friction of joints that come to rest: it holds, costs no steps, and knows neither method, cut, nor units."""
+"""Dry friction of joints that come to rest: they stick, steps stay long, and method, spanning tree and units have no effect."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def four_bar(closing, friction, size=1.0, mass=1.0):
 
 
 def rest_of_pendulum(q, friction):
-    """Where a rod of 1 kg and 1 m comes to rest, by its energy: each swing loses friction times its angle."""
+    """Return the angle at which a rod of 1 kg and 1 m comes to rest, by its energy: each swing loses friction times its angle."""
     weight = 0.5 * GRAVITY
     while weight * abs(np.cos(q)) > friction:
         way = np.sign(np.cos(q))
@@ -104,10 +104,10 @@ def test_units_change_nothing(method):
 def test_a_motor_below_breakaway_moves_nothing(method):
     robot = chain([1.0])
     hanging = [0.5 * np.pi]
-    held = sarrus.simulate(robot, hanging, [0.0], 1.0, control.PrescribedEffort("j0", 0.99), method=method)
+    held = sarrus.simulate(robot, hanging, [0.0], 1.0, control.FeedforwardEffort("j0", 0.99), method=method)
     assert np.abs(held.q - hanging).max() < 1e-10
     # one that grows by 1 N m/s lets go at 1 s: then I x'' = t - 1 - m g l/2 x, whose start is (t - 1)^3 / 6 I
-    pulled = sarrus.simulate(robot, hanging, [0.0], 1.1, control.PrescribedEffort("j0", sarrus.laws.polynomial(0.0, 1.0)), method=method)  # fmt: skip
+    pulled = sarrus.simulate(robot, hanging, [0.0], 1.1, control.FeedforwardEffort("j0", sarrus.laws.polynomial(0.0, 1.0)), method=method)  # fmt: skip
     inertia = robot.mass_matrix(hanging)[0, 0]
     assert pulled.q[-1, 0] - hanging[0] == pytest.approx(0.1**3 / 6.0 / inertia, rel=0.05)
 
@@ -132,7 +132,9 @@ def test_a_ball_on_the_ground_beside_it(method):
     q = robot.neutral().copy()
     q[robot.joint("pivot").q_slice], q[robot.joint("free").q_slice.start + 6] = 0.5, 0.3
     with pytest.warns() if method == "rk4" else np.errstate():  # rk4 is too coarse for the ground, and says so
-        run = sarrus.simulate(robot, q, np.zeros(robot.nv), 3.0, control.Contact("ball", radius=0.1), method=method)
+        run = sarrus.simulate(
+            robot, q, np.zeros(robot.nv), 3.0, control.CompliantContact("ball", radius=0.1), method=method
+        )
     assert run.status == "finished"
     assert run.q[-1, robot.joint("pivot").q_slice][0] == pytest.approx(rest_of_pendulum(0.5, 1.0), abs=1e-6)
 
@@ -140,7 +142,7 @@ def test_a_ball_on_the_ground_beside_it(method):
 @pytest.mark.parametrize("method", ["rk4", "dopri5", "implicit_midpoint"])
 def test_what_holds_is_in_accelerations_and_loads(method, tmp_path):
     robot, limit = chain([6.0, 2.0]), np.array([6.0, 2.0])
-    motor = control.PrescribedEffort("j1", 3.0)
+    motor = control.FeedforwardEffort("j1", 3.0)
     run = sarrus.simulate(robot, [0.2, 0.3], [0.0, 0.0], 1.5, motor, method=method)
     rests = np.abs(run.v) < 1e-9  # dense output has rounding there
     assert rests[:, 1].any() and not rests.all()

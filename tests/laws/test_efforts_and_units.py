@@ -1,4 +1,4 @@
-"""Efforts do not depend on the units of length and mass: a mechanism of another size takes those of the first, scaled."""
+"""Efforts in other units of length and mass: those of a scaled mechanism are scaled."""
 
 import numpy as np
 import pytest
@@ -69,7 +69,7 @@ def test_size_and_mass_change_nothing(name, closing, substructures):
 @pytest.mark.parametrize("motor", ["crank", "rail"])
 @pytest.mark.parametrize("share", [0.0, 1.0])
 def test_what_one_motor_cannot_do_it_cannot_in_any_size(motor, share):
-    """The pendulum has no motor: a motion that asks for one is refused, and one that does not is not."""
+    """The pendulum has no motor: a motion that requires one raises an error, and another one does not."""
     for L, m in [(1.0, 1.0), *SIZES]:
         robot, q, v, _ = slider_crank((motor,), L, m)
         S = robot.actuation_matrix(q, actuated=[motor, "swing"])
@@ -80,7 +80,7 @@ def test_what_one_motor_cannot_do_it_cannot_in_any_size(motor, share):
 
 
 def test_a_small_force_beside_a_large_moment():
-    """Whether a motion can be brought about is judged in one unit: a slider 0.1 mm long whose rail lacks its motor."""
+    """One unit decides if a motion is realisable: a slider 0.1 mm long whose rail lacks its motor."""
     L = 1e-4
     robot, q, v, _ = slider_crank(("swing",), L)
     a = motion(robot, q, v, ["crank"], np.array([L * L]))

@@ -1,4 +1,4 @@
-"""Energy at the end is that at the start, with the work of what acts and less what dampers take; where steps spoil that, a run says so."""
+"""Energy balance of runs: initial energy plus work minus dissipation; runs whose steps violate it raise a warning."""
 
 import warnings
 
@@ -32,7 +32,7 @@ def damped_four_bar(closing):
 
 ACTS = {
     "nothing": None,
-    "a law": control.PrescribedEffort("m", laws.harmonic(3.0, 5.0)),
+    "a law": control.FeedforwardEffort("m", laws.harmonic(3.0, 5.0)),
     "a controller": control.PID("m", 20.0, 5.0, 2.0, target=1.0),
     "a function": lambda t, q, v: np.array([2.0 * np.sin(3.0 * t), 0.0, 0.0]),
 }
@@ -100,7 +100,7 @@ def test_contacts_take_energy_and_give_none():
 
 
 def test_a_fast_damper_is_measured_though_stages_do_not_resolve_it():
-    """Whose rate is twice the step's: by its power in the stages it would have taken half as much again as was there."""
+    """Its rate is twice that of the step: the power in the stages would be half as much again as the available energy."""
     b = sarrus.Builder("brake", gravity=(0, 0, 0))
     b.add_body("block", sarrus.Inertia.sphere(1.0, 0.1))
     b.add_joint("slide", sarrus.Prismatic("x", damping=2000.0), "ground", "block")
@@ -146,13 +146,13 @@ def test_runs_side_by_side_measure_theirs():
     v = np.stack([robot.complete_velocity(q, {"m": x}) for x in (40.0, 60.0, 0.1)])
     for method in ("rk4", "implicit_midpoint"):
         with pytest.warns(sarrus.StiffnessWarning, match=r"largest kinetic energy \(in [12] of 3 runs\)"):
-            sarrus.simulate_many(robot, q, v, 1.0, control.PrescribedEffort("m", 0.1), method=method, dt=3e-2)
+            sarrus.simulate_many(robot, q, v, 1.0, control.FeedforwardEffort("m", 0.1), method=method, dt=3e-2)
 
 
 @examples(10)
 @given(closed_mechanisms(), seeds(), st.sampled_from(METHODS))
 def test_random_mechanisms_keep_their_balance_or_say_so(closed, seed, method):
-    """At the default step, under a controller and laws of time."""
+    """Runs at the default step, with a controller and laws of time, balance or warn."""
     robot, rng = closed.robot, np.random.default_rng(seed)
     v = robot.project_velocity(closed.q, rng.normal(size=robot.nv), time=closed.time)
     acts = [control.PID(name, 30.0, 0.0, 1.0) for name in robot.joints if robot.joint(name).type.nv == 1][:1]

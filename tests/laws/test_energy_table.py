@@ -1,4 +1,4 @@
-"""Energy of random mechanisms by every method at its default step: right, or warned of.
+"""Energy of random mechanisms for every method at its default step: conserved, or reported by a warning.
 
 ``python -m tests.laws.test_energy_table`` prints the table of 200 mechanisms; ``--methods rk4,contact``, ``--seeds 0:50``.
 """
@@ -79,8 +79,8 @@ def place(robot, q, body, point):
 
 
 def soft_ground(name, **options):
-    """Which explicit steps can follow."""
-    return control.Contact(name, stiffness=1e3, slip_velocity=0.1, **options)
+    """Return ground that explicit steps resolve."""
+    return control.CompliantContact(name, stiffness=1e3, slip_velocity=0.1, **options)
 
 
 class Outcome(NamedTuple):
@@ -92,9 +92,11 @@ class Outcome(NamedTuple):
 
 def outcome(seed, method, duration=1.0):
     c = case(seed)
-    ground = {"contact": control.RigidContact, "rosenbrock": control.Contact, "implicit_midpoint": control.Contact}.get(
-        method, soft_ground
-    )
+    ground = {
+        "contact": control.RigidContact,
+        "rosenbrock": control.CompliantContact,
+        "implicit_midpoint": control.CompliantContact,
+    }.get(method, soft_ground)
     acts = [*c.acts, *(ground(name, radius=0.1, offset=float(height)) for name, height in c.touches)]
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
@@ -111,7 +113,7 @@ def outcome(seed, method, duration=1.0):
 
 
 def apart(run):
-    """How far the work of a run is from the integral of the powers in its states, by Simpson's rule; NaN if this is not resolved."""
+    """Return the difference of a run's work and the integral of the powers in its states, by Simpson's rule; NaN if this is not resolved."""
     robot, h, t = run.mechanism, 1e-6, run.t
     energy = []
     for by in (h, -h):

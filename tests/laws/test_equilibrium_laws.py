@@ -1,4 +1,4 @@
-"""Static equilibrium: forces balance on the loops, the energy is least where it says so, and numbers that can be had by hand."""
+"""Static equilibrium: balance of forces on the loops, minimal energy of stable results, and closed forms."""
 
 from dataclasses import replace
 
@@ -176,7 +176,7 @@ def test_whichever_joint_closes_the_loop():
 
 
 def test_joints_that_are_fixed_are_held():
-    """The joints that are fixed stay, and what they are held by is what inverse dynamics says."""
+    """Fixed joints do not move, and their efforts are those of inverse dynamics."""
     robot = sprung(sarrus.mechanisms.double_pendulum())
     first = robot.joints[0]
     rest = sarrus.equilibrium(robot, fixed={first: 0.7})

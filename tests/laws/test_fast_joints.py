@@ -1,4 +1,4 @@
-"""Joints whose own dampers or springs are faster than the steps: what "auto" makes of them is what tiny steps do, and other methods say why not."""
+"""Joints with dampers or springs faster than the steps: "auto" agrees with tiny steps, and other methods raise errors with the cause."""
 
 import warnings
 
@@ -37,7 +37,7 @@ def four_bar(closing, **own):
 
 @pytest.mark.parametrize("ratio", [2.9, 30.0, 1000.0])
 def test_damping_of_a_light_joint(ratio):
-    """It stops within a step, and what turns it takes along keeps the whole's momentum."""
+    """It stops within a step, and the coupled rotation conserves total momentum."""
     dt = 1e-3
     robot = light_joint(ratio, "damping", dt)
     run = sarrus.simulate(robot, robot.neutral(), np.ones(7), 0.5, dt=dt)
@@ -79,7 +79,7 @@ def test_damping_in_a_loop(closing):
 
 
 def test_runs_side_by_side_and_slow_joints():
-    """Of many runs one that needs it decides; a joint that steps can follow leaves rk4."""
+    """A single fast run of a sweep selects the method; for a joint that steps resolve, rk4 is used."""
     robot = light_joint(100.0, "damping", 1e-3)
     q = np.stack([robot.neutral()] * 3)
     runs = sarrus.simulate_many(robot, q, np.ones((3, 7)), 0.1)

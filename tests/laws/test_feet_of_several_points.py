@@ -1,4 +1,4 @@
-"""Laws of contacts that share a body: what they ask is one motion of it, at any velocity, in any order, of any size."""
+"""Contacts that share a body: together they constrain one motion of it, at any velocity, in any order, of any size."""
 
 from itertools import permutations
 
@@ -38,7 +38,7 @@ def turning(robot, speed, seed=0):
 
 
 def held(robot, q):
-    """The pelvis is led where it is: the task, and the pose."""
+    """Return the task that keeps the pelvis at its pose, and the pose."""
     X = robot.pose(q, "pelvis")
     return control.FrameTask("pelvis", X, stiffness=20.0), X
 
@@ -217,7 +217,7 @@ def test_bodies_that_are_held_together_are_one(how, limits):
 
 
 def test_a_link_on_a_pin_whose_tip_stands():
-    """The pin is the other point: the tip asks for what the link can do."""
+    """The pin is the second point: the tip requires a feasible motion of the link."""
     b = sarrus.Builder("link")
     b.add_body("link", sarrus.Inertia.rod(1.0, (0, 0, 0), (0.5, 0, 0), 0.02))
     b.add_joint("pin", sarrus.Revolute("y"), "ground", "link", actuated=True)
@@ -263,7 +263,7 @@ def test_contacts_that_contradict_the_mechanism_are_named(limits):
     for ask in (law, law.solve):
         with pytest.raises(sarrus.StateError, match=r"TaskControl of 'arm': contacts are inconsistent .*the contact of 'tip'; leave a contact out"):  # fmt: skip
             ask(0.0, q, v)
-    for controller in (law, control.Sampled(law, 1e-3), [control.PrescribedEffort("elbow", 0.0), law]):
+    for controller in (law, control.SampleAndHold(law, 1e-3), [control.FeedforwardEffort("elbow", 0.0), law]):
         with pytest.raises(sarrus.IntegrationError, match=r"TaskControl of 'arm': contacts are inconsistent .*'tip'"):
             sarrus.simulate(robot, q, v, 0.01, controller, limits="ignore")
 

@@ -1,5 +1,5 @@
-"""Whatever a description says has an effect that a test sees: every field of every joint, body, frame, spring, constraint and visual is changed,
-one at a time, and something must change with it. Numbers must change an answer or a warning; names and switches may show in text alone.
+"""Every field of a description has an effect: each field of joints, bodies, frames, springs, constraints and visuals is changed,
+one at a time, and a result must change. Numbers must change a result or a warning; names and switches may affect text alone.
 
 The fields are found by inspection: a new one is covered, or `test_every_field_was_changed` fails.
 """
@@ -90,7 +90,7 @@ def in_tree(kind):
 
 
 def closing(kind):
-    """A free body that the joint ties to an arm: nothing but the joint's rows knows of it."""
+    """Return a free body that the joint connects to an arm: only the joint's rows depend on it."""
     b = sarrus.Builder(f"loop {kind.__name__}", gravity=(0.5, -1.0, -9.0))
     for name in ("arm", "hand"):
         b.add_body(name, BALL)
@@ -157,7 +157,7 @@ def constrained():
 
 
 def four_bar(hint):
-    """One loop, cut elsewhere than it would be without the hint; a home to begin at."""
+    """Return one loop with a hint for another spanning tree, and a home."""
     b = sarrus.Builder(f"four-bar {hint}")
     for name in ("crank", "rod", "rocker"):
         b.add_body(name, BALL)
@@ -250,7 +250,7 @@ def other(source, path, cls, field, value):
 
 
 def changed_names(source, path):
-    """Names that stand beside this one: both ends of a joint must differ."""
+    """Return another name of the same kind: both ends of a joint must differ."""
     value = source
     for key in path[:2]:
         value = value[key] if isinstance(key, int) else getattr(value, key)
@@ -258,7 +258,7 @@ def changed_names(source, path):
 
 
 def idle(source, name, path, cls, field):
-    """Whether a field has nothing to act on, by what it means."""
+    """Return True if a field has no effect by its definition."""
     value = source
     for key in path[: 2 if cls == "RollingSpec" else -1]:
         value = value[key] if isinstance(key, int) else getattr(value, key)
@@ -281,7 +281,7 @@ def idle(source, name, path, cls, field):
 
 
 def observed(d, driven=False):
-    """Answers, and texts, by which two descriptions can be told apart."""
+    """Return results and texts that distinguish two descriptions."""
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         try:
@@ -332,8 +332,8 @@ def looks(m):
 def pushed(m):
     """A simulation that goes beyond limits of position, velocity and effort: it stops there, or is warned of."""
     joint = m.joint("joint")
-    push = control.PrescribedEffort("joint", 30.0) if joint.type.nv else ()
-    limits = "warn" if joint.closes_loop or joint.kind in ("Planar", "Free") else "stop"  # where end stops can be
+    push = control.FeedforwardEffort("joint", 30.0) if joint.type.nv else ()
+    limits = "warn" if joint.closes_loop or joint.kind in ("Planar", "Free") else "enforce"  # where end stops can be
     q = m.project_configuration(m.neutral(), metric="euclidean") if m.nc else m.neutral()
     v = m.project_velocity(q, np.full(m.nv, 2.0), metric="euclidean")
     run = sarrus.simulate(m, q, v, 0.1, push, dt=2e-3, limits=limits)
@@ -345,7 +345,7 @@ def pushed(m):
 
 
 def ignored(joint, field, said):
-    """Whether a warning says that this field of a joint does nothing."""
+    """Return True if a warning reports that this field of a joint has no effect."""
     return any(re.search(rf"joint '{joint}' .*; ignored there: .*\b{field}\b", text) for text in said)
 
 
@@ -404,7 +404,7 @@ def test_a_changed_field_shows(name, several):
 
 
 def test_every_field_was_changed():
-    """Of every class that a description can hold."""
+    """All classes of a description are covered."""
     held = [
         cls
         for _, cls in inspect.getmembers(description, dataclasses.is_dataclass)

@@ -1,4 +1,4 @@
-"""Laws of mechanisms whose base floats: momentum decides how it moves. Trees and closed mechanisms, drawn at random."""
+"""Mechanisms with a floating base: momentum determines its motion. Random trees and closed mechanisms."""
 
 import dataclasses
 
@@ -209,7 +209,7 @@ def test_the_reaction_is_what_the_base_alone_needs(robot, seed):
     needed = np.concatenate([moment[b] + np.cross(c, force[b]), force[b]])
     found = sarrus.floating.base_reaction(robot, q, v, a, expressed_in="world", wrenches=wrenches)
     assert_equal(found, needed - np.linalg.solve(J.T, given_), ROUNDING, np.abs(given_).max())
-    of_joints = sarrus.works.reactions(robot, q, v, a, wrenches=wrenches)
+    of_joints = sarrus.formulations.reactions(robot, q, v, a, wrenches=wrenches)
     specs = {s.name: s for s in robot.description.joints}
     total = np.zeros(6)
     for name, w in of_joints.items():
@@ -292,7 +292,7 @@ def test_with_loops_motion_is_that_of_independent_coordinates(closed, seed):
 @examples(10)
 @given(closed_and_floating.filter(lambda closed: not closed.robot._asks_for_rows))
 def test_rates_of_the_reduced_jacobian(closed):
-    """By differences along a motion on the loops."""
+    """Compared with differences along a motion on the loops."""
     robot, (q, v, _, time) = closed.robot, closed.state
     form = sarrus.floating.equations_of_motion(robot, q, v, time=time)
     assume(len(form.coordinates) > 0 and not robot.constraint_velocity(q, time=time).any())
@@ -397,7 +397,7 @@ def test_motors_do_not_change_momentum(method, drift):
     )
     times = np.linspace(0.0, 100.0, 201)
     efforts = [
-        sarrus.control.PrescribedEffort(f"joint{k}", sarrus.laws.harmonic(0.01, 1.0 + 0.3 * k)) for k in range(6)
+        sarrus.control.FeedforwardEffort(f"joint{k}", sarrus.laws.harmonic(0.01, 1.0 + 0.3 * k)) for k in range(6)
     ]
     run = sarrus.simulate(robot, FOLDED, v, 100.0, efforts, method=method, dt=1e-3, times=times)
     h = robot.momentum(run.q, run.v)
@@ -417,9 +417,9 @@ def test_the_basis_is_orthonormal_in_the_joints():
 
 
 def test_the_midpoint_rule_keeps_momentum_in_coarse_steps_too():
-    """Where Runge and Kutta's method does not; and where gravity changes it, by m g t."""
+    """The method of Runge and Kutta does not; gravity changes momentum by m g t."""
     robot = seven_bodies()
-    efforts = [sarrus.control.PrescribedEffort(f"joint{k}", 1.0 * (-1) ** k) for k in range(6)]
+    efforts = [sarrus.control.FeedforwardEffort(f"joint{k}", 1.0 * (-1) ** k) for k in range(6)]
     drift = {}
     for method in ("implicit_midpoint", "rk4"):
         v = sarrus.floating.momentum_velocity(
@@ -531,7 +531,7 @@ def test_a_stewart_platform_on_a_floating_base():
     assert_allclose(robot.constraint_jacobian(q) @ v, 0.0, atol=1e-11)
     assert_allclose(robot.momentum(q, v), 0.0, atol=1e-11)
     assert_allclose(J @ rates, robot.velocity(q, v, "platform"), rtol=0, atol=1e-10)
-    efforts = [sarrus.control.PrescribedEffort(name, 20.0 * (-1) ** k) for k, name in enumerate(robot.actuated)]
+    efforts = [sarrus.control.FeedforwardEffort(name, 20.0 * (-1) ** k) for k, name in enumerate(robot.actuated)]
     run = sarrus.simulate(robot, q, v, 0.5, efforts, method="implicit_midpoint", dt=2e-3)
     assert np.abs(run.v).max() > 0.5
     assert_allclose(robot.momentum(run.q, run.v), 0.0, rtol=0, atol=1e-12)
@@ -585,7 +585,7 @@ def test_where_the_map_finds_a_dynamic_singularity_the_hand_loses_a_direction(se
     straight = q[300].copy()
     straight[8] = 0.0
     assert sarrus.floating.dynamic_singularity_map(robot, straight, ("hand", "tx ty")).rank_fixed == 1
-    with pytest.raises(sarrus.StateError, match="no velocity of the joints moves the frames as said"):
+    with pytest.raises(sarrus.StateError, match="no velocity of the joints gives the frames these velocities"):
         sarrus.floating.resolved_rate(
             robot,
             low,

@@ -1,4 +1,4 @@
-"""Heaps of shapes with all that may push at once: stops, dry friction of joints, restitution, friction against sliding, spinning and rolling."""
+"""Heaps of shapes, with stops, dry friction of joints, restitution, and friction against sliding, spinning and rolling at once."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ HELD = 1e-6
 
 
 def shapes(draw, m):
-    """One of a kind, of about a decimetre."""
+    """Return a shape of each kind, of about a decimetre."""
     a, b, c = draw.uniform(0.05, 0.15, 3) * m
     return (Sphere(a), Box((2 * a, 2 * b, 2 * c)), Capsule(a / 2, 2 * b))[draw.integers(3)], (a, b, c)
 
@@ -66,7 +66,7 @@ def fallen(seed, **how):
     """Its run, and the places of bodies along it, in axes and units of the heap as it is."""
     robot, q, v, up = heap(seed, **how)
     s = how.get("s", 1.0)
-    run = sarrus.simulate(robot, q, v, DURATION * s, method="contact", dt=DT * s, limits="stop")
+    run = sarrus.simulate(robot, q, v, DURATION * s, method="contact", dt=DT * s, limits="enforce")
     poses = np.stack([robot.pose(run.q[::15], body) for body in BODIES])
     return run, np.concatenate([up.T @ poses[..., :3, :3], up.T @ poses[..., :3, 3:] / how.get("m", 1.0)], axis=-1)
 
@@ -124,7 +124,7 @@ def meeting(robot, q, v, bodies, point):
 
 
 def bend(robot, q, v, bodies, point):
-    """What the rest of the step adds to that velocity without forces: the place where they meet moves along both, and the normal turns."""
+    """Return the change of that velocity in the rest of the step without forces: the contact moves along both surfaces, and the normal turns."""
     (*_, n, V), e = meeting(robot, q, v, bodies, point), 1e-6
     (*_, n0, V0), (*_, n1, V1) = (meeting(robot, *glide(robot, q, v, by), bodies, point) for by in (-e, e))
     rate, turns = (V1 - V0)[3:] / (2 * e), (n1 - n0) / (2 * e)
@@ -133,9 +133,9 @@ def bend(robot, q, v, bodies, point):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_forces_that_are_told_satisfy_the_laws_of_friction(seed):
-    """Of each point that presses: bounds, directions of what slips, spins and rolls, and no nearing.
+    """Reported forces of each pressed point: bounds, directions of slipping, spinning and rolling, and no approach.
 
-    What hits does so in the middle of its step; what moves along a surface keeps the laws at its end.
+    Impacts are in the middle of a step; motion along a surface satisfies the laws at its end.
     """
     run, _ = fallen(seed)
     robot, pressed = run.mechanism, run.contacts
@@ -158,7 +158,7 @@ def test_forces_that_are_told_satisfy_the_laws_of_friction(seed):
         assert off(near.rolling_friction[i], w_t, m_t) <= HELD
 
         def laws(besides, i=i, near=near, n=n, V=V, f_t=f_t, off=off):
-            """By how much the friction is off, and how much nearer or farther away than it may it moves."""
+            """Return the error of the friction law, and the excess of the approach or separation."""
             (u_n, u_t), gap = in_directions(n, V[3:] + besides), near.distance[i] - 0.25 * DT * (n @ besides)
             # what is away may just touch, what has sunk in comes out, not faster than it falls as deep
             most, least = np.sqrt(2 * G * max(-gap, 0.0)) - max(gap, 0.0) / DT, -max(gap, 0.0) / DT
@@ -211,7 +211,7 @@ def test_forces_that_are_told_make_the_motion(seed):
             needed = (I @ (w1 - w) - DT * X[:3, :3].T @ moment) / DT
 
             def there(k, near=near):
-                """Where a point of the step before is now."""
+                """Return the current position of a point of the previous step."""
                 those = np.flatnonzero([shapes == pressed.shapes[k] for shapes in near.shapes])
                 away = np.linalg.norm(near.position[those] - pressed.position[k], axis=1)
                 return near.position[those[away.argmin()]] if len(those) else None

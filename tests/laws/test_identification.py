@@ -1,4 +1,4 @@
-"""Identification finds what made the data, says by name what data cannot tell, and how sure it is; choices of the model change nothing."""
+"""Identification: it recovers the parameters behind the data, names unidentifiable ones, and estimates errors; choices of the model have no effect."""
 
 import numpy as np
 import pytest
@@ -85,7 +85,7 @@ MECHANISMS = {
 
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_rows_of_many_states_are_those_of_each(name):
-    """Of many states motors are solved for three at a time."""
+    """Efforts of many states are solved three at a time."""
     robot = MECHANISMS[name]()
     q, v, a = states(robot, 7)
     many = robot._effort_regressor(q, v, a)
@@ -110,12 +110,12 @@ def test_rows_are_derivatives_of_efforts(name):
 
 @pytest.mark.parametrize("name", ["arm", "four_bar", "delta", "stewart"])
 def test_base_has_the_rank_of_the_projected_equations(name):
-    """As many base parameters as N^T Y has rank, with N by another way; and with them efforts are those of all parameters."""
+    """The number of base parameters is the rank of N^T Y, with N from another computation; they give the efforts of all parameters."""
     robot = MECHANISMS[name]()
     q, v, a = states(robot, 80)
     model = EffortModel(robot, robot.actuated, {}, None)
     base = base_of(model, samples(robot, q, v, a))
-    N = sarrus.works.free_motions(robot, q).basis
+    N = sarrus.formulations.free_motions(robot, q).basis
     X = (np.swapaxes(N, 1, 2) @ robot.regressor(q, v, a)).reshape(-1, len(model.names))
     size = np.linalg.norm(X, axis=0)
     seen = size > 1e-9 * size.max()
@@ -127,7 +127,7 @@ def test_base_has_the_rank_of_the_projected_equations(name):
 
 
 def test_base_is_of_all_branches_that_the_data_are_of():
-    """A delta's platform never turns, and 34 parameters are told; a few states of a branch on which it has turned tell all that there are, 67."""
+    """A delta's platform never turns, and 34 parameters are identifiable; a few states of a branch with a turned platform make all 67 identifiable."""
     robot = sarrus.mechanisms.delta()
     rng = np.random.default_rng(0)
     off = robot.integrate(robot.assemble(), 0.15 * rng.normal(size=(160, robot.nv)))
@@ -206,7 +206,7 @@ def test_every_parameter_is_within_three_deviations_in_95_of_100():
 
 
 def test_bodies_that_are_found_can_exist():
-    """Least squares alone leave inertias that no body has; the consistent ones are as near as noise lets one tell."""
+    """Least squares alone return impossible inertias; the consistent ones are as near as noise allows."""
     robot = sarrus.mechanisms.stewart()
     q, v, a = states(robot, 200)
     data = samples(robot, q, v, a, noise=1.0, real=otherwise(robot))
@@ -222,7 +222,7 @@ def test_bodies_that_are_found_can_exist():
 
 
 def test_what_the_motion_does_not_excite_is_said():
-    """A crank turning evenly tells nothing of its own inertia."""
+    """A crank that turns evenly gives no information on its own inertia."""
     robot = sarrus.mechanisms.pendulum()
     robot = with_motors(robot, *robot.joints)
     t = np.linspace(0.0, 6.0, 300)
@@ -234,7 +234,7 @@ def test_what_the_motion_does_not_excite_is_said():
 
 
 def test_what_the_motion_does_not_tell_apart_is_said():
-    """At rest in one place a pendulum tells one combination of two moments, and nothing of its inertia."""
+    """At rest, a pendulum gives one combination of two moments, and no information on its inertia."""
     robot = sarrus.mechanisms.pendulum()
     robot = with_motors(robot, *robot.joints)
     q = np.full((300, 1), 0.3)
@@ -301,7 +301,7 @@ def agree_in_units(found, usual, m, kg):
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_units_do_not_matter(name, size):
-    """A machine of micrometres, or of kilometres, tells as much as one of metres; so do its names."""
+    """Machines of micrometres or of kilometres give as much information as one of metres, with the same names."""
     robot = MECHANISMS[name]()
     q, v, a = states(robot, 200)
     u = otherwise(robot).actuator_efforts(q, v, a)
@@ -326,10 +326,10 @@ def test_passive_joints_are_named_with_zeros():
 
 
 def test_passive_joints_named_with_zeros_do_not_drown_a_motor_with_noise():
-    """What the motor tells alone is excited, however exactly the zeros are met."""
+    """Parameters that only the motor observes are excited, however exact the zeros are."""
     robot = sarrus.mechanisms.double_pendulum()
     real, t = robot.replace(damping={"shoulder": 0.3}), np.linspace(0.0, 6.0, 600)
-    push = sarrus.control.PrescribedEffort("shoulder", sarrus.laws.harmonic(8.0, 3.0))
+    push = sarrus.control.FeedforwardEffort("shoulder", sarrus.laws.harmonic(8.0, 3.0))
     run = sarrus.simulate(real, [0.3, 0.2], [0.0, 0.0], 6.0, push, dt=1e-3, times=t)
     u = 8.0 * np.sin(3.0 * t) + 0.05 * np.random.default_rng(1).standard_normal(600)
     found = identify(
@@ -409,14 +409,16 @@ def test_readings_of_encoders_are_enough():
 
 
 def test_runs_tell_what_equations_do():
-    """Of a four-bar with a motor: from positions and velocities, without accelerations."""
+    """A four-bar with a motor, from positions and velocities, without accelerations."""
     robot = sarrus.mechanisms.four_bar()
     real = robot.replace(
         damping={"motor": 0.5}, inertias={"crank": sarrus.Inertia.rod(1.3, (0, 0, 0), (0.4, 0, 0), 0.02)}
     )
     t = np.arange(301) / 200
     u = (8.0 * np.sin(9.0 * t) + 4.0)[:, None]
-    run = sarrus.simulate(real, robot.assemble(), np.zeros(3), 1.5, sarrus.control.Efforts(t, u, ["motor"]), dt=0.005)
+    run = sarrus.simulate(
+        real, robot.assemble(), np.zeros(3), 1.5, sarrus.control.EffortTable(t, u, ["motor"]), dt=0.005
+    )
     data = Samples({"motor": u}, run.q, run.v, t=run.t)
     found = identify_runs(robot, data, terms={"damping": ["motor"]}, bodies=["crank"])
     model = EffortModel(real, real.actuated, {"damping": ["motor"]}, ["crank"])
@@ -427,12 +429,14 @@ def test_runs_tell_what_equations_do():
 
 @pytest.mark.parametrize("size", SIZES)
 def test_units_do_not_matter_to_runs_and_motions(size):
-    """Of a slider-crank, whose velocities are of two kinds: slightly wrong data, so that there is noise to weigh."""
+    """A slider-crank, whose velocities have two units, with slightly wrong data, so that there is noise to weigh."""
     robot, (m, kg, s) = sarrus.mechanisms.slider_crank(), SIZES[size]
     t = np.arange(201) / 200
     u = (8.0 * np.sin(9.0 * t) + 4.0)[:, None]
     real = robot.replace(damping={"motor": 0.5})
-    run = sarrus.simulate(real, robot.assemble(), np.zeros(3), 1.0, sarrus.control.Efforts(t, u, ["motor"]), dt=0.005)
+    run = sarrus.simulate(
+        real, robot.assemble(), np.zeros(3), 1.0, sarrus.control.EffortTable(t, u, ["motor"]), dt=0.005
+    )
     v = run.v * (1.0 + 1e-4 * np.random.default_rng(0).normal(size=(len(t), 1)))
     data, asked = Samples({"motor": u}, run.q, v, t=run.t), {"terms": {"damping": ["motor"]}, "bodies": ["rod"]}
     there, same = in_other_units(robot, data, m, kg, s)
@@ -533,7 +537,7 @@ REFUSED = {
         "joints of 'damping' must be names",
     ),
     "no q": (lambda: Samples({"motor": [0.0]}, None, [[0.0]]), sarrus.ShapeError, "q needs one row a sample"),
-    "rows of none": (lambda: four_bar_samples()[1].rows([[1, 2], [3]]), IndexError, "which must be a slice"),
+    "rows of none": (lambda: four_bar_samples()[1].rows([[1, 2], [3]]), IndexError, "selection must be a slice"),
     "no ranges": (
         lambda: exciting_motion(sarrus.mechanisms.four_bar(), {}, 1.0),
         TypeError,

@@ -1,5 +1,5 @@
-"""Units, axes of the world, the order of a description, the joints that close the loops, and company in a batch change no answer: asked of every
-public function of a state, by the table of tests/public.py, which says how each answer transforms.
+"""Invariance of all public functions of a state: units, axes of the world, order of a description, spanning tree and batches. The table in
+tests/public.py lists the transformation of each result.
 """
 
 import dataclasses
@@ -23,7 +23,7 @@ NOTHING = {"derivatives.forward_dynamics": 1e-6}
 
 
 def table(which):
-    """(name, row, field, axes) of all that a mechanism is asked and whose answer transforms in a known way."""
+    """Return (name, row, field, axes) of all results of a mechanism with a known transformation."""
     for name, row in ROWS.items():
         if row.answer is None or which not in row.of:
             continue
@@ -45,7 +45,7 @@ def asked(c, name, field):
 
 
 def off(name, one, other, same=SAME, nothing=ZERO):
-    """What to say of two answers that are to be the same; None where they are."""
+    """Return a message of the difference of two results that must agree, or None."""
     if isinstance(one, str) or isinstance(other, str):
         return None if isinstance(one, str) and isinstance(other, str) else (name, one, other)
     if one.dtype.kind not in "fc":
@@ -90,7 +90,7 @@ def nearly_flat(away):
 
 
 def in_other_units(c, which, length, mass, same=SAME, nothing=None):
-    """What differs where lengths and masses are other numbers."""
+    """Return the differences of results in other units of length and mass."""
     robot, units = scaled(c.robot, length, mass)
     wrong, v = [], units.velocities(robot)
     state = {
@@ -110,7 +110,7 @@ def in_other_units(c, which, length, mass, same=SAME, nothing=None):
 
 @pytest.mark.parametrize("which", ANY)
 def test_axes_of_the_world(which):
-    """In another place, gravity turned along: coordinates keep their answers, and what is told in the world's axes turns."""
+    """In another pose, with rotated gravity: results in coordinates are unchanged, and those in world axes rotate."""
     c, wrong = case(which), []
     T = sarrus.Transform(sarrus.Rotation.exp([0.4, -0.7, 1.1]), (0.3, -0.2, 0.5))
     other = dataclasses.replace(c, robot=moved(c.robot, T))
@@ -154,7 +154,7 @@ def test_order_of_the_description(which):
 
 @pytest.mark.parametrize("which", LOOPS)
 def test_joints_that_close_the_loops(which):
-    """In every tree the same motion has the same answer, of all functions that do not say that they are about the tree."""
+    """On every tree, the same motion has the same result, for all functions that are not functions of the tree."""
     c, wrong, trees = case(which), [], 0
     candidates = [name for name in c.robot.joints if name not in c.fixed]
     for name_of_cut in candidates if SOAK else candidates[:: max(1, len(candidates) // 3)]:
@@ -164,8 +164,10 @@ def test_joints_that_close_the_loops(which):
         trees += 1
         q, v, a = in_tree_of(robot, c.robot, c.q, c.v, c.a)
         # the same generalised force on all that the loops leave free
-        N = np.stack([in_tree_of(robot, c.robot, c.q, n)[1] for n in sarrus.works.free_motions(c.robot, c.q).basis.T])
-        tau = np.linalg.lstsq(N, sarrus.works.free_motions(c.robot, c.q).basis.T @ c.tau, rcond=None)[0]
+        N = np.stack(
+            [in_tree_of(robot, c.robot, c.q, n)[1] for n in sarrus.formulations.free_motions(c.robot, c.q).basis.T]
+        )
+        tau = np.linalg.lstsq(N, sarrus.formulations.free_motions(c.robot, c.q).basis.T @ c.tau, rcond=None)[0]
         other = dataclasses.replace(c, robot=robot, q=q, v=v, a=a, tau=tau)
         for name, row, field, axes in table(which):
             if row.tree:
@@ -209,7 +211,7 @@ def test_one_state_or_many(which):
 
 
 def test_what_is_about_the_tree_says_so():
-    """In the first paragraph of its docstring; and nothing else has to."""
+    """The first paragraph of the docstring mentions the tree."""
     for name, row in ROWS.items():
         if row.tree:
             assert "tree" in (functions()[name].__doc__ or "").split("\n\n")[0], name

@@ -1,4 +1,4 @@
-"""Rates that dual numbers find: of J along any motion, of every kind of constraint, and what it has to do with gamma; and of coordinates."""
+"""Rates by dual numbers: of J along any motion, for all kinds of constraints, and their relation to gamma; of coordinates."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ DIFFERENCES = 1e-7
 
 
 def rate_of(function, q, v, time, h=1e-3):
-    """By differences of a mechanism's function of q and time, along a motion with constant v."""
+    """Return the rate of a mechanism's function of q and time by differences, along a motion with constant v."""
     at = [function(function.__self__.integrate(q, k * h * v), time=time + k * h) for k in (-2, -1, 1, 2)]
     return (8 * (at[2] - at[1]) - (at[3] - at[0])) / (12 * h)
 

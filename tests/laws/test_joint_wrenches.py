@@ -1,4 +1,4 @@
-"""What joints carry: every body moves as Newton and Euler say under it, and it does not depend on where the tree was cut."""
+"""Joint wrenches: every body satisfies the equations of Newton and Euler, and the spanning tree has no effect."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ BALANCED = 1e-9
 
 
 def unbalanced(robot, q, v, a, loads):
-    """What is left of each body's momentum, weight and joints' wrenches, about the world's origin; and the largest of them."""
+    """Return the residual of each body's momentum, weight and joint wrenches, about the world's origin, and the largest of these terms."""
     d, left, largest = robot.description, {}, 1.0
     pose = {"ground": np.eye(4)} | {body: robot.pose(q, body) for body in robot.bodies}
     for body in d.bodies:
@@ -59,7 +59,7 @@ def test_bodies_of_a_tree_are_balanced(robot, seed):
     q, v, a = random_state(robot, np.random.default_rng(seed))
     loads = robot.joint_wrenches(q, v, a)
     assert_balanced(robot, q, v, a, loads)
-    assert loads.not_unique == {}
+    assert loads.indeterminate == {}
     tau = robot.inverse_dynamics(q, v, a)
     assert all((effort == tau[robot.joint(name).v_slice]).all() for name, effort in loads.efforts.items())
 
@@ -89,7 +89,7 @@ def test_a_cut_changes_nothing(closed, seed):
         a = robot.forward_dynamics(q, v, robot.actuation_matrix(q, actuated=motors) @ u)
         loads = robot.joint_wrenches(q, v, a, actuated=motors)
         assert_balanced(robot, q, v, a, loads)
-        told.append((loads, loads.not_unique if robot.nc else {}))
+        told.append((loads, loads.indeterminate if robot.nc else {}))
     largest = max(1.0, *(np.abs(load).max() for load in told[0][0].values()))
     for loads, loose in told[1:]:
         assert loose == told[0][1]
@@ -108,10 +108,10 @@ def test_a_batch_is_its_states():
         for name, load in one.items():
             np.testing.assert_allclose(many[name][k], load, atol=1e-12)
         np.testing.assert_allclose(many.efforts["motor"][k], one.efforts["motor"], atol=1e-12)
-    assert many.not_unique == one.not_unique
+    assert many.indeterminate == one.indeterminate
     assert repr(many) == f"<JointWrenches of '{robot.name}': 4 joints in 4 states>"
     unique = robot.mobility(q[0]).unique_reactions
-    assert {name for name, known in unique.items() if not known} == set(many.not_unique)
+    assert {name for name, known in unique.items() if not known} == set(many.indeterminate)
 
 
 def test_efforts_of_a_prescribed_motion():
@@ -133,13 +133,13 @@ def test_a_batch_marks_its_bad_states():
     q = np.array([robot.assemble(), np.full(3, np.nan)])
     loads = robot.joint_wrenches(q, np.zeros(3), np.zeros(3))
     assert all(np.isfinite(load[0]).all() and np.isnan(load[1]).all() for load in loads.values())
-    assert loads.not_unique == robot.joint_wrenches(q[0], np.zeros(3), np.zeros(3)).not_unique
+    assert loads.indeterminate == robot.joint_wrenches(q[0], np.zeros(3), np.zeros(3)).indeterminate
 
 
 def test_what_cannot_be_told():
     robot = sarrus.mechanisms.four_bar()
     q, rest = robot.assemble(), np.zeros(3)
-    with pytest.raises(sarrus.NotRealizableError, match="cannot bring this motion about"):
+    with pytest.raises(sarrus.NotRealizableError, match="cannot produce this motion"):
         robot.joint_wrenches(q, rest, rest, actuated=())
     a, loops = robot.forward_dynamics(q, rest, [0.0, 1.0, 0.0], return_reactions=True)
     with pytest.raises(sarrus.ModelError, match="name in actuated= the joints that are driven"):
@@ -155,7 +155,7 @@ def test_a_swinging_pendulum(tmp_path):
     along, across = 2.0 * (9.81 * np.cos(q) + 0.5 * v**2), 2.0 * (9.81 * np.sin(q) + 0.5 * a)
     force = np.hypot(along, across)[:, 0]
     row = loads.summary[0]
-    assert (row.joint, row.quantity, row.unit, row.not_unique) == ("pivot", "force", "N", "")
+    assert (row.joint, row.quantity, row.unit, row.indeterminate) == ("pivot", "force", "N", "")
     assert (row.maximum, row.when) == (pytest.approx(force.max()), t[force.argmax()])
     even = np.interp(np.linspace(0.0, 1.0, 20001), t, force)
     assert row.mean == pytest.approx(even.mean(), rel=1e-4)
@@ -183,7 +183,7 @@ def test_along_a_run_as_in_its_states():
         np.testing.assert_allclose(along[name], load, atol=1e-7)
     np.testing.assert_allclose(along.efforts["motor"][:, 0], run.tau[:, 0], atol=1e-12)
     # what acts in a joint without a motor is told too
-    pushed = sarrus.simulate(robot, q, np.zeros(3), 0.1, controller=sarrus.control.PrescribedEffort("pin1", 3.0))
+    pushed = sarrus.simulate(robot, q, np.zeros(3), 0.1, controller=sarrus.control.FeedforwardEffort("pin1", 3.0))
     np.testing.assert_allclose(pushed.joint_wrenches().efforts["pin1"], 3.0, atol=1e-9)
 
 

@@ -35,7 +35,7 @@ law = examples(25)
 
 
 def assert_equal(x, y, tolerance=ROUNDING, scale=0.0):
-    """To a tolerance relative to the largest entry, or to the scale of what they were computed from."""
+    """Assert equality relative to the largest entry, or to the scale of the inputs."""
     x, y = np.asarray(x), np.asarray(y)
     assert x.shape == y.shape
     assert np.abs(x - y).max(initial=0.0) <= tolerance * max(1.0, scale, np.abs(y).max(initial=0.0))
@@ -58,7 +58,7 @@ def path(robot, q, v):
 
 
 def rate(values):
-    """Time derivative of what was asked along a path."""
+    """Return the time derivative of a function along a path."""
     return np.tensordot(WEIGHTS, values, 1)
 
 
@@ -227,7 +227,7 @@ FLIGHT = 1e-8
 
 
 def kept_in_flight(robot, q, v, quantity, scale=0.0):
-    """That a quantity stays, but for what the steps leave of it: where parts whirl, that falls by 2^4 with half the step."""
+    """Assert that a quantity is conserved within the error of steps: for fast rotations, it falls by 2^4 with half the step."""
     at_start = quantity(q, v)
     bound = FLIGHT * max(1.0, scale, np.abs(at_start).max(initial=0.0))
     off = np.abs(quantity(*fly(robot, q, v)) - at_start).max(initial=0.0)
@@ -318,7 +318,7 @@ def test_difference_inverts_integrate(robot, seed, angle):
 @law
 @given(mechanisms(), seeds())
 def test_integrate_inverts_difference(robot, seed):
-    """As poses: the two quaternions of a rotation are one."""
+    """Poses are compared: the two quaternions of a rotation are equal."""
     rng = np.random.default_rng(seed)
     (q0, _, _), (q1, _, _) = random_state(robot, rng), random_state(robot, rng)
     arrived = robot.integrate(q0, robot.difference(q0, q1))
@@ -385,7 +385,7 @@ def test_nothing_changes_with_the_frames_of_the_bodies(robot, seed, at):
 @law
 @given(mechanisms(friction=True), seeds(), ANYWHERE)
 def test_a_moving_base_is_a_free_joint(robot, seed, at):
-    """The same tree on a carriage that moves as the ground was said to."""
+    """The same tree on a carriage with the motion of the ground."""
     rng = np.random.default_rng(seed)
     d = robot.description
     builder = sarrus.Builder(gravity=d.gravity)
@@ -406,8 +406,8 @@ def test_a_moving_base_is_a_free_joint(robot, seed, at):
     wrenches = {"tool": rng.normal(size=6)}
     ours = robot.inverse_dynamics(q, v, a, wrenches=wrenches, base_velocity=V, base_acceleration=A)
     assert_equal(ours, carried.inverse_dynamics(*state, wrenches=wrenches)[6:])
-    reactions = sarrus.works.reactions(robot, q, v, a, wrenches=wrenches, base_velocity=V, base_acceleration=A)
-    expected = sarrus.works.reactions(carried, *state, wrenches=wrenches)
+    reactions = sarrus.formulations.reactions(robot, q, v, a, wrenches=wrenches, base_velocity=V, base_acceleration=A)
+    expected = sarrus.formulations.reactions(carried, *state, wrenches=wrenches)
     for name, f in reactions.items():
         assert_equal(f, expected[name])
 
@@ -422,7 +422,7 @@ def test_reactions_and_weights_change_the_momentum(robot, seed, at):
     rng = np.random.default_rng(seed)
     q, v, a = slow_state(robot, rng.integers(2**32), at)
     wrenches = {"tool": rng.normal(size=6), "frame1": rng.normal(size=6)}
-    reactions = sarrus.works.reactions(robot, q, v, a, wrenches=wrenches)
+    reactions = sarrus.formulations.reactions(robot, q, v, a, wrenches=wrenches)
     weight = robot.mass * robot.gravity
     total = np.concatenate([np.cross(robot.center_of_mass(q), weight), weight])
     for name, wrench in wrenches.items():
@@ -441,11 +441,11 @@ def test_reactions_and_weights_change_the_momentum(robot, seed, at):
 def test_joint_bases_are_dual(robot, seed, at):
     """van der Merwe 2.12 to 2.15; and 2.16: what drives a joint and what holds it make up its reaction."""
     q, v, a = random_state(robot, np.random.default_rng(seed), at)
-    tau, reactions = robot.inverse_dynamics(q, v, a), sarrus.works.reactions(robot, q, v, a)
-    held = sarrus.works.constraint_forces(robot, q, v, a)
+    tau, reactions = robot.inverse_dynamics(q, v, a), sarrus.formulations.reactions(robot, q, v, a)
+    held = sarrus.formulations.constraint_forces(robot, q, v, a)
     for name in robot.joints:
         joint = robot.joint(name)
-        phi, phi_c, psi, psi_c = sarrus.works.joint_bases(robot, q, name)
+        phi, phi_c, psi, psi_c = sarrus.formulations.joint_bases(robot, q, name)
         motion, dual = np.hstack([phi, phi_c]), np.hstack([psi, psi_c])
         assert phi.shape == (6, joint.nv)
         assert phi_c.shape == (6, 6 - joint.nv)
@@ -457,27 +457,27 @@ def test_joint_bases_are_dual(robot, seed, at):
 @law
 @given(mechanisms(), seeds(), st.sampled_from(["tool", "frame1", "body0"]))
 def test_operational_space(robot, seed, frame):
-    """5.51 and 5.58: what a wrench on a frame does to the joints, and to the frame itself."""
+    """5.51 and 5.58: accelerations of the joints, and of the frame itself, per wrench on it."""
     rng = np.random.default_rng(seed)
     q, v, tau = random_state(robot, rng)
     w = rng.normal(size=6)
-    M, J, omega = robot.mass_matrix(q), robot.jacobian(q, frame), sarrus.works.omega(robot, q, frame)
+    M, J, omega = robot.mass_matrix(q), robot.jacobian(q, frame), sarrus.formulations.omega(robot, q, frame)
     solving = 64 * EPS * condition(M)
     assert_equal(M @ omega, J.T, solving, scale=np.abs(J).max(initial=0.0))
     pushed = robot.forward_dynamics(q, v, tau, wrenches={frame: w})
     left = robot.forward_dynamics(q, v, tau)
     assert_equal(pushed - left, omega @ w, solving, scale=np.abs(left).max(initial=0.0))
 
-    inverse = sarrus.works.operational_inertia_inverse(robot, q, frame)
+    inverse = sarrus.formulations.operational_inertia_inverse(robot, q, frame)
     assert_equal(inverse, J @ omega, solving)
     assert_equal(inverse, inverse.T)
     R = np.kron(np.eye(2), robot.pose(q, frame)[:3, :3])
     assert_equal(
-        sarrus.works.operational_inertia_inverse(robot, q, frame, expressed_in="world_aligned"),
+        sarrus.formulations.operational_inertia_inverse(robot, q, frame, expressed_in="world_aligned"),
         R @ inverse @ R.T,
         solving,
     )
-    assert_equal(sarrus.works.omega(robot, q, frame, expressed_in="world_aligned"), omega @ R.T, solving)
+    assert_equal(sarrus.formulations.omega(robot, q, frame, expressed_in="world_aligned"), omega @ R.T, solving)
 
 
 @law
@@ -485,8 +485,8 @@ def test_operational_space(robot, seed, frame):
 def test_operational_inertia_is_the_inverse_of_its_inverse(robot, seed):
     q, _, _ = random_state(robot, np.random.default_rng(seed))
     inertia, inverse = (
-        sarrus.works.operational_inertia(robot, q, "tool"),
-        sarrus.works.operational_inertia_inverse(robot, q, "tool"),
+        sarrus.formulations.operational_inertia(robot, q, "tool"),
+        sarrus.formulations.operational_inertia_inverse(robot, q, "tool"),
     )
     assert_equal(inertia @ inverse, np.eye(6), 64 * EPS * condition(inverse))
 
@@ -494,7 +494,7 @@ def test_operational_inertia_is_the_inverse_of_its_inverse(robot, seed):
 @law
 @given(mechanisms(), seeds(), ANYWHERE)
 def test_inverse_dynamics_is_linear_in_the_inertias(robot, seed, at):
-    """tau = Y pi, and the regressor knows nothing of pi."""
+    """tau = Y pi, and the regressor does not depend on pi."""
     rng = np.random.default_rng(seed)
     q, v, a = random_state(robot, rng, at)
     Y = robot.regressor(q, v, a)

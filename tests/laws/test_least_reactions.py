@@ -1,4 +1,4 @@
-"""Reactions that rigid bodies do not determine: of least norm over all joints, whichever of them close loops, or as compliance shares them."""
+"""Indeterminate reactions: of least norm over all joints, for any spanning tree, or distributed by compliance."""
 
 import dataclasses
 
@@ -22,7 +22,7 @@ SHARED, DEFINED, BALANCED = 1e-9, 1e-9, 1e-11
 
 
 def tilted(name):
-    """With gravity across the planes of planar linkages."""
+    """Return planar linkages with gravity across their planes."""
     robot = getattr(sarrus.mechanisms, name)(*(4,) * (name == "four_bar_ladder"))
     return sarrus.Mechanism(dataclasses.replace(robot.description, gravity=(1.3, -2.1, -9.4)))
 
@@ -87,12 +87,12 @@ def state_in(other, robot, q, v, a, swap=()):
 
 
 def any_multipliers(robot, q, v, a):
-    """Of the same J^T lambda, the shortest: a choice that depends on the cut."""
+    """Return multipliers with the same J^T lambda, of least norm in this tree."""
     return np.linalg.pinv(robot.constraint_jacobian(q).T, rcond=1e-11) @ robot.inverse_dynamics(q, v, a)
 
 
 def on_one_side(robot, q, loads):
-    """Of each joint, on the body whose name comes first, in the world."""
+    """Return the wrench of each joint on the body whose name is first, in the world."""
     out = {}
     for spec in robot.description.joints:
         X = (np.eye(4) if spec.child == "ground" else robot.pose(q, spec.child)) @ spec.at_child.matrix
@@ -154,7 +154,7 @@ def check_declared_anew(robot, q, v, a, loads, size):
 
 @pytest.mark.parametrize("seed", range(100 if SOAK else 6))
 def test_of_least_norm_in_random_mechanisms(seed):
-    """Of all kinds of joints and constraints, some of them twice."""
+    """All kinds of joints and constraints, some of them duplicated."""
     kinds = tuple(kind for kind in ALL_CONSTRAINTS if kind not in DRIVEN and "pfaffian" not in kind)
     for draw in range(20):
         how = {"bodies": 3 + seed % 5, "loops": 1 + seed % 3, "copies": seed % 3, "floating": seed % 4 == 0}
@@ -198,7 +198,7 @@ AXIAL = np.array([0, 0, 0, 0, 0, 1e-6])
 
 
 def test_a_frame_on_hinges():
-    """10 kg: half on each; what gives along the axis carries nothing beside what does not, or by how little it gives."""
+    """10 kg: half on each hinge; a hinge with compliance along the axis carries nothing if the other is rigid, or a part by its compliance."""
 
     def carried(robot, names, **how):
         return [at_rest(robot, **how)[name][5] for name in names]
@@ -217,7 +217,7 @@ def test_a_frame_on_hinges():
 
 @pytest.mark.parametrize("size", [1.0, 1e-3, 1e3])
 def test_a_table_on_four_legs(size):
-    """Load off the middle: as three equations of four springs say; in any unit of length."""
+    """The load is off the middle: the result is that of three equations of four springs, in any unit of length."""
     a, b, mass = 0.5 * size, 0.3 * size, 10.0 * size**3
     e, give = np.array([0.1, -0.06]) * size, np.array([1.0, 2.0, 3.0, 5.0])
     corner = np.array([(x, y) for x in (-a, a) for y in (-b, b)])
@@ -275,7 +275,7 @@ def test_a_beam_on_three_supports():
 
 
 def test_relations_between_coordinates():
-    """A gear that is said twice, in another unit too, changes no joint, and each carries half; a belt and a weld share."""
+    """A duplicate of a gear, also in another unit, changes no joint, and each carries half; a belt and a weld share."""
     told = []
     for names in (("mesh",), ("mesh", "again")):
         g = Builder("gears")
@@ -315,7 +315,7 @@ def test_relations_between_coordinates():
 
 @pytest.mark.parametrize("turned", [0.0, 0.7, np.pi / 2])
 def test_relations_that_move_a_free_body(turned):
-    """Said twice, each carries half, also along joints that hold nothing; of parallel axes of a gimbal they stay as they were."""
+    """Of two equal relations each carries half, also along joints without rows; those of parallel axes of a gimbal do not change."""
     kinds = sarrus.Free(), Gimbal(("rx", "ry", "rz", "tx", "ty", "tz")), Gimbal(("rx", "ry", "rz"))
     for kind in kinds:
         b = Builder("held in the air")
@@ -343,7 +343,7 @@ def test_relations_that_move_a_free_body(turned):
 
 @pytest.mark.parametrize("name", ["bennett", "four_bar", "scissor_lift", "net", "miura_fold", "wren_platform"])
 def test_shares_by_compliance_are_those_of_bushings(name):
-    """A C^-1 A^T d = f, x = C^-1 A^T d: the displacement method, which knows no self-stress."""
+    """A C^-1 A^T d = f, x = C^-1 A^T d: the displacement method, which has no self-stress."""
     rng, robot = np.random.default_rng(3), tilted(name)
     q, v, a = moving(robot, rng)
     unit, gives = np.repeat([1.0 / robot._length, 1.0], 3), {}
@@ -398,7 +398,7 @@ def test_what_compliances_must_be():
 
 
 def test_impulses_and_runs():
-    """Impulses do not depend on the cut either, and runs say what one state does."""
+    """Impulses do not depend on the tree either, and runs have the results of single states."""
     robot = sarrus.mechanisms.scissor_lift()
     q, w = robot.assemble(), np.random.default_rng(1).normal(size=robot.nv)
     change, impulses = robot.impact(q, w)
@@ -434,7 +434,7 @@ def test_impulses_of_variants():
 
 
 def test_no_states_have_no_reactions():
-    """From a fuzzer: arrays of no rows."""
+    """A finding of the fuzzer: arrays of no rows."""
     robot = sarrus.mechanisms.slider_crank()
     q, v = np.zeros((0, robot.nq)), np.zeros((0, robot.nv))
     wrenches = robot.joint_wrenches(q, v, v)

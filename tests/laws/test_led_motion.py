@@ -1,4 +1,4 @@
-"""What leads a mechanism, a joint of the tree, a joint that closes a loop or a frame, is what moves: in any size, near singular positions, in any cut."""
+"""Prescribed motions of tree joints, loop joints and frames: for any size, near singular positions, for any spanning tree."""
 
 import numpy as np
 import pytest
@@ -21,12 +21,12 @@ SMALL = [mechanisms.four_bar, mechanisms.slider_crank, mechanisms.five_bar, mech
 
 
 def units(robot, joint, length):
-    """Of a joint's velocities in another size, [rad, m]."""
+    """Return the units of a joint's velocities in another size [rad, m]."""
     return np.array([length if unit == "m" else 1.0 for _, unit in robot.joint(joint).type.velocities])
 
 
 def twist(robot, q, v, length):
-    """Of all bodies, in the first size."""
+    """Return the twists of all bodies, in the first size."""
     return np.array([robot.velocity(q, v, body) for body in sorted(robot.bodies)]) / np.repeat([1.0, length], 3)
 
 
@@ -78,7 +78,7 @@ def test_led_by_motors_in_any_cut_and_size(make, length):
 
 @pytest.mark.parametrize("angle", [1e-3, NEAR_SINGULAR, -NEAR_SINGULAR])
 def test_led_near_a_singular_position(angle):
-    """A parallelogram that is flat but for a millionth of a radian, led by each of its joints, wherever it is cut: it goes on along its branch."""
+    """A parallelogram that is flat within a millionth of a radian, with each joint as input, on every tree: it continues on its branch."""
     robot = mechanisms.four_bar_ladder(1)
     q, v, _ = (x[0] for x in almost_flat(robot, angle, 1))
     v = v / np.abs(v).max()
@@ -112,7 +112,7 @@ def test_led_near_a_singular_position(angle):
 
 @pytest.mark.parametrize("make", [mechanisms.delta, mechanisms.stewart, mechanisms.five_bar])
 def test_rates_of_frames_are_rates_of_inverse_kinematics(make):
-    """Velocities and accelerations of a led frame, and the loops' Jacobian, by differences of where it is led."""
+    """Velocities and accelerations of a prescribed frame, and the loops' Jacobian, by differences of its targets."""
     robot, rng, h = make(), np.random.default_rng(0), 1e-4
     q = robot.assemble()
     frame = "platform" if "platform" in robot.bodies else robot.bodies[-1]
@@ -180,28 +180,32 @@ def test_motors_that_do_not_determine_a_frame():
         ({"frames": {"platform": np.zeros(3)}, "expressed_in": "world"}, ValueError, "'frame' or 'world_aligned'"),
         ({"expressed_in": "world"}, ValueError, "'frame' or 'world_aligned'"),
         ({"frames": {"ground": np.zeros(3)}}, sarrus.ModelError, "fixed to the ground"),
-        ({"frames": {"motor1": 1.0}}, sarrus.ModelError, "'motor1' is a joint, no frame: it belongs to known="),
+        (
+            {"frames": {"motor1": 1.0}},
+            sarrus.ModelError,
+            "'motor1' is a joint; expected a frame, pass joints to joints=",
+        ),
         ({"frames": {"plattform": np.zeros(3)}}, sarrus.NameNotFoundError, "platform"),
         ({"frames": [1.0]}, TypeError, "frames must be a mapping"),
-        ({"known": {"platform": 1.0}}, sarrus.NameNotFoundError, "platform"),
+        ({"joints": {"platform": 1.0}}, sarrus.NameNotFoundError, "platform"),
         ({"frames": {"platform": [1.0, 0, 0, 0, 0, 0]}}, sarrus.StateError, "'platform' has no answer"),
         ({"frames": {"platform": [np.nan, 0, 0]}}, sarrus.StateError, "finite"),
     ],
 )
 def test_what_cannot_lead(arguments, error, text):
-    """Whether the frame was asked for before, so that names and shapes of sound calls are known, or not."""
+    """Errors with and without an earlier call for the same frame, whose names and shapes are cached."""
     robot = mechanisms.delta()
     q = robot.inverse_kinematics({"platform": (0.05, 0.0, -0.5)})
     for _ in range(2):
         with pytest.raises(error, match=text):
-            robot.complete_velocity(q, **{"known": {}, **arguments})
+            robot.complete_velocity(q, **{"joints": {}, **arguments})
         robot.complete_velocity(q, {}, frames={"platform": np.zeros(3)})
 
 
 @pytest.mark.parametrize("expressed_in", ["frame", "world_aligned"])
 @pytest.mark.parametrize(("make", "size"), [(mechanisms.delta, 3), (mechanisms.stewart, 3), (mechanisms.stewart, 6)])
 def test_a_call_that_was_made_before_is_answered_as_the_first(make, size, expressed_in):
-    """Of joints in the tree, joints that close loops and frames, by numbers, arrays, lists and integers, of one state and of several."""
+    """Calls for tree joints, loop joints and frames, by numbers, arrays, lists and integers, for one state and several."""
     robot, rng = make(), np.random.default_rng(1)
     q = robot.random(rng, closed=True)
     x, way = rng.normal(size=size), {"expressed_in": expressed_in}
@@ -223,7 +227,7 @@ def test_a_call_that_was_made_before_is_answered_as_the_first(make, size, expres
 
 
 def test_a_joint_that_is_led_a_little_at_a_time():
-    """What its own rows are open by after a step shifts the coordinates that are read off them: the next step must go on all the same."""
+    """The residual of its rows after a step shifts the coordinates from poses: the next step must converge nevertheless."""
     led = 0
     for seed in range(60):
         kinds = ("gimbal rz tx",)
@@ -278,7 +282,7 @@ def led_everywhere(robot, configurations):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_a_tree_of_which_every_joint_is_led(seed):
-    """Nothing is left to move: the configurations are those that were asked for, however many they are."""
+    """No motion is left: the configurations are the given ones, for any number of them."""
     robot, rng = random_mechanism(seed, bodies=5), np.random.default_rng(seed)
     q = [robot.random(rng)]
     for _ in range(5):
@@ -326,7 +330,7 @@ def test_an_arm_is_drawn_along_one_of_its_joints():
 
 
 def test_what_has_no_coordinates_follows():
-    """A body that is welded to the ground, led by its joint, which has none."""
+    """A body that is welded to the ground, with its joint as input, which has no coordinates."""
     b = sarrus.Builder("welded")
     b.add_body("block", sarrus.Inertia.sphere(1.0, 0.1))
     b.add_joint("weld", sarrus.Fixed(), "ground", "block")

@@ -1,4 +1,4 @@
-"""Linear equations of motion: what they say of states nearby, and closed forms."""
+"""Linear equations of motion: compared with nearby states, and closed forms."""
 
 import dataclasses
 
@@ -22,7 +22,7 @@ DIGITS = 1e-9
 
 
 def picks(robot, names):
-    """E (k, nv): the rows of the identity that these names of velocities stand for."""
+    """Return E (k, nv): the rows of the identity for these names of velocities."""
     all_names = [n if robot.joint(n).nv == 1 else f"{n}[{k}]" for n in robot.joints for k in range(robot.joint(n).nv)]
     return np.eye(robot.nv)[[all_names.index(name) for name in names]]
 
@@ -92,7 +92,7 @@ NAMES = ("A", "B", "E", "rate", "configuration_basis", "velocity_basis")
 
 
 def assert_is_dense_algebra(robot, q, v, tau, digits=1e-10, coordinates=None, first=None, **given):
-    """The exact path, and all of its numbers, beside the sizes of what they are made of."""
+    """Compare the exact path, and all of its numbers, with dense algebra, relative to the sizes of the terms."""
     linear = robot.linearize(q, v, tau, coordinates=coordinates, **given)
     dense = linear_equations(robot, q, v, tau, first, **given)
     all_names = velocity_names(robot)
@@ -171,7 +171,7 @@ def without_derivatives(*arguments, core=linearization._linear_equations, **opti
 
 @pytest.mark.parametrize("name", ["stanford_arm", "four_bar", "delta", "whipple_bicycle", "bricard"])
 def test_differences_say_what_derivatives_do(name, monkeypatch):
-    """Those of states on the loops, which stand in where there are no derivatives."""
+    """Differences of states on the loops, which replace missing derivatives."""
     robot, rng = getattr(sarrus.mechanisms, name)(), np.random.default_rng(3)
     q = robot.assemble() if robot.nc else robot.random(1)
     v, tau = rng.normal(size=(2, robot.nv))
@@ -289,7 +289,7 @@ def test_eigenvalues_of_a_mechanism_go_with_the_root_of_its_size():
 
 @pytest.mark.parametrize("m", [1e-6, 1e-3, 1e3])
 def test_coordinates_are_chosen_and_judged_in_no_unit(m):
-    """Of a slider-crank: those in which its motion shows best, and whether the slide determines it, up to dead centre."""
+    """The best-conditioned coordinates of a slider-crank, and the test of the slide's independence, up to dead centre."""
     robot = sarrus.mechanisms.slider_crank()
     other, units = scaled(robot, m, m**3)
     for angle in (0.7, 1e-2, 1e-5, 1e-8, 1e-11):
@@ -302,7 +302,7 @@ def test_coordinates_are_chosen_and_judged_in_no_unit(m):
         assert_allclose(rates[1] * units.s, rates[0], rtol=0, atol=1e-6 * np.abs(rates[0]).max())
         asked = [each.linearize(*state, coordinates=["guide"], return_status=True)[1] for each, *state in states]
         assert asked[0] == asked[1]
-        reduced = sarrus.works.reduced_dynamics
+        reduced = sarrus.formulations.reduced_dynamics
         asked = [reduced(each, *state, independent=["guide"], return_status=True)[1] for each, *state in states]
         assert asked[0] == asked[1]
         forms = [reduced(each, *state) for each, *state in states]
@@ -382,7 +382,7 @@ def test_a_four_bar_on_a_spring():
     q = robot.assemble(near=robot.assemble(fixed={"motor": y}), fixed={"motor": angles[:, None]})
     U = robot.potential_energy(q)
     slope, curvature = np.array([-1, 9, -45, 0, 45, -9, 1]) / 0.6, np.array([2, -27, 270, -490, 270, -27, 2]) / 180e-4
-    G = sarrus.works.reduced_dynamics(robot, q[3], np.zeros(3), independent=["motor"])
+    G = sarrus.formulations.reduced_dynamics(robot, q[3], np.zeros(3), independent=["motor"])
     tau = np.array([slope @ U, 0.0, 0.0])
     linear = robot.linearize(q[3], np.zeros(3), tau, coordinates=["motor"])
     assert_allclose(linear.rate, 0.0, atol=1e-7)
@@ -405,7 +405,7 @@ def test_a_stewart_platform_on_springs():
     linear = soft.linearize(q, np.zeros(soft.nv), coordinates=legs)
     assert linear.coordinates == tuple(legs)
     # independent of the differences: all in the legs' own lengths
-    form = sarrus.works.reduced_dynamics(soft, q, np.zeros(soft.nv), independent=legs)
+    form = sarrus.formulations.reduced_dynamics(soft, q, np.zeros(soft.nv), independent=legs)
     stiffness, damping = (-np.linalg.solve(form.mass_matrix, x * np.eye(6)) for x in (k, c))
     size = np.abs(stiffness).max()
     assert_allclose(linear.A[6:], np.hstack([stiffness, damping]), rtol=0, atol=1e-9 * size)

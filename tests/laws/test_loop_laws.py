@@ -145,7 +145,7 @@ def cut(closed):
 
 
 def power_of_wrenches(closed, wrenches, v):
-    """What the wrenches on the children and their opposites on the parents do in a motion v; and which constraints have none."""
+    """Return the power of the wrenches on the children and their opposites on the parents in a motion v, and the constraints without any."""
     tree, ends = cut(closed)
     power = sum(
         wrenches[name] @ (tree.velocity(closed.q, v, child) - tree.velocity(closed.q, v, parent))
@@ -167,8 +167,8 @@ def test_wrenches_stand_for_the_joints(closed):
     needed = tree.inverse_dynamics(q, v, a, wrenches=acting)
     M = robot.mass_matrix(q)
     assert_equal(needed, tau, RELATIVE, scale=size(M @ a, *acting.values(), np.zeros(1)))
-    carried = sarrus.works.reactions(robot, q, v, a, multipliers=reactions.multipliers, time=time)
-    for name, wrench in sarrus.works.reactions(tree, q, v, a, wrenches=acting).items():
+    carried = sarrus.formulations.reactions(robot, q, v, a, multipliers=reactions.multipliers, time=time)
+    for name, wrench in sarrus.formulations.reactions(tree, q, v, a, wrenches=acting).items():
         assert_equal(carried[name], wrench, RELATIVE, scale=size(wrench, *acting.values(), np.ones(1)))
 
 
@@ -217,7 +217,7 @@ def test_nothing_changes_when_all_is_moved(closed, seed):
 @law
 @given(CLOSED, seeds(), st.sampled_from(["mass", "euclidean"]))
 def test_projected_velocities(closed, seed, metric):
-    """They satisfy the constraints, and what is taken away is perpendicular to all that does."""
+    """They satisfy the constraints, and the difference is perpendicular to all allowed velocities."""
     robot, (q, allowed, _, time) = closed.robot, closed.state
     v = np.random.default_rng(seed).normal(size=robot.nv)
     w = robot.project_velocity(q, v, metric=metric, time=time)
@@ -310,7 +310,7 @@ def arm():
 
 
 def test_contradictory_motions_have_no_answer():
-    """Two joints told how to turn, and to turn as one: in a state where they cannot it says so, and its neighbours are none the worse."""
+    """Two joints with prescribed motions, and a gear: contradictory states report it, without an effect on their neighbours."""
     b = arm()
     b.add_prescribed_motion("slow", "shoulder", sarrus.laws.harmonic(1.0, 1.0))
     b.add_prescribed_motion("quick", "elbow", sarrus.laws.harmonic(-0.5, 2.0))
@@ -334,7 +334,7 @@ def test_contradictory_motions_have_no_answer():
 @pytest.mark.parametrize("axis", ["z", (0.2, 0.7, -0.67)])
 @pytest.mark.parametrize("more", [1, 2])
 def test_a_door_on_two_hinges(axis, more):
-    """Rows of the others are rounding, or say the same again: hinges share what it takes, as unit bushings would."""
+    """Redundant rows are rounding, or duplicates: hinges share the load, as unit bushings would."""
     b = sarrus.Builder()
     b.add_body("door", sarrus.Inertia.box(20.0, (0.8, 0.04, 2.0)))
     corner, along = np.array([-0.4, 0, -0.8]), np.array(sarrus.Revolute(axis).axis)
@@ -418,7 +418,7 @@ def off_by(robot, q, v, time):
 @law
 @given(closed_mechanisms(), st.sampled_from([1e-7, 3e-2, 0.3]), st.booleans())
 def test_states_off_the_loops_are_told(closed, by, in_velocity):
-    """A loop that stands open, a velocity that is not allowed: status 4 and an error that says which; nearer, an answer."""
+    """An open loop, or a velocity that is not allowed: status 4 and an error with its name; smaller deviations have a result."""
     robot, (q, v, tau, time) = closed.robot, closed.state
     rng = np.random.default_rng(0)
     assert robot.forward_dynamics(q, v, tau, time=time, return_status=True)[1] == 0

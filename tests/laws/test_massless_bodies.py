@@ -1,4 +1,4 @@
-"""Bodies without mass that loops hold: what is well-posed on the loops is answered, as with a mass that tends to zero, and what is not is named."""
+"""Massless bodies in loops: well-posed results are the limits for a mass that tends to zero; the others raise errors with names."""
 
 import dataclasses
 import itertools
@@ -49,7 +49,7 @@ cuts = pytest.mark.parametrize("closing", SLIDER_CRANK)
 @cuts
 @pytest.mark.parametrize("which", MASSLESS)
 def test_what_a_mass_that_tends_to_zero_does(which, closing, substructures):
-    """In every tree, by joints and by substructures, for one state and for many: accelerations, forces, impacts, nearest velocities, efforts."""
+    """On every tree, by joints and by substructures, for one state and for batches: accelerations, forces, impacts, nearest velocities, efforts."""
     masses = {"crank": 1.0, "rod_mass": 0.0, "slider": 1.0, **MASSLESS[which]}
     answers = {}
     for light in (0.0, LIGHT, 2 * LIGHT):
@@ -94,7 +94,7 @@ def test_what_else_is_asked_of_them(closing, substructures):
         rest, tau = np.zeros(robot.nv), robot.actuation_matrix(q, actuated=["crank pin"])[:, 0]
         held = robot.actuator_efforts(q, rest, rest)[0] * tau
         near = robot.integrate(q, 1e-4 * np.linspace(1.0, -0.5, robot.nv))
-        reduced = sarrus.works.reduced_dynamics(robot, q, v, independent=[robot.joints[0]])
+        reduced = sarrus.formulations.reduced_dynamics(robot, q, v, independent=[robot.joints[0]])
         answers.append(
             [
                 robot.linearize(q, rest, held).A,
@@ -140,7 +140,7 @@ def test_anywhere_in_the_tree(which):
 
 
 def test_a_point_mass_on_its_axis():
-    """It has mass, and none that turning about the axis moves."""
+    """The body has mass, but rotation about the axis moves none."""
     found = []
     for size in (0.0, 1e-10, 2e-10):
         b = Builder("bush")

@@ -1,4 +1,4 @@
-"""What is said of an answer near a singular position is what is true of it: against the exact accelerations of a flat parallelogram."""
+"""Statuses and errors near a singular position, compared with the exact accelerations of a flat parallelogram."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import sarrus
 from benchmarks.loop_models import almost_flat
-from benchmarks.near_singular import TOLD_APART, exact, off
+from benchmarks.near_singular import DISTINCT, exact, off
 
 EPS = np.finfo(np.float64).eps
 STATES = 60
@@ -38,7 +38,7 @@ def test_the_error_is_what_it_is_said_to_be(ladder, angle):
     assert np.isnan(loops.error[~answered]).all()
     assert np.isnan(loops.residual[~answered]).all()
     assert (loops.residual[answered] < 1e-11).all()
-    if angle > TOLD_APART or angle < FLAT:
+    if angle > DISTINCT or angle < FLAT:
         assert answered.all()
     if not answered.any():
         return
@@ -64,7 +64,7 @@ def test_one_state_and_many_say_the_same(ladder):
 
 
 def test_where_rounding_decides_which_velocities_are_allowed(ladder):
-    """An error that says so, and not that constraints contradict one another: rest satisfies them."""
+    """The error reports that, and no contradiction of constraints: rest satisfies them."""
     q, v, _ = (x[0] for x in states(ladder, 1e-8))
     with pytest.raises(sarrus.StateError, match="so near to a singular one that the allowed velocities depend"):
         ladder.project_velocity(q, v + np.arange(ladder.nv))
@@ -96,7 +96,7 @@ def scissors(columns, rows, angle, substructures):
 @pytest.mark.parametrize("angle", [1e-2, 1e-3, 1e-4, 0.0])
 @pytest.mark.parametrize("size", [(3, 3), (6, 6), (16, 4)])
 def test_substructures_answer_as_joint_coordinates_do(size, angle):
-    """Off by no more than a hundred times what is said, and by rounding alone where a thousandth of a radian and more is left."""
+    """Deviations are at most a hundred times the reported ones, and rounding from a thousandth of a radian on."""
     found = []
     for substructures in (0, 1):
         robot, q = scissors(*size, angle, substructures)
@@ -110,7 +110,7 @@ def test_substructures_answer_as_joint_coordinates_do(size, angle):
 
 
 def tilted(tilt):
-    """Two points tie the ends of a double pendulum to a pendulum beside it, whose pin is tilted: rows that say the same but for that."""
+    """Return a double pendulum whose ends two points tie to a parallel pendulum with a tilted pin: rows that are equal but for the tilt."""
     b = sarrus.Builder("two points")
     b.add_body("a", sarrus.Inertia(1.0, (0, 0, 0.1), np.eye(3) * 0.01))
     b.add_body("b", sarrus.Inertia(1.0, (0.1, 0, 0), np.eye(3) * 0.01))
@@ -126,7 +126,7 @@ def tilted(tilt):
 @pytest.mark.parametrize("substructures", [0, 1])
 @pytest.mark.parametrize("tilt", [0.0, *10.0 ** np.arange(-15.0, -3.9, 0.5)])
 def test_rows_that_nearly_say_the_same(tilt, substructures):
-    """They are the same, or hold the mechanism fast, or rounding decides: then they are named, and how to leave them out."""
+    """The rows are equal, or lock the mechanism, or rounding decides: then the error names them, and the cure."""
     robot = sarrus.Mechanism(tilted(tilt).description, substructures=substructures)
     q, v, tau = np.array([0.5, -0.5, 0.5]), np.zeros(3), np.zeros(3)
     a, status = robot.forward_dynamics(q, v, tau, check=False, return_status=True)
@@ -146,7 +146,7 @@ def test_rows_that_nearly_say_the_same(tilt, substructures):
 @pytest.mark.parametrize("substructures", [0, 1])
 @pytest.mark.parametrize("name", ["sarrus_linkage", "bennett", "bricard"])
 def test_a_gap_does_not_hold_an_overconstrained_linkage_fast(name, substructures):
-    """Rows that say the same on the loops differ by a gap off them: either that makes no difference, or it is said."""
+    """Rows that are equal on the loops differ by a gap off them: it has no effect, or is reported."""
     robot = sarrus.Mechanism(getattr(sarrus.mechanisms, name)().description, substructures=substructures)
     q, v, tau = robot.assemble(), np.zeros(robot.nv), np.ones(robot.nv)
     want = robot.forward_dynamics(q, v, tau)

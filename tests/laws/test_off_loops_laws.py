@@ -1,4 +1,4 @@
-"""How far a state may be off the loops is told in the mechanism's own sizes: the same at all of them, and for slides as for turns."""
+"""Tolerance of states off the loops: relative to the mechanism's size, for displacements and for rotations."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ def in_lengths_of(metre, base):
 
 
 def statuses(robot, base, units):
-    """Of states that are farther and farther off: by angles, lengths of the mechanism, and their rates."""
+    """Return statuses of states with growing deviations: in angles, lengths of the mechanism, and their rates."""
     q, v = base.assemble(), np.zeros(base.nv)
     off = np.random.default_rng(0).standard_normal(base.nv)
     found = []

@@ -1,4 +1,4 @@
-"""A run is a sweep of one: simulate() and simulate_many() start at the same state, and go through the same ones."""
+"""A run equals a sweep with one run: simulate() and simulate_many() have the same start and the same states."""
 
 import warnings
 
@@ -47,10 +47,10 @@ def acting(kind):
     return {
         "limits": [pid],
         "stop": [pid],
-        "stiction": [control.Stiction("m", 2.0)],
+        "stiction": [control.LuGreFriction("m", 2.0)],
         "pid": [pid],
-        "sampled": [control.Sampled(pid, 0.007, delay=0.002)],
-        "law of time": [control.PrescribedEffort("m", laws.harmonic(4.0, rate=40.0))],
+        "sampled": [control.SampleAndHold(pid, 0.007, delay=0.002)],
+        "law of time": [control.FeedforwardEffort("m", laws.harmonic(4.0, rate=40.0))],
         "near": [control.PID("p2", proportional=1.0, target=6.0)],
     }.get(kind, [])
 
@@ -61,7 +61,7 @@ def run_and_runs(kind, closed, method, stabilisation):
     q = robot.assemble(fixed=fixed, time=START) if closed else np.array([0.5, 0.3])
     v = np.full(robot.nv, 6.0)  # which loops do not allow
     options = {
-        "method": method, "stabilisation": stabilisation, "start": START, "limits": "stop" if kind == "stop" else "warn",
+        "method": method, "stabilisation": stabilisation, "start": START, "limits": "enforce" if kind == "stop" else "warn",
         "near": {"p2": [7.0]} if kind == "near" else None,
     }  # fmt: skip
     with warnings.catch_warnings(record=True) as said:
@@ -73,8 +73,8 @@ def run_and_runs(kind, closed, method, stabilisation):
 
 
 def everything(run):
-    """Of a Trajectory, what a run knows that its samples do not."""
-    known = [run.t, run.q, run.v, run.z, run.tau, run.a]
+    """Return the data of a Trajectory that its samples do not contain."""
+    known = [run.t, run.q, run.v, run.internal_state, run.tau, run.a]
     return [*known, *(x for x in (run.loop_q, run.friction) if x is not None)]
 
 
@@ -91,7 +91,7 @@ def test_one_run_is_a_sweep_of_one(kind, method, stabilisation):
     assert run.status == one.status == "finished"
     assert_array_equal(one.q[0], run.q[0])
     assert_array_equal(one.v[0], run.v[0])
-    assert_array_equal(one.z[0], run.z[0])
+    assert_array_equal(one.internal_state[0], run.internal_state[0])
     left = {(x["joint"], x["index"], x["quantity"]): x["reached"] for x in run.statistics["limits"]}
     several = {
         (limit.joint, limit.index, limit.quantity): (limit.upper if x > 0.0 else limit.lower) + x

@@ -17,7 +17,7 @@ ROUNDING = 1e-10
 
 
 def bar(length, twist):
-    """From a hinge's axis z to the next one's, along their common normal x (Denavit and Hartenberg's a and alpha)."""
+    """Return the transform from a hinge's axis z to the next one's, along their common normal x (Denavit and Hartenberg's a and alpha)."""
     return Transform.from_rpy(twist, 0, 0, (length, 0, 0))
 
 
@@ -49,7 +49,7 @@ def chain_of_hinges(name, bars, angles, cut):
 
 
 def bennett_angles(a, c, first):
-    """Of the four hinges of Bennett's linkage with bars a, c, a, c, each before its bar."""
+    """Return the angles of the four hinges of Bennett's linkage with bars a, c, a, c, each before its bar."""
     ratio = math.sin((c[1] + a[1]) / 2) / math.sin((c[1] - a[1]) / 2)
     second = 2 * math.atan(ratio / math.tan(first / 2))
     angles = (first, second, -first, -second)
@@ -122,7 +122,7 @@ def starts(robot, count=STARTS, speed=1.0, seed=0):
 
 
 def swing(robot, q, v, duration=1.0, **options):
-    """Of the energy, as a share of its size or of the kinetic one."""
+    """Return the variation of the energy, relative to its size or to the kinetic one."""
     run = sarrus.simulate(robot, q, v, duration, **options)
     kinetic = robot.kinetic_energy(run.q, run.v).max()
     return np.abs(run.energy - run.energy[0]).max() / max(kinetic, abs(run.energy[0]), 1e-6)
@@ -134,7 +134,7 @@ def linkage(request):
 
 
 def lost_by_half_the_steps(linkage, q, v, dt):
-    """Beside a tenth of what whole ones lose, or rounding."""
+    """Assert that half the step loses at most a tenth of the energy, or rounding."""
     whole, half = (swing(linkage, q, v, method="rk4", dt=h) for h in (dt, dt / 2))
     return half / max(ROUNDING, 0.1 * whole)
 
@@ -215,7 +215,7 @@ def test_many_at_once_as_one_by_one(linkage):
 
 @pytest.mark.parametrize("method", ["rk4", "rkmk4", "dopri5"])
 def test_a_run_finds_out_on_its_way(linkage, method):
-    """Where nobody has said that stages must be closed, constraint forces that work do. So slow a run that they hardly do may go on."""
+    """Without a request for closed stages, constraint forces that do work are detected. A run so slow that they hardly do continues."""
     for q, v in starts(linkage, 6):
         start = sarrus.simulate(linkage, q, v, 0.0, method=method)
         told = {**start.checkpoint, "close_stages": False}

@@ -1,4 +1,4 @@
-"""Where two shapes touch, said by a function of the caller: what it says acts as if the library had known it."""
+"""Contact points by a function of the caller: they act as those of the library."""
 
 import pickle
 
@@ -54,7 +54,7 @@ Q, V = np.array([0.28, 0.0, 0.0, 0.96, 0.0, 0.0, 0.35]), np.array([0.3, 0.0, 0.0
 
 
 def test_poses_are_those_of_frames_as_they_were_given():
-    """Of convex points whose frame stands elsewhere too; the function has them in the order of set_contact."""
+    """Poses are those of the frames in the call, also of convex points with another frame; the function gets them in the order of set_contact."""
     away, seen = np.array([0.4, -0.3, 0.2]), []
 
     def look(thing, floor, within):
@@ -222,12 +222,12 @@ def test_what_is_refused(tmp_path):
     with pytest.raises(TypeError, match="points must be a function"):
         b.set_contact("thing", "floor", points=3)
     with pytest.raises(sarrus.ModelError, match="points are of two shapes that touch"):
-        b.set_contact("thing", "floor", points=ball_on_plane, touching=False)
+        b.set_contact("thing", "floor", points=ball_on_plane, enabled=False)
     b.add_shape("ground", Sphere(0.1), (3, 0, 0), group="stones")
     with pytest.raises(sarrus.ModelError, match="points are of two shapes that touch"):
         b.set_contact("thing", "stones", points=balls)
     robot = falling(Sphere(0.1), ball_on_plane).build()
-    with pytest.raises(sarrus.ModelError, match=r"points.* is a function, which no file can hold"):
+    with pytest.raises(sarrus.ModelError, match=r"points.* is a function, which a file cannot contain"):
         robot.save(tmp_path / "fall.json")
     with pytest.raises(sarrus.ModelError, match=r"points of shapes .* cannot run in parallel: use simulate\(\)"):
         sarrus.simulate_many(robot, Q, V, 0.1, method="contact", dt=2e-3)

@@ -1,4 +1,4 @@
-"""What joints carry in a motion: the mechanism's answer, loops included, whichever joint closes them."""
+"""Joint reactions in a motion, loops included, for any spanning tree."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ def motion(closing):
 def test_nothing_is_carried_along_a_free_axis(closing):
     """The pins about y carry no moment about y; the motor's is its effort."""
     robot, q, v, a = motion(closing)
-    asked = sarrus.works.reactions(robot, q, v, a)
+    asked = sarrus.formulations.reactions(robot, q, v, a)
     largest = max(np.abs(x).max() for x in asked.values())
     for name, wrench in asked.items():
         along = 2.0 if name == "m" else 0.0
@@ -41,11 +41,11 @@ def test_nothing_is_carried_along_a_free_axis(closing):
 
 @pytest.mark.parametrize("closing", JOINTS)
 def test_they_do_not_depend_on_which_joint_closes(closing):
-    """As the loads of all pins, which are on the child whichever way the tree goes."""
+    """The loads of all pins, on the child for every tree."""
     first, second = motion("p2"), motion(closing)
     robot, q, v, a = second
     loads, expected = robot.joint_wrenches(q, v, a), first[0].joint_wrenches(*first[1:])
-    for name, wrench in sarrus.works.reactions(robot, q, v, a).items():
+    for name, wrench in sarrus.formulations.reactions(robot, q, v, a).items():
         if not robot.joint(name).reversed:
             assert_allclose(wrench, loads[name], atol=1e-7)
     for name in JOINTS:
@@ -54,14 +54,14 @@ def test_they_do_not_depend_on_which_joint_closes(closing):
 
 @pytest.mark.parametrize("which", LOOPS)
 def test_batches_and_known_multipliers(which):
-    """Many states, and what forward dynamics says that the loops carry."""
+    """Many states, and the multipliers of forward dynamics."""
     c = case(which)
     robot, q, v = c.robot, c.q, c.v
     tau = robot.actuation_matrix(q) @ np.linspace(1.0, 2.0, robot.nu)
     a, loops = robot.forward_dynamics(q, v, tau, return_reactions=True)
-    known = sarrus.works.reactions(robot, q, v, a, multipliers=loops.multipliers)
-    asked = sarrus.works.reactions(robot, q, v, a)
-    many, status = sarrus.works.reactions(robot, np.stack([q] * 9), v, a, return_status=True)
+    known = sarrus.formulations.reactions(robot, q, v, a, multipliers=loops.multipliers)
+    asked = sarrus.formulations.reactions(robot, q, v, a)
+    many, status = sarrus.formulations.reactions(robot, np.stack([q] * 9), v, a, return_status=True)
     unique = robot.mobility(q).unique_reactions
     largest = max(np.abs(x).max() for x in known.values())
     assert not status.any()
@@ -77,10 +77,10 @@ def test_what_is_not_known_is_said():
     tau = np.zeros(c.robot.nv)
     tau[:6] = 1.0
     a = c.robot.forward_dynamics(c.q, c.v, tau)
-    with pytest.raises(sarrus.NotRealizableError, match="where other forces act, too: multipliers="):
-        sarrus.works.reactions(c.robot, c.q, c.v, a)
-    _, status = sarrus.works.reactions(c.robot, c.q[None], c.v, a, return_status=True)
-    assert status.tolist() == [sarrus.results.Status.CONTRADICTORY]
+    with pytest.raises(sarrus.NotRealizableError, match="if other forces act, too, pass multipliers="):
+        sarrus.formulations.reactions(c.robot, c.q, c.v, a)
+    _, status = sarrus.formulations.reactions(c.robot, c.q[None], c.v, a, return_status=True)
+    assert status.tolist() == [sarrus.results.Status.INCONSISTENT_CONSTRAINTS]
     c = case("four-bar")
     with pytest.raises(ValueError, match="while the base moves: give multipliers="):
-        sarrus.works.reactions(c.robot, c.q, c.v, c.a, base_acceleration=np.ones(6))
+        sarrus.formulations.reactions(c.robot, c.q, c.v, c.a, base_acceleration=np.ones(6))

@@ -1,4 +1,4 @@
-"""Newton's and Poisson's restitution: where they agree, where they do not, and what becomes of energy."""
+"""Newton's and Poisson's restitution: cases in which they agree, cases in which they differ, and energy."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 
 import sarrus
 from sarrus import ContactPoint
-from sarrus.control import RigidContact, ShapeContacts
+from sarrus.control import CollisionContacts, RigidContact
 from sarrus.shapes import Plane, Sphere
 from tests.effort import examples
 from tests.random_mechanisms import seeds
@@ -159,7 +159,7 @@ def test_a_bouncing_ball_is_the_same_by_both(shapes):
         if shapes:
             b.add_shape("ball", Sphere(0.1), restitution=0.7)
             b.add_shape("ground", Plane(), (0, 0, -0.1), name="floor")
-            acting = ShapeContacts(restitution_law=law)
+            acting = CollisionContacts(restitution_law=law)
         else:
             acting = RigidContact("ball", radius=0.1, offset=-0.1, restitution=0.7, restitution_law=law)
         run = sarrus.simulate(b.build(), [0, 0, 0, 1, 0, 0, 0.3], np.zeros(6), 2.5, acting, method="contact", dt=2e-3)
@@ -185,7 +185,7 @@ def test_a_rod_that_is_dropped_loses_energy():
         RigidContact("end", offset=-0.6, friction=0.6, restitution=0.8, restitution_law="poisson"),
     ]
     run = sarrus.simulate(robot, q, [1.0, 0, 2.0], 1.0, acting, method="contact", dt=1e-3)
-    assert run.z[:, 0].max() > 100.0
+    assert run.internal_state[:, 0].max() > 100.0
     assert run.statistics["contact"]["work"] < 1e-9
 
 

@@ -1,4 +1,4 @@
-"""Montana's equations of contact, held against geometry: poses that the coordinates stand for, and what is known of rolling balls."""
+"""Montana's equations of contact, compared with geometry: poses from coordinates, and known motions of rolling balls."""
 
 import numpy as np
 import pytest
@@ -119,7 +119,7 @@ def test_known_curvatures():
 
 @pytest.mark.parametrize(("one", "two"), PAIRS)
 def test_coordinates_move_as_the_bodies_do(one, two):
-    """The pose that eta stands for moves, relative to the first body, by the velocity that rates() was given, and not along the normal."""
+    """The pose of eta moves, relative to the first body, with the velocity of rates(), and not along the normal."""
     contact = RollingContact(SURFACES[one], SURFACES[two])
     eta, velocity = state(one, two)
     rate = contact.rates(eta, velocity)
@@ -228,7 +228,7 @@ def test_along_is_the_inverse_of_rates():
 
 @pytest.mark.parametrize(("one", "two"), PAIRS[::4])
 def test_contacts_are_found_again(one, two):
-    """From the pose alone, and from one that is lifted off along the normal."""
+    """Contacts are recovered from the pose alone, and from one that is lifted along the normal."""
     contact = RollingContact(SURFACES[one], SURFACES[two])
     eta, _ = state(one, two)
     X, away = contact.pose(eta), np.array([0.02, -0.01, 0.03, 0.01, 0.1])

@@ -1,4 +1,4 @@
-"""Laws of the steps that "auto" takes where contacts and bristles act: linearly implicit where forces are too stiff, else of order 4."""
+"""Steps of "auto" with contacts and bristles: linearly implicit if forces are too stiff, else of order 4."""
 
 import numpy as np
 import pytest
@@ -27,11 +27,11 @@ def block_on_ramp(slope, **ground):
     feet = [f"foot{i}" for i in range(4)]
     for i, name in enumerate(feet):
         b.add_frame(name, "block", (0.2 * (1 - 2 * (i & 1)), 0.2 * (1 - (i & 2)), -0.05))
-    return b.build(), [control.Contact(name, **ground) for name in feet]
+    return b.build(), [control.CompliantContact(name, **ground) for name in feet]
 
 
 def linear(method, h, steps=1):
-    """Of an oscillator with rate 20 a step of 1 s and more."""
+    """Return an oscillator with a rate of 20 per step of 1 s, and more."""
     robot = oscillator(2.0, 800.0, 16.0)
     run = sarrus.simulate(robot, [0.3], [-1.0], steps * h, method=method, dt=h, limits="ignore")
     return np.array([run.q[-1, 0], run.v[-1, 0]]), run.statistics["linearly_implicit"]
@@ -76,7 +76,7 @@ def test_what_friction_holds_creeps_as_the_law_says(slip):
 
 
 def test_what_slides_stops_as_short_explicit_steps_say():
-    """It rocks on its feet, each of which lets go and holds again."""
+    """The body rocks on its feet, each of which slips and sticks again."""
     robot, feet = block_on_ramp(0.0, friction=0.6, slip_velocity=1e-4, dissipation=2.0)
     start = robot, np.array([0, 0, 0, 1, 0, 0, 0.05]), [0, 0, 0, 1.0, 0, 0], 0.6, feet
     run, right = sarrus.simulate(*start), sarrus.simulate(*start, method="rk4", dt=1e-5)
@@ -87,7 +87,7 @@ def test_what_slides_stops_as_short_explicit_steps_say():
 
 
 def test_errors_fall_with_the_steps_on_loops():
-    """Where steps are linearly implicit throughout, under a motor that is stiff for all of them; and loops stay closed."""
+    """All steps are linearly implicit, with a motor that is stiff for each of them; loops stay closed."""
     robot = sarrus.mechanisms.four_bar()
     q = robot.assemble(fixed={"motor": 0.5})
     hold = control.PID("motor", proportional=3e5, derivative=2e4, target=sarrus.laws.harmonic(0.3, 5.0, offset=0.5))
@@ -105,14 +105,14 @@ def test_errors_fall_with_the_steps_on_loops():
 
 
 def held_at_a_motor(make, name):
-    """By a motor that is stiff for all steps, and one with an internal state."""
+    """Return the mechanism with a motor that is stiff for all steps, and one with an internal state."""
     robot = make()
     target = sarrus.laws.harmonic(0.1, 5.0)
     return robot, robot.assemble(), [control.PID(name, 3e5, integral=1e4, derivative=2e4, target=target)]
 
 
 def in_pieces(robot):
-    """Whose equation is that of substructures, which goes by fronts."""
+    """Return the mechanism in substructures, whose equation is solved by fronts."""
     return sarrus.Mechanism(robot.description, substructures=1)
 
 
@@ -135,7 +135,7 @@ def slides_down_the_ramp():
     ],
 )
 def test_states_side_by_side_are_those_one_by_one(case):
-    """Beside a function of the caller, which knows one state, differences are taken one by one."""
+    """With a function of the caller, which accepts one state, differences are computed one by one."""
     robot, q, acts = case()
     v, how = np.zeros(robot.nv), {"method": "rosenbrock", "dt": 1e-3, "limits": "ignore"}
     together = sarrus.simulate(robot, q, v, 0.02, acts, **how)
@@ -160,14 +160,14 @@ def test_many_and_resumed_runs_are_the_same():
 
 
 def test_joints_that_dry_friction_holds_stay():
-    """Beside a ball that bounces: what is linearly implicit would move them."""
+    """A ball bounces in the same model: linearly implicit steps would move these joints."""
     b = sarrus.Builder("pendulum and ball")
     b.add_body("rod", sarrus.Inertia.rod(1.0, (0, 0, 0), (1.0, 0, 0), 0.02))
     b.add_body("ball", sarrus.Inertia.sphere(0.2, 0.05))
     b.add_joint("pivot", sarrus.Revolute("y", friction=20.0), "ground", "rod")
     b.add_joint("slide", sarrus.Prismatic("z"), "rod", "ball", at_parent=(1.0, 0, 0))
     robot = b.build()
-    ground = control.Contact("ball", radius=0.05, offset=-0.1, stiffness=1e8)
+    ground = control.CompliantContact("ball", radius=0.05, offset=-0.1, stiffness=1e8)
     fast = control.PID("slide", proportional=1e6, derivative=1e3)
     run = sarrus.simulate(robot, [0.0, 0.0], [0.0, 0.0], 0.3, [ground, fast])
     assert run.statistics["method"] == "rosenbrock"
@@ -191,7 +191,7 @@ def test_what_has_no_derivatives_names_a_method_that_has():
 
 
 def test_what_learns_goes_forth_by_the_method_by_which_it_goes_back():
-    robot, ground = table(), control.Contact("block", radius=0.1)
+    robot, ground = table(), control.CompliantContact("block", radius=0.1)
     f = _differentiable.Function(_differentiable.ROWS["rollouts"], robot, {"dt": 1e-3, "controller": ground})
     q, v, u = np.array([[0.0, 0.099]]), np.array([[0.3, 0.0]]), np.zeros((1, 3, 2))
     found, speeds = _differentiable.samples(f, [q, v, u])

@@ -1,4 +1,4 @@
-"""Laws, tasks and mechanisms that differ from run to run: each run is what simulate() makes of its own."""
+"""Time functions, tasks and mechanisms that differ between runs: each run equals that of simulate()."""
 
 import re
 from concurrent.futures import ThreadPoolExecutor
@@ -11,18 +11,18 @@ import sarrus
 from sarrus.control import (
     PID,
     CenterOfMassTask,
+    CompliantContact,
     ComputedTorque,
-    Contact,
-    Efforts,
+    EffortTable,
+    FeedforwardEffort,
     FrameTask,
     ImpedanceTask,
     JointTask,
     MomentumTask,
     PDPlus,
     PostureTask,
-    PrescribedEffort,
     ReactionWheel,
-    Sampled,
+    SampleAndHold,
     TaskControl,
     Thruster,
     rest_to_rest,
@@ -65,10 +65,10 @@ def test_every_element_that_has_a_law(method):
     def elements(take):
         return [
             PID(first, 30.0, 5.0, 2.0, target=take(LAWS)),
-            PrescribedEffort(second, take(LAWS)),
+            FeedforwardEffort(second, take(LAWS)),
             ReactionWheel("z axle", take(LAWS), torque_limit=0.25),
             Thruster("satellite", take(LAWS), "x"),
-            Contact("satellite", 0.5, height=take(ground), stiffness=1e3, friction=0.1),
+            CompliantContact("satellite", 0.5, height=take(ground), stiffness=1e3, friction=0.1),
         ]
 
     q = np.array([robot.assemble()] * len(LAWS))
@@ -96,8 +96,8 @@ def test_laws_behind_a_clock():
     q = np.array([robot.neutral()] * len(LAWS))
 
     def slow(target):
-        both = [PID("pivot", 30.0, 1.0, 2.0, target=target), PrescribedEffort("pivot", target)]
-        return Sampled(both, 0.005, 0.002)
+        both = [PID("pivot", 30.0, 1.0, 2.0, target=target), FeedforwardEffort("pivot", target)]
+        return SampleAndHold(both, 0.005, 0.002)
 
     assert_single_runs(robot, q, np.zeros(1), lambda i: slow(LAWS[i]), slow(LAWS))
 
@@ -130,7 +130,7 @@ def test_mechanisms_run_by_run(method, threads):
     made = {x: sarrus.mechanisms.four_bar(crank=x, mass=2.0 * x) for x in lengths}
     robots = [made[x] for x in lengths]
     q = np.array([robot.assemble(fixed={"motor": 0.5}) for robot in robots])
-    push = lambda law: [PrescribedEffort("motor", law)]  # noqa: E731
+    push = lambda law: [FeedforwardEffort("motor", law)]  # noqa: E731
     assert_single_runs(robots, q, np.zeros(3), lambda i: push(LAWS[i]), push(LAWS), method)
     one, two = (
         sarrus.simulate_many(robots, q, np.zeros(3), 0.05, push(LAWS), method=method, threads=n) for n in (1, threads)
@@ -154,8 +154,8 @@ def test_limits_of_each_mechanism_act_on_its_runs():
         return b.build()
 
     robots = [slider(0.1 * k, 10.0 * k) for k in (1, 2, 3)]
-    push = [PrescribedEffort("slide", 100.0)]
-    for mode in ("stop", "ignore"):
+    push = [FeedforwardEffort("slide", 100.0)]
+    for mode in ("enforce", "ignore"):
         runs = sarrus.simulate_many(robots, [0.0], [0.0], 0.5, push, limits=mode)
         for robot, q in zip(robots, runs.q, strict=True):
             alone = sarrus.simulate(robot, [0.0], [0.0], 0.5, push, limits=mode)
@@ -171,7 +171,7 @@ def test_numbers_and_tables_run_by_run():
     robot = sarrus.mechanisms.pendulum()
     targets = np.linspace(-0.5, 0.5, 9)
     u = np.random.default_rng(1).normal(size=(9, 3, 1))
-    acts = [PID("pivot", 30.0, 0.0, 3.0, target=targets), Efforts([0.0, 0.02, 0.05], u)]
+    acts = [PID("pivot", 30.0, 0.0, 3.0, target=targets), EffortTable([0.0, 0.02, 0.05], u)]
     together = sarrus.simulate_many(robot, [0.0], [0.0], 0.1, acts)
     for i in range(9):
         alone = sarrus.simulate(
@@ -179,7 +179,7 @@ def test_numbers_and_tables_run_by_run():
             [0.0],
             [0.0],
             0.1,
-            [PID("pivot", 30.0, 0.0, 3.0, target=targets[i]), Efforts([0.0, 0.02, 0.05], u[i])],
+            [PID("pivot", 30.0, 0.0, 3.0, target=targets[i]), EffortTable([0.0, 0.02, 0.05], u[i])],
         )
         assert_allclose(together.q[i], alone.q, atol=1e-12)
 
@@ -187,13 +187,13 @@ def test_numbers_and_tables_run_by_run():
 PENDULUM = sarrus.mechanisms.pendulum()
 CANNOT = [
     ({"controller": PID("pivot", target=[harmonic(1.0, 2.0), "up"])}, "target of 'pivot' is a law"),
-    ({"controller": PrescribedEffort("pivot", [])}, "effort of 'pivot' is a law or number, or one for each run"),
-    ({"controller": PrescribedEffort("pivot", [1.0, 2.0, 3.0]), "q": np.zeros((2, 1))}, "different numbers of runs"),
+    ({"controller": FeedforwardEffort("pivot", [])}, "effort of 'pivot' is a law or number, or one for each run"),
+    ({"controller": FeedforwardEffort("pivot", [1.0, 2.0, 3.0]), "q": np.zeros((2, 1))}, "different numbers of runs"),
     (
-        {"controller": Efforts(np.zeros((2, 3)), np.zeros((2, 3, 1)))},
-        r"times of Efforts must be \(n,\), the same in all runs",
+        {"controller": EffortTable(np.zeros((2, 3)), np.zeros((2, 3, 1)))},
+        r"times of EffortTable must be \(n,\), the same in all runs",
     ),
-    ({"controller": Sampled(PID("pivot"), [1e-3, 2e-3])}, "period of Sampled must be a finite number"),
+    ({"controller": SampleAndHold(PID("pivot"), [1e-3, 2e-3])}, "period of SampleAndHold must be a finite number"),
     ({"mechanism": [PENDULUM, sarrus.mechanisms.four_bar()]}, "differ in numbers only; .* other joints"),
     ({"mechanism": [PENDULUM] * 3, "q": np.zeros((2, 1))}, "with 3 mechanisms, have different numbers of runs"),
     ({"mechanism": [PENDULUM, 3]}, "mechanism must be a Mechanism"),
@@ -227,7 +227,7 @@ def test_runs_of_several_mechanisms_are_drawn_and_written(tmp_path):
 
 
 def test_a_policy_for_several_mechanisms():
-    """Randomised four-bars under one policy: each run is what it is under the policy alone, and the policy is asked once a step for all."""
+    """Randomised four-bars under one policy: each run equals that of the policy alone, with one call of the policy per step for all."""
     robots = [sarrus.mechanisms.four_bar(mass=mass) for mass in (1.0, 2.0, 1.0, 0.5)]
     q = np.array([robot.assemble(fixed={"motor": 0.2 * k}) for k, robot in enumerate(robots)])
     q[3] = np.nan  # fails at once, and the others do not know
@@ -239,7 +239,7 @@ def test_a_policy_for_several_mechanisms():
 
     runs = sarrus.simulate_many(robots, q, np.zeros(3), 0.05, policy=policy, dt=1e-3, every=7)
     assert len(asked) == 50
-    assert runs.status.tolist() == [0, 0, 0, sarrus.results.Status.UNSOUND]
+    assert runs.status.tolist() == [0, 0, 0, sarrus.results.Status.INVALID_STATE]
     for k, robot in enumerate(robots[:3]):
         alone = sarrus.simulate_many(robot, q[k], np.zeros(3), 0.05, policy=policy, dt=1e-3, every=7)
         assert_allclose(runs.q[k], alone.q[0], rtol=1e-12, atol=1e-12)

@@ -1,4 +1,4 @@
-"""A run knows no units of length and mass: a mechanism of another size, with forces to match, makes the same motion under every method."""
+"""Runs in other units of length and mass: a scaled mechanism with scaled forces has the same motion under every method."""
 
 import numpy as np
 import pytest
@@ -32,10 +32,10 @@ def acting(kind, size, mass):
     return {
         "nothing": None,
         "pid": control.PID("rail", 30.0 * mass, 20.0 * mass, 5.0 * mass, target=0.2 * size, limits=(-8.0 * force, 8.0 * force)),
-        "stiction": control.Stiction("foot", 0.2 * torque, 0.3 * torque, 0.05, stiffness=100.0 * torque),
+        "stiction": control.LuGreFriction("foot", 0.2 * torque, 0.3 * torque, 0.05, stiffness=100.0 * torque),
         "stop": control.EndStop("rail", limits=(-0.2 * size, 0.05 * size)),
-        "contact": control.Contact("tip", offset=-0.45 * size, stiffness=300.0 * mass, exponent=1.0, dissipation=0.3 / size, slip_velocity=0.05 * size),
-        "drive": [control.PID("rail", 30.0 * mass, target=0.2 * size), control.ActuatorDynamics("rail", time_constant=0.02)],
+        "contact": control.CompliantContact("tip", offset=-0.45 * size, stiffness=300.0 * mass, exponent=1.0, dissipation=0.3 / size, slip_velocity=0.05 * size),
+        "drive": [control.PID("rail", 30.0 * mass, target=0.2 * size), control.ActuatorModel("rail", time_constant=0.02)],
     }[kind]  # fmt: skip
 
 
@@ -63,7 +63,7 @@ def test_a_run_of_another_size(method, kind):
 
 @pytest.mark.parametrize(("size", "mass"), [(1.0, 1.0), *SIZES])
 def test_limits_are_of_their_own_size(size, mass):
-    """A hundredth beyond them is said of a cart of any size, and a hundredth within is not."""
+    """A cart of any size warns of a hundredth beyond its limits, and not of a hundredth within."""
 
     def run(share):
         b = Builder("cart", gravity=(0, 0, 0))
@@ -74,7 +74,7 @@ def test_limits_are_of_their_own_size(size, mass):
             "effort_limit": share * mass * size,
         }
         b.add_joint("rail", Prismatic("x", **limits), "ground", "cart", actuated=True)
-        push = control.PrescribedEffort("rail", mass * size)
+        push = control.FeedforwardEffort("rail", mass * size)
         return sarrus.simulate(b.build(), [0.0], [0.0], 1.0, push, dt=1e-2)
 
     assert run(1.01).statistics["limits"] == []
@@ -87,7 +87,7 @@ def test_limits_are_of_their_own_size(size, mass):
 @pytest.mark.parametrize("method", ["euler", "semi_implicit", "rk4", "rkmk4", "implicit_midpoint"])
 @pytest.mark.parametrize("size", SIZES)
 def test_gradients_of_a_run_of_another_size(method, kind, size):
-    """By the numbers of what acts, whose changes may be of any size beside those of the state: the same forward and back."""
+    """Gradients with respect to numbers of forces, whose changes have any size relative to those of the state: equal in forward and reverse mode."""
     robot = cart(*size)
     q = robot.assemble(near={"rail": 0.0, "pin": 0.9, "foot": -1.9})
     how = {"method": method, "dt": 2e-3, "limits": "ignore"}

@@ -1,11 +1,19 @@
-"""Control through a clock, drives and tables of efforts: as their discrete-time closed forms, exactly held, and the same in every way to run them."""
+"""Digital control, drives and tables of efforts: discrete-time closed forms, held exactly, and equal for all kinds of runs."""
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import sarrus
-from sarrus.control import PID, ActuatorDynamics, ComputedTorque, Efforts, PrescribedEffort, Quantisation, Sampled
+from sarrus.control import (
+    PID,
+    ActuatorModel,
+    ComputedTorque,
+    EffortTable,
+    FeedforwardEffort,
+    Quantisation,
+    SampleAndHold,
+)
 from tests.small_mechanisms import FIXED, METHODS, double_pendulum, four_bar, slider
 
 TIGHT = {"rtol": 1e-12, "atol": 1e-13}  # of dopri5
@@ -33,7 +41,7 @@ def held(A, B, x, u, h):
 def test_sampled_pd_is_its_discrete_time_closed_form(method, delay):
     """A double integrator, by its matrix exponential from event to event: a delay of none, of a part, of one and of several periods."""
     period, kp, kd, target = 0.01, 60.0, 9.0, 0.4
-    law = Sampled(PID("slide", kp, 0.0, kd, target=target), period, delay)
+    law = SampleAndHold(PID("slide", kp, 0.0, kd, target=target), period, delay)
     A, B, x, acting, commands = np.array([[0.0, 1.0], [0.0, 0.0]]), np.array([0.0, 0.5]), np.array([0.1, -0.2]), 0.0, []
     wanted = [x]
     ticks = 1000  # of 1 ms; samples every 10th, a command acts so many after its own
@@ -60,7 +68,7 @@ def test_sampled_pd_is_its_discrete_time_closed_form(method, delay):
 def test_sampled_pd_on_an_oscillator(method):
     """The same with a spring and a damper, and a period that no number of steps is: 2.5 ms in steps of 1 ms."""
     period, delay = 0.0025, 0.001
-    law = Sampled(PID("slide", 80.0, 0.0, 5.0, target=0.4), period, delay)
+    law = SampleAndHold(PID("slide", 80.0, 0.0, 5.0, target=0.4), period, delay)
     A, B, x = np.array([[0.0, 1.0], [-30.0, -0.5]]), np.array([0.0, 1.0]), np.array([0.1, 0.0])
     acting = 0.0
     for _ in range(120):
@@ -82,12 +90,12 @@ CONTROLLERS = {
 @pytest.mark.parametrize("kind", CONTROLLERS)
 @pytest.mark.parametrize("state", [double_pendulum, four_bar])
 def test_a_sample_a_step_is_the_controller_itself(method, kind, state):
-    """To the last bit, where a step asks its controller once, at its start; on loops too."""
+    """Equal to the last bit, for methods with one call of the controller per step, at its start; on loops too."""
     robot, q, v = state()
     law = CONTROLLERS[kind](robot.joints[0])
     options = {"method": method, "dt": 1e-3}
     plain = sarrus.simulate(robot, q, v, 0.3, law, **options)
-    sampled = sarrus.simulate(robot, q, v, 0.3, Sampled(law, period=1e-3), **options)
+    sampled = sarrus.simulate(robot, q, v, 0.3, SampleAndHold(law, period=1e-3), **options)
     assert_array_equal(sampled.q, plain.q)
     assert_array_equal(sampled.v, plain.v)
 
@@ -95,13 +103,15 @@ def test_a_sample_a_step_is_the_controller_itself(method, kind, state):
 def test_computed_torque_sampled_a_step():
     robot, q, v = double_pendulum()
     law = ComputedTorque({"shoulder": sarrus.laws.harmonic(0.5, rate=3.0)}, 100.0, 15.0)
-    plain, sampled = (sarrus.simulate(robot, q, v, 0.2, c, method="euler") for c in (law, Sampled(law, period=1e-3)))
+    plain, sampled = (
+        sarrus.simulate(robot, q, v, 0.2, c, method="euler") for c in (law, SampleAndHold(law, period=1e-3))
+    )
     assert_array_equal(sampled.q, plain.q)
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_function_is_asked_once_a_sample(method):
-    """With the state that the trajectory has there; its efforts are held, and stand in the trajectory from the sample on."""
+    """The function gets the state of the trajectory; its efforts are held, and are in the trajectory from the sample on."""
     robot, q, v = double_pendulum()
     asked = []
 
@@ -109,7 +119,7 @@ def test_a_function_is_asked_once_a_sample(method):
         asked.append((t, *q, *v))
         return [np.sin(40.0 * t) * 3.0, -v[1]]
 
-    run = sarrus.simulate(robot, q, v, 0.1, Sampled(law, period=0.01), method=method, dt=1e-3)
+    run = sarrus.simulate(robot, q, v, 0.1, SampleAndHold(law, period=0.01), method=method, dt=1e-3)
     seen = np.array(asked)
     assert_allclose(seen[:, 0], np.arange(11) * 0.01, atol=1e-12)
     assert_array_equal(seen[:, 1:3], run.q[::10])
@@ -121,14 +131,14 @@ def test_a_function_is_asked_once_a_sample(method):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("state", [double_pendulum, four_bar])
 def test_a_run_in_parts_is_the_run(method, state):
-    """Bit for bit, with commands on their way, an integral, and a drive's lag; parts end beside samples."""
+    """Equal bit for bit, with delayed commands, an integral, and a drive's lag; parts end next to samples."""
     robot, q, v = state()
     name = robot.joints[0]
     law = [
-        Sampled([PID(name, 30.0, 20.0, 3.0, target=0.7), PrescribedEffort(name, 0.3)], 0.004, 0.0105),
-        Sampled(lambda t, q, v: -0.1 * v + t, 0.006),
-        Efforts([0.013, 0.021, 0.05], np.ones((3, robot.nv)), robot.joints),
-        ActuatorDynamics(name, natural_frequency=80.0),
+        SampleAndHold([PID(name, 30.0, 20.0, 3.0, target=0.7), FeedforwardEffort(name, 0.3)], 0.004, 0.0105),
+        SampleAndHold(lambda t, q, v: -0.1 * v + t, 0.006),
+        EffortTable([0.013, 0.021, 0.05], np.ones((3, robot.nv)), robot.joints),
+        ActuatorModel(name, natural_frequency=80.0),
     ]
     options = {"method": method, "dt": 1e-3} | (TIGHT if method == "dopri5" else {})
     whole = sarrus.simulate(robot, q, v, 0.08, law, **options)
@@ -138,7 +148,7 @@ def test_a_run_in_parts_is_the_run(method, state):
     assert part.t[-1] == whole.t[-1]
     assert_array_equal(part.q[-1], whole.q[-1])
     assert_array_equal(part.v[-1], whole.v[-1])
-    assert_array_equal(part.z[-1], whole.z[-1])
+    assert_array_equal(part.internal_state[-1], whole.internal_state[-1])
 
 
 @pytest.mark.parametrize("method", FIXED)
@@ -150,10 +160,12 @@ def test_many_are_as_one(method, state):
 
     def law(kp, u):
         return [
-            Sampled(PID(name, kp, 5.0, 0.1 * kp, target=0.4), 0.0035, 0.005, Quantisation(1e-3, 0.01, {name: 0.05})),
-            Efforts([0.0, 0.02, 0.03, 0.061], u, robot.joints),
-            Efforts([0.011, 0.02, 0.03, 0.061], -u, robot.joints, hold=False),
-            ActuatorDynamics(name, time_constant=gains.max() / 1e3 / kp, torque_speed=(kp, 20.0)),
+            SampleAndHold(
+                PID(name, kp, 5.0, 0.1 * kp, target=0.4), 0.0035, 0.005, Quantisation(1e-3, 0.01, {name: 0.05})
+            ),
+            EffortTable([0.0, 0.02, 0.03, 0.061], u, robot.joints),
+            EffortTable([0.011, 0.02, 0.03, 0.061], -u, robot.joints, hold=False),
+            ActuatorModel(name, time_constant=gains.max() / 1e3 / kp, torque_speed=(kp, 20.0)),
         ]
 
     many = sarrus.simulate_many(robot, q, v, 0.1, law(gains, u), method=method, dt=2e-3)
@@ -172,12 +184,12 @@ def test_what_is_quantised():
         return [np.sin(30.0 * t)]
 
     steps = Quantisation(position=2 * np.pi / 4096, velocity=0.02, effort=0.1)
-    run = sarrus.simulate(sarrus.mechanisms.pendulum(), [0.5], [0.0], 0.2, Sampled(law, 0.01, quantisation=steps))
+    run = sarrus.simulate(sarrus.mechanisms.pendulum(), [0.5], [0.0], 0.2, SampleAndHold(law, 0.01, quantisation=steps))
     q, v = np.array(seen).T
     for x, true, step in ((q, run.q[::10, 0], steps.position), (v, run.v[::10, 0], 0.02)):
         assert_allclose(x / step, np.rint(true / step), atol=1e-9)
     assert_allclose(run.tau[:-1:10, 0], np.rint(10.0 * np.sin(30.0 * run.t[:-1:10])) / 10.0, atol=1e-12)
-    encoder = Sampled(law, 0.01, quantisation=2 * np.pi / 4096)
+    encoder = SampleAndHold(law, 0.01, quantisation=2 * np.pi / 4096)
     seen.clear()
     sarrus.simulate(sarrus.mechanisms.pendulum(), [0.5], [0.0], 0.2, encoder)
     assert_allclose(np.array(seen)[:, 0] * 4096 / (2 * np.pi), np.rint(np.array(seen)[:, 0] * 4096 / (2 * np.pi)))
@@ -185,20 +197,20 @@ def test_what_is_quantised():
 
 
 def test_sampled_efforts_meet_limits():
-    """What a held command asks for is watched, and with limits="stop" kept, as any controller's."""
+    """Limits of a held command are checked, and with limits="enforce" enforced, as those of any controller."""
     robot = slider(effort_limit=2.0)
-    law = Sampled(PID("slide", 10.0, 3.0, 1.0, target=1.0), 0.01)
+    law = SampleAndHold(PID("slide", 10.0, 3.0, 1.0, target=1.0), 0.01)
     with pytest.warns(sarrus.errors.LimitWarning, match="effort of joint 'slide'.*reaches 10"):
         sarrus.simulate(robot, [0.0], [0.0], 0.1, law)
-    run = sarrus.simulate(robot, [0.0], [0.0], 0.1, law, limits="stop")
+    run = sarrus.simulate(robot, [0.0], [0.0], 0.1, law, limits="enforce")
     assert_array_equal(run.tau[:-1], 2.0)
-    assert_allclose(run.z[-1, 0 + 3], 0.0, atol=1e-12)  # it does not wind up
+    assert_allclose(run.internal_state[-1, 0 + 3], 0.0, atol=1e-12)  # it does not wind up
 
 
 @pytest.mark.parametrize("method", ["rk4", "dopri5", "implicit_midpoint"])
 def test_an_event_between_samples(method):
     """Found by the motion under the effort that is held, and a run goes on from there: the next sample is due when it was."""
-    law = Sampled(lambda t, q, v: [1.0 + t], 0.02)
+    law = SampleAndHold(lambda t, q, v: [1.0 + t], 0.02)
     half = sarrus.Event(lambda t, q, v: v[0] - 0.05, name="half")
     options = {"method": method, "dt": 1e-3} | TIGHT
     run = sarrus.simulate(slider(), [0.0], [0.0], 0.1, law, events=half, **options)
@@ -216,18 +228,18 @@ def test_tasks_sampled_a_step(state):
     law = sarrus.control.TaskControl(
         robot, [sarrus.control.JointTask(name, 0.7, stiffness=50.0)], actuated=[name] if robot.nc else robot.joints
     )
-    plain, sampled = (sarrus.simulate(robot, q, v, 0.1, c, method="semi_implicit") for c in (law, Sampled(law)))
+    plain, sampled = (sarrus.simulate(robot, q, v, 0.1, c, method="semi_implicit") for c in (law, SampleAndHold(law)))
     assert_allclose(sampled.q, plain.q, atol=1e-13)
-    many = sarrus.simulate_many(robot, np.tile(q, (3, 1)), v, 0.1, Sampled(law, 0.01, 0.002))
-    one = sarrus.simulate(robot, q, v, 0.1, Sampled(law, 0.01, 0.002))
+    many = sarrus.simulate_many(robot, np.tile(q, (3, 1)), v, 0.1, SampleAndHold(law, 0.01, 0.002))
+    one = sarrus.simulate(robot, q, v, 0.1, SampleAndHold(law, 0.01, 0.002))
     assert_allclose(many.q[1], one.q, atol=1e-9)
 
 
 def test_another_controller_begins_anew():
-    """What another clock held is none of a controller's that goes on from a checkpoint."""
+    """Held values of another clock do not affect a controller that continues from a checkpoint."""
     robot = slider()
-    first = sarrus.simulate(robot, [0.0], [0.0], 0.05, Sampled(lambda t, q, v: [3.0], 0.02))
-    run = sarrus.simulate(robot, duration=0.05, resume=first, controller=Sampled(lambda t, q, v: [t], 0.01))
+    first = sarrus.simulate(robot, [0.0], [0.0], 0.05, SampleAndHold(lambda t, q, v: [3.0], 0.02))
+    run = sarrus.simulate(robot, duration=0.05, resume=first, controller=SampleAndHold(lambda t, q, v: [t], 0.01))
     assert_allclose(run.tau[::10, 0], 0.05 + 0.01 * np.arange(6), atol=1e-12)
 
 
@@ -235,13 +247,13 @@ def test_another_controller_begins_anew():
 def test_efforts_in_a_table(method):
     """Held efforts make v piecewise linear and q piecewise quadratic; in straight lines v is quadratic: exact for every method."""
     times, u = np.array([0.0, 0.1, 0.15, 0.4]), np.array([1.0, -2.0, 0.5, 3.0])
-    run = sarrus.simulate(slider(), [0.0], [0.0], 0.5, Efforts(times, u[:, None]), method=method, dt=0.01, **TIGHT)
+    run = sarrus.simulate(slider(), [0.0], [0.0], 0.5, EffortTable(times, u[:, None]), method=method, dt=0.01, **TIGHT)
     grid = np.append(times, 0.5)
     lengths = np.clip(run.t[:, None] - grid[:-1], 0.0, np.diff(grid))
     assert_allclose(run.v[:, 0], lengths @ u, atol=1e-11)
     before = np.append(0.0, np.cumsum(np.diff(grid) * u))[:-1]
     assert_allclose(run.q[:, 0], lengths @ before + lengths**2 @ u / 2.0, atol=1e-11)
-    sloped = Efforts(times, u[:, None], hold=False)
+    sloped = EffortTable(times, u[:, None], hold=False)
     run = sarrus.simulate(slider(), [0.0], [0.0], 0.5, sloped, method=method, dt=0.01, **TIGHT)
     lengths = np.clip(run.t[:, None] - grid[:-1], 0.0, np.diff(grid))
     slopes = np.append(np.diff(u) / np.diff(times), 0.0)
@@ -251,7 +263,7 @@ def test_efforts_in_a_table(method):
 
 def test_held_efforts_of_a_run_that_starts_late():
     """The row of the last time before the start acts from the first instant on."""
-    table = Efforts([0.0, 0.1, 0.2], [[1.0], [2.0], [3.0]])
+    table = EffortTable([0.0, 0.1, 0.2], [[1.0], [2.0], [3.0]])
     run = sarrus.simulate(slider(), [0.0], [0.0], 0.1, table, start=0.15)
     assert_allclose(run.tau[[0, 49, 50, 99], 0], [2.0, 2.0, 3.0, 3.0])
 
@@ -259,11 +271,11 @@ def test_held_efforts_of_a_run_that_starts_late():
 def test_lags_of_drives():
     """Steps of first and second order, in closed form: overdamped is not needed, the formula is complex."""
     u, t = 2.0, np.linspace(0.0, 0.5, 501)
-    robot, push = slider(mass=1e9), PrescribedEffort("slide", u)
-    first = sarrus.simulate(robot, [0.0], [0.0], 0.5, [push, ActuatorDynamics("slide", time_constant=0.05)])
+    robot, push = slider(mass=1e9), FeedforwardEffort("slide", u)
+    first = sarrus.simulate(robot, [0.0], [0.0], 0.5, [push, ActuatorModel("slide", time_constant=0.05)])
     assert_allclose(first.tau[:, 0], u * (1.0 - np.exp(-t / 0.05)), atol=1e-7)
     for w, d in ((40.0, 0.3), (40.0, 2.0)):
-        drive = ActuatorDynamics("slide", natural_frequency=w, damping_ratio=d)
+        drive = ActuatorModel("slide", natural_frequency=w, damping_ratio=d)
         run = sarrus.simulate(robot, [0.0], [0.0], 0.5, [push, drive])
         a, b = np.roots([1.0, 2.0 * d * w, w * w]).astype(complex)
         step = 1.0 + (b * np.exp(a * t) - a * np.exp(b * t)) / (a - b)
@@ -273,10 +285,10 @@ def test_lags_of_drives():
 def test_the_torque_speed_line_of_a_geared_motor():
     """Full throttle: v = v0 (1 - exp(-stall t / (m v0))), at the joint's side of the gear; braking has the whole of the stall torque."""
     mass, stall, fastest, gear = 3.0, 0.5, 60.0, 20.0
-    motor = ActuatorDynamics("slide", torque_speed=(stall, fastest), gear_ratio=gear)
-    run = sarrus.simulate(slider(mass=mass), [0.0], [0.0], 2.0, [PrescribedEffort("slide", 1e3), motor])
+    motor = ActuatorModel("slide", torque_speed=(stall, fastest), gear_ratio=gear)
+    run = sarrus.simulate(slider(mass=mass), [0.0], [0.0], 2.0, [FeedforwardEffort("slide", 1e3), motor])
     top, force = fastest / gear, stall * gear
     assert_allclose(run.v[:, 0], top * (1.0 - np.exp(-force / (mass * top) * run.t)), atol=1e-9)
     for asked, speed, given in ((-1e3, 2.0, -force), (1e3, -5.0, force), (1e3, 5.0, 0.0), (2.0, 1.0, 2.0)):
-        run = sarrus.simulate(slider(mass=mass), [0.0], [speed], 1e-3, [PrescribedEffort("slide", asked), motor])
+        run = sarrus.simulate(slider(mass=mass), [0.0], [speed], 1e-3, [FeedforwardEffort("slide", asked), motor])
         assert_allclose(run.tau[0, 0], given)

@@ -1,4 +1,4 @@
-"""Shapes in steps of rigid contact: closed forms, and what no answer may depend on."""
+"""Shapes in steps of rigid contact: closed forms, and invariance."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.transform import Rotation
 
 import sarrus
-from sarrus.control import ShapeContacts
+from sarrus.control import CollisionContacts
 from sarrus.shapes import Box, Capsule, ConvexPoints, Cylinder, Plane, Point, Sphere
 
 G = 9.81
@@ -135,7 +135,7 @@ def test_two_balls_of_one_mass_exchange_their_velocities():
     q = robot.assemble()
     run = contact(robot, q, v, 0.5, dt=1e-3)
     assert_allclose(run.v[-1], np.roll(v, 6), atol=1e-9)
-    soft = contact(robot, q, v, 0.5, ShapeContacts(restitution=0.0), dt=1e-3)
+    soft = contact(robot, q, v, 0.5, CollisionContacts(restitution=0.0), dt=1e-3)
     assert_allclose(soft.v[-1][[3, 9]], 1.0, atol=1e-9)
 
 
@@ -145,7 +145,7 @@ def test_a_fast_ball_does_not_pass_through_a_thin_plate():
     b.add_shape("ground", Box((1.0, 1.0, 1e-3)), (0, 0, -0.5))
     robot, v = b.build(), [0, 0, 0, 0, 0, -50.0]
     for restitution, after in ((0.0, 0.0), (0.5, 25.0)):
-        run = contact(robot, robot.neutral(), v, 0.1, ShapeContacts(restitution=restitution), dt=4e-3)
+        run = contact(robot, robot.neutral(), v, 0.1, CollisionContacts(restitution=restitution), dt=4e-3)
         assert run.q[:, 6].min() > -0.5
         assert_allclose(run.v[-1, 5], after, atol=1e-7)
 
@@ -294,7 +294,7 @@ def test_it_goes_on_bit_for_bit():
     half = contact(robot, q, duration=0.2, dt=2e-3)
     rest = sarrus.simulate(robot, duration=0.2, resume=half)
     assert_array_equal(rest.q[-1], whole.q[-1])
-    assert_array_equal(rest.z[-1], whole.z[-1])
+    assert_array_equal(rest.internal_state[-1], whole.internal_state[-1])
 
 
 def test_many_runs_are_each_what_one_is():
@@ -304,12 +304,12 @@ def test_many_runs_are_each_what_one_is():
     mu, e = np.linspace(0.1, 0.9, 5), np.linspace(0.0, 0.6, 5)
     for threads in (1, 2):
         runs = sarrus.simulate_many(
-            robot, q, v, 0.3, ShapeContacts(mu, e), method="contact", dt=2e-3, threads=threads, every=50
+            robot, q, v, 0.3, CollisionContacts(mu, e), method="contact", dt=2e-3, threads=threads, every=50
         )
         for k in range(5):
-            one = contact(robot, q, v[k], 0.3, ShapeContacts(mu[k], e[k]), dt=2e-3)
+            one = contact(robot, q, v[k], 0.3, CollisionContacts(mu[k], e[k]), dt=2e-3)
             assert_array_equal(runs.q[k, -1], one.q[-1])
-            assert_array_equal(runs.z[k, -1], one.z[-1])
+            assert_array_equal(runs.internal_state[k, -1], one.internal_state[-1])
 
 
 def test_points_and_shapes_are_one():
@@ -345,38 +345,38 @@ def test_where_the_frame_of_convex_points_stands_does_not_matter(away):
 
 
 def test_numbers_of_pairs():
-    """Those of shapes; all of them; and of one pair."""
+    """Coefficients of shapes, of all pairs, and of one pair."""
     b = brick(friction=0.3)
     b.add_shape("brick", Point(), (0, 0, 1.0), name="mast")
     b.remove_shape("brick")  # so that it is not of the first pair
     b.add_shape("brick", Box((0.2, 0.2, 0.1)))
     robot, v = b.build(), [0, 0, 0, 1.0, 0, 0]
     for numbers, mu in (({}, 0.3), ({"friction": 0.1}, 0.1), ({"friction": {("floor", "brick"): 0.2}}, 0.2), ({"friction": {("mast", "floor"): 9.0}}, 0.3)):  # fmt: skip
-        run = contact(robot, AT, v, 0.1, ShapeContacts(**numbers), dt=1e-3)
+        run = contact(robot, AT, v, 0.1, CollisionContacts(**numbers), dt=1e-3)
         assert_allclose(run.v[-1, 3], 1.0 - mu * G * 0.1, atol=1e-9)
 
 
 def test_what_is_refused():
     robot = brick().build()
     for wrong, error, told in (
-        (ShapeContacts(friction=-1.0), sarrus.ModelError, "friction of ShapeContacts must not be negative"),
-        (ShapeContacts(restitution=2.0), sarrus.ModelError, "restitution of ShapeContacts must be from 0 to 1"),
-        (ShapeContacts(friction={("brick", "flor"): 1.0}), sarrus.ModelError, "no pair of shapes that may touch"),
-        (ShapeContacts(friction=[0.1, 0.2]), sarrus.ShapeError, "simulate_many"),
+        (CollisionContacts(friction=-1.0), sarrus.ModelError, "friction of CollisionContacts must not be negative"),
+        (CollisionContacts(restitution=2.0), sarrus.ModelError, "restitution of CollisionContacts must be from 0 to 1"),
+        (CollisionContacts(friction={("brick", "flor"): 1.0}), sarrus.ModelError, "no pair of shapes that may touch"),
+        (CollisionContacts(friction=[0.1, 0.2]), sarrus.ShapeError, "simulate_many"),
     ):
         with pytest.raises(error, match=told):
             contact(robot, AT, None, 0.1, wrong)
     with pytest.raises(sarrus.ModelError, match="several"):
-        contact(robot, AT, None, 0.1, ShapeContacts(), ShapeContacts())
-    with pytest.raises(sarrus.ModelError, match="ShapeContacts requires method='contact'"):
-        sarrus.simulate(robot, AT, np.zeros(6), 0.1, ShapeContacts(), method="rk4")
+        contact(robot, AT, None, 0.1, CollisionContacts(), CollisionContacts())
+    with pytest.raises(sarrus.ModelError, match="CollisionContacts requires method='contact'"):
+        sarrus.simulate(robot, AT, np.zeros(6), 0.1, CollisionContacts(), method="rk4")
     with pytest.raises(sarrus.ModelError, match="'pendulum' has no pair of shapes that may touch"):
-        sarrus.simulate(sarrus.mechanisms.pendulum(), [0.0], [0.0], 0.1, ShapeContacts())
-    assert sarrus.simulate(robot, AT, np.zeros(6), 0.1, ShapeContacts()).statistics["method"] == "contact"
+        sarrus.simulate(sarrus.mechanisms.pendulum(), [0.0], [0.0], 0.1, CollisionContacts())
+    assert sarrus.simulate(robot, AT, np.zeros(6), 0.1, CollisionContacts()).statistics["method"] == "contact"
 
 
 def test_shapes_may_differ_from_run_to_run():
-    """Bricks of several heights, each of which stands on its own."""
+    """Bricks of several heights, each in its own run."""
     heights = (0.1, 0.2, 0.3)
     robots = [brick(size=(0.2, 0.2, h)).build() for h in heights]
     q = np.array([[0, 0, 0, 1, 0, 0, h / 2 + 0.05] for h in heights])
@@ -392,7 +392,7 @@ def test_shapes_may_differ_from_run_to_run():
 
 
 def test_variants_are_each_what_one_is():
-    """Of masses, of gravity and of places of joints, with friction of each; also one alone, and on loops."""
+    """Variants of masses, of gravity and of placements of joints, with friction of each; also one alone, and on loops."""
     robot, q, _ = four_bar()
     inertia = robot.description.bodies[0].inertia.parameters
     pin = robot.description.joints[1].at_parent.matrix
@@ -408,11 +408,11 @@ def test_variants_are_each_what_one_is():
             variants = robot.variants(**{name: change})[some]
             starts = variants.project_configuration(np.tile(q, (len(variants), 1)))
             many = sarrus.simulate_many(
-                variants, starts, np.zeros(robot.nv), 0.2, ShapeContacts(mu[some]), method="contact", dt=2e-3
+                variants, starts, np.zeros(robot.nv), 0.2, CollisionContacts(mu[some]), method="contact", dt=2e-3
             )
             assert not many.status.any()
             for k, (one, friction) in enumerate(zip(variants, mu[some], strict=True)):
-                alone = contact(one, starts[k], None, 0.2, ShapeContacts(friction), dt=2e-3)
+                alone = contact(one, starts[k], None, 0.2, CollisionContacts(friction), dt=2e-3)
                 assert_array_equal(many.q[k], alone.q, err_msg=name)
                 assert_array_equal(many[k].contacts.force, alone.contacts.force, err_msg=name)
 
@@ -462,7 +462,7 @@ def test_forces_that_are_not_unique_are_the_least():
 
 @pytest.mark.filterwarnings("ignore:by 'contact' the energy:sarrus.errors.StiffnessWarning")  # impacts at 2 ms: 1.3 %
 def test_statistics_say_how_well_steps_hold():
-    """What they say of a run is what one finds by hand in its samples, from rows of the loops and distances; these are of the middle of a step."""
+    """The statistics of a run are those of its samples, from rows of the loops and distances, in the middle of a step."""
     robot, run, _ = dropped(1.0, 2e-3)
     held = run.statistics["contact"]
     middle = robot.integrate(run.q[:-1], 1e-3 * run.v[:-1])
@@ -487,7 +487,7 @@ def test_statistics_say_how_well_steps_hold():
 
 
 def test_what_a_user_adds_to_a_file_is_told_of():
-    """A file's shapes are in its warnings; one that is added by hand is told of by the methods in which it does nothing."""
+    """Warnings of a file name its shapes; for an added shape, the methods that ignore it warn."""
     text = """<robot name="box"><link name="box"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>
     <collision><geometry><box size="1 1 1"/></geometry></collision></link></robot>"""
     b = sarrus.loads(text, floating_base=True).to_builder()
@@ -521,7 +521,7 @@ def _prism(sides):
 @pytest.mark.parametrize("shape", [Cylinder(0.1, 0.3), _prism(12)], ids=["cylinder", "prism"])
 @pytest.mark.parametrize("share", [0.75, 0.9])
 def test_what_stands_on_many_points_rests(shape, share):
-    """Pulled with a share of what tips it: the points that carry stay among those that are looked at."""
+    """A pull with a fraction of the tipping force: the loaded points stay among the selected ones."""
     inner = 0.1 if isinstance(shape, Cylinder) else 0.1 * np.cos(np.pi / 12)
     pull = share * G * inner / 0.15
     b = sarrus.Builder("pulled", gravity=(pull * np.cos(0.7), pull * np.sin(0.7), -G))

@@ -1,4 +1,4 @@
-"""Springs between points of two bodies: their energy, their power, and that they act on bodies and not through joints."""
+"""Springs between points of two bodies: their energy and power; they act on bodies and not through joints."""
 
 import pickle
 
@@ -37,7 +37,7 @@ def lengths(robot, q):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_energy_and_force(seed):
-    """What they add to the potential energy is k (l - l0)^2/2, and its gradient what they add to the bias forces."""
+    """They add k (l - l0)^2/2 to the potential energy, and its gradient to the bias forces."""
     plain, robot = sprung(seed)
     q, _, _ = random_state(robot, np.random.default_rng(seed))
     added = robot.potential_energy(q) - plain.potential_energy(q)
@@ -56,7 +56,7 @@ def test_energy_and_force(seed):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_power_of_the_damper(seed):
-    """It takes c (dl/dt)^2."""
+    """The dissipated power is c (dl/dt)^2."""
     undamped, robot = sprung(seed)[1], sprung(seed, DAMPING)[1]
     q, v, _ = random_state(robot, np.random.default_rng(seed))
     force = robot.bias_forces(q, v) - undamped.bias_forces(q, v)
@@ -74,11 +74,11 @@ def test_forward_inverse_and_reactions_agree(seed):
     stacked = [np.broadcast_to(x, (9, len(x))) for x in (q, v, tau)]
     assert_allclose(robot.forward_dynamics(*stacked), np.broadcast_to(a, (9, robot.nv)), rtol=1e-9, atol=1e-9 * scale)
     # the joint drives what the recursion says, and springs do not pass through it
-    reactions = sarrus.works.reactions(robot, q, v, a)
+    reactions = sarrus.formulations.reactions(robot, q, v, a)
     for name in robot.joints:
         joint = robot.joint(name)
         if joint.nv:
-            phi = sarrus.works.joint_bases(robot, q, name)[0]
+            phi = sarrus.formulations.joint_bases(robot, q, name)[0]
             assert_allclose(phi.T @ reactions[name], tau[joint.v_slice], atol=1e-9 * scale)
 
 

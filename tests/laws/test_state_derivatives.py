@@ -1,4 +1,4 @@
-"""Derivatives of functions of a state are what differences on the manifold come to, and those that are known in closed form."""
+"""Derivatives of functions of a state, compared with differences on the manifold, and closed forms."""
 
 import numpy as np
 import pytest

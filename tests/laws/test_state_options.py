@@ -1,4 +1,4 @@
-"""What the class promises of every function of a state: a batch, threads, a place for the result and a status, by inspection of all of them."""
+"""Options of all functions of a state, as the class documents them: batches, threads, `out=` and statuses, by inspection."""
 
 import dataclasses
 import inspect
@@ -25,7 +25,7 @@ def of_states(c, count, bad=()):
 
 
 def chosen(name):
-    """What a batch else chooses for all of its states."""
+    """Return options that a batch otherwise chooses for all of its states."""
     return {"independent": "actuated"} if name == "reduced_dynamics" else {}
 
 

@@ -1,6 +1,6 @@
-"""A status is never 0, and no error is left out, where the residual is not rounding: anywhere, near singular configurations, off the loops.
+"""A status is never 0, and an error is always raised, if the residual exceeds rounding: anywhere, near singular configurations, off the loops.
 
-What counts is what the caller gets: the loops of a configuration, J v - c of a velocity, J a - gamma and the equations of motion of an
+The residual is that of the result: the loops of a configuration, J v - c of a velocity, J a - gamma and the equations of motion of an
 acceleration. Every function has its own test, so that one cannot hide behind another.
 """
 
@@ -56,7 +56,7 @@ def drawn(name, seed):
 
 
 def everywhere(check):
-    """A test that asks all mechanisms, and tells for which ones the law does not hold."""
+    """Return a test over all mechanisms, which names those that violate the law."""
 
     def test(*args, **kwargs):
         broken = {}
@@ -80,7 +80,7 @@ def open_by(robot, q):
 
 
 def on_loops(robot, q):
-    """Those that close, and their closed selves."""
+    """Return the mechanisms that close, and their closed states."""
     q, status = robot.project_configuration(q, time=np.zeros(len(q)), return_status=True)
     return q[(status == 0) & (open_by(robot, np.where(np.isfinite(q), q, robot.neutral())) < CLOSED)]
 
@@ -147,7 +147,7 @@ def test_a_projected_velocity_is_allowed(robot, q, rng):
 
 @everywhere
 def test_a_projected_velocity_is_allowed_off_the_loops(robot, q, rng):
-    """Where rows that agree on the loops contradict one another."""
+    """Rows that agree on the loops contradict one another off them."""
     return projected_velocities(robot, q, rng)
 
 
@@ -171,7 +171,7 @@ def test_an_acceleration_satisfies_the_constraints(robot, q, rng):
 
 @everywhere
 def test_a_reported_residual_is_small(robot, q, rng):
-    """What forward dynamics itself says is left of the equations, where its status is 0."""
+    """The residual that forward dynamics reports is small if its status is 0."""
     q, v, tau = moving(robot, q, rng)
     how = {"time": np.zeros(len(q)), "return_status": True, "return_reactions": True}
     _, loops, status = robot.forward_dynamics(q, v, tau, **how)
@@ -202,7 +202,7 @@ def test_no_acceleration_is_found_for_a_forbidden_velocity(robot, q, rng):
 
 
 def test_near_a_flat_parallelogram():
-    """Where the loop's rows lose a rank, the status knows what the residual knows."""
+    """The loop's rows lose rank: status and residual agree."""
     robot = sarrus.mechanisms.four_bar_ladder(1)
     crank, rest, efforts = robot.joints[0], np.zeros(robot.nv), np.ones(robot.nv)
     believed = {}

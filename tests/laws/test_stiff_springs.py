@@ -1,11 +1,11 @@
-"""Springs between bodies that steps of method="contact" do not resolve: bounded, with the energy and the deflection that are right."""
+"""Springs between bodies that steps of method="contact" do not resolve: bounded, with the correct energy and deflection."""
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 import sarrus
-from sarrus.control import Contact, RigidContact
+from sarrus.control import CompliantContact, RigidContact
 from sarrus.errors import IntegrationError
 
 G = 9.81
@@ -130,10 +130,10 @@ def test_a_contact_that_steps_cannot_follow_is_named_with_its_rate_and_a_cure():
     b.add_body("ball", sarrus.Inertia.sphere(1.0, 0.05))
     b.add_joint("float", sarrus.Free(), "ground", "ball")
     robot = b.build()
-    ground = Contact("ball", stiffness=1e9, radius=0.05, height=sarrus.laws.polynomial(0, 0, 0.5))
+    ground = CompliantContact("ball", stiffness=1e9, radius=0.05, height=sarrus.laws.polynomial(0, 0, 0.5))
     q = np.array([0, 0, 0, 1, 0.1, 0, 0.06])
     with pytest.raises(
-        IntegrationError, match=r"stiffness 1e\+09 of Contact of 'ball' is too fast .* dt = .* RigidContact"
+        IntegrationError, match=r"stiffness 1e\+09 of CompliantContact of 'ball' is too fast .* dt = .* RigidContact"
     ):
         sarrus.simulate(robot, q, np.zeros(6), 1.0, ground, dt=STEP)
 

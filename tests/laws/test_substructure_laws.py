@@ -1,5 +1,5 @@
-"""Cutting a mechanism into substructures changes what an answer costs and nothing else: every function that solves for the loops, in
-pieces of one body and of some, against joint coordinates.
+"""Substructures: they change the cost of results only. All functions that solve for the loops, in
+pieces of one body and of several, compared with joint coordinates.
 """
 
 import dataclasses
@@ -151,8 +151,8 @@ def test_many_bodies_cut_in_several_ways(make, size):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_dependent_rows_carry_the_least_in_every_configuration(seed):
-    """Of Goldberg's linkage, in eight thousand: what rounding makes its rows carry for nothing is a thousand times as much in some. In one of
-    them the accelerations may have been found beside so much, and what they leave then cannot be told from what the least ones lose.
+    """Goldberg's linkage in eight thousand configurations: in some, rounding makes its rows carry a thousand times as much for nothing. In one of
+    them the accelerations have such an error, and their residual cannot be distinguished from that of the least multipliers.
     """
     whole, cut = in_two_ways(sarrus.mechanisms.goldberg_6r().description, 2)
     rng = np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""Contacts of a TaskControl that come and go: one that does not stand is as if it were not there, and what touches is what the simulation has."""
+"""Contacts of a TaskControl that open and close: an open one has no effect, and the active ones are those of the simulation."""
 
 import numpy as np
 import pytest
@@ -61,7 +61,7 @@ def test_it_stands_while_it_touches():
     solution = law.solve(0.0, q, v)
     assert_same_efforts(solution.tau, three(0.0, q, v))
     assert not solution.forces[FEET[0]].any()
-    soft = TaskControl(robot, trunk(robot, q), contacts=[control.Contact(foot, friction=0.5) for foot in FEET])
+    soft = TaskControl(robot, trunk(robot, q), contacts=[control.CompliantContact(foot, friction=0.5) for foot in FEET])
     assert_same_efforts(soft(0.0, q, v), solution.tau)
     # forces of those that stand are within their cones
     for foot in FEET[1:]:
@@ -70,7 +70,7 @@ def test_it_stands_while_it_touches():
 
 
 def test_heel_and_toe_of_one_foot():
-    """Of several contacts of one body the motion is asked of the middle of those that stand: of a foot that turns, heel alone is heel alone."""
+    """Several contacts of one body constrain the motion of their midpoint: for a turning foot, the heel alone is a heel alone."""
     b = sarrus.Builder("leg")
     b.add_body("foot", sarrus.Inertia.box(2.0, (0.3, 0.1, 0.05)))
     b.add_joint("float", sarrus.Planar("y"), "ground", "foot")
@@ -89,7 +89,7 @@ def test_heel_and_toe_of_one_foot():
 
 @pytest.mark.parametrize(("seed", "size"), [(108, 0.01), (133, 0.01), (207, 0.01), (265, 0.1)])
 def test_four_surfaces_on_legs_of_three_joints(seed, size):
-    """Feet that shall not turn ask for more than legs can do, and limits of their forces depend on one another: the nearest is an answer."""
+    """Feet that must not turn require more than legs can do, and limits of their forces are coupled: the nearest solution is returned."""
     robot, rng = sarrus.mechanisms.quadruped(), np.random.default_rng(seed)
     home = robot.assemble()
     q, v = robot.integrate(home, 0.05 * rng.normal(size=robot.nv)), 0.1 * rng.normal(size=robot.nv)
@@ -206,13 +206,13 @@ def test_quadruped_trots_in_place():
     up = heights > 2e-3
     assert (np.diff(up.astype(int), axis=1) == 1).sum(axis=1).min() >= 3
     assert up.sum(axis=0).max() <= 2
-    impulse = run.z[:, 0::4] if run.z.shape[1] == 16 else run.z[:, -16:][:, 0::4]
+    impulse = run.internal_state[:, 0::4] if run.internal_state.shape[1] == 16 else run.internal_state[:, -16:][:, 0::4]
     assert (impulse >= -1e-12).all()
 
 
 BAD = [
     (lambda: RigidContact("LF_foot", on="trunk"), sarrus.ModelError, "plane that is fixed in the world"),
-    (lambda: control.Contact("LF_foot", height=STANDS), sarrus.ModelError, "plane that is fixed in the world"),
+    (lambda: control.CompliantContact("LF_foot", height=STANDS), sarrus.ModelError, "plane that is fixed in the world"),
     (lambda: PointContact("LF_foot", radius=-1.0), sarrus.ModelError, "radius and within"),
     (lambda: PointContact("LF_foot", within=0.1), sarrus.ModelError, "give its offset"),
     (lambda: PointContact("LF_foot", torsion=-0.1), sarrus.ModelError, "torsion of PointContact"),

@@ -1,4 +1,4 @@
-"""Laws of control by tasks: priorities, ways of writing, frames and units that do not matter, many runs."""
+"""Control by tasks: priorities, and invariance of notation, frames, units and number of runs."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""TaskControl against the slow reference, in which nothing is eliminated: tasks of all kinds, priorities, limits, contacts."""
+"""TaskControl, compared with the slow reference without elimination: tasks of all kinds, priorities, limits, contacts."""
 
 from fractions import Fraction
 
@@ -34,7 +34,7 @@ def moved(X, rng, size=0.05):
 
 
 def compare(robot, q, v, tasks, wanted, *, limits=None, bounds=(), contacts=(), feet=(), force_arm=0.01, acts=None):
-    """One state, both ways; `acts`: whether a limit must be active for the case to say something."""
+    """Compare one state of both implementations; `acts`: a limit must be active for a meaningful case."""
     law = control.TaskControl(robot, tasks, limits, contacts, force_arm=force_arm)
     here = law.solve(0.0, q, v)
     known = oracle.solve(
@@ -63,7 +63,7 @@ def compare(robot, q, v, tasks, wanted, *, limits=None, bounds=(), contacts=(), 
     "make", [sarrus.mechanisms.delta, sarrus.mechanisms.stewart, sarrus.mechanisms.three_finger_hand]
 )
 def test_poses(make, seed):
-    """Of a platform or an object, with a weight each: more rows than freedoms on the Delta, more motors in the hand."""
+    """Poses of a platform or an object, with a weight each: more rows than freedoms for the Delta, more motors in the hand."""
     robot, q, v, rng = on_loops(make, seed, 0.02)
     frame = "object" if "object" in robot.frames else "platform"
     X, weight = moved(robot.pose(q, frame), rng, 0.01), rng.uniform(0.5, 2.0, 6)
@@ -112,7 +112,7 @@ def test_relative_poses_centre_of_mass_and_momentum(seed):
 
 
 def test_a_component_along_turning_axes_dies_as_told():
-    """A carriage keeps its distance along x of a turntable; what is along y is nobody's."""
+    """A carriage keeps its distance along x of a turntable; the component along y is not controlled."""
     b = sarrus.Builder(gravity=(0, 0, 0))
     for name in ("table", "beam", "carriage"):
         b.add_body(name, sarrus.Inertia.sphere(1.0, 0.1))
@@ -149,7 +149,7 @@ def test_impedance(seed):
     [(0, 0.6), (1, 0.6), (0, 0.04), (1, 0.04), (1, 0.05)],
 )
 def test_a_foot_on_the_ground(seed, friction):
-    """A patch with its centre of pressure, on a leg with loops; with little friction the pelvis gets less than it wants."""
+    """A patch with its centre of pressure, on a leg with loops; with little friction the pelvis task is not fully achieved."""
     robot, q, v, rng = on_loops(sarrus.mechanisms.humanoid_leg, seed, 0.02)
     X = moved(robot.pose(q, "pelvis"), rng, 0.02)
     task = control.FrameTask("pelvis", X, stiffness=20.0)
@@ -295,7 +295,7 @@ def moving(name, seed):
 
 
 def what_must_give_way(robot, q, v, wanted, effort, speed, feet):
-    """What a hard task and contacts allow of limits, by linear programmes: the start of a status, and the task's rows J a = goal."""
+    """Return the parts of limits that a hard task and contacts allow, by linear programmes: the start of a status, and the task's rows J a = goal."""
     S, a_0 = robot.actuation_matrix(q), robot.forward_dynamics(q, v, np.zeros(robot.nv))
     along = np.concatenate([S.T, *(foot.jacobian for foot in feet)])
     n, motors = len(along), S.shape[1]
@@ -447,7 +447,7 @@ SWEEPING = ["six_axis_arm", "delta", "five_bar", "stewart"]
 
 @pytest.mark.parametrize("name", SWEEPING)
 def test_effort_and_power_are_kept_exactly_along_a_motion(name):
-    """In exact arithmetic, in every state; and some state is held back by them."""
+    """Limits are satisfied exactly, in every state, and are active in some."""
     robot, run, law = sweeping(name)
 
     def motors(run, law):
@@ -468,7 +468,7 @@ def test_effort_and_power_are_kept_exactly_along_a_motion(name):
 
 @pytest.mark.parametrize("name", SWEEPING)
 def test_velocity_and_position_are_kept_along_a_motion(name):
-    """Of motors and passive joints, to what a step's length adds; and the limits hold the motion back."""
+    """Limits of motors and passive joints are satisfied up to the error of a step, and are active."""
     robot, run, _ = sweeping(name)
     where = {n: robot.joint(n) for n in robot.joints if robot.joint(n).nv == 1}
     speed = 0.6 * max(np.abs(run.v[:, joint.v_slice]).max() for joint in where.values())

@@ -1,6 +1,6 @@
-"""Laws of control by tasks: size, mass, axes of the world and the joint that closes change nothing, near singular positions too.
+"""Control by tasks: size, mass, axes of the world and the spanning tree have no effect, near singular positions too.
 
-And what it says is right: beside the slow reference, or damped and told, or an error.
+A result agrees with the slow reference, or reports damping, or is an error.
 """
 
 import contextlib
@@ -171,7 +171,7 @@ def test_a_motor_that_loses_its_leverage_is_damped_whichever_joint_closes(near):
 
 
 def test_a_motor_that_can_move_nothing_gets_nothing():
-    """A truss with a motor, and a pendulum with its own: the second does what it is asked for."""
+    """A truss with a motor, and a pendulum with another one, which follows its task."""
     b = sarrus.Builder("truss and pendulum")
     for name in "abp":
         b.add_body(name, rod(1.0, 1.0))
@@ -349,7 +349,7 @@ def equations(robot, q, v, frame, parts, goal, motor, feet, limit, l, m):
 
 
 def compared(count, expected, same):
-    """Of `count` robots: how many are the `same` as expected, damped, in conflict and no answer."""
+    """Return the numbers of `count` robots with the `same` result as expected, damped ones, conflicts and failures."""
     told = dict.fromkeys(("compared", "damped", "conflicts", "errors"), 0)
     for seed in range(count):
         robot, q, v, frame, parts, goal, motor, tasks, feet, limit, l, m = drawn(seed)
@@ -399,12 +399,12 @@ def test_efforts_are_those_of_the_reference_or_damped_or_an_error():
 
 
 def test_efforts_are_those_of_an_interior_point_method():
-    """Whose levels are equations of the next; to the digits that it has."""
+    """Its levels are equations of the next ones; equal to its digits."""
     cvxopt = pytest.importorskip("cvxopt")
     cvxopt.solvers.options.update(show_progress=False, abstol=1e-13, reltol=1e-12, feastol=1e-12, maxiters=60)
 
     def least(A, b, x, N, G, g):
-        """The best x + N y: rows of limits to their length, and the size of what the level wants as the unit."""
+        """Return the best x + N y: rows of limits scaled to their length, by the size of the level's goal."""
         B, H = oracle.within(A, N), oracle.within(G, N)
         some = np.linalg.norm(H, axis=1) > 0.0
         k = np.maximum(g - G @ x, 0.0)[some]

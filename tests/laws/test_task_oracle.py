@@ -1,4 +1,4 @@
-"""The slow reference for control by tasks, held against what is known in closed form, SciPy's optimiser and the library's inverse dynamics."""
+"""The slow reference for control by tasks, compared with closed forms, SciPy's optimiser and the library's inverse dynamics."""
 
 import numpy as np
 import pytest

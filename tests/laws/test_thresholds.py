@@ -1,4 +1,4 @@
-"""What counts as closed, as moving, as held fast or as a contradiction does so in any units: of a mechanism of micrometres as of one of kilometres."""
+"""Thresholds for closed loops, motion, locking and contradiction in any units, for mechanisms of micrometres and of kilometres."""
 
 import numpy as np
 import pytest
@@ -42,7 +42,7 @@ def in_other_units(robot, q, v, how):
 @in_units
 @pytest.mark.parametrize("open_by", [1e-3, 1e-8])
 def test_loops_that_stand_open(how, open_by):
-    """By a share of the mechanism's size: nothing that is held closes them, and all else to rounding."""
+    """A gap as a fraction of the mechanism's size: fixed joints prevent closing, otherwise loops close to rounding."""
     robot, q, v, units = in_other_units(*cart(), how)
     start = robot.integrate(q, open_by * units.velocities(robot) * units.s * [1.0, 0.0, 0.0])
     with pytest.raises(sarrus.StateError, match="does not close the loops"):
@@ -68,7 +68,7 @@ def test_a_run_does_not_start_off_its_loops(how):
 
 @pytest.mark.parametrize("second", [1.0, 1e-6, 1e-12])
 def test_a_run_that_chooses_its_steps_may_be_as_short_as_it_likes(second):
-    """What it gives up at are steps that are short beside the run."""
+    """It fails at steps that are short relative to the run."""
     plain, q, v = cart()
     robot, at, moving, units = in_other_units(plain, q, v, (1e-9, 1e-21, second))
     runs = [
@@ -113,7 +113,7 @@ def test_motions_that_contradict_the_loops(how):
 @in_units
 @pytest.mark.parametrize("away", [1e-5, 1e-6])
 def test_linear_equations_near_a_singular_position(how, away):
-    """Where they are differences of states that are brought onto the loops: of a parallelogram that is hardly open."""
+    """Differences of states that are projected onto the loops, for a nearly flat parallelogram."""
     c = nearly_flat(away)
     robot, q, v, units = in_other_units(c.robot, c.q, c.v, how)
     A = robot.linearize(q, v, c.tau * units.efforts(robot)).A * [[1.0, 1.0], [units.s**2, units.s]]
@@ -144,7 +144,7 @@ def test_dry_friction_has_a_direction_where_its_joint_moves(how):
 
 @in_units
 def test_what_slides_slowly_has_friction_against_it(how):
-    """By a millionth of its size in a second, on the level ground: a = -mu g, and not what would keep it where it is."""
+    """A millionth of its size per second, on level ground: a = -mu g, and not sticking."""
     b = Builder("block")
     b.add_body("block", Inertia.box(2.0, (0.2, 0.2, 0.1)))
     b.add_joint("float", Free(), "ground", "block")
@@ -160,7 +160,7 @@ def test_what_slides_slowly_has_friction_against_it(how):
 
 @in_units
 def test_samples_off_the_loops_are_refused(how):
-    """Of an identification: by a millionth of the mechanism's size."""
+    """Samples of an identification, off by a millionth of the mechanism's size."""
     robot, q, v, units = in_other_units(*cart(), how)
     rows = np.tile(q, (3, 1))
     samples = Samples(
@@ -193,7 +193,7 @@ def truss():
 @pytest.mark.parametrize("sunk", [0.0, 1e-3, -1e-9])
 @pytest.mark.parametrize("size", [1.0, 1e-6])
 def test_what_loops_hold_fast_may_touch(sunk, size):
-    """No force moves it, and none is asked for, whatever rounding or a gap says: the pendulum swings as it does without that contact."""
+    """No force moves the locked part, and none is needed, for any rounding or gap: the pendulum swings as without that contact."""
     robot, q = truss()
     robot, units = scaled(robot, size, size**3)
     tip, bob = (robot.pose(q, name)[2, 3] for name in ("tip", "bob"))
@@ -206,7 +206,7 @@ def test_what_loops_hold_fast_may_touch(sunk, size):
 
 
 def test_what_loops_hold_fast_has_no_forces():
-    """In one state: a closed mechanism all of whose bodies touch, most of them held."""
+    """One state of a closed mechanism with contacts of all bodies, most of them locked."""
     robot, q = truss()
     for speed in np.linspace(0.1, 1.0, 7):
         v = robot.project_velocity(q, [0.0, 0.0, speed])
@@ -221,7 +221,7 @@ def test_what_loops_hold_fast_has_no_forces():
 
 @pytest.mark.parametrize("seed", [3, 28])
 def test_rounding_of_what_is_held_finds_forces(seed):
-    """Of random closed mechanisms, where it did not: touching bodies that have hardly any freedom, at rest."""
+    """Random closed mechanisms that failed before: touching bodies with hardly any freedom, at rest."""
     kinds = tuple(kind for kind in ALL_CONSTRAINTS if kind not in DRIVEN and "pfaffian" not in kind)
     closed, rng = random_closed(seed, kinds=kinds, loops=1, bodies=4, mobility=3), np.random.default_rng(seed)
     robot, q = closed.robot, closed.q
@@ -238,7 +238,7 @@ def test_rounding_of_what_is_held_finds_forces(seed):
 
 @pytest.mark.parametrize("metre", [1e-6, 1e-3, 1.0, 1e3, 1e6, 1e9])
 def test_where_surfaces_face_each_other_is_found(metre):
-    """From a hundredth of the coordinates away, in what is told in micrometres, too."""
+    """Starts are off by a hundredth of the coordinates, also with coordinates in micrometres."""
     for one, other, lengths in (
         (PlaneSurface(), SphereSurface(0.1 * metre), [metre, metre, 1.0, 1.0]),
         (CylinderSurface(0.5 * metre), SphereSurface(0.1 * metre), [1.0, metre, 1.0, 1.0]),

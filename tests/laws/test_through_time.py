@@ -1,4 +1,4 @@
-"""Derivatives through time are what differences of runs come to, closed forms where there are some, and the same whichever way they are had."""
+"""Derivatives through time, compared with differences of runs and closed forms, and equal for all ways of computation."""
 
 import numpy as np
 import pytest
@@ -9,14 +9,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 import sarrus
 from sarrus.control import (
     PID,
-    ActuatorDynamics,
+    ActuatorModel,
+    CompliantContact,
     ComputedTorque,
-    Contact,
-    Efforts,
+    EffortTable,
     EndStop,
-    PrescribedEffort,
-    Sampled,
-    Stiction,
+    FeedforwardEffort,
+    LuGreFriction,
+    SampleAndHold,
 )
 from tests.effort import examples
 from tests.laws.test_choice_laws import recut
@@ -35,14 +35,14 @@ H, DIGITS = 2e-3, 1e-9
 
 
 def end(robot, q, v, duration, controller=None, **how):
-    """Where runs have come to: (runs, nq), (runs, nv), (runs, nz)."""
+    """Return the final states of runs: (runs, nq), (runs, nv), (runs, nz)."""
     runs = sarrus.simulate_many(robot, q, v, duration, controller, every=10**6, limits="ignore", **how)
     assert not runs.status.any()
-    return runs.q[:, -1], runs.v[:, -1], runs.z[:, -1]
+    return runs.q[:, -1], runs.v[:, -1], runs.internal_state[:, -1]
 
 
 def differences(robot, q, v, directions, *args, h=H, **how):
-    """What a run's end changes by (2 nv, k), along changes of its start (k, 2 nv)."""
+    """Return the change of a run's end (2 nv, k), along changes of its start (k, 2 nv)."""
     steps = h * np.array([1.0, -1.0, 2.0, -2.0])
     change = (steps[:, None, None] * directions).reshape(len(steps) * len(directions), 2 * robot.nv)
     starts = robot.integrate(np.broadcast_to(q, (len(change), robot.nq)), change[:, : robot.nv])
@@ -122,13 +122,13 @@ def test_of_the_gallery(name, method):
 
 def test_products_are_those_of_the_matrix():
     robot, q, v = crank_rocker()
-    drive = [PID("motor", 4.0, 2.0, 0.3, target=1.0), PrescribedEffort("pivot", 0.5)]
+    drive = [PID("motor", 4.0, 2.0, 0.3, target=1.0), FeedforwardEffort("pivot", 0.5)]
     how = {"controller": drive, "z": [0.7], "method": "rkmk4"}
     rng = np.random.default_rng(1)
     dq, dv, dz, wq, wv, wz = (rng.normal(size=n) for n in (3, 3, 1, 3, 3, 1))
     J = D.step(robot, q, v, 0.01, **how)
     after = np.concatenate(D.step_jvp(robot, q, v, 0.01, dq, dv, dz, **how))
-    assert_allclose(after, J.q @ dq + J.v @ dv + J.z @ dz, rtol=0, atol=1e-13)
+    assert_allclose(after, J.q @ dq + J.v @ dv + J.internal_state @ dz, rtol=0, atol=1e-13)
     before, w = D.step_vjp(robot, q, v, 0.01, wq, wv, wz, **how), np.concatenate([wq, wv, wz])
     for name in ("q", "v", "z"):
         assert_allclose(getattr(before, name), w @ getattr(J, name), rtol=0, atol=1e-12, err_msg=name)
@@ -188,8 +188,8 @@ def both_ways(robot, q, v, controller=None, seed=0, duration=0.03, dt=0.01, **ho
     assert not runs.status.any()
     names = list(runs._acting.names)
     S = sarrus.simulate(robot, q, v, duration, controller, sensitivities=names, **how).sensitivities
-    w = [rng.normal(size=(1, len(runs.t), n)) for n in (robot.nv, robot.nv, S.z.shape[-1])]
-    stacked = np.concatenate([S.q, S.v, S.z, *(S.parameters[name] for name in names)], axis=-1)
+    w = [rng.normal(size=(1, len(runs.t), n)) for n in (robot.nv, robot.nv, S.internal_state.shape[-1])]
+    stacked = np.concatenate([S.q, S.v, S.internal_state, *(S.parameters[name] for name in names)], axis=-1)
     wanted = np.einsum("kr,krc->c", np.concatenate([x[0] for x in w], axis=-1), stacked)
     return flat(D.rollouts_vjp(runs, *w))[0], wanted
 
@@ -204,7 +204,7 @@ def test_of_the_gallery_back(name, stabilisation, method):
     q = robot.assemble()
     v = robot.project_velocity(q, np.random.default_rng(0).normal(size=robot.nv))
     joint = next(name for name in robot.joints if robot.joint(name).nv == 1)
-    drive = [PID(joint, 2.0, 1.0, 0.3, target=0.4), Efforts([0.0, 0.01, 0.02], np.ones((3, 1)), [joint])]
+    drive = [PID(joint, 2.0, 1.0, 0.3, target=0.4), EffortTable([0.0, 0.01, 0.02], np.ones((3, 1)), [joint])]
     if name == "bennett" and stabilisation != "projection":
         return  # drifts, and off the loops it cannot move
     found, wanted = both_ways(robot, q, v, drive, method=method, stabilisation=stabilisation)
@@ -215,7 +215,7 @@ def test_of_the_gallery_back(name, stabilisation, method):
 @examples(12)
 @given(closed_mechanisms(kinds=st.just(SMOOTH)), st.sampled_from(METHODS), seeds())
 def test_on_loops_back(closed, method, seed):
-    """By products, or where rows hold velocities only or a step is implicit along directions: wherever there is a way on."""
+    """By products; if rows constrain velocities only, or a step is implicit, along directions."""
     robot, (q, v, _, time) = closed.robot, closed.state
     w, how = np.random.default_rng(seed).normal(size=(2, robot.nv)), {"method": method, "time": float(time)}
     try:
@@ -247,24 +247,26 @@ def test_on_trees_back(robot, method, seed):
 
 ELEMENTS = {
     "gains": lambda x: PID("slide", x, 2.0 * x, 0.1 * x, target=0.4),
-    "efforts": lambda x: Efforts([0.0, 0.03, 0.05, 2.0], np.sin(x * np.arange(4.0))[:, None], ["slide"], hold=False),
-    "held efforts": lambda x: Efforts([0.0, 0.033, 0.05, 2.0], np.sin(x * np.arange(4.0))[:, None], ["slide"]),
+    "efforts": lambda x: EffortTable(
+        [0.0, 0.03, 0.05, 2.0], np.sin(x * np.arange(4.0))[:, None], ["slide"], hold=False
+    ),
+    "held efforts": lambda x: EffortTable([0.0, 0.033, 0.05, 2.0], np.sin(x * np.arange(4.0))[:, None], ["slide"]),
     "efforts that begin late": lambda x: [
-        Efforts([0.03, 0.055], [[x], [x * x]], ["slide"]),
-        Efforts([0.04, 0.07], [[x], [-x]], ["slide"], hold=False),
+        EffortTable([0.03, 0.055], [[x], [x * x]], ["slide"]),
+        EffortTable([0.04, 0.07], [[x], [-x]], ["slide"], hold=False),
     ],
     "end stop": lambda x: EndStop("slide", (-1.0, 0.1 * x), stiffness=50.0 * x, damping=2.0),
     "a drive": lambda x: [
         PID("slide", 20.0, 1.0, 0.1, target=0.4),
-        ActuatorDynamics("slide", time_constant=0.05 * x, torque_speed=(3.0 * x, 0.9)),
+        ActuatorModel("slide", time_constant=0.05 * x, torque_speed=(3.0 * x, 0.9)),
     ],
-    "bristles": lambda x: Stiction("slide", 0.2 * x, 0.3 * x, stiffness=100.0, damping=1.0),
+    "bristles": lambda x: LuGreFriction("slide", 0.2 * x, 0.3 * x, stiffness=100.0, damping=1.0),
 }
 
 
 @pytest.mark.parametrize("name", ELEMENTS)
 def test_numbers_of_elements(name):
-    """By the chain of all numbers that follow from x."""
+    """By the chain of all numbers that depend on x."""
     robot, element, x, h = slider(), ELEMENTS[name], 1.3, 1e-3
     how = {"method": "rk4", "dt": 0.01}
     runs = sarrus.simulate_many(robot, [0.2], [0.5], 0.1, element(x), limits="ignore", **how)
@@ -291,14 +293,14 @@ def test_numbers_of_elements(name):
 
 
 def test_contact():
-    """Of a ball that rolls and slips on the ground, by its start."""
+    """A ball that rolls and slips on the ground, with respect to its start."""
     b = sarrus.Builder("ball")
     b.add_body("ball", sarrus.Inertia.sphere(1.0, 0.2))
     b.add_joint("free", sarrus.Free(), "ground", "ball")
     robot = b.build()
     q, v = robot.neutral(), np.array([0.3, 0.2, 0.1, 0.5, -0.2, 0.0])
     q[-1] = 0.198
-    contact = Contact("ball", radius=0.2, stiffness=2e4, friction=0.4, slip_velocity=0.1)
+    contact = CompliantContact("ball", radius=0.2, stiffness=2e4, friction=0.4, slip_velocity=0.1)
     for method in ("rkmk4", "implicit_midpoint"):
         how = {"method": method, "dt": 1e-3}
         runs = sarrus.simulate_many(robot, q, v, 0.02, contact, limits="ignore", **how)
@@ -312,7 +314,7 @@ def test_contact():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_rollouts_of_the_crank_rocker(method):
-    """By all numbers of a motor's efforts, and by the start."""
+    """With respect to all numbers of a motor's efforts, and to the start."""
     robot, q, v = crank_rocker()
     t = np.linspace(0.0, 0.1, 11)
     u = np.sin(30.0 * t)[:, None]
@@ -320,12 +322,12 @@ def test_rollouts_of_the_crank_rocker(method):
     wq, wv = rng.normal(size=(2, 21, 3))
 
     def number(q, v, u):
-        runs = sarrus.simulate_many(robot, q, v, 0.1, Efforts(t, u, ["motor"]), method=method, dt=5e-3)
+        runs = sarrus.simulate_many(robot, q, v, 0.1, EffortTable(t, u, ["motor"]), method=method, dt=5e-3)
         assert not runs.status.any()
         off = robot.difference(np.broadcast_to(first.q[:1], runs.q.shape), runs.q)
         return np.einsum("kr,nkr->n", wq, off) + np.einsum("kr,nkr->n", wv, runs.v), runs
 
-    first = sarrus.simulate_many(robot, q, v, 0.1, Efforts(t, u, ["motor"]), method=method, dt=5e-3)
+    first = sarrus.simulate_many(robot, q, v, 0.1, EffortTable(t, u, ["motor"]), method=method, dt=5e-3)
     found = D.rollouts_vjp(first, wq, wv)
     steps = H * np.array([1.0, -1.0, 2.0, -2.0])
     by_start = []
@@ -338,10 +340,10 @@ def test_rollouts_of_the_crank_rocker(method):
     for k in range(len(u)):
         x = [number(q, v, u + s * np.eye(len(u))[:, k : k + 1])[0][0] for s in steps]
         by_u.append((8.0 * (x[0] - x[1]) - (x[2] - x[3])) / (12.0 * H))
-    assert_close(found.parameters["Efforts.u"][0].ravel(), np.array(by_u))
+    assert_close(found.parameters["EffortTable.u"][0].ravel(), np.array(by_u))
 
 
-PUSH = [Efforts([0.0, 0.02, 0.05], np.ones((3, 1)), ["motor"]), PID("pivot", 2.0, 0.5, 0.2, target=1.0)]
+PUSH = [EffortTable([0.0, 0.02, 0.05], np.ones((3, 1)), ["motor"]), PID("pivot", 2.0, 0.5, 0.2, target=1.0)]
 
 
 def pushed_runs(count=9, **how):
@@ -357,7 +359,9 @@ def cotangents(runs, seed=0):
 
 
 def flat(x):
-    return np.concatenate([x.q, x.v, x.z, *(by.reshape(len(x.q), -1) for by in x.parameters.values())], axis=-1)
+    return np.concatenate(
+        [x.q, x.v, x.internal_state, *(by.reshape(len(x.q), -1) for by in x.parameters.values())], axis=-1
+    )
 
 
 def test_adjoint_is_the_transpose_of_sensitivities():
@@ -366,14 +370,14 @@ def test_adjoint_is_the_transpose_of_sensitivities():
     robot, q, v = crank_rocker()
     run = sarrus.simulate(robot, q, 0.2 * v, 0.1, PUSH, dt=0.004, method="rk4", sensitivities=names)
     S, w = run.sensitivities, [x[:1] for x in cotangents(runs[:1])]
-    stacked = np.concatenate([S.q, S.v, S.z, *(S.parameters[name] for name in names)], axis=-1)
+    stacked = np.concatenate([S.q, S.v, S.internal_state, *(S.parameters[name] for name in names)], axis=-1)
     wanted = np.einsum("kr,krc->c", np.concatenate([x[0] for x in w], axis=-1), stacked)
     assert_close(flat(D.rollouts_vjp(runs[:1], *w))[0], wanted, 1e-12)
 
 
 @pytest.mark.parametrize("every", [2, 3, 7, 26, 1000])
 def test_checkpoints_change_nothing(every):
-    """Bit for bit, where samples between them have no say."""
+    """Results are equal bit for bit: samples between checkpoints have no effect."""
     fine, coarse = pushed_runs(), pushed_runs(every=every)
     kept = np.isin(fine.t, coarse.t)
     w = cotangents(coarse)
@@ -419,7 +423,7 @@ def test_a_run_that_failed_is_not_a_number():
     ("robot", "controller", "how", "fault"),
     [
         (lambda: slider(friction=0.5), None, {}, "dry friction"),
-        (slider, Sampled(PID("slide", 1.0), 0.01), {}, "Sampled"),
+        (slider, SampleAndHold(PID("slide", 1.0), 0.01), {}, "SampleAndHold"),
         (slider, ComputedTorque({"slide": 0.0}, 1.0, 1.0), {}, "ComputedTorque"),
         (slider, None, {"method": "dopri5"}, "dopri5"),
         (slider, None, {"method": "independent"}, "independent"),
@@ -449,7 +453,7 @@ def test_a_singular_position_has_none():
 
 
 def test_runs_of_variants_are_refused():
-    """Of each of them other numbers would be asked than acted."""
+    """Derivatives for variants would need other numbers than those of the run."""
     robot = sarrus.mechanisms.pendulum()
     body = robot.description.bodies[-1]
     robots = robot.variants(inertias={body.name: np.outer([1.0, 2.0], body.inertia.parameters)})

@@ -1,11 +1,11 @@
-"""Friction of contacts against spinning and rolling, against closed forms and laws."""
+"""Friction of contacts against spinning and rolling: closed forms and laws."""
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import sarrus
-from sarrus.control import RigidContact, ShapeContacts
+from sarrus.control import CollisionContacts, RigidContact
 from sarrus.shapes import Plane, Sphere
 
 G = 9.81
@@ -81,7 +81,7 @@ def test_a_rolling_ball_is_braked(shapes):
 @pytest.mark.parametrize("shapes", [False, True])
 @pytest.mark.parametrize("share", [0.5, 0.99, 1.01, 2.0])
 def test_a_ball_on_a_ramp_rolls_where_it_is_steep_enough(share, shapes):
-    """It stays while tan(slope) < mu / r; else (I + m r2) a = r m g (r sin - mu cos)."""
+    """The ball rests while tan(slope) < mu / r; else (I + m r2) a = r m g (r sin - mu cos)."""
     mu = 0.02
     slope = np.arctan(share * mu / RADIUS)
     robot, acting = roller(slope, shapes=shapes, friction=0.9, rolling_friction=mu)
@@ -93,7 +93,7 @@ def test_a_ball_on_a_ramp_rolls_where_it_is_steep_enough(share, shapes):
 
 
 def parallelogram(length=0.3):
-    """Two cranks about upright axes and the rod between them, closed by a ball: the one crank may slide along its axis, and stands on its point."""
+    """Return two cranks about vertical axes and a rod between them, closed by a ball: one crank may slide along its axis, and rests on its point."""
     b = sarrus.Builder("parallelogram", gravity=(0, 0, -G))
     b.add_body("crank", sarrus.Inertia.box(1.0, (0.1, 0.1, 0.1)))
     b.add_body("other", sarrus.Inertia.box(1.0, (0.1, 0.1, 0.1)))
@@ -106,7 +106,7 @@ def parallelogram(length=0.3):
 
 
 def test_a_loop_that_turns_on_a_point_is_braked():
-    """(I1 + I2 + m l2) dw/dt = -mu (m1 + m / 2) g: what the rod weighs stands on both its ends."""
+    """(I1 + I2 + m l2) dw/dt = -mu (m1 + m / 2) g: both ends carry the weight of the rod."""
     mu, w, length = 0.01, 3.0, 0.3
     robot = parallelogram(length)
     q, v = robot.assemble(), np.zeros(robot.nv)
@@ -124,7 +124,7 @@ def test_a_loop_that_turns_on_a_point_is_braked():
     assert held["natural_map"] < 1e-9 * w
     assert held["primal"] < 1e-9
     assert held["dual"] < 1e-8 * w
-    assert_allclose(run.z[1:, 4], -mu * run.z[1:, 0], rtol=1e-6)  # at its limit
+    assert_allclose(run.internal_state[1:, 4], -mu * run.internal_state[1:, 0], rtol=1e-6)  # at its limit
 
 
 def test_moments_stay_within_their_disks_and_take_energy():
@@ -142,7 +142,7 @@ def test_moments_stay_within_their_disks_and_take_energy():
     ]
     q = np.array([0, 0, 0, 1, 0, 0, 0.1])
     run = simulate(robot, q, [2.0, 1.0, 6.0, 1.0, 0.5, 0], 1.0, balls)
-    z = run.z.reshape(len(run), 3, 7)
+    z = run.internal_state.reshape(len(run), 3, 7)
     assert z[:, :, 0].max() > 0.0
     assert (abs(z[:, :, 4]) <= mu_s * z[:, :, 0] + 1e-7).all()
     assert (np.linalg.norm(z[:, :, 5:], axis=2) <= mu_r * z[:, :, 0] + 1e-7).all()
@@ -185,7 +185,7 @@ def test_runs_have_numbers_of_their_own():
     robot, _ = ball(shapes=True)
     mu = np.array([0.0, 1e-3, 2e-3])
     w = [0, 0, 5.0, 0, 0, 0]
-    runs = sarrus.simulate_many(robot, AT, w, 0.1, ShapeContacts(torsional_friction=mu), dt=2e-3, method="contact")
+    runs = sarrus.simulate_many(robot, AT, w, 0.1, CollisionContacts(torsional_friction=mu), dt=2e-3, method="contact")
     assert_allclose(runs.v[:, -1, 2], 5.0 - mu * MASS * G * 0.1 / INERTIA, atol=1e-8)
 
 
@@ -217,7 +217,7 @@ def test_it_holds_a_ball_on_a_ramp(share):
 
 
 def test_an_impact_brakes_spin():
-    """By mu times the impulse, and no more than it spins."""
+    """Spin is reduced by mu times the impulse, at most to zero."""
     robot, _ = ball()
     for w, left in ((5.0, 5.0 - 5e-3 * MASS * 2.0 / INERTIA), (0.1, 0.0)):
         hit = robot.contact_impact(AT, [0, 0, w, 0, 0, -2.0], point(torsional_friction=5e-3))
@@ -226,7 +226,7 @@ def test_an_impact_brakes_spin():
 
 
 def test_numbers_of_pairs(tmp_path):
-    """The geometric mean of what both say, what the one says, or the pair; and files of the library have it."""
+    """The geometric mean of both shapes' values, the value of one, or that of the pair; files of the library contain it."""
     b = sarrus.Builder("two")
     for name, coefficients in (
         ("a", {"torsional_friction": 0.04}),

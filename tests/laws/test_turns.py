@@ -1,4 +1,4 @@
-"""Runs count the turns of joints that close loops: no motion depends on which joint closes, however far the joints turn."""
+"""Turns of loop joints in runs: the spanning tree has no effect on a motion, for any number of turns."""
 
 import warnings
 
@@ -48,7 +48,7 @@ def four_bar(closing, kind, **own):
 
 
 def begun(closing, kind, **own):
-    """It, and a state in which its pins stand as in all others, angles within half a turn; the crank is fast."""
+    """Return the mechanism, and a state with pins as in all others, angles within half a turn, and a fast crank."""
     first, robot = four_bar("p2", kind), four_bar(closing, kind, **own)
     x = first.joint_states(first.assemble(fixed={"m": 0.5}, near={"p": -1.9})).q
     q = np.concatenate([x[name] for name in robot.joints])
@@ -61,7 +61,7 @@ def acting(robot, kind):
     return {
         "spring": None,
         "pid": pids,
-        "sampled": control.Sampled(pids, 0.01, delay=0.005),
+        "sampled": control.SampleAndHold(pids, 0.01, delay=0.005),
         "stop": [control.EndStop("m", limits=(-3.0, 8.0), stiffness=20.0, damping=0.0)],
         "tasks": control.TaskControl(robot, [control.JointTask("p1", round_and_round)]),
         "model law": control.GravityCompensation(0.5),
@@ -143,7 +143,7 @@ def test_what_begins_to_act_later_counts_from_there():
 
 
 def test_what_follows_from_a_run():
-    """Energy, accelerations of joints, and what pins carry, of springs that have turned farther than bodies tell."""
+    """Energy, accelerations of joints, and wrenches of pins, with springs that have turned farther than poses show."""
     found = []
     for closing in NAMES:
         run = motion(closing, "spring", "dopri5")
@@ -159,7 +159,7 @@ def test_what_follows_from_a_run():
 
 
 def test_samples_may_be_half_a_turn_apart():
-    """Where nothing reads the angle, and so nobody counts on the way."""
+    """No element depends on the angle, so that turns are not counted between samples."""
     times, found = np.linspace(0.0, 3.0, 11), []
     for closing in NAMES:
         robot, q, v = begun(closing, "")
@@ -212,7 +212,7 @@ def shaft(kind, index):
 @pytest.mark.parametrize("kind", KINDS_OF_JOINTS)
 @pytest.mark.parametrize("method", ["rk4", "dopri5"])
 def test_angles_of_all_joints_are_counted(kind, method):
-    """What a controller does is the same by either bearing."""
+    """A controller has the same effect with either bearing."""
     robot, index = shaft(*KINDS_OF_JOINTS[kind]), KINDS_OF_JOINTS[kind][1]
     runs = [
         sarrus.simulate(
@@ -235,13 +235,13 @@ def test_steps_may_be_longer_than_half_a_turn():
 
 def test_runs_begin_within_limits():
     robot, q, v = begun("m", "", limits=(5.0, 8.0))
-    run = sarrus.simulate(robot, q, 0.0 * v, 0.1, limits="stop")
+    run = sarrus.simulate(robot, q, 0.0 * v, 0.1, limits="enforce")
     assert_allclose(run.joint("m"), 0.5 + 2.0 * np.pi, atol=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["spring", "pid", "model law"])
 def test_a_run_begins_in_the_turn_that_near_says(kind):
-    """Pins that begin two turns and minus a turn on: those of the tree say so by q, one that closes the loop by `near`."""
+    """Pins start at two turns and at minus a turn: tree joints by q, a loop joint by `near`."""
     turns = 2.0 * np.pi * np.array([2.0, -1.0, 0.0, 1.0])
     ends, sides = [], []
     for closing in NAMES:

@@ -1,4 +1,4 @@
-"""Variants in simulate_many: each run is what simulate() makes of its own mechanism, whatever stands beside it."""
+"""Variants in simulate_many: each run equals that of simulate() for its mechanism, for any other runs."""
 
 import pickle
 import warnings
@@ -26,10 +26,12 @@ DURATION, DT, EVERY = 0.02, 1e-3, 5
 
 
 def acting(robot):
-    """Of a mechanism with a joint of one coordinate."""
+    """Return elements that act on a mechanism with a joint of one coordinate."""
     name = next((n for n in robot.joints if robot.joint(n).nv == 1), None)
-    push = [] if name is None else [control.PrescribedEffort(name, laws.harmonic(0.3, rate=7.0))]
-    ground = control.Contact(robot.bodies[-1], 0.4, offset=-0.1, stiffness=300.0, friction=0.3, slip_velocity=0.1)
+    push = [] if name is None else [control.FeedforwardEffort(name, laws.harmonic(0.3, rate=7.0))]
+    ground = control.CompliantContact(
+        robot.bodies[-1], 0.4, offset=-0.1, stiffness=300.0, friction=0.3, slip_velocity=0.1
+    )
     return [*push, ground]
 
 
@@ -111,16 +113,16 @@ def every_element(robot):
     pid = control.PID(third, 30.0, 5.0, 2.0, target=0.2)
     return [
         control.PID(first, 30.0, 5.0, 2.0, target=laws.harmonic(0.3, rate=7.0)),
-        control.PrescribedEffort(second, 0.3),
+        control.FeedforwardEffort(second, 0.3),
         control.ReactionWheel("z axle", 0.3, torque_limit=0.25, momentum_limit=0.02),
         control.Thruster("hand", 0.7, "x"),
-        control.Contact("hand", 0.6, height=ground, offset=-0.2, stiffness=1e3, friction=0.1),
-        control.Stiction(second, 0.2, stiffness=100.0),
+        control.CompliantContact("hand", 0.6, height=ground, offset=-0.2, stiffness=1e3, friction=0.1),
+        control.LuGreFriction(second, 0.2, stiffness=100.0),
         control.EndStop(fourth, limits=(-0.01, 0.01)),
-        control.ActuatorDynamics(first, time_constant=0.01, torque_speed=(20.0, 30.0)),
-        control.Sampled(pid, 0.003, delay=0.002),
-        control.Efforts([0.0, 0.01], 0.01 * np.arange(2 * width).reshape(2, width), hold=False),
-        control.Efforts([0.005, 0.01], 0.01 * np.ones((2, width))),
+        control.ActuatorModel(first, time_constant=0.01, torque_speed=(20.0, 30.0)),
+        control.SampleAndHold(pid, 0.003, delay=0.002),
+        control.EffortTable([0.0, 0.01], 0.01 * np.arange(2 * width).reshape(2, width), hold=False),
+        control.EffortTable([0.005, 0.01], 0.01 * np.ones((2, width))),
     ]
 
 
@@ -153,14 +155,14 @@ def test_control_laws_know_each_variant(law, sampled):
             each,
             q,
             np.zeros(robot.nv),
-            control.Sampled(controller, 0.004) if sampled else controller,
+            control.SampleAndHold(controller, 0.004) if sampled else controller,
             atol=1e-8,
         )
 
 
 @pytest.mark.parametrize("method", ["semi_implicit", "rk4", "implicit_midpoint", "independent"])
 def test_friction_springs_and_turns_of_each_variant(method):
-    """Of joints in the tree and across the loop; some variants have no friction, and slide on where others come to rest."""
+    """Terms of tree joints and of the loop joint; some variants have no friction, and slide on while others come to rest."""
     for kind in ("friction", "near"):
         robot = linkage(kind, closed=True)
         rng = np.random.default_rng(5)
@@ -186,7 +188,7 @@ def test_friction_springs_and_turns_of_each_variant(method):
             assert_allclose(runs[1].friction[0], sarrus.simulate(each[1], q[1], v[1], 0.01).friction[0], atol=1e-9)
 
 
-@pytest.mark.parametrize("limits", ["warn", "stop"])
+@pytest.mark.parametrize("limits", ["warn", "enforce"])
 def test_limits_are_watched_and_kept(limits):
     robot = linkage("limits", closed=True)
     variants, each = varied(robot, np.random.default_rng(6), ("inertias", "placements"))
@@ -258,7 +260,7 @@ def test_a_bad_run_spoils_only_itself():
     q[3, 1], v[5] = np.nan, 1e200
     bad = sarrus.simulate_many(variants, q, v, 0.05, push, every=10)
     others = np.delete(np.arange(20), [3, 5])
-    assert bad.status[3] == Status.UNSOUND and bad.status[5] != 0 and np.isnan(bad.q[[3, 5], -1]).all()
+    assert bad.status[3] == Status.INVALID_STATE and bad.status[5] != 0 and np.isnan(bad.q[[3, 5], -1]).all()
     assert_allclose(bad.q[others], good.q[others], rtol=0, atol=1e-12)
     assert not bad.status[others].any()
 

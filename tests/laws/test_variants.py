@@ -1,4 +1,4 @@
-"""Variants: every function of a state answers of each what the mechanism answers that has its numbers."""
+"""Variants: each result of a function of a state equals that of the mechanism with these numbers."""
 
 import pickle
 import re
@@ -54,7 +54,7 @@ def states(robot, rng, count=N):
 
 
 def inputs_of(robot, name, numbers):
-    """What the function takes, by asking one mechanism until it is content; and what that says in the end."""
+    """Return the arguments of the function, found by calls for one mechanism, and the last result."""
     options = {"return_status": True} | ({"frame": robot.bodies[-1]} if name in OF_FRAMES else {})
     inputs = {}
     for key in (x for x in OPERATIONS[name].split() if not x.endswith("?")):
@@ -64,7 +64,9 @@ def inputs_of(robot, name, numbers):
         given = {k: np.ones(1) if x is None else x[0] for k, x in inputs.items()}
         said = outcome(lambda given=given: ASKED[name](robot, **given, **options))
         found = (
-            re.match(r"(\w+) (?:has|is) .*; (?:it wants|it needs an axis of|this mechanism has nv =) (\d+)", said[1])
+            re.match(
+                r"(\w+) (?:has|is) .*; (?:it must have|it needs an axis of|this mechanism has nv =) (\d+)", said[1]
+            )
             if isinstance(said[0], type)
             else None
         )
@@ -75,7 +77,7 @@ def inputs_of(robot, name, numbers):
 
 
 def rounding_decides(robot, name, inputs, options, rng):
-    """Whether starts within 1e-10 of each other come to different ends: from far off the loops Newton's steps are as chaotic as that."""
+    """Return True if starts within 1e-10 of each other have different results: far from the loops, Newton's steps are that chaotic."""
     q = robot.integrate(np.repeat(inputs["q"], 64, axis=0), 1e-10 * rng.normal(size=(64, robot.nv)))
     ends, status = ASKED[name](robot, **{k: np.repeat(x, 64, axis=0) for k, x in inputs.items()} | {"q": q}, **options)
     return np.ptp(status) > 0 or (status[0] == 0 and np.ptp(ends, axis=0).max() > 1e-6)
@@ -180,7 +182,7 @@ def test_paths_of_variants():
     robot = sarrus.mechanisms.four_bar()
     ends = robot.variants(placements={"pin1.parent": np.outer(long, [1.0, 0, 0])}).follow({"motor": angles})
     assert np.isfinite(ends[0]).all()
-    with pytest.raises(sarrus.BranchEnd) as end:
+    with pytest.raises(sarrus.PathTrackingError) as end:
         robot.replace(placements={"pin1.parent": (0.95, 0, 0)}).follow({"motor": angles})
     count = len(end.value.path)
     assert_allclose(ends[1, :count], end.value.path, rtol=0, atol=1e-9)
@@ -238,7 +240,7 @@ def test_paths_of_variants_have_statuses():
 
 
 def test_paths_of_variants_lead_any_joint():
-    """One of several coordinates in the tree, as poses of a platform are, and one that closes the loop."""
+    """A tree joint with several coordinates, as in poses of a platform, and a loop joint."""
     robot = sarrus.mechanisms.stewart()
     feet = [j for j in robot.description.joints if j.name.startswith("foot")]
     rng = np.random.default_rng(5)
@@ -254,7 +256,7 @@ def test_paths_of_variants_lead_any_joint():
 
 
 def test_paths_of_variants_in_time():
-    """What laws of time drive moves on along the way; where no time passes it rests."""
+    """Joints with laws of time move along the path; at constant time they rest."""
     b = sarrus.mechanisms.four_bar().to_builder()
     b.add_body("slide", Inertia.sphere(1.0, 0.1))
     b.add_joint("rail", sarrus.Prismatic("x"), "rocker", "slide")
@@ -392,7 +394,7 @@ def test_variants_run_as_a_list_of_them_does():
 
 
 def test_variants_of_all_sizes():
-    """From a tenth of a millimetre to a kilometre in one batch: each closes as well as it would alone, also from where it is nearly closed."""
+    """A tenth of a millimetre to a kilometre in one batch: each closes as accurately as alone, also from a nearly closed start."""
     robot = sarrus.mechanisms.slider_crank()
     sizes = np.geomspace(1e-4, 1e3, 16)
     places = {f"{j.name}.{e}": getattr(j, f"at_{e}") for j in robot.description.joints for e in ("parent", "child")}
@@ -436,7 +438,7 @@ def test_maps_of_variants():
 
 
 def test_statuses_of_functions_in_numpy():
-    """One state of all variants, and a bad one among many: what each says by itself."""
+    """One state of all variants, and an invalid one among many: each has its own status."""
     robot = sarrus.mechanisms.four_bar()
     many = robot.variants(damping={"motor": np.array([1.0, 2.0, 3.0])})
     q = robot.assemble()

@@ -74,7 +74,7 @@ def test_it_squats(cassie):
         )  # fmt: skip
     held, law = b.build(), motors_follow(robot, up, down)
     run = sarrus.simulate(
-        held, up, np.zeros(robot.nv), 2.0, control.Sampled(lambda t, q, v: law(t, q, v), 1e-3), limits="ignore"
+        held, up, np.zeros(robot.nv), 2.0, control.SampleAndHold(lambda t, q, v: law(t, q, v), 1e-3), limits="ignore"
     )
     answers = [law.solve(*state) for state in zip(run.t[::50], run.q[::50], run.v[::50], strict=True)]
     assert {answer.status for answer in answers} == {"solved"}
@@ -94,7 +94,7 @@ def test_it_stands_on_rigid_ground_under_pd(cassie):
     motors = [control.PID(name, 800.0, 0.0, 20.0, target=angle) for name, angle in angles.items()]
     feet = [control.RigidContact(point, friction=FRICTION) for point in POINTS]
     run = sarrus.simulate(robot, rest, np.zeros(robot.nv), 0.5, [*motors, *feet])
-    pushed = np.diff(run.t) @ run.z[1:, len(motors) :: 4].sum(
+    pushed = np.diff(run.t) @ run.internal_state[1:, len(motors) :: 4].sum(
         axis=1
     )  # behind the motors' integrals: of each contact, along the normal first
     assert pushed == pytest.approx(9.81 * robot.mass * 0.5 + run.momentum[-1, 5], rel=1e-6)
@@ -108,7 +108,7 @@ def test_compliant_ground_costs_less_than_the_explicit_steps_that_are_right(cass
     angles = {name: float(up[robot.joint(name).q_slice][0]) for name in robot.actuated}
     rest = sarrus.equilibrium(robot, up, fixed=angles, contacts=POINTS).q
     acts = [control.PID(name, 800.0, 0.0, 20.0, target=angle) for name, angle in angles.items()]
-    acts += [control.Contact(point, friction=FRICTION) for point in POINTS]
+    acts += [control.CompliantContact(point, friction=FRICTION) for point in POINTS]
 
     def run(**how):
         begun = time.process_time()

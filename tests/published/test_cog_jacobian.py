@@ -64,11 +64,11 @@ def test_the_loop_is_closed_as_given(motion):
 def test_one_motor(motion):
     """42, from the COG Jacobian and by both ways of asking for efforts."""
     robot, q, v, a, expected = motion
-    cog = sarrus.works.cog_jacobians(robot, q, v, active=["theta3"])
+    cog = sarrus.formulations.cog_jacobians(robot, q, v, active=["theta3"])
     agree(cog.efforts(a[:, 2:])[:, 0], expected["tau3_single"])
     agree((cog.H @ a[:, 2:, None])[..., 0] + cog.B, expected["tau3_single"][:, None])
     agree(robot.actuator_efforts(q, v, a, actuated=["theta3"])[:, 0], expected["tau3_single"])
-    reduced = sarrus.works.reduced_dynamics(robot, q, v, independent=["theta3"])
+    reduced = sarrus.formulations.reduced_dynamics(robot, q, v, independent=["theta3"])
     agree(reduced.inverse(a[:, 2:])[:, 0], expected["tau3_single"])
     agree(reduced.forward(expected["tau3_single"][:, None]), a[:, 2:])
 
@@ -76,11 +76,11 @@ def test_one_motor(motion):
 def test_two_motors(motion):
     """44-47: theta_1 and theta_3 are not independent; only tau_1 dtheta_1/dtheta_3 + tau_3 is determined."""
     robot, q, v, a, expected = motion
-    cog = sarrus.works.cog_jacobians(robot, q, v)  # of both motors
+    cog = sarrus.formulations.cog_jacobians(robot, q, v)  # of both motors
     assert cog.coordinates == ("theta1", "theta3")
     agree(cog.efforts(a[:, [0, 2]]), expected["tau13_minnorm"])
     agree(robot.actuator_efforts(q, v, a), expected["tau13_minnorm"])
-    ratio = sarrus.works.reduced_dynamics(robot, q, v, independent=["theta3"]).jacobian[:, 0, 0]
+    ratio = sarrus.formulations.reduced_dynamics(robot, q, v, independent=["theta3"]).jacobian[:, 0, 0]
     for pair in (expected["tau13_minnorm"], expected["tau13_COG_pair"]):
         agree(ratio * pair[:, 0] + pair[:, 1], expected["tau3_single"])
     # the paper's distribution is one of those that the preload reaches
@@ -95,7 +95,7 @@ def test_distribution_of_the_paper(motion):
     A_1, B_3 = (LENGTH * np.stack([-np.sin(x), np.cos(x)], axis=-1) for x in (theta1, theta3))
     along = np.array([float(robot.description.joints[2].at_parent.translation[0]), 0.0]) + B - A
     across = np.stack([-along[:, 1], along[:, 0]], axis=-1) / (along**2).sum(axis=-1, keepdims=True)
-    F = sarrus.works.cog_jacobians(robot, q, v).forces(a[:, [0, 2]])[..., [0, 1, 5]]  # in the plane
+    F = sarrus.formulations.cog_jacobians(robot, q, v).forces(a[:, [0, 2]])[..., [0, 1, 5]]  # in the plane
     tau1 = (
         (A_1 / 2 * F[:, 0, :2]).sum(-1)
         + F[:, 0, 2]
@@ -118,7 +118,7 @@ def test_pin_forces(motion):
     on_coupler = robot.pose(q, "coupler")[:, :3, :3] @ robot._loop_wrenches(q, multipliers)[:, 0, 3:, None]
     at_B = on_coupler[:, :2, 0]
     link1, coupler, link3 = np.moveaxis(
-        sarrus.works.cog_jacobians(robot, q, v, active=["theta3"]).forces(a[:, 2:])[..., :2], 1, 0
+        sarrus.formulations.cog_jacobians(robot, q, v, active=["theta3"]).forces(a[:, 2:])[..., :2], 1, 0
     )
     at_A = coupler - at_B
     agree(np.concatenate([link1 + at_A, at_A, at_B, link3 + at_B], axis=-1), expected["pin_forces_single"])
@@ -127,7 +127,7 @@ def test_pin_forces(motion):
 def test_equation_of_motion(motion):
     """theta-dot H theta-dot / 2 is the kinetic energy; B is made of G-dot as in eq. 18; G of the whole body is the links' mean."""
     robot, q, v, a, expected = motion
-    cog = sarrus.works.cog_jacobians(robot, q, v, active=["theta3"])
+    cog = sarrus.formulations.cog_jacobians(robot, q, v, active=["theta3"])
     rate = v[:, 2:]
     agree(0.5 * cog.H[:, 0, 0] * rate[:, 0] ** 2, robot.kinetic_energy(q, v))
     agree((cog.stack_derivative @ rate[..., None])[..., 0], cog.bias_acceleration.reshape(21, -1))
@@ -135,9 +135,9 @@ def test_equation_of_motion(motion):
     agree(
         cog.body_G,
         sarrus.floating.center_of_mass_jacobian(robot, q)
-        @ sarrus.works.reduced_dynamics(robot, q, v, independent=["theta3"]).jacobian,
+        @ sarrus.formulations.reduced_dynamics(robot, q, v, independent=["theta3"]).jacobian,
     )
-    at_rest = sarrus.works.cog_jacobians(robot, q, np.zeros(3), active=["theta3"])
+    at_rest = sarrus.formulations.cog_jacobians(robot, q, np.zeros(3), active=["theta3"])
     agree(
         cog.B - at_rest.B,
         (transposed(cog.stack) @ block_masses(cog) @ cog.bias_acceleration.reshape(21, -1, 1))[..., 0],

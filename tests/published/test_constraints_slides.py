@@ -67,7 +67,7 @@ def test_pendulum_multiplier(how):
     e, robot = columns(c["expected"]), pendulum(how)
     q, v = np.stack([e["x"], e["y"]], axis=-1), np.stack([e["xd"], e["yd"]], axis=-1)
     multiplier = -e["tension"] if how == "rod" else -e["lam_slide_convention"]
-    equations = sarrus.works.projected_dynamics(robot, q, v)
+    equations = sarrus.formulations.projected_dynamics(robot, q, v)
     agree(equations.multipliers[:, 0], multiplier, c["tolerance"])
     _, reactions = robot.forward_dynamics(q, v, np.zeros(2), return_reactions=True)
     agree(reactions.multipliers[:, 0], multiplier, c["tolerance"])
@@ -87,14 +87,14 @@ def spherical():
 
 def test_spherical_pendulum_projections(spherical):
     robot, e, tolerance = spherical
-    P_omega, P_T = sarrus.works.projections(robot, e["r"])
+    P_omega, P_T = sarrus.formulations.projections(robot, e["r"])
     agree(P_omega, e["P_omega"], tolerance)
     agree(P_T, e["P_omega"], tolerance)
 
 
 def test_spherical_pendulum_motion_and_multiplier(spherical):
     robot, e, tolerance = spherical
-    equations = sarrus.works.projected_dynamics(robot, e["r"], e["v"])
+    equations = sarrus.formulations.projected_dynamics(robot, e["r"], e["v"])
     agree(equations.acceleration, e["acc"], tolerance)
     agree(-equations.multipliers[:, 0], e["lam"], tolerance)
     agree(robot.kinetic_energy(e["r"], e["v"]) + robot.potential_energy(e["r"]), e["E"], tolerance)
@@ -104,20 +104,22 @@ def test_spherical_pendulum_second_fundamental_form(spherical):
     """S(q', q') = -(mu'^2 + cos^2 mu nu'^2) q on the sphere, that is -|q'|^2 q / r^2."""
     robot, e, tolerance = spherical
     S = -(e["v"] ** 2).sum(axis=1, keepdims=True) * e["r"]
-    agree(sarrus.works.projected_dynamics(robot, e["r"], e["v"]).curvature, S, tolerance)
+    agree(sarrus.formulations.projected_dynamics(robot, e["r"], e["v"]).curvature, S, tolerance)
 
 
 def test_equations_on_both_spaces(spherical):
     """On T*Q and on its complement, each with an effort that belongs to neither."""
     robot, e, tolerance = spherical
     tau = np.array([1.0, -2.0, 0.5])
-    s = sarrus.works.projected_dynamics(robot, e["r"], e["v"], tau)
+    s = sarrus.formulations.projected_dynamics(robot, e["r"], e["v"], tau)
     along = (s.inertia @ s.acceleration[..., None])[..., 0] + s.bias
     agree(along, s.force, tolerance)
     agree(s.curvature, s.across + s.constraint_force, tolerance)
     agree((s.P_omega @ s.constraint_force[..., None])[..., 0], np.zeros_like(tau * e["r"]), tolerance)
-    agree(sarrus.works.virtual_work(robot, e["r"], e["v"], s.acceleration, tau), np.zeros_like(e["r"]), tolerance)
-    assert np.abs(sarrus.works.virtual_work(robot, e["r"], e["v"], s.acceleration)).max(axis=1).min() > 0.1
+    agree(
+        sarrus.formulations.virtual_work(robot, e["r"], e["v"], s.acceleration, tau), np.zeros_like(e["r"]), tolerance
+    )
+    assert np.abs(sarrus.formulations.virtual_work(robot, e["r"], e["v"], s.acceleration)).max(axis=1).min() > 0.1
 
 
 # ---- rolling disk --------------------------------------------------------------------------------------------------
@@ -170,7 +172,7 @@ def test_rolling_disk_lagrange_dalembert(disk):
     """[I1, 0; 0, I2 + m rho^2] in theta and phi: x and y have gone with the multipliers."""
     d = case("rolling_disk")["definition"]
     q, v, _ = disk_states(case("rolling_disk")["expected_both_torques"], d["rho"])
-    form = sarrus.works.reduced_dynamics(disk, q, v, independent=["theta", "phi"])
+    form = sarrus.formulations.reduced_dynamics(disk, q, v, independent=["theta", "phi"])
     inertia = np.diag([d["I1_steer"], d["I2_roll"] + d["m"] * d["rho"] ** 2])
     tolerance = case("rolling_disk")["tolerance"]
     agree(form.mass_matrix, np.broadcast_to(inertia, (6, 2, 2)), tolerance)
@@ -188,7 +190,7 @@ def test_rolling_disk_friction(disk, rows, steering):
     d = c["definition"]
     q, v, friction = disk_states(c[rows], d["rho"])
     tau = [0.0, 0.0, d[steering] if steering else 0.0, d["tau_phi"]]
-    equations = sarrus.works.projected_dynamics(disk, q, v, tau)
+    equations = sarrus.formulations.projected_dynamics(disk, q, v, tau)
     agree(equations.constraint_force[:, :2], friction, c["tolerance"])
     agree(equations.multipliers, friction, c["tolerance"])
     efforts = disk.actuator_efforts(q, v, equations.acceleration)
@@ -241,13 +243,13 @@ def test_manipulator_efforts(manipulator):
 
 def test_manipulator_in_task_coordinates(manipulator):
     robot, q, v, a, e, tolerance = manipulator
-    form = sarrus.works.reduced_dynamics(robot, q, v, task=("tip", "tx ty"))
+    form = sarrus.formulations.reduced_dynamics(robot, q, v, task=("tip", "tx ty"))
     acceleration = -4 * np.pi**2 * (e["p"] - robot.pose(q[:1], "tip")[:, :2, 3] + [0.05, 0.0])
     agree(form.inverse(acceleration), e["generalized_force_at_end"], tolerance)
     agree(form.full_acceleration(acceleration), a, tolerance)
     agree(
         np.linalg.inv(
-            sarrus.works.operational_inertia(robot, q, "tip", components="tx ty", expressed_in="world_aligned")
+            sarrus.formulations.operational_inertia(robot, q, "tip", components="tx ty", expressed_in="world_aligned")
         ),
         np.linalg.inv(form.mass_matrix),
         1e-9,
@@ -258,7 +260,7 @@ def test_manipulator_forward(manipulator):
     robot, *_, tolerance = manipulator
     c = case("redundant_parallel")["forward_dynamics_at_rest_at_centroid"]
     tau = robot.actuation_matrix(robot.neutral()) @ c["tau_active"]
-    equations = sarrus.works.projected_dynamics(robot, c["theta"], np.zeros(6), tau)
+    equations = sarrus.formulations.projected_dynamics(robot, c["theta"], np.zeros(6), tau)
     p = robot.acceleration(c["theta"], np.zeros(6), equations.acceleration, "tip", expressed_in="world_aligned")
     agree(p[3:5], c["p_acc"], tolerance)
     agree(robot.forward_dynamics(c["theta"], np.zeros(6), tau), equations.acceleration, tolerance)
@@ -295,8 +297,8 @@ def row(x, y, z):
 )
 def test_which_distributions_are_involutive(robot, involutive):
     q = robot.random(3, closed=True)
-    assert sarrus.works.is_involutive(robot, q) == involutive
-    assert sarrus.works.is_involutive(robot, np.stack([q, q])).tolist() == [involutive] * 2
+    assert sarrus.formulations.is_involutive(robot, q) == involutive
+    assert sarrus.formulations.is_involutive(robot, np.stack([q, q])).tolist() == [involutive] * 2
 
 
 # ---- a force along a contact for what it carries across (van der Merwe 5.2.4) ------------------------------------------
@@ -320,13 +322,13 @@ def test_a_tip_that_slides_with_friction():
     normal = int(np.abs(robot.constraint_jacobian(q)).max(axis=1).argmax())  # the other rows are out of the plane
     ratio = np.zeros((2, 4))
     ratio[1, normal] = -0.3
-    a, multipliers, h = sarrus.works.sliding_contact(robot, q, v, tau, "wall", ratio)
+    a, multipliers, h = sarrus.formulations.sliding_contact(robot, q, v, tau, "wall", ratio)
     J, S = robot.constraint_jacobian(q), robot.actuation_matrix(q, actuated=["wall"])
     agree(robot.mass_matrix(q) @ a + robot.bias_forces(q, v), tau + J.T @ multipliers + S @ h, 1e-12)
     agree(J @ a, robot.constraint_bias(q, v), 1e-12)
     agree(h, [0.0, -0.3 * multipliers[normal]], 1e-12)
     assert abs(h[1]) > 0.1
-    several = sarrus.works.sliding_contact(robot, np.stack([q, q]), v, tau, "wall", np.stack([ratio, 0 * ratio]))
+    several = sarrus.formulations.sliding_contact(robot, np.stack([q, q]), v, tau, "wall", np.stack([ratio, 0 * ratio]))
     free = robot.forward_dynamics(q, v, tau)
     agree(several[0], np.stack([a, free]), 1e-12)
 
@@ -344,7 +346,7 @@ def test_a_tip_that_jams():
     ratio = np.zeros((2, 4))
     ratio[1, normal] = 1.0 / (needed(1.0) - needed(0.0))
     with pytest.raises(sarrus.StateError, match="joint 'wall' jams"):
-        sarrus.works.sliding_contact(robot, q, v, tau, "wall", ratio)
+        sarrus.formulations.sliding_contact(robot, q, v, tau, "wall", ratio)
 
 
 def test_a_bad_state_of_many_slides_alone():
@@ -352,10 +354,10 @@ def test_a_bad_state_of_many_slides_alone():
     v, tau, ratio = np.zeros(2), np.array([3.0, -1.0]), np.zeros((2, 4))
     normal = int(np.abs(robot.constraint_jacobian(q)).max(axis=1).argmax())
     ratio[1, normal] = -0.3
-    one = sarrus.works.sliding_contact(robot, q, v, tau, "wall", ratio)
-    many = sarrus.works.sliding_contact(robot, np.stack([q, np.nan * q]), v, tau, "wall", ratio)
+    one = sarrus.formulations.sliding_contact(robot, q, v, tau, "wall", ratio)
+    many = sarrus.formulations.sliding_contact(robot, np.stack([q, np.nan * q]), v, tau, "wall", ratio)
     for x, alone in zip(many, one, strict=True):
         agree(x[0], alone, 1e-12)
         assert np.isnan(x[1]).all()
     with pytest.raises(sarrus.StateError, match="overflow"):
-        sarrus.works.sliding_contact(robot, q, v, tau, "wall", np.full((2, 4), 1e308))
+        sarrus.formulations.sliding_contact(robot, q, v, tau, "wall", np.full((2, 4), 1e308))

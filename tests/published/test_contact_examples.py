@@ -37,7 +37,7 @@ def test_demonstration_runs(example, name, tmp_path, capsys):
     found = example(name).main(output=tmp_path / "figures.png", duration=0.1, films=tmp_path)
     assert (tmp_path / "figures.png").read_bytes().startswith(b"\x89PNG")
     assert all("<script" in film.read_text() for film in tmp_path.glob("*.html")) and [*tmp_path.glob("*.html")]
-    assert found and "here" in capsys.readouterr().out
+    assert found and "sarrus" in capsys.readouterr().out
 
 
 def test_a_walker_stands_and_is_pushed(example):

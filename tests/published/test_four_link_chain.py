@@ -93,8 +93,8 @@ def test_operational_space(let_go):
     printed[:, 1] = [0, -0.5865103, 0.5865103, 2.8739003]
     printed[:, 3] = [-0.0078431, 0.0078431, 0.7058824, -0.7058824]
     printed[:, 5] = [0, 0.0586510, -0.0586510, -2.28739]
-    agree(sarrus.works.omega(let_go, REST, "tip"), printed, 2e-6)
-    inverse = sarrus.works.operational_inertia_inverse(let_go, REST, "tip")
+    agree(sarrus.formulations.omega(let_go, REST, "tip"), printed, 2e-6)
+    inverse = sarrus.formulations.operational_inertia_inverse(let_go, REST, "tip")
     printed = np.diag([0, 2.8739003, 0, 0.6901961, 0, 2.228739])
     printed[1, 5] = printed[5, 1] = -2.28739
     agree(inverse, printed, 1e-6)
@@ -118,12 +118,15 @@ def test_first_step(chain):
 @pytest.mark.parametrize("member", ["link1", "link2", "link3", "link4"])
 def test_first_step_by_reference_member(chain, member):
     """Chapter 5's chain is chapter 6's mechanism with two chains, whichever link is the reference member."""
-    agree(sarrus.works.reference_member(chain, REST, REST, REST, member=member).accelerations, STEP["expected"]["qdd"])
+    agree(
+        sarrus.formulations.reference_member(chain, REST, REST, REST, member=member).accelerations,
+        STEP["expected"]["qdd"],
+    )
 
 
 def test_tip_constraint(chain):
     """5.20-5.30 for the last link as member: the chain to it, let go, moves as links 1 to 3 alone would."""
-    s = sarrus.works.reference_member(chain, REST, REST, REST, member="link4")
+    s = sarrus.formulations.reference_member(chain, REST, REST, REST, member="link4")
     assert s.chains == {"joint4": ("joint1", "joint2", "joint3"), "pin": ()}
     agree(s.Lambda_inverse["joint4"], s.J["joint4"] @ np.linalg.solve(s.H["joint4"], s.J["joint4"].T))
     assert s.M["pin"].shape == (5, 5)
@@ -143,7 +146,7 @@ def test_states_of_the_run(chain, row):
     agree(a, row["qdd"], tolerance)
     agree(on_the_environment(chain, q, reactions)[0], row["tip_force_on_environment_xz"], tolerance)
     agree(chain.kinetic_energy(q, v) + chain.potential_energy(q), row["energy"], tolerance)
-    agree(sarrus.works.reference_member(chain, q, v, REST).accelerations, row["qdd"], tolerance)
+    agree(sarrus.formulations.reference_member(chain, q, v, REST).accelerations, row["qdd"], tolerance)
 
 
 def test_equilibrium(chain):

@@ -88,7 +88,7 @@ def test_gallery_is_the_table(robot):
 def solutions(robot, q, v, tau):
     """(accelerations, acceleration of the member) by either solver."""
     a = robot.forward_dynamics(q, v, tau)
-    s = sarrus.works.reference_member(robot, q, v, tau)
+    s = sarrus.formulations.reference_member(robot, q, v, tau)
     return [(a, robot.acceleration(q, v, a, "reference")), (s.accelerations, s.member_acceleration)]
 
 
@@ -106,7 +106,7 @@ def test_forces_in_free_fall(robot):
     """8.2.1: 0.0477382 N down on the reference member from each leg, and what else the welds carry there."""
     q, v = raised(robot)
     case = EXPECTED["free_fall"]
-    s = sarrus.works.reference_member(robot, q, v, np.zeros(robot.nv))
+    s = sarrus.formulations.reference_member(robot, q, v, np.zeros(robot.nv))
     assert tuple(s.chains) == ("weld1", "weld2", "weld3")
     for leg, printed in zip(LEGS, case["tip_force_chain_on_ref"], strict=True):
         turn = robot.pose(q, f"link2_{leg}")[:3, :3]
@@ -122,7 +122,7 @@ def test_mobility(robot):
     # independent rows: all joints' reactions are determined
     assert np.linalg.matrix_rank(J) == robot.nc
     assert robot.nc == EXPECTED["constraint_rank"] - (0 if "float" in robot.joints else 6)
-    s = sarrus.works.reference_member(robot, q, v, np.zeros(robot.nv))
+    s = sarrus.formulations.reference_member(robot, q, v, np.zeros(robot.nv))
     assert round(np.trace(s.motion_space)) == EXPECTED["dof"]
     for chain in s.chains:  # five freedoms under a weld: M^-1 is singular
         assert s.H[chain].shape == (5, 5)

@@ -33,7 +33,7 @@ def test_paddles_swing_at_their_own_frequency(example):
     module = example("free_flyer")
     robot = sarrus.mechanisms.free_flyer()
     home = robot.assemble()[7:13]
-    ends = home + module.WAY
+    ends = home + module.TRAVEL
     run = module.driven([sarrus.control.rest_to_rest(x, y, 5.0) for x, y in zip(home, ends, strict=True)], 30.0)
     held = run.mechanism.to_builder()
     for k in range(6):

@@ -48,7 +48,7 @@ def names():
         "v": np.concatenate([A0.T @ w0, A0.T @ v0, rate]),
         "a": np.concatenate([A0.T @ wd0, A0.T @ (vd0 - np.cross(w0, v0)), rate2]),
         "tau": np.concatenate([np.zeros(6), torque]),
-        "motors": [sarrus.control.PrescribedEffort(f"joint{k + 1}", x) for k, x in enumerate(torque)],
+        "motors": [sarrus.control.FeedforwardEffort(f"joint{k + 1}", x) for k, x in enumerate(torque)],
         "at_e1": at_e1.T.ravel(),
         "A0": A0, "C0": A0.T, "w0": w0, "h": 1e-4, "x": v0, "roll": roll, "pitch": pitch, "yaw": yaw, "angle": 0.7,
         "a1": angles[0], "a2": angles[1], "a3": angles[2], "there": there,

@@ -72,7 +72,7 @@ def test_stanford_resultant_forces(stanford):
 def test_stanford_joint_reactions(stanford):
     """4.58-4.61: the whole force through each joint, there at the link frame, here at the joint's, which is the far end."""
     c = case("thesis_4_5_stanford")
-    reactions = sarrus.works.reactions(stanford, c["q"], c["v"], c["a"])
+    reactions = sarrus.formulations.reactions(stanford, c["q"], c["v"], c["a"])
     for i, gamma in enumerate(c["parameters"], start=1):
         moment, force = reactions[f"joint{i}"].reshape(2, 3)
         at_near_end = [*(moment + np.cross(gamma[3:], force)), *force]
@@ -210,7 +210,7 @@ def test_slides_elbow_manipulator():
     agree(heavy.mass_matrix(q), e["M"], c["tolerance"])
     agree(heavy.gravity_forces(q), e["N_gravity"], c["tolerance"])
     agree(light.bias_forces(q, v), e["C"] @ v, c["tolerance"])
-    agree(sarrus.works.christoffel_symbols(heavy, q) @ v, e["C"], c["tolerance"])
+    agree(sarrus.formulations.christoffel_symbols(heavy, q) @ v, e["C"], c["tolerance"])
     # all 27 symbols, as the slides list them; those that are not here are zero
     (s2, s3, s23), (c2, c23) = np.sin([q[1], q[2], q[1] + q[2]]), np.cos([q[1], q[1] + q[2]])
     reach, drop = l1 * c2 + r2 * c23, l1 * s2 + r2 * s23
@@ -223,8 +223,8 @@ def test_slides_elbow_manipulator():
     Gamma[1, 0, 0], Gamma[2, 0, 0] = -arm, -wrist
     Gamma[1, 1, 2] = Gamma[1, 2, 1] = Gamma[1, 2, 2] = elbow_only
     Gamma[2, 1, 1] = -elbow_only
-    agree(sarrus.works.christoffel_symbols(heavy, q), Gamma, c["tolerance"])
-    agree(sarrus.works.poe_factors(heavy, q, v).mass_matrix, e["M"], c["tolerance"])
+    agree(sarrus.formulations.christoffel_symbols(heavy, q), Gamma, c["tolerance"])
+    agree(sarrus.formulations.poe_factors(heavy, q, v).mass_matrix, e["M"], c["tolerance"])
     linear_first = [3, 4, 5, 0, 1, 2]
     for frame, expected in (("link2", e["J2_body"]), ("link3", e["J3_body"])):
         agree(heavy.jacobian(q, frame)[linear_first], expected, c["tolerance"])

@@ -52,7 +52,7 @@ def links(robot, numbers):
 
 def solve(robot, tau=(0, 0)):
     q, v = at(robot, ANGLE)
-    return sarrus.works.reference_member(robot, q, v, links(robot, tau), member="reference")
+    return sarrus.formulations.reference_member(robot, q, v, links(robot, tau), member="reference")
 
 
 def test_gallery_is_the_thesis(robot):
@@ -168,6 +168,6 @@ def test_states_of_the_motion(robot, row):
     expected = 90 / 12.875 * np.cos(row["theta"])
     for a in (
         robot.forward_dynamics(q, v, np.zeros(robot.nv)),
-        sarrus.works.reference_member(robot, q, v, np.zeros(robot.nv)).accelerations,
+        sarrus.formulations.reference_member(robot, q, v, np.zeros(robot.nv)).accelerations,
     ):
         agree(a[:2], [expected] * 2)

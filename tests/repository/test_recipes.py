@@ -105,20 +105,13 @@ def test_no_file_but_its_own_knows_a_force_element():
     names = {re.search(r"struct (\w+) [^{]*{\n  static constexpr const char\* name", f.read_text())[1] for f in files}
     assert len(names) == 18
     efforts = {"step_kernels.cpp", "step_rates.hpp", "step_pullback.hpp"}
-    allowed = {"Sampled": {"system.hpp"}, "LoopSpring": {"system.hpp", "run_numbers.hpp", "simulation.cpp"}}
+    allowed = {"SampleAndHold": {"system.hpp"}, "LoopSpring": {"system.hpp", "run_numbers.hpp", "simulation.cpp"}}
     allowed |= {
-        "Contact": {
-            "builder.cpp",
-            "builder.hpp",
-            "description.hpp",
-            "document.cpp",
-            "core_description.cpp",
-        },  # model's, of two shapes
         "RigidContact": {"step_rows.hpp", "contact_step.hpp", "simulation.cpp"},
-        "ShapeContacts": {"step_rows.hpp", "contact_step.hpp", "simulation.cpp"},
+        "CollisionContacts": {"step_rows.hpp", "contact_step.hpp", "simulation.cpp"},
         "EndStop": {"step_rows.hpp", "contact_step.hpp"},
-        "Efforts": efforts,
-        "HeldEfforts": efforts,
+        "EffortTable": efforts,
+        "ZeroOrderHold": efforts,
     }
     for file in (ROOT / "cpp").rglob("*.[ch]pp"):
         if file.parent.name != "elements":

@@ -15,7 +15,7 @@ from sarrus.mechanisms import hinge_loops
 from sarrus.simulation import arguments
 
 MODULES = [
-    sarrus, sarrus.control, sarrus.errors, sarrus.floating, sarrus.interop, sarrus.io, sarrus.laws, sarrus.mechanisms, sarrus.works,
+    sarrus, sarrus.control, sarrus.errors, sarrus.floating, sarrus.interop, sarrus.io, sarrus.laws, sarrus.mechanisms, sarrus.formulations,
 ]  # fmt: skip
 # fields of whichever type of joint it is; what a layer above makes
 OF_ANY_TYPE = {

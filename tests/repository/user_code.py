@@ -33,11 +33,11 @@ moved, reactions = robot.forward_dynamics(q, v, tau, return_reactions=True)
 motors: Array = robot.actuator_efforts(q, v, a)
 some, multipliers = robot.actuator_efforts(q, v, a, return_reactions=True)
 total: Array = some + multipliers.sum()
-wrenches: dict[str, Array] = sarrus.works.reactions(robot, q, v, a)
+wrenches: dict[str, Array] = sarrus.formulations.reactions(robot, q, v, a)
 pins: dict[str, Array] = robot.joint_states(q, v).v
 J_star: Array = sarrus.floating.generalized_jacobian(robot, q, "coupler")
 loads: sarrus.results.JointWrenches = robot.joint_wrenches(q, v, a)
-loose: tuple[str, ...] = loads.not_unique["pin1"]
+loose: tuple[str, ...] = loads.indeterminate["pin1"]
 M: Array = robot.mass_matrix(q)
 J: Array = robot.jacobian(q, "coupler", expressed_in="world_aligned")
 nearest: Array = robot.project_velocity(q, v, metric="euclidean")
@@ -61,7 +61,7 @@ largest: float = carried.summary[0].maximum
 there, speed = run.at(0.05)
 half: Array = there + speed
 
-pushes = control.PrescribedEffort("motor", [laws.harmonic(1.0, 2.0), laws.polynomial(0.5)])
+pushes = control.FeedforwardEffort("motor", [laws.harmonic(1.0, 2.0), laws.polynomial(0.5)])
 with ThreadPoolExecutor(2) as pool:
     runs: sarrus.results.Sweep = sarrus.simulate_many([robot, robot], [q, q], v, 0.1, pushes, executor=pool)
 

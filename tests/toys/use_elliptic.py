@@ -43,6 +43,6 @@ for closing in (False, True):
         with pytest.raises(sarrus.ModelError, match="track"):
             robot.save(f"bead.{ending}")
 assert np.allclose(*ends, atol=1e-7), ends
-C = sarrus.works.christoffel_symbols(robot, q)
+C = sarrus.formulations.christoffel_symbols(robot, q)
 assert np.allclose(np.einsum("ijk,j,k->i", C, v, v), robot.coriolis_matrix(q, v) @ v, atol=1e-10)
 print("an ellipse in the tree and across a loop")

@@ -34,7 +34,7 @@ with pytest.raises(sarrus.ModelError, match="mu of VanDerPol must not be negativ
 with pytest.raises(sarrus.NameNotFoundError, match="slider"):
     sarrus.simulate(robot, [0.1], [0.0], 1.0, VanDerPol("slider", mu=1.0))
 with pytest.raises(sarrus.ModelError, match="VanDerPol cannot be sampled"):
-    sarrus.simulate(robot, [0.1], [0.0], 1.0, sarrus.control.Sampled(VanDerPol("slide", mu=1.0)))
+    sarrus.simulate(robot, [0.1], [0.0], 1.0, sarrus.control.SampleAndHold(VanDerPol("slide", mu=1.0)))
 half = sarrus.simulate(robot, [0.5], [0.0], 5.0, VanDerPol("slide", mu=0.1), dt=0.01)
 again = sarrus.simulate(robot, duration=5.0, controller=VanDerPol("slide", mu=0.1), dt=0.01, resume=half)
 assert np.allclose(again.q[-1], run.q[1000], atol=1e-12)

@@ -1,22 +1,22 @@
-"""Fuzzing: every public function and reader, with arguments that are right, nearly right and hostile.
+"""Fuzzing of every public function and reader, with valid, nearly valid and hostile arguments.
 
     python -m tools.fuzz [--minutes 60] [--seed N] [--only calls|files|cli|control|contact|variants|adapters] [--strict]
 
-A case is a short program in Python, as text, so that a finding is its own reproducer. A child process announces each case and runs it:
-whatever ends the child, or keeps it busy, is known. The kinds take turns:
+A case is a short Python program, as text, so that a finding is its own reproducer. A child process reports each case before it runs it, so
+that crashes and hangs can be attributed. The kinds of cases alternate:
 
-calls : what the package exports is found by inspection, constructors, methods, properties, copies and pickles. arguments.txt has right
-        values by a parameter's name, which its annotation or default adds to, and hostile ones
-files : URDF, SDF, MJCF and USD from a grammar, .npz and .csv of trajectories; then elements, numbers, members and bytes of them change. Mechanisms
-        that are written and read again
+calls : the public functions, constructors, methods, properties, copies and pickles, found by inspection. arguments.txt has valid values by
+        the parameters' names, in addition to annotations and defaults, and hostile values
+files : URDF, SDF, MJCF and USD from a grammar, .npz and .csv of trajectories, with changed elements, numbers, members and bytes; also
+        mechanisms that are written and read again
 cli   : command lines, from the parser's own options
-control, contact, variants : random controllers by tasks, force elements in short runs, changed copies side by side; what comes out obeys the
-        laws of motion and the limits, or an error, a status or a warning says why not
-adapters : the same questions in arrays of PyTorch, JAX, CasADi, Gymnasium and Crocoddyl, as far as they are installed, and generated code
+control, contact, variants : random task controllers, force elements in short runs, variants in one batch. Results must obey the
+        laws of motion and the limits, unless an error, a status or a warning reports the violation
+adapters : the same functions with arrays of PyTorch, JAX, CasADi, Gymnasium and Crocoddyl, if installed, and generated code
 
-A finding is a crash; a call of more than `LIMIT` seconds; an exception that is neither of sarrus nor named in the function's docstring nor
-a TypeError nor a ValueError that sarrus raised itself (--strict: the same of TypeErrors); a warning of NumPy's; NaN, or an open loop,
-without a word; an argument that changed. Findings at the same place count once. Exit code: 1 if there were any.
+Findings are: a crash; a call of more than `LIMIT` seconds; an exception that is neither a sarrus error, nor named in the function's
+docstring, nor a TypeError, nor a ValueError that sarrus raised (--strict: TypeErrors, too); a warning of NumPy; NaN or an open loop
+without a report; a changed argument. Findings at the same place count once. The exit code is 1 if there were any.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ from .files import command_program, file_program
 from .motions import motion_program
 from .verdict import STRICT, fault, in_argument, place, silent
 
-LIMIT = 60.0  # [s] of one case
-MEMORY = 8 << 30  # [bytes] of addresses that a child may have: MemoryError is an answer, the end of the process is none
+LIMIT = 60.0  # time limit of a case [s]
+MEMORY = 8 << 30  # address space of a child [bytes]; MemoryError is no finding, the end of the process is
 BATCH = {
     "calls": 400,
     "files": 150,
@@ -59,12 +59,12 @@ BATCH = {
     "contact": 100,
     "variants": 40,
     "adapters": 60,
-}  # cases of one child
+}  # number of cases of a child
 TURNS = ("calls", "files", "adapters", "control", "calls", "contact", "cli", "variants")
 
 
 def child(kind: str, seed: str, count: int, report: Any) -> None:
-    """Run this many cases. A line in JSON before each, and one for each finding."""
+    """Run `count` cases; write a line of JSON before each, and one for each finding."""
     rng = random.Random(f"{kind} {seed}")
     calls, programs = (
         Calls(rng) if kind == "calls" else None,
@@ -73,15 +73,15 @@ def child(kind: str, seed: str, count: int, report: Any) -> None:
     answered: set[str] = set()
     space = vars(pieces)
 
-    def tell(**what: Any) -> None:
-        report.write(json.dumps(what) + "\n")
+    def write(**message: Any) -> None:
+        report.write(json.dumps(message) + "\n")
         report.flush()
 
     for _ in range(count):
         lines, target = (
             calls.program() if calls else programs[kind](rng) if kind in programs else motion_program(kind, rng)
         )
-        tell(program=lines)
+        write(program=lines)
         faulthandler.dump_traceback_later(LIMIT, exit=True)
         names, done, trouble, bare = dict(space), [], None, ".__new__(" in "".join(lines)
         for line in lines:
@@ -111,7 +111,7 @@ def child(kind: str, seed: str, count: int, report: Any) -> None:
                     break
                 if not line.startswith("x."):
                     break
-                continue  # a builder that has refused something takes the next
+                continue  # a builder remains usable after an error
             done.append(line)
             if line.startswith("r ="):
                 answered.add(target.key)
@@ -132,24 +132,24 @@ def child(kind: str, seed: str, count: int, report: Any) -> None:
                     with contextlib.suppress(AttributeError):
                         names["r"].close()
         if trouble:
-            tell(finding=trouble[0], message=trouble[1], program=done)
-    tell(answered=sorted(answered))
+            write(finding=trouble[0], message=trouble[1], program=done)
+    write(answered=sorted(answered))
 
 
 def main() -> int:
     parser = argparse.ArgumentParser("fuzz", description=__doc__.partition("\n")[0] if __doc__ else None)
-    parser.add_argument("--minutes", type=float, default=60.0, help="how long (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=None, help="(default: a new one)")
+    parser.add_argument("--minutes", type=float, default=60.0, help="duration [min] (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=None, help="seed of the random cases (default: a new one)")
     parser.add_argument("--only", choices=BATCH, help="one kind of case (default: all)")
     parser.add_argument(
-        "--child", nargs=2, metavar=("KIND", "SEED"), help="run one child's cases again, as a finding names them"
+        "--child", nargs=2, metavar=("KIND", "SEED"), help="run the cases of a child again, by the names in a finding"
     )
-    parser.add_argument("--strict", action="store_true", help="TypeErrors must say which argument is wrong, too")
-    given = parser.parse_args()
-    if given.strict:
+    parser.add_argument("--strict", action="store_true", help="TypeErrors must name the wrong argument, too")
+    options = parser.parse_args()
+    if options.strict:
         os.environ[STRICT] = "1"
     os.environ.setdefault("MPLBACKEND", "agg")
-    if given.child:
+    if options.child:
         report = os.fdopen(os.dup(1), "w")
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
@@ -157,15 +157,21 @@ def main() -> int:
         faulthandler.enable()
         with tempfile.TemporaryDirectory() as folder:
             os.chdir(folder)
-            child(*given.child, BATCH[given.child[0]], report)
+            child(*options.child, BATCH[options.child[0]], report)
         return 0
-    seed = random.randrange(10**6) if given.seed is None else given.seed
+    seed = random.randrange(10**6) if options.seed is None else options.seed
     print(f"fuzz: seed {seed}, {len(surface())} public functions, constructors, properties", flush=True)
-    end, turn, findings, counts, answered = time.monotonic() + 60 * given.minutes, 0, {}, dict.fromkeys(BATCH, 0), set()
+    end, turn, findings, counts, answered = (
+        time.monotonic() + 60 * options.minutes,
+        0,
+        {},
+        dict.fromkeys(BATCH, 0),
+        set(),
+    )
     while time.monotonic() < end:
-        # however few minutes there are, each kind has its turn
-        until = min(end, time.monotonic() + max(60 * given.minutes / (1 if given.only else len(TURNS)), 1.0))
-        kind = given.only or TURNS[turn % len(TURNS)]
+        # a fraction of the time for each kind, also of a short run
+        until = min(end, time.monotonic() + max(60 * options.minutes / (1 if options.only else len(TURNS)), 1.0))
+        kind = options.only or TURNS[turn % len(TURNS)]
         name = [kind, f"{seed}.{turn}"]
         turn += 1
         with tempfile.TemporaryFile("w+") as errors:
@@ -174,37 +180,37 @@ def main() -> int:
             )
             lines, last, over = process.stdout, [], False
             for line in lines or ():
-                told = json.loads(line)
-                over = over or "answered" in told
-                if "finding" in told:
-                    note(findings, told["finding"], told["message"], told["program"], name)
-                elif "program" in told:
+                message = json.loads(line)
+                over = over or "answered" in message
+                if "finding" in message:
+                    note(findings, message["finding"], message["message"], message["program"], name)
+                elif "program" in message:
                     counts[kind] += 1
-                    last = told["program"]
-                answered |= set(told.get("answered", ()))
+                    last = message["program"]
+                answered |= set(message.get("answered", ()))
                 if time.monotonic() > until:
                     break
             else:
                 code = process.wait()
                 errors.seek(0)
-                said = errors.read()
-                slow = "Timeout" in said and not hangs(last)
+                output = errors.read()
+                slow = "Timeout" in output and not hangs(last)
                 if (code or not over) and not slow:
-                    block = said[
-                        max(said.find("Current thread"), said.rfind("\nThread 0x")) :
-                    ]  # the one that ran the case
+                    block = output[
+                        max(output.find("Current thread"), output.rfind("\nThread 0x")) :
+                    ]  # of the thread that ran the case
                     where = re.search(rf'File ".*{os.sep}sarrus{os.sep}(\S+)", line (\d+) in (\w+)', block)
                     spot = (
                         f"{where[1]}:{where[2]} in {where[3]}"
                         if where
                         else re.sub(r"\(.*", "", (last or ["the end"])[-1])
                     )
-                    what = "a hang" if "Timeout" in said else f"a crash (exit code {code})"
-                    told = said.strip().splitlines()
+                    event = "a hang" if "Timeout" in output else f"a crash (exit code {code})"
+                    messages = output.strip().splitlines()
                     note(
                         findings,
-                        f"{what} at {spot}",
-                        "\n".join(told[-4:] if code == 1 and "Timeout" not in said else told[:8]),
+                        f"{event} at {spot}",
+                        "\n".join(messages[-4:] if code == 1 and "Timeout" not in output else messages[:8]),
                         last,
                         name,
                     )
@@ -212,13 +218,13 @@ def main() -> int:
             process.wait()
     total = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
     print(
-        f"\nfuzz: {total} in {given.minutes:g} min; {len(answered)} functions answered; {len(findings)} findings; seed {seed}"
+        f"\nfuzz: {total} in {options.minutes:g} min; {len(answered)} functions answered; {len(findings)} findings; seed {seed}"
     )
     return 1 if findings else 0
 
 
 def hangs(program: list[str]) -> bool:
-    """Whether it does so alone, too: a busy machine, or one that slept, makes cases wait."""
+    """Return True if a program hangs alone, too, because cases may wait on a busy machine."""
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     source = "\n".join(["from tools.fuzz.pieces import *", *program])
     try:
@@ -228,12 +234,12 @@ def hangs(program: list[str]) -> bool:
     return False
 
 
-def note(findings: dict[str, int], what: str, message: str, program: list[str], name: list[str]) -> None:
-    """Print a finding where it is the first at its place."""
-    findings[what] = findings.get(what, 0) + 1
-    if findings[what] == 1:
+def note(findings: dict[str, int], label: str, message: str, program: list[str], name: list[str]) -> None:
+    """Count a finding, and print it if it is the first at its place."""
+    findings[label] = findings.get(label, 0) + 1
+    if findings[label] == 1:
         print(
-            f"\n---- finding {len(findings)}: {what}\n{message}\nfrom tools.fuzz.pieces import *  # --child {' '.join(name)}"
+            f"\n---- finding {len(findings)}: {label}\n{message}\nfrom tools.fuzz.pieces import *  # --child {' '.join(name)}"
         )
         print("\n".join(program), flush=True)
 

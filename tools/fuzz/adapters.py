@@ -1,4 +1,4 @@
-"""Programs that ask what hands mechanisms on to other programs: PyTorch, JAX, CasADi, Gymnasium, Crocoddyl, and generated code."""
+"""Programs that call the adapters to PyTorch, JAX, CasADi, Gymnasium and Crocoddyl, and generated code."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from sarrus import _differentiable
 from .calls import RIGHT, Target
 from .pieces import GALLERY, Refused, has_nan
 
-# those that are installed
+# installed libraries
 OTHERS = tuple(name for name in ("torch", "jax", "casadi", "gymnasium", "crocoddyl") if importlib.util.find_spec(name))
 ARRAYS = {
     "q": ("q",),
@@ -39,7 +39,7 @@ WRONG = (
 
 
 def leading(m: Any, q: Any) -> Any:
-    """Coordinates of the joints that lead where `assemble` is asked."""
+    """Return the coordinates of the joints that `assemble` fixes."""
     return q[..., m.joint(leaders(m)[0]).q_slice]
 
 
@@ -49,7 +49,7 @@ def leaders(m: Any) -> Any:
 
 @contextlib.contextmanager
 def foreign() -> Iterator[None]:
-    """An error that another program has made of one of sarrus', whose name and words it repeats, counts as that one; CasADi's has the words alone."""
+    """Convert an error of another program that repeats one of sarrus, by its name and message, to `Refused`; CasADi repeats only the message."""
     try:
         yield
     except Exception as error:
@@ -62,7 +62,7 @@ def foreign() -> Iterator[None]:
 
 
 def through(library: str, name: str, m: Any, *arguments: Any, **options: Any) -> Any:
-    """Ask a function in another program's arrays, and for the gradient of the sum of its answers."""
+    """Call a function with another library's arrays, and compute the gradient of the sum of its results."""
     with_gradient = {"torch": _by_torch, "jax": _by_jax, "casadi": _by_casadi}[library]
     row = _differentiable.ROWS[name]
     count = len(row.inputs)
@@ -127,7 +127,7 @@ def _by_casadi(name: str, m: Any, arrays: Any, words: Any, options: Any) -> Any:
 
 
 def environment(m: Any, count: Any, seed: int, **options: Any) -> Any:
-    """Reset, a few steps by actions of all sizes; what is seen is finite."""
+    """Reset an environment and make a few steps by actions of all sizes; observations must be finite."""
     import sarrus.gymnasium
 
     home = dict.fromkeys(leaders(m), (-0.1, 0.1))
@@ -146,7 +146,7 @@ def environment(m: Any, count: Any, seed: int, **options: Any) -> Any:
 
 
 def optimised(m: Any, q: Any, v: Any, dt: float, u: Any = None, **options: Any) -> Any:
-    """A step and its derivatives as Crocoddyl asks them."""
+    """Compute a step and its derivatives as Crocoddyl does."""
     import crocoddyl
 
     import sarrus.crocoddyl
@@ -171,7 +171,7 @@ def optimised(m: Any, q: Any, v: Any, dt: float, u: Any = None, **options: Any) 
 
 
 def compiled(m: Any, functions: Any, targets: Any, scalar: str = "double") -> Any:
-    """What `generate` writes, looked at by a C compiler where one is there; and its own check of it."""
+    """Generate code, compile it if a C compiler is installed, and run its check program."""
     made = sarrus.generation.generate(m, functions, "generated", scalar=scalar, targets=targets, most_statements=3000)
     cc = shutil.which("cc")
     if cc is None:
@@ -190,7 +190,7 @@ def compiled(m: Any, functions: Any, targets: Any, scalar: str = "double") -> An
 
 
 def adapter_program(rng: random.Random) -> tuple[list[str], Target]:
-    """One such question, with arguments that are right, or one of them wrong."""
+    """Return a program with valid arguments, or with one wrong argument."""
     wrong = rng.random() < 0.4
 
     def value(*right: str) -> str:

@@ -1,4 +1,4 @@
-"""Programs that call what the package exports."""
+"""Programs that call the public functions of the package."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ ELEMENTS = [name for name in sarrus.control.__all__ if hasattr(getattr(sarrus.co
     "TaskControl"
 ]
 SPOILED, ANYTHING = RIGHT.pop("SPOILED"), RIGHT.pop("ANYTHING")
-# a great number asks for great work here, which is no hang
+# arguments whose large values need long computations, which are no hangs
 COUNTS = {"n", "stages", "starts", "attempts", "size", "every", "frames_per_second", "speed", "max_step", "min_step"}
 FORCED = {"open_browser": "False", "block": "False"}
 NEEDED = {
     "simulate": ("q", "v", "duration"),
     "assembly_modes": ("fixed",),
-    # which a run that goes on, or no mechanism that moves, does without; and without which it takes long
+    # optional arguments that limit the work
     "design": ("starts", "improved"),
     "tolerances": ("samples",),
     "calibrate": ("iterations",),
@@ -47,7 +47,7 @@ NEEDED = {
     "exciting_motion": ("samples", "rounds"),
     "generate": ("most_statements",),
 }
-# serves until Ctrl-C; has a grammar of its own; runs whatever compiler it is told to; what only a Mechanism or a simulation makes
+# not called: functions that serve until Ctrl-C, have their own grammar or run a compiler, and classes that only the library constructs
 SKIPPED = {
     "View.wait",
     "main",
@@ -61,23 +61,23 @@ SKIPPED = {
     "Sweep",
     "Variants",
 }
-# what `design` asks of its objectives, with arrays that it made
-SKIPPED |= {f"{name}.{asks}" for name in sarrus.design.__all__ for asks in ("rows", "derivatives")}
+# methods of objectives that `design` calls with its own arrays
+SKIPPED |= {f"{name}.{method}" for name in sarrus.design.__all__ for method in ("rows", "derivatives")}
 
 
-# what every object answers
+# operations of every object
 OF_ALL = (
     "repr(x)", "str(x)", "hash(x)", "copy.copy(x)", "copy.deepcopy(x)", "pickle.loads(pickle.dumps(x))", "x == copy.copy(x)", "x != m",
 )  # fmt: skip
 
 
 class Target:
-    """One thing to ask: a function, a constructor, a method or property of a class, or what all objects do."""
+    """Target of a call: a function, a constructor, a method or property of a class, or an operation of all objects."""
 
     def __init__(self, name: str, value: Any, owner: type | None, template: str) -> None:
         self.name, self.value, self.owner, self.template = name, value, owner, template
         self.key = f"{owner.__name__}.{name}" if owner else name
-        self.plain = False  # a constructor that only keeps what it is given
+        self.plain = False  # a constructor that only stores its arguments
         function = value.func if isinstance(value, functools.cached_property) else getattr(value, "fget", None) or value
         self.doc = (getattr(function, "__doc__", "") or "") + ((owner and owner.__doc__) or "")
         parameters: list[inspect.Parameter] = []
@@ -94,29 +94,29 @@ class Target:
         )
 
     def call(self, arguments: dict[str, str]) -> str:
-        """The expression that calls it with these arguments, told by the parameters' names."""
+        """Return the expression of a call with these arguments, by the parameters' names."""
         by_place = {p.name for p in self.parameters if p.kind in (p.POSITIONAL_ONLY, p.VAR_POSITIONAL)}
         if any(p.kind == p.VAR_POSITIONAL and p.name in arguments for p in self.parameters):
             by_place |= {p.name for p in self.parameters if p.kind == p.POSITIONAL_OR_KEYWORD}
         return self.template.format(", ".join(t if n in by_place else f"{n}={t}" for n, t in arguments.items()))
 
 
-# what these take are arrays of other programs, which may not be installed: their own tests have their errors
-OTHERS = {"casadi", "crocoddyl", "gymnasium", "jax", "torch"}
+# adapters, whose arguments are arrays of other programs that may not be installed; tests of their own check their errors
+OTHERS = {"casadi", "crocoddyl", "gymnasium", "jax", "torch", "works"}
 
 
 def modules() -> list[types.ModuleType]:
-    """The package's, but for private ones and OTHERS."""
+    """Return the modules of the package without private ones and OTHERS."""
     names = [info.name for info in pkgutil.walk_packages(sarrus.__path__, "sarrus.") if "._" not in info.name]
     return [sarrus, *(importlib.import_module(name) for name in names if name.split(".")[1] not in OTHERS)]
 
 
 @functools.cache
 def surface() -> dict[str, Target]:
-    """All that is public, found by inspection: names in `__all__` of the package and its modules, and what their classes have."""
+    """Return all public targets, found by inspection: names in `__all__` of the modules, and members of their classes."""
     found: dict[int, tuple[str, Any]] = {}
     for module in modules():
-        if module.__name__.startswith("sarrus.io."):  # formats' modules: `load` asks them
+        if module.__name__.startswith("sarrus.io."):  # modules of formats, which `load` calls
             continue
         for name in getattr(module, "__all__", ()):
             value = getattr(module, name)
@@ -153,14 +153,14 @@ def surface() -> dict[str, Target]:
 
 
 class Calls:
-    """Programs that call what is public. What answers is kept, and asked in turn."""
+    """Programs that call public targets; results are kept and used in later calls."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng, self.targets = rng, surface()
         self.hostility, self.optional = (
             0.0,
             0.3,
-        )  # how many arguments are hostile, and how many that need not be given are
+        )  # fractions of hostile arguments, and of optional arguments that are passed
         self.classes = {
             t.value.__name__: t.value for t in self.targets.values() if t.owner is None and isinstance(t.value, type)
         }
@@ -175,7 +175,7 @@ class Calls:
         self.weights = [4 if t.parameters else 1 for t in self.asked]
 
     def makers(self, owner: type) -> list[Target]:
-        """Functions, and methods of a mechanism, whose annotation says that they return such an object."""
+        """Return the functions and methods of a mechanism whose annotation returns such an object."""
         word = re.compile(rf"\b{owner.__name__}\b")
         found = [t for t in self.targets.values() if t.parameters and t.owner in (None, sarrus.Mechanism)]
         return [t for t in found if not t.plain and word.search(t.returns)]
@@ -202,7 +202,7 @@ class Calls:
         return lines[:at] + header + lines[at:], target
 
     def receiver(self, owner: type) -> list[str]:
-        """Lines that make an object x of this class: one from before, of the function that returns such, or of the constructor."""
+        """Return lines that make an object x of this class: an earlier result, or a call of a function or of the constructor."""
         rng = self.rng
         if rng.random() < 0.03:
             return [f"x = {self.path(owner)}.__new__({self.path(owner)})"]
@@ -227,7 +227,7 @@ class Calls:
         return target.call(self.arguments(target))
 
     def arguments(self, target: Target) -> dict[str, str]:
-        """What to pass, by the parameters' names."""
+        """Return the arguments to pass, by the parameters' names."""
         rng, arguments = self.rng, {}
         for p in target.parameters:
             if p.kind == p.VAR_KEYWORD:
@@ -276,7 +276,7 @@ class Calls:
         return self.rng.choice(SPOILED).replace("{x}", f"({right})" if right.startswith("lambda") else right)
 
     def keep(self, lines: list[str], r: Any) -> None:
-        """Remember how an object of a public class was made."""
+        """Store the lines that made an object of a public class."""
         owner = type(r)
         if self.classes.get(owner.__name__) is owner and len(lines) <= 6 and lines[-1].startswith("r = "):
             pool = self.pool.setdefault(owner, [])

@@ -1,4 +1,4 @@
-"""Programs that read files and run command lines, right ones and then changed."""
+"""Programs that read files and run command lines, valid ones and changed ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PIECES = (
 
 
 def urdf(rng: random.Random) -> list[str]:
-    """A valid robot, element by element."""
+    """Return a valid robot, element by element."""
     n = rng.randint(1, 5)
 
     def x(low: float = -1.0) -> str:
@@ -90,7 +90,7 @@ def urdf(rng: random.Random) -> list[str]:
 
 
 def mjcf(rng: random.Random) -> list[str]:
-    """A valid model, element by element."""
+    """Return a valid model, element by element."""
 
     def x(low: float = -1.0) -> str:
         return rng.choice((f"{rng.uniform(low, 1):.3g}", "0.5", "1e-3", "1"))
@@ -174,7 +174,7 @@ def mjcf(rng: random.Random) -> list[str]:
 
 
 def sdf(rng: random.Random) -> list[str]:
-    """A valid model with any number of loops, element by element."""
+    """Return a valid model with any number of loops, element by element."""
     n = rng.randint(1, 5)
     links = [f"l{k}" for k in range(n)]
     frames = list(links)
@@ -216,7 +216,7 @@ def sdf(rng: random.Random) -> list[str]:
 
 
 def usd(rng: random.Random) -> list[str]:
-    """A valid stage with any number of loops, line by line."""
+    """Return a valid stage with any number of loops, line by line."""
     n = rng.randint(1, 5)
 
     def xyz() -> str:
@@ -399,7 +399,7 @@ def command_program(rng: random.Random) -> tuple[list[str], Target]:
                 "run.json",
             ]
             odd = ("x", "", ".csv")
-        elif action.dest == "show_what":
+        elif action.dest == "plot_quantity":
             values = ["q", "v", "a", "tau", "energy", "loop_error", "momentum", "reactions", joint]
         else:
             values = (

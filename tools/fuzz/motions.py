@@ -1,4 +1,4 @@
-"""Random cases of control by tasks, of force elements and of changed copies: what comes out obeys the laws, or an error or a warning says why not.
+"""Random cases of task control, force elements and variants: results obey the laws of motion, or an error or a warning reports why not.
 
 A case is a seed, so that a finding is one line: ``touched(123)``. All sizes are drawn over many decades.
 """
@@ -21,9 +21,9 @@ from .calls import Target
 __all__ = ["changed", "controlled", "touched"]
 
 METHODS = ("auto", "rk4", "implicit_midpoint", "rosenbrock", "semi_implicit", "dopri5")
-RESIDUAL = 1e-6  # of the largest term of an equation of motion
-CANCELS = 1e-9  # of all that acts: a force below that is none
-AGREE = 1e-7  # of runs one by one and side by side, of their largest number
+RESIDUAL = 1e-6  # relative to the largest term of an equation of motion
+CANCELS = 1e-9  # relative to all applied forces: smaller forces count as zero
+AGREE = 1e-7  # relative difference of single runs and a batch of runs
 
 
 def _decade(rng: random.Random, low: float, high: float) -> float:
@@ -40,7 +40,7 @@ def _mechanism(rng: random.Random) -> Any:
 
 
 def controlled(seed: int) -> None:
-    """Random motors, tasks, contacts and limits: the answer is finite, within the limits, and a motion that these forces make."""
+    """Check random motors, tasks, contacts and limits: results are finite, within the limits, and obey the equation of motion."""
     rng = random.Random(seed)
     m = _mechanism(rng)
     q, v = _start(rng, m)
@@ -79,12 +79,12 @@ def controlled(seed: int) -> None:
     assert all(np.isfinite(x).all() for x in numbers), "an answer that is not finite"
     if limits is not None and limits.effort is not None and not r.conflicts:
         over = max(abs(u) for u in r.efforts.values()) / most
-        assert over <= 1.0 + 1e-6, f"efforts beyond their limit: {over:.6g} of it"
+        assert over <= 1.0 + 1e-6, f"efforts exceed their limit: {over:.6g} of it"
     forces = [abs(f).max() for f in r.forces.values()]
     acts = max([m.mass * np.linalg.norm(m.gravity), abs(r.tau).max(), *forces])
     judged = zip(touching, forces, strict=True) if limits is not None and r.status == "solved" else ()
     for contact, most_force in judged:
-        x, y, z = r.forces[contact.frame]  # without limits there are no cones either
+        x, y, z = r.forces[contact.frame]  # without limits, cones are not enforced either
         assert np.hypot(x, y) <= contact.friction * z + 1e-5 * most_force + CANCELS * acts, (
             f"a force leaves its cone: {r.forces[contact.frame]}"
         )
@@ -105,7 +105,7 @@ def controlled(seed: int) -> None:
 
 
 def touched(seed: int) -> None:
-    """Contacts, friction and stops that only take energy: the run is finite, gains none, or a status, warning or error says so."""
+    """Check dissipative contacts, friction and stops: a run is finite without energy gain, or a status, warning or error reports it."""
     rng = random.Random(seed)
     m = _mechanism(rng)
     q, v = _start(rng, m)
@@ -114,7 +114,7 @@ def touched(seed: int) -> None:
     for body in rng.sample(m.bodies, min(rng.randrange(3), len(m.bodies))):
         below = float(m.pose(q, body)[2, 3]) - rng.choice((0.0, 1e-6, 1e-3))
         elements.append(
-            control.Contact(
+            control.CompliantContact(
                 body,
                 offset=below,
                 stiffness=_decade(rng, 1, 7),
@@ -128,7 +128,7 @@ def touched(seed: int) -> None:
         elements.append(
             rng.choice(
                 (
-                    control.Stiction(name, _decade(rng, -3, 3), stiffness=_decade(rng, 0, 6)),
+                    control.LuGreFriction(name, _decade(rng, -3, 3), stiffness=_decade(rng, 0, 6)),
                     control.EndStop(
                         name, (at - 1e-3, at + 1e-3), stiffness=_decade(rng, 0, 7), damping=_decade(rng, -3, 2)
                     ),
@@ -148,9 +148,9 @@ def touched(seed: int) -> None:
     assert said or (np.isfinite(run.q).all() and np.isfinite(run.v).all()), "a run that is not finite, without a word"
     gained = run.energy[-1] - run.energy[0]
     size = run.kinetic_energy.max() + 1e-9 * np.abs(run.energy).max()
-    stiction = any(isinstance(x, control.Stiction) for x in elements)  # its bristles give back what they took
+    stiction = any(isinstance(x, control.LuGreFriction) for x in elements)  # because its bristles return stored energy
     driven = any(s.prescribed(0.0) for s in m.description.constraints) or any(s.laws for s in m.description.joints)
-    driven = driven or bool(m.nc and m.constraint_velocity(q).any())  # Pfaffian rows that ask for a velocity
+    driven = driven or bool(m.nc and m.constraint_velocity(q).any())  # Pfaffian rows that prescribe a velocity
     if not (said or stiction or driven) and method not in ("semi_implicit",):
         assert gained <= 0.05 * size, (
             f"energy grows by {gained / size:.2g} of the largest kinetic energy ({method}), without a word"
@@ -162,7 +162,7 @@ def _has_functions(m: sarrus.Mechanism) -> bool:
 
 
 def changed(seed: int) -> None:
-    """Copies with other numbers: built, they answer; side by side they move as they do one by one."""
+    """Check copies with changed numbers: they work, and a batch of runs agrees with single runs."""
     rng = random.Random(seed)
     m = _mechanism(rng)
     variants = [m]
@@ -177,7 +177,7 @@ def changed(seed: int) -> None:
                     b.set_joint(rng.choice((*m.joints, *m.loop_joints)), actuated=rng.random() < 0.5)
                 else:
                     b.lock(rng.choice(m.joints))
-        # a function that gives Pfaffian rows knows how many coordinates there were
+        # a function of Pfaffian rows depends on the number of coordinates
         expected = (sarrus.SarrusError, ValueError) if _has_functions(m) else (sarrus.SarrusError,)
         with contextlib.suppress(*expected):
             made = b.build()
@@ -186,7 +186,7 @@ def changed(seed: int) -> None:
                 variants.append(made)
     q, v = _start(rng, m, 0.1)
     threads, method = rng.choice((1, 2)), rng.choice(("rk4", "semi_implicit", "implicit_midpoint", "rosenbrock"))
-    wrong = set()  # runs of which it is said that their steps are too long: rounding grows with the motion
+    wrong = set()  # runs with a warning of too long steps, because rounding grows with the motion
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         alone = []
@@ -216,7 +216,7 @@ PROGRAMS = {"control": controlled, "contact": touched, "variants": changed}
 
 
 def motion_program(kind: str, rng: random.Random) -> tuple[list[str], Target]:
-    """One of these cases, as the other programs are told."""
+    """Return one of these cases as a program."""
     asked = PROGRAMS[kind]
     return ["from tools.fuzz.motions import *", f"r = {asked.__name__}({rng.randrange(10**6)})"], Target(
         kind, asked, None, ""

@@ -1,6 +1,6 @@
-"""One argument wrong: every parameter of what is public, with each of a dozen values that it hardly means, and the others right.
+"""Calls with one wrong argument: every parameter of the public functions with a dozen wrong values, and the other arguments valid.
 
-Which arguments are right is found by trying: draws from arguments.txt, until a call answers.
+Valid arguments are found by trial: draws from arguments.txt until a call returns.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ WRONG = (
     "None", "'x'", "''", "5", "-1", "2**70", "10**400", "math.nan", "1j", "[[1, 2], [3]]", "np.zeros((2, 3))", "object()", "{'x': 1}",
     "[None]", "lambda *x: None",
 )  # fmt: skip
-ABOUT = ("four_bar", "free_flyer", "double_pendulum", "stanford_arm")  # who is asked, in turn
+ABOUT = ("four_bar", "free_flyer", "double_pendulum", "stanford_arm")  # mechanisms, in turn
 TRIES = 100
 
 
 class OneWrong(Calls):
-    """Right calls of all that takes arguments, and what is wrong with the errors once one of them is wrong."""
+    """Valid calls of all functions with arguments, and faults of the errors if one argument is wrong."""
 
     def __init__(self, seed: int = 0) -> None:
         super().__init__(random.Random(seed))
         self.asked = [t for t in self.asked if t.parameters and t.name not in SKIPPED]
 
     def right_call(self, target: Target) -> tuple[list[str], dict[str, str], dict[str, Any]] | None:
-        """The lines before a call that answers, its arguments, and the names that are then there; None where none was found."""
+        """Return the lines before a call that returns, its arguments, and the names defined then; None if no call was found."""
         for attempt in range(TRIES):
             self.about, self.optional = ABOUT[attempt % len(ABOUT)], self.rng.choice((0.0, 0.1, 0.3))
             arguments = self.arguments(target)
@@ -51,7 +51,7 @@ class OneWrong(Calls):
         return None
 
     def findings(self, target: Target, values: Sequence[str] = WRONG) -> list[tuple[str, list[str]]] | None:
-        """What is wrong, and the programs that show it; None where no right call was found."""
+        """Return faults with the programs that show them; None if no valid call was found."""
         found = self.right_call(target)
         return None if found is None else list(self._findings(target, values, *found))
 

@@ -1,9 +1,9 @@
-"""What fuzzing's programs are made of: ``from tools.fuzz.pieces import *`` before a reproducer."""
+"""Building blocks of the programs of fuzzing; a reproducer begins with ``from tools.fuzz.pieces import *``."""
 
 from __future__ import annotations
 
 import contextlib
-import copy  # noqa: F401 - programs say copy.copy and math.nan
+import copy  # noqa: F401 - programs use copy.copy and math.nan
 import functools
 import io
 import json
@@ -53,7 +53,7 @@ GALLERY = (*sarrus.mechanisms.__all__, *(f"closed {k}" for k in range(8)), *(f"t
 
 @functools.cache
 def mechanism(name: str) -> Any:
-    """A mechanism of the gallery, or a random one of the tests."""
+    """Return a mechanism of the gallery, or a random one of the tests."""
     if " " not in name:
         return getattr(sarrus.mechanisms, name)(**({"n": 2} if name == "four_bar_ladder" else {}))
     from tests.random_closed import random_closed
@@ -72,7 +72,7 @@ def _home(m: Any) -> Any:
 
 
 def state(m: Any, lead: tuple[int, ...] = (), wild: bool = False) -> Any:
-    """q, v, a: about the configuration that is closed, or anywhere."""
+    """Return q, v, a near a configuration with closed loops, or at random if `wild`."""
     rng = np.random.default_rng(1)
     q = m.random(rng, size=lead) if wild else np.broadcast_to(_home(m), (*lead, m.nq)).copy()
     return q, rng.normal(size=(*lead, m.nv)), rng.normal(size=(*lead, m.nv))
@@ -95,7 +95,7 @@ def builder() -> Any:
 
 
 def couplings() -> Any:
-    """A coupler and a Pfaffian constraint, as a description has them."""
+    """Return a coupler and a Pfaffian constraint of a description."""
     b = builder()
     b.add_joint("slide", sarrus.Prismatic("x"), "ground", "two")
     b.add_joint("float", sarrus.Free(), "ground", "three")
@@ -106,11 +106,11 @@ def couplings() -> Any:
 
 
 class Refused(Exception):
-    """What a caller's own object raises: it must come through, or become an error of sarrus."""
+    """Error of a caller's own object, which must propagate or become an error of sarrus."""
 
 
 class Hostile:
-    """An argument that does something when it is looked at."""
+    """Argument that acts when it is read."""
 
     def __init__(self, act: Callable[[], Any] | None = None, array: Any = None) -> None:
         self.act, self.array = act, array
@@ -123,7 +123,7 @@ class Hostile:
 
 
 class Changing(dict):  # type: ignore[type-arg]
-    """A mapping that empties itself while it is read."""
+    """Mapping that empties itself while it is read."""
 
     def __iter__(self) -> Iterator[Any]:
         for key in list(super().__iter__()):
@@ -135,9 +135,9 @@ class Changing(dict):  # type: ignore[type-arg]
 
 
 def trap(frame: Any) -> Any:
-    """{frame: array-like}, which is empty once the array-like was looked at."""
+    """Return {frame: array-like}, which becomes empty when the array-like is read."""
     wrenches: dict[Any, Any] = {}
-    key = "".join(list(frame)) if isinstance(frame, str) else frame  # which nobody else holds
+    key = "".join(list(frame)) if isinstance(frame, str) else frame  # a new object without other references
 
     def empty() -> list[Any]:
         wrenches.clear()
@@ -148,12 +148,12 @@ def trap(frame: Any) -> Any:
 
 
 def saddle(u: Any) -> Any:
-    """A surface that a pickle can name."""
+    """Surface that can be pickled by name."""
     return np.stack([u[..., 0], u[..., 1], u[..., 0] * u[..., 1]], axis=-1)
 
 
 def led(m: Any) -> Any:
-    """Coordinates to which motors lead a mechanism, three of each."""
+    """Return three coordinates of each motor as targets."""
     at = m.joint_states(_home(m)).q
     return {
         name: at[name][0] + np.array([0.0, 0.02, 0.05]) for name in m.actuated or m.joints[:1] if len(at[name]) == 1
@@ -170,17 +170,17 @@ def objectives(m: Any) -> Any:
 
 
 def measurements(m: Any) -> Any:
-    way = led(m)
-    X = m.pose(m.follow(way), m.bodies[-1])
-    return sarrus.calibration.Measurements(way, frames={m.bodies[-1]: X})
+    inputs = led(m)
+    X = m.pose(m.follow(inputs), m.bodies[-1])
+    return sarrus.calibration.Measurements(inputs, frames={m.bodies[-1]: X})
 
 
 def samples_of(m: Any) -> Any:
     t = np.linspace(0.0, 1.0, 60)
-    x = {name: way[0] + 0.05 * np.sin(5 * t + k) for k, (name, way) in enumerate(led(m).items())}
+    x = {name: inputs[0] + 0.05 * np.sin(5 * t + k) for k, (name, inputs) in enumerate(led(m).items())}
     q = m.follow(x)
-    v = m.complete_velocity(q, {name: np.gradient(way, t) for name, way in x.items()})
-    a = m.complete_acceleration(q, v, {name: np.gradient(np.gradient(way, t), t) for name, way in x.items()})
+    v = m.complete_velocity(q, {name: np.gradient(inputs, t) for name, inputs in x.items()})
+    a = m.complete_acceleration(q, v, {name: np.gradient(np.gradient(inputs, t), t) for name, inputs in x.items()})
     return sarrus.identification.Samples(
         {name: np.ones((60, m.joint(name).type.nv)) for name in m.actuated or m.joints[:1]}, q, v, a, t
     )
@@ -204,7 +204,7 @@ def mapped(x: Any) -> Any:
 
 
 def touch(m: Any) -> None:
-    """Ask a mechanism that somehow came to be what all can answer."""
+    """Call the operations of every mechanism on a result."""
     q, v = m.neutral(), np.zeros(m.nv)
     str(m), repr(m), hash(m), pickle.loads(pickle.dumps(m))
     for ask in (m.forward_dynamics, m.inverse_dynamics, m.joint_wrenches):
@@ -217,7 +217,7 @@ def touch(m: Any) -> None:
 
 
 def has_nan(x: Any) -> bool:
-    """Whether there is a NaN in an array, or in any of several."""
+    """Return True if an array, or one of several, contains NaN."""
     if isinstance(x, Mapping):
         return any(map(has_nan, x.values()))
     if isinstance(x, (tuple, list)):
@@ -245,7 +245,7 @@ def on_disk(path: str) -> str:
 
 
 def look(run: Any) -> None:
-    """Ask a trajectory that was read what all can answer."""
+    """Call the operations of every trajectory on one that was read."""
     assert all(x.dtype == float for x in (run.t, run.q, run.v)), "numbers that are not float64"
     (
         repr(run),
@@ -263,7 +263,7 @@ def look(run: Any) -> None:
 
 
 def valid(text: str, floating_base: bool | None) -> Any:
-    """Read a file with nothing wrong in it."""
+    """Read a valid file."""
     try:
         return sarrus.loads(text, floating_base=floating_base)
     except Exception as error:
@@ -271,7 +271,7 @@ def valid(text: str, floating_base: bool | None) -> Any:
 
 
 def rewritten(m: Any, suffix: str) -> Any:
-    """What comes back of a model file: the same mass, motors and freedoms, or a word of what it lost."""
+    """Write and read a model file; it must have the same mass, motors and freedoms, or a warning."""
     path, side = Path(f"robot{suffix}"), Path("robot.yaml")
     side.unlink(missing_ok=True)
     with warnings.catch_warnings(record=True) as said:
@@ -295,14 +295,14 @@ def rewritten(m: Any, suffix: str) -> Any:
 
 
 def spoil(path: str, seed: int) -> str:
-    """Change a file: bytes of it, or a member or cell."""
+    """Change bytes of a file, or a member or cell."""
     rng, data = random.Random(seed), Path(path).read_bytes()
-    way = rng.randrange(4)
-    if way == 0 and data:
+    mutation = rng.randrange(4)
+    if mutation == 0 and data:
         for _ in range(rng.choice((1, 5, 50))):
             at = rng.randrange(len(data))
             data = data[:at] + bytes([rng.randrange(256)]) + data[at + 1 :]
-    elif way == 1:
+    elif mutation == 1:
         data = rng.choice((data[: rng.randrange(len(data) + 1)], data + data, b"", b"\0" * 100, URDF, data[::-1]))
     elif path.endswith(".npz"):
         with zipfile.ZipFile(path) as file:
@@ -350,7 +350,7 @@ def spoil(path: str, seed: int) -> str:
 
 
 def command(words: list[str]) -> int:
-    """Run a command line in this folder, and see that what it says and its exit code go together."""
+    """Run a command line in this folder, and check that its output agrees with its exit code."""
     import sarrus.viewer.viewer
 
     sarrus.viewer.viewer.View.wait = sarrus.viewer.viewer.View.close  # type: ignore[method-assign]
@@ -370,7 +370,7 @@ def command(words: list[str]) -> int:
     assert "--traceback shows where" not in complaint and "Traceback" not in complaint, (
         f"{shown}: {complaint.strip()[-300:]}"
     )
-    found = words[0] == "check" and said.strip()  # what is suspicious is its answer
+    found = words[0] == "check" and said.strip()  # findings are its regular output
     assert code == 0 or complaint.strip() or found, f"{shown}: exit code {code} without a word"
     assert code or not re.search(r"\bnan\b", said), f"{shown}: exit code 0, and NaN"
     return code

@@ -1,4 +1,4 @@
-"""What is wrong with an answer, or with an error as an answer."""
+"""Checks of results and errors of a case."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ import sarrus
 from .calls import Target
 from .pieces import Refused, has_nan
 
-STRICT = "SARRUS_FUZZ_STRICT"  # how children know of --strict
+STRICT = "SARRUS_FUZZ_STRICT"  # environment variable that passes --strict to children
 
 
 def place(error: BaseException) -> tuple[str, bool]:
-    """The innermost line of sarrus that an error went through, and whether the error was raised on purpose there."""
-    found, on_purpose = "", True
+    """Return the innermost line of sarrus in an error's traceback, and True if sarrus raised the error explicitly."""
+    location, on_purpose = "", True
     for frame, _ in traceback.walk_tb(error.__traceback__):
         path = frame.f_code.co_filename
         if f"{os.sep}sarrus{os.sep}" in path:
-            found = f"{path.rpartition(f'{os.sep}sarrus{os.sep}')[2]}:{frame.f_lineno} in {frame.f_code.co_name}"
+            location = f"{path.rpartition(f'{os.sep}sarrus{os.sep}')[2]}:{frame.f_lineno} in {frame.f_code.co_name}"
     last = error.__traceback__
     while last is not None and last.tb_next is not None:
         last = last.tb_next
-    if last is not None and found:
+    if last is not None and location:
         code = last.tb_frame.f_code
         raised = dis.opname[code.co_code[last.tb_lasti]].startswith(("RAISE", "RERAISE"))
         on_purpose = raised and f"{os.sep}sarrus{os.sep}" in code.co_filename
-    return found, on_purpose
+    return location, on_purpose
 
 
 def in_argument(error: BaseException, line: str) -> bool:
-    """Whether the case itself went wrong, in an expression that was to be an argument."""
+    """Return True if the error is in the case itself, in the expression of an argument."""
     frame = error.__traceback__
     while frame is not None and frame.tb_frame.f_code.co_filename != "<case>":
         frame = frame.tb_next
@@ -47,11 +47,11 @@ def in_argument(error: BaseException, line: str) -> bool:
 
 
 def fault(error: BaseException, target: Target, strict: bool = False) -> str | None:
-    """What is wrong with this error as an answer; None where it is a good one."""
+    """Return the fault of an error; None for a proper error."""
     kind = type(error)
     if isinstance(error, (Refused, MemoryError)) or re.search(
         "lambda|local object", str(error)
-    ):  # what does not pickle is ours
+    ):  # objects of the case itself that cannot be pickled
         return None
     documented = any(
         re.search(rf"\b{c.__name__}\b", target.doc) for c in kind.__mro__ if c not in (Exception, BaseException, object)
@@ -59,42 +59,42 @@ def fault(error: BaseException, target: Target, strict: bool = False) -> str | N
     if isinstance(error, sarrus.SarrusError) or kind in (TypeError, ValueError):
         if not str(error).strip():
             return "an error without a message"
-        found, on_purpose = place(error)
+        location, on_purpose = place(error)
         if kind is TypeError and not strict and not os.environ.get(STRICT):
-            return None  # Python's own words for a value of the wrong type
-        says = isinstance(error, sarrus.SarrusError) or re.match(
+            return None  # Python's own error for a value of the wrong type
+        clear = isinstance(error, sarrus.SarrusError) or re.match(
             r"\w+(\(\))? (must|is|has|got|missing|takes|needs)\b", str(error)
         )
-        return None if on_purpose or says else "an error that sarrus did not raise"
+        return None if on_purpose or clear else "an error that sarrus did not raise"
     return None if documented else "an undocumented exception"
 
 
 def silent(target: Target, r: Any, names: dict[str, Any], line: str) -> str | None:
-    """What is wrong with an answer that came without an error."""
+    """Return the fault of a result without an error; None for a proper result."""
     if target.owner is not sarrus.Mechanism or isinstance(r, sarrus.Mechanism):
         return None
     if (
         re.search(r"\b(q|v|a|tau|q0|q1|dv|multipliers)=(np\.ma\.masked_array\(|[^=]+ \* 1j\b)", line)
         and "0 * v" not in line
-        and np.size(names.get("q")) > 0  # of none, nothing is masked
+        and np.size(names.get("q")) > 0  # an empty array has no masked entry
     ):
-        return "masked or imaginary numbers were taken"
+        return "masked or imaginary numbers were accepted"
     status: Any = 0
     if isinstance(r, tuple) and "return_status=" in line and len(r) > 1 and np.asarray(r[-1]).dtype == np.int8:
         r, status = r[0], np.asarray(r[-1])
     elif np.ndim(names.get("q")) != 1 or re.search(
         r"broadcast_to|reshape|np\.matrix|\bq=\(|\[None\]|time=[^0-9N-]", line
     ):
-        return None  # a batch, in which NaN says what a status would
+        return None  # NaN replaces the status in a batch
     if isinstance(r, np.ndarray) and np.ndim(status) and r.shape[: np.ndim(status)] == np.shape(status):
         r = r[status == 0]
         status = 0
     if np.ndim(status) == 0 and status == 0 and has_nan(r):
         return "NaN, and status 0" if "return_status" in line else "NaN without an error"
     m = names.get("m")
-    asked = target.name in ("project_configuration", "assemble") and not re.search("time|tolerance", line)
+    closes_loops = target.name in ("project_configuration", "assemble") and not re.search("time|tolerance", line)
     if (
-        asked
+        closes_loops
         and np.ndim(status) == 0
         and status == 0
         and isinstance(r, np.ndarray)

@@ -1,4 +1,4 @@
-// The whole mechanism: with h = H v its momentum about the centre of mass c, and m its mass,
+// Tasks of the mechanism's centre of mass and momentum: with h = H v its momentum about the centre of mass c, and m its mass,
 //
 //   centre of mass   (H / m) a = g-dot-dot + kd (g-dot - h / m) + kp (g - c) - H-dot v / m
 //   momentum         H a = g-dot + gain (g - h) - H-dot v
@@ -8,7 +8,7 @@
 
 namespace sarrus {
 
-/// H (6 x nv), h, H-dot v, c and m.
+/// Motion of the centre of mass: H (6 x nv), h, H-dot v, c and m.
 template <class T> struct CentroidalMotion {
   T *H, h[6], drift[6], mass = T(0.0);
   Vec3<T> c;
@@ -49,8 +49,8 @@ struct CenterOfMassTask : FollowingTask {
       out.right[i] = g[2] - m.drift[k] * inverse + feedback(s, i, out.error[i], T(g[1] - m.h[k] * inverse));
     }
   }
-  template <class T> T rigid_mobility(const TaskState<T>&, const RigidMechanism<T>& whole, int) const {
-    return whole.linear_mobility();
+  template <class T> T rigid_mobility(const TaskState<T>&, const RigidMechanism<T>& rigid_body, int) const {
+    return rigid_body.linear_mobility();
   }
 };
 
@@ -75,8 +75,8 @@ struct MomentumTask : AccelerationTask {
       out.right[i] = g[1] - m.drift[components[i]] + gain(s, i) * out.error[i];
     }
   }
-  template <class T> T rigid_mobility(const TaskState<T>&, const RigidMechanism<T>& whole, int row) const {
-    return components[row] < 3 ? T(0.5) * whole.trace : whole.mass;
+  template <class T> T rigid_mobility(const TaskState<T>&, const RigidMechanism<T>& rigid_body, int row) const {
+    return components[row] < 3 ? T(0.5) * rigid_body.trace : rigid_body.mass;
   }
 };
 

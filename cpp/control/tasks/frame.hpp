@@ -1,4 +1,4 @@
-// A frame follows a pose: J a = A_t + kd (V_t - V) + kp e - drift, as pose.hpp says.
+// Task of a frame that follows a pose: J a = A_t + kd (V_t - V) + kp e - drift, as in pose.hpp.
 #pragma once
 
 #include "pose.hpp"

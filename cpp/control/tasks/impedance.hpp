@@ -1,4 +1,4 @@
-// A frame yields to forces as a mass on a spring and a damper (Hogan 1985), in components s of the pose's error:
+// Task of a frame that complies with forces like a mass on a spring and a damper (Hogan 1985), in components s of the pose's error:
 //
 //   inertia (a_t - a) + damping s-dot + stiffness s + wrench = 0
 //   J a = A_t - drift + inertia^-1 (damping s-dot + stiffness s + wrench)
@@ -12,7 +12,7 @@ struct ImpedanceTask : AccelerationTask, PoseFollower {
   static constexpr const char* name = "ImpedanceTask";
   using PoseFollower::companions, PoseFollower::group;
   std::vector<double> mobility, stiffness, damping;  // rows x rows; mobility: inertia^-1
-  std::optional<Targets> wrench;  // of each row, what acts from outside; or nothing does
+  std::optional<Targets> wrench;  // external wrench of each row, or none
 
   template <class F> void fields(F field) {
     PoseFollower::fields(field);

@@ -1,4 +1,4 @@
-// Coordinates of joints, of those that close loops too, follow laws: J a = g-dot-dot + kd (g-dot - rate) + kp (g - q) - drift.
+// Task of joint coordinates, including those of loop joints, that follow laws: J a = g-dot-dot + kd (g-dot - rate) + kp (g - q) - drift.
 #pragma once
 
 #include "task.hpp"
@@ -26,8 +26,8 @@ struct JointsTask : FollowingTask {
       out.right[i] = g[2] - joint.a + feedback(s, i, out.error[i], T(g[1] - joint.v));
     }
   }
-  template <class T> T rigid_mobility(const TaskState<T>& s, const RigidMechanism<T>& whole, int row) const {
-    return whole.joint_mobility(s, coordinates[row].iv, coordinates[row].angular);
+  template <class T> T rigid_mobility(const TaskState<T>& s, const RigidMechanism<T>& rigid_body, int row) const {
+    return rigid_body.joint_mobility(s, coordinates[row].iv, coordinates[row].angular);
   }
 };
 

@@ -1,5 +1,5 @@
-// The error of a frame's pose that follows a target, which may move in a frame of reference which moves itself. With e the rotation vector
-// and the displacement that lead to the target, V_t and A_t the motion of a point that is carried along with the target,
+// Error of a frame's pose relative to a target, which may move in a moving frame of reference. With e the rotation vector and the displacement to
+// the target, V_t and A_t the motion of a point that is fixed to the target,
 //
 //   J a = A_t + kd (V_t - V) + kp e - drift          J: of the frame less that of the reference at the target
 //
@@ -12,10 +12,10 @@
 
 namespace sarrus {
 
-/// A pose: a number and law for each of rotation vector and position, or numbers of a call, R (9), p (3), V, A (6 each).
+/// Target pose: a number and law for each of rotation vector and position, or numbers of a call, R (9), p (3), V, A (6 each).
 struct PoseTarget {
   Targets numbers;
-  int call = -1;  // where the call's start
+  int call = -1;  // index of the call's first number
 
   template <class F> void fields(F field) { field("numbers", numbers), field("call", call); }
 
@@ -70,12 +70,12 @@ struct PoseFollower {
     field("frame", frame), field("reference", reference), field("components", components), field("target", target);
     field("axes", target_axes);
   }
-  template <class T> T rigid_mobility(const TaskState<T>& s, const RigidMechanism<T>& whole, int row) const {
+  template <class T> T rigid_mobility(const TaskState<T>& s, const RigidMechanism<T>& rigid_body, int row) const {
     const Transform<T>& X = s.k.link[frame.link].X;
-    return components[row] < 3 ? whole.angular_mobility(X.p + X.R * cast<T>(frame.X.p)) : whole.linear_mobility();
+    return components[row] < 3 ? rigid_body.angular_mobility(X.p + X.R * cast<T>(frame.X.p)) : rigid_body.linear_mobility();
   }
 
-  /// J, the error and its rate, and of r the part that is not feedback.
+  /// Compute J, the error and its rate, and the part of r that is not feedback.
   template <class T> void evaluate(const TaskState<T>& s, const TaskRows<T>& out, T* rate) const {
     const typename PoseTarget::Motion<T> g = target.motion(s);
     const LinkMotion<T> me = frame_motion(s, frame);
@@ -104,7 +104,7 @@ struct PoseFollower {
     add_columns(s, reference.link, p_t, -1.0, all, along, out.J);
 
     // Components s = E^T e along axes that turn with w_E: s-dot = E^T (e-dot - w_E x e), and s-dot-dot has the accelerations of a turning
-    // frame; of those, w_E-dot x e is partly the reference's own, which the joints' accelerations move
+    // frame; of those, w_E-dot x e partly depends on the joints' accelerations, through the reference
     const Vec3<T>& w_E = target_axes ? V_t.angular : w0;
     const Vec3<T>& alpha_E = target_axes ? A_t.angular : base.A.angular;
     const auto turning = [&](const Vec3<T>& x, const Vec3<T>& x_dot) {

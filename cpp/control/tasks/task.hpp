@@ -1,27 +1,27 @@
-// Interface of a kind of task. A task is rows, of one of two sorts:
+// Interface of a kind of task. A task consists of rows of one of two types:
 //
-//   of accelerations    J a = r: r leads the error that the kind measures to zero
-//   of forces           what a constraint or a contact carries, an affine function of the unknowns, is a target
+//   accelerations    J a = r: r drives the error of the kind to zero
+//   forces           the force of a constraint or a contact, an affine function of the unknowns, equals a target
 //
 // A kind is a struct with its numbers, and
 //
-//   name                    what descriptions call it
-//   rows()                  how many
-//   fields(field)           field("key", member) for each member that a description has; types of members are below
+//   name                    name of the kind in descriptions
+//   rows()                  number of rows
+//   fields(field)           field("key", member) for each member of a description; types of members are below
 //
-// A kind of accelerations is an AccelerationTask, and answers for a state s
+// A kind of accelerations is an AccelerationTask, and defines for a state s
 //
 //   evaluate(s, out)        J, r and the error of each row
-//   rigid_mobility(s, whole, row)   J M^-1 J^T of a row, were the mechanism one rigid body; the scale of what counts as small
-//   group(row)              rows of one group have one scale, by what all of them have together: default, each its own
-//   companions()            how many rows of J follow that ask for nothing and complete the groups: default, none
+//   rigid_mobility(s, rigid_body, row)   J M^-1 J^T of a row, if the mechanism were one rigid body; the scale for small values
+//   group(row)              rows of a group share one scale; default: each row is its own group
+//   companions()            number of additional rows of J without a target, which complete the groups; default: none
 //
 // A kind of forces is a ForceTask:
 //
-//   affine(u, row, along)   the force: what it is at rest, and what each unknown adds
+//   affine(u, row, along)   the force: its value at rest, and the contribution of each unknown
 //   value(x, lambda, row)   the force in the solution
-//   size(row_weight, row)   the least square of its scale
-//   state                   where its integrals start among the controller's internal states; -1: it has none
+//   size(row_weight, row)   lower bound of its squared scale
+//   state                   index of its first integral among the controller's internal states; -1: none
 #pragma once
 
 #include <optional>
@@ -36,24 +36,24 @@ namespace sarrus {
 
 // ---- the state -----------------------------------------------------------------------------------------------------
 
-/// State as tasks read it.
+/// State, as read by tasks.
 template <class T> struct TaskState {
   const Tree& tree;
   Arena& arena;
   const T *q, *v, *time, *parameter;
-  const T* call;  // numbers that a call brings along: targets that are functions of the caller
+  const T* call;  // numbers of a call: targets that are functions of the caller
   Kinematics<T> k;  // while joints do not accelerate
-  LoopJoints<T> loop;  // of joints that close loops, if tasks, motors or limits are at them; a: their drift
-  bool counts;  // whether these have counted their turns
+  LoopJoints<T> loop;  // motion of loop joints, if tasks, motors or limits use them; a: their drift
+  bool counts;  // true if their turns are counted
 };
 
-/// A frame on a link.
+/// Frame on a link.
 struct TaskFrame {
   int link = 0;
   Transform<double> X = Transform<double>::identity();
 };
 
-/// Its pose and velocity, and its acceleration while joints do not accelerate, in world axes at its origin.
+/// Compute its pose and velocity, and its acceleration while joints do not accelerate, in world axes at its origin.
 template <class T> SARRUS_INLINE LinkMotion<T> frame_motion(const TaskState<T>& s, const TaskFrame& frame) {
   const LinkMotion<T>& link = s.k.link[frame.link];
   const Transform<T> X = link.X * cast<T>(frame.X);
@@ -62,7 +62,7 @@ template <class T> SARRUS_INLINE LinkMotion<T> frame_motion(const TaskState<T>& 
       X, {w, link.V.linear + cross(w, r)}, {link.A.angular, link.A.linear + cross(link.A.angular, r) + cross(w, cross(w, r))}};
 }
 
-/// Adds to J (rows x nv) what the velocities move at the point p of a link, times sign: axis(row, angular, linear) of it.
+/// Add to J (rows x nv) the motion of the point p of a link by each velocity, times sign: axis(row, angular, linear) of it.
 template <class T, class Axis>
 SARRUS_INLINE void add_columns(const TaskState<T>& s, int link, const Vec3<T>& p, double sign, int rows, Axis&& axis, T* J) {
   const int nv = s.tree.nv;
@@ -77,8 +77,8 @@ SARRUS_INLINE void add_columns(const TaskState<T>& s, int link, const Vec3<T>& p
   }
 }
 
-/// The whole mechanism as one rigid body. Its mobility is the least that counts: no joint, and no frame, moves less, but by a leverage, a
-/// singular position or a dead centre.
+/// The mechanism as one rigid body. Its mobility is a lower bound: a joint or frame moves less only by leverage, at a singular position or at a dead
+/// centre.
 template <class T> struct RigidMechanism {
   T mass = T(0.0), trace = T(0.0);  // trace of the inertia about c
   Vec3<T> c = zero3<T>();
@@ -98,13 +98,13 @@ template <class T> struct RigidMechanism {
     }
   }
 
-  /// 1 / inertia, at most half the trace about p about any axis through it; with the armature of a joint.
+  /// Return 1 / inertia, at most half the trace about p, about any axis through it; with the armature of a joint.
   T angular_mobility(const Vec3<T>& p, double armature = 0.0) const {
     const Vec3<T> r = p - c;
     return inverse_or_none(T(0.5) * trace + mass * dot(r, r) + T(armature));
   }
   T linear_mobility(double armature = 0.0) const { return inverse_or_none(mass + T(armature)); }
-  /// Along a velocity of any joint.
+  /// Return the mobility along a velocity of any joint.
   T joint_mobility(const TaskState<T>& s, int iv, bool angular) const {
     if (iv < s.tree.nv) {
       const double armature = s.tree.passive[iv].armature;
@@ -122,24 +122,24 @@ template <class T> struct RigidMechanism {
 
 // ---- members of a kind ---------------------------------------------------------------------------------------------
 
-/// A number of each row, which runs may vary: where the first stands in a run's row of parameters.
+/// Number of each row, which runs may vary: index of the first in a run's row of parameters.
 struct RowNumbers {
   int first = 0, rows = 0;
-  bool any_sign = false;  // whether it may be negative
+  bool any_sign = false;  // true if it may be negative
   template <class T> T operator()(const TaskState<T>& s, int row) const { return s.parameter[first + row]; }
 };
 
-/// Numbers that runs may vary, each with a law of time that adds to it, or none.
+/// Numbers that runs may vary, each with an optional law of time that is added.
 struct Targets {
   std::vector<std::optional<Law>> law;
   int first = 0;
 
   bool moves() const {
-    for (const auto& one : law)
-      if (one) return true;
+    for (const auto& target_law : law)
+      if (target_law) return true;
     return false;
   }
-  /// Value, rate and acceleration.
+  /// Evaluate value, rate and acceleration.
   template <class T> SARRUS_INLINE void evaluate(const TaskState<T>& s, int i, T (&g)[3]) const {
     g[0] = g[1] = g[2] = T(0.0);
     if (law[i]) sarrus::evaluate(*law[i], s.parameter, s.time, g);
@@ -147,15 +147,15 @@ struct Targets {
   }
 };
 
-/// Some of the components 0 .. 5 of [angular; linear], and the others of the halves that have some, by which these are scaled too.
+/// Selected components 0 .. 5 of [angular; linear], and the other components of the selected halves, which affect their scale.
 struct Components {
   std::vector<int> row, companion;
 
   Components(std::vector<int> rows = {}) : row(std::move(rows)) {
     for (int k = 0; k < 6; ++k) {
-      bool taken = false, half = false;
-      for (const int c : row) taken = taken || c == k, half = half || c / 3 == k / 3;
-      if (half && !taken) companion.push_back(k);
+      bool is_selected = false, half = false;
+      for (const int c : row) is_selected = is_selected || c == k, half = half || c / 3 == k / 3;
+      if (half && !is_selected) companion.push_back(k);
     }
   }
   int rows() const { return static_cast<int>(row.size()); }
@@ -168,14 +168,14 @@ struct Components {
   }
 };
 
-/// A coordinate of a joint, numbered on from the tree's over those of joints that close loops.
+/// Coordinate of a joint, numbered on from the tree's over those of loop joints.
 struct TaskCoordinate {
   int iq, iv;
-  bool turns;  // whether a pose does not tell how often it has turned
-  bool angular;  // whether its velocity turns
+  bool turns;  // true if a pose does not determine its number of turns
+  bool angular;  // true if its velocity is a rotation
   template <class F> void fields(F field) { field("q", iq), field("v", iv), field("turns", turns), field("angular", angular); }
 
-  /// Its value, rate, drift while the tree's joints do not accelerate, and row of J (nv; null: the unit row of iv).
+  /// Value, rate, drift while the tree's joints do not accelerate, and row of J (nv; null: the unit row of iv).
   template <class T> struct Motion {
     T q, v, a;
     const T* J;
@@ -187,15 +187,15 @@ struct TaskCoordinate {
   }
 };
 
-// ---- the two sorts -------------------------------------------------------------------------------------------------
+// ---- the two types -------------------------------------------------------------------------------------------------
 
-/// Rows of one task: J (rows and companions x nv), what J a must be, and the error: target less what is.
+/// Rows of one task: J (rows and companions x nv), the required J a, and the error: target minus actual value.
 template <class T> struct TaskRows {
   T *J, *right, *error;
 };
 
 struct AccelerationTask {
-  static constexpr bool of_forces = false;
+  static constexpr bool is_force = false;
   int group(int row) const { return row; }
   int companions() const { return 0; }
 };
@@ -218,11 +218,11 @@ template <class T> struct TaskUnknowns {
 };
 
 struct ForceTask {
-  static constexpr bool of_forces = true;
+  static constexpr bool is_force = true;
   static constexpr int state = -1;
   Targets target;
   template <class F> void fields(F field) { field("target", target); }
-  /// Change of the target by integral action with internal states z.
+  /// Return the change of the target by integral action with internal states z.
   template <class T> T integral_action(const TaskState<T>&, int, const T*) const { return T(0.0); }
 };
 

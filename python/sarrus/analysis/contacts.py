@@ -1,4 +1,4 @@
-"""Where a mechanism's shapes touch, or come near each other, in a state."""
+"""Contact points of a mechanism's shapes in a configuration."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from ..dynamics.loop_operations import LoopFunctions
 
 @dataclass(frozen=True, eq=False)
 class Contacts:
-    """Points in which shapes touch or come near each other: answer of :meth:`sarrus.Mechanism.contacts`.
+    """Contact points of shapes, and points of shapes that are close: the result of :meth:`sarrus.Mechanism.contacts`.
 
     Attributes
     ----------
-    position : (n, 3) midway between both surfaces, in the world [m]
-    normal : (n, 3) unit, in the world; it pushes the first shape away from the second
-    distance : (n,) between the surfaces along it; negative: sunk in [m]
+    position : (n, 3) midpoint between both surfaces, in the world [m]
+    normal : (n, 3) unit vector from the second shape to the first, in the world
+    distance : (n,) distance between the surfaces along the normal [m]; negative for penetration
     shapes, bodies : n pairs of names, first and second
-    id : (n,) of a point, the same as long as the same features of the same shapes touch
-    friction, restitution, torsional_friction, rolling_friction : (n,) of the pair
-    state : (n,) which of a batch's states, counted over all its axes
+    id : (n,) identifier of a point; it does not change as long as the same features of the same shapes touch
+    friction, restitution, torsional_friction, rolling_friction : (n,) coefficients of the pair
+    state : (n,) index of the state in a batch, counted over all leading axes
     """
 
     position: Array
@@ -42,65 +42,69 @@ class Contacts:
 
 
 def may_touch(robot: LoopFunctions) -> list[Pair]:
-    """Pairs of its shapes."""
+    """Return the pairs of the mechanism's shapes that may touch."""
     return touching_pairs(robot.description)
 
 
 def touching(robot: LoopFunctions) -> tuple[_core.Scene, list[str], list[Pair]]:
-    """The core's scene of its shapes, the bodies whose poses that takes, and the pairs that may touch."""
+    """Return the core's scene of the shapes, the bodies whose poses it expects, and the pairs that may touch."""
     pairs: list[Pair] = robot._may_touch  # type: ignore[attr-defined]  # Mechanism has it
     terms, bodies = scene(robot.description, robot._solids, pairs)  # type: ignore[attr-defined]
     return _core.Scene(*terms), bodies, pairs
 
 
 def overlapping(robot: LoopFunctions, q: Array) -> Iterator[str]:
-    """A sentence where shapes that may touch are sunk into each other at home."""
+    """Yield a warning if shapes that may touch overlap in the home configuration q."""
     if not robot.description.shapes or told_by_file(robot.description):
         return
-    here = contacts(robot, q)
+    home_contacts = contacts(robot, q)
     size = {spec.name: spec.shape._reach for spec in robot.description.shapes}
 
     def rounds(pair: tuple[str, str]) -> float:
-        """What rounding may sink two of them in by: of points as much as of what they touch, of their place if that has no size either."""
+        """Return the overlap of two shapes [m] that counts as rounding: relative to the smaller size, or to the mechanism's without sizes."""
         sizes = [x for x in (size[name] for name in pair) if 0.0 < x < np.inf]
         return OVERLAP * min(sizes, default=robot._length)
 
-    pairs = dict.fromkeys(pair for pair, d in zip(here.shapes, here.distance, strict=True) if d < -rounds(pair))
+    pairs = dict.fromkeys(
+        pair for pair, d in zip(home_contacts.shapes, home_contacts.distance, strict=True) if d < -rounds(pair)
+    )
     if pairs:
-        listed = ", ".join(f"'{one}' and '{other}'" for one, other in list(pairs)[:4]) + " …" * (len(pairs) > 4)
-        yield f"shapes overlap at home: {listed}. Builder.set_contact(one, other, touching=False) lets them"
+        listed = ", ".join(f"'{first}' and '{second}'" for first, second in list(pairs)[:4]) + " …" * (len(pairs) > 4)
+        yield f"shapes overlap at home: {listed}. Builder.set_contact(first, second, enabled=False) allows it"
 
 
 def contacts(self: LoopFunctions, q: ArrayLike, *, within: float = 0.0) -> Contacts:
-    """Where shapes touch: at most four points of each pair that may (:meth:`~sarrus.Builder.add_shape`, :meth:`~sarrus.Builder.set_contact`).
+    """Return the contact points of shapes: at most four for each pair that may touch.
+
+    Shapes are added by :meth:`~sarrus.Builder.add_shape`; :meth:`~sarrus.Builder.set_contact` selects pairs.
 
     Parameters
     ----------
     q : (..., nq) configuration [rad, m, quaternions (x, y, z, w)]
-    within : how far apart they may be [m]
+    within : largest distance of the surfaces at a point [m]; default: surfaces that touch or overlap
 
     Returns
     -------
-    Contacts, state by state and pair by pair
+    Contacts, ordered by state, then by pair
 
     Raises
     ------
     ModelError
-        Shapes may touch of which it is not known where: a cylinder and a box, say.
+        The contact points of a pair that may touch are not implemented, such as a cylinder and a box.
     ShapeError, StateError
-        q has another size, or is not finite.
+        q does not have nq entries in its last axis, or is not finite.
     TypeError, ValueError
         `within` is no number, or not finite.
 
     Notes
     -----
-    Distances are exact, but where a side of a box stands for an edge that leans by less than 0.01 rad: there they are off by 5e-5 of
-    themselves. Of two boxes that are sunk deeply into each other they are those of the corners of what overlaps, which may be less than the way
-    out. A cylinder on a plane touches in points of its rims.
+    Distances are exact, with two exceptions. If a box face replaces an edge that leans by less than 0.01 rad, the relative error is 5e-5. For two boxes
+    that overlap deeply, the distances are those of the corners of the overlap, which may be less than the displacement that separates them. A
+    cylinder on a plane has contact points on its rims.
 
     References
     ----------
-    Gottschalk, Lin and Manocha 1996 (two boxes: fifteen axes); Sutherland and Hodgman 1974 (what two sides share).
+    Gottschalk, Lin and Manocha 1996 (two boxes: fifteen axes); Sutherland and Hodgman 1974 (overlap of two faces).
 
     Examples
     --------
@@ -109,19 +113,19 @@ def contacts(self: LoopFunctions, q: ArrayLike, *, within: float = 0.0) -> Conta
     >>> b = sarrus.mechanisms.pendulum().to_builder()
     >>> b.add_shape("bob", Sphere(0.1), (0, 0, -1), name="ball")
     >>> b.add_shape("ground", Plane(), (0, 0, -1.2), name="floor")
-    >>> found = b.build().contacts([0.0], within=0.2)
-    >>> found.shapes, found.distance.round(9), found.normal
+    >>> points = b.build().contacts([0.0], within=0.2)
+    >>> points.shapes, points.distance.round(9), points.normal
     ((('ball', 'floor'),), array([0.1]), array([[0., 0., 1.]]))
     """
     reach = checked_number("within", within, "")
     core, bodies, pairs = self._touching  # type: ignore[attr-defined]  # Mechanism has it
     shapes = self.description.shapes
-    one = self.pose(q, "ground")  # also of robots without shapes: q is looked at
-    poses = np.stack([self.pose(q, body) for body in bodies], axis=-3) if bodies else one[..., None, :, :]
+    ground_pose = self.pose(q, "ground")  # also checks q of robots without shapes
+    poses = np.stack([self.pose(q, body) for body in bodies], axis=-3) if bodies else ground_pose[..., None, :, :]
     state, pair, name, position, normal, distance = core.touching(poses.reshape(-1, *poses.shape[-3:]), reach)
-    known = [pairs[k] for k in pair.tolist()]
-    ends = [(shapes[k.first], shapes[k.second]) for k in known]
-    numbers = {name: np.array([getattr(k, name) for k in known]) for name in COEFFICIENTS}
+    point_pairs = [pairs[k] for k in pair.tolist()]
+    ends = [(shapes[k.first], shapes[k.second]) for k in point_pairs]
+    numbers = {name: np.array([getattr(k, name) for k in point_pairs]) for name in COEFFICIENTS}
     return Contacts(
         position, normal, distance,
         tuple((a.name, b.name) for a, b in ends), tuple((a.body, b.body) for a, b in ends), name,

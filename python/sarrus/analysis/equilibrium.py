@@ -1,6 +1,6 @@
-"""Static equilibrium of mechanisms on springs, and how stiffly they stand.
+"""Static equilibrium of mechanisms with springs, and its stiffness.
 
-The core takes the steps and finds the stiffness (``cpp/loops/equilibrium.hpp``); a contact is a frame that is led to a point, as in
+The core computes the steps and the stiffness (``cpp/loops/equilibrium.hpp``). A contact is a target constraint of a frame's origin, as in
 :mod:`sarrus.analysis.assembly.closing`.
 """
 
@@ -24,26 +24,26 @@ from .independent_coordinates import velocity_names
 from .joint_targets import JointCoordinates, coordinates, start_near
 
 STEPS = 200
-NONE = 1e-10  # a stiffness below this part of the largest is none: ten times what differences leave
+NONE = 1e-10  # a stiffness below this fraction of the largest counts as zero: ten times the error of differences
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Equilibrium(Brief):
-    """Where a mechanism rests, what holds it there, and how stiffly.
+    """Static equilibrium: configuration, reactions and stiffness.
 
     Attributes
     ----------
     q : (..., nq) configuration [rad, m, unit quaternions]
-    multipliers : (..., nc) of the loops, of several that do the same the smallest
-    efforts : (..., nv) what the joints that were fixed are held by besides `tau`; zero in the others [N m, N]
+    multipliers : (..., nc) multipliers of the constraint rows, of least norm
+    efforts : (..., nv) efforts that hold the fixed joints, in addition to `tau`; zero for the other joints [N m, N]
     contact_forces : frame to (..., 3) force on the mechanism, in the world's axes [N]
-    stiffness : (..., k) of the independent motions, least first [N m]: what its loops, joints and contacts leave free, with springs and gravity.
-        Where states of a batch have fewer freedoms, NaN
-    motions : (..., k, nv) these motions as velocities: orthonormal where radians compare with displacements of the mechanism's
-        characteristic length, uncoupled and uncontacted [rad, m]
-    stable : (...) whether no stiffness is negative: where all are positive, the potential energy is least
-    neutral : (...) how many motions have no stiffness (1e-10 of the largest or less), such as the spin of a rod between ball joints
-    status : (...) :class:`sarrus.results.Status`: 2 where no equilibrium was found
+    stiffness : (..., k) stiffness of the independent motions, in ascending order [N m]. These are the motions that loops, fixed joints and contacts
+        leave free; springs and gravity give the stiffness. States of a batch with fewer freedoms have NaN at the end
+    motions : (..., k, nv) these motions as velocities, uncoupled, orthonormal if a radian equals a displacement by the mechanism's
+        characteristic length, and without motion of the contacts [rad, m]
+    stable : (...) True if no stiffness is negative; if all are positive, the potential energy is minimal
+    neutral : (...) number of motions without stiffness (1e-10 of the largest or less), such as the spin of a rod between ball joints
+    status : (...) :class:`sarrus.results.Status`: 2 if no equilibrium was found
     """
 
     q: Array
@@ -59,9 +59,9 @@ class Equilibrium(Brief):
 
     @property
     def compliance(self) -> Array:
-        """(..., nv, nv): how far a small generalised force moves the joints, dq = compliance dtau [rad, m; per N m, N].
+        """Displacement of the joints per small generalised force, dq = compliance dtau, (..., nv, nv) [rad, m; per N m, N].
 
-        Along motions that have a stiffness: those without, counted by `neutral`, are left out.
+        It covers the motions with a stiffness; the motions counted by `neutral` are excluded.
         """
         k = np.nan_to_num(self.stiffness)
         stiff = abs(k) > NONE * abs(k).max(axis=-1, keepdims=True, initial=0.0)
@@ -71,7 +71,7 @@ class Equilibrium(Brief):
 
     @property
     def pulling(self) -> dict[str, NDArray[np.bool_]]:
-        """Frame to (...) whether its contact pulls the mechanism down, which ground alone cannot."""
+        """Frame to (...) True if its contact pulls the mechanism down, which the ground cannot do."""
         return {frame: np.asarray(force @ self._gravity > 0.0) for frame, force in self.contact_forces.items()}
 
 
@@ -80,23 +80,23 @@ def equilibrium(
     tau: ArrayLike | None = None, contacts: str | Iterable[str] | Mapping[str, ArrayLike] | None = None, minimum: bool = True,
     time: ArrayLike | None = None, threads: int = 1,
 ) -> Equilibrium:  # fmt: skip
-    """Where gravity, springs and constant forces balance on the loops: of one state, or of many, each from its own start.
+    """Compute a static equilibrium of gravity, springs and constant forces, on the loops; a batch has one start for each state.
 
-    From a start onto which the loops are closed, downhill to a least potential energy: a stable equilibrium, and not always the nearest.
-    Friction, dampers, limits of joints and controllers have no part in it; rows that hold velocities only, as rolling does, push like others.
+    The start is projected onto the loops. From there the potential energy is minimised: the result is a stable equilibrium, not always the nearest.
+    Friction, dampers, joint limits and controllers are ignored. Rows that constrain velocities only, as of rolling, have reactions like other rows.
 
     Parameters
     ----------
     robot : the mechanism
-    near : where to start: (..., nq), or joints to coordinates, as in :meth:`~sarrus.Mechanism.assemble`; default: the home
-    fixed : joints to coordinates that they are held at, (...) each [rad, m, quaternions (x, y, z, w)]
-    tau : (..., nv) generalised force that stays as it is [N m, N]; default: none. Of a ball or free joint it turns with the joint, so that it has
-        no energy, and `stable` is not told by the symmetric part of the stiffness alone
-    contacts : names of frames, one or several, that stick where they are at the start, or frames to the points (..., 3) where they do, in the world,
-        or to the height of the ground under where they are, (..., 1) of many [m]
-    minimum : False: an equilibrium of any kind, the first to which Newton's steps lead, stable or not
-    time : (...) at which motion is prescribed [s]
-    threads : of a batch, of which each state has its own answer, however many there are
+    near : start of the search: (..., nq), or joints to coordinates, as in :meth:`~sarrus.Mechanism.assemble`; default: the home
+    fixed : joints to coordinates at which they are fixed, (...) each [rad, m, quaternions (x, y, z, w)]
+    tau : (..., nv) constant generalised force [N m, N]; default: none. The force of a ball or free joint turns with the joint. It has no potential
+        energy then, and the symmetric part of the stiffness alone does not determine `stable`
+    contacts : name or names of frames whose origins stick at their positions at the start; or a mapping of frames to points (..., 3) in the
+        world, or to heights of the ground below their positions, a number or (..., 1) [m]
+    minimum : False: accept any equilibrium, stable or not: the first one that Newton's steps reach
+    time : (...) time of prescribed motions [s]
+    threads : number of threads for a batch; it does not change the result of any state
 
     Returns
     -------
@@ -105,11 +105,11 @@ def equilibrium(
     Raises
     ------
     StateError
-        None was found: along which joint something stays unbalanced. In a batch such a row is NaN, and its status 2.
+        No equilibrium was found; the message names a joint with an unbalanced force. In a batch such a row is NaN, and its status 2.
     AssemblyError
-        The loops do not close with what is fixed, or contacts are out of reach.
+        The loops do not close with the fixed joints, or contacts are out of reach.
     ModelError, NameNotFoundError
-        Rows that are functions of the state, which the core does not know elsewhere; a joint or frame that is not there, or on the ground.
+        The mechanism has rows that are Python functions of the state; a joint or frame does not exist, or a frame is on the ground.
 
     Examples
     --------
@@ -122,49 +122,57 @@ def equilibrium(
     ([-0.02], True, [[0.001019368]])
     """
     if not isinstance(robot, LoopFunctions):
-        raise TypeError(f"equilibrium is of a sarrus.Mechanism; got {robot!r}")
+        raise TypeError(f"robot: expected a sarrus.Mechanism, got {robot!r}")
     if robot._asks_for_rows:
-        fault = "rows that are functions of the state have no rates that the core knows"
-        raise ModelError(f"{fault}, and without these there is no stiffness")
+        fault = f"'{robot.name}': its constraint rows are Python functions of the state, without derivatives"
+        raise ModelError(f"{fault}; expected constraints with derivatives, which the stiffness requires")
     goes_down, when = _arrays.checked_truth("minimum", minimum), cast(Any, _arrays.checked_times(time))
     force = np.zeros(robot.nv) if tau is None else _arrays.real_rows("tau", tau, robot.nv)
-    held = coordinates(robot, fixed, many=True)
+    fixed_coordinates = coordinates(robot, fixed, many=True)
     at_time = {"time": when, "threads": _arrays.checked_count("threads", threads)}
-    axes = {f"coordinates of joint '{name}'": x.shape[:-1] for name, x in held.items()} | {"time": np.shape(when)}
+    axes = {f"coordinates of joint '{name}'": x.shape[:-1] for name, x in fixed_coordinates.items()} | {
+        "time": np.shape(when)
+    }
     searched = near is None or isinstance(near, Mapping)
     start = _closed(robot, {}, near, fixed, **at_time) if searched else _arrays.real_array("near", cast(Any, near))
-    q = start_near(robot, start, held, when, _arrays.common_axes(axes | {"near": start.shape[:-1]}))
+    q = start_near(robot, start, fixed_coordinates, when, _arrays.common_axes(axes | {"near": start.shape[:-1]}))
     points = _points(robot, contacts, q)
     axes |= {"near": q.shape[:-1], "tau": force.shape[:-1]}
     lead = _arrays.common_axes(axes | {f"contact of '{frame}'": x.shape[:-1] for frame, x in points.items()})
-    how, q = closing(robot, tuple((frame, False) for frame in points), held), np.broadcast_to(q, (*lead, robot.nq))
-    where = np.concatenate([np.broadcast_to(p, (*lead, 3)) for p in points.values()], axis=-1) if points else None
-    sizes = np.cumsum([robot.nq, how.robot.nc, robot.nv, 1, 1, robot.nv, robot.nv])
+    closure, q = (
+        closing(robot, tuple((frame, False) for frame in points), fixed_coordinates),
+        np.broadcast_to(q, (*lead, robot.nq)),
+    )
+    target_points = (
+        np.concatenate([np.broadcast_to(p, (*lead, 3)) for p in points.values()], axis=-1) if points else None
+    )
+    sizes = np.cumsum([robot.nq, closure.robot.nc, robot.nv, 1, 1, robot.nv, robot.nv])
 
     def balanced() -> tuple[list[Array], Array]:
-        numbers, status = how.robot._equilibrium(
-            q, force, how.scale, [float(goes_down), STEPS, 0.0], **how.at(when, where).data(q), threads=threads,
+        numbers, status = closure.robot._equilibrium(
+            q, force, closure.scale, [float(goes_down), STEPS, 0.0], **closure.at(when, target_points).data(q), threads=threads,
             return_status=True,
         )  # fmt: skip
         return np.split(numbers, sizes, axis=-1), status
 
-    answer, status = balanced()
-    if (open_ := answer[4] > tolerances.closed).any():  # a search closes what the core's few steps do not, or says why
+    results, status = balanced()
+    # a search closes loops that the core's few steps do not close, or reports the cause
+    if (open_ := results[4] > tolerances.closed).any():
         q = np.where(open_, _closed(robot, points, q, fixed, branch="any", **at_time), q)
-        answer, status = balanced()
-    unbalanced = (answer[4][..., 0] > tolerances.closed) | (abs(answer[6]).max(axis=-1, initial=0.0) > 1.0)
+        results, status = balanced()
+    unbalanced = (results[4][..., 0] > tolerances.closed) | (abs(results[6]).max(axis=-1, initial=0.0) > 1.0)
     state = np.where((status == 0) & unbalanced, Status.NO_ANSWER, status).astype(np.int8)
-    answer[7] = answer[7].reshape(*lead, robot.nv, robot.nv)
+    results[7] = results[7].reshape(*lead, robot.nv, robot.nv)
     if not lead and state:
-        raise StateError(_why(robot, how, answer))
-    return _answer(robot, how, points, answer, state)
+        raise StateError(_why(robot, closure, results))
+    return _answer(robot, closure, points, results, state)
 
 
 def _answer(
-    robot: LoopFunctions, how: Closing, points: Iterable[str], answer: list[Array], state: NDArray[np.int8]
+    robot: LoopFunctions, closure: Closing, points: Iterable[str], answer: list[Array], state: NDArray[np.int8]
 ) -> Equilibrium:
-    """Of what the core says."""
-    touching = how.robot
+    """Return the result for the core's arrays of the equilibrium."""
+    touching = closure.robot
     freedom, stiffness, motions = answer[3], answer[5], answer[7]
     q, multipliers, efforts = (np.where((state != 0)[..., None], np.nan, x) for x in answer[:3])
     most = int(np.nan_to_num(freedom).max(initial=0.0))
@@ -176,47 +184,47 @@ def _answer(
         present[..., None], np.take_along_axis(motions[..., :most, :], order[..., None], axis=-2), np.nan
     )
     least = NONE * np.nan_to_num(abs(stiffness)).max(axis=-1, initial=0.0)[..., None]
-    own = [k for name in robot.constraints for k in np.arange(touching.nc)[touching.constraint(name).rows]]
+    loop_rows = [k for name in robot.constraints for k in np.arange(touching.nc)[touching.constraint(name).rows]]
     pushes = {
         frame: touching.pose(q, frame, return_status=True)[0][..., :3, :3]
         @ multipliers[..., touching.constraint(target_name(frame)).rows, None]
         for frame in points
     }
     return Equilibrium(
-        q, multipliers[..., own], np.where(how.moving, 0.0 * efforts, efforts), {f: x[..., 0] for f, x in pushes.items()}, stiffness, motions,
+        q, multipliers[..., loop_rows], np.where(closure.moving, 0.0 * efforts, efforts), {f: x[..., 0] for f, x in pushes.items()}, stiffness, motions,
         ~(stiffness < -least).any(axis=-1) & (state == 0), (abs(stiffness) <= least).sum(axis=-1), state, robot.gravity,
     )  # fmt: skip
 
 
 def _points(robot: LoopFunctions, contacts: Any, q: Array) -> dict[str, Array]:
-    """Frame to the point (..., 3) where it sticks, of mechanisms at q."""
+    """Return the point (..., 3) at which each frame sticks, for configurations q (..., nq)."""
     points: dict[str, Array] = {}
     movable = movable_frames(robot)
     for frame in _arrays.checked_names("contacts", () if contacts is None else contacts):
-        here = robot.pose(q, frame)[..., :3, 3]
+        point = robot.pose(q, frame)[..., :3, 3]
         if frame not in movable:
-            raise ModelError(f"frame '{frame}' sits on the ground: it touches nothing")
+            raise ModelError(f"contacts: frame '{frame}' sits on the ground; expected a frame of a moving body")
         if isinstance(contacts, Mapping):
             x = np.atleast_1d(_arrays.real_array(f"contact of '{frame}'", contacts[frame]))
             if x.shape[-1] not in (1, 3):
                 raise ShapeError(
-                    f"contact of '{frame}' is a point (..., 3), or a height, (..., 1) of many; got shape {x.shape}"
+                    f"contact of '{frame}' must be a point (..., 3), or a height, a number or (..., 1); got shape {x.shape}"
                 )
-            lead = _arrays.common_axes({"near": here.shape[:-1], f"contact of '{frame}'": x.shape[:-1]})
-            here = np.broadcast_to(here, (*lead, 3)).copy()
-            here[..., -x.shape[-1] :] = x
-        points[frame] = here
+            lead = _arrays.common_axes({"near": point.shape[:-1], f"contact of '{frame}'": x.shape[:-1]})
+            point = np.broadcast_to(point, (*lead, 3)).copy()
+            point[..., -x.shape[-1] :] = x
+        points[frame] = point
     return points
 
 
-def _why(robot: LoopFunctions, how: Closing, answer: list[Array]) -> str:
-    """There is no equilibrium."""
+def _why(robot: LoopFunctions, closure: Closing, answer: list[Array]) -> str:
+    """Return the message of an error if there is no equilibrium."""
     left, stiffness, imbalance = answer[2], answer[5], answer[6]
-    name = velocity_names(robot)[int(abs(left * how.loops.column_scale * how.moving).argmax())]
+    name = velocity_names(robot)[int(abs(left * closure.loops.column_scale * closure.moving).argmax())]
     if (abs(imbalance[abs(stiffness) <= NONE * abs(stiffness).max()]) > 1.0).any():
         return (
             f"no equilibrium: a force moves '{name}', and no spring, loop or contact resists. A free base in gravity falls without contacts; "
-            "hold what moves by fixed=, contacts= or a spring, or balance the force by tau="
+            "hold the moving bodies by fixed=, contacts= or a spring, or balance the force by tau="
         )
-    hint = "start nearer to one, or hold what falls by fixed=, contacts= or tau="
-    return f"no equilibrium was found: where the steps ended, a force still moves '{name}'; {hint}"
+    hint = "start nearer to one, or hold the falling bodies by fixed=, contacts= or tau="
+    return f"no equilibrium was found: at the last step a force still moves '{name}'; {hint}"

@@ -1,7 +1,7 @@
-"""Coordinates in which a closed mechanism's motion is written, and its equations of motion in them, which the core makes.
+"""Independent coordinates of a closed mechanism, and its equations of motion in them, which the core computes.
 
-Coordinates y have the rates E v: some of the mechanism's own velocities, or components of a frame's. ``cpp/loops/reduced_dynamics.hpp`` says how
-the others hang on theirs, v = G y-dot + g.
+Coordinates y have the rates y-dot = E v: selected velocities of the mechanism, or components of a frame's velocity.
+``cpp/loops/reduced_dynamics.hpp`` derives the other velocities, v = G y-dot + g.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ Coordinates = str | Sequence[str | tuple[str, int]] | None
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ReducedForm(Brief):
-    """A closed mechanism's equations of motion in independent coordinates y: mass_matrix y-ddot + bias = G^T tau.
+    """Equations of motion of a closed mechanism in independent coordinates y: mass_matrix y-ddot + bias = G^T tau.
 
     Attributes
     ----------
     coordinates : names of the coordinates; "joint[1]" is the second velocity of a joint, "tip tx" a component of a frame's velocity
     velocity : y-dot (..., k) of the state
     jacobian : G (..., nv, k), v = G y-dot + drift
-    drift : g (..., nv), what prescribed motions add to v
+    drift : g (..., nv), the part of v from prescribed motions
     jacobian_derivative : G-dot (..., nv, k)
     bias_acceleration : (..., nv), a = G y-ddot + bias_acceleration
     mass_matrix : G^T M G (..., k, k)
-    bias : (..., k) forces along y that y-ddot = 0 takes
+    bias : (..., k) forces along y at y-ddot = 0
     """
 
     coordinates: tuple[str, ...]
@@ -53,15 +53,15 @@ class ReducedForm(Brief):
     bias_acceleration: Array
     mass_matrix: Array
     bias: Array
-    _places: list[int]  # of the coordinates among the velocities, then the components of the frame
+    _places: list[int]  # indices of the coordinates among the velocities, followed by the components of the frame
 
     def reduced_force(self, tau: ArrayLike) -> Array:
-        """G^T tau (..., k), of a generalised force (..., nv) [N m, N]."""
+        """Return G^T tau (..., k) for a generalised force tau (..., nv) [N m, N]."""
         tau = real_rows("tau", tau, self.jacobian.shape[-2], self.bias.shape[:-1])
         return applied(transposed(self.jacobian), tau)
 
     def forward(self, force: ArrayLike) -> Array:
-        """y-ddot (..., k) under forces (..., k) along y; StateError where the coordinates move nothing with mass."""
+        """Return y-ddot (..., k) for forces (..., k) along y; raise StateError if the coordinates move no mass."""
         need = self._checked("force", force) - self.bias
         try:
             return np.asarray(np.linalg.solve(self.mass_matrix, need[..., None])[..., 0])
@@ -70,19 +70,19 @@ class ReducedForm(Brief):
             raise StateError(f"the coordinates {listed} are not free to move, or not all with mass") from None
 
     def inverse(self, acceleration: ArrayLike) -> Array:
-        """Forces (..., k) along y for y-ddot (..., k)."""
+        """Return the forces (..., k) along y for y-ddot (..., k)."""
         return applied(self.mass_matrix, self._checked("acceleration", acceleration)) + self.bias
 
     def full_velocity(self, velocity: ArrayLike) -> Array:
-        """v (..., nv) for y-dot (..., k)."""
+        """Return v (..., nv) for y-dot (..., k)."""
         return applied(self.jacobian, self._checked("velocity", velocity)) + self.drift
 
     def full_acceleration(self, acceleration: ArrayLike) -> Array:
-        """The mechanism's acceleration (..., nv), at the velocity of the state, for y-ddot (..., k)."""
+        """Return the generalised acceleration (..., nv) for y-ddot (..., k), at the velocity of the state."""
         return applied(self.jacobian, self._checked("acceleration", acceleration)) + self.bias_acceleration
 
-    def _checked(self, what: str, x: ArrayLike) -> Array:
-        return real_rows(what, x, len(self.coordinates), self.bias.shape[:-1])
+    def _checked(self, name: str, x: ArrayLike) -> Array:
+        return real_rows(name, x, len(self.coordinates), self.bias.shape[:-1])
 
 
 def reduced_form(
@@ -90,36 +90,42 @@ def reduced_form(
     task: str | tuple[str, str] | None = None, independent: bool = True, wrenches: Wrenches | None = None, out: ReducedForm | None = None,
     **options: Any,
 ) -> tuple[ReducedForm, NDArray[np.int8] | None]:  # fmt: skip
-    """The equations of motion in these coordinates, or a task's components, and a status where it is asked for.
+    """Return the equations of motion in these coordinates, or in the components of a task, and the status with `return_status`, else None.
 
-    StateError where the coordinates do not determine the motion, or where they must not be more than there are degrees of freedom and
-    are; in a batch such states are NaN.
+    StateError is raised if the coordinates do not determine the motion, or if they are more than the degrees of freedom and `independent` is true.
+    In a batch such states are NaN.
     """
     q = q if type(q) is np.ndarray else real_array("q", q)
     v = v if type(v) is np.ndarray else real_array("v", v)
     one_state = q.ndim == v.ndim == 1 and not wrenches and (time is None or not np.ndim(time))
-    asked = _asked(robot, coordinates, task)
-    if asked is None and not one_state:
-        asked = _Asked.at(robot, best_shown(robot, q, time))
-    frame, marks = ("ground", None) if asked is None else (asked.frame, asked.marks)
+    choice = _choose(robot, coordinates, task)
+    if choice is None and not one_state:
+        choice = _Choice.at(robot, best_shown(robot, q, time))
+    frame, marks = ("ground", None) if choice is None else (choice.frame, choice.marks)
     if robot._asks_for_rows:
         options["pfaffian_rates"] = robot._pfaffian_numbers(q, v, True)
     options |= {"expressed_in": "world_aligned", "time": time, "wrenches": wrenches}
     answer: Any = robot._reduced_dynamics(q, v, closing(robot, (), ()).loops.units, marks, frame, **options)
     numbers, status = answer if options.get("return_status") else (answer, None)
     freedom, determined, count = numbers[:3].tolist() if numbers.ndim == 1 else (-1, -1, 0)
-    if asked is None:
+    if choice is None:
         places = [] if math.isnan(count) else numbers[3 : 3 + int(count)].tolist()
-        asked = _Asked.at(robot, list(map(int, places)))
-    if not freedom == determined == len(asked.names):
-        status = judge(numbers, asked.names, independent, status)
-    return _form(asked, numbers, out), status
+        choice = _Choice.at(robot, list(map(int, places)))
+    if not freedom == determined == len(choice.names):
+        status = judge(numbers, choice.names, independent, status)
+    return _form(choice, numbers, out), status
 
 
 @dataclass(frozen=True, eq=False)
-class _Asked:
-    """Coordinates: their names, places among the velocities and then the components of a frame, how the core is told of them, and where in its
-    rows the answers stand (cpp/loops/reduced_dynamics.hpp).
+class _Choice:
+    """Chosen coordinates, and the layout of the core's result (cpp/loops/reduced_dynamics.hpp).
+
+    Attributes
+    ----------
+    names : names of the coordinates
+    places : their indices among the velocities, followed by the components of the frame
+    marks : (nv + 6,) number of each coordinate, from 1, at its index; 0 elsewhere
+    answers : slice and shape of each array in a row of the result
     """
 
     names: tuple[str, ...]
@@ -129,7 +135,7 @@ class _Asked:
     answers: tuple[tuple[slice, tuple[int, ...]], ...]
 
     @classmethod
-    def of(cls, robot: LoopFunctions, places: list[int], frame: str) -> _Asked:
+    def of(cls, robot: LoopFunctions, places: list[int], frame: str) -> _Choice:
         nv, k, all_names = robot.nv, len(places), velocity_names(robot)
         names = tuple(all_names[i] if i < nv else f"{frame} {PARAMETERS[i - nv]}" for i in places)
         if len(set(places)) < k:
@@ -142,27 +148,27 @@ class _Asked:
         return cls(names, places, frame, marks, parts)
 
     @classmethod
-    def at(cls, robot: LoopFunctions, places: list[int], frame: str = "ground") -> _Asked:
-        """The same, kept for the next call."""
+    def at(cls, robot: LoopFunctions, places: list[int], frame: str = "ground") -> _Choice:
+        """Return the choice with these indices, from the cache if possible."""
         return prepared(robot, ("coordinates", frame, *places), lambda: cls.of(robot, places, frame))
 
 
-def _asked(robot: LoopFunctions, coordinates: Coordinates, task: str | tuple[str, str] | None) -> _Asked | None:
-    """None where those are to be chosen in which the motion shows best."""
+def _choose(robot: LoopFunctions, coordinates: Coordinates, task: str | tuple[str, str] | None) -> _Choice | None:
+    """Return the choice for the caller's arguments; None if the core selects the best-conditioned coordinates."""
     if task is not None:
         frame, components = frame_components("task", task)
-        return _Asked.at(robot, [robot.nv + k for k in components], frame)
+        return _Choice.at(robot, [robot.nv + k for k in components], frame)
     if coordinates is None:
         return None
     if isinstance(coordinates, str) and coordinates == "actuated":
-        return prepared(robot, coordinates, lambda: _Asked.at(robot, chosen(robot, "actuated") or []))
-    return _Asked.at(robot, chosen(robot, coordinates) or [])
+        return prepared(robot, coordinates, lambda: _Choice.at(robot, chosen(robot, "actuated") or []))
+    return _Choice.at(robot, chosen(robot, coordinates) or [])
 
 
 def best_shown(
     robot: LoopFunctions, q: ArrayLike, time: ArrayLike | None, scale: Array | None = None, first: Sequence[int] = ()
 ) -> list[int]:
-    """The velocities in which the motion of several states shows best, those given first among them."""
+    """Return the indices of the velocities that best represent the motions of all states q (..., nq), with those of `first` among them."""
     nv, units = robot.nv, closing(robot, (), ()).loops.units if scale is None else scale
     numbers = robot._loop_motions(q, units, time=time, return_status=True)[0].reshape(-1, nv**2 + 1)
     sound = np.isfinite(numbers[:, -1])
@@ -172,20 +178,20 @@ def best_shown(
 
 
 def judge(numbers: Array, names: Sequence[str], independent: bool, status: Any) -> Any:
-    """NaN for states of which the coordinates do not determine the motion, or an error; the status."""
+    """Set states whose motion the coordinates do not determine to NaN, or raise StateError if status is None; return the status."""
     freedom, determined, k = numbers[..., 0], numbers[..., 1], len(names)
     lost = determined < freedom
     depend = (k > freedom) & independent
     listed = ", ".join(names) or "no coordinates"
     if status is None:
-        known = freedom[np.isfinite(freedom)].astype(int)
-        f = same_freedom(known)
-        if known.size and independent and k > f:
+        freedoms = freedom[np.isfinite(freedom)].astype(int)
+        f = same_freedom(freedoms)
+        if freedoms.size and independent and k > f:
             raise StateError(f"{listed} are not independent: there are {f} degrees of freedom")
-        if known.size and (k < f or (lost.ndim == 0 and lost)):
-            held = int(determined[np.isfinite(determined)].max())
+        if freedoms.size and (k < f or (lost.ndim == 0 and lost)):
+            rank = int(determined[np.isfinite(determined)].max())
             raise StateError(
-                f"{listed} determine {held} of {f} degrees of freedom: the mechanism moves while they rest"
+                f"{listed} determine {rank} of {f} degrees of freedom; expected coordinates without which the mechanism cannot move"
             )
     else:
         status = np.where((lost | depend) & (status == Status.FINE), Status.NO_ANSWER, status).astype(np.int8)
@@ -193,18 +199,18 @@ def judge(numbers: Array, names: Sequence[str], independent: bool, status: Any) 
     return status
 
 
-def _form(asked: _Asked, numbers: Array, out: ReducedForm | None) -> ReducedForm:
-    """Of the core's rows."""
+def _form(choice: _Choice, numbers: Array, out: ReducedForm | None) -> ReducedForm:
+    """Return the result for the core's rows."""
     if lead := numbers.shape[:-1]:
-        parts = [numbers[..., at].reshape(*lead, *shape).copy() for at, shape in asked.answers]
+        parts = [numbers[..., at].reshape(*lead, *shape).copy() for at, shape in choice.answers]
     else:
-        parts = [numbers[at] if len(shape) == 1 else numbers[at].reshape(shape) for at, shape in asked.answers]
+        parts = [numbers[at] if len(shape) == 1 else numbers[at].reshape(shape) for at, shape in choice.answers]
     drift, bias_acceleration, velocity, bias, G, G_dot, mass = parts
     arrays = velocity, G, drift, G_dot, bias_acceleration, mass, bias
     if out is None:
-        return ReducedForm(asked.names, *arrays, asked.places)
-    if not isinstance(out, ReducedForm) or out.coordinates != asked.names:  # type: ignore[redundant-expr]
-        raise ShapeError(f"out must be a ReducedForm of {', '.join(asked.names)}; got {out!r}")
+        return ReducedForm(choice.names, *arrays, choice.places)
+    if not isinstance(out, ReducedForm) or out.coordinates != choice.names:  # type: ignore[redundant-expr]
+        raise ShapeError(f"out must be a ReducedForm of {', '.join(choice.names)}; got {out!r}")
     for name, array in zip(ARRAYS, arrays, strict=True):
         into(getattr(out, name), array)
     return out
@@ -214,17 +220,17 @@ ARRAYS = [field.name for field in fields(ReducedForm)[1:-1]]
 
 
 def chosen(robot: LoopFunctions, coordinates: Coordinates) -> list[int] | None:
-    """Places of coordinates among the velocities; None where those are to be chosen in which the motion shows best."""
+    """Return the indices of the coordinates among the velocities; None if the core selects them."""
     if coordinates is None:
         return None
-    expected = "coordinates are 'actuated', or a sequence of joints' names"
+    expected = "coordinates must be 'actuated', or a sequence of joints' names"
     if isinstance(coordinates, str):
         if coordinates != "actuated":
             raise ModelError(f"{expected}, such as ['{coordinates}']")
         coordinates = robot.actuated
     elif not np.iterable(coordinates):
         raise TypeError(f"{expected}; got {coordinates!r}")
-    columns = [k for which in coordinates for k in _columns(robot, which)]
+    columns = [k for coordinate in coordinates for k in _columns(robot, coordinate)]
     if len(set(columns)) < len(columns):
         names = velocity_names(robot)
         raise ModelError(f"a coordinate is named twice among {', '.join(names[k] for k in columns)}")
@@ -232,7 +238,7 @@ def chosen(robot: LoopFunctions, coordinates: Coordinates) -> list[int] | None:
 
 
 def velocity_names(robot: LoopFunctions) -> list[str]:
-    """One for each velocity: "joint", or "joint[1]" where there are several."""
+    """Return a name for each velocity: "joint", or "joint[1]" if the joint has several."""
     return [
         joint.name if joint.nv == 1 else f"{joint.name}[{k}]"
         for joint in (robot.joint(name) for name in robot.joints)
@@ -240,19 +246,19 @@ def velocity_names(robot: LoopFunctions) -> list[str]:
     ]
 
 
-def frame_components(what: str, value: str | tuple[str, str]) -> tuple[str, list[int]]:
-    """A frame, and the places of the components of its velocity that were named: all six where it stands alone."""
+def frame_components(argument: str, value: str | tuple[str, str]) -> tuple[str, list[int]]:
+    """Return a frame, and the indices of the named components of its velocity; all six without components."""
     if isinstance(value, str):
         return value, list(range(6))
     if not isinstance(value, Sequence) or len(value) != 2 or not isinstance(value[0], str):  # type: ignore[redundant-expr]
-        raise TypeError(f"{what} is a frame, or (frame, components) such as ('tip', 'tx tz'); got {value!r}")
+        raise TypeError(f"{argument} must be a frame, or (frame, components) such as ('tip', 'tx tz'); got {value!r}")
     return value[0], component_rows(value[1])
 
 
 def component_rows(components: str) -> list[int]:
-    """Places of some of rx ry rz tx ty tz in a spatial vector; ModelError for others."""
+    """Return the indices of components rx ry rz tx ty tz in a spatial vector; raise ModelError for other names."""
     if not isinstance(components, str):
-        raise TypeError(f"components are some of {' '.join(PARAMETERS)}, as one str; got {components!r}")
+        raise TypeError(f"components must be a str of names among {' '.join(PARAMETERS)}; got {components!r}")
     names = components.split()
     for name in names:
         if name not in PARAMETERS:
@@ -261,50 +267,52 @@ def component_rows(components: str) -> list[int]:
 
 
 def joint_velocity(robot: LoopFunctions, q: Array, name: str) -> Array:
-    """E (..., joint's nv, nv) of a joint's velocities E v, also where it closes a loop; what drives such a joint does not count."""
+    """Return E (..., nv of the joint, nv) of a joint's velocities E v, of a tree or loop joint; prescribed motions of the joint have no effect."""
     joint = robot.joint(name)
     if not joint.closes_loop:
         return np.eye(robot.nv)[joint.v_slice]
     if not joint.type.constant_subspace and any(j.laws for j in robot.description.joints if j.name == name):
         raise ModelError(
-            f"joint '{name}' is carried along by laws of time, and what its motor moves depends on these: drive another joint"
+            f"joint '{name}' follows laws of time, on which the motion of its motor depends; expected a motor in another joint"
         )
     rows = slice(joint._all_v.start - robot.nv, joint._all_v.stop - robot.nv)
     return np.asarray(robot._loop_joint_jacobian(q)[..., rows, :])
 
 
-def _columns(robot: LoopFunctions, which: str | tuple[str, int]) -> range:
-    match which:
+def _columns(robot: LoopFunctions, coordinate: str | tuple[str, int]) -> range:
+    match coordinate:
         case str(name):
             index = None
         case (str(name), Integral() as index):
             pass
         case _:
-            raise TypeError(f"a coordinate is a joint's name, or (name, index); got {which!r}")
+            raise TypeError(f"a coordinate must be a joint's name, or (name, index); got {coordinate!r}")
     joint = robot._tree_joint(name, "velocity in v")
     columns = range(robot.nv)[joint.v_slice]
     if index is None:
         return columns
     if not 0 <= index < joint.nv:
-        raise ModelError(f"joint '{name}' has {joint.nv} velocities; there is no ('{name}', {index})")
+        raise ModelError(
+            f"joint '{name}' has {joint.nv} velocities; expected an index from 0 to {joint.nv - 1}, got ('{name}', {index})"
+        )
     return columns[index : index + 1]
 
 
 def showing(projector: Array, count: int, first: Sequence[int] = ()) -> list[int]:
-    """So many velocities in which the motions show best that (nv, nv) projects onto, those given first among them.
+    """Return the indices of `count` velocities that best represent the range of a projector (nv, nv), with those of `first` among them.
 
-    The largest pivots of Cholesky's factorisation; of those that are equal but for rounding the first.
+    They are the largest pivots of its Cholesky factorisation; of pivots that differ by rounding only, the first is taken.
     """
     return _core.showing(projector, count, list(first))
 
 
 def loop_motions(robot: LoopFunctions, J: Array) -> FreeMotions:
-    """What solves J x = g of the mechanism's constraints, whose rank is decided where radians and metres compare: in any units."""
+    """Return the solutions of J x = g for the mechanism's constraints; the rank is that of the scaled J, and independent of units."""
     loops = closing(robot, (), ()).loops
     R, C = loops.row_scale[:, None], loops.column_scale[:, None]
     solution, idle = both_solutions(R * J * C[:, 0])
     basis, idle = orthonormal(C * solution.basis)[0], orthonormal(R * idle)[0]
-    # of all x that solve it the shortest, and nothing for what no x gives
+    # x of least norm in the given units, and zero for components of g outside the range of J
     inverse = C * solution.inverse * R[:, 0]
     inverse = inverse - basis @ (transposed(basis) @ inverse)
     return FreeMotions(basis, solution.freedom, inverse - (inverse @ idle) @ transposed(idle))

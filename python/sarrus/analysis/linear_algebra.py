@@ -1,4 +1,4 @@
-"""Linear algebra of many matrices at once: what solves equations whose rows may depend on one another."""
+"""Linear algebra of batches of matrices: solutions of equations with dependent rows."""
 
 from __future__ import annotations
 
@@ -11,19 +11,18 @@ from .._arrays import Array, NDArray, common_axes, real_array
 from .._showing import Brief
 from ..errors import ShapeError, StateError
 
-NEGLIGIBLE = 1e-9  # singular values below this part of the largest are zero: loops are seldom closed better
+NEGLIGIBLE = 1e-9  # singular values below this fraction of the largest count as zero: loops are seldom closed better
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FreeMotions(Brief):
-    """The solutions of J x = g: x = inverse g + basis y with any y.
+    """Solutions of J x = g: x = inverse g + basis y for any y.
 
     Attributes
     ----------
-    basis : N (..., nv, freedom), orthonormal columns; where states of a batch differ, as many columns as the most needs, which are zero
-        after a state's own
-    freedom : (...) how many there are; -1 where J is not finite
-    inverse : the pseudo-inverse of J, (..., nv, nc)
+    basis : N (..., nv, freedom), orthonormal columns. If the states of a batch have different freedoms, states with fewer have zero columns at the end
+    freedom : (...) number of independent motions; -1 if J is not finite
+    inverse : pseudo-inverse of J, (..., nv, nc)
     """
 
     basis: Array
@@ -31,15 +30,15 @@ class FreeMotions(Brief):
     inverse: Array
 
     def same_freedom(self) -> int:
-        """Their number, where it is one for all states; StateError otherwise."""
+        """Return the number of freedoms that all states have; raise StateError if they differ."""
         return same_freedom(self.freedom[self.freedom >= 0])
 
     def constrained_inverse(self, M: Array) -> Array:
-        """N (N^T M N)^-1 N^T (..., nv, nv): accelerations per generalised force of what M is the mass matrix of."""
+        """Return N (N^T M N)^-1 N^T (..., nv, nv), the accelerations per generalised force with mass matrix M (..., nv, nv)."""
         N, M = self.basis, real_array("M", M)
         if M.ndim < 2 or M.shape[-2:] != (N.shape[-2],) * 2:
             raise ShapeError(f"M has shape {M.shape}; its last axes must be (nv, nv) = {(N.shape[-2],) * 2}")
-        # in units in which the masses of all velocities are one: rounding of the heavy ones is nothing beside the light ones
+        # scale all masses to one: rounding of large masses then does not exceed small masses
         units = np.sqrt(np.maximum(np.diagonal(M, axis1=-2, axis2=-1), 0.0))
         units = np.where(units > 0.0, units, 1.0)[..., None]
         N, present = orthonormal(units * N)
@@ -47,21 +46,21 @@ class FreeMotions(Brief):
         try:
             return np.asarray(N @ np.linalg.solve(reduced, transposed(N)) / units / transposed(units))
         except np.linalg.LinAlgError:
-            raise StateError("there is a motion that the constraints allow and that moves nothing with mass") from None
+            raise StateError("M: singular along a motion that the constraints allow: no mass moves in it") from None
 
 
-def same_freedom(known: NDArray[Any]) -> int:
-    """The number of freedoms that states have in common; StateError where they differ."""
-    if known.size and known.min() < known.max():
+def same_freedom(freedoms: NDArray[Any]) -> int:
+    """Return the number of freedoms that all states have, or 0 without states; raise StateError if they differ."""
+    if freedoms.size and freedoms.min() < freedoms.max():
         raise StateError(
-            f"these states have from {known.min()} to {known.max()} degrees of freedom, so that one array cannot "
-            "hold what belongs to them: ask for each by itself"
+            f"these states have from {freedoms.min()} to {freedoms.max()} degrees of freedom, so that their results do not fit into one "
+            "array; pass each state separately"
         )
-    return int(known.max(initial=0))
+    return int(freedoms.max(initial=0))
 
 
 def orthonormal(basis: Array) -> tuple[Array, Array]:
-    """The same spaces (..., n, k) by orthonormal columns, those that are zero last, and which are not (..., k)."""
+    """Return orthonormal bases (..., n, k) of the same spaces, zero columns last, and 1.0 for each nonzero column (..., k)."""
     present = np.asarray(np.isfinite(basis).all(axis=-2) & basis.any(axis=-2))
     clean = np.where(np.isfinite(basis), basis, 0.0)
     Q = np.linalg.qr(clean)[0]
@@ -70,25 +69,25 @@ def orthonormal(basis: Array) -> tuple[Array, Array]:
 
 
 def transposed(A: Array) -> Array:
-    """The matrices with their last two axes exchanged."""
+    """Return the matrices with their last two axes exchanged."""
     return np.swapaxes(A, -1, -2)
 
 
 def applied(A: Array, x: Array) -> Array:
-    """A x of matrices (..., m, n) and vectors (..., n); leading axes broadcast."""
+    """Return A x of matrices (..., m, n) and vectors (..., n); leading axes broadcast."""
     return np.asarray((A @ x[..., None])[..., 0])
 
 
 def solutions(J: Array, largest: Array | None = None) -> FreeMotions:
-    """What solves J x = g, J (..., nc, nv), whose rows may depend on one another; NaN for a J that is not finite.
+    """Return the solutions of J x = g, J (..., nc, nv), whose rows may be dependent; NaN if J is not finite.
 
-    `largest` (...) is the size that J could have, where J itself may be nothing but rounding; default: its own.
+    `largest` (...) is the possible size of J, for a J that may be rounding error alone; default: its largest singular value.
     """
     return both_solutions(J, largest)[0]
 
 
 def both_solutions(J: Array, largest: Array | None = None) -> tuple[FreeMotions, Array]:
-    """And a basis (..., nc, k) of what J^T takes to nothing."""
+    """Return the solutions of J x = g, and a basis (..., nc, k) of the null space of J^T."""
     nc, nv = common_axes({"J": J.shape})[-2:]
     bad = np.asarray(~np.isfinite(J).all(axis=(-2, -1)))
     B, s, V = np.linalg.svd(np.where(bad[..., None, None], 0.0, J))
@@ -96,15 +95,15 @@ def both_solutions(J: Array, largest: Array | None = None) -> tuple[FreeMotions,
     kept = s > NEGLIGIBLE * size[..., None]
     rank = kept.sum(axis=-1)
     shares = np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)
-    some = min(nc, nv)
-    inverse = transposed(V[..., :some, :] * shares[..., None]) @ transposed(B[..., :some])
+    smaller = min(nc, nv)
+    inverse = transposed(V[..., :smaller, :] * shares[..., None]) @ transposed(B[..., :smaller])
 
-    def rest(columns: Array, count: Array) -> Array:
-        # a state without an answer needs a column to say so
+    def null_space(columns: Array, count: Array) -> Array:
+        # a state without a result needs a column for its NaN
         widest = max(int(count.max(initial=0, where=~bad)), int(bad.any()))
         return columns[..., ::-1][..., :widest] * (np.arange(widest) < count[..., None])[..., None, :]
 
-    spoilt = bad[..., None, None]
-    free = np.where(spoilt, np.nan, rest(transposed(V), nv - rank))
-    idle = np.where(spoilt, np.nan, rest(B, nc - rank))
-    return FreeMotions(free, np.where(bad, -1, nv - rank), np.where(spoilt, np.nan, inverse)), idle
+    invalid = bad[..., None, None]
+    basis = np.where(invalid, np.nan, null_space(transposed(V), nv - rank))
+    left_null_space = np.where(invalid, np.nan, null_space(B, nc - rank))
+    return FreeMotions(basis, np.where(bad, -1, nv - rank), np.where(invalid, np.nan, inverse)), left_null_space

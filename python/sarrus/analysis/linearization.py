@@ -1,12 +1,13 @@
-"""The motion near a state, to first order, in independent coordinates.
+"""Linearised equations of motion near a state, in independent coordinates.
 
-Deviations of the configuration are velocities, q = integrate(q0, G y), in as many coordinates y as the holonomic rows leave free;
-deviations of the velocity v are W u, in as many as all rows leave free: rows that hold velocities only (rolling, Pfaffian) take away from the
-second. Near a motion at v a deviation d moves on at d-dot = dv + [d, v], the bracket being that of the joints whose velocities are no rates.
+Deviations of the configuration are velocities, q = integrate(q0, G y), with as many coordinates y as the holonomic rows leave free.
+Deviations of the velocity v are W w, with as many w as all rows leave free. Rows that constrain velocities only (rolling, Pfaffian) reduce
+the number of w, but not of y. Near a motion at v, the rate of a deviation d is d-dot = dv + [d, v], with the bracket of the joints whose
+velocities are no rates of coordinates.
 
-The rates of y and u are the exact derivatives of forward dynamics along the loops. Where there are none (rows that are a function of q, of
-which nobody knows the rate; singular positions) they are differences of the core's forward dynamics between states that satisfy every row,
-all in one batch, extrapolated by Richardson's rule with the step of which each entry is surest (Ridders 1982).
+The rates of y and w are the exact derivatives of forward dynamics along the loops. In singular positions, and for rows that are Python
+functions of q, such derivatives do not exist. There they are differences of forward dynamics between states that satisfy every row, all in one
+batch. Richardson's extrapolation reduces their error; each entry uses its most accurate step (Ridders 1982).
 """
 
 from __future__ import annotations
@@ -36,28 +37,28 @@ from .scaling import sliding, velocity_scale
 
 _linear_equations = _undeclared("linear_equations")
 
-# the largest step, in radians and parts of the mechanism's length (of velocities, of the largest), and how often it is halved: large steps suffer
-# from curvature, small ones from rounding, and between them one is good
+# the largest step, in radians and fractions of the mechanism's length (for velocities, relative to the largest), and the number of halvings. Large
+# steps have errors of curvature and small steps errors of rounding, so the best step lies between them
 STEP, HALVINGS = 0.05, 10
-# of the largest entry of A
+# error that raises a warning, relative to the largest entry of A
 DOUBTFUL = 1e-5
-# as the core says it of a state (cpp/loops/linear_equations.hpp, LinearOutput::exact)
+# the core's mark of a state whose derivatives show rounding of q (cpp/loops/linear_equations.hpp, LinearOutput::exact)
 ROUNDS = 0.5
-# a velocity at which Coulomb friction has a direction, of the largest, in radians and lengths of the mechanism
+# smallest velocity with a direction of Coulomb friction, relative to the largest, in radians and lengths of the mechanism
 MOVING = 1e-3
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Modes(Brief):
-    """Motions exp(eigenvalue t) near a state, slowest first; of a conjugate pair the one with positive imaginary part comes first.
+    """Modes exp(eigenvalue t) near a state, slowest first; of a conjugate pair the one with positive imaginary part comes first.
 
     Attributes
     ----------
-    eigenvalues : (..., n) complex [1/s]; those of A
-    frequencies : (..., n) |eigenvalue| [rad/s], that of the undamped oscillation
-    damping : (..., n) ratio -Re/|eigenvalue|: 1 and more no oscillation, negative unstable; NaN where the eigenvalue is zero
-    states : (..., n, n) complex, row k the deviation (y, u) of mode k
-    shapes : (..., n, nv) complex, row k how the joints move in it, as velocities; the largest entry is 1
+    eigenvalues : (..., n) complex eigenvalues of A [1/s]
+    frequencies : (..., n) |eigenvalue|, the frequency of the undamped oscillation [rad/s]
+    damping : (..., n) damping ratio -Re/|eigenvalue|: 1 or more for no oscillation, negative for an unstable mode, NaN for an eigenvalue of zero
+    states : (..., n, n) complex; row k is the deviation (y, w) of mode k
+    shapes : (..., n, nv) complex; row k is the motion of the joints in mode k, as velocities; its largest entry is 1
     """
 
     eigenvalues: NDArray[np.complex128]
@@ -68,18 +69,18 @@ class Modes(Brief):
     _of: Linearization
 
     def configurations(self, mode: int, amplitude: float = 0.2, count: int = 60) -> Array:
-        """(count, nq) over a period of the mode's motion, without its growth or decay: what a viewer shows.
+        """Return configurations (count, nq) over one period of a mode, without growth or decay, for a viewer.
 
         Parameters
         ----------
-        mode : counted as in `eigenvalues`
-        amplitude : of the joint that moves most [rad, m]
-        count : how many
+        mode : index in `eigenvalues`
+        amplitude : amplitude of the joint with the largest motion [rad, m]
+        count : number of configurations
 
         Raises
         ------
         StateError
-            The loops do not close so far from where they were linearised.
+            The loops do not close at this distance from the linearised state.
 
         Examples
         --------
@@ -91,7 +92,7 @@ class Modes(Brief):
         [0.1, 0.0, -0.1, 0.0, 0.1]
         """
         if self.eigenvalues.ndim != 1:
-            raise StateError("these are modes at many states: ask for the configurations of one")
+            raise StateError("modes at many states; expected the modes of one state for configurations()")
         n = len(self.eigenvalues)
         mode, count = checked_count("mode", mode, 0, n - 1), checked_count("count", count)
         phase = np.exp(1j * np.linspace(0.0, 2.0 * np.pi, count))[:, None]
@@ -103,22 +104,24 @@ class Modes(Brief):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Linearization(Brief):
-    """x-dot = rate + A x + B u + E d of the deviation x = (y, u) of configuration and velocity from a state, in independent coordinates.
+    """Linear equations of motion x-dot = rate + A x + B u + E d, for the deviation x of configuration and velocity from a state.
+
+    x = (y, w) in independent coordinates; u are deviations of the efforts, and d those of the generalised force.
 
     Attributes
     ----------
-    coordinates : names of the k freedoms of the configuration, y; "joint[1]" is the second velocity of a joint, and its y the velocity
-        that leads from the state to a configuration nearby in unit time
-    velocities : names of the m freedoms of velocity, u; fewer where rows hold velocities only, which the first of `coordinates` then are
+    coordinates : names of the k freedoms y of the configuration. "joint[1]" is the second velocity of a joint, and its y is the velocity
+        that reaches the deviated configuration in unit time
+    velocities : names of the m freedoms w of the velocity: the first m of `coordinates`. m < k if rows constrain velocities only
     A : (..., k + m, k + m) [per s]
-    B : (..., k + m, nu) of the efforts of the actuated joints
-    E : (..., k + m, nv) of any generalised force d: a wrench on a frame is d = J^T wrench
-    rate : (..., k + m) of x along the motion itself, the velocities and accelerations: its second half is zero in steady motion
-    error : (..., k + m, k + m) by how much the entries of A may be off, estimated: zero where they are exact derivatives, to rounding. Near
-        singular positions, where rounding of q shows in them, the difference that a few units in its last place make
-    configuration_basis, velocity_basis : G (..., nv, k), W (..., nv, m): deviations G y of the configuration and, y being zero, W u of v
-    q, time : where
-    mechanism : of which it is
+    B : (..., k + m, nu) for the efforts of the actuated joints
+    E : (..., k + m, nv) for any generalised force d: a wrench on a frame is d = J^T wrench
+    rate : (..., k + m) rate of x along the motion itself: velocities and accelerations. Its second half is zero in steady motion
+    error : (..., k + m, k + m) estimated error of the entries of A: zero for exact derivatives. Near singular positions, rounding
+        of q affects A: there it is the change of A if q changes by a few units in its last place
+    configuration_basis, velocity_basis : G (..., nv, k), W (..., nv, m): deviations G y of the configuration and, with y = 0, W w of v
+    q, time : configuration (..., nq) and time [s] of the state
+    mechanism : the linearised mechanism
     """
 
     coordinates: tuple[str, ...]
@@ -136,15 +139,15 @@ class Linearization(Brief):
 
     @property
     def states(self) -> tuple[str, ...]:
-        """Names of the entries of x: the coordinates, and the velocities with a dot."""
+        """Names of the entries of x: the coordinates, and the velocities with an apostrophe."""
         return (*self.coordinates, *(f"{name}'" for name in self.velocities))
 
     def modes(self) -> Modes:
-        """Eigenvalues of A, as frequencies, damping and shapes.
+        """Compute the modes: eigenvalues of A, with frequencies, damping and shapes.
 
-        They tell of stability where A stays the same along the motion: at rest, or in steady motion if the coordinates see it as steady. What
-        spins is a hinge of its own then, and not a free or ball joint, whose axes turn with it. Eigenvalues of zero that belong together (a
-        vehicle's place, heading and speed) come out as small as the k-th root of rounding, k being how many do: 1e-8 to 1e-4 per second.
+        They determine stability if A is constant along the motion: at rest, or in a motion that is steady in these coordinates. A spinning body
+        then needs a hinge, not a free or ball joint, whose axes turn with it. A k-fold eigenvalue of zero (a vehicle's position, heading and
+        speed) has an error of the k-th root of rounding: 1e-8 to 1e-4 per second.
 
         Examples
         --------
@@ -175,16 +178,16 @@ def linearize(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, *, coordinates: Coordinates = None,
     wrenches: Wrenches | None = None, time: ArrayLike | None = None, **options: Unpack[BatchOptions],
 ) -> Linearization:  # fmt: skip
-    """The linear equations of motion near a state: of equilibrium, of steady motion, or any point of a trajectory.
+    """Linearise the equations of motion near a state: an equilibrium, a steady motion, or any state of a trajectory.
 
     Parameters
     ----------
     q, v : (..., nq), (..., nv) that satisfy the constraints
-    tau : (..., nv) generalised force, which stays as it is [N m, N]; default: none
-    coordinates : names of joints of the tree, or (joint, index) for one of several velocities, as many as there are freedoms of
-        velocity; default: those in which the motion shows best. Where rows hold velocities only, the configuration has
-        more freedoms, and their coordinates follow these
-    wrenches, time : as in :meth:`forward_dynamics`; they too stay as they are
+    tau : (..., nv) constant generalised force [N m, N]; default: none
+    coordinates : names of tree joints, or (joint, index) for one of several velocities, as many as there are freedoms of velocity; default: the
+        best-conditioned velocities. If rows constrain velocities only, the configuration has more freedoms; their coordinates
+        are appended
+    wrenches, time : as in :meth:`forward_dynamics`; they are constant, too
     threads, return_status : as in :class:`~sarrus.Mechanism`
 
     Returns
@@ -194,14 +197,14 @@ def linearize(
     Raises
     ------
     StateError
-        The state is off the loops, or has no acceleration; the coordinates do not determine the motion; a joint with Coulomb friction stands still, where
-        motion has no linear equations; the mechanism cannot leave the state in a direction that its constraints seem to allow. Of
-        many states a bad one is NaN, but for friction and for coordinates that will not do.
+        The state is off the loops, or has no acceleration; the coordinates do not determine the motion; a joint with Coulomb friction
+        is at rest, so that no linear equations exist; the mechanism cannot leave the state in a direction that its linearised constraints allow. In
+        a batch an invalid state is NaN; friction and unsuitable coordinates raise the error.
 
     Warns
     -----
     ModelWarning
-        Where A is made of differences: they disagree by more than 1e-5 of the largest entry of A: motion is not smooth here, or changes within milliradians.
+        A consists of differences that disagree by more than 1e-5 of its largest entry. The motion is not smooth at the state, or changes within milliradians.
 
     References
     ----------
@@ -209,7 +212,7 @@ def linearize(
 
     Examples
     --------
-    A bicycle that nobody steers, at 5 m/s: it stays upright by itself.
+    An uncontrolled bicycle at 5 m/s is stable:
 
     >>> import sarrus
     >>> bicycle = sarrus.mechanisms.whipple_bicycle()
@@ -222,45 +225,57 @@ def linearize(
     """
     tau = np.zeros(robot.nv) if tau is None else tau
     q, v, tau = (x if type(x) is np.ndarray else real_array(n, x) for n, x in (("q", q), ("v", v), ("tau", tau)))
-    one = q.ndim == v.ndim == tau.ndim == 1 and time is None and not (wrenches or options)
-    # of one state the core chooses, which looks at its rows anyway
-    asked = None if one and coordinates is None else _asked(robot, q, coordinates, time)
-    order, scale = asked and asked.order, prepared(robot, "units of rows", lambda: closing(robot, (), ()).loops.units)
+    single_state = q.ndim == v.ndim == tau.ndim == 1 and time is None and not (wrenches or options)
+    # for one state the core selects the coordinates: it factorises the rows in any case
+    choice = None if single_state and coordinates is None else _choose(robot, q, coordinates, time)
+    order, scale = choice and choice.order, prepared(robot, "units of rows", lambda: closing(robot, (), ()).loops.units)
     answer: Any = _linear_equations(robot, q, v, tau, order, scale, wrenches=wrenches, time=time, **cast(Any, options))
     numbers, status = answer if options.get("return_status") else (answer, None)
-    asked = _Asked.at(robot, numbers[numbers.size - robot.nv :].tolist()) if asked is None else asked
-    # nobody knows the rates of rows that are a function of q
-    sure = not robot._asks_for_rows and bool(numbers[0] if numbers.ndim == 1 else numbers[..., 0].all())
-    _moves_where_friction_is(robot, q, v, time, 0.0 if sure else 1.0)
-    if not sure:
-        for k, names in ((1, asked.names[: asked.m]), (3, asked.names)):
+    choice = _Choice.at(robot, numbers[numbers.size - robot.nv :].tolist()) if choice is None else choice
+    # rows that are Python functions of q have no derivatives
+    exact = not robot._asks_for_rows and bool(numbers[0] if numbers.ndim == 1 else numbers[..., 0].all())
+    _moves_where_friction_is(robot, q, v, time, 0.0 if exact else 1.0)
+    if not exact:
+        for k, names in ((1, choice.names[: choice.m]), (3, choice.names)):
             status = judge(numbers[..., k : k + 2], names, True, status)
         numbers[np.isnan(numbers[..., 1:5]).any(axis=-1)] = np.nan
     lead = numbers.shape[:-1]
-    rate, G, W, A, E = (numbers[..., at].reshape(lead + shape) for at, shape in asked.answers)
-    error = A - A  # no number where there is none
+    rate, G, W, A, E = (numbers[..., at].reshape(lead + shape) for at, shape in choice.answers)
+    error = A - A  # zero, and NaN where A is NaN
     if (rounds := numbers[..., 0] == ROUNDS).any():
-        error[rounds] = abs(_where_rounding_shows(robot, asked, rounds, (q, v, tau), wrenches, time, scale) - A[rounds])
-    if not sure:
+        error[rounds] = abs(
+            _where_rounding_shows(robot, choice, rounds, (q, v, tau), wrenches, time, scale) - A[rounds]
+        )
+    if not exact:
         doubtful = np.isfinite(numbers[..., 0]) if robot._asks_for_rows else numbers[..., 0] == 0.0
-        A[doubtful], error[doubtful] = _differences(robot, asked, doubtful, (q, v, tau), wrenches, time, G, W)
-        _is_sure(A, error, asked.names, status is None)
-    B = E.take(asked.motors, -1) if asked.motors is not None else E @ actuation_matrix(robot, q, return_status=True)[0]
+        A[doubtful], error[doubtful] = _differences(robot, choice, doubtful, (q, v, tau), wrenches, time, G, W)
+        _is_sure(A, error, choice.names, status is None)
+    B = (
+        E.take(choice.motors, -1)
+        if choice.motors is not None
+        else E @ actuation_matrix(robot, q, return_status=True)[0]
+    )
     q = q if q.shape[:-1] == lead else np.broadcast_to(q, (*lead, robot.nq))
     linear = Linearization._made(
-        coordinates=asked.names, velocities=asked.names[: asked.m], A=A, B=B, E=E, rate=rate, error=error, configuration_basis=G,
+        coordinates=choice.names, velocities=choice.names[: choice.m], A=A, B=B, E=E, rate=rate, error=error, configuration_basis=G,
         velocity_basis=W, q=q, time=time, mechanism=robot,
     )  # fmt: skip
     if status is None:
         return linear
-    found = np.isfinite(A).all(axis=(-2, -1)) | (status != Status.FINE)  # a state nearby, of those that are doubtful
-    return cast(Linearization, (linear, np.where(found, status, Status.NO_ANSWER).astype(np.int8)))
+    # False for doubtful states without valid states nearby
+    has_result = np.isfinite(A).all(axis=(-2, -1)) | (status != Status.FINE)
+    return cast(Linearization, (linear, np.where(has_result, status, Status.NO_ANSWER).astype(np.int8)))
 
 
 @dataclass(frozen=True, eq=False)
-class _Asked:
-    """Coordinates: their places among the velocities, the first m those of velocity, too; how the core tells of them, and where in its rows the
-    answers stand (cpp/loops/linear_equations.hpp).
+class _Choice:
+    """Chosen coordinates, and the layout of the core's result (cpp/loops/linear_equations.hpp).
+
+    Attributes
+    ----------
+    columns : indices of the coordinates among the velocities; the first m are those of the velocity, too
+    order : (nv,) number of the velocity of each coordinate, from 1, negative for coordinates of the configuration only; then zeros
+    answers : slice and shape of each array in a row of the result
     """
 
     columns: list[int]
@@ -268,11 +283,11 @@ class _Asked:
     names: tuple[str, ...]
     order: Array
     answers: tuple[tuple[slice, tuple[int, ...]], ...]
-    motors: NDArray[np.intp] | None  # among the velocities, where all of them drive joints of the tree
+    motors: NDArray[np.intp] | None  # indices of driven velocities; None if a motor drives a loop joint
 
     @classmethod
-    def of(cls, robot: LoopFunctions, order: Sequence[float]) -> _Asked:
-        """`order`: of each coordinate which velocity it is, from 1, negative where it is one of the configuration alone; 0: no more."""
+    def of(cls, robot: LoopFunctions, order: Sequence[float]) -> _Choice:
+        """Return the choice for an `order` of at most nv entries."""
         nv, columns, m = robot.nv, [abs(int(i)) - 1 for i in order if i], sum(i > 0 for i in order)
         n, all_names = len(columns) + m, velocity_names(robot)
         shapes = ((n,), (nv, len(columns)), (nv, m), (n, n), (n, nv))
@@ -286,63 +301,65 @@ class _Asked:
         return cls(columns, m, names, full, answers, motors if in_tree else None)
 
     @classmethod
-    def at(cls, robot: LoopFunctions, order: Sequence[float]) -> _Asked:
-        """The same, kept for the next call."""
+    def at(cls, robot: LoopFunctions, order: Sequence[float]) -> _Choice:
+        """Return the choice with this order, from the cache if possible."""
         return prepared(robot, ("linear", *order), lambda: cls.of(robot, order))
 
 
-def _asked(robot: LoopFunctions, q: Array, coordinates: Coordinates, time: ArrayLike | None) -> _Asked:
-    """Those that are named, or in which the motion of all states shows best, and what the configuration has besides."""
+def _choose(robot: LoopFunctions, q: Array, coordinates: Coordinates, time: ArrayLike | None) -> _Choice:
+    """Return the choice of the named coordinates, or of the best-conditioned ones, with the additional freedoms of the configuration."""
     several = [coordinates] if isinstance(coordinates, str) else coordinates
     named = isinstance(several, list | tuple) and all(type(name) is str for name in several)
     key = ("linear", type(coordinates), *cast("Sequence[str]", several)) if named else None
-    kept = robot._prepared.get(key)
-    if kept is not None:
-        return cast(_Asked, kept)
+    cached = robot._prepared.get(key)
+    if cached is not None:
+        return cast(_Choice, cached)
     loops = closing(robot, (), ()).loops
     if named and loops.holonomic.all():
-        return prepared(robot, key, lambda: _Asked.at(robot, [i + 1 for i in chosen(robot, coordinates) or []]))
+        return prepared(robot, key, lambda: _Choice.at(robot, [i + 1 for i in chosen(robot, coordinates) or []]))
     first = chosen(robot, coordinates)
     first = best_shown(robot, q, time) if first is None else first
     rest = [] if loops.holonomic.all() else best_shown(robot, q, time, loops.scale(), first)
-    return _Asked.at(robot, [i + 1 for i in first] + [-i - 1 for i in rest if i not in first])
+    return _Choice.at(robot, [i + 1 for i in first] + [-i - 1 for i in rest if i not in first])
 
 
-def _rows(x: ArrayLike, size: int, lead: tuple[int, ...], which: Any) -> Array:
-    """One row of an argument for each of those states of a batch."""
-    return np.asarray(np.broadcast_to(np.asarray(x, dtype=np.float64), (*lead, size))[which])
+def _rows(x: ArrayLike, size: int, lead: tuple[int, ...], selected: Any) -> Array:
+    """Return the row of an argument for each selected state of a batch."""
+    return np.asarray(np.broadcast_to(np.asarray(x, dtype=np.float64), (*lead, size))[selected])
 
 
 def _where_rounding_shows(
-    robot: LoopFunctions, asked: _Asked, which: Any, state: tuple[Array, ...], wrenches: Wrenches | None, time: ArrayLike | None, scale: Array,
+    robot: LoopFunctions, choice: _Choice, selected: Any, state: tuple[Array, ...], wrenches: Wrenches | None, time: ArrayLike | None, scale: Array,
 ) -> Array:  # fmt: skip
-    """A (n, ...) of those states of a batch, once q is displaced by a few units in its last place."""
-    lead = which.shape
-    q, v, tau = (_rows(x, size, lead, which) for x, size in zip(state, (robot.nq, robot.nv, robot.nv), strict=True))
+    """Return A (n, ...) of the selected states of a batch, with q displaced by a few units in its last place."""
+    lead = selected.shape
+    q, v, tau = (_rows(x, size, lead, selected) for x, size in zip(state, (robot.nq, robot.nv, robot.nv), strict=True))
     scattered = 2.0 * (np.arange(1, robot.nv + 1) * math.sqrt(2.0) % 1.0) - 1.0
     q = robot.integrate(q, 4.0 * np.finfo(np.float64).eps * scattered * velocity_scale(robot))
-    pushes = wrenches and {frame: _rows(w, 6, lead, which) for frame, w in wrenches.items()}
-    when = None if time is None else _rows(np.asarray(time)[..., None], 1, lead, which)[..., 0]
-    at, shape = asked.answers[3]
-    found = _linear_equations(robot, q, v, tau, asked.order, scale, wrenches=pushes, time=when, return_status=True)[0]
-    return cast(Array, found[..., at].reshape(q.shape[:1] + shape))
+    pushes = wrenches and {frame: _rows(w, 6, lead, selected) for frame, w in wrenches.items()}
+    when = None if time is None else _rows(np.asarray(time)[..., None], 1, lead, selected)[..., 0]
+    at, shape = choice.answers[3]
+    numbers = _linear_equations(robot, q, v, tau, choice.order, scale, wrenches=pushes, time=when, return_status=True)[
+        0
+    ]
+    return cast(Array, numbers[..., at].reshape(q.shape[:1] + shape))
 
 
 def _differences(
-    robot: LoopFunctions, asked: _Asked, which: Any, state: tuple[Array, ...], wrenches: Wrenches | None, time: ArrayLike | None, G: Array,
+    robot: LoopFunctions, choice: _Choice, selected: Any, state: tuple[Array, ...], wrenches: Wrenches | None, time: ArrayLike | None, G: Array,
     W: Array,
 ) -> tuple[Array, Array]:  # fmt: skip
-    """A (n, ...) of those states of a batch, and by how much it may be off."""
+    """Return A (n, ...) of the selected states of a batch, from differences, and its estimated error (n, ...)."""
     lead = G.shape[:-2]
 
     def rows(x: ArrayLike, *size: int) -> Array:
-        # of states nearby: (n, step, way, deviation, coordinate), as rows of one batch
+        # axes of nearby states: (n, step, sign, deviation, coordinate), as rows of one batch
         x = np.asarray(x, dtype=np.float64)
-        return np.asarray(np.broadcast_to(x, (*lead, *x.shape[x.ndim - len(size) :]))[which])[:, None, None, None]
+        return np.asarray(np.broadcast_to(x, (*lead, *x.shape[x.ndim - len(size) :]))[selected])[:, None, None, None]
 
     q, v, tau = (rows(x, robot.nv) for x in state)
-    G, W, k, m, first = G[which], W[which], len(asked.columns), asked.m, asked.columns[: asked.m]
-    # no joint moves farther than a step
+    G, W, k, m, first = G[selected], W[selected], len(choice.columns), choice.m, choice.columns[: choice.m]
+    # no joint moves by more than a step
     step = STEP * 0.5 ** np.arange(HALVINGS)[:, None, None, None] * np.array([1.0, -1.0])[:, None, None]
     unit = velocity_scale(robot)
     fastest = np.maximum(1.0, abs(v[:, 0, 0] / unit).max(axis=-1, initial=0.0))[..., None]
@@ -354,23 +371,23 @@ def _differences(
     at: TimeOptions = {"time": None if time is None else rows(time), "return_status": True}
     if robot.nc:
         q_near = robot._configuration_plain(q_near, None, **at)[0]
-        others = np.ones(robot.nv)
-        others[first] = 0.0
-        v_near = robot._least_motion(q_near, v_near, None, others, **at)[0]
+        dependent = np.ones(robot.nv)
+        dependent[first] = 0.0
+        v_near = robot._least_motion(q_near, v_near, None, dependent, **at)[0]
     pushes = wrenches and {frame: rows(w, 6) for frame, w in wrenches.items()}
     a_near = robot.forward_dynamics(q_near, v_near, tau, wrenches=pushes, **at)[0]
-    rates = np.concatenate([v_near[..., asked.columns], a_near[..., first]], axis=-1)
+    rates = np.concatenate([v_near[..., choice.columns], a_near[..., first]], axis=-1)
     reach = np.concatenate([reach_q, reach_v], axis=-1)
     slope, error = _extrapolated((rates[..., 0, :, :] - rates[..., 1, :, :]) / (2.0 * step[:, 0]))
     A = transposed(slope) / reach
-    A[:, :k, :k] += transposed(robot._bracket(transposed(G), v[:, 0, 0])[..., asked.columns])
+    A[:, :k, :k] += transposed(robot._bracket(transposed(G), v[:, 0, 0])[..., choice.columns])
     return A, transposed(error) / reach
 
 
 def _moves_where_friction_is(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, time: ArrayLike | None, least: float
 ) -> None:
-    """Raise where a joint with friction is slower than MOVING of the fastest, which counts as no slower than `least` [per s]."""
+    """Raise StateError if a joint with friction is slower than MOVING times the fastest joint, whose speed counts as at least `least` [per s]."""
     rough = robot._rough
     if not rough:
         return
@@ -382,33 +399,35 @@ def _moves_where_friction_is(
         joint = rough[name].type
         slow = MOVING * fastest * np.where(sliding(joint), robot._length, 1.0)
         if np.any((abs(velocity) <= slow) & (np.asarray(joint.friction) > 0.0)):
-            fault = "stands still and has Coulomb friction, which jumps there: motion has no linear equations"
-            raise StateError(f"joint '{name}' {fault}; linearise where it moves, or without the friction")
+            fault = "stands still and has Coulomb friction, which is discontinuous there: no linear equations exist"
+            raise StateError(f"joint '{name}' {fault}; linearise a state in which it moves, or remove the friction")
 
 
 def _is_sure(A: Array, error: Array, names: tuple[str, ...], raises: bool) -> None:
     if raises and A.ndim == 2 and not np.isfinite(A).all():
         k = int(np.argmax(~np.isfinite(A).all(axis=0)))
-        which = names[k] if k < len(names) else "a velocity"
+        name = names[k] if k < len(names) else "a velocity"
         raise StateError(
-            f"no state near this one deviates along '{which}' and satisfies the constraints: is the position singular?"
+            f"no nearby state deviates along '{name}' and satisfies the constraints; expected a regular position, this one may be singular"
         )
     relative = error / np.maximum(1.0, abs(A).max(axis=(-2, -1), keepdims=True, initial=0.0))
     off = np.where(np.isfinite(A), relative, 0.0).max(initial=0.0)
     if off > DOUBTFUL:
-        fault = f"the differences that make A disagree by {off:.1e} of its largest entry"
-        warnings.warn(f"{fault}: motion is not smooth near this state", ModelWarning, stacklevel=3)
+        fault = f"the differences that approximate A disagree by {off:.1e} of its largest entry"
+        warnings.warn(
+            f"{fault}: motion is not smooth near this state; linearise another state", ModelWarning, stacklevel=3
+        )
 
 
 def _largest(basis: Array, unit: Array) -> Array:
-    """How many units a unit of each coordinate moves what it moves most: (..., 1, k)."""
+    """Return the largest velocity in a unit of each coordinate, relative to `unit`, (..., 1, k)."""
     return np.asarray(abs(basis / unit[:, None]).max(axis=-2, keepdims=True, initial=0.0))
 
 
 def _extrapolated(D: Array) -> tuple[Array, Array]:
-    """The limits of differences (..., step, k, n) whose steps halve, and how sure they are; each entry where Richardson's table is surest.
+    """Return the limits of differences (..., step, k, n) whose steps are halved, and estimated errors, at each entry's best order of Richardson's table.
 
-    Steps that found no state are NaN and do not count, unless none did.
+    Steps without a valid state are NaN and are ignored, unless all are NaN.
     """
     table = [D[..., i, :, :] for i in range(D.shape[-3])]
     best, error = np.full_like(table[0], np.nan), np.full_like(table[0], np.inf)

@@ -1,9 +1,8 @@
-"""The constraints of a mechanism in units in which rotations and displacements compare.
+"""Constraints of a mechanism, scaled such that rotations and displacements are comparable.
 
-Radians and metres are compared by the mechanism's characteristic length l, the mean size of its bodies between joints: one radian
-weighs as much as a displacement of l. Of the constraints J v = c, with residual phi, this makes R J C, R c and R phi, where C multiplies
-the velocities of sliding joints by l and R divides each row by what it could be at most, the size of its wrench [moment; l force].
-Masses do not matter.
+The scale is the mechanism's characteristic length l, the mean size of its bodies between joints. One radian weighs as much as a
+displacement of l. The constraints J v = c, with residual phi, become R J C, R c and R phi. C multiplies the velocities of sliding
+joints by l. R divides each row by its largest possible size, the norm of its wrench [moment; l force]. Masses have no effect.
 """
 
 from __future__ import annotations
@@ -26,13 +25,23 @@ if TYPE_CHECKING:
     from ..dynamics.variants import VariantFunctions
 
 CLOSED, PRESENT = tolerances.given_closed, tolerances.present
-# coordinates of a joint that closes a loop are read off poses that its own rows close only to the square of a step; where they are led, the step that
-# closes these rows shifts them by as much, and must count as one that brings something
+# Coordinates of a loop joint follow from poses that its own rows close only to the square of a step. If such coordinates are prescribed, the step that
+# closes these rows shifts them by as much, and must count as progress.
 SHIFTED = 64.0
 
 
 class ScaledLoops:
-    """R J C and what goes with it, of the constraints about one configuration; `targets` are where frames are led."""
+    """Scaled constraints R J C and R phi, with R from one configuration.
+
+    Attributes
+    ----------
+    robot, time : the mechanism, and the time of prescribed motions [s]
+    targets : (..., numbers) prescribed poses, points and coordinates of target constraints, or None
+    length : characteristic length l [m]
+    sliding : (nv,) True for velocities in m/s
+    column_scale, row_scale : (nv,) and (nc,) diagonals of C and R
+    holonomic : (nc,) True for rows that constrain positions
+    """
 
     def __init__(self, robot: LoopFunctions, q: Array, time: float | None, targets: Array | None = None) -> None:
         self.robot, self.time, self.targets = robot, checked_time(time), targets
@@ -43,21 +52,23 @@ class ScaledLoops:
         constraints = map(robot.constraint, robot.constraints)
         self.holonomic = np.array([h for constraint in constraints for h in constraint.holonomic], dtype=bool)
 
-    def of_variants(self, variants: VariantFunctions) -> ScaledLoops:
-        """The same of variants, each with a length of its own; rows that relate coordinates count as the base's."""
+    def for_variants(self, variants: VariantFunctions) -> ScaledLoops:
+        """Return the scaled constraints of variants, each with its own length; rows between coordinates are scaled as the base's."""
         loops, lengths = copy.copy(self), variants._lengths[:, None]
         loops.robot = variants
         loops.column_scale = np.where(self.sliding, lengths, 1.0)
         moments, forces = self._squares
-        here = moments + self.length**2 * forces
-        larger = np.where(here > 0.0, (moments + lengths**2 * forces) / np.where(here > 0.0, here, 1.0), 1.0)
+        base_squares = moments + self.length**2 * forces
+        larger = np.where(
+            base_squares > 0.0, (moments + lengths**2 * forces) / np.where(base_squares > 0.0, base_squares, 1.0), 1.0
+        )
         loops.row_scale = self.row_scale / np.sqrt(larger)
         return loops
 
     def _row_sizes(self, q: Array) -> Array:
-        """How large each row could be, whatever the configuration: a row that has become small says that it is near a singularity."""
+        """Return the largest possible size of each row, (nc,): a row much smaller than that indicates a singularity."""
         robot = self.robot
-        with np.errstate(over="ignore"):  # infinite, so far off the loops that nobody is answered
+        with np.errstate(over="ignore"):  # infinite sizes: so far off the loops that no function returns a result
             squares = (robot._loop_wrenches(q, np.eye(robot.nc)) ** 2).sum(axis=1)
             self._squares = squares[:, :3].sum(axis=1), squares[:, 3:].sum(axis=1)
             sizes = np.sqrt(self._squares[0] + self.length**2 * self._squares[1])
@@ -72,11 +83,11 @@ class ScaledLoops:
 
     @cached_property
     def units(self) -> Array:
-        """(nv + nc,) C and R, for the core."""
+        """Diagonals of C and R as the core expects them, (nv + nc,)."""
         return np.concatenate([self.column_scale, self.row_scale])
 
     def data(self, q: Array) -> dict[str, Any]:
-        """What the core is to know besides configurations (..., nq)."""
+        """Return the keyword arguments of the core's functions of configurations q (..., nq): the time and the targets."""
         if self.targets is None:
             return {"time": self.time}
         rows = self.robot._pfaffian_numbers(q, None)
@@ -84,27 +95,27 @@ class ScaledLoops:
         return {"time": self.time, "pfaffian_values": np.concatenate([rows, targets], axis=-1)}
 
     def jacobian(self, q: Array) -> Array:
-        """R J C (..., nc, nv)."""
+        """Return R J C (..., nc, nv)."""
         return self.row_scale[:, None] * self.robot.constraint_jacobian(q, **self.data(q)) * self.column_scale
 
     def residual(self, q: Array) -> Array:
-        """R phi (..., nc)."""
+        """Return R phi (..., nc)."""
         return self.row_scale * self.robot.constraint_residual(q, **self.data(q))
 
     def scale(self, moving: ArrayLike = True, weights: ArrayLike = 1.0) -> Array:
-        """(nv + nc,) for the core's steps: C of what may move, and R of the rows that hold positions, weighted."""
+        """Return scales (nv + nc,) for the core's steps: C of the movable velocities, and weighted R of the holonomic rows."""
         return np.concatenate([self.column_scale * moving, self.row_scale * self.holonomic * weights], axis=-1)
 
     def step(self, q: Array, x: Array) -> Array:
-        """From q along scaled velocities."""
+        """Return q moved along scaled velocities x (..., nv)."""
         return self.robot.integrate(q, self.column_scale * x)
 
     def difference(self, q0: Array, q1: Array) -> Array:
-        """The scaled velocities that lead from q0 to q1."""
+        """Return the scaled velocities (..., nv) from q0 to q1 in unit time."""
         return self.robot.difference(q0, q1) / self.column_scale
 
     def check_closed(self, q: Array) -> float:
-        """The largest relative residual; AssemblyError where it is too large."""
+        """Return the largest scaled residual, or raise AssemblyError if it exceeds the tolerance."""
         robot, residual = self.robot, np.abs(self.residual(q))
         if residual.size == 0 or residual.max() <= CLOSED:
             return float(residual.max(initial=0.0))
@@ -112,20 +123,20 @@ class ScaledLoops:
         off = robot.constraint_residual(q, time=self.time)[worst]
         raise AssemblyError(
             f"q does not close the loops: '{robot._row_names[worst]}' is off by {off:.3g} ({residual[worst]:.1g} of the mechanism's size, "
-            f"{CLOSED:g} is allowed); mobility is that of a closed configuration, which assemble or project_configuration find"
+            f"{CLOSED:g} is allowed); expected a closed configuration, as assemble or project_configuration return it"
         )
 
     def contradicted(self, q: Array, reach: Array) -> bool:
-        """Whether no velocity gives what is prescribed; `reach` is a basis of what velocities can give."""
+        """Return True if no velocity satisfies the prescribed motions; `reach` is a basis (nc, k) of the range of R J."""
         c = self.row_scale * self.robot.constraint_velocity(q, time=self.time)
         return bool(np.linalg.norm(c - reach @ (reach.T @ c)) > PRESENT * np.linalg.norm(c))
 
     def close(
         self, q: Array, scale: Array | None = None, steps: ArrayLike = (1.0, 100.0, 1e300)
     ) -> tuple[Array, Array]:
-        """Configurations near q (k, nq) that close the loops as well as they can, and the residuals (k,) that are left.
+        """Return configurations near q (k, nq) with minimal residuals, and these residuals (k,).
 
-        `steps` are the damping of the first step, how many are taken at most, and the residual up to which a start is tried at all.
+        `steps` are the damping of the first step, the largest number of steps, and the largest residual of a start that is tried.
         """
         scale = self.scale() if scale is None else scale
         closed, _ = self.robot._close(q, scale, steps, **self.data(q), return_status=True)
@@ -133,19 +144,21 @@ class ScaledLoops:
 
 
 def sliding_velocities(robot: LoopFunctions, joints: Iterable[str] | None = None) -> Array:
-    """(nv,) which velocities are in metres per second, of all joints of the tree or of these."""
+    """Return a mask (nv,) of the velocities in m/s, of all tree joints or of the given joints."""
     types = [robot.joint(name).type for name in (robot.joints if joints is None else joints)]
     return np.concatenate([np.zeros(0, dtype=bool), *map(sliding, types)])
 
 
 def velocity_scale(robot: LoopFunctions, joints: Iterable[str] | None = None) -> Array:
-    """(nv,) what is as much as 1 rad/s: the characteristic length where a velocity slides, 1 where it turns."""
+    """Return the equivalent of 1 rad/s (nv,): the characteristic length for a sliding velocity, 1 for an angular velocity."""
     return np.where(sliding_velocities(robot, joints), robot._length, 1.0)
 
 
 def units_of_motion(robot: LoopFunctions) -> tuple[Array, Array, Array]:
-    """What a simulation compares numbers with: a configuration, of every velocity, those of joints that close loops too, 1 rad/s or the
-    characteristic length a second, and the power of an effort that moves all masses so; the last two of each variant, where there are some.
+    """Return the scales of a simulation: the neutral configuration, a scale of each velocity, and a scale of power.
+
+    The scale of a velocity, those of loop joints included, is 1 rad/s or the characteristic length per second. The scale of power is that of an
+    effort that moves all masses so. With variants, the last two have an axis of variants.
     """
     several = robot._count > 0
     length = robot._lengths if several else np.array([robot._length])
@@ -155,12 +168,12 @@ def units_of_motion(robot: LoopFunctions) -> tuple[Array, Array, Array]:
 
 
 def coordinate_scale(joint: JointType, length: float) -> Array:
-    """(nq,) by what a joint's coordinates compare: this length for displacements, 1 for the others."""
+    """Return the scale of a joint's coordinates (nq,): this length for displacements, 1 for the others."""
     return np.array([length if unit == "m" else 1.0 for _, unit in joint.coordinates])
 
 
 def sliding(joint: JointType) -> Array:
-    """(nv,) which of a joint's velocities are in metres per second."""
+    """Return a mask (nv,) of a joint's velocities in m/s."""
     return np.array([unit == "m" for _, unit in joint.velocities], dtype=bool)
 
 
@@ -168,7 +181,7 @@ def sliding(joint: JointType) -> Array:
 
 
 def null_space(A: Array, tolerance: float) -> Array:
-    """Orthonormal basis (n, k) of the vectors that A (m, n) takes to less than the tolerance."""
+    """Return an orthonormal basis (n, k) of the right singular vectors of A (m, n) whose singular values are within the tolerance."""
     _, s, V = np.linalg.svd(A)
     return V[int((s > tolerance).sum()) :].T
 

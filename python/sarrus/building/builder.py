@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._arrays import Array, ArrayLike, checked_truth
+from .._renamed import renamed_arguments
 from ..analysis.joint_targets import start_near
 from ..description.constraints import DECLARED, KINDS, CouplerSpec, DistanceSpec, PfaffianSpec, RollingSpec
 from ..description.contacts import NO_CONTACTS, SOME_CONTACTS, ContactSpec, PointsFunction, ShapeSpec, names_of_contacts
@@ -209,12 +210,13 @@ class Builder(Changes):
         # those of a file are not all any more: whoever adds one wants to know whether it acts
         self.warnings[:] = [text.replace(NO_CONTACTS, SOME_CONTACTS) for text in self.warnings]
 
+    @renamed_arguments(touching="enabled")
     def set_contact(
         self,
         first: str,
         second: str,
         *,
-        touching: bool = True,
+        enabled: bool = True,
         friction: float | None = None,
         restitution: float | None = None,
         torsional_friction: float | None = None,
@@ -227,7 +229,7 @@ class Builder(Changes):
         ----------
         first, second : names of shapes or groups; one group twice: its shapes among themselves. What is told of shapes goes before what is
             told of their groups
-        touching : False: they pass through each other
+        enabled : False: they pass through each other
         friction, restitution, torsional_friction, rolling_friction : of the pair; default: those of the shapes, as :meth:`add_shape` says
         points : where two shapes touch of which that is not known, two meshes say: a function of their poses (4, 4) in the world and of how far
             apart [m] points may be, which returns at most four points' positions (n, 3) midway between the surfaces [m], normals (n, 3), unit, that
@@ -271,7 +273,7 @@ class Builder(Changes):
         for name in (first, second):
             check_name("shape or group", name, known, what)
         ends = [self._shapes[name].body for name in (first, second) if name in self._shapes]
-        if len(ends) == 2 and ends[0] == ends[1] and touching:
+        if len(ends) == 2 and ends[0] == ends[1] and enabled:
             raise ModelError(f"{what}: both are on body '{ends[0]}'")
         numbers = values.checked_coefficients(
             what, friction=friction, restitution=restitution, torsional_friction=torsional_friction, rolling_friction=rolling_friction
@@ -279,11 +281,11 @@ class Builder(Changes):
         if points is not None:
             if not callable(points):
                 raise TypeError(f"{what}: points must be a function of two poses and a distance; got {points!r}")
-            if not touching or not {first, second} <= self._shapes.keys():
+            if not enabled or not {first, second} <= self._shapes.keys():
                 raise ModelError(f"{what}: points are of two shapes that touch")
         key = tuple(sorted((first, second)))
         self._contacts.pop(key, None)
-        self._contacts[key] = ContactSpec(first, second, checked_truth("touching", touching), **numbers, points=points)
+        self._contacts[key] = ContactSpec(first, second, checked_truth("enabled", enabled), **numbers, points=points)
 
     # ---- what else ties their motion ---------------------------------------------------------------------------------
 
@@ -372,7 +374,7 @@ class Builder(Changes):
         >>> b.add_cable("rope", ("ground", (0, 0, 0)), ("weight", (0, 0, 0)), limits=(0.0, 1.0))
         >>> robot = b.build()
         >>> q = [0, 0, 0, 1, 0, 0, -0.7]
-        >>> run = sarrus.simulate(robot, q, [0.0] * 6, 1.0, method="contact", limits="stop", dt=2e-3)
+        >>> run = sarrus.simulate(robot, q, [0.0] * 6, 1.0, method="contact", limits="enforce", dt=2e-3)
         >>> bool(abs(run.q[-1, 6] + 1.0) < 1e-9), bool(abs(run.v[-1]).max() < 1e-9)
         (True, True)
         """

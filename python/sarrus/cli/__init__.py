@@ -1,3 +1,3 @@
-"""The command line."""
+"""Command line of sarrus."""
 
 from .parser import main as main

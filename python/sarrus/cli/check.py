@@ -1,4 +1,4 @@
-"""What of a mechanism is suspicious: `sarrus check`."""
+"""Checks of a model for suspicious properties: `sarrus check`."""
 
 from __future__ import annotations
 
@@ -18,81 +18,83 @@ from ..figures.skeleton import Skeleton
 from ..io.document import NO_CONTACTS
 from ..mechanism import Mechanism
 
-# a millionth of the whole, as of a link of 1e-9 kg: accelerations then have ten digits less than the numbers
+# fraction of the heaviest body's mass: accelerations of a lighter body lose up to ten digits
 LIGHT = 1e-6
-# radius of gyration, or distance of the centre of mass, in sizes of the bodies: a tensor in g mm², a mesh in mm
+# radius of gyration, or distance of the centre of mass, in sizes of the mechanism: a tensor in g mm², a mesh in mm
 FAR = 100.0
-# rows that depend on one another but for rounding in the file
+# singular value of rows that would depend on one another without rounding in the file
 ROUNDED = 3e-3
 
 
 def usual(robot: Mechanism) -> Iterator[str]:
-    """A line for each thing that is worth knowing, and as it should be."""
+    """Return a line for each remarkable but usual property of a mechanism."""
     yield from (text for text in robot.warnings if NO_CONTACTS in text)
-    with contextlib.suppress(SarrusError):  # of which `suspicious` tells
+    with contextlib.suppress(SarrusError):  # `suspicious` reports these errors
         report = robot.mobility(robot.assemble(time=0.0), time=0.0) if robot.nc else None
         if report and report.redundant and _across_a_plane(robot, report):
-            rows = f"{report.redundant} of {robot.nc} rows are redundant, as is usual of linkages that move in a plane"
-            yield f"{rows}: what joints carry across it is not determined"
+            rows = f"{report.redundant} of {robot.nc} rows are redundant, as usual for planar linkages"
+            yield f"{rows}: reactions normal to the plane are indeterminate"
 
 
 def suspicious(robot: Mechanism) -> Iterator[str]:
-    """A line for each kind of thing that somebody should look at."""
+    """Return a line for each kind of suspicious property of a mechanism."""
     yield from (text for text in robot.warnings if NO_CONTACTS not in text)
-    yield from _of_masses(robot)
+    yield from _mass_findings(robot)
     start = start_near(robot, None, {}, 0.0)
     for name in robot.joints:
         limits, home = robot.joint(name).type.limits, start[robot.joint(name).q_slice]
         if limits is not None and not ((limits[0] <= home) & (home <= limits[1])).all():
-            yield f"joint '{name}' starts outside of its limits"
+            yield f"joint '{name}' starts outside its limits"
     if robot.nc:
-        yield from _of_loops(robot)
+        yield from _loop_findings(robot)
 
 
-def _of_masses(robot: Mechanism) -> Iterator[str]:
+def _mass_findings(robot: Mechanism) -> Iterator[str]:
     bodies, size = robot.description.bodies, robot._length
     heaviest = max((body.inertia.mass for body in bodies), default=0.0)
     if heaviest == 0.0:
-        yield "no body has any mass"
+        yield "no body has mass"
     light = [b for b in bodies if 0.0 < b.inertia.mass < LIGHT * heaviest]
     if light:
         least = min(b.inertia.mass for b in light)
-        yield f"next to no mass, from {least:.2g} kg on beside {heaviest:.3g} kg, which costs digits of accelerations: {_names(light)}"
-    strange = [b for b in bodies if not b.inertia.is_physical() and not any(f"'{b.name}'" in w for w in robot.warnings)]
-    if strange:
-        yield f"inertia that no body has: {_names(strange)}"
+        yield f"tiny mass (least {least:.2g} kg, largest body {heaviest:.3g} kg); accelerations lose digits: {_names(light)}"
+    unphysical = [
+        b for b in bodies if not b.inertia.is_physical() and not any(f"'{b.name}'" in w for w in robot.warnings)
+    ]
+    if unphysical:
+        yield f"unphysical inertia: {_names(unphysical)}"
     massive = [b for b in bodies if b.inertia.mass > 0.0]
     wide = [b for b in massive if b.inertia.principal_moments.max() > b.inertia.mass * (FAR * size) ** 2]
     if wide:
-        yield f"inertia of bodies {FAR:g} times as large as the mechanism's ({size:.2g} m); is it in kg m²? {_names(wide)}"
+        yield f"radius of gyration over {FAR:g} times the mechanism's size ({size:.2g} m); is the inertia in kg m²? {_names(wide)}"
     off = [b for b in massive if np.abs(b.inertia.com).max() > FAR * size]
     if off:
-        yield f"centre of mass {FAR:g} times as far off as bodies are large ({size:.2g} m); is it in m? {_names(off)}"
+        yield f"centre of mass over {FAR:g} times the mechanism's size ({size:.2g} m) from the body's origin; is it in m? {_names(off)}"
 
 
-def _of_loops(robot: Mechanism) -> Iterator[str]:
+def _loop_findings(robot: Mechanism) -> Iterator[str]:
     try:
         q = robot.assemble(time=0.0)
     except SarrusError as error:
         yield f"open loops: {error}"
         closed, status = robot.assemble(time=0.0, tolerance=ROUNDED, return_status=True)
         if status == 0:
-            yield from _of_rounding(robot, closed)
+            yield from _rounding_findings(robot, closed)
         return
     report = robot.mobility(q, time=0.0)
     if report.redundant and not _across_a_plane(robot, report):
-        rows = f"{report.redundant} of {robot.nc} rows are redundant, so that some reactions are not determined"
+        rows = f"{report.redundant} of {robot.nc} rows are redundant; some reactions are indeterminate"
         yield f"{rows}: {listed(report.redundant_rows)}"
     yield from report.warnings
-    yield from _of_rounding(robot, q)
+    yield from _rounding_findings(robot, q)
     if report.degrees_of_freedom == 0:
-        yield "nothing can move"
+        yield "the mechanism cannot move (zero degrees of freedom)"
     elif report.idle:
         yield f"joints that cannot move: {listed(report.idle)}"
 
 
 def _across_a_plane(robot: Mechanism, report: Mobility) -> bool:
-    """Whether loops are braced across a plane alone: by forces along its normal, and moments about axes in it."""
+    """Return True if all self-stress is normal to a plane: forces along its normal, and moments about axes in it."""
     q, stressed = robot.assemble(time=0.0), {name: w for name, w in report.self_stress.items() if np.any(w)}
     if not stressed.keys() <= robot._joints.keys():
         return False
@@ -107,14 +109,14 @@ def _across_a_plane(robot: Mechanism, report: Mobility) -> bool:
     return bool(max(off) <= 1e-6 * np.sqrt(np.abs(size).max()))
 
 
-def _of_rounding(robot: Mechanism, q: Array) -> Iterator[str]:
+def _rounding_findings(robot: Mechanism, q: Array) -> Iterator[str]:
     s = np.linalg.svd(ScaledLoops(robot, q, 0.0).jacobian(q), compute_uv=False)
     rank, loose = (int((s > limit * max(1.0, s.max())).sum()) for limit in (tolerances.negligible, ROUNDED))
     if loose < rank:
         before = f"the singular value {s[loose - 1]:.2g} is followed by" if loose else "the largest singular value is"
         values = f"{before} {s[loose]:.2g}"
         freedoms = f"{robot.nv - rank} degrees of freedom, and {robot.nv - loose} within {ROUNDED:g}"
-        yield f"rows contradict one another by rounding, or nearly: {freedoms}; {values}. sarrus.without_redundant_constraints(robot) takes joints that hold less"
+        yield f"rows are inconsistent within rounding: {freedoms}; {values}. sarrus.without_redundant_constraints(robot) replaces joints by joints with fewer rows"
 
 
 def _names(bodies: Iterable[object]) -> str:
@@ -124,14 +126,14 @@ def _names(bodies: Iterable[object]) -> str:
 # ---- four-bar linkages -----------------------------------------------------------------------------------------------
 
 
-SAME = 1e-9  # of the lengths: a sum that equals the other
+SAME = 1e-9  # relative difference up to which two sums of lengths count as equal
 
 
 def grashof(robot: Mechanism, q: Array) -> str:
-    """The class of a planar four-bar of pins alone, in words; "" for anything else.
+    """Return the class of a planar four-bar linkage of four revolute joints, in words; "" for other mechanisms.
 
-    The shortest and the longest link together are shorter than the other two (Grashof 1883): one link turns all the way round, and which one
-    the shortest link tells.
+    If the shortest and the longest link together are shorter than the other two (Grashof 1883), one link turns fully. The place of the
+    shortest link determines which one.
     """
     joints = [robot.joint(name) for name in (*robot.joints, *robot.loop_joints)]
     if len(robot.constraints) != 1 or len(joints) != 4 or {joint.kind for joint in joints} != {"Revolute"}:
@@ -144,18 +146,18 @@ def grashof(robot: Mechanism, q: Array) -> str:
     if np.abs(np.cross(axes, axes[0])).max() > SAME or {len(ends) for ends in links.values()} != {2}:
         return ""
     length = {body: float(np.linalg.norm(a - b)) for body, (a, b) in links.items()}
-    shortest, *others, longest = sorted(length, key=length.__getitem__)
-    spare = sum(length[body] for body in others) - length[shortest] - length[longest]
+    shortest, *middle, longest = sorted(length, key=length.__getitem__)
+    spare = sum(length[body] for body in middle) - length[shortest] - length[longest]
     terms = (
-        f"{length[shortest]:.4g} + {length[longest]:.4g} {{}} {' + '.join(f'{length[body]:.4g}' for body in others)} m"
+        f"{length[shortest]:.4g} + {length[longest]:.4g} {{}} {' + '.join(f'{length[body]:.4g}' for body in middle)} m"
     )
     if abs(spare) <= SAME * length[longest]:
-        return f"change point: {terms.format('=')}; it can fold flat, where it may go on in two ways"
+        return f"change point: {terms.format('=')}; it can fold flat, and two branches meet there"
     if spare < 0.0:
-        return f"triple rocker: {terms.format('>')}; no link turns all the way round"
+        return f"triple rocker: {terms.format('>')}; no link turns fully"
     grounded = {
         body for joint in joints if "ground" in (joint.parent, joint.child) for body in (joint.parent, joint.child)
     }
     kind = "double crank" if shortest == "ground" else "crank-rocker" if shortest in grounded else "double rocker"
     turns = "both grounded links turn" if shortest == "ground" else f"{shortest} turns"
-    return f"{kind}: {terms.format('<')}; {turns} all the way round"
+    return f"{kind}: {terms.format('<')}; {turns} fully"

@@ -1,4 +1,4 @@
-"""What the commands of `sarrus` do; how they are asked for is :mod:`~sarrus.cli`."""
+"""Commands of `sarrus`; their arguments are parsed by :mod:`~sarrus.cli.parser`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .. import IntegrationError, Trajectory, build_info, load, mechanisms, simul
 from .._arrays import Array
 from .._files import replacing
 from ..analysis.joint_targets import coordinates, start_near, velocities_of
-from ..control import PrescribedEffort
+from ..control import FeedforwardEffort
 from ..errors import (
     ModelError,
     ModelWarning,
@@ -40,74 +40,75 @@ from ..simulation.arguments import METHODS, STABILISATIONS
 from ..spatial import Inertia, Transform
 from .check import grashof
 from .demo import servos
-from .parser import BY_LAW, LAW, MODEL, argument, command, file_name, number, of_joints, port_number
+from .parser import BY_LAW, LAW, MODEL, argument, command, file_name, joint_values, number, port_number
 
 FIGURES, FILMS = (".png", ".svg", ".pdf"), (".gif", ".html", ".mp4")
-VALVE = "valve"  # the demonstration that is no mechanism of the gallery
-# of those that come in sizes, or on wheels
+VALVE = "valve"  # the demonstration that is not a mechanism of the gallery
+# arguments of mechanisms with a size or wheels
 SIZES: dict[str, dict[str, Any]] = {"four_bar_ladder": {"n": 8}, "rover": {"rolling": True}}
-# what would fall apart, or out of the picture: motors hold it, and swing; of what would topple, pelvis or trunk is held
+# mechanisms that would collapse or leave the picture: motors hold and swing them
 DRIVEN = (
     "biped", "biped_leg", "cable_platform", "delta", "gripper", "hslm", "humanoid_leg", "macro_micro_arm", "quadruped", "six_axis_arm",
     "stanford_arm", "stewart", "three_finger_hand", "tsai_3upu",
 )  # fmt: skip
-HELD = {"biped": "float", "biped_leg": "float", "humanoid_leg": "float", "quadruped": "float"}
-PUSHED = {"whipple_bicycle": {"rear wheel": 5.0 / 0.3, "lean": 0.2}}  # [rad/s]: at 5 m/s it stands by itself
-# [s] of free motion; the lift has fallen flat at 0.93 s, where its constraints are singular
+# mechanisms that would topple: the pelvis or trunk is fixed
+FIXED = {"biped": "float", "biped_leg": "float", "humanoid_leg": "float", "quadruped": "float"}
+PUSHED = {"whipple_bicycle": {"rear wheel": 5.0 / 0.3, "lean": 0.2}}  # [rad/s]: the bicycle is stable at 5 m/s
+# durations of free motion [s]; the lift is flat at 0.93 s, and its constraints are singular there
 DURATION, DURATIONS = 2.0, {"scissor_lift": 0.9}
-STEP, STRIDE = 1e-4, 10  # [s] of a demonstration's simulation; every so many of them are drawn
+STEP, STRIDE = 1e-4, 10  # step of a demonstration's simulation [s], and steps per drawn sample
 
 
 class UsageError(Exception):
-    """The words on the command line do not go together."""
+    """Error of a command line whose arguments contradict each other."""
 
 
 # ---- models ----------------------------------------------------------------------------------------------------------
 
 
 def model(arguments: argparse.Namespace) -> Mechanism:
-    """The mechanism of a file or, where the name is one of the gallery's, of the gallery."""
+    """Return the mechanism of the gallery with this name, or else that of a model file."""
     name, floating_base, loops = arguments.model, arguments.floating_base, arguments.loops
     if name in mechanisms.__all__:
         if floating_base or loops:
             option = "--floating-base" if floating_base else "--loops"
-            raise UsageError(f"{option} is for model files; '{name}' is of the gallery")
-        return _of_gallery(name)
+            raise UsageError(f"{option} requires a model file; '{name}' is a mechanism of the gallery")
+        return _gallery_mechanism(name)
     path = Path(name)
     if not path.suffix and not path.exists():
         close = difflib.get_close_matches(name, mechanisms.__all__, n=3)
         hint = f"did you mean {' or '.join(close)}? " if close else ""
-        fault = f"no file, and no mechanism of the gallery, is named '{name}'"
-        raise ModelError(f"{fault}; {hint}`sarrus demo --list` lists them")
+        fault = f"no model file and no mechanism of the gallery is named '{name}'"
+        raise ModelError(f"{fault}; {hint}`sarrus demo --list` lists the gallery")
     return load(path, floating_base=floating_base or None, loops=loops)
 
 
-def _of_gallery(name: str) -> Mechanism:
-    made: Mechanism = getattr(mechanisms, name)(**SIZES.get(name, {}))
-    return made
+def _gallery_mechanism(name: str) -> Mechanism:
+    robot: Mechanism = getattr(mechanisms, name)(**SIZES.get(name, {}))
+    return robot
 
 
 def _described(name: str) -> str:
-    """A mechanism of the gallery in one line; nothing where the interpreter leaves docstrings out (python -OO)."""
+    """Return a mechanism's description in one line; "" if the interpreter strips docstrings (python -OO)."""
     return (getattr(mechanisms, name).__doc__ or "").partition("\n")[0]
 
 
 def start(robot: Mechanism, positions: Mapping[str, Array], velocities: Mapping[str, Array]) -> tuple[Array, Array]:
-    """The state (q, v) with these coordinates and velocities of joints.
+    """Return the state (q, v) with these coordinates and velocities of joints, name to array [rad, m; per s].
 
-    Loops are closed with the given coordinates held; of all velocities that the constraints allow with the given ones, the least one.
+    The loops are closed with the given coordinates fixed. v is the least velocity that the constraints allow with the given velocities.
     """
     for name in (*positions, *velocities):
         if name not in (*robot.joints, *robot.loop_joints):
             close = difflib.get_close_matches(name, robot.joints, n=1)
             hint = f"; did you mean '{close[0]}'?" if close else ";"
-            raise NameNotFoundError(f"no joint is named '{name}'{hint} there are: {', '.join(robot.joints) or 'none'}")
+            raise NameNotFoundError(f"no joint is named '{name}'{hint} joints: {', '.join(robot.joints) or 'none'}")
     for name, value in positions.items():
         if np.size(value) != (nq := robot.joint(name).type.nq):
-            raise ShapeError(f"joint '{name}' takes {_counted(nq, 'coordinate', 'coordinates')}; got {np.size(value)}")
+            raise ShapeError(f"joint '{name}' has {_counted(nq, 'coordinate')}; got {np.size(value)}")
     for name, value in velocities.items():
         if np.size(value) != (nv := robot.joint(name).type.nv):
-            raise ShapeError(f"joint '{name}' takes {_counted(nv, 'velocity', 'velocities')}; got {np.size(value)}")
+            raise ShapeError(f"joint '{name}' has {_counted(nv, 'velocity', 'velocities')}; got {np.size(value)}")
     if robot.nc:
         q = robot.assemble(fixed=positions, time=0.0)
     else:
@@ -115,27 +116,26 @@ def start(robot: Mechanism, positions: Mapping[str, Array], velocities: Mapping[
     v, status = robot.complete_velocity(q, velocities, time=0.0, return_status=True)
     if status == 0:
         return q, np.asarray(v)
-    of_tree = {name: value for name, value in velocities.items() if not robot.joint(name).closes_loop}
-    near = robot.project_velocity(q, velocities_of(robot, of_tree, "velocities"), time=0.0)
-    of_joints = robot.joint_states(q, near, time=0.0).v
-    reached = [f"{name}={','.join(f'{x:.6g}' for x in of_joints[name])}" for name in velocities]
-    raise StateError(f"the constraints do not allow these velocities here; near them they allow {' '.join(reached)}")
+    tree_velocities = {name: value for name, value in velocities.items() if not robot.joint(name).closes_loop}
+    near = robot.project_velocity(q, velocities_of(robot, tree_velocities, "velocities"), time=0.0)
+    rates = robot.joint_states(q, near, time=0.0).v
+    reached = [f"{name}={','.join(f'{x:.6g}' for x in rates[name])}" for name in velocities]
+    raise StateError(f"the constraints do not allow these velocities; the nearest allowed ones: {' '.join(reached)}")
 
 
 # ---- demo ------------------------------------------------------------------------------------------------------------
 
 
 @command(
-    "demo", "a demonstration: the valve, or any mechanism of the gallery",
-    "valve (the default): the Stanford manipulator reaches for a tap and closes it by half a turn (van der Merwe 1995, section "
-    "4.6); prints the joint forces, draws figures 4.2 to 4.6 of the thesis and times inverse dynamics. Any mechanism of the "
-    "gallery: what it is, and two seconds of free motion from its home under gravity, pushed if it would rest; what would fall apart is "
-    "swung about its home by its motors. The figures need "
-    "matplotlib; without it the numbers come alone.",
+    "demo", "run a demonstration: the valve, or a mechanism of the gallery",
+    "Run a demonstration. valve (the default): the Stanford manipulator reaches for a tap and closes it by half a turn (van der Merwe 1995, "
+    "section 4.6). The demonstration prints the joint forces, draws figures 4.2 to 4.6 of the thesis and times inverse dynamics. A mechanism of "
+    "the gallery: its description, and two seconds of free motion from its home under gravity, with a push if it would rest. Motors swing "
+    "mechanisms that would otherwise collapse. The figures need matplotlib; without it, only the numbers are printed.",
     "sarrus demo hslm -o hslm.svg",
-    argument("name", nargs="?", default="valve", metavar="NAME", help="which one"),
+    argument("name", nargs="?", default="valve", metavar="NAME", help="valve, or a mechanism of the gallery"),
     argument("--list", action="store_true", help="list all names"),
-    argument("-o", "--output", type=file_name(FIGURES), metavar="FILE", help="where the figure goes; .png, .svg and .pdf are known (default: NAME.png)"),
+    argument("-o", "--output", type=file_name(FIGURES), metavar="FILE", help="file of the figure: .png, .svg or .pdf (default: NAME.png)"),
 )  # fmt: skip
 def demo(arguments: argparse.Namespace) -> int:
     if arguments.list:
@@ -149,7 +149,7 @@ def demo(arguments: argparse.Namespace) -> int:
     if name == VALVE:
         _close_valve(output)
     else:
-        _let_go(name, output)
+        _move_freely(name, output)
     return 0
 
 
@@ -161,34 +161,34 @@ def _close_valve(output: Path) -> None:
     print("it reaches for the tap in 1 s and turns it by half a turn in 0.5 s against 5 N m.\n")
     print(f"Forces that the joints must apply\n\n{demo.table(arm)}\n", flush=True)
     _figure(lambda: demo.draw(arm, output), f"Figures 4.2 to 4.6: {output}\n")
-    print(f"{demo.CALLS:,} inverse dynamics of states along the motion, instruction set {build_info()['isa']}\n")
-    for way, seconds in demo.time_calls(arm).items():
-        print(f"  {way:<32}{seconds:6.2f} s   {seconds / demo.CALLS * 1e9:5.0f} ns each")
+    print(f"Inverse dynamics of {demo.CALLS:,} states along the motion, instruction set {build_info()['isa']}\n")
+    for call, seconds in demo.time_calls(arm).items():
+        print(f"  {call:<32}{seconds:6.2f} s   {seconds / demo.CALLS * 1e9:5.0f} ns each")
 
 
-def _let_go(name: str, output: Path) -> None:
-    """A mechanism of the gallery moves from its home: freely, or about it by its motors where it would fall apart."""
-    robot, duration = _of_gallery(name), DURATIONS.get(name, DURATION)
-    if name in HELD:
+def _move_freely(name: str, output: Path) -> None:
+    """Simulate a mechanism of the gallery from its home: freely, or with its motors if it would collapse."""
+    robot, duration = _gallery_mechanism(name), DURATIONS.get(name, DURATION)
+    if name in FIXED:
         b = robot.to_builder()
-        b.lock(HELD[name])
+        b.lock(FIXED[name])
         robot = b.build()
     q, v = robot.assemble(), np.zeros(robot.nv)
     print(": ".join(filter(None, (name, _described(name)))))
     _print_facts({"bodies": len(robot.bodies), **_counts(robot, q)})
     motors = servos(robot, q) if name in DRIVEN else []
-    how = "free motion, from rest"
+    motion = "free motion, from rest"
     if motors:
-        how = "motors that swing it about its home"
+        motion = "motors that swing it about its home"
     elif name in PUSHED:
         v = start(robot, {}, {joint: np.array([rate]) for joint, rate in PUSHED[name].items()})[1]
-        how = "free motion, pushed"
-    elif np.abs(robot.forward_dynamics(q, v, v)).max(initial=0.0) < 1e-3:  # it would stay where it is, or nearly so
+        motion = "free motion, pushed"
+    elif np.abs(robot.forward_dynamics(q, v, v)).max(initial=0.0) < 1e-3:  # an equilibrium, or nearly one
         v = robot.project_velocity(q, 1.0 / np.arange(1.0, robot.nv + 1.0), metric="euclidean")
         v /= np.abs(v).max()
-        how = "free motion, pushed"
-    run = simulate(robot, q, v, duration, motors, dt=STEP, limits="stop" if motors else "warn")
-    print(f"\n{duration:g} s of {how}, rk4 with steps of {STEP:g} s: {_per_step(run)}\n")
+        motion = "free motion, pushed"
+    run = simulate(robot, q, v, duration, motors, dt=STEP, limits="enforce" if motors else "warn")
+    print(f"\n{duration:g} s of {motion}, rk4 with steps of {STEP:g} s: {_per_step(run)}\n")
     change = "energy change" if motors else "energy drift" if _keeps_energy(robot) else "energy lost"
     print(f"  {'t [s]':>6}  {change + ' [J]':>17}  {'loop error [rad, m]':>19}")
     drift = np.abs(run.energy - run.energy[0])
@@ -196,27 +196,27 @@ def _let_go(name: str, output: Path) -> None:
         print(f"  {run.t[k]:6.3f}  {drift[k]:17.1e}  {run.loop_error[k]:19.1e}")
     print(flush=True)
     shown = Trajectory(robot, run.t[::STRIDE], run.q[::STRIDE], run.v[::STRIDE])
-    # all coordinates of a closed mechanism are more than a figure shows; those of its motors say how it moves
-    what: str | list[str] = list(robot.actuated) if robot.nc and robot.actuated else "q"
-    if (robot.nq if what == "q" else len(what)) > 9:
-        what = list(robot.actuated[:3]) or [name for name in robot.joints if robot.joint(name).nq][:1]
-    _figure(lambda: _draw(shown, what, output), f"Joint coordinates: {output}")
+    # a figure has no room for all coordinates of a closed chain; those of its motors determine the motion
+    quantity: str | list[str] = list(robot.actuated) if robot.nc and robot.actuated else "q"
+    if (robot.nq if quantity == "q" else len(quantity)) > 9:
+        quantity = list(robot.actuated[:3]) or [name for name in robot.joints if robot.joint(name).nq][:1]
+    _figure(lambda: _draw(shown, quantity, output), f"Joint coordinates: {output}")
 
 
-def _figure(draw: Callable[[], None], said: str) -> None:
-    """Draw it, or say what it needs: a demonstration goes on without."""
+def _figure(draw: Callable[[], None], text: str) -> None:
+    """Draw a figure and print `text`; without matplotlib print a hint, and let the demonstration continue."""
     try:
         draw()
-        print(said, flush=True)
+        print(text, flush=True)
     except ImportError as error:
-        hint = "" if "pip install" in str(error) else "; for one: pip install matplotlib"
+        hint = "" if "pip install" in str(error) else "; to draw it: pip install matplotlib"
         print(f"sarrus: no figure ({error}){hint}", file=sys.stderr)
 
 
-def _draw(run: Trajectory, what: str | list[str], path: Path | None) -> None:
-    """None: to see whether it can be drawn."""
+def _draw(run: Trajectory, quantity: str | list[str], path: Path | None) -> None:
+    """Draw quantities of a run to a file; with path None only check that they can be drawn."""
     _without_windows()
-    figure: Any = run.plot(what).figure
+    figure: Any = run.plot(quantity).figure
     try:
         if path is not None:
             with replacing(path) as file:
@@ -228,7 +228,10 @@ def _draw(run: Trajectory, what: str | list[str], path: Path | None) -> None:
 
 
 def _without_windows() -> None:
-    """Files are all that is asked for; who has chosen where figures appear, keeps it. Without matplotlib plot() says how to get it."""
+    """Select a backend without windows, because only files are written, unless the caller has chosen one.
+
+    Without matplotlib, plot() raises the error with the cure.
+    """
     if "matplotlib.pyplot" not in sys.modules:
         with contextlib.suppress(ImportError):
             import matplotlib
@@ -240,9 +243,9 @@ def _without_windows() -> None:
 
 
 @command(
-    "info", "what a model holds",
-    "Describes a model: bodies, joints, masses, degrees of freedom, total inertia, loops and how they let it move, and what was "
-    "met in the file but not used.",
+    "info", "describe a model",
+    "Describe a model: bodies, joints, masses, degrees of freedom, total inertia, loops with their mobility, and entries of the file that "
+    "have no effect.",
     "sarrus info robot.urdf --floating-base",
     *MODEL,
 )  # fmt: skip
@@ -266,15 +269,15 @@ def info(arguments: argparse.Namespace) -> int:
     print(f"\n{_tree(robot)}")
     if robot.nc:
         print(f"\n{open_loops or robot.mobility(q)}")
-        if not open_loops and (said := grashof(robot, q)):
-            print(f"  {'Grashof':<20}{said}")
+        if not open_loops and (linkage_class := grashof(robot, q)):
+            print(f"  {'Grashof':<20}{linkage_class}")
     if robot.warnings:
         print("\n".join(["\nwarnings", *(f"  {printable(warning)}" for warning in robot.warnings)]))
     return 0
 
 
 def _counts(robot: Mechanism, q: Array | None) -> dict[str, str]:
-    """Joints, coordinates and freedoms; with loops those in a configuration that closes them, if there is one."""
+    """Return the numbers of joints, coordinates and degrees of freedom; q closes the loops, None if none was found."""
     joints = [robot.joint(name) for name in (*robot.joints, *robot.loop_joints)]
     sizes = f"nq = {robot.nq}, nv = {robot.nv}"
     facts = {"joints": f"{len(joints)}, {sum(joint.type.nv > 0 for joint in joints)} of them movable"}
@@ -285,17 +288,17 @@ def _counts(robot: Mechanism, q: Array | None) -> dict[str, str]:
         return {"degrees of freedom": f"unknown ({sizes})", **facts}
     mobility = robot.mobility(q)
     finite = mobility.finite_degrees_of_freedom
-    here = "" if finite == mobility.degrees_of_freedom else f" here, {'?' if finite is None else finite} finite"
+    local = "" if finite == mobility.degrees_of_freedom else f" here, {'?' if finite is None else finite} finite"
     if mobility.redundant:
         facts["loops"] += f", {mobility.redundant} of them redundant"
     return {
-        "degrees of freedom": f"{mobility.degrees_of_freedom}{here} ({sizes}; Kutzbach {mobility.kutzbach})",
+        "degrees of freedom": f"{mobility.degrees_of_freedom}{local} ({sizes}; Kutzbach {mobility.kutzbach})",
         **facts,
     }
 
 
 def _tree(robot: Mechanism) -> str:
-    """The tree as the mechanism prints it, with the mass of the body that a line ends with in front."""
+    """Return the tree as the mechanism prints it; each line begins with the mass of the body at its end."""
     mass = {body.name: f"{body.inertia.mass:.4g}" for body in robot.description.bodies}
     _, ground, *lines = str(robot).split("\n")
     rows = [("mass [kg]", ground)]
@@ -306,12 +309,12 @@ def _tree(robot: Mechanism) -> str:
 
 
 def _named(names: Sequence[str], values: Array) -> str:
-    """As "x 0.1, y 0"; what is left of a zero after rounding is zero."""
+    """Return text such as "x 0.1, y 0"; values below 1e-12 count as zero."""
     return ", ".join(f"{name} {x:.4g}" for name, x in zip(names, values.round(12) + 0.0, strict=True))
 
 
-def _counted(count: int, one: str, many: str = "") -> str:
-    return f"{count} {one if count == 1 else many or one + 's'}"
+def _counted(count: int, singular: str, plural: str = "") -> str:
+    return f"{count} {singular if count == 1 else plural or singular + 's'}"
 
 
 def _print_facts(facts: Mapping[str, object]) -> None:
@@ -323,44 +326,45 @@ def _print_facts(facts: Mapping[str, object]) -> None:
 
 
 @command(
-    "check", "what is suspicious about a model",
-    "Looks at a model with a critical eye: parts of the file that are not read, masses next to nothing, inertias that no body has or "
-    "in other units, loops that stay open, redundant rows and such as rounding makes contradict one another, joints outside of their "
-    "limits or that cannot move. The exit code is 1 where it finds something.",
+    "check", "report suspicious properties of a model",
+    "Report suspicious properties of a model: entries of the file that have no effect, tiny masses, unphysical inertias or inertias in other "
+    "units, loops that stay open, redundant rows, rows that are inconsistent by rounding, joints outside their limits, and joints that cannot "
+    "move. The exit code is 1 if there are findings.",
     "sarrus check robot.urdf",
     *MODEL,
 )  # fmt: skip
 def check(arguments: argparse.Namespace) -> int:
-    """1 where something is suspicious."""
+    """Return exit code 1 if there are findings."""
     from .check import suspicious, usual
 
     robot = model(arguments)
-    faults, besides = (list(map(printable, look(robot))) for look in (suspicious, usual))
-    print(f"{robot.name}: {_counted(len(faults), 'suspicious thing') if faults else 'nothing suspicious'}")
-    print("".join(f"  {text}\n" for text in (*faults, *(f"note: {text}" for text in besides))), end="")
+    faults, notes = (list(map(printable, findings(robot))) for findings in (suspicious, usual))
+    print(f"{robot.name}: {_counted(len(faults), 'finding') if faults else 'no findings'}")
+    print("".join(f"  {text}\n" for text in (*faults, *(f"note: {text}" for text in notes))), end="")
     return 1 if faults else 0
 
 
 @command(
-    "convert", "a model in another format",
-    "Writes a model in the format that the ending of FILE tells: .json (sarrus' own, which holds everything), .urdf (with its loops "
-    "in a .yaml beside it), .xml (MJCF), .sdf, .usda. What a format cannot say is an error, if it changes the motion, else a warning.",
+    "convert", "write a model in another format",
+    "Write a model in another format, chosen by the ending of FILE: .json (sarrus' own format, which is complete), .urdf (loops go into a "
+    ".yaml file next to it), .xml (MJCF), .sdf, .usda. A property that the format lacks raises an error if it changes the motion, "
+    "else a warning.",
     "sarrus convert robot.xml robot.sdf",
     *MODEL,
-    argument("output", metavar="FILE", type=file_name(tuple(WRITERS)), help=f"what to write: {', '.join(WRITERS)}"),
-    argument("--lossy", action="store_true", help="leave out what the format cannot say, with a warning, even if the motion changes"),
+    argument("output", metavar="FILE", type=file_name(tuple(WRITERS)), help=f"file to write: {', '.join(WRITERS)}"),
+    argument("--lossy", action="store_true", help="omit properties that the format lacks, with a warning, even if the motion changes"),
 )  # fmt: skip
 def converted(arguments: argparse.Namespace) -> int:
     robot = model(arguments)
     path: Path = arguments.output
     _check_folders(path)
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ModelWarning)
         try:
             written = save(robot, path, lossy=arguments.lossy)
-        except ModelError as error:  # which tells of the argument of Python's function
+        except ModelError as error:  # its cure names the argument of the Python function
             raise ModelError(str(error).replace("lossy=True", "--lossy")) from None
-    for text in (*robot.warnings, *(str(warning.message) for warning in said)):
+    for text in (*robot.warnings, *(str(warning.message) for warning in caught)):
         print(f"sarrus: {printable(text)}", file=sys.stderr)
     print("wrote " + " and ".join(map(str, written)))
     return 0
@@ -370,28 +374,28 @@ def converted(arguments: argparse.Namespace) -> int:
 
 
 @command(
-    "generate", "functions of a model as C code",
-    "Writes functions of a model, loops included, as C99 for the computer that runs it: a header and a source in straight lines, without heap, "
-    "library, recursion or state. Functions are inverse_dynamics, forward_dynamics, mass_matrix, pose:FRAME, positions:JOINT,JOINT, "
+    "generate", "write functions of a model as C code",
+    "Write functions of a model, loops included, as C99 for a controller: a header and a source file of straight-line code, without heap, "
+    "libraries, recursion or state. Functions are inverse_dynamics, forward_dynamics, mass_matrix, pose:FRAME, positions:JOINT,JOINT, "
     "transmission:JOINT,JOINT>JOINT,JOINT and others: help(sarrus.generation.generate) lists them.",
     "sarrus generate four_bar --functions inverse_dynamics positions:motor -o generated",
     *MODEL,
-    argument("--functions", nargs="+", required=True, metavar="FUNCTION", help="which ones"),
-    argument("-o", "--output", type=Path, default=Path(), metavar="DIR", help="the folder that they go to"),
-    argument("--name", metavar="NAME", help="of the files and before every function's name (default: the model's)"),
-    argument("--scalar", choices=("double", "float"), default="double", help="what they compute in"),
-    argument("--targets", nargs="+", default=(), choices=("casadi", "check", "cuda", "fmu", "jax"), help="for which others besides"),
+    argument("--functions", nargs="+", required=True, metavar="FUNCTION", help="functions to write"),
+    argument("-o", "--output", type=Path, default=Path(), metavar="DIR", help="folder of the files"),
+    argument("--name", metavar="NAME", help="name of the files, and prefix of the functions' names (default: the model's name)"),
+    argument("--scalar", choices=("double", "float"), default="double", help="floating-point type of the code"),
+    argument("--targets", nargs="+", default=(), choices=("casadi", "check", "cuda", "fmu", "jax"), help="other programs to write the functions for"),
 )  # fmt: skip
 def generated(arguments: argparse.Namespace) -> int:
     from ..generation import generate
 
-    made = generate(
+    code = generate(
         model(arguments), arguments.functions, arguments.output, name=arguments.name, scalar=arguments.scalar,
         targets=arguments.targets,
     )  # fmt: skip
-    for f in made.functions.values():
-        print(f"{f.name}: {_counted(f.statements, 'operation', 'operations')}")
-    print(f"wrote {', '.join(map(str, (made.header, made.source, *made.others)))}")
+    for f in code.functions.values():
+        print(f"{f.name}: {_counted(f.statements, 'operation')}")
+    print(f"wrote {', '.join(map(str, (code.header, code.source, *code.others)))}")
     return 0
 
 
@@ -399,70 +403,70 @@ def generated(arguments: argparse.Namespace) -> int:
 
 
 @command(
-    "simulate", "let a model move: tables, figures, films",
-    "Lets a model move under gravity and what its joints hold (springs, friction), and writes what it did. It starts at its home, "
-    "or at zero, at rest. Given positions are kept when its loops are closed, given velocities when the constraints are satisfied; "
-    "all others follow, moving as little as they can. Ctrl-C ends it early: files hold what was computed, as they do when the "
-    "motion diverges.",
-    "sarrus simulate four_bar --time 2 --velocity motor=6 --plot run.png --show-what energy --csv run.csv",
+    "simulate", "simulate a model; write tables, figures and films",
+    "Simulate a model under gravity and the forces in its joints (springs, friction), and write the results. The model starts at rest at its "
+    "home, or at zero. The loops are closed with the given positions fixed, and the constraints are satisfied with the given velocities; "
+    "all other joints move as little as possible. Ctrl-C stops the simulation early. Results up to then are written, also if the "
+    "simulation diverges.",
+    "sarrus simulate four_bar --time 2 --velocity motor=6 --plot run.png --plot-quantity energy --csv run.csv",
     *MODEL,
-    argument("--time", type=number(zero=True), default=1.0, metavar="S", help="how long [s]"),
-    argument("--dt", type=number(), default=1e-3, metavar="S", help="step [s]; of dopri5 the first one, and the spacing of samples"),
-    argument("--method", choices=("auto", *METHODS), default="auto", help="of integration"),
+    argument("--time", type=number(zero=True), default=1.0, metavar="S", help="duration [s]"),
+    argument("--dt", type=number(), default=1e-3, metavar="S", help="step [s]; for dopri5 the first step and the sample time"),
+    argument("--method", choices=("auto", *METHODS), default="auto", help="integration method"),
     argument("--rtol", type=number(), default=1e-6, metavar="X", help="relative tolerance of dopri5"),
     argument("--atol", type=number(), default=1e-9, metavar="X", help="absolute tolerance of dopri5"),
-    argument("--stabilisation", choices=STABILISATIONS, default="projection", help="of loops against drift"),
-    of_joints("--position", "where joints start [rad, m, quaternions x,y,z,w]"),
-    of_joints("--velocity", "how fast joints start [rad/s, m/s]"),
-    argument("--effort", **BY_LAW, help=f"what motors do [N m, N]: {LAW}"),
-    argument("--motion", **BY_LAW, help=f"how joints are made to move, whatever that takes [rad, m]: {LAW}"),
-    argument("--plot", type=file_name(FIGURES), metavar="FILE", help="draw it: .png, .svg or .pdf"),
-    argument("--show-what", nargs="+", metavar="WHAT", help=f"what --plot draws: {', '.join(QUANTITIES)}, names of joints and frames (default: q)"),
-    argument("--csv", type=file_name((".csv",)), metavar="FILE", help="write a table, a row a sample"),
-    argument("--save", type=file_name((".npz",)), metavar="FILE", help="write all of it, for sarrus.Trajectory.load: .npz"),
+    argument("--stabilisation", choices=STABILISATIONS, default="projection", help="constraint stabilisation"),
+    joint_values("--position", "initial positions of joints [rad, m, quaternions x,y,z,w]"),
+    joint_values("--velocity", "initial velocities of joints [rad/s, m/s]"),
+    argument("--effort", **BY_LAW, help=f"efforts of motors [N m, N]: {LAW}"),
+    argument("--prescribe", **BY_LAW, help=f"prescribed motions of joints [rad, m]: {LAW}"),
+    argument("--plot", type=file_name(FIGURES), metavar="FILE", help="write a figure: .png, .svg or .pdf"),
+    argument("--plot-quantity", nargs="+", metavar="QUANTITY", help=f"quantities that --plot draws: {', '.join(QUANTITIES)}, names of joints and frames (default: q)"),
+    argument("--csv", type=file_name((".csv",)), metavar="FILE", help="write a table with a row for each sample"),
+    argument("--save", type=file_name((".npz",)), metavar="FILE", help="write the trajectory for sarrus.Trajectory.load: .npz"),
     argument("--animate", type=file_name(FILMS), metavar="FILE", help="write a film: .gif, .html, or .mp4 (needs ffmpeg)"),
 )  # fmt: skip
 def simulated(arguments: argparse.Namespace) -> int:
-    robot = _moved(model(arguments), arguments.motion)
-    if arguments.show_what and not arguments.plot:
-        raise UsageError("--show-what says what --plot FILE draws; there is no --plot")
+    robot = _with_motions(model(arguments), arguments.prescribe)
+    if arguments.plot_quantity and not arguments.plot:
+        raise UsageError("--plot-quantity requires --plot FILE")
     q, v = start(robot, arguments.position, arguments.velocity)
-    _foresee(robot, q, v, arguments)
-    motors, code = [PrescribedEffort(name, law) for name, law in arguments.effort.items()], 0
+    _check_outputs(robot, q, v, arguments)
+    motors, code = [FeedforwardEffort(name, law) for name, law in arguments.effort.items()], 0
     try:
-        how = {name: getattr(arguments, name) for name in ("method", "dt", "rtol", "atol", "stabilisation")}
-        run = simulate(robot, q, v, arguments.time, motors, **how)
+        options = {name: getattr(arguments, name) for name in ("method", "dt", "rtol", "atol", "stabilisation")}
+        run = simulate(robot, q, v, arguments.time, motors, **options)
     except IntegrationError as error:
         run, code = error.trajectory, 1
-        # the rest of the message is about Python
+        # the rest of the message names Python attributes
         print(f"sarrus: {str(error).partition('; .trajectory of this error')[0]}", file=sys.stderr)
     print(f"{robot.name}: {run.t[-1] - run.t[0]:g} s by {run.statistics['method']}")
-    with np.errstate(all="ignore"):  # a run that diverged may end in any numbers
-        _print_facts(_summary(run, bool(motors or arguments.motion)))
+    with np.errstate(all="ignore"):  # the last numbers of a diverged run may overflow
+        _print_facts(_summary(run, bool(motors or arguments.prescribe)))
         if not code and not np.isfinite(run.energy).all():
-            print("sarrus: the motion is too fast for its energy to be computed", file=sys.stderr)
+            print("sarrus: the energy overflows, because the motion is too fast", file=sys.stderr)
             code = 1
         _write(run, arguments)
     return 130 if run.status == "interrupted" else code
 
 
-def _moved(robot: Mechanism, motions: Mapping[str, Law]) -> Mechanism:
-    """The mechanism with joints that move by laws."""
+def _with_motions(robot: Mechanism, motions: Mapping[str, Law]) -> Mechanism:
+    """Return the mechanism with prescribed motions of joints."""
     b = robot.to_builder()
     for name, law in motions.items():
         b.add_prescribed_motion(f"motion of {name}", name, law)
     return b.build() if motions else robot
 
 
-def _foresee(robot: Mechanism, q: Array, v: Array, arguments: argparse.Namespace) -> None:
-    """What could not be written in the end is found out before a long simulation."""
+def _check_outputs(robot: Mechanism, q: Array, v: Array, arguments: argparse.Namespace) -> None:
+    """Raise the errors of the output files before a long simulation."""
     _check_folders(arguments.plot, arguments.csv, arguments.save, arguments.animate)
     if arguments.animate:
         _without_windows()
         check_film(arguments.animate)
     if arguments.plot:
         at_start = Trajectory(robot, [0.0], [q], [v], efforts=np.zeros((1, robot.nv)))
-        _draw(at_start, arguments.show_what or "q", None)
+        _draw(at_start, arguments.plot_quantity or "q", None)
 
 
 def _check_folders(*paths: Path | None) -> None:
@@ -476,7 +480,7 @@ def _summary(run: Trajectory, driven: bool) -> dict[str, str]:
     facts = {"status": run.status, "samples": f"{len(run)}", "wall time": f"{seconds}, {_per_step(run)}"}
     change = f"{np.abs(run.energy - run.energy[0]).max():.3g} J"
     if overflown := int(np.count_nonzero(~np.isfinite(run.energy))):
-        change = f"unknown; the energy of {_counted(overflown, 'sample')} is beyond what numbers hold"
+        change = f"unknown; the energy of {_counted(overflown, 'sample')} overflows"
     facts["energy drift" if not driven and _keeps_energy(run.mechanism) else "energy change"] = change
     if run.mechanism.nc:
         facts["loop error"] = f"{float(run.loop_error.max()):.3g} rad or m"
@@ -489,7 +493,7 @@ def _per_step(run: Trajectory) -> str:
 
 
 def _keeps_energy(robot: Mechanism) -> bool:
-    """Whether nothing in the mechanism itself brakes or drives it."""
+    """Return True if no damping, friction or prescribed motion changes the mechanism's energy."""
     description = robot.description
     braked = any(np.any(getattr(spec.joint, x)) for spec in description.joints for x in ("damping", "friction"))
     driven = any(any(spec.laws) for spec in description.joints)
@@ -498,8 +502,8 @@ def _keeps_energy(robot: Mechanism) -> bool:
 
 
 def _write(run: Trajectory, arguments: argparse.Namespace) -> None:
-    """The files that are asked for, tables before what takes long."""
-    draw = partial(_draw, run, arguments.show_what or "q")
+    """Write the requested files, tables first because films take long."""
+    draw = partial(_draw, run, arguments.plot_quantity or "q")
     writers: list[tuple[str, Callable[[Path], object]]] = [("csv", run.save), ("save", run.save), ("plot", draw)]
     for option, write in (*writers, ("animate", run.animate)):
         if path := getattr(arguments, option):
@@ -511,24 +515,24 @@ def _write(run: Trajectory, arguments: argparse.Namespace) -> None:
 
 
 @command(
-    "view", "a model in the browser",
-    "Opens a model in the browser, with sliders that keep its loops closed, and serves it until Ctrl-C, after which the exit code "
-    "is 0. Needs viser: pip install 'viser<1.2'.",
+    "view", "show a model in the browser",
+    "Show a model in the browser, with sliders that keep its loops closed, until Ctrl-C; the exit code is then 0. "
+    "Needs viser: pip install 'viser<1.2'.",
     "sarrus view delta --port 8090 --no-browser",
     *MODEL,
-    argument("--run", dest="run_file", type=file_name((".npz", ".csv")), metavar="FILE", help="play back what simulate wrote"),
-    of_joints("--position", "where joints are at first [rad, m, quaternions x,y,z,w]"),
-    argument("--port", type=port_number, default=8080, metavar="N", help="the next free one from here"),
-    argument("--host", default="127.0.0.1", metavar="ADDRESS", help="0.0.0.0 lets other machines look"),
-    argument("--no-browser", action="store_true", help="print the address and open nothing"),
+    argument("--trajectory", dest="trajectory", type=file_name((".npz", ".csv")), metavar="FILE", help="play back a file that `sarrus simulate` wrote"),
+    joint_values("--position", "initial positions of joints [rad, m, quaternions x,y,z,w]"),
+    argument("--port", type=port_number, default=8080, metavar="N", help="port; the next free port is used if it is taken"),
+    argument("--host", default="127.0.0.1", metavar="ADDRESS", help="address to serve at; 0.0.0.0 also admits other machines"),
+    argument("--no-browser", action="store_true", help="print the address without opening a browser"),
 )  # fmt: skip
 def viewed(arguments: argparse.Namespace) -> int:
-    """Until Ctrl-C, which is how it is meant to end."""
+    """Serve the view until Ctrl-C, and return 0 after it."""
     robot = model(arguments)
-    run = None if arguments.run_file is None else Trajectory.load(arguments.run_file, mechanism=robot)
+    run = None if arguments.trajectory is None else Trajectory.load(arguments.trajectory, mechanism=robot)
     q = start(robot, arguments.position, {})[0] if arguments.position else None
-    how = {"port": arguments.port, "host": arguments.host, "open_browser": not arguments.no_browser}
-    with contextlib.suppress(KeyboardInterrupt), view(robot, q, trajectory=run, block=False, **how) as shown:
+    options = {"port": arguments.port, "host": arguments.host, "open_browser": not arguments.no_browser}
+    with contextlib.suppress(KeyboardInterrupt), view(robot, q, trajectory=run, block=False, **options) as shown:
         print(f"{robot.name} at {shown.url}  (Ctrl-C ends it)", flush=True)
         shown.wait()
     return 0

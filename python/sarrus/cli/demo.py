@@ -1,11 +1,11 @@
 """`sarrus demo`: the Stanford manipulator closes a valve. van der Merwe 1995, section 4.6.
 
 The arm reaches from the configuration of section 4.5 for a tap on the ground, then turns it by half a turn against
-5 N m. Every joint follows a cubic from rest to rest. What must the joints do?
+5 N m. Every joint follows a cubic from rest to rest. The joint forces of this motion are computed.
 
-Where the thesis is silent: the tap stands at (0, 0, 0.5) m, y up; the gripper points straight down, the arm slopes down
-from the shoulder, the base turns the shorter way; clockwise is seen from above, a positive turn of the gripper; the
-moment is constant while the tap turns and zero before. There is no friction.
+Assumptions not in the thesis: the tap is at (0, 0, 0.5) m, y up. The gripper points straight down, the arm slopes down
+from the shoulder, and the base turns in the shorter direction. Clockwise is seen from above, a positive turn of the
+gripper. The moment is constant while the tap turns and zero before. There is no friction.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 
 from .._arrays import Array, ArrayLike
 from .._files import replacing
-from ..control import PID, PrescribedEffort
+from ..control import PID, FeedforwardEffort
 from ..laws import harmonic
 from ..mechanism import Mechanism
 from ..mechanisms.thesis import PARAMETERS
@@ -34,7 +34,7 @@ CALLS, BATCH = 1_000_000, 10_000  # whole batches
 
 
 class Motion(NamedTuple):
-    """Samples of a motion, and what the gripper exerts on the tap meanwhile."""
+    """Samples of a motion, with the moment of the gripper on the tap."""
 
     t: Array  # (N,) [s]
     q: Array  # (N, 5) [rad, m]
@@ -54,19 +54,19 @@ class Phase:
     moment: float
 
     def at(self, t: ArrayLike) -> Motion:
-        """The motion at the instants t (N,)."""
+        """Return the motion at the times t (N,) [s]."""
         t = np.asarray(t, np.float64)
         s = ((t - self.begins) / self.duration)[:, None]
-        way, T = self.end - self.start, self.duration
-        q, v, a = way * s**2 * (3 - 2 * s), way * 6 * s * (1 - s) / T, way * 6 * (1 - 2 * s) / T**2
+        path, T = self.end - self.start, self.duration
+        q, v, a = path * s**2 * (3 - 2 * s), path * 6 * s * (1 - s) / T, path * 6 * (1 - 2 * s) / T**2
         return Motion(t, self.start + q, v, a, np.full(t.shape, self.moment))
 
 
 def at_tap(turn: float, tap: tuple[float, float, float] = TAP) -> Array:
-    """Configuration with the tip of the gripper on the tap, pointing straight down, the gripper turned by `turn`.
+    """Return the configuration with the tip of the gripper on the tap, pointing straight down, turned by `turn` [rad].
 
-    From above, the arm passes the base's axis at the distance `offset`: base, shoulder and tap make a right triangle
-    with the level reach of the arm. From the side, the wrist stands a `hand` above the tap.
+    Seen from above, the arm passes the base's axis at the distance `offset`: base, shoulder and tap form a right
+    triangle with the level reach of the arm. The wrist is the length `hand` above the tap.
     """
     x, y, z = tap
     height, offset = PARAMETERS[0][4:]
@@ -77,26 +77,26 @@ def at_tap(turn: float, tap: tuple[float, float, float] = TAP) -> Array:
 
 
 def phases() -> tuple[Phase, Phase]:
-    """Reach for the tap in 1 s, a quarter turn of the gripper on the way; turn it by half a turn in 0.5 s."""
+    """Return the two phases: reach for the tap in 1 s with a quarter turn of the gripper; close it by half a turn in 0.5 s."""
     start, reached, closed = np.array(START), at_tap(pi / 2), at_tap(pi / 2 + pi)
     return Phase(0.0, 1.0, start, reached, moment=0.0), Phase(1.0, 0.5, reached, closed, moment=5.0)
 
 
 def sample(*instants: ArrayLike) -> Motion:
-    """The task at some instants of each phase; t = 1 s belongs to both, with two accelerations."""
+    """Return the motion at times of each phase [s]; t = 1 s belongs to both phases, with different accelerations."""
     parts = [phase.at(t) for phase, t in zip(phases(), instants, strict=True)]
     return Motion(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 def joint_forces(arm: Mechanism, motion: Motion) -> Array:
-    """(N, 5) forces that the joints must apply [N m, N], all instants in one call."""
+    """Return the forces (N, 5) of the joints [N m, N], for all samples in one call."""
     on_gripper = np.zeros((len(motion.t), 6))
-    on_gripper[:, 0] = -motion.moment  # the tap answers with the opposite moment, about the x axis of frame 4
+    on_gripper[:, 0] = -motion.moment  # the reaction of the tap, about the x axis of frame 4
     return np.asarray(arm.inverse_dynamics(motion.q, motion.v, motion.a, wrenches={"tip": on_gripper}))
 
 
 def table(arm: Mechanism) -> str:
-    """Joint forces at a few instants, and the largest of each joint."""
+    """Return a table of the joint forces at a few times, and of the largest force of each joint."""
     few = sample([0, 0.25, 0.5, 0.75, 1], [1, 1.25, 1.5])
     many = sample(np.linspace(0, 1, 1001), np.linspace(1, 1.5, 501))
     tau, all_tau = joint_forces(arm, few), joint_forces(arm, many)
@@ -116,13 +116,13 @@ def table(arm: Mechanism) -> str:
 
 
 def draw(arm: Mechanism, path: str | PathLike[str]) -> None:
-    """Figures 4.2 to 4.6, one below the other, to an image file. Needs matplotlib."""
+    """Draw figures 4.2 to 4.6, one below the other, to an image file; requires matplotlib."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
     from matplotlib.rcsetup import cycler
     from matplotlib.ticker import MaxNLocator
 
-    # told apart by colour (Okabe and Ito's, but for a darker purple) whatever the eye, by dashes on grey paper
+    # colours that colour-blind readers distinguish (Okabe and Ito, with a darker purple); dashes for grey print
     dashes: list[Any] = ["-", (0, (6, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (1.2, 0.9)), (0, (2.8, 1.2))]
     styles = cycler(color=["#0072B2", "#D55E00", "#009E73", "#882255", "#000000"], linestyle=dashes)
     panels: list[tuple[str, float, Callable[[Motion], Array]]] = [
@@ -137,10 +137,10 @@ def draw(arm: Mechanism, path: str | PathLike[str]) -> None:
         axes = figure.subplots(len(panels), sharex=True, height_ratios=[height for _, height, _ in panels])
         for ax, (title, height, curves) in zip(axes, panels, strict=True):
             ax.axhline(0, color="0.6", linewidth=0.8)
-            for phase in phases():  # a line for each: accelerations and forces jump in between
+            for phase in phases():  # one line per phase, because accelerations and forces jump between them
                 motion = phase.at(phase.begins + np.linspace(0, phase.duration, 301))
                 values = curves(motion)
-                ax.set_prop_cycle(styles[-values.shape[1] :])  # a single curve belongs to the gripper
+                ax.set_prop_cycle(styles[-values.shape[1] :])  # a single curve has the gripper's style
                 lines = ax.plot(motion.t, values)
                 if phase.moment:
                     ax.axvspan(motion.t[0], motion.t[-1], color="0.94", zorder=0)
@@ -163,9 +163,9 @@ def draw(arm: Mechanism, path: str | PathLike[str]) -> None:
 
 
 def time_calls(arm: Mechanism) -> dict[str, float]:
-    """Seconds that inverse dynamics of `CALLS` states of the motion takes, by the way of calling it.
+    """Return the time [s] of inverse dynamics of `CALLS` states of the motion, for each kind of call.
 
-    The ways take turns, batch by batch, so that all of them see the processor in the same moods.
+    The kinds alternate batch by batch, so that changes of the processor's clock affect all of them.
     """
     motion = sample(np.linspace(0, 1, BATCH * 2 // 3), np.linspace(1, 1.5, BATCH - BATCH * 2 // 3))
     q, v, a = motion.q, motion.v, motion.a
@@ -176,32 +176,32 @@ def time_calls(arm: Mechanism) -> dict[str, float]:
         for q1, v1, a1 in states:
             inverse_dynamics(q1, v1, a1, out=tau)
 
-    ways: dict[str, Callable[[], object]] = {
+    calls: dict[str, Callable[[], object]] = {
         "one state a call, out=": one_by_one,
         f"{BATCH:,} states a call, threads=1": lambda: inverse_dynamics(q, v, a, out=many_tau, threads=1),
         f"{BATCH:,} states a call, threads=2": lambda: inverse_dynamics(q, v, a, out=many_tau, threads=2),
     }
-    spent = dict.fromkeys(ways, 0.0)
-    for work in ways.values():
-        work()  # memory and threads come into being in the first call
+    seconds = dict.fromkeys(calls, 0.0)
+    for call in calls.values():
+        call()  # the first call allocates memory and starts threads
     for _ in range(CALLS // BATCH):
-        for way, work in ways.items():
+        for name, call in calls.items():
             begin = perf_counter()
-            work()
-            spent[way] += perf_counter() - begin
-    return spent
+            call()
+            seconds[name] += perf_counter() - begin
+    return seconds
 
 
-# ---- what keeps a mechanism of the gallery up: its motors, each a PID that swings about where it stands --------------
+# ---- servos of a mechanism of the gallery: a PID for each motor, which swings it about its home -----------------------
 
 
-STIFF = 30.0  # [rad/s] the frequency of each motor by itself, critically damped
-ANGLE, SHIFT = 0.2, 0.03  # by which they swing [rad, m]
-RATE, APART = 3.0, 1.1  # [rad/s] and how far one is ahead of the next [rad]
+STIFF = 30.0  # natural frequency of each motor's loop, critically damped [rad/s]
+ANGLE, SHIFT = 0.2, 0.03  # amplitudes [rad, m]
+RATE, LAG = 3.0, 1.1  # rate of the motion [rad/s], and phase between neighbouring motors [rad]
 
 
-def servos(robot: Mechanism, q: Array) -> list[PID | PrescribedEffort]:
-    """For motors, or all joints of a tree that has none: what bears the weight at q, and a PID each."""
+def servos(robot: Mechanism, q: Array) -> list[PID | FeedforwardEffort]:
+    """Return a constant effort against gravity at q and a PID for each motor, or for all tree joints if there are no motors."""
     names = [name for name in robot.actuated or robot.joints if all(robot.joint(name).type.rates)]
     motors = [(name, index) for name in names for index in range(robot.joint(name).type.nv)]
     rest, S = np.zeros(robot.nv), robot.actuation_matrix(q, actuated=names)
@@ -211,15 +211,15 @@ def servos(robot: Mechanism, q: Array) -> list[PID | PrescribedEffort]:
         weight = robot.actuator_efforts(q, rest, rest, actuated=names)
     else:
         weight = np.zeros(len(motors))
-    # how fast a unit of effort moves its own motor, the others free
+    # acceleration of a motor for a unit of its effort, with the other motors free
     free = robot.forward_dynamics(q, rest, S @ weight)
-    quick = [float((robot.forward_dynamics(q, rest, S @ weight + column) - free) @ column) for column in S.T]
+    inverse_inertia = [float((robot.forward_dynamics(q, rest, S @ weight + column) - free) @ column) for column in S.T]
     coordinates = robot.joint_states(q).q
-    elements: list[PID | PrescribedEffort] = []
+    elements: list[PID | FeedforwardEffort] = []
     for k, (name, index) in enumerate(motors):
-        inertia, phase = 1.0 / quick[k], APART * k
+        inertia, phase = 1.0 / inverse_inertia[k], LAG * k
         swing = SHIFT if robot.joint(name).type.coordinates[index][1] == "m" else ANGLE
         target = harmonic(swing, rate=RATE, phase=phase, offset=float(coordinates[name][index] - swing * np.sin(phase)))
         gains = inertia * STIFF**2, inertia * STIFF**3 / 10.0, 2.0 * inertia * STIFF
-        elements += [PrescribedEffort(name, float(weight[k]), index), PID(name, *gains, target=target, index=index)]
+        elements += [FeedforwardEffort(name, float(weight[k]), index), PID(name, *gains, target=target, index=index)]
     return elements

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from .._deferred import raise_renamed
+from .._renamed import raise_renamed
 
 if TYPE_CHECKING:
     from . import elements, path, sampling, task_control, tasks

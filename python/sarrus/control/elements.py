@@ -31,8 +31,20 @@ from .coordinates import check_independent, coordinate, effective_inertia, joint
 from .element import KINDS, TYPED, Element, Run, array, bounds, constant, declared, less, number, numbers_of
 
 __all__ = [
-    "PID", "ActuatorDynamics", "ComputedTorque", "Contact", "EndStop", "GravityCompensation", "PDPlus", "PrescribedEffort", "ReactionWheel",
-    "RigidContact", "ShapeContacts", "Stiction", "Thruster", "rest_to_rest",
+    "PID",
+    "ActuatorModel",
+    "CollisionContacts",
+    "CompliantContact",
+    "ComputedTorque",
+    "EndStop",
+    "FeedforwardEffort",
+    "GravityCompensation",
+    "LuGreFriction",
+    "PDPlus",
+    "ReactionWheel",
+    "RigidContact",
+    "Thruster",
+    "rest_to_rest",
 ]  # fmt: skip
 
 Number = float | ArrayLike
@@ -73,7 +85,7 @@ class PID(Element):
 
 
 @dataclass(frozen=True, eq=False)
-class PrescribedEffort(Element):
+class FeedforwardEffort(Element):
     """Effort along one velocity of a joint as a law of time [N m or N]."""
 
     joint: str
@@ -214,7 +226,7 @@ class GravityCompensation(Element):
 
 
 @dataclass(frozen=True, eq=False)
-class Stiction(Element):
+class LuGreFriction(Element):
     """LuGre friction of a joint, with sticking: bristles deflect by z, and slip beyond `sticking` (Canudas de Wit and others 1995).
 
     s0 z + c dz/dt with dz/dt = (v - r z) / (1 + r 1 ms), r = |v| s0 / F(v) and F(v) = sliding + (sticking - sliding) exp(-(v/v_s)^2).
@@ -245,7 +257,9 @@ class Stiction(Element):
         sliding, sticking, stiffness = numbers_of(full, sliding="positive", sticking="positive", stiffness="positive")
         if less(sticking, sliding):
             expected = "no less than sliding"
-            raise ModelError(f"sticking of Stiction must be {expected}; got {full.sticking!r} and {self.sliding!r}")
+            raise ModelError(
+                f"sticking of LuGreFriction must be {expected}; got {full.sticking!r} and {self.sliding!r}"
+            )
         values = {"sticking": sticking}
         if self.damping is None:
             joint_inertia = effective_inertia(mechanism, [velocity(mechanism, self.joint, self.index)], run.start)
@@ -254,7 +268,7 @@ class Stiction(Element):
 
 
 @dataclass(frozen=True, eq=False)
-class Contact(Element):
+class CompliantContact(Element):
     """Compliant contact of a point or sphere with the ground: k d^n (1 + c d') (Hunt and Crossley 1975), smooth Coulomb friction.
 
     Attributes
@@ -287,11 +301,11 @@ class Contact(Element):
     def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
         if self.height is not None and not abs(unit_axis(self.along) @ unit_axis(self.normal)) < 1e-9:
             got = f"{self.along!r} and {self.normal!r}"
-            raise ModelError(f"along of Contact must be perpendicular to its normal; got {got}")
+            raise ModelError(f"along of CompliantContact must be perpendicular to its normal; got {got}")
         return {}
 
 
-def _is_poisson(element: RigidContact | ShapeContacts) -> bool:
+def _is_poisson(element: RigidContact | CollisionContacts) -> bool:
     check_name("restitution_law", element.restitution_law, RESTITUTION_LAWS, type(element).__name__)
     return element.restitution_law == "poisson"
 
@@ -304,7 +318,7 @@ class RigidContact(Element):
 
     The contact impulse is within Coulomb's cone. Impacts rebound by `restitution`, unless they are slower than the velocity that gravity causes in
     three steps. :attr:`Trajectory.contacts <sarrus.Trajectory.contacts>` has the forces. Each contact has four numbers in
-    :attr:`Trajectory.z <sarrus.Trajectory.z>`. They are the mean force of the step before a sample, along the normal and two tangents [N], and the
+    :attr:`Trajectory.internal_state <sarrus.Trajectory.internal_state>`. They are the mean force of the step before a sample, along the normal and two tangents [N], and the
     residual of the contact conditions [m/s]. Indeterminate forces are of least norm (squares times the inverse effective mass of each contact).
     Torsional or rolling friction adds three more, their moments about these axes [N m].
 
@@ -354,7 +368,7 @@ class RigidContact(Element):
 
 
 @dataclass(frozen=True, eq=False)
-class ShapeContacts(Element):
+class CollisionContacts(Element):
     """Rigid contact between the shapes of a mechanism, for ``method="contact"``, which adds it automatically.
 
     Give it to change coefficients, for each run if needed. Contact points are those of :meth:`sarrus.Mechanism.contacts`, and their forces are
@@ -376,7 +390,7 @@ class ShapeContacts(Element):
     >>> b.add_joint("float", sarrus.Free(), "ground", "brick")
     >>> b.add_shape("brick", Box((0.3, 0.2, 0.1)))
     >>> b.add_shape("ground", Plane(), (0, 0, -0.05), name="floor")
-    >>> icy = sarrus.control.ShapeContacts(friction=np.array([0.0, 0.1, 0.5]))
+    >>> icy = sarrus.control.CollisionContacts(friction=np.array([0.0, 0.1, 0.5]))
     >>> start, shoved = [0, 0, 0, 1, 0, 0, 0], [0, 0, 0, 1.0, 0, 0]
     >>> runs = sarrus.simulate_many(b.build(), start, shoved, 1.0, icy, dt=4e-3)
     >>> (runs.v[:, -1, 3].round(6) + 0.0).tolist()  # v - mu g t
@@ -398,7 +412,7 @@ class ShapeContacts(Element):
         pairs = robot._may_touch
         if not pairs:
             raise ModelError(
-                f"ShapeContacts: '{robot.name}' has no pair of shapes that may touch: see Builder.add_shape"
+                f"CollisionContacts: '{robot.name}' has no pair of shapes that may touch: see Builder.add_shape"
             )
         terms, bodies = scene(robot.description, robot._solids, pairs)
         numbers = {key: self._of_pairs(key, robot) for key in COEFFICIENTS}
@@ -407,7 +421,7 @@ class ShapeContacts(Element):
 
     def _of_pairs(self, key: str, robot: Any) -> Any:
         """Return the coefficients (..., pairs)."""
-        label, numbers = f"{key} of ShapeContacts", getattr(self, key)
+        label, numbers = f"{key} of CollisionContacts", getattr(self, key)
         names = [frozenset(robot.description.shapes[k].name for k in pair[:2]) for pair in robot._may_touch]
         by_pair = dict.fromkeys(names, numbers)
         if isinstance(numbers, Mapping):
@@ -432,7 +446,7 @@ class EndStop(Element):
     """Spring and damper beyond the limits of a joint coordinate: k d + c d', with |c d'| at most k d.
 
     The force never pulls, is continuous at the limit, and every impact dissipates energy. The spring's energy is not included in
-    :attr:`Trajectory.energy <sarrus.Trajectory.energy>`. With ``method="contact"`` the stop is rigid. Then `run.z` has the mean force of the step
+    :attr:`Trajectory.energy <sarrus.Trajectory.energy>`. With ``method="contact"`` the stop is rigid. Then `run.internal_state` has the mean force of the step
     before a sample, and `run.tau`, `run.a` and reactions include it.
 
     For several joints, the limits apply to the sum of their coordinates. An example is a rope over pulleys, each :meth:`cable
@@ -519,7 +533,7 @@ class Thruster(Element):
 
 
 @dataclass(frozen=True, eq=False)
-class ActuatorDynamics(Element):
+class ActuatorModel(Element):
     """Drive of a joint: a lag between commanded and delivered effort along a velocity, and a torque-speed line.
 
     First order: T dz/dt = u - z. Second order: d2z/dt2 = w^2 (u - z) - 2 d w dz/dt. Here u is the sum of all controllers' efforts, including
@@ -541,8 +555,8 @@ class ActuatorDynamics(Element):
     >>> import numpy as np
     >>> import sarrus
     >>> robot = sarrus.mechanisms.pendulum()
-    >>> drive = sarrus.control.ActuatorDynamics("pivot", time_constant=0.1)
-    >>> run = sarrus.simulate(robot, [0.0], [0.0], 0.3, [sarrus.control.PrescribedEffort("pivot", 2.0), drive])
+    >>> drive = sarrus.control.ActuatorModel("pivot", time_constant=0.1)
+    >>> run = sarrus.simulate(robot, [0.0], [0.0], 0.3, [sarrus.control.FeedforwardEffort("pivot", 2.0), drive])
     >>> bool(np.allclose(run.tau[:, 0], 2.0 * (1.0 - np.exp(-run.t / 0.1))))
     True
     """
@@ -561,12 +575,12 @@ class ActuatorDynamics(Element):
         """Return the lag, and the torque-speed line at the joint."""
         if self.time_constant is not None and self.natural_frequency is not None:
             raise ModelError(
-                f"ActuatorDynamics of '{self.joint}': expected a time_constant (first order) or a natural_frequency (second order); got both"
+                f"ActuatorModel of '{self.joint}': expected a time_constant (first order) or a natural_frequency (second order); got both"
             )
         order = 1 if self.time_constant is not None else 2 if self.natural_frequency is not None else 0
         if order == 0 and self.torque_speed is None:
             raise ModelError(
-                f"ActuatorDynamics of '{self.joint}' has no effect: give a time_constant, a natural_frequency or torque_speed"
+                f"ActuatorModel of '{self.joint}' has no effect: give a time_constant, a natural_frequency or torque_speed"
             )
         bandwidth: Any = 1.0
         if order == 1:
@@ -576,8 +590,8 @@ class ActuatorDynamics(Element):
         (gear,) = numbers_of(self, gear_ratio="positive")
         line: Any = (np.inf, np.inf) if self.torque_speed is None else self.torque_speed
         if not isinstance(line, (tuple, list, np.ndarray)) or len(line) != 2:
-            raise ModelError(f"torque_speed of ActuatorDynamics must be (stall torque, no-load speed); got {line!r}")
-        stall, fastest = (number("torque_speed of ActuatorDynamics", x, "positive or infinite") for x in line)
+            raise ModelError(f"torque_speed of ActuatorModel must be (stall torque, no-load speed); got {line!r}")
+        stall, fastest = (number("torque_speed of ActuatorModel", x, "positive or infinite") for x in line)
         at_joint = {"stall": np.minimum(stall * gear, MOST), "no_load_speed": np.minimum(fastest / gear, MOST)}
         return {"order": order, "bandwidth": bandwidth, **at_joint}
 

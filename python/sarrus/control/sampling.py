@@ -14,7 +14,7 @@ from ..errors import ModelError, ShapeError
 from .coordinates import velocities
 from .element import Element, Run, array, constant, number
 
-__all__ = ["Efforts", "Quantisation", "Sampled"]
+__all__ = ["EffortTable", "Quantisation", "SampleAndHold"]
 
 Steps = float | Mapping[str, float]
 
@@ -58,20 +58,20 @@ def _steps(mechanism: LoopFunctions, quantity: str, periods: Any) -> list[float]
 
 
 @dataclass(frozen=True, eq=False)
-class Sampled(Element):
+class SampleAndHold(Element):
     """Digital controller: controllers that are evaluated every ``period``, with a zero-order hold and a delay.
 
     The first sample is at the start of the run. The efforts of the sample at t act from t + ``delay`` on, until those of the next sample
     act; before the first ones the efforts are zero. Steps of every method, including those of fixed length, end at samples and at changes of
     effort, so that efforts are constant within a step. A function is called once a sample if `dt` divides the period and there are no events
     in longer steps. A PID's integral advances by Euler's method, one period a sample. The current efforts are part of the state: after the
-    internal states in ``Trajectory.z``, and in checkpoints. With ``delay=0`` and a period of one step of "euler" or "semi_implicit" the motion
+    internal states in ``Trajectory.internal_state``, and in checkpoints. With ``delay=0`` and a period of one step of "euler" or "semi_implicit" the motion
     is that of the controller without Sampled, bit for bit.
 
     Attributes
     ----------
     law : a function (t, q, v) -> tau (nv,), a :class:`TaskControl`, :class:`PID`, :class:`ComputedTorque`, :class:`PDPlus`,
-        :class:`GravityCompensation` or :class:`PrescribedEffort`, or a list of several
+        :class:`GravityCompensation` or :class:`FeedforwardEffort`, or a list of several
     period, delay : [s]; the delay may be shorter or longer than the period
     quantisation : :class:`Quantisation`, or the step of all encoders [rad or m]
 
@@ -80,7 +80,7 @@ class Sampled(Element):
     >>> import sarrus
     >>> robot = sarrus.mechanisms.pendulum()
     >>> hold = sarrus.control.PID("pivot", proportional=100.0, derivative=20.0, target=0.5)
-    >>> slow = sarrus.control.Sampled(hold, period=0.02, delay=0.01)
+    >>> slow = sarrus.control.SampleAndHold(hold, period=0.02, delay=0.01)
     >>> run = sarrus.simulate(robot, [0.0], [0.0], 4.0, controller=slow)
     >>> float(run.q[-1, 0].round(2)), run.tau[[0, 9, 10, 29, 30], 0].round(2).tolist()
     (0.46, [0.0, 0.0, 50.0, 50.0, 39.75])
@@ -93,10 +93,10 @@ class Sampled(Element):
 
     def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
         """Return all fields except the controllers."""
-        period, delay = (constant(f"{name} of Sampled", getattr(self, name)) for name in ("period", "delay"))
-        number("period of Sampled", period, "positive")
+        period, delay = (constant(f"{name} of SampleAndHold", getattr(self, name)) for name in ("period", "delay"))
+        number("period of SampleAndHold", period, "positive")
         if not 0.0 <= delay <= 1e4 * period:
-            raise ModelError(f"delay of Sampled must be from 0 to 10000 periods of {period!r} s; got {delay!r} s")
+            raise ModelError(f"delay of SampleAndHold must be from 0 to 10000 periods of {period!r} s; got {delay!r} s")
         steps = self.quantisation
         if not isinstance(steps, Quantisation):
             steps = Quantisation(position=0.0 if steps is None else steps)
@@ -104,7 +104,7 @@ class Sampled(Element):
 
 
 @dataclass(frozen=True, eq=False)
-class Efforts(Element):
+class EffortTable(Element):
     """Table of motor efforts over time, such as those of an optimal trajectory or a recording.
 
     Before the first time the efforts are zero, after the last one they are constant. With `hold`, steps end at the times of the table.
@@ -121,7 +121,7 @@ class Efforts(Element):
     --------
     >>> import sarrus
     >>> robot = sarrus.mechanisms.pendulum()
-    >>> run = sarrus.simulate(robot, [0.0], [0.0], 0.3, sarrus.control.Efforts([0.1, 0.2], [[1.0], [-1.0]]))
+    >>> run = sarrus.simulate(robot, [0.0], [0.0], 0.3, sarrus.control.EffortTable([0.1, 0.2], [[1.0], [-1.0]]))
     >>> run.tau[[50, 150, 250], 0].tolist()
     [0.0, 1.0, -1.0]
     """
@@ -133,20 +133,20 @@ class Efforts(Element):
 
     @property
     def _kind(self) -> str:
-        return "HeldEfforts" if self.hold else "Efforts"
+        return "ZeroOrderHold" if self.hold else "EffortTable"
 
     def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
-        times, u = array("times of Efforts", self.times), array("u of Efforts", self.u)
+        times, u = array("times of EffortTable", self.times), array("u of EffortTable", self.u)
         if times.ndim != 1 or not len(times):
-            raise ShapeError(f"times of Efforts must be (n,), the same in all runs; got {times.shape}")
+            raise ShapeError(f"times of EffortTable must be (n,), the same in all runs; got {times.shape}")
         if not (np.diff(times) > 0.0).all():
-            raise ModelError("times of Efforts must increase")
+            raise ModelError("times of EffortTable must increase")
         if isinstance(self.joints, str) or not (self.joints is None or isinstance(self.joints, Iterable)):
-            raise TypeError(f"joints of Efforts must be a sequence of names; got {self.joints!r}")
+            raise TypeError(f"joints of EffortTable must be a sequence of names; got {self.joints!r}")
         names = tuple(mechanism.actuated or mechanism.joints) if self.joints is None else tuple(self.joints)
         motors = velocities(mechanism, names)
         if u.ndim not in (2, 3) or u.shape[-2:] != (len(times), len(motors)):
             raise ShapeError(
-                f"u of Efforts must be (n, m) = ({len(times)}, {len(motors)}) for joints {', '.join(names)}, or (runs, n, m); got {u.shape}"
+                f"u of EffortTable must be (n, m) = ({len(times)}, {len(motors)}) for joints {', '.join(names)}, or (runs, n, m); got {u.shape}"
             )
         return {"times": times.tolist(), "motors": motors, "u": u.reshape(*u.shape[:-2], -1)}

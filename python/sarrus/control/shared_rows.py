@@ -26,7 +26,7 @@ def warn_of_shared_rows(robot: Mechanism, constraint: str, rows: Sequence[int], 
         first = robot.constraint(constraint).rows.start
         warn_of_model(
             f"{label}: the forces of rows {sorted(r - first for r in shared)} are not unique, because redundant rows share them; "
-            "the target selects one of many distributions. Give rows= without those that JointWrenches.not_unique lists"
+            "the target selects one of many distributions. Give rows= without those that JointWrenches.indeterminate lists"
         )
 
 

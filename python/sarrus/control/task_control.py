@@ -29,17 +29,17 @@ __all__ = ["TaskControl", "TaskSolution"]
 
 
 CONTACTS = 3  # the core's code of a conflict between contacts, or of contacts with the loops
-STATES_AT_FAULT = (_core.Status.UNSOUND, _core.Status.OFF_LOOPS)
+STATES_AT_FAULT = (_core.Status.INVALID_STATE, _core.Status.OFF_LOOPS)
 
 
 def refusal(law: TaskControl, report: dict[str, Any]) -> str | None:
     """Return the message of a failed solution, with its cure; None if there is a solution."""
     status, subject = report["status"], f"TaskControl of '{law.robot.name}': "
-    if status == _core.Status.UNSOUND:
+    if status == _core.Status.INVALID_STATE:
         return "q, v and t must be finite, and quaternions rotations"
     if status == _core.Status.OFF_LOOPS:
         return "the state violates the loop constraints: project it by project_configuration() and project_velocity()"
-    if status == _core.Status.CONTRADICTORY:
+    if status == _core.Status.INCONSISTENT_CONSTRAINTS:
         hard = [] if report["conflict"] == CONTACTS else [task_name(task) for task in law.tasks if task.hard]
         return subject + _contradiction(hard, [f"the contact of '{contact.frame}'" for contact in law.contacts])
     if status == _core.Status.NO_ANSWER:
@@ -171,7 +171,7 @@ class TaskControl(Element):
     tasks : one or several
     limits : default: the effort, velocity and position limits of the robot's joints; None: no limits, and no friction cones
     contacts : :class:`PointContact`, :class:`SurfaceContact` with the fixed environment; or the simulation's :class:`RigidContact` or
-        :class:`Contact` elements on planes of the world, each active while it touches
+        :class:`CompliantContact` elements on planes of the world, each active while it touches
     actuated : names of joints with motors; default: the robot's
     effort_weights : (nu,) or a number: weights of the squared efforts in the null space of all tasks
     force_arm : lever arm by which a contact's force is weighted like a moment [m]; default: a thirtieth of the mean size of the bodies

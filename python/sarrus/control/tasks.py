@@ -314,7 +314,7 @@ class ForceTask(Task):
     Attributes
     ----------
     on : a constraint or loop joint, or the frame of a contact
-    target : a number or law, or one for each row [N m, N]; signs as of ``sarrus.works.constraint_forces``, of a contact from the ground to the robot
+    target : a number or law, or one for each row [N m, N]; signs as of ``sarrus.formulations.constraint_forces``, of a contact from the ground to the robot
     rows : indices of the constraint's rows, or of the contact's components; default: all
     integral : [1/s]; of constraints only
     weight, hard, priority : as of :class:`FrameTask`
@@ -431,9 +431,9 @@ def as_contact(contact: Any) -> PointContact | SurfaceContact:
     if isinstance(contact, (PointContact, SurfaceContact)):
         return contact
     kind = contact._kind if isinstance(contact, Element) else ""
-    if kind not in ("RigidContact", "Contact"):
+    if kind not in ("RigidContact", "CompliantContact"):
         raise TypeError(
-            f"contacts of TaskControl must be PointContact or SurfaceContact, or RigidContact or Contact of the simulation; got {contact!r}"
+            f"contacts of TaskControl must be PointContact or SurfaceContact, or RigidContact or CompliantContact of the simulation; got {contact!r}"
         )
     label = f"{kind} of '{contact.frame}' as a contact of TaskControl"
     if getattr(contact, "on", "ground") != "ground" or getattr(contact, "height", None) is not None:

@@ -30,7 +30,7 @@ ORDER = {kind: k for k, kind in enumerate(KINDS)}
 def task_controls(elements: Sequence[Any]) -> list[TaskControl]:
     """Return the TaskControls among elements, including those in Sampled."""
     laws = [element for element in elements if element._kind == "TaskControl"]
-    for sampled in (element for element in elements if element._kind == "Sampled"):
+    for sampled in (element for element in elements if element._kind == "SampleAndHold"):
         laws += task_controls(functions_and_elements(sampled.law)[1])
     return laws
 
@@ -96,11 +96,13 @@ def _field(
 def _values(mechanism: LoopFunctions, element: Any, run: Run, forces: ForceElements) -> dict[str, Any]:
     """Return values of the core's fields that are not attributes of the element."""
     values: dict[str, Any] = element._values(mechanism, run)
-    if element._kind == "Sampled":
+    if element._kind == "SampleAndHold":
         functions, controllers = functions_and_elements(element.law)
         for c in controllers:
             if not c.can_be_sampled:
-                raise ModelError(f"{type(c).__name__} cannot be sampled: give it outside Sampled, in a list with it")
+                raise ModelError(
+                    f"{type(c).__name__} cannot be sampled: give it outside SampleAndHold, in a list with it"
+                )
         forces.sampled.append(functions)
         values |= {"calls": bool(functions), "controllers": terms_of(mechanism, controllers, run, forces)}
     return values

@@ -62,7 +62,8 @@ class ContactSpec(Part):
     points: PointsFunction | None = None
 
     def _written(self) -> tuple[str, dict[str, Any]]:
-        return "set_contact", super()._written()[1]
+        arguments = super()._written()[1]
+        return "set_contact", {"enabled": arguments.pop("touching")} | arguments
 
 
 class Pair(NamedTuple):
@@ -171,7 +172,7 @@ def scene(
         listed = ", ".join(f"{one} and {other}" for one, other in faults[:4]) + (" …" if len(faults) > 4 else "")
         raise ModelError(
             f"shapes {listed} may touch, and where is not known of such pairs. Known are: {_core.touching_pairs}. "
-            "Give other shapes, or say by Builder.set_contact(one, other, ...) where they touch, with points=, or that they do not, with touching=False"
+            "Give other shapes, or say by Builder.set_contact(one, other, ...) where they touch, with points=, or that they do not, with enabled=False"
         )
     bodies = list(dict.fromkeys(spec.body for spec in d.shapes))
     shapes = [

@@ -95,7 +95,7 @@ WHY: dict[int, str] = {
     Status.NO_CONVERGENCE: "no forces satisfy the conditions of the contacts: friction may drive a body into the other one (Painlevé), or the "
     "contacts cannot separate",
     Status.OFF_LOOPS: "the loops are open, or forbid this velocity: see project_configuration() and project_velocity()",
-    Status.CONTRADICTORY: "the loops' constraints contradict one another in this state",
+    Status.INCONSISTENT_CONSTRAINTS: "the loops' constraints contradict one another in this state",
     Status.NO_ANSWER: "a joint has no inertia along it, or the independence of rows of the loops is decided by rounding",
 }
 

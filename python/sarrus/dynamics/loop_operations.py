@@ -111,7 +111,7 @@ class LoopFunctions(StateFunctions):
         q, v, tau : (..., nq), (..., nv), (..., nv); v must satisfy the loops, see :meth:`project_velocity`
         wrenches : frame name to (..., 6) [moment; force] on the mechanism, in that frame's axes at its origin [N m, N]
         return_reactions : True returns (a, :class:`~sarrus.results.LoopReactions`)
-        solver : None, or "reference-member" for the algorithm of van der Merwe's chapter 6 (:func:`sarrus.works.reference_member`)
+        solver : None, or "reference-member" for the algorithm of van der Merwe's chapter 6 (:func:`sarrus.formulations.reference_member`)
         check : True rejects states off the loops (status 4): closing them would take more than 1e-3 rad or m of the coordinates, or 1e-3 of
             the velocities (1e-3 rad/s or m/s of slow ones). Measured states may violate the loops by less. False accepts any state, as if
             the loops were closed there
@@ -383,7 +383,8 @@ class LoopFunctions(StateFunctions):
     # a configuration near q that closes the loops as well as possible, and the residual: closing.hpp
     _close = _undeclared("close")
     _branch = _undeclared("branch")  # configurations along inputs, NaN after the end of the branch: branch.hpp
-    _lead = _undeclared("lead")  # [q; outcome, residual, inputs passed, singular positions passed]
+    # [q; outcome, residual, inputs passed, singular positions passed]
+    _move_along_branch = _undeclared("move_along_branch")
     _mobility_numbers = _undeclared("mobility_numbers")
     _bounded_efforts = _undeclared(
         "bounded_efforts"
@@ -560,7 +561,7 @@ def explain(
     efforts, operation = operation == "actuator_efforts_vjp", PUBLIC.get(operation, operation)
     if status == Status.OFF_LOOPS:
         raise_off_loops(mechanism, operation, arguments)
-    if status == Status.CONTRADICTORY:
+    if status == Status.INCONSISTENT_CONSTRAINTS:
         raise_contradiction(mechanism, operation, arguments)
     if efforts or (operation in DERIVATIVES and status_of_motion(mechanism, arguments) == Status.FINE):
         raise StateError(

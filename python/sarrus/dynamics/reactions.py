@@ -152,7 +152,7 @@ def joint_bases(
     directions perpendicular to it.
 
     >>> import sarrus
-    >>> phi, phi_c, psi, psi_c = sarrus.works.joint_bases(sarrus.mechanisms.pendulum(), [0.0], "pivot")
+    >>> phi, phi_c, psi, psi_c = sarrus.formulations.joint_bases(sarrus.mechanisms.pendulum(), [0.0], "pivot")
     >>> phi.ravel().tolist(), phi_c.shape
     ([0.0, 1.0, 0.0, 0.0, 0.0, 0.0], (6, 5))
     """

@@ -83,7 +83,7 @@ def _with_status(function: Callable[..., Any], inputs: dict[str, Any]) -> tuple[
     sound = np.asarray(every.normalize(rows["q", None], return_status=True)[1]) == 0
     for x in rows.values():
         sound = sound & np.isfinite(x).all(axis=-1)
-    status = np.where(sound, Status.FINE, Status.UNSOUND).astype(np.int8)
+    status = np.where(sound, Status.FINE, Status.INVALID_STATE).astype(np.int8)
 
     def evaluated(states: Sequence[int] | NDArray[np.intp]) -> Any:
         arguments = dict(inputs)

@@ -1,1 +1,1 @@
-"""Drawings of mechanisms, and figures of what trajectories hold."""
+"""Drawings of mechanisms, and figures and films of trajectories."""

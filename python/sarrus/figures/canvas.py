@@ -1,4 +1,4 @@
-"""How motions are drawn: curves in the manner of a textbook's figures, and films."""
+"""Curves in the style of textbook figures, pictures and films, drawn with Matplotlib."""
 
 from __future__ import annotations
 
@@ -24,32 +24,32 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 
-SIZE = (6.4, 4.0)  # of a figure [in]: a phone's width, a column in print
+SIZE = (6.4, 4.0)  # of a figure [in]: the width of a phone, or of a column in print
 FONT = 11.0  # [pt]
-# a few lines are told apart without colour, more of them by colours that colour-blind readers tell apart too (Okabe and Ito), then by dashes
+# a few lines differ by dashes only; more lines by colours that colour-blind readers distinguish (Okabe and Ito), then also by dashes
 FEW = 5
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "black")
 DASHES: tuple[Any, ...] = (
     "-", (0, (6, 2)), (0, (1.2, 1.4)), (0, (7, 1.8, 1.4, 1.8)), (0, (3, 1.5)), (0, (7, 1.6, 1.4, 1.6, 1.4, 1.6)), (0, (12, 3)),
 )  # fmt: skip
-FLAT = 0.02  # how thick a mechanism that moves in a plane may be, of its extent
+FLAT = 0.02  # largest thickness of a planar mechanism, as a fraction of its extent
 
 
 def curves(t: Array, lines: Mapping[str, Array], y_label: str, *, ax: Axes | None = None, log: bool = False) -> Axes:
-    """Draw curves (n,) over times t (n,) [s], whose names stand at the lines' ends where there is room, else in a legend above.
+    """Draw curves (n,) over times t (n,) [s], with their names at the right ends of the lines, or in a legend above without room.
 
     Parameters
     ----------
-    lines : name -> values (n,); where they are not finite the line is broken
+    lines : name -> values (n,); lines are broken at values that are not finite
     y_label : quantity and units
-    ax : where to draw; default: a new figure
-    log : whether decades are equally far apart, unless all is zero
+    ax : axes to draw on; default: those of a new figure
+    log : True for a logarithmic axis, unless all values are zero
     """
     check_mapping("lines", lines, "names to values", 0)
     t = real_array("t", t)
     for name, y in lines.items():
         if t.ndim != 1 or np.shape(y) != t.shape:
-            raise ShapeError(f"t must be (n,), and line '{name}' too; got {t.shape} and {np.shape(y)}")
+            raise ShapeError(f"t and line '{name}' must both be (n,); got {t.shape} and {np.shape(y)}")
     new, ax = ax is None, _axes(ax)
     before = len(ax.lines)
     drawn = _strokes(ax, {name: (t, y) for name, y in lines.items()})
@@ -58,9 +58,9 @@ def curves(t: Array, lines: Mapping[str, Array], y_label: str, *, ax: Axes | Non
     if len(t) > 1 and t[-1] > t[0] and not before:
         ax.set_xlim(t[0], t[-1])
     _dressed(ax, "t [s]", y_label)
-    # beside axes whose place is fixed there may be no room
-    beside = ax.figure.get_layout_engine() is not None
-    if len(drawn) > 1 and not (beside and _name_at_the_ends(ax, drawn)):
+    # without a layout engine, axes have no reserved room at the right
+    has_layout = ax.figure.get_layout_engine() is not None
+    if len(drawn) > 1 and not (has_layout and _name_at_the_ends(ax, drawn)):
         _legend(ax, drawn, new)
     return ax
 
@@ -68,12 +68,12 @@ def curves(t: Array, lines: Mapping[str, Array], y_label: str, *, ax: Axes | Non
 def bundles(
     t: Array, panels: Mapping[str, Mapping[str, Array]], quantiles: Array, lines: int, ax: Axes | None = None
 ) -> Axes:
-    """Draw bundles (runs, n) over times t (n,) [s]: bands between quantiles, outer ones fainter, and the middle one as a line.
+    """Draw bundles (runs, n) over times t (n,) [s]: bands between quantiles, the outer ones fainter, and the middle quantile as a line.
 
     Parameters
     ----------
-    panels : unit -> (name -> values (runs, n)); NaN: the run is not there
-    quantiles : ascending; lines : how many single runs are drawn
+    panels : unit -> (name -> values (runs, n)); NaN outside the time of a run
+    quantiles : ascending; lines : number of single runs to draw
     """
     all_axes = [ax if ax is None else _axes(ax)]
     if ax is None:
@@ -84,17 +84,17 @@ def bundles(
     for ax, (unit, bundles_of_unit) in zip(all_axes, panels.items(), strict=False):
         assert ax is not None
         for k, (name, y) in enumerate(bundles_of_unit.items()):
-            colour = _told_apart(k)[0]
-            there = np.isfinite(y).any(axis=0)
+            colour = _style(k)[0]
+            covered = np.isfinite(y).any(axis=0)
             at = np.full((len(quantiles), len(t)), np.nan)
-            at[:, there] = np.nanquantile(y[:, there], quantiles, axis=0)
+            at[:, covered] = np.nanquantile(y[:, covered], quantiles, axis=0)
             pairs = len(quantiles) // 2
             for n in range(pairs):
                 ax.fill_between(t, at[n], at[-1 - n], color=colour, alpha=0.35 / pairs, linewidth=0)
             for row in y[np.linspace(0, len(y) - 1, min(lines, len(y))).astype(int)] if len(y) else ():
                 ax.plot(t, row, color=colour, linewidth=0.5, alpha=0.5)
             middle = at[len(quantiles) // 2] if len(quantiles) % 2 else np.full(len(t), np.nan)
-            ax.plot(t, middle, color=colour, linestyle=_told_apart(k)[1], linewidth=1.4, label=literal(name))
+            ax.plot(t, middle, color=colour, linestyle=_style(k)[1], linewidth=1.4, label=literal(name))
         only = f"{next(iter(bundles_of_unit))} " if len(bundles_of_unit) == 1 else ""
         _dressed(ax, "t [s]", f"{only}[{unit}]")
         if len(bundles_of_unit) > 1:
@@ -107,7 +107,7 @@ def bundles(
 
 
 def portrait(paths: Mapping[str, tuple[Array, Array]], x_label: str, y_label: str, *, ax: Axes | None = None) -> Axes:
-    """Draw paths (x (n,), y (n,)) in a plane, such as velocities over coordinates; each begins at a dot."""
+    """Draw paths (x (n,), y (n,)) in a plane, such as velocities over coordinates, with a dot at their first points."""
     new, ax = ax is None, _axes(ax)
     drawn = _strokes(ax, paths)
     for line in drawn:
@@ -119,11 +119,11 @@ def portrait(paths: Mapping[str, tuple[Array, Array]], x_label: str, y_label: st
 
 
 def polar(paths: Mapping[str, tuple[Array, Array]], label: str, ax: Axes | None = None) -> Axes:
-    """Draw paths (angle (n,) [rad], size (n,)) about a pole, each beginning at a dot."""
+    """Draw paths (angle (n,) [rad], size (n,)) about a pole, with a dot at their first points."""
     new = ax is None
     if ax is None:
-        where = {"projection": "polar"}
-        _, ax = _pyplot("figures").subplots(figsize=(4.8, 5.0), layout="constrained", subplot_kw=where)
+        projection = {"projection": "polar"}
+        _, ax = _pyplot("figures").subplots(figsize=(4.8, 5.0), layout="constrained", subplot_kw=projection)
     assert ax is not None
     if ax.name != "polar":
         raise ValueError('ax must be polar axes: pyplot.subplots(subplot_kw={"projection": "polar"})')
@@ -139,21 +139,21 @@ def polar(paths: Mapping[str, tuple[Array, Array]], label: str, ax: Axes | None 
 
 
 def _axes(ax: Axes | None) -> Axes:
-    """A new figure's, where none are given."""
+    """Return the given axes, or those of a new figure."""
     if ax is None:
         ax = _pyplot("figures").subplots(figsize=SIZE, layout="constrained")[1]
     assert ax is not None
     if not hasattr(ax, "add_line"):
-        raise TypeError(f"ax must be Axes of Matplotlib; got {ax!r}")
+        raise TypeError(f"ax must be Matplotlib Axes; got {ax!r}")
     return ax
 
 
 def _strokes(ax: Axes, paths: Mapping[str, tuple[Array, Array]]) -> list[Line2D]:
-    """Lines that can be told apart, from those that the axes have too."""
+    """Draw lines in distinguishable styles, also from the lines already on the axes."""
     before = len(ax.lines)
     drawn: list[Line2D] = []
     for k, (name, (x, y)) in enumerate(paths.items(), before):
-        colour, dashes = ("black", DASHES[k]) if before + len(paths) <= FEW else _told_apart(k)
+        colour, dashes = ("black", DASHES[k]) if before + len(paths) <= FEW else _style(k)
         drawn += ax.plot(
             x, y, color=colour, linestyle=dashes, linewidth=1.1 if colour == "black" else 1.4, label=literal(name)
         )
@@ -161,11 +161,11 @@ def _strokes(ax: Axes, paths: Mapping[str, tuple[Array, Array]]) -> list[Line2D]
 
 
 def literal(text: str) -> str:
-    """A text with names in it as Matplotlib shows it letter by letter: a dollar begins no formula."""
+    """Return a text escaped for Matplotlib, so that a dollar in a name does not begin a formula."""
     return text.replace("$", r"\$")
 
 
-def _told_apart(k: int) -> tuple[str, Any]:
+def _style(k: int) -> tuple[str, Any]:
     return COLOURS[k % len(COLOURS)], DASHES[k // len(COLOURS) % len(DASHES)]
 
 
@@ -180,7 +180,7 @@ def _dressed(ax: Axes, x_label: str, y_label: str) -> None:
 
 
 def _legend(ax: Axes, drawn: list[Line2D], new: bool) -> None:
-    """Above the curves, in as many columns as there is room for; a long one does not take its room from them where the figure is new."""
+    """Add a legend above the curves, in as many columns as fit; a new figure becomes higher for a long legend."""
     widest = max(len(str(line.get_label())) for line in drawn) * 0.55 * FONT + 45.0  # [pt], with the dashes
     room = ax.get_window_extent().width * 72.0 / ax.figure.dpi
     columns = int(np.clip(room // widest, 1, len(drawn)))
@@ -196,12 +196,12 @@ def _legend(ax: Axes, drawn: list[Line2D], new: bool) -> None:
 
 
 def facing(t: Array, sides: Mapping[str, Mapping[str, Array]], ax: Axes | None = None) -> Axes:
-    """Draw curves of two units over times t (n,) [s], black ones by the axis on the left, blue ones by that on the right; returns the left axes.
+    """Draw curves of two units over times t (n,) [s], black for the left axis, blue for the right one; return the left axes.
 
     Parameters
     ----------
-    sides : two quantities with their units, left and right -> (name -> values (n,)), as of :func:`curves`
-    ax : where to draw; default: a new figure
+    sides : two quantities with their units, left and right -> (name -> values (n,)), as for :func:`curves`
+    ax : axes to draw on; default: those of a new figure
     """
     new, left = ax is None, _axes(ax)
     right = left.twinx()
@@ -211,22 +211,22 @@ def facing(t: Array, sides: Mapping[str, Mapping[str, Array]], ax: Axes | None =
             drawn += side.plot(t, y, color=colour, linestyle=dashes, linewidth=1.4, label=literal(name))
         _dressed(side, "t [s]", y_label)
         side.yaxis.label.set_color(colour)
-    right.grid(visible=False)  # only one of them fits the ticks that it belongs to
+    right.grid(visible=False)  # because one grid cannot match the ticks of both axes
     right.spines["right"].set(visible=True, color=colour)
     right.tick_params(axis="y", colors=colour)
     if len(t) > 1 and t[-1] > t[0]:
         left.set_xlim(t[0], t[-1])
-    if max(map(len, sides.values())) > 1:  # else the axes have the names
+    if max(map(len, sides.values())) > 1:  # otherwise the labels of the axes have the names
         _legend(left, drawn, new)
     return left
 
 
 def stacked(t: Array, panels: Mapping[str, Mapping[str, Array]]) -> Axes:
-    """Draw curves over times t (n,) [s], of one unit in each panel, one above the other; returns the upper axes.
+    """Draw curves over times t (n,) [s] in panels, one unit in each, one above the other; return the upper axes.
 
     Parameters
     ----------
-    panels : quantity and unit -> (name -> values (n,)), as of :func:`curves`
+    panels : quantity and unit -> (name -> values (n,)), as for :func:`curves`
     """
     size = (SIZE[0], 0.75 * SIZE[1] * len(panels))
     _, axes = _pyplot("figures").subplots(len(panels), sharex=True, figsize=size, layout="constrained")
@@ -237,13 +237,13 @@ def stacked(t: Array, panels: Mapping[str, Mapping[str, Array]]) -> Axes:
     return upper
 
 
-def _pyplot(what: str) -> Any:
-    return needed("matplotlib.pyplot", f"{what} need matplotlib", "matplotlib")
+def _pyplot(purpose: str) -> Any:
+    return needed("matplotlib.pyplot", f"{purpose} need matplotlib", "matplotlib")
 
 
 def _name_at_the_ends(ax: Axes, lines: list[Line2D]) -> bool:
-    """Write each line's name at its right end; False, and nothing, where they would run into one another."""
-    gap = 1.15 * FONT * ax.figure.dpi / 72.0  # from one line of text to the next, in pixels
+    """Write each line's name at its right end and return True; return False without text if names would overlap."""
+    gap = 1.15 * FONT * ax.figure.dpi / 72.0  # distance of lines of text, in pixels
     ends = []
     for line in lines:
         x, y = np.asarray(line.get_xdata(), np.float64), np.asarray(line.get_ydata(), np.float64)
@@ -256,12 +256,12 @@ def _name_at_the_ends(ax: Axes, lines: list[Line2D]) -> bool:
     ax.autoscale_view()
     height = ax.transData.transform(ends)[:, 1]
     order = np.argsort(height, kind="stable")
-    # from the lowest up each makes room above the one below; then all sink back by what this has lifted them on average
+    # from the lowest name up, each leaves a gap to the one below; then all are lowered by their mean displacement
     placed = height[order]
     for k in range(1, len(placed)):
         placed[k] = max(placed[k], placed[k - 1] + gap)
     placed -= (placed - height[order]).mean()
-    # curves that end together cannot be told apart by names at their ends
+    # names at the ends do not identify curves that end at the same value
     if np.abs(placed - height[order]).max() > 0.75 * gap or np.diff(height[order]).min() < 0.2 * gap:
         return False
     for k, at in zip(order, placed, strict=True):
@@ -273,22 +273,22 @@ def _name_at_the_ends(ax: Axes, lines: list[Line2D]) -> bool:
     return True
 
 
-EDGE = "#3d4450"  # of bars and joints, as the viewer's pins
+EDGE = "#3d4450"  # edges of bars and joints, in the colour of the viewer's pins
 NO_POINTS, NO_ARROWS = np.empty((1, 0, 3)), np.empty((1, 0, 2, 3))
 
 
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """A mechanism in f configurations, as bars and joints.
+    """Bars and joints of a mechanism in f configurations.
 
     Attributes
     ----------
-    bars : (f, s, 2, 3) their ends in the world [m]; `colors` (s, 3) from 0 to 1; `slender` (s,) where one slides along another;
-        `boxes` (s,) edges of boxes, which no view needs to show all of
-    joints : (f, j, 3), anchors : (k, 3) marks that move, and marks that do not [m]
-    traces : (f, p, 3) points that leave a trace
-    arrows : (f, m, 2, 3) tails and tips [m] of forces; `names` (m,); `force` that a metre of arrow stands for [N/m]
-    labels : names, and of each the bar beside whose middle it stands
+    bars : (f, s, 2, 3) ends of bars in the world [m]; `colors` (s, 3) from 0 to 1; `slender` (s,) True for bars that slide along others;
+        `boxes` (s,) True for edges of boxes, which need not be in the picture completely
+    joints : (f, j, 3) moving marks, anchors : (k, 3) fixed marks [m]
+    traces : (f, p, 3) points that leave a trace [m]
+    arrows : (f, m, 2, 3) tails and tips of forces [m]; `names` (m,); `force` of an arrow of one metre [N/m]
+    labels : name -> index of the bar that it labels
     """
 
     bars: Array
@@ -309,18 +309,18 @@ class Shown:
         return _view(rest, self.joints, self.anchors, self.traces)
 
     def flat(self, view: Array) -> Shown:
-        """Seen so, (2, 3): all points have two coordinates."""
+        """Return the projection by a view (2, 3), in which all points have two coordinates."""
         names = ("bars", "joints", "anchors", "traces", "arrows")
         return replace(self, **{name: getattr(self, name) @ view.T for name in names})
 
 
 class Drawing:
-    """A mechanism on axes: bars in the colours of their bodies, joints, what the ground holds, traces, and forces with their sizes."""
+    """Drawing of a mechanism on axes: bars in the colours of their bodies, joints, anchors, traces, and forces with their sizes."""
 
     def __init__(self, ax: Axes, shown: Shown, view: Array, opacity: float = 1.0) -> None:
         from matplotlib.collections import LineCollection
 
-        if opacity != 1.0:  # what is faint stands beside what is meant
+        if opacity != 1.0:  # only the opaque configuration has names
             shown = replace(shown, names=(), labels={})
         self._flat, self._long = shown.flat(view), np.linalg.norm(np.diff(shown.arrows, axis=2)[..., 0, :], axis=-1)
         width = np.where(shown.slender, 2.4, 5.5)
@@ -346,13 +346,13 @@ class Drawing:
             x, y = x + 0.03 * (right - x), y + 0.03 * (top - y)
             ax.plot([x, x + long], [y, y], color=COLOURS[1], marker="|", linewidth=1.4, zorder=4)
             ax.text(x + long, y, f"  {value:g} N", va="center", fontsize=0.8 * FONT, color=COLOURS[1])
-        beside: dict[str, Any] = {"xytext": (5.0, 5.0), "textcoords": "offset points", "annotation_clip": False}
-        beside["zorder"] = 4
-        self._sizes = [ax.annotate("", (0, 0), fontsize=0.8 * FONT, color=COLOURS[1], **beside) for _ in shown.names]
-        self._labels = [ax.annotate(literal(name), (0, 0), fontsize=0.8 * FONT, **beside) for name in shown.labels]
+        offset: dict[str, Any] = {"xytext": (5.0, 5.0), "textcoords": "offset points", "annotation_clip": False}
+        offset["zorder"] = 4
+        self._sizes = [ax.annotate("", (0, 0), fontsize=0.8 * FONT, color=COLOURS[1], **offset) for _ in shown.names]
+        self._labels = [ax.annotate(literal(name), (0, 0), fontsize=0.8 * FONT, **offset) for name in shown.labels]
 
     def show(self, k: int) -> list[Any]:
-        """Put it where it is in configuration k; what has changed."""
+        """Draw configuration k, and return the changed artists."""
         flat = self._flat
         for lines in self._bars:
             lines.set_segments(list(flat.bars[k]))
@@ -375,79 +375,81 @@ def film(
     t: Array, shown: Shown, title: str, frames_per_second: float, path: str | os.PathLike[str] | None = None,
     clock: tuple[str, str] = ("t", "s"),
 ) -> FuncAnimation:  # fmt: skip
-    """A mechanism that moves: seen along the world's axis across which it moves, else from above a corner.
+    """Return a film of a mechanism, seen along the axis of the world normal to its plane, or obliquely from above if it is not planar.
 
     Parameters
     ----------
-    t : (f,) what the clock shows; `clock` : its name and unit
-    path : .gif, .mp4 or .html to write; None: none
+    t : (f,) values of the clock; `clock` : its name and unit
+    path : file to write, .gif, .mp4 or .html; None: no file
     """
     ending = None if path is None else check_film(path)
     pyplot = _pyplot("films")
     from matplotlib import animation, get_backend
     from matplotlib.figure import Figure
 
-    # a notebook would show a figure of pyplot's as well as the film; a file needs no window
+    # not a figure of pyplot, which a notebook would show in addition to the film; a file needs no window
     window = path is None and get_backend().lower().rsplit("_", 1)[-1] not in ("inline", "agg")
     view = shown.view
     ax = _stage(pyplot.figure if window else Figure, shown.flat(view))
     drawing, places = Drawing(ax, shown, view), _decimals(t)
-    said = ax.set_title("", fontsize=FONT, loc="left")
+    caption = ax.set_title("", fontsize=FONT, loc="left")
 
     def draw(k: int) -> list[Any]:
-        said.set_text(f" {literal(title)}   {literal(clock[0])} = {t[k]:.{places}f} {clock[1]}")
-        return [said, *drawing.show(k)]
+        caption.set_text(f" {literal(title)}   {literal(clock[0])} = {t[k]:.{places}f} {clock[1]}")
+        return [caption, *drawing.show(k)]
 
     def page() -> str:
         return player(t, shown, title, frames_per_second, clock)
 
     class Gif(animation.PillowWriter):
-        """Writer of GIFs, whose pictures last whole hundredths of a second: shorter and longer ones, as long as the motion together."""
+        """Writer of GIFs, whose durations of pictures are rounded to hundredths of a second with an exact sum."""
 
         def finish(self) -> None:
-            first, *others = frames = list(vars(self)["_frames"])
+            first, *rest = frames = list(vars(self)["_frames"])
             ends = 10 * np.rint(np.arange(len(frames) + 1) * 100.0 / frames_per_second).astype(int)
-            first.save(self.outfile, save_all=True, append_images=others, duration=np.diff(ends).tolist(), loop=0)
+            first.save(self.outfile, save_all=True, append_images=rest, duration=np.diff(ends).tolist(), loop=0)
 
     class Film(animation.FuncAnimation):
-        """A matplotlib animation that a notebook shows as a player."""
+        """Matplotlib animation that a notebook shows as a player."""
 
         def _repr_html_(self) -> str:
             return f'<iframe srcdoc="{html.escape(page())}" style="width:100%;max-width:44em;height:34em;border:0"></iframe>'
 
-        def __del__(self) -> None:  # matplotlib warns here of films that it did not draw; the player is drawn elsewhere
+        def __del__(
+            self,
+        ) -> None:  # matplotlib would warn of an animation that it did not draw; the player draws itself
             pass
 
     draw(0)
     interval = 1000.0 / frames_per_second
-    made: FuncAnimation = Film(ax.figure, draw, frames=len(t), interval=interval, cache_frame_data=False)  # type: ignore[arg-type]
+    result: FuncAnimation = Film(ax.figure, draw, frames=len(t), interval=interval, cache_frame_data=False)  # type: ignore[arg-type]
     if path is not None:
         with replacing(path) as file:
             if ending == ".html":
                 file.write_text(page(), encoding="utf-8")
             else:
                 writer = Gif if ending == ".gif" else animation.FFMpegWriter
-                made.save(os.fspath(file), writer=writer(fps=frames_per_second), dpi=100)  # type: ignore[arg-type]
-    return made
+                result.save(os.fspath(file), writer=writer(fps=frames_per_second), dpi=100)  # type: ignore[arg-type]
+    return result
 
 
 def _stage(figure: Any, flat: Shown) -> Axes:
-    """Axes without marks in a new figure, which all that is shown fills, but for a line of text above."""
+    """Return axes without ticks that fill a new figure, with room for a line of text above."""
     low, high = _corners(flat)
     width, height = high - low
     size = SIZE[0] * np.array([width, height]) / max(width, height)
-    # even numbers of pixels, which films want
+    # even numbers of pixels, which video encoders require
     size = np.round(np.maximum(size + np.array([0.0, TITLE]), 2.5) * 50.0) / 50.0
     ax: Axes = figure(figsize=tuple(size)).add_axes((0.0, 0.0, 1.0, 1.0 - TITLE / size[1]))
     return _framed(ax, low, high)
 
 
 TITLE = 0.35  # [in]
-GIF_RATE = 50.0  # [1/s]: shorter pictures than two hundredths of a second are shown for ten by browsers
+GIF_RATE = 50.0  # largest frame rate [1/s], because browsers show pictures of less than 0.02 s for 0.1 s
 
 
 def _corners(flat: Shown) -> tuple[Array, Array]:
-    """Around all that moves, with a margin."""
+    """Return the corners of the box around all parts, with a margin."""
     low, high = _box(flat.bars, flat.joints, flat.anchors, flat.traces, flat.arrows)
     margin = 0.07 * float((high - low).max()) or 1.0
     return low - margin, high + margin
@@ -461,7 +463,7 @@ def _framed(ax: Axes, low: Array, high: Array) -> Axes:
 
 
 def _quiver(ax: Axes, arrows: Array) -> Any:
-    """Arrows (m, 2, 2) from tails to tips."""
+    """Draw arrows (m, 2, 2) from tails to tips."""
     return ax.quiver(
         *arrows[:, 0].T, *(arrows[:, 1] - arrows[:, 0]).T, color=COLOURS[1], angles="xy", scale_units="xy", scale=1.0,
         width=0.006, zorder=3,
@@ -469,32 +471,32 @@ def _quiver(ax: Axes, arrows: Array) -> Any:
 
 
 def _decimals(t: Array) -> int:
-    """Of a clock that shows a hundredth of the time that passes."""
+    """Return the number of decimals of a clock that resolves a hundredth of its range."""
     return int(np.clip(np.ceil(-np.log10((t[-1] - t[0]) / 100.0)), 0, 6)) if t[-1] > t[0] else 3
 
 
 def check_film(path: str | os.PathLike[str]) -> str:
-    """The ending of a film's name; ValueError, ImportError or FileNotFoundError where none can be written to it."""
+    """Return the suffix of a film's file; raise ValueError, ImportError or FileNotFoundError if it cannot be written."""
     film = checked_path(path)
     ending = film.suffix.lower()
     if ending not in (".gif", ".mp4", ".html"):
-        raise ValueError(f"a film is a .gif, .mp4 or .html file; got '{film.name}'")
+        raise ValueError(f"path of a film must end in .gif, .mp4 or .html; got '{film.name}'")
     _pyplot("films")
     from matplotlib.animation import FFMpegWriter
 
     if ending == ".mp4" and not FFMpegWriter.isAvailable():
-        raise FileNotFoundError("an .mp4 needs the program ffmpeg, which is not found here; .gif and .html need none")
+        raise FileNotFoundError("program ffmpeg not found; .mp4 films need it, .gif and .html do not")
     return ending
 
 
 def _box(*points: Array) -> tuple[Array, Array]:
-    """Lowest and highest corner around points (..., k)."""
+    """Return the lowest and highest corner of the box around points (..., k)."""
     together = np.concatenate([x.reshape(-1, x.shape[-1]) for x in points])
     return together.min(axis=0), together.max(axis=0)
 
 
 def _view(*points: Array) -> Array:
-    """The picture's axes (2, 3) in the world: to the right and up."""
+    """Return the axes of the picture (2, 3) in the world, rightward and upward."""
     low, high = _box(*points)
     flat = high - low <= FLAT * (high - low).max()
     for across, axes in ((1, (0, 2)), (0, (1, 2)), (2, (0, 1))):
@@ -505,7 +507,7 @@ def _view(*points: Array) -> Array:
 
 
 def player(t: Array, shown: Shown, title: str, frames_per_second: float, clock: tuple[str, str]) -> str:
-    """An HTML page that plays the motion and needs nothing from elsewhere; dragging turns it. Arguments as of :func:`film`."""
+    """Return a self-contained HTML page that plays the motion, and turns it by dragging; arguments as for :func:`film`."""
     points = {name: getattr(shown, name) for name in ("bars", "joints", "anchors", "traces", "arrows")}
     low, high = _box(*points.values())
     centre, size = (low + high) / 2.0, float(np.linalg.norm(high - low)) or 1.0
@@ -528,7 +530,7 @@ def player(t: Array, shown: Shown, title: str, frames_per_second: float, clock: 
         "view": shown.view.tolist(),
         "rate": frames_per_second,
     }
-    # nothing in a script opens a tag or a comment, and names are not looked through for what is filled in
+    # "<" is escaped, so that data cannot open a tag; one substitution, so that names cannot contain a placeholder
     words = {"$TITLE": html.escape(title), "$DATA": json.dumps(data).replace("<", "\\u003c")}
     page = Path(__file__).with_name("player.html").read_text(encoding="utf-8")
     return re.sub(r"\$(TITLE|DATA)", lambda at: words[at[0]], page)

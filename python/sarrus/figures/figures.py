@@ -1,8 +1,8 @@
-"""What figures and films of a trajectory show; how that is drawn is :mod:`~sarrus.figures.canvas`.
+"""Contents of figures and films of a trajectory; :mod:`~sarrus.figures.canvas` draws them.
 
-A figure has a curve for each number that a name stands for: a quantity (q, v, a, tau, energy, momentum, loop_error, reactions, efforts,
-joint_wrenches, contacts), a joint, or a frame. Joints of several coordinates have a curve for each, named by what it does: an angle, a shift along an axis,
-a component of a quaternion. A film has the bars of the skeleton at evenly spaced times.
+A figure has a curve for each number of a quantity (q, v, a, tau, energy, momentum, loop_error, reactions, efforts, joint_wrenches,
+contacts), a joint, or a frame. A joint of several coordinates has a curve for each, named after the coordinate: an angle, a shift along an
+axis, a component of a quaternion. A film has the bars of the skeleton at evenly spaced times.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._arrays import Array, ArrayLike, check_mapping, checked_names, checked_number, real_array, real_rows
-from ..errors import AssemblyError, BranchEnd, ModelError, ShapeError, check_name, raise_no_such_name
+from ..errors import AssemblyError, ModelError, PathTrackingError, ShapeError, check_name, raise_no_such_name
 from . import canvas
 from .skeleton import Skeleton
 
@@ -38,15 +38,15 @@ SPACES = {
 QUANTITIES = (*SPACES, "energy", "loop_error", "momentum", "reactions", "efforts", "joint_wrenches", "contacts")
 
 Curve = tuple[str, str, Array]  # name, unit, values (n,)
-FEW_A_SIDE = 3  # curves of one unit that face those of another one, on axes left and right; where there are more, each unit has a panel
-MANY = 12  # coordinates of which a figure that is asked for nothing in particular shows those of the motors alone
+FEW_A_SIDE = 3  # curves of each of two units on axes left and right; with more curves, each unit has a panel
+MANY = 12  # beyond this number of coordinates, a figure without named quantities shows only those of the motors
 
 
-def figure(run: Trajectory, what: str | Sequence[str] | None, ax: Axes | None) -> Axes:
-    """See :meth:`Trajectory.plot`."""
-    if what is None:
-        what = list(run.mechanism.actuated) if run.mechanism.nq > MANY and run.mechanism.actuated else "q"
-    names = checked_names("what", what)
+def figure(run: Trajectory, quantities: str | Sequence[str] | None, ax: Axes | None) -> Axes:
+    """Draw the figure of :meth:`Trajectory.plot`."""
+    if quantities is None:
+        quantities = list(run.mechanism.actuated) if run.mechanism.nq > MANY and run.mechanism.actuated else "q"
+    names = checked_names("quantities", quantities)
     panels: dict[str, dict[str, Array]] = {}  # by unit
     labels: dict[str, dict[str, None]] = {}
     for name in names:
@@ -57,26 +57,26 @@ def figure(run: Trajectory, what: str | Sequence[str] | None, ax: Axes | None) -
     titled = {}
     for unit, lines in panels.items():
         title = ", ".join(labels[unit])
-        if len(lines) == 1 < len(panels):  # one curve among panels has no other place for its name
+        if len(lines) == 1 < len(panels):  # a single curve of a panel has no legend
             title = next(iter(lines))
-        elif len(title) > 40:  # longer than the axis; the curves have the names
+        elif len(title) > 40:  # too long for the axis; the legend has the names
             title = SPACES["q"][0] if all(name in run.mechanism.joints for name in names) else "several"
         titled[f"{title} [{unit}]"] = lines
     if len(titled) == 2 and max(map(len, titled.values())) <= FEW_A_SIDE:
         return canvas.facing(run.t, titled, ax)
     if len(titled) > 1 and ax is not None:
         raise ValueError(
-            f"what is drawn has several units, {', '.join(panels)}, which one axes cannot show: leave ax= out, or ask for less"
+            f"the curves have several units, {', '.join(panels)}; ax= can show one: omit ax=, or name fewer quantities"
         )
     if len(titled) > 1:
         return canvas.stacked(run.t, titled)
-    # there may be no curve at all: of a mechanism that cannot move
+    # a mechanism that cannot move has no curve
     y_label, lines = next(iter(titled.items()), (", ".join(names), {}))
     return canvas.curves(run.t, lines, y_label, ax=ax, log=names == ["loop_error"])
 
 
 def phase(run: Trajectory, joint: str | Sequence[str] | None, ax: Axes | None) -> Axes:
-    """See :meth:`Trajectory.plot_phase`."""
+    """Draw the figure of :meth:`Trajectory.plot_phase`."""
     robot = run.mechanism
     names = checked_names("joint", (robot.actuated or robot.joints) if joint is None else joint)
     paths: dict[str, tuple[Array, Array]] = {}
@@ -86,7 +86,7 @@ def phase(run: Trajectory, joint: str | Sequence[str] | None, ax: Axes | None) -
         j = robot.joint(name)
         if not j.type.nv or not all(j.type.rates):
             raise ModelError(
-                f"joint '{name}' has no coordinate whose rate is its velocity, which a phase portrait shows"
+                f"joint '{name}' has no coordinate whose rate is its velocity; a phase portrait requires one"
             )
         q, v = run.joint(name), rates[name] if j.closes_loop else run.v[:, j.v_slice]
         for k, (part, unit) in enumerate(j.type.coordinates):
@@ -94,57 +94,63 @@ def phase(run: Trajectory, joint: str | Sequence[str] | None, ax: Axes | None) -
             units[unit] = None
     if len(units) > 1:
         raise ValueError(
-            f"these joints have several units, {', '.join(units)}, which one portrait cannot show: ask for less"
+            f"these joints have several units, {', '.join(units)}; a portrait can show one: name fewer joints"
         )
-    of = f"{next(iter(paths))} " if len(paths) == 1 else ""
+    label = f"{next(iter(paths))} " if len(paths) == 1 else ""
     unit = next(iter(units), "rad")
-    return canvas.portrait(paths, f"{of or 'q '}[{unit}]", f"{'rate of ' + of if of else 'v '}[{unit}/s]", ax=ax)
+    return canvas.portrait(
+        paths, f"{label or 'q '}[{unit}]", f"{'rate of ' + label if label else 'v '}[{unit}/s]", ax=ax
+    )
 
 
-def bundle(sweep: Sweep, what: str | Sequence[str] | None, quantiles: ArrayLike, lines: int, ax: Axes | None) -> Axes:
-    """See :meth:`Sweep.plot`."""
+def bundle(
+    sweep: Sweep, quantities: str | Sequence[str] | None, quantiles: ArrayLike, lines: int, ax: Axes | None
+) -> Axes:
+    """Draw the figure of :meth:`Sweep.plot`."""
     robot = sweep.mechanism
-    if what is None:
+    if quantities is None:
         motors = [name for name in robot.actuated if name in robot.joints]
-        what = motors if robot.nq > MANY and motors else "q"
+        quantities = motors if robot.nq > MANY and motors else "q"
     steps = real_array("quantiles", quantiles)
     if steps.ndim != 1 or not steps.size or not ((steps >= 0.0) & (steps <= 1.0)).all():
-        raise ValueError(f"quantiles are numbers from 0 to 1, one or several; got {quantiles!r}")
+        raise ValueError(f"quantiles must be one or several numbers from 0 to 1; got {quantiles!r}")
     steps = np.sort(steps)
     panels: dict[str, dict[str, Array]] = {}
-    for name in checked_names("what", what):
+    for name in checked_names("quantities", quantities):
         for text, unit, y in _bundles(sweep, name):
             panels.setdefault(unit, {})[text] = y
     if len(panels) > 1 and ax is not None:
-        raise ValueError(f"what is drawn has several units, {', '.join(panels)}: leave ax= out, or ask for less")
+        raise ValueError(
+            f"the curves have several units, {', '.join(panels)}; ax= can show one: omit ax=, or name fewer quantities"
+        )
     return canvas.bundles(sweep.t, panels, steps, lines, ax)
 
 
-def _bundles(sweep: Sweep, what: str) -> list[Curve]:
-    """As _curves, of many runs: values (runs, n)."""
+def _bundles(sweep: Sweep, quantity: str) -> list[Curve]:
+    """Return the curves of a quantity, joint or frame for all runs, with values (runs, n)."""
     robot, q, v = sweep.mechanism, sweep.q, sweep.v
-    if what == "energy":
+    if quantity == "energy":
         sound = np.isfinite(q).all(axis=-1)
         energy = np.full(q.shape[:2], np.nan)
-        for one, runs in sweep._by_mechanism():
-            here = runs & sound
-            energy[here] = one.kinetic_energy(q[here], v[here]) + one.potential_energy(q[here])
+        for variant, runs in sweep._by_mechanism():
+            states = runs & sound
+            energy[states] = variant.kinetic_energy(q[states], v[states]) + variant.potential_energy(q[states])
         return [("energy", "J", energy)]
-    if what in robot.frames:
+    if quantity in robot.frames:
         position = np.empty((*q.shape[:2], 3))
-        for one, runs in sweep._by_mechanism():
-            position[runs[:, 0]] = one.pose(q[runs[:, 0]], what, return_status=True)[0][..., :3, 3]
-        return [(f"{what} {axis}", "m", position[..., k]) for k, axis in enumerate("xyz")]
-    if what not in ("q", "v", *robot.joints):
-        raise_no_such_name("quantity, joint or frame", what, ("q", "v", "energy", *robot.joints, *robot.frames))
-    space = "v" if what == "v" else "q"
+        for variant, runs in sweep._by_mechanism():
+            position[runs[:, 0]] = variant.pose(q[runs[:, 0]], quantity, return_status=True)[0][..., :3, 3]
+        return [(f"{quantity} {axis}", "m", position[..., k]) for k, axis in enumerate("xyz")]
+    if quantity not in ("q", "v", *robot.joints):
+        raise_no_such_name("quantity, joint or frame", quantity, ("q", "v", "energy", *robot.joints, *robot.frames))
+    space = "v" if quantity == "v" else "q"
     bundles: list[Curve] = []
-    for name in robot.joints if what in ("q", "v") else (what,):
+    for name in robot.joints if quantity in ("q", "v") else (quantity,):
         joint = robot.joint(name)
         parts = joint.type.coordinates if space == "q" else joint.type.velocities
-        of_joint = q[..., joint.q_slice] if space == "q" else v[..., joint.v_slice]
+        values = q[..., joint.q_slice] if space == "q" else v[..., joint.v_slice]
         for k, (part, unit) in enumerate(parts):
-            bundles.append((f"{name} {part}" if len(parts) > 1 else name, SPACES[space][2][unit], of_joint[..., k]))
+            bundles.append((f"{name} {part}" if len(parts) > 1 else name, SPACES[space][2][unit], values[..., k]))
     return bundles
 
 
@@ -152,15 +158,15 @@ def film(
     run: Trajectory, path: str | os.PathLike[str] | None, speed: float, frames_per_second: float, trace: str | Sequence[str],
     forces: str | Sequence[str], labels: bool,
 ) -> FuncAnimation:  # fmt: skip
-    """See :meth:`Trajectory.animate`."""
+    """Return the film of :meth:`Trajectory.animate`."""
     trace, forces = checked_names("trace", trace), checked_names("forces", forces)
     for name in trace:
         check_name("frame", name, run.mechanism.frames)
     speed, frames_per_second = checked_number("speed", speed), checked_number("frames_per_second", frames_per_second)
     sound = np.isfinite(run.q).all(axis=1) & np.isfinite(run.v).all(axis=1)
     if not sound.any():
-        raise ValueError("there is nothing to show: no sample is finite")
-    # a run that diverged is shown as far as it went well
+        raise ValueError("nothing to show: no sample is finite")
+    # a diverged run is shown up to its last finite sample
     end = len(run) if sound.all() else max(int(np.argmin(sound)), 1)
     first, last = run.t[0], run.t[end - 1]
     duration = (last - first) / speed
@@ -168,7 +174,7 @@ def film(
     if path is not None and canvas.check_film(path) == ".gif":
         steps = min(steps, int(duration * canvas.GIF_RATE))
     times = np.linspace(first, last, 1 + steps)
-    if steps:  # in as long as it takes, which is no whole number of pictures
+    if steps:  # the exact duration, which need not be a multiple of the requested interval
         frames_per_second = steps / duration
     q = run.at(times)[0]
     shown = drawn(run.mechanism, q, trace, *_arrows(run, forces, times, Skeleton(run.mechanism).size))
@@ -180,7 +186,7 @@ def film(
 
 
 def drawn(robot: Mechanism, q: Array, trace: Sequence[str], *forces: Any) -> canvas.Shown:
-    """Configurations (f, nq) of a mechanism, as pictures show them; with arrows, their names, and force a metre, where there are any."""
+    """Return configurations (f, nq) of a mechanism as bars; `forces` are arrows, their names, and the force of a metre, if there are any."""
     skeleton = Skeleton(robot)
 
     def together(points: list[Array]) -> Array:
@@ -199,38 +205,41 @@ def drawn(robot: Mechanism, q: Array, trace: Sequence[str], *forces: Any) -> can
     )
 
 
-LONGEST = 0.4  # the longest arrow of a force, of the mechanism's size
+LONGEST = 0.4  # longest arrow of a force, as a fraction of the mechanism's size
 
 
 def _arrows(run: Trajectory, names: list[str], times: Array, size: float) -> tuple[Array, tuple[str, ...], float]:
-    """Tails and tips (f, m, 2, 3) of the forces on the joints' children, of loads, or of contacts, in the world; their m names; and force a metre [N/m]."""
+    """Return the arrows (f, m, 2, 3) of forces on joints' children, of loads, or of contacts, in the world, and their m names.
+
+    An arrow is its tail and its tip. The third result is the force of an arrow of one metre [N/m].
+    """
     contacts = run.contacts.by_pair(len(run)) if "contacts" in names else {}
     carried = [name for name in names if name != "contacts"]
     loads, robot = run.joint_wrenches() if set(carried) - set(run.wrenches) else {}, run.mechanism
     for name in carried:
         check_name("joint or load", name, ("contacts", *loads, *run.wrenches))
-    # the force of the sample before; bodies turn little until the next
+    # the force of the last sample, because bodies turn little until the next one
     k = np.clip(np.searchsorted(run.t, times, side="right") - 1, 0, len(run) - 1)
-    each = {name: (place[k], force[k]) for name, (place, force) in contacts.items()}
+    by_name = {name: (place[k], force[k]) for name, (place, force) in contacts.items()}
     for name in carried:
         if name in loads:
-            each[name] = force_on_child(robot, run.q[k], name, loads[name][k])
+            by_name[name] = force_on_child(robot, run.q[k], name, loads[name][k])
         else:
-            each[name] = force_at(robot.pose(run.q[k], name), run.wrenches[name][k])
-    forces = np.array(list(each.values())).reshape(-1, 2, len(times), 3).transpose(2, 0, 1, 3)
-    arrows, a_metre = arrows_of(forces, size)
-    return arrows, tuple(each), a_metre
+            by_name[name] = force_at(robot.pose(run.q[k], name), run.wrenches[name][k])
+    forces = np.array(list(by_name.values())).reshape(-1, 2, len(times), 3).transpose(2, 0, 1, 3)
+    arrows, scale = scaled_arrows(forces, size)
+    return arrows, tuple(by_name), scale
 
 
-def arrows_of(forces: Array, size: float) -> tuple[Array, float]:
-    """Where forces act and the forces (f, m, 2, 3), as tails and tips; and force a metre [N/m]."""
+def scaled_arrows(forces: Array, size: float) -> tuple[Array, float]:
+    """Return tails and tips of arrows for points and forces (f, m, 2, 3), and the force of an arrow of one metre [N/m]."""
     longest = float(np.nanmax(np.linalg.norm(forces[:, :, 1], axis=-1), initial=0.0)) or 1.0
-    a_metre = longest / (LONGEST * size)
-    return np.stack([forces[:, :, 0], forces[:, :, 0] + np.nan_to_num(forces[:, :, 1]) / a_metre], axis=2), a_metre
+    scale = longest / (LONGEST * size)
+    return np.stack([forces[:, :, 0], forces[:, :, 0] + np.nan_to_num(forces[:, :, 1]) / scale], axis=2), scale
 
 
 def force_on_child(robot: Mechanism, q: Array, name: str, load: Array) -> tuple[Array, Array]:
-    """Where in the world a joint or rod holds its child (..., 3) [m], and the force there (..., 3) [N] of its load (..., 6)."""
+    """Return the point of a joint or rod on its child (..., 3) [m] and the force of its load (..., 6), (..., 3) [N], in the world."""
     placed = {spec.name: (spec.child, spec.at_child) for spec in robot.description.joints}
     spec: Any = robot.constraint(name).spec if name not in placed else None
     child, at = placed[name] if spec is None else (spec.bodies[1], spec.at_child)
@@ -238,62 +247,62 @@ def force_on_child(robot: Mechanism, q: Array, name: str, load: Array) -> tuple[
 
 
 def force_at(pose: Array, load: Array) -> tuple[Array, Array]:
-    """Where a wrench acts, and its force, both in the world; the wrench is in the axes of the pose."""
+    """Return the point of application of a wrench and its force, both in the world; the wrench is in the axes of the pose."""
     return pose[..., :3, 3], (pose[..., :3, :3] @ load[..., 3:, None])[..., 0]
 
 
-def _curves(run: Trajectory, what: str) -> tuple[str, list[Curve]]:
-    """What an axis says, and its curves."""
+def _curves(run: Trajectory, quantity: str) -> tuple[str, list[Curve]]:
+    """Return the label of the axis and the curves of a quantity, joint or frame."""
     robot = run.mechanism
-    if what in SPACES:
-        return SPACES[what][0], [curve for name in robot.joints for curve in _of_joint(run, what, name)]
-    if what == "energy":
+    if quantity in SPACES:
+        return SPACES[quantity][0], [curve for name in robot.joints for curve in _joint_curves(run, quantity, name)]
+    if quantity == "energy":
         parts = {"total": run.energy, "kinetic": run.kinetic_energy, "potential": run.potential_energy}
         return "energy", [(name, "J", y) for name, y in parts.items()]
-    if what == "loop_error":
-        return "opening of the loops", [("loop_error", "rad, m", run.loop_error)]
-    if what == "momentum":
+    if quantity == "loop_error":
+        return "loop error", [("loop_error", "rad, m", run.loop_error)]
+    if quantity == "momentum":
         return "momentum", [
-            *_along("angular", "kg m²/s", run.momentum[:, :3]), *_along("linear", "kg m/s", run.momentum[:, 3:])
+            *_components("angular", "kg m²/s", run.momentum[:, :3]), *_components("linear", "kg m/s", run.momentum[:, 3:])
         ]  # fmt: skip
-    if what == "reactions":
+    if quantity == "reactions":
         forces = {name: np.linalg.norm(wrench[:, 3:], axis=1) for name, wrench in _wrenches(run).items()}
         only = f" by {next(iter(forces))}" if len(forces) == 1 else ""
         return f"force carried{only}", [(name, "N", force) for name, force in forces.items()]
-    if what == "joint_wrenches":
+    if quantity == "joint_wrenches":
         carried = {name: np.linalg.norm(load[:, 3:], axis=1) for name, load in run.joint_wrenches().items()}
         return "force carried", [(name, "N", force) for name, force in carried.items()]
-    if what == "contacts":
+    if quantity == "contacts":
         pressed = run.contacts.by_pair(len(run))
         return "force of contact", [(name, "N", np.linalg.norm(force, axis=1)) for name, (_, force) in pressed.items()]
-    if what == "efforts":
+    if quantity == "efforts":
         efforts = run.joint_wrenches().efforts
-        return "efforts", [curve for name, u in efforts.items() for curve in of_effort(robot, name, u)]
-    if what in (*robot.joints, *robot.loop_joints):
-        return what, _of_joint(run, "q", what)
-    if what not in robot.frames:
-        known = (*QUANTITIES, *robot.joints, *robot.loop_joints, *robot.frames)
-        raise_no_such_name("quantity, joint or frame", what, known)
-    return f"position of {what}", _along(what, "m", run.frame(what)[:, :3, 3])
+        return "efforts", [curve for name, u in efforts.items() for curve in effort_curves(robot, name, u)]
+    if quantity in (*robot.joints, *robot.loop_joints):
+        return quantity, _joint_curves(run, "q", quantity)
+    if quantity not in robot.frames:
+        names = (*QUANTITIES, *robot.joints, *robot.loop_joints, *robot.frames)
+        raise_no_such_name("quantity, joint or frame", quantity, names)
+    return f"position of {quantity}", _components(quantity, "m", run.frame(quantity)[:, :3, 3])
 
 
-def _along(name: str, unit: str, vectors: Array) -> list[Curve]:
-    """Components of vectors (n, 3)."""
+def _components(name: str, unit: str, vectors: Array) -> list[Curve]:
+    """Return curves of the components of vectors (n, 3)."""
     return [(f"{name} {axis}".strip(), unit, vectors[:, k]) for k, axis in enumerate("xyz")]
 
 
-def _of_joint(run: Trajectory, what: str, name: str) -> list[Curve]:
-    """What there is one of for each coordinate, or each velocity, of a joint."""
-    _, space, units = SPACES[what]
+def _joint_curves(run: Trajectory, quantity: str, name: str) -> list[Curve]:
+    """Return a curve for each coordinate, or each velocity, of a joint."""
+    _, space, units = SPACES[quantity]
     joint = run.mechanism.joint(name)
     parts = joint.type.coordinates if space == "q" else joint.type.velocities
     labels = [f"{name} {part}" if len(parts) > 1 else name for part, _ in parts]
-    columns = (run.joint(name) if what == "q" else getattr(run, what)[:, joint.v_slice]).T
+    columns = (run.joint(name) if quantity == "q" else getattr(run, quantity)[:, joint.v_slice]).T
     return [(label, units[unit], y) for label, (_, unit), y in zip(labels, parts, columns, strict=True)]
 
 
-def of_effort(robot: Mechanism, name: str, u: Array) -> list[Curve]:
-    """Of a motor, or of a prescribed motion."""
+def effort_curves(robot: Mechanism, name: str, u: Array) -> list[Curve]:
+    """Return curves of the efforts u (n, nv) of a motor, or of a prescribed motion."""
     units = SPACES["tau"][2]
     if name in robot._joints:
         parts = robot.joint(name).type.velocities
@@ -306,47 +315,47 @@ def of_effort(robot: Mechanism, name: str, u: Array) -> list[Curve]:
 
 
 def _wrenches(run: Trajectory) -> dict[str, Array]:
-    """Of all joints, those of the tree before those that close loops, and of the other constraints."""
-    from ..works.tree import reactions
+    """Return the reactions of tree joints, then loop joints and other constraints, name to (n, 6) [N m, N]."""
+    from ..formulations.tree import reactions
 
     if not run.mechanism.nc:
         return reactions(run.mechanism, run.q, run.v, run.a)
     carried = run.reactions
     state = run.mechanism, run.q, run.v, run.a
-    of_tree: dict[str, Array] = reactions(*state, multipliers=carried.multipliers, time=run.t)
-    return of_tree | carried.wrenches
+    tree_reactions: dict[str, Array] = reactions(*state, multipliers=carried.multipliers, time=run.t)
+    return tree_reactions | carried.wrenches
 
 
 # ---- pictures of configurations --------------------------------------------------------------------------------------
-# A mechanism in one configuration or several, moved along by a joint, and the polygons of its velocities and accelerations.
+# A mechanism in one or several configurations, or driven by a joint, and the polygons of its velocities and accelerations.
 
 
-GHOSTS = 24  # configurations beside the last one
-STEPS = 60  # from where a joint stands to each end of its way
-IN_PLANE = 1e-6  # how far a motion may leave a plane, of itself
+GHOSTS = 24  # translucent configurations in a picture
+STEPS = 60  # from a joint's coordinate to each end of its range
+IN_PLANE = 1e-6  # largest relative velocity normal to the plane of a planar motion
 
 
 def plot(
     robot: Mechanism, q: ArrayLike | None, v: ArrayLike | None, a: ArrayLike | None, trace: str | Sequence[str],
     wrenches: Mapping[str, ArrayLike] | None, labels: bool, drive: str | None, ax: Axes | None,
 ) -> Axes | FuncAnimation:  # fmt: skip
-    """See :meth:`Mechanism.plot`."""
+    """Draw the picture of :meth:`Mechanism.plot`."""
     names = checked_names("trace", trace)
     configurations = np.atleast_2d(real_rows("q", robot.assemble() if q is None else q, robot.nq))
     if configurations.ndim > 2 or not len(configurations):
-        raise ShapeError(f"q has shape {configurations.shape}; a picture shows (nq,) or (n, nq), nq = {robot.nq}")
+        raise ShapeError(f"q has shape {configurations.shape}; expected (nq,) or (n, nq), nq = {robot.nq}")
     if drive is not None:
-        way, q_way = _way(robot, configurations[-1], drive)
+        path, q_path = _drive_path(robot, configurations[-1], drive)
         unit = robot.joint(drive).type.coordinates[0][1]
-        return canvas.film(way, drawn(robot, q_way, names), robot.name, 20.0, clock=(drive, unit))
+        return canvas.film(path, drawn(robot, q_path, names), robot.name, 20.0, clock=(drive, unit))
     if a is not None and v is None:
-        raise ValueError("accelerations are drawn with the velocities: give v, too")
+        raise ValueError("a without v; accelerations are drawn with velocities: pass v, too")
     if v is not None and (len(configurations) > 1 or ax is not None):
-        raise ValueError("velocities are drawn of one configuration, in a figure of their own")
+        raise ValueError("velocities need one configuration and a new figure; got several configurations, or ax=")
     rates = [real_rows(name, x, robot.nv) for name, x in (("v", v), ("a", a)) if x is not None]
     for x in rates:
         if math.prod(x.shape[:-1]) != 1:
-            raise ShapeError(f"velocities are drawn of one configuration; got those of {x.shape[:-1]}")
+            raise ShapeError(f"velocities of one configuration can be drawn; got those of {x.shape[:-1]}")
     forces, moments = _loads(robot, configurations, wrenches)
     shown = drawn(robot, configurations, names, *forces)
     view, panels = shown.view, 1 + (v is not None) + (a is not None)
@@ -378,7 +387,7 @@ def _label(ax: Any, text: str, at: Array) -> None:
 
 
 def _together(points: Mapping[str, Array]) -> list[tuple[str, Array]]:
-    """Names of points (d,), those at one place in one text, and where that is."""
+    """Return texts and points (d,), with the names of points at one place in one text."""
     places: dict[tuple[float, ...], list[str]] = {}
     largest = max((float(np.abs(at).max()) for at in points.values()), default=0.0) or 1.0
     for name, at in points.items():
@@ -387,49 +396,49 @@ def _together(points: Mapping[str, Array]) -> list[tuple[str, Array]]:
 
 
 def _loads(robot: Mechanism, q: Array, wrenches: Mapping[str, ArrayLike] | None) -> tuple[tuple[Any, ...], list[Any]]:
-    """Arrows of forces with names and scale, if there are any, and moments as texts and places."""
+    """Return arrows of forces with names and scale, if there are any, and moments as texts with their points."""
     check_mapping("wrenches", wrenches, "frames to (6,) or (n, 6)", 0, optional=True)
     forces, moments = np.zeros((len(q), len(wrenches or ()), 2, 3)), []
     for n, (frame, wrench) in enumerate((wrenches or {}).items()):
         load, poses = real_rows(f"wrench on '{frame}'", wrench, 6), robot.pose(q, frame)
         if load.shape not in ((6,), (len(q), 6)):
-            raise ShapeError(f"the wrench on '{frame}' is (6,), or ({len(q)}, 6) as q is; got {load.shape}")
+            raise ShapeError(f"the wrench on '{frame}' must be (6,), or ({len(q)}, 6) as q; got {load.shape}")
         load = np.broadcast_to(load, (len(q), 6))
         forces[:, n, 0], forces[:, n, 1] = force_at(poses, load)
         if load[-1, :3].any():
             moments.append((f"{frame} {np.linalg.norm(load[-1, :3]):.3g} N m", poses[-1, :3, 3]))
-    arrows, a_metre = arrows_of(forces, Skeleton(robot).size)
-    return ((arrows, tuple(wrenches), a_metre) if wrenches else ()), moments
+    arrows, scale = scaled_arrows(forces, Skeleton(robot).size)
+    return ((arrows, tuple(wrenches), scale) if wrenches else ()), moments
 
 
-def _way(robot: Mechanism, q: Array, name: str) -> tuple[Array, Array]:
-    """Values (f,) of a joint from one end of its way through q to the other, and the configurations (f, nq)."""
-    joint, now = robot.joint(name), robot.joint_states(q).q[name]
-    if len(now) != 1:
-        raise ModelError(f"joint '{name}' has {len(now)} coordinates; one that drives a picture has one")
+def _drive_path(robot: Mechanism, q: Array, name: str) -> tuple[Array, Array]:
+    """Return values (f,) of a joint over its range through q, and the configurations (f, nq)."""
+    joint, value = robot.joint(name), robot.joint_states(q).q[name]
+    if len(value) != 1:
+        raise ModelError(f"joint '{name}' has {len(value)} coordinates; drive= requires a joint with one")
     reach = np.pi if joint.type.coordinates[0][1] == "rad" else Skeleton(robot).size
-    ends = [now[0] - reach, now[0] + reach]
+    ends = [value[0] - reach, value[0] + reach]
     if joint.type.limits is not None:
         ends = np.clip(ends, *(limit[0] for limit in joint.type.limits)).tolist()
     halves = []
     for end in ends:
         try:
-            halves.append(robot.follow({name: np.linspace(now[0], end, STEPS)}, near=q))
-        except BranchEnd as stopped:
+            halves.append(robot.follow({name: np.linspace(value[0], end, STEPS)}, near=q))
+        except PathTrackingError as stopped:
             halves.append(stopped.path)
-        except AssemblyError:  # it cannot even begin
+        except AssemblyError:  # the branch ends at q
             halves.append(q[None])
-    values = [np.linspace(now[0], end, STEPS)[: len(half)] for end, half in zip(ends, halves, strict=True)]
+    values = [np.linspace(value[0], end, STEPS)[: len(half)] for end, half in zip(ends, halves, strict=True)]
     back, forth = slice(None, 0, -1), slice(None)
-    whole, path = (np.concatenate([x[0][back], x[1][forth]]) for x in (values, halves))
-    return whole, path
+    joined, path = (np.concatenate([x[0][back], x[1][forth]]) for x in (values, halves))
+    return joined, path
 
 
 # ---- polygons --------------------------------------------------------------------------------------------------------
 
 
 def _polygon(ax: Any, robot: Mechanism, q: Array, rates: list[Array], view: Array) -> None:
-    """Images of the joints' places, and of bars, from a pole: of velocities, or with those of accelerations of these."""
+    """Draw the polygon of the velocities of joints and bars about a pole; of their accelerations, if `rates` has both."""
     skeleton, across = Skeleton(robot), np.cross(view[0], view[1])
     order = len(rates)
     motions = {body: _motion(robot, q, rates, body) for body in ("ground", *robot.bodies)}
@@ -445,7 +454,7 @@ def _polygon(ax: Any, robot: Mechanism, q: Array, rates: list[Array], view: Arra
         off = np.concatenate([rate[:, :3] @ view.T, rate[:, 3:] @ across[:, None]], axis=1)
         if np.abs(off).max() > IN_PLANE * np.abs(rate).max():
             raise ValueError(
-                f"'{robot.name}' does not move in a plane of two of the world's axes, which a polygon shows"
+                f"'{robot.name}' does not move in a plane of two of the world's axes; a polygon requires a planar motion"
             )
     for bar in skeleton.bars:
         first, second = view @ image(bar.first), view @ image(bar.second)
@@ -455,8 +464,8 @@ def _polygon(ax: Any, robot: Mechanism, q: Array, rates: list[Array], view: Arra
             w = motions[bar.owner][0][:3] if bar.owner in motions else np.zeros(3)
             R = robot.pose(q, bar.first[0])[:3, :3]
             normal = view @ np.cross(w, np.cross(w, R @ (bar.second[1] - bar.first[1])))
-            way = np.transpose([first, first + normal, second])
-            ax.plot(*way, linewidth=1.0, linestyle="--", color=canvas.EDGE, zorder=3)
+            path = np.transpose([first, first + normal, second])
+            ax.plot(*path, linewidth=1.0, linestyle="--", color=canvas.EDGE, zorder=3)
     images = {"o": np.zeros(2)}
     for name, place in skeleton.joints.items():
         images[name] = view @ image((place.body, place.point))
@@ -473,7 +482,7 @@ def _polygon(ax: Any, robot: Mechanism, q: Array, rates: list[Array], view: Arra
 
 
 def _motion(robot: Mechanism, q: Array, rates: list[Array], body: str) -> tuple[Array, Array]:
-    """Velocity and classical acceleration (6,) of a body's frame, along the world's axes; zeros for what is not told."""
+    """Return velocity and classical acceleration (6,) of a body's frame, along the world's axes; zero acceleration without a."""
     V = robot.velocity(q, rates[0], body, expressed_in="world_aligned")
     if len(rates) == 1:
         return V, np.zeros(6)

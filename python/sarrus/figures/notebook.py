@@ -1,4 +1,4 @@
-"""What a notebook shows of a mechanism and of its motion: a small picture and what there is to say."""
+"""Representations of mechanisms and trajectories in a notebook: a small picture and a summary."""
 
 from __future__ import annotations
 
@@ -18,40 +18,40 @@ from .skeleton import Skeleton
 if TYPE_CHECKING:
     from ..simulation.trajectory import Trajectory
 
-SIZE, MARGIN = 220.0, 12.0  # of a picture, [px]
+SIZE, MARGIN = 220.0, 12.0  # of a picture [px]
 MOST_LINES = 24  # of a tree
-MOST_BARS = 2000  # that a picture takes
+MOST_BARS = 2000  # in a picture
 
 
 def mechanism(robot: Mechanism) -> str:
-    """Its picture at home beside its tree."""
+    """Return HTML with the picture of a mechanism at home and its tree."""
     try:
         q = robot.assemble() if robot.nc else start_near(robot, None, {}, 0.0)
-    except SarrusError:  # which `info` and `check` tell of; here it is shown open
+    except SarrusError:  # `info` and `check` report it; the picture shows open loops
         q = start_near(robot, None, {}, 0.0)
     lines = str(robot).split("\n")
     if len(lines) > MOST_LINES:
         lines = [*lines[:MOST_LINES], f"... and {len(lines) - MOST_LINES} lines more: print(robot)"]
-    return _beside(picture(robot, q[None]), f'<pre style="margin:0">{escape(chr(10).join(lines))}</pre>')
+    return _side_by_side(picture(robot, q[None]), f'<pre style="margin:0">{escape(chr(10).join(lines))}</pre>')
 
 
 def trajectory(run: Trajectory) -> str:
-    """Its picture, in grey where it began, beside what it took."""
-    said: dict[str, object] = {"samples": len(run), "status": run.status}
+    """Return HTML with the picture of a run, earlier configurations in grey, and a table of facts."""
+    facts: dict[str, object] = {"samples": len(run), "status": run.status}
     if len(run):
-        said["time"] = f"{run.t[0]:.6g} s to {run.t[-1]:.6g} s"
-    said |= {name: run.statistics[name] for name in ("method", "steps") if name in run.statistics}
-    said |= {f"event '{name}'": f"{len(at)} times" for name, at in run.events.items()}
-    left = {str(limit["joint"]) for limit in run.statistics.get("limits") or ()}
-    if left:
-        said["limits left"] = ", ".join(sorted(left))
+        facts["time"] = f"{run.t[0]:.6g} s to {run.t[-1]:.6g} s"
+    facts |= {name: run.statistics[name] for name in ("method", "steps") if name in run.statistics}
+    facts |= {f"event '{name}'": f"{len(at)} times" for name, at in run.events.items()}
+    violated = {str(limit["joint"]) for limit in run.statistics.get("limits") or ()}
+    if violated:
+        facts["limits exceeded"] = ", ".join(sorted(violated))
     sound = np.flatnonzero(np.isfinite(run.q).all(axis=1))
     image = picture(run.mechanism, run.q[sound[np.linspace(0, len(sound) - 1, 4).astype(int)]]) if len(sound) else ""
-    return _beside(image, table(said.items(), f"Trajectory of '{run.mechanism.name}'"))
+    return _side_by_side(image, table(facts.items(), f"Trajectory of '{run.mechanism.name}'"))
 
 
 def picture(robot: Mechanism, q: Array) -> str:
-    """Inline SVG of configurations (k, nq), the last one in the colour of text; "" where there is nothing to see."""
+    """Return inline SVG of configurations (k, nq), the last one in the colour of text; "" without bars, or with too many."""
     skeleton = Skeleton(robot)
     if not skeleton.bars or len(skeleton.bars) * len(q) > MOST_BARS:
         return ""
@@ -79,5 +79,5 @@ def picture(robot: Mechanism, q: Array) -> str:
     return f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{label}" {size}>{"".join(parts)}</svg>'
 
 
-def _beside(image: str, text: str) -> str:
+def _side_by_side(image: str, text: str) -> str:
     return f'<div style="display:flex;flex-wrap:wrap;gap:1.5em;align-items:center">{image}<div>{text}</div></div>'

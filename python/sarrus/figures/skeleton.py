@@ -1,14 +1,15 @@
-"""What a mechanism without meshes looks like: bars from joint to joint.
+"""Skeleton of a mechanism without meshes: bars from joint to joint.
 
-A bar reaches over one body, or from one body to another where a joint slides or a massless rod connects them:
+A bar is on one body, or between two bodies that a sliding joint or a massless rod connects. Places are the points of joints, rods
+and frames on a body:
 
 body with two places      one bar
-places on a line          bars from each to the next
-places in a plane         bars along their convex hull; those inside are joined to its nearest corner
+places on a line          bars from each place to the next
+places in a plane         bars along their convex hull; inner places are joined to its nearest corner
 places in space           bars to their middle
-one place                 a bar to the centre of mass, or the box of its inertia where the two coincide
-disc, sphere that rolls   its rim and two diameters, or three great circles
-joint that slides         a bar from its place on one body to its place on the other, which stretches
+one place                 a bar to the centre of mass, or the box of the inertia if the two coincide
+rolling disc or sphere    its rim and two diameters, or three great circles
+sliding joint             a bar that stretches, from its place on one body to its place on the other
 distance                  a bar of constant length
 """
 
@@ -27,11 +28,11 @@ from ..description.specs import BodySpec, JointSpec
 from ..errors import ShapeError, check_name
 from ..mechanism import Mechanism, checked_mechanism
 
-FLAT = 0.02  # how far places may lie from a line or plane, of their extent, and still count as on it
-SAME = 1e-9  # and from one another
-CORNERS = 24  # of what is round
+FLAT = 0.02  # largest distance of places from a line or plane that counts as on it, relative to their extent
+SAME = 1e-9  # largest relative distance of equal places
+CORNERS = 24  # of a circle
 EDGES = 12  # of a box
-# of bodies, in turn: Tol's light scheme, told apart also by those who see few colours (personal.sron.nl/~pault)
+# colours of bodies, in turn: Tol's light scheme, which colour-blind readers distinguish (personal.sron.nl/~pault)
 PALETTE: tuple[tuple[int, int, int], ...] = (
     (119, 170, 221), (238, 136, 102), (68, 187, 153), (238, 221, 136), (153, 221, 255), (255, 170, 187), (187, 204, 51),
     (170, 170, 0),
@@ -40,9 +41,9 @@ PALETTE: tuple[tuple[int, int, int], ...] = (
 
 @dataclass(frozen=True, eq=False)
 class Bar:
-    """A straight line from a (body, point in its frame [m]) to another, of the same body or one that `slides`, so that it stretches.
+    """Straight line from a (body, point in its frame [m]) to another; a bar that `slides` connects two bodies and stretches.
 
-    The owner is the body that it is drawn for, or the constraint, where it is a massless rod.
+    The owner is the body that it represents, or the constraint if it is a massless rod.
     """
 
     owner: str
@@ -53,7 +54,7 @@ class Bar:
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """Where a joint sits on the body that it carries: point and, where it has one axis, unit vector (3,) in the body's frame [m]."""
+    """Place of a joint on its child: point (3,) [m] and unit vector (3,) of its axis in the body's frame; None without a single axis."""
 
     joint: str
     kind: str
@@ -63,19 +64,19 @@ class Place:
 
 
 class Skeleton:
-    """Bars, joints and anchors of a mechanism, in any number of its configurations.
+    """Bars, joints and anchors of a mechanism, in any number of configurations.
 
     Attributes
     ----------
     mechanism : the mechanism
-    bars : tuple of :class:`Bar`; `owners` : the names of what they are drawn for, each once, in the order of the bars
+    bars : tuple of :class:`Bar`; `owners` : their owners, each once, in the order of the bars
     joints : joint name to :class:`Place`, of all but free joints
-    plates : body to its places (k, 3) in its frame [m], where these are more than two and not on a line
+    plates : body to its places (k, 3) in its frame [m], for bodies with more than two places that are not on a line
     colors : owner to its colour, red, green and blue from 0 to 255
     boxes : bodies that are shown as the box of their inertia
-    slender : those whose bars slide along others, as a rod does in its cylinder
-    anchors : (k, 3) where joints and rods are held by the ground, in the world [m]
-    size : characteristic length: the largest extent of the mechanism in its home [m]
+    slender : owners of bars that slide along others, as a rod in its cylinder
+    anchors : (k, 3) points of joints and rods on the ground, in the world [m]
+    size : characteristic length: the largest extent of the mechanism at home [m]
 
     Examples
     --------
@@ -96,7 +97,7 @@ class Skeleton:
         self.joints = {spec.name: _place(spec) for spec in d.joints if not _floats(spec.joint)}
         places: dict[str, list[Array]] = {"ground": [], **{body.name: [] for body in d.bodies}}
         for spec in d.joints:
-            # what glides leaves its place on the parent, which is then no part of a shape
+            # a gliding joint leaves its place on the parent, which is then not part of a shape
             if not _glides(spec.joint):
                 places[spec.parent].append(spec.at_parent.translation)
             if not _floats(spec.joint):
@@ -130,18 +131,18 @@ class Skeleton:
                     )
                     bars.append(Bar(body.name, parent, child, slides=True))
         for rod in rods:
-            (one, p), (other, r) = rod.points
-            bars.append(Bar(rod.name, (one, np.array(p)), (other, np.array(r))))
+            (first, p), (second, r) = rod.points
+            bars.append(Bar(rod.name, (first, np.array(p)), (second, np.array(r))))
         self.bars = tuple(bars)
         self.owners = tuple(dict.fromkeys(bar.owner for bar in bars))
-        of_bodies = {body: PALETTE[k % len(PALETTE)] for k, body in enumerate(mechanism.bodies)}
-        self.colors = {owner: of_bodies.get(owner, PALETTE[0]) for owner in (*of_bodies, *self.owners)}
+        body_colors = {body: PALETTE[k % len(PALETTE)] for k, body in enumerate(mechanism.bodies)}
+        self.colors = {owner: body_colors.get(owner, PALETTE[0]) for owner in (*body_colors, *self.owners)}
         self.slender = frozenset(bar.owner for bar in self.bars if bar.slides)
         low, high = self.bounds(start_near(mechanism, None, {}, 0.0))
         self.size = float((high - low).max()) or 1.0
 
     def segments_flat(self, q: ArrayLike) -> Array:
-        """Ends (..., S, 2, 3) of all bars in the world [m], in the order of `bars`.
+        """Return the ends (..., S, 2, 3) of all bars in the world [m], in the order of `bars`.
 
         >>> import numpy as np
         >>> import sarrus
@@ -158,7 +159,7 @@ class Skeleton:
         return ends
 
     def segments(self, q: ArrayLike) -> dict[str, Array]:
-        """Ends of the bars in the world [m], owner to (..., k, 2, 3), for configurations q (..., nq)."""
+        """Return the ends of the bars in the world [m], owner to (..., k, 2, 3), for configurations q (..., nq)."""
         ends = self.segments_flat(q)
         return {
             owner: ends[..., [k for k, bar in enumerate(self.bars) if bar.owner == owner], :, :]
@@ -166,12 +167,12 @@ class Skeleton:
         }
 
     def joint_points(self, q: ArrayLike) -> dict[str, Array]:
-        """Where the joints are in the world, joint to (..., 3) [m]."""
+        """Return the points of the joints in the world, joint to (..., 3) [m]."""
         poses, _ = self._poses(q)
         return {name: _moved(poses[place.body], place.point) for name, place in self.joints.items()}
 
     def joint_axis(self, q: ArrayLike, name: str) -> Array:
-        """Axis of a joint in the world (..., 3), of unit length; NaN where it has not one axis."""
+        """Return the axis of a joint in the world (..., 3), of unit length; NaN if it has no single axis."""
         check_name("joint", name, self.joints)
         place = self.joints[name]
         poses, lead = self._poses(q)
@@ -180,13 +181,13 @@ class Skeleton:
         return np.asarray(poses[place.body][..., :3, :3] @ place.axis)
 
     def _points(self, q: ArrayLike) -> Array:
-        """All that is shown of the mechanism, where it is finite, (k, 3) [m]."""
+        """Return the finite points of all bars, anchors and joints (k, 3) [m]."""
         shown = [self.segments_flat(q), self.anchors, *self.joint_points(q).values()]
-        points: Array = np.concatenate([there.reshape(-1, 3) for there in shown])
+        points: Array = np.concatenate([part.reshape(-1, 3) for part in shown])
         return points[np.isfinite(points).all(axis=1)]
 
     def bounds(self, q: ArrayLike) -> tuple[Array, Array]:
-        """Lowest and highest corner (3,) of the box around bars, joints and anchors in all of the configurations q (..., nq) [m].
+        """Return the lowest and highest corner (3,) of the box around bars, joints and anchors in all configurations q (..., nq) [m].
 
         >>> import numpy as np
         >>> import sarrus
@@ -202,9 +203,9 @@ class Skeleton:
         q = real_array("q", q)
         if q.ndim == 0 or q.shape[-1] != self.mechanism.nq:
             raise ShapeError(f"q has shape {q.shape}; its last axis holds nq = {self.mechanism.nq} coordinates")
-        known = self.mechanism.kinematics(q)
-        ground = np.broadcast_to(np.eye(4), (*q.shape[:-1], 4, 4))  # which may be the child of what closes a loop
-        poses = {"ground": ground, **{body: known.pose(body) for body in self.mechanism.bodies}}
+        kinematics = self.mechanism.kinematics(q)
+        ground = np.broadcast_to(np.eye(4), (*q.shape[:-1], 4, 4))  # because it may be the child of a loop joint
+        poses = {"ground": ground, **{body: kinematics.pose(body) for body in self.mechanism.bodies}}
         return poses, q.shape[:-1]
 
 
@@ -214,7 +215,7 @@ def _place(spec: JointSpec) -> Place:
 
 
 def _glides(joint: JointType) -> bool:
-    """Whether it shifts along axes that turn with it, as planar and free joints do."""
+    """Return True if a joint shifts along axes that turn with it, as planar and free joints do."""
     return any(unit == "m" and not rate for (_, unit), rate in zip(joint.coordinates, joint.rates, strict=False))
 
 
@@ -223,7 +224,7 @@ def _floats(joint: JointType) -> bool:
 
 
 def _slides(spec: JointSpec) -> bool:
-    """Whether a joint's places on its two bodies move apart, and a bar shows how far. Where the parent's place is driven it does not."""
+    """Return True if a joint's places on its two bodies move apart, so that a bar connects them; False if the parent's place is driven."""
     joint = spec.joint
     along = any(unit == "m" for _, unit in joint.coordinates) or not joint.whole_turns_return
     return along and not _glides(joint) and not spec.laws
@@ -233,7 +234,7 @@ Lines = list[tuple[Array, Array]]
 
 
 def _shape(body: BodySpec, places: list[Array]) -> Lines:
-    """Bars that join the places on a body."""
+    """Return bars between the places on a body."""
     points = _distinct(places)
     if len(points) == 1 and body.inertia.mass > 0:
         points = _distinct([*points, body.inertia.com])
@@ -256,7 +257,7 @@ def _shape(body: BodySpec, places: list[Array]) -> Lines:
 
 
 def _wide(points: Array) -> bool:
-    """Whether points (k, 3) are not on a line."""
+    """Return True if points (k, 3) are not on a line."""
     _, extents, _ = np.linalg.svd(points - points.mean(axis=0))
     return bool(extents[1] > FLAT * extents[0])
 
@@ -266,7 +267,7 @@ def _moved(pose: Array, point: Array) -> Array:
 
 
 def _distinct(points: list[Array]) -> Array:
-    """Points (k, 3), each once."""
+    """Return points (k, 3) without duplicates."""
     kept: list[Array] = []
     near = SAME * max((float(np.abs(p).max()) for p in points), default=0.0)
     for point in points:
@@ -276,7 +277,7 @@ def _distinct(points: list[Array]) -> Array:
 
 
 def _convex_hull(points: Array) -> list[int]:
-    """Corners of the hull of points (k, 2), counterclockwise (Andrew, Information Processing Letters 9, 1979)."""
+    """Return the corners of the hull of points (k, 2), counterclockwise (Andrew, Information Processing Letters 9, 1979)."""
     order = np.lexsort((points[:, 1], points[:, 0]))
 
     def chain(indices: NDArray[np.intp]) -> list[int]:
@@ -294,12 +295,12 @@ def _convex_hull(points: Array) -> list[int]:
 
 
 def _box(body: BodySpec) -> Lines:
-    """Edges of the uniform box that has the body's inertia; none for a point."""
+    """Return the edges of the uniform box with the body's inertia; none for a point mass."""
     mass = body.inertia.mass
     if mass <= 0:
         return []
     moments, axes = np.linalg.eigh(body.inertia.about_com)
-    # half edges a of m a^2 / 3 = (sum of moments) / 2 - moment
+    # half edges a, from m a^2 / 3 = (sum of moments) / 2 - moment
     half = np.sqrt(np.maximum(3.0 / mass * (moments.sum() / 2 - moments), 0.0))
     if half.max() == 0.0:
         return []
@@ -310,7 +311,7 @@ def _box(body: BodySpec) -> Lines:
 
 
 def _round(circles: Sequence[tuple[ArrayLike, ArrayLike, float]]) -> Lines:
-    """Circles, and two diameters of one that is alone: a disc."""
+    """Return the rims of circles, and two diameters of a single one, a disc."""
     lines: Lines = []
     for center, normal, radius in circles:
         _, _, axes = np.linalg.svd(np.array(normal)[None])

@@ -1,6 +1,6 @@
-"""Mechanisms that nothing ties to the ground, each function asked of one: momentum decides how their base moves (SpaceDyn).
+"""Functions of mechanisms with a floating base, whose motion follows from the conservation of momentum (SpaceDyn).
 
-Those of the centre of mass are answered for mechanisms that stand, too.
+Functions of the centre of mass also accept mechanisms with a fixed base.
 """
 
 from .centroid import center_of_mass_jacobian, centroidal_momentum, centroidal_momentum_bias, centroidal_momentum_matrix

@@ -1,4 +1,4 @@
-"""How the centre of mass and the momentum about it change: of mechanisms that float and of those that stand."""
+"""Centre of mass, and momentum about it, of mechanisms with floating or fixed base."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..dynamics.options import StateOptions, Unpack
 
 @_operation
 def center_of_mass_jacobian(robot: LoopFunctions, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
-    """Jacobian (..., 3, nv) of :meth:`~sarrus.Mechanism.center_of_mass` by the velocities of the tree (SpaceDyn 3.24 per total mass).
+    """Return the Jacobian (..., 3, nv) of :meth:`~sarrus.Mechanism.center_of_mass` by the velocities of the tree (SpaceDyn 3.24 per total mass).
 
     >>> import sarrus
     >>> sarrus.floating.center_of_mass_jacobian(sarrus.mechanisms.pendulum(length=0.5), [0.0]).ravel().tolist()
@@ -20,7 +20,7 @@ def center_of_mass_jacobian(robot: LoopFunctions, q: ArrayLike, **options: Unpac
 
 @_operation
 def centroidal_momentum(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, **options: Unpack[StateOptions]) -> Array:
-    """Momentum (..., 6): [angular, about the centre of mass; linear], world axes.
+    """Return the momentum (..., 6): [angular, about the centre of mass; linear], in world axes.
 
     >>> import sarrus
     >>> sarrus.floating.centroidal_momentum(sarrus.mechanisms.pendulum(mass=2.0, length=0.5), [0.0], [1.0])[:3].tolist()
@@ -30,7 +30,7 @@ def centroidal_momentum(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, **opti
 
 @_operation
 def centroidal_momentum_matrix(robot: LoopFunctions, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
-    """A_G (..., 6, nv), by the velocities of the tree: centroidal momentum = A_G v (Orin, Goswami and Lee 2013).
+    """Return the centroidal momentum matrix A_G (..., 6, nv), by the velocities of the tree: centroidal momentum = A_G v (Orin, Goswami and Lee 2013).
 
     >>> import sarrus
     >>> sarrus.floating.centroidal_momentum_matrix(sarrus.mechanisms.pendulum(mass=2.0, length=0.5), [0.0])[3]
@@ -42,7 +42,7 @@ def centroidal_momentum_matrix(robot: LoopFunctions, q: ArrayLike, **options: Un
 def centroidal_momentum_bias(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, **options: Unpack[StateOptions]
 ) -> Array:
-    """(d A_G / dt) v (..., 6): rate of the centroidal momentum at zero acceleration of the joints of the tree.
+    """Return (d A_G / dt) v (..., 6), the rate of the centroidal momentum at zero acceleration of the joints of the tree.
 
     >>> import sarrus
     >>> float(sarrus.floating.centroidal_momentum_bias(sarrus.mechanisms.pendulum(mass=2.0, length=0.5), [0.0], [1.0])[5])

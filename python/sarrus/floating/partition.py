@@ -1,12 +1,12 @@
-"""Motion of a mechanism whose base floats, as a function of its joints' motion: SpaceDyn's chapter 3, loops included.
+"""Motion of a floating base as a function of the motion of the joints: SpaceDyn, chapter 3, loops included.
 
 The equations of motion are split into the base's motion x_b and the joints' coordinates phi (SpaceDyn 3.18)
 
-  H_b  x_b-ddot + H_bm phi-ddot + c_b = F_b        what acts on the base
-  H_bm^T x_b-ddot + H_m phi-ddot + c_m = tau       what the motors give
+  H_b  x_b-ddot + H_bm phi-ddot + c_b = F_b        external force on the base
+  H_bm^T x_b-ddot + H_m phi-ddot + c_m = tau       efforts of the motors
 
-and while nothing acts on the base the first line, integrated, is momentum: x_b-dot follows from phi-dot. Loops tie joints to joints. They
-leave momentum as it is, so that they enter in one place: phi-dot = G y-dot + g, with y-dot independent velocities
+Without external force on the base, the integral of the first line is the conservation of momentum: x_b-dot follows from phi-dot. Loops are internal,
+so they do not change momentum. They enter in one place: phi-dot = G y-dot + g, with independent velocities y-dot
 (:mod:`~sarrus.analysis.independent_coordinates`).
 
 Coordinates of the base are the velocity of any frame of the mechanism, in any axes: v = Z [x_b-dot; y-dot] + z.
@@ -34,7 +34,7 @@ from ..mechanism import checked_mechanism
 
 @dataclass(frozen=True, eq=False)
 class EndPoint:
-    """How a frame moves: velocity = J_b x_b-dot + J_m y-dot (SpaceDyn 3.16), and what its rate needs besides (3.17).
+    """Velocity of a frame, J_b x_b-dot + J_m y-dot (SpaceDyn 3.16), and rates of the Jacobians for its acceleration (3.17).
 
     Attributes
     ----------
@@ -50,18 +50,18 @@ class EndPoint:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FreeFloatingForm(Brief):
-    """The equations of motion of a floating mechanism, split into those of its base and those of its joints (SpaceDyn 3.18).
+    """Equations of motion of a mechanism with floating base, split into those of its base and those of its joints (SpaceDyn 3.18).
 
     Attributes
     ----------
-    coordinates : names of the joints' velocities y-dot, n of them; "joint[1]" is the second one of a joint
+    coordinates : names of the joints' velocities y-dot (n,); "joint[1]" is the second velocity of a joint
     base_velocity, joint_velocity : x_b-dot (..., 6) and y-dot (..., n) of the state
     base_inertia, coupling_inertia, joint_inertia : H_b (..., 6, 6), H_bm (..., 6, n), H_m (..., n, n) (3.19-3.23)
-    base_bias, joint_bias : c_b (..., 6), c_m (..., n): the forces that no acceleration of these coordinates takes; gravity, friction, springs
-        and minus the wrenches from outside are in them, as in :meth:`~sarrus.Mechanism.bias_forces`
+    base_bias, joint_bias : c_b (..., 6), c_m (..., n), forces at zero acceleration of these coordinates; they contain gravity, friction, springs
+        and minus the external wrenches, like :meth:`~sarrus.Mechanism.bias_forces`
     momentum : (..., 6) along the base's coordinates: for a base velocity in "world" axes [angular, about the world's origin; linear]
     velocity_map : Z (..., nv, 6 + n), of v = Z [x_b-dot; y-dot] + z
-    end_points : by name, how the frames that were asked for move
+    end_points : frame to its :class:`EndPoint`
     """
 
     coordinates: tuple[str, ...]
@@ -78,26 +78,26 @@ class FreeFloatingForm(Brief):
 
     @property
     def base_motion(self) -> Array:
-        """-H_b^-1 H_bm (..., 6, n): the base's velocity per joint velocity, at zero momentum."""
+        """-H_b^-1 H_bm (..., 6, n), the base's velocity per joint velocity at zero momentum."""
         return -_solved(self.base_inertia, self.coupling_inertia)
 
     @property
     def generalized_inertia(self) -> Array:
-        """H* = H_m - H_bm^T H_b^-1 H_bm (..., n, n): what the motors feel while nothing acts on the base."""
+        """H* = H_m - H_bm^T H_b^-1 H_bm (..., n, n), the inertia at the motors without external force on the base."""
         return self.joint_inertia + transposed(self.coupling_inertia) @ self.base_motion
 
     @property
     def generalized_bias(self) -> Array:
-        """c* = c_m - H_bm^T H_b^-1 c_b (..., n): H* y-ddot + c* = tau while nothing acts on the base."""
+        """c* = c_m - H_bm^T H_b^-1 c_b (..., n): H* y-ddot + c* = tau without external force on the base."""
         return self.joint_bias + applied(transposed(self.base_motion), self.base_bias)
 
     def generalized_jacobian(self, end_point: str) -> Array:
-        """J* = J_m - J_b H_b^-1 H_bm (..., 6, n) of one of the end points."""
-        at = self._at(end_point)
-        return np.asarray(at.joint_jacobian + at.base_jacobian @ self.base_motion)
+        """Return J* = J_m - J_b H_b^-1 H_bm (..., 6, n) of an end point."""
+        point = self._at(end_point)
+        return np.asarray(point.joint_jacobian + point.base_jacobian @ self.base_motion)
 
     def drift(self, end_point: str) -> Array:
-        """J_b H_b^-1 p (..., 6): how the end point moves at this momentum while the joints rest."""
+        """Return J_b H_b^-1 p (..., 6), the velocity of the end point at this momentum with joints at rest."""
         return applied(self._at(end_point).base_jacobian, _solved(self.base_inertia, self.momentum[..., None])[..., 0])
 
     def _at(self, end_point: str) -> EndPoint:
@@ -105,9 +105,9 @@ class FreeFloatingForm(Brief):
         return self.end_points[end_point]
 
     def coupling_factor(self, end_point: str) -> Array:
-        """The base's velocity per velocity of the end point (..., 6, 6): -H_b^-1 H_bm J*^+, at zero momentum.
+        """Return -H_b^-1 H_bm J*^+ (..., 6, 6), the base's velocity per velocity of the end point at zero momentum.
 
-        Its singular values say how strongly the base is disturbed, and for which motions (Xu 1993, the dynamic coupling factor).
+        Its singular values measure the disturbance of the base, and its singular vectors are the motions (Xu 1993, dynamic coupling factor).
         """
         return np.asarray(self.base_motion @ solutions(self.generalized_jacobian(end_point)).inverse)
 
@@ -117,7 +117,7 @@ def _solved(H: Array, b: Array) -> Array:
         return np.asarray(np.linalg.solve(H, b))
     except np.linalg.LinAlgError:
         raise StateError(
-            "the bodies, taken as one, have no inertia about some axis: any motion of the base goes"
+            "the bodies together have no inertia about some axis, so the motion of the base is undetermined"
         ) from None
 
 
@@ -126,33 +126,34 @@ def generalized_jacobian(
     robot: LoopFunctions, q: ArrayLike, frame: str, *, independent: Coordinates = None, time: ArrayLike | None = None,
     **options: Unpack[FrameOptions],
 ) -> Array:  # fmt: skip
-    """Generalized Jacobian J* = J_m - J_b H_b^-1 H_bm (..., 6, nv - 6) of a frame: its velocity per joint velocity, on a floating base.
+    """Return the generalized Jacobian J* = J_m - J_b H_b^-1 H_bm (..., 6, nv - 6), a frame's velocity per joint velocity on a floating base.
 
-    While nothing acts on a mechanism from outside, its momentum stays as it is; where that is zero, the frame's velocity is J* times
-    the velocities of all joints but the base's own, in their order in v. A momentum adds a drift: the velocity that the frame has in
-    ``momentum_velocity(q, zeros, momentum)``. It does not matter which of the bodies is called the base.
+    Without external forces, momentum is constant. If it is zero, the frame's velocity is J* times the velocities of all joints except the base's, in
+    the order of v. A momentum adds a drift: the frame's velocity at ``momentum_velocity(q, zeros, momentum)``. The result does not depend on which
+    body is the base.
 
-    With loops this holds for the joint velocities that these allow, as :meth:`~sarrus.Mechanism.jacobian` does; ``independent`` goes on to the columns of
-    independent ones.
+    In closed chains this applies to joint velocities that the loops allow, as for :meth:`~sarrus.Mechanism.jacobian`. With ``independent`` the columns
+    are those of independent velocities.
 
     Parameters
     ----------
+    robot : a mechanism with floating base
     q : (..., nq)
-    frame : name of a frame, whose velocity is [angular; linear] in the axes that ``expressed_in`` says
-    independent : names of joints, or (joint, index) for one of several velocities, or "actuated": then (..., 6, k), the velocity per
-        velocity of these while the loops are kept; StateError where they are not independent or do not determine the motion
-    time : (...) [s], where motion is prescribed; what that adds to the velocity is not in J*
+    frame : name of a frame, whose velocity is [angular; linear] in the axes of ``expressed_in``
+    independent : names of joints, or (joint, index) for one of several velocities, or "actuated". The result (..., 6, k) is then per
+        velocity of these, with loops closed. StateError if they are dependent or do not determine the motion
+    time : (...) [s], for prescribed motions, whose own contribution to the velocity is not in J*
 
     Raises
     ------
     ModelError
-        Something ties the mechanism to the ground: the error says what.
+        The mechanism is connected to the ground.
     StateError
-        The bodies, taken as one, have no inertia about some axis.
+        The bodies together have no inertia about some axis.
 
     References
     ----------
-    SpaceDyn 3.16, 3.18-3.28; Umetani and Yoshida 1989. Wilde, Kwok Choon, Grall and Romano 2018 derive it anew.
+    SpaceDyn 3.16, 3.18-3.28; Umetani and Yoshida 1989; Wilde, Kwok Choon, Grall and Romano 2018, with another derivation.
 
     Examples
     --------
@@ -163,7 +164,7 @@ def generalized_jacobian(
     >>> b.add_joint("base", sarrus.Free(), "ground", "satellite")
     >>> b.add_joint("shoulder", sarrus.Prismatic("x"), "satellite", "arm")
     >>> robot = b.build()
-    >>> sarrus.floating.generalized_jacobian(robot, robot.neutral(), "arm").ravel().round(6).tolist()     # one of four kilograms is the arm's
+    >>> sarrus.floating.generalized_jacobian(robot, robot.neutral(), "arm").ravel().round(6).tolist()     # the arm has 1 kg of 4 kg
     [0.0, 0.0, 0.0, 0.75, 0.0, 0.0]
     """
     J: Array = _reduced(robot, generalized_jacobian, (q, frame), None, independent, time, options)
@@ -175,9 +176,9 @@ def generalized_jacobian_derivative(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, frame: str, *, independent: Coordinates = None, time: ArrayLike | None = None,
     **options: Unpack[FrameOptions],
 ) -> Array:  # fmt: skip
-    """Exact time derivative (..., 6, nv - 6) of :func:`~sarrus.floating.generalized_jacobian` along v, in the same representation; arguments as there.
+    """Return the exact time derivative (..., 6, nv - 6) of :func:`~sarrus.floating.generalized_jacobian` along v; arguments are the same.
 
-    v is the mechanism's whole velocity, the base's in it: see :func:`~sarrus.floating.momentum_velocity`.
+    v is the full velocity of the mechanism, including the base's: see :func:`~sarrus.floating.momentum_velocity`.
 
     >>> import sarrus
     >>> b = sarrus.Builder(gravity=(0, 0, 0))
@@ -198,22 +199,23 @@ def generalized_jacobian_derivative(
 def momentum_velocity(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, momentum: ArrayLike | None = None, **options: Unpack[StateOptions]
 ) -> Array:
-    """v (..., nv) with that velocity of the base at which the mechanism has this momentum: x_b-dot = H_b^-1 (p - H_bm phi-dot).
+    """Return v (..., nv) with the velocity of the base for a given momentum: x_b-dot = H_b^-1 (p - H_bm phi-dot).
 
     Parameters
     ----------
+    robot : a mechanism with floating base
     q : (..., nq)
-    v : (..., nv); the base's own six are not read, those of the joints stay as they are
-    momentum : (..., 6) as :meth:`~sarrus.Mechanism.momentum` has it, [angular, about the world's origin; linear] in the world's axes; default zero
+    v : (..., nv) velocity; its six entries of the base are not used, those of the joints are unchanged
+    momentum : (..., 6) [angular, about the world's origin; linear] in the world's axes, as returned by :meth:`~sarrus.Mechanism.momentum`; default zero
 
     Raises
     ------
     ModelError
-        Something ties the mechanism to the ground, which takes up the momentum: the error says what.
+        The mechanism is connected to the ground.
 
     References
     ----------
-    SpaceDyn 3.18, its first line integrated.
+    SpaceDyn 3.18, integral of the first line.
 
     Examples
     --------
@@ -237,29 +239,30 @@ def equations_of_motion(
     time: ArrayLike | None = None,
     **options: Unpack[BatchOptions],
 ) -> FreeFloatingForm:  # fmt: skip
-    """The equations of motion split into the base's and the joints': H_b, H_bm, H_m, c_b, c_m, and what follows from them.
+    """Return the equations of motion of base and joints: H_b, H_bm, H_m, c_b, c_m, and derived quantities.
 
     Parameters
     ----------
-    q, v : (..., nq), (..., nv) that satisfy the loops; v default zero
-    base : the frame whose velocity x_b-dot is, on any body; default: the body that the free joint carries. A frame at that body's
-        centroid and "world_aligned" give SpaceDyn's inertial coordinates (angular ones first), the default sarrus' own
-    expressed_in : "frame", "world_aligned" or "world", of the base's velocity and of the end points'
-    independent : joints whose velocities are y-dot, as in :func:`~sarrus.works.reduced_dynamics`; default: all of a tree; where there are loops, those
-        in which the motion shows best
-    end_points : frames whose J_b and J_m are wanted, and their rates
+    robot : a mechanism with floating base
+    q, v : (..., nq), (..., nv) that satisfy the loop constraints; default of v: zero
+    base : frame on any body with velocity x_b-dot; default: the child of the free joint. A frame at that body's
+        centroid with "world_aligned" gives SpaceDyn's inertial coordinates (angular ones first)
+    expressed_in : "frame", "world_aligned" or "world", for the velocities of the base and of the end points
+    independent : joints whose velocities are y-dot, as for :func:`~sarrus.formulations.reduced_dynamics`; default: all joints of a tree; in closed
+        chains, those that make the equations best conditioned
+    end_points : names of frames for which J_b, J_m and their rates are computed
     wrenches, time : see :class:`~sarrus.Mechanism`
 
     Raises
     ------
     ModelError
-        Something ties the mechanism to the ground: the error says what.
+        The mechanism is connected to the ground.
     StateError
-        The coordinates are not independent, or do not determine the motion. In a batch the rows of such states are NaN.
+        The coordinates are dependent, or do not determine the motion. In a batch the rows of such states are NaN.
 
     References
     ----------
-    SpaceDyn 3.16-3.28 (the /w in 3.24 is a misprint, and w is the mass of all bodies).
+    SpaceDyn 3.16-3.28 (in 3.24, /w is a misprint, and w is the mass of all bodies).
 
     Examples
     --------
@@ -274,7 +277,7 @@ def equations_of_motion(
     >>> form = sarrus.floating.equations_of_motion(robot, robot.neutral(), end_points=["arm"])
     >>> bool(np.allclose(form.generalized_jacobian("arm"), sarrus.floating.generalized_jacobian(robot, robot.neutral(), "arm")))
     True
-    >>> bool(form.generalized_inertia[0, 0] < form.joint_inertia[0, 0])      # the base gives way
+    >>> bool(form.generalized_inertia[0, 0] < form.joint_inertia[0, 0])      # the base can move
     True
     """
     checked_mechanism(robot, "robot")
@@ -287,7 +290,7 @@ def equations_of_motion(
 
     J = robot.jacobian(q, frame, expressed_in=expressed_in)
     J_dot = robot.jacobian_derivative(q, v, frame, expressed_in=expressed_in)
-    # v = Y [own velocities of the base; y-dot] + z, and x_b-dot = J v: W leads from the first to [x_b-dot; y-dot]
+    # v = Y [velocities of the base in v; y-dot] + z, and x_b-dot = J v: W maps the former coordinates to [x_b-dot; y-dot]
     moved = J @ Y
     rest = np.zeros((*moved.shape[:-2], Y.shape[-1] - 6, Y.shape[-1]))
     W = np.concatenate([moved, rest + np.eye(Y.shape[-1])[6:]], axis=-2)
@@ -331,13 +334,14 @@ def momentum_about(
     axes: str = "ground",
     **options: Unpack[StateOptions],
 ) -> Array:
-    """Momentum (..., 6): [angular, about any point; linear], in the axes of any frame [kg m2/s, kg m/s].
+    """Return the momentum (..., 6): [angular, about a point; linear], in the axes of a frame [kg m2/s, kg m/s].
 
     Parameters
     ----------
+    robot : a mechanism
     q, v : (..., nq), (..., nv)
-    point : the name of a frame, at whose origin, or (..., 3) in the world [m]; default: the centre of mass
-    axes : the name of a frame
+    point : name of a frame, for its origin, or (..., 3) in the world [m]; default: the centre of mass
+    axes : name of the frame whose axes are used
 
     >>> import sarrus
     >>> robot = sarrus.mechanisms.pendulum(mass=2.0, length=0.5)
@@ -361,22 +365,22 @@ def base_reaction(
     wrenches: Wrenches | None = None,
     **options: Unpack[StateOptions],
 ) -> Array:  # fmt: skip
-    """Wrench (..., 6) that all other bodies exert on the base in a motion, [moment; force], through joints, loops and springs.
+    """Return the wrench (..., 6) on the base from all other bodies, [moment; force], through joints, loops and springs.
 
-    SpaceDyn's F_0 and N_0 (3.38, 3.39) are what the base exerts on the joints: the negative of it.
+    SpaceDyn's F_0 and N_0 (3.38, 3.39) are the opposite wrench, of the base on the joints.
 
     Parameters
     ----------
+    robot : a mechanism with floating base
     q, v, a : (..., nq), (..., nv), (..., nv)
-    frame : a frame on the base, at whose origin; default: the body that the free joint carries
+    frame : frame on the base, whose origin is the reference point; default: the child of the free joint
     expressed_in : axes of the wrench: "frame" or "world_aligned"; "world": about the world's origin
     wrenches : frame name to (..., 6) [moment; force] on the mechanism, in that frame's axes at its origin [N m, N]
 
     Raises
     ------
     ModelError
-        Something ties the mechanism to the ground; or a spring does, which acts on other bodies than the base alone; or the frame is
-        not on the base.
+        The mechanism is connected to the ground, also by a spring; or the frame is not on the base.
 
     Examples
     --------
@@ -400,10 +404,10 @@ def base_reaction(
     check_name("frame", frame, robot.frames)
     if hosts.get(frame, frame) not in base:
         raise ModelError(f"frame '{frame}' is not on the base, which is made of {', '.join(base)}")
-    # what moves the other bodies is what the base exerts on them, with what acts on them from outside: virtual work of a motion of all
-    others = np.repeat([name not in base for name in robot.bodies], 10)
+    # the base and external wrenches move the other bodies: virtual work of a common motion of all bodies
+    elsewhere = np.repeat([name not in base for name in robot.bodies], 10)
     pi = np.concatenate([body.inertia.parameters for body in robot.description.bodies])
-    needed = applied(robot.regressor(q, v, a)[..., floating.v_slice, :], pi * others)
+    needed = applied(robot.regressor(q, v, a)[..., floating.v_slice, :], pi * elsewhere)
     check_mapping("wrenches", wrenches, "frame names to [moment; force]", 0, optional=True)
     for name, wrench in list((wrenches or {}).items()):
         check_name("frame", name, robot.frames, "wrenches")
@@ -414,58 +418,60 @@ def base_reaction(
     return -_solved(J, needed[..., None])[..., 0]
 
 
-def base_joint(robot: LoopFunctions, asks: str) -> Joint:
-    """The joint that carries the base; ModelError where something ties the mechanism to the ground."""
+def base_joint(robot: LoopFunctions, function: str) -> Joint:
+    """Return the free joint of the base; raise ModelError if the mechanism is connected to the ground."""
     if robot._tie:
         raise ModelError(
-            f"{asks} is asked of mechanisms that float, whose base is carried by a Free joint: {robot._tie}"
+            f"{function} requires a floating mechanism, whose base is carried by a Free joint: {robot._tie}"
         )
     return next(j for j in map(robot.joint, robot.joints) if j.nv and j.v_slice.start == robot._base_velocity)
 
 
 def joint_columns(robot: LoopFunctions, base: Joint) -> Array:
-    """Which velocities are not the base's."""
+    """Return the indices of all velocities except the base's."""
     return np.delete(np.arange(robot.nv), base.v_slice)
 
 
 def _welded_to_base(robot: LoopFunctions, base: Joint) -> list[str]:
-    """Names of the bodies that are one with the base."""
-    far = [base.parent if base.reversed else base.child]
-    for body in far:
+    """Return the names of the bodies that are welded to the base."""
+    welded = [base.parent if base.reversed else base.child]
+    for body in welded:
         for j in map(robot.joint, robot.joints):
             if j.type.nv == 0 and body in (j.parent, j.child):
-                far += [end for end in (j.parent, j.child) if end not in far]
-    return far
+                welded += [end for end in (j.parent, j.child) if end not in welded]
+    return welded
 
 
 @dataclass(frozen=True, eq=False)
 class _Motions:
-    """What the loops allow: v = basis [own velocities of the base; y-dot] + what prescribed motions add."""
+    """Motions on the loops: v = basis [velocities of the base in v; y-dot], plus the velocity of prescribed motions."""
 
     names: tuple[str, ...]  # of y-dot
-    columns: Array  # which velocities y-dot are
+    columns: Array  # indices of y-dot in v
     basis: Array
     derivative: Array
-    bias_acceleration: Array  # v-dot while the rates of both do not change
+    bias_acceleration: Array  # v-dot at constant rates of both
 
 
 def _motions(robot: LoopFunctions, q: Array, v: Array, independent: Coordinates, time: ArrayLike | None) -> _Motions:
     base = base_joint(robot, "this")
-    of_base = np.arange(robot.nv)[base.v_slice]
+    base_columns = np.arange(robot.nv)[base.v_slice]
     if robot.nc == 0 and independent is None:
         joints = joint_columns(robot, base)
-        Y = np.eye(robot.nv)[:, np.concatenate([of_base, joints])]
+        Y = np.eye(robot.nv)[:, np.concatenate([base_columns, joints])]
         names = velocity_names(robot)
         return _Motions(tuple(names[k] for k in joints), joints, Y, np.zeros_like(Y), np.zeros(robot.nv))
     if not q.size:
-        raise ShapeError(f"q has shape {q.shape}: it takes a configuration to tell which motions the loops allow")
+        raise ShapeError(f"q has shape {q.shape}: the motions that the loops allow require a configuration")
     if independent is not None:
         listed = robot.actuated if isinstance(independent, str) and independent == "actuated" else independent
         if not isinstance(listed, str) and isinstance(listed, Iterable):
             independent = [base.name, *(c for c in listed if not (isinstance(c, str) and c == base.name))]
     form, _ = reduced_form(robot, q, v, independent, time)
-    shown = np.array(form._places)  # which velocity each coordinate is
-    order = np.concatenate([np.flatnonzero(np.isin(shown, of_base)), np.flatnonzero(~np.isin(shown, of_base))])
+    shown = np.array(form._places)  # index in v of each coordinate
+    order = np.concatenate(
+        [np.flatnonzero(np.isin(shown, base_columns)), np.flatnonzero(~np.isin(shown, base_columns))]
+    )
     return _Motions(
         tuple(form.coordinates[k] for k in order[6:]),
         shown[order[6:]],
@@ -479,7 +485,7 @@ def _reduced(
     robot: LoopFunctions, function: Any, arguments: tuple[Any, ...], v: ArrayLike | None, independent: Coordinates,
     time: ArrayLike | None, options: Any,
 ) -> Any:  # fmt: skip
-    """J* or, where v is given, its rate, by the velocities of independent coordinates."""
+    """Return J* or, if v is given, its rate, by the velocities of independent coordinates."""
     if independent is None:
         return function(robot, *arguments, **options)
     out, with_status = options.pop("out", None), options.pop("return_status", False)
@@ -502,4 +508,4 @@ def _inverse(W: Array, frame: str) -> Array:
     try:
         return np.asarray(np.linalg.inv(W))
     except np.linalg.LinAlgError:
-        raise StateError(f"the velocity of frame '{frame}' does not tell how the base moves") from None
+        raise StateError(f"the velocity of frame '{frame}' does not determine the motion of the base") from None

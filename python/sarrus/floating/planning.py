@@ -1,8 +1,8 @@
-"""Motions of a mechanism whose base floats: to where its motors can bring an end point, and what becomes of the base meanwhile.
+"""Motions of end points by the motors of a mechanism with floating base, and the resulting motion of the base.
 
-All of it asks the same of the joints' velocities phi-dot: what the loops want, J phi-dot = c; that frames move as said, J* phi-dot = x_h-dot
-- drift; and that components of the base's velocity vanish, which are rows of the base's own J*. The least phi-dot that does all of it is
-taken, metres compared with radians by the mechanism's characteristic length.
+All functions solve linear equations for the joints' velocities phi-dot. Loops give J phi-dot = c; velocities of frames give J* phi-dot = x_h-dot
+- drift; zero components of the base's velocity are rows of the base's own J*. The solution has the least norm, with metres converted to radians by
+the mechanism's characteristic length.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from ..spatial import Rotation
 from .partition import base_joint, generalized_jacobian, joint_columns, momentum_velocity
 
 MOST_STEPS = 1_000_000  # of a motion, at about a millisecond each
-UNREACHED = 1e-6  # of what is asked: more than rounding and regularisation leave of an equation that has a solution
+UNREACHED = 1e-6  # relative residual, above the rounding and regularisation of equations that have a solution
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ReactionNullSpace(Brief):
-    """Velocities of the joints that leave the base at rest.
+    """Joint velocities with the base at rest.
 
     Attributes
     ----------
-    basis : (..., nv, freedom) velocities of the mechanism, that of the base in them, orthonormal in the joints' velocities (metres per
-        second divided by the characteristic length); zero columns where other states of a batch have more
-    freedom : (...) how many there are; -1 where the state is not finite
-    projector : (..., nv - 6, nv - 6) takes joint velocities to the nearest ones that leave the base at rest
+    basis : (..., nv, freedom) velocities of the mechanism including the base, orthonormal in the joints' velocities (metres per
+        second divided by the characteristic length); zero columns if other states of a batch have more
+    freedom : (...) number of basis vectors; -1 for states that are not finite
+    projector : (..., nv - 6, nv - 6) maps joint velocities to the nearest ones with the base at rest
     """
 
     basis: Array
@@ -52,17 +52,17 @@ class ReactionNullSpace(Brief):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DynamicSingularityMap(Brief):
-    """What :meth:`~sarrus.floating.dynamic_singularity_map` found, an array (...) each.
+    """Result of :func:`~sarrus.floating.dynamic_singularity_map`, arrays (...).
 
     Attributes
     ----------
-    smallest, smallest_fixed : the last singular value of the generalized Jacobian that is not usually zero, and the same of the Jacobian of
-        the mechanism whose base is held; of independent unit motions, radians and metres compared by the characteristic length
-    rank, rank_fixed : how many are not zero; -1 where there is no answer
-    condition : largest over smallest of the generalized Jacobian; infinite at singularities
-    manipulability : the product of them, sqrt(det J* J*^T) where there are no more rows than motions
-    singularity : "regular", "dynamic" (masses make it so: with the base held, it is none), "kinematic" (the other way round), "both"; "" where
-        there is no answer
+    smallest, smallest_fixed : smallest singular value of the generalized Jacobian at its usual rank, and of the Jacobian with fixed base;
+        for independent unit motions, with metres converted to radians by the characteristic length
+    rank, rank_fixed : number of singular values that are not zero; -1 if there is no result
+    condition : largest over smallest singular value of the generalized Jacobian; infinite at singularities
+    manipulability : product of the singular values, sqrt(det J* J*^T) if there are no more rows than motions
+    singularity : "regular", "dynamic" (singular only with floating base, because of the masses), "kinematic" (singular only with fixed base), "both";
+        "" if there is no result
     """
 
     smallest: Array
@@ -76,7 +76,7 @@ class DynamicSingularityMap(Brief):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FreeFloatingMotion(Brief):
-    """A motion on a floating base.
+    """Motion of a mechanism with floating base.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ class FreeFloatingMotion(Brief):
 
     @property
     def disturbance(self) -> float:
-        """By how much the base turns at most [rad]."""
+        """Largest rotation angle of the base [rad]."""
         return float(np.linalg.norm(self.base_rotation, axis=-1).max())
 
 
@@ -104,19 +104,20 @@ def reaction_null_space(
     time: ArrayLike | None = None,
     **options: Unpack[BatchOptions],
 ) -> ReactionNullSpace:
-    """Velocities of the joints that the loops allow and that do not move the base, at zero momentum.
+    """Return joint velocities that the loops allow and that do not move the base, at zero momentum.
 
     Parameters
     ----------
+    robot : a mechanism with floating base
     q : (..., nq)
-    components : which of the base's velocity stay zero, along the world's axes, those of its frame's origin: its attitude, or with
-        "rx ry rz tx ty tz" all, which is the kernel of H_bm
-    time : (...) [s], where motion is prescribed
+    components : zero components of the base's velocity at its frame's origin, in the world's axes: by default the attitude; with
+        "rx ry rz tx ty tz" all, which gives the kernel of H_bm
+    time : (...) [s], for prescribed motions
 
     Raises
     ------
     ModelError
-        Something ties the mechanism to the ground; or `components` are none.
+        The mechanism is connected to the ground; or `components` has an unknown name.
 
     References
     ----------
@@ -144,9 +145,9 @@ def reaction_null_space(
     N = C[:, None] * solution.basis
     joints = np.zeros((*N.shape[:-2], N.shape[-1], robot.nv))
     joints[..., columns] = transposed(N)
-    whole = momentum_velocity(robot, real_array("q", q)[..., None, :], joints)
+    full = momentum_velocity(robot, real_array("q", q)[..., None, :], joints)
     projector = N @ transposed(solution.basis) / C
-    return ReactionNullSpace(transposed(whole), np.asarray(solution.freedom), projector)
+    return ReactionNullSpace(transposed(full), np.asarray(solution.freedom), projector)
 
 
 @of_states
@@ -155,23 +156,24 @@ def resolved_rate(
     momentum: ArrayLike | None = None, time: ArrayLike | None = None,
     **options: Unpack[StateOptions],
 ) -> Array:  # fmt: skip
-    """The least velocity (..., nv) of the joints, with what it makes of the base, at which frames move as said.
+    """Return the velocity (..., nv) of least norm of the joints, with the base's, for given velocities of frames.
 
     Parameters
     ----------
+    robot : a mechanism with floating base
     q : (..., nq)
     motions : frame to its velocity (..., 6), [angular; linear] in the world's axes at its origin; or (frame, "tx ty ..") to those components
-    still : components of the base's velocity that are to be zero, as in :func:`~sarrus.floating.reaction_null_space`
-    momentum : (..., 6) as :meth:`~sarrus.Mechanism.momentum` has it; default zero
-    time : (...) [s], where motion is prescribed
+    still : components of the base's velocity that must be zero, as for :func:`~sarrus.floating.reaction_null_space`
+    momentum : (..., 6) as returned by :meth:`~sarrus.Mechanism.momentum`; default zero
+    time : (...) [s], for prescribed motions
 
     Raises
     ------
     StateError
-        No velocity of the joints does it: at a dynamic singularity, or where `still` or the loops are in the way. In a batch those
+        No velocity of the joints gives these velocities: at a dynamic singularity, or because of `still` or the loops. In a batch those
         rows are NaN.
     ModelError
-        Something ties the mechanism to the ground.
+        The mechanism is connected to the ground.
 
     References
     ----------
@@ -199,18 +201,18 @@ def resolved_rate(
     rest = momentum_velocity(robot, q, np.zeros(robot.nv), momentum)
     A = list(_loop_rows(robot, q, columns, time))
     b = [robot.constraint_velocity(q, time=time)] if A else []
-    for which, motion in motions.items():
-        frame, rows = frame_components("motions", which)
+    for key, motion in motions.items():
+        frame, rows = frame_components("motions", key)
         scale = six(1.0, 1.0 / length)[rows]
-        velocity = real_rows(f"motions[{which!r}]", motion, len(rows), q.shape[:-1])
+        velocity = real_rows(f"motions[{key!r}]", motion, len(rows), q.shape[:-1])
         drift = robot.velocity(q, rest, frame, expressed_in="world_aligned")[..., rows]
         J = generalized_jacobian(robot, q, frame, expressed_in="world_aligned")[..., rows, :]
         A.append(scale[:, None] * J)
         b.append(scale * (velocity - drift))
-    if held := _still_rows(still):
+    if zero_rows := _still_rows(still):
         body = base.parent if base.reversed else base.child
         A.append(_base_rows(robot, q, still, base))
-        b.append(-robot.velocity(q, rest, body, expressed_in="world_aligned")[..., held])
+        b.append(-robot.velocity(q, rest, body, expressed_in="world_aligned")[..., zero_rows])
     lead = np.broadcast_shapes(rest.shape[:-1], *(x.shape[:-1] for x in b))
     x = np.zeros((*lead, len(columns)))
     if b:
@@ -218,15 +220,15 @@ def resolved_rate(
         A = [J * C / size[..., None, None] for J, size in zip(A, sizes, strict=True)]
         b = [r / size[..., None] for r, size in zip(b, sizes, strict=True)]
         all_rows = np.concatenate([np.broadcast_to(J, (*lead, *J.shape[-2:])) for J in A], axis=-2)
-        asked = np.concatenate([np.broadcast_to(r, (*lead, r.shape[-1])) for r in b], axis=-1)
-        x = applied(solutions(all_rows).inverse, asked)
-        missing = np.linalg.norm(applied(all_rows, x) - asked, axis=-1)
-        failed = ~(missing <= UNREACHED * np.linalg.norm(asked, axis=-1))
+        target = np.concatenate([np.broadcast_to(r, (*lead, r.shape[-1])) for r in b], axis=-1)
+        x = applied(solutions(all_rows).inverse, target)
+        missing = np.linalg.norm(applied(all_rows, x) - target, axis=-1)
+        failed = ~(missing <= UNREACHED * np.linalg.norm(target, axis=-1))
         if not lead and failed:
             raise StateError(
-                "no velocity of the joints moves the frames as said"
-                + f" while the base's {still} rest" * bool(still)
-                + f": {missing / np.linalg.norm(asked):.1g} of it is left; see dynamic_singularity_map"
+                "no velocity of the joints gives the frames these velocities"
+                + f" with zero {still} of the base" * bool(still)
+                + f": the relative residual is {missing / np.linalg.norm(target):.1g}; see dynamic_singularity_map"
             )
         x = np.where(failed[..., None], np.nan, x)
     v = np.zeros((*lead, robot.nv))
@@ -238,15 +240,16 @@ def motion(
     robot: LoopFunctions, q: ArrayLike, velocity: Callable[[float, Array], ArrayLike], times: ArrayLike, *,
     momentum: ArrayLike | None = None, step: float = 0.01,
 ) -> FreeFloatingMotion:  # fmt: skip
-    """What becomes of the base while the joints move as said: from a configuration, at constant momentum.
+    """Integrate the motion of the base for given joint velocities, from a configuration, at constant momentum.
 
     Parameters
     ----------
-    q : (nq,) at times[0]
-    velocity : of (t, q) gives v (nv,) that the loops allow; the base's own six are not read
-    times : (n,) rising [s]
-    momentum : (6,) as :meth:`~sarrus.Mechanism.momentum` has it; default zero
-    step : the longest step [s]; the error of a motion is of its fourth order (commutator-free, Celledoni, Marthinsen and Owren 2003)
+    robot : a mechanism with floating base
+    q : (nq,) configuration at times[0]
+    velocity : function (t, q) that returns v (nv,) allowed by the loops; its six entries of the base are not used
+    times : (n,) increasing [s]
+    momentum : (6,) as returned by :meth:`~sarrus.Mechanism.momentum`; default zero
+    step : longest step [s]; the method has order four (commutator-free, Celledoni, Marthinsen and Owren 2003)
 
     Returns
     -------
@@ -255,7 +258,7 @@ def motion(
     Raises
     ------
     ModelError
-        Something ties the mechanism to the ground.
+        The mechanism is connected to the ground.
 
     Examples
     --------
@@ -285,26 +288,27 @@ def path(
     robot: LoopFunctions, q: ArrayLike, way_points: Mapping[str, ArrayLike], times: ArrayLike, *, still: str = "",
     momentum: ArrayLike | None = None, step: float = 0.01, tolerance: float = 1e-6,
 ) -> FreeFloatingMotion:  # fmt: skip
-    """A motion that brings frames through way-points while the base floats; reactionless with ``still="rx ry rz"``.
+    """Plan a motion that moves frames through way-points on a floating base; reactionless with ``still="rx ry rz"``.
 
-    Frames go from each way-point to the next along a straight line (and about one axis), from rest to rest, by :func:`~sarrus.floating.resolved_rate`.
+    Frames move from each way-point to the next along a straight line (and about one axis), from rest to rest, by :func:`~sarrus.floating.resolved_rate`.
 
     Parameters
     ----------
-    q : (nq,) where it starts
-    way_points : frame to (k, 3) places or (k, 4, 4) poses in the world [m]
-    times : (k,) when they are there, rising and after 0 [s]
-    still : components of the base's velocity that are to be zero: "rx ry rz" keeps its attitude
-    momentum : (6,) as :meth:`~sarrus.Mechanism.momentum` has it; default zero
-    step : of the integration, and of the answer [s]
-    tolerance : how far a frame may be off a way-point, and the base off its place or attitude where it is to be still [m, rad]
+    robot : a mechanism with floating base
+    q : (nq,) initial configuration
+    way_points : frame to (k, 3) positions or (k, 4, 4) poses in the world [m]
+    times : (k,) times of the way-points, increasing and after 0 [s]
+    still : components of the base's velocity that must be zero: "rx ry rz" keeps its attitude
+    momentum : (6,) as returned by :meth:`~sarrus.Mechanism.momentum`; default zero
+    step : step of the integration and of the result [s]
+    tolerance : largest error of a frame at a way-point, and of the base in its `still` components [m, rad]
 
     Raises
     ------
     NotRealizableError
-        A way-point is not reached so: the error names it, and how far the motion came.
+        A way-point is not reached; the error names it and the reason.
     ModelError
-        Something ties the mechanism to the ground.
+        The mechanism is connected to the ground.
 
     Examples
     --------
@@ -320,35 +324,35 @@ def path(
     >>> b.add_frame("hand", "c", (0.5, 0, 0))
     >>> robot = b.build()
     >>> q = [0, 0, 0, 1, 0, 0, 0, 0.5, -1.2, 0.8]
-    >>> there = robot.pose(q, "hand")[:3, 3] + [-0.05, 0.05, 0.0]
-    >>> run = sarrus.floating.path(robot, q, {"hand": [there]}, [1.0], step=0.05)
-    >>> bool(abs(robot.pose(run.q[-1], "hand")[:3, 3] - there).max() < 1e-6), bool(run.disturbance > 1e-3)
+    >>> goal = robot.pose(q, "hand")[:3, 3] + [-0.05, 0.05, 0.0]
+    >>> run = sarrus.floating.path(robot, q, {"hand": [goal]}, [1.0], step=0.05)
+    >>> bool(abs(robot.pose(run.q[-1], "hand")[:3, 3] - goal).max() < 1e-6), bool(run.disturbance > 1e-3)
     (True, True)
     """
     checked_mechanism(robot, "robot")
     base = base_joint(robot, "path")
     start = real_rows("q", q, robot.nq)
     longest, tolerance = checked_number("step", step), checked_number("tolerance", tolerance)
-    check_mapping("way_points", way_points, "frames to places, one for each time", 0)
+    check_mapping("way_points", way_points, "frames to positions or poses, one for each time", 0)
     arrivals = np.concatenate([[0.0], real_array("times", times).ravel()])
     if len(arrivals) < 2 or not np.isfinite(arrivals).all() or not (np.diff(arrivals) > 0.0).all():
-        raise ValueError(f"times must be the times of the way-points, rising and after 0; got {times!r}")
+        raise ValueError(f"times must be the times of the way-points, increasing and after 0; got {times!r}")
     _check_steps(arrivals, longest)
     paths = {name: _Path(robot, start, name, points, arrivals) for name, points in way_points.items()}
-    held = _still_rows(still)
+    zero_rows = _still_rows(still)
     body = base.parent if base.reversed else base.child
-    gain = 1.0 / (2.0 * longest)  # halves in two steps what steps leave of errors
+    gain = 1.0 / (2.0 * longest)  # halves errors in two steps
 
     def missed(t: float, why: object) -> NotRealizableError:
         k = int(np.clip(np.searchsorted(arrivals, t) - 1, 0, len(arrivals) - 2))
-        resting = f" while the base's {still} rest" * bool(still)
+        resting = f" with zero {still} of the base" * bool(still)
         return NotRealizableError(f"way-point {k} of {', '.join(paths)} is not reached{resting}: {why}")
 
-    def asked(t: float, q: Array) -> Array:
+    def resolved(t: float, q: Array) -> Array:
         motions: dict[str | tuple[str, str], ArrayLike] = {}
         for name, path in paths.items():
             pose, twist = path.at(t)
-            twist = twist + gain * _apart(robot.pose(q, name), pose)
+            twist = twist + gain * _difference(robot.pose(q, name), pose)
             motions[name if path.turns else (name, "tx ty tz")] = twist if path.turns else twist[3:]
         try:
             v = resolved_rate(robot, q, motions, still=still, momentum=momentum, time=t)
@@ -359,15 +363,15 @@ def path(
         return v
 
     legs = [np.linspace(a, b, 1 + max(1, int(np.ceil((b - a) / longest - 1e-9))))[1:] for a, b in pairwise(arrivals)]
-    run = _integrated(robot, start, asked, np.concatenate([[0.0], *legs]), longest)
+    run = _integrated(robot, start, resolved, np.concatenate([[0.0], *legs]), longest)
     home = robot.pose(start, body)
     for k, arrival in enumerate(arrivals[1:], 1):
-        there = run.q[np.searchsorted(run.t, arrival)]
+        q_arrival = run.q[np.searchsorted(run.t, arrival)]
         for name, path in paths.items():
-            off = np.abs(_apart(robot.pose(there, name), path.poses[k]))[0 if path.turns else 3 :].max()
+            off = np.abs(_difference(robot.pose(q_arrival, name), path.poses[k]))[0 if path.turns else 3 :].max()
             if not off <= tolerance:
-                raise missed(arrival, f"'{name}' stays {off:.2g} off")
-        moved = np.abs(_apart(home, robot.pose(there, body)))[held].max(initial=0.0)
+                raise missed(arrival, f"'{name}' is {off:.2g} off")
+        moved = np.abs(_difference(home, robot.pose(q_arrival, body)))[zero_rows].max(initial=0.0)
         if not moved <= tolerance:
             raise missed(arrival, f"the base moves by {moved:.2g}")
     return run
@@ -381,22 +385,22 @@ def dynamic_singularity_map(
     time: ArrayLike | None = None,
     threads: int = 1,
 ) -> DynamicSingularityMap:
-    """Where the motors lose a direction of a frame's motion because the base floats: of many configurations.
+    """Detect dynamic singularities, at which the motors lose a direction of a frame's motion because the base floats, in many configurations.
 
-    Singular positions of the generalized Jacobian depend on masses. Which rank is usual is told by comparison with a few configurations
-    that are drawn at random.
+    Singular positions of the generalized Jacobian depend on masses. The usual rank is that of a few random configurations.
 
     Parameters
     ----------
+    robot : a mechanism with floating base
     q : (..., nq) configurations that close the loops
-    output : a frame, or (frame, "tx ty ..") for components of its velocity in the world's axes
-    time : (...) [s], where motion is prescribed
-    threads : how many threads work on it
+    output : frame, or (frame, "tx ty ..") for components of its velocity in the world's axes
+    time : (...) [s], for prescribed motions
+    threads : number of threads
 
     Raises
     ------
     ModelError
-        Something ties the mechanism to the ground.
+        The mechanism is connected to the ground.
 
     References
     ----------
@@ -421,7 +425,7 @@ def dynamic_singularity_map(
     C, scale = velocity_scale(robot)[columns], six(1.0, 1.0 / robot._length)[rows]
 
     def values(q: Array) -> tuple[Array, Array]:
-        """Singular values (..., rows), largest first, of the generalized Jacobian and of the other."""
+        """Return singular values (..., rows), largest first, of the Jacobians with floating and fixed base."""
         axes: dict[str, Any] = {"expressed_in": "world_aligned", "threads": threads}
         J = [generalized_jacobian(robot, q, frame, **axes), robot.jacobian(q, frame, **axes)[..., columns]]
         N: Array = np.eye(len(columns))
@@ -431,14 +435,14 @@ def dynamic_singularity_map(
         return _singular_values(both[0]), _singular_values(both[1])
 
     q = real_array("q", q)
-    here = values(q)
+    requested = values(q)
     try:
         drawn: Any = robot
         usual = values(drawn.random(0, size=8, closed=True))
-    except SarrusError:  # as of a mechanism that closes in one configuration
-        usual = here
+    except SarrusError:  # for example, the loops close in one configuration only
+        usual = requested
     ranks, least, lost = [], [], []
-    for s, u in zip(here, usual, strict=True):
+    for s, u in zip(requested, usual, strict=True):
         size = np.nan_to_num(s[..., :1]) if s.shape[-1] else np.zeros((*s.shape[:-1], 1))
         rank = (s > tolerances.present * np.maximum(size, np.nan_to_num(u[..., 0]).max(initial=0.0))).sum(axis=-1)
         most = int((u > tolerances.present * u[..., :1]).sum(axis=-1).max(initial=0)) if u.shape[-1] else 0
@@ -446,9 +450,9 @@ def dynamic_singularity_map(
         least.append(s[..., most - 1] if 0 < most <= s.shape[-1] else np.zeros(s.shape[:-1]))
         lost.append(ranks[-1] < most)
     bad = ranks[0] < 0
-    s = here[0]
+    s = requested[0]
     full = np.where(lost[0], 0.0, least[0])
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # infinite, of numbers beyond all bodies too
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # infinite at singularities, or by overflow
         condition = np.where(bad, np.nan, (s[..., 0] if s.shape[-1] else 0.0 * full) / full)
     kinds = np.array(["regular", "dynamic", "kinematic", "both", ""])
     return DynamicSingularityMap(
@@ -463,13 +467,13 @@ def dynamic_singularity_map(
 
 
 def _check_steps(times: Array, step: float) -> None:
-    """Raise ValueError where a motion would take days."""
+    """Raise ValueError if a motion has too many steps."""
     if times[-1] - times[0] > MOST_STEPS * step:
         raise ValueError(f"{times[-1] - times[0]:g} s in steps of {step:g} s are more than {MOST_STEPS} steps")
 
 
 def _still_rows(still: Any) -> list[int]:
-    """Which of rx ry rz tx ty tz of the base are to rest; none for an empty text."""
+    """Return the indices of components rx ry rz tx ty tz of the base that must be zero; none for an empty text."""
     return [] if isinstance(still, str) and not still.strip() else component_rows(still)
 
 
@@ -481,7 +485,7 @@ def _loop_rows(robot: LoopFunctions, q: ArrayLike, columns: Array, time: ArrayLi
 
 
 def _base_rows(robot: LoopFunctions, q: ArrayLike, components: str, base: Any) -> Array:
-    """The base's velocity per joint velocity, those components."""
+    """Return the components of the base's velocity per joint velocity."""
     body = base.parent if base.reversed else base.child
     rows = component_rows(components)
     if not rows:
@@ -496,7 +500,7 @@ def _size(A: Array) -> Array:
 
 
 def _normal(A: Array) -> Array:
-    """Of size one: a heavy base hardly moves, and still its rows are not rounding."""
+    """Return rows of unit norm, because rows of a heavy base are small without being rounding."""
     return np.asarray(A / _size(A)[..., None, None])
 
 
@@ -510,13 +514,13 @@ def _singular_values(A: Array) -> Array:
 
 
 class _Path:
-    """Of a frame from way-point to way-point, from rest to rest: 10 s^3 - 15 s^4 + 6 s^5 of the way."""
+    """Path of a frame from way-point to way-point, from rest to rest, with the fraction 10 s^3 - 15 s^4 + 6 s^5."""
 
     def __init__(self, robot: LoopFunctions, start: Array, name: str, points: ArrayLike, times: Array) -> None:
         x, count = real_array(f"way_points['{name}']", points), len(times) - 1
         if x.shape not in ((count, 3), (count, 4, 4)):
             shapes = f"({count}, 3) or ({count}, 4, 4)"
-            raise ShapeError(f"way_points['{name}'] has shape {x.shape}; it wants {shapes}: one for each time")
+            raise ShapeError(f"way_points['{name}'] has shape {x.shape}; expected {shapes}, one for each time")
         if not np.isfinite(x).all():
             raise StateError(f"way_points['{name}'] must be finite")
         self.times, self.turns = times, x.ndim == 3
@@ -527,19 +531,19 @@ class _Path:
             self.poses[1:, :3, 3] = x
 
     def at(self, t: float) -> tuple[Array, Array]:
-        """Pose, and velocity [angular; linear] along the world's axes."""
+        """Return pose, and velocity [angular; linear] in the world's axes."""
         k = int(np.clip(np.searchsorted(self.times, t, "right") - 1, 0, len(self.times) - 2))
         duration = self.times[k + 1] - self.times[k]
-        s, whole = min((t - self.times[k]) / duration, 1.0), _apart(self.poses[k], self.poses[k + 1])
-        way, rate = s**3 * (10 - 15 * s + 6 * s * s), 30 * s * s * (1 - s) ** 2 / duration
+        s, displacement = min((t - self.times[k]) / duration, 1.0), _difference(self.poses[k], self.poses[k + 1])
+        fraction, rate = s**3 * (10 - 15 * s + 6 * s * s), 30 * s * s * (1 - s) ** 2 / duration
         pose = self.poses[k].copy()
-        pose[:3, :3] = Rotation.exp(whole[:3] * way).matrix @ pose[:3, :3]
-        pose[:3, 3] += whole[3:] * way
-        return pose, whole * rate
+        pose[:3, :3] = Rotation.exp(displacement[:3] * fraction).matrix @ pose[:3, :3]
+        pose[:3, 3] += displacement[3:] * fraction
+        return pose, displacement * rate
 
 
-def _apart(first: Array, second: Array) -> Array:
-    """Rotation vector and displacement (6,) that lead from one pose to another, along the world's axes."""
+def _difference(first: Array, second: Array) -> Array:
+    """Return rotation vector and displacement (6,) from one pose to another, in the world's axes."""
     turn = Rotation(second[:3, :3] @ first[:3, :3].T).log()
     return np.concatenate([turn, second[:3, 3] - first[:3, 3]])
 
@@ -547,10 +551,10 @@ def _apart(first: Array, second: Array) -> Array:
 def _integrated(
     robot: LoopFunctions, q: ArrayLike, velocity: Callable[[float, Array], Array], times: ArrayLike, step: float
 ) -> FreeFloatingMotion:
-    """Motion at these times along velocity(t, q), by a commutator-free method of fourth order in steps of at most `step`."""
+    """Integrate velocity(t, q) to these times, by a commutator-free method of order four in steps of at most `step`."""
     t, x = real_array("times", times), real_rows("q", q, robot.nq)
     if t.ndim != 1 or not t.size or not np.isfinite(t).all() or not (np.diff(t) > 0.0).all():
-        raise ValueError(f"times must be finite and rising; got {times!r}")
+        raise ValueError(f"times must be finite and increasing; got {times!r}")
     if x.ndim != 1:
         raise ShapeError(f"q has shape {x.shape}; a motion starts in one configuration, ({robot.nq},)")
     _check_steps(t, step)
@@ -566,7 +570,7 @@ def _integrated(
             k4 = h * velocity(now + h, robot.integrate(half, k3 - k1 / 2))
             x = robot.integrate(x, (3 * k1 + 2 * k2 + 2 * k3 - k4) / 12)
             x = robot.integrate(x, (-k1 + 2 * k2 + 2 * k3 + 3 * k4) / 12)
-            if robot.nc:  # what steps open of the loops, the joints close
+            if robot.nc:  # the joints correct the drift of the loops
                 x = robot.project_configuration(x, locked=[base.name], time=now + h)
         path.append(x)
         v.append(velocity(t1, x))

@@ -1,5 +1,6 @@
-"""C code of one mechanism, loops included, for the computer that runs it: C99 in double or single precision without heap, library or
-recursion, in straight lines. :func:`generate` writes it; what is written can be composed of functions of a state with a :class:`Recorder`.
+"""C code of one mechanism, loops included, for a controller: straight-line C99 in double or single precision.
+
+The code has no heap, no library and no recursion. :func:`generate` writes it; a :class:`Recorder` composes functions of a state.
 """
 
 from .compiling import Compiled, compiled, jax_functions

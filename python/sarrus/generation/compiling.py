@@ -1,4 +1,4 @@
-"""Generated code within Python, to try it: compiled by the system's compiler, called on arrays."""
+"""Generated code, compiled by the system's compiler and called on arrays, for trials in Python."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from ..errors import SarrusError, ShapeError, raise_no_such_name
 if TYPE_CHECKING:
     from .writing import CFunction, Generated
 
-# ISO C alone would switch fused multiplication off, and keep errno of roots
+# -std=c99 without these options disables fused multiply-add and sets errno in square roots
 FLAGS = ("-std=c99", "-O2", "-ffp-contract=fast", "-fno-math-errno")
 JAX_FLAGS = ("-std=c++17", "-O2", "-march=native", "-ffp-contract=fast", "-fno-math-errno")
 
 
 class Compiled:
-    """Generated code that was compiled: ``code(name, *arrays)`` calls a function, of which leading axes broadcast."""
+    """Compiled code: ``code(name, *arrays)`` calls a function; leading axes broadcast."""
 
     def __init__(self, generated: Generated, library: Path) -> None:
         self._generated, self._library = generated, ctypes.CDLL(str(library))
 
     def __call__(self, name: str, *arguments: ArrayLike) -> tuple[dict[str, Array], NDArray[np.int32]]:
-        """Results by name, and the status (...) of each state."""
+        """Return the results by name, and the status (...) of each state."""
         functions = self._generated.functions
         if name not in functions:
             raise_no_such_name("function", name, functions)
@@ -60,7 +60,7 @@ class Compiled:
 
 
 def compiled(generated: Generated, compiler: str = "cc", flags: Sequence[str] = FLAGS) -> Compiled:
-    """Compile generated code with the system's compiler, and load it; SarrusError where that fails.
+    """Compile generated code with the system's compiler and load it; raise SarrusError if that fails.
 
     >>> import sarrus, tempfile
     >>> robot = sarrus.mechanisms.pendulum(mass=2.0, length=0.5)
@@ -74,10 +74,10 @@ def compiled(generated: Generated, compiler: str = "cc", flags: Sequence[str] = 
 
 
 def shared_library(compiler: str, flags: Sequence[str], library: Path, *sources: str | Path) -> Path:
-    """The same library, compiled; sources stand beside it, or anywhere by their paths."""
+    """Compile sources into a shared library and return its path; relative paths of sources are in the library's folder."""
     path = shutil.which(compiler)
     if path is None:
-        raise SarrusError(f"no compiler '{compiler}' is on the PATH")
+        raise SarrusError(f"compiler '{compiler}' is not on the PATH")
     command = [path, *flags, "-fPIC", "-shared", *map(str, sources), "-o", str(library), "-lm"]
     run = subprocess.run(command, capture_output=True, text=True, check=False, cwd=library.parent)
     if run.returncode:
@@ -88,10 +88,12 @@ def shared_library(compiler: str, flags: Sequence[str], library: Path, *sources:
 def jax_functions(
     generated: Generated, compiler: str = "c++", flags: Sequence[str] = JAX_FLAGS
 ) -> dict[str, Callable[..., Any]]:
-    """Functions that were generated with the target "jax", for JAX: float64 arrays with leading axes to a tuple of results, under ``jit``, ``vmap`` and
-    ``grad`` (reverse only). They run on the CPU; rows are NaN where the status is not 0. Derivatives by q are by its entries.
+    """Return functions for JAX of code that was generated with the target "jax".
 
-    For one mechanism whose code is compiled. Functions of any mechanism, runs among them, by calls of the core: :mod:`sarrus.jax`.
+    They take float64 arrays with leading axes and return a tuple of results, also under ``jit``, ``vmap`` and ``grad`` (reverse mode only). They
+    run on the CPU. Rows whose status is not 0 are NaN. Derivatives by q are by its entries.
+
+    The functions are those of one mechanism. :mod:`sarrus.jax` has functions of any mechanism, simulations included, which call the core.
 
     >>> import jax, sarrus, tempfile
     >>> jax.config.update("jax_enable_x64", True)
@@ -104,43 +106,43 @@ def jax_functions(
 
     source = generated.source.with_name(f"{generated.source.stem}_jax.cc")
     if source not in generated.others:
-        raise ValueError("generate(..., targets=['jax']) writes what these functions are made of")
+        raise ValueError("generated has no source for JAX; write it by generate(..., targets=['jax'])")
     place = Path(tempfile.mkdtemp(prefix="sarrus")) / f"{source.stem}.so"
     library = ctypes.CDLL(
         str(shared_library(compiler, [*flags, f"-I{jax.ffi.include_dir()}"], place, source.resolve()))
     )
 
     def target(name: str, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]]) -> Callable[..., Any]:
-        unique = f"{name}_{place.parent.name}"  # JAX knows targets by name for as long as it runs
+        unique = f"{name}_{place.parent.name}"  # because JAX keeps targets by name until the process ends
         jax.ffi.register_ffi_target(unique, jax.ffi.pycapsule(getattr(library, f"{name}_handler")), platform="cpu")
 
         def call(*x: Any) -> Any:
             lead = x[0].shape[:-1]
-            rows = [one.reshape(*lead, math.prod(shape)) for one, shape in zip(x, inputs, strict=True)]
+            rows = [array.reshape(*lead, math.prod(shape)) for array, shape in zip(x, inputs, strict=True)]
             sizes = [jax.ShapeDtypeStruct((*lead, math.prod(shape)), np.float64) for shape in outputs]
             answers = jax.ffi.ffi_call(unique, sizes, vmap_method="broadcast_all")(*rows)
             return tuple(y.reshape(*lead, *shape) for y, shape in zip(answers, outputs, strict=True))
 
         return call
 
-    def made(f: CFunction) -> Callable[..., Any]:
+    def jax_function(f: CFunction) -> Callable[..., Any]:
         inputs, outputs = [*f.inputs.values()], [*f.outputs.values()]
         value, back = target(f.name, inputs, outputs), target(f"{f.name}_vjp", [*inputs, *outputs], inputs)
         call = jax.custom_vjp(value)
         call.defvjp(lambda *x: (value(*x), x), lambda x, w: back(*x, *w))
 
-        def of_arrays(*arguments: Any) -> Any:
+        def function(*arguments: Any) -> Any:
             if len(arguments) != len(inputs):
                 raise TypeError(f"{f.name} takes {', '.join(f.inputs)}; got {len(arguments)} arrays")
             if not jax.config.jax_enable_x64:
-                raise TypeError("the code is of double precision: jax.config.update('jax_enable_x64', True)")
-            x = [jax.numpy.asarray(one, dtype=np.float64) for one in arguments]
-            for (key, (size,)), one in zip(f.inputs.items(), x, strict=True):
-                if one.shape[-1:] != (size,):
-                    raise ShapeError(f"{key} must be (..., {size}); got {one.shape}")
-            lead = np.broadcast_shapes(*(one.shape[:-1] for one in x))
-            return call(*(jax.numpy.broadcast_to(one, (*lead, *shape)) for one, shape in zip(x, inputs, strict=True)))
+                raise TypeError("the code requires double precision: jax.config.update('jax_enable_x64', True)")
+            arrays = [jax.numpy.asarray(x, dtype=np.float64) for x in arguments]
+            for (key, (size,)), x in zip(f.inputs.items(), arrays, strict=True):
+                if x.shape[-1:] != (size,):
+                    raise ShapeError(f"{key} must be (..., {size}); got {x.shape}")
+            lead = np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
+            return call(*(jax.numpy.broadcast_to(x, (*lead, *shape)) for x, shape in zip(arrays, inputs, strict=True)))
 
-        return of_arrays
+        return function
 
-    return {key: made(f) for key, f in generated.functions.items()}
+    return {key: jax_function(f) for key, f in generated.functions.items()}

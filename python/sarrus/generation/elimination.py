@@ -1,4 +1,4 @@
-"""Linear equations between numbers that are not known yet."""
+"""Linear equations between recorded numbers."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ if TYPE_CHECKING:
     from .._arrays import Array
     from .recorder import Numbers, Recorder
 
-LARGE = 0.1  # of the best pivot: so much is good enough, and the one that fills in least is taken
-DEPENDENT = 1e-9  # of the largest entry: rows with no larger pivot say nothing new (tolerances::negligible)
-SMALL = 1e-3  # of a pivot in the samples: what is smaller in use is unlike them
+LARGE = 0.1  # fraction of the best pivot: larger pivots are acceptable, and the one with the least fill-in is taken
+DEPENDENT = 1e-9  # fraction of the largest entry: rows without a larger pivot are dependent (tolerances::negligible)
+SMALL = 1e-3  # fraction of a pivot in the samples: a smaller one in use differs from the samples
 
 
 def eliminated(recorder: Recorder, A: Numbers, b: Numbers) -> Numbers:
-    """x with A x = b, A (m, n) of rank n in the samples and b (m, ...) a sum of its columns; rows that depend on others are left out."""
+    """Solve A x = b for A (m, n) of rank n in the samples and b (m, ...) in the span of its columns; dependent rows are left out."""
     x, N = solutions(recorder, A, b)
     if N.shape[1]:
-        raise ModelError("the loops leave motions free while these joints are held: hold more of them")
+        raise ModelError("the loops leave motions free while these joints are fixed: name more joints")
     return x
 
 
 def solutions(recorder: Recorder, A: Numbers, b: Numbers) -> tuple[Numbers, Numbers]:
-    """All x + N y with A x = b, whatever y: as `eliminated`, where A may be of a smaller rank; y are those entries that the others depend on.
+    """Return x and N of all solutions x + N y of A x = b, for A of any rank; y are the free entries.
 
-    The rank is that of most samples: one of them, the home for instance, may be a singular position.
+    The rank is that of most samples, because a sample, for instance the home, may be a singular position.
     """
     (m, n), shape = A.shape, b.shape[1:]
     A, b = A.copy(), b.reshape(m, math.prod(shape)).copy()
     rows, columns, pivots = list(range(m)), list(range(n)), []
     vanishes = DEPENDENT * _sizes(recorder, A).max(initial=0.0)
-    regular = np.ones(len(recorder._configurations), dtype=bool)  # samples that have a say
+    regular = np.ones(len(recorder._configurations), dtype=bool)  # samples that decide
     while rows and columns:
         size = _sizes(recorder, A[np.ix_(rows, columns)])
         least = size[regular].min(axis=0)
         if least.max() <= vanishes:
-            # where others have a pivot left, those without one are singular positions; their own code is flagged
+            # samples without a pivot are singular positions if others have one; the code flags such states
             has_pivot = size > vanishes
             i, j = np.unravel_index(np.argmax(has_pivot[regular].sum(axis=0)), least.shape)
             remaining = regular & has_pivot[:, i, j]
@@ -68,6 +68,6 @@ def solutions(recorder: Recorder, A: Numbers, b: Numbers) -> tuple[Numbers, Numb
 
 
 def _sizes(recorder: Recorder, A: Numbers) -> Array:
-    """(samples, rows, columns) of entries; zero where they are not finite, which no pivot is to be."""
+    """Return the magnitudes (samples, rows, columns) of the entries; zero if not finite, so that they are no pivots."""
     values = np.abs(recorder.values(A))
     return np.where(np.isfinite(values), values, 0.0)

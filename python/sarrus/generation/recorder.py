@@ -1,4 +1,4 @@
-"""Functions of a state on numbers that are not known yet."""
+"""Recorder of functions of a state, on symbolic numbers."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ from . import samples
 from .elimination import eliminated
 from .tasks import recorded_tasks
 
-Numbers = Any  # an array of objects that compute
+Numbers = Any  # array of symbolic numbers
 
-NEARBY = 0.03  # how far a last configuration is from the next one, in samples [rad, sizes of the bodies]
-MOST_STEPS = 100  # each is recorded; Newton's steps that near need three
-NO_ANSWER = 2  # what the status is at least where a result is not finite
-BROKEN = 8  # what the status has besides where an assumption does not hold
+NEARBY = 0.03  # distance of a last configuration from the next one in the samples [rad, sizes of the bodies]
+MOST_STEPS = 100  # limit of Newton steps, because each is recorded; near a solution three are enough
+NO_ANSWER = 2  # least status if a result is not finite
+BROKEN = 8  # added to the status if an assumption does not hold
 
 
 class Recorder:
-    """What a function of generated C does, written with functions of a state and NumPy on arrays of numbers that are not known yet.
+    """Recorder of a function of generated C, composed of functions of a state and NumPy operations on symbolic numbers.
 
-    Such numbers add, subtract, multiply and divide, with each other and with floats, so ``J.T @ u`` works; they have no value, so nothing can
-    be decided by them. Where the core's algorithms decide (how often an answer is corrected), sample states do, and the code that comes of it can
-    check whether they were representative.
+    Symbolic numbers add, subtract, multiply and divide, with each other and with floats, so ``J.T @ u`` works. They have no value, so code cannot
+    branch on them. Decisions of the core's algorithms, such as the number of refinements, are those in sample states. The generated code can
+    check that they hold.
 
     Parameters
     ----------
     robot : the mechanism
-    scalar : "double" or "float", what the code is to compute in
-    configurations : (n, nq) sample configurations on the loops; None: the home and five drawn about it, the same ones every time; of open chains six
-        drawn anywhere
+    scalar : "double" or "float", the floating-point type of the code
+    configurations : (n, nq) sample configurations on the loops [rad, m]; None: the home and five random configurations about it, the same ones
+        every time; for open chains six random configurations
 
     Attributes
     ----------
-    q, v, a, tau, time : arrays of inputs, of the sizes that they have elsewhere
+    q, v, a, tau, time : arrays of inputs (nq,), (nv,), (nv,), (nv,) and (1,)
 
     Examples
     --------
@@ -60,16 +60,16 @@ class Recorder:
         check_choice("scalar", scalar, ("double", "float"))
         self.robot, self.scalar = robot, scalar
         rng = np.random.default_rng(samples.SEED)
-        chosen = None if configurations is None else np.atleast_2d(real_array("configurations", configurations))
-        if chosen is not None and (chosen.ndim != 2 or chosen.shape[1] != robot.nq or not len(chosen)):
-            raise ShapeError(f"configurations must be (n, {robot.nq}); got {chosen.shape}")
-        count = samples.COUNT if chosen is None else len(chosen)
-        self._given = chosen
+        about = None if configurations is None else np.atleast_2d(real_array("configurations", configurations))
+        if about is not None and (about.ndim != 2 or about.shape[1] != robot.nq or not len(about)):
+            raise ShapeError(f"configurations must be (n, {robot.nq}); got {about.shape}")
+        count = samples.COUNT if about is None else len(about)
+        self._about = about
         self._recording = _recording.recording(robot, count, scalar == "float")
         if self._recording.pfaffian_values:
-            raise ModelError("constraints whose rows Python functions give (add_pfaffian) cannot be generated as C")
+            raise ModelError("Pfaffian constraints of Python functions (add_pfaffian) cannot be generated as C")
         times = rng.uniform(0.0, 1.0, count) if self._recording.driven else np.zeros(count)
-        self._configurations = samples.configurations(robot, times, rng) if chosen is None else chosen
+        self._configurations = samples.configurations(robot, times, rng) if about is None else about
         self._samples = {"q": self._configurations, "time": times[:, None]}
         self._samples |= samples.motion(robot, self._configurations, times, rng)
         self._rng = rng
@@ -77,7 +77,7 @@ class Recorder:
         self.status: _recording.Number | None = None
 
     def assume(self, x: Numbers, least: float) -> None:
-        """That a number's size is this at least, wherever the code is used; it checks so, and the status has 8 more where it is not."""
+        """Assume that the magnitude of a number is at least `least`; the code checks this, and adds 8 to the status if it is not."""
         numbers = self._flat(x)
         if len(numbers) != 1:
             raise ShapeError(f"x must be one number; got {len(numbers)}")
@@ -93,9 +93,9 @@ class Recorder:
         return self.inputs[name] if name in self.inputs else self.input(name, self._samples[name])
 
     def input(self, name: str, values: ArrayLike) -> Numbers:
-        """An argument (n,) of the function, with its values (samples, n) in the sample states."""
+        """Add an argument (n,) of the function, with its values (samples, n) in the sample states."""
         if checked_text("name", name) in self.inputs:
-            raise ValueError(f"there is an input '{name}' already")
+            raise ValueError(f"input '{name}' exists already")
         values = real_array(name, values)
         if values.ndim != 2 or len(values) != len(self._configurations):
             raise ShapeError(
@@ -107,14 +107,14 @@ class Recorder:
     def call(
         self, operation: str, *inputs: Numbers | None, frame: str | None = None, expressed_in: ExpressedIn = "frame"
     ) -> Numbers:
-        """A function of the core by its name, on arrays of numbers; its result, in the shape that it has elsewhere.
+        """Record a function of the core by its name, on arrays of numbers, and return its result, in the shape of the mechanism's method.
 
-        The status of the generated function is the worst of those of all calls.
+        The status of the generated function is the largest of all calls.
         """
         check_name("function", operation, _recording.operations)
         keys, axes, at_frame = _recording.operations[operation]
         if at_frame != (frame is not None):
-            raise TypeError(f"{operation} wants {'the name of a frame' if at_frame else 'no frame'}")
+            raise TypeError(f"{operation} {'requires frame=, the name of a frame' if at_frame else 'takes no frame'}")
         if frame is not None and frame not in self.robot.frames and frame not in self.robot.bodies:
             raise_no_such_name("frame", frame, (*self.robot.frames, *self.robot.bodies))
         check_choice("expressed_in", expressed_in, ExpressedIn)
@@ -128,7 +128,7 @@ class Recorder:
         )
 
     def _read(self, operation: str, keys: Sequence[str], inputs: Sequence[Numbers | None]) -> list[Any]:
-        """Arrays as flat lists, of the sizes that the operation reads; what ends in "?" may be missing."""
+        """Return arrays as flat lists of the sizes that the operation reads; keys that end in "?" are optional."""
         robot = self.robot
         sizes = {
             "q": robot.nq,
@@ -148,130 +148,127 @@ class Recorder:
         return numbers
 
     def tasks(self, law: TaskControl) -> Mapping[str, Numbers]:
-        """What a :class:`~sarrus.control.TaskControl` without limits and contacts answers: `efforts` in the order of ``law.actuated``, the `acceleration`
-        of it, and of all rows in the order of ``law.tasks`` `errors` and `missed`.
+        """Record the results of a :class:`~sarrus.control.TaskControl` without limits and contacts.
 
-        Targets become inputs, TASK_target, with TASK_target_velocity and _acceleration, whatever numbers or functions they are; those that are laws
-        of time stay so. TASK is what the task is at (its frame, joint or constraint), or else its kind. Of a frame that turns the target is a
-        pose (16,), row by row, otherwise a position (3,); velocities and accelerations are [angular; linear] in the reference's axes.
+        Results are `efforts` in the order of ``law.actuated``, their `acceleration`, and `errors` and `missed` of all rows in the order of
+        ``law.tasks``. Targets become inputs TASK_target, TASK_target_velocity and TASK_target_acceleration. Time functions of :mod:`sarrus.laws`
+        stay in the code. TASK is the frame, joint or constraint of the task, or else its kind. The target of a frame is a position (3,), or a
+        pose (16,), row by row, if the task controls rotations; velocities and accelerations are [angular; linear] in the reference's axes.
         """
         return recorded_tasks(self, law)
 
     def derivatives(self, results: Numbers, inputs: Numbers) -> Numbers:
-        """d results / d inputs (m, n), by a sweep backwards a result; `inputs` may be any numbers, and count as independent of each other."""
+        """Return d results / d inputs (m, n), by a reverse sweep for each result; `inputs` are any numbers, taken as independent."""
         rows = self._recording.derivatives(self._flat(results), self._flat(inputs))
         return np.array(rows, dtype=object).reshape(np.size(results), np.size(inputs))
 
     def apart(self, numbers: Numbers) -> Numbers:
-        """The same numbers as expressions of their own: derivatives by them, or beside them, do not see what they are made of."""
+        """Return the same numbers as independent expressions: derivatives do not propagate through them."""
         return np.array([x.apart() for x in self._flat(numbers)], dtype=object).reshape(np.shape(numbers))
 
     def constant(self, x: float) -> _recording.Number:
-        """A number that is known."""
+        """Return a constant as a number of the recording."""
         return self._recording.constant(checked_number("x", x, ""))
 
-    # ---- of loops ----------------------------------------------------------------------------------------------------
+    # ---- loops -------------------------------------------------------------------------------------------------------
 
     def positions(self, joints: Sequence[str], steps: int = 3) -> tuple[Numbers, Numbers]:
-        """The configuration in which these joints have the coordinates of the input ``held``, by Newton's steps from the input ``last``;
-        and what the loops lack there (1,), in radians and sizes of the bodies.
+        """Return q (nq,) with closed loops for given coordinates of joints, and the residual (1,) [rad, sizes of the bodies].
+
+        The coordinates are the input ``coordinates``. Newton's method starts at the input ``near`` (nq,).
         """
-        held_q, held = self._places(joints)
-        coordinates = self.input("held", self._configurations[:, held_q])
-        last = self.input("last", self._displaced())
-        q = self._of_loops(last)
-        q[held_q] = coordinates
+        indices, _ = self._indices(joints)
+        coordinates = self.input("coordinates", self._configurations[:, indices])
+        near = self.input("near", self._displaced())
+        q = self._loop_coordinates(near)
+        q[indices] = coordinates
         closed, residual = self.closed(q, joints, steps)
-        q = self._chosen(closed, last)
-        q[held_q] = coordinates
+        q = self._merged(closed, near)
+        q[indices] = coordinates
         return q, residual
 
     def closed(self, q: Numbers, joints: Sequence[str], steps: int = 3) -> tuple[Numbers, Numbers]:
-        """The configuration near q in which loops are closed and these joints are where they are, by Newton's steps, and what is left open."""
-        _, held = self._places(joints)
+        """Return the configuration near q with closed loops, with these joints fixed, by Newton steps, and the residual (1,)."""
+        _, fixed = self._indices(joints)
         phi = self._rows("constraint_residual", q, self._time())
         for _ in range(checked_count("steps", steps, most=MOST_STEPS)):
             J = self._rows("constraint_jacobian", q, self._time())
-            q = self.call("integrate", q, self._others(J, held, -phi))
+            q = self.call("integrate", q, self._solved(J, fixed, -phi))
             phi = self._rows("constraint_residual", q, self._time())
         phi = phi * self._loops.row_scale * self._loops.holonomic
         return q, np.array([np.sqrt(phi @ phi + 0.0)], dtype=object)
 
     def _rows(self, name: str, q: Numbers, time: Numbers | None = None) -> Numbers:
-        """Of constraints, those of ball joints along the world's axes: fewer operations, and the same motions."""
+        """Record constraint rows, those of ball joints along the world's axes because they need fewer operations."""
         return self.call(name, q, time, expressed_in="world")
 
     def velocities(self, q: Numbers, joints: Sequence[str], rates: Numbers) -> Numbers:
-        """v (nv,), or several (nv, k), in which these joints move at these rates (n,) or (n, k), and all others as the loops make them."""
+        """Return v (nv,) or (nv, k) that the loops allow, with rates (n,) or (n, k) of these joints [rad/s, m/s]."""
         if self._recording.driven:
-            raise ModelError("laws of time move this mechanism: rates of joints do not tell its velocity")
-        _, held = self._places(joints)
+            raise ModelError("prescribed motions drive this mechanism: rates of joints do not determine its velocity")
+        _, driven = self._indices(joints)
         self._flat(rates)
-        if np.shape(rates)[:1] != (len(held),):
-            raise ShapeError(f"rates must be of {len(held)} velocities of joints; got shape {np.shape(rates)}")
-        (of_q,) = self._read("a velocity", ["q"], [q])
-        J = self._rows("constraint_jacobian", self._of_loops(of_q))
-        return self._with(held, self._others(J, held, -J[:, held] @ rates), rates)
+        if np.shape(rates)[:1] != (len(driven),):
+            raise ShapeError(f"rates must be of {len(driven)} velocities of joints; got shape {np.shape(rates)}")
+        (flat_q,) = self._read("a velocity", ["q"], [q])
+        J = self._rows("constraint_jacobian", self._loop_coordinates(flat_q))
+        v = self._solved(J, driven, -J[:, driven] @ rates)
+        v[driven] = rates
+        return v
 
     def joint_jacobian(self, q: Numbers, joints: Sequence[str]) -> Numbers:
-        """(nv, n) velocities of all joints by those of these ones."""
-        return self.velocities(q, joints, np.eye(len(self._places(joints)[1])))
+        """Return the Jacobian (nv, n) of all joints' velocities by those of these joints."""
+        return self.velocities(q, joints, np.eye(len(self._indices(joints)[1])))
 
     @cached_property
     def _in_loops(self) -> tuple[Array, Array]:
-        """Which coordinates and velocities are of joints that a loop knows of: the others have no column in its rows, wherever they are."""
-        J = self.call("constraint_jacobian", self._inputs_of_none("q"))
-        touched = np.array([any(x.constant != 0.0 for x in column) for column in J.T], dtype=bool)
-        of_q = np.zeros(self.robot.nq, dtype=bool)
+        """Masks of the coordinates and velocities of joints in loops; columns of other joints are zero in every configuration."""
+        J = self.call("constraint_jacobian", self._hidden_input("q"))
+        velocities = np.array([any(x.constant != 0.0 for x in column) for column in J.T], dtype=bool)
+        coordinates = np.zeros(self.robot.nq, dtype=bool)
         for joint in map(self.robot.joint, self.robot.joints):
-            touched[joint.v_slice] = of_q[joint.q_slice] = touched[joint.v_slice].any()
-        return of_q, touched
+            velocities[joint.v_slice] = coordinates[joint.q_slice] = velocities[joint.v_slice].any()
+        return coordinates, velocities
 
-    def _inputs_of_none(self, name: str) -> Numbers:
-        """An input that is none of the function's: what is asked of it is left out of the code."""
+    def _hidden_input(self, name: str) -> Numbers:
+        """Add an input with the values of the samples that is no argument of the function; its results are left out of the code."""
         return np.array(self._recording.input(self._samples[name]), dtype=object)
 
-    def _unasked(self, size: int) -> Numbers:
-        """An input besides those of the function, of no values."""
+    def _extra_input(self, size: int) -> Numbers:
+        """Add an input of zeros that is no argument of the function."""
         return np.array(self._recording.input(np.zeros((len(self._configurations), size))), dtype=object)
 
-    def _of_loops(self, q: Numbers) -> Numbers:
-        """The same, with the joints that no loop knows of at rest: where they are changes nothing, and costs nothing then."""
-        return self._chosen(q, self.robot.neutral().astype(object))
+    def _loop_coordinates(self, q: Numbers) -> Numbers:
+        """Return q with joints outside the loops at the neutral configuration, because they do not change the rows and then cost nothing."""
+        return self._merged(q, self.robot.neutral().astype(object))
 
-    def _chosen(self, in_loops: Numbers, others: Numbers) -> Numbers:
-        chosen: Numbers = np.where(self._in_loops[0], in_loops, others)
-        return chosen
+    def _merged(self, in_loops: Numbers, outside: Numbers) -> Numbers:
+        merged: Numbers = np.where(self._in_loops[0], in_loops, outside)
+        return merged
 
     def _displaced(self) -> Array:
-        """Configurations nearby: the last ones of a controller."""
+        """Return configurations near the samples, as the last ones of a controller are."""
         near = self._rng.uniform(-NEARBY, NEARBY, (len(self._configurations), self.robot.nv))
         return self.robot.integrate(self._configurations, near * self._loops.column_scale)
 
-    def _with(self, held: list[int], others: Numbers, rates: Numbers) -> Numbers:
-        """The same with the rates of those that are held, which the equation of the others leaves zero."""
-        v = others.copy()
-        v[held] = rates
-        return v
+    def _solved(self, J: Numbers, fixed: list[int], b: Numbers) -> Numbers:
+        """Return x (nv, ...) with J x = b, zero at fixed velocities.
 
-    def _others(self, J: Numbers, held: list[int], b: Numbers) -> Numbers:
-        """x (nv, ...) with J x = b, zero where joints are held.
-
-        By elimination, with the pivots of the samples: of those that are large in all of them the one that fills in least (Markowitz). Rows
-        that depend on the ones before are left; code checks that pivots do not become small where the samples' are not.
+        The elimination uses the pivots of the samples: of the entries that are large in all samples, the one with the least fill-in (Markowitz).
+        Dependent rows are left out. The code checks that pivots are not much smaller than in the samples.
         """
-        moving = [k for k in range(self.robot.nv) if k not in held and self._in_loops[1][k]]
+        moving = [k for k in range(self.robot.nv) if k not in fixed and self._in_loops[1][k]]
         x = np.full((self.robot.nv, *b.shape[1:]), self._recording.constant(0.0), dtype=object)
         x[moving] = eliminated(self, J[:, moving] * 1.0, b)
         return x
 
     # ----------------------------------------------------------------------------------------------------------------
 
-    def _places(self, joints: Sequence[str]) -> tuple[list[int], list[int]]:
-        """Where coordinates and velocities of joints stand."""
-        of = [self.robot._tree_joint(name) for name in checked_names("joints", joints)]
-        return [k for j in of for k in range(*j.q_slice.indices(self.robot.nq))], [
-            k for j in of for k in range(*j.v_slice.indices(self.robot.nv))
+    def _indices(self, names: Sequence[str]) -> tuple[list[int], list[int]]:
+        """Return the indices of joints in q and in v."""
+        joints = [self.robot._tree_joint(name) for name in checked_names("joints", names)]
+        return [k for j in joints for k in range(*j.q_slice.indices(self.robot.nq))], [
+            k for j in joints for k in range(*j.v_slice.indices(self.robot.nv))
         ]
 
     def _time(self) -> Numbers | None:
@@ -280,15 +277,15 @@ class Recorder:
     def _flat(self, x: Numbers) -> list[_recording.Number]:
         number = _recording.Number
         try:
-            each = np.ravel(np.asarray(x, dtype=object))
+            entries = np.ravel(np.asarray(x, dtype=object))
         except ValueError as error:
             raise ShapeError(f"numbers must be an array; {error}") from None
         return [
             e if isinstance(e, number) else self._recording.constant(checked_number("a number of a Recorder", e, ""))
-            for e in each
+            for e in entries
         ]
 
     def values(self, numbers: Numbers) -> Array:
-        """What numbers are in the sample states: (samples, ...)."""
+        """Return the values of numbers in the sample states (samples, ...)."""
         x = self._recording.values(self._flat(numbers))
         return x.reshape(len(self._configurations), *np.shape(numbers))

@@ -1,4 +1,4 @@
-"""States in which a recording looks what its algorithms decide."""
+"""Sample states that decide the branches of a recording's algorithms."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from ..analysis.scaling import ScaledLoops
 from ..errors import SarrusError
 from ..mechanism import Mechanism
 
-COUNT = 6  # where all of them agree, nearly all states do
-SEED = 0  # the same file for the same mechanism
+COUNT = 6  # if all of them agree, nearly all states do
+SEED = 0  # fixed, so that a mechanism gives the same file each time
 SPREAD = 0.3  # of states about home [rad, sizes of the bodies]
-NEARER = 0.1  # the same about configurations of the caller, which say themselves how far the mechanism goes
+NEARER = 0.1  # spread about configurations of the caller, which span the workspace already
 
 
 def configurations(robot: Mechanism, time: Array, rng: np.random.Generator, about: Array | None = None) -> Array:
-    """A configuration for each time, on the loops: the home, or the first of those `about` which they are to be, and others near these.
+    """Return a configuration on the loops for each time: the home or the first row of `about`, and configurations near these.
 
-    Not anywhere: what is decided there, such as which pivots are large, need not hold where the mechanism works.
+    Decisions at random configurations, such as the choice of pivots, need not hold in the workspace.
     """
     if about is None and not robot.constraints:
         return robot.random(rng, size=len(time))
@@ -36,7 +36,7 @@ def configurations(robot: Mechanism, time: Array, rng: np.random.Generator, abou
 
 
 def motion(robot: Mechanism, q: Array, time: Array, rng: np.random.Generator) -> dict[str, Array]:
-    """Velocities, accelerations and forces of these configurations that the loops allow."""
+    """Return velocities and accelerations that the loops allow at these configurations (n, nq), and random forces."""
     v, tau = rng.normal(size=(2, len(q), robot.nv))
     a = v[::-1].copy()
     if robot.constraints:

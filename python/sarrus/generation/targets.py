@@ -1,4 +1,4 @@
-"""The same recording for others than a C program: each target writes files of its own from a template, around functions of the same emitter."""
+"""Targets other than a C program; each writes its files from a template around functions of the same recording."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from . import samples
 from .compiling import FLAGS, shared_library
 from .recorder import Numbers, Recorder
 
-STATES = 8  # that a check program looks at
-LANES = 4  # states that a function for JAX takes at once: registers of 256 bits
-STEP = 1e-3  # of an FMU, at most [s]
+STATES = 8  # that a check program compares
+LANES = 4  # states per call of a function for JAX, because registers have 256 bits
+STEP = 1e-3  # largest step of an FMU [s]
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """A function and what it was recorded with: `asked` is its name or a function of a Recorder, `written` makes another one of the recording."""
+    """Recorded function: `source` is its name or a function of a Recorder; `written` writes other functions of the same recording."""
 
     name: str
-    asked: object
+    source: object
     recorder: Recorder
     inputs: dict[str, Numbers]
     results: Mapping[str, Numbers]
@@ -55,7 +55,7 @@ def _filled(template: str, **words: object) -> str:
 
 def _double(target: str, functions: list[Recorded]) -> None:
     if any(f.recorder.scalar != "double" for f in functions):
-        raise ValueError(f"target '{target}' wants scalar='double'")
+        raise ValueError(f"target '{target}' requires scalar='double'")
 
 
 def _listed(items: Iterable[object]) -> str:
@@ -72,7 +72,7 @@ def _casadi(prefix: str, functions: list[Recorded], c: Mapping[str, str]) -> dic
         columns = {key: np.asarray(x, dtype=object).T.ravel() for key, x in f.results.items()}
         shapes = {key: np.shape(x) for key, x in f.results.items()}
         parts.append(_external(f, f.name, f.inputs, columns, shapes))
-        nominal = {f"out_{key}": f.recorder._unasked(len(x)) for key, x in columns.items()}
+        nominal = {f"out_{key}": f.recorder._extra_input(len(x)) for key, x in columns.items()}
         pairs = [(key, x, by) for key, x in columns.items() for by in f.inputs]
         blocks = {f"jac_{key}_{by}": f.recorder.derivatives(x, f.inputs[by]).T for key, x, by in pairs}
         sparse = {key: [x for x in block.ravel() if x.constant != 0.0] for key, block in blocks.items()}
@@ -85,19 +85,21 @@ def _external(
     f: Recorded, name: str, inputs: dict[str, Numbers], results: Mapping[str, Numbers], shapes: Mapping[str, Any],
     answers: Mapping[str, tuple[int, ...]] | None = None,
 ) -> str:  # fmt: skip
-    """`shapes`: of results that are dense; or their transposed matrices, of which the entries that are zero are left out; `answers`: of inputs that
-    are results of another function, where they are not vectors.
+    """Return a function for CasADi.
+
+    `shapes` has the shapes of dense results, or the transposed matrices of sparse ones, without their zero entries. `answers` has the shapes of
+    inputs that are matrices, because they are results of another function.
     """
     text, returns_status = f.written(f"{name}_columns", inputs, results)
-    of_inputs = [(answers or {}).get(key, (len(x),)) for key, x in inputs.items()]
+    input_shapes = [(answers or {}).get(key, (len(x),)) for key, x in inputs.items()]
     patterns = []
-    for shape in (*of_inputs, *shapes.values()):
+    for shape in (*input_shapes, *shapes.values()):
         if isinstance(shape, tuple):
-            patterns.append([*shape, *(1,) * (2 - len(shape)), 1])  # 1 in place of columns: dense
+            patterns.append([*shape, *(1,) * (2 - len(shape)), 1])  # 1 instead of columns: dense
             continue
-        there = np.array([x.constant != 0.0 for x in shape.ravel()]).reshape(shape.shape)
-        starts = np.cumsum([0, *there.sum(axis=1)])
-        patterns.append([*shape.shape[::-1], *starts, *np.nonzero(there)[1]])
+        nonzero = np.array([x.constant != 0.0 for x in shape.ravel()]).reshape(shape.shape)
+        starts = np.cumsum([0, *nonzero.sum(axis=1)])
+        patterns.append([*shape.shape[::-1], *starts, *np.nonzero(nonzero)[1]])
     place = np.cumsum([0, *map(len, (*inputs.values(), *results.values()))])
     call = f"{name}_columns({_listed(f'w + {k}' for k in place[:-1])})"
     return f"static {text.definition}" + _filled(
@@ -115,7 +117,7 @@ def _jax(prefix: str, functions: list[Recorded], c: Mapping[str, str]) -> dict[s
     _double("jax", functions)
     texts, handlers = [], []
     for f in functions:
-        tangents = {f"by_{key}": f.recorder._unasked(np.size(x)) for key, x in f.results.items()}
+        tangents = {f"by_{key}": f.recorder._extra_input(np.size(x)) for key, x in f.results.items()}
         total = sum(np.dot(w, np.ravel(x)) for w, x in zip(tangents.values(), f.results.values(), strict=True))
         row = f.recorder.derivatives(total, np.concatenate([*f.inputs.values()]))[0]
         parts = np.split(row, np.cumsum([len(x) for x in f.inputs.values()])[:-1])
@@ -136,9 +138,9 @@ def _jax(prefix: str, functions: list[Recorded], c: Mapping[str, str]) -> dict[s
 
 
 def _in_lanes(text: str) -> str:
-    """The same lines on packets, by the vectors of GCC and Clang."""
+    """Return the code for packets of states, with the vector types of GCC and Clang."""
     text = re.sub(r"^int |\bdouble\b", "real", text.replace("return (int)", "return real{} + "))
-    text = re.sub(r"(\] = )(-?[\d.]\S*;)", r"\1real{} + \2", text)  # numbers alone
+    text = re.sub(r"(\] = )(-?[\d.]\S*;)", r"\1real{} + \2", text)  # constants
     return re.sub(r"^real(?=\w)", "real ", text).replace("const int ", "const flags ")
 
 
@@ -172,14 +174,14 @@ def _check(prefix: str, functions: list[Recorded], c: Mapping[str, str]) -> dict
     answers = {}
     for f in functions:
         robot, rng = f.recorder.robot, np.random.default_rng(1)
-        about = f.recorder._given
-        elsewhere = (
+        about = f.recorder._about
+        configurations = (
             None if f.recorder._recording.driven else samples.configurations(robot, np.zeros(STATES), rng, about)
         )
-        other = Recorder(robot, configurations=elsewhere)
+        other = Recorder(robot, configurations=configurations)
         results = f.compute(other)
         arguments = [other.values(x) for x in other.inputs.values()]
-        core = _of_the_core(other, f.asked, arguments)
+        core = _core_results(other, f.source, arguments)
         count = len(other._configurations)
         expected = {key: (other.values(x) if core is None else core).reshape(count, -1) for key, x in results.items()}
         answers[f.name] = [
@@ -188,30 +190,30 @@ def _check(prefix: str, functions: list[Recorded], c: Mapping[str, str]) -> dict
             for k in range(count) if all(np.isfinite(x[k]).all() for x in expected.values())
         ]  # fmt: skip
     scalar = functions[0].recorder.scalar
-    words = {"name": prefix, "scalar": scalar, "within": 1e-10 if scalar == "double" else 1e-3}
+    words = {"name": prefix, "scalar": scalar, "tolerance": 1e-10 if scalar == "double" else 1e-3}
     return {f"{prefix}_check.py": _filled("check.py.txt", **words), f"{prefix}_check.json": json.dumps(answers) + "\n"}
 
 
-def _of_the_core(recorder: Recorder, asked: object, arguments: list[Array]) -> Array | None:
-    """What the core itself answers, of functions that it has by that name."""
-    name, _, frame = asked.partition(":") if isinstance(asked, str) else ("", "", "")
+def _core_results(recorder: Recorder, source: object, arguments: list[Array]) -> Array | None:
+    """Return the results of the core's function of the same name, None if there is none."""
+    name, _, frame = source.partition(":") if isinstance(source, str) else ("", "", "")
     if name not in _recording.operations:
         return None
-    of_state = [x for key, x in zip(recorder.inputs, arguments, strict=True) if key != "time"]
+    state = [x for key, x in zip(recorder.inputs, arguments, strict=True) if key != "time"]
     options = {"time": arguments[-1][:, 0]} if "time" in recorder.inputs else {}
-    asked_of = getattr(recorder.robot, name)
-    answer: Array = asked_of(*of_state, *([frame] if frame else []), return_status=True, **options)[0]
-    return answer
+    function = getattr(recorder.robot, name)
+    result: Array = function(*state, *([frame] if frame else []), return_status=True, **options)[0]
+    return result
 
 
 # ---- an FMU --------------------------------------------------------------------------------------------------------------
 
 
 def _fmu(prefix: str, functions: list[Recorded], c: Mapping[str, str]) -> dict[str, str | bytes]:
-    steps = [f for f in functions if isinstance(f.asked, str) and f.asked.partition(":")[0] == "step"]
+    steps = [f for f in functions if isinstance(f.source, str) and f.source.partition(":")[0] == "step"]
     _double("fmu", steps)
     if len(steps) != 1:
-        raise ValueError(f"target 'fmu' wants one function 'step' or 'step:JOINTS'; got {len(steps)}")
+        raise ValueError(f"target 'fmu' requires one function 'step' or 'step:JOINTS'; got {len(steps)}")
     robot = steps[0].recorder.robot
     tau = [f"tau.{n}" for n in entries(robot, "v")]
     names = [*tau, *(f"q.{n}" for n in entries(robot, "q")), *(f"v.{n}" for n in entries(robot, "v"))]
@@ -233,7 +235,7 @@ def _fmu(prefix: str, functions: list[Recorded], c: Mapping[str, str]) -> dict[s
     parts: dict[str, str | bytes] = {
         "modelDescription.xml": xml, f"sources/{prefix}.h": c[".h"], f"sources/{prefix}.c": c[".c"], f"sources/{prefix}_fmu.c": source,
     }  # fmt: skip
-    if shutil.which("cc"):  # else who imports it compiles it
+    if shutil.which("cc"):  # otherwise the importing program compiles it
         with TemporaryDirectory() as folder:
             for name, text in [*parts.items()][1:]:
                 (Path(folder) / Path(name).name).write_text(str(text), encoding="utf-8")
@@ -242,12 +244,12 @@ def _fmu(prefix: str, functions: list[Recorded], c: Mapping[str, str]) -> dict[s
     packed = BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in parts.items():
-            archive.writestr(zipfile.ZipInfo(name), content)  # without the time, so that files are the same
+            archive.writestr(zipfile.ZipInfo(name), content)  # without the time, so that files are reproducible
     return {f"{prefix}.fmu": packed.getvalue()}
 
 
 def entries(robot: Mechanism, letter: str) -> list[str]:
-    """Of q or v: the name of the joint, and which of its numbers it is where there are several."""
+    """Return names of the entries of q or v: the joint, with an index if it has several."""
     names = []
     for joint in map(robot.joint, robot.joints):
         part: slice = getattr(joint, f"{letter}_slice")

@@ -1,4 +1,4 @@
-"""A controller of tasks on numbers that are not known yet: its targets are inputs."""
+"""Recording of a controller of tasks; its targets become inputs."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ from ..errors import ModelError
 if TYPE_CHECKING:
     from .recorder import Numbers, Recorder
 
-RATES = ("", "_velocity", "_acceleration")  # what an input's name ends in
-# how many of them a kind's target has, where not all; what acts from outside on impedances has its value alone
+RATES = ("", "_velocity", "_acceleration")  # suffixes of an input's name
+# number of these inputs for a kind of task, if not three; an external wrench has only its value
 ORDERS = {"MomentumTask": 2, "MultiplierTask": 1}
 
 
 def recorded_tasks(r: Recorder, law: TaskControl) -> Mapping[str, Numbers]:
-    """What ``law.solve`` answers: `efforts` in the order of ``law.actuated``, `acceleration`, and of all rows in the order of ``law.tasks`` `errors`
-    and `missed`; with internal states z their rates `z_dot`.
+    """Record the results of ``law.solve``.
+
+    They are `efforts` in the order of ``law.actuated``, `acceleration`, `errors` and `missed` of all rows in the order of ``law.tasks``, and
+    the rates `z_dot` of actuator states z.
     """
     _check(r, law)
     q, v, inputs = r.q, r.v, _Inputs(r, law)
@@ -34,34 +36,41 @@ def recorded_tasks(r: Recorder, law: TaskControl) -> Mapping[str, Numbers]:
     timed = inputs.laws or r._recording.driven
     states = law._terms.states
     z = r.input("z", np.zeros((len(r._configurations), states))) if states else []
-    known = (inputs.parameters, inputs.call, r.time if timed else [0.0], q, v, z)
-    results, status = r._recording.tasks(described, *map(r._flat, known))
+    arguments = (inputs.parameters, inputs.call, r.time if timed else [0.0], q, v, z)
+    results, status = r._recording.tasks(described, *map(r._flat, arguments))
     r.status = status if r.status is None else r.status.larger(status)
     efforts, acceleration, errors, missed, z_dot = (np.array(x, dtype=object) for x in results)
     rows = np.split(np.arange(len(errors)), np.cumsum([law._terms.sizes[i] for i in order])[:-1])
-    place = np.concatenate([rows[order.index(i)] for i in range(len(order))])
-    answers = {"efforts": efforts, "acceleration": acceleration, "errors": errors[place], "missed": missed[place]}
-    return answers | ({"z_dot": z_dot} if states else {})
+    permutation = np.concatenate([rows[order.index(i)] for i in range(len(order))])
+    named = {
+        "efforts": efforts,
+        "acceleration": acceleration,
+        "errors": errors[permutation],
+        "missed": missed[permutation],
+    }
+    return named | ({"z_dot": z_dot} if states else {})
 
 
 def _check(r: Recorder, law: TaskControl) -> None:
     if not isinstance(law, TaskControl):
-        raise TypeError(f"a controller of tasks is a TaskControl; got {law!r}")
+        raise TypeError(f"law must be a TaskControl; got {law!r}")
     if law.robot is not r.robot:
-        raise ModelError(f"the TaskControl is of another mechanism, '{law.robot.name}'")
+        raise ModelError(f"the TaskControl belongs to another mechanism, '{law.robot.name}'")
     if law.limits is not None:
         raise ModelError(
-            "a TaskControl with limits solves quadratic programmes, of which no C is generated: limits=None"
+            "a TaskControl with limits solves quadratic programs, which cannot be generated as C; pass limits=None"
         )
     if law.contacts:
         frames = ", ".join(f"'{contact.frame}'" for contact in law.contacts)
-        raise ModelError(f"no C is generated of a TaskControl with contacts: {frames}")
+        raise ModelError(f"a TaskControl with contacts cannot be generated as C; contacts: {frames}")
     if law.parameters.ndim > 1:
-        raise ModelError("numbers of a TaskControl that differ from run to run: generate code of one")
+        raise ModelError(
+            "a TaskControl with different numbers for each run cannot be generated as C; pass the numbers of one run"
+        )
 
 
 class _Inputs:
-    """Parameters and numbers of a call, of which targets that are no laws of time are inputs of the recorder."""
+    """Parameters and numbers of a call; targets that are not functions of time are inputs of the recorder."""
 
     def __init__(self, r: Recorder, law: TaskControl) -> None:
         self.r = r
@@ -71,7 +80,7 @@ class _Inputs:
         self._rng = np.random.default_rng(len(law.tasks))
 
     def described(self, task: Any, terms: dict[str, Any]) -> dict[str, Any]:
-        """The task's description with places of inputs where its targets stood."""
+        """Return the task's description with inputs in place of its targets."""
         kind = re.sub(r"(?<!^)(?=[A-Z])", "_", type(task).__name__.removesuffix("Task")).lower()
         about = next((getattr(task, key) for key in ("frame", "joint", "on") if hasattr(task, key)), kind)
         short = re.sub(r"[^0-9A-Za-z]+", "_", about)
@@ -96,10 +105,13 @@ class _Inputs:
         numbers = [self.r.input(name + suffix, self._drawn(n)) for suffix in RATES[:count]]
         numbers += [[0.0] * n] * (3 - count)
         self.parameters += [x for row in zip(*numbers, strict=True) for x in row]
-        return first, [([], at + 3 * k) for k in range(n)]  # laws without pieces: numbers of a call
+        return first, [([], at + 3 * k) for k in range(n)]  # functions without pieces: numbers of a call
 
     def _pose(self, name: str, task: Any, fields: dict[str, Any]) -> dict[str, Any]:
-        """A position where nothing turns, else the pose, row by row; with velocity and acceleration [angular; linear]."""
+        """Return the target of a frame: a position if the task controls no rotation, else a pose row by row.
+
+        Its velocity and acceleration are [angular; linear].
+        """
         described: dict[str, Any] = fields["target"]
         (first, laws), call = described["numbers"], described["call"]
         if call < 0 and any(law is not None for law in laws):

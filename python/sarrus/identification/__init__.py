@@ -1,6 +1,6 @@
-"""What a machine's true masses, friction and springs are, from its motions and the efforts of its motors, loops included.
+"""Identification of masses, friction and springs of a machine from its motions and the efforts of its motors, loops included.
 
-:func:`identify` compares equations, :func:`identify_runs` runs, where no accelerations are known; :func:`exciting_motion` proposes motions that tell much.
+:func:`identify` fits equations of motion; :func:`identify_runs` fits simulated runs, without accelerations. :func:`exciting_motion` optimises motions for it.
 """
 
 from .excitation import exciting_motion

@@ -1,4 +1,4 @@
-"""Motions that tell much: Fourier series of the led joints, whose coefficients lower the condition number of what efforts depend on.
+"""Exciting motions: Fourier series of the driven joints, with coefficients that minimise the condition number of the regressor.
 
 References
 ----------
@@ -24,15 +24,15 @@ from .samples import Samples
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Excitation(Brief):
-    """A periodic motion.
+    """Periodic motion for identification.
 
     Attributes
     ----------
-    coefficients : joint to (2 harmonics,) sines, then cosines, of x - middle [rad, m]
-    middle : joint to its coordinate in the middle of its range
-    period : [s]
-    condition, first_condition : of the rows, columns of length 1: of this motion, and of the best that was drawn before the search
-    q, v, a, t : (n, ...) the motion, the loops closed
+    coefficients : driven joint to its (2 harmonics,) coefficients of sines, then cosines, of x - middle [rad, m]
+    middle : driven joint to its coordinate in the middle of its range
+    period : period [s]
+    condition, first_condition : condition number of the regressor with columns of unit norm, of this motion and of the best random one before the search
+    q, v, a, t : (n, ...) samples of the motion, with closed loops
     """
 
     coefficients: Mapping[str, Array]
@@ -46,7 +46,7 @@ class Excitation(Brief):
     t: Array
 
     def joints(self, t: ArrayLike) -> dict[str, Array]:
-        """Coordinates of the led joints at any times (n,) [s], for `follow` or a controller's set points."""
+        """Return coordinates of the driven joints at times t (n,) [s], for `follow` or the targets of a controller."""
         t = _arrays.real_array("t", t)
         if t.ndim != 1:
             raise ShapeError(f"t must be (n,) times; got shape {t.shape}")
@@ -59,25 +59,26 @@ def exciting_motion(
     terms: Mapping[str, Sequence[str]] | None = None, bodies: Sequence[str] | None = None, efforts: Sequence[str] | None = None,
     samples: int = 60, rounds: int = 40, seed: int = 0,
 ) -> Excitation:  # fmt: skip
-    """A periodic motion of the led joints whose efforts tell the base parameters well: a low condition number, within ranges, loops closed.
+    """Optimise a periodic motion of the driven joints for the identification of base parameters: a low condition number, within ranges, loops closed.
 
-    An evolution strategy: of eight motions around the best one, the best that stays in range and closes the loops on one branch.
+    The method is an evolution strategy: of eight random motions around the best one, it keeps the best that closes the loops on one branch.
 
     Parameters
     ----------
-    ranges : led joint with one coordinate to (lowest, highest) [rad, m]; as many as determine the motion
-    period : [s]
-    near : (nq,) to start from; default: the home
-    harmonics : of the period, each joint's
-    terms, bodies : as :func:`identify`
+    robot : the nominal mechanism
+    ranges : driven joint with one coordinate to (lowest, highest) [rad, m]; as many joints as determine the motion
+    period : period [s]
+    near : (nq,) configuration near the start; default: the home
+    harmonics : number of harmonics of each joint
+    terms, bodies : as for :func:`identify`
     efforts : joints whose efforts will be measured; default: those of `ranges`
-    samples : instants at which the motion is looked at
-    rounds, seed : of the search
+    samples : number of samples at which the motion is evaluated
+    rounds, seed : rounds of the search, and seed of its random numbers
 
     Raises
     ------
     AssemblyError
-        No motion within the ranges was found along which the loops stay closed: narrow them.
+        No motion within the ranges keeps the loops closed; narrow the ranges.
 
     Examples
     --------
@@ -108,7 +109,7 @@ def exciting_motion(
     start = near if near is not None else robot.assemble(near=dict(zip(ranges, middle.tolist(), strict=True)))
 
     def motion(c: Array) -> tuple[Array, Array, Array] | None:
-        """Along coefficients (joints, 2 harmonics); None where loops do not close."""
+        """Return q, v and a for coefficients (joints, 2 harmonics); None if loops cannot be closed."""
         at = [dict(zip(ranges, (w @ c.T).T, strict=True)) for w in waves]
         try:
             q = robot.follow({name: middle[i] + x for i, (name, x) in enumerate(at[0].items())}, start)
@@ -128,7 +129,7 @@ def exciting_motion(
         return float(np.linalg.cond(X / np.maximum(np.linalg.norm(X, axis=0), 1e-300)))
 
     def within(c: Array) -> Array:
-        """As large as ranges let it, no larger."""
+        """Scale coefficients to the largest motion within the ranges."""
         x = waves[0] @ c.T
         return np.asarray(c * (0.5 * (high - low) / np.maximum(np.abs(x).max(axis=0), 1e-300))[:, None])
 
@@ -153,7 +154,7 @@ def exciting_motion(
 
 
 def _waves(t: Array, period: float, harmonics: int) -> tuple[Array, Array, Array]:
-    """(n, 2 harmonics) sines and cosines, and two derivatives."""
+    """Return sines and cosines (n, 2 harmonics), and their first two derivatives."""
     w = 2.0 * np.pi / period * np.arange(1, harmonics + 1)
     sin, cos = np.sin(t[:, None] * w), np.cos(t[:, None] * w)
     return np.hstack([sin, cos]), np.hstack([w * cos, -w * sin]), np.hstack([-(w**2) * sin, -(w**2) * cos])

@@ -1,4 +1,4 @@
-"""The masses, inertias, friction, armature and springs of a mechanism, loops included, from measured motions and efforts."""
+"""Identification of masses, inertias, friction, armature and springs from measured motions and efforts, loops included."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .._core import tolerances
 from .._showing import Brief, table
 from ..analysis.assembly.closing import closing
 from ..analysis.independent_coordinates import velocity_names
-from ..control.sampling import Efforts
+from ..control.sampling import EffortTable
 from ..errors import ModelError, StateError
 from ..mechanism import Mechanism, checked_mechanism
 from ..simulation.sweep import simulate_many
@@ -23,34 +23,36 @@ from ..spatial import Inertia
 from .model import BLOCK, Base, EffortModel, base_of, combined, consistent_parameters, with_volume
 from .samples import Samples, checked_samples
 
-STRETCHES = 10  # parts of a record, of which some are held out whole: neighbours would tell what is held out
-BLUNT = 1e-5  # of the efforts, noise that is assumed at least where bodies are made consistent
-SHARPEST = 1e-8  # of the largest efforts, noise that sums of squares can tell
-TRUSTED = 1e-4  # of the largest noise of a motor, relative to efforts, the least of another: beside zeros of a passive joint the others still count
-STILL = 1e-7  # of what its column usually is, below which a parameter is not moved by the data
-UNEXCITED = 1e-13  # of the largest, an eigenvalue of the normal equations (columns of length 1) below which the data tell nothing
+STRETCHES = 10  # parts of a record; validation uses whole parts, because neighbouring samples are correlated
+BLUNT = 1e-5  # relative noise of efforts, at least, in the search for consistent bodies
+SHARPEST = 1e-8  # smallest relative noise of efforts that sums of squares resolve
+TRUSTED = 1e-4  # smallest noise of a motor relative to the largest, so that zeros of a passive joint do not dominate
+STILL = 1e-7  # relative norm of a column, below which the data do not excite a parameter
+UNEXCITED = (
+    1e-13  # relative eigenvalue of the normal equations (columns of unit norm) below which a combination is not excited
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Identification(Brief):
-    """What measured motions tell of a mechanism.
+    """Result of an identification.
 
     Attributes
     ----------
-    names : (k) base parameters by name, "arm.m + 0.4 hand.m"
-    values, deviations : (k,) their estimates, and standard deviations of these; inf along what the motion did not excite
-    nominal : (k,) what the mechanism had
-    covariance : (k, k), of noise that is independent from sample to sample
-    measured : (m) of what that is measured: motors [N m, N], of runs the numbers of a state
+    names : (k) names of the base parameters, such as "arm.m + 0.4 hand.m"
+    values, deviations : (k,) estimates, and their standard deviations; inf for combinations that the motion did not excite
+    nominal : (k,) nominal values
+    covariance : (k, k) covariance of the estimates, for noise that is independent between samples
+    measured : (m) names of the measured numbers: motors [N m, N], or for runs the numbers of a state
     noise : (m,) standard deviation of each about the fit
-    held_out : (m,) of those samples that were not fitted
-    condition : of the rows, weighted, with columns of length 1: how much noise is magnified at worst. Below 100 is good
-    unseen : parameters that no motion near the data's shows
-    unexcited : combinations that other motions would show, and this one does not
-    parameters : (p,) what the mechanism may have: base parameters as estimated, bodies that can exist, the rest as before where it can
-    parameter_names : (p) of these
-    misfit : what consistency costs, in standard deviations: sqrt((B pi - values)^T C^-1 (B pi - values)). About sqrt(k) is noise, far more a wrong model
-    robot : the mechanism with these
+    held_out : (m,) standard deviation of each for the validation samples, which were not fitted
+    condition : condition number of the weighted rows, with columns of unit norm, the largest amplification of noise. Below 100 is good
+    unseen : parameters without influence on motions near the data
+    unexcited : combinations that this motion does not excite, and others would
+    parameters : (p,) consistent parameters: base parameters near the estimates, bodies that are physically possible, the rest near nominal values
+    parameter_names : (p) names of the parameters
+    misfit : cost of consistency in standard deviations, sqrt((B pi - values)^T C^-1 (B pi - values)). About sqrt(k) is noise, much more a wrong model
+    robot : the mechanism with these parameters
     """
 
     names: tuple[str, ...]
@@ -73,7 +75,7 @@ class Identification(Brief):
 
     @cached_property
     def robot(self) -> Mechanism:
-        """The mechanism with the parameters found. Offsets are of the measurement, and not in it."""
+        """Mechanism with the identified parameters. It has no offsets, which belong to the measurement."""
         model, inertias, terms = self._model, dict[str, Inertia](), dict[str, dict[str, Array]]()
         for body, x in zip(model.bodies, self.parameters[: 10 * len(model.bodies)].reshape(-1, 10), strict=True):
             inertias[body] = Inertia.from_parameters(x)
@@ -86,12 +88,12 @@ class Identification(Brief):
         return self._original.replace(inertias=inertias, **cast(Any, terms))
 
     def report(self) -> str:
-        """What was found, a line a base parameter, what cannot be told apart, and how well it predicts."""
+        """Return a table of the base parameters, indistinguishable and unidentified parameters, and the error of predictions."""
         width = max(map(len, self.names), default=0)
         lines = [f"{'':{width}}  {'estimate':>12} {'± deviation':>12} {'before':>12}"]
         lines += [f"{n:{width}}  {x:12.6g} {s:12.2g} {x0:12.6g}" for n, x, s, x0 in self._rows()]
-        lines += [f"cannot be told apart: {name}" for name in self.names if " " in name]
-        lines += [f"not seen by efforts: {', '.join(self.unseen)}"] * bool(self.unseen)
+        lines += [f"indistinguishable: {name}" for name in self.names if " " in name]
+        lines += [f"no influence on efforts: {', '.join(self.unseen)}"] * bool(self.unseen)
         lines += [f"not excited by this motion: {name}" for name in self.unexcited]
         lines += [f"condition {self.condition:.3g}; consistent bodies cost {self.misfit:.3g} standard deviations"]
         pairs = zip(self.measured, self.noise, self.held_out, strict=True)
@@ -102,7 +104,7 @@ class Identification(Brief):
         return zip(self.names, self.values.tolist(), self.deviations.tolist(), self.nominal.tolist(), strict=True)
 
     def of(self, robot: Mechanism) -> Array:
-        """(k,) the base parameters of another mechanism of the same parts."""
+        """Return the base parameters (k,) of another mechanism with the same parts."""
         return self._base.combination @ self._model.values_of(checked_mechanism(robot, "robot"))
 
     def _repr_html_(self) -> str:
@@ -114,20 +116,21 @@ def identify(
     robot: Mechanism, data: Samples, *, terms: Mapping[str, Sequence[str]] | None = None, bodies: Sequence[str] | None = None,
     held_out: float = 0.2, consistent: bool = True,
 ) -> Identification:  # fmt: skip
-    """Base parameters with loops, by weighted least squares, from motions and the efforts of motors alone.
+    """Identify base parameters by weighted least squares, from motions and efforts of the motors, loops included.
 
-    tau = Y pi along the motions that the loops allow: what joints carry does not enter. Parameters that the equations cannot tell apart are found by their rank and
-    named. Numbers that are not asked for (other bodies, springs, gravity) count as the mechanism has them. Motors are weighted by their
-    own noise, which is estimated with the rest. Samples are gone through in blocks, each once: what is kept of them is one matrix a motor.
+    The equations are tau = Y pi along motions that the loops allow, so that constraint forces cancel. The rank of the equations gives the
+    base parameters. Parameters that are not identified (other bodies, springs, gravity) have their nominal values. The weight of a motor is its
+    estimated noise. Samples are processed once, in blocks; memory holds one matrix per motor.
 
     Parameters
     ----------
-    data : motions on the loops and efforts; without accelerations use :func:`identify_runs`
-    terms : of joints, those that close loops too: some of "damping", "friction" (Coulomb's), "armature", "stiffness" (about the joint's rest) and "offset" (of the
-        measured effort [N m, N]) to joints' names
-    bodies : of which parameters are looked for; default: all that have mass
-    held_out : part of the samples, in stretches, that is not fitted but predicted, 0 to 0.5
-    consistent : whether `parameters` are made such that bodies can have them; else what is not a base parameter stays, and `robot` may be refused
+    robot : the nominal mechanism
+    data : motions on the loops, and efforts; without accelerations use :func:`identify_runs`
+    terms : "damping", "friction" (Coulomb), "armature", "stiffness" (about the joint's rest) or "offset" (of the measured effort [N m, N]) to the
+        names of joints, tree joints or loop joints, for which it is identified
+    bodies : bodies whose parameters are identified; default: all with mass
+    held_out : fraction of the samples, 0 to 0.5, in whole parts of the record, for validation instead of the fit
+    consistent : True to make `parameters` physically consistent; else parameters outside the base are nominal, and `robot` may raise an error
 
     Returns
     -------
@@ -136,14 +139,14 @@ def identify(
     Raises
     ------
     NotRealizableError
-        These motors do not determine the motion. Name passive joints in the efforts, with zeros.
+        These motors do not determine the motion. Include passive joints in the efforts, with zeros.
     StateError, ShapeError, NameNotFoundError, ModelError
-        A sample off the loops; wrong sizes; unknown names; fewer samples than parameters.
+        A sample violates the loops; sizes are wrong; names are unknown; there are fewer samples than parameters.
 
     Notes
     -----
-    Standard deviations are right for efforts with independent noise and motions that are known much better. Filtered data are dependent: leave out samples, as
-    ``data.rows(slice(None, None, k))``.
+    Standard deviations apply to efforts with independent noise, and motions that are measured much more accurately. Filtered samples are dependent: use
+    every k-th, ``data.rows(slice(None, None, k))``.
 
     References
     ----------
@@ -168,10 +171,10 @@ def identify(
     checked_samples(data)
     held_out, consistent = checked_number("held_out", held_out, ""), checked_truth("consistent", consistent)
     if not 0.0 <= held_out <= 0.5:
-        raise ValueError(f"held_out must be from 0 to 0.5, a part of the samples; got {held_out!r}")
+        raise ValueError(f"held_out must be from 0 to 0.5, a fraction of the samples; got {held_out!r}")
     if data.a is None:
         raise ModelError(
-            "the samples have no accelerations: identify_runs() compares runs instead, or Samples.from_joints differentiates"
+            "the samples have no accelerations: use identify_runs(), which fits runs, or Samples.from_joints, which differentiates"
         )
     model = EffortModel(robot, tuple(data.efforts), terms, bodies)
     check_states(model.robot, data)
@@ -186,13 +189,13 @@ def identify(
     size = np.maximum(size, 1e-100)
     fit = _weighted(fitted, counts[0], base.size, SHARPEST * size)
     expressions = base.expressions(model.names, model.units)
-    terms_of, units = [f"({e})" for e in expressions], model.units[base.kept]
+    labels, units = [f"({e})" for e in expressions], model.units[base.kept]
     largest = np.abs(fit.dark / units).argmax(axis=1).tolist()
-    unexcited = [combined(x / x[k], terms_of, k, 1.0 / units, 1e-3) for x, k in zip(fit.dark, largest, strict=True)]
+    unexcited = [combined(x / x[k], labels, k, 1.0 / units, 1e-3) for x, k in zip(fit.dark, largest, strict=True)]
     values = nominal + fit.change
-    # of data without noise, or efforts that are zero, bodies need not be that exact
+    # without noise, or with zero efforts, the accuracy for consistent bodies is bounded
     blunt = min(1.0, float((fit.noise / (BLUNT * size)).max()))
-    parameters, misfit = _whole(model, base, values, blunt * fit.root, consistent)
+    parameters, misfit = _all_parameters(model, base, values, blunt * fit.root, consistent)
     return Identification(
         expressions, values, fit.deviations, nominal, fit.covariance, model.motors, fit.noise, _deviation(out, fit.change, counts[1]), fit.condition,
         tuple(model.names[i] for i in base.unseen), tuple(unexcited), model.names, parameters, misfit, model, base, robot,
@@ -200,11 +203,11 @@ def identify(
 
 
 def check_states(robot: Mechanism, data: Samples) -> None:
-    """Raise what is wrong with the samples' states: sizes, loops that stand open, motors that do not determine the motion."""
+    """Raise an error if the samples' states have wrong sizes or open loops, or motors do not determine the motion."""
     off = np.abs(closing(robot, (), ()).loops.residual(data.q)).max(axis=1, initial=0.0)
     if off.max(initial=0.0) > tolerances.torn:
         raise StateError(
-            f"sample {int(off.argmax())} is off the loops by {off.max():.3g} [rad, sizes of the bodies]: bring q onto them by robot.project_configuration(q)"
+            f"sample {int(off.argmax())} violates the loops by {off.max():.3g} [rad, sizes of the bodies]: use robot.project_configuration(q)"
         )
     few = np.linspace(0, len(data) - 1, min(len(data), 32)).astype(int)
     for i in () if data.a is None else few:
@@ -214,13 +217,13 @@ def check_states(robot: Mechanism, data: Samples) -> None:
 def _statistics(
     model: EffortModel, data: Samples, kept: NDArray[np.intp], held_out: float
 ) -> tuple[Array, Array, tuple[int, int]]:
-    """[W y]^T [W y] of each motor (nu, k + 1, k + 1), of what is fitted and of what is held out, and how many samples each has."""
+    """Return [W y]^T [W y] of each motor (nu, k + 1, k + 1), for fit and validation, and their numbers of samples."""
     n, y, a = len(data), model.measured(data), cast(Array, data.a)
     k = len(kept) + 1
     sums, counts = np.zeros((2, y.shape[1], k, k)), [0, 0]
     edges = np.linspace(0, n, STRETCHES * max(1, min(5, n // (STRETCHES * 20))) + 1).astype(int)
     for s, (first, last) in enumerate(pairwise(edges)):
-        # of the first stretches as many as belong there, evenly
+        # validation parts are distributed evenly
         out = int(np.floor((s + 1) * held_out + 1e-9) > np.floor(s * held_out + 1e-9))
         counts[out] += last - first
         for begin in range(first, last, BLOCK):
@@ -228,14 +231,14 @@ def _statistics(
             signs = None if data.directions is None else {name: d[rows] for name, d in data.directions.items()}
             Z = model.rows(data.q[rows], data.v[rows], a[rows], kept, signs)
             Z[..., -1] = y[rows].T - Z[..., -1]
-            for u, of_motor in enumerate(Z):
-                sums[out, u] += of_motor.T @ of_motor
+            for u, block in enumerate(Z):
+                sums[out, u] += block.T @ block
     return sums[0], sums[1], (counts[0], counts[1])
 
 
 @dataclass(frozen=True, eq=False)
 class _Fit:
-    """A change (k,) of base parameters; root^T root = C^-1; combinations (., k) that the data do not tell."""
+    """Fitted change (k,) of base parameters; root^T root = C^-1; `dark`: combinations (., k) that the data do not excite."""
 
     change: Array
     covariance: Array
@@ -247,9 +250,9 @@ class _Fit:
 
 
 def _weighted(sums: Array, count: int, size: Array, least: Array) -> _Fit:
-    """Least squares, each motor weighted by what it is off by, until that stays as it is; what the data excite does not depend on these weights."""
+    """Return the least-squares fit with weights by the residuals of each motor, iterated; the excited combinations do not depend on the weights."""
     p = sums.shape[-1] - 1
-    alike = np.einsum("u,uii->i", least**-2.0, sums)[:-1]  # squares of columns, of all motors alike
+    alike = np.einsum("u,uii->i", least**-2.0, sums)[:-1]  # squares of columns, with equal weights of all motors
     moved = np.sqrt(alike) > STILL * size * np.sqrt(count * np.sum(least**-2.0))
 
     def bounded(noise: Array) -> Array:
@@ -277,25 +280,27 @@ def _weighted(sums: Array, count: int, size: Array, least: Array) -> _Fit:
 
 
 def _deviation(sums: Array, change: Array, count: float) -> Array:
-    """(nu,) of the samples whose sums these are, from what the change predicts."""
+    """Return the standard deviations (nu,) of the samples in these sums from their prediction."""
     x = np.concatenate([-change, [1.0]])
     squares = np.maximum(np.einsum("i,uij,j->u", x, sums, x), 0.0)
     return np.sqrt(squares / count) if count else np.full(len(sums), np.nan)
 
 
-def _whole(model: EffortModel, base: Base, values: Array, root: Array, consistent: bool) -> tuple[Array, float]:
-    """All parameters, and how far they are from the estimate in its standard deviations."""
+def _all_parameters(
+    model: EffortModel, base: Base, values: Array, root: Array, consistent: bool
+) -> tuple[Array, float]:
+    """Return all parameters, and their distance from the estimate in standard deviations."""
     if not consistent:
         parameters = model.values.copy()
         parameters[base.kept] += values - base.combination @ model.values
         return parameters, 0.0
     n, units = 10 * len(model.bodies), model.units
     nominal, signed = model.values / units, np.array([term == "offset" for term, _, _ in model.terms], bool)
-    # a number that was zero departs from its own size
-    told = np.zeros(len(nominal))
-    told[base.kept] = np.abs(values) / units[base.kept]
-    of_joints = np.where(nominal[n:] > 0.0, nominal[n:], np.maximum(told[n:], 1e-12))
-    nominal[n:] = np.where(signed, np.where(nominal[n:] == 0.0, of_joints, nominal[n:]), of_joints)
+    # the reference of a nominal zero is the estimate's size
+    sizes = np.zeros(len(nominal))
+    sizes[base.kept] = np.abs(values) / units[base.kept]
+    references = np.where(nominal[n:] > 0.0, nominal[n:], np.maximum(sizes[n:], 1e-12))
+    nominal[n:] = np.where(signed, np.where(nominal[n:] == 0.0, references, nominal[n:]), references)
     parameters = units * consistent_parameters(
         base.combination * units, values, root, nominal, len(model.bodies), signed
     )
@@ -303,43 +308,44 @@ def _whole(model: EffortModel, base: Base, values: Array, root: Array, consisten
 
 
 # ---- parameters from runs --------------------------------------------------------------------------------------------
-# Identification without accelerations: short runs from measured states, under measured efforts, are to end where the machine did.
+# Identification without accelerations: short runs from measured states, under measured efforts, should end in the measured states.
 #
-# Gauss and Newton's method on base parameters. How runs change with a parameter comes from variants of the mechanism beside it, all runs of all of them at once.
+# The method is Gauss-Newton on base parameters. Derivatives are differences of variants of the mechanism, all of whose runs are simulated at once.
 
 
-FAR = 1e100  # [rad, m; per s] whose squares are numbers
-STEP = 1e-4  # of a parameter's size, to either side: the runs' own rounding is far below its square
-INSIDE = 1e-2  # weight of the divergence: variants beside must be bodies too
+FAR = 1e100  # [rad, m; per s] bound below which squares do not overflow
+STEP = 1e-4  # relative step of central differences; the rounding of runs is far below its square
+INSIDE = 1e-2  # weight of the divergence, so that variants at the step are physically possible
 
 
 def identify_runs(
     robot: Mechanism, data: Samples, *, horizon: int = 20, terms: Mapping[str, Sequence[str]] | None = None,
     bodies: Sequence[str] | None = None, held_out: float = 0.2, hold: bool = True, steps: int = 1, iterations: int = 20, threads: int = 1,
 ) -> Identification:  # fmt: skip
-    """Base parameters from positions, velocities and efforts: no accelerations are differentiated.
+    """Identify base parameters from positions, velocities and efforts, without accelerations.
 
-    The record is cut into runs of `horizon` samples, each simulated from its first state under the measured efforts; compared are the
-    states at their ends, each coordinate of q and v weighted by what it is off by. Every motor of the mechanism must have efforts.
+    The record is divided into runs of `horizon` samples, each simulated from its first state under the measured efforts. The fit minimises the
+    errors of their final states; the weight of each coordinate of q and v is its estimated noise. All motors of the mechanism must have efforts.
 
     Parameters
     ----------
-    data : with `t`, evenly spaced
-    horizon : samples in a run: long ones tell more of small parameters, until noise of their start and chaos grow in them
-    terms, bodies, held_out : as :func:`identify`, without "offset"
-    hold : whether a measured effort acts until the next sample; else they are joined by lines
-    steps : steps of the simulation from one sample to the next
-    iterations : of Gauss and Newton's at most
-    threads : how many work on the runs
+    robot : the nominal mechanism
+    data : samples with uniformly spaced `t`
+    horizon : samples in a run; longer runs are more sensitive to small parameters, until initial noise and chaos dominate
+    terms, bodies, held_out : as for :func:`identify`, without "offset"
+    hold : True for a zero-order hold of measured efforts, False for linear interpolation
+    steps : steps of the simulation from sample to sample
+    iterations : maximum number of Gauss-Newton steps
+    threads : number of threads for the runs
 
     Returns
     -------
-    :class:`~sarrus.results.Identification`; its `noise` and `held_out` are of the 2 nv numbers of a state, displacements then velocities
+    :class:`~sarrus.results.Identification`; its `noise` and `held_out` have the 2 nv numbers of a state, displacements then velocities
 
     Raises
     ------
     ModelError
-        No times, or a record shorter than four runs; an offset is asked for; or the runs fail: shorter ones, more steps.
+        There are no times; the record is shorter than four runs; `terms` has an offset; or runs fail (use shorter ones, or more steps).
 
     Examples
     --------
@@ -348,7 +354,7 @@ def identify_runs(
     >>> from sarrus.identification import Samples, identify_runs
     >>> robot = sarrus.mechanisms.pendulum(mass=2.0, length=0.5)
     >>> t, u = np.arange(400) / 100, 3 * np.sin(np.arange(400) / 8)[:, None]
-    >>> run = sarrus.simulate(robot, [0.2], [0.0], 3.99, sarrus.control.Efforts(t, u, ["pivot"]), dt=0.01)
+    >>> run = sarrus.simulate(robot, [0.2], [0.0], 3.99, sarrus.control.EffortTable(t, u, ["pivot"]), dt=0.01)
     >>> guess = robot.replace(inertias={"bob": sarrus.Inertia.from_points([1.5], [(0, 0, -0.5)])})
     >>> found = identify_runs(guess, Samples({"pivot": u}, run.q, run.v, t=t))
     >>> dict(zip(found.names, found.values.round(6).tolist()))["bob.mz"]  # -m l [kg m]
@@ -359,12 +365,14 @@ def identify_runs(
     check_counts(horizon=horizon, steps=steps, iterations=iterations, threads=threads)
     held_out, hold = checked_number("held_out", held_out, ""), checked_truth("hold", hold)
     if not 0.0 <= held_out <= 0.5:
-        raise ValueError(f"held_out must be from 0 to 0.5, a part of the runs; got {held_out!r}")
+        raise ValueError(f"held_out must be from 0 to 0.5, a fraction of the runs; got {held_out!r}")
     if data.t is None or len(data) < 4 * horizon + 1:
-        raise ModelError(f"runs need times, and four runs of {horizon} samples at the least; got {len(data)} samples")
+        raise ModelError(
+            f"identify_runs() requires times, and at least four runs of {horizon} samples; got {len(data)} samples"
+        )
     model = EffortModel(robot, tuple(data.efforts), terms, bodies)
     if any(term == "offset" for term, _, _ in model.terms):
-        raise ModelError("an offset of the efforts is identified from accelerations: identify(), or subtract it")
+        raise ModelError("an offset of the efforts is identified from accelerations: use identify(), or subtract it")
     check_states(model.robot, data)
     still = Samples(data.efforts, data.q, data.v, np.zeros_like(data.v), data.t)
     base = base_of(model, still)
@@ -376,7 +384,7 @@ def identify_runs(
     start[:n] = with_volume(start[:n].reshape(-1, 10)).ravel()
     nominal = base.combination @ model.values
     size = np.maximum(np.abs(base.combination) @ np.abs(units * start), 1e-3 * units[base.kept])
-    start[n:] = np.maximum(start[n:], 1e-2)  # of a friction that was none
+    start[n:] = np.maximum(start[n:], 1e-2)  # for a nominal friction of zero
     start = units * start
     least = 1e-13 * np.concatenate([model.turn, model.rate * model.turn])
     at, before, weight = start, np.inf, np.ones(2 * robot.nv)
@@ -393,11 +401,11 @@ def identify_runs(
         change = -scale * (Vt[good].T @ ((U[:, good].T @ r) / s[good]))
         root = (s[good, None] * Vt[good]) / scale
         now = base.combination @ at
-        values, told = now + change, np.sqrt(np.sum((root @ change) ** 2))
+        values, decrement = now + change, np.sqrt(np.sum((root @ change) ** 2))
         at = units * consistent_parameters(
             base.combination * units, values, root, start / units, len(model.bodies), signed, INSIDE
         )
-        if told < 1e-3 or abs(before - cost) < 1e-6:
+        if decrement < 1e-3 or abs(before - cost) < 1e-6:
             break
         before = cost
     covariance = (scale[:, None] * Vt[good].T / s[good] ** 2) @ Vt[good] * scale
@@ -414,7 +422,7 @@ def identify_runs(
 
 
 class _Runs:
-    """The record, cut."""
+    """Runs of the record."""
 
     def __init__(self, model: EffortModel, data: Samples, horizon: int, hold: bool, steps: int, threads: int) -> None:
         assert data.t is not None
@@ -431,7 +439,7 @@ class _Runs:
         return len(self.first)
 
     def compared(self, parameters: Array, base: Base, steps: Array | None) -> tuple[Array, Array]:
-        """How far runs end from where the machine did (runs, 2 nv), and by base parameters (runs, 2 nv, k) unless steps is None."""
+        """Return errors of the final states (runs, 2 nv), and their derivatives by base parameters (runs, 2 nv, k) unless steps is None."""
         k = 0 if steps is None else len(steps)
         every = np.repeat(parameters[None], 2 * k + 1, axis=0)
         for i in range(k):
@@ -443,12 +451,12 @@ class _Runs:
         return ends[0], np.stack([(ends[1 + 2 * i] - ends[2 + 2 * i]) / (2 * steps[i]) for i in range(k)], axis=-1)
 
     def _off(self, parameters: Array) -> Array:
-        """(variants, runs, 2 nv)."""
+        """Return errors of the final states (variants, runs, 2 nv)."""
         model, count = self.model, len(self)
         changes: dict[str, Any] = {"inertias": {}}
         n = 10 * len(model.bodies)
         for i, body in enumerate(model.bodies):
-            # a step beside a body without thickness is none that can be, and serves as well
+            # unchecked, because a step from a thin body may be physically impossible, which does not matter for a difference
             each = parameters[:, 10 * i : 10 * i + 10]
             changes["inertias"][body] = [Inertia.from_parameters(x, check=False) for x in each]
         for (term, joint, k), x in zip(model.terms, parameters[:, n:].T, strict=True):
@@ -459,15 +467,15 @@ class _Runs:
         q, v, u = (np.tile(x, (len(parameters), *[1] * (x.ndim - 1))) for x in (self.q[0], self.v[0], self.u))
         period = self.times[-1] / (len(self.times) - 1)
         runs = simulate_many(
-            many, q, v, float(self.times[-1]), Efforts(self.times, u, list(self.joints), hold=self.hold), dt=period / self.steps,
+            many, q, v, float(self.times[-1]), EffortTable(self.times, u, list(self.joints), hold=self.hold), dt=period / self.steps,
             every=10**9, limits="ignore", threads=self.threads,
         )  # fmt: skip
         if np.any(runs.status):
             raise ModelError(
-                f"{int(np.count_nonzero(runs.status))} of {runs.status.size} runs fail: take a shorter horizon, or more steps"
+                f"{int(np.count_nonzero(runs.status))} of {runs.status.size} runs fail: use a shorter horizon, or more steps"
             )
         if not max(np.abs(runs.q).max(), np.abs(runs.v).max()) < FAR:
-            raise ModelError("runs end beyond all bounds: take a shorter horizon, or more steps")
+            raise ModelError("runs diverge: use a shorter horizon, or more steps")
         shape = (len(parameters), count, -1)
         q1, v1 = runs.q[:, -1].reshape(*shape), runs.v[:, -1].reshape(*shape)
         return np.concatenate(

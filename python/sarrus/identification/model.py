@@ -1,7 +1,7 @@
-"""What efforts depend on linearly, and which of it they tell: the parameters of bodies and joints, and their base.
+"""Regressor of motor efforts, which are linear in the parameters of bodies and joints, and the base parameters.
 
-Motors give S u, loops J^T lambda, and u_k = x_k . tau along the motion x_k that the loops allow (cpp/loops/effort_regressor.hpp). So what loops carry
-does not enter, and u = W pi + ... is one row a motor: with more motors than freedoms of what they share out, without what they do against each other.
+Motors give S u, loops J^T lambda, and u_k = x_k . tau along the motion x_k that the loops allow (cpp/loops/effort_regressor.hpp). Constraint forces
+therefore cancel, and u = W pi + ... has one row per motor. Redundant motors share the efforts, without internal efforts.
 
 References
 ----------
@@ -27,30 +27,30 @@ from ..mechanism import Mechanism
 from .samples import Samples
 
 # ---- physically consistent parameters --------------------------------------------------------------------------------
-# Parameters that bodies can have, nearest to an estimate of their base parameters: pseudo-inertias positive semidefinite, friction not negative.
+# Consistent parameters nearest to an estimate of the base parameters: pseudo-inertias positive semidefinite, friction not negative.
 #
-# What efforts do not tell stays as near as it can to the mechanism's own numbers, by the divergence of its log-determinant, which does not depend on frames and
-# units, and which is a barrier: minimise (B pi - beta)^T C^-1 (B pi - beta) + mu D(pi | nominal), mu to zero. Newton's steps in the metric of D.
+# Unidentified combinations stay as near as possible to the nominal numbers, by the log-determinant divergence D. It does not depend on frames and units,
+# and is a barrier: minimise (B pi - beta)^T C^-1 (B pi - beta) + mu D(pi | nominal), with mu to zero, by Newton's steps in the metric of D.
 #
 # References
 # ----------
 # Wensing, P., Kim, S., Slotine, J.-J. (2018). Linear matrix inequalities for physically consistent inertial parameter identification.
 # Lee, T., Wensing, P., Park, F. (2019). Geometric robot dynamic identification: a convex programming approach. *IEEE Transactions on Robotics* 36.
 
-THIN = 1e-2  # of a body's spread, what a rod without thickness gets as one: the divergence is from bodies with volume
-FLAT = 1e-11  # of the largest, an eigenvalue at which a pseudo-inertia counts as one without volume
-ENOUGH = 1e-6  # of an estimate's variance, what a step may leave
+THIN = 1e-2  # relative thickness that a thin rod gets, because the divergence requires bodies with volume
+FLAT = 1e-11  # relative eigenvalue below which a pseudo-inertia counts as flat
+ENOUGH = 1e-6  # decrement, relative to an estimate's variance, at which Newton's steps end
 
-_UNITS = pseudo_inertia(np.eye(10))  # of each parameter
+_UNITS = pseudo_inertia(np.eye(10))  # pseudo-inertias of unit parameters
 
 
 def pseudo_inertias(parameters: Array) -> Array:
-    """(..., 4, 4) of inertial parameters (..., 10)."""
+    """Return the pseudo-inertias (..., 4, 4) of inertial parameters (..., 10)."""
     return np.asarray(np.einsum("...p,pij->...ij", parameters, _UNITS))
 
 
 def with_volume(parameters: Array) -> Array:
-    """Parameters (n, 10) of bodies whose pseudo-inertia is positive definite: a rod gets a little thickness, a point a little size."""
+    """Return parameters (n, 10) with positive definite pseudo-inertias: rods get a small thickness, points a small size."""
     x = parameters.copy()
     P = pseudo_inertias(x)
     size = np.trace(P[:, :3, :3] - P[:, :3, 3:] * P[:, 3:, :3] / P[:, 3:, 3:], axis1=1, axis2=2)
@@ -60,14 +60,14 @@ def with_volume(parameters: Array) -> Array:
 
 
 def consistent_parameters(
-    B: Array, beta: Array, root: Array, nominal: Array, bodies: int, signed: Array, last: float = 1e-3
+    B: Array, beta: Array, root: Array, nominal: Array, bodies: int, signed: Array, final_weight: float = 1e-3
 ) -> Array:
-    """pi (p,) with B pi near beta in the metric root^T root = C^-1, 10 of each body first, then numbers that are positive unless `signed`.
+    """Return pi (p,) with B pi near beta in the metric root^T root = C^-1: 10 of each body first, then numbers, positive unless `signed`.
 
     Parameters
     ----------
-    nominal : (p,) from which it departs as little as the rest lets it; of a number that is not told beside zero, a size
-    last : the weight of the divergence at the end, where an estimate's variance counts as 1
+    nominal : (p,) reference of the divergence; for nominal zeros, the size of the number
+    final_weight : final weight of the divergence, in units of an estimate's variance
     """
     n, x = 10 * bodies, nominal.astype(float)
     x[:n] = with_volume(x[:n].reshape(-1, 10)).ravel()
@@ -77,19 +77,19 @@ def consistent_parameters(
 
     def barrier(x: Array) -> float:
         P, s = pseudo_inertias(x[:n].reshape(-1, 10)), x[n:] / x0[n:]
-        of_P = np.linalg.eigvalsh(P)
-        if (of_P[:, 0] <= FLAT * of_P[:, -1]).any() or s[np.logical_not(signed)].min(initial=1.0) <= FLAT:
+        eigenvalues = np.linalg.eigvalsh(P)
+        if (eigenvalues[:, 0] <= FLAT * eigenvalues[:, -1]).any() or s[np.logical_not(signed)].min(initial=1.0) <= FLAT:
             return float(np.inf)
-        of_bodies = np.sum(inverse0 * P, axis=(1, 2)) - np.linalg.slogdet(P)[1] + np.linalg.slogdet(P0)[1] - 4.0
-        of_joints = np.where(signed, 0.5 * (s - 1.0) ** 2, s - np.log(np.where(signed, 1.0, s)) - 1.0)
-        return float(of_bodies.sum() + of_joints.sum())
+        by_body = np.sum(inverse0 * P, axis=(1, 2)) - np.linalg.slogdet(P)[1] + np.linalg.slogdet(P0)[1] - 4.0
+        by_joint = np.where(signed, 0.5 * (s - 1.0) ** 2, s - np.log(np.where(signed, 1.0, s)) - 1.0)
+        return float(by_body.sum() + by_joint.sum())
 
     def value(x: Array, mu: float) -> float:
         return float(np.sum((M @ x - rhs) ** 2)) + mu * barrier(x)
 
-    # from where the divergence weighs as much as all that is to be fitted: Newton's steps then stay where they are good
-    most = max(float(np.sum((M @ x - rhs) ** 2)), 1e2 * last)
-    weights = np.append(10.0 ** np.arange(np.log10(most), np.log10(last), -1.0), last)
+    # the initial weight makes both terms equal, so that Newton's steps remain in their range of convergence
+    most = max(float(np.sum((M @ x - rhs) ** 2)), 1e2 * final_weight)
+    weights = np.append(10.0 ** np.arange(np.log10(most), np.log10(final_weight), -1.0), final_weight)
     for mu in weights:
         now = value(x, mu)
         for _ in range(30):
@@ -101,22 +101,22 @@ def consistent_parameters(
             s = x[n:]
             # in coordinates in which the barrier's Hessian is the unit matrix: x = back y
             back = np.zeros((len(x), len(x)))
-            for b, of_body in enumerate(np.linalg.inv(L).swapaxes(1, 2)):
-                back[10 * b : 10 * b + 10, 10 * b : 10 * b + 10] = of_body
+            for b, block in enumerate(np.linalg.inv(L).swapaxes(1, 2)):
+                back[10 * b : 10 * b + 10, 10 * b : 10 * b + 10] = block
             slope = np.where(signed, scale, s)
             back[range(n, len(x)), range(n, len(x))] = slope
             g = np.concatenate([gradient, np.where(signed, (s - x0[n:]) / scale**2, 1.0 / x0[n:] - 1.0 / s)]) @ back
             A, r = M @ back, M @ x - rhs
-            # least |A d + r|^2 + mu/2 |d + g|^2, by the smaller of the two normal equations
+            # minimise |A d + r|^2 + mu/2 |d + g|^2, by the smaller of the two normal equations
             e = -A.T @ np.linalg.solve(A @ A.T + 0.5 * mu * np.eye(len(A)), r - A @ g)
-            # within Dikin's ellipsoid: no eigenvalue falls below a tenth, and the next step's metric is sound
+            # within Dikin's ellipsoid eigenvalues remain above a tenth, so that the next step's metric is accurate
             step, length = back @ (e - g), min(1.0, 0.9 / max(float(np.linalg.norm(e - g)), 0.9))
-            while length > 1e-9 and not (there := value(x + length * step, mu)) <= now:
+            while length > 1e-9 and not (trial := value(x + length * step, mu)) <= now:
                 length *= 0.5
             if length <= 1e-9:
                 break
-            x, now = x + length * step, there
-            if (decrement := float(np.sum((e - g) ** 2))) * mu < ENOUGH or (decrement < 1e-2 and mu > last):
+            x, now = x + length * step, trial
+            if (decrement := float(np.sum((e - g) ** 2))) * mu < ENOUGH or (decrement < 1e-2 and mu > final_weight):
                 break
     return x
 
@@ -125,22 +125,22 @@ def consistent_parameters(
 
 PARAMETERS = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 TERMS = ("damping", "friction", "armature", "stiffness", "offset")
-SAME = 1e-8  # of a column, what others must leave of it: those of the core are known to 1e-12, and nature has nothing in between
-ROUNDING = 1e-10  # of the most that a parameter moves the efforts by
-BLOCK = 256  # states whose rows the cache holds, and enough of them for NumPy's calls to count little
+SAME = 1e-8  # relative distance of a column from the span of others, below which it is dependent; the core's columns are exact to 1e-12
+ROUNDING = 1e-10  # relative influence of a parameter on the efforts, below which it is rounding
+BLOCK = 256  # number of states whose rows fit in the cache; enough to hide the overhead of NumPy's calls
 
 
 class EffortModel:
-    """The rows of chosen motors, by the parameters of chosen bodies and terms of joints.
+    """Regressor of the efforts of chosen motors, by the parameters of chosen bodies and terms of joints.
 
     Attributes
     ----------
-    robot : the mechanism, with motors where efforts were measured
-    names : of all parameters: "body.m", "body.Ixx", "joint.damping"
-    values : (p,) that the mechanism has
-    bodies, terms : those of the bodies, 10 each, stand first; (term, joint, index) of the others
-    units : (p,) what is much of each parameter, by the mechanism's mass, length and rate of swinging: what is small beside them is the same for any size
-    turn : (nv,) of each velocity what is as much as 1 rad/s; turn_of_motors : (nu,)
+    robot : the mechanism, with motors in the joints whose efforts were measured
+    names : names of all parameters: "body.m", "body.Ixx", "joint.damping"
+    values : (p,) nominal values
+    bodies, terms : bodies, with 10 parameters each, and then (term, joint, index) of the other parameters
+    units : (p,) units of the parameters, by the mechanism's mass, length and pendulum rate, so that tolerances do not depend on its size
+    turn : (nv,) unit of each velocity, equivalent to 1 rad/s; turn_of_motors : (nu,) the same of motors
     """
 
     def __init__(
@@ -175,20 +175,20 @@ class EffortModel:
 
     def _units(self) -> Array:
         mass, length, rate = self.robot.mass or 1.0, self.robot._length, self.rate
-        of_bodies = mass * length ** np.repeat([0.0, 1.0, 2.0], [1, 3, 6])
+        body_units = mass * length ** np.repeat([0.0, 1.0, 2.0], [1, 3, 6])
         orders = {"armature": (0, 2), "damping": (1, 2), "stiffness": (2, 2), "friction": (2, 1), "offset": (2, 1)}
-        of_joints = [
+        joint_units = [
             mass * length**2 * rate ** orders[term][0] / velocity_scale(self.robot, [joint])[k] ** orders[term][1]
             for term, joint, k in self.terms
         ]
-        return np.concatenate([np.tile(of_bodies, len(self.bodies)), of_joints])
+        return np.concatenate([np.tile(body_units, len(self.bodies)), joint_units])
 
     def values_of(self, robot: Mechanism) -> Array:
-        """(p,) that a mechanism of the same parts has."""
+        """Return the parameters (p,) of a mechanism with the same parts."""
         bodies = {body.name: body.inertia.parameters for body in robot.description.bodies}
         kinds = [(robot.joint(joint).type, term, k) for term, joint, k in self.terms]
-        of_joints = [np.broadcast_to(getattr(kind, term, 0.0), kind.nv)[k] for kind, term, k in kinds]
-        return np.concatenate([np.zeros(0), *(bodies[name] for name in self.bodies), of_joints])
+        by_joint = [np.broadcast_to(getattr(kind, term, 0.0), kind.nv)[k] for kind, term, k in kinds]
+        return np.concatenate([np.zeros(0), *(bodies[name] for name in self.bodies), by_joint])
 
     def _terms(self, terms: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str, int]]:
         check_mapping("terms", terms, "names of terms to joints", 0)
@@ -204,12 +204,12 @@ class EffortModel:
 
     @property
     def motors(self) -> tuple[str, ...]:
-        """Of each effort the joint, "joint[1]" where it has several."""
+        """Joint of each effort, "joint[1]" if it has several."""
         sizes = {name: self.robot.joint(name).type.nv for name in self.robot.actuated}
         return tuple(name + f"[{k}]" * (size > 1) for name, size in sizes.items() for k in range(size))
 
     def measured(self, data: Samples) -> Array:
-        """(n, nu) in the order of the mechanism's motors."""
+        """Return measured efforts (n, nu) in the order of the mechanism's motors."""
         sizes = {name: self.robot.joint(name).type.nv for name in self.robot.actuated}
         for name, size in sizes.items():
             if data.efforts[name].shape[1] != size:
@@ -219,35 +219,35 @@ class EffortModel:
     def rows(
         self, q: Array, v: Array, a: Array, kept: NDArray[np.intp] | None = None, directions: Mapping[str, Array] | None = None
     ) -> Array:  # fmt: skip
-        """(nu, n, . + 1) columns of W that are kept, and the efforts of the mechanism as it is; StateError where they are not determined."""
+        """Return the kept columns of W and the nominal efforts (nu, n, kept + 1); raise StateError if efforts are undetermined."""
         rows, _, status = self._rows(q, v, a, kept, directions)
         if np.any(status):
             raise StateError(
-                f"sample {int(np.argmax(status != 0))}: efforts do not follow from the motion, or it is not sound"
+                f"sample {int(np.argmax(status != 0))}: the motion does not determine the efforts, or it is invalid"
             )
         return rows
 
     def _rows(
         self, q: Array, v: Array, a: Array, kept: NDArray[np.intp] | None = None, directions: Mapping[str, Array] | None = None
     ) -> tuple[Array, Array, Array]:  # fmt: skip
-        """The same, the motions (n, nu, nv) along which motors give them, and a status of each state."""
+        """Return these rows, the motions x_k of the motors (n, nu, nv), and the status of each state."""
         robot, nv, bodies = self.robot, self.robot.nv, 10 * len(self.bodies)
         kept = np.arange(len(self.names)) if kept is None else kept
         every, status = robot._effort_regressor(q, v, a, return_status=True)
-        # of what is not the core's, any column, to hold the place; NumPy takes from a whole array twice as fast as from each motor's part
+        # placeholders for columns that the core lacks; one call of take for all motors is twice as fast as one for each
         columns = np.append(self._columns, np.zeros(len(self.terms) + 1, int))[np.append(kept, -1)]
         rows: Array = every.take(columns, axis=-1, mode="clip").swapaxes(0, 1)
         along = every[..., :nv]
         for i in np.flatnonzero(kept >= bodies):
-            rows[..., i] = self._of_joint(self.terms[kept[i] - bodies], q, v, a, along, directions).T
+            rows[..., i] = self._joint_column(self.terms[kept[i] - bodies], q, v, a, along, directions).T
         rows[..., -1] = (along @ robot.inverse_dynamics(q, v, a)[..., None])[..., 0].T
         return rows, along, np.asarray(status)
 
-    def _of_joint(
-        self, which: tuple[str, str, int], q: Array, v: Array, a: Array, along: Array, directions: Mapping[str, Array] | None
+    def _joint_column(
+        self, place: tuple[str, str, int], q: Array, v: Array, a: Array, along: Array, directions: Mapping[str, Array] | None
     ) -> Array:  # fmt: skip
-        """(n, nu) what one of a joint's unit of a term asks of the motors."""
-        term, joint, k = which
+        """Return the efforts of the motors (n, nu) for a unit of a joint's term."""
+        term, joint, k = place
         j = self.robot.joint(joint)
         if j.closes_loop:
             states = self.robot.joint_states(q, v, a)
@@ -263,27 +263,28 @@ class EffortModel:
         return np.asarray(moves * by[:, None])
 
     def anywhere(self, data: Samples, seed: int = 0) -> Array:
-        """Rows (., p) of states about those measured, that move and accelerate in all ways that the loops allow: twice as many as columns, and
-        others each time.
+        """Return rows (., p) of random states near those measured, with random motions that the loops allow; twice as many as columns.
+
+        Each `seed` gives other states.
         """
         robot, turn, rng = self.robot, self.turn, np.random.default_rng(seed)
         states = 10 + 2 * len(self.names) // robot.nu
 
-        def some() -> Array:
+        def random() -> Array:
             return rng.normal(size=(states, robot.nv))
 
-        some_of = rng.integers(len(data), size=states) if seed else np.linspace(0, len(data) - 1, states).astype(int)
-        q = data.q[some_of]
-        away = robot.integrate(q, 0.1 * robot.project_velocity(q, turn * some()))
+        chosen = rng.integers(len(data), size=states) if seed else np.linspace(0, len(data) - 1, states).astype(int)
+        q = data.q[chosen]
+        away = robot.integrate(q, 0.1 * robot.project_velocity(q, turn * random()))
         closed, status = robot.project_configuration(away, return_status=True)
         q = np.where((status == 0)[:, None], closed, q)
-        v = robot.project_velocity(q, self.rate * turn * some())
-        efforts = some() * np.abs(turn * robot.bias_forces(q, v)).max() / turn
-        a, unsound = robot.forward_dynamics(q, v, efforts, return_status=True)
-        q, v, a = (x[unsound == 0] for x in (q, v, a))
+        v = robot.project_velocity(q, self.rate * turn * random())
+        efforts = random() * np.abs(turn * robot.bias_forces(q, v)).max() / turn
+        a, status = robot.forward_dynamics(q, v, efforts, return_status=True)
+        q, v, a = (x[status == 0] for x in (q, v, a))
         rows, along, status = self._rows(q, v, a)
         good = status == 0
-        if robot.nc:  # but for what fell so near a singular position that rounding shows
+        if robot.nc:  # reject states near singular positions, where rounding is large
             J, x = robot.constraint_jacobian(q) * turn, np.swapaxes(along / turn, 1, 2)
             size = np.linalg.norm(J, axis=(1, 2)) * np.linalg.norm(x, axis=(1, 2))
             good &= np.linalg.norm(J @ x, axis=(1, 2)) < 1e-3 * SAME * size
@@ -293,14 +294,14 @@ class EffortModel:
 
 @dataclass(frozen=True, eq=False)
 class Base:
-    """Which parameters a set of rows tells: W pi = W[:, kept] (combination @ pi).
+    """Base parameters of a set of rows: W pi = W[:, kept] (combination @ pi).
 
     Attributes
     ----------
-    kept : columns that do not depend on those before them
-    combination : (base, p)
-    unseen : columns that are zero
-    size : (base,) of the columns kept, in the mean over rows
+    kept : indices of columns that are independent of those before them
+    combination : (base, p) base parameters as combinations of all
+    unseen : indices of zero columns
+    size : (base,) root mean square of the kept columns
     """
 
     kept: NDArray[np.intp]
@@ -309,15 +310,15 @@ class Base:
     size: Array
 
     def expressions(self, names: Sequence[str], units: Array, least: float = 1e-7) -> tuple[str, ...]:
-        """Base parameters by name: "arm.m + 0.4 hand.m"."""
+        """Return names of the base parameters: "arm.m + 0.4 hand.m"."""
         rows = zip(self.combination, self.kept.tolist(), strict=True)
         return tuple(combined(row, names, first, units, least) for row, first in rows)
 
 
 def combined(row: Array, names: Sequence[str], first: int, units: Array, least: float) -> str:
-    """A combination of names, of which one stands first; of each name a unit, and what that brings beside the largest is left out up to `least`."""
-    brings = np.abs(row * units)
-    rest = [i for i in np.flatnonzero(brings > least * brings.max(initial=0.0)).tolist() if i != first]
+    """Return a combination of names as text, beginning with `first`; parts below `least` of the largest, in `units`, are omitted."""
+    parts_of_row = np.abs(row * units)
+    rest = [i for i in np.flatnonzero(parts_of_row > least * parts_of_row.max(initial=0.0)).tolist() if i != first]
     parts = [
         f" {'-' if row[i] < 0 else '+'} {'' if abs(abs(row[i]) - 1) < 1e-7 else f'{abs(row[i]):.4g} '}{names[i]}"
         for i in rest
@@ -326,9 +327,9 @@ def combined(row: Array, names: Sequence[str], first: int, units: Array, least: 
 
 
 def independent_columns(X: Array, order: NDArray[np.intp] | None, floor: Array) -> Base:
-    """The columns of X (rows, p) that depend on none before them, in this order, or that with most left first; what is below `floor` (p,) is none.
+    """Return the columns of X (rows, p) that are independent of those before them, in a given order, or by pivoting; columns below `floor` (p,) are zero.
 
-    Gram and Schmidt's method, twice: of columns of length one, what those before leave is the distance from their span.
+    The method is modified Gram-Schmidt, twice. For columns of unit norm, the remainder is the distance from the span of those before.
     """
     rows, X = len(X), np.asarray(np.linalg.qr(X, mode="r")) if len(X) > X.shape[1] else X
     size = np.linalg.norm(X, axis=0)
@@ -337,9 +338,11 @@ def independent_columns(X: Array, order: NDArray[np.intp] | None, floor: Array) 
     unit = X / np.where(seen, size, 1.0)
     kept, left = list[int](), np.where(seen, unit, 0.0)
     for k in range(len(size)):
-        away = np.linalg.norm(left, axis=0) / least
-        j = int(np.argmax(away > (1.0 - SAME) * away.max())) if order is None else int(order[k])  # of equals the first
-        if away[j] > 1.0:
+        distance = np.linalg.norm(left, axis=0) / least
+        j = (
+            int(np.argmax(distance > (1.0 - SAME) * distance.max())) if order is None else int(order[k])
+        )  # the first of equals
+        if distance[j] > 1.0:
             kept.append(j)
             basis = left[:, j] / np.linalg.norm(left[:, j])
             for _ in range(2):
@@ -355,28 +358,28 @@ def independent_columns(X: Array, order: NDArray[np.intp] | None, floor: Array) 
 
 
 def base_of(model: EffortModel, data: Samples) -> Base:
-    """What efforts of these motors can tell, wherever near the data the mechanism moves: the heaviest bodies' parameters first."""
+    """Return the base parameters that these motors can identify near the data, with the parameters of the heaviest bodies first."""
     mass = np.repeat(model.values[: 10 * len(model.bodies) : 10], 10)
     order = np.concatenate([np.arange(len(mass), len(model.names)), np.argsort(-mass, kind="stable")]).astype(np.intp)
 
-    def told(X: Array) -> tuple[Base, Array]:
-        # what is much of a parameter moves efforts: by rounding of the most that any does is by nothing, as in a joint that the loops hold fast
+    def reduced(X: Array) -> tuple[Base, Array]:
+        # influence of a unit of each parameter; rounding of the largest is zero, as in joints that the loops lock
         moves = np.linalg.norm(X, axis=0) * model.units
         floor = ROUNDING * moves.max(initial=0.0) / model.units
         return independent_columns(X, order, floor), np.maximum(SAME * np.linalg.norm(X, axis=0), floor)
 
     X = model.anywhere(data)
-    base, least = told(X)
-    # where the data are of several branches, few rows may be of one of them: until others tell nothing new
+    base, least = reduced(X)
+    # if the data are on several branches, few rows may be on one of them: add rows until the base does not grow
     for seed in count(1):
-        others = model.anywhere(data, seed)
-        left = others - others[:, base.kept] @ base.combination
+        more = model.anywhere(data, seed)
+        left = more - more[:, base.kept] @ base.combination
         if np.all(np.linalg.norm(left, axis=0) <= least):
             break
-        before, X = len(base.kept), np.vstack([X, others])
-        base, least = told(X)
+        before, X = len(base.kept), np.vstack([X, more])
+        base, least = reduced(X)
         if len(base.kept) <= before:
             break
     if not len(base.kept):
-        raise ModelError(f"efforts of {', '.join(model.motors) or 'no motor'} tell none of the parameters")
+        raise ModelError(f"efforts of {', '.join(model.motors) or 'no motor'} do not depend on the parameters")
     return base

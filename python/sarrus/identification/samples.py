@@ -1,4 +1,4 @@
-"""Measured motions and efforts, and what is made of encoders' readings alone."""
+"""Samples of measured motions and efforts, also from encoder readings."""
 
 from __future__ import annotations
 
@@ -9,25 +9,26 @@ from typing import Any
 import numpy as np
 
 from .._arrays import Array, ArrayLike, check_mapping, checked_number, real_array
+from .._renamed import renamed_arguments
 from .._showing import Brief
 from ..errors import ModelError, ShapeError
 from ..mechanism import Mechanism, checked_mechanism
 
-SETTLES = 4.0  # periods of the cut-off, to either side, that the filter is long
+SETTLES = 4.0  # half length of the filter, in periods of the cut-off
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Samples(Brief):
-    """A motion and the efforts measured along it, one row a sample.
+    """Measured motion and efforts, one row per sample.
 
     Attributes
     ----------
-    efforts : joint to what its motor gave, (n,) or (n, nv of the joint) [N m, N]. A joint that nothing drives has zeros: they are measurements too
-    q, v : (n, nq), (n, nv), the loops closed
-    a : (n, nv), or None where accelerations are not known: then runs are compared, not equations
-    t : (n,) [s], or None; evenly spaced where there is no `a`
-    directions : joint to (n, nv of the joint) what Coulomb's friction of one is multiplied by; None: the signs of its velocities. Where efforts are
-        filtered these are the signs filtered likewise: at a reversal efforts no longer jump
+    efforts : joint to the efforts of its motor (n,) or (n, nv of the joint) [N m, N]. Zeros of a passive joint are measurements too
+    q, v : (n, nq), (n, nv) configurations and velocities, with closed loops
+    a : (n, nv) accelerations, or None, for :func:`identify_runs`
+    t : (n,) [s], or None; uniformly spaced if `a` is None
+    directions : joint to (n, nv of the joint) factors of unit Coulomb friction; None: the signs of its velocities. For filtered efforts these are
+        the filtered signs, because filtered efforts do not jump at reversals
     """
 
     efforts: Mapping[str, Array]
@@ -52,58 +53,62 @@ class Samples(Brief):
             directions = {name: real_array(f"directions of '{name}'", d) for name, d in self.directions.items()}
             object.__setattr__(self, "directions", directions)
             parts |= {f"directions of '{name}'": d for name, d in directions.items()}
-        for what, x in parts.items():
+        for label, x in parts.items():
             if x is None:
                 continue
-            if x.ndim != (1 if what == "t" else 2) or x.shape[:1] != self.q.shape[:1]:
-                of_q = f" for each of the {len(self.q)} rows of q" if self.q.ndim else " a sample"
-                raise ShapeError(f"{what} needs one row{of_q}; got shape {x.shape}")
+            if x.ndim != (1 if label == "t" else 2) or x.shape[:1] != self.q.shape[:1]:
+                rows = f" for each of the {len(self.q)} rows of q" if self.q.ndim else " a sample"
+                raise ShapeError(f"{label} needs one row{rows}; got shape {x.shape}")
             if not np.isfinite(x).all():
                 raise ShapeError(
-                    f"{what} must be finite; row {int(np.argwhere(~np.isfinite(x))[0, 0])} is not: leave such samples out"
+                    f"{label} must be finite; row {int(np.argwhere(~np.isfinite(x))[0, 0])} is not: leave such samples out"
                 )
 
     def __len__(self) -> int:
         return len(self.q)
 
-    def rows(self, which: Any) -> Samples:
-        """Some of them, by a slice, indices or a mask; IndexError for anything else."""
+    @renamed_arguments(which="selection")
+    def rows(self, selection: Any) -> Samples:
+        """Return the samples of a slice, indices or a mask; raise IndexError for other selections."""
         try:
-            which = np.arange(len(self))[which]
+            indices = np.arange(len(self))[selection]
         except (IndexError, TypeError, ValueError) as error:
-            raise IndexError(f"which must be a slice, indices or a mask of {len(self)} samples; {error}") from None
-        a, t = (None if x is None else x[which] for x in (self.a, self.t))
+            raise IndexError(f"selection must be a slice, indices or a mask of {len(self)} samples; {error}") from None
+        a, t = (None if x is None else x[indices] for x in (self.a, self.t))
         efforts, directions = (
-            None if of is None else {name: x[which] for name, x in of.items()} for of in (self.efforts, self.directions)
+            None if by_joint is None else {name: x[indices] for name, x in by_joint.items()}
+            for by_joint in (self.efforts, self.directions)
         )
         assert efforts is not None
-        return Samples(efforts, self.q[which], self.v[which], a, t, directions)
+        return Samples(efforts, self.q[indices], self.v[indices], a, t, directions)
 
     @classmethod
     def from_joints(
         cls, robot: Mechanism, t: ArrayLike, joints: Mapping[str, ArrayLike], efforts: Mapping[str, ArrayLike], *, cutoff: float,
         near: ArrayLike | None = None,
     ) -> Samples:  # fmt: skip
-        """From the coordinates of the joints that have encoders: filtered without delay, differentiated, and completed by the loops.
+        """Return samples from encoder readings: filtered without delay, differentiated, and completed by the loops.
 
         Parameters
         ----------
-        t : (n,) [s], evenly spaced
-        joints : joint with one coordinate to its readings (n,) [rad, m]; as many as determine the motion
-        efforts : as the attribute; they are filtered likewise, and so are the signs of velocities, so that both sides of the equations lose the same
-        cutoff : frequency at which half is kept [Hz]; from 0.7 of it down motion is kept to 1e-4, from 1.3 up nothing is
-        near : as :meth:`sarrus.Mechanism.follow`, the configuration to start from, at the first reading
+        robot : the nominal mechanism
+        t : (n,) [s], uniformly spaced
+        joints : joint with one coordinate to its readings (n,) [rad, m]; as many joints as determine the motion
+        efforts : as the attribute. Efforts and signs of velocities have the same filter, so that both sides of the equations lose the same
+            frequencies
+        cutoff : frequency of half amplitude [Hz]; below 0.7 of it the error is 1e-4, above 1.3 of it nothing remains
+        near : configuration near the first reading, as for :meth:`sarrus.Mechanism.follow`
 
         Returns
         -------
-        Samples, without the ends, where the filter has not settled (four periods of the cut-off each)
+        Samples without both ends of the record, where the filter is incomplete (four periods of the cut-off each)
 
         Raises
         ------
         ShapeError, ModelError
-            Times that are not even, or a record shorter than twelve periods of the cut-off.
+            Times are not uniformly spaced, or the record is shorter than twelve periods of the cut-off.
         AssemblyError
-            The loops do not close along the readings.
+            The loops cannot be closed along the readings.
 
         Examples
         --------
@@ -120,17 +125,17 @@ class Samples(Brief):
         checked_mechanism(robot, "robot")
         t, cutoff = real_array("t", t), checked_number("cutoff", cutoff)
         if t.ndim != 1 or len(t) < 3 or np.ptp(np.diff(t)) > 1e-6 * (t[-1] - t[0]) / len(t) or t[-1] <= t[0]:
-            raise ShapeError(f"t must be evenly spaced times (n,), which grow; got shape {t.shape}")
+            raise ShapeError(f"t must be increasing, evenly spaced times (n,); got shape {t.shape}")
         step = (t[-1] - t[0]) / (len(t) - 1)
         half = int(np.ceil(SETTLES / (cutoff * step)))
         if len(t) < 3 * half:
             raise ModelError(
                 f"{len(t)} samples last {t[-1] - t[0]:.3g} s, less than {3 * SETTLES:g} periods of a cut-off of {cutoff:g} Hz"
             )
-        readings = [_readings(what, x, t) for what, x in (("joints", joints), ("efforts", efforts))]
+        readings = [_readings(argument, x, t) for argument, x in (("joints", joints), ("efforts", efforts))]
         smooth, rate, acceleration = _kernels(step, cutoff, half)
         inside = slice(half, len(t) - half)
-        # signs of velocities are filtered once more, so velocities are wanted at the ends too, where readings are mirrored in their last one
+        # signs of velocities are filtered again, which requires velocities at the ends too: readings are mirrored in their last one
         mirrored = {name: np.pad(y, half, mode="reflect", reflect_type="odd") for name, y in readings[0].items()}
         positions, rates, accelerations = (
             {name: np.convolve(y, kernel, "valid") for name, y in mirrored.items()}
@@ -139,9 +144,9 @@ class Samples(Brief):
         q = robot.follow(positions, near)
         v = robot.complete_velocity(q, rates)
         directions = {
-            name: np.stack([np.convolve(np.sign(x), smooth, "valid") for x in of_joint.T], axis=1)
-            for name, of_joint in robot.joint_states(q, v).v.items()
-            if of_joint.shape[1]
+            name: np.stack([np.convolve(np.sign(x), smooth, "valid") for x in rates.T], axis=1)
+            for name, rates in robot.joint_states(q, v).v.items()
+            if rates.shape[1]
         }
         q, v = q[inside], v[inside]
         a = robot.complete_acceleration(q, v, {name: x[inside] for name, x in accelerations.items()})
@@ -149,28 +154,28 @@ class Samples(Brief):
         return cls(forces, q, v, a, t[inside], directions)
 
 
-def _readings(what: str, of: Any, t: Array) -> dict[str, Array]:
-    """Numbers of each joint, one for each time."""
-    check_mapping(what, of, "joints to (n,) readings each")
-    readings = {name: real_array(f"{what}['{name}']", x) for name, x in of.items()}
+def _readings(argument: str, value: Any, t: Array) -> dict[str, Array]:
+    """Return the readings of each joint; raise ShapeError unless there is one for each time."""
+    check_mapping(argument, value, "joints to (n,) readings each")
+    readings = {name: real_array(f"{argument}['{name}']", x) for name, x in value.items()}
     for name, x in readings.items():
         if x.shape != t.shape:
-            raise ShapeError(f"{what}['{name}'] needs ({len(t)},) numbers, one for each time; got shape {x.shape}")
+            raise ShapeError(f"{argument}['{name}'] needs ({len(t)},) numbers, one for each time; got shape {x.shape}")
     return readings
 
 
 def _kernels(step: float, cutoff: float, half: int) -> list[Array]:
-    """Low-pass filter (sinc in Kaiser's window), and the first two derivatives through it."""
+    """Return the kernels of a low-pass filter (sinc in Kaiser's window) and of its first two derivatives."""
     t = step * np.arange(-half, half + 1)
     h = np.sinc(2.0 * cutoff * t) * np.kaiser(len(t), 8.0)
     spectrum, rate = np.fft.rfft(np.pad(h / h.sum(), half)), 2j * np.pi * np.fft.rfftfreq(len(t) + 2 * half, step)
     kernels = [np.fft.irfft(spectrum * rate**k, len(t) + 2 * half)[half : half + len(t)] for k in range(3)]
-    # less what cutting their ends off has left, in the shape of the filter itself: a machine at rest does not move
+    # truncation leaves a nonzero sum, which is removed in the shape of the filter: a machine at rest has no velocity
     return [kernels[0], *(kernel - kernel.sum() * kernels[0] for kernel in kernels[1:])]
 
 
 def checked_samples(data: Any) -> Samples:
-    """TypeError for anything else."""
+    """Return the samples; raise TypeError for other types."""
     if not isinstance(data, Samples):
         raise TypeError(f"data are sarrus.identification.Samples; got {data!r}")
     return data

@@ -1,7 +1,7 @@
-"""Model files in, mechanisms out, and back.
+"""Readers and writers of model files.
 
-`load`, `load_builder` and `loads` choose a reader by suffix or by how the document begins. Each reader is one module and gives a
-`sarrus.Builder`, so that a model can be added to before it is built. `save` chooses a writer by suffix.
+`load`, `load_builder` and `loads` select a reader by the suffix or by the beginning of the document. Each reader is one module and returns a
+`sarrus.Builder`, so that a model can be changed before it is built. `save` selects a writer by the suffix.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ __getattr__ = attributes(
     },
 )
 
-# how a document begins: a brace, #usda, or the name of its root element; its reader, a module that is loaded for it, and the keyword of `load` for this one
+# beginning of a document (a brace, #usda, or the name of the root element) -> module of its reader, and the keyword of `load` for this reader
 READERS = {
     "robot": ("urdf", "loops"),
     "mujoco": ("mjcf", ""),
@@ -55,7 +55,7 @@ READERS = {
     "#usda": ("usd", ""),
     "{": ("complete", ""),
 }
-# where the suffix does not tell, the document does
+# suffix -> beginning of the document; empty: the document decides
 SUFFIXES = {
     ".urdf": "robot",
     ".xacro": "robot",
@@ -68,51 +68,55 @@ SUFFIXES = {
 SUFFIXES |= dict.fromkeys((".usd", ".usda", ".usdc", ".usdz"), "#usda")
 
 
-MOST_BYTES = 2**30  # of a file, before it is known what it holds
+MOST_BYTES = 2**30  # of a file of any format
 
 
 def load(
     path: str | os.PathLike[str], *, floating_base: bool | None = None,
     package_dirs: Iterable[str | os.PathLike[str]] = (), loops: Loops = None, model: str | None = None,
 ) -> Mechanism:  # fmt: skip
-    """Read a mechanism from a model file. What becomes of each part of it: :mod:`sarrus.io.urdf`, :mod:`sarrus.io.mjcf`, :mod:`sarrus.io.sdf`,
-    :mod:`sarrus.io.usd`; sarrus' own form: :mod:`sarrus.io.complete`.
+    """Read a mechanism from a model file.
+
+    The modules of the formats list the result of each part of a file: :mod:`sarrus.io.urdf`, :mod:`sarrus.io.mjcf`, :mod:`sarrus.io.sdf`,
+    :mod:`sarrus.io.usd`, and :mod:`sarrus.io.complete` for sarrus' JSON.
 
     Parameters
     ----------
-    path : file name; the suffix tells the format: `.urdf`; `.mjcf`; `.sdf`, `.world`; `.usd`, `.usda`, `.usdc`, `.usdz` with
-        ``pip install usd-core``; `.json`, sarrus' own; `.xml`, where the root element does; `.xacro` with ``pip install xacro``, which runs what the file's macros say
-    floating_base : whether the root link floats (`sarrus.Free`) or is fixed to the ground; default: what the format means, that a
-        URDF's root is fixed, and what nothing in an SDF holds floats
-    package_dirs : folders that hold the packages of "package://" and "model://" names, or are one; what a file includes or shows may lie in them
-    loops : of a URDF: a file beside it that says how its loops close (`robot.yaml`, needs ``pip install pyyaml``), or a dict
-        with the same keys: :class:`sarrus.io.urdf_loops.Sidecar`
-    model : of an SDF with several models: the name of the one that is read
+    path : file name. The suffix selects the format: `.urdf`; `.mjcf`; `.sdf`, `.world`; `.json`; `.usd`, `.usda`, `.usdc`, `.usdz` with
+        ``pip install usd-core``; `.xml` by the root element; `.xacro` with ``pip install xacro``, which executes the file's macros
+    floating_base : True if the root link floats (`sarrus.Free`), False if it is fixed to the ground; default: the rule of the format. The
+        root of a URDF is fixed; a link of an SDF that no joint connects to the world floats
+    package_dirs : folders that contain the packages of "package://" and "model://" names, or are such a package; the file may include files
+        and show meshes in these folders
+    loops : sidecar of a URDF with its loops: a file name (`robot.yaml`, needs ``pip install pyyaml``), or a dict with the same keys, see
+        :class:`sarrus.io.urdf_loops.Sidecar`
+    model : name of the model to read, for an SDF with several models
 
     Returns
     -------
-    Mechanism; what was met in the file and not used is listed in `robot.warnings`
+    Mechanism; `robot.warnings` lists the parts of the file that were not used
 
     Raises
     ------
     ModelError
-        The file is no model, or one that no mechanism can follow; the message gives file, line and element.
+        The file is not a valid model; the message has file, line and element.
     OSError
         The file cannot be read.
     ModuleNotFoundError
-        A package is not installed that it takes.
+        A package that the format needs is not installed.
 
     Notes
     -----
-    Meshes are no part of the dynamics: their files are looked for and read by `sarrus.view`. A relative name starts from the model
-    file's folder. "package://name/path" is looked for in `package_dirs`, in the model file's folder and all above it, and in the folders
-    of the environment variables ROS_PACKAGE_PATH and AMENT_PREFIX_PATH: in a folder called `name` there, or in one of them if that is
-    its own name; above the file, in one that holds the file or a package.xml or model.config. Models that an SDF includes are looked for
-    there too, and in the folders of SDF_PATH, GZ_SIM_RESOURCE_PATH and GAZEBO_MODEL_PATH.
+    Meshes are no part of the dynamics: `sarrus.view` searches and reads their files. A relative name starts from the model file's folder.
 
-    A file may only name files in its own folder, in the package that this lies in (the nearest folder above with a package.xml or
-    model.config; of a folder called urdf, xacro or sdf the one around it), in other packages, and in `package_dirs`. Links are followed
-    before that is looked at, but for those in the folders of environment variables.
+    "package://name/path" is searched in `package_dirs`, in the model file's folder and all folders above it, and in the folders of the
+    environment variables ROS_PACKAGE_PATH and AMENT_PREFIX_PATH. The package is a folder called `name` in one of these, or one of these with
+    this name. Above the file, it has to contain the file, or a package.xml or model.config. Included models of an SDF are searched in the same
+    folders, and in those of SDF_PATH, GZ_SIM_RESOURCE_PATH and GAZEBO_MODEL_PATH.
+
+    A file may only refer to files in its own folder, in its package, in other packages, and in `package_dirs`. Its package is the nearest folder
+    above with a package.xml or model.config; for a file in a folder called urdf, xacro or sdf, the parent folder. Symbolic links are resolved
+    first, except in the folders of environment variables.
 
     Examples
     --------
@@ -126,8 +130,9 @@ def load_builder(
     path: str | os.PathLike[str], *, floating_base: bool | None = None,
     package_dirs: Iterable[str | os.PathLike[str]] = (), loops: Loops = None, model: str | None = None,
 ) -> Builder:  # fmt: skip
-    """Read a model file into a :class:`~sarrus.Builder`, to be changed before it is built; arguments and errors are those of
-    :func:`load`: ModelError, OSError, ModuleNotFoundError.
+    """Return a :class:`~sarrus.Builder` of a model file, so that the model can be changed before it is built.
+
+    Arguments and errors (ModelError, OSError, ModuleNotFoundError) are those of :func:`load`.
 
     Examples
     --------
@@ -141,8 +146,10 @@ def load_builder(
     path = checked_path(path)
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
-        raise ModelError(f"{path}: cannot read {suffix or 'a file without suffix'}; {', '.join(SUFFIXES)} are read")
-    fault = ModelError(f"package_dirs wants a list of folders; got {package_dirs!r}")
+        raise ModelError(
+            f"{path}: cannot read {suffix or 'a file without suffix'}; expected one of {', '.join(SUFFIXES)}"
+        )
+    fault = ModelError(f"package_dirs: expected a list of folders; got {package_dirs!r}")
     if isinstance(package_dirs, str | bytes | os.PathLike):
         raise fault
     try:
@@ -158,8 +165,10 @@ def load_builder(
 def loads(
     text: str | bytes, *, floating_base: bool | None = None, loops: Loops = None, model: str | None = None
 ) -> Mechanism:
-    """Read a mechanism from the text of a model file; as :func:`load`. Its root element tells the format: robot, mujoco, sdf; or #usda, or
-    a brace, sarrus' own. OSError where a file of ``loops=`` cannot be read.
+    """Read a mechanism from the text of a model file.
+
+    The root element selects the format: robot, mujoco or sdf; "#usda" is USD, and a brace is sarrus' JSON. Arguments and errors are those of
+    :func:`load`. Raises OSError if the file in ``loops=`` cannot be read.
 
     Examples
     --------
@@ -196,11 +205,12 @@ def _read(
             from .document import root_tag
 
             begins = root_tag(text)
-    # what begins like nothing that is known is left to one reader, to say what is wrong with it
+    # for an unknown beginning the URDF reader raises the error
     reader, keyword = READERS.get(begins, READERS["robot"])
     options = {name: value for name, value in (("loops", loops), ("model", model)) if value is not None}
     if set(options) - {keyword}:
-        raise ModelError(f"{source}: {' and '.join(options)} is nothing that this format is asked for")
+        fault = f"{' and '.join(options)} does not apply to this format"
+        raise ModelError(f"{source}: {fault}; loops= is for URDF, model= for SDF")
     read = importlib.import_module(f"{__name__}.{reader}").read
     builder: Builder = read(text, source=source, floating_base=floating_base, **places, **options)
     if reader != "complete":
@@ -211,27 +221,27 @@ def _read(
 
 
 def _built(builder: Builder, source: str) -> Mechanism:
-    from .document import check_ties
+    from .document import check_pairs
 
     specs: list[Any] = [*builder._joints.values(), *builder._constraints.values()]
-    check_ties((spec.bodies for spec in specs), source)
+    check_pairs((spec.bodies for spec in specs), source)
     try:
         return builder.build()
-    except ModelError as error:  # which names the joint, though not its line
+    except ModelError as error:  # it has the name of the joint, but not of the file
         raise ModelError(f"{source}: {printable(str(error))}") from None
 
 
 def _expanded(path: Path) -> str:
-    """What a xacro file stands for, the arguments of its macros having their defaults."""
+    """Return the URDF of a xacro file, with default values of its arguments."""
     expanded = f"{path.stem.removesuffix('.urdf')}.urdf"
     try:
         import xacro
     except ImportError:
         cure = f"pip install xacro, or expand it first: xacro {path.name} > {expanded}"
         raise ModelError(f"{path}: xacro is a macro language; {cure}") from None
-    read_bytes(path, MOST_BYTES)  # an OSError of its own
+    read_bytes(path, MOST_BYTES)  # raises OSError, which xacro does not
     try:
         return str(xacro.process_file(str(path)).toxml())
-    except Exception as error:  # of the file's own Python too
-        cure = f"where it takes arguments, expand it first: xacro {path.name} ARGUMENT:=VALUE > {expanded}"
+    except Exception as error:  # the file may contain Python code
+        cure = f"if it has arguments, expand it first: xacro {path.name} ARGUMENT:=VALUE > {expanded}"
         raise ModelError(f"{path}: xacro fails: {' '.join(str(error).split())[:500]}; {cure}") from error

@@ -1,8 +1,9 @@
-"""The library's own form: JSON that holds everything a description does. docs/files.md has an example, :func:`schema` is the grammar.
+"""Reader and writer of sarrus' JSON, which contains the complete description of a mechanism.
 
-The core reads and writes it (cpp/model/document.cpp), for C++ and Python. Descriptions cross as plain values; these and the schema follow the fields of
-the dataclasses in `sarrus.description` and the types that these are declared with: there is no list of joints or constraints here. An object
-whose class has several kinds (a joint's type, a constraint, a shape) has its kind in "type". Pairs (name, value) make an object.
+docs/files.md has an example, :func:`schema` is the grammar. The core reads and writes the text (cpp/model/document.cpp), for C++ and Python.
+Descriptions are passed as plain values. These and the schema follow the fields and declared types of the dataclasses in `sarrus.description`, so
+that this file has no list of joints or constraints. An object of a class with several kinds (joint type, constraint, shape) has its kind in
+"type". Pairs (name, value) become an object.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ from ..spatial import Inertia
 FORMAT = 1
 SCHEMA = "https://json-schema.org/draft/2020-12/schema"
 
-# what many real robots have is kept, with a warning of the core's
+# inertias of many real robots are not physical: the core keeps them and warns
 _MAKE: dict[type, Callable[..., Any]] = {Inertia: partial(Inertia, check=False)}
 
 
 def save(robot: Mechanism, path: Path, *, lossy: bool = False) -> list[Path]:
-    """Write a file; nothing is left out, whatever `lossy` says."""
+    """Write a file; it is complete, so that `lossy` has no effect."""
     text = write(robot.description, str(path.absolute().parent))
     with replacing(path) as file:
         file.write_text(text, encoding="utf-8")
@@ -46,7 +47,7 @@ def save(robot: Mechanism, path: Path, *, lossy: bool = False) -> list[Path]:
 
 
 def write(description: Description, beside: str = "") -> str:
-    """Return the document of a description; folders of meshes are relative to the folder `beside`, where it is to lie.
+    """Return the document of a description; folders of meshes are relative to `beside`, the folder of the file.
 
     >>> import sarrus
     >>> from sarrus.io import complete
@@ -64,11 +65,12 @@ def read(
 ) -> Builder:  # fmt: skip
     """Return a builder of the mechanism in a document; `source` is its name in errors. The other arguments are those of :func:`sarrus.load`.
 
-    Raises ModelError with the line and column of what is no JSON, else with the path to it.
+    Raises ModelError with the line and column of a syntax error, or with the path of a wrong value.
     """
     if floating_base:
-        cure = "floating_base is for formats that leave it open; this one says how its bodies hang together"
-        raise ModelError(f"{source}: {cure}")
+        raise ModelError(
+            f"{source}: floating_base does not apply to this format, which has all joints of the bodies; omit it"
+        )
     if not isinstance(text, str):
         try:
             text = text.decode(json.detect_encoding(text))
@@ -80,18 +82,18 @@ def read(
     return Builder._of(_with_own_folders(description, beside, tuple(package_dirs)))
 
 
-# ---- what a declared type says ---------------------------------------------------------------------------------------
+# ---- declared types --------------------------------------------------------------------------------------------------
 
 
 @cache
 def _declared(cls: type) -> dict[str, tuple[Any, Any]]:
-    """Field -> its declared type, and the default that its constructor has, or Parameter.empty."""
+    """Return field -> its declared type and the default of the constructor (or Parameter.empty)."""
     hints, parameters = get_type_hints(cls), inspect.signature(cls).parameters
     return {f.name: (hints[f.name], parameters[f.name].default) for f in fields(cls)}
 
 
 def _kinds(hint: Any) -> dict[str, type]:
-    """Name -> class where the declared type leaves several open: those of a union, or all that inherit from one."""
+    """Return name -> class of the alternatives of a declared type: members of a union, or subclasses."""
     below: list[type] = []
     if _is_union(hint):
         below = [c for c in get_args(hint) if _is_class(c)]
@@ -120,17 +122,17 @@ def _is_union(hint: Any) -> bool:
 
 
 def _choices(hint: Any) -> list[Any]:
-    """What may stand for the declared type in a file; functions cannot."""
+    """Return the alternatives of a declared type in a file: all but functions and None."""
     parts = get_args(hint) if _is_union(hint) else (hint,)
     return [p for p in parts if p is not type(None) and get_origin(p) is not Callable and p is not Callable]
 
 
 def _is_numbers(hint: Any) -> bool:
-    return get_origin(hint) in (np.ndarray, NDArray)  # a name of its own from NumPy 2.5 on
+    return get_origin(hint) in (np.ndarray, NDArray)  # NDArray is a separate type from NumPy 2.5 on
 
 
 def _named_values(hint: Any) -> Any:
-    """X of tuple[tuple[str, X], ...]: names to values, an object in the file; else None."""
+    """Return X of tuple[tuple[str, X], ...], which is an object in the file; None for other types."""
     args = get_args(hint)
     if get_origin(hint) is tuple and args[1:] == (...,) and get_origin(args[0]) is tuple:
         inner = get_args(args[0])
@@ -143,19 +145,19 @@ def _named_values(hint: Any) -> Any:
 
 
 def _plain(hint: Any, value: Any, path: str) -> Any:
-    """Return the value as JSON has it."""
+    """Return the plain value of an object, for JSON; `path` is its place in messages."""
     if is_dataclass(value) and not isinstance(value, type):
         cls = type(value)
         several = cls not in _choices(hint) or len(_choices(hint)) > 1
         plain = {"type": cls.__name__.removesuffix("Spec")} if several else {}
         for name, (declared, default) in _declared(cls).items():
-            if (part := getattr(value, name)) is not default:  # others that are as usual the core leaves out
+            if (part := getattr(value, name)) is not default:  # the core omits other values that equal their default
                 plain[name] = _plain(declared, part, f"{path}.{name}" if path else name)
         return plain
     if isinstance(value, np.ndarray):
         return _plain(Any, value.tolist(), path)
-    if (of := _named_values(hint)) is not None:
-        return {name: _plain(of, x, f"{path}['{name}']") for name, x in value}
+    if (inner := _named_values(hint)) is not None:
+        return {name: _plain(inner, x, f"{path}['{name}']") for name, x in value}
     if isinstance(value, tuple | list):
         hints = get_args(_choices(hint)[0]) if hint is not Any else ()
         each = (lambda k: Any) if not hints else (lambda k: hints[0] if hints[1:] == (...,) else hints[k])
@@ -166,12 +168,12 @@ def _plain(hint: Any, value: Any, path: str) -> Any:
         return value
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else "inf" if value > 0.0 else "-inf"
-    what = "a function" if callable(value) else f"{value!r}"
-    raise ModelError(f"{path} is {what}, which no file can hold: give numbers in its place, or pickle the mechanism")
+    label = "a function" if callable(value) else f"{value!r}"
+    raise ModelError(f"{path} is {label}, which a file cannot contain: replace it by numbers, or pickle the mechanism")
 
 
 def _made(hint: Any, value: Any) -> Any:
-    """Return the object of a plain value, which the core has checked, by the declared type."""
+    """Return the object of a plain value by its declared type; the core has checked the value."""
     choices = _choices(hint)
     if value is None:
         return None
@@ -183,8 +185,8 @@ def _made(hint: Any, value: Any) -> Any:
         cls = kinds[value["type"]] if kinds else only
         declared = _declared(cls)
         return _MAKE.get(cls, cls)(**{key: _made(declared[key][0], x) for key, x in value.items() if key != "type"})
-    if (of := _named_values(only)) is not None:
-        return tuple((name, _made(of, x)) for name, x in value.items())
+    if (inner := _named_values(only)) is not None:
+        return tuple((name, _made(inner, x)) for name, x in value.items())
     if get_origin(only) is tuple:
         hints = get_args(only)
         each = hints[:1] * len(value) if hints[1:] == (...,) else hints
@@ -202,25 +204,25 @@ def _numbers(value: Any) -> Any:
 
 
 def _with_folders(description: Description, moved: Callable[[str], str]) -> Description:
-    """The description, its meshes looked for from other folders."""
+    """Return the description with `moved` applied to the folders of its meshes."""
 
-    def elsewhere(mesh: Mesh) -> Mesh:
+    def relocated(mesh: Mesh) -> Mesh:
         return replace(mesh, beside=moved(mesh.beside), package_dirs=tuple(map(moved, mesh.package_dirs)))
 
-    return _with_meshes(description, elsewhere)
+    return _with_meshes(description, relocated)
 
 
 def _with_own_folders(description: Description, beside: str, package_dirs: tuple[str, ...]) -> Description:
-    """The description, whose meshes may lie in the folder of the document and in those that the user names.
+    """Return the description with meshes restricted to the folder of the document and to `package_dirs`.
 
-    A folder elsewhere, that the document names, is part of a mesh's name then: it is found there if the user names that folder too.
+    Another folder in the document becomes part of the mesh's name, so that the mesh is found only if the user names this folder.
     """
     named = [beside or os.curdir, *package_dirs]
 
     def is_named(folder: str) -> bool:
         return any(os.path.realpath(folder) == os.path.realpath(root) for root in named) or is_within(folder, named)
 
-    def here(mesh: Mesh) -> Mesh:
+    def restricted(mesh: Mesh) -> Mesh:
         folder, packages = os.path.join(beside, mesh.beside), [os.path.join(beside, x) for x in mesh.package_dirs]
         dirs = (*filter(is_named, packages), *package_dirs)
         if is_named(folder or os.curdir):
@@ -228,7 +230,7 @@ def _with_own_folders(description: Description, beside: str, package_dirs: tuple
         file = mesh.file if "://" in mesh.file else os.path.join(mesh.beside, mesh.file)
         return replace(mesh, file=file, beside=beside, package_dirs=dirs)
 
-    return _with_meshes(description, here)
+    return _with_meshes(description, restricted)
 
 
 def _with_meshes(description: Description, changed: Callable[[Mesh], Mesh]) -> Description:
@@ -243,17 +245,17 @@ def _with_meshes(description: Description, changed: Callable[[Mesh], Mesh]) -> D
 
 
 def schema() -> dict[str, Any]:
-    """JSON Schema (draft 2020-12) of the documents; `python -m sarrus.io.complete` prints it.
+    """Return the JSON Schema (draft 2020-12) of the documents; `python -m sarrus.io.complete` prints it.
 
     >>> from sarrus.io import complete
     >>> complete.schema()["properties"]["format"]
     {'const': 1}
     """
     definitions: dict[str, Any] = {}
-    whole = _class_schema(Description, definitions)
-    whole["properties"] = {"$schema": {"type": "string"}, "format": {"const": FORMAT}} | whole["properties"]
-    whole["required"] = ["format", *whole["required"]]
-    return {"$schema": SCHEMA, "title": "A mechanism in sarrus' own form", **whole, "$defs": definitions}
+    document = _class_schema(Description, definitions)
+    document["properties"] = {"$schema": {"type": "string"}, "format": {"const": FORMAT}} | document["properties"]
+    document["required"] = ["format", *document["required"]]
+    return {"$schema": SCHEMA, "title": "Mechanism of sarrus", **document, "$defs": definitions}
 
 
 def _class_schema(cls: type, definitions: dict[str, Any], tag: str = "") -> dict[str, Any]:
@@ -274,14 +276,14 @@ def _schema(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     if kinds := _kinds(hint):
         each = [_defined(name, partial(_class_schema, c, definitions, name), definitions) for name, c in kinds.items()]
         return {"oneOf": each}
-    if not choices:  # a function, or nothing
+    if not choices:  # functions cannot be in a file
         return {"type": "null"}
     only = choices[0]
     if _is_class(only):
         name = only.__name__.removesuffix("Spec")
         return _defined(name, partial(_class_schema, only, definitions), definitions)
-    if (of := _named_values(only)) is not None:
-        return {"type": "object", "additionalProperties": _schema(of, definitions)}
+    if (inner := _named_values(only)) is not None:
+        return {"type": "object", "additionalProperties": _schema(inner, definitions)}
     if get_origin(only) is tuple:
         hints = get_args(only)
         if hints[1:] == (...,):
@@ -293,14 +295,14 @@ def _schema(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
 
 
 _NUMBERS = {
-    "description": 'Numbers in lists; "inf" and "-inf" where there is no limit; "x", "-z" for an axis',
+    "description": 'Numbers in lists; "inf" and "-inf" for no limit; "x", "-z" for an axis',
     "anyOf": [{"type": ["number", "string", "null"]}, {"type": "array", "items": {"$ref": "#/$defs/numbers"}}],
 }
 
 
 def _defined(name: str, make: Callable[[], dict[str, Any]], definitions: dict[str, Any]) -> dict[str, Any]:
     if name not in definitions:
-        definitions[name] = {}  # it may hold itself
+        definitions[name] = {}  # breaks recursion: a definition may refer to itself
         definitions[name] = make()
     return {"$ref": f"#/$defs/{name}"}
 

@@ -1,18 +1,18 @@
-"""Extensions of URDF and SDF: Gazebo's plugins, and what Drake adds: constraints and springs, ``drake:ball_constraint`` and its like.
+"""Readers of extensions of URDF and SDF: Gazebo's plugins, and Drake's constraints, springs, rotors and friction.
 
 ==============================  ===================================================================================
-`drake:ball_constraint`         a Spherical joint that closes a loop
+`drake:ball_constraint`         a Spherical loop joint
 `drake:distance_constraint`     a distance; with a finite stiffness, a spring with a damper
-`drake:tendon_constraint`       a coupler, where it has one length and is stiff; otherwise a warning
+`drake:tendon_constraint`       a coupler if it is rigid and its limits are equal; otherwise a warning
 `drake:linear_spring_damper`    a spring
-`drake:rotor_inertia`,          the armature of the joint that a `<transmission>` of a URDF drives, or of an SDF's joint: inertia times the square of the
-`drake:gear_ratio`              ratio
-`drake:mu_dynamic`              the friction of a collision's shape, `drake:mu_static` where it stands alone; a warning where they differ
-`drake:linear_bushing_rpy`      a Gimbal between the two frames of which everything is free, with six springs and dampers: the
-                                same torques; forces act along the axes of frame C, Drake's half way between the frames' axes
+`drake:rotor_inertia`,          the armature, inertia times ratio squared, of the joint that a `<transmission>` of a URDF drives,
+`drake:gear_ratio`              or of the joint of an SDF
+`drake:mu_dynamic`              the friction of a collision shape; `drake:mu_static` if it is the only one; a warning if they differ
+`drake:linear_bushing_rpy`      a Gimbal with six freedoms between the two frames, with six springs and dampers. The torques are
+                                Drake's; forces act along the axes of frame C, in Drake halfway between the frames' axes
 ==============================  ===================================================================================
 
-Names and numbers stand in attributes (URDF) or in the text (SDF).
+Names and numbers are attributes (URDF) or text (SDF).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ..description import joints
 from ..spatial import Transform
 from .document import Element, at, free_name
 
-# body and pose in it of a link or frame that an element names
+# function of an element and a name in it: (body, pose in the body) of the link or frame of that name
 Place = Callable[[Element, str], tuple[str, Transform]]
 
 _POINTS = "body_A body_B p_AP p_BQ"
@@ -38,8 +38,8 @@ _PARTS = {
     "linear_spring_damper": ("linear_spring_damper", f"{_POINTS} free_length stiffness damping"),
     "linear_bushing_rpy": ("bushing", "frameA frameC torque_stiffness torque_damping force_stiffness force_damping"),
 }
-FRICTIONS = ("drake:mu_static", "drake:mu_dynamic")  # the last that is told counts
-ROTOR = ("drake:rotor_inertia", "drake:gear_ratio")  # of a motor
+FRICTIONS = ("drake:mu_static", "drake:mu_dynamic")  # the last one in the file is used
+ROTOR = ("drake:rotor_inertia", "drake:gear_ratio")
 TAGS = tuple(f"drake:{kind}" for kind in _PARTS)
 KNOWN = {
     f"drake:{kind}": f"name | {' '.join(f'drake:{prefix}_{part}' for part in parts.split())}"
@@ -48,49 +48,52 @@ KNOWN = {
 
 
 def coupled(model: Element) -> set[str]:
-    """Names of the joints that tendons couple, which have to keep their coordinates."""
+    """Return the names of joints that tendons couple; these are tree joints."""
     tendons = model.all("drake:tendon_constraint")
     return {joint.text("name") for tendon in tendons for joint in tendon.all("drake:tendon_constraint_joint")}
 
 
 def armatures(robot: Element) -> dict[str, float]:
-    """Rotors of joints that a URDF's transmissions drive, by their names."""
-    found: dict[str, float] = {}
+    """Return joint -> armature [kg m², kg] of the rotors in a URDF's transmissions."""
+    rotors: dict[str, float] = {}
     for transmission in robot.all("transmission"):
         numbers = {
             part.tag: part.number("value") for motor in transmission.all("actuator") for part in motor.all(*ROTOR)
         }
         if inertia := numbers.get(ROTOR[0], 0.0):
             ratio = numbers.get(ROTOR[1], 1.0)
-            found |= {name: inertia * ratio**2 for joint in transmission.all("joint") if (name := joint.get("name"))}
-    return found
+            rotors |= {name: inertia * ratio**2 for joint in transmission.all("joint") if (name := joint.get("name"))}
+    return rotors
 
 
 def friction(collision: Element) -> dict[str, float]:
-    """Coulomb's coefficient of a collision, by name, where its proximity properties tell it."""
-    told = [part for owner in collision.all("drake:proximity_properties") for part in owner.children]
-    mu = {part.tag: part.number("value" if part.get("value") else None) for part in told if part.tag in FRICTIONS}
+    """Return {"friction": coefficient} of a collision's proximity properties; empty if they have none."""
+    parts = [part for owner in collision.all("drake:proximity_properties") for part in owner.children]
+    mu = {part.tag: part.number("value" if part.get("value") else None) for part in parts if part.tag in FRICTIONS}
     if len(set(mu.values())) > 1:
-        collision.note("friction at rest that differs from that of sliding (drake:mu_static) is not read")
+        collision.note("drake:mu_static is not read: the friction at rest is drake:mu_dynamic")
     return {"friction": mu[max(mu, key=FRICTIONS.index)]} if mu else {}
 
 
 def add(
-    builder: Builder, model: Element, place: Place, joint: Callable[[Element, str], str], taken: Container[str]
+    builder: Builder, model: Element, place: Place, joint: Callable[[Element, str], str], used: Container[str]
 ) -> None:
-    """Add the constraints and springs of a model; `joint` is the name of a joint of one axis that an element names."""
+    """Add the constraints and springs of a model.
+
+    `place` and `joint` return the frame and the joint of one axis for a name in an element; `used` are names in use.
+    """
     count = dict.fromkeys(TAGS, 0)
     for element in model.all(*TAGS):
-        element.look_for_unknown()
+        element.note_unread()
         count[element.tag] += 1
         kind = element.tag.removeprefix("drake:")
         name = element.get("name") or f"{kind}_{count[element.tag]}"
         with at(element):
-            _add(builder, kind, free_name(name, taken), _Parts(element, _PARTS[kind][0]), place, joint)
+            _add(builder, kind, free_name(name, used), _Parts(element, _PARTS[kind][0]), place, joint)
 
 
 class _Parts:
-    """The children of an element, by what follows the prefix of their tags."""
+    """Children of an element by their tags without the prefix."""
 
     def __init__(self, element: Element, prefix: str) -> None:
         self.element, self.prefix = element, f"drake:{prefix}_"
@@ -113,10 +116,10 @@ class _Parts:
         child = self.needed(part)
         return place(child, child.get("name") or child.words())
 
-    def point(self, which: str, place: Place) -> tuple[str, tuple[float, ...]]:
-        """(body, point) of end A or B."""
-        body, pose = self.place(f"body_{which}", place)
-        return body, tuple(pose.apply(self.numbers({"A": "p_AP", "B": "p_BQ"}[which], 3)).tolist())
+    def point(self, end: str, place: Place) -> tuple[str, tuple[float, ...]]:
+        """Return (body, point) of end "A" or "B"."""
+        body, pose = self.place(f"body_{end}", place)
+        return body, tuple(pose.apply(self.numbers({"A": "p_AP", "B": "p_BQ"}[end], 3)).tolist())
 
 
 def _add(
@@ -125,22 +128,21 @@ def _add(
     if kind == "linear_bushing_rpy":
         (a, at_a), (c, at_c) = parts.place("frameA", place), parts.place("frameC", place)
         stiffness, damping = (
-            [*parts.numbers(f"torque_{what}", 3), *parts.numbers(f"force_{what}", 3)]
-            for what in ("stiffness", "damping")
+            [*parts.numbers(f"torque_{quantity}", 3), *parts.numbers(f"force_{quantity}", 3)]
+            for quantity in ("stiffness", "damping")
         )
-        # R_AC = Rz(yaw) Ry(pitch) Rx(roll), so that A in C is Rx(-roll) Ry(-pitch) Rz(-yaw): a gimbal's rotations
+        # R_AC = Rz(yaw) Ry(pitch) Rx(roll): the inverse, Rx(-roll) Ry(-pitch) Rz(-yaw), is in the order of a Gimbal
         bushing = joints.Gimbal(joints.PARAMETERS, stiffness=stiffness, damping=damping)
         builder.add_joint(name, bushing, c, a, at_parent=at_c, at_child=at_a, loop=True)
         return
     stiffness_of, damping_of = parts.number("stiffness", math.inf), parts.number("damping", 0.0)
     if kind == "tendon_constraint":
-        low, high = (parts.number(f"{which}_limit", sign * math.inf) for which, sign in (("lower", -1), ("upper", 1)))
+        low, high = (parts.number(f"{end}_limit", sign * math.inf) for end, sign in (("lower", -1), ("upper", 1)))
         if low != high or math.isfinite(stiffness_of):
-            parts.element.note(f"{parts.element} is elastic or has some play, which is not read: it holds nothing")
+            parts.element.note(f"{parts.element} is elastic or has play, and is not read: the joints are not coupled")
             return
-        terms = {
-            joint(one, one.text("name")): one.number("a") for one in parts.element.all("drake:tendon_constraint_joint")
-        }
+        coupled_joints = parts.element.all("drake:tendon_constraint_joint")
+        terms = {joint(part, part.text("name")): part.number("a") for part in coupled_joints}
         builder.add_coupler(name, terms, offset=low - parts.number("offset", 0.0))
         return
     first, second = parts.point("A", place), parts.point("B", place)
@@ -156,17 +158,17 @@ def _add(
 
 
 # ---- plugins of Gazebo -----------------------------------------------------------------------------------------------
-# Plugins of Gazebo, which act while it runs: those that make one joint follow another are read, and others warned of that may tie or push bodies.
+# Plugins that couple two joints are read. Other plugins that may connect bodies or apply forces are a warning.
 
-# sensors, what shows or reports, and laws of control, by words in their names
-OF_NO_CONCERN = re.compile(
+# words in the names of plugins that are sensors, displays or controllers
+IGNORED = re.compile(
     "sensor|camera|laser|lidar|imu|gps|navsat|magnetometer|altimeter|contact|bumper|state|publish|odometry|p3d|pose|video|gui|light|"
     "user|scene|broadcast|physics|control|drive|record|log|label|battery|init"
 )
 
 
 class Mimic(NamedTuple):
-    """q of `follower` = multiplier q of `leader` + offset."""
+    """Coupling of two joints: q of `follower` = multiplier times q of `leader` + offset."""
 
     leader: str
     follower: str
@@ -175,7 +177,7 @@ class Mimic(NamedTuple):
 
 
 def mimic(plugin: Element) -> Mimic | None:
-    """The joint that a plugin makes follow another one; None, and a warning if it may act on bodies, of other plugins."""
+    """Return the coupling of a plugin; None for other plugins, with a warning if they may act on bodies."""
     leader, follower = (next(iter(plugin.all(tag)), None) for tag in ("joint", "mimicJoint"))
     if leader is not None and follower is not None:
         numbers = plugin.child_number("multiplier", 1.0), plugin.child_number("offset", 0.0)
@@ -184,8 +186,8 @@ def mimic(plugin: Element) -> Mimic | None:
     name = next(filter(None, called), "without a name")
     if "detachablejoint" in "".join(called).lower().replace("-", ""):
         ends = [child.words() for child in plugin.all("parent_link", "child_link")]
-        what = f"plugin {name!r} holds {' and '.join(map(repr, ends))} together while Gazebo runs"
-        plugin.note(f"{what}, which is not read: write a <joint> of type fixed between them")
-    elif not OF_NO_CONCERN.search(" ".join(called).lower()):
-        plugin.note("plugins are not read, whatever they do to bodies and joints:", repr(name[:200]))
+        fact = f"plugin {name!r} joins {' and '.join(map(repr, ends))} while Gazebo runs"
+        plugin.note(f"{fact}, and is not read: write a <joint> of type fixed between them")
+    elif not IGNORED.search(" ".join(called).lower()):
+        plugin.note("plugins are not read, and their effects on bodies and joints are missing:", repr(name[:200]))
     return None

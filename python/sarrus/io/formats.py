@@ -1,7 +1,7 @@
-"""URDF, SDF, MJCF and USD as tables: what they say of joints, what is not read, and the grammar of their elements.
+"""Tables of URDF, SDF, MJCF and USD: numbers of joints, entries that are not read, and the grammar of elements.
 
-Another number of a joint is one row here: it is read, written, refused where a format lacks it, and documented by that. What takes more than
-a number has CUSTOM for values, and its readers and writers know it.
+A new number of a joint is one row. Reading, writing, the error of a format without the number, and the documentation follow from it. An entry
+that needs more than a number has the values CUSTOM, and is read and written by the format's reader and writer.
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ from . import extensions
 from .mujoco import FLAGS
 from .table import BOUND, CUSTOM, POSITIVE, Format, Row
 
-NO_LIMIT = 1e16  # what SDF writes for none
-WAY_OUT = "let MuJoCo compile the file, and take sarrus.io.from_mujoco(mujoco.MjModel.from_xml_path(...))"
+NO_LIMIT = 1e16  # SDF's number for "no limit"
+WAY_OUT = "compile the file with MuJoCo: sarrus.io.from_mujoco(mujoco.MjModel.from_xml_path(...))"
 _PLACE, _SPEED, _EFFORT = "rad, m", "rad/s, m/s", "N m, N"
 _DAMPING, _STIFFNESS, _INERTIA = "N m s/rad, N s/m", "N m/rad, N/m", "kg m², kg"
 
 
 def page() -> str:
-    """Markdown of all that the tables say."""
-    return "\n".join(["# What files say", "", *(line for one in (URDF, SDF, MJCF, USD) for line in one.page())])
+    """Return the page of the documentation that lists the tables, in Markdown."""
+    formats = (URDF, SDF, MJCF, USD)
+    return "\n".join(["# Entries of model files", "", *(line for entry in formats for line in entry.page())])
 
 
 # ---- URDF ------------------------------------------------------------------------------------------------------------
@@ -44,7 +45,7 @@ URDF = Format(
         "mimic": "joint multiplier offset |",
         "parent": "link |",
         "child": "link |",
-        # what people add to close loops
+        # extensions that close loops
         "loop": "name type | predecessor successor axis",
         "predecessor": "link | origin",
         "successor": "link | origin",
@@ -68,8 +69,8 @@ URDF = Format(
         Row("joint", "dynamics/@damping", "damping", POSITIVE, unit=_DAMPING),
         Row("joint", "dynamics/@friction", "friction", POSITIVE, unit=_EFFORT),
         Row("springStiffness springReference turnGravityOff", "", note="<{tag}> in <gazebo> is not read"),
-        Row("selfCollide self_collide", "", values="false 0", note="<{tag}> is not read: links that no joint joins may touch each other"),
-        Row("dampingFactor", "", note="<dampingFactor> in <gazebo> is not read: links move without that drag"),
+        Row("selfCollide self_collide", "", values="false 0", note="<{tag}> is not read: links that no joint connects may touch each other"),
+        Row("dampingFactor", "", note="<dampingFactor> in <gazebo> is not read: links move without this drag"),
     ],
     joints={
         "Fixed": "fixed", "Revolute": "revolute", "Prismatic": "prismatic", "Spherical": "ball", "Free": "floating", "Planar": "planar",
@@ -119,12 +120,12 @@ SDF = Format(
         Row("axis axis2", "dynamics/spring_stiffness", "stiffness", POSITIVE, unit=_STIFFNESS),
         Row("axis axis2", "dynamics/spring_reference", "rest", unit=_PLACE, needs="stiffness"),
         Row("joint", "drake:rotor_inertia", "armature", CUSTOM, unit=_INERTIA),  # times drake:gear_ratio, squared
-        Row("kinematic", "", values="true 1", note="a kinematic link is not read as one: it moves as its joints and forces let it"),
-        Row("self_collide", "", values="false 0", note="<{tag}> is not read: links that no joint joins may touch each other"),
-        Row("collide_without_contact", "", values="true 1", note="collide_without_contact is not read: the shape pushes what it touches"),
-        Row("collide_bitmask category_bitmask", "", note="<{tag}> is not read: shapes touch whatever it says"),
-        Row("drake:collision_filter_group", "", note="<{tag}> is not read: shapes touch whatever it excludes"),
-        Row("gripper", "", note="<gripper> is not read: what it grasps stays as it is"),
+        Row("kinematic", "", values="true 1", note="<kinematic> is not read: the link moves by its joints and forces"),
+        Row("self_collide", "", values="false 0", note="<{tag}> is not read: links that no joint connects may touch each other"),
+        Row("collide_without_contact", "", values="true 1", note="collide_without_contact is not read: contact forces act on the shape"),
+        Row("collide_bitmask category_bitmask", "", note="<{tag}> is not read: no pair of shapes is excluded by it"),
+        Row("drake:collision_filter_group", "", note="<{tag}> is not read: no pair of shapes is excluded by it"),
+        Row("gripper", "", note="<gripper> is not read: grasped bodies are not attached"),
     ],
     joints={
         "Fixed": "fixed", "Revolute": "revolute", "Prismatic": "prismatic", "Helical": "screw", "Universal": "universal", "Spherical": "ball",
@@ -177,7 +178,7 @@ MJCF = Format(
         "replicate": f"count sep offset euler | {_INSIDE}",
         "frame": f"name childclass pos {_ORIENTED} | {_INSIDE}",
         "inertial": f"pos {_ORIENTED} mass diaginertia fullinertia |",
-        # the same tag in a body, an equality and a tendon
+        # one tag for elements of a body, an equality and a tendon
         "joint": """name class type pos axis limited ref actuatorfrclimited springdamper (group margin solreflimit solimplimit solreffriction
             solimpfriction actuatorgravcomp user) joint coef active joint1 joint2 polycoef (solref solimp) |""",
         "freejoint": "name (group) |",
@@ -204,13 +205,13 @@ MJCF = Format(
         Row("joint", "@actuatorfrcrange", "effort_limit", CUSTOM, unit=_EFFORT),
         Row("joint", "@springyield", note="springyield is not read: springs stay elastic"),
         Row("freejoint", "@align", values="true false auto",
-            note="align of <freejoint> is not read: the body's frame stays where it is"),
-        Row("body", "@mocap", values="true false", note="a mocap body stays where it is"),
+            note="align of <freejoint> is not read: the body's frame is not moved"),
+        Row("body", "@mocap", values="true false", note="a mocap body does not move"),
         Row("body", "@gravcomp", note="gravcomp is not read"),
-        Row("geom", "@margin", note="margin of geoms is not read: shapes touch at their surfaces, and in MuJoCo before"),
+        Row("geom", "@margin", note="margin of geoms is not read: contact begins at the surfaces; in MuJoCo it begins at this distance"),
         Row("geom", "@surfacevel", terms=6, note="surfacevel of geoms is not read: surfaces move with their bodies"),
         Row("geom", "@adhesion", note="adhesion of geoms is not read: shapes only push"),
-        Row("geom", "@priority", note="priority of geoms is not read: both of two that touch have a say in friction"),
+        Row("geom", "@priority", note="priority of geoms is not read: the friction of a pair depends on both geoms"),
         Row(_TENDONS, "@stiffness", terms=3, note="stiffness of tendons is not read"),
         Row(_TENDONS, "@damping", terms=3, note="damping of tendons is not read"),
         Row(_TENDONS, "@armature", note="armature of tendons is not read"),
@@ -218,12 +219,12 @@ MJCF = Format(
         Row("compiler", "@alignfree", values="true false", note="alignfree is not read"),
         Row("compiler", "@strippath", values="true false", note="strippath is not read"),
         Row("compiler", "@coordinate", values="global local",
-            refusal="tells global coordinates, which MuJoCo has given up too"),
+            refusal="has global coordinates; MuJoCo no longer reads them either: write local coordinates"),
         Row("flag", "@override", values="enable disable", note="contact parameters that override those of geoms are not read"),
         Row("option", "@density", note="the drag of the medium is not read"),
         Row("option", "@viscosity", note="the drag of the medium is not read"),
         Row("deformable", "", note="<deformable> is not read"),
-        Row("composite flexcomp attach", "", refusal=f"makes bodies, which is not read: {WAY_OUT}"),
+        Row("composite flexcomp attach", "", refusal=f"generates bodies and is not read: {WAY_OUT}"),
     ],
     joints={"Fixed": "weld", "Revolute": "hinge", "Prismatic": "slide", "Spherical": "ball", "Free": "free"},
 )  # fmt: skip
@@ -234,7 +235,7 @@ _MASS = "physics:mass physics:density physics:centerOfMass physics:diagonalInert
 _BODY = f"""name type sarrus:frame {_MASS} physics:rigidBodyEnabled physics:kinematicEnabled physics:collisionEnabled
     physics:staticFriction physics:dynamicFriction physics:restitution
     (physics:startsAsleep physics:velocity physics:angularVelocity physics:simulationOwner physics:approximation)"""
-_LAW = "stands for a law of control, which is not read: sarrus.io.usd.drives has it"
+_LAW = "belongs to a control law, which is not read: sarrus.io.usd.drives returns it"
 USD = Format(
     "USD",
     {

@@ -1,7 +1,8 @@
-"""A mechanism lowered to what a format can say: what the writers of files have in common.
+"""Common base of the writers of files: a mechanism lowered to the joints and numbers of a format.
 
-A joint that the format has is written as it is; any other is a chain of hinges and slides, one an axis, with names of their own; of a screw
-the slide follows the turn. What neither this nor a row of the format's table can say is refused, or named where the motion stays the same.
+A joint that the format has is written directly. Any other joint is a chain of hinges and slides, one for each axis, with names of their own. The
+slide of a screw follows its rotation. A part that neither the chain nor the format's table can represent raises an error; if the motion does not
+change without it, it is a warning.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from .table import TOUCHING, Format, has_passive, put
 
 @dataclass(frozen=True)
 class Step:
-    """A hinge or a slide of the chain that a joint becomes, with its numbers; or, of a screw, the slide that follows the turn by a pitch."""
+    """Hinge or slide in the chain of a joint, with its numbers; `pitch` [m/rad] is that of the slide of a screw, which follows the rotation."""
 
     name: str
     axis: Axis
@@ -48,38 +49,40 @@ class Step:
 
 
 class Writer:
-    """The parts of a mechanism, one after the other, as a format can say them; `root` is the document.
+    """Writer of the parts of a mechanism in a format; `root` is the document.
 
-    A format says what its table does; `apart`, `scope`: what names are no names there (:func:`with_plain_names`); gravity, configurations,
-    drives_all: whether it has a word for them, and for motors of joints of many directions; of_one_axis: numbers that only joints of one axis have;
-    coefficients: what it has of shapes that touch.
+    format : table of the format
+    distinct, scope : restrictions on names, as in :func:`with_plain_names`
+    gravity, configurations, drives_all : True if the format has gravity, named configurations, and motors of joints of several axes
+    scalar_only : numbers that only joints of one axis have
+    coefficients : contact coefficients that the format has
     """
 
     format: ClassVar[Format]
-    of_one_axis: ClassVar[tuple[str, ...]] = ("rest",)
+    scalar_only: ClassVar[tuple[str, ...]] = ("rest",)
     coefficients: ClassVar[tuple[str, ...]] = ()
-    apart, scope, gravity, configurations, drives_all = False, "", False, False, False
+    distinct, scope, gravity, configurations, drives_all = False, "", False, False, False
     root: Element
 
     def __init__(self, robot: Mechanism, losses: Losses, path: Path) -> None:
         self.robot, self.losses, self.path, d = robot, losses, path, robot.description
         self.links = Names([b.name for b in d.bodies] + [f.name for f in d.frames])
         self.joints = Names(spec.name for spec in d.joints)
-        self.coordinates: dict[tuple[str, int], str] = {}  # (joint, index) -> the joint in the file that has it
-        self.driven = set[str]()  # joints in the file, of one axis
+        self.coordinates: dict[tuple[str, int], str] = {}  # (joint, index) -> joint in the file with this coordinate
+        self.driven = set[str]()  # names of actuated joints of one axis in the file
 
     def files(self) -> dict[Path, str]:
-        """The document, and what lies beside it."""
+        """Return path -> text of the document and of the files next to it."""
         ET.indent(self.root)
         return {self.path: ET.tostring(self.root, encoding="unicode") + "\n"}
 
     # ---- joints ------------------------------------------------------------------------------------------------------
 
     def steps(self, link: Link) -> Iterator[Step]:
-        """The hinges and slides of a joint that the format has not, or that is one of them."""
+        """Yield the hinges and slides of a joint, in order."""
         joint, spec = link.joint, link.spec
         if not link.axes:
-            self.losses.motion.append(f"joint '{spec}': neither the format has its type, nor are its axes known")
+            self.losses.motion.append(f"joint '{spec}': the format does not have its type, and its axes are unknown")
         for axis, name in zip(link.axes, outline.coordinate_names(link, self.joints), strict=True):
             if joint.kind == "Helical" and not axis.turns:
                 yield Step(name, axis, {}, vars(joint)["pitch"])
@@ -90,115 +93,121 @@ class Writer:
             yield Step(name, axis, self.numbers(link, axis))
 
     def numbers(self, link: Link, axis: Axis) -> dict[str, Any]:
-        """Of an axis, by their fields; bounds that it has not are infinite, limits None."""
+        """Return the numbers of an axis by field; missing bounds are infinite, missing limits None."""
         values: dict[str, Any] = {name: outline.number_of(link, axis, name) for name in PASSIVE}
         values |= {name: outline.number_of(link, axis, name, np.inf) for name in BOUNDS}
         values["lower"], values["upper"] = outline.limits_of(link, axis) or (None, None)
         return values
 
     def chain(self, link: Link) -> Iterator[tuple[Step, tuple[str, Transform], tuple[str, Transform]]]:
-        """The hinges and slides of a joint, each between a frame on a body and one on the next; those between have no mass."""
-        near, start = link.near, link.start
+        """Yield each hinge or slide of a joint with (inner body, frame) and (outer body, frame); bodies between have no mass."""
+        inner, start = link.inner, link.start
         for step in self.steps(link):
             point, last = Transform(translation=step.axis.point), step.axis is link.axes[-1]
-            child = link.far if last else self.links.new(self.behind(link, step))
-            yield step, (near, start @ point), (child, link.end.inverse() @ point if last else outline.IDENTITY)
-            near, start = child, point.inverse()
+            child = link.outer if last else self.links.new(self.massless_name(link, step))
+            yield step, (inner, start @ point), (child, link.end.inverse() @ point if last else outline.IDENTITY)
+            inner, start = child, point.inverse()
         self.note_planar(link)
 
-    def behind(self, link: Link, step: Step) -> str:
-        """What the body without mass behind a step is called."""
+    def massless_name(self, link: Link, step: Step) -> str:
+        """Return a name for the massless body after a step."""
         return f"{step.name}_link"
 
-    def whole(self, spec: JointSpec) -> dict[str, Any]:
-        """The numbers of a joint that is written as it is, one for all directions; what it loses is named."""
-        joint, what = spec.joint, f"joint '{spec.name}' ({spec.joint.kind})"
-        terms = [row.field for row in self.format.numbers if row.field in PASSIVE and row.field not in self.of_one_axis]
+    def uniform_numbers(self, spec: JointSpec) -> dict[str, Any]:
+        """Return the numbers of a joint that the format has, one for all directions; add its losses."""
+        joint, label = spec.joint, f"joint '{spec.name}' ({spec.joint.kind})"
+        terms = [row.field for row in self.format.numbers if row.field in PASSIVE and row.field not in self.scalar_only]
         values = {name: getattr(joint, name) for name in terms}
         if missing := [name for name in has_passive(joint) if name not in values]:
-            self.losses.motion.append(f"{' and '.join(missing)} of {what}")
+            self.losses.motion.append(f"{' and '.join(missing)} of {label}")
         if uneven := [name for name, x in values.items() if (x != x[0]).any()]:
-            self.losses.motion.append(f"differences between directions in {' and '.join(uneven)} of {what}")
-        self.note_whole(spec)
+            self.losses.motion.append(f"differences between directions in {' and '.join(uneven)} of {label}")
+        self.note_bounds(spec)
         return {name: x[0] for name, x in values.items()}
 
-    def look_for_lacking(self, spec: JointSpec) -> None:
-        """Name the numbers that the format has no row for."""
-        passive, bounds = self.format.lacks(spec.joint)
+    def note_missing(self, spec: JointSpec) -> None:
+        """Add as losses the numbers of a joint for which the format has no row."""
+        passive, bounds = self.format.missing(spec.joint)
         if passive:
             self.losses.motion.append(f"{' and '.join(passive)} of joint '{spec.name}'")
         if bounds:
             self.losses.minor.append(f"the {' and the '.join(bounds).replace('_', ' ')} of joint '{spec.name}'")
 
-    def note_whole(self, spec: JointSpec) -> None:
-        """Name what a joint loses that is written as it is."""
-        what = f"joint '{spec.name}' ({spec.joint.kind})"
+    def note_bounds(self, spec: JointSpec) -> None:
+        """Add as losses the limits and the motor of a joint of several axes."""
+        label = f"joint '{spec.name}' ({spec.joint.kind})"
         if has_bounds(spec.joint):
-            self.losses.minor.append(f"limits of {what}")
+            self.losses.minor.append(f"limits of {label}")
         if spec.actuated and not self.drives_all:
-            self.losses.minor.append(f"that {what} is actuated")
+            self.losses.minor.append(f"the motor of {label}")
 
     def note_inverse(self, link: Link) -> None:
+        """Add the loss of a joint whose child is the inner body."""
         if link.backward and link.joint.nv:
-            ends = f"from '{link.far}' to '{link.near}'"
-            self.losses.minor.append(f"joint '{link.spec.name}' {ends}: its coordinates are those of the inverse")
+            ends = f"from '{link.outer}' to '{link.inner}'"
+            self.losses.minor.append(
+                f"joint '{link.spec.name}' {ends}: its coordinates become those of the inverse motion"
+            )
 
     def note_planar(self, link: Link) -> None:
+        """Add the loss of a planar joint's velocities along the body's axes."""
         if link.joint.kind == "Planar":
-            text = f"velocities of joint '{link.spec.name}' along the body's own axes: they are along the plane's"
+            text = f"velocities of joint '{link.spec.name}' along the body's axes: they are along the plane's axes"
             self.losses.minor.append(text)
 
     # ---- constraints -------------------------------------------------------------------------------------------------
 
     def constraints(self) -> None:
+        """Write the loop joints and the other constraints."""
         for spec in (self.robot.constraint(name).spec for name in self.robot.constraints):
             if isinstance(spec, JointSpec):
-                self.closing(spec)
-            elif not self.tie(spec):
+                self.loop_joint(spec)
+            elif not self.constraint(spec):
                 self.losses.motion.append(f"constraint '{spec}'")
 
     def declare_drake(self) -> None:
-        """The namespace of Drake's tags, where there are some."""
+        """Declare the namespace of Drake's tags if the document has any."""
         if any(element.tag.startswith("drake:") for element in self.root.iter()):
             self.root.set("xmlns:drake", "http://drake.mit.edu")
 
-    def closing(self, spec: JointSpec) -> None:
-        """Write a joint that closes a loop."""
+    def loop_joint(self, spec: JointSpec) -> None:
+        """Write a loop joint."""
         raise NotImplementedError
 
-    def tie(self, spec: ConstraintSpec) -> bool:
-        """Whether another constraint could be written."""
+    def constraint(self, spec: ConstraintSpec) -> bool:
+        """Write another constraint; return False if the format cannot represent it."""
         raise NotImplementedError
 
-    # ---- looks, of URDF and SDF --------------------------------------------------------------------------------------
+    # ---- visuals and collision shapes of URDF and SDF ----------------------------------------------------------------
 
     def looks(self, links: Mapping[str, Element]) -> None:
-        """Visuals and shapes that touch, in the elements of their bodies."""
+        """Write visuals and collision shapes into the elements of their bodies."""
         for visual in self.robot.description.visuals:
             self.visual(links.get(visual.body), visual)
         for shape in self.robot.description.shapes:
             self.collision(links.get(shape.body), shape)
-        self.note_touching()
+        self.note_shapes()
 
     def visual(self, link: Element | None, visual: VisualSpec) -> None:
+        """Write a visual with its colour."""
         element = self._solid(link, visual, "visual")
         if element is not None and visual.color is not None:
             self.color(element, visual.color)
 
     def collision(self, link: Element | None, spec: ShapeSpec) -> Element | None:
-        """A shape that touches; in URDF its name and its place are all that is said of it."""
+        """Write a collision shape with its name and pose, and return its element."""
         element = self._solid(link, spec, "collision")
         if element is not None:
             element.set("name", spec.name)
         return element
 
-    def note_touching(self) -> None:
-        """Name what shapes that touch lose."""
+    def note_shapes(self) -> None:
+        """Add as losses the groups and coefficients of collision shapes."""
         shapes = self.robot.description.shapes
         if any(spec.group is not None for spec in shapes) or self.robot.description.contacts:
-            self.losses.minor.append("groups of shapes, and which may touch")
-        said = [name for name in COEFFICIENTS if any(getattr(spec, name) is not None for spec in shapes)]
-        if lost := [name.replace("_", " ") for name in said if name not in self.coefficients]:
+            self.losses.minor.append("groups of shapes, and which pairs may touch")
+        defined = [name for name in COEFFICIENTS if any(getattr(spec, name) is not None for spec in shapes)]
+        if lost := [name.replace("_", " ") for name in defined if name not in self.coefficients]:
             self.losses.minor.append(f"{' and '.join(filter(None, [', '.join(lost[:-1]), lost[-1]]))} of shapes")
 
     def _solid(self, link: Element | None, spec: VisualSpec | ShapeSpec, tag: str) -> Element | None:
@@ -220,19 +229,22 @@ class Writer:
         return element
 
     def color(self, visual: Element, color: tuple[float, ...]) -> None:
+        """Write the colour (r, g, b, a) of a visual."""
         for place in self.format.color.split():
             put(visual, place, color)
 
     def place(self, element: Element, place: Transform) -> None:
+        """Write the pose of an element."""
         raise NotImplementedError
 
 
 class PosedWriter(Writer):
-    """The same of a format that has poses of its bodies, in which a joint that closes a loop stands as any other does."""
+    """Writer of a format with poses of bodies, in which loop joints are written like tree joints."""
 
-    pose: dict[str, Transform]  # of bodies in the world, in the file
+    pose: dict[str, Transform]  # poses of bodies in the world, in the file
 
     def parts(self) -> None:
+        """Write bodies, joints, frames and constraints."""
         d, q = self.robot.description, self.home()
         self.pose = {"ground": outline.IDENTITY}
         for body in d.bodies:
@@ -250,67 +262,72 @@ class PosedWriter(Writer):
         self.constraints()
 
     def home(self) -> Array:
-        """The configuration of the file's poses."""
+        """Return the configuration (nq,) of the poses in the file."""
         raise NotImplementedError
 
     def body(self, name: str, inertia: Inertia) -> None:
+        """Write a body."""
         raise NotImplementedError
 
     def joint(self, link: Link) -> None:
+        """Write a joint."""
         raise NotImplementedError
 
     def frame(self, frame: FrameSpec) -> None:
+        """Write a frame."""
         raise NotImplementedError
 
-    def closing(self, spec: JointSpec) -> None:
-        """As any other joint; it stands there already."""
+    def loop_joint(self, spec: JointSpec) -> None:
+        """Do nothing: :meth:`parts` writes loop joints with the other joints."""
 
     def note_free(self, spec: JointSpec) -> None:
-        """Name what a joint loses that is not written, as its body floats."""
+        """Add the losses of a Free joint, which is not written because its body floats in the file."""
         if passive := has_passive(spec.joint):
             self.losses.motion.append(f"{', '.join(passive)} of joint '{spec.name}' (Free)")
-        self.note_whole(spec)
-        self.losses.minor.append(f"the name and the frames of joint '{spec.name}': what no joint leads to floats")
+        self.note_bounds(spec)
+        self.losses.minor.append(f"the name and the frames of joint '{spec.name}': a body without a joint floats")
 
 
 def has_bounds(joint: JointType) -> bool:
+    """Return True if a joint has limits, a velocity limit or an effort limit."""
     return any(getattr(joint, name) is not None for name in ("limits", *BOUNDS))
 
 
-def held_points(joint: JointType, apart: float = 1.0) -> list[Array]:
-    """Where a loop is closed by holding points, or frames of which a point is held too: none of a joint that this cannot be."""
+def coincident_points(joint: JointType, distance: float = 1.0) -> list[Array]:
+    """Return points (3,) [m] in the joint frame that coincide on both bodies of a loop joint; none for a joint that points cannot close."""
     if joint.kind == "Revolute":
-        return [np.zeros(3), vars(joint)["axis"] * apart]
+        return [np.zeros(3), vars(joint)["axis"] * distance]
     return [np.zeros(3)] if joint.kind in ("Fixed", "Spherical") else []
 
 
 def closes(
     spec: JointSpec, fits: bool, losses: Losses, *, can: str = "Fixed, Spherical and Revolute", driven: bool = False
 ) -> bool:
-    """Whether a joint closes a loop in a format in which some can, and these without numbers; what it loses is named.
+    """Return True if the format can write a loop joint, without its numbers; add its losses.
 
-    fits : whether its kind is one that can, of those that are named in can
-    driven : whether a motor that is lost is named elsewhere
+    fits : True if the format has loop joints of this kind
+    can : names of these kinds, for the message
+    driven : True if the loss of its motor is reported elsewhere
     """
-    joint, closing = spec.joint, f"joint '{spec.name}', which closes a loop"
+    joint, label = spec.joint, f"loop joint '{spec.name}'"
     if spec.laws or not fits:
-        instead = "without laws" if fits else "keep it in the tree (tree=True) and let one of these close"
-        losses.motion.append(f"that joint '{spec}' closes a loop; {can} can{', ' if fits else ': '}{instead}")
+        cure = "without laws" if fits else "keep it in the tree (tree=True) and close the loop with one of these"
+        losses.motion.append(f"loop joint '{spec}'; loop joints can be {can}{', ' if fits else ': '}{cure}")
         return False
     if passive := has_passive(joint):
-        losses.motion.append(f"{', '.join(passive)} of {closing}")
+        losses.motion.append(f"{', '.join(passive)} of {label}")
     if has_bounds(joint):
-        losses.minor.append(f"limits of {closing}")
+        losses.minor.append(f"limits of {label}")
     if spec.actuated and not driven:
-        losses.motion.append(f"that joint '{spec.name}' is actuated, which closes a loop")
+        losses.motion.append(f"the motor of {label}")
     return True
 
 
 def save(writer: type[Writer], robot: Mechanism, path: Path, *, lossy: bool = False) -> list[Path]:
-    """Write a file, and what lies beside it, as :meth:`sarrus.Mechanism.save` says: all of them or none."""
+    """Write a file and the files next to it, all or none, as :meth:`sarrus.Mechanism.save` does; return their paths."""
     losses = Losses(writer.format.name)
-    losses.look_for_idle(robot, gravity=writer.gravity, named=writer.configurations)
-    robot = outline.with_plain_names(robot, losses, apart=writer.apart, scope=writer.scope)
+    losses.note_general(robot, gravity=writer.gravity, named=writer.configurations)
+    robot = outline.with_plain_names(robot, losses, distinct=writer.distinct, scope=writer.scope)
     files = writer(robot, losses, path).files()
     losses.settle(path, lossy)
     with ExitStack() as stack:

@@ -1,4 +1,7 @@
-"""Mesh files: where they are, the convex hulls of meshes, and their mass properties. Files are read with trimesh, which viser brings along; hulls are SciPy's."""
+"""Paths of mesh files, convex hulls of meshes, and their mass properties.
+
+Files are read with trimesh, which viser installs; convex hulls are SciPy's.
+"""
 
 from __future__ import annotations
 
@@ -20,28 +23,25 @@ from ..building.values import MOST_POINTS
 from ..errors import ModelError
 from ..shapes import ConvexPoints, Mesh
 
-# what the folder of a package is called that holds model files, with "meshes" beside it
+# names of folders with model files in a package, which has another folder "meshes"
 PARTS = ("urdf", "xacro", "sdf")
 # files that make a folder a package of ROS, or a model of Gazebo
 MARKS = ("package.xml", "manifest.xml", "model.config")
-# environment variables of ROS and ROS 2 with folders, and where packages lie in those
+# environment variables of ROS and ROS 2 with folders, and the folder of packages in those
 ROS = {"ROS_PACKAGE_PATH": "", "AMENT_PREFIX_PATH": "share"}
 
 
 LARGEST = 2**29  # bytes of a mesh
-MOST_DECLARED = 2**26  # numbers of which a file may say that they are there, each as often as it shows them
-KNOWN = (
-    ".stl",
-    ".obj",
-    ".dae",
-    ".glb",
-    ".gltf",
-    ".ply",
-)  # of what trimesh reads: no archives, and nothing that runs other programs
+MOST_DECLARED = 2**26  # numbers that a file may declare, each counted once for each instance
+# formats that trimesh reads, without archives and formats that start other programs
+READABLE = (".stl", ".obj", ".dae", ".glb", ".gltf", ".ply")
 
 
 def opened(path: Path, **options: Any) -> Any:
-    """What trimesh makes of a file, and of others in its folder that it names, such as textures: ImportError without trimesh."""
+    """Return trimesh's object of a file and of files in its folder that it refers to, such as textures.
+
+    Raises ImportError without trimesh.
+    """
     trimesh: Any = importlib.import_module("trimesh")
     _check_format(path)
 
@@ -49,7 +49,7 @@ def opened(path: Path, **options: Any) -> Any:
         def get(self, name: str) -> Any:
             file = Path(self.parent) / name.strip()
             if not is_within(file, [self.parent]):
-                raise ValueError(f"{name[:200]!r} leads out of the mesh's folder")
+                raise ValueError(f"{name[:200]!r} is outside of the mesh's folder")
             check_regular(file, LARGEST)
             return super().get(name)
 
@@ -57,14 +57,13 @@ def opened(path: Path, **options: Any) -> Any:
 
 
 def _check_format(path: Path) -> None:
-    """ValueError for what is no mesh of a known format: an archive, whatever its name, or a glTF of more numbers than are read."""
+    """Raise ValueError for a file that is not a mesh of a supported format: an archive, or a glTF with too many numbers."""
     suffix = path.suffix.lower()
     with path.open("rb") as file:
         start = file.read(20)
-        if suffix not in KNOWN or start.startswith(b"PK\x03\x04"):
-            raise ValueError(
-                f"it is {'an archive' if start[:2] == b'PK' else 'of another format'}; {', '.join(KNOWN)} are read"
-            )
+        if suffix not in READABLE or start.startswith(b"PK\x03\x04"):
+            kind = "an archive" if start[:2] == b"PK" else "of another format"
+            raise ValueError(f"it is {kind}; expected one of {', '.join(READABLE)}")
         if suffix not in (".glb", ".gltf"):
             return
         text = file.read(int.from_bytes(start[12:16], "little")) if suffix == ".glb" else start + file.read()
@@ -72,7 +71,7 @@ def _check_format(path: Path) -> None:
     numbers = [
         SIZES.get(accessor.get("type"), 16) * int(accessor["count"]) for accessor in document.get("accessors", ())
     ]
-    # a node shows a mesh once more
+    # each node with a mesh is an instance of it
     shown = Counter(node["mesh"] for node in document.get("nodes", ()) if "mesh" in node)
     parts = [
         (
@@ -87,14 +86,14 @@ def _check_format(path: Path) -> None:
     ]
     total = sum(numbers) + sum(times * sum(numbers[k] for k in used if k is not None) for times, used in parts)
     if total > MOST_DECLARED:
-        raise ValueError(f"it declares {total:.3g} numbers, and at most {MOST_DECLARED} are read")
+        raise ValueError(f"it declares {total:.3g} numbers; expected at most {MOST_DECLARED}")
 
 
-SIZES = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4, "MAT2": 4, "MAT3": 9, "MAT4": 16}  # of accessors
+SIZES = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4, "MAT2": 4, "MAT3": 9, "MAT4": 16}  # numbers of an accessor type
 
 
 class MeshError(Exception):
-    """A mesh cannot be shown: what is wrong and would be right, which other files may share; the message has the file in front."""
+    """Error of a mesh that cannot be shown: its file, and the cause with the cure, which several files may share."""
 
     def __init__(self, file: str, cause: str) -> None:
         super().__init__(file, cause)
@@ -105,10 +104,10 @@ class MeshError(Exception):
 
 
 def find(mesh: Mesh) -> Path:
-    """The file of a mesh. Raises MeshError where there is none, or none that may be read.
+    """Return the file of a mesh; raise MeshError if it does not exist or must not be read.
 
-    A model file may name what lies in its own folder, in the package that this lies in, and in those that the user names, all links
-    followed. In folders of ROS links stand for what was built elsewhere, and may lead there. A mesh without a folder is a user's own.
+    A model file may refer to files in its own folder, in its package, and in the user's `package_dirs`, after symbolic links are resolved.
+    Folders of ROS contain links to build folders, so that links are allowed there. A mesh without a folder may be anywhere.
     """
     from urllib.request import url2pathname
 
@@ -116,23 +115,23 @@ def find(mesh: Mesh) -> Path:
     beside = mesh.beside or "the working directory"
     if not separator or scheme == "file":
         path = Path(url2pathname(name) if separator else mesh.file)
-        candidates: Iterable[tuple[Path, list[Path]]] = [(mesh.beside / path, _own(mesh))]
+        candidates: Iterable[tuple[Path, list[Path]]] = [(mesh.beside / path, _allowed_folders(mesh))]
         cure = "there is no such file" + ("" if path.is_absolute() else f" in {beside}")
     elif scheme in ("package", "model"):
         package, _, inside = name.lstrip("/").partition("/")
         inside = os.path.normpath(inside.lstrip("/"))
         if package in ("", ".", "..") or inside.split(os.sep)[0] == "..":
-            raise MeshError(mesh.file, "it leads out of its package")
+            raise MeshError(mesh.file, "it is outside of its package")
         candidates = ((path / inside, allowed) for path, allowed in _packages(mesh, package))
         cure = (
-            f"there is no folder '{package}' with that file above {beside}: "
-            "load(..., package_dirs=[...]), or the variable ROS_PACKAGE_PATH, says where it is"
+            f"there is no folder '{package}' with this file above {beside}: "
+            "give its folder by load(..., package_dirs=[...]) or the variable ROS_PACKAGE_PATH"
         )
     else:
-        raise MeshError(mesh.file, f"{scheme}:// is not fetched: a path, package:// and file:// are read")
+        raise MeshError(mesh.file, f"{scheme}:// is not read; expected a path, package:// or file://")
     for path, allowed in candidates:
         if allowed and not is_within(path, allowed):
-            cure = f"it leads out of {beside}: load(..., package_dirs=[...]) names other folders that it may lie in"
+            cure = f"it is outside of {beside}: load(..., package_dirs=[...]) allows other folders"
         elif path.exists():
             try:
                 check_regular(path, LARGEST)
@@ -143,8 +142,8 @@ def find(mesh: Mesh) -> Path:
     raise MeshError(mesh.file, cure)
 
 
-def _own(mesh: Mesh) -> list[Path]:
-    """Where a model file's meshes may lie: in its folder, in the package that holds that, and where the user says; none: anywhere."""
+def _allowed_folders(mesh: Mesh) -> list[Path]:
+    """Return the folders of a model file's meshes: its folder, its package, and `package_dirs`; empty: any folder."""
     if not mesh.beside:
         return []
     beside = Path(mesh.beside).absolute()
@@ -158,12 +157,12 @@ def _is_package(folder: Path) -> bool:
 
 
 def _packages(mesh: Mesh, name: str) -> Iterator[tuple[Path, list[Path]]]:
-    """Folders that may be the package of that name, and where what it holds may lie; none: anywhere, but not above it by its name."""
+    """Yield folders that may be the package of a name, with the allowed folders of its files; empty: any folder."""
     beside = Path(mesh.beside).absolute()
     named, above = list(map(Path, mesh.package_dirs)), [beside, *beside.parents]
     for folder in (*named, *above):
         for path in (folder / name, folder):
-            # of what lies near the file and was not named, a package says that it is one, or holds the file
+            # a folder that the user did not name has to contain the model file or the mark of a package
             if path.name == name and (folder in named or path in above or _is_package(path)):
                 yield path, [path, *named]
     for variable, below in ROS.items():
@@ -174,7 +173,7 @@ def _packages(mesh: Mesh, name: str) -> Iterator[tuple[Path, list[Path]]]:
 
 
 def at_hand(mesh: Mesh) -> bool:
-    """Whether its file is there, and trimesh, which reads it."""
+    """Return True if the mesh's file exists and trimesh is installed."""
     try:
         return find_spec("trimesh") is not None and bool(find(mesh))
     except MeshError:
@@ -182,7 +181,7 @@ def at_hand(mesh: Mesh) -> bool:
 
 
 def _hull_of(points: Array) -> Any:
-    """SciPy's; None without it, and of points (n, 3) that have no inside."""
+    """Return SciPy's convex hull of points (n, 3); None without SciPy, or if the points have no volume."""
     if not find_spec("scipy"):
         return None
     spatial: Any = importlib.import_module("scipy.spatial")
@@ -193,13 +192,13 @@ def _hull_of(points: Array) -> Any:
 
 
 def corners(points: Array) -> Array:
-    """Of points those at the corners of their convex hull; where there is none all, which touch planes in the same places."""
+    """Return the points (m, 3) at the corners of the convex hull of points (n, 3); all points if there is no hull."""
     solid = _hull_of(points)
     return points if solid is None else points[solid.vertices]
 
 
 def hull_faces(points: Array) -> tuple[Array, NDArray[np.int64]] | None:
-    """Corners (n, 3) of a convex hull, and its triangles (m, 3), counterclockwise from outside; None where there is none."""
+    """Return the corners (n, 3) of the convex hull of points, and its triangles (m, 3), counterclockwise from outside; None without a hull."""
     if (solid := _hull_of(points)) is None:
         return None
     kept, triangles = np.unique(solid.simplices, return_inverse=True)
@@ -211,45 +210,46 @@ def hull_faces(points: Array) -> tuple[Array, NDArray[np.int64]] | None:
 
 
 def hull(mesh: Mesh) -> ConvexPoints:
-    """The corners of its convex hull [m]; without SciPy all its vertices: ModelError where it cannot be read."""
+    """Return the corners of a mesh's convex hull [m], or all vertices without SciPy; raise ModelError if it cannot be read."""
     try:
         path = find(mesh)
         solid = opened(path, force="mesh")
         vertices = corners(np.asarray(solid.vertices, np.float64))
     except MeshError as error:
-        raise ModelError(f"mesh {error}: what it touches is not known") from None
-    except Exception as error:  # of a dozen kinds, by format and damage
-        raise ModelError(f"cannot read mesh {mesh.file!r}, to say what it touches: {error}") from None
+        raise ModelError(f"mesh {error}: it cannot be a collision shape") from None
+    except Exception as error:  # of a dozen classes, by format and damage
+        raise ModelError(f"mesh {mesh.file!r} cannot be read as a collision shape: {error}") from None
     vertices = np.unique(vertices, axis=0) * mesh.scale
     if not 1 <= len(vertices) <= MOST_POINTS or not np.isfinite(vertices).all():
-        raise ModelError(
-            f"mesh {mesh.file!r} has {len(vertices)} vertices; from 1 to {MOST_POINTS} finite ones can touch"
-        )
+        raise ModelError(f"mesh {mesh.file!r} has {len(vertices)} vertices; expected 1 to {MOST_POINTS} finite ones")
     return ConvexPoints(tuple(map(tuple, vertices.tolist())))
 
 
-# ---- mass properties of meshes, as MuJoCo takes them from their triangles --------------------------------------------
+# ---- mass properties of meshes from their triangles, as in MuJoCo ----------------------------------------------------
 
 
 def triangles(path: Path, *, hull: bool = False) -> Array:
-    """Corners (n, 3, 3) of the triangles in a file, or of their convex hull: ModelError where it cannot be read, ImportError without trimesh."""
+    """Return the corners (n, 3, 3) of the triangles in a file, or of their convex hull.
+
+    Raises ModelError if the file cannot be read, ImportError without trimesh.
+    """
     importlib.import_module("trimesh")
     path = Path(path)
     try:
         mesh = opened(path, force="mesh", process=False)
         corners = np.asarray((mesh.convex_hull if hull else mesh).triangles, dtype=np.float64)
-    except Exception as error:  # of a dozen kinds, by format and damage
+    except Exception as error:  # of a dozen classes, by format and damage
         raise ModelError(f"cannot read mesh {path.name!r}: {error}") from None
     if not corners.size or not np.isfinite(corners).all():
         raise ModelError(f"mesh {path.name!r} has no triangles, or some that are not finite")
-    return corners.astype(np.float32).astype(np.float64)  # as many digits as MuJoCo keeps
+    return corners.astype(np.float32).astype(np.float64)  # MuJoCo's precision
 
 
-def mass_properties(corners: Array, way: str) -> tuple[float, Array, Array]:
-    """Volume, centre of mass, and inertia about it by unit density.
+def mass_properties(corners: Array, method: str) -> tuple[float, Array, Array]:
+    """Return the volume [m³], centre of mass (3,) [m], and inertia (3, 3) about it for unit density, of triangles (n, 3, 3) [m].
 
-    Of the pyramids from one point to all triangles: with signed volumes ("exact", "convex"); with positive ones, which count some of what
-    is not convex twice ("legacy"); or of the triangles themselves, by unit density per area ("shell").
+    "exact" and "convex" sum tetrahedra from one point to all triangles, with signed volumes. "legacy" takes positive volumes, which counts
+    parts of a body that is not convex twice. "shell" sums the triangles, with unit density per area.
     """
     normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]) / 2.0
     area: Array = np.sqrt((normal**2).sum(axis=1))
@@ -257,19 +257,19 @@ def mass_properties(corners: Array, way: str) -> tuple[float, Array, Array]:
     apex = area @ middle / area.sum()
 
     def parts(apex: Array) -> Array:
-        if way == "shell":
+        if method == "shell":
             return area
         volumes: Array = ((middle - apex) * normal).sum(axis=1) / 3.0
-        return np.abs(volumes) if way == "legacy" else volumes
+        return np.abs(volumes) if method == "legacy" else volumes
 
     first = parts(apex)
-    com = first @ (middle if way == "shell" else 0.75 * middle + 0.25 * apex) / first.sum()
-    part, arms = parts(com), corners - com  # "legacy" finds another volume from there, and keeps it
+    com = first @ (middle if method == "shell" else 0.75 * middle + 0.25 * apex) / first.sum()
+    part, arms = parts(com), corners - com  # as in MuJoCo, "legacy" uses the volume from this apex
     volume = float(part.sum())
     if not 0.0 < volume < np.inf:
-        raise ModelError(f"mesh of volume {volume:g}: its triangles are to be seen from outside, counterclockwise")
+        raise ModelError(f"mesh of volume {volume:g}; expected triangles that are counterclockwise from outside")
     total = arms.sum(axis=1)
-    # second moments of a tetrahedron from the origin, or of a triangle: those of its corners and of their sum
+    # second moments of a tetrahedron from the origin, or of a triangle: sums over its corners and of their sum
     spread = np.einsum("n,nki,nkj->ij", part, arms, arms) + np.einsum("n,ni,nj->ij", part, total, total)
-    spread /= 12.0 if way == "shell" else 20.0
+    spread /= 12.0 if method == "shell" else 20.0
     return volume, com, np.trace(spread) * np.eye(3) - spread

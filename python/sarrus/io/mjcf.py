@@ -1,37 +1,39 @@
-"""MJCF, MuJoCo's XML, read with the standard library's expat.
+"""Reader of MJCF, MuJoCo's XML.
 
-What becomes of each part of a file, where it differs from what :mod:`sarrus.io.mujoco` says of compiled models:
+Result of each part of a file; :mod:`sarrus.io.mujoco` lists the parts that are read as in compiled models:
 
 =============================  ====================================================================================
-`<include>`                    the file's elements in its place; names start from the main file's folder and stay in it, or in `package_dirs`, each file once
-`<default>`, `class`,          inherited as MuJoCo does, "main" last
+`<include>`                    the file's elements; file names start from the main file's folder. A file has to be in this folder or in
+                               `package_dirs`, and can be included once
+`<default>`, `class`,          inherited as in MuJoCo, "main" last
 `childclass`
 `<compiler>`                   angle, eulerseq, autolimits, inertiafromgeom, inertiagrouprange, boundmass, boundinertia,
                                balanceinertia, settotalmass, meshdir, assetdir
-`<inertial>`                   the body's inertia; none: that of its geoms, which for meshes takes trimesh and the files
+`<inertial>`                   the body's inertia; without it the inertia of its geoms, which needs trimesh and the files for meshes
 `<joint>`, `<freejoint>`       joints; `springdamper` as stiffness and damping
-`<frame>`                      a pose for what is inside it
-`<geom>`                       mass, and visuals: those of primitives and meshes, in the colour of their material; shapes that touch:
-                               sphere, capsule, cylinder, box, plane, mesh (at hand, against planes), with friction, as many numbers as condim says, and groups by their
-                               masks
-`<contact>`                    exclude; pair, with its friction likewise
-`<connect>`, `<weld>`          by bodies: at qpos0, or as told by `anchor` and `relpose`; by sites: theirs
-`<tendon>`                     fixed ones; of spatial ones those between two sites, as springs, and as distances where an equality holds their length;
-                               others guide nothing here, and are left out with a warning
-`<actuator>`                   a joint or a fixed tendon that it drives is actuated; of `damping` the linear part acts, and of limits the
-                               larger, with a warning
-`<key>`                        a configuration: ``robot.configuration("home")``; what a short qpos does not say is as in qpos0; a quaternion of zeros is no rotation, with a warning
-mocap bodies, inactive         stay where they are, are left out; both with a warning
-equalities
-`<replicate>`                  copies, with numbers behind their names; equalities and the like name one of them, and are not copied
-`<attach>`, `<composite>`,     refused: they make bodies. MuJoCo compiles them, for :func:`sarrus.io.from_mujoco`
+`<frame>`                      a pose for its contents
+`<geom>`                       mass; visuals of primitives and meshes, in the colour of their material; collision shapes:
+                               sphere, capsule, cylinder, box, plane, mesh (if its file exists, against planes), with the friction that
+                               condim selects, in groups by their masks
+`<contact>`                    exclude; pair, with its friction
+`<connect>`, `<weld>`          between bodies at qpos0, or by `anchor` and `relpose`; or between sites
+`<tendon>`                     fixed tendons; spatial tendons between two sites, as springs, or as distances if an equality fixes their
+                               length; a warning for other spatial tendons, which are left out
+`<actuator>`                   the joint or fixed tendon that it drives is actuated. Only the linear part of `damping` is read, and the
+                               larger of two limits, with a warning
+`<key>`                        a configuration: ``robot.configuration("home")``. Missing numbers of a short qpos are those of qpos0. A
+                               quaternion of zeros is no rotation, with a warning
+mocap bodies                   are fixed, with a warning
+inactive equalities            are left out, with a warning
+`<replicate>`                  copies with numbers after their names; equalities and other references to them are not copied
+`<attach>`, `<composite>`,     errors, because they generate bodies; compile the model with MuJoCo for :func:`sarrus.io.from_mujoco`
 `<flexcomp>`
-visual, statistic, sensor,     known, and of no concern to the dynamics
+visual, statistic, sensor,     ignored, because they do not affect the dynamics
 custom, size, ...
-anything else                  a warning
+other elements                 a warning
 =============================  ====================================================================================
 
-A document type declaration is refused, and with it entities: a model file needs none, an attack does.
+A document type declaration is an error, because it allows entities, which model files do not need and attacks use.
 """
 
 from __future__ import annotations
@@ -46,17 +48,17 @@ import numpy as np
 from ..building.builder import Builder
 from ..errors import ModelError
 from ..spatial import Inertia, Rotation, Transform
-from .document import Element, at, check_ties, free_name, parse
+from .document import Element, at, check_pairs, free_name, parse
 from .formats import MJCF, WAY_OUT
 from .mjcf_document import DEEPEST, Document, include, referred
 from .mjcf_geoms import body_inertia, geom_of, masks_of, show_geom, touch_geoms
 from .mujoco import HERE, Drives, Hinge, Tree, greatest, joint_type, note_contacts
 
 Sites = dict[str, tuple[str, Transform]]  # name -> body and pose in it
-Tendons = dict[str, dict[str, float] | None]  # name -> coefficients by joint, of fixed ones
-JOINTS = ("joint", "freejoint")  # what has a name has that of its kind: a geom and a joint may share one
-STRING = ("stiffness", "damping")  # of a straight tendon, which is read as a spring
-UNGUIDED = "<spatial> tendons guide nothing here, and are left out"
+Tendons = dict[str, dict[str, float] | None]  # name -> coefficients by joint; None for spatial tendons
+JOINTS = ("joint", "freejoint")  # they share one set of names; a geom may have the name of a joint
+STRING = ("stiffness", "damping")  # attributes of a straight tendon, which is read as a spring
+UNGUIDED = "<spatial> tendons that are no springs between two sites are left out"
 DEFAULT = (0.0, 1.0, 0.0, 0.0, 0.0)  # polycoef of an equality
 
 
@@ -64,15 +66,17 @@ def read(
     text: str | bytes, *, source: str = "<string>", floating_base: bool | None = None, beside: str | None = None,
     package_dirs: Iterable[str] = (),
 ) -> Builder:  # fmt: skip
-    """Builder of the mechanism that an MJCF document describes, which can be added to. A ModelError tells file, line and element.
+    """Return a builder of the mechanism in an MJCF document.
+
+    Raises ModelError with file, line and element.
 
     Parameters
     ----------
     text : the document
-    source : what errors and warnings call it
-    beside : folder of the file, where includes and meshes are; default: there are no includes
-    floating_base : of no use here: an MJCF says itself what floats
-    package_dirs : folders besides that of the file in which includes and meshes may lie
+    source : name of the document in errors and warnings
+    beside : folder of the file, which contains includes and meshes; default: includes raise ModelError
+    floating_base : not allowed, because an MJCF has a <freejoint/> for each floating body
+    package_dirs : other folders that may contain includes and meshes
 
     Examples
     --------
@@ -83,20 +87,21 @@ def read(
     ('ground', 'stone', 'top')
     """
     if floating_base is not None:
-        raise ModelError(f"floating_base is for URDF; an MJCF says by <freejoint/> what floats; got {floating_base!r}")
+        fault = f"floating_base does not apply to MJCF; got {floating_base!r}"
+        raise ModelError(f"{fault}. Add or remove <freejoint/> in the file")
     root = parse(text, source, MJCF.grammar, deepest=DEEPEST)
     if root.tag != "mujoco":
         root.fail("is not the root of an MJCF, <mujoco>")
     package_dirs = tuple(package_dirs)
     include(root, beside, package_dirs)
-    # numbers too large are refused where they end
+    # numbers that overflow raise an error where they are used
     with at(root), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         return _Reader(root, beside or "", package_dirs).read()
 
 
 @dataclass(eq=False)
 class _Body:
-    """A body, and what is in it and in the frames in it: each with the pose of its frame, and with its classes' attributes."""
+    """Body with its contents and those of frames in it: elements with their classes' attributes, and poses of their frames."""
 
     element: Element
     name: str
@@ -106,17 +111,17 @@ class _Body:
 
 
 class _Reader(Document):
-    """The tree that is made of a document."""
+    """Reader that makes a Tree of a document."""
 
     def bodies(self) -> list[_Body]:
-        """All of them, the world first, a body before those on it."""
+        """Return all bodies, the world first, parents before their children."""
         world = [replace(self.root, tag="worldbody", attributes={}, children=[])]
         for section in self.root.all("worldbody"):
-            section.look_for_unknown()
+            section.note_unread()
             world[0].children += section.children
         named = self.named(["body"])
         self.springdampers: dict[str, tuple[float, float, float]] = {}
-        self.names = {"world": "ground"}  # of bodies, from those in the file
+        self.names = {"world": "ground"}  # name of a body in the file -> its name in the mechanism
         pending, bodies = [(world[0], "", HERE, "")], list[_Body]()
         while pending:
             element, parent, place, childclass = pending.pop()
@@ -130,37 +135,38 @@ class _Reader(Document):
                     element.note(f"{element} becomes body {name!r}: 'ground' is the world")
                 self.names[element.get("name") or name] = name
             inside, children = [], []
-            for child, frame, of_child in self.contents(element, childclass):
+            for child, frame, inherited in self.contents(element, childclass):
                 if child.tag == "body":
-                    child.look_for_unknown()
-                    children.append((child, name, frame @ self.pose(child), child.get("childclass") or of_child))
-                elif child.tag in child.known:
+                    child.note_unread()
+                    children.append((child, name, frame @ self.pose(child), child.get("childclass") or inherited))
+                elif child.tag in child.grammar:
                     if not bodies and child.tag in ("joint", "freejoint", "inertial"):
-                        child.fail("is of the world, which does not move")
-                    child.look_for_unknown()
+                        child.fail("is in the world, which does not move")
+                    child.note_unread()
                     plain = child.tag in ("inertial", "freejoint")
-                    inside.append((child if plain else self.classed(child, of_child), frame))
+                    inside.append((child if plain else self.classed(child, inherited), frame))
             bodies.append(_Body(element, name, parent, place, inside))
             pending += reversed(children)
         return bodies
 
     def contents(self, element: Element, childclass: str) -> Iterator[tuple[Element, Transform, str]]:
-        """What is in a body, and in frames in it; with the pose of the frame and the class for what has none."""
+        """Yield (element, pose of its frame, default class) for the contents of a body and of frames in it."""
         pending = [(child, HERE, childclass) for child in reversed(element.children)]
         while pending:
-            child, frame, of_child = pending.pop()
+            child, frame, inherited = pending.pop()
             if child.tag in ("composite", "flexcomp", "attach"):
                 MJCF.remark(child)
             if child.tag != "frame":
-                yield child, frame, of_child
+                yield child, frame, inherited
                 continue
-            child.look_for_unknown()
-            inner = frame @ self.pose(child), child.get("childclass") or of_child
+            child.note_unread()
+            inner = frame @ self.pose(child), child.get("childclass") or inherited
             pending += [(grandchild, *inner) for grandchild in reversed(child.children)]
 
-    # --- joints and what drives them ---
+    # --- joints and actuators ---
 
     def limit(self, element: Element, limited: str, limits: str) -> tuple[float, float] | None:
+        """Return the range in attribute `limits`, or None if attribute `limited` disables it."""
         is_limited = element.word(limited, "true false auto", "auto")
         if is_limited == "false" or limits not in element.attributes:
             return None
@@ -173,6 +179,7 @@ class _Reader(Document):
         return (low, high) if low < high or is_limited == "true" else None
 
     def hinge(self, element: Element, frame: Transform, name: str, drives: Drives) -> Hinge:
+        """Return the joint of an element."""
         MJCF.remark(element)
         if element.tag == "freejoint":
             element = replace(element, attributes={"type": "free"})
@@ -198,7 +205,7 @@ class _Reader(Document):
         return Hinge(name, joint, place, reference if kind in ("slide", "hinge") else 0.0, name in drives.most)
 
     def tendons(self, joints: Mapping[str, Element]) -> Tendons:
-        """Coefficients by joint of fixed tendons; None of spatial ones."""
+        """Return name -> coefficients by joint of fixed tendons; None for spatial tendons."""
         tendons: Tendons = {}
         for element in self.grouped("tendon"):
             name = element.get("name") or f"tendon{len(tendons)}"
@@ -223,37 +230,38 @@ class _Reader(Document):
         return tendons
 
     def string(self, name: str, sites: Sites) -> list[tuple[str, tuple[float, ...]]]:
-        """The two ends of a straight spatial tendon, bodies and points."""
+        """Return (body, point) of the two ends of a straight spatial tendon."""
         ends = [sites[referred(part, "site", sites)] for part in self.strings[name].children]
         return [(body, tuple(place.translation.tolist())) for body, place in ends]
 
-    def springs(self, tree: Tree, sites: Sites, held: Container[str]) -> None:
-        """The straight spatial tendons that are springs; those of which an equality holds the length are read there."""
+    def springs(self, tree: Tree, sites: Sites, constrained: Container[str]) -> None:
+        """Add the straight spatial tendons that are springs; `constrained` are tendons that an equality reads."""
         for name, element in self.strings.items():
             stiffness, damping = (element.several(key, 3, (0.0,)) for key in ("stiffness", "damping"))
             k, c = (0.0 if switch in self.off else x[0] for switch, x in (("spring", stiffness), ("damper", damping)))
             if any((*stiffness[1:], *damping[1:])):
                 element.note("nonlinear stiffness and damping of tendons are not read")
             if not (k or c):
-                if name not in held:
+                if name not in constrained:
                     element.note(UNGUIDED)
                 continue
             with at(element):
-                one, other = self.string(name, sites)
+                first, second = self.string(name, sites)
                 rest = element.several("springlength", 2, (-1.0,))
                 if len(set(rest)) > 1:
                     element.note(
-                        "a tendon whose springlength is a range is not read: there is no spring that is slack within one"
+                        "a tendon whose springlength is a range is not read: springs that are slack in a range are not supported"
                     )
-                elif one[0] != other[0]:
-                    rest_length = tree.distance(one, other, self.springrefs) if rest[0] < 0.0 else rest[0]
-                    tree.builder.add_spring(name, one, other, stiffness=k, rest_length=rest_length, damping=c)
+                elif first[0] != second[0]:
+                    rest_length = tree.distance(first, second, self.springrefs) if rest[0] < 0.0 else rest[0]
+                    tree.builder.add_spring(name, first, second, stiffness=k, rest_length=rest_length, damping=c)
 
     def drives(self, joints: Mapping[str, Element], tendons: Tendons) -> Drives:
+        """Return the joints that actuators drive, with their limits, armature and damping."""
         drives = Drives()
         for element in self.grouped("actuator"):
             if element.tag == "dcmotor" and element.get("input") == "none":
-                element.note("a <dcmotor> without an input is no motor: what it adds to its joint is not read")
+                element.note("a <dcmotor> without an input is not a motor: its effect on the joint is not read")
                 continue
             limits = []
             if limit := self.limit(element, "forcelimited", "forcerange"):
@@ -264,7 +272,7 @@ class _Reader(Document):
                 gain = element.several("gainprm", 10, (1.0,))[0] if element.tag == "general" else 1.0
                 limits.append(abs(gain) * greatest(limit, element.note))
             elif not straight:
-                element.note(f"<{element.tag}> drives what it acts on; its control law is not read")
+                element.note(f"<{element.tag}> actuates its joint; its control law is not read")
             damping, *higher = element.several("damping", 3, (0.0,))
             if any(higher):
                 element.note(f"nonlinear damping of <{element.tag}> is not read")
@@ -284,13 +292,14 @@ class _Reader(Document):
             element.note("an actuator that acts on neither a joint nor a fixed tendon is not read")
         return drives
 
-    # --- all of it ---
+    # --- the document ---
 
     def read(self) -> Builder:
+        """Return the builder of the document."""
         gravity = (0.0, 0.0, 0.0) if "gravity" in self.off else self.option.numbers("gravity", 3, (0.0, 0.0, -9.81))
         bodies = self.bodies()
         joints = self.named(JOINTS)
-        for body in bodies:  # with the attributes of their classes, which tell their types
+        for body in bodies:  # with the attributes of their classes, which may include the type
             joints |= {name: e for e, _ in body.inside if e.tag in JOINTS and (name := e.get("name"))}
         equalities = self.grouped("equality")
         ends = (
@@ -299,19 +308,19 @@ class _Reader(Document):
             if element.get("active") != "false"
             for end in ("body", "site")
         )
-        check_ties((tuple(pair) for pair in ends if pair), self.root.source)
+        check_pairs((tuple(pair) for pair in ends if pair), self.root.source)
         self.strings: dict[str, Element] = {}
         self.springrefs: dict[str, tuple[float, ...]] = {}
         tendons = self.tendons(joints)
         drives = self.drives(joints, tendons)
-        taken = {*joints, *(element.get("name") or "" for element in equalities)}
-        tree = Tree(self.root.get("model") or "mujoco", gravity, taken)
+        names = {*joints, *(element.get("name") or "" for element in equalities)}
+        tree = Tree(self.root.get("model") or "mujoco", gravity, names)
         tree.bodies |= {body.name for body in bodies}
         self.build(tree, bodies, drives)
         tree.set_springs(self.springdampers, self.off)
         sites = self.sites(tree, bodies)
-        held = {element.get("tendon1") or "" for element in equalities if element.tag == "tendon"}
-        self.springs(tree, sites, held)
+        constrained = {element.get("tendon1") or "" for element in equalities if element.tag == "tendon"}
+        self.springs(tree, sites, constrained)
         for element in equalities if "equality" not in self.off else ():
             with at(element):
                 self.equality(tree, element, sites, tendons)
@@ -321,12 +330,14 @@ class _Reader(Document):
             with at(element):
                 qpos = None
                 if element.attributes.get("qpos", "").strip():
-                    told = element.several("qpos", max(1, len(reference)))
-                    qpos = (*told, *reference[len(told) :])
+                    numbers = element.several("qpos", max(1, len(reference)))
+                    qpos = (*numbers, *reference[len(numbers) :])
                 tree.add_key(element.get("name") or "", qpos, element.note)
         return tree.finish(self.notes)
 
     def build(self, tree: Tree, bodies: Sequence[_Body], drives: Drives) -> None:
+        """Add bodies, joints, collision shapes and visuals to the tree."""
+
         def inside(body: _Body, tag: str) -> list[tuple[Element, Transform]]:
             return [(element, frame) for element, frame in body.inside if element.tag == tag]
 
@@ -347,24 +358,25 @@ class _Reader(Document):
                 name = tree.invent(f"{body.name}_{kind}") if name is None else name
                 hinges.append(self.hinge(joint, frame, name, drives))
                 if hinges[-1].type.kind == "Free" and (len(joints) > 1 or body.parent != "ground"):
-                    joint.fail("is free, and not the only joint of a body of the world")
+                    joint.fail("is free; expected it to be the only joint of a body in the world")
             with at(element):
                 tree.add_body(body.name, body.parent, body.place, inertias[body.name], hinges)
             if hinges and hinges[-1].type.kind == "Free" and "quat" in element.attributes:
                 w, x, y, z = element.numbers("quat", 4)
                 q0 = np.array(tree.qpos0[hinges[-1].name])
-                if q0[:4] @ (x, y, z, w) < 0.0:  # of the two quaternions of a rotation, the one that was written
+                if q0[:4] @ (x, y, z, w) < 0.0:  # q and -q are one rotation: keep the sign of the file
                     tree.qpos0[hinges[-1].name] = (*(-q0[:4]).tolist(), *q0[4:].tolist())
         if self.flag.get("contact") != "disable":
             masks = [(body, *masks_of(geom)) for body in geoms for geom in geoms[body]]
             moving = {body.name for body in bodies if inside(body, "joint") or inside(body, "freejoint")}
-            told = note_contacts(masks, [(b.name, b.parent, b.name in moving) for b in bodies[1:]], self.root.note)
-            touch_geoms(self, tree.builder, geoms, self.names, told)
+            warn = note_contacts(masks, [(b.name, b.parent, b.name in moving) for b in bodies[1:]], self.root.note)
+            touch_geoms(self, tree.builder, geoms, self.names, warn)
         for body in bodies:
             for geom in geoms[body.name]:
                 show_geom(self, tree.builder, body.name, geom)
 
     def sites(self, tree: Tree, bodies: Sequence[_Body]) -> Sites:
+        """Add the named sites to the tree, and return them."""
         sites: Sites = {}
         for body in bodies:
             for element, frame in body.inside:
@@ -379,6 +391,7 @@ class _Reader(Document):
         return sites
 
     def equality(self, tree: Tree, element: Element, sites: Sites, tendons: Tendons) -> None:
+        """Add an equality to the tree."""
         if not element.truth("active", True):
             element.note(f"{element} is inactive, and left out")
             return
@@ -386,48 +399,49 @@ class _Reader(Document):
             self.join(tree, element, sites)
             return
         if element.tag not in ("joint", "tendon"):
-            element.fail(f"is of a kind that is not read: {WAY_OUT}")
-        known = tree.qpos0 if element.tag == "joint" else tendons
+            element.fail(f"is an equality that is not read: {WAY_OUT}")
+        parts = tree.qpos0 if element.tag == "joint" else tendons
         ends = [end for end in (f"{element.tag}1", f"{element.tag}2") if end in element.attributes]
-        names = [referred(element, end, known) for end in ends]
+        names = [referred(element, end, parts) for end in ends]
         lengths = [{name: 1.0} if element.tag == "joint" else tendons[name] for name in names]
         if not names or f"{element.tag}1" not in element.attributes:
             element.fail(f"has no {element.tag}1")
         if len(set(names)) < len(names):
             element.fail(f"names {names[0]!r} twice")
         if element.tag == "tendon" and len(names) == 1 and names[0] in self.strings:
-            one, other = self.string(names[0], sites)
+            point1, point2 = self.string(names[0], sites)
             offset = element.several("polycoef", 5, DEFAULT)[0]
             name = tree.constraint_name(element.get("name"), names[0])
-            tree.builder.add_distance(name, one, other, length=tree.distance(one, other) + offset)
+            tree.builder.add_distance(name, point1, point2, length=tree.distance(point1, point2) + offset)
             return
         for name, length in zip(names, lengths, strict=True):
             if length is None:
-                element.fail(f"is of the spatial tendon {name!r}, which is not read")
+                element.fail(f"uses the spatial tendon {name!r}, which is not read")
             for joint in length:
                 if len(tree.qpos0[joint]) > 1:
-                    element.fail(f"is of joint {joint!r}, which has several coordinates")
+                    element.fail(f"uses joint {joint!r}, which has several coordinates; expected one")
         polynomial = element.several("polycoef", 5, DEFAULT)
         first, second = [*lengths, {}][:2]
         name = tree.constraint_name(element.get("name"), " follows ".join(names))
         tree.couple(name, first or {}, second or {}, (*polynomial, *DEFAULT[len(polynomial) :]))
 
     def join(self, tree: Tree, element: Element, sites: Sites) -> None:
+        """Add a <connect> or <weld> to the tree."""
         rotation = element.tag == "weld" and element.number("torquescale", 1.0) != 0.0
-        at_one: Transform | None
-        at_other: Transform | None
+        in_body1: Transform | None
+        in_body2: Transform | None
         if "site1" in element.attributes:
-            (one, at_one), (other, at_other) = (sites[referred(element, f"site{k}", sites)] for k in (1, 2))
+            (body1, in_body1), (body2, in_body2) = (sites[referred(element, f"site{k}", sites)] for k in (1, 2))
         else:
-            one = self.names[referred(element, "body1", self.names)]
-            other = self.names[referred(element, "body2", self.names) if "body2" in element.attributes else "world"]
+            body1 = self.names[referred(element, "body1", self.names)]
+            body2 = self.names[referred(element, "body2", self.names) if "body2" in element.attributes else "world"]
             anchor = element.numbers("anchor", 3, (0.0, 0.0, 0.0) if element.tag == "weld" else None)
-            at_one, at_other = None, Transform(translation=anchor)
+            in_body1, in_body2 = None, Transform(translation=anchor)
             if element.tag == "connect":
-                at_one, at_other = at_other, None
+                in_body1, in_body2 = in_body2, None
             relpose = element.several("relpose", 7, (0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0))
             relpose += (0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0)[len(relpose) :]
             if element.tag == "weld" and any(relpose[3:]):
-                at_one = Transform(Rotation.from_quaternion((*relpose[4:], relpose[3])), relpose[:3])
-        name = tree.constraint_name(element.get("name"), f"{one} to {other}")
-        tree.join(name, (one, other), at_one, at_other, rotation=rotation)
+                in_body1 = Transform(Rotation.from_quaternion((*relpose[4:], relpose[3])), relpose[:3])
+        name = tree.constraint_name(element.get("name"), f"{body1} to {body2}")
+        tree.join(name, (body1, body2), in_body1, in_body2, rotation=rotation)

@@ -1,4 +1,4 @@
-"""Geoms of MJCF: the masses that bodies without an `<inertial>` have of them, and what bodies look like."""
+"""Readers of MJCF's geoms: inertias of bodies without an `<inertial>`, collision shapes and visuals."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from .document import ONE_FRICTION, Element, add_shape, at, left_out, placed_ine
 from .formats import MJCF, WAY_OUT
 from .mesh_files import LARGEST, mass_properties, triangles
 from .mjcf_document import ELSEWHERE, Document, referred
-from .mujoco import GEOMS, HERE, HIDDEN, group_of, part_by_masks, shape_of, show
+from .mujoco import GEOMS, HERE, HIDDEN, exclude_by_masks, group_of, shape_of, show
 
 
 class Geom(NamedTuple):
-    """A shape in a body; of a kind "fitted" where it is a mesh's, and None where it is one of no half sizes."""
+    """Geom of a body; its kind is "fitted" if a primitive is fitted to a mesh, its shape None if the kind has no half sizes."""
 
     element: Element
     kind: str
@@ -33,6 +33,7 @@ class Geom(NamedTuple):
 
 
 def geom_of(document: Document, element: Element, frame: Transform) -> Geom:
+    """Return the geom of an element; `frame` is the pose of the <frame> around it."""
     kind = element.word("type", "plane hfield sphere capsule ellipsoid cylinder box mesh sdf", "sphere")
     size = element.several("size", 3, ())
     if "mesh" in element.attributes and kind != "mesh":
@@ -44,13 +45,13 @@ def geom_of(document: Document, element: Element, frame: Transform) -> Geom:
         place = document.pose(element)
     needed = GEOMS[kind][0] if kind in GEOMS else 0
     if len(size) < needed or min(size[:needed], default=1.0) <= 0.0:
-        has = " ".join(map(str, size)) or "none"
-        element.fail(f"of type {kind} wants {needed} positive numbers in size, and has {has}")
+        numbers = " ".join(map(str, size)) or "none"
+        element.fail(f"of type {kind} expects {needed} positive numbers in size, got {numbers}")
     return Geom(element, kind, shape_of(kind, size), frame @ place)
 
 
 def masks_of(geom: Geom) -> tuple[int, int]:
-    """With what it may touch what."""
+    """Return (contype, conaffinity) of a geom."""
     contype, conaffinity = (int(geom.element.number(name, 1.0)) for name in ("contype", "conaffinity"))
     return contype, conaffinity
 
@@ -61,21 +62,21 @@ def masks_of(geom: Geom) -> tuple[int, int]:
 def body_inertia(
     document: Document, body: Element, inertials: Sequence[tuple[Element, Transform]], geoms: Sequence[Geom]
 ) -> Inertia:
-    """As its <inertial> tells it, with the pose of the frame around that; or of all its geoms."""
-    way = document.compiler.word("inertiafromgeom", "true false auto", "auto")
+    """Return the inertia of a body, from its <inertial> elements (with the poses of frames around them) or from its geoms."""
+    from_geoms = document.compiler.word("inertiafromgeom", "true false auto", "auto")
     low, high = document.compiler.numbers("inertiagrouprange", 2, (0.0, 5.0))
     if len(inertials) > 1:
-        inertials[1][0].fail(f"stands there twice; first in line {inertials[0][0].line}")
+        inertials[1][0].fail(f"appears twice; first in line {inertials[0][0].line}")
     heavy = [geom for geom in geoms if low <= geom.element.number("group", 0.0) <= high]
-    if inertials and not (way == "true" and heavy):
+    if inertials and not (from_geoms == "true" and heavy):
         return _bounded(document, _from_inertial(document, *inertials[0]))
     inertia = Inertia.zero()
-    if way == "false":
+    if from_geoms == "false":
         if (bounded := _bounded(document, inertia)).mass == 0.0:
             body.fail("has no <inertial>, and inertiafromgeom is false")
         return bounded
     for geom in heavy:
-        inertia = inertia + _of_geom(document, geom, body)
+        inertia = inertia + _geom_inertia(document, geom, body)
     return _bounded(document, inertia)
 
 
@@ -85,7 +86,7 @@ def _from_inertial(document: Document, element: Element, frame: Transform) -> In
     if mass < 0.0:
         element.fail(f"has a negative mass: {mass:g} kg")
     if ("diaginertia" in element.attributes) == ("fullinertia" in element.attributes):
-        element.fail("wants either diaginertia or fullinertia")
+        element.fail("expects one of diaginertia and fullinertia")
     if "diaginertia" in element.attributes:
         moments: tuple[float, ...] = (*element.numbers("diaginertia", 3), 0.0, 0.0, 0.0)
     else:
@@ -95,7 +96,7 @@ def _from_inertial(document: Document, element: Element, frame: Transform) -> In
 
 
 def _bounded(document: Document, inertia: Inertia) -> Inertia:
-    """What the compiler's settings make of it."""
+    """Return the inertia after the compiler's settings boundmass, boundinertia and balanceinertia."""
     least, thin = document.compiler.number("boundmass", 0.0), document.compiler.number("boundinertia", 0.0)
     balance = document.compiler.truth("balanceinertia", False)
     if not (least > inertia.mass or thin > 0.0 or balance):
@@ -107,38 +108,39 @@ def _bounded(document: Document, inertia: Inertia) -> Inertia:
     return Inertia(max(inertia.mass, least), inertia.com, axes @ np.diag(moments) @ axes.T, check=False)
 
 
-def _of_geom(document: Document, geom: Geom, body: Element) -> Inertia:
+def _geom_inertia(document: Document, geom: Geom, body: Element) -> Inertia:
+    """Return the inertia of a geom in the frame of its body."""
     element = geom.element
     mass = element.number("mass") if "mass" in element.attributes else None
     density = element.number("density", 1000.0)
     if geom.kind in ("plane", "hfield") or (density if mass is None else mass) == 0.0:
         return Inertia.zero()
     if geom.kind in ("fitted", "sdf") or element.truth("shellinertia", False):
-        what = "the surface of a shape" if geom.kind in GEOMS else "a shape fitted to a mesh"
-        element.fail(f"gives {body} its mass by {what}, which is not read: write an <inertial>, or {WAY_OUT}")
+        source = "the surface of a shape" if geom.kind in GEOMS else "a shape fitted to a mesh"
+        element.fail(f"gives {body} its mass by {source}, which is not read: write an <inertial>, or {WAY_OUT}")
     with at(element):
         try:
             if isinstance(geom.shape, Solid):
                 filled = geom.shape._volume
                 volume, com, moments = filled.size, np.zeros(3), filled.inertia
             else:
-                volume, com, moments = _of_mesh(document, element, body)
+                volume, com, moments = _mesh_inertia(document, element, body)
             mass = density * volume if mass is None else mass
             about_com = mass / volume * moments
         except ZeroDivisionError:
-            fault = f"gives {body} its mass by a shape so small that its volume is no number of doubles"
+            fault = f"gives {body} its mass by a shape whose volume is zero in double precision"
             element.fail(f"{fault}: write an <inertial>")
         if mass < 0.0:
             element.fail(f"has a negative mass: {mass:g} kg")
         return Inertia(mass, com, about_com).transformed(geom.place)
 
 
-def _of_mesh(document: Document, element: Element, body: Element) -> tuple[float, Array, Array]:
-    """Volume, centre of mass, and inertia about it by unit density, of a mesh in its frame."""
+def _mesh_inertia(document: Document, element: Element, body: Element) -> tuple[float, Array, Array]:
+    """Return the volume [m³] of a mesh, its centre of mass (3,) [m], and its inertia (3, 3) about it for unit density, in its frame."""
     name = element.get("mesh") or ""
     mesh, fault = document.meshes.get(name), f"gives {body} its mass by mesh {name!r}"
     if mesh is None:
-        element.fail(f"{fault}, which is not there{did_you_mean(name, document.meshes)}")
+        element.fail(f"{fault}, which does not exist{did_you_mean(name, document.meshes)}")
     folder, file = os.path.abspath(document.beside), document.mesh_file(mesh)
     path = os.path.normpath(os.path.join(folder, file))
     cure = f"write an <inertial>, or {WAY_OUT}"
@@ -147,47 +149,49 @@ def _of_mesh(document: Document, element: Element, body: Element) -> tuple[float
     try:
         check_regular(path, LARGEST)
     except FileNotFoundError:
-        element.fail(f"{fault}, whose file {file!r} is not there: {cure}")
+        element.fail(f"{fault}, whose file {file!r} does not exist: {cure}")
     except OSError as error:
         element.fail(f"{fault}, whose file {file!r} cannot be read, {error.strerror}: {cure}")
-    way = mesh.word("inertia", "convex exact legacy shell", "legacy")
+    method = mesh.word("inertia", "convex exact legacy shell", "legacy")
     try:
-        corners = triangles(Path(path), hull=way == "convex")
+        corners = triangles(Path(path), hull=method == "convex")
     except ImportError:
-        element.fail(f"{fault}, which takes trimesh (pip install trimesh): {cure}")
+        element.fail(f"{fault}, which needs trimesh (pip install trimesh): {cure}")
     w, x, y, z = mesh.numbers("refquat", 4, (1.0, 0.0, 0.0, 0.0))
     scale, R = np.array(mesh.numbers("scale", 3, (1.0, 1.0, 1.0))), Rotation.from_quaternion((x, y, z, w)).matrix
     corners = (corners - mesh.numbers("refpos", 3, (0.0, 0.0, 0.0))) @ R * scale
-    return mass_properties(corners if scale.prod() > 0.0 else corners[:, ::-1], way)  # a mirror turns faces inside out
+    # a mirror image turns faces inside out
+    return mass_properties(corners if scale.prod() > 0.0 else corners[:, ::-1], method)
 
 
-# --- what touches -----------------------------------------------------------------------------------------------------
+# --- collision shapes -------------------------------------------------------------------------------------------------
 
 
 def touch_geoms(
-    document: Document, builder: Builder, geoms: Mapping[str, Sequence[Geom]], names: Mapping[str, str], told: bool
+    document: Document, builder: Builder, geoms: Mapping[str, Sequence[Geom]], names: Mapping[str, str], warn: bool
 ) -> None:
-    """Give bodies the shapes with which they touch; what is not read is said if some geoms may touch (`told`).
+    """Add collision shapes to bodies; with `warn`, entries that are not read raise warnings.
 
-    Geoms of the same masks are a group, and groups whose masks do not meet pass by, as do bodies that are excluded, by their `names` in the file.
+    Geoms with the same masks are a group. Groups without a common mask, and excluded pairs of bodies, do not touch. `names` maps names of
+    bodies in the file to names in the builder.
     """
     masks: dict[str, tuple[int, int]] = {}
     frictions: list[dict[str, float]] = []
     counted: set[str] = set()
-    named: dict[str, str] = {}  # geoms by their names in the file: the shapes that they are
+    named: dict[str, str] = {}  # name of a geom in the file -> name of its shape
     for body, geom in ((name, geom) for name in geoms for geom in geoms[name]):
         element, (contype, conaffinity) = geom.element, masks_of(geom)
         if not (contype or conaffinity):
             continue
-        with left_out(element, "it touches nothing"):
-            if told:
+        with left_out(element, "it has no contacts"):
+            if warn:
                 MJCF.remark(element)
             shape = None if geom.kind == "ellipsoid" else geom.shape
-            if geom.kind == "mesh" and told:
+            if geom.kind == "mesh" and warn:
                 shape = _mesh(document, element)
             if shape is None:
-                if told:
-                    element.note(f"a geom of type {geom.kind} is not read as a shape that touches")
+                if warn:
+                    element.note(f"a geom of type {geom.kind} is not read as a collision shape")
                 continue
             numbers, group = _frictions(element), group_of(contype, conaffinity)
             touching = add_shape(builder, body, element, shape, geom.place, group=group, **numbers)  # type: ignore[arg-type]
@@ -196,35 +200,37 @@ def touch_geoms(
             frictions.append(_frictions(element, condim=6.0))
             counted.update(numbers)
             masks[group], named[element.get("name") or ""] = (contype, conaffinity), touching
-    part_by_masks(builder, masks)
-    # where one of two geoms has a number by its condim, MuJoCo asks both for it
-    if told and any(len({mu[name] for mu in frictions}) > 1 for name in counted):
-        element.note("of two geoms MuJoCo takes the larger friction, and here the geometric mean is taken")
+    exclude_by_masks(builder, masks)
+    # if one geom of a pair uses a coefficient by its condim, MuJoCo combines both geoms' coefficients
+    if warn and any(len({mu[name] for mu in frictions}) > 1 for name in counted):
+        element.note("the friction of a pair is the geometric mean of both geoms; MuJoCo takes the larger one")
     shapes_of: dict[str, list[str]] = {}
     for spec in builder._shapes.values():
         shapes_of.setdefault(spec.body, []).append(spec.name)
     for element in (element for owner in document.root.all("contact") for element in owner.all("exclude", "pair")):
         excluded = element.tag == "exclude"
-        keys, known = (("body1", "body2"), names) if excluded else (("geom1", "geom2"), named)
+        keys, allowed = (("body1", "body2"), names) if excluded else (("geom1", "geom2"), named)
         ends = [element.get(key) or "" for key in keys]
-        if not all(end in known for end in ends):
-            element.note(f"<{element.tag}> in <contact> is of what is not there or does not touch")
+        if not all(end in allowed for end in ends):
+            element.note(
+                f"<{element.tag}> in <contact> is not read: it names a body or geom that does not exist or has no contacts"
+            )
             continue
         for name in ("margin", "adhesion"):
             if not excluded and any(element.several(name, 3, (0.0,))):
                 element.note(f"{name} of <pair> is not read")
-        for one, other in product(*(shapes_of.get(names[x], ()) if excluded else (named[x],) for x in ends)):
+        for first, second in product(*(shapes_of.get(names[x], ()) if excluded else (named[x],) for x in ends)):
             numbers = {} if excluded else _frictions(element, pair=True)
-            builder.set_contact(one, other, touching=not excluded, **numbers)
+            builder.set_contact(first, second, enabled=not excluded, **numbers)
 
 
 def _frictions(element: Element, *, pair: bool = False, condim: float | None = None) -> dict[str, Any]:
-    """As many coefficients as condim says; a pair tells those of two directions of sliding, and of rolling, apart."""
+    """Return the coefficients of friction that condim selects; a <pair> has separate ones for two directions of sliding and rolling."""
     numbers, (spin, roll) = element.several("friction", 5, ()), ((2, 3) if pair else (1, 2))
     if condim is None:
         condim = element.number("condim", 3.0)
         if condim == 1.0:
-            element.note("condim 1, without friction, is read as 3, with it")
+            element.note("condim 1 (no friction) is read as 3 (with friction)")
     if pair and any(len(numbers) > k + 1 and numbers[k] != numbers[k + 1] for k in (0, 3)):
         element.note(ONE_FRICTION)
     mu = dict(enumerate(numbers))
@@ -236,11 +242,11 @@ def _frictions(element: Element, *, pair: bool = False, condim: float | None = N
     return coefficients
 
 
-# --- looks ------------------------------------------------------------------------------------------------------------
+# --- visuals ----------------------------------------------------------------------------------------------------------
 
 
 def show_geom(document: Document, builder: Builder, body: str, geom: Geom) -> None:
-    """Whatever is wrong with looks, one can compute with the robot: faults become warnings."""
+    """Add the visual of a geom; faults are warnings, because the dynamics does not need it."""
     element = geom.element
     if element.number("group", 0.0) >= HIDDEN or geom.kind in ("plane", "hfield"):
         return
@@ -258,6 +264,6 @@ def show_geom(document: Document, builder: Builder, body: str, geom: Geom) -> No
 def _mesh(document: Document, element: Element) -> Mesh:
     mesh = document.meshes[referred(element, "mesh", document.meshes)]
     if "refpos" in mesh.attributes or "refquat" in mesh.attributes:
-        mesh.fail("has a refpos or refquat")
+        mesh.fail("has a refpos or refquat, which is not read")
     x, y, z = mesh.numbers("scale", 3, (1.0, 1.0, 1.0))
     return Mesh(document.mesh_file(mesh), (x, y, z), document.beside, document.package_dirs)

@@ -1,26 +1,25 @@
-"""Models that MuJoCo has compiled, and its way of describing a mechanism, which the reader of MJCF shares.
+"""Reader of compiled MuJoCo models, and MuJoCo's rules of bodies and joints, which the MJCF reader shares.
 
-A body hangs on its parent by any number of joints, each acting in the body's frame as the ones before have left it: here, a chain with
-massless bodies between. A coordinate tells how far a joint has come from its `ref`, where the body stands as described; q counts the
-same way, so that q is MuJoCo's qpos but for the order within quaternions and free joints (:mod:`sarrus.interop`). Equality constraints
-are joints that close loops, and couplers.
+A body has any number of joints to its parent. Each acts in the body's frame, after the joints before it: in sarrus, a chain with massless bodies.
+A coordinate counts from the joint's `ref`, at which the body has its described pose. q counts in the same way, so that q is MuJoCo's qpos except
+for the order of quaternions and free joints (:mod:`sarrus.interop`). Equality constraints become loop joints and couplers.
 
-What becomes of a compiled model's arrays:
+Result of the arrays of a compiled model:
 
 =========================  ========================================================================================
-`body_*`                   bodies; those without joints are welded to their parents
+`body_*`                   bodies; bodies without joints are welded to their parents
 `jnt_*`, `dof_*`           joints in MuJoCo's order, all in the spanning tree: hinge Revolute, slide Prismatic, ball Spherical, free Free;
                            limits, stiffness, damping, frictionloss as friction, armature
-`eq_*`: connect, weld      joints that close loops, Spherical and Fixed (Spherical where torquescale is zero)
-`eq_*`: joint, tendon      couplers, of polynomials up to the fourth degree. All hold exactly: solref and solimp are not read
-`tendon_*`, `wrap_*`       fixed tendons, in equalities and actuators; those between two sites as springs, and as distances in equalities
-`actuator_*`               joints that they drive are actuated, effort_limit by gear and ranges; control laws are not read
+`eq_*`: connect, weld      loop joints, Spherical and Fixed (Spherical if torquescale is zero)
+`eq_*`: joint, tendon      couplers, with polynomials up to degree 4. Constraints are exact: solref and solimp are not read
+`tendon_*`, `wrap_*`       fixed tendons in equalities and actuators; tendons between two sites as springs, or as distances in equalities
+`actuator_*`               their joints are actuated, effort_limit by gear and ranges; control laws are not read
 `site_*`                   frames
 `qpos0`, `key_qpos`        configurations; "qpos0" is home too
-`geom_*`, `pair_*`,        visuals of groups 0 to 2: boxes, spheres, cylinders, capsules; shapes that touch, where some may: boxes, spheres, cylinders,
-`exclude_*`                capsules, planes, hulls of meshes against planes, with friction, and groups by their masks
-`opt`                      gravity; the flags that switch springs, dampers, equalities and the like off
-anything else              a warning, where it acts on bodies
+`geom_*`, `pair_*`,        visuals of groups 0 to 2: boxes, spheres, cylinders, capsules; collision shapes, if any pair may touch: boxes,
+`exclude_*`                spheres, cylinders, capsules, planes, hulls of meshes against planes, with friction, in groups by their masks
+`opt`                      gravity; flags that disable springs, dampers, equalities and the like
+other arrays               a warning, if they act on bodies
 =========================  ========================================================================================
 """
 
@@ -44,28 +43,28 @@ from ..interop import FROM_QPOS
 from ..mechanism import Mechanism
 from ..shapes import Box, Capsule, ContactShape, ConvexPoints, Cylinder, Ellipsoid, Plane, Sphere
 from ..spatial import Inertia, Rotation, Transform
-from .document import NO_CONTACTS, Notes, free_name, noted_inertia
+from .document import NO_CONTACTS, ONE_FRICTION, Notes, free_name, noted_inertia
 from .mesh_files import corners
 
 if TYPE_CHECKING:
     import mujoco
 
 HERE = Transform()
-Point = tuple[str, tuple[float, ...]]  # of a body
+Point = tuple[str, tuple[float, ...]]  # body, and a point in its frame
 Ends = tuple[Point, Point]
-Note = Callable[[str], None]  # what is told a warning
-# what option/flag can switch off that matters here: the bits of MuJoCo 4
+Note = Callable[[str], None]  # function that adds a warning
+# flags of <option> that affect the mechanism, with their bits in MuJoCo 4
 FLAGS = {"constraint": 1, "equality": 2, "frictionloss": 4, "limit": 8, "spring": 32, "damper": 64, "gravity": 128}
-NO_CONTACT = 16  # of them too, which nothing here depends on but a warning
+NO_CONTACT = 16  # flag that disables contacts; it affects a warning only
 PRIMITIVES = {2: "sphere", 3: "capsule", 4: "ellipsoid", 5: "cylinder", 6: "box"}
-# geoms of no other numbers: how many half sizes tell them, and the shape of these
+# kind of a geom -> count of its half sizes, and its shape from these
 GEOMS: dict[str, tuple[int, Callable[..., ContactShape]]] = {
     "sphere": (1, Sphere), "capsule": (2, lambda r, half: Capsule(r, 2 * half)), "cylinder": (2, lambda r, half: Cylinder(r, 2 * half)),
     "plane": (0, Plane), "ellipsoid": (3, lambda *axes: Ellipsoid(axes)), "box": (3, lambda a, b, c: Box((2 * a, 2 * b, 2 * c))),
 }  # fmt: skip
 JOINT, JOINT_IN_PARENT, TENDON, WRAP_JOINT, WRAP_SITE, SITE = 0, 1, 3, 1, 3, 6  # of mjtTrn, mjtWrap, mjtObj
 CONNECT, WELD, JOINT_EQUALITY, TENDON_EQUALITY = range(4)  # of mjtEq
-# what acts on bodies and has no counterpart here, and what a warning says of it
+# arrays that act on bodies and are not read -> text of the warning
 UNREAD = dict.fromkeys(
     ("body_gravcomp", "jnt_stiffnesspoly", "jnt_springyield", "dof_dampingpoly", "actuator_dampingpoly", "tendon_stiffness",
      "tendon_stiffnesspoly", "tendon_damping", "tendon_dampingpoly", "tendon_armature", "tendon_frictionloss"), "",
@@ -73,18 +72,18 @@ UNREAD = dict.fromkeys(
     "tendon_limited": "range of tendons is not read",
     "tendon_actfrclimited": "actuatorfrcrange of tendons is not read",
     "nflex": "forces inside flexes are not read",
-    "nmocap": "mocap bodies stay where they are",
-    "geom_margin": "margin of geoms is not read: shapes touch at their surfaces, and in MuJoCo before",
+    "nmocap": "mocap bodies do not move",
+    "geom_margin": "margin of geoms is not read: contact begins at the surfaces; in MuJoCo it begins at this distance",
     "geom_surfacevel": "surfacevel of geoms is not read: surfaces move with their bodies",
     "geom_adhesion": "adhesion of geoms is not read: shapes only push",
-    "geom_priority": "priority of geoms is not read: both of two that touch have a say in friction",
+    "geom_priority": "priority of geoms is not read: the friction of a pair depends on both geoms",
 }  # fmt: skip
 KINDS = ("free", "ball", "slide", "hinge")
-HIDDEN = 3  # from which group of geoms on MuJoCo shows none, unless told to
+HIDDEN = 3  # first group of geoms that MuJoCo hides by default
 
 
 class Hinge(NamedTuple):
-    """A joint of a body: where in it, and what its coordinate is where the body stands as described."""
+    """Joint of a body, with its place in the body's frame, and its coordinate in the body's described pose."""
 
     name: str
     type: JointType
@@ -94,32 +93,35 @@ class Hinge(NamedTuple):
 
 
 class Tree:
-    """A Builder that is told of bodies and equalities as MuJoCo is. No name is invented for a joint or constraint that is in `taken`."""
+    """Builder of bodies and equalities by MuJoCo's rules; `names` are the names of joints and constraints in the model."""
 
-    def __init__(self, name: str, gravity: ArrayLike, taken: Iterable[str]) -> None:
+    def __init__(self, name: str, gravity: ArrayLike, names: Iterable[str]) -> None:
         self.builder = Builder(name, gravity)
-        self.taken = set(taken)
+        self.names = set(names)
         self.count: dict[str, int] = {}
         self.bodies = {"ground"}
-        self.placed: dict[str, Transform] = {"ground": HERE}  # of bodies in the world, at qpos0
+        self.placed: dict[str, Transform] = {"ground": HERE}  # poses of bodies in the world, at qpos0
         self.keys = set[str]()
-        self.qpos0: dict[str, tuple[float, ...]] = {}  # of joints, in MuJoCo's order, as q has them
+        self.qpos0: dict[
+            str, tuple[float, ...]
+        ] = {}  # joint -> coordinates in the order of q; joints in MuJoCo's order
 
     def invent(self, name: str) -> str:
-        """A name like this one that no joint and no constraint has: this, or with the next number behind it."""
+        """Return a name that no joint and no constraint has: this name, or with a number after it."""
         new = name
-        while new in self.taken:
+        while new in self.names:
             self.count[name] = self.count.get(name, 1) + 1
             new = f"{name}{self.count[name]}"
-        self.taken.add(new)
+        self.names.add(new)
         return new
 
-    def constraint_name(self, name: str | None, otherwise: str) -> str:
-        """An equality may have the name of a joint in MuJoCo; here it gets another one then."""
-        return name if name and name not in self.qpos0 else self.invent(name or otherwise)
+    def constraint_name(self, name: str | None, default: str) -> str:
+        """Return a name for an equality, which may have the name of a joint in MuJoCo but not in sarrus."""
+        return name if name and name not in self.qpos0 else self.invent(name or default)
 
     def add_body(self, name: str, parent: str, place: Transform, inertia: Inertia, hinges: Sequence[Hinge]) -> None:
-        here = self.placed[name] = self.placed[parent] @ place
+        """Add a body with its pose in the parent and its joints to the parent."""
+        pose = self.placed[name] = self.placed[parent] @ place
         if not hinges:
             self.builder.add_body(name, inertia)
             self.builder.add_joint(self.invent(f"{name}_weld"), Fixed(), parent, name, at_parent=place)
@@ -136,9 +138,11 @@ class Tree:
                 at_parent @= Transform(translation=back * joint.axis)
             elif isinstance(joint, Spherical):
                 q0 = (0.0, 0.0, 0.0, 1.0)
-            elif isinstance(joint, Free):  # its coordinates are the pose in the world, wherever the body was
+            elif isinstance(
+                joint, Free
+            ):  # its coordinates are the pose in the world, not relative to the described pose
                 at_parent = at_child = HERE
-                q0 = (*Rotation(here.rotation).quaternion.tolist(), *here.translation.tolist())
+                q0 = (*Rotation(pose.rotation).quaternion.tolist(), *pose.translation.tolist())
             self.builder.add_body(child, inertia if last else None)
             self.builder.add_joint(
                 hinge.name, joint, parent, child, at_parent=at_parent, at_child=at_child, actuated=hinge.actuated,
@@ -150,7 +154,7 @@ class Tree:
     def join(
         self, name: str, ends: Sequence[str], at: Transform | None, other: Transform | None, *, rotation: bool
     ) -> None:
-        """Frames of two bodies coincide, or their origins only; one that is not told lies where it does at qpos0."""
+        """Add a loop joint: two frames, or their origins only, coincide; a frame that is None follows from the poses at qpos0."""
         first, second = ends
         between = self.placed[first].inverse() @ self.placed[second]
         if other is None:
@@ -161,7 +165,7 @@ class Tree:
     def couple(
         self, name: str, first: Mapping[str, float], second: Mapping[str, float], polynomial: Sequence[float]
     ) -> None:
-        """y - y0 = P(x - x0), of lengths y and x: sums of coefficients times joint coordinates, y0 and x0 at qpos0."""
+        """Add the coupler y - y0 = P(x - x0); y and x are sums of coefficient times coordinate, y0 and x0 at qpos0."""
         P, offset = Polynomial(polynomial).trim(), sum(c * self.qpos0[joint][0] for joint, c in first.items())
         terms = {joint: Polynomial([0.0, c]) for joint, c in first.items()}
         shifted = {joint: Polynomial([-c * self.qpos0[joint][0], c]) for joint, c in second.items()}
@@ -171,30 +175,30 @@ class Tree:
             offset += P(0.0)
             shifted = {joint: P.deriv()(0.0) * x for joint, x in shifted.items()}
         else:
-            what = f"a polynomial of degree {P.degree()} of a sum of {len(second)} joints: at most 1 there"
-            raise ModelError(f"constraint '{name}' has {what}")
+            fault = f"a polynomial of degree {P.degree()} of a sum of {len(second)} joints; expected degree 1"
+            raise ModelError(f"constraint '{name}' has {fault}")
         for joint, part in shifted.items():
             terms[joint] = terms.get(joint, Polynomial([0.0])) - part
             offset += part(0.0)
         self.builder.add_coupler(name, {j: p.coef[1:] for j, p in terms.items() if p.degree() > 0}, offset=offset)
 
-    def distance(self, one: Point, other: Point, elsewhere: Mapping[str, tuple[float, ...]] | None = None) -> float:
-        """Between points of bodies, at qpos0 but for joints that stand elsewhere."""
+    def distance(self, first: Point, second: Point, changed: Mapping[str, tuple[float, ...]] | None = None) -> float:
+        """Return the distance [m] of two points of bodies at qpos0, with the coordinates in `changed` replaced."""
         robot = Mechanism(self.builder._described(()))
-        q = robot._at({**self.qpos0, **(elsewhere or {})}.items())
-        first, second = (robot.pose(q, body) @ [*point, 1.0] for body, point in (one, other))
-        return float(np.linalg.norm(second - first))
+        q = robot._at({**self.qpos0, **(changed or {})}.items())
+        start, end = (robot.pose(q, body) @ [*point, 1.0] for body, point in (first, second))
+        return float(np.linalg.norm(end - start))
 
     def set_springs(self, targets: Mapping[str, tuple[float, float, float]], off: Iterable[str]) -> None:
-        """Springs and dampers to time constants and damping ratios, of the mass that a force along each joint finds at qpos0."""
+        """Set springs and dampers of joints to (time constant [s], damping ratio, rest), by the effective inertia at qpos0."""
         if not targets:
             return
         robot = Mechanism(self.builder._described(()))
         M = robot.mass_matrix(robot._at(self.qpos0.items()))
         size = np.sqrt(M.diagonal())
         if not size.all() or np.linalg.cond(scaled := M / np.outer(size, size)) > 1e14:
-            fault = f"springdamper of joint '{next(iter(targets))}' needs a mass matrix that can be inverted"
-            raise ModelError(f"{fault}: some body, or joint, has no inertia, or several joints move it alike")
+            fault = f"springdamper of joint '{next(iter(targets))}' needs a regular mass matrix"
+            raise ModelError(f"{fault}: a body, or joint, has no inertia, or several joints move it in the same way")
         mobility = np.linalg.inv(scaled).diagonal() / size**2
         for name, (time, ratio, rest) in targets.items():
             inertia = 1.0 / mobility[robot.joint(name).v_slice].mean()
@@ -207,11 +211,11 @@ class Tree:
             self.builder._joints[name] = replace(spec, joint=replace(spec.joint, **terms))
 
     def add_site(self, name: str, body: str, place: Transform) -> None:
-        """A frame; bodies and frames share names here, and in MuJoCo bodies and sites do not."""
+        """Add the frame of a site; with a body of the same name, which MuJoCo allows, it gets another name."""
         self.builder.add_frame(free_name(f"{name}_site", self.bodies) if name in self.bodies else name, body, place)
 
     def coordinates(self, qpos: Sequence[float]) -> dict[str, tuple[float, ...]]:
-        """Of joints, from MuJoCo's numbers."""
+        """Return joint -> coordinates in the order of q, from MuJoCo's qpos."""
         q, at = {}, 0
         for joint, q0 in self.qpos0.items():
             q[joint] = tuple(qpos[at + k] for k in FROM_QPOS[len(q0)])
@@ -219,16 +223,16 @@ class Tree:
         return q
 
     def reference(self) -> tuple[float, ...]:
-        """MuJoCo's qpos0."""
+        """Return MuJoCo's qpos0."""
         return tuple(x[k] for x in self.qpos0.values() for k in np.argsort(FROM_QPOS[len(x)]))
 
     def set_reference(self) -> None:
-        """The bodies as they are described are home, where no key is, and a configuration that comes before all keys."""
+        """Set the described poses as configuration "qpos0", before all keys, and as home."""
         self.builder.set_configuration("qpos0", self.qpos0)
         self.builder.set_home(self.qpos0)
 
     def add_key(self, name: str, qpos: Sequence[float] | None, note: Note) -> None:
-        """A configuration, that of the reference where there is no qpos."""
+        """Add a configuration; it is qpos0 if `qpos` is None."""
         if name in self.keys:
             raise ModelError(f"has the name of another key: {name!r}")
         name = name or free_name(f"key{len(self.keys)}", self.keys)
@@ -237,12 +241,12 @@ class Tree:
         for joint, x in q.items():
             if len(x) >= 4 and not any(x[:4]):
                 fault = f"key {name!r} has a quaternion of zeros for joint {joint!r}"
-                note(f"{fault}: taken as no rotation, as MuJoCo does")
+                note(f"{fault}: read as no rotation, as in MuJoCo")
                 q = {**q, joint: (0.0, 0.0, 0.0, 1.0, *x[4:])}
         self.builder.set_configuration(name, q)
 
     def finish(self, notes: Iterable[str]) -> Builder:
-        """The builder; its home is the key of that name, or the only one."""
+        """Return the builder; its home is the key "home", or the only key."""
         keys = self.keys - {"qpos0"}
         if "home" in keys or len(keys) == 1:
             self.builder.set_home(self.builder._configurations["home" if "home" in keys else keys.pop()])
@@ -251,7 +255,7 @@ class Tree:
 
 
 def joint_type(kind: str, axis: ArrayLike, note: Note, **properties: Any) -> JointType:
-    """The joint of one of MuJoCo's kinds; `note` is told what it cannot have here."""
+    """Return the joint of one of MuJoCo's kinds; `note` is called with properties that it cannot have."""
     if kind in ("hinge", "slide"):
         return Revolute(axis, **properties) if kind == "hinge" else Prismatic(axis, **properties)
     properties.pop("rest", None)
@@ -263,27 +267,27 @@ def joint_type(kind: str, axis: ArrayLike, note: Note, **properties: Any) -> Joi
         linear = np.broadcast_to(properties.get("damping", 0.0), 6)[3:]
         for name in ("armature", "friction", *(["damping"] if (linear != linear[0]).any() else [])):
             if np.any(properties.get(name)):
-                note(f"{name} of a free joint acts along the body's axes, which MuJoCo takes along the world's")
+                note(f"{name} of a free joint acts along the body's axes; in MuJoCo along the world's axes")
         return Free(**properties)
     return Spherical(**properties)
 
 
 def greatest(limits: Sequence[float], note: Note) -> float:
-    """The most effort of a range: there is one limit for both directions here."""
+    """Return the largest effort of a range; warn if the limits of the two directions differ."""
     low, high = map(float, limits)
     if low != -high:
-        note("limits of efforts differ in the two directions; the larger is taken")
+        note("effort limits of the two directions differ; the larger one is used for both")
     return max(abs(low), abs(high))
 
 
 def shape_of(kind: str, halves: Sequence[float]) -> ContactShape | None:
-    """Of a geom; None of height fields and meshes."""
+    """Return the shape of a geom from its half sizes [m]; None for height fields and meshes."""
     count, shape = GEOMS.get(kind, (0, lambda: None))
     return shape(*halves[:count])
 
 
 def show(builder: Builder, body: str, shape: ContactShape | None, place: Transform, color: Any) -> bool:
-    """Give a body a geom's looks; whether sarrus can show such a shape."""
+    """Add the visual of a geom to a body; return False if sarrus has no visual for the shape."""
     places = [place]
     if isinstance(shape, Ellipsoid) and len(set(shape.semi_axes)) == 1:
         shape = Sphere(shape.semi_axes[0])
@@ -299,40 +303,43 @@ def show(builder: Builder, body: str, shape: ContactShape | None, place: Transfo
 
 
 def group_of(contype: int, conaffinity: int) -> str:
-    """The name of the group of shapes with these masks."""
+    """Return the name of the group of shapes with these masks."""
     return f"contype {contype}, conaffinity {conaffinity}"
 
 
-def part_by_masks(builder: Builder, masks: Mapping[str, tuple[int, int]]) -> None:
-    """Let groups of shapes whose masks do not meet pass by each other."""
-    for (one, (c, a)), (other, (d, b)) in combinations_with_replacement(masks.items(), 2):
+def exclude_by_masks(builder: Builder, masks: Mapping[str, tuple[int, int]]) -> None:
+    """Exclude contacts between groups of shapes without a common mask."""
+    for (first, (c, a)), (second, (d, b)) in combinations_with_replacement(masks.items(), 2):
         if not (c & b or d & a):
-            builder.set_contact(one, other, touching=False)
+            builder.set_contact(first, second, enabled=False)
 
 
 def note_contacts(geoms: Sequence[tuple[str, int, int]], bodies: Iterable[tuple[str, str, bool]], note: Note) -> bool:
-    """Say that geoms may touch and nothing simulates it, where MuJoCo looks at a pair of them at all, but for those that a file excludes; whether it does.
+    """Return True, and warn, if MuJoCo would check a pair of geoms for contact; exclusions of the file do not count.
 
     Parameters
     ----------
-    geoms : body, contype and conaffinity of each
-    bodies : body, parent, and whether it has joints; parents come first
+    geoms : (body, contype, conaffinity) of each geom
+    bodies : (body, parent, True if it has joints), parents first
     """
-    welded, above = {"ground": "ground"}, {"ground": ""}  # bodies that move as one, by the first; what they hang on
+    welded, above = (
+        {"ground": "ground"},
+        {"ground": ""},
+    )  # body -> first body of its welded group; group -> parent group
     for body, parent, moves in bodies:
         welded[body] = body if moves else welded[parent]
         above.setdefault(welded[body], "" if welded[parent] == "ground" else welded[parent])
     kinds = {(welded[body], c, a) for body, c, a in geoms if c or a}
     pairs = combinations(kinds, 2) if len(kinds) < 1000 else [(("", 1, 1), (" ", 1, 1))]
-    for (one, c, a), (other, d, b) in pairs:
-        if (c & b or d & a) and one not in (other, above.get(other)) and other != above.get(one):
+    for (first, c, a), (second, d, b) in pairs:
+        if (c & b or d & a) and first not in (second, above.get(second)) and second != above.get(first):
             note(f"{sum(1 for _, c, a in geoms if c or a)} geoms may touch, {NO_CONTACTS}")
             return True
     return False
 
 
 class Drives:
-    """What actuators make of joints: whether they are driven, the most effort, and inertia and damping of motors behind gears."""
+    """Actuated joints, with their largest efforts, and the armature and damping of their motors after the gears."""
 
     def __init__(self) -> None:
         self.most: dict[Any, float] = {}
@@ -340,20 +347,20 @@ class Drives:
         self.damping: dict[Any, float] = {}
 
     def add(self, joint: Any, gear: float, most: float, armature: float, damping: float) -> None:
-        """`most` is the actuator's own force, infinite if it has no limit."""
-        for of_joints, value in (
+        """Add an actuator of a joint; `most` is its largest force before the gear, infinite without a limit."""
+        for by_joint, value in (
             (self.most, abs(gear) * most if gear else 0.0),
-            (self.armature, gear * gear * armature if armature else 0.0),  # of no armature, whatever the gear
+            (self.armature, gear * gear * armature if armature else 0.0),  # avoids 0 * inf
             (self.damping, gear * gear * damping if damping else 0.0),
         ):
-            of_joints[joint] = of_joints.get(joint, 0.0) + value
+            by_joint[joint] = by_joint.get(joint, 0.0) + value
 
     def add_tendon(
         self, length: Mapping[Any, float], gear: float, most: float, armature: float, damping: float, note: Note
     ) -> None:
-        """A fixed tendon pulls at its joints, each by its coefficient."""
+        """Add an actuator of a fixed tendon, which acts on its joints by their coefficients."""
         if len(length) > 1:
-            note("an actuator that pulls several joints by a tendon is taken as a motor at each of them")
+            note("an actuator of a tendon with several joints is read as a motor at each of them")
             if armature or damping:
                 note("armature and damping of actuators of tendons are not read")
                 armature = damping = 0.0
@@ -361,7 +368,7 @@ class Drives:
             self.add(joint, gear * coefficient, most, armature, damping)
 
     def properties(self, joint: Any, limit: float, armature: Any, damping: Any) -> dict[str, Any]:
-        """Of the joint's type; its own limit is that of all actuators together."""
+        """Return the actuators' properties of a joint, arguments of its type; `limit` bounds the sum of its actuators."""
         most = min(limit, self.most.get(joint, np.inf))
         return {
             "effort_limit": most if np.isfinite(most) else None,
@@ -370,24 +377,24 @@ class Drives:
         }
 
 
-# --- what MuJoCo has compiled ---------------------------------------------------------------------------------------------------------
+# --- compiled models ------------------------------------------------------------------------------------------------------------------
 
 
 def from_mujoco(model: mujoco.MjModel) -> Mechanism:
-    """The mechanism that MuJoCo has compiled. What becomes of its arrays: :mod:`sarrus.io.mujoco`.
+    """Return the mechanism of a compiled MuJoCo model; :mod:`sarrus.io.mujoco` lists the results of its arrays.
 
     Parameters
     ----------
-    model : a ``mujoco.MjModel``, or whatever has its arrays; MuJoCo is not imported
+    model : a ``mujoco.MjModel``, or an object with its arrays; MuJoCo is not imported
 
     Returns
     -------
-    Mechanism; what is not used is listed in `robot.warnings`. How its q and v are MuJoCo's: :mod:`sarrus.interop`
+    Mechanism; `robot.warnings` lists the parts that were not used. :mod:`sarrus.interop` converts q and v to MuJoCo's qpos and qvel
 
     Raises
     ------
     ModelError
-        The model has what no mechanism can follow here: the equality of a flex or of a spatial tendon.
+        The model has an equality of a flex, or of a spatial tendon that is not straight.
 
     Examples
     --------
@@ -398,9 +405,9 @@ def from_mujoco(model: mujoco.MjModel) -> Mechanism:
 
 
 def read(model: Any) -> Builder:
-    """Builder of the mechanism that MuJoCo has compiled, as :func:`sarrus.io.from_mujoco`."""
+    """Return a builder of the mechanism of a compiled MuJoCo model, see :func:`sarrus.io.from_mujoco`."""
     if not hasattr(model, "body_parentid"):
-        raise TypeError(f"model must be a mujoco.MjModel, or have its arrays; got {model!r}")
+        raise TypeError(f"model: expected a mujoco.MjModel, or an object with its arrays; got {model!r}")
     notes = Notes()
 
     def note(message: str) -> None:
@@ -408,7 +415,7 @@ def read(model: Any) -> Builder:
 
     off = _switched_off(model)
     for switch in off:
-        note(f"{switch} is switched off, and left out")
+        note(f"{switch} is disabled, and left out")
     bodies, joints = _body_names(model, note), _names(model, "jnt", model.njnt)
     equalities = _names(model, "eq", model.neq)
     name = bytes(model.names).split(b"\0", 1)[0].decode() if hasattr(model, "names") else ""
@@ -439,10 +446,10 @@ def read(model: Any) -> Builder:
     if model.ngeom and not int(model.opt.disableflags) & NO_CONTACT:
         masks = zip(model.geom_bodyid, model.geom_contype.tolist(), model.geom_conaffinity.tolist(), strict=True)
         moving = zip(bodies, model.body_parentid, model.body_jntnum, strict=True)
-        tied = [(body, bodies[parent], bool(n)) for body, parent, n in moving][1:]
-        if note_contacts([(bodies[b], c, a) for b, c, a in masks], tied, note):
+        tree_bodies = [(body, bodies[parent], bool(n)) for body, parent, n in moving][1:]
+        if note_contacts([(bodies[b], c, a) for b, c, a in masks], tree_bodies, note):
             _touch(tree.builder, model, bodies, note)
-    tree.qpos0 = tree.coordinates(model.qpos0.tolist())  # quaternions with the signs that MuJoCo has
+    tree.qpos0 = tree.coordinates(model.qpos0.tolist())  # quaternions with MuJoCo's signs
     tree.set_reference()
     for name, qpos in zip(_names(model, "key", model.nkey), model.key_qpos.tolist(), strict=True):
         tree.add_key(name, qpos, note)
@@ -470,27 +477,27 @@ def _add_bodies(tree: Tree, model: Any, bodies: list[str], joints: list[str], of
 
 
 def _note_unread(model: Any, tendons: Sequence[int], note: Note) -> None:
-    """Warn of what acts on bodies and has no counterpart here; springs and dampers of these tendons have none."""
-    for attribute, what in UNREAD.items():
+    """Warn of arrays that act on bodies and are not read; `tendons` are those whose springs and dampers are not read."""
+    for attribute, warning in UNREAD.items():
         values: Any = getattr(model, attribute, 0)
         if np.any(
             values[tendons] if attribute in ("tendon_stiffness", "tendon_damping") and np.ndim(values) else values
         ):
-            note(what or f"{attribute} is not read")
+            note(warning or f"{attribute} is not read")
     if any(getattr(model.opt, name, 0.0) for name in ("density", "viscosity")):
         note("the drag of the medium is not read")
     if np.any(np.asarray(getattr(model, "body_plugin", -1)) >= 0):
         note("forces of plugins on bodies are not read")
 
 
-def _place(model: Any, what: str, i: int) -> Transform:
-    return Transform(_rotation(getattr(model, f"{what}_quat")[i]), getattr(model, f"{what}_pos")[i])
+def _place(model: Any, kind: str, i: int) -> Transform:
+    return Transform(_rotation(getattr(model, f"{kind}_quat")[i]), getattr(model, f"{kind}_pos")[i])
 
 
 def _touch(builder: Builder, model: Any, bodies: Sequence[str], note: Note) -> None:
-    """Give bodies the shapes with which they touch, as :func:`sarrus.io.mjcf_geoms.touch_geoms` does of a file."""
+    """Add collision shapes to bodies, as :func:`sarrus.io.mjcf_geoms.touch_geoms` does for a file."""
     names, masks, shapes = _names(model, "geom", model.ngeom), dict[str, tuple[int, int]](), dict[int, str]()
-    told: list[dict[str, Any]] = []
+    frictions: list[dict[str, Any]] = []
     for i, name in enumerate(names):
         contype, conaffinity = int(model.geom_contype[i]), int(model.geom_conaffinity[i])
         kind = TOUCHING.get(int(model.geom_type[i]), "")
@@ -498,53 +505,53 @@ def _touch(builder: Builder, model: Any, bodies: Sequence[str], note: Note) -> N
             continue
         shape = shape_of(kind, model.geom_size[i].tolist()) if kind != "mesh" else _convex(model, i, note)
         if shape is None:
-            note(f"a geom of type {kind or int(model.geom_type[i])} is not read as a shape that touches")
+            note(f"a geom of type {kind or int(model.geom_type[i])} is not read as a collision shape")
             continue
         condim = int(model.geom_condim[i])
         if condim == 1:
-            note("condim 1, without friction, is read as 3, with it")
-        told.append(coefficients(model.geom_friction[i], condim))
+            note("condim 1 (no friction) is read as 3 (with friction)")
+        frictions.append(coefficients(model.geom_friction[i], condim))
         group = group_of(contype, conaffinity)
         free = name if name and name not in builder._shapes else None
         builder.add_shape(
-            bodies[model.geom_bodyid[i]], shape, _place(model, "geom", i), name=free, group=group, **told[-1]
+            bodies[model.geom_bodyid[i]], shape, _place(model, "geom", i), name=free, group=group, **frictions[-1]
         )
         masks[group], shapes[i] = (contype, conaffinity), next(reversed(builder._shapes))
-    part_by_masks(builder, masks)
-    if any(len({numbers.get(key) for numbers in told}) > 1 for key in FRICTIONS):
-        note("of two geoms MuJoCo takes the larger friction, and here the geometric mean is taken")
+    exclude_by_masks(builder, masks)
+    if any(len({numbers.get(key) for numbers in frictions}) > 1 for key in FRICTIONS):
+        note("the friction of a pair is the geometric mean of both geoms; MuJoCo takes the larger one")
     for signature in model.exclude_signature.tolist():
         ends = [
             [shapes[i] for i in shapes if model.geom_bodyid[i] == body]
             for body in (signature >> 16, signature & 0xFFFF)
         ]
-        for one, other in product(*ends):
-            builder.set_contact(one, other, touching=False)
+        for first, second in product(*ends):
+            builder.set_contact(first, second, enabled=False)
     for k in range(model.npair):
         pair = [int(model.pair_geom1[k]), int(model.pair_geom2[k])]
         if not all(i in shapes for i in pair):
-            note("<pair> in <contact> is of what is not there or does not touch")
+            note("<pair> in <contact> is not read: it names a geom that does not exist or has no contacts")
             continue
         sliding, across, spin, roll, rolling = model.pair_friction[k].tolist()
         if sliding != across or roll != rolling:
-            note("friction that differs with the direction is read as that of the first")
+            note(ONE_FRICTION)
         numbers = coefficients((sliding, spin, roll), int(model.pair_dim[k]))
         builder.set_contact(*(shapes[i] for i in pair), **numbers)
 
 
 FRICTIONS = ("friction", "torsional_friction", "rolling_friction")
-# geoms that touch: ellipsoids do by their own rules there
+# type of a geom -> kind of a collision shape; contacts of ellipsoids are not supported
 TOUCHING = {0: "plane", 2: "sphere", 3: "capsule", 5: "cylinder", 6: "box", 7: "mesh"}
 
 
 def coefficients(friction: Sequence[float], condim: int) -> dict[str, Any]:
-    """Coefficients of sliding, spinning and rolling, as many as condim has."""
+    """Return the coefficients of sliding, spinning and rolling friction that condim selects."""
     count = 3 if condim >= 6 else 2 if condim >= 4 else 1
     return {name: float(x) for name, x in zip(FRICTIONS[:count], friction, strict=False)}
 
 
 def _convex(model: Any, i: int, note: Note) -> ContactShape | None:
-    """The hull of a compiled mesh, which touches planes."""
+    """Return the convex hull of a compiled mesh, which touches planes only."""
     k = int(model.geom_dataid[i])
     if k < 0 or not hasattr(model, "mesh_vert"):
         return None
@@ -552,12 +559,12 @@ def _convex(model: Any, i: int, note: Note) -> ContactShape | None:
     points = corners(np.unique(np.asarray(model.mesh_vert[first : first + int(model.mesh_vertnum[k])], float), axis=0))
     if not 1 <= len(points) <= MOST_POINTS:
         return None
-    note("meshes touch planes alone, by their convex hulls")
+    note("meshes touch planes only, by their convex hulls")
     return ConvexPoints(tuple(map(tuple, points.tolist())))
 
 
 def _switched_off(model: Any) -> list[str]:
-    library = sys.modules.get("mujoco")  # it made the model, and its bits have moved from one version to another
+    library = sys.modules.get("mujoco")  # the bits of flags differ between versions of MuJoCo
     bit = {
         name: getattr(getattr(library, "mjtDisableBit", None), f"mjDSBL_{name.upper()}", b) for name, b in FLAGS.items()
     }
@@ -566,7 +573,7 @@ def _switched_off(model: Any) -> list[str]:
 
 
 def _names(model: Any, kind: str, n: int) -> list[str]:
-    """Empty for those without one."""
+    """Return the names of all parts of a kind; empty for parts without a name."""
     if not hasattr(model, "names"):
         return [""] * n
     text = bytes(model.names)
@@ -585,7 +592,7 @@ def _drives(model: Any, note: Note) -> Drives:
     controls = getattr(model, "actuator_ctrlnum", np.ones(n))
     for i in range(n):
         if not controls[i]:
-            note("actuators without an input are no motors: what they add to their joints is not read")
+            note("actuators without an input are not motors: their effects on joints are not read")
             continue
         limits = []
         if model.actuator_forcelimited[i]:
@@ -611,7 +618,7 @@ def _drives(model: Any, note: Note) -> Drives:
 
 
 def _length(model: Any, tendon: int) -> dict[int, float] | None:
-    """Coefficients by joint of a fixed tendon, None of others."""
+    """Return joint -> coefficient of a fixed tendon; None for other tendons."""
     at = slice(model.tendon_adr[tendon], model.tendon_adr[tendon] + model.tendon_num[tendon])
     if any(kind != WRAP_JOINT for kind in model.wrap_type[at]):
         return None
@@ -619,14 +626,14 @@ def _length(model: Any, tendon: int) -> dict[int, float] | None:
 
 
 def _strings(model: Any, bodies: list[str], sites: list[tuple[str, Transform]]) -> dict[int, Ends]:
-    """The spatial tendons that are straight between two sites of two bodies, by their numbers."""
+    """Return index -> ends of the spatial tendons that are straight between two sites of two bodies."""
     strings = {}
     for k in range(getattr(model, "ntendon", 0)):
         at = slice(model.tendon_adr[k], model.tendon_adr[k] + model.tendon_num[k])
         if [*model.wrap_type[at]] == [WRAP_SITE, WRAP_SITE]:
-            one, other = ((sites[i][0], tuple(sites[i][1].translation.tolist())) for i in model.wrap_objid[at])
-            if one[0] != other[0]:
-                strings[k] = one, other
+            first, second = ((sites[i][0], tuple(sites[i][1].translation.tolist())) for i in model.wrap_objid[at])
+            if first[0] != second[0]:
+                strings[k] = first, second
     return strings
 
 
@@ -639,7 +646,9 @@ def _add_springs(tree: Tree, model: Any, strings: Mapping[int, Ends], off: Seque
         )
         low, high = np.broadcast_to(model.tendon_lengthspring[k], 2).tolist()
         if low != high:
-            note("a tendon whose springlength is a range is not read: there is no spring that is slack within one")
+            note(
+                "a tendon whose springlength is a range is not read: springs that are slack in a range are not supported"
+            )
         elif stiffness or damping:
             name = names[k] or f"tendon{k}"
             tree.builder.add_spring(name, *ends, stiffness=stiffness, rest_length=low, damping=damping)
@@ -650,7 +659,7 @@ def _hinge(model: Any, k: int, name: str, drives: Drives, off: Sequence[str], no
     low, high = model.jnt_range[k].tolist()
 
     def along(name: str) -> Any:
-        """One number, or one for each velocity of a ball or a free joint, in our order."""
+        """Return one number, or one for each velocity of a ball or a free joint, in the order of v."""
         order = {"free": (3, 4, 5, 0, 1, 2), "ball": (0, 1, 2)}.get(kind, (0,))
         values = [float(getattr(model, name)[v + i]) for i in order]
         return values[0] if len(set(values)) == 1 else np.array(values)
@@ -675,12 +684,12 @@ def _equality(
     tree: Tree, model: Any, i: int, name: str, bodies: list[str], joints: list[str], sites: list[tuple[str, Transform]],
     strings: Mapping[int, Ends],
 ) -> None:  # fmt: skip
-    kind, one, other, data = (getattr(model, f"eq_{x}")[i] for x in ("type", "obj1id", "obj2id", "data"))
+    kind, first_id, second_id, data = (getattr(model, f"eq_{x}")[i] for x in ("type", "obj1id", "obj2id", "data"))
     if kind in (CONNECT, WELD):
         by_sites = model.eq_objtype[i] == SITE
-        ends = [sites[k][0] if by_sites else bodies[k] for k in (one, other)]
+        ends = [sites[k][0] if by_sites else bodies[k] for k in (first_id, second_id)]
         if by_sites:
-            places = [sites[k][1] for k in (one, other)]
+            places = [sites[k][1] for k in (first_id, second_id)]
         elif kind == CONNECT:
             places = [Transform(translation=data[:3]), Transform(translation=data[3:6])]
         else:
@@ -689,7 +698,7 @@ def _equality(
         tree.join(name, ends, *places, rotation=kind == WELD and data[10] != 0.0)
         return
     lengths: list[dict[int, float] | None] = [None]
-    pair = [int(k) for k in (one, other) if k >= 0]
+    pair = [int(k) for k in (first_id, second_id) if k >= 0]
     if kind == TENDON_EQUALITY and len(pair) == 1 and pair[0] in strings:
         length = float(model.tendon_length0[pair[0]] + data[0])
         name = tree.constraint_name(name, _names(model, "tendon", model.ntendon)[pair[0]] or f"tendon{pair[0]}")
@@ -701,7 +710,7 @@ def _equality(
         lengths = [_length(model, k) for k in pair]
     named = [{joints[k]: c for k, c in length.items()} for length in lengths if length is not None]
     if len(named) < len(lengths):
-        raise ModelError(f"equality {name or i} is of a flex or a spatial tendon, which have no counterpart here")
+        raise ModelError(f"equality {name or i} is of a flex or a spatial tendon, which is not supported")
     tendons = _names(model, "tendon", model.ntendon) if kind == TENDON_EQUALITY else []
     called = [(tendons[k] or f"tendon{k}") if tendons else joints[k] for k in pair]
     first, second = [*named, {}][:2]

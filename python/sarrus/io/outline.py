@@ -1,11 +1,11 @@
-"""A mechanism as formats with hinges and slides see it: what its writers share.
+"""Outline of a mechanism as hinges and slides, shared by the writers of formats that have only these.
 
-A joint of several axes is a chain of hinges and slides. With the joint's frames, the pose of the body farther from the ground in the nearer is
+A joint of several axes is a chain of hinges and slides. The pose of the outer body (farther from the ground) in the inner body is
 
     X(q) = start  exp(S_1 q_1) ... exp(S_n q_n)  end
 
-where each S is a rotation about a line or a displacement along one, given in the frame that `start` leads to: what lies between the axes
-of a joint (the values that a gimbal holds) moves into `end`.
+Each S is a rotation about a line or a translation along a direction, expressed in the frame at `start`. Constant motions between the axes of a
+joint (fixed coordinates of a gimbal) are part of `end`.
 """
 
 from __future__ import annotations
@@ -46,33 +46,33 @@ Element = ET.Element
 IDENTITY = Transform()
 
 
-# ---- what a format cannot say ----------------------------------------------------------------------------------------
+# ---- losses of a format ----------------------------------------------------------------------------------------------
 
 
 @dataclass
 class Losses:
-    """What a format cannot say: what changes the motion, and what does not."""
+    """Parts of a mechanism that a format cannot represent: losses that change the motion, and minor losses."""
 
     format: str
     written: str = "the file"
-    cure: str = "save it as .json, which holds everything, or with lossy=True without that"
+    cure: str = "save as .json, which is complete, or with lossy=True, which omits them"
     motion: list[str] = field(default_factory=list)
     minor: list[str] = field(default_factory=list)
 
     def note(self, text: str) -> None:
-        """A minor one, once."""
+        """Add a minor loss, unless it is in the list."""
         if text not in self.minor:
             self.minor.append(text)
 
     def settle(self, path: Path | str, lossy: bool) -> None:
-        """Raise ModelError of what changes the motion unless that is allowed; warn of all else."""
+        """Raise ModelError for losses that change the motion, unless `lossy`; warn of all other losses."""
         if self.motion and not lossy:
-            raise ModelError(f"{path}: {self.format} cannot say: {'; '.join(self.motion)}. {self.cure}")
+            raise ModelError(f"{path}: {self.format} cannot represent: {'; '.join(self.motion)}. {self.cure}")
         for text in (*self.motion, *self.minor):
-            warn_of_model(f"{path}: {self.format} cannot say, and {self.written} does not: {text}")
+            warn_of_model(f"{path}: {self.format} cannot represent, and {self.written} omits: {text}")
 
-    def look_for_idle(self, robot: Mechanism, *, gravity: bool = False, named: bool = False) -> None:
-        """What few formats have, and needs no look at how they say it."""
+    def note_general(self, robot: Mechanism, *, gravity: bool = False, named: bool = False) -> None:
+        """Add gravity and named configurations, unless the format has them."""
         d = robot.description
         if not gravity and d.gravity != (0.0, 0.0, -9.81):
             self.motion.append(f"gravity {d.gravity}")
@@ -84,25 +84,26 @@ def listed(names: Iterable[str]) -> str:
     return _showing.listed(f"'{name}'" for name in names)
 
 
-def with_plain_names(robot: Mechanism, losses: Losses, *, apart: bool = False, scope: str = "") -> Mechanism:
-    """The mechanism with names that the format can have.
+def with_plain_names(robot: Mechanism, losses: Losses, *, distinct: bool = False, scope: str = "") -> Mechanism:
+    """Return the mechanism with names that the format allows.
 
-    No body is called "world", which is the ground there; with `apart` no joint has the name of a body or a frame; no name holds `scope`.
+    No body is called "world", which is the ground in the format. With `distinct`, no joint has the name of a body or a frame. No name
+    contains `scope`.
     """
     d = robot.description
     frames = _plain_names([b.name for b in d.bodies] + [f.name for f in d.frames], {"world"}, scope)
-    taken = set(frames.values()) if apart else set()
-    joints = _plain_names([j.name for j in d.joints] + [c.name for c in d.constraints], taken, scope)
+    reserved = set(frames.values()) if distinct else set()
+    joints = _plain_names([j.name for j in d.joints] + [c.name for c in d.constraints], reserved, scope)
     if all(name == plain for names in (frames, joints) for name, plain in names.items()):
         return robot
     changed = [f"'{name}' ('{plain}')" for names in (frames, joints) for name, plain in names.items() if name != plain]
-    losses.minor.append(f"names, which become others: {', '.join(changed[:8])}{' …' if len(changed) > 8 else ''}")
+    losses.minor.append(f"names that are replaced: {', '.join(changed[:8])}{' …' if len(changed) > 8 else ''}")
 
     def plain(part: Any) -> Any:
-        of_joints = isinstance(part, ConstraintSpec) and not part.bodies
-        whole = renamed(part, lambda name: (joints if of_joints else frames).get(name, name))
+        names_joints = isinstance(part, ConstraintSpec) and not part.bodies
+        copy = renamed(part, lambda name: (joints if names_joints else frames).get(name, name))
         plain_names = frames if isinstance(part, BodySpec | FrameSpec) else joints
-        return replace(whole, name=plain_names.get(part.name, part.name)) if hasattr(part, "name") else whole
+        return replace(copy, name=plain_names.get(part.name, part.name)) if hasattr(part, "name") else copy
 
     parts: dict[str, Any] = {
         key: tuple(map(plain, getattr(d, key)))
@@ -114,14 +115,14 @@ def with_plain_names(robot: Mechanism, losses: Losses, *, apart: bool = False, s
     return type(robot)(replace(d, **parts, home=home, configurations=named))
 
 
-def _plain_names(names: list[str], taken: set[str], scope: str) -> dict[str, str]:
-    taken, plain = set(taken), {}
+def _plain_names(names: list[str], reserved: set[str], scope: str) -> dict[str, str]:
+    reserved, plain = set(reserved), {}
     for name in names:
-        one = name.replace(scope, "_") if scope else name
-        while one in taken or (one != name and one in names):
-            one += "_"
-        taken.add(one)
-        plain[name] = one
+        new_name = name.replace(scope, "_") if scope else name
+        while new_name in reserved or (new_name != name and new_name in names):
+            new_name += "_"
+        reserved.add(new_name)
+        plain[name] = new_name
     return plain
 
 
@@ -130,7 +131,7 @@ def _plain_names(names: list[str], taken: set[str], scope: str) -> dict[str, str
 
 @dataclass(frozen=True, eq=False)
 class Axis:
-    """One coordinate of a joint: turning about the line through `point` along `direction`, or sliding along that."""
+    """Axis of one coordinate of a joint: a rotation about the line through `point` along `direction`, or a translation along `direction`."""
 
     turns: bool
     direction: Array
@@ -140,11 +141,11 @@ class Axis:
 
 @dataclass(frozen=True)
 class Link:
-    """A joint of the tree from `near` to `far`; without `axes` where it has none (Fixed), or is one of them all (Spherical, Free)."""
+    """Tree joint from the body `inner` to the body `outer`; Fixed, Spherical and Free joints have no `axes`."""
 
     spec: JointSpec
-    near: str
-    far: str
+    inner: str
+    outer: str
     backward: bool
     start: Transform
     axes: tuple[Axis, ...]
@@ -156,39 +157,40 @@ class Link:
 
     @property
     def kind(self) -> str:
-        """Its kind; what nothing of is free is Fixed."""
+        """Kind of the joint; Fixed if it has no freedom."""
         return self.joint.kind if self.joint.nv else "Fixed"
 
     @property
     def place(self) -> Transform:
-        """Of the far body in the near one, where all coordinates are zero."""
+        """Pose of the outer body in the inner one at zero coordinates."""
         return self.start @ self.end
 
-    def on_far(self, axis: Axis) -> tuple[Array, Array]:
-        """Direction and point of an axis in the far body's frame, where all coordinates are zero."""
+    def in_outer(self, axis: Axis) -> tuple[Array, Array]:
+        """Return the direction (3,) and a point (3,) [m] of an axis in the outer body's frame, at zero coordinates."""
         home = self.end.inverse()
         return home.rotation @ axis.direction, home.apply(axis.point)
 
 
 def tree_links(robot: Mechanism) -> dict[str, Link]:
-    """Joint of the tree -> how it leads outward."""
+    """Return tree joint -> its link from the inner to the outer body."""
     specs = {spec.name: spec for spec in robot.description.joints}
     return {name: link_of(specs[name], robot.joint(name).reversed) for name in robot.joints}
 
 
 def link_of(spec: JointSpec, backward: bool = False) -> Link:
+    """Return the link of a joint; `backward` if its child is the inner body."""
     try:
-        axes, held = axes_of(spec.joint)
+        axes, offset = axes_of(spec.joint)
     except ModelError as error:
         raise ModelError(f"joint '{spec.name}': {error}") from None
-    near, far, start, end = spec.parent, spec.child, spec.at_parent, held @ spec.at_child.inverse()
-    if backward:  # the inverse of a product is that of its factors, the other way round
-        near, far, start, end = far, near, end.inverse(), start.inverse()
+    inner, outer, start, end = spec.parent, spec.child, spec.at_parent, offset @ spec.at_child.inverse()
+    if backward:  # the inverse of a product is the product of the inverses in reverse order
+        inner, outer, start, end = outer, inner, end.inverse(), start.inverse()
         axes = tuple(Axis(a.turns, -a.direction, a.point, a.index) for a in reversed(axes))
-    return Link(spec, near, far, backward, start, axes, end)
+    return Link(spec, inner, outer, backward, start, axes, end)
 
 
-# of a joint's constants, the motions that follow one another in it: (turns, direction, coordinate or None, the value that is held)
+# one of the successive motions of a joint: (True for a rotation, direction, coordinate or None, fixed value)
 Factor = tuple[bool, Array, int | None, float]
 
 
@@ -216,40 +218,39 @@ FACTORS: dict[str, Callable[[dict[str, Any]], list[Factor]]] = {
 
 
 def axes_of(joint: JointType) -> tuple[tuple[Axis, ...], Transform]:
-    """The axes that a joint's motion is a product of, and what follows them; no axes for Fixed, Spherical and Free.
+    """Return the successive axes of a joint's motion, and the constant pose after them; no axes for Fixed, Spherical and Free.
 
-    Raises ModelError for a type of which nothing is known here: what moves otherwise must not be written as if it were held.
+    Raises ModelError for a type without an entry in FACTORS, because a moving joint must not be written as a fixed one.
     """
     if joint.kind not in FACTORS:
-        known = "no other format than .json has joints of type"
-        raise ModelError(f"{known} {joint.kind}, nor are their axes known: save it as .json")
-    axes, held = [], IDENTITY
+        raise ModelError(f"only .json has joints of type {joint.kind}, and their axes are unknown: save as .json")
+    axes, offset = [], IDENTITY
     for turns, direction, index, value in FACTORS[joint.kind](vars(joint)):
         if index is None:
             step = np.concatenate([direction * value, np.zeros(3)] if turns else [np.zeros(3), direction * value])
-            held = held @ Transform.exp(step)
+            offset = offset @ Transform.exp(step)
         else:
-            axes.append(Axis(turns, held.rotation @ direction, held.translation, index))
-    return tuple(axes), held
+            axes.append(Axis(turns, offset.rotation @ direction, offset.translation, index))
+    return tuple(axes), offset
 
 
-def coordinate_names(link: Link, taken: Names) -> list[str]:
-    """Names of its axes: the joint's, or with a number where it has several; of a screw, the slide that follows the turn has another."""
+def coordinate_names(link: Link, used: Names) -> list[str]:
+    """Return names of the axes: the joint's name, with a number if it has several axes. The slide of a screw gets the suffix "_slide"."""
     name = link.spec.name
     if link.joint.kind == "Helical":
-        slide = taken.new(f"{name}_slide")
+        slide = used.new(f"{name}_slide")
         return [name if axis.turns else slide for axis in link.axes]
-    return [name] if len(link.axes) == 1 else [taken.new(f"{name}_{axis.index + 1}") for axis in link.axes]
+    return [name] if len(link.axes) == 1 else [used.new(f"{name}_{axis.index + 1}") for axis in link.axes]
 
 
 def number_of(link: Link, axis: Axis, name: str, default: float = 0.0) -> float:
-    """A passive term or a bound along an axis."""
+    """Return a passive term or a bound along an axis; `default` if the joint has no such bound."""
     values = getattr(link.joint, name)
     return default if values is None else float(values[axis.index])
 
 
 def limits_of(link: Link, axis: Axis) -> tuple[float, float] | None:
-    """Of a coordinate, if it has any."""
+    """Return the limits of a coordinate, or None."""
     if link.joint.limits is None:
         return None
     low, high = (float(bound[axis.index]) for bound in link.joint.limits)
@@ -260,7 +261,7 @@ def limits_of(link: Link, axis: Axis) -> tuple[float, float] | None:
 
 
 def add(owner: Element, tag: str, **attributes: Any) -> Element:
-    """A child with these attributes, those that are None left out; numbers in full."""
+    """Add and return a child with these attributes, except those that are None; numbers have all digits."""
     child = ET.SubElement(owner, tag)
     for name, value in attributes.items():
         if value is not None:
@@ -272,9 +273,9 @@ def add_drake(
     owner: Element, spec: ConstraintSpec | SpringSpec, names: dict[tuple[str, int], str], *, words: bool,
     zero: Mapping[str, Array] | None = None,
 ) -> bool:  # fmt: skip
-    """Write a distance, a spring or a linear coupler with Drake's tags, numbers as text or in attributes; whether it could be written.
+    """Write a distance, a spring or a linear coupler with Drake's tags; return False for other constraints.
 
-    `names` are those of the coordinates that have one in the file, and count from `zero` there.
+    Numbers are text if `words`, else attributes. `names` are the names of coordinates in the file; there they count from `zero`.
     """
 
     def part(element: Element, tag: str, value: ArrayLike | str, attribute: str = "value") -> None:
@@ -308,18 +309,21 @@ def add_drake(
 
 
 def mimic_of(
-    spec: ConstraintSpec, names: dict[tuple[str, int], str], others: Container[str], driven: Container[str] = ()
+    spec: ConstraintSpec, names: dict[tuple[str, int], str], excluded: Container[str], driven: Container[str] = ()
 ) -> tuple[str, str, float, float] | None:
-    """(follower, leader, multiplier, offset) of a coupler that says so, the follower none of `others`, and none of `driven` if it can."""
+    """Return (follower, leader, multiplier, offset) of a coupler of two coordinates, or None for other constraints.
+
+    The follower is not in `excluded`, and not in `driven` if there is a choice.
+    """
     if not isinstance(spec, CouplerSpec) or spec.law is not None or len(spec.terms) != 2:
         return None
     if any((joint, index) not in names or any(c[1:]) for joint, index, c in spec.terms):
         return None
-    ways = []
+    choices = []
     for (a, i, (p, *_)), (b, k, (r, *_)) in (spec.terms, spec.terms[::-1]):
-        if p != 0.0 and names[a, i] not in others:
-            ways.append((names[a, i] in driven, (names[a, i], names[b, k], -r / p, spec.offset / p)))
-    return min(ways, key=lambda way: way[0])[1] if ways else None
+        if p != 0.0 and names[a, i] not in excluded:
+            choices.append((names[a, i] in driven, (names[a, i], names[b, k], -r / p, spec.offset / p)))
+    return min(choices, key=lambda choice: choice[0])[1] if choices else None
 
 
 def no_shape(spec: VisualSpec | ShapeSpec) -> str:
@@ -327,12 +331,12 @@ def no_shape(spec: VisualSpec | ShapeSpec) -> str:
 
 
 def frame_along(direction: ArrayLike) -> Transform:
-    """A frame turned so that its z-axis has this direction."""
+    """Return a rotation, as a pose, whose z-axis has this direction."""
     return Transform(axis_frame(direction))
 
 
 def turn_from_z(along: ArrayLike) -> Rotation:
-    """The least rotation that takes z there; about x by half a turn for -z."""
+    """Return the smallest rotation that takes z to a direction; a half turn about x for -z."""
     x, y, z = (np.asarray(along) / (np.abs(along).max() or 1.0)).tolist()
     across = math.hypot(x, y)
     if across == 0.0 == z:
@@ -341,19 +345,22 @@ def turn_from_z(along: ArrayLike) -> Rotation:
 
 
 def on_plane(normal: ArrayLike) -> Transform:
-    """The axes along which URDF's planar joint counts, the least turn of x and y from z to the normal as MuJoCo has them, seen from those of Planar."""
+    """Return the axes of URDF's planar joint in those of Planar.
+
+    URDF's axes are x and y after the smallest rotation that takes z to the normal, as in MuJoCo.
+    """
     turned = turn_from_z(normal).matrix @ axis_frame(normal).T
     return IDENTITY if np.allclose(turned, np.eye(3), rtol=0.0, atol=1e-12) else Transform(turned)
 
 
 def wxyz(rotation: ArrayLike) -> list[float]:
-    """The quaternion of a rotation, its real part first."""
+    """Return the quaternion (w, x, y, z) of a rotation."""
     x, y, z, w = Rotation(rotation).quaternion.tolist()
     return [w, x, y, z]
 
 
 def principal_axes(inertia: Inertia) -> tuple[Array, Array]:
-    """Principal moments, and the rotation whose columns are their axes: none where the body's own are such."""
+    """Return the principal moments [kg m²], and the rotation whose columns are their axes; identity if the body's axes are principal."""
     I = inertia.about_com
     if np.array_equal(I, np.diag(np.diag(I))):
         return np.diag(I), np.eye(3)
@@ -362,11 +369,11 @@ def principal_axes(inertia: Inertia) -> tuple[Array, Array]:
 
 
 def beside(shape: Mesh, path: Path) -> str:
-    """The name of a mesh's file, as seen from a model file at that path."""
+    """Return the name of a mesh's file relative to a model file at `path`."""
     if "://" in shape.file or not shape.beside:
         return shape.file
-    whole = os.path.join(shape.beside, shape.file)
+    full_name = os.path.join(shape.beside, shape.file)
     try:
-        return Path(os.path.relpath(whole, path.absolute().parent)).as_posix()
+        return Path(os.path.relpath(full_name, path.absolute().parent)).as_posix()
     except ValueError:  # on another drive
-        return whole
+        return full_name

@@ -1,27 +1,27 @@
-"""Pinocchio's models and rigid constraints, both ways.
+"""Conversion of models and rigid constraints of Pinocchio to mechanisms, and back.
 
 ========================  ==================================================  ========================================================
-Pinocchio's               here                                                and back
+in Pinocchio              from Pinocchio                                      to Pinocchio
 ========================  ==================================================  ========================================================
-joints                    as :mod:`sarrus.interop` says; a joint that is      axes in their order: a joint of its own where it has one,
-                          several has bodies without mass between them        else a composite
+joints                    see :mod:`sarrus.interop`; a composite joint has    Pinocchio's joint if it has one, else a composite of the
+                          massless bodies between its parts                   axes in their order
 mimic                     a joint, and a coupler                              a linear coupler of two hinges or slides
-inertias                  one body a joint: what is welded together is one,   those of welded bodies add up
-                          and to the universe, the ground
+inertias                  one body for each joint, or the ground for the      the sum of the inertias of welded bodies
+                          universe; welded bodies are one body
 `armature`                armature                                            the same
-`damping`, `friction`     damping, friction: they act here, and in none of    the same, with a warning
-                          Pinocchio's algorithms
+`damping`, `friction`     damping, friction: they act in sarrus, and in none  the same, with a warning
+                          of Pinocchio's algorithms
 limits                    of positions, velocities and efforts                the same
-frames                    the first BODY frame of a joint is its body, the    bodies are BODY frames, joints JOINT and FIXED_JOINT frames,
-                          others are frames, but JOINT ones                   frames OP_FRAMEs
+frames                    the first BODY frame of a joint is its body; the    bodies are BODY frames, joints JOINT and FIXED_JOINT frames,
+                          others are frames, except JOINT frames              frames OP_FRAMEs
 gravity                   gravity                                             the same
 `referenceConfigurations` configurations                                      configurations, and home
-constraints: 6D, 3D       joints that close loops: Fixed, Spherical. They     Fixed, Spherical; Revolute as two points of its axis, 1 m
-                          hold exactly: Baumgarte's terms are not read        apart
+constraints: 6D, 3D       loop joints: Fixed, Spherical. They are exact:      Fixed, Spherical; Revolute as two points of its axis at a
+                          Baumgarte's terms are not read                      distance of 1 m
 ========================  ==================================================  ========================================================
 
-What Pinocchio has not (springs, rods, rolling, prescribed motions, other joints that close loops) is an error on the way there; motors and
-looks are warnings.
+Springs, rods, rolling, prescribed motions and other loop joints, which Pinocchio does not have, raise an error on conversion to Pinocchio.
+Motors and visuals raise warnings.
 """
 
 from __future__ import annotations
@@ -42,33 +42,33 @@ from ..errors import ModelError, warn_of_model
 from ..mechanism import Mechanism, checked_mechanism
 from ..spatial import Inertia, Transform
 from .document import Names, Notes, noted_inertia
-from .lowering import closes, has_bounds, held_points
+from .lowering import closes, coincident_points, has_bounds
 from .mujoco import Note
 from .outline import Axis, Link, Losses, listed, tree_links
 
 if TYPE_CHECKING:
     import pinocchio
 
-NO_LIMIT = 1e300  # from here on: Pinocchio has the largest double for none
+NO_LIMIT = 1e300  # larger limits mean "no limit": Pinocchio writes the largest double
 LARGEST = np.finfo(float).max
 
 
 def from_pinocchio(model: pinocchio.Model, constraints: Iterable[Any] = ()) -> Mechanism:
-    """The mechanism that a model of Pinocchio's and rigid constraints are. What becomes of each part: :mod:`sarrus.io.pinocchio`.
+    """Return the mechanism of a Pinocchio model with rigid constraints; :mod:`sarrus.io.pinocchio` lists the results of its parts.
 
     Parameters
     ----------
-    model : a ``pinocchio.Model``, or whatever has its attributes; Pinocchio is not imported
-    constraints : ``pinocchio.RigidConstraintModel`` of 6D and 3D contacts, point and frame anchors: they close loops
+    model : a ``pinocchio.Model``, or an object with its attributes; Pinocchio is not imported
+    constraints : ``pinocchio.RigidConstraintModel`` of 6D and 3D contacts, point and frame anchors: they become loop joints
 
     Returns
     -------
-    Mechanism; what is not used is listed in `robot.warnings`. How its q and v are Pinocchio's: :func:`sarrus.interop.from_pinocchio_state`
+    Mechanism; `robot.warnings` lists the parts that were not used. :func:`sarrus.interop.from_pinocchio_state` converts q and v
 
     Raises
     ------
     ModelError
-        A joint or a constraint that has no counterpart here, such as an ellipsoid's or a contact's; the message names it.
+        A joint or a constraint is not supported, such as an ellipsoid joint; the message has its name.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def from_pinocchio(model: pinocchio.Model, constraints: Iterable[Any] = ()) -> M
 
 
 def read(model: Any, constraints: Iterable[Any] = ()) -> Builder:
-    """Builder of the mechanism, as :func:`sarrus.io.from_pinocchio`."""
+    """Return a builder of the mechanism, see :func:`sarrus.io.from_pinocchio`."""
     interop.checked_model(model)
     notes = Notes()
 
@@ -90,7 +90,7 @@ def read(model: Any, constraints: Iterable[Any] = ()) -> Builder:
 
 
 class _Reader:
-    """A model of Pinocchio's, of which one part after the other is added to a Builder."""
+    """Reader that adds the parts of a Pinocchio model to a Builder."""
 
     def __init__(self, model: Any, note: Note) -> None:
         self.model, self.note, self.names = model, note, list(model.names)
@@ -98,15 +98,16 @@ class _Reader:
         if np.any(model.gravity.angular):
             note("the angular part of gravity is not read")
         self.frames = list(model.frames)[1:]
-        self.frame_of: dict[int, Any] = {}  # joint -> the frame of its body
+        self.frame_of: dict[int, Any] = {}  # joint -> frame of its body
         for frame in self.frames:
             if _kind_of(frame) == "BODY" and frame.parentJoint:
                 self.frame_of.setdefault(int(frame.parentJoint), frame)
-        self.bodies, self.ties = Names({"ground"}), Names(self.names)
-        self.carried = [("ground", Transform())]  # of joints, their bodies, and where their frames are in these
+        self.bodies, self.joint_names = Names({"ground"}), Names(self.names)
+        self.carried = [("ground", Transform())]  # for each joint its body, and the pose of its frame in it
         self.leader_of = interop.mimics(model)
 
     def read(self, constraints: Iterable[Any], notes: Notes) -> Builder:
+        """Return the builder of the model and of constraints."""
         for i in range(1, len(self.names)):
             self._add_body_name(i)
         numbers = _Numbers(self.model, self.note)
@@ -118,7 +119,7 @@ class _Reader:
             if _kind_of(frame) != "JOINT" and frame is not self.frame_of.get(int(frame.parentJoint)):
                 self._add_frame(frame)
         for constraint in constraints:
-            _close(self.builder, constraint, self.carried, self.ties, self.note)
+            _close(self.builder, constraint, self.carried, self.joint_names, self.note)
         self._add_configurations()
         self.builder.warnings += notes
         return self.builder
@@ -132,7 +133,7 @@ class _Reader:
         self.carried.append((body, Transform() if frame is None else _transform(frame.placement).inverse()))
 
     def _add_joint(self, i: int, numbers: _Numbers) -> None:
-        """A joint, or one after the other of which it consists, with bodies without mass between."""
+        """Add a joint, or the parts of a composite joint with massless bodies between them."""
         model, name = self.model, self.names[i]
         parent, place = self.carried[model.parents[i]]
         place = place @ _transform(model.jointPlacements[i])
@@ -143,22 +144,22 @@ class _Reader:
             body, at_child = self.carried[i] if last else (self.bodies.new(part_name), Transform())
             for between in part.places:
                 place = place @ _transform(between)
-            joint = part.type if i in self.leader_of else numbers.of_part(part_name, part, iq, iv)
+            joint = part.type if i in self.leader_of else numbers.joint(part_name, part, iq, iv)
             inertia = _inertia(name, model.inertias[i], at_child, self.note) if last else None
             self.builder.add_body(body, inertia)
             self.builder.add_joint(part_name, joint, parent, body, at_parent=place, at_child=at_child, tree=True)
             iq, iv, parent, place = iq + part.nq, iv + part.type.nv, body, Transform()
-            self.ties.add(part_name)
+            self.joint_names.add(part_name)
 
     def _add_mimic(self, i: int, leader: str) -> None:
         joint, name = self.model.joints[i], self.names[i]
         mimic = joint.extract() if hasattr(joint, "extract") else joint
         terms = {name: 1.0, leader: -mimic.scaling}
-        self.builder.add_coupler(self.ties.new(f"{name} follows {leader}"), terms, offset=mimic.offset)
+        self.builder.add_coupler(self.joint_names.new(f"{name} follows {leader}"), terms, offset=mimic.offset)
 
     def _add_frame(self, frame: Any) -> None:
         if (name := self.bodies.new(frame.name)) != frame.name:
-            self.note(f"{_kind_of(frame)} frame '{frame.name}' becomes '{name}': its name is taken")
+            self.note(f"{_kind_of(frame)} frame '{frame.name}' becomes '{name}': its name is in use")
         body, place = self.carried[frame.parentJoint]
         self.builder.add_frame(name, body, place @ _transform(frame.placement))
 
@@ -168,47 +169,51 @@ class _Reader:
             return
         robot = Mechanism(self.builder._described())
         for name, q in configurations.items():
-            here = interop.from_pinocchio_state(robot, self.model, q)
-            known = {joint: here[robot.joint(joint).q_slice] for joint in robot.joints if robot.joint(joint).nq}
-            self.builder.set_configuration(name, known)
+            x = interop.from_pinocchio_state(robot, self.model, q)
+            coordinates = {joint: x[robot.joint(joint).q_slice] for joint in robot.joints if robot.joint(joint).nq}
+            self.builder.set_configuration(name, coordinates)
             if name == "home":
-                self.builder.set_home(known)
+                self.builder.set_home(coordinates)
 
 
 class _Numbers:
-    """What a model says of the velocities and coordinates of its joints."""
+    """Numbers of a model for the velocities and coordinates of its joints."""
 
     def __init__(self, model: Any, note: Note) -> None:
-        def of(name: str, otherwise: str = "", default: float = 0.0) -> Any:
+        def array(name: str, older_name: str = "", default: float = 0.0) -> Any:
             values = getattr(model, name, None)
-            values = getattr(model, otherwise, None) if values is None and otherwise else values
+            values = getattr(model, older_name, None) if values is None and older_name else values
             return np.full(model.nv, default) if values is None else np.array(values, float).ravel()
 
-        self.passive = {name: of(name) for name in ("armature", "damping", "friction")}
+        self.passive = {name: array(name) for name in ("armature", "damping", "friction")}
         self.bounds = {}
         for name, upper, lower in (
-            ("effort_limit", of("upperEffortLimit", "effortLimit"), of("lowerEffortLimit", default=np.nan)),
-            ("velocity_limit", of("upperVelocityLimit", "velocityLimit"), of("lowerVelocityLimit", default=np.nan)),
+            ("effort_limit", array("upperEffortLimit", "effortLimit"), array("lowerEffortLimit", default=np.nan)),
+            (
+                "velocity_limit",
+                array("upperVelocityLimit", "velocityLimit"),
+                array("lowerVelocityLimit", default=np.nan),
+            ),
         ):
-            # of velocities, Pinocchio 4.1 has the lower ones without their sign
+            # Pinocchio 4.1 has lower velocity limits without their sign
             lower = np.abs(np.where(np.isnan(lower), upper, lower))
             if not np.array_equal(lower, upper):
-                note(f"{name.replace('_', ' ')}s differ in the two directions; the larger is taken")
+                note(f"{name.replace('_', ' ')}s of the two directions differ; the larger one is used for both")
             self.bounds[name] = _infinite(np.maximum(upper, lower))
         limits = model.lowerPositionLimit, model.upperPositionLimit
         self.lower, self.upper = (_infinite(np.array(x, float)) for x in limits)
-        if np.any(of("lowerDryFrictionLimit") + self.passive["friction"]) and np.any(of("lowerDryFrictionLimit")):
-            note("friction differs in the two directions; the upper one is taken")
+        if np.any(array("lowerDryFrictionLimit") + self.passive["friction"]) and np.any(array("lowerDryFrictionLimit")):
+            note("friction of the two directions differs; the upper one is used for both")
         if self.passive["damping"].any() or self.passive["friction"].any():
-            note("damping and friction act here, and in none of Pinocchio's algorithms")
-        rotors = of("rotorInertia") * of("rotorGearRatio") ** 2
+            note("damping and friction act in sarrus, and in none of Pinocchio's algorithms")
+        rotors = array("rotorInertia") * array("rotorGearRatio") ** 2
         if np.any((rotors != 0.0) & ~np.isclose(rotors, self.passive["armature"], rtol=1e-6, atol=0.0)):
             note("rotorInertia and rotorGearRatio are not read; armature is")
         if np.any(getattr(model, "positionLimitMargin", 0.0)):
             note("positionLimitMargin is not read")
 
-    def of_part(self, name: str, part: interop.Part, iq: int, iv: int) -> JointType:
-        """The joint with its numbers; `part` begins at these indices."""
+    def joint(self, name: str, part: interop.Part, iq: int, iv: int) -> JointType:
+        """Return the joint of a part with its numbers; iq and iv are its first indices in q and v."""
         free, n = part.type.kind == "Free", part.type.nv
         order = interop.FREE_V if free else list(range(n))
         properties: dict[str, Any] = {key: x[iv : iv + n][order] for key, x in self.passive.items()}
@@ -218,7 +223,7 @@ class _Numbers:
         low, high = self.lower[iq : iq + part.nq], self.upper[iq : iq + part.nq]
         if free:
             low, high = low[interop.FREE_Q], high[interop.FREE_Q]
-        if part.type.quaternion or part.nq > part.type.nq:  # four numbers, or cosine and sine, have none here
+        if part.type.quaternion or part.nq > part.type.nq:  # quaternions, and cosine and sine, have no limits in sarrus
             k = slice(0, 4) if part.type.quaternion else slice(part.type.nq - 1, None)
             low[k], high[k] = -np.inf, np.inf
             low, high = low[: part.type.nq], high[: part.type.nq]
@@ -245,7 +250,7 @@ def _transform(place: Any) -> Transform:
 
 
 def _inertia(name: str, inertia: Any, joint: Transform, note: Note) -> Inertia:
-    """Of a body in which its joint's frame is there; kept as it stands, with a note where no body can have it."""
+    """Return the inertia of a body from that in its joint's frame, whose pose in the body is `joint`; warn if it is not physical."""
     try:
         return noted_inertia(inertia.mass, np.array(inertia.lever), np.array(inertia.inertia), note).transformed(joint)
     except ModelError as error:
@@ -253,59 +258,60 @@ def _inertia(name: str, inertia: Any, joint: Transform, note: Note) -> Inertia:
 
 
 def _close(
-    builder: Builder, constraint: Any, carried: list[tuple[str, Transform]], ties: Names,
+    builder: Builder, constraint: Any, carried: list[tuple[str, Transform]], names: Names,
     note: Note,
 ) -> None:  # fmt: skip
-    """A joint that closes a loop where two frames, or their origins, coincide."""
+    """Add the loop joint of a rigid constraint."""
     constraint = constraint.extract() if hasattr(constraint, "extract") else constraint
     kinds = {"CONTACT_6D": Fixed, "CONTACT_3D": Spherical}
     kinds |= {"FrameAnchorConstraintModel": Fixed, "PointAnchorConstraintModel": Spherical}
     kind = str(getattr(constraint, "type", type(constraint).__name__)).rpartition(".")[2]
     if kind not in kinds:
         raise ModelError(
-            f"constraint {constraint.name!r} is a {kind}, which has no counterpart here: 6D and 3D contacts, frame and point anchors have"
+            f"constraint {constraint.name!r} is a {kind}; expected a 6D or 3D contact, or a frame or point anchor"
             if hasattr(constraint, "name")
-            else f"a constraint is a pinocchio.RigidConstraintModel; got {constraint!r}"
+            else f"constraints: expected pinocchio.RigidConstraintModel; got {constraint!r}"
         )
     for word in ("contact", "constraint"):
-        for what in ("placement", "velocity", "acceleration", "offset"):
-            desired = getattr(constraint, f"desired_{word}_{what}", None)
-            placed = what == "placement"
+        for quantity in ("placement", "velocity", "acceleration", "offset"):
+            desired = getattr(constraint, f"desired_{word}_{quantity}", None)
+            placed = quantity == "placement"
             vector = getattr(desired, "homogeneous", None) if placed else getattr(desired, "vector", desired)
-            if vector is not None and np.any(np.asarray(vector) - (np.eye(4) if what == "placement" else 0.0)):
-                note(f"desired_{word}_{what} of constraints is not read: their frames coincide")
+            if vector is not None and np.any(np.asarray(vector) - (np.eye(4) if placed else 0.0)):
+                note(f"desired_{word}_{quantity} of constraints is not read: their frames coincide")
     if hasattr(constraint, "retrieveCompliance") and np.any(constraint.retrieveCompliance()):
-        note("compliance of constraints is not read: they hold exactly")
+        note("compliance of constraints is not read: they are rigid")
     ends = []
     for k in (1, 2):
         body, place = carried[getattr(constraint, f"joint{k}_id")]
         ends.append((body, place @ _transform(getattr(constraint, f"joint{k}_placement"))))
-    (one, at_one), (other, at_other) = ends
-    name = ties.new(constraint.name or f"{one} to {other}")
-    builder.add_joint(name, kinds[kind](), one, other, at_parent=at_one, at_child=at_other, loop=True)
+    (parent, at_parent), (child, at_child) = ends
+    name = names.new(constraint.name or f"{parent} to {child}")
+    builder.add_joint(name, kinds[kind](), parent, child, at_parent=at_parent, at_child=at_child, loop=True)
 
 
 # ---- to Pinocchio --------------------------------------------------------------------------------------------------------------------
 
 
 def to_pinocchio(robot: Mechanism, *, lossy: bool = False) -> tuple[Any, Any]:
-    """The mechanism in Pinocchio: a model, and the rigid constraints that close its loops. Needs Pinocchio: ``pip install pin``.
+    """Return a mechanism as a Pinocchio model, and the rigid constraints that close its loops. Needs Pinocchio: ``pip install pin``.
 
     Parameters
     ----------
-    lossy : whether what Pinocchio cannot say, and what changes the motion, may be left out, with a warning
+    robot : the mechanism
+    lossy : True omits parts that Pinocchio cannot represent and that change the motion, with a warning
 
     Returns
     -------
-    (pinocchio.Model, StdVec_RigidConstraintModel); what became of each part: :mod:`sarrus.io.pinocchio`. How its q and v are the
-    mechanism's: :func:`sarrus.interop.to_pinocchio_state`
+    (pinocchio.Model, StdVec_RigidConstraintModel); :mod:`sarrus.io.pinocchio` lists the results of each part.
+    :func:`sarrus.interop.to_pinocchio_state` converts q and v
 
     Raises
     ------
     ModelError
-        Pinocchio has no word for something that changes the motion: springs, rods, rolling, couplers of more than two coordinates, other
-        joints that close loops than Fixed, Spherical and Revolute; the message lists it all. What does not change it, motors and
-        visuals, is a :class:`~sarrus.ModelWarning`.
+        Pinocchio cannot represent parts that change the motion: springs, rods, rolling, couplers of more than two coordinates, and loop joints
+        other than Fixed, Spherical and Revolute. The message lists all of them. Other parts, motors and visuals, raise a
+        :class:`~sarrus.ModelWarning`.
     ModuleNotFoundError
         Pinocchio is not installed.
 
@@ -314,16 +320,16 @@ def to_pinocchio(robot: Mechanism, *, lossy: bool = False) -> tuple[Any, Any]:
     >>> model, constraints = sarrus.io.to_pinocchio(sarrus.mechanisms.double_pendulum())  # doctest: +SKIP
     """
     pin = needed("pinocchio", "to_pinocchio() needs Pinocchio", "pin")
-    losses = Losses("Pinocchio", "the model", "with lossy=True they are left out")
+    losses = Losses("Pinocchio", "the model", "lossy=True omits them")
     d, links = checked_mechanism(robot).description, tree_links(robot)
     model = pin.Model()
     model.name, model.gravity.linear = d.name, np.array(d.gravity)
     inertias = {body.name: body.inertia for body in d.bodies}
-    carried = {"ground": (0, Transform(), 0)}  # the joint that a body hangs on, its place there, its frame
+    carried = {"ground": (0, Transform(), 0)}  # body -> its joint, its pose in the joint's frame, its frame
     outward = {link.spec.name: link for link in _depth_first(links)}
     follows = _followed(robot, outward, losses)
     for name, link in outward.items():
-        joint, place, frame = carried[link.near]
+        joint, place, frame = carried[link.inner]
         if link.joint.nv == 0:
             place = place @ link.place
             frame = model.addFrame(pin.Frame(name, joint, frame, _se3(pin, place), pin.FIXED_JOINT))
@@ -337,18 +343,18 @@ def to_pinocchio(robot: Mechanism, *, lossy: bool = False) -> tuple[Any, Any]:
             joint, place = model.addJoint(joint, form, _se3(pin, place @ start), name), end
             _numbers(model, model.joints[joint], link, follows, losses)
             frame = model.addJointFrame(joint, frame)
-        inertia, I = pin.Inertia.Zero(), inertias[link.far]
+        inertia, I = pin.Inertia.Zero(), inertias[link.outer]
         inertia.mass, inertia.lever = I.mass, np.array(I.com)
-        inertia.inertia = np.array(I.about_com)  # which no body need have
-        frame = model.addFrame(pin.Frame(link.far, joint, frame, _se3(pin, place), pin.BODY, inertia))
-        carried[link.far] = joint, place, frame
+        inertia.inertia = np.array(I.about_com)  # set separately, because the constructor checks that it is physical
+        frame = model.addFrame(pin.Frame(link.outer, joint, frame, _se3(pin, place), pin.BODY, inertia))
+        carried[link.outer] = joint, place, frame
     for spec in d.frames:
         joint, place, frame = carried[spec.body]
         model.addFrame(pin.Frame(spec.name, joint, frame, _se3(pin, place @ spec.placement), pin.OP_FRAME))
     constraints = pin.StdVec_RigidConstraintModel()
-    for tie in (robot.constraint(name).spec for name in robot.constraints):
-        if isinstance(tie, JointSpec):
-            constraints.extend(list(_closing(pin, model, tie, carried, losses)))
+    for constraint in (robot.constraint(name).spec for name in robot.constraints):
+        if isinstance(constraint, JointSpec):
+            constraints.extend(list(_closing(pin, model, constraint, carried, losses)))
     losses.motion += [f"spring '{spring.name}'" for spring in d.springs]
     if d.visuals:
         losses.minor.append("visuals")
@@ -356,7 +362,7 @@ def to_pinocchio(robot: Mechanism, *, lossy: bool = False) -> tuple[Any, Any]:
         losses.minor.append(f"motors of joints {listed(robot.actuated)}")
     losses.settle(d.name, lossy)
     if model.damping.any() or model.friction.any():
-        warn_of_model(f"{d.name}: damping and friction are in the model, and in none of Pinocchio's algorithms")
+        warn_of_model(f"{d.name}: damping and friction are in the model, but Pinocchio's algorithms do not use them")
     named = ({"home": d.home} if d.home else {}) | dict(d.configurations)
     for name, coordinates in named.items():
         model.referenceConfigurations[name] = interop.to_pinocchio_state(robot, model, robot._at(coordinates))
@@ -364,23 +370,25 @@ def to_pinocchio(robot: Mechanism, *, lossy: bool = False) -> tuple[Any, Any]:
 
 
 def _depth_first(links: dict[str, Link]) -> Iterator[Link]:
-    """From the ground outward: Pinocchio's algorithms want the joints of a branch side by side."""
+    """Yield links from the ground outward, depth first: Pinocchio's algorithms require consecutive joints in a branch."""
     below: dict[str, list[Link]] = {}
     for link in links.values():
-        below.setdefault(link.near, []).append(link)
+        below.setdefault(link.inner, []).append(link)
     pending = below.get("ground", [])[::-1]
     while pending:
         link = pending.pop()
         yield link
-        pending += below.get(link.far, [])[::-1]
+        pending += below.get(link.outer, [])[::-1]
 
 
 def _form(pin: Any, link: Link) -> tuple[Transform, Any, Transform]:
-    """Pinocchio's joint, where it begins on the nearer body's frame, and where the farther body's frame is on it."""
+    """Return the pose of Pinocchio's joint in the inner body, the joint, and the pose of the outer body in the joint's frame."""
     joint, start, end = link.joint, link.start, link.end
     if link.backward and joint.kind in ("Spherical", "Free", "Planar"):
-        fault = f"joint '{link.spec.name}' ({joint.kind}) is passed from its child to its parent"
-        raise ModelError(f"{fault}, and Pinocchio would have the coordinates of its inverse: exchange parent and child")
+        fault = f"joint '{link.spec.name}' ({joint.kind}) has its child nearer to the ground"
+        raise ModelError(
+            f"{fault}, and Pinocchio's coordinates would be those of the inverse: exchange parent and child"
+        )
     if joint.kind == "Spherical":
         return start, pin.JointModelSpherical(), end
     if joint.kind == "Free":
@@ -416,12 +424,14 @@ def _one_axis(pin: Any, axis: Axis) -> Any:
     return (pin.JointModelRevoluteUnaligned if axis.turns else pin.JointModelPrismaticUnaligned)(along)
 
 
-def _numbers(model: Any, there: Any, link: Link, follows: dict[str, tuple[str, float, float]], losses: Losses) -> None:
-    """Passive terms and limits of a joint."""
+def _numbers(
+    model: Any, pin_joint: Any, link: Link, follows: dict[str, tuple[str, float, float]], losses: Losses
+) -> None:
+    """Set the passive terms and limits of a joint in the model."""
     joint, name = link.joint, link.spec.name
     if joint.stiffness.any():
         losses.motion.append(f"stiffness of joint '{name}'")
-    # a follower has no coordinate in the model: what acts on it acts on the one that leads, by the ratio of velocities
+    # a follower has no coordinate in the model: its terms act on the leader, by the ratio of velocities
     if name in follows:
         leader, scaling, _ = follows[name]
         k = model.joints[model.getJointId(leader)].idx_v
@@ -432,7 +442,8 @@ def _numbers(model: Any, there: Any, link: Link, follows: dict[str, tuple[str, f
         if has_bounds(joint):
             losses.minor.append(f"limits of joint '{name}', which mimics another")
         return
-    at_q, at_v = slice(there.idx_q, there.idx_q + there.nq), slice(there.idx_v, there.idx_v + there.nv)
+    iq, iv = pin_joint.idx_q, pin_joint.idx_v
+    at_q, at_v = slice(iq, iq + pin_joint.nq), slice(iv, iv + pin_joint.nv)
     order_q, order_v = list(range(joint.nq)), list(range(joint.nv))
     if joint.kind == "Free":
         order_q, order_v = np.argsort(interop.FREE_Q).tolist(), interop.FREE_V
@@ -440,7 +451,7 @@ def _numbers(model: Any, there: Any, link: Link, follows: dict[str, tuple[str, f
         order_q, order_v = order_q[::-1], order_v[::-1]
     model.armature[at_v], model.damping[at_v] = joint.armature[order_v], joint.damping[order_v]
     _add_friction(model, at_v, joint.friction[order_v])
-    for bound, upper, lower, before in (  # as Pinocchio 4 has them, and as 3
+    for bound, upper, lower, before in (  # names in Pinocchio 4, and in 3
         (joint.effort_limit, "upperEffortLimit", "lowerEffortLimit", "effortLimit"),
         (joint.velocity_limit, "upperVelocityLimit", "lowerVelocityLimit", "velocityLimit"),
     ):
@@ -451,7 +462,7 @@ def _numbers(model: Any, there: Any, link: Link, follows: dict[str, tuple[str, f
                 getattr(model, lower)[at_v] = -most
     if joint.limits is not None:
         low, high = (np.clip(bound[order_q], -LARGEST, LARGEST) for bound in joint.limits)
-        n = joint.nq - (there.nq > joint.nq)  # cosine and sine of an angle have none
+        n = joint.nq - (pin_joint.nq > joint.nq)  # cosine and sine of an angle have no limits
         model.lowerPositionLimit[at_q][:n], model.upperPositionLimit[at_q][:n] = low[:n], high[:n]
         if n < joint.nq and np.isfinite([joint.limits[0][n], joint.limits[1][n]]).any():
             losses.minor.append(f"limits of the angle of joint '{name}' ({joint.kind})")
@@ -464,42 +475,44 @@ def _add_friction(model: Any, at: slice, friction: Any) -> None:
 
 
 def _followed(robot: Mechanism, outward: dict[str, Link], losses: Losses) -> dict[str, tuple[str, float, float]]:
-    """Joint -> (the one that it follows, scaling, offset), of couplers; the one that is followed comes first, and follows none."""
+    """Return follower -> (leader, scaling, offset) of the couplers; a leader comes before its followers, and follows no joint."""
     order = {name: k for k, name in enumerate(outward)}
-    known = {name: (name, 1.0, 0.0) for name in outward}  # q of a joint is scaling times that of another, and offset
+    root_of = {
+        name: (name, 1.0, 0.0) for name in outward
+    }  # joint -> (leader, scaling, offset): q = scaling q_leader + offset
     for spec in (robot.constraint(name).spec for name in robot.constraints):
         if isinstance(spec, JointSpec):
             continue
         if isinstance(spec, CouplerSpec) and spec.law is None and len(spec.terms) == 2:
-            terms = sorted(((known[joint], c) for joint, _, c in spec.terms), key=lambda term: order[term[0][0]])
-            ((first, s, o), (p, *more)), ((other, t, u), (r, *others)) = terms
-            behind = [name for name, (leader, _, _) in known.items() if leader == other]
-            # of screws that mimic Pinocchio 4.1 leaves the pitch out
-            fit = first != other and all(outward[name].joint.kind != "Helical" for name in behind)
-            fit &= all(outward[joint].joint.nv == 1 for joint, _, _ in spec.terms) and not any((*more, *others))
-            if fit and p and r:  # p (s x + o) + r (t y + u) = offset, solved for y
+            terms = sorted(((root_of[joint], c) for joint, _, c in spec.terms), key=lambda term: order[term[0][0]])
+            ((first, s, o), (p, *higher1)), ((second, t, u), (r, *higher2)) = terms
+            followers = [name for name, (leader, _, _) in root_of.items() if leader == second]
+            # Pinocchio 4.1 ignores the pitch of screws that mimic
+            fits = first != second and all(outward[name].joint.kind != "Helical" for name in followers)
+            fits &= all(outward[joint].joint.nv == 1 for joint, _, _ in spec.terms) and not any((*higher1, *higher2))
+            if fits and p and r:  # p (s x + o) + r (t y + u) = offset, solved for y
                 scaling, offset = -p * s / (r * t), (spec.offset - p * o - r * u) / (r * t)
-                for name in behind:
-                    _, m, n = known[name]
-                    known[name] = first, m * scaling, m * offset + n
+                for name in followers:
+                    _, m, n = root_of[name]
+                    root_of[name] = first, m * scaling, m * offset + n
                 continue
         losses.motion.append(f"constraint '{spec}'")
-    return {name: follows for name, follows in known.items() if follows[0] != name}
+    return {name: follows for name, follows in root_of.items() if follows[0] != name}
 
 
 def _closing(
     pin: Any, model: Any, spec: JointSpec, carried: dict[str, tuple[int, Transform, int]], losses: Losses
 ) -> Iterator[Any]:
-    """Rigid constraints of a joint that closes a loop."""
-    points = held_points(spec.joint)
+    """Yield the rigid constraints of a loop joint."""
+    points = coincident_points(spec.joint)
     if not closes(spec, bool(points), losses, driven=True):
         return
     contact = pin.ContactType.CONTACT_6D if spec.joint.kind == "Fixed" else pin.ContactType.CONTACT_3D
     for point in points:
         ends: list[Any] = []
         for body, place in ((spec.parent, spec.at_parent), (spec.child, spec.at_child)):
-            on, here, _ = carried[body]
-            ends += [on, _se3(pin, here @ place @ Transform(translation=point))]
+            joint, in_joint, _ = carried[body]
+            ends += [joint, _se3(pin, in_joint @ place @ Transform(translation=point))]
         constraint = pin.RigidConstraintModel(contact, model, *ends, pin.ReferenceFrame.LOCAL)
         constraint.name = spec.name if point is points[0] else f"{spec.name}_2"
         yield constraint

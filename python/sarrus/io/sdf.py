@@ -1,31 +1,31 @@
-"""SDF, versions 1.3 to 1.12, read with the standard library's expat.
+"""Reader of SDF, versions 1.3 to 1.12.
 
-What becomes of each part of a file:
+Result of each part of a file:
 
 ============================  =====================================================================================
-`<model>`                     the mechanism; the only one of a world that is not static, the one that `model=` names, or all of them
-                              where joints of the world connect them. Links of nested models are called "nested::link"
-`<include>`                   as a nested model, or merged; its file is looked for as :func:`sarrus.load` says
+`<model>`                     the mechanism: the only model of a world that is not static, the model in `model=`, or all models if joints
+                              of the world connect them. Links of nested models are called "nested::link"
+`<include>`                   a nested or a merged model; its file is searched in the folders of :func:`sarrus.load`
 `<pose>`                      with `relative_to` (up to 1.6 `frame`), `degrees`, `rotation_format`, `placement_frame`
 `<link>`                      a body. Without `<inertial>` it has SDF's defaults, 1 kg and 1 kg m² about each axis, with a warning;
                               `auto`: the inertia of its collisions (box, capsule, cylinder, ellipsoid, sphere)
 `<frame>`                     a frame
-`<joint>`                     a joint, whose frame is one in the file's pose: q = 0 there. Any two links may be joined, so that loops
-                              close: revolute, continuous, prismatic, screw, ball, universal and revolute2 (Universal), fixed. An effort
-                              of 0 makes it passive, a negative one is no limit; ball joints are passive
-`<axis>`                      along z where it does not say; in the joint's frame, unless `expressed_in` another one, or up to 1.6 in the model's where
-                              `use_parent_model_frame` says so, as files up to 1.4 always mean it
+`<joint>`                     a joint; its two frames coincide in the pose of the file, where q = 0. It may connect any two links and
+                              close loops: revolute, continuous, prismatic, screw, ball, universal and revolute2 (Universal), fixed. An
+                              effort of 0 makes it passive, a negative one is no limit; ball joints are passive
+`<axis>`                      along z by default, in the joint's frame or the frame `expressed_in`; up to 1.6 in the model's frame with
+                              `use_parent_model_frame`, up to 1.4 always
 `<limit>`, `<dynamics>`       limits, velocity_limit, effort_limit, damping, friction, stiffness and rest
-gearbox, `<mimic>`            couplers of two joints, both kept in the tree; plugins by which one joint mimics another likewise
+gearbox, `<mimic>`            couplers of two joints, both in the tree; plugins that couple two joints too
 `drake:…`                     planar joints, mimic, and :mod:`sarrus.io.extensions`
-what no joint leads to        floats, by a Free joint "root_joint" of the canonical link, with the file's pose as home
+links without a joint         a Free joint "root_joint" of the canonical link, with the file's pose as home
 `<static>`                    its links are fixed to the ground
 `<gravity>` of the world      gravity
-`<collision>`                 a shape that touches: box, capsule, cylinder, plane, sphere, with ODE's mu, the restitution, and torsional
-                              friction by its patch_radius; a mesh, if it is at hand, against planes
-`<visual>`                    what `sarrus.view` shows, as in :mod:`sarrus.io.urdf`
-`<plugin>`                    a warning, if it may tie or push bodies: Gazebo's DetachableJoint holds two links together
-anything else                 a warning, but for what has no bearing on the dynamics
+`<collision>`                 a collision shape: box, capsule, cylinder, plane, sphere, with ODE's mu, the restitution, and torsional
+                              friction by its patch_radius; a mesh, if its file exists, against planes
+`<visual>`                    a visual for `sarrus.view`, as in :mod:`sarrus.io.urdf`
+`<plugin>`                    a warning if it may connect bodies or apply forces, such as Gazebo's DetachableJoint
+other elements                a warning, unless they do not affect the dynamics
 ============================  =====================================================================================
 """
 
@@ -45,8 +45,8 @@ from ..description import joints
 from ..errors import ModelError, did_you_mean
 from ..spatial import Rotation, Transform
 from . import extensions
-from .document import Connected, Element, Names, at, check_ties, free_name, mimic_circles
-from .sdf_parts import axis_direction, axis_in_model, dress, inertia_of, joint_type
+from .document import Connected, Element, Names, at, check_pairs, free_name, mimic_circles
+from .sdf_parts import add_shapes, axis_direction, axis_in_model, inertia_of, joint_type
 from .sdf_scene import Scene, SdfJoint, inside
 
 
@@ -54,15 +54,17 @@ def read(
     text: str | bytes, *, source: str = "<string>", floating_base: bool | None = None, beside: str = "",
     package_dirs: Iterable[str] = (), model: str | None = None,
 ) -> Builder:  # fmt: skip
-    """Builder of the mechanism that an SDF document describes, which can be added to. A ModelError tells file, line and element.
+    """Return a builder of the mechanism in an SDF document.
+
+    Raises ModelError with file, line and element.
 
     Parameters
     ----------
     text : the document
-    source : what errors and warnings call it
-    beside : folder of the file, where the search for meshes and included models starts; empty: there is none
-    floating_base : False fixes the canonical link to the ground, where the file lets it float
-    package_dirs, model : as of :func:`sarrus.load`
+    source : name of the document in errors and warnings
+    beside : folder of the file, where the search for meshes and included models starts; empty: no folder
+    floating_base : False fixes the canonical link to the ground if it floats in the file
+    package_dirs, model : arguments of :func:`sarrus.load`
 
     Examples
     --------
@@ -72,7 +74,7 @@ def read(
     'Free'
     """
     if not isinstance(floating_base, bool | np.bool_ | None):
-        raise ModelError(f"floating_base is True or False; got {floating_base!r}")
+        raise ModelError(f"floating_base: expected True or False; got {floating_base!r}")
     scene = Scene(beside, tuple(package_dirs))
     root = scene.document(text, source)
     top = scene.choose(root, model)
@@ -80,18 +82,18 @@ def read(
     reader.add_roots(floating_base)
     reader.add_joints()
     reader.add_frames()
-    reader.add_drakes()
+    reader.add_drake_elements()
     builder = reader.builder
     with at(root):
         builder.set_home(reader.home)
-    faults = dress(scene, builder, {reader.body[key]: (key, link) for key, link in reader.links.items()})
+    faults = add_shapes(scene, builder, {reader.body[key]: (key, link) for key, link in reader.links.items()})
     builder.warnings += [*(note for document in scene.documents for note in document.notes), *faults]
     return builder
 
 
 @dataclass(frozen=True)
 class _Coupler:
-    """Sum of coefficients times coordinates (joint, index) = offset."""
+    """Coupler: sum of coefficient times coordinate (joint, index) = offset."""
 
     element: Element
     name: str
@@ -100,7 +102,7 @@ class _Coupler:
 
 
 class _Reader:
-    """One model of a scene, or all, of which one part after the other is added to a Builder."""
+    """Reader that adds the parts of one model of a scene, or of all, to a Builder."""
 
     def __init__(self, scene: Scene, root: Element, top: str) -> None:
         self.scene, self.root, self.top = scene, root, top
@@ -121,48 +123,51 @@ class _Reader:
         for key, link in self.links.items():
             with at(link):
                 self.builder.add_body(self.body[key], inertia_of(scene, key, link))
-        still = {"world", *scene.static}
+        fixed_links = {"world", *scene.static}
         self.ends = {joint.name: tuple(scene.body(end, joint.element) for end in joint.ends) for joint in scene.joints}
-        check_ties(self.ends.values(), root.source)
+        check_pairs(self.ends.values(), root.source)
         self.moving = [
-            joint for joint in scene.joints if not still.issuperset(self.ends[joint.name]) and self._is_of(joint)
+            joint
+            for joint in scene.joints
+            if not fixed_links.issuperset(self.ends[joint.name]) and self._belongs_to_model(joint)
         ]
         self.joints = [joint for joint in self.moving if not joint.is_gearbox]
-        self.taken = Names(self.short(joint.name) for joint in self.joints)
+        self.names = Names(self.short(joint.name) for joint in self.joints)
         self.home: dict[str, list[float]] = {}
 
     def short(self, key: str) -> str:
+        """Return a scoped name without the name of the model."""
         return key.removeprefix(f"{self.top}::")
 
     def place(self, element: Element, key: str) -> tuple[str, Transform]:
-        """Body and pose in it of a frame."""
+        """Return the body of a frame, and the frame's pose in it."""
         link, pose = self.scene.on_body(key, element)
         if link not in self.body:
-            element.fail(f"refers to {key!r}, which is no part of model {self.top!r}")
+            element.fail(f"refers to {key!r}, which is not a part of model {self.top!r}")
         return self.body[link], pose
 
-    def _is_of(self, joint: SdfJoint) -> bool:
-        """Whether a joint is the model's, or one of the world that holds it."""
+    def _belongs_to_model(self, joint: SdfJoint) -> bool:
+        """Return True for a joint of the model, or of the world if it connects links of the model only."""
         if joint.scope:
             return inside(joint.name, self.top)
         ends = self.ends[joint.name]
         read = [end in self.body for end in ends]
         if any(end in self.body for end in ends if end != "world") and not all(read):
-            other = f"leads to another model than {self.top!r}, which is not read: it holds nothing"
-            joint.element.note(f"{joint.element} {other}")
+            fact = f"connects model {self.top!r} to another model, and is not read"
+            joint.element.note(f"{joint.element} {fact}")
         return all(read)
 
     def add_roots(self, floating_base: bool | None) -> None:
-        """Joints to the ground of what is static, and of what nothing holds."""
+        """Add joints between the ground and static or floating links."""
         scene, links = self.scene, self.links
         for key in (key for key in links if key in scene.static):
-            name, pose = self.taken.new(f"{self.body[key]}_to_ground"), scene.pose(key, links[key])
+            name, pose = self.names.new(f"{self.body[key]}_to_ground"), scene.pose(key, links[key])
             self.builder.add_joint(name, joints.Fixed(), "ground", self.body[key], at_parent=pose)
         for k, key in enumerate(_afloat(scene, links, [self.ends[joint.name] for joint in self.joints])):
             body, pose = self.body[key], scene.pose(key, links[key])
-            name = self.taken.new(f"root_joint_{body}" if k else "root_joint")
+            name = self.names.new(f"root_joint_{body}" if k else "root_joint")
             if k:
-                fault = "is joined neither to the ground nor to what stands before it: it floats by itself"
+                fault = "is connected neither to the ground nor to the first link: it floats freely"
                 links[key].note(f"{links[key]} {fault}")
             if floating_base is False and k == 0:
                 self.builder.add_joint(name, joints.Fixed(), "ground", body, at_parent=pose)
@@ -171,9 +176,9 @@ class _Reader:
                 self.home[name] = [*Rotation(pose.rotation).quaternion.tolist(), *pose.translation.tolist()]
 
     def add_joints(self) -> None:
-        """The joints, and the couplers of those that keep their coordinates."""
+        """Add the joints and the couplers; coupled joints stay in the tree."""
         mimics = list(self._mimics())
-        _look_for_circles(mimics)
+        _note_circles(mimics)
         couplers = [*mimics, *self._gearboxes()]
         coupled = {name for coupler in couplers for name, _ in coupler.terms}
         coupled |= {
@@ -186,7 +191,7 @@ class _Reader:
                 self._add_joint(joint, name, name in coupled, name in followers)
         for coupler in couplers:
             with at(coupler.element):
-                self.builder.add_coupler(self.taken.new(coupler.name), coupler.terms, offset=coupler.offset)
+                self.builder.add_coupler(self.names.new(coupler.name), coupler.terms, offset=coupler.offset)
 
     def _add_joint(self, joint: SdfJoint, name: str, keep: bool, follows: bool) -> None:
         element, scene = joint.element, self.scene
@@ -196,20 +201,22 @@ class _Reader:
             self.home[name] = _on_plane(*(scene.pose(end, element) for end in joint.ends))
         else:
             kind, driven = joint_type(element, partial(_direction, scene, joint))
-            # the frame of a joint is one frame: where it is in the parent follows from the pose of the file
+            # a joint has one frame in the file; its pose in the parent follows from the poses of links
             at_parent, at_child = (scene.between(end, joint.frame, element) for end in self.ends[joint.name])
         driven = driven and kind.nv > 0 and not follows
         places: dict[str, Any] = {"at_parent": at_parent, "at_child": at_child}
         self.builder.add_joint(name, kind, parent, child, **places, actuated=driven, tree=keep)
 
     def add_frames(self) -> None:
+        """Add the frames."""
         bodies = Names(self.body.values())
         for key, frame in self.scene.frames.items():
             if frame.element.tag == "frame" and inside(key, self.top):
                 with at(frame.element):
                     self.builder.add_frame(bodies.new(self.short(key)), *self.place(frame.element, key))
 
-    def add_drakes(self) -> None:
+    def add_drake_elements(self) -> None:
+        """Add the constraints and springs of :mod:`sarrus.io.extensions`."""
         for key, model in self.models.items():
 
             def place_in(element: Element, name: str, model: str = key) -> tuple[str, Transform]:
@@ -217,16 +224,16 @@ class _Reader:
 
             def joint_in(element: Element, name: str, model: str = key) -> str:
                 if f"{model}::{name}" not in self.ends:
-                    element.fail(f"names an unknown joint {name!r}{did_you_mean(name, self.taken)}")
+                    element.fail(f"names an unknown joint {name!r}{did_you_mean(name, self.names)}")
                 return self.short(f"{model}::{name}")
 
-            extensions.add(self.builder, model, place_in, joint_in, self.taken)
+            extensions.add(self.builder, model, place_in, joint_in, self.names)
 
     # ---- couplers ----------------------------------------------------------------------------------------------------
 
     def _mimics(self) -> Iterator[_Coupler]:
-        """A joint that follows another: q = multiplier (q_leader - reference) + offset."""
-        known = {joint.name for joint in self.joints}
+        """Yield the couplers of joints that follow another: q = multiplier (q_leader - reference) + offset."""
+        names = {joint.name for joint in self.joints}
         for joint in self.joints:
             for index, tag in enumerate(("axis", "axis2")):
                 axis = joint.element.child(tag)
@@ -234,8 +241,8 @@ class _Reader:
                 if mimic is None:
                     continue
                 leader = joint.scope + mimic.text("joint")
-                if leader not in known:
-                    mimic.fail(f"names an unknown joint {mimic.text('joint')!r}{did_you_mean(leader, known)}")
+                if leader not in names:
+                    mimic.fail(f"names an unknown joint {mimic.text('joint')!r}{did_you_mean(leader, names)}")
                 number = mimic.child_number if mimic.tag == "mimic" else mimic.number
                 multiplier, offset = number("multiplier", 1.0), number("offset", 0.0)
                 reference = mimic.child_number("reference", 0.0) if mimic.tag == "mimic" else 0.0
@@ -245,23 +252,20 @@ class _Reader:
                     mimic.fail("names the joint itself")
                 terms = {follower: 1.0, leads: -multiplier}
                 yield _Coupler(mimic, f"{follower[0]} mimics {leads[0]}", terms, offset - multiplier * reference)
-        yield from self._mimics_of_plugins(known)
+        yield from self._mimics_of_plugins(names)
 
-    def _mimics_of_plugins(self, known: Container[str]) -> Iterator[_Coupler]:
-        worlds = self.root.all("world")
+    def _mimics_of_plugins(self, names: Container[str]) -> Iterator[_Coupler]:
         owners = [
             (f"{key}::", owner) for key, model in self.models.items() for owner in (model, *model.all("link", "joint"))
         ]
-        for scope, plugin in (
-            (scope, one) for scope, owner in [*owners, *(("", w) for w in worlds)] for one in owner.all("plugin")
-        ):
+        owners += [("", world) for world in self.root.all("world")]
+        for scope, plugin in ((scope, plugin) for scope, owner in owners for plugin in owner.all("plugin")):
             if (mimic := extensions.mimic(plugin)) is None:
                 continue
             leads, follower = scope + mimic.leader, scope + mimic.follower
-            if leads not in known or follower not in known or leads == follower:
-                plugin.note(
-                    f"{plugin} makes joint {mimic.follower!r} follow {mimic.leader!r}, which are no two joints: not read"
-                )
+            if leads not in names or follower not in names or leads == follower:
+                fact = f"couples joint {mimic.follower!r} to {mimic.leader!r}, which are not two joints of the model"
+                plugin.note(f"{plugin} {fact}: it is not read")
                 continue
             terms = {(self.short(follower), 0): 1.0, (self.short(leads), 0): -mimic.multiplier}
             yield _Coupler(plugin, f"{self.short(follower)} mimics {self.short(leads)}", terms, mimic.offset)
@@ -284,7 +288,7 @@ class _Reader:
 def _gravity(world: Element | None) -> tuple[float, float, float] | None:
     if world is None:
         return None
-    physics = world.all("physics")  # where versions before 1.6 have it
+    physics = world.all("physics")  # contains the gravity in versions before 1.6
     gravity = world.child("gravity") or next((g for p in physics if (g := p.child("gravity")) is not None), None)
     if gravity is None:
         return None
@@ -293,7 +297,7 @@ def _gravity(world: Element | None) -> tuple[float, float, float] | None:
 
 
 def _afloat(scene: Scene, links: dict[str, Element], edges: list[tuple[str, ...]]) -> Iterator[str]:
-    """A link of each part that no joint leads to from the ground: the model's canonical one, or its first."""
+    """Yield a link of each part without a joint to the ground: the model's canonical link, or its first link."""
     parts = Connected(("world", *links), edges)
     parts.reach("world", *(key for key in links if key in scene.static))
     canonical = [scene.body(key, model) for key, model in scene.models.items() if scene.frames[key].on]
@@ -304,7 +308,7 @@ def _afloat(scene: Scene, links: dict[str, Element], edges: list[tuple[str, ...]
 
 
 def _direction(scene: Scene, joint: SdfJoint, axis: Element) -> tuple[float, float, float]:
-    """Of an axis, in the joint's frame."""
+    """Return the direction of an axis in the joint's frame."""
 
     def turned(xyz: Element) -> Rotation | None:
         name = xyz.get("expressed_in")
@@ -317,7 +321,7 @@ def _direction(scene: Scene, joint: SdfJoint, axis: Element) -> tuple[float, flo
     return axis_direction(axis, turned)
 
 
-def _look_for_circles(mimics: list[_Coupler]) -> None:
+def _note_circles(mimics: list[_Coupler]) -> None:
     def called(name: str, index: int) -> str:
         return name if index == 0 else f"{name} (axis2)"
 
@@ -334,9 +338,10 @@ def gear_terms(
     element: Element, reference: str, ends: Sequence[str], hinges: Mapping[tuple[str, str], tuple[str, Array]],
     in_world: Callable[[Element], Array],
 ) -> dict[str, float]:  # fmt: skip
-    """Coefficients of joints in theta2 + ratio theta1 = 0, the angles from the reference body to parent and child, about axis and axis2.
+    """Return the coefficients of joints in theta2 + ratio theta1 = 0 of a gearbox.
 
-    `hinges` are the names and axes in the world of the revolute joints that lead from one body to another.
+    theta1 is the angle from the reference body to the parent about `axis`, theta2 that to the child about `axis2`. `hinges` maps
+    (parent, child) of each revolute joint to its name and its axis (3,) in the world.
     """
     ratio = element.needed("gearbox_ratio").number(None)
     terms: dict[str, float] = {}
@@ -348,27 +353,27 @@ def gear_terms(
             element.fail(f"couples {end!r} and {reference!r}, which no revolute joint connects")
         name, axis = hinge
         along = float(axis @ in_world(about))
-        if abs(along) < 0.999:  # files write 1.57 for a quarter turn
-            about.fail(f"is not parallel to that of joint {name!r}, whose angle it couples")
+        if abs(along) < 0.999:  # files have 1.57 for a quarter turn
+            about.fail(f"is not parallel to the axis of joint {name!r}, whose angle it couples")
         terms[name] = factor * sign * math.copysign(1.0, along)
     return terms
 
 
 def _in_world(scene: Scene, joint: SdfJoint, axis: Element | None) -> Array:
-    """Unit direction (3,) of an axis in the world."""
+    """Return the unit direction (3,) of an axis in the world."""
     direction = (0.0, 0.0, 1.0) if axis is None else _direction(scene, joint, axis)
     return np.asarray(scene.pose(joint.frame, joint.element).rotation @ joints.unit_axis(direction))
 
 
 def _planar(element: Element) -> joints.JointType:
-    """Drake's own joint, which moves the frame of its child in the plane of that of its parent."""
+    """Return Drake's planar joint, which moves the child's frame in the x-y plane of the parent's frame."""
     if element.text("type") != "planar":
-        element.fail(f"has an unknown type {element.text('type')!r}; known is planar")
+        element.fail(f"has an unknown type {element.text('type')!r}; expected planar")
     damping = element.child("drake:damping")
     return joints.Planar("z", damping=(0.0, 0.0, 0.0) if damping is None else damping.numbers(None, 3))
 
 
 def _on_plane(parent: Transform, child: Transform) -> list[float]:
-    """Coordinates of a planar joint in the pose of the file."""
+    """Return the coordinates (x, y, angle) [m, m, rad] of a planar joint in the pose of the file."""
     X = parent.inverse() @ child
     return [*X.translation[:2].tolist(), math.atan2(X.rotation[1, 0], X.rotation[0, 0])]

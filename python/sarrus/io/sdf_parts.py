@@ -1,4 +1,4 @@
-"""Joints and links of an SDF: types and axes, inertias and looks."""
+"""Readers of the joints and links of an SDF: types, axes, inertias, visuals and collision shapes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Direction = Callable[[Element], tuple[float, float, float]]
 
 
 def joint_type(element: Element, direction: Direction) -> tuple[joints.JointType, bool]:
-    """The type of a <joint>, and whether a motor drives it; `direction` is that of an <axis> in the joint's frame."""
+    """Return the type of a <joint>, and True if it is actuated; `direction` returns that of an <axis> in the joint's frame."""
     kind = element.text("type")
     if kind == "fixed":
         return joints.Fixed(), False
@@ -35,7 +35,7 @@ def joint_type(element: Element, direction: Direction) -> tuple[joints.JointType
     axes = [element.child(tag) for tag in tags]
     numbers = [{} if axis is None else _numbers(axis, kind) for axis in axes]
     if kind in TWO_AXES and None in axes:
-        element.note(f"{element} has no <{tags[axes.index(None)]}>: taken as SDF's default, along z")
+        element.note(f"{element} has no <{tags[axes.index(None)]}>: it has SDF's default, along z")
     gear = element.child_number("drake:gear_ratio", 0.0)
     if inertia := element.child_number("drake:rotor_inertia", 0.0):
         numbers[0]["armature"] = inertia * (gear or 1.0) ** 2
@@ -48,19 +48,19 @@ def joint_type(element: Element, direction: Direction) -> tuple[joints.JointType
     if kind == "screw":
         return joints.Helical(directions[0], _lead(element), **numbers[0]), driven
     if kind not in TWO_AXES:
-        known = f"fixed, ball, screw, gearbox, {', '.join((*ONE_AXIS, *TWO_AXES))}"
-        element.fail(f"has an unknown type {kind!r}; known are {known}")
-    one, two = numbers
-    none = {"limits": (-math.inf, math.inf), "velocity_limit": math.inf, "effort_limit": math.inf}
-    usual = {name: none.get(name, 0.0) for name in {**one, **two}}
-    both: dict[str, Any] = {name: (one.get(name, x), two.get(name, x)) for name, x in usual.items()}
+        expected = f"fixed, ball, screw, gearbox, {', '.join((*ONE_AXIS, *TWO_AXES))}"
+        element.fail(f"has an unknown type {kind!r}; expected one of {expected}")
+    first, second = numbers
+    no_bounds = {"limits": (-math.inf, math.inf), "velocity_limit": math.inf, "effort_limit": math.inf}
+    defaults = {name: no_bounds.get(name, 0.0) for name in {**first, **second}}
+    both: dict[str, Any] = {name: (first.get(name, x), second.get(name, x)) for name, x in defaults.items()}
     if "limits" in both:
         both["limits"] = tuple(zip(*both["limits"], strict=True))
     return joints.Universal(*directions, **both), driven
 
 
 def _numbers(axis: Element, kind: str) -> dict[str, Any]:
-    """What a joint type takes of an axis."""
+    """Return the numbers of an axis, arguments of a joint type."""
     values: dict[str, Any] = SDF.read(axis)
     low, high = values.pop("lower", -NO_LIMIT), values.pop("upper", NO_LIMIT)
     for limit in axis.all("limit"):
@@ -75,76 +75,76 @@ def _numbers(axis: Element, kind: str) -> dict[str, Any]:
 
 
 def _is_passive(axis: Element | None) -> bool:
-    """Whether its effort is zero."""
+    """Return True if the effort limit of an axis is zero."""
     efforts = [effort for limit in (axis.all("limit") if axis else ()) for effort in limit.all("effort")]
     return any(effort.number(None, -1.0, finite=False) == 0.0 for effort in efforts)
 
 
 def _lead(joint: Element) -> float:
-    """Metres per radian of a screw: right-handed screw_thread_pitch [m/rev], or left-handed thread_pitch [rad/m]."""
+    """Return the pitch [m/rad] of a screw, from a right-handed screw_thread_pitch [m/rev] or a left-handed thread_pitch [rad/m]."""
     pitch, old = joint.child("screw_thread_pitch"), joint.child("thread_pitch")
     if pitch is not None:
         return pitch.number(None) / (2.0 * math.pi)
     if old is None:
-        joint.note(f"{joint} has no <screw_thread_pitch>: taken as SDF's default, 1 m/rev")
+        joint.note(f"{joint} has no <screw_thread_pitch>: it has SDF's default, 1 m/rev")
         return 1.0 / (2.0 * math.pi)
     per_metre = old.number(None)
     if per_metre == 0.0:
-        old.fail("is zero: the screw would have no end of a pitch")
+        old.fail("is zero: the pitch would be infinite")
     return -1.0 / per_metre
 
 
 def axis_in_model(axis: Element) -> bool:
-    """Whether an axis of a version up to 1.6 is told in the model's frame."""
+    """Return True if an axis, in a version up to 1.6, is expressed in the model's frame."""
     version, in_model = version_of(axis), axis.child("use_parent_model_frame")
     if version >= (1, 7):
         if in_model is not None:
-            in_model.note("use_parent_model_frame ended with version 1.6: not read")
+            in_model.note("use_parent_model_frame is not read: it ended with version 1.6")
         return False
     return version < (1, 5) if in_model is None else truth(in_model)
 
 
 def axis_direction(axis: Element, turned: Callable[[Element], Rotation | None]) -> tuple[float, float, float]:
-    """Direction of an axis in the joint's frame, which `turned` leads to from the frame that it is told in."""
+    """Return the direction of an axis in the joint's frame; `turned` returns the rotation from the axis' frame to it, or None."""
     xyz = axis.child("xyz")
     x, y, z = (0.0, 0.0, 1.0) if xyz is None else xyz.numbers(None, 3)
     if not (x or y or z):
-        axis.fail("is zero; a joint that moves wants a direction")
+        axis.fail("is zero; expected the direction of a moving joint")
     rotation = turned(axis if xyz is None else xyz)
     if rotation is not None:
         x, y, z = rotation.apply((x, y, z)).tolist()
     return x, y, z
 
 
-# ---- links: inertias and looks ---------------------------------------------------------------------------------------
+# ---- links: inertias, visuals and collision shapes -------------------------------------------------------------------
 
 
 COEFFICIENTS = {"friction": "friction/ode/mu", "restitution": "bounce/restitution_coefficient"}  # in <surface>
 TORSIONAL = "friction/torsional"
-# moment by coefficient, radius and force: Hertz' pressure on the whole patch, as Gazebo has it
+# moment / (coefficient radius force), by Hertz' pressure on the patch, as in Gazebo
 PATCH = 3.0 * math.pi / 16.0
-SOLIDS = (*(kind for kind in TOUCHING if kind is not Mesh), Ellipsoid)  # that have an inertia
-WATER = 1000.0  # kg/m³, where no density is told
+SOLIDS = (*(kind for kind in TOUCHING if kind is not Mesh), Ellipsoid)  # shapes with an inertia
+WATER = 1000.0  # default density [kg/m³]
 
 
 def inertia_of(scene: Scene, key: str, link: Element) -> Inertia:
-    """Of a link, in its frame."""
+    """Return the inertia of a link, in its frame."""
     if (gravity := link.child("gravity")) is not None and not truth(gravity):
-        link.note("<gravity> is off for a link, which is not read: it falls like the others")
+        link.note("<gravity> of a link is not read: gravity acts on it")
     drag = [rate for decay in link.all("velocity_decay") for rate in decay.children]
     if any(rate.number(None, 0.0) for rate in drag):
-        link.note("<velocity_decay> is not read: links move without that drag")
+        link.note("<velocity_decay> is not read: links move without this drag")
     inertial = link.child("inertial")
     if inertial is None:
-        link.note(f"{link} has no <inertial>: taken are SDF's defaults, 1 kg and 1 kg m² about each axis")
+        link.note(f"{link} has no <inertial>: it has SDF's defaults, 1 kg and 1 kg m² about each axis")
         return Inertia(1.0, np.zeros(3), np.eye(3))
     m = inertial.child_number("mass", 1.0)
     if m < 0:
-        inertial.needed("mass").fail(f"is negative: {m:g} kg")
+        inertial.needed("mass").fail(f"is negative: {m:g} kg; expected a mass of zero or more")
     if inertial.get("auto") in ("true", "1"):
-        whole = _of_collisions(scene, key, link, inertial)
-        scale = m / whole.mass if inertial.all("mass") else 1.0
-        return Inertia(scale * whole.mass, whole.com, scale * whole.about_com, check=False)
+        inertia = _collision_inertia(scene, key, link, inertial)
+        scale = m / inertia.mass if inertial.all("mass") else 1.0
+        return Inertia(scale * inertia.mass, inertia.com, scale * inertia.about_com, check=False)
     tensor = inertial.child("inertia")
     moments, pose = {"ixx": 1.0, "iyy": 1.0, "izz": 1.0, "ixy": 0.0, "ixz": 0.0, "iyz": 0.0}, inertial.child("pose")
     for name, default in moments.items():
@@ -154,17 +154,17 @@ def inertia_of(scene: Scene, key: str, link: Element) -> Inertia:
     return placed_inertia(tensor or inertial, link, m, tuple(moments.values()), place)
 
 
-def _of_collisions(scene: Scene, key: str, link: Element, inertial: Element) -> Inertia:
-    """The inertia of a link's collisions, as of solid bodies of their density."""
-    usual = inertial.child("density")
-    whole = Inertia.zero()
+def _collision_inertia(scene: Scene, key: str, link: Element, inertial: Element) -> Inertia:
+    """Return the inertia of a link's collision shapes, as solids of their density."""
+    default = inertial.child("density")
+    total = Inertia.zero()
     for collision in link.all("collision"):
-        density = next(iter(collision.all("density")), usual)
+        density = next(iter(collision.all("density")), default)
         solid = _solid(collision, WATER if density is None else density.number(None))
-        whole += solid.transformed(_pose_in_link(scene, key, collision))
-    if whole.mass <= 0.0:
-        inertial.fail("is to be found by itself (auto), and no <collision> has a volume")
-    return whole
+        total += solid.transformed(_pose_in_link(scene, key, collision))
+    if total.mass <= 0.0:
+        inertial.fail("has auto=true, but no <collision> has a volume: write <mass> and <inertia>")
+    return total
 
 
 def _solid(collision: Element, density: float) -> Inertia:
@@ -172,14 +172,14 @@ def _solid(collision: Element, density: float) -> Inertia:
     if shape.tag in ("plane", "empty"):
         return Inertia.zero()
     if shape.tag not in [SDF.shapes[kind][0] for kind in SOLIDS]:
-        known = "box, capsule, cylinder, ellipsoid and sphere"
-        shape.fail(f"has no inertia that is known here, {known} have: write <mass> and <inertia>")
+        expected = "box, capsule, cylinder, ellipsoid or sphere"
+        shape.fail(f"has no inertia by auto; expected {expected}: write <mass> and <inertia>")
     filled = checked_shape(SDF.shape(shape, SOLIDS), str(shape), ContactShape)._volume
     return Inertia(density * filled.size, np.zeros(3), density * filled.inertia)
 
 
 def _pose_in_link(scene: Scene, key: str, owner: Element) -> Transform:
-    """Pose of a collision or visual in its link."""
+    """Return the pose of a collision or visual in its link."""
     pose = next(iter(owner.all("pose")), None)
     if pose is None:
         return Transform()
@@ -191,13 +191,13 @@ def _pose_in_link(scene: Scene, key: str, owner: Element) -> Transform:
     return scene.between(key, frame, pose) @ pose_of(pose)
 
 
-def dress(scene: Scene, builder: Builder, links: dict[str, tuple[str, Element]]) -> list[str]:
-    """Give bodies their visuals and what they touch with; a line for each that was left out."""
+def add_shapes(scene: Scene, builder: Builder, links: dict[str, tuple[str, Element]]) -> list[str]:
+    """Add visuals and collision shapes to bodies; return a warning for each one that was left out."""
     faults: list[str] = []
     for body, (key, link) in links.items():
         for collision in link.all("collision"):
             collision.note(f"shapes of <collision> may touch, {NO_CONTACTS}")
-            with left_out(collision, "it touches nothing", faults.append):
+            with left_out(collision, "it has no contacts", faults.append):
                 solid, place = _contact_shape(scene, collision)
                 if solid is not None:
                     place = _pose_in_link(scene, key, collision) @ place
@@ -207,35 +207,35 @@ def dress(scene: Scene, builder: Builder, links: dict[str, tuple[str, Element]])
                 shape = only_shape(visual)
                 if shape.tag not in ("plane", "empty"):
                     color = _color(visual)
-                    look = SDF.shape(shape, VISIBLE, **_beside(scene, shape))
-                    builder.add_visual(body, look, _pose_in_link(scene, key, visual), color=color)
+                    solid = SDF.shape(shape, VISIBLE, **_folders(scene, shape))
+                    builder.add_visual(body, solid, _pose_in_link(scene, key, visual), color=color)
     return faults
 
 
 def _contact_shape(scene: Scene, collision: Element) -> tuple[ContactShape | Mesh | None, Transform]:
-    """What touches, and where in the collision: a plane is turned into its normal."""
+    """Return the shape of a collision, and its pose there: the z-axis of a plane is its normal."""
     shape = only_shape(collision)
     if shape.tag == "plane":
         normal = next(iter(shape.all("normal")), None)
         return Plane(), frame_along((0.0, 0.0, 1.0) if normal is None else normal.numbers(None, 3))
-    made = None if shape.tag == "empty" else SDF.shape(shape, TOUCHING, **_beside(scene, shape))
+    made = None if shape.tag == "empty" else SDF.shape(shape, TOUCHING, **_folders(scene, shape))
     return made, Transform()
 
 
-def _beside(scene: Scene, shape: Element) -> dict[str, Any]:
+def _folders(scene: Scene, shape: Element) -> dict[str, Any]:
     return {"beside": scene.folders[shape.source], "package_dirs": scene.package_dirs}
 
 
 def _coefficients(collision: Element) -> dict[str, float]:
-    """Of <surface>: Coulomb's of ODE, restitution, and torsional friction of a patch of a given radius."""
+    """Return the contact coefficients in <surface>: ODE's friction, restitution, torsional friction [m] of a patch."""
 
-    def at(way: str) -> Element | None:
+    def at(path: str) -> Element | None:
         parts = [collision]
-        for tag in ("surface", *way.split("/")):
+        for tag in ("surface", *path.split("/")):
             parts = [part for owner in parts for part in owner.all(tag)]
         return next(iter(parts), None)
 
-    numbers = {name: part.number(None) for name, way in COEFFICIENTS.items() if (part := at(way)) is not None}
+    numbers = {name: part.number(None) for name, path in COEFFICIENTS.items() if (part := at(path)) is not None}
     across = at("friction/ode/mu2")
     if across is not None and across.number(None) != numbers.get("friction", 1.0):
         collision.note(ONE_FRICTION)
@@ -256,5 +256,5 @@ def _color(visual: Element) -> tuple[float, ...] | None:
     words = colors[0].words().split(None, 4)
     numbers = colors[0].numbers(None, 3 if len(words) == 3 else 4)
     if min(numbers) < 0 or max(numbers) > 1:
-        colors[0].fail(f"wants numbers from 0 to 1, not {colors[0].words()[:60]!r}")
+        colors[0].fail(f"expects numbers from 0 to 1, got {colors[0].words()[:60]!r}")
     return numbers

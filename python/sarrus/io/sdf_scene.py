@@ -1,4 +1,4 @@
-"""What SDF documents hold: models, links, frames and joints by scoped names, and where they are."""
+"""Contents of SDF documents: models, links, frames and joints by scoped names, and their poses."""
 
 from __future__ import annotations
 
@@ -20,12 +20,15 @@ from .formats import SDF
 FIRST, LAST = (1, 3), (1, 12)
 VARIABLES = ["SDF_PATH", "GZ_SIM_RESOURCE_PATH", "IGN_GAZEBO_RESOURCE_PATH", "GAZEBO_MODEL_PATH", "ROS_PACKAGE_PATH"]
 MOST_INCLUDES, DEEPEST_INCLUDE = 1000, 20
-OF_WORLDS = ("sun", "ground_plane")  # a lamp and the ground, which most worlds include
+SCENERY = ("sun", "ground_plane")  # models of most worlds that no mechanism needs
 
 
 @dataclass(frozen=True)
 class _Frame:
-    """A frame of the file: its pose in another one (or, of a model, that of its placement frame), and to what it is attached."""
+    """Frame of the file: its pose in the frame `base`, and the frame `on` that it is attached to.
+
+    For a model with a placement frame `placed`, the pose is that of the placement frame.
+    """
 
     element: Element
     base: str
@@ -36,7 +39,7 @@ class _Frame:
 
 @dataclass(frozen=True)
 class SdfJoint:
-    """A joint where it stands: its own frame, those that it joins, parent first, and what names in it are relative to."""
+    """Joint of the file: its frame, the frames (parent, child) that it connects, and the scope and model of names in it."""
 
     element: Element
     name: str
@@ -52,42 +55,43 @@ class SdfJoint:
 
 @dataclass
 class Scene:
-    """What documents hold, by scoped names "model::nested::link"; the world's frame is "world"."""
+    """Contents of documents by scoped names "model::nested::link"; the world's frame is "world"."""
 
     beside: str
     package_dirs: tuple[str, ...]
     frames: dict[str, _Frame] = field(default_factory=dict)
     links: dict[str, Element] = field(default_factory=dict)
     joints: list[SdfJoint] = field(default_factory=list)
-    models: dict[str, Element] = field(default_factory=dict)  # with links or joints of their own
+    models: dict[str, Element] = field(default_factory=dict)
     static: set[str] = field(default_factory=set)  # links
     documents: list[Element] = field(default_factory=list)
     folders: dict[str, str] = field(default_factory=dict)  # of the documents
-    size: int = 0  # of all that was included
-    reading: tuple[str, ...] = ()  # files that include one another, down to this one
+    size: int = 0  # bytes of the included files
+    reading: tuple[str, ...] = ()  # chain of included files, down to the current one
     poses: dict[str, Transform] = field(default_factory=lambda: {"world": Transform()})
-    bodies: dict[str, str] = field(default_factory=lambda: {"world": "world"})  # that frames are attached to
+    bodies: dict[str, str] = field(default_factory=lambda: {"world": "world"})  # frame -> link that it is attached to
 
-    # what documents hold
+    # contents of documents
 
     def document(self, text: str | bytes, source: str) -> Element:
+        """Return the root of a document, and add it to the scene."""
         root = SDF.parse(text, source)
         self.documents.append(root)
         self.folders[source] = self.beside
         if root.tag != "sdf":
             root.fail("is not the root of an SDF (<sdf>)")
-        root.look_for_unknown()
+        root.note_unread()
         version_of(root)
         return root
 
     def choose(self, root: Element, model: str | None) -> str:
-        """Gather what the document's models hold; the name of the one that is read, empty for all."""
+        """Add the document's models; return the name of the model to read, or an empty name for all models."""
         worlds = root.all("world")
         if len(worlds) > 1:
-            worlds[1].fail(f"is one of {len(worlds)} worlds: one is wanted")
+            worlds[1].fail(f"is one of {len(worlds)} worlds; expected one")
         owner = worlds[0] if worlds else root
         if worlds:
-            owner.look_for_unknown()
+            owner.note_unread()
         tops = []
         for element in owner.all("model", "include"):
             name = self.include(element, "", "world") if element.tag == "include" else self.model(element, "", "world")
@@ -107,27 +111,26 @@ class Scene:
         loose = {link.partition("::")[0] for link in self.links if link not in self.static}
         moving = [top for top in tops if top in loose]
         if len(moving) > 1 and not tied:
-            cure = f"say which one is wanted, model={moving[0]!r}"
-            owner.fail(f"has {len(moving)} models that move, {listed(moving)}: {cure}")
+            owner.fail(f"has {len(moving)} moving models, {listed(moving)}: select one, model={moving[0]!r}")
         return "" if tied else (moving or tops)[0]
 
     def model(
         self, element: Element, scope: str, home: str, overriding: Element | None = None, *, merged: bool = False
     ) -> str:
-        """Gather a model, of which an <include> may override name and pose; its name."""
-        element.look_for_unknown()
+        """Add a model and return its name; `overriding` is an <include> that may change its name and pose."""
+        element.note_unread()
         model_name = (overriding and _word(overriding, "name")) or element.text("name")
         placing = overriding if overriding is not None and overriding.child("pose") else element
         if "::" in model_name and version_of(element) >= (1, 8):
-            element.fail("has a name with '::', which divides the names of nested models")
+            element.fail("has a name with '::', the separator of the names of nested models")
         name = self.new(element, f"{scope}_merged__{model_name}__" if merged else scope + model_name)
         inside = scope if merged else f"{name}::"
         self.models[name] = element
         fixed = next((e for e in (overriding, element) if e is not None and e.child("static")), None)
-        still = fixed is not None and truth(fixed.needed("static"))
+        is_static = fixed is not None and truth(fixed.needed("static"))
         before = len(self.links)
         for link in element.all("link"):
-            link.look_for_unknown()
+            link.note_unread()
             key = self.new(link, inside + link.text("name"))
             self.links[key] = link
             self.frames[key] = self.placed(link, link, inside, name, key)
@@ -140,7 +143,7 @@ class Scene:
         for joint in element.all("joint", "drake:joint"):
             self.joint(joint, inside, name)
         links = list(self.links)[before:]
-        if still:
+        if is_static:
             self.static.update(links)
         canonical = element.get("canonical_link")
         on = inside + canonical if canonical else (links[0] if links else "")
@@ -151,17 +154,17 @@ class Scene:
         return name
 
     def include(self, element: Element, scope: str, home: str) -> str:
-        """Gather the model that an <include> names; its name, empty where a world is as well without."""
-        element.look_for_unknown()
+        """Add the model of an <include> and return its name; empty for missing scenery of a world."""
+        element.note_unread()
         uri = element.needed("uri").words()
         path = self.find(element, uri)
         if path is None:
-            if scope == "" and uri.rstrip("/").rpartition("/")[2] in OF_WORLDS:
+            if scope == "" and uri.rstrip("/").rpartition("/")[2] in SCENERY:
                 return ""
-            cure = "load(..., package_dirs=[...]) or the variable SDF_PATH says where models are"
-            _refuse(element, f", which is not there: {cure}")
+            cure = "give the folder of models by load(..., package_dirs=[...]) or the variable SDF_PATH"
+            _refuse(element, f", which does not exist: {cure}")
         if len(self.documents) > MOST_INCLUDES:
-            element.fail(f"is one of more than {MOST_INCLUDES}")
+            element.fail(f"is one of more than {MOST_INCLUDES} included files")
         if str(path) in self.reading:
             element.fail(f"includes in a circle: {' > '.join(Path(p).name for p in (*self.reading, str(path)))}")
         if len(self.reading) >= DEEPEST_INCLUDE:
@@ -174,57 +177,57 @@ class Scene:
             _refuse(element, f", which cannot be read: {error.strerror}")
         self.size += len(text)
         if self.size > LARGEST:
-            element.fail(f"makes the model larger than the {LARGEST} bytes that are read")
+            element.fail(f"makes the model larger than the limit of {LARGEST} bytes")
         root = self.document(text, f"{path.parent.name}/{path.name}")
         models = root.all("model")
         if len(models) != 1:
-            root.fail(f"has {len(models)} models; a file that is included has one")
+            root.fail(f"has {len(models)} models; expected one in an included file")
         name = self.model(models[0], scope, home, element, merged=element.get("merge") in ("true", "1"))
         self.reading, self.beside = before
         return name
 
     def find(self, element: Element, uri: str) -> Path | None:
-        """The file that an include names; None where there is none."""
+        """Return the file of an include, or None if it does not exist."""
         scheme, separator, rest = uri.partition("://")
         if separator and ".." in Path(rest).parts:
-            _refuse(element, ", which leads out of a folder")
+            _refuse(element, ", which is outside of its folder")
         if separator and scheme not in ("model", "package", "file"):
-            _refuse(element, f": {scheme}:// is not fetched; model://, package:// and files are read")
-        here = [self.beside] if self.beside else []
-        near = [str(folder) for start in here for folder in (Path(start), *list(Path(start).parents)[:-1])]
+            _refuse(element, f": {scheme}:// is not read; expected model://, package:// or a file")
+        start = [self.beside] if self.beside else []
+        above = [str(folder) for path in start for folder in (Path(path), *list(Path(path).parents)[:-1])]
         named = scheme in ("model", "package") and bool(separator)
         installed = list(_from_environment()) if named else []
         name = rest if separator else uri
-        for folder in [*self.package_dirs, *near, *installed] if named else here:
-            # in the folders of ROS and Gazebo links stand for what was built elsewhere, and may lead there
+        for folder in [*self.package_dirs, *above, *installed] if named else start:
+            # folders of ROS and Gazebo contain links to build folders, which may be elsewhere
             allowed = [] if folder in installed else [folder, *self.package_dirs]
             # a package is a folder in one of these, or one of these
             inside = [name, name.partition("/")[2]] if named and Path(folder).name == name.partition("/")[0] else [name]
-            for one in inside:
-                path, root = os.path.abspath(os.path.join(folder, one)), os.path.abspath(folder)
-                inside_it = path == root or path.startswith(os.path.join(root, ""))
-                if "\0" in path or not (is_within(path, allowed) if allowed and path != root else inside_it):
-                    _refuse(
-                        element, ", which leads out of the folders that are searched; package_dirs=[...] names others"
-                    )
-                file = Path(path) if os.path.exists(path) and not os.path.isdir(path) else _of_folder(Path(path))
+            for candidate in inside:
+                path, root = os.path.abspath(os.path.join(folder, candidate)), os.path.abspath(folder)
+                in_folder = path == root or path.startswith(os.path.join(root, ""))
+                if "\0" in path or not (is_within(path, allowed) if allowed and path != root else in_folder):
+                    _refuse(element, ", which is outside of the searched folders; package_dirs=[...] adds folders")
+                file = Path(path) if os.path.exists(path) and not os.path.isdir(path) else _model_file(Path(path))
                 if file is not None and allowed and not is_within(file, allowed):
-                    _refuse(element, ", which is a link out of the folders that are searched")
+                    _refuse(element, ", which is a link out of the searched folders")
                 if file is not None:
                     return file
         return None
 
     def frame(self, element: Element, scope: str, home: str) -> None:
-        element.look_for_unknown()
+        """Add a <frame> of the model `home`."""
+        element.note_unread()
         key = self.new(element, scope + element.text("name"))
         on = element.get("attached_to")
         on = home if on in (None, "", "__model__") else on if scope == "" and on == "world" else scope + str(on)
         self.frames[key] = self.placed(element, element, scope, on, on)
 
     def joint(self, element: Element, scope: str, home: str) -> None:
-        element.look_for_unknown()
+        """Add a joint of the model `home`, and its frame."""
+        element.note_unread()
         name = scope + element.text("name")
-        if element.tag == "drake:joint":  # its frames are those of what it joins
+        if element.tag == "drake:joint":  # it connects two frames of the file
             parent, child = (self.named(element.needed(f"drake:{end}"), scope, home) for end in ("parent", "child"))
             self.joints.append(SdfJoint(element, name, child, (parent, child), scope, home))
             return
@@ -240,7 +243,7 @@ class Scene:
     def placed(
         self, owner: Element, element: Element, scope: str, base: str, on: str, placed: str = "", home: str = ""
     ) -> _Frame:
-        """A frame at an element's <pose>, which is told in `base` if it does not say itself."""
+        """Return the frame at an element's <pose>, which is in `base` unless it names another frame."""
         pose = element.child("pose")
         if pose is None:
             return _Frame(owner, base, Transform(), on, placed)
@@ -252,81 +255,82 @@ class Scene:
         return _Frame(owner, base, pose_of(pose), on, placed)
 
     def new(self, element: Element, key: str) -> str:
-        """A name that no other frame has."""
+        """Return a name in use from now on; raise ModelError if another frame has it."""
         first = self.frames.get(key)
         if first is not None:
             element.fail(f"has the name of another {first.element.tag} in line {first.element.line}")
-        self.frames[key] = _Frame(element, "world", Transform(), "")  # its place is held until it is known
+        self.frames[key] = _Frame(element, "world", Transform(), "")  # placeholder that reserves the name
         return key
 
     @staticmethod
     def named(element: Element, scope: str, home: str) -> str:
-        """The frame that an element's text names."""
+        """Return the scoped name of the frame in an element's text."""
         name = element.words()
         return name if name == "world" else home if name == "__model__" else scope + name
 
-    # where they are
+    # poses
 
-    def known(self, element: Element, key: str) -> _Frame:
+    def frame_of(self, element: Element, key: str) -> _Frame:
+        """Return the frame of a scoped name; raise ModelError if there is none."""
         if key not in self.frames:
             name = key.rpartition("::")[2]
-            near = [other.rpartition("::")[2] for other in self.frames] if len(self.frames) < 10000 else []
-            element.fail(f"refers to {key!r}, which is no frame, link, joint or model{did_you_mean(name, near)}")
+            names = [other.rpartition("::")[2] for other in self.frames] if len(self.frames) < 10000 else []
+            element.fail(f"refers to {key!r}, which is no frame, link, joint or model{did_you_mean(name, names)}")
         return self.frames[key]
 
     def step(self, key: str) -> Transform:
-        """Pose of a frame in its base."""
+        """Return the pose of a frame in its base."""
         frame = self.frames[key]
         if not frame.placed:
             return frame.pose
         inside, name = Transform(), frame.placed
-        way: set[str] = set()
+        path: set[str] = set()
         while name != key:
-            if name in way or name == "world":
+            if name in path or name == "world":
                 frame.element.fail("has a placement frame that is not in it")
-            way.add(name)
-            base = self.known(frame.element, name).base
+            path.add(name)
+            base = self.frame_of(frame.element, name).base
             inside, name = self.step(name) @ inside, base
         return frame.pose @ inside.inverse()
 
     def pose(self, key: str, element: Element) -> Transform:
-        """Pose of a frame in the world."""
-        way: dict[str, None] = {}
+        """Return the pose of a frame in the world."""
+        path: dict[str, None] = {}
         while key not in self.poses:
-            if key in way:
-                self.frames[key].element.fail(f"is placed relative to itself: {listed(list(way))}")
-            way[key] = None
-            key = self.known(element, key).base
-            element = self.frames[next(reversed(way))].element
+            if key in path:
+                self.frames[key].element.fail(f"is placed relative to itself: {listed(list(path))}")
+            path[key] = None
+            key = self.frame_of(element, key).base
+            element = self.frames[next(reversed(path))].element
         X = self.poses[key]
-        for name in reversed(way):
+        for name in reversed(path):
             X = self.poses[name] = X @ self.step(name)
         return X
 
     def body(self, key: str, element: Element) -> str:
-        """The link that a frame is attached to, or "world"."""
-        way: dict[str, None] = {}
+        """Return the link that a frame is attached to, or "world"."""
+        path: dict[str, None] = {}
         while key not in self.bodies:
             if key in self.links:
                 self.bodies[key] = key
                 break
-            if key in way:
+            if key in path:
                 self.frames[key].element.fail("is attached to itself")
-            way[key] = None
-            key = self.known(element, key).on
+            path[key] = None
+            key = self.frame_of(element, key).on
             if not key:
-                element.fail(f"refers to {next(iter(way))!r}, a model without links")
+                element.fail(f"refers to {next(iter(path))!r}, a model without links")
         link = self.bodies[key]
-        self.bodies.update(dict.fromkeys(way, link))
+        self.bodies.update(dict.fromkeys(path, link))
         return link
 
     def on_body(self, key: str, element: Element) -> tuple[str, Transform]:
-        """The link that a frame is attached to, or "world", and the frame's pose there."""
+        """Return the link that a frame is attached to, or "world", and the frame's pose in it."""
         link = self.body(key, element)
         return link, self.between(link, key, element)
 
     def between(self, key: str, other: str, element: Element) -> Transform:
-        """Pose of another frame in a frame; without rounding where the file tells it so."""
+        """Return the pose of frame `other` in frame `key`, without rounding if it is in the file."""
         if key == other:
             return Transform()
         if other in self.frames and self.frames[other].base == key:
@@ -340,23 +344,25 @@ def _refuse(include: Element, fault: str) -> NoReturn:
 
 
 def inside(key: str, model: str) -> bool:
+    """Return True if a scoped name is in a model."""
     return key.startswith(f"{model}::") or not model
 
 
 def version_of(element: Element) -> tuple[int, int]:
+    """Return (major, minor) of the SDF version of an element; 1.6 in a URDF."""
     while element.owner is not None:
         element = element.owner
-    if element.tag != "sdf":  # within a URDF
+    if element.tag != "sdf":
         return (1, 6)
     text = element.text("version")
     major, _, minor = text.partition(".")
     if not (text.isascii() and major.isdecimal() and minor.isdecimal() and len(text) < 10):
-        element.fail(f"has version {text[:20]!r}, which is none")
+        element.fail(f"has version {text[:20]!r}; expected 1.3 to 1.12")
     version = int(major), int(minor)
     if version < FIRST:
-        element.fail(f"has version {text}; read are 1.3 to 1.12")
+        element.fail(f"has version {text}; expected 1.3 to 1.12")
     if version > LAST:
-        element.note(f"version {text} is newer than 1.12, the last one that is read: taken as that")
+        element.note(f"version {text} is newer than 1.12, and is read as 1.12")
     return version
 
 
@@ -366,27 +372,29 @@ def _word(element: Element, tag: str) -> str:
 
 
 def truth(element: Element) -> bool:
+    """Return the boolean in the text of an element."""
     text = element.content.strip().lower()
     if text not in ("true", "1", "false", "0"):
-        element.fail(f"is true or false, not {text[:60]!r}")
+        element.fail(f"expects true or false, got {text[:60]!r}")
     return text in ("true", "1")
 
 
 def base_name(pose: Element) -> str | None:
-    """The frame that a <pose> names to be told in."""
+    """Return the name of the frame that a <pose> is relative to, or None."""
     return pose.get("relative_to") or pose.get("frame")
 
 
 def pose_of(element: Element) -> Transform:
-    how = element.get("rotation_format") or "euler_rpy"
-    if how == "quat_xyzw":
+    """Return the pose in the text of a <pose>."""
+    rotation_format = element.get("rotation_format") or "euler_rpy"
+    if rotation_format == "quat_xyzw":
         *place, x, y, z, w = element.numbers(None, 7, (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0))
         length = math.hypot(x, y, z, w)
         if abs(length - 1.0) > 1e-3:
-            element.fail(f"has a quaternion of length {length:g}")
+            element.fail(f"has a quaternion of length {length:g}; expected 1")
         return Transform(Rotation.from_quaternion(np.array([x, y, z, w]) / length), place)
-    if how != "euler_rpy":
-        element.fail(f"has an unknown rotation_format {how!r}; known are euler_rpy, quat_xyzw")
+    if rotation_format != "euler_rpy":
+        element.fail(f"has an unknown rotation_format {rotation_format!r}; expected one of euler_rpy, quat_xyzw")
     *place, roll, pitch, yaw = element.numbers(None, 6, (0.0,) * 6)
     if element.get("degrees") in ("true", "1"):
         roll, pitch, yaw = map(math.radians, (roll, pitch, yaw))
@@ -398,8 +406,8 @@ def _from_environment() -> Iterator[str]:
         yield from filter(None, os.environ.get(variable, "").split(os.pathsep))
 
 
-def _of_folder(folder: Path) -> Path | None:
-    """The SDF of a model's folder: the newest that its model.config names, or model.sdf."""
+def _model_file(folder: Path) -> Path | None:
+    """Return the SDF in a model's folder: the newest one in its model.config, or model.sdf; None if there is none."""
     config = folder / "model.config"
     if config.is_file():
         root = parse(read_bytes(config, LARGEST), config.name, {})

@@ -1,7 +1,7 @@
-"""What a format says, one row a thing: reading, writing, refusing and docs/_made/formats.md all go by these rows.
+"""Tables of file formats: reading, writing, errors and docs/_made/formats.md follow their rows.
 
-A format's elements are told as "attributes | children", in () what has no bearing on the dynamics and is passed over. A number of a joint,
-a warning and a refusal have a row each. Formats: :mod:`sarrus.io.formats`.
+The grammar of an element is "attributes | children"; names in () have no effect on the dynamics and are ignored. Each number of a joint,
+each warning and each error has a row. The formats are in :mod:`sarrus.io.formats`.
 """
 
 from __future__ import annotations
@@ -19,33 +19,29 @@ from ..description.joints import BOUNDS, PASSIVE, JointType
 from ..shapes import Box, Capsule, Cylinder, Mesh, Sphere
 from .document import Element, Grammar, parse
 
-FREE, POSITIVE, BOUND, CUSTOM = "any number", "not negative", "none, if not positive", "as the reader says"
-VISIBLE, TOUCHING = (
-    (Box, Cylinder, Sphere, Mesh),
-    (Box, Cylinder, Sphere, Mesh, Capsule),
-)  # shapes that files have, where a row says so
-NO_ROOM = (
-    "-0"  # the lower end of limits that are zero both: in a URDF zeros are what exporters write where there are none
-)
-COUNTS = {"str": 0, "float": 1, "tuple[float, float, float]": 3}  # of numbers, in what is declared so
+FREE, POSITIVE, BOUND, CUSTOM = "any number", "not negative", "no bound, if not positive", "read by the format's reader"
+# shapes of files, if the format has a tag for them
+VISIBLE, TOUCHING = (Box, Cylinder, Sphere, Mesh), (Box, Cylinder, Sphere, Mesh, Capsule)
+NO_ROOM = "-0"  # lower limit of a joint whose limits are both zero: exporters of URDF write "0 0" for no limits
+COUNTS = {"str": 0, "float": 1, "tuple[float, float, float]": 3}  # declared type of a field -> count of its numbers
 
 
 @dataclass(frozen=True)
 class Row:
-    """A number of a joint, or what is not read.
+    """A number of a joint in a file, or an entry that is not read.
 
-    element : tag of what has it; several that are alike in this
-    place : where it stands in there: "dynamics/@damping" is an attribute, "dynamics/damping" a text; empty: the element itself
-    field : the number of a joint type that it is; "lower" and "upper" are the ends of its limits
-    values : which are allowed, and for BOUND, which mean that there is none; CUSTOM: the reader of the format reads it. Of what is not read,
-        words: the first one is what is remarked, the last one the default; of a text, all are remarked
-    default : of a file that does not say it
-    unit : of a turning and of a sliding joint
-    needs : the field without which it means nothing
-    terms : how many numbers may stand there, of which the first is read
-    angle : whether it follows the file's unit of angles
-    switch : the setting that switches it off
-    note, refusal : what a warning, an error says where it stands there with another value than `default`
+    element : tags of the elements that contain the entry
+    place : path in the element: "dynamics/@damping" is an attribute, "dynamics/damping" a text; empty: the element itself
+    field : field of a joint type; "lower" and "upper" are the ends of its limits
+    values : allowed values; BOUND: values that are not positive mean no bound; CUSTOM: the format's reader reads the entry. For an entry that
+        is not read, words: the first one triggers the message, the last one is the default. In a text, each of the words triggers it
+    default : value of a missing entry
+    unit : units for a revolute and a prismatic joint
+    needs : field without which the entry has no effect
+    terms : largest count of numbers in the entry; the first number is read
+    angle : True if the entry is in the file's unit of angles
+    switch : setting of the file that disables the entry
+    note, refusal : text of the warning or the error for an entry whose value is not `default`
     """
 
     element: str
@@ -62,8 +58,8 @@ class Row:
     refusal: str = ""
 
     @property
-    def way(self) -> str:
-        """The elements on the way there."""
+    def path(self) -> str:
+        """Tags of the elements between the element and the entry, separated by "/"."""
         return self.place.rpartition("/")[0]
 
     @property
@@ -75,7 +71,7 @@ class Row:
         return "@" in self.place
 
     def read(self, part: Element) -> float | None:
-        """The number in the element that has it; None where there is none."""
+        """Return the number in the element; None if it has no number or the number means no bound."""
         if not self.in_attribute:
             child = part.child(self.name)
             if child is None:
@@ -92,13 +88,13 @@ class Row:
         if self.values == POSITIVE and value < 0.0:
             part.fail(f"has a negative {name}: {value:g}" if name else f"is negative: {value:g}")
         if self.values == BOUND and value <= 0.0:
-            if value < 0.0 <= default and part.owner is not None:  # where a negative one is no word for none
-                part.note(f"{part.owner} has a negative limit of {name}: taken as unlimited")
+            if value < 0.0 <= default and part.owner is not None:  # negative numbers do not mean "unlimited" here
+                part.note(f"{part.owner} has a negative limit of {name}: read as unlimited")
             return None
         return value
 
-    def stands_in(self, element: Element) -> bool:
-        """Whether an element says something else than the default."""
+    def applies_to(self, element: Element) -> bool:
+        """Return True if the element has another value than the default."""
         if not self.place:
             return self.values == FREE or element.content.strip().lower() in self.values.split()
         if self.values != FREE:
@@ -106,19 +102,19 @@ class Row:
             return element.word(self.name, self.values, words[-1]) == words[0]
         return any(element.several(self.name, self.terms, (self.default,)))
 
-    def is_silent(self, value: Any) -> bool:
-        """Whether a value is what a file means that does not say it."""
+    def is_default(self, value: Any) -> bool:
+        """Return True if a file without the entry means this value."""
         if self.needs or self.values == CUSTOM or self.field in ("lower", "upper"):
             return False
         return bool(value == (np.inf if self.values == BOUND else self.default))
 
 
 class Format:
-    """A format's elements, and its rows.
+    """File format: grammar of its elements, and its rows.
 
-    joints : the kinds of joints that it has as they are -> its words for them
-    shapes : of a kind of shape the tag in a <geometry>, and where in there its fields are, one after the other
-    color : where a visual says its own
+    joints : kind of a joint that the format has -> its name in the format
+    shapes : class of a shape -> its tag in a <geometry> and the places of its fields, in order
+    color : places of the colour in a visual
     """
 
     def __init__(
@@ -126,31 +122,35 @@ class Format:
         shapes: Mapping[type, str] | None = None, color: str = "",
     ) -> None:  # fmt: skip
         self.name, self.elements, self.rows, self.joints = name, elements, tuple(rows), joints
-        self.shapes, self.color = {kind: said.split() for kind, said in (shapes or {}).items()}, color
+        self.shapes, self.color = {kind: places.split() for kind, places in (shapes or {}).items()}, color
 
     @property
     def grammar(self) -> Grammar:
-        known = {
+        """Allowed attributes and children of each tag."""
+        rules = {
             tag: [set(part.split()) for part in rule.replace("(", " ").replace(")", " ").split("|")]
             for tag, rule in self.elements.items()
         }
         for row in self.rows:
             for tag in row.element.split() if row.place else ():
-                for step in filter(None, row.way.split("/")):
-                    known[tag][1].add(step)
-                    known.setdefault(tag := step, [set(), set()])
-                known[tag][0 if row.in_attribute else 1].add(row.name)
-        return {tag: tuple(map(frozenset, parts)) for tag, parts in known.items()}
+                for step in filter(None, row.path.split("/")):
+                    rules[tag][1].add(step)
+                    rules.setdefault(tag := step, [set(), set()])
+                rules[tag][0 if row.in_attribute else 1].add(row.name)
+        return {tag: tuple(map(frozenset, parts)) for tag, parts in rules.items()}
 
     @property
     def numbers(self) -> list[Row]:
-        """The rows of joints."""
+        """Rows of the numbers of joints."""
         return [row for row in self.rows if row.field]
 
     # ---- reading -----------------------------------------------------------------------------------------------------
 
     def parse(self, text: str | bytes, source: str) -> Element:
-        """The root of a document, and remarks on all that is in it; where attributes are inherited they are made later, one by one."""
+        """Return the root of a document, and warn of entries that are not read.
+
+        The reader of a format with inherited attributes calls :meth:`remark` itself, for each element.
+        """
         root = parse(text, source, self.grammar)
         pending = [root] if any(row.note or row.refusal for row in self.rows) else []
         while pending:
@@ -159,15 +159,15 @@ class Format:
         return root
 
     def read(self, owner: Element, *, angle: float = 1.0, off: Container[str] = ()) -> dict[str, float]:
-        """The numbers of a joint that an element says: field -> value. What is switched `off` is zero."""
+        """Return the numbers of a joint in an element: field -> value. Numbers whose switch is in `off` are zero."""
         parts: dict[str, Element | None] = {"": owner}
         values: dict[str, float] = {}
         for row in self.numbers:
             if row.values == CUSTOM:
                 continue
-            if row.way not in parts:
-                parts[row.way] = owner.child(row.way)
-            part = parts[row.way]
+            if row.path not in parts:
+                parts[row.path] = owner.child(row.path)
+            part = parts[row.path]
             value = None if part is None else row.read(part)
             if value is not None:
                 values[row.field] = 0.0 if row.switch in off else value * (angle if row.angle else 1.0)
@@ -180,46 +180,46 @@ class Format:
         return not row.needs or bool(values.get(row.needs))
 
     def remark(self, element: Element) -> None:
-        """Warn of what an element says and nobody reads; ModelError where it cannot be left out."""
+        """Warn of entries of an element that are not read; raise ModelError if the model is wrong without them."""
         for row in self.rows:
-            if element.tag in row.element.split() and (row.note or row.refusal) and row.stands_in(element):
+            if element.tag in row.element.split() and (row.note or row.refusal) and row.applies_to(element):
                 if row.refusal:
                     element.fail(row.refusal)
                 element.note(row.note.format(tag=element.tag))
 
-    def shape(self, element: Element, kinds: Sequence[type], **besides: Any) -> Any:
-        """What an element in a <geometry> is, of one of these kinds; `besides`: what the file does not say of meshes."""
+    def shape(self, element: Element, kinds: Sequence[type], **folders: Any) -> Any:
+        """Return the shape of an element in a <geometry>, of one of these classes; `folders` are arguments of a mesh."""
         tags = {self.shapes[kind][0]: kind for kind in kinds}
-        kind = tags.get(element.tag) or element.fail(f"is an unknown shape; known are {', '.join(tags)}")
+        kind = tags.get(element.tag) or element.fail(f"is an unknown shape; expected one of {', '.join(tags)}")
         values = {field.name: _value(element, place, field) for field, place in self.places(kind)}
-        said = {name: value for name, value in values.items() if value is not None}
-        return kind(**said, **(besides if kind is Mesh else {}))
+        given_values = {name: value for name, value in values.items() if value is not None}
+        return kind(**given_values, **(folders if kind is Mesh else {}))
 
     def places(self, kind: type) -> list[tuple[Field[Any], str]]:
-        """The fields of a kind of shape, and where in its element they are."""
+        """Return the fields of a class of shapes, with their places in its element."""
         return list(zip(fields(kind), self.shapes[kind][1:], strict=False))
 
     # ---- writing -----------------------------------------------------------------------------------------------------
 
     def write(self, owner: ET.Element, values: Mapping[str, Any]) -> None:
-        """Say the numbers of a joint, but for those that are None; those in one element all or none."""
-        for way, rows in groupby(self.numbers, key=lambda row: row.way):
-            said = [row for row in rows if values.get(row.field) is not None and self._counts(row, values)]
-            loud = [row for row in said if not row.is_silent(values[row.field])]
-            for row in said if way and loud else loud:
+        """Write the numbers of a joint that are not None; if one number in a child element is needed, all of that child are written."""
+        for path, rows in groupby(self.numbers, key=lambda row: row.path):
+            defined = [row for row in rows if values.get(row.field) is not None and self._counts(row, values)]
+            changed = [row for row in defined if not row.is_default(values[row.field])]
+            for row in defined if path and changed else changed:
                 put(owner, row.place, values[row.field])
 
-    def lacks(self, joint: JointType) -> tuple[list[str], list[str]]:
-        """The passive terms, and the bounds, that a joint has and no row can say."""
-        known = {row.field for row in self.numbers}
+    def missing(self, joint: JointType) -> tuple[list[str], list[str]]:
+        """Return the passive terms and the bounds of a joint for which the format has no row."""
+        fields_of_rows = {row.field for row in self.numbers}
         bounds = [name for name in BOUNDS if getattr(joint, name) is not None]
-        passive, lacking = ([x for x in names if x not in known] for names in (has_passive(joint), bounds))
-        return passive, lacking
+        passive, missing = ([x for x in names if x not in fields_of_rows] for names in (has_passive(joint), bounds))
+        return passive, missing
 
     # ---- documentation -----------------------------------------------------------------------------------------------
 
     def page(self) -> Iterator[str]:
-        """Lines of Markdown: tables of all that is known of the format."""
+        """Yield lines of Markdown: all tables of the format."""
         yield from (
             f"## {self.name}",
             "",
@@ -231,19 +231,19 @@ class Format:
         yield from ("", "| not read | |", "|---|---|")
         for row in self.rows:
             if row.note or row.refusal:
-                what = f"error: `{row.refusal}`" if row.refusal else f"warning: `{row.note.format(tag='…')}`"
-                yield f"| `{row.element}{'/' if row.place else ''}{row.place}` | {what} |"
-        yield from ("", "| element | attributes | elements in it | passed over |", "|---|---|---|---|")
-        for tag, known in sorted(self.grammar.items()):
+                message = f"error: `{row.refusal}`" if row.refusal else f"warning: `{row.note.format(tag='…')}`"
+                yield f"| `{row.element}{'/' if row.place else ''}{row.place}` | {message} |"
+        yield from ("", "| element | attributes | elements in it | ignored |", "|---|---|---|---|")
+        for tag, allowed in sorted(self.grammar.items()):
             rule = self.elements.get(tag, "")
             ignored = {word for part in rule.split("(")[1:] for word in part.partition(")")[0].split()}
-            attributes, children = (" ".join(f"`{word}`" for word in sorted(part - ignored)) for part in known)
+            attributes, children = (" ".join(f"`{word}`" for word in sorted(part - ignored)) for part in allowed)
             yield f"| `{tag}` | {attributes} | {children} | {' '.join(f'`{word}`' for word in sorted(ignored))} |"
         yield ""
 
 
 def _value(element: Element, place: str, field: Field[Any]) -> Any:
-    """Numbers or a text, as the field is declared; None where it is left out and has a default."""
+    """Return numbers or a text, by the declared type of the field; None if it is missing and has a default."""
     count, attribute = COUNTS[str(field.type)], place[1:] if place.startswith("@") else None
     part = element if attribute else next(iter(element.all(place)), None)
     if field.default is not MISSING and (part is None or (attribute and attribute not in part.attributes)):
@@ -257,19 +257,19 @@ def _value(element: Element, place: str, field: Field[Any]) -> Any:
 
 
 def has_passive(joint: JointType) -> list[str]:
-    """Names of the passive terms that it has."""
+    """Return the names of the passive terms that are not zero."""
     return [name for name in PASSIVE if name != "rest" and getattr(joint, name).any()]
 
 
 def text_of(values: ArrayLike) -> str:
-    """Numbers, in as many digits as it takes to read the same ones."""
+    """Return numbers as text, with the digits that are needed to read the same numbers."""
     return " ".join(repr(float(x) + 0.0).removesuffix(".0") for x in np.ravel(values))
 
 
 def put(owner: ET.Element, place: str, value: ArrayLike | str) -> None:
-    """Write a value at a place in an element, in elements on the way that are there or are made."""
-    *way, last = place.split("/")
-    for tag in way:
+    """Write a value at a place in an element; missing elements of the path are added."""
+    *path, last = place.split("/")
+    for tag in path:
         child = next((child for child in owner if child.tag == tag), None)
         owner = ET.SubElement(owner, tag) if child is None else child
     text = value if isinstance(value, str) else text_of(value)

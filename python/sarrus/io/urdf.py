@@ -1,39 +1,39 @@
-"""URDF, read with the standard library's expat.
+"""Reader of URDF.
 
-What becomes of each part of a file:
+Result of each part of a file:
 
 ============================  =====================================================================================
 `<link>`                      a body; its frame is the link's frame
-`<inertial>`                  the body's inertia; the tensor is turned by the origin's rpy; none: a massless body.
-                              Real robot files hold tensors that no body can have (a principal moment larger than
-                              the sum of the other two, or negative): they are kept as they stand, with a warning
-`<joint>`                     a joint, in the order of the file: fixed, revolute, continuous, prismatic, floating,
-                              planar (the axis is the plane's normal, x and y are those of the least turn from z to it, as in MuJoCo), ball
-`<limit>`                     limits, velocity_limit, effort_limit. Zeros are what exporters write for "not set":
-                              a velocity or effort of zero is no limit, and an empty range none, with a warning;
-                              so are lower and upper of other types than revolute and prismatic
-`<dynamics>`                  damping, friction: part of what inverse dynamics returns
-`<mimic>`                     a coupler "<joint> mimics <other>" between two joints of one axis, both kept in the tree;
-                              otherwise a warning, and the joint moves freely
-a link that is no joint's     is fixed to the ground, or floats, by a joint "root_joint", the first of all; of several such links the others
-child                         float by joints "root_joint_<link>", with a warning. "world" is the ground where it is no link
+`<inertial>`                  the body's inertia; the tensor is rotated by the origin's rpy; without it the body is massless.
+                              Some robot files have tensors that no body can have (a principal moment is negative, or larger than
+                              the sum of the other two): they are kept, with a warning
+`<joint>`                     a joint, in the order of the file: fixed, revolute, continuous, prismatic, floating, ball,
+                              planar (the axis is the plane's normal; x and y follow by the smallest rotation from z to it, as in MuJoCo)
+`<limit>`                     limits, velocity_limit, effort_limit. Exporters write zeros for "not set":
+                              a velocity or effort of zero is no limit, and an empty range is none, with a warning.
+                              lower and upper are read of revolute and prismatic joints only
+`<dynamics>`                  damping, friction: part of inverse dynamics
+`<mimic>`                     a coupler "<joint> mimics <other>" between two joints of one axis, both in the tree;
+                              for other joints a warning, and the joint moves freely
+root link (no joint's child)  a joint "root_joint", the first of all, fixes it to the ground or lets it float. Other root links
+                              float by joints "root_joint_<link>", with a warning. "world" is the ground if it is not a link
 a link called "ground"        becomes the body "ground_link", with a warning: "ground" is the world
-`<visual>`                    what `sarrus.view` shows: box, cylinder, sphere, mesh. A faulty one is left out, with a warning. Mesh
-                              files are not looked for until they are shown: not in the folder alone, see `sarrus.load`
-`<material>`                  the colour of a visual, there or by name; its texture is not read, a mesh keeps its own
-<loop>, <loop_joint>, …       what people add to close loops: :mod:`sarrus.io.urdf_loops`
+`<visual>`                    a visual for `sarrus.view`: box, cylinder, sphere, mesh. A faulty one is left out, with a warning. Mesh
+                              files are searched when they are shown, in the folders of `sarrus.load`
+`<material>`                  the colour of a visual, in it or by name; textures are not read, a mesh keeps its own
+<loop>, <loop_joint>, …       extensions that close loops: :mod:`sarrus.io.urdf_loops`
 drake:…                       ball, planar, screw and universal joints, and :mod:`sarrus.io.extensions`; <frame>: a frame
-transmission, ros2_control    the joints that they name are driven, and others are passive, with a warning; without any, all that
-                              move are driven, but for those that follow another
-`<collision>`                 a shape that touches (`robot.contacts`): box, cylinder, sphere; a mesh, if it is at hand, against planes. Its friction is
-                              that of `<mu1>` in Gazebo's extensions of the link, or Drake's
-sensor, calibration,          known, and of no concern to the dynamics
+transmission, ros2_control    the joints in them are actuated, and others are passive, with a warning. Without any, all moving
+                              joints are actuated, except those that follow another joint
+`<collision>`                 a collision shape (`robot.contacts`): box, cylinder, sphere; a mesh, if its file exists, against planes.
+                              Its friction is `<mu1>` in Gazebo's extensions of the link, or Drake's
+sensor, calibration,          ignored, because they do not affect the dynamics
 safety_controller
-gazebo                        joints, springs, and plugins by which one joint mimics another; a warning for other plugins that may act
-anything else                 a warning
+gazebo                        joints, springs, and plugins that couple two joints; a warning for other plugins that may act
+other elements                a warning
 ============================  =====================================================================================
 
-A document type declaration is refused, and with it entities: a model file needs none, an attack does.
+A document type declaration is an error, because it allows entities, which model files do not need and attacks use.
 """
 
 from __future__ import annotations
@@ -57,21 +57,23 @@ from .outline import IDENTITY, on_plane
 from .table import VISIBLE
 from .urdf_loops import TAGS as LOOP_TAGS
 
-WORLD = "world"  # where no link has this name, the ground
+WORLD = "world"  # the ground, if no link has this name
 
 
 def read(
     text: str | bytes, *, source: str = "<string>", floating_base: bool | None = None, beside: str = "",
     package_dirs: Iterable[str] = (), loops: urdf_loops.Loops = None,
 ) -> Builder:  # fmt: skip
-    """Builder of the mechanism that a URDF document describes, which can be added to. A ModelError tells file, line and element.
+    """Return a builder of the mechanism in a URDF document.
+
+    Raises ModelError with file, line and element.
 
     Parameters
     ----------
     text : the document
-    source : what errors and warnings call it
+    source : name of the document in errors and warnings
     beside : folder of the file, where the search for meshes starts; default: the working directory
-    floating_base, package_dirs, loops : as of :func:`sarrus.load`
+    floating_base, package_dirs, loops : arguments of :func:`sarrus.load`
 
     Examples
     --------
@@ -82,24 +84,24 @@ def read(
     ('ground', 'stone', 'top')
     """
     if not isinstance(floating_base, bool | np.bool_ | None):
-        raise ModelError(f"floating_base is True or False; got {floating_base!r}")
+        raise ModelError(f"floating_base: expected True or False; got {floating_base!r}")
     robot = URDF.parse(text, source)
     if robot.tag != "robot":
         robot.fail("is not the root of a URDF (<robot>)")
-    robot.look_for_unknown()
+    robot.note_unread()
     reader = _Reader(robot, beside, loops)
     reader.add_bodies(bool(floating_base))
     reader.add_joints()
     reader.add_closures()
     reader.add_couplers()
-    reader.add_drakes()
-    faults = _dress(reader, beside, tuple(package_dirs))
+    reader.add_drake_elements()
+    faults = _add_shapes(reader, beside, tuple(package_dirs))
     reader.builder.warnings += [*robot.notes, *reader.sidecar.notes, *faults]
     return reader.builder
 
 
 class _Reader:
-    """A URDF, of which one part after the other is added to a Builder."""
+    """Reader that adds the parts of a URDF to a Builder."""
 
     def __init__(self, robot: Element, beside: str, loops: urdf_loops.Loops) -> None:
         self.robot = robot
@@ -107,34 +109,34 @@ class _Reader:
         if not self.links:
             robot.fail("has no links")
         self.ends = {name: _ends(element, self.links) for name, element in self.elements.items()}
-        document.check_ties(self.ends.values(), robot.source)
+        document.check_pairs(self.ends.values(), robot.source)
         self.body = {name: name for name in self.links}
         if link := self.links.get("ground"):
             self.body["ground"] = document.free_name("ground_link", self.links)
             link.note(f"{link} becomes body {self.body['ground']!r}: 'ground' is the world")
         self.body.setdefault(WORLD, "ground")
         self.bodies = Names(self.body.values())
-        self.taken = Names(self.elements)  # of joints and constraints
+        self.names = Names(self.elements)  # of joints and constraints
         self.sidecar = urdf_loops.Sidecar.read(loops, beside)
         if loops is None and (unread := urdf_loops.unread_sidecar(beside, robot.source)):
-            name, what = unread
-            robot.note(f"{name} beside it seems to hold {what} and is not read: load(..., loops={name!r})")
+            name, contents = unread
+            robot.note(f"{name} in its folder seems to contain {contents} and is not read: load(..., loops={name!r})")
         with at(robot):
             self.builder = Builder(name=robot.get("name") or "robot")
 
     def add_bodies(self, floating_base: bool) -> None:
-        """The bodies, and what holds or lets float those that are no joint's child."""
+        """Add the bodies, and the joints between the ground and the root links."""
         for name, link in self.links.items():
             with at(link):
                 self.builder.add_body(self.body[name], _inertia(link))
         anchored = WORLD not in self.links and any(parent == WORLD for parent, _ in self.ends.values())
         for k, root in enumerate(_roots(self.robot, self.links, self.ends, anchored, floating_base)):
-            name = self.taken.new(f"root_joint_{self.body[root]}" if k else "root_joint")
+            name = self.names.new(f"root_joint_{self.body[root]}" if k else "root_joint")
             floats = floating_base or anchored or k > 0
             self.builder.add_joint(name, joints.Free() if floats else joints.Fixed(), "ground", self.body[root])
 
     def add_joints(self) -> None:
-        """The joints of the spanning tree; those that something couples keep their coordinates."""
+        """Add the <joint> elements; joints in couplers or with loops around them stay in the tree."""
         self.types: dict[str, joints.JointType] = {}
         for name, element in self.elements.items():
             with at(element):
@@ -142,8 +144,8 @@ class _Reader:
         for name, armature in extensions.armatures(self.robot).items():
             joint = self.types.get(name)
             if joint is None or joint.nv != 1:
-                what = f"the rotor inertia of a motor of {name!r} is not read, which is no joint of one axis"
-                self.robot.all("transmission")[0].note(what)
+                fact = f"the rotor inertia of a motor of {name!r} is not read: {name!r} is not a joint of one axis"
+                self.robot.all("transmission")[0].note(fact)
                 continue
             with at(self.elements[name]):
                 self.types[name] = replace(joint, armature=armature)
@@ -161,7 +163,7 @@ class _Reader:
                 if name in pairs:
                     self._add_pair(name, pairs[name], (parent, child), motors)
                     continue
-                # where nothing says which joints are driven, those are that move, but for what follows another
+                # without transmissions all moving joints are actuated, except those that follow another joint
                 joint = self.types[name]
                 moves = joint.nv > 0 and joint.kind != "Free" and not (element.all("mimic") or name in self.mimics)
                 driven, keep = moves if motors is None else name in motors, name in coupled
@@ -172,57 +174,58 @@ class _Reader:
                 self.builder.add_joint(name, joint, parent, child, **places, actuated=driven, tree=keep)
 
     def _read_loops(self) -> None:
-        """What URDF+ and Gazebo say of loops; poses at q = 0 only where somebody asks."""
+        """Read the loops and couplings of URDF+ and Gazebo; poses at q = 0 are computed only if an element needs them."""
         robot = self.robot
-        asked = robot.all(*LOOP_TAGS) or any(block.all("joint") for block in robot.all("gazebo"))
-        self.at_zero = _at_zero(self.body, self.elements, self.ends) if asked or self.sidecar.hinges else {}
+        has_loops = robot.all(*LOOP_TAGS) or any(block.all("joint") for block in robot.all("gazebo"))
+        self.at_zero = _at_zero(self.body, self.elements, self.ends) if has_loops or self.sidecar.hinges else {}
         hinges = {
             self.ends[name]: (name, self.at_zero[self.ends[name][1]].rotation @ joint.axis)
             for name, joint in self.types.items()
-            if asked and isinstance(joint, joints.Revolute)
+            if has_loops and isinstance(joint, joints.Revolute)
         }
-        gazebo = list(urdf_loops.gazebo_joints(robot, self.body, self.at_zero, hinges))
-        self.hinged = [tie for tie in gazebo if isinstance(tie, urdf_loops.Closure)]
-        of_gazebo = [tie for tie in gazebo if isinstance(tie, urdf_loops.Coupling)]
-        self.couplings = [*urdf_loops.loop_couplings(robot, self.body, self.ends), *of_gazebo]
+        in_gazebo = list(urdf_loops.gazebo_joints(robot, self.body, self.at_zero, hinges))
+        self.gazebo_closures = [part for part in in_gazebo if isinstance(part, urdf_loops.Closure)]
+        couplings = [part for part in in_gazebo if isinstance(part, urdf_loops.Coupling)]
+        self.couplings = [*urdf_loops.loop_couplings(robot, self.body, self.ends), *couplings]
 
     def _add_pair(self, name: str, axes: str, ends: tuple[str, str], motors: set[str] | None) -> None:
-        """Two revolute joints about axes of one frame, with a body without mass between them."""
+        """Add two revolute joints about axes of one frame, with a massless body between them."""
         bodies, place = (ends[0], self.bodies.new(f"{name}_{axes[0]}"), ends[1]), _origin(self.elements[name])
         self.builder.add_body(bodies[1])
         for k, axis in enumerate(axes):
-            half, hinge = self.taken.new(f"{name}_{axis}"), joints.Revolute(axis.lower())
+            half, hinge = self.names.new(f"{name}_{axis}"), joints.Revolute(axis.lower())
             driven = motors is None or half in motors
             at_parent = Transform() if k else place
             self.builder.add_joint(half, hinge, *bodies[k : k + 2], at_parent=at_parent, actuated=driven)
 
     def add_closures(self) -> None:
-        """The joints that close loops, and frames that a sidecar names."""
+        """Add the loop joints, and frames that the sidecar refers to."""
         tagged = urdf_loops.closures(self.robot, self.body, _of_type, _origin_of, self.at_zero)
-        for closure in (*tagged, *self.hinged, *self.sidecar.closures(self.body, self.ends, self.at_zero)):
+        for closure in (*tagged, *self.gazebo_closures, *self.sidecar.closures(self.body, self.ends, self.at_zero)):
             with at(closure.element or self.robot):
-                (parent, X_A), (child, X_B), name = closure.parent, closure.child, self.taken.new(closure.name)
+                (parent, X_A), (child, X_B), name = closure.parent, closure.child, self.names.new(closure.name)
                 ends = self.body[parent], self.body[child]
                 self.builder.add_joint(name, closure.joint, *ends, at_parent=X_A, at_child=X_B, loop=True)
         for name in dict.fromkeys(name for loop in self.sidecar.loops for name in loop[:2] if name not in self.body):
             with at(self.elements[name]):
-                self.builder.add_frame(name, self.body[self.ends[name][1]])  # of a joint: that of its child
+                self.builder.add_frame(name, self.body[self.ends[name][1]])  # the frame of a joint is its child's
 
     def add_couplers(self) -> None:
+        """Add the couplers of mimic joints and couplings."""
         for name, mimic in self.mimics.items():
-            coupler = self.taken.new(f"{name} mimics {mimic.leader}")  # "a mimics b" may follow c, and a "b mimics c"
+            coupler = self.names.new(f"{name} mimics {mimic.leader}")  # a joint may have this name
             with at(self.elements[name]):
                 terms = {name: 1.0, mimic.leader: -mimic.multiplier}
                 self.builder.add_coupler(coupler, terms, offset=mimic.offset)
         for coupling in self.couplings:
             with at(coupling.element):
-                self.builder.add_coupler(self.taken.new(coupling.name), coupling.terms)
+                self.builder.add_coupler(self.names.new(coupling.name), coupling.terms)
 
-    def add_drakes(self) -> None:
-        """Frames, and what :mod:`sarrus.io.extensions` reads."""
+    def add_drake_elements(self) -> None:
+        """Add frames, and the constraints and springs of :mod:`sarrus.io.extensions`."""
         places = {name: (link, Transform()) for name, link in self.body.items()}
         for name, frame in document.by_name(self.robot, "frame").items():
-            frame.look_for_unknown()
+            frame.note_unread()
             places[name] = self.body[document.referred(frame, frame.text("link"), self.body, "link")], _origin_of(frame)
             with at(frame):
                 self.builder.add_frame(name, *places[name])
@@ -233,7 +236,7 @@ class _Reader:
         def joint(element: Element, name: str) -> str:
             return document.referred(element, name, self.types, "joint")
 
-        extensions.add(self.builder, self.robot, place, joint, self.taken)
+        extensions.add(self.builder, self.robot, place, joint, self.names)
 
 
 # --- the graph ----------------------------------------------------------------------------------------------------
@@ -246,31 +249,31 @@ def _ends(joint: Element, links: dict[str, Element]) -> tuple[str, str]:
         if name != WORLD or end.tag != "parent":
             document.referred(end, name, links, "link")
     if parent == child:
-        joint.fail(f"joins link {parent!r} to itself")
+        joint.fail(f"connects link {parent!r} to itself")
     return parent, child
 
 
 def _roots(
     robot: Element, links: dict[str, Element], ends: dict[str, tuple[str, str]], anchored: bool, floating_base: bool
 ) -> list[str]:
-    """A link of each part that hangs on no other: no joint's child, the first of several."""
+    """Return the root links, one for each connected part: links that are no joint's child."""
     parts = document.Connected((*links, WORLD), ends.values())
     if anchored:
         parts.reach(WORLD)
         if floating_base:
-            robot.fail("hangs on 'world', which is no link of it and so the ground: it cannot float")
+            robot.fail("cannot float, because a joint connects it to 'world', the ground: omit floating_base=True")
     children = {child for _, child in ends.values()}
     roots: list[str] = []
     for name, link in links.items():
         if name in children or name in parts.reached:
             continue
         if anchored or roots:
-            link.note(f"{link} is no joint's child, and not the first such link: it floats by itself")
+            link.note(f"{link} is no joint's child, and not the first such link: it floats freely")
         roots.append(name)
         parts.reach(name)
     if not (roots or anchored):
-        robot.fail("has no root: every link is the child of some joint")
-    # one root does not yet mean connected: a ring of links hangs on nothing
+        robot.fail("has no root: every link is the child of a joint")
+    # a ring of links can be separate from the root
     if adrift := [name for name in links if name not in parts.reached]:
         before = WORLD if anchored else roots[0]
         links[adrift[0]].fail(f"is not connected to the root {before!r}; nor are others: {document.listed(adrift)}")
@@ -280,12 +283,12 @@ def _roots(
 def _at_zero(
     body: dict[str, str], elements: dict[str, Element], ends: dict[str, tuple[str, str]]
 ) -> dict[str, Transform]:
-    """Poses of the links at q = 0, all roots being where the world is."""
-    near: dict[str, list[tuple[str, Transform]]] = {name: [] for name in body}
+    """Return the poses of the links at q = 0, with all root links at the world's origin."""
+    neighbours: dict[str, list[tuple[str, Transform]]] = {name: [] for name in body}
     for name, (parent, child) in ends.items():
         X = _origin(elements[name])
-        near[parent].append((child, X))
-        near[child].append((parent, X.inverse()))
+        neighbours[parent].append((child, X))
+        neighbours[child].append((parent, X.inverse()))
     children = {child for _, child in ends.values()}
     poses: dict[str, Transform] = {}
     for root in (WORLD, *(name for name in body if name not in children)):
@@ -294,7 +297,7 @@ def _at_zero(
             name, X = frontier.pop()
             if name not in poses:
                 poses[name] = X
-                frontier += [(other, X @ step) for other, step in near[name] if other not in poses]
+                frontier += [(other, X @ step) for other, step in neighbours[name] if other not in poses]
     return poses
 
 
@@ -316,14 +319,14 @@ def _origin_of(origin: Element | None) -> Transform:
 
 
 def _inertia(link: Element) -> Inertia:
-    link.look_for_unknown()
+    link.note_unread()
     inertial = link.child("inertial")
     if inertial is None:
         return Inertia.zero()
     mass, tensor = inertial.needed("mass"), inertial.needed("inertia")
     m = mass.number("value")
     if m < 0:
-        mass.fail(f"is negative: {m:g} kg")
+        mass.fail(f"is negative: {m:g} kg; expected a mass of zero or more")
     xx, yy, zz = (tensor.number(name) for name in ("ixx", "iyy", "izz"))
     xy, xz, yz = (tensor.number(name, 0.0) for name in ("ixy", "ixz", "iyz"))
     return document.placed_inertia(tensor, link, m, (xx, yy, zz, xy, xz, yz), _origin(inertial))
@@ -335,21 +338,21 @@ AXIAL = {
 
 
 def _joint(element: Element) -> joints.JointType:
-    element.look_for_unknown()
-    if element.get("type") == "fixed":  # whatever axis or limit its writer left there
+    element.note_unread()
+    if element.get("type") == "fixed":  # some exporters write axes and limits of fixed joints
         return joints.Fixed()
     axis = element.child("axis")
     direction = (1.0, 0.0, 0.0) if axis is None else axis.numbers("xyz", 3)
     kind = element.text("type")
     if kind in AXIAL and not any(direction):
-        (axis or element).fail("is zero; a joint that moves wants a direction")
+        (axis or element).fail("is zero; expected the direction of a moving joint")
     if kind in ("revolute", "prismatic") and not element.all("limit"):
-        element.note(f"{element} has no <limit>: taken as unlimited")
+        element.note(f"{element} has no <limit>: read as unlimited")
     return _of_type(element, kind, direction)
 
 
 def _of_type(element: Element, kind: str, direction: tuple[float, ...]) -> joints.JointType:
-    """A joint with the limits and losses of its element."""
+    """Return a joint of a type and direction, with the limits and passive terms of its element."""
     if kind == "fixed":
         return joints.Fixed()
     properties = _numbers(element, kind)
@@ -357,27 +360,26 @@ def _of_type(element: Element, kind: str, direction: tuple[float, ...]) -> joint
         return joints.Free(**properties)
     if kind == "ball":
         return joints.Spherical(**properties)
-    if kind == "universal":  # as of Drake
+    if kind == "universal":  # Drake's joint
         return joints.Universal("x", "y", **properties)
     if kind == "screw":
         turn = element.needed("drake:screw_thread_pitch").number("value")
         return joints.Helical(direction, turn / (2.0 * math.pi), **properties)
     if kind not in AXIAL:
-        element.fail(
-            f"has an unknown type {kind!r}; known are fixed, floating, ball, {', '.join(AXIAL)}, universal, screw"
-        )
+        expected = f"fixed, floating, ball, {', '.join(AXIAL)}, universal, screw"
+        element.fail(f"has an unknown type {kind!r}; expected one of {expected}")
     return AXIAL[kind](direction, **properties)
 
 
 def _numbers(joint: Element, kind: str) -> dict[str, Any]:
-    """Limits and losses of a joint."""
+    """Return the limits and passive terms of a joint."""
     values: dict[str, Any] = URDF.read(joint)
     lower, upper, ranged = values.pop("lower", 0.0), values.pop("upper", 0.0), kind in ("revolute", "prismatic")
     for limit in joint.all("limit"):
         if lower > upper:
             limit.fail(f"has its lower limit above the upper: {lower:g} > {upper:g}")
         if ranged and lower == upper and math.copysign(1.0, lower) == math.copysign(1.0, upper):
-            limit.note("empty ranges are taken as unlimited: joints", repr((joint.get("name") or "")[:200]))
+            limit.note("empty ranges are read as unlimited: joints", repr((joint.get("name") or "")[:200]))
         elif ranged:
             values["limits"] = lower, upper
         elif any(x and math.isfinite(x) for x in (lower, upper)):
@@ -386,7 +388,7 @@ def _numbers(joint: Element, kind: str) -> dict[str, Any]:
 
 
 class _Mimic(NamedTuple):
-    """q = multiplier q_leader + offset."""
+    """Coupling of a joint to a leader: q = multiplier q_leader + offset."""
 
     leader: str
     multiplier: float
@@ -394,82 +396,83 @@ class _Mimic(NamedTuple):
 
 
 def _mimics(elements: dict[str, Element], made: dict[str, joints.JointType], robot: Element) -> dict[str, _Mimic]:
-    """The joints that follow another, as they say themselves or a plugin of Gazebo does."""
-    told: dict[str, tuple[Element, _Mimic]] = {}
+    """Return the joints that follow another joint, by their <mimic> or by a plugin of Gazebo."""
+    requests: dict[str, tuple[Element, _Mimic]] = {}
     for block in robot.all("gazebo"):
         for element in block.all("plugin"):
-            if (one := extensions.mimic(element)) is not None:
-                if one.follower not in elements:
-                    fault = f"makes joint {one.follower!r} follow {one.leader!r}, which is not read"
-                    element.note(f"{element} {fault}: there is no joint {one.follower!r}")
+            if (coupling := extensions.mimic(element)) is not None:
+                follower, leader = coupling.follower, coupling.leader
+                if follower not in elements:
+                    fault = f"couples joint {follower!r} to {leader!r}, and is not read"
+                    element.note(f"{element} {fault}: there is no joint {follower!r}")
                     continue
-                told[one.follower] = element, _Mimic(one.leader, one.multiplier, one.offset)
+                requests[follower] = element, _Mimic(leader, coupling.multiplier, coupling.offset)
     for name, element in elements.items():
-        if (own := element.child("mimic")) is not None:
-            numbers = own.number("multiplier", 1.0), own.number("offset", 0.0)
-            told[name] = own, _Mimic(own.text("joint"), *numbers)
+        if (child := element.child("mimic")) is not None:
+            numbers = child.number("multiplier", 1.0), child.number("offset", 0.0)
+            requests[name] = child, _Mimic(child.text("joint"), *numbers)
     mimics = {}
-    for name, (mimic, (leader, multiplier, offset)) in told.items():
+    for name, (mimic, (leader, multiplier, offset)) in requests.items():
         element = elements[name]
         if made[name].nv == 0:
             continue
         if leader == name:
             mimic.fail("names the joint itself")
-        of_many = [j for j in (name, leader) if j in made and made[j].nq != 1]
-        if leader in made and not of_many:
+        not_scalar = [j for j in (name, leader) if j in made and made[j].nq != 1]
+        if leader in made and not not_scalar:
             mimics[name] = _Mimic(leader, multiplier, offset)
             continue
         law = f"{name} = {multiplier:g} {leader}" + (f" {offset:+g}" if offset else "")
-        why = f"joint {of_many[0]!r} is not of one axis" if of_many else f"there is no joint {leader!r}"
-        mimic.note(f"{element} moves freely, though it mimics ({printable(law)}): {why}")
+        reason = f"joint {not_scalar[0]!r} has no single axis" if not_scalar else f"there is no joint {leader!r}"
+        mimic.note(f"{element} moves freely, its <mimic> ({printable(law)}) is not read: {reason}")
     for name, fault in document.mimic_circles(mimics):
         elements[name].note(fault)
     return mimics
 
 
-# --- what drives and ties joints ------------------------------------------------------------------------------------
+# --- motors ---------------------------------------------------------------------------------------------------------
 
 
 def _motors(
     robot: Element, sidecar: urdf_loops.Sidecar, made: dict[str, joints.JointType], pairs: dict[str, str]
 ) -> set[str] | None:
-    """The joints that a sidecar, transmissions or ros2_control drive; None where none of these says so."""
+    """Return the joints that a sidecar, transmissions or ros2_control drive; None if there are none of these."""
     split = {f"{name}_{axis}" for name, axes in pairs.items() for axis in axes}
     moving = {name for name, joint in made.items() if joint.nv > 0} - set(pairs) | split
     if sidecar.motors is not None:
         for name in sidecar.motors:
             if name not in moving:
-                sidecar.note(f"name_mot {name!r} is no joint that moves{did_you_mean(name, moving)}")
+                sidecar.note(f"name_mot {name!r} is not a moving joint{did_you_mean(name, moving)}")
         return moving & set(sidecar.motors)
     motors = list(urdf_loops.driven_joints(robot))
     for element, name in motors:
         if name not in made:
-            element.note(f"a motor drives {name!r}, which is no joint{did_you_mean(name, made)}")
+            element.note(f"a motor drives {name!r}, which is not a joint{did_you_mean(name, made)}")
     if not motors:
         return None
     driven = {name for _, name in motors}
     passive = [name for name in made if name in moving - driven and made[name].kind != "Free"]
     if passive:
-        others = document.listed(passive)
-        motors[0][0].note(f"motors are told for other joints than these, which are taken as passive: {others}")
+        joint_names = document.listed(passive)
+        motors[0][0].note(f"joints without a motor, in a file that has motors, are read as passive: {joint_names}")
     return moving & driven
 
 
-# --- looks: whatever is wrong with them, one can compute with the robot, and faults become warnings -----------------
+# --- visuals and collision shapes: their faults are warnings, because the dynamics does not need them ---------------
 
 
-def _dress(reader: _Reader, beside: str, package_dirs: tuple[str, ...]) -> list[str]:
-    """Give bodies their visuals and what they touch with; a line for each that was left out, and each colour."""
+def _add_shapes(reader: _Reader, beside: str, package_dirs: tuple[str, ...]) -> list[str]:
+    """Add visuals and collision shapes to bodies; return a warning for each shape and colour that was left out."""
     faults: list[str] = []
     for name, link in reader.links.items():
         for collision in link.all("collision"):
             collision.note(f"shapes of <collision> may touch, {document.NO_CONTACTS}")
-            with document.left_out(collision, "it touches nothing", faults.append):
+            with document.left_out(collision, "it has no contacts", faults.append):
                 shape, numbers = _shape(collision, beside, package_dirs), _friction(reader.robot, name, collision)
                 document.add_shape(reader.builder, reader.body[name], collision, shape, _origin(collision), **numbers)
     visuals = [(reader.body[name], visual) for name, link in reader.links.items() for visual in link.all("visual")]
     colors: dict[Element | str | None, tuple[float, ...]] = {}
-    # what one visual defines others may name; the robot's own come first
+    # visuals may refer to materials that other visuals define; the robot's materials come first
     for material in (m for owner in (reader.robot, *(visual for _, visual in visuals)) for m in owner.all("material")):
         for color in material.all("color"):
             with document.left_out(color, "the colour is left out", faults.append):
@@ -484,7 +487,7 @@ def _dress(reader: _Reader, beside: str, package_dirs: tuple[str, ...]) -> list[
 
 
 def _friction(robot: Element, link: str, collision: Element) -> dict[str, float]:
-    """Friction of what a link touches with, as Gazebo's extensions tell it for all of the link, and Drake's for each shape."""
+    """Return {"friction": coefficient} of a collision shape: Gazebo's for all shapes of the link, or Drake's for the shape."""
     blocks = [block for block in robot.all("gazebo") if block.get("reference") == link]
     mu1, mu2 = ([mu.number(None) for block in blocks for mu in block.all(tag)] for tag in ("mu1", "mu2"))
     if mu2 and mu2[-1:] != (mu1 or [1.0])[-1:]:
@@ -501,5 +504,5 @@ def _shape(visual: Element, beside: str, package_dirs: tuple[str, ...]) -> Shape
 def _rgba(color: Element) -> tuple[float, ...]:
     numbers = color.numbers("rgba", 4)
     if min(numbers) < 0 or max(numbers) > 1:
-        color.fail(f"wants numbers from 0 to 1 in rgba, not {color.get('rgba')!r}")
+        color.fail(f"expects numbers from 0 to 1 in rgba, got {color.get('rgba')!r}")
     return numbers

@@ -1,19 +1,19 @@
-"""What people add to URDF so that it can say loops: tags of their own, and files beside.
+"""Readers of loops in URDF, which other tools add by tags of their own or by files next to it.
 
 =====================================  ==============================================================================
 `<loop>`                               URDF+ (Chignoli et al. 2024, arXiv 2411.19753): a joint between two frames
-`<coupling>`                           URDF+: ratio (sum of q to the predecessor) = sum of q to the successor, both from where their
-                                       ways to the root meet
-`<loop_joint>` with links              Isaac Sim; the first two children are the links, whatever their tags say
-`<loop_joint>` with parent and child   an exporter of Fusion; its axis is told in the parent's frame
+`<coupling>`                           URDF+: ratio (sum of q to the predecessor) = sum of q to the successor, both from the link at which
+                                       their paths to the root meet
+`<loop_joint>` with links              Isaac Sim; the first two children are the links, in any order of their tags
+`<loop_joint>` with parent and child   an exporter of Fusion; its axis is expressed in the parent's frame
 `<constraint>`                         as proposed for ROS (urdfdom 264)
-`<joint>` in `<gazebo>`                an SDF joint; its frame in the parent follows from where links are at q = 0
+`<joint>` in `<gazebo>`                an SDF joint; its frame in the parent follows from the poses of links at q = 0
 a sidecar (`loops=`)                   of Gepetto's example-parallel-robots or of sw2robot (loop_closures.yaml), as YAML or as a dict: see
                                        :class:`Sidecar`
 frames closing_NAME_1, closing_NAME_2  of onshape-to-robot, in SDF and MJCF too: see :func:`close_frames`
 =====================================  ==============================================================================
 
-All become joints that close a loop, so that q holds the coordinates of the URDF's own joints.
+All become loop joints, so that q has the coordinates of the URDF's `<joint>` elements.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ TAGS = ("loop", "loop_joint", "constraint")
 
 @dataclass(frozen=True)
 class Closure:
-    """A joint that closes a loop: where it stands (None: in a sidecar), and (link, pose in it) of its ends; "world" is the ground."""
+    """Loop joint: its element (None: from a sidecar) and the (link, pose in the link) of its ends; "world" is the ground."""
 
     element: Element | None
     name: str
@@ -57,23 +57,23 @@ class Closure:
 
 @dataclass(frozen=True)
 class Coupling:
-    """Sum of coefficients times joints = 0."""
+    """Coupling of joints: sum of coefficient times coordinate = 0."""
 
     element: Element
     name: str
     terms: dict[str, float]
 
 
-JointOf = Callable[[Element, str, tuple[float, ...]], joints.JointType]  # of an element, a type and a direction
+JointOf = Callable[[Element, str, tuple[float, ...]], joints.JointType]  # (element, type, direction) -> joint type
 Loops = Mapping[str, Any] | str | os.PathLike[str] | None  # a sidecar
 
 
-def _link(element: Element, name: str | None, known: Mapping[str, object]) -> str:
-    """The link that an element names."""
+def _link(element: Element, name: str | None, links: Mapping[str, object]) -> str:
+    """Return the name of a link in an element; raise ModelError if there is no such link."""
     if not name:
         element.fail("names no link")
-    if name not in known:
-        element.fail(f"names an unknown link {name[:60]!r}{did_you_mean(name, known)}")
+    if name not in links:
+        element.fail(f"names an unknown link {name[:60]!r}{did_you_mean(name, links)}")
     return name
 
 
@@ -81,11 +81,11 @@ def closures(
     robot: Element, links: Mapping[str, object], joint: JointOf, origin: Callable[[Element | None], Transform],
     at_zero: Mapping[str, Transform],
 ) -> Iterator[Closure]:  # fmt: skip
-    """The joints that close loops in the document; `at_zero` are the links' poses at q = 0."""
+    """Yield the loop joints of the document; `at_zero` are the links' poses at q = 0."""
     for element in robot.all(*TAGS):
-        element.look_for_unknown()
+        element.note_unread()
         name, kind = element.text("name"), element.text("type").lower()
-        kind = kind.removesuffix("_joint")  # as forks of urdfdom call them
+        kind = kind.removesuffix("_joint")  # names in forks of urdfdom
         kind = "ball" if kind == "spherical" else kind
         with at(element):
             if element.tag == "loop":
@@ -95,7 +95,7 @@ def closures(
             elif element.tag == "loop_joint" and not element.all("parent"):
                 ends = [child for child in element.children if child.tag in ("link1", "link2")][:2]
                 if len(ends) < 2:
-                    element.fail("wants two links, <link1> and <link2>")
+                    element.fail(f"has {len(ends)} of the links <link1> and <link2>; expected both")
                 (a, X_A), (b, X_B) = ((_link(end, end.get("link"), links), origin(end)) for end in ends)
                 made = joint(element, kind, _axis(element.child("axis")))
             else:
@@ -107,12 +107,12 @@ def closures(
                 other = element.child("child_axis")
                 axis = element.child("axis")
                 if axis is not None and axis.get("frame") not in (None, "parent"):
-                    axis.fail(f"is told in frame {axis.get('frame')!r}; known is 'parent'")
-                # where the child's axis is not told, both axes are one at q = 0
+                    axis.fail(f"has frame {axis.get('frame')!r}; expected 'parent'")
+                # if the child's axis is missing, both axes coincide at q = 0
                 in_child = _axis(other) if other is not None else (at_zero[b].rotation.T @ at_zero[a].rotation @ along)
                 if kind not in ("fixed", "ball", "floating"):
                     X_A, X_B = (Transform(axis_frame(d), X.translation) for X, d in ((X_A, along), (X_B, in_child)))
-                elif other is None and element.tag == "loop_joint":  # of points: their frames are turned alike at q = 0
+                elif other is None and element.tag == "loop_joint":  # without axes: the frames are parallel at q = 0
                     X_B = Transform(at_zero[b].rotation.T @ at_zero[a].rotation @ X_A.rotation, X_B.translation)
                 made = joint(element, kind, (0.0, 0.0, 1.0))
         yield Closure(element, name, made, (a, X_A), (b, X_B))
@@ -123,19 +123,19 @@ def _axis(element: Element | None) -> tuple[float, ...]:
         return (1.0, 0.0, 0.0)
     direction = element.numbers("xyz", 3)
     if not any(direction):
-        element.fail("is zero; a joint that moves wants a direction")
+        element.fail("is zero; expected the direction of a moving joint")
     return direction
 
 
 def loop_couplings(
     robot: Element, links: Mapping[str, object], ends: Mapping[str, tuple[str, str]]
 ) -> Iterator[Coupling]:
-    """URDF+'s couplings of joints on two ways through the tree, whose `ends` are those of joints."""
-    above: dict[str, tuple[str, str]] = {}  # of links: the joint above, and its parent
+    """Yield URDF+'s couplings of the joints on two paths of the tree; `ends` are (parent, child) of each joint."""
+    above: dict[str, tuple[str, str]] = {}  # link -> the joint above it, and that joint's parent
     for name, (parent, child) in ends.items():
         above.setdefault(child, (name, parent))
 
-    def way(to: str) -> dict[str, None]:
+    def path(to: str) -> dict[str, None]:
         joints_above: dict[str, None] = {}
         while to in above and above[to][0] not in joints_above:
             name, to = above[to]
@@ -143,11 +143,11 @@ def loop_couplings(
         return joints_above
 
     for element in robot.all("coupling"):
-        element.look_for_unknown()
+        element.note_unread()
         element_of_ratio = element.child("ratio")
         ratio = 1.0 if element_of_ratio is None else element_of_ratio.number("value")
         ends_of = map(element.needed, ("predecessor", "successor"))
-        left, right = (way(_link(end, end.get("link"), links)) for end in ends_of)
+        left, right = (path(_link(end, end.get("link"), links)) for end in ends_of)
         terms = {name: ratio for name in left if name not in right} | {name: -1.0 for name in right if name not in left}
         yield Coupling(element, element.text("name"), terms)
 
@@ -156,14 +156,14 @@ def gazebo_joints(
     robot: Element, links: Mapping[str, object], at_zero: Mapping[str, Transform],
     hinges: Mapping[tuple[str, str], tuple[str, Array]],
 ) -> Iterator[Closure | Coupling]:  # fmt: skip
-    """The SDF joints in <gazebo>, whose frame is told in the child link and turned and placed as links are at q = 0.
+    """Yield the SDF joints in <gazebo>; their frames are expressed in the child link, with the links' poses at q = 0.
 
-    `hinges` are the names and axes in the world of the revolute joints that lead from one link to another.
+    `hinges` maps (parent, child) of each revolute joint to its name and its axis in the world.
     """
     for block in robot.all("gazebo"):
         for element in block.all("joint"):
             _read_as_sdf(element)
-            element.look_for_unknown()
+            element.note_unread()
             with at(element):
                 yield _gazebo_joint(element, links, at_zero, hinges)
 
@@ -175,7 +175,7 @@ def _gazebo_joint(
     parent, child = (_link(end, end.words(), links) for end in map(element.needed, ("parent", "child")))
 
     def in_world(link: str | None, where: Element) -> Transform:
-        """Pose of a frame: of a link, or of the model."""
+        """Return the pose of a link's frame, or of the model's."""
         return Transform() if link in (None, "", "__model__") else at_zero[_link(where, link, links)]
 
     X_W, pose = at_zero[child], element.child("pose")
@@ -206,36 +206,41 @@ def _gazebo_joint(
 
 
 def _read_as_sdf(element: Element) -> None:
-    for one in (frontier := [element]):
-        one.known = SDF.grammar
-        frontier += one.children
+    for part in (frontier := [element]):
+        part.grammar = SDF.grammar
+        frontier += part.children
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """An object of JSON, whose keys may stand there twice."""
+    """JSON object as a list of (key, value), so that duplicate keys are detected."""
 
 
-# --- files beside ---------------------------------------------------------------------------------------------------
+# --- sidecars -------------------------------------------------------------------------------------------------------
 
-LARGEST, DEEPEST, MOST = 10**6, 10, 20000  # bytes, lists in lists, entries; a robot needs hundreds, and three
+LARGEST, DEEPEST, MOST = (
+    10**6,
+    10,
+    20000,
+)  # bytes, nested lists, entries; a robot needs hundreds of entries in three levels
 KEYS = ("closed_loop", "type", "name_mot", "joint_name", "joint_type", "closures", "independent", "dependent")
-# keys that tell a sidecar
-TELLING = {"closed_loop": "loops", "closures": "loops", "name_mot": "motors", "joint_type": "types of joints"}
+# keys by which a sidecar is recognised, with their contents
+MARKS = {"closed_loop": "loops", "closures": "loops", "name_mot": "motors", "joint_type": "types of joints"}
 PAIR = "UJOINT_"
 
 
 @dataclass
 class Sidecar:
-    """What a sidecar says of a URDF: lists by these keys, all of them optional.
+    """Sidecar of a URDF: a mapping of these keys to lists, all of them optional.
 
-    closed_loop : pairs of frames that coincide: names of links, or of joints, whose frame is that of their child
-    type : in step with it: "3d" (origins coincide), "revolute" (so do the z-axes of the frames), "universal" (the x-axis of the first and
-        the y-axis of the second stay perpendicular); "6d" and anything else: both frames are one. In a dict, joint types too
-    name_mot : joints that are driven, some that follow others perhaps; all that are not named are passive then
-    joint_name, joint_type : in step: joints of the URDF that are SPHERICAL, FIXED or, as UJOINT_XY and so on, two revolute joints
-        `<name>_X` and `<name>_Y` about these axes of the joint's frame
-    closures : hinges, each a mapping with link_a, link_b, and point and axis in the root link's frame where all coordinates are zero
-    independent : as name_mot, in files that have closures; dependent : joints that are not driven, if nothing says which are
+    closed_loop : pairs of frames that coincide. A frame is the name of a link, or of a joint, which means the frame of its child
+    type : one entry for each pair: "3d" (origins coincide), "revolute" (z-axes too), "universal" (the x-axis of the first frame is
+        perpendicular to the y-axis of the second), "6d" and anything else (both frames coincide). In a dict, joint types too
+    name_mot : actuated joints, which may follow others; all other joints are passive
+    joint_name, joint_type : joints of the URDF, and one entry for each: SPHERICAL, FIXED or UJOINT_XY and so on, which means two revolute
+        joints `<name>_X` and `<name>_Y` about these axes of the joint's frame
+    closures : hinges, each a mapping with link_a, link_b, and point [m] and axis in the root link's frame at zero coordinates
+    independent : as name_mot, in files with closures
+    dependent : passive joints; not read without independent
     """
 
     source: str
@@ -258,53 +263,52 @@ class Sidecar:
         if isinstance(loops, Mapping):
             return cls("loops")._filled(loops)
         if not isinstance(loops, str | os.PathLike):
-            raise ModelError(f"loops is the name of a YAML file, or a dict; got {loops!r}")
+            raise ModelError(f"loops: expected the name of a YAML file, or a dict; got {loops!r}")
         path = Path(os.fsdecode(loops))
         near = Path(beside) / path
         side = cls(path.name)
         if not path.is_file() and near.is_file():
             path = near
         elif near.is_file() and not near.samefile(path):
-            side.note(f"read in the working directory, though there is another {path.name!r} beside the URDF")
+            side.note(f"read from the working directory; there is another {path.name!r} in the URDF's folder")
         return side._filled(side._yaml(path))
 
     def _yaml(self, path: Path) -> Mapping[str, Any]:
         if path.stat().st_size > LARGEST:
-            self.fail(f"is larger than {LARGEST} bytes: no file of loops")
+            self.fail(f"has {path.stat().st_size} bytes; expected at most {LARGEST} in a file of loops")
         document: object = None
         with suppress(ValueError, RecursionError):
             document = json.loads(path.read_bytes(), object_pairs_hook=_Pairs)
-        if document is not None:  # JSON is YAML, and what `Mechanism.save` writes
+        if document is not None:  # `Mechanism.save` writes JSON, which is YAML too
             if isinstance(document, _Pairs):
-                self._look_for_twice([key for key, _ in document])
+                self._check_duplicates([key for key, _ in document])
             return self._mapping(dict(document) if isinstance(document, _Pairs) else document)
         try:
             import yaml
         except ImportError:
             cure = "pip install pyyaml, or give loops= as a dict"
-            raise ModuleNotFoundError(f"{path}: loops in a file need PyYAML: {cure}", name="yaml") from None
-        text, how, depth = path.read_bytes(), getattr(yaml, "CSafeLoader", yaml.SafeLoader), 0
+            raise ModuleNotFoundError(f"{path}: reading loops from YAML needs PyYAML: {cure}", name="yaml") from None
+        text, loader, depth = path.read_bytes(), getattr(yaml, "CSafeLoader", yaml.SafeLoader), 0
         try:
-            # what is nested deep would end the interpreter below
-            for n, event in enumerate(yaml.parse(text, Loader=how)):
+            # deep nesting would overflow the interpreter's stack in compose() and load()
+            for n, event in enumerate(yaml.parse(text, Loader=loader)):
                 depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
                 if depth > DEEPEST or n > MOST:
-                    what = f"it nests more than {DEEPEST} lists, or holds more than {MOST} entries"
-                    self.fail(f"is no file of loops: {what}")
-            if isinstance(root := yaml.compose(text, Loader=how), yaml.MappingNode):
-                self._look_for_twice([str(key.value) for key, _ in root.value])
-            read: object = yaml.load(text, Loader=how)
+                    self.fail(f"is not a file of loops: it has more than {DEEPEST} nested lists or {MOST} entries")
+            if isinstance(root := yaml.compose(text, Loader=loader), yaml.MappingNode):
+                self._check_duplicates([str(key.value) for key, _ in root.value])
+            read: object = yaml.load(text, Loader=loader)
         except (yaml.YAMLError, RecursionError, ValueError) as error:
             self.fail(f"not well-formed YAML: {' '.join(str(error).split())[:200]}")
         return self._mapping(read)
 
-    def _look_for_twice(self, keys: list[str]) -> None:
-        if twice := [key for key, n in Counter(keys).items() if n > 1]:
-            self.fail(f"has the key {twice[0][:60]!r} twice")
+    def _check_duplicates(self, keys: list[str]) -> None:
+        if duplicates := [key for key, n in Counter(keys).items() if n > 1]:
+            self.fail(f"has the key {duplicates[0][:60]!r} twice")
 
     def _mapping(self, read: object) -> Mapping[str, Any]:
         if not isinstance(read, Mapping):
-            self.fail(f"wants keys such as closed_loop; got a {type(read).__name__}")
+            self.fail(f"expected a mapping with keys such as closed_loop; got a {type(read).__name__}")
         return read
 
     def _filled(self, document: Mapping[str, Any]) -> Sidecar:
@@ -314,47 +318,47 @@ class Sidecar:
         lists = {key: document.get(key) for key in KEYS}
         for key, value in lists.items():
             if value is not None and (isinstance(value, str | Mapping) or not isinstance(value, Sequence)):
-                self.fail(f"{key} wants a list; got {_brief(value)}")
+                self.fail(f"{key}: expected a list; got {_brief(value)}")
         pairs, kinds = lists["closed_loop"] or [], lists["type"]
         if kinds is None:
             kinds = ["6d"] * len(pairs)
-        for one, other in (("closed_loop", "type"), ("joint_name", "joint_type")):
-            n, k = (len(lists[key] or []) for key in (one, other))
-            if n != k and not (one == "closed_loop" and lists["type"] is None):
-                self.fail(f"{one} and {other} go together; got {n} and {k} entries")
+        for first, second in (("closed_loop", "type"), ("joint_name", "joint_type")):
+            n, k = (len(lists[key] or []) for key in (first, second))
+            if n != k and not (first == "closed_loop" and lists["type"] is None):
+                self.fail(f"{first} and {second}: expected the same number of entries; got {n} and {k}")
         for pair, kind in zip(pairs, kinds, strict=True):
             if isinstance(pair, str) or not isinstance(pair, Sequence) or [type(name) for name in pair] != [str, str]:
-                self.fail(f"closed_loop wants pairs of names; got {_brief(pair)}")
+                self.fail(f"closed_loop: expected pairs of names; got {_brief(pair)}")
             self.loops.append((*pair, self._closing(kind)))
         for entry in lists["closures"] or []:
             hinge: Any = dict(entry) if isinstance(entry, _Pairs) else entry
             if not isinstance(hinge, Mapping) or not {"link_a", "link_b", "point", "axis"} <= set(hinge):
-                self.fail(f"closures wants mappings with link_a, link_b, point and axis; got {_brief(hinge)}")
+                self.fail(f"closures: expected mappings with link_a, link_b, point and axis; got {_brief(hinge)}")
             point, axis = (self._vector(hinge[key], key) for key in ("point", "axis"))
             if not any(axis):
-                self.fail("closures has an axis of zeros")
-            one, other = (self._name(hinge[key], key) for key in ("link_a", "link_b"))
-            self.hinges.append((one, other, point, axis))
+                self.fail("closures: axis is zero; expected the direction of a hinge")
+            link_a, link_b = (self._name(hinge[key], key) for key in ("link_a", "link_b"))
+            self.hinges.append((link_a, link_b, point, axis))
         key = "name_mot" if lists["name_mot"] is not None else "independent"
         if lists[key] is not None:
             self.motors = [self._name(name, key) for name in lists[key] or []]
         elif lists["dependent"]:
-            self.note("dependent without independent does not say what is driven, and is not read")
+            self.note("dependent is not read: list the actuated joints in independent")
         for name, kind in zip(lists["joint_name"] or [], lists["joint_type"] or [], strict=True):
             kind = self._name(kind, "joint_type").upper()
             axes = kind.removeprefix(PAIR)
             paired = kind != axes and len(set(axes) & set("XYZ")) == len(axes) == 2
             if kind not in ("SPHERICAL", "FIXED") and not paired:
-                self.fail(f"joint_type {kind[:60]!r} is unknown; known are SPHERICAL, FIXED, UJOINT_XY and so on")
+                self.fail(f"joint_type {kind[:60]!r} is unknown; expected SPHERICAL, FIXED, UJOINT_XY and so on")
             self.retyped[self._name(name, "joint_name")] = kind
         return self
 
     def retype(self, made: dict[str, joints.JointType]) -> dict[str, str]:
-        """Change the types of joints; names of those that become two revolute joints, with their axes."""
+        """Change the types of joints in `made`; return name -> axes of joints that become two revolute joints."""
         pairs = {}
         for name, kind in self.retyped.items():
             if name not in made:
-                self.note(f"joint_name {name!r} is no joint of the URDF{did_you_mean(name, made)}")
+                self.note(f"joint_name {name!r} is not a joint of the URDF{did_you_mean(name, made)}")
             elif kind.startswith(PAIR):
                 pairs[name] = kind.removeprefix(PAIR)
             else:
@@ -364,11 +368,11 @@ class Sidecar:
     def closures(
         self, links: Mapping[str, object], ends: Mapping[str, tuple[str, str]], at_zero: Mapping[str, Transform]
     ) -> Iterator[Closure]:
-        """The joints that close its loops, between links or the children of joints; `at_zero` are the links' poses at q = 0."""
+        """Yield the loop joints of the sidecar; `ends` are (parent, child) of joints, `at_zero` the links' poses at q = 0."""
         for a, b, point, axis in self.hinges:
             for name in (a, b):
                 if name not in links:
-                    self.fail(f"closures names {name[:60]!r}, which is no link{did_you_mean(name, links)}")
+                    self.fail(f"closures: {name[:60]!r} is not a link{did_you_mean(name, links)}")
             in_root = Transform(axis_frame(axis), point)
             left, right = (at_zero[name].inverse() @ in_root for name in (a, b))
             yield Closure(None, f"{a} {b}", joints.Revolute("z"), (a, left), (b, right))
@@ -376,21 +380,20 @@ class Sidecar:
             sides = []
             for name in pair[:2]:
                 if name not in links and name not in ends:
-                    self.fail(
-                        f"closed_loop names {name[:60]!r}, which is no link and no joint{did_you_mean(name, [*links, *ends])}"
-                    )
+                    guess = did_you_mean(name, [*links, *ends])
+                    self.fail(f"closed_loop: {name[:60]!r} is neither a link nor a joint{guess}")
                 sides.append(name if name in links else ends[name][1])
             if sides[0] == sides[1]:
-                self.fail(f"closed_loop {list(pair[:2])} ties link {sides[0]!r} to itself")
+                self.fail(f"closed_loop: {list(pair[:2])} connects link {sides[0]!r} to itself")
             yield Closure(None, f"{pair[0]} {pair[1]}", pair[2], (sides[0], Transform()), (sides[1], Transform()))
 
     def _name(self, name: Any, key: str) -> str:
-        return name if isinstance(name, str) else self.fail(f"{key} wants names; got {_brief(name)}")
+        return name if isinstance(name, str) else self.fail(f"{key}: expected names; got {_brief(name)}")
 
     def _vector(self, value: Any, key: str) -> list[float]:
         numbers = value if isinstance(value, Sequence) and not isinstance(value, str) else []
         if len(numbers) != 3 or not all(isinstance(x, int | float) and np.isfinite(x) for x in numbers):
-            self.fail(f"{key} wants three numbers; got {_brief(value)}")
+            self.fail(f"{key}: expected three numbers; got {_brief(value)}")
         return [float(x) for x in numbers]
 
     def _closing(self, kind: Any) -> joints.JointType:
@@ -399,7 +402,7 @@ class Sidecar:
         kind = self._name(kind, "type").lower()
         named = {"3d": joints.Spherical(), "revolute": joints.Revolute("z"), "universal": joints.Universal("x", "y")}
         if kind not in (*named, "6d"):
-            self.note(f"type {kind[:60]!r} is unknown and taken as 6d; known are 3d, 6d, {', '.join(list(named)[1:])}")
+            self.note(f"type {kind[:60]!r} is unknown and read as 6d; expected 3d, 6d, {', '.join(list(named)[1:])}")
         return named.get(kind, joints.Fixed())
 
 
@@ -409,13 +412,13 @@ def _brief(value: Any) -> str:
 
 
 def unread_sidecar(beside: str, source: str) -> tuple[str, str] | None:
-    """A sidecar that lies beside a URDF and that nobody asked for, and what seems to be in it."""
+    """Return the name and the probable contents of a sidecar in the URDF's folder that no argument names, or None."""
     for name in ("robot.yaml", f"{Path(source).stem}.yaml", "loop_closures.yaml"):
         path = Path(beside) / name
         try:
             if beside and path.is_file() and path.stat().st_size < LARGEST:
                 text = path.read_bytes()
-                parts = [what for key, what in TELLING.items() if key.encode() in text]
+                parts = [contents for key, contents in MARKS.items() if key.encode() in text]
                 if parts:
                     return name, " and ".join(parts)
         except OSError:
@@ -424,7 +427,7 @@ def unread_sidecar(beside: str, source: str) -> tuple[str, str] | None:
 
 
 def driven_joints(robot: Element) -> Iterable[tuple[Element, str]]:
-    """Joints that transmissions or ros2_control drive."""
+    """Yield (element, joint) for each joint that a transmission or ros2_control drives."""
     for transmission in robot.all("transmission"):
         for joint in transmission.all("joint"):
             if name := joint.get("name"):
@@ -435,16 +438,16 @@ def driven_joints(robot: Element) -> Iterable[tuple[Element, str]]:
                 yield joint, name
 
 
-# ---- frames whose names say it -------------------------------------------------------------------------------------
+# ---- frames with names of closing mates ----------------------------------------------------------------------------
 
 CLOSING = {"ball": joints.Spherical(), "fixed": joints.Fixed(), "revolute": joints.Revolute("z")}
 
 
 def close_frames(builder: Builder, source: str) -> None:
-    """Close a loop where frames, or links, are called closing_NAME_1 and closing_NAME_2, as onshape-to-robot calls the two of a closing mate.
+    """Close loops at pairs of frames or links called closing_NAME_1 and closing_NAME_2, onshape-to-robot's names of a closing mate.
 
-    By a hinge about their z-axis, which is that of the mate, or as the name says: closing_ball_NAME_1, closing_fixed_NAME_1. Where something joins
-    their bodies already it stays as it is.
+    The loop joint is a hinge about the frames' z-axis, which is the axis of the mate. closing_ball_NAME_1 and closing_fixed_NAME_1 are ball and
+    fixed joints. A pair of bodies that a joint or a constraint connects already does not change.
     """
     bodies = {name: name for name in builder._bodies} | {name: spec.body for name, spec in builder._frames.items()}
     specs: list[Any] = [*builder._joints.values(), *builder._constraints.values()]
@@ -460,5 +463,6 @@ def close_frames(builder: Builder, source: str) -> None:
             free += "_"
         builder.add_joint(free, made, first, second, loop=True)
         builder.warnings.append(
-            f"{source}: frames '{first}' and '{second}' close a loop as {made}; closing_ball_… and closing_fixed_… say otherwise"
+            f"{source}: frames '{first}' and '{second}' close a loop as {made}; "
+            "rename them to closing_ball_… or closing_fixed_… for another joint"
         )

@@ -1,30 +1,30 @@
-"""USD with UsdPhysics, read by usd-core (``pip install usd-core``): .usd, .usda, .usdc, .usdz.
+"""Reader of USD with UsdPhysics (.usd, .usda, .usdc, .usdz); it needs usd-core (``pip install usd-core``).
 
-What becomes of each part of a stage:
+Result of each part of a stage:
 
 ==============================  ===================================================================================
 the stage                       metersPerUnit, kilogramsPerUnit and degrees become SI; the axes stay, and gravity points down by
-                                upAxis, or as the scene says. Instances and references are read as what they stand for
-RigidBodyAPI                    a body, called as its prim, or by its path where another is called so; kinematic: it is fixed to the ground
-MassAPI, CollisionAPI           its inertia; what is not told is found from the colliders and densities (their own, the material's, else
-                                1000 kg/m³) as UsdPhysics says
-joints                          between the frames localPos and localRot of the bodies that hold body0 and body1, or of the world: revolute,
-                                prismatic, spherical, fixed; the general one with the axes that its limits leave, distance where both are one
-excludeFromArticulation         a joint that closes a loop, where the others connect its bodies already
+                                upAxis, or as in the scene. Instances and references are expanded
+RigidBodyAPI                    a body with the name of its prim, or its path if the name is in use; kinematic: it is fixed to the ground
+MassAPI, CollisionAPI           its inertia; missing parts follow from the colliders and densities (of the collider, of its material, or
+                                1000 kg/m³) by the rules of UsdPhysics
+joints                          between the frames localPos and localRot of the bodies that contain body0 and body1, or of the world: revolute,
+                                prismatic, spherical, fixed; the general joint with its free axes; distance joints of one length
+excludeFromArticulation         a loop joint, if other joints connect its bodies
 LimitAPI, limits                limits of joints
-DriveAPI                        a motor with its maxForce; the law (stiffness, damping, targets) is control and no part of a mechanism: :func:`drives`
-mjc:…, newton:…, physxJoint:…   damping, stiffness, friction, armature, velocity_limit, as the table of the format says
-ArticulationRootAPI             which body floats where no joint leads to the ground: by a Free joint "root_joint"
-where bodies stand              home
-colliders                       shapes that touch: sphere, capsule, cube, cylinder, plane, with dynamicFriction and restitution; meshes touch
-                                planes alone, by their convex hulls, whatever their approximation
-other shapes                    visuals, but for meshes
-Xforms that say sarrus:frame    frames, as the writer marks them
-anything else of physics        a warning
+DriveAPI                        a motor with its maxForce; the law (stiffness, damping, targets) is a controller, see :func:`drives`
+mjc:…, newton:…, physxJoint:…   damping, stiffness, friction, armature, velocity_limit, see the table of the format
+ArticulationRootAPI             the body that a Free joint "root_joint" lets float, if no joint connects it to the ground
+poses of bodies                 home
+colliders                       collision shapes: sphere, capsule, cube, cylinder, plane, with dynamicFriction and restitution; meshes touch
+                                planes only, by their convex hulls, with any approximation
+other shapes                    visuals, except meshes
+Xforms with sarrus:frame        frames, as the writer marks them
+other entries of physics        a warning
 ==============================  ===================================================================================
 
-Numbers of 32 bits: :mod:`sarrus.io.usd_stage`. Where frames are rounded to them, rows of loops contradict one another that would agree: such loops
-are loosened (:func:`sarrus.without_redundant_constraints`), which is said.
+:mod:`sarrus.io.usd_stage` describes numbers of 32 bits. Frames rounded to 32 bits can make redundant rows of a loop inconsistent. Such loops are
+loosened (:func:`sarrus.without_redundant_constraints`), with a warning.
 """
 
 from __future__ import annotations
@@ -47,22 +47,22 @@ from ..errors import AssemblyError, ModelError
 from ..mechanism import Mechanism
 from ..shapes import Box, Capsule, ConvexPoints, Cylinder, Plane, Sphere
 from ..spatial import Inertia, Rotation, Transform
-from .document import NO_CONTACTS, Connected, Element, Names, add_shape, at, check_ties, left_out, noted_inertia
+from .document import NO_CONTACTS, Connected, Element, Names, add_shape, at, check_pairs, left_out, noted_inertia
 from .formats import USD
 from .mesh_files import corners, mass_properties
 from .usd_stage import Prim, read_stage
 
 LETTERS = "XYZ"
-WATER = 1000.0  # kg/m³, where no density is told
-FLOATS = 1e-5  # what frames of 32 bits leave of loops, and of coordinates that are zero, relative to the bodies; and what is none of their doing
-EXACT = 1e-10
-MOST_UNIT = 1e30  # of metres or kilograms: an inertia is a unit of mass times that of length squared
+WATER = 1000.0  # default density [kg/m³]
+FLOATS = 1e-5  # bound of errors from frames of 32 bits in loops and in coordinates that are zero, relative to the bodies' size
+EXACT = 1e-10  # bound of errors in double precision
+MOST_UNIT = 1e30  # of metres or kilograms; keeps the unit of inertia, mass times length squared, finite
 SIDES = ("0", "1")
 ROUND: dict[str, type[Any]] = {"Capsule": Capsule, "Cylinder": Cylinder}
 
 
 class Drive(NamedTuple):
-    """The law of a drive: effort = stiffness (position - q) + damping (velocity - q'), in SI units."""
+    """Control law of a drive: effort = stiffness (position - q) + damping (velocity - q'), in SI units."""
 
     stiffness: float
     damping: float
@@ -74,28 +74,35 @@ def read(
     text: str | bytes, *, source: str = "<string>", floating_base: bool | None = None, beside: str = "",
     package_dirs: Iterable[str] = (),
 ) -> Builder:  # fmt: skip
-    """Builder of the mechanism that a stage holds, which can be added to. A ModelError tells file, prim and what is wrong.
+    """Return a builder of the mechanism in a stage.
+
+    Raises ModelError with file, prim and fault.
 
     Parameters
     ----------
-    text : the document, of a .usda; with `beside` that of the file there is read
-    source : what errors and warnings call it; the file's name
-    beside : folder of the file, where what it refers to has to lie; empty: there is none
-    floating_base : False fixes to the ground what floats
-    package_dirs : folders besides, in which what it refers to may lie
+    text : the document of a .usda; with `beside` the file in this folder is read instead
+    source : name of the file, also in errors and warnings
+    beside : folder of the file, which contains the files that it refers to; empty: no folder
+    floating_base : False fixes the floating body to the ground
+    package_dirs : other folders that may contain the files that it refers to
     """
     if not isinstance(floating_base, bool | np.bool_ | None):
-        raise ModelError(f"floating_base is True or False; got {floating_base!r}")
+        raise ModelError(f"floating_base: expected True or False; got {floating_base!r}")
     reader = _Reader(read_stage(text, source, beside, package_dirs, USD.grammar))
     reader.read(floating_base)
-    reader.root.prim = None  # the stage goes now and not with the garbage: who keeps a layer is given it again, whatever its file became
+    reader.root.prim = (
+        None  # releases the stage now: USD would return its cached layers even if their files have changed
+    )
     return reader.builder
 
 
 def drives(text: str | bytes, *, source: str = "<string>", beside: str = "") -> dict[str, Drive | dict[str, Drive]]:
-    """The laws of a stage's drives, by joint; of the general joint by the axis, such as "rotX". Arguments are those of :func:`read`."""
+    """Return joint -> control law of a stage's drives; for a general joint axis, such as "rotX", -> control law.
+
+    Arguments are those of :func:`read`.
+    """
     reader = _Reader(read_stage(text, source, beside, (), USD.grammar))
-    found: dict[str, Drive | dict[str, Drive]] = {}
+    found_drives: dict[str, Drive | dict[str, Drive]] = {}
     for name, element in reader.joints.items():
         laws = {}
         for drive in element.all("drive"):
@@ -105,13 +112,16 @@ def drives(text: str | bytes, *, source: str = "<string>", beside: str = "") -> 
                 *(drive.number(row.name, 0.0) * reader.factor(row.unit, turns) for row in rows)
             )
         if laws:
-            found[name] = laws if element.get("type") == "d6" else next(iter(laws.values()))
+            found_drives[name] = laws if element.get("type") == "d6" else next(iter(laws.values()))
     reader.root.prim = None
-    return found
+    return found_drives
 
 
 def factor(unit: str, turns: bool, metre: float = 1.0, kilogram: float = 1.0) -> float:
-    """A unit in SI: of "N m/deg, N/m" the first for what turns, the second for what slides, by a stage's metre and kilogram."""
+    """Return the SI value of a unit such as "N m/deg, N/m": the first one if `turns`, else the second one.
+
+    `metre` [m] and `kilogram` [kg] are the units of the stage.
+    """
     sizes = {
         "N": kilogram * metre, "m": metre, "m²": metre**2, "kg": kilogram, "s": 1.0, "rad": 1.0, "deg": math.pi / 180.0,
     }  # fmt: skip
@@ -120,33 +130,33 @@ def factor(unit: str, turns: bool, metre: float = 1.0, kilogram: float = 1.0) ->
 
 
 class _Reader:
-    """A stage, of which one part after the other is added to a Builder."""
+    """Reader that adds the parts of a stage to a Builder."""
 
     def __init__(self, root: Prim) -> None:
         self.root = root
         self.prims: list[Prim] = root.children  # type: ignore[assignment]
         self.metre, self.kilogram = (root.number(name) for name in ("metersPerUnit", "kilogramsPerUnit"))
         if not all(1.0 / MOST_UNIT < unit < MOST_UNIT for unit in (self.metre, self.kilogram)):
-            root.fail(f"wants positive metersPerUnit and kilogramsPerUnit, from {1 / MOST_UNIT:g} to {MOST_UNIT:g}")
+            root.fail(f"expects metersPerUnit and kilogramsPerUnit from {1 / MOST_UNIT:g} to {MOST_UNIT:g}")
         self.by_path = {prim.path: prim for prim in self.prims}
-        names, taken = Names(["ground"]), Names()
+        names, joint_names = Names(["ground"]), Names()
         self.bodies: dict[str, str] = {}  # path -> name
         self.joints: dict[str, Prim] = {}
         for prim in self.prims:
-            prim.look_for_unknown()
+            prim.note_unread()
             for part in (prim, *prim.children):
-                part.look_for_unknown()
+                part.note_unread()
                 USD.remark(part)
             if prim.has("PhysicsRigidBodyAPI") and prim.truth("physics:rigidBodyEnabled", True):
                 self.bodies[prim.path] = names.new(_free(prim, names))
             elif prim.tag == "joint" and prim.truth("physics:jointEnabled", True):
-                self.joints[taken.new(_free(prim, taken))] = prim
+                self.joints[joint_names.new(_free(prim, joint_names))] = prim
             elif prim.tag == "joint":
                 prim.note("joints that are not enabled are not read:", prim.attributes["name"])
             elif prim.attributes["type"] == "PointInstancer":
-                prim.note("what a PointInstancer makes is not read")
-        self.names, self.taken = names, taken
-        # in which unit attributes of MuJoCo have angles that are their own
+                prim.note("a PointInstancer is not read: its instances are missing")
+        self.names, self.joint_names = names, joint_names
+        # unit of angles in MuJoCo's attributes
         self.radians = any(prim.get("mjc:compiler:angle") == "radian" for prim in self.prims if prim.tag == "scene")
         if not self.bodies:
             root.fail("has no prim with RigidBodyAPI")
@@ -154,12 +164,14 @@ class _Reader:
         with at(root):
             self.builder = Builder(root.get("defaultPrim") or "stage", self._gravity())
         self.home: dict[str, Any] = {}
-        self.lies_as: dict[str, str] = {}  # massless bodies within chains, and the bodies that these end in
+        self.chain_end: dict[str, str] = {}  # massless body in a chain -> last body of the chain
 
     def factor(self, unit: str, turns: bool) -> float:
+        """Return the SI value of a unit of the stage."""
         return factor(unit, turns, self.metre, self.kilogram)
 
     def read(self, floating_base: bool | None) -> None:
+        """Add all parts of the stage."""
         for path, name in self.bodies.items():
             with at(self.by_path[path]):
                 self.builder.add_body(name, self._inertia(self.by_path[path]))
@@ -170,41 +182,41 @@ class _Reader:
             if prim.tag == "shape":
                 self._add_shape(prim, body)
             elif prim.has("PhysicsCollisionAPI"):
-                prim.note("CollisionAPI on prims that are no shapes is not read:", prim.attributes["name"])
+                prim.note("CollisionAPI is read of shapes only, and not of other prims:", prim.attributes["name"])
             elif prim.attributes.get("sarrus:frame") == "true":
                 with at(prim):
                     self.builder.add_frame(self.names.new(_free(prim, self.names)), *self._on(prim.path, Transform()))
-        self._heal()
+        self._loosen_loops()
         self.builder.warnings += list(self.root.notes)
 
-    # ---- where things are --------------------------------------------------------------------------------------------
+    # ---- poses -------------------------------------------------------------------------------------------------------
 
     def _pose(self, prim: Prim) -> Transform:
-        """Of a prim in the world, without its scale."""
-        R, scale = self._turn(prim)
+        """Return the pose of a prim in the world, without its scale."""
+        R, _ = self._turn(prim)
         return Transform(R, prim.world[:3, 3] * self.metre)
 
     def _turn(self, prim: Prim) -> tuple[Array, Array]:
-        """Rotation and scale of a prim in the world."""
+        """Return the rotation (3, 3) and the scale (3,) of a prim in the world."""
         M = prim.world[:3, :3]
         scale = np.linalg.norm(M, axis=0)
         if not (np.isfinite(prim.world).all() and scale.all() and np.linalg.det(M) > 0.0):
-            prim.fail("is mirrored, or has no size: its place is no rotation with a scale")
+            prim.fail("is mirrored, or has zero size; expected a transformation by rotation and positive scale")
         U, s, Vt = np.linalg.svd(M / scale)
         if np.abs(s - 1.0).max() > FLOATS:
-            prim.fail("is sheared: its place is no rotation with a scale")
+            prim.fail("is sheared; expected a transformation by rotation and positive scale")
         R = M / scale
         exact = np.abs(s - 1.0).max() < 4e-16 and np.abs(R.T @ R - np.eye(3)).max() < 4e-16
         return (R if exact else U @ Vt), scale
 
     def _holder(self, path: str) -> str | None:
-        """The path of the body that a prim is or lies in."""
+        """Return the path of the body that a prim is or belongs to, or None."""
         while path not in self.bodies and path.count("/") > 1:
             path = path.rpartition("/")[0]
         return path if path in self.bodies else None
 
     def _on(self, path: str, frame: Transform) -> tuple[str, Transform]:
-        """Body and pose in it of a frame in a prim; its scale has acted already."""
+        """Return the body of a frame in a prim, and its pose in the body; the prim's scale is already applied."""
         body = self._holder(path)
         if body == path:
             return self.bodies[path], frame
@@ -213,10 +225,10 @@ class _Reader:
         return ("ground", in_world) if body is None else (self.bodies[body], self.place[body].inverse() @ in_world)
 
     def _end(self, joint: Prim, side: str) -> tuple[str, Transform]:
-        """Body and pose in it of one of a joint's frames."""
+        """Return the body and the pose in it of a joint's frame on side "0" or "1"."""
         target = joint.get(f"physics:body{side}") or ""
         if " " in target or (target and target not in self.by_path):
-            joint.fail(f"has a body{side} that is no one prim of the stage: {target[:200]!r}")
+            joint.fail(f"has body{side} {target[:200]!r}; expected one prim of the stage")
         prim = self.by_path.get(target)
         scale = np.ones(3) if prim is None else self._turn(prim)[1]
         position = np.array(joint.numbers(f"physics:localPos{side}", 3, (0.0, 0.0, 0.0)))
@@ -240,19 +252,19 @@ class _Reader:
 
     def _add_joints(self, floating_base: bool | None) -> None:
         ends = {name: tuple(self._end(prim, side) for side in SIDES) for name, prim in self.joints.items()}
-        check_ties(((a[0], b[0]) for a, b in ends.values()), self.root.source)
+        check_pairs(((a[0], b[0]) for a, b in ends.values()), self.root.source)
         made = {name: self._joint(prim) for name, prim in self.joints.items()}
-        held = {name: ends[name] for name, one in made.items() if one is not None}
-        for name in [name for name, (a, b) in held.items() if a[0] == b[0]]:
-            self.joints[name].note("joints of one body, or of the world, with itself are not read:", name)
-            del held[name]
-        edges = {name: (a[0], b[0]) for name, (a, b) in held.items() if made[name][0] is not None}  # type: ignore[index]
+        kept = {name: ends[name] for name, joint in made.items() if joint is not None}
+        for name in [name for name, (a, b) in kept.items() if a[0] == b[0]]:
+            self.joints[name].note("joints that connect a body, or the world, to itself are not read:", name)
+            del kept[name]
+        edges = {name: (a[0], b[0]) for name, (a, b) in kept.items() if made[name][0] is not None}  # type: ignore[index]
         closing = [n for n in edges if self.joints[n].truth("physics:excludeFromArticulation", False)]
         tree = Connected(["ground", *self.bodies.values()], [edges[n] for n in edges if n not in closing])
         tree.reach("ground")
         roots = list(self._roots(tree))
         for k, (path, free) in enumerate(roots):
-            name = self.taken.new(f"root_joint_{self.bodies[path]}" if k else "root_joint")
+            name = self.joint_names.new(f"root_joint_{self.bodies[path]}" if k else "root_joint")
             with at(self.by_path[path]):
                 pose = self.place[path]
                 if free and not (floating_base is False and k == 0):
@@ -260,8 +272,8 @@ class _Reader:
                     self.home[name] = [*Rotation(pose.rotation).quaternion.tolist(), *pose.translation.tolist()]
                 else:
                     self.builder.add_joint(name, joints.Fixed(), "ground", self.bodies[path], at_parent=pose)
-        self._chain(held, made, closing)
-        for name, ((parent, at_parent), (child, at_child)) in held.items():
+        self._chain(kept, made, closing)
+        for name, ((parent, at_parent), (child, at_child)) in kept.items():
             prim, (kind, driven, backward) = self.joints[name], made[name]  # type: ignore[misc]
             with at(prim):
                 if kind is None:
@@ -277,73 +289,74 @@ class _Reader:
                 if (q := _coordinates(kind, between)) is not None:
                     self.home[name] = q
 
-    def _chain(self, held: dict[str, Any], made: Mapping[str, Any], closing: Sequence[str]) -> None:
-        """Let several hinges and slides between one pair of bodies, which together would hold them fast, act one after the other, as MuJoCo has them."""
+    def _chain(self, kept: dict[str, Any], made: Mapping[str, Any], closing: Sequence[str]) -> None:
+        """Put several hinges and slides between one pair of bodies into a chain, as in MuJoCo; in parallel they would fix the pair."""
         pairs: dict[tuple[str, str], list[str]] = {}
-        for name, (a, b) in held.items():
+        for name, (a, b) in kept.items():
             if isinstance(made[name][0], joints.Revolute | joints.Prismatic) and name not in closing:
                 pairs.setdefault((a[0], b[0]), []).append(name)
         for (parent, child), names in pairs.items():
-            lines = [_line(made[name][0], held[name][0][1]) for name in names]
-            if len(names) < 2 or all(_alike(lines[0], line) for line in lines[1:]):
+            lines = [_line(made[name][0], kept[name][0][1]) for name in names]
+            if len(names) < 2 or all(_same_motion(lines[0], line) for line in lines[1:]):
                 continue
             self.joints[names[0]].note(
-                "joints between one pair of bodies act one after the other, in the order of the stage:",
-                ", ".join(names),
+                "joints between one pair of bodies are read as a chain, in the order of the stage:", ", ".join(names)
             )
             for name in names[:-1]:
                 between = self.names.new(f"{child}.{name}")
                 self.builder.add_body(between)
-                self.lies_as[between] = child
-                (_, at_parent), (_, at_child) = held[name]
-                held[name] = (parent, at_parent), (between, at_child)
+                self.chain_end[between] = child
+                (_, at_parent), (_, at_child) = kept[name]
+                kept[name] = (parent, at_parent), (between, at_child)
                 parent = between
                 following = names[names.index(name) + 1]
-                # a body between lies as the child does
-                held[following] = (between, held[following][1][1]), held[following][1]
+                # the frame of a massless body is the child's frame
+                kept[following] = (between, kept[following][1][1]), kept[following][1]
 
     def _add_mimics(self) -> None:
-        """Couplers of joints of one axis, q = coef0 + coef1 q_leader: in degrees and the stage's metres, in radians where MuJoCo's equality is told too."""
+        """Add couplers of joints of one axis, q = coef0 + coef1 q_leader.
+
+        The units are degrees and the stage's metres, or radians if the joint has MuJoCo's equality too.
+        """
         names = {prim.path: name for name, prim in self.joints.items()}
         for name, prim in self.joints.items():
             if not prim.has("NewtonMimicAPI"):
                 if prim.has("MjcEqualityJointAPI"):
+                    cure = "apply NewtonMimicAPI too, or call Builder.add_coupler"
                     prim.note(
-                        "MjcEqualityJointAPI without NewtonMimicAPI is not read (apply that too, or call Builder.add_coupler): such joints follow no other one:",
+                        f"MjcEqualityJointAPI without NewtonMimicAPI is not read ({cure}): joints that move freely:",
                         name,
                     )
                 continue
             if not prim.truth("newton:mimicEnabled", True):
                 continue
             leader = names.get(prim.get("newton:mimicJoint") or "", "")
-            pair = [self.builder._joints[one].joint if one in self.builder._joints else None for one in (name, leader)]
-            if leader == name or not all(isinstance(one, joints.Revolute | joints.Prismatic) for one in pair):
+            pair = [self.builder._joints[x].joint if x in self.builder._joints else None for x in (name, leader)]
+            if leader == name or not all(isinstance(joint, joints.Revolute | joints.Prismatic) for joint in pair):
                 prim.note("NewtonMimicAPI is read of two joints of one axis, and not of:", name)
                 continue
             unit = "rad, m" if prim.has("MjcEqualityJointAPI") else "deg, m"
-            own, others = (self.factor(unit, isinstance(one, joints.Revolute)) for one in pair)
-            offset, ratio = (
-                prim.number("newton:mimicCoef0", 0.0) * own,
-                prim.number("newton:mimicCoef1", 1.0) * own / others,
-            )
+            unit_of_joint, unit_of_leader = (self.factor(unit, isinstance(joint, joints.Revolute)) for joint in pair)
+            offset = prim.number("newton:mimicCoef0", 0.0) * unit_of_joint
+            ratio = prim.number("newton:mimicCoef1", 1.0) * unit_of_joint / unit_of_leader
             with at(prim):
-                self.builder.add_coupler(
-                    self.taken.new(f"{name} mimics {leader}"), {name: 1.0, leader: -ratio}, offset=offset
-                )
-                for one in (name, leader):  # which keep their coordinates
-                    spec = self.builder._joints[one]
-                    self.builder._joints[one] = replace(spec, tree=True, actuated=spec.actuated and one != name)
+                coupler = self.joint_names.new(f"{name} mimics {leader}")
+                self.builder.add_coupler(coupler, {name: 1.0, leader: -ratio}, offset=offset)
+                for joint_name in (name, leader):  # coupled joints stay in the tree
+                    spec = self.builder._joints[joint_name]
+                    actuated = spec.actuated and joint_name != name
+                    self.builder._joints[joint_name] = replace(spec, tree=True, actuated=actuated)
 
     def _in_world(self, body: str, frame: Transform) -> Transform:
-        body = self.lies_as.get(body, body)
+        body = self.chain_end.get(body, body)
         path = next((path for path, name in self.bodies.items() if name == body), None)
         return frame if path is None else self.place[path] @ frame
 
     def _roots(self, tree: Connected) -> Iterator[tuple[str, bool]]:
-        """Paths of bodies that a joint of their own holds, or lets float: kinematic ones, and one of each part that floats."""
+        """Yield (path, True if it floats) of bodies with a root joint: kinematic bodies, and one of each part without a joint to the ground."""
         for path, name in self.bodies.items():
             if self.by_path[path].truth("physics:kinematicEnabled", False):
-                self.by_path[path].note("kinematic bodies stay where they are:", name)
+                self.by_path[path].note("kinematic bodies are fixed to the ground:", name)
                 if name not in tree.reached:
                     tree.reach(name)
                     yield path, False
@@ -355,14 +368,14 @@ class _Reader:
                 yield path, True
 
     def _joint(self, prim: Prim) -> tuple[JointType | None, bool, bool] | None:
-        """Type, whether a motor drives it, and whether it leads from body1 to body0; no type of a distance, None: it holds nothing."""
+        """Return (type, actuated, True if body1 is the parent) of a joint; the type is None for a distance. None: not read."""
         kind = prim.attributes["type"]
         with at(prim):
             if kind == "distance":
                 low, high = (prim.number(f"physics:{name}Distance", -1.0) for name in ("min", "max"))
                 if low == high > 0.0:
                     return None, False, False
-                prim.note("distance joints that leave a distance free are not read:", prim.attributes["name"])
+                prim.note("distance joints with a range of distances are not read:", prim.attributes["name"])
                 return None
             if kind == "d6":
                 return self._general(prim)
@@ -379,18 +392,18 @@ class _Reader:
     def _numbers(
         self, prim: Prim, turns: bool, instance: str, low: str = "", high: str = ""
     ) -> tuple[dict[str, Any], bool]:
-        """The numbers of an axis, and whether a drive acts on it."""
+        """Return the numbers of an axis, and True if a drive acts on it; `low` and `high` are attributes for limits of a LimitAPI."""
         drive = next((part for part in prim.all("drive") if part.get("name") == instance), None)
         if drive is not None and drive.number("physics:maxForce", math.inf, finite=False) == 0.0:
             drive = None
-        one = Element("joint", {**prim.attributes}, prim.source, prim.line, self.root, prim.notes, prim.known)
-        one.children = [] if drive is None else [drive]
+        axis = Element("joint", {**prim.attributes}, prim.source, prim.line, self.root, prim.notes, prim.grammar)
+        axis.children = [] if drive is None else [drive]
         if low:
             limit = next((part for part in prim.all("limit") if part.get("name") == instance), None)
             for name, key in ((low, "physics:low"), (high, "physics:high")):
                 if limit is not None and key in limit.attributes:
-                    one.attributes[name] = limit.attributes[key]
-        numbers: dict[str, Any] = USD.read(one)
+                    axis.attributes[name] = limit.attributes[key]
+        numbers: dict[str, Any] = USD.read(axis)
         for row in USD.numbers:
             if row.field in numbers:
                 unit = row.unit.replace("deg", "rad") if row.name == "mjc:springref" and self.radians else row.unit
@@ -405,7 +418,7 @@ class _Reader:
         return numbers, drive is not None
 
     def _general(self, prim: Prim) -> tuple[JointType | None, bool, bool] | None:
-        """The joint of the axes that no limit locks, by a lower end above the upper."""
+        """Return the joint of the axes that no limit locks; a lower limit above the upper one locks an axis."""
         locked = set()
         for limit in prim.all("limit"):
             low, high = (
@@ -415,43 +428,43 @@ class _Reader:
                 limit.note("limits of the distance of general joints are not read:", prim.attributes["name"])
             elif low > high:
                 locked.add(limit.get("name"))
-        free = [f"{way}{axis}" for way in ("rot", "trans") for axis in LETTERS if f"{way}{axis}" not in locked]
+        free = [f"{kind}{axis}" for kind in ("rot", "trans") for axis in LETTERS if f"{kind}{axis}" not in locked]
         per = [self._numbers(prim, name[0] == "r", name, "physics:lowerLimit", "physics:upperLimit") for name in free]
         turning = [name[-1] for name in free if name[0] == "r"]
         sliding = [name[-1] for name in free if name[0] == "t"]
-        driven = any(one for _, one in per)
+        driven = any(has_drive for _, has_drive in per)
         if len(free) == 6:
-            prim.note("general joints that leave all free are not read: they hold nothing:", prim.attributes["name"])
+            prim.note("general joints with six free axes are not read:", prim.attributes["name"])
             return None
         if not free:
             return joints.Fixed(), False, False
-        # of Planar the slides come first
+        # coordinates of Planar: the slides come first
         planar = len(turning) == 1 and len(sliding) == 2 and turning[0] not in sliding
         order = [per[k][0] for k in ((1, 2, 0) if planar else range(len(per)))]
         if planar and turning != ["Z"]:
             order[:2] = order[1::-1] if turning == ["Y"] else order[:2]
         numbers = {
-            field: [one.get(field, none) for one in order]
-            for field, none in ((row.field, math.inf if "limit" in row.field else 0.0) for row in USD.numbers)
-            if any(field in one for one in order)
+            field: [values.get(field, default) for values in order]
+            for field, default in ((row.field, math.inf if "limit" in row.field else 0.0) for row in USD.numbers)
+            if any(field in values for values in order)
         }
-        if any("limits" in one for one in order):
-            both = [one.get("limits", (-math.inf, math.inf)) for one in order]
+        if any("limits" in values for values in order):
+            both = [values.get("limits", (-math.inf, math.inf)) for values in order]
             numbers["limits"] = [[low for low, _ in both], [high for _, high in both]]
         if len(free) == 1:
             return (joints.Revolute if turning else joints.Prismatic)(free[0][-1].lower(), **numbers), driven, False
         if len(turning) == 3 and not sliding:
             if numbers.pop("limits", None):
-                prim.note("limits of general joints that turn about all axes are not read:", prim.attributes["name"])
+                prim.note("limits of general joints with three free rotations are not read:", prim.attributes["name"])
             return joints.Spherical(**numbers), driven, False
         if planar:
             return joints.Planar(turning[0].lower(), **numbers), driven, False
         if turning == sliding and len(turning) == 1:
             return joints.Cylindrical(turning[0].lower(), **numbers), driven, False
         if len(turning) > 1:
-            what = "general joints that turn about several axes do so about one after the other, x first:"
-            prim.note(what, prim.attributes["name"])
-        # a gimbal slides along axes that it has turned: those of body0 are so seen from body1
+            fact = "general joints with several free rotations are read as a gimbal, rotations in the order x, y, z:"
+            prim.note(fact, prim.attributes["name"])
+        # a gimbal slides along rotated axes; with body1 as the parent, these are the axes of body0
         backward = bool(turning and sliding)
         if backward and any(limit for limit in numbers.get("limits", ())):
             low, high = np.array(numbers["limits"])
@@ -461,39 +474,42 @@ class _Reader:
         names = [f"{name[0]}{name[-1].lower()}" for name in free]
         return joints.Gimbal([p for p in PARAMETERS if p in names], **numbers), driven, backward
 
-    # ---- what moves, what touches ------------------------------------------------------------------------------------
+    # ---- inertias and shapes -----------------------------------------------------------------------------------------
 
     def _inertia(self, body: Prim) -> Inertia:
-        """As UsdPhysics says: what the body tells, then what its colliders do, of which a child's density goes before its parent's."""
-        whole = Inertia.zero()
-        tells = body.attributes
+        """Return the inertia of a body by the rules of UsdPhysics.
+
+        The body's own entries come first, then its colliders; a child's density overrides its parent's.
+        """
+        colliders = Inertia.zero()
+        entries = body.attributes
         mass = self._number(body, "physics:mass") * self.kilogram
-        if "physics:mass" not in tells or "physics:diagonalInertia" not in tells or "physics:centerOfMass" not in tells:
+        if not {"physics:mass", "physics:diagonalInertia", "physics:centerOfMass"} <= entries.keys():
             for prim in self.prims:
                 if prim.has("PhysicsCollisionAPI") and self._holder(prim.path) == body.path:
-                    whole += self._solid(prim, body)
-        if "physics:mass" not in tells:
-            mass = whole.mass
+                    colliders += self._solid(prim, body)
+        if "physics:mass" not in entries:
+            mass = colliders.mass
             if not mass:
-                what = "bodies without mass, density and colliders of a volume have no inertia:"
-                body.note(what, body.attributes["name"])
-        com, about_com = whole.com, whole.about_com * (mass / whole.mass if whole.mass else 0.0)
-        if "physics:centerOfMass" in tells:
-            told = np.array(body.numbers("physics:centerOfMass", 3)) * self._turn(body)[1] * self.metre
-            d = told - com
-            if whole.mass:  # which then turns about that point
+                fact = "bodies without a mass, a density and colliders with a volume have no inertia:"
+                body.note(fact, body.attributes["name"])
+        com, about_com = colliders.com, colliders.about_com * (mass / colliders.mass if colliders.mass else 0.0)
+        if "physics:centerOfMass" in entries:
+            given_com = np.array(body.numbers("physics:centerOfMass", 3)) * self._turn(body)[1] * self.metre
+            d = given_com - com
+            if colliders.mass:  # the inertia of the colliders, about the given point
                 about_com = about_com + mass * (d @ d * np.eye(3) - np.outer(d, d))
-            com = told
-        if "physics:principalAxes" in tells and "physics:diagonalInertia" not in tells:
+            com = given_com
+        if "physics:principalAxes" in entries and "physics:diagonalInertia" not in entries:
             body.note("principal axes without moments of inertia are not read:", body.attributes["name"])
-        if "physics:diagonalInertia" in tells:
+        if "physics:diagonalInertia" in entries:
             moments = np.array(body.numbers("physics:diagonalInertia", 3)) * self.kilogram * self.metre**2
-            if whole.mass and "physics:principalAxes" not in tells:
-                body.note("principal axes that are not told are the body's own:", body.attributes["name"])
+            if colliders.mass and "physics:principalAxes" not in entries:
+                body.note("missing principal axes are read as the body's axes:", body.attributes["name"])
             R = _rotation(body, "physics:principalAxes")
             about_com = R @ np.diag(moments) @ R.T
-        elif mass and not whole.mass:
-            body.note("bodies that tell a mass, no inertia and no colliders are points:", body.attributes["name"])
+        elif mass and not colliders.mass:
+            body.note("bodies with a mass, without inertia and colliders, are point masses:", body.attributes["name"])
         return noted_inertia(mass, com, about_com, lambda text: body.note(f"{body}: {text}"))
 
     def _number(self, prim: Prim, name: str) -> float:
@@ -503,7 +519,7 @@ class _Reader:
         return value
 
     def _solid(self, prim: Prim, body: Prim) -> Inertia:
-        """A collider of a body, with its mass or density, in the body's frame."""
+        """Return the inertia of a body's collider from its mass or density, in the body's frame."""
         if not prim.truth("physics:collisionEnabled", True):
             return Inertia.zero()
         with at(prim):
@@ -520,12 +536,12 @@ class _Reader:
                 density = density or (self._number(material, "physics:density") if material is not None else 0.0)
                 mass = volume * (density * self.kilogram / self.metre**3 or WATER)
             if "physics:diagonalInertia" in prim.attributes and prim is not body:
-                prim.note("inertias and centres of mass of colliders are not read: they are taken as even")
+                prim.note("inertias and centres of mass of colliders are not read: their density is uniform")
             place = self.place[body.path].inverse() @ self._pose(prim)
             return Inertia(mass, com, mass / volume * moments, check=False).transformed(place)
 
     def _shape(self, prim: Prim) -> tuple[Any, Transform]:
-        """What a prim is, and the place of its frame in the prim's, z being its axis."""
+        """Return the shape of a prim, and the pose of its frame in the prim's frame; z is the axis of the shape."""
         kind, scale = prim.attributes["type"].removesuffix("_1"), self._turn(prim)[1] * self.metre
         axis = LETTERS.index(prim.word("axis", "X Y Z", "Z"))
         turned = Transform(axis_frame(np.eye(3)[axis])) if kind not in ("Cube", "Sphere") else Transform()
@@ -536,49 +552,47 @@ class _Reader:
             return Plane(), turned
         across = scale if kind == "Sphere" else np.delete(scale, axis)
         if np.ptp(across) > FLOATS * across[0] or (kind == "Capsule" and abs(scale[axis] / across[0] - 1.0) > FLOATS):
-            prim.fail(f"is a {kind} whose scale differs between directions, which is none")
+            prim.fail(f"is a {kind} with different scales across its axis; expected equal ones")
         radius = float(prim.number("radius", 0.5 if kind == "Capsule" else 1.0) * across[0])
         length = float(prim.number("height", 1.0 if kind == "Capsule" else 2.0) * scale[axis])
         return (Sphere(radius) if kind == "Sphere" else ROUND[kind](radius, length)), turned
 
     def _volume(self, prim: Prim) -> tuple[float, Array, Array]:
-        """Volume, centre and inertia about it by unit density, in the prim's frame."""
+        """Return volume [m³], centre (3,) [m], and inertia (3, 3) about it for unit density, in the prim's frame."""
         if prim.attributes["type"] == "Mesh":
-            return self._of_mesh(prim)
+            return self._mesh_volume(prim)
         if prim.tag != "shape" or prim.attributes["type"] in ("Plane", "Cone"):
             return 0.0, np.zeros(3), np.zeros((3, 3))
         shape, turned = self._shape(prim)
         filled = shape._volume
         return filled.size, np.zeros(3), turned.rotation @ filled.inertia @ turned.rotation.T
 
-    def _of_mesh(self, prim: Prim) -> tuple[float, Array, Array]:
-        """A mesh by its faces, each from its first corner on."""
+    def _mesh_volume(self, prim: Prim) -> tuple[float, Array, Array]:
+        """Return the same for a mesh, whose faces are fans of triangles from their first corners."""
         points, counts, indices = prim.faces()
         starts = np.cumsum(counts) - counts
         fans = [(s, s + k, s + k + 1) for s, n in zip(starts, counts, strict=True) for k in range(1, n - 1)]
         if not fans:
-            prim.fail("has no faces, but lines and points")
+            prim.fail("has only lines and points; expected faces")
         triangles = points[indices[np.array(fans)]] * self._turn(prim)[1] * self.metre
         if str(prim.prim.GetAttribute("orientation").Get()) == "leftHanded":
             triangles = triangles[:, ::-1]
         if np.linalg.det(triangles - triangles.mean(axis=(0, 1))).sum() < 0.0:
-            prim.note(
-                "meshes are wound inside out, and their masses taken the other way round:", prim.attributes["name"]
-            )
+            prim.note("meshes are inside out, and their faces are reversed:", prim.attributes["name"])
             triangles = triangles[:, ::-1]
         return mass_properties(triangles, "exact")
 
     def _add_shape(self, prim: Prim, body: str | None) -> None:
-        """Whatever is wrong with it, one can compute with the robot: faults become warnings."""
+        """Add a collision shape or a visual; faults are warnings, because the dynamics does not need it."""
         touches = prim.has("PhysicsCollisionAPI") and prim.truth("physics:collisionEnabled", True)
         if touches:
             prim.note(f"shapes of CollisionAPI may touch, {NO_CONTACTS}")
         kind = prim.attributes["type"].removesuffix("_1")
-        what = "as shapes that touch" if touches else "as visuals"
+        purpose = "as collision shapes" if touches else "as visuals"
         if kind == "Cone" or (kind in ("Mesh", "Plane", "Capsule") and not touches):
-            prim.note(f"{kind} prims are not read {what}")
+            prim.note(f"{kind} prims are not read {purpose}")
             return
-        with left_out(prim, f"it is not read {what}"):
+        with left_out(prim, f"it is not read {purpose}"):
             if kind == "Mesh":
                 self._add_mesh(prim, body)
                 return
@@ -590,7 +604,7 @@ class _Reader:
                 self.builder.add_visual(owner, shape, place @ turned, color=prim.color())
 
     def _add_mesh(self, prim: Prim, body: str | None) -> None:
-        """The corners of its hull in the axes of its body: what its place does to them may be more than a rotation with a scale."""
+        """Add the corners of a mesh's hull, in the body's frame, because the transformation of the mesh may include shear."""
         points, counts, indices = prim.faces()
         points = points[np.unique(indices[: counts.sum()])] @ prim.world[:3, :3].T + prim.world[:3, 3]
         place = Transform() if body is None else self.place[body]
@@ -599,8 +613,8 @@ class _Reader:
         hull = ConvexPoints(tuple(map(tuple, corners(inside).tolist())))
         add_shape(self.builder, owner, prim, hull, Transform(), **self._coefficients(prim))
         word = prim.get("physics:approximation") or "none"
-        other = f", and not by a {word}" if word.startswith("bounding") else ""
-        prim.note(f"a mesh in <shape> touches planes alone, by its convex hull{other}")
+        other = f"; its approximation {word} is not read" if word.startswith("bounding") else ""
+        prim.note(f"a mesh in <shape> touches planes only, by its convex hull{other}")
 
     def _coefficients(self, prim: Prim) -> dict[str, float]:
         material = self.by_path.get(prim.bound_material())
@@ -608,13 +622,13 @@ class _Reader:
             return {}
         mu = {name: self._number(material, f"physics:{name}Friction") for name in ("static", "dynamic")}
         if mu["static"] != mu["dynamic"]:
-            material.note("of friction the dynamic one is read, and not the static one")
+            material.note("staticFriction is not read: the friction at rest is dynamicFriction")
         return {"friction": mu["dynamic"], "restitution": self._number(material, "physics:restitution")}
 
-    # ---- what floats of 32 bits leave --------------------------------------------------------------------------------
+    # ---- effects of 32 bits ------------------------------------------------------------------------------------------
 
-    def _heal(self) -> None:
-        """Home, of the joints that have coordinates; and looser joints where loops are open by rounding, and rows say it."""
+    def _loosen_loops(self) -> None:
+        """Set home, and loosen loop joints whose redundant rows are inconsistent by rounding to 32 bits."""
         robot = Mechanism(self.builder._described(tuple(self.builder._constraints.values())))
         self.builder.set_home({name: q for name, q in self.home.items() if name in robot.joints})
         if not robot.nc:
@@ -627,59 +641,59 @@ class _Reader:
         try:
             loose = without_redundant_constraints(robot, tolerance=FLOATS)
         except (ModelError, AssemblyError) as error:
-            self.root.note(f"loops are open by what numbers of 32 bits round, and stay so: {error}")
+            self.root.note(f"loops are open by rounding to 32 bits, and could not be loosened: {error}")
             return
         self.builder._joints = {spec.name: spec for spec in loose.description.joints}
         self.builder.warnings += loose.warnings[len(robot.warnings) :]
 
 
 def _line(kind: Any, frame: Transform) -> tuple[str, Array, Array]:
-    """Of a hinge or slide its kind, direction and a point of its line, in the body that its frame is in."""
+    """Return the kind of a hinge or slide, its direction (3,), and a point (3,) [m] of its line, in the body of its frame."""
     return kind.kind, frame.rotation @ kind.axis, frame.translation
 
 
-def _alike(one: tuple[str, Array, Array], other: tuple[str, Array, Array]) -> bool:
-    """Whether two such joints let the same motion be: hinges of one line, slides of one direction."""
-    (kind, along, point), (kind2, along2, point2) = one, other
-    apart = np.linalg.norm(np.cross(point2 - point, along)) if kind == "Revolute" else 0.0
+def _same_motion(first: tuple[str, Array, Array], second: tuple[str, Array, Array]) -> bool:
+    """Return True for two hinges on one line, or two slides along one direction."""
+    (kind, along, point), (kind2, along2, point2) = first, second
+    gap = np.linalg.norm(np.cross(point2 - point, along)) if kind == "Revolute" else 0.0
     size = 1.0 + float(np.linalg.norm(point) + np.linalg.norm(point2))
-    return kind == kind2 and bool(np.linalg.norm(np.cross(along, along2)) < 1e-3 and apart < 1e-3 * size)
+    return kind == kind2 and bool(np.linalg.norm(np.cross(along, along2)) < 1e-3 and gap < 1e-3 * size)
 
 
-def _free(prim: Prim, taken: Names) -> str:
-    """A prim's name, or its path where that is taken."""
-    return prim.path[1:] if prim.attributes["name"] in taken else prim.attributes["name"]
+def _free(prim: Prim, used: Names) -> str:
+    """Return a prim's name, or its path if the name is in use."""
+    return prim.path[1:] if prim.attributes["name"] in used else prim.attributes["name"]
 
 
 def _rotation(prim: Prim, name: str) -> Array:
-    """Of a quaternion, the real part first."""
+    """Return the rotation matrix (3, 3) of a quaternion (w, x, y, z) in an attribute."""
     w, x, y, z = prim.numbers(name, 4, (1.0, 0.0, 0.0, 0.0))
     if not any((w, x, y, z)):
-        prim.fail(f"has a {name} of zeros, which is no rotation")
+        prim.fail(f"has a {name} of zeros; expected a quaternion")
     return Rotation.from_quaternion((x, y, z, w)).matrix
 
 
 def _terms() -> Iterator[Any]:
-    """The rows of terms that a joint of many directions has alike for all of them."""
+    """Return the rows of passive terms that are equal for all directions of a spherical joint."""
     return (
         row for row in USD.numbers if row.place.startswith("@mjc") and row.field in ("damping", "friction", "armature")
     )
 
 
 def _coordinates(kind: JointType, between: Transform) -> list[float] | None:
-    """Of a joint whose frames stand so to each other; None where they are zero, or no matter."""
+    """Return the coordinates of a joint for a pose of its child frame in its parent frame; None if they are zero, or undefined."""
     p, (turn, angle) = between.translation, Rotation(between.rotation).axis_angle
     if kind.kind == "Spherical":
         return None if abs(angle) < FLOATS else Rotation(between.rotation).quaternion.tolist()
-    if isinstance(kind, joints.Gimbal):  # R = R_x R_y R_z, and what lies between is told along the axes so turned
+    if isinstance(kind, joints.Gimbal):  # R = R_x R_y R_z, and translations along the rotated axes
         R = between.rotation
         turns = (
             math.atan2(-R[1, 2], R[2, 2]),
             math.atan2(R[0, 2], math.hypot(R[0, 0], R[0, 1])),
             math.atan2(-R[0, 1], R[0, 0]),
         )
-        of = dict(zip(PARAMETERS, (*turns, *(R.T @ p).tolist()), strict=True))
-        q = [of[name] for name in kind.free]
+        values = dict(zip(PARAMETERS, (*turns, *(R.T @ p).tolist()), strict=True))
+        q = [values[name] for name in kind.free]
         return None if np.abs(q).max(initial=0.0) < FLOATS else q
     axis = vars(kind).get("axis", vars(kind).get("normal"))
     if axis is None:

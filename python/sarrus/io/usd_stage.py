@@ -1,12 +1,12 @@
-"""Stages of USD as elements, and back: the one place that knows usd-core.
+"""Conversion of USD stages to elements and back; the only module that uses usd-core.
 
-A prim becomes an :class:`~sarrus.io.document.Element` that also knows where it stands in the world, and whose numbers are text, as those of
-every other format: the reader, the writer and the tables see no USD. Instances of a multiple-apply schema are elements in it: of
-"drive:angular:physics:maxForce" the element is ``<drive name="angular">`` and the attribute "physics:maxForce".
+A prim becomes an :class:`~sarrus.io.document.Element` with its pose in the world. Its numbers are text, as in every other format, so that the
+reader, the writer and the tables do not use USD. Instances of a multiple-apply schema are child elements: "drive:angular:physics:maxForce" is
+the attribute "physics:maxForce" of ``<drive name="angular">``.
 
-Most numbers of UsdPhysics have 32 bits. The writer puts beside one that loses by this an attribute "sarrus:…" with all 64, which is read
-for as long as the short number still is the one it stands for. Without it a number of 32 bits is taken as the shortest decimal that it
-rounds: 0.1 and not 0.10000000149.
+Most numbers of UsdPhysics have 32 bits. If a number loses digits by this, the writer adds an attribute "sarrus:…" with 64 bits. It is read if its
+rounded value still equals the 32-bit number. Otherwise a number of 32 bits is read as the shortest decimal that rounds to it: 0.1 instead of
+0.10000000149.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ from ..errors import ModelError
 from .document import DEEPEST, LARGEST, MOST, Element, Grammar, Notes
 from .table import text_of
 
-BINARY = (b"PXR-USDC", b"PK\x03\x04")  # how .usdc and .usdz begin
+BINARY = (b"PXR-USDC", b"PK\x03\x04")  # first bytes of .usdc and .usdz
 TAGS = {f"Physics{kind}Joint": kind.lower() for kind in ("Revolute", "Prismatic", "Spherical", "Fixed", "Distance")}
 TAGS["PhysicsJoint"] = "d6"
 SHAPES = ("Sphere", "Capsule", "Capsule_1", "Cube", "Cylinder", "Cylinder_1", "Plane", "Cone", "Mesh")
-# of shapes, what is no physics and still theirs; of joints, what is no number of theirs
+# attributes of shapes outside of physics; and attributes that are not read
 MEASURES = frozenset(("radius", "height", "axis", "size"))
 LOOKS = frozenset(("visibility", "purpose", "extent", "proxyPrim", "doubleSided", "orientation", "xformOpOrder"))
 PHYSICAL = ("phys", "newton", "mjc", "sarrus", "drive", "limit")
-# names that others have for what the tables know
+# names of attributes in other schemas -> names in the table
 ALIASES = {
     "physxJoint:armature": "mjc:armature", "newton:armature": "mjc:armature", "newton:friction": "mjc:frictionloss",
 }  # fmt: skip
 MOST_LAYERS = 1000
 LETTERS = ("X", "Y", "Z")  # of axes
 INSTANCES = ("drive", "limit")
-MEANS_NONE = ("physics:mass", "physics:diagonalInertia")  # whose zeros are no numbers
+MEANS_NONE = ("physics:mass", "physics:diagonalInertia")  # zeros of these mean "not given"
 
 
 @dataclass(eq=False, slots=True)
 class Prim(Element):
-    """An element with its path, the schemas that are applied to it, and its place: 4 x 4, with the scale of what is in it."""
+    """Element with its path, its applied schemas, and its transformation to the world (4, 4), which includes the scale."""
 
     path: str = ""
     schemas: frozenset[str] = frozenset()
@@ -54,26 +54,27 @@ class Prim(Element):
     prim: Any = None
 
     def has(self, schema: str) -> bool:
+        """Return True if a schema is applied to the prim."""
         return schema in self.schemas
 
     def bound_material(self) -> str:
-        """The path of the material that physics is to take; empty where there is none."""
+        """Return the path of the physics material; empty if there is none."""
         from pxr import UsdShade
 
         material, _ = UsdShade.MaterialBindingAPI(self.prim).ComputeBoundMaterial("physics")
         return str(material.GetPath()) if material else ""
 
     def faces(self) -> tuple[Array, Array, Array]:
-        """Of a mesh its points (n, 3), with all their digits where these are beside them, how many corners its faces have, and which."""
+        """Return the points (n, 3) of a mesh, in 64 bits if the file has them, the counts of its faces' corners, and their indices."""
         names = ("points", "sarrus:points", "faceVertexCounts", "faceVertexIndices")
         points, exact, counts, indices = (np.asarray(self.prim.GetAttribute(name).Get() or ()) for name in names)
         if not counts.sum() or counts.sum() > len(indices) or indices.min() < 0 or indices.max() >= len(points):
-            self.fail("has no faces, or some of points that are not there")
+            self.fail("has no faces, or indices of faces out of range")
         same = exact.shape == points.shape and np.array_equal(exact.astype(np.float32), points)
         return np.asarray(exact if same else points, np.float64), counts, indices
 
     def color(self) -> tuple[float, ...] | None:
-        """Of its surface, if it is one everywhere."""
+        """Return the colour of the surface, if it is uniform."""
         color: Any = self.prim.GetAttribute("primvars:displayColor").Get() or ()
         opacity = self.prim.GetAttribute("primvars:displayOpacity").Get() or ()
         numbers = [*color[0], *opacity[:1]] if len(color) == 1 else []
@@ -81,11 +82,11 @@ class Prim(Element):
 
 
 def _pxr() -> Any:
-    return needed("pxr.Tf", "USD takes usd-core", "usd-core")
+    return needed("pxr.Tf", "USD needs usd-core", "usd-core")
 
 
-def read_stage(text: str | bytes, source: str, beside: str, package_dirs: Iterable[str], known: Grammar) -> Prim:
-    """The root, whose attributes are those of the stage, and in it all prims, one after the other, parents first."""
+def read_stage(text: str | bytes, source: str, beside: str, package_dirs: Iterable[str], grammar: Grammar) -> Prim:
+    """Return the root of a stage, whose children are all prims, parents first."""
     Tf = _pxr()
     from pxr import Sdf, Usd, UsdGeom, UsdPhysics
 
@@ -97,45 +98,50 @@ def read_stage(text: str | bytes, source: str, beside: str, package_dirs: Iterab
         else:
             if not isinstance(text, str):
                 if text.startswith(BINARY):
-                    raise ModelError(f"{source}: binary USD is read from files: sarrus.load")
+                    raise ModelError(f"{source}: binary USD can only be read from a file: sarrus.load")
                 text = bytes(text).decode()
             if len(text) > LARGEST:
-                raise ModelError(f"{source}: has {len(text)} letters; at most {LARGEST} of a model are read")
+                raise ModelError(f"{source}: has {len(text)} characters; expected at most {LARGEST}")
             layer = Sdf.Layer.CreateAnonymous(".usda")
             layer.ImportFromString(text)
-            if any(layer.GetCompositionAssetDependencies()):  # those within the text have an empty name
-                raise ModelError(f"{source}: text that names other files has no folder to look in: sarrus.load")
+            if any(layer.GetCompositionAssetDependencies()):  # references within the text have an empty name
+                raise ModelError(
+                    f"{source}: refers to other files, which need its folder: read the file with sarrus.load"
+                )
             layers = {layer.identifier: layer}
         _Composed(layers, source).check(layer)
         stage = Usd.Stage.Open(layer, None)
     except (Tf.ErrorException, UnicodeDecodeError) as error:
-        why = str(error).split(" : ")[-1].strip()
-        raise ModelError(f"{source}: no USD that can be read: {why[:300]}") from None
+        cause = str(error).split(" : ")[-1].strip()
+        raise ModelError(f"{source}: cannot be read as USD: {cause[:300]}") from None
     metre, kilogram = UsdGeom.GetStageMetersPerUnit(stage), UsdPhysics.GetStageKilogramsPerUnit(stage)
     attributes = {"metersPerUnit": text_of(_nice(metre)), "kilogramsPerUnit": text_of(_nice(kilogram))}
     attributes |= {"upAxis": UsdGeom.GetStageUpAxis(stage), "defaultPrim": stage.GetRootLayer().defaultPrim}
-    # the stage lives as long as its prims are asked
-    root = Prim("stage", attributes, source, "/", None, notes, known, prim=stage)
+    # the root keeps the stage alive, which its prims need
+    root = Prim("stage", attributes, source, "/", None, notes, grammar, prim=stage)
     for fault in stage.GetCompositionErrors():
-        root.note(f"something that the stage names is not there, and left out: {str(fault)[:300]}")
+        root.note(f"a reference of the stage cannot be resolved, and is left out: {str(fault)[:300]}")
     if attributes["upAxis"] not in LETTERS:
-        root.fail(f"has an upAxis {attributes['upAxis'][:60]!r}; known are {', '.join(LETTERS)}")
+        root.fail(f"has an upAxis {attributes['upAxis'][:60]!r}; expected one of {', '.join(LETTERS)}")
     if not UsdGeom.StageHasAuthoredMetersPerUnit(stage):
-        root.note("metersPerUnit is not told: by what USD says they are centimetres")
+        root.note("metersPerUnit is missing: lengths are in centimetres, USD's default")
     cache, healed = UsdGeom.XformCache(), [0]
     for prim in Usd.PrimRange(stage.GetPseudoRoot(), Usd.TraverseInstanceProxies(Usd.PrimDefaultPredicate)):
         if prim.IsPseudoRoot():
             continue
         if len(root.children) >= MOST or prim.GetPath().pathElementCount > DEEPEST:
-            root.fail(f"has more than {MOST} prims, or some that are nested deeper than {DEEPEST}")
+            root.fail(f"has more than {MOST} prims, or prims nested deeper than {DEEPEST}")
         root.children.append(_element(prim, root, cache, healed))
     if healed[0] and stage.GetRootLayer().customLayerData.get("creator") != "sarrus":
-        root.note("numbers of 32 bits are taken as the shortest decimals that they round")
+        root.note("numbers of 32 bits are read as the shortest decimals that round to them")
     return root
 
 
 def _checked_layers(path: str, folders: list[str]) -> dict[str, Any]:
-    """The layers of a file, its own first, and of all that it names, wherever in it, once they are regular files in these folders."""
+    """Return name -> layer of a file, first, and of all files that it refers to.
+
+    Raises ModelError if one is not a regular file in these folders.
+    """
     from pxr import Ar, Sdf
 
     layers: dict[str, Any] = {}
@@ -144,33 +150,34 @@ def _checked_layers(path: str, folders: list[str]) -> dict[str, Any]:
         name = pending.pop()
         if name in layers:
             continue
-        # of a file in a .usdz the package, and by USD's own rule, for names of files may hold brackets
+        # for a file in a .usdz the package; USD's function, because file names may contain brackets
         outer = Ar.SplitPackageRelativePathOuter(name)[0] if Ar.IsPackageRelativePath(name) else name
         if layers and not is_within(outer, folders):
-            raise ModelError(f"{Path(path).name}: names {name!r}, outside of the file's folder: give package_dirs=")
+            fault = f"refers to {name!r}, outside of the file's folder: package_dirs=[...] allows other folders"
+            raise ModelError(f"{Path(path).name}: {fault}")
         try:
             check_regular(outer, LARGEST)
         except FileNotFoundError:
-            raise ModelError(f"{Path(path).name}: names {name!r}, which is not there") from None
+            raise ModelError(f"{Path(path).name}: refers to {name!r}, which does not exist") from None
         layer = Sdf.Layer.FindOrOpen(name)
-        if layer is not None and not layer.dirty:  # which somebody keeps, and its file may be another since
+        if layer is not None and not layer.dirty:  # a cached layer, whose file may have changed
             layer.Reload()
         if layer is None:
-            what = f"names {name!r}, which is no USD" if layers else "no USD"
-            raise ModelError(f"{Path(path).name}: {what} that can be read")
+            fault = f"refers to {name!r}, which cannot be read as USD" if layers else "cannot be read as USD"
+            raise ModelError(f"{Path(path).name}: {fault}")
         layers[name] = layer
         pending += [layer.ComputeAbsolutePath(asset) for asset in layer.GetCompositionAssetDependencies() if asset]
     return layers
 
 
-Site = tuple[str, str]  # the layer whose stack it is of, and the path of a prim there
+Site = tuple[str, str]  # layer, and path of a prim in its stack
 
 
 class _Composed:
-    """How much there is to compose of layers, by their names, counted before USD does it.
+    """Count of the prims and sites of a composition, before USD composes the layers.
 
-    What is referred to twice at each of thirty levels is a thousand million prims, from a page of text. Counted are prims, and of each the places
-    that it is composed of, of which an arc to another prim adds one to all that is below; of variants all, one of which is chosen.
+    Two references at each of thirty levels give a thousand million prims from a page of text. The count includes prims and the sites of each. An
+    arc to another prim adds one site to all prims below. All variants count, of which one is selected.
     """
 
     def __init__(self, layers: Mapping[str, Any], source: str) -> None:
@@ -180,7 +187,7 @@ class _Composed:
         self.counted: dict[Site, tuple[float, float]] = {}
 
     def check(self, root: Any) -> None:
-        """ModelError where it is more than is read."""
+        """Raise ModelError if the composition of a layer is too large."""
         pending: list[Site] = [(root.identifier, "/")]
         begun: dict[Site, tuple[list[Site], list[Site]]] = {}
         while pending:
@@ -198,19 +205,21 @@ class _Composed:
             self.refuse()
 
     def refuse(self) -> NoReturn:
-        what = f"its prims are composed of one another more than {MOST} times over"
-        raise ModelError(f"{self.source}: {what}: what refers to others is referred to too often")
+        """Raise ModelError for a composition that is too large."""
+        fault = f"its prims are composed of more than {MOST} parts: reduce references to prims with references"
+        raise ModelError(f"{self.source}: {fault}")
 
     def count(self, below: Sequence[Site], arcs: Sequence[Site]) -> tuple[float, float]:
-        """Prims, and places that they are composed of; of what refers to itself nothing is composed."""
-        prims, places = 1.0, 1.0
+        """Return the count of prims and sites of a prim from those below it and those of its arcs; circular references count zero."""
+        prims, sites = 1.0, 1.0
         for site, arc in [*((site, False) for site in below), *((site, True) for site in arcs)]:
-            there, of_them = self.counted.get(site, (0.0, 0.0))
-            prims, places = prims + there - arc * (there > 0.0), places + of_them + arc * there
-        return prims, places
+            prims_at_site, sites_at_site = self.counted.get(site, (0.0, 0.0))
+            prims += prims_at_site - arc * (prims_at_site > 0.0)
+            sites += sites_at_site + arc * prims_at_site
+        return prims, sites
 
     def stack(self, name: str) -> list[Any]:
-        """A layer and those below it."""
+        """Return a layer and its sublayers."""
         if name not in self.stacks:
             layers, k = [self.layers[name]], 0
             while k < len(layers):
@@ -218,14 +227,12 @@ class _Composed:
                 layers += [self.named[path] for path in paths if path in self.named]
                 k += 1
                 if len(layers) > MOST_LAYERS:
-                    raise ModelError(
-                        f"{self.source}: has more than {MOST_LAYERS} sublayers, each as often as it is named"
-                    )
+                    raise ModelError(f"{self.source}: has more than {MOST_LAYERS} sublayers, counted with repetitions")
             self.stacks[name] = layers
         return self.stacks[name]
 
     def parts(self, name: str, path: str) -> tuple[list[Site], list[Site]]:
-        """Prims below one, and prims that arcs from it lead to."""
+        """Return the children of a prim, and the targets of its composition arcs."""
         below: dict[Site, None] = {}
         arcs: list[Site] = []
         for layer in self.stack(name):
@@ -235,39 +242,39 @@ class _Composed:
             specs = [spec]
             for sets in spec.variantSets.values() if path != "/" else ():
                 specs += [variant.primSpec for variant in sets.variants.values()]
-            for one in specs:
-                below |= {(name, str(child.path)): None for child in one.nameChildren}
+            for part in specs:
+                below |= {(name, str(child.path)): None for child in part.nameChildren}
                 if path == "/":
                     continue
-                for items in (one.referenceList, one.payloadList):
+                for items in (part.referenceList, part.payloadList):
                     for item in items.GetAppliedItems():
                         where = layer.ComputeAbsolutePath(item.assetPath) if item.assetPath else name
                         if where in self.named:
                             other = self.named[where]
                             target = str(item.primPath) or f"/{other.defaultPrim.lstrip('/')}"
                             arcs.append((other.identifier, target))
-                for inherited in (one.inheritPathList, one.specializesList):
+                for inherited in (part.inheritPathList, part.specializesList):
                     arcs += [(name, str(target)) for target in inherited.GetAppliedItems()]
         return [*below], arcs
 
 
 def _element(prim: Any, root: Element, cache: Any, healed: list[int]) -> Prim:
     kind, path = str(prim.GetTypeName()), str(prim.GetPath())
-    # of those that usd-core does not know too, such as Newton's
+    # including schemas that usd-core does not define, such as Newton's
     schemas = frozenset(map(str, (*prim.GetAppliedSchemas(), *prim.GetPrimTypeInfo().GetAppliedAPISchemas())))
     tag = "joint" if kind in TAGS else "scene" if kind == "PhysicsScene" else "shape" if kind in SHAPES else "prim"
     attributes = {"name": str(prim.GetDisplayName() or prim.GetName()), "type": TAGS.get(kind, kind)}
-    element = Prim(tag, attributes, root.source, path, root, root.notes, root.known)
+    element = Prim(tag, attributes, root.source, path, root, root.notes, root.grammar)
     element.path, element.schemas, element.prim = path, schemas, prim
     try:
         element.world = np.array(cache.GetLocalToWorldTransform(prim)).T
-    except _pxr().ErrorException as error:  # an order of transformations that names none
-        element.fail(f"is placed by transformations that USD cannot read: {str(error).split(' : ')[-1].strip()[:100]}")
+    except _pxr().ErrorException as error:  # for example an xformOpOrder with an undefined operation
+        element.fail(f"has transformations that USD cannot read: {str(error).split(' : ')[-1].strip()[:100]}")
     parts: dict[tuple[str, str], Element] = {}
     for schema in sorted(schemas):
         api, _, instance = schema.partition(":")
         if instance and (part := api.removeprefix("Physics").removesuffix("API").lower()) in INSTANCES:
-            child = Element(part, {"name": instance}, root.source, element.line, element, root.notes, root.known)
+            child = Element(part, {"name": instance}, root.source, element.line, element, root.notes, root.grammar)
             parts[part, instance] = child
             element.children.append(child)
     for attribute in prim.GetAuthoredAttributes():
@@ -282,29 +289,29 @@ def _element(prim: Any, root: Element, cache: Any, healed: list[int]) -> Prim:
             continue
         owner: Element = element
         name = ALIASES.get(name, name)
-        instance, _, of_part = rest.partition(":")
+        instance, _, name_in_part = rest.partition(":")
         if head in INSTANCES:
             if (head, instance) not in parts:
-                element.note(f"attribute {name!r} is not read: no schema of that name is applied")
+                element.note(f"attribute {name!r} is not read: no schema of this name is applied")
                 continue
-            name, owner = of_part, parts[head, instance]
+            name, owner = name_in_part, parts[head, instance]
         owner.attributes[name] = text
     for relationship in prim.GetAuthoredRelationships():
         if (name := str(relationship.GetName())).startswith(("physics:", "newton:")):
             try:
                 element.attributes[name] = " ".join(map(str, relationship.GetForwardedTargets()))
-            except _pxr().ErrorException:  # what is an attribute in another layer, or malformed
+            except _pxr().ErrorException:  # an attribute in another layer, or malformed
                 element.fail(f"has a relationship {name!r} that USD cannot read")
     return element
 
 
 def _nice(value: Any) -> Any:
-    """A double for each number: of 32 bits the shortest decimal."""
+    """Return doubles for numbers of 32 bits: the shortest decimals that round to them."""
     return np.array([float(str(x)) for x in np.ravel(np.asarray(value, np.float32))]) if np.ndim(value) else value
 
 
 def _numbers(value: Any) -> Any:
-    """The numbers of a value of USD, quaternions with the real part first; None where it is none."""
+    """Return the numbers of a USD value, quaternions as (w, x, y, z); None for other values."""
     if hasattr(value, "GetReal"):
         return np.array([value.GetReal(), *value.GetImaginary()])
     try:
@@ -314,7 +321,7 @@ def _numbers(value: Any) -> Any:
 
 
 def _text(attribute: Any, element: Prim, healed: list[int]) -> str | None:
-    """What an attribute says; None where that is what it says anyway."""
+    """Return an attribute as text; None if it equals the default of its schema."""
     value = attribute.Get()
     exact = element.prim.GetAttribute(f"sarrus:{attribute.GetName()}")
     if value is None:
@@ -328,7 +335,9 @@ def _text(attribute: Any, element: Prim, healed: list[int]) -> str | None:
         double = np.asarray(_numbers(exact.Get()), dtype=np.float64)
         if double.shape == numbers.shape and np.array_equal(double.astype(np.float32), numbers.astype(np.float32)):
             return text_of(double)
-        element.note(f"sarrus:{attribute.GetName()} is not read: the number that it stands for was changed since")
+        element.note(
+            f"sarrus:{attribute.GetName()} is not read: {attribute.GetName()} has changed since it was written"
+        )
     definition = element.prim.GetPrimDefinition().GetAttributeDefinition(attribute.GetName())
     if definition and definition.GetFallbackValue() == value:
         return None
@@ -344,9 +353,9 @@ def _text(attribute: Any, element: Prim, healed: list[int]) -> str | None:
 
 
 def write_stage(root: ET.Element) -> str:
-    """The text of a stage: its element's children are prims, and theirs below them, or instances of schemas.
+    """Return the text of a stage; children of an element are prims below it, or instances of schemas.
 
-    Attributes: "type" and "name" of the prim, "schemas" that are applied, "pose", position and quaternion, and "scale"; and those of USD.
+    Attributes are "type" and "name" of the prim, "schemas" to apply, "pose" (position [m] and quaternion), "scale", and those of USD.
     """
     _pxr()
     from pxr import Sdf, Tf, Usd, UsdGeom, UsdPhysics
@@ -356,14 +365,14 @@ def write_stage(root: ET.Element) -> str:
     UsdGeom.SetStageMetersPerUnit(stage, 1.0)
     UsdPhysics.SetStageKilogramsPerUnit(stage, 1.0)
     stage.GetRootLayer().customLayerData = {"creator": "sarrus"}
-    paths: dict[str, str] = {}  # of elements, by their ids
+    paths: dict[str, str] = {}  # id of an element -> path
     links: list[tuple[Any, str, str]] = []
 
-    def define(element: ET.Element, above: str, taken: set[str]) -> None:
+    def define(element: ET.Element, above: str, used: set[str]) -> None:
         name = base = Tf.MakeValidIdentifier(element.get("name", "prim"))
-        while name in taken:
+        while name in used:
             name += "_"
-        taken.add(name)
+        used.add(name)
         path = f"{above}/{name}"
         paths[element.get("id", path)] = path
         prim = stage.DefinePrim(path, element.get("type", "Xform"))
@@ -409,7 +418,10 @@ def _place(xform: Any, element: ET.Element) -> None:
 
 
 def _set(prim: Any, name: str, text: str) -> None:
-    """An attribute of its schema's type; where 32 bits are too few, or the value means that there is none, another with all of them."""
+    """Set an attribute in the type of its schema.
+
+    If 32 bits lose digits, or the value would mean "not given", set another attribute with 64 bits.
+    """
     from pxr import Gf, Sdf
 
     types = Sdf.ValueTypeNames

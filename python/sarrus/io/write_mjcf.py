@@ -1,17 +1,17 @@
-"""MJCF, as MuJoCo reads it.
+"""Writer of MJCF for MuJoCo.
 
 ============================  ==========================================================================================================
 bodies                        bodies, nested along the tree
-joints                        hinges, slides and balls; those of several axes several, which MuJoCo takes one after the other; a Free joint
-                              from the ground a freejoint; a screw a hinge and a slide that an equality ties
-loops                         equalities between sites, which lie where the joint's frames are: Fixed a weld, Spherical a connect, Revolute
-                              two connects (one of their six rows says what the others say)
-distances                     spatial tendons whose length an equality holds
-couplers                      joint equalities of two joints; of more, where they are linear, a fixed tendon's
+joints                        hinges, slides and balls; a joint of several axes is several joints of one body, which MuJoCo applies in their
+                              order; a Free joint from the ground is a freejoint; a screw is a hinge and a slide with an equality
+loops                         equalities between sites at the joint's frames: Fixed is a weld, Spherical a connect, Revolute two connects
+                              (one of their six rows is redundant)
+distances                     spatial tendons with an equality for their length
+couplers                      joint equalities of two joints; linear ones of more joints as an equality of a fixed tendon
 springs between points        spatial tendons
 frames; home, configurations  sites; keyframes
-visuals                       geoms without mass, but for meshes
-shapes that touch             geoms without mass of group 3, with their friction; which may touch is not said
+visuals                       massless geoms, except meshes
+collision shapes              massless geoms of group 3, with their friction; excluded pairs are not written
 ============================  ==========================================================================================================
 """
 
@@ -32,7 +32,7 @@ from ..spatial import Inertia, Transform
 from . import lowering
 from .document import Names
 from .formats import MJCF
-from .lowering import Step, Writer, closes, held_points
+from .lowering import Step, Writer, closes, coincident_points
 from .mujoco import HIDDEN
 from .outline import Element, Link, Losses, add, listed, no_shape, principal_axes, tree_links, wxyz
 from .table import has_passive, text_of
@@ -41,6 +41,8 @@ SMALLEST = 1e-14  # moments of inertia of moving bodies have to be larger than M
 
 
 class _Writer(Writer):
+    """Writer of MJCF."""
+
     format = MJCF
     coefficients = ("friction", "torsional_friction", "rolling_friction")
     gravity = configurations = True
@@ -59,16 +61,16 @@ class _Writer(Writer):
         self.thin = False
         below: dict[str, list[Link]] = {}
         for link in tree_links(robot).values():
-            below.setdefault(link.near, []).append(link)
+            below.setdefault(link.inner, []).append(link)
         stack = below.get("ground", [])[::-1]
-        while stack:  # depth first, as MuJoCo counts
+        while stack:  # depth first, MuJoCo's order of joints
             link = stack.pop()
-            self.link_to[link.far] = link
+            self.link_to[link.outer] = link
             self._body(link)
-            stack += below.get(link.far, [])[::-1]
+            stack += below.get(link.outer, [])[::-1]
         massless = [n for n, I in self.inertia.items() if I.mass == 0.0 and not self._carries(n, below)]
         if massless:
-            losses.minor.append(f"bodies that move and have no mass, which MuJoCo itself refuses: {listed(massless)}")
+            losses.minor.append(f"moving bodies without mass, which MuJoCo rejects: {listed(massless)}")
         if self.thin:
             compiler.set("boundinertia", f"{SMALLEST:g}")
         for frame in d.frames:
@@ -80,7 +82,7 @@ class _Writer(Writer):
             self._collision(shape)
         if self.meshes:
             losses.note(f"meshes {listed(self.meshes)}")
-        self.note_touching()
+        self.note_shapes()
         self.constraints()
         for spring in d.springs:
             self._spring(spring)
@@ -89,20 +91,20 @@ class _Writer(Writer):
                 root.append(section)
 
     def _carries(self, body: str, below: dict[str, list[Link]]) -> bool:
-        """Whether something with mass is welded to it, or it does not move itself."""
+        """Return True if a body does not move relative to its parent, or a body with mass is welded to it."""
         if self.link_to[body].joint.nv == 0:
             return True
-        welded = [link.far for link in below.get(body, []) if link.joint.nv == 0]
+        welded = [link.outer for link in below.get(body, []) if link.joint.nv == 0]
         return any(self.inertia[name].mass > 0.0 or self._carries(name, below) for name in welded if name != body)
 
     # ---- bodies and joints -------------------------------------------------------------------------------------------
 
     def _body(self, link: Link) -> None:
-        name, joint, spec = link.far, link.joint, link.spec
-        near, place = link.near, link.place
-        if joint.kind == "Free" and near != "ground":  # which holds nothing: it floats in the world as well
-            near, place = "ground", Transform.from_matrix(self.robot.pose(self.robot.neutral(), name))
-        element = self.body[name] = add(self.body[near], "body", name=name, **_placed(place))
+        name, joint, spec = link.outer, link.joint, link.spec
+        inner, place = link.inner, link.place
+        if joint.kind == "Free" and inner != "ground":  # a freejoint has to be in the world
+            inner, place = "ground", Transform.from_matrix(self.robot.pose(self.robot.neutral(), name))
+        element = self.body[name] = add(self.body[inner], "body", name=name, **_placed(place))
         if joint.kind == "Free":
             self._free(link, element)
         elif joint.kind == "Spherical":
@@ -111,29 +113,29 @@ class _Writer(Writer):
             self._axes(link, element)
         self._inertial(element, self.inertia[name])
         if link.axes:
-            self.look_for_lacking(spec)
+            self.note_missing(spec)
 
     def _free(self, link: Link, element: Element) -> None:
         spec = link.spec
         if passive := has_passive(spec.joint):
             self.losses.motion.append(f"{', '.join(passive)} of Free joint '{spec.name}'")
-        if link.backward or link.near != "ground" or link.place != Transform():
-            text = f"where the frames of Free joint '{spec.name}' sit: its coordinates are the body's pose in the world"
+        if link.backward or link.inner != "ground" or link.place != Transform():
+            text = f"the frames of Free joint '{spec.name}': its coordinates are the body's pose in the world"
             self.losses.minor.append(text)
-        self.note_whole(spec)
+        self.note_bounds(spec)
         add(element, "freejoint", name=spec.name)
 
     def _ball(self, link: Link, element: Element) -> None:
         name, home = link.spec.name, link.end.inverse()
         self.note_inverse(link)
-        MJCF.write(add(element, "joint", name=name, type="ball", pos=home.translation), self.whole(link.spec))
+        MJCF.write(add(element, "joint", name=name, type="ball", pos=home.translation), self.uniform_numbers(link.spec))
         if home.rotation.tolist() != np.eye(3).tolist():
-            self.losses.minor.append(f"the axes in which '{name}' counts its coordinates: they are the body's")
+            self.losses.minor.append(f"the axes of the coordinates of joint '{name}': they are the body's")
 
     def _axes(self, link: Link, element: Element) -> None:
         spec = link.spec
         for step in self.steps(link):
-            direction, point = link.on_far(step.axis)
+            direction, point = link.in_outer(step.axis)
             kind = MJCF.joints["Revolute" if step.turns else "Prismatic"]
             joint = add(element, "joint", name=step.name, type=kind, axis=direction)
             if step.turns and point.any():
@@ -145,11 +147,10 @@ class _Writer(Writer):
                 continue
             most = step.numbers["effort_limit"]
             force = (-most, most) if np.isfinite(most) else None
-            if (low := step.numbers["lower"]) is not None and low == step.numbers[
-                "upper"
-            ]:  # else a range of no width is none
+            low, high = step.numbers["lower"], step.numbers["upper"]
+            if low is not None and low == high:  # without "limited" MuJoCo reads an empty range as no limits
                 joint.set("limited", "true")
-                self.losses.note(f"limits of joint '{spec.name}' that leave it no room, which MuJoCo itself refuses")
+                self.losses.note(f"limits of joint '{spec.name}' that are equal, which MuJoCo rejects")
             MJCF.write(joint, self._numbers(step, spec) | {"effort_limit": None if spec.actuated else force})
             if spec.actuated:
                 add(self.actuator, "motor", name=step.name, joint=step.name, forcerange=force)
@@ -168,15 +169,16 @@ class _Writer(Writer):
         rounding = 1e-15 * np.abs(moments).max()
         moments = np.where(np.abs(moments) <= rounding, 0.0, moments)
         low, middle, high = np.sort(moments)
-        if 0.0 < high - (low + middle) <= 10 * rounding:  # of a flat body, whose largest is the sum of the others
+        if 0.0 < high - (low + middle) <= 10 * rounding:  # flat body: its largest moment is the sum of the others
             moments[moments.argmax()] = low + middle
         self.thin |= bool((moments < SMALLEST).any()) and inertia.mass > 0.0
         add(element, "inertial", pos=inertia.com, quat=turned, mass=inertia.mass, diaginertia=moments)
         if not inertia.is_physical():
-            what = f"the inertia of body '{element.get('name')}'"
-            self.losses.minor.append(f"{what}, which no body has and MuJoCo itself refuses")
+            self.losses.minor.append(
+                f"the inertia of body '{element.get('name')}', which is not physical: MuJoCo rejects it"
+            )
 
-    # ---- what else ---------------------------------------------------------------------------------------------------
+    # ---- other parts -------------------------------------------------------------------------------------------------
 
     def _site(self, body: str, name: str, place: Transform) -> str:
         name = self.sites.new(name)
@@ -188,7 +190,7 @@ class _Writer(Writer):
         if isinstance(shape, Box | Capsule | Cylinder | Sphere):
             size = shape._volume.halves
         elif isinstance(shape, Plane):
-            size = (0.0, 0.0, 1.0)  # without end
+            size = (0.0, 0.0, 1.0)  # zeros mean an infinite plane
         else:
             if isinstance(shape, Mesh):
                 self.meshes[shape.file] = None
@@ -230,33 +232,33 @@ class _Writer(Writer):
             add(keys, "key", name="home", qpos=self._qpos(self.robot._at(d.home)))
         return keys
 
-    def tie(self, spec: ConstraintSpec) -> bool:
+    def constraint(self, spec: ConstraintSpec) -> bool:
         if isinstance(spec, DistanceSpec):
             self._rod(spec)
             return True
         return isinstance(spec, CouplerSpec) and spec.law is None and self._coupler(spec)
 
-    def closing(self, spec: JointSpec) -> None:
+    def loop_joint(self, spec: JointSpec) -> None:
         name, joint = spec.name, spec.joint
-        points = held_points(joint, self._size(spec))
+        points = coincident_points(joint, self._size(spec))
         if not closes(spec, bool(points), self.losses):
             return
         for word, point in zip(("", " axis"), points, strict=False):
-            there = Transform(translation=point)
+            at_point = Transform(translation=point)
             sites = [
-                self._site(body, f"{name}{word}_{letter}", place @ there)
+                self._site(body, f"{name}{word}_{letter}", place @ at_point)
                 for body, place, letter in ((spec.parent, spec.at_parent, "a"), (spec.child, spec.at_child, "b"))
             ]
             tag = "weld" if joint.kind == "Fixed" else "connect"
             add(self.equality, tag, name=f"{name}{word}", site1=sites[0], site2=sites[1])
 
     def _size(self, spec: JointSpec) -> float:
-        """How far along its axis a hinge is held a second time: as far as its bodies reach."""
+        """Return the distance [m] of the second point on a hinge's axis: the size of its bodies."""
         places = [np.linalg.norm(place.translation) for place in (spec.at_parent, spec.at_child)]
         return float(max(places)) or 1.0
 
     def _rod(self, spec: DistanceSpec) -> None:
-        """A tendon whose length is held; MuJoCo counts it from that where all coordinates are zero."""
+        """Write a tendon with an equality for its length, which MuJoCo counts from the length at zero coordinates."""
         self._string(add(self.tendon, "spatial", name=spec.name), spec.name, spec.points)
         q = self.robot.neutral()
         ends = [self.robot.pose(q, body) @ [*point, 1.0] for body, point in spec.points]
@@ -264,23 +266,23 @@ class _Writer(Writer):
         add(self.equality, "tendon", name=spec.name, tendon1=spec.name, polycoef=(longer, 0, 0, 0, 0))
 
     def _coupler(self, spec: CouplerSpec) -> bool:
-        """Whether it could be written."""
+        """Write a coupler; return False if MJCF cannot represent it."""
         named = [(self.coordinates.get((joint, index)), c) for joint, index, c in spec.terms]
         if any(name is None for name, _ in named):
             return False
         linear = [k for k, (_, c) in enumerate(named) if len(c) == 1 or not any(c[1:])]
         if len(named) <= 2 and linear:
-            lead = next((k for k in linear if named[k][1][0]), None)
-            others = [named[k] for k in range(len(named)) if k != lead]
-            if lead is None or any(len(c) > 4 for _, c in others):
+            follower = next((k for k in linear if named[k][1][0]), None)
+            leaders = [named[k] for k in range(len(named)) if k != follower]
+            if follower is None or any(len(c) > 4 for _, c in leaders):
                 return False
-            name, (c, *_) = named[lead]
+            name, (c, *_) = named[follower]
             right = np.zeros(5)
             right[0] = spec.offset / c
-            for _, coefficients in others:
+            for _, coefficients in leaders:
                 right[1 : 1 + len(coefficients)] = -np.array(coefficients) / c
-            other = others[0][0] if others else None
-            add(self.equality, "joint", name=spec.name, joint1=name, joint2=other, polycoef=right)
+            leader = leaders[0][0] if leaders else None
+            add(self.equality, "joint", name=spec.name, joint1=name, joint2=leader, polycoef=right)
             return True
         if len(linear) < len(named):
             return False
@@ -291,16 +293,19 @@ class _Writer(Writer):
         return True
 
     def _qpos(self, q: Array) -> list[float]:
-        """As MuJoCo stacks it; positions before quaternions, whose real part comes first, of a body and not of its joint's frame."""
+        """Return MuJoCo's qpos of a configuration (nq,).
+
+        Positions come before quaternions (w, x, y, z), which are those of the body instead of its joint's frame.
+        """
         x: list[float] = []
         for link in (self.link_to[body.get("name")] for body in self.body["ground"].iter("body")):
             coordinates, joint = q[self.robot.joint(link.spec.name).q_slice], link.joint
             if joint.quaternion:
-                near, far = (Transform.from_matrix(self.robot.pose(q, body)) for body in (link.near, link.far))
-                moved = near.inverse() @ far
+                inner, outer = (Transform.from_matrix(self.robot.pose(q, body)) for body in (link.inner, link.outer))
+                moved = inner.inverse() @ outer
                 floats = joint.kind == "Free"
-                x += [*far.translation] if floats else []
-                x += wxyz(far.rotation if floats else link.place.rotation.T @ moved.rotation)
+                x += [*outer.translation] if floats else []
+                x += wxyz(outer.rotation if floats else link.place.rotation.T @ moved.rotation)
             elif joint.kind == "Helical":
                 x += [coordinates[0] * (1.0 if axis.turns else vars(joint)["pitch"]) for axis in link.axes]
             else:

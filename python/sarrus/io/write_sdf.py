@@ -1,17 +1,17 @@
-"""SDF 1.11, as Gazebo and Drake read it.
+"""Writer of SDF 1.11 for Gazebo and Drake.
 
 ============================  ==========================================================================================================
-zero                          The file's pose has to close the loops, so the joints' coordinates count from a configuration that does:
-                              all zero where that is one, else that of assemble(), with a warning
+zero                          The file's poses have to close the loops. The joints' coordinates count from zero if zero closes the loops,
+                              else from the configuration of assemble(), with a warning
 bodies                        links
-joints                        SDF's, each as it is, whether it closes a loop or not; one of several axes (but Universal) a chain with
-                              links without mass between. What floats by a Free joint from the ground has none
-motors                        an effort of zero for the passive
-couplers                      mimic, of two joints of one axis of which one is passive; else, if linear, Drake's tendon
+joints                        SDF's joints, tree joints and loop joints alike; a joint of several axes (except Universal) is a chain with
+                              massless links. A body with a Free joint to the ground has no joint
+motors                        passive joints have an effort limit of zero
+couplers                      mimic, of two joints of one axis if one is passive; other linear ones as Drake's tendon
 armature, distances, springs  Drake's tags
-frames; gravity               frames; that of a world around the model, where it is not 9.81 m/s² downward
-visuals                       as they are
-shapes that touch             with capsules, friction, torsional friction and restitution; not those of the ground
+frames; gravity               frames; gravity of a world around the model, if it is not 9.81 m/s² downward
+visuals                       visuals
+collision shapes              shapes, with capsules, friction, torsional friction and restitution; not those of the ground
 ============================  ==========================================================================================================
 """
 
@@ -39,9 +39,11 @@ from .table import put
 
 
 class _Writer(PosedWriter):
+    """Writer of SDF."""
+
     format = SDF
-    of_one_axis, coefficients = ("rest", "stiffness", "armature"), ("friction", "restitution", "torsional_friction")
-    apart, scope, gravity = True, "::", True
+    scalar_only, coefficients = ("rest", "stiffness", "armature"), ("friction", "restitution", "torsional_friction")
+    distinct, scope, gravity = True, "::", True
 
     def __init__(self, robot: Mechanism, losses: Losses, path: Path) -> None:
         super().__init__(robot, losses, path)
@@ -51,7 +53,7 @@ class _Writer(PosedWriter):
             owner = add(self.root, "world", name="world")
             put(owner, "gravity", d.gravity)
         self.model = add(owner, "model", name=robot.name)
-        self.links = self.joints = Names(self.links | self.joints)  # which share their names
+        self.links = self.joints = Names(self.links | self.joints)  # in SDF they share one set of names
         self.axis_of: dict[str, Element] = {}
         self.followers = set[str]()
         self.elements: dict[str, Element] = {}  # of links
@@ -69,9 +71,9 @@ class _Writer(PosedWriter):
     def _zero(self) -> Array:
         robot = self.robot
         q = robot.neutral()
-        links = [np.arange(robot.nc)[robot.constraint(name).rows] for name in robot.loop_joints]
-        held = np.concatenate([np.empty(0, int), *links])  # of loops that hold nothing there is none to close
-        if np.abs(robot.constraint_residual(q, time=0.0)[held]).max(initial=0.0) < 1e-12 * min(1.0, robot._length):
+        loops = [np.arange(robot.nc)[robot.constraint(name).rows] for name in robot.loop_joints]
+        rows = np.concatenate([np.empty(0, int), *loops])  # empty without loop joints
+        if np.abs(robot.constraint_residual(q, time=0.0)[rows]).max(initial=0.0) < 1e-12 * min(1.0, robot._length):
             return q
         try:
             q = robot.assemble(time=0.0)
@@ -80,7 +82,9 @@ class _Writer(PosedWriter):
             return robot.neutral()
         moved = np.abs(q - robot.neutral())
         if off := [name for name in robot.joints if moved[robot.joint(name).q_slice].max(initial=0) > 0]:
-            text = f"where coordinates count from: those of {listed(off)} are zero where the file closes the loops"
+            text = (
+                f"the zero of coordinates: those of {listed(off)} are zero at the file's poses, which close the loops"
+            )
             self.losses.minor.append(text)
         return np.asarray(q)
 
@@ -103,22 +107,22 @@ class _Writer(PosedWriter):
     def joint(self, link: Link) -> None:
         spec, kind = link.spec, link.kind
         if kind not in SDF.joints:
-            self.look_for_lacking(spec)
+            self.note_missing(spec)
             self._chain(link)
             return
         element = self._element(spec.name, SDF.joints[kind], spec.parent, spec.child, spec.at_child)
         if kind == "Spherical":
             self._ball(element, spec)
         elif kind == "Universal":
-            self.look_for_lacking(spec)
-            # the first axis stands still in the parent
+            self.note_missing(spec)
+            # the first axis is fixed in the parent
             in_child, in_parent = self.pose[spec.child] @ spec.at_child, self.pose[spec.parent] @ spec.at_parent
             turned = in_child.rotation.T @ in_parent.rotation
             for axis, R, tag in zip(link.axes, (turned, np.eye(3)), ("axis", "axis2"), strict=True):
                 step = Step(spec.name, axis, self.numbers(link, axis))
                 self._axis(element, spec, step, R @ axis.direction, tag)
         elif kind != "Fixed":
-            self.look_for_lacking(spec)
+            self.note_missing(spec)
             if kind == "Helical":
                 put(element, "screw_thread_pitch", 2 * np.pi * vars(link.joint)["pitch"])
             axis = link.axes[0]
@@ -127,17 +131,17 @@ class _Writer(PosedWriter):
             self._axis(element, spec, Step(spec.name, axis, self.numbers(link, axis)), axis.direction)
 
     def _chain(self, link: Link) -> None:
-        for step, (near, at_near), (child, at_child) in self.chain(link):
-            if child != link.far:
-                self.pose[child] = self.pose[near] @ at_near @ self._moved(step, link.spec)
+        for step, (inner, at_inner), (child, at_child) in self.chain(link):
+            if child != link.outer:
+                self.pose[child] = self.pose[inner] @ at_inner @ self._moved(step, link.spec)
                 self.body(child, Inertia.zero())
-            element = self._element(step.name, "revolute" if step.turns else "prismatic", near, child, at_child)
+            element = self._element(step.name, "revolute" if step.turns else "prismatic", inner, child, at_child)
             self._axis(element, link.spec, step, step.axis.direction)
 
     def _moved(self, step: Step, spec: JointSpec) -> Transform:
-        """By a hinge or slide, where the file's zero is."""
-        way, none = step.axis.direction * self.zero[spec.name][step.index], np.zeros(3)
-        return Transform.exp(np.concatenate([way, none] if step.turns else [none, way]))
+        """Return the displacement of a hinge or slide at the file's zero."""
+        motion, zero = step.axis.direction * self.zero[spec.name][step.index], np.zeros(3)
+        return Transform.exp(np.concatenate([motion, zero] if step.turns else [zero, motion]))
 
     def _element(self, name: str, kind: str, parent: str, child: str, in_child: Transform) -> Element:
         element = add(self.model, "joint", name=name, type=kind)
@@ -166,7 +170,7 @@ class _Writer(PosedWriter):
             put(element, "drake:gear_ratio", 1.0)
 
     def _ball(self, element: Element, spec: JointSpec) -> None:
-        if any((values := self.whole(spec)).values()):
+        if any((values := self.uniform_numbers(spec)).values()):
             axis = add(element, "axis")
             put(axis, "xyz", (0, 0, 1))
             SDF.write(axis, values)
@@ -177,8 +181,8 @@ class _Writer(PosedWriter):
 
     # ---- constraints -------------------------------------------------------------------------------------------------
 
-    def tie(self, spec: ConstraintSpec) -> bool:
-        # whoever reads a mimic takes the follower as passive
+    def constraint(self, spec: ConstraintSpec) -> bool:
+        # readers of a mimic make the follower passive
         mimic = mimic_of(spec, self.coordinates, {*self.followers, *self.driven})
         if mimic is None:
             return add_drake(self.model, spec, self.coordinates, words=True, zero=self.zero)
@@ -193,9 +197,9 @@ class _Writer(PosedWriter):
 
     def collision(self, link: Element | None, spec: ShapeSpec) -> Element | None:
         element = super().collision(link, spec)
-        for name, way in COEFFICIENTS.items():
+        for name, path in COEFFICIENTS.items():
             if element is not None and getattr(spec, name) is not None:
-                put(element, f"surface/{way}", getattr(spec, name))
+                put(element, f"surface/{path}", getattr(spec, name))
         if element is not None and spec.torsional_friction is not None:
             for name, number in (("coefficient", 1.0), ("patch_radius", spec.torsional_friction / PATCH)):
                 put(element, f"surface/{TORSIONAL}/{name}", number)

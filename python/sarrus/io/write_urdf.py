@@ -1,18 +1,18 @@
-"""URDF, and what closes its loops in a file beside it.
+"""Writer of URDF, with loops in a sidecar.
 
 ============================  ==========================================================================================================
-bodies                        links. The ground is a link "world", unless a single Fixed joint leads there
-joints                        URDF's, and "ball". A joint of several axes is a chain of hinges and slides with links without mass between; a
-                              screw a hinge and a slide that mimics it. A joint's frame being its child's, a body whose frame is elsewhere
-                              hangs on a link without mass by a fixed joint
-loops                         ROBOT.yaml, as Gepetto's example-parallel-robots have it and :class:`sarrus.io.urdf_loops.Sidecar` says: frames
-                              that coincide, which are links without mass. Fixed (6d), Spherical (3d), Revolute, Universal of
-                              perpendicular axes. It names the motors too, for which URDF has no word
-couplers                      mimic, of two joints of one axis; else, if linear, Drake's tendon
-distances, springs            Drake's tags, which others pass over
-frames                        links without mass on fixed joints
-visuals                       as they are
-shapes that touch             boxes, cylinders and spheres by their names; not those of the ground
+bodies                        links. The ground is a link "world", unless a single Fixed joint connects the mechanism to it
+joints                        URDF's joints, and "ball". A joint of several axes is a chain of hinges and slides with massless links; a
+                              screw is a hinge and a slide that mimics it. In URDF the frame of a joint is its child's: a body with another
+                              frame gets a massless link and a fixed joint
+loops                         ROBOT.yaml in the format of Gepetto's example-parallel-robots, see :class:`sarrus.io.urdf_loops.Sidecar`: frames
+                              that coincide, which are massless links. Fixed (6d), Spherical (3d), Revolute, Universal of
+                              perpendicular axes. It lists the motors too, which URDF does not have
+couplers                      mimic, of two joints of one axis; other linear ones as Drake's tendon
+distances, springs            Drake's tags, which other readers ignore
+frames                        massless links on fixed joints
+visuals                       visuals
+collision shapes              boxes, cylinders and spheres with their names; not those of the ground
 ============================  ==========================================================================================================
 """
 
@@ -40,6 +40,8 @@ NO_BOUNDS = {"lower": -np.inf, "upper": np.inf, "effort_limit": np.inf, "velocit
 
 
 class _Writer(Writer):
+    """Writer of URDF."""
+
     format = URDF
     drives_all = True
 
@@ -48,12 +50,12 @@ class _Writer(Writer):
         d = robot.description
         self.root = ET.Element("robot", {"name": robot.name})
         self.loops: list[tuple[str, str, str]] = []
-        self.movable: dict[str, bool] = {}  # names in the file, and whether a motor drives them
+        self.movable: dict[str, bool] = {}  # moving joint in the file -> True if it is actuated
         self.afloat = set[str]()  # names of Free joints
         self.elements: dict[str, Element] = {}
         self.followers = set[str]()
         tree = tree_links(robot)
-        self.ground = self.links.new("world")  # a name that is free
+        self.ground = self.links.new("world")
         bare = self._root_joint(tree)
         if bare is None:
             add(self.root, "link", name=self.ground)
@@ -61,9 +63,9 @@ class _Writer(Writer):
         for body in d.bodies:
             _inertial(links[body.name], body.inertia)
         self.looks(links)
-        for name, one in tree.items():
+        for name, link in tree.items():
             if name != bare:
-                self._joint(one)
+                self._joint(link)
         for frame in d.frames:
             self._frame(frame)
         self.constraints()
@@ -72,12 +74,12 @@ class _Writer(Writer):
         self.declare_drake()
 
     def files(self) -> dict[Path, str]:
-        """The document, and beside it what only a sidecar says; nothing where URDF alone is understood."""
+        """Return the texts of the document and of its sidecar; no sidecar if the URDF is complete without it."""
         sidecar: dict[str, Any] = {}
         if self.loops:
             sidecar = {"closed_loop": [[a, b] for a, b, _ in self.loops], "type": [kind for _, _, kind in self.loops]}
         followers = {name for name, element in self.elements.items() if element.find("mimic") is not None}
-        # where nothing says which joints are driven, those are that move, but for what floats or follows
+        # without a list of motors, readers assume that all moving joints are actuated, except floating joints and followers
         if sidecar or any(is_driven == (x in followers or x in self.afloat) for x, is_driven in self.movable.items()):
             sidecar["name_mot"] = [name for name, is_driven in self.movable.items() if is_driven]
         if not sidecar:
@@ -89,14 +91,19 @@ class _Writer(Writer):
         return self.ground if body == "ground" else body
 
     def _root_joint(self, tree: dict[str, Link]) -> str | None:
-        """The joint that need not be written: Fixed, in place, and all there is on the ground."""
+        """Return the joint that need not be written: Fixed, without an offset, and the only part on the ground; else None."""
         d = self.robot.description
-        here = [link for link in tree.values() if link.near == "ground"]
-        held = [body for c in d.constraints for body in c.bodies] + [body for j in d.joints for body in j.bodies]
-        held += [frame.body for frame in d.frames] + [visual.body for visual in d.visuals]
-        held += [end[0] for spring in d.springs for end in (spring.first, spring.second)]
-        if len(here) == 1 and held.count("ground") == 1 and here[0].joint.nv == 0 and here[0].place == IDENTITY:
-            return here[0].spec.name
+        roots = [link for link in tree.values() if link.inner == "ground"]
+        used_bodies = [body for c in d.constraints for body in c.bodies] + [body for j in d.joints for body in j.bodies]
+        used_bodies += [frame.body for frame in d.frames] + [visual.body for visual in d.visuals]
+        used_bodies += [end[0] for spring in d.springs for end in (spring.first, spring.second)]
+        if (
+            len(roots) == 1
+            and used_bodies.count("ground") == 1
+            and roots[0].joint.nv == 0
+            and roots[0].place == IDENTITY
+        ):
+            return roots[0].spec.name
         return None
 
     # ---- joints ------------------------------------------------------------------------------------------------------
@@ -105,35 +112,35 @@ class _Writer(Writer):
         kind = link.kind
         if kind in ("Fixed", "Spherical", "Free") or (kind == "Planar" and not link.backward):
             self.note_inverse(link)
-            self._whole(link)
+            self._direct(link)
         else:
-            self.look_for_lacking(link.spec)
+            self.note_missing(link.spec)
             self._chain(link)
 
     def _chain(self, link: Link) -> None:
         parts = list(self.chain(link))
         for _, _, (child, _) in parts[:-1]:
             add(self.root, "link", name=child)
-        parts.sort(key=lambda part: part[0].index)  # as they are stacked
-        for step, near, (child, _) in parts:
-            rest = Transform(translation=step.axis.point).inverse() @ link.end if child == link.far else IDENTITY
+        parts.sort(key=lambda part: part[0].index)  # the order of coordinates
+        for step, inner, (child, _) in parts:
+            rest = Transform(translation=step.axis.point).inverse() @ link.end if child == link.outer else IDENTITY
             kind = "revolute" if step.turns else "prismatic"
-            element = self._joined(link, step.name, kind, near, (child, rest), self.behind(link, step))
+            element = self._joined(link, step.name, kind, inner, (child, rest), self.massless_name(link, step))
             add(element, "axis", xyz=step.axis.direction)
             self._numbers(element, step, link.spec)
 
-    def behind(self, link: Link, step: Step) -> str:
+    def massless_name(self, link: Link, step: Step) -> str:
         return f"{link.spec.name}_link{link.axes.index(step.axis) + 1}"
 
     def _joined(
-        self, link: Link, name: str, kind: str, near: tuple[str, Transform], far: tuple[str, Transform], spare: str
+        self, link: Link, name: str, kind: str, inner: tuple[str, Transform], outer: tuple[str, Transform], spare: str
     ) -> Element:
-        """A joint in a body to where another one is in its frame; if that is elsewhere a link between holds it."""
-        child = far[0] if _same(far[1]) else self.links.new(spare)
-        element = self._element(name, kind, self._called(near[0]), child, near[1])
-        if child != far[0]:
+        """Write a joint between frames on two bodies; if the outer frame is not its body's, add a link and a fixed joint."""
+        child = outer[0] if _same(outer[1]) else self.links.new(spare)
+        element = self._element(name, kind, self._called(inner[0]), child, inner[1])
+        if child != outer[0]:
             add(self.root, "link", name=child)
-            self._element(self.joints.new(f"{link.spec.name}_end"), "fixed", child, *far)
+            self._element(self.joints.new(f"{link.spec.name}_end"), "fixed", child, *outer)
         return element
 
     def _numbers(self, element: Element, step: Step, spec: JointSpec) -> None:
@@ -148,23 +155,23 @@ class _Writer(Writer):
             numbers |= {"lower": -np.inf, "upper": np.inf}
         elif numbers["lower"] == numbers["upper"]:
             numbers |= {"lower": numbers["lower"] or NO_ROOM}
-            self.losses.note(f"limits of joint '{spec.name}' that leave it no room, which other readers take for none")
+            self.losses.note(f"limits of joint '{spec.name}' that are equal, which other readers read as no limits")
         URDF.write(element, numbers)
 
-    def _whole(self, link: Link) -> None:
-        """A joint that URDF has, coordinates and all."""
+    def _direct(self, link: Link) -> None:
+        """Write a joint that URDF has."""
         joint, name = link.joint, link.spec.name
-        # a planar joint's constants are in `end` as nothing is held
+        # a planar joint has no fixed coordinates, so that `start` and `end` are its frames
         start, rest = (link.place, IDENTITY) if joint.nv == 0 else (link.start, link.end)
         if joint.kind == "Planar" and (turned := on_plane(vars(joint)["normal"])) is not IDENTITY:
             start, rest = start @ turned.inverse(), turned @ rest
             rest = IDENTITY if np.allclose(rest.matrix, np.eye(4), rtol=0.0, atol=1e-14) else rest
         kind = URDF.joints[link.kind]
-        element = self._joined(link, name, kind, (link.near, start), (link.far, rest), f"{name}_link")
+        element = self._joined(link, name, kind, (link.inner, start), (link.outer, rest), f"{name}_link")
         if joint.kind == "Planar":
             add(element, "axis", xyz=vars(joint)["normal"])
         if joint.nv:
-            URDF.write(element, self.whole(link.spec))
+            URDF.write(element, self.uniform_numbers(link.spec))
             self.movable[name] = link.spec.actuated
         if joint.kind == "Free":
             self.afloat.add(name)
@@ -193,7 +200,7 @@ class _Writer(Writer):
 
     # ---- constraints -------------------------------------------------------------------------------------------------
 
-    def closing(self, spec: JointSpec) -> None:
+    def loop_joint(self, spec: JointSpec) -> None:
         closing, can = _closing_type(spec.joint), "Fixed, Spherical, Revolute and Universal of perpendicular axes"
         if not closes(spec, closing is not None, self.losses, can=can) or closing is None:
             return
@@ -204,7 +211,7 @@ class _Writer(Writer):
         ]
         self.loops.append((ends[0], ends[1], kind))
 
-    def tie(self, spec: ConstraintSpec) -> bool:
+    def constraint(self, spec: ConstraintSpec) -> bool:
         driven = {name for name, is_driven in self.movable.items() if is_driven}
         mimic = mimic_of(spec, self.coordinates, self.followers, driven)
         if mimic is None:
@@ -216,15 +223,15 @@ class _Writer(Writer):
 
 
 def _closing_type(joint: JointType) -> tuple[str, Transform] | None:
-    """What the sidecar calls it, and how its frames there are turned in those that it has here."""
+    """Return the sidecar's name of a joint type, and the rotation of the sidecar's frames in the joint's; None if it has none."""
     if joint.kind in ("Fixed", "Spherical"):
         return ("6d" if joint.kind == "Fixed" else "3d"), IDENTITY
     if joint.kind == "Revolute":
         return "revolute", frame_along(vars(joint)["axis"])
     if joint.kind == "Universal":
-        one, other = vars(joint)["axis1"], vars(joint)["axis2"]
-        if abs(one @ other) < 1e-12:
-            return "universal", Transform(np.column_stack([one, other, np.cross(one, other)]))
+        first, second = vars(joint)["axis1"], vars(joint)["axis2"]
+        if abs(first @ second) < 1e-12:
+            return "universal", Transform(np.column_stack([first, second, np.cross(first, second)]))
     return None
 
 

@@ -1,19 +1,19 @@
-"""USD with UsdPhysics, as .usda or .usd text, in metres, kilograms and degrees, z up.
+"""Writer of USD with UsdPhysics, as .usda or .usd text, in metres, kilograms and degrees, z up.
 
 ============================  ==========================================================================================================
-bodies                        prims with RigidBodyAPI and MassAPI, beside each other, where the robot is at home, or where its loops close
-joints                        revolute, prismatic, spherical and fixed ones as they are; Cylindrical and Planar as the general joint; others are chains
-                              of those, with massless bodies between; of a Free one the body floats
+bodies                        prims with RigidBodyAPI and MassAPI, without nesting, with their poses at home, or at closed loops
+joints                        revolute, prismatic, spherical and fixed joints; Cylindrical and Planar as the general joint; other joints are
+                              chains of these, with massless bodies; the body of a Free joint floats
 loops                         joints with excludeFromArticulation
 motors                        DriveAPI with maxForce and no law
 damping, friction, armature,  mjc:damping, mjc:frictionloss, mjc:armature, mjc:stiffness and mjc:springref
 stiffness and rest
 couplers, screws              NewtonMimicAPI, of two joints of one axis; a screw is a hinge and a slide that mimics it
 distances                     distance joints of one length
-frames                        Xforms that say sarrus:frame
-visuals, shapes that touch    as they are, but for height fields and ellipsoids; friction and restitution as a material. Of meshes and convex points that
-                              touch the convex hull, as a mesh; meshes as visuals are left out
-numbers                       of 32 bits, where UsdPhysics has no more, with all their digits beside them: :mod:`sarrus.io.usd_stage`
+frames                        Xforms with sarrus:frame
+visuals, collision shapes     shapes, except height fields and ellipsoids; friction and restitution as a material. Collision meshes and convex
+                              points are written as the mesh of their convex hull; visual meshes are left out
+numbers                       of 32 bits if UsdPhysics requires them, with additional attributes of 64 bits: :mod:`sarrus.io.usd_stage`
 ============================  ==========================================================================================================
 """
 
@@ -47,8 +47,10 @@ WORDS = {kind: f"Physics{name.title()}Joint" for kind, name in USD.joints.items(
 
 
 class _Writer(PosedWriter):
+    """Writer of USD."""
+
     format = USD
-    of_one_axis, coefficients, gravity = ("rest", "stiffness"), ("friction", "restitution"), True
+    scalar_only, coefficients, gravity = ("rest", "stiffness"), ("friction", "restitution"), True
 
     def __init__(self, robot: Mechanism, losses: Losses, path: Path) -> None:
         super().__init__(robot, losses, path)
@@ -60,7 +62,9 @@ class _Writer(PosedWriter):
         put(scene, "@physics:gravityDirection", np.array(d.gravity) / size if size else (0.0, 0.0, -1.0))
         put(scene, "@physics:gravityMagnitude", size)
         self.prims: dict[str, Element] = {}
-        self.axes: dict[str, tuple[Element, bool, bool]] = {}  # joints of one axis: whether they turn, and have a motor
+        self.axes: dict[
+            str, tuple[Element, bool, bool]
+        ] = {}  # joint of one axis -> (element, True if it turns, True if actuated)
         self.followers = set[str]()
         self.parts()
         losses.motion += [f"spring '{spring.name}'" for spring in d.springs]
@@ -70,12 +74,12 @@ class _Writer(PosedWriter):
         return {self.path: write_stage(self.root)}
 
     def home(self) -> Array:
-        """Home, where it closes the loops."""
+        """Return home, after closing its loops."""
         robot = self.robot
         try:
             return np.asarray(robot.assemble(time=0.0)) if robot.nc else robot._at(robot.description.home)
         except AssemblyError as error:
-            self.losses.note(f"a place where the loops close ({error})")
+            self.losses.note(f"a configuration that closes the loops ({error})")
             return robot._at(robot.description.home)
 
     def _on(self, body: str) -> Element:
@@ -103,29 +107,29 @@ class _Writer(PosedWriter):
         ends = ((spec.parent, spec.at_parent), (spec.child, spec.at_child))
         if kind in ("Fixed", "Spherical"):
             element = self._element(spec.name, WORDS[kind], *ends)
-            USD.write(element, self.whole(spec) if kind == "Spherical" else {})
+            USD.write(element, self.uniform_numbers(spec) if kind == "Spherical" else {})
         elif kind in WORDS or (
             kind in USD.joints and not has_passive(spec.joint) and spec.joint.velocity_limit is None
         ):
-            self.look_for_lacking(spec)
+            self.note_missing(spec)
             numbers = {axis: self.numbers(link, axis) for axis in link.axes}
             self._axes(spec, kind, ends, [Step(spec.name, axis, values) for axis, values in numbers.items()])
         else:
-            self.look_for_lacking(spec)
+            self.note_missing(spec)
             self._chain(link)
 
     def _chain(self, link: Link) -> None:
-        for step, (near, at_near), end in self.chain(link):
-            if end[0] != link.far:
-                self.pose[end[0]] = self.pose[near] @ at_near
+        for step, (inner, at_inner), end in self.chain(link):
+            if end[0] != link.outer:
+                self.pose[end[0]] = self.pose[inner] @ at_inner
                 self.body(end[0], Inertia.zero())
             kind = "Revolute" if step.turns else "Prismatic"
-            self._axes(link.spec, kind, ((near, at_near), end), [step])
+            self._axes(link.spec, kind, ((inner, at_inner), end), [step])
             if step.pitch is not None:
                 self._mimic(step.name, link.spec.name, step.pitch, 0.0)
 
     def _axes(self, spec: JointSpec, kind: str, ends: Any, steps: list[Step]) -> None:
-        """A joint of one axis, or the general one with the axes of a Cylindrical or Planar one left free, z first of them."""
+        """Write a joint of one axis, or a general joint with the free axes of a Cylindrical or Planar joint."""
         along, letter = next((s.axis.direction for s in steps[::-1] if s.turns), steps[0].axis.direction), "Z"
         if kind in WORDS and (along == np.abs(along).round()).all():
             letter = "XYZ"[int(np.argmax(along))]
@@ -142,7 +146,7 @@ class _Writer(PosedWriter):
         self.note_planar(link_of(spec))
         names = {"Cylindrical": ("rotZ", "transZ"), "Planar": ("transX", "transY", "rotZ")}[kind]
         free = dict(zip(names, steps, strict=True))
-        for axis in (f"{way}{x}" for way in ("trans", "rot") for x in "XYZ"):
+        for axis in (f"{kind_of_axis}{x}" for kind_of_axis in ("trans", "rot") for x in "XYZ"):
             limit = add(element, "limit", name=axis)
             if axis in free:
                 self._numbers(element, limit, free[axis], spec, axis)
@@ -150,10 +154,10 @@ class _Writer(PosedWriter):
                 limit.attrib.update({"physics:low": "1", "physics:high": "-1"})
 
     def _numbers(self, joint: Element, limits: Element, step: Step, spec: JointSpec, instance: str) -> None:
-        """The numbers of an axis: its limits in `limits`, a motor in an element of its own, the rest in the joint."""
+        """Write the numbers of an axis: limits into `limits`, a motor into a new element, other numbers into the joint."""
         inside = {row.field: _in_file(step.numbers.get(row.field), factor(row.unit, step.turns)) for row in USD.numbers}
-        known = {name: x for name, x in inside.items() if x is not None}
-        values: dict[str, float] = {name: x for name, x in known.items() if np.isfinite(x) or name in ENDS}
+        defined = {name: x for name, x in inside.items() if x is not None}
+        values: dict[str, float] = {name: x for name, x in defined.items() if np.isfinite(x) or name in ENDS}
         if spec.actuated and step.pitch is None:
             add(joint, "drive", name=instance)
         elif values.pop("effort_limit", None) is not None:
@@ -178,18 +182,16 @@ class _Writer(PosedWriter):
         return element
 
     def _mimic(self, follower: str, leader: str, ratio: float, offset: float) -> None:
-        """q = ratio q_leader + offset, in degrees of what turns."""
-        element, own, other = (
-            self.axes[follower][0],
-            *(factor("deg, m", self.axes[one][1]) for one in (follower, leader)),
-        )
+        """Write the coupler q = ratio q_leader + offset, in degrees for hinges."""
+        element = self.axes[follower][0]
+        unit, unit_of_leader = (factor("deg, m", self.axes[name][1]) for name in (follower, leader))
         element.set("schemas", "NewtonMimicAPI")
         element.set("newton:mimicJoint", f"joint {leader}")
-        put(element, "@newton:mimicCoef0", _in_file(offset, own) or 0.0)
-        put(element, "@newton:mimicCoef1", ratio * other / own)
+        put(element, "@newton:mimicCoef0", _in_file(offset, unit) or 0.0)
+        put(element, "@newton:mimicCoef1", ratio * unit_of_leader / unit)
         self.followers.add(follower)
 
-    def tie(self, spec: ConstraintSpec) -> bool:
+    def constraint(self, spec: ConstraintSpec) -> bool:
         if not isinstance(spec, DistanceSpec):
             mimic = mimic_of(
                 spec, self.coordinates, self.followers, {name for name, (*_, driven) in self.axes.items() if driven}
@@ -248,14 +250,14 @@ class _Writer(PosedWriter):
         return element
 
     def _hull(self, spec: ShapeSpec, shape: ConvexPoints | Mesh) -> Element | None:
-        """The convex hull of what touches by it, as a mesh."""
+        """Write the convex hull of a collision shape as a mesh."""
         try:
             solid = hull_faces(np.array((hull(shape) if isinstance(shape, Mesh) else shape).points))
-            why = "which has no inside, or needs scipy"
+            reason = "which has no volume, or needs scipy"
         except ModelError:
-            solid, why = None, "whose file cannot be read"
+            solid, reason = None, "whose file cannot be read"
         if solid is None:
-            self.losses.note(f"{no_shape(spec)}, {why}")
+            self.losses.note(f"{no_shape(spec)}, {reason}")
             return None
         element = add(self._on(spec.body), "prim", type="Mesh", name=spec.name)
         self.place(element, spec.placement)
@@ -272,11 +274,14 @@ class _Writer(PosedWriter):
 
 
 def _in_file(value: float | None, unit: float) -> float | None:
-    """A number in the file's unit, that which gives the same double again if there is one."""
+    """Return a number in the file's unit that reads back as the same double, if there is one."""
     if value is None or not np.isfinite(value):
         return value
-    near = value / unit
-    return next((x for x in (near, np.nextafter(near, np.inf), np.nextafter(near, -np.inf)) if x * unit == value), near)
+    nearest = value / unit
+    return next(
+        (x for x in (nearest, np.nextafter(nearest, np.inf), np.nextafter(nearest, -np.inf)) if x * unit == value),
+        nearest,
+    )
 
 
 save = partial(lowering.save, _Writer)

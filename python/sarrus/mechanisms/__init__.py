@@ -1,15 +1,15 @@
-"""Gallery: mechanisms ready to use, from the literature and from textbooks.
+"""Gallery of mechanisms from the literature and from textbooks.
 
-Each comes with a home: a plausible configuration that closes its loops, where ``assemble()`` starts.
+Each has a home: a configuration that closes its loops, from which ``assemble()`` starts.
 
 Trees:
 
 ======================  ======================================================================================
 `pendulum`              a point mass on a rod
-`double_pendulum`       one on the end of another
+`double_pendulum`       a pendulum on the end of another
 `stanford_arm`          the Stanford manipulator of van der Merwe's thesis
 `six_axis_arm`          an arm with a spherical wrist; its tip may slide or roll on a ball
-`human_arm`             a ball, a hinge and a wrist, with a person's masses
+`human_arm`             a shoulder, an elbow and a wrist, with a person's masses
 `quadruped`             twelve motors on a floating base
 ======================  ======================================================================================
 
@@ -17,11 +17,11 @@ Planar linkages:
 
 ======================  ======================================================================================
 `four_bar`              crank, coupler and rocker: the simplest loop that moves
-`slider_crank`          what is in every piston engine
-`watt`                  an almost straight line
-`peaucellier`           an exactly straight line
-`scissor_lift`          crossed bars, any number of stages
-`four_bar_ladder`       any number of parallelograms side by side, closed in points or welded
+`slider_crank`          the linkage of piston engines
+`watt`                  a point on an almost straight line
+`peaucellier`           a point on an exactly straight line
+`scissor_lift`          crossed bars in any number of stages
+`four_bar_ladder`       any number of parallelograms in a row, closed in points or by welds
 ======================  ======================================================================================
 
 Parallel manipulators:
@@ -29,7 +29,7 @@ Parallel manipulators:
 ======================  ======================================================================================
 `five_bar`              two cranks and two rods, with two motors or more
 `three_rrr`             three chains in a plane, redundantly actuated, with or without a platform
-`delta`                 three arms and a platform that never turns
+`delta`                 three arms and a platform that does not rotate
 `stewart`               a platform on six legs
 `cable_platform`        a platform on eight cables over pulleys
 `two_arms`              two arms of six axes that hold one load
@@ -39,27 +39,27 @@ Overconstrained:
 
 ======================  ======================================================================================
 `bennett`               four skew hinges
-`goldberg_5r`           five, of two Bennett linkages
-`goldberg_6r`           six, of three
-`myard`                 five, of a Bennett linkage and its mirror image
-`bricard`               six: along the edges of a cube, symmetrical, or of flexible octahedra
-`schatz`                six, of which two are parallel: the Turbula mixer
-`double_hooke`          six: two Hooke joints that make up for one another
-`sarrus_linkage`        hinged plates, and a straight line in space
-`tsai_3upu`             three legs, and a platform that never turns; and its singular position
-`wren_platform`         as many parallel legs as one likes
+`goldberg_5r`           five hinges, of two Bennett linkages
+`goldberg_6r`           six hinges, of three Bennett linkages
+`myard`                 five hinges, of a Bennett linkage and its mirror image
+`bricard`               six hinges: along the edges of a cube, symmetric, or of flexible octahedra
+`schatz`                six hinges, of which two are parallel: the Turbula mixer
+`double_hooke`          six hinges: two Hooke joints between parallel shafts
+`sarrus_linkage`        hinged plates that move a platform along a straight line
+`tsai_3upu`             three legs and a platform that does not rotate, also at its singular position
+`wren_platform`         any number of parallel legs
 ======================  ======================================================================================
 
-Lattices, of as many cells as one likes:
+Lattices of any number of cells:
 
 ======================  ======================================================================================
 `net`                   rods pinned to rods: four-bars in rows and columns
-`ring`                  rods from ball to ball, closed on itself
+`ring`                  a closed chain of rods with ball joints
 `chain_mail`            rings tied to their neighbours
 `tensegrity_prism`      struts that do not touch
-`hoberman_ring`         scissors of bent bars: it grows and stays a ring
-`hoberman_sphere`       three such rings, with hubs where they cross
-`miura_fold`            hinged parallelograms: folded in two directions at once
+`hoberman_ring`         scissors of angled bars: an expanding ring
+`hoberman_sphere`       three such rings with hubs at their crossings
+`miura_fold`            hinged parallelograms that fold in two directions at once
 ======================  ======================================================================================
 
 Van der Merwe's thesis:
@@ -74,20 +74,20 @@ Contact with the world:
 
 ======================  ======================================================================================
 `rolling_disc`          free as a coin, or upright
-`whipple_bicycle`       two frames on two rolling wheels: it balances itself between 4.3 and 6 m/s
-`three_finger_hand`     holds a ball
-`gripper`               two fingers on linkages, by one motor, on a slide
-`strandbeest_leg`       walks by turning a crank
+`whipple_bicycle`       two frames on two rolling wheels: stable between 4.3 and 6 m/s
+`three_finger_hand`     three fingers that hold a ball
+`gripper`               two fingers on linkages with one motor, on a slide
+`strandbeest_leg`       a leg that walks by turning a crank
 `biped`                 two feet on two limbs each: twelve motors, six loops
 `biped_leg`             a knee of crossed links, on a floating base
 `humanoid_leg`          an ankle of two axes that two motors move by rods
 ======================  ======================================================================================
 
-SpaceDyn's applications, robots whose base moves:
+Robots on a moving base, the applications of SpaceDyn:
 
 ======================  ======================================================================================
 `free_flyer`            a satellite with an arm and two flexible solar paddles
-`macro_micro_arm`       a small arm on a long one that gives way
+`macro_micro_arm`       a small arm on a long flexible one
 `sampler`               a spacecraft that touches an asteroid with a horn
 `rover`                 six wheels on rockers and bogies
 ======================  ======================================================================================

@@ -1,4 +1,4 @@
-"""Arms whose joints all turn."""
+"""Arms with revolute joints, and hands."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import math
 import numpy as np
 
 from .._arrays import ArrayLike
+from .._renamed import renamed_arguments
 from ..building.builder import Builder
 from ..description.joints import Fixed, Free, Prismatic, Revolute, Spherical, Universal
 from ..errors import ModelError
@@ -19,27 +20,28 @@ from .drawing import apex, in_space, is_zero, positive
 def six_axis_arm(
     sphere: float = 0.0, upper: float = 0.4, fore: float = 0.4, tool: float = 0.1, fingertip: float = 0.0
 ) -> Mechanism:
-    """Arm with a shoulder, an elbow and a spherical wrist; its tip may be kept on a ball, on which it slides without friction, or rolls.
+    """Arm with a shoulder, an elbow and a spherical wrist: six degrees of freedom; its tip may slide or roll on a ball.
 
-    With all joints at zero it is stretched along x, 0.4 m above the ground. At home the tool points down.
+    With all joints at zero it is stretched along x, 0.4 m above the ground. At home the tool points down. A point tip slides on the ball
+    without friction.
 
     Parameters
     ----------
-    sphere : radius of the ball [m], whose top the tip touches at home; 0 for none
+    sphere : radius of the ball [m], whose top the tip touches at home; 0: no ball
     upper, fore, tool : lengths of the upper arm, the forearm and the tool, to its tip [m]
-    fingertip : radius of the round end of the tool [m], which rolls on the ball without slip or spin; 0: the tip is a point, and slides
+    fingertip : radius of the round end of the tool [m], which rolls on the ball without slip or spin; 0: a point tip, which slides
 
     Returns
     -------
-    Mechanism with the bodies "column", "upper", "fore", "roll", "wrist" and "tool", the joints "turn" (z), "shoulder", "elbow" (y),
-    "roll" (x), "wrist" (y) and "tool" (x), all actuated, and the frame "tip". With a ball: the frame "ball" in its middle and the constraint
-    "contact", whose first multiplier is the force [N] on the tip, away from the ball; of a round tip three more, two across and the moment
-    about the normal
+    Mechanism with the bodies "column", "upper", "fore", "roll", "wrist" and "tool", and the frame "tip". The joints "turn" (z), "shoulder"
+    and "elbow" (y), "roll" (x), "wrist" (y) and "tool" (x) are all actuated. With a ball, it has the frame "ball" in its middle and the
+    constraint "contact". The first multiplier is the force on the tip, away from the ball [N]. A round tip has three more: two forces
+    across, and the moment about the normal [N m]
 
     Raises
     ------
     ModelError
-        A size that is not positive.
+        A size is not positive.
 
     References
     ----------
@@ -59,7 +61,7 @@ def six_axis_arm(
         if not is_zero(radius):
             positive(**{name: radius})
     if fingertip and not sphere:
-        raise ModelError(f"fingertip = {fingertip!r} m rolls on a ball: give its radius, sphere=")
+        raise ModelError(f"fingertip = {fingertip!r} m requires a ball; pass its radius sphere=")
     b = Builder("six-axis arm")
     before, at, home = "ground", (0.0, 0.0, 0.0), {}
     # name of joint and body, axis, mass [kg], length along x, angle at home, effort limit [N m]
@@ -97,23 +99,24 @@ def six_axis_arm(
     return b.build()
 
 
-def two_arms(apart: float = 0.6, load: float = 2.0) -> Mechanism:
-    """Two six-axis arms side by side that hold one load: twelve motors for its six freedoms.
+@renamed_arguments(apart="spacing")
+def two_arms(spacing: float = 0.6, load: float = 2.0) -> Mechanism:
+    """Two six-axis arms side by side that hold one load: six degrees of freedom, twelve motors.
 
     Parameters
     ----------
-    apart : between the arms, and between their grips on the load [m]
-    load : its mass [kg]
+    spacing : distance between the arms, and between their grips on the load [m]
+    load : mass of the load [kg]
 
     Returns
     -------
-    Mechanism with the two arms' bodies and joints, as :func:`six_axis_arm` has them, behind "left_" and "right_", the body "load" (its frame in
-    the middle of the grips), and the fixed joints "left_grip" and "right_grip", of which one closes the loop
+    Mechanism with the bodies and joints of two :func:`six_axis_arm`, prefixed "left_" and "right_", and the body "load" (its frame in
+    the middle of the grips). The fixed joints are "left_grip" and "right_grip"; the latter closes the loop
 
     Raises
     ------
     ModelError
-        A number that is not positive.
+        A number is not positive.
 
     References
     ----------
@@ -126,11 +129,11 @@ def two_arms(apart: float = 0.6, load: float = 2.0) -> Mechanism:
     >>> arms.nv, arms.nc, len(arms.actuated), arms.internal_efforts(arms.assemble()).shape
     (12, 6, 12, (12, 6))
     """
-    positive(apart=apart, load=load)
+    positive(spacing=spacing, load=load)
     b, arm = Builder("two arms"), six_axis_arm()
     tip = next(frame.placement for frame in arm.description.frames if frame.name == "tip")
-    b.add_body("load", Inertia.box(load, (0.1, apart, 0.1)))
-    for side, y in (("left", apart / 2), ("right", -apart / 2)):
+    b.add_body("load", Inertia.box(load, (0.1, spacing, 0.1)))
+    for side, y in (("left", spacing / 2), ("right", -spacing / 2)):
         b.attach(arm, prefix=f"{side}_", at=(0.0, y, 0.0))
         ends = f"{side}_tool", "load"
         b.add_joint(f"{side}_grip", Fixed(), *ends, at_parent=tip, at_child=(0.0, y, 0.0), loop=side == "right")
@@ -138,7 +141,7 @@ def two_arms(apart: float = 0.6, load: float = 2.0) -> Mechanism:
 
 
 def human_arm(mass: float = 70.0, height: float = 1.75) -> Mechanism:
-    """A person's right arm, hanging: a ball in the shoulder, elbow and forearm that turn, a wrist of two axes.
+    """A person's right arm with seven degrees of freedom: spherical shoulder, elbow, rotating forearm, and a wrist of two axes.
 
     At home the upper arm hangs down (-z), the elbow is bent by a right angle and the hand points forward (x).
 
@@ -149,18 +152,18 @@ def human_arm(mass: float = 70.0, height: float = 1.75) -> Mechanism:
 
     Returns
     -------
-    Mechanism with the bodies "upper arm", "forearm", "radius" and "hand", the joints "shoulder" (Spherical), "elbow" (y), "pronation" (along the
-    forearm) and "wrist" (Universal y x), all actuated, and the frame "fingers": seven degrees of freedom
+    Mechanism with the bodies "upper arm", "forearm", "radius" and "hand", and the frame "fingers". The joints "shoulder" (Spherical),
+    "elbow" (y), "pronation" (along the forearm) and "wrist" (Universal y x) are all actuated
 
     Raises
     ------
     ModelError
-        A number that is not positive.
+        A number is not positive.
 
     References
     ----------
-    van der Merwe 1995, 6.1: a human's limbs. Winter, Biomechanics and motor control of human movement, 2009, table 4.1: masses, lengths, centres
-    of mass and radii of gyration.
+    van der Merwe 1995, 6.1 (human limbs). Winter, Biomechanics and motor control of human movement, 2009, table 4.1 (masses, lengths,
+    centres of mass and radii of gyration).
 
     Examples
     --------
@@ -171,10 +174,10 @@ def human_arm(mass: float = 70.0, height: float = 1.75) -> Mechanism:
     """
     positive(mass=mass, height=height)
 
-    def limb(share: float, length: float, center: float, gyration: float) -> Inertia:
-        """Slender, down from its upper end."""
-        across = share * mass * (gyration * length) ** 2
-        return Inertia(share * mass, (0.0, 0.0, -center * length), np.diag([across, across, 0.02 * across]))
+    def limb(fraction: float, length: float, center: float, gyration: float) -> Inertia:
+        """Inertia of a slender limb below its upper end."""
+        across = fraction * mass * (gyration * length) ** 2
+        return Inertia(fraction * mass, (0.0, 0.0, -center * length), np.diag([across, across, 0.02 * across]))
 
     upper, fore, hand = 0.186 * height, 0.146 * height, 0.108 * height
     b = Builder("human arm")
@@ -191,8 +194,7 @@ def human_arm(mass: float = 70.0, height: float = 1.75) -> Mechanism:
     return b.build()
 
 
-# ---- a hand ----------------------------------------------------------------------------------------------------------
-# Hands that hold something.
+# ---- hands -----------------------------------------------------------------------------------------------------------
 
 
 def three_finger_hand(
@@ -204,28 +206,28 @@ def three_finger_hand(
     object_mass: float = 0.2,
     mass: float = 0.05,
 ) -> Mechanism:
-    """Three fingers of three joints each, palm up, hold a ball by three points on its equator.
+    """Hand of three fingers, palm up, that hold a ball by three points on its equator: six degrees of freedom, nine motors.
 
-    Each contact is a point that neither slips nor lets go (hard finger with friction). The ball has all six degrees of freedom; nine
-    motors move it, and squeeze it in three ways.
+    Each contact is a point without slip or separation (hard finger with friction). The motors control the ball's six degrees of freedom
+    and three internal forces.
 
     Parameters
     ----------
-    palm_radius : of the fingers' bases from the middle [m]
+    palm_radius : distance of the fingers' bases from the middle [m]
     proximal, distal : lengths of the fingers' links [m]; the knuckle between the first two joints has proximal / 3
-    object_radius, object_height : of the ball, and of its middle over the palm at home [m]
+    object_radius, object_height : radius of the ball, and height of its middle above the palm at home [m]
     object_mass : [kg]
-    mass : of a finger's link [kg]; the knuckle has a third
+    mass : of a finger's link [kg]; the knuckle has a third of it
 
     Returns
     -------
-    Mechanism with the bodies "knuckle<k>", "proximal<k>", "distal<k>", k = 1, 2, 3 at 0, 120 and 240 degrees from x, and "object", and
-    the joints "spread<k>" (sideways), "bend<k>" and "curl<k>" (inwards, all actuated), "float" and "contact<k>" (Spherical)
+    Mechanism with the bodies "object" and "knuckle<k>", "proximal<k>", "distal<k>", k = 1, 2, 3 at 0, 120 and 240 degrees from x. The
+    joints "spread<k>" (sideways), "bend<k>" and "curl<k>" (inwards) are actuated; the others are "float" and "contact<k>" (Spherical)
 
     Raises
     ------
     ModelError
-        A size that is not positive; fingers that do not reach the ball.
+        A size is not positive, or the fingers do not reach the ball.
 
     References
     ----------
@@ -240,13 +242,13 @@ def three_finger_hand(
     """
     positive(palm_radius=palm_radius, proximal=proximal, distal=distal, mass=mass)
     positive(object_radius=object_radius, object_height=object_height, object_mass=object_mass)
-    # a finger in its upright plane, x outwards and z up: the joint above the knuckle, the elbow outside, the contact
+    # points of a finger in its upright plane, x outwards and z up: the joint above the knuckle, the contact, the elbow outside
     knuckle = proximal / 3
     root = complex(palm_radius, knuckle)
     contact = complex(object_radius, object_height)
     elbow = apex(contact, root, distal, proximal)
     first, second = elbow - root, contact - elbow
-    # links are along z at zero, and turn from z to x
+    # links are along z at zero, and rotate from z to x
     bend = -cmath.phase(first / 1j)
     curl = -cmath.phase(second / first)
 
@@ -277,29 +279,30 @@ def three_finger_hand(
 
 
 def gripper(reach: float = 0.15, mass: float = 0.9) -> Mechanism:
-    """Two fingers on linkages, pads downwards, on a slide that lifts them: the linkage of Robotiq's 2F-85.
+    """Gripper of two fingers on linkages, on a vertical slide, with the linkage of Robotiq's 2F-85: four degrees of freedom, two motors.
 
-    One motor turns both drivers, and a gear makes them alike. Of each finger driver, coupler, finger and link are five bars in a ring with the
-    hand; a spring in the link holds the coupler against a stop on the driver (``limits="stop"``), with which they are a parallelogram and the
-    pads stay upright. What touches a finger above its pad bends the coupler off its stop: the finger closes around it. At home it is open,
-    the hand's frame at z = 0.
+    One motor turns both drivers, which a gear couples. Driver, coupler, finger, link and hand form a closed chain of five bars on each side. A
+    spring in the link presses the coupler against a stop on the driver (``limits="enforce"``). The chain is then a parallelogram, and the
+    pads stay upright. An object that touches a finger above its pad lifts the coupler from its stop, and the finger closes around
+    it. At home the gripper is open, with the pads downwards and the hand's frame at z = 0.
 
     Parameters
     ----------
-    reach : from the hand's frame down to the ends of the pads [m]; 0.15 is about as large as the original
-    mass : of everything [kg]
+    reach : from the hand's frame down to the ends of the pads [m]; 0.15 is about the original size
+    mass : total mass [kg]
 
     Returns
     -------
-    Mechanism with the bodies "hand", "left_driver", "left_coupler", "left_link", "left_finger" and the same on the right (x > 0); the joints
-    "lift" (upwards) and "right_driver" (both actuated; it closes as it turns up), "left_driver", "left_stop" (coupler on driver), "left_link",
-    "left_finger" (on the link), "left_pin" (coupler and finger, closing) and so on; the constraint "gear"; the frames "left_pad" and "right_pad"
-    in the middle of the pads' surfaces, which are 0.15 reach wide, 0.25 reach high, and 0.57 reach apart
+    Mechanism with the bodies "hand", "left_driver", "left_coupler", "left_link", "left_finger", and the same on the right (x > 0). The joints
+    "lift" (upwards) and "right_driver" (closing for positive rates) are actuated. The others are "left_driver", "left_stop" (coupler on
+    driver), "left_link", "left_finger" (on the link), and the same on the right. The loop joints are "left_pin" and "right_pin" (coupler
+    and finger). The constraint is "gear". The frames "left_pad" and "right_pad" are in the middle of the pads' surfaces. These are 0.15 reach wide
+    and 0.25 reach high, at a distance of 0.57 reach
 
     Raises
     ------
     ModelError
-        A size that is not positive.
+        A size is not positive.
 
     Examples
     --------
@@ -309,9 +312,9 @@ def gripper(reach: float = 0.15, mass: float = 0.9) -> Mechanism:
     (9, 11, 4)
     """
     positive(reach=reach, mass=mass)
-    # of the right finger: axes of the driver and the link in the hand, the driver's pin, where the coupler holds the finger, the link's end, the pad
-    driver, link, pin, holds = 0.2 - 0.37j, 0.08 - 0.42j, 0.41 - 0.34j, 0.45 - 0.65j
-    end, pad = link + (holds - driver), 0.285 - 0.87j
+    # points of the right finger: axes of the driver and the link in the hand, the driver's pin, the coupler's pin on the finger, the link's end, the pad
+    driver, link, pin, grip = 0.2 - 0.37j, 0.08 - 0.42j, 0.41 - 0.34j, 0.45 - 0.65j
+    end, pad = link + (grip - driver), 0.285 - 0.87j
     b = Builder("gripper")
     b.add_body("hand", Inertia.box(0.84 * mass, (0.6 * reach, 0.4 * reach, 0.5 * reach)))
     b.add_joint("lift", Prismatic("z"), "ground", "hand", actuated=True)
@@ -322,14 +325,14 @@ def gripper(reach: float = 0.15, mass: float = 0.9) -> Mechanism:
 
         for body, parent, joint, near, start, stop, share, kind in (
             ("driver", "hand", "driver", 0j, driver, pin, 0.01, Revolute("y", armature=5e-3 * mass * reach**2, damping=1e-3)),
-            ("coupler", f"{side}_driver", "stop", driver, pin, holds, 0.015, Revolute("y", limits=(-1.57, 0.0) if sign > 0 else (0.0, 1.57))),
+            ("coupler", f"{side}_driver", "stop", driver, pin, grip, 0.015, Revolute("y", limits=(-1.57, 0.0) if sign > 0 else (0.0, 1.57))),
             ("link", "hand", "link", 0j, link, end, 0.025, Revolute("y", stiffness=0.05, rest=2.6 * sign)),
             ("finger", f"{side}_link", "finger", link, end, pad, 0.03, Revolute("y")),
         ):  # fmt: skip
             b.add_body(f"{side}_{body}", Inertia.rod(share * mass, (0, 0, 0), at(start, stop), radius=0.03 * reach))
             motor = body == "driver" and sign > 0
             b.add_joint(f"{side}_{joint}", kind, parent, f"{side}_{body}", at_parent=at(near, start), actuated=motor)
-        bodies, on_coupler, on_finger = (f"{side}_coupler", f"{side}_finger"), at(pin, holds), at(end, holds)
+        bodies, on_coupler, on_finger = (f"{side}_coupler", f"{side}_finger"), at(pin, grip), at(end, grip)
         b.add_joint(f"{side}_pin", Revolute("y"), *bodies, at_parent=on_coupler, at_child=on_finger, loop=True)
         b.add_frame(f"{side}_pad", f"{side}_finger", at(end, pad))
     b.add_coupler("gear", {"left_driver": 1.0, "right_driver": 1.0})

@@ -1,6 +1,6 @@
-"""What the gallery's mechanisms are drawn with: sizes that are checked, and planar linkages with their home position.
+"""Tools of the gallery: checks of sizes, and planar linkages with their home position.
 
-Points and directions of the x-z plane are complex numbers, x + i z. A turn by q about y takes x towards -z: it multiplies by exp(-i q).
+Points and directions of the x-z plane are complex numbers, x + i z. A rotation by q about y takes x towards -z: it multiplies by exp(-i q).
 """
 
 from __future__ import annotations
@@ -22,62 +22,62 @@ from ..spatial import Inertia
 
 Point = tuple[float, float, float]
 
-LARGEST = 1e60  # [SI]: mass times length squared, and the square of that, are numbers then
-SMALLEST = 1.0 / LARGEST  # and neither zero nor denormal
-MANY = 100_000  # members of one mechanism: more take gigabytes, and hours to build
+LARGEST = 1e60  # [SI]: so that mass times length squared, and its square, do not overflow
+SMALLEST = 1.0 / LARGEST  # so that they are neither zero nor denormal
+MANY = 100_000  # members of a mechanism: more need gigabytes, and hours to build
 
 
 def positive(**sizes: float) -> None:
-    """Raise ModelError, which names the size, for one that is not a positive number, or with which inertias overflow or vanish."""
+    """Raise ModelError if a size is not a positive number, or if inertias would overflow or vanish."""
     for name, value in sizes.items():
-        with suppress(OverflowError):  # of integers that no float holds
+        with suppress(OverflowError):  # of integers beyond the range of floats
             if isinstance(value, Real) and SMALLEST <= float(value) <= LARGEST:
                 continue
         raise ModelError(f"{name} must be a positive number, from {SMALLEST:g} to {LARGEST:g}; got {value!r}")
 
 
 def between_zero_and(limit: Literal["pi", "pi/2"], **angles: float) -> None:
-    """Raise ModelError, which names the angle, for one that is not inside of that range [rad]."""
+    """Raise ModelError if an angle is not inside the range [rad]."""
     for name, value in angles.items():
         if not (isinstance(value, Real) and 0 < value < {"pi": math.pi, "pi/2": math.pi / 2}[limit]):
             raise ModelError(f"{name} must be between 0 and {limit}; got {value!r}")
 
 
 def is_zero(value: object) -> bool:
-    """Whether a size says that a part is not there."""
+    """Return True for a size of zero, which omits a part."""
     return isinstance(value, Real) and value == 0
 
 
 def real(name: str, value: float) -> float:
-    """The value as a float; ModelError for one that is not a finite number."""
+    """Return a value as a float; raise ModelError if it is not a finite number."""
     if isinstance(value, bool) or not (isinstance(value, Real) and -LARGEST <= value <= LARGEST):
-        raise ModelError(f"{name} must be a number, of at most {LARGEST:g}; got {value!r}")
+        raise ModelError(f"{name} must be a number of magnitude at most {LARGEST:g}; got {value!r}")
     return float(value)
 
 
 def true_or_false(**choices: bool) -> None:
-    """Raise ModelError, which names the choice, for one that is neither."""
+    """Raise ModelError if a choice is neither True nor False."""
     for name, value in choices.items():
         if not isinstance(value, (bool, np.bool_)):
             raise ModelError(f"{name} must be True or False; got {value!r}")
 
 
-def whole(name: str, value: int, lowest: int, highest: int = MANY) -> None:
-    """Raise ModelError for a number that is not whole or not in the range."""
+def integer(name: str, value: int, lowest: int, highest: int = MANY) -> None:
+    """Raise ModelError if a number is not an integer in the range."""
     if isinstance(value, bool) or not (isinstance(value, Integral) and lowest <= value <= highest):
         raise ModelError(f"{name} must be a whole number from {lowest} to {highest}; got {value!r}")
 
 
 def cells(rows: int, columns: int, fewest: int = 1) -> None:
-    """Raise ModelError for a lattice that has too few rows or columns, or too many cells."""
-    whole("rows", rows, fewest)
-    whole("columns", columns, fewest)
+    """Raise ModelError if a lattice has too few rows or columns, or too many cells."""
+    integer("rows", rows, fewest)
+    integer("columns", columns, fewest)
     if rows * columns > MANY:
         raise ModelError(f"rows times columns must be at most {MANY}; got {rows!r} times {columns!r}")
 
 
 def apex(a: complex, b: complex, from_a: float, from_b: float) -> complex:
-    """Third corner of a triangle over the side from a to b, to the left of it; ModelError where two bars do not meet so.
+    """Return the third corner of a triangle to the left of its side from a to b; raise ModelError if the bars do not meet.
 
     >>> from sarrus.mechanisms.drawing import apex
     >>> apex(0, 5, 3, 4)
@@ -86,20 +86,22 @@ def apex(a: complex, b: complex, from_a: float, from_b: float) -> complex:
     base = abs(b - a)
     rounding = 1e-9 * (from_a + from_b)
     if not abs(from_a - from_b) + rounding < base < from_a + from_b - rounding:
-        raise ModelError(f"bars of {from_a:g} and {from_b:g} m from pins {base:g} m apart do not meet at an angle")
+        raise ModelError(
+            f"bars of {from_a:g} and {from_b:g} m from pins at a distance of {base:g} m do not form a triangle"
+        )
     along = (base + (from_a - from_b) * (from_a + from_b) / base) / 2
     return a + complex(along, math.sqrt((from_a - along) * (from_a + along))) * (b - a) / base
 
 
 def in_space(point: complex) -> Point:
-    """The point (3,) of the x-z plane."""
+    """Return a point (3,) of the x-z plane."""
     return float(point.real), 0.0, float(point.imag)
 
 
 class Drawing:
-    """A planar linkage as it is drawn: bodies in their directions, and pins about y between them.
+    """Drawing of a planar linkage: bodies with directions, and pins about y between them.
 
-    The home position follows: it is the drawing. Pins with ``loop=True`` close loops and have no coordinate.
+    The drawing is the home position. Pins with ``loop=True`` close loops and have no coordinate.
     """
 
     def __init__(self, name: str) -> None:
@@ -108,11 +110,11 @@ class Drawing:
         self._angles = {"ground": 0.0}
 
     def bar(self, name: str, mass: float, length: float, direction: complex) -> None:
-        """A uniform rod; its frame is at the near end, with x along it."""
+        """Add a uniform rod; its frame is at the near end, with x along it."""
         self.body(name, Inertia.rod(mass, (0, 0, 0), (length, 0, 0)), direction)
 
     def body(self, name: str, inertia: Inertia, direction: complex = 1) -> None:
-        """Any body; the direction is that of its x axis."""
+        """Add a body; the direction is that of its x axis."""
         self.builder.add_body(name, inertia)
         self._angles[name] = -cmath.phase(direction)
 
@@ -127,7 +129,7 @@ class Drawing:
         actuated: bool = False,
         loop: bool = False,
     ) -> None:
-        """A revolute joint about y between a point of the parent and one of the child, in their own axes."""
+        """Add a revolute joint about y between a point of the parent and a point of the child, in their own axes."""
         places: dict[str, Any] = {"at_parent": in_space(at_parent), "at_child": in_space(at_child)}
         self.builder.add_joint(name, Revolute("y"), parent, child, **places, actuated=actuated, loop=loop)
         if not loop:
@@ -136,11 +138,11 @@ class Drawing:
     def slide(
         self, name: str, parent: str, child: str, displacement: float, at_parent: complex = 0, *, actuated: bool = False
     ) -> None:
-        """A prismatic joint along the parent's x axis, with its displacement in the drawing."""
+        """Add a prismatic joint along the parent's x axis, with its displacement in the drawing."""
         self.builder.add_joint(name, Prismatic("x"), parent, child, at_parent=in_space(at_parent), actuated=actuated)
         self.home[name] = displacement
 
     def build(self) -> Mechanism:
-        """The mechanism, with the drawing as its home."""
+        """Return the mechanism, with the drawing as its home."""
         self.builder.set_home(self.home)
         return self.builder.build()

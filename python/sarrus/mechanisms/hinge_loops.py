@@ -1,4 +1,4 @@
-"""Single loops of hinges that move although the mobility formula says that they should not: linkages of four, five and six hinges."""
+"""Overconstrained single loops of four, five and six hinges, which have more degrees of freedom than the mobility formula counts."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from ..mechanism import Mechanism
 from ..spatial import Inertia, Transform
 from .drawing import between_zero_and, positive
 
-Hinge = tuple[Any, Any]  # a point of its axis (3,) [m], and its direction: (3,) or "x", "y" or "z"
+Hinge = tuple[Any, Any]  # point of the axis (3,) [m], and direction: (3,) or "x", "y" or "z"
 
 
 def along(length: float, twist: float) -> Transform:
-    """From a hinge to the next one, over their common normal."""
+    """Return the transform from a hinge to the next, along their common normal."""
     return Transform.from_rpy(twist, 0, 0, (length, 0, 0))
 
 
 def hinge_loop(name: str, hinges: Sequence[Hinge], mass: float) -> Builder:
-    """Bars from hinge to hinge as these lie at home, q = 0; the last bar, back to the first hinge, is the ground.
+    """Return bars between hinges given at home, q = 0; the last bar, back to the first hinge, is the ground.
 
-    Bar k, from hinge k to the next, has its frame at the end nearer to the ground and parallel to it at home. The hinge in the middle
+    Bar k, from hinge k to the next, has its frame at the end nearer to the ground, parallel to the ground at home. The middle hinge
     closes the loop.
     """
     points, axes = zip(*hinges, strict=True)
     last, middle = len(hinges), len(hinges) // 2 + 1
     at = np.array(points, dtype=float)
-    # both ways from the ground to the hinge in the middle
+    # both branches from the ground to the middle hinge
     frames = np.array([np.zeros(3), *at[: middle - 1], *at[middle:], np.zeros(3)])
     bars = ["ground", *(f"link{k}" for k in range(1, last)), "ground"]
     b = Builder(name)
@@ -52,27 +52,27 @@ def hinge_loop(name: str, hinges: Sequence[Hinge], mass: float) -> Builder:
 def bennett(
     length: float = 0.5, twist: float = math.pi / 6, other_twist: float = math.pi / 3, mass: float = 1.0
 ) -> Mechanism:
-    """Bennett's linkage: four bars and four hinges that are neither parallel nor meet in a point.
+    """Bennett's linkage, four bars and four skew hinges: one degree of freedom, though Kutzbach counts -2.
 
-    Opposite bars are alike, and length / sin(twist) is the same for all, from which the other length follows. Kutzbach counts -2
-    degrees of freedom; it has one. Opposite hinges turn by equal and opposite amounts, and neighbours so that
-    tan(theta1 / 2) tan(theta2 / 2) is constant, sin((twist + other_twist) / 2) / sin((twist - other_twist) / 2).
+    Opposite bars are equal, and length / sin(twist) is the same for all, which determines the other length. Opposite hinges turn by
+    equal and opposite angles. For neighbours tan(theta1 / 2) tan(theta2 / 2) is constant,
+    sin((twist + other_twist) / 2) / sin((twist - other_twist) / 2).
 
     Parameters
     ----------
-    length : of the ground and the bar across from it, along the common normals of their hinges [m]
-    twist, other_twist : between the hinges of these bars, and of the other two, in (0, pi) and different [rad]
+    length : of the ground and of the opposite bar, along the common normals of their hinges [m]
+    twist, other_twist : angles between the hinges of these bars, and of the other two, in (0, pi) and different [rad]
     mass : of each moving bar [kg]
 
     Returns
     -------
-    Mechanism with the bodies "link1", "link2" and "link3" (their frames at the hinge nearer to the ground, z along it) and the joints
-    "joint1" (actuated, about z at the origin), "joint2", "joint4" (the other one on the ground) and "joint3"
+    Mechanism with the bodies "link1", "link2" and "link3"; their frames are at the hinge nearer to the ground, with z along it. The
+    joints are "joint1" (actuated, about z at the origin), "joint2", "joint3" and "joint4" (the other hinge on the ground)
 
     Raises
     ------
     ModelError
-        A size that is not positive; a twist out of range or as large as the other.
+        A size is not positive, or a twist is out of range or equal to the other.
 
     References
     ----------
@@ -89,7 +89,7 @@ def bennett(
     """
     positive(length=length, mass=mass)
     checked_twists(twist=twist, other_twist=other_twist)
-    # bars 1 and 3 have the other length; the ground, from hinge 4 to hinge 1, and bar 2 the given one
+    # bars 1 and 3 have the other length; bar 2 and the ground, from hinge 4 to hinge 1, have `length`
     other = length * math.sin(other_twist) / math.sin(twist)
     product = math.sin((twist + other_twist) / 2) / math.sin((twist - other_twist) / 2)
     first = 2 * math.pi / 3
@@ -108,21 +108,21 @@ def bennett(
 
 
 def checked_twists(**twists: float) -> None:
-    """Raise ModelError for bars whose twist is no angle, or that of the first one: Bennett loops of both do not turn."""
+    """Raise ModelError if a twist is out of range or equal to the first one, because such a Bennett loop cannot move."""
     between_zero_and("pi", **twists)
-    (first, of_first), *others = twists.items()
-    for name, value in others:
-        if abs(value - of_first) < 1e-6:
-            raise ModelError(f"{name} and {first} must differ; got {value!r} twice: such a linkage does not turn")
+    (first, first_twist), *rest = twists.items()
+    for name, value in rest:
+        if abs(value - first_twist) < 1e-6:
+            raise ModelError(f"{name} and {first} must differ; got {value!r} twice: such a linkage cannot move")
 
 
 def bennett_row(
     rails: Sequence[tuple[float, float]], leg: tuple[float, float], angle: float
 ) -> tuple[list[Transform], list[Transform]]:
-    """Bennett loops beside one another, each sharing a leg with the next: the hinges' frames along the rails, and at the legs' feet.
+    """Return the hinges' frames along the rails and at the legs' feet, for a row of Bennett loops that share legs.
 
-    Rails and legs are (length, twist); the rails, of which the first starts in the origin, lie on one line, and the first leg is turned
-    by the angle from it. In each loop the tangents of half the angles of its two legs have a constant ratio.
+    Rails and legs are (length, twist). The rails are on one line, and the first starts at the origin; `angle` is that of the first leg
+    to it. In each loop the tangents of half the angles of its two legs have a constant ratio.
     """
     heads, feet = [Transform()], [Transform.from_rpy(0, 0, angle) @ along(*leg)]
     for length, twist in rails:
@@ -134,7 +134,7 @@ def bennett_row(
 
 
 def hinges_of(frames: Sequence[Transform]) -> list[Hinge]:
-    """Those about the z axes."""
+    """Return hinges about the z axes of frames."""
     return [(frame.translation, frame.rotation[:, 2]) for frame in frames]
 
 
@@ -150,28 +150,27 @@ def _goldberg(name: str, leg: float, leg_twist: float, mass: float, **twists: fl
 def goldberg_5r(
     leg: float = 0.5, leg_twist: float = 1.2, twist: float = 0.5, other_twist: float = 0.8, mass: float = 1.0
 ) -> Mechanism:
-    """Goldberg's linkage of five hinges: two Bennett linkages with one bar in common, which is then left out.
+    """Goldberg's linkage of five hinges, two Bennett linkages without their common bar: one degree of freedom, though Kutzbach counts -1.
 
-    On one side of it their bars are joined to one straight bar, here the ground, on the other side by the hinge that they had. Kutzbach
-    counts -1 degrees of freedom; it has one.
+    On one side of the common bar, the bars of both linkages form one straight bar, the ground. On the other side they share a hinge.
 
     Parameters
     ----------
-    leg : of the bars that stand on the ground, and of the one that was left out [m]
-    leg_twist : between their hinges, in (0, pi) [rad]
-    twist, other_twist : between the hinges of the first and of the second loop's other bars, in (0, pi), neither as large as leg_twist
-        [rad]. Their lengths are leg sin(twist) / sin(leg_twist), as Bennett has it
+    leg : length of the bars on the ground, and of the common bar [m]
+    leg_twist : angle between their hinges, in (0, pi) [rad]
+    twist, other_twist : angles between the hinges of the other bars of the first and second loop, in (0, pi), different from leg_twist
+        [rad]. The lengths of these bars are leg sin(twist) / sin(leg_twist)
     mass : of each moving bar [kg]
 
     Returns
     -------
-    Mechanism with the bodies "link1" to "link4" and the joints "joint1" (actuated) to "joint5", of which the third, the one that both
-    loops had, closes the loop; the ground bar lies on the x axis from joint1, in the origin, to joint5
+    Mechanism with the bodies "link1" to "link4" and the joints "joint1" (actuated) to "joint5"; "joint3", the shared hinge, closes the
+    loop. The ground bar is on the x axis, from joint1 at the origin to joint5
 
     Raises
     ------
     ModelError
-        A size that is not positive; a twist out of range, or two that must differ.
+        A size is not positive, a twist is out of range, or a twist equals leg_twist.
 
     References
     ----------
@@ -196,27 +195,27 @@ def goldberg_6r(
     third_twist: float = 0.3,
     mass: float = 1.0,
 ) -> Mechanism:
-    """Goldberg's linkage of six hinges: three Bennett linkages in a row, without the bars that neighbours have in common.
+    """Goldberg's linkage of six hinges, three Bennett linkages without their common bars: one degree of freedom, though Kutzbach counts 0.
 
-    As :func:`goldberg_5r`, with one loop more on the straight bar, the ground. Kutzbach counts no degree of freedom; it has one.
+    It is :func:`goldberg_5r` with another loop on the straight bar, the ground.
 
     Parameters
     ----------
-    leg : of the bars that stand on the ground, and of those that were left out [m]
-    leg_twist : between their hinges, in (0, pi) [rad]
-    twist, other_twist, third_twist : between the hinges of the other bars of the three loops, in (0, pi), none as large as leg_twist
-        [rad]. Their lengths are leg sin(twist) / sin(leg_twist), as Bennett has it
+    leg : length of the bars on the ground, and of the common bars [m]
+    leg_twist : angle between their hinges, in (0, pi) [rad]
+    twist, other_twist, third_twist : angles between the hinges of the other bars of the three loops, in (0, pi), different from
+        leg_twist [rad]. The lengths of these bars are leg sin(twist) / sin(leg_twist)
     mass : of each moving bar [kg]
 
     Returns
     -------
-    Mechanism with the bodies "link1" to "link5" and the joints "joint1" (actuated) to "joint6", of which the fourth closes the loop; the
-    ground bar lies on the x axis from joint1, in the origin, to joint6
+    Mechanism with the bodies "link1" to "link5" and the joints "joint1" (actuated) to "joint6"; "joint4" closes the loop. The ground bar
+    is on the x axis, from joint1 at the origin to joint6
 
     Raises
     ------
     ModelError
-        A size that is not positive; a twist out of range, or two that must differ.
+        A size is not positive, a twist is out of range, or a twist equals leg_twist.
 
     References
     ----------
@@ -235,27 +234,27 @@ def goldberg_6r(
 
 
 def myard(leg: float = 0.4, leg_twist: float = 0.6, mass: float = 1.0) -> Mechanism:
-    """Myard's linkage of five hinges: a Bennett linkage with a right angle between its other hinges, and its image in a mirror.
+    """Myard's linkage of five hinges, a Bennett linkage and its mirror image: one degree of freedom, though Kutzbach counts -1.
 
-    The mirror, the x-y plane, holds the bar that both have in common, which is left out, and the hinge at one end of it; at the other end
-    the hinge stands across the mirror, and the two bars there move as one, between hinges that meet in the mirror. Kutzbach counts -1
-    degrees of freedom; it has one, and stays its own image.
+    The mirror is the x-y plane. It contains the common bar, which is left out, and the hinge at one end of it. At the other end the hinge
+    is normal to the mirror, and the two bars there move as one body between hinges that meet in the mirror. The linkage stays symmetric.
 
     Parameters
     ----------
-    leg : of the bars at the hinge in the mirror [m]
-    leg_twist : between their hinges, in (0, pi) but for pi/2 [rad]; the next bars have a right angle and the length leg / sin(leg_twist)
+    leg : length of the bars at the hinge in the mirror [m]
+    leg_twist : angle between their hinges, in (0, pi) except pi/2 [rad]; the next bars have a right angle and the length
+        leg / sin(leg_twist)
     mass : of each moving bar [kg]
 
     Returns
     -------
-    Mechanism with the bodies "link1" to "link4" and the joints "joint1" (actuated; in the mirror, between the ground and link1) to
-    "joint5"; the ground is one of the legs, and joint3 closes the loop
+    Mechanism with the bodies "link1" to "link4" and the joints "joint1" to "joint5". "joint1" is actuated; it is in the mirror, between
+    the ground, which is one of the legs, and link1. "joint3" closes the loop
 
     Raises
     ------
     ModelError
-        A size that is not positive; a twist out of range.
+        A size is not positive, or the twist is out of range.
 
     References
     ----------
@@ -273,34 +272,34 @@ def myard(leg: float = 0.4, leg_twist: float = 0.6, mass: float = 1.0) -> Mechan
     checked_twists(leg_twist=leg_twist, **{"a right angle": math.pi / 2})
     heads, feet = bennett_row([(leg / math.sin(leg_twist), math.pi / 2)], (leg, leg_twist), 1.0)
     mirror = np.array([1, 1, -1])
-    one, two, (meeting, axis) = hinges_of([heads[1], feet[1], feet[0]])
-    three = (meeting + leg / 2 * axis, axis)  # where the bar ends that turns about the meeting point
-    five, four = ((point * mirror, axis * mirror) for point, axis in (two, three))
-    return hinge_loop("Myard linkage", [one, two, three, four, five], mass).build()
+    first, second, (meeting, axis) = hinges_of([heads[1], feet[1], feet[0]])
+    third = (meeting + leg / 2 * axis, axis)  # at the end of the bar that turns about the meeting point
+    fifth, fourth = ((point * mirror, axis * mirror) for point, axis in (second, third))
+    return hinge_loop("Myard linkage", [first, second, third, fourth, fifth], mass).build()
 
 
 def schatz(length: float = 0.3, shaft: float = 0.2, mass: float = 1.0) -> Mechanism:
-    """Schatz' linkage, the drive of the Turbula mixer: between two parallel shafts a body tumbles that is never turned over itself.
+    """Schatz' linkage, the drive of the Turbula mixer: one degree of freedom, though Kutzbach counts 0.
 
-    Six hinges, each at a right angle to the next, but for the two shafts; three bars of one length, and the shafts apart by the square
-    root of 3 times that. It is what becomes of Bricard's trihedral linkage when the bars at the ground are taken along. Kutzbach counts
-    no degree of freedom; it has one.
+    A body tumbles between two parallel shafts without a full turn. Each of the six hinges is at a right angle to the next, except for the
+    two shafts. Three bars have the same length, and the distance of the shafts is sqrt(3) times that length. The linkage is
+    derived from Bricard's trihedral linkage.
 
     Parameters
     ----------
-    length : of the bars from fork to fork; the one in the middle carries what is mixed [m]
-    shaft : of the shafts, up to the forks [m]
+    length : of the bars from fork to fork; the middle one carries the mixing vessel [m]
+    shaft : length of the shafts, up to the forks [m]
     mass : of each moving bar [kg]
 
     Returns
     -------
-    Mechanism with the bodies "link1" and "link5" (the shafts, about z), "link2", "link3" (which tumbles) and "link4", and the joints
-    "joint1" (actuated) to "joint6"; joint4 closes the loop. The forks of the shafts are in the origin and at (length sqrt(3), 0, 0)
+    Mechanism with the bodies "link1" and "link5" (the shafts, about z), "link2", "link3" (the tumbling body) and "link4". The joints are
+    "joint1" (actuated) to "joint6"; "joint4" closes the loop. The forks of the shafts are at the origin and at (length sqrt(3), 0, 0)
 
     Raises
     ------
     ModelError
-        A size that is not positive.
+        A size is not positive.
 
     References
     ----------
@@ -316,7 +315,7 @@ def schatz(length: float = 0.3, shaft: float = 0.2, mass: float = 1.0) -> Mechan
     (1, 1, 0)
     """
     positive(length=length, shaft=shaft, mass=mass)
-    # at home the three bars stand across one another, so that their sum has the length sqrt(3); the middle one lies level
+    # at home the three bars are mutually normal, so that their sum has the length sqrt(3); the middle one is level
     first = np.array([1 / math.sqrt(3), -1 / math.sqrt(6), 1 / math.sqrt(2)])
     middle = np.array([1 / math.sqrt(3), math.sqrt(2 / 3), 0.0])
     third = first * (1, 1, -1)
@@ -327,10 +326,10 @@ def schatz(length: float = 0.3, shaft: float = 0.2, mass: float = 1.0) -> Mechan
 
 
 def double_hooke(angle: float = 0.5, shaft: float = 0.3, middle: float = 0.4, mass: float = 1.0) -> Mechanism:
-    """Two Hooke joints with a shaft in the middle, its forks in one plane, between parallel shafts: these turn at equal velocities.
+    """Double Hooke joint between parallel shafts, which turn at equal velocities: one degree of freedom, though Kutzbach counts 0.
 
-    Six hinges, of which Kutzbach expects no degree of freedom; it has one. Over the first cross velocities vary between cos(angle) and its
-    inverse, over the second one they vary back.
+    It has six hinges, and the forks of the middle shaft are in one plane. The first joint varies the velocity ratio between cos(angle) and
+    its inverse, and the second joint compensates it.
 
     Parameters
     ----------
@@ -340,17 +339,17 @@ def double_hooke(angle: float = 0.5, shaft: float = 0.3, middle: float = 0.4, ma
 
     Returns
     -------
-    Mechanism with the bodies "link1" (the shaft that drives), "link2" (a cross), "link3" (the middle shaft, along x at home), "link4" (a
-    cross) and "link5" (the shaft that is driven), and the joints "joint1" (actuated) to "joint6", of which the fourth closes the loop
+    Mechanism with the bodies "link1" (driving shaft), "link2" (cross), "link3" (middle shaft, along x at home), "link4" (cross) and
+    "link5" (driven shaft). The joints are "joint1" (actuated) to "joint6"; "joint4" closes the loop
 
     Raises
     ------
     ModelError
-        A size that is not positive; an angle out of range.
+        A size is not positive, or the angle is out of range.
 
     References
     ----------
-    Hooke, Lectiones Cutlerianae, 1679; Hunt, Kinematic geometry of mechanisms, 1978, on it among the linkages of six hinges.
+    Hooke, Lectiones Cutlerianae, 1679; Hunt, Kinematic geometry of mechanisms, 1978 (linkages of six hinges).
 
     Examples
     --------
@@ -365,10 +364,10 @@ def double_hooke(angle: float = 0.5, shaft: float = 0.3, middle: float = 0.4, ma
     between_zero_and("pi/2", angle=angle)
     c, s = math.cos(angle), math.sin(angle)
     along_shafts, fork = np.array([c, 0, -s]), np.array([s, 0, c])
-    across, far = np.array([0, 1.0, 0]), np.array([middle, 0, 0])
+    across, end = np.array([0, 1.0, 0]), np.array([middle, 0, 0])
     arm = shaft / 10  # of a cross
     near = [(-shaft * along_shafts, along_shafts), (arm * fork, fork), (arm * across, across)]
-    hinges = [*near, (far + arm * across, across), (far + arm * fork, fork), (far + shaft * along_shafts, along_shafts)]
+    hinges = [*near, (end + arm * across, across), (end + arm * fork, fork), (end + shaft * along_shafts, along_shafts)]
     return hinge_loop("double Hooke joint", hinges, mass).build()
 
 
@@ -383,35 +382,39 @@ Kind = Literal[
 
 
 def bricard(edge: float = 1.0, mass: float = 1.0, kind: Kind = "trihedral") -> Mechanism:
-    """Bricard's linkages: six hinges that are symmetrical to one another, or that lie along edges of an octahedron.
+    """Bricard's linkages of six hinges: one degree of freedom, though Kutzbach counts 0.
 
-    Kutzbach counts no degree of freedom; each kind has one. The trihedral one is the best known: six bars, at home along six edges of a
-    cube, and a hinge between neighbours along the third edge there; it turns itself inside out. The bars' frames are parallel to the
-    ground at home, q = 0, but for the octahedron that lies flat then.
+    The trihedral linkage has six bars, at home along six edges of a cube, with a hinge between neighbours along the third edge there. It
+    can turn inside out. The bars' frames are parallel to the ground at home, q = 0, except for the doubly collapsible octahedron, which is
+    flat at q = 0.
 
     Parameters
     ----------
-    edge : of the cube; what the other kinds, which are examples of theirs, are multiplied by [m]
+    edge : length of the cube's edges; scale of the other kinds, which are examples [m]
     mass : of each moving bar [kg]
-    kind : "trihedral"; "line-symmetric", a half turn about z takes each hinge to the one across; "plane-symmetric", the first and the
-        fourth hinge lie in the x-z plane and the others are images of each other in it; "line-symmetric octahedral", "plane-symmetric
-        octahedral" and "doubly collapsible octahedral", hinges along a way over six edges of an octahedron, whose other edges then keep
-        their lengths too: Bricard's three flexible octahedra. The last one lies flat in two ways
+    kind : one of the following.
+        "trihedral": along the edges of a cube.
+        "line-symmetric": a half turn about z takes each hinge to the opposite one.
+        "plane-symmetric": the first and the fourth hinge are in the x-z plane, and the others are mirror images of each other in it.
+        "line-symmetric octahedral", "plane-symmetric octahedral", "doubly collapsible octahedral": the hinges are along a closed path over
+        six edges of an octahedron, whose other edges keep their lengths. These are Bricard's three flexible octahedra; the last one has
+        two flat configurations
 
     Returns
     -------
-    Mechanism with the bodies "link1" to "link5" (the sixth is the ground; of the cube, from (0, 0, edge) to the origin) and the joints
+    Mechanism with the bodies "link1" to "link5"; the sixth bar is the ground, for the cube from (0, 0, edge) to the origin. The joints are
     "joint1" (actuated) to "joint6"; joint k is at the near end of bar k
 
     Raises
     ------
     ModelError
-        A size that is not positive; another kind.
+        A size is not positive, or the kind does not exist.
 
     References
     ----------
     Bricard, Mémoire sur la théorie de l'octaèdre articulé, Journal de mathématiques pures et appliquées, 1897, and Leçons de cinématique,
-    volume 2, 1927. Baker, An analysis of the Bricard linkages, Mechanism and Machine Theory 15, 1980. Five rods of 1 m and 1 kg along a cube: IFToMM, Library of computational benchmark problems, problem A04.
+    volume 2, 1927. Baker, An analysis of the Bricard linkages, Mechanism and Machine Theory 15, 1980. Five rods of 1 m and 1 kg along a
+    cube: IFToMM, Library of computational benchmark problems, problem A04.
 
     Examples
     --------
@@ -425,14 +428,14 @@ def bricard(edge: float = 1.0, mass: float = 1.0, kind: Kind = "trihedral") -> M
     check_choice("kind", kind, _BRICARD, ModelError)
     hinges = [(edge * np.array(point, dtype=float), axis) for point, axis in _BRICARD[kind]()]
     b = hinge_loop("Bricard linkage" if kind == "trihedral" else f"Bricard linkage, {kind}", hinges, mass)
-    if kind == "doubly collapsible octahedral":  # flat at q = 0, where it may fold in two ways
+    if kind == "doubly collapsible octahedral":  # flat at q = 0, and two branches meet there
         robot = b.build()
         b.set_home(dict(zip(robot.joints, robot.assemble(fixed={"joint1": 1.0}), strict=True)))
     return b.build()
 
 
 def _cube() -> list[Hinge]:
-    # from the origin along x, y, z, and from the other end of the ground, (0, 0, 1), along y and x: both ways meet at (1, 1, 1)
+    # from the origin along x, y, z, and from the other end of the ground, (0, 0, 1), along y and x: both meet at (1, 1, 1)
     corners = ((0, 0, 0), (1, 0, 0), (1, 1, 0), (1, 1, 1), (0, 1, 1), (0, 0, 1))
     return [*zip(corners, ("y", "z", "x", "y", "z", "x"), strict=True)]
 
@@ -453,7 +456,7 @@ def _plane_symmetric() -> list[Hinge]:
 
 
 def _along_edges(corners: ArrayLike) -> list[Hinge]:
-    """Hinges along the edges of a closed way: corner k and the third one after it are not joined."""
+    """Return hinges along the edges of a closed path; corner k and the third corner after it are not joined."""
     a = np.array(corners, dtype=float)
     b = np.roll(a, -1, axis=0)
     return [*zip((a + b) / 2, b - a, strict=True)]
@@ -470,11 +473,11 @@ def _plane_symmetric_octahedron() -> list[Hinge]:
 
 
 def _doubly_collapsible_octahedron() -> list[Hinge]:
-    """Flat: four edges, between two pairs of opposite corners, touch one circle, and four another one about the same centre."""
+    """Return the flat octahedron: four edges between two pairs of opposite corners touch one circle, four others a concentric circle."""
     first, fourth = -0.7 + 0.7j, -0.2 + 1.0j
 
     def meeting(radius: float, side: int) -> complex:
-        """Where a line from the first corner that touches the circle on this side meets one from the fourth, on its same side."""
+        """Return the intersection of the tangents from the first and the fourth corner to a circle, on the same side of it."""
         u, w = (
             cmath.exp(1j * (cmath.phase(-corner) + side * math.asin(radius / abs(corner))))
             for corner in (first, fourth)

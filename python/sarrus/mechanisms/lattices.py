@@ -1,4 +1,4 @@
-"""Lattices: nets, rings and sheets of as many cells as one likes. All bodies' frames are parallel to the ground's at home."""
+"""Lattices: nets, rings and sheets of any number of cells. All bodies' frames are parallel to the ground's at home."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from ..description.joints import Fixed, Free, Revolute, Spherical, Universal
 from ..errors import ModelError, check_choice
 from ..mechanism import Mechanism
 from ..spatial import Inertia
-from .drawing import between_zero_and, cells, in_space, positive, whole
+from .drawing import between_zero_and, cells, in_space, integer, positive
 
 Closing = Literal["point", "weld"]
 
 
 def net(rows: int = 3, columns: int = 3, length: float = 0.5, mass: float = 0.2) -> Mechanism:
-    """Planar net of rods: cells are four-bars, and it hangs from the corner of its first one.
+    """Planar net of rods, whose cells are four-bars, in the x-z plane: rows + columns degrees of freedom.
 
-    Where rods meet they are pinned to one another one by one, so that there is a pin less than rods. The net stays in the x-z plane. It
-    has rows + columns degrees of freedom; each cell's loop adds five rows, of which three are redundant.
+    It hangs from the corner of its first cell. The rods at a node are pinned one to the next, so that there is one pin less than rods.
+    Each cell's loop adds five rows, of which three are redundant.
 
     Parameters
     ----------
-    rows, columns : of cells
+    rows, columns : numbers of rows and columns of cells
     length : of a rod [m]
     mass : of a rod [kg]
 
     Returns
     -------
     Mechanism with the bodies "across<i>_<j>" (from node j to node j + 1 of line i, along x at home) and "down<i>_<j>" (from line i to
-    line i + 1, leaning by 0.5 rad at home), counted from 0; and the joints "hook" and "pin<i>_<j>_<k>", the k-th pin of a node
+    line i + 1, leaning by 0.5 rad at home), counted from 0. The joints are "hook" and "pin<i>_<j>_<k>", the k-th pin of a node
 
     Raises
     ------
     ModelError
-        No row or no column; a size that is not positive.
+        There is no row or no column, or a size is not positive.
 
     Examples
     --------
@@ -54,43 +54,43 @@ def net(rows: int = 3, columns: int = 3, length: float = 0.5, mass: float = 0.2)
     positive(length=length, mass=mass)
     across, down = np.array([length, 0.0, 0.0]), length * np.array([math.sin(0.5), 0.0, -math.cos(0.5)])
     b = Builder(f"net of {rows} by {columns} four-bars")
-    # of each node, the rods that meet there, with the place where it is on them
+    # node -> its rods, each with the point of the node on it
     nodes = product(range(rows + 1), range(columns + 1))
     meeting: dict[tuple[int, int], list[tuple[str, Array]]] = {node: [] for node in nodes}
     for i, j in meeting:
-        for name, way, far in (("across", across, (i, j + 1)), ("down", down, (i + 1, j))):
-            if far in meeting:
+        for name, step, end in (("across", across, (i, j + 1)), ("down", down, (i + 1, j))):
+            if end in meeting:
                 rod = f"{name}{i}_{j}"
-                b.add_body(rod, Inertia.rod(mass, (0, 0, 0), way))
+                b.add_body(rod, Inertia.rod(mass, (0, 0, 0), step))
                 meeting[i, j].append((rod, np.zeros(3)))
-                meeting[far].append((rod, way))
+                meeting[end].append((rod, step))
     b.add_joint("hook", Revolute("y"), "ground", "across0_0")
     for (i, j), rods in meeting.items():
-        for k, ((one, at_one), (other, at_other)) in enumerate(pairwise(rods)):
-            b.add_joint(f"pin{i}_{j}_{k}", Revolute("y"), one, other, at_parent=at_one, at_child=at_other)
+        for k, ((parent, at_parent), (child, at_child)) in enumerate(pairwise(rods)):
+            b.add_joint(f"pin{i}_{j}_{k}", Revolute("y"), parent, child, at_parent=at_parent, at_child=at_child)
     return b.build()
 
 
 def ring(n: int = 12, length: float = 0.2, mass: float = 0.1) -> Mechanism:
-    """Closed chain of n rods with a ball in every joint, one node of which hangs on the ground. At home it lies level, a regular polygon.
+    """Closed chain of n rods with ball joints: 3 n - 3 degrees of freedom, of which n are spins of rods about themselves.
 
-    It has 3 n - 3 degrees of freedom, of which n are rods that spin about themselves.
+    One node hangs on the ground. At home the ring is a regular polygon in a horizontal plane.
 
     Parameters
     ----------
     n : number of rods, 3 or more
-    length : of a rod [m]; it is a fifth of that thick, so that it resists spinning
+    length : of a rod [m]; its thickness is a fifth of that, so that it has inertia against spinning
     mass : of a rod [kg]
 
     Returns
     -------
-    Mechanism with the bodies "rod1" to "rod<n>" and the joints "hook" (rod1 on the ground, in the origin), "ball1" (from rod1 to rod2),
+    Mechanism with the bodies "rod1" to "rod<n>". The joints are "hook" (rod1 on the ground, at the origin), "ball1" (from rod1 to rod2),
     ..., and "ball<n>", which closes the ring
 
     Raises
     ------
     ModelError
-        Fewer than three rods; a size that is not positive.
+        There are fewer than three rods, or a size is not positive.
 
     Examples
     --------
@@ -98,39 +98,39 @@ def ring(n: int = 12, length: float = 0.2, mass: float = 0.1) -> Mechanism:
     >>> sarrus.mechanisms.ring(12)
     <Mechanism 'ring of 12 rods': 12 bodies, nq = 48, nv = 36, 1 constraints of nc = 3 rows>
     """
-    whole("n", n, 3)
+    integer("n", n, 3)
     positive(length=length, mass=mass)
     b = Builder(f"ring of {n} rods")
-    ways = [length * np.array([math.cos(turn), math.sin(turn), 0.0]) for turn in 2 * math.pi * np.arange(n) / n]
-    for k, way in enumerate(ways, start=1):
-        b.add_body(f"rod{k}", Inertia.rod(mass, (0, 0, 0), way, radius=length / 10))
+    ends = [length * np.array([math.cos(turn), math.sin(turn), 0.0]) for turn in 2 * math.pi * np.arange(n) / n]
+    for k, end in enumerate(ends, start=1):
+        b.add_body(f"rod{k}", Inertia.rod(mass, (0, 0, 0), end, radius=length / 10))
     b.add_joint("hook", Spherical(), "ground", "rod1")
-    for k, way in enumerate(ways, start=1):
-        b.add_joint(f"ball{k}", Spherical(), f"rod{k}", f"rod{k % n + 1}", at_parent=way, loop=k == n)
+    for k, end in enumerate(ends, start=1):
+        b.add_joint(f"ball{k}", Spherical(), f"rod{k}", f"rod{k % n + 1}", at_parent=end, loop=k == n)
     return b.build()
 
 
 def chain_mail(rows: int = 3, columns: int = 4, radius: float = 0.05, mass: float = 0.05) -> Mechanism:
-    """Mail of rings, each tied to its four neighbours by small rings without mass: stretched, these keep two points at their distance.
+    """Mail of rings with massless ties of constant length to their four neighbours.
 
-    The rings of the first row hang on the ground, in balls; at home the mail lies level. It has 6 degrees of freedom for each ring, less
-    3 for each ball and 1 for each tie.
+    It has 6 degrees of freedom for each ring, minus 3 for each ball joint and 1 for each tie. The rings of the first row hang on the
+    ground, by ball joints. At home the mail is level.
 
     Parameters
     ----------
-    rows, columns : of rings
-    radius : of a ring; ties are as long [m]
+    rows, columns : numbers of rows and columns of rings
+    radius : of a ring, and length of a tie [m]
     mass : of a ring [kg]
 
     Returns
     -------
-    Mechanism with the bodies "ring<i>_<j>", counted from 0, in row i along x and column j along y; the joints "hook<j>", and
-    "float<i>_<j>" of the rings that only ties hold; and the constraints "down<i>_<j>" and "across<i>_<j>", to the next row and column
+    Mechanism with the bodies "ring<i>_<j>", counted from 0, in row i along x and column j along y. The joints are "hook<j>" of the first
+    row, and "float<i>_<j>" of the other rings. The constraints are "down<i>_<j>" and "across<i>_<j>", to the next row and column
 
     Raises
     ------
     ModelError
-        No row or no column; a size that is not positive.
+        There is no row or no column, or a size is not positive.
 
     Examples
     --------
@@ -154,10 +154,10 @@ def chain_mail(rows: int = 3, columns: int = 4, radius: float = 0.05, mass: floa
             b.add_joint(f"float{i}_{j}", Free(), "ground", f"ring{i}_{j}")
             home[f"float{i}_{j}"] = [0, 0, 0, 1, *place]
     for i, j in product(range(rows), range(columns)):
-        for name, way, far in (("down", "x", (i + 1, j)), ("across", "y", (i, j + 1))):
-            if far[0] < rows and far[1] < columns:
-                edge = radius * np.eye(3)["xy".index(way)]
-                ends = (f"ring{i}_{j}", edge), (f"ring{far[0]}_{far[1]}", -edge)
+        for name, axis, (row, column) in (("down", 0, (i + 1, j)), ("across", 1, (i, j + 1))):
+            if row < rows and column < columns:
+                edge = radius * np.eye(3)[axis]
+                ends = (f"ring{i}_{j}", edge), (f"ring{row}_{column}", -edge)
                 b.add_distance(f"{name}{i}_{j}", *ends, length=radius)
     b.set_home(home)
     return b.build()
@@ -166,29 +166,29 @@ def chain_mail(rows: int = 3, columns: int = 4, radius: float = 0.05, mass: floa
 def tensegrity_prism(
     n: int = 3, radius: float = 0.3, height: float = 0.6, stiffness: float = 2000.0, mass: float = 0.5
 ) -> Mechanism:
-    """Prism of n struts that do not touch: their feet stand on a circle, their heads are tied to a polygon, and springs pull these down.
+    """Tensegrity prism of n struts that do not touch: n degrees of freedom.
 
-    A strut's head is turned against its foot by 90 degrees and half a side of the polygon. Where the heads' polygon is turned so, a
-    spring from a head down to the next foot is as short as the struts allow: springs of any tension hold the prism up. It has n degrees
-    of freedom.
+    The feet are on a circle, ties connect the heads to a polygon, and springs pull the heads down. A strut's head is rotated relative to
+    its foot by 90 degrees plus half a side of the polygon. At this angle a spring from a head to the next foot is as short as the struts
+    allow. Springs of any tension then support the prism.
 
     Parameters
     ----------
     n : number of struts, 3 or more
     radius : of the circles of feet and heads [m]
     height : of the heads at home [m]
-    stiffness : of a spring, which is nine tenths as long without load as at home [N/m]
+    stiffness : of a spring [N/m]; its free length is nine tenths of its length at home
     mass : of a strut [kg]
 
     Returns
     -------
-    Mechanism with the bodies "strut1", ... (their frames at the feet), the joints "foot1", ..., the constraints "tie1", ... from a head
-    to the next, and the springs "spring1", ...
+    Mechanism with the bodies "strut1", ... (their frames at the feet) and the joints "foot1", .... The constraints "tie1", ... are from a
+    head to the next; the springs are "spring1", ...
 
     Raises
     ------
     ModelError
-        Fewer than three struts; a size that is not positive.
+        There are fewer than three struts, or a size is not positive.
 
     References
     ----------
@@ -202,7 +202,7 @@ def tensegrity_prism(
     >>> prism.mobility(prism.assemble()).degrees_of_freedom
     3
     """
-    whole("n", n, 3)
+    integer("n", n, 3)
     positive(radius=radius, height=height, stiffness=stiffness, mass=mass)
     twist = math.pi / 2 + math.pi / n
     angles = 2 * math.pi * np.arange(n) / n
@@ -211,7 +211,7 @@ def tensegrity_prism(
     b = Builder(f"tensegrity prism of {n} struts")
     for k in range(n):
         b.add_body(f"strut{k + 1}", Inertia.rod(mass, (0, 0, 0), heads[k] - feet[k]))
-        # neither axis is along the strut: it does not spin about itself
+        # no axis is along the strut, so that it does not spin about itself
         b.add_joint(f"foot{k + 1}", Universal("x", "y"), "ground", f"strut{k + 1}", at_parent=feet[k])
     for k in range(n):
         after = (k + 1) % n
@@ -224,47 +224,48 @@ def tensegrity_prism(
 
 
 def _scissors(n: int, arm: float) -> tuple[float, dict[str, tuple[complex, complex]]]:
-    """Of a ring of n scissors the radius of their middles, and of both bars, straight out from the centre, the ends: those to the scissors before
-    and to the ones after, from the bar's middle.
+    """Return the radius of the middles of n scissors in a ring, and the ends of both bars.
+
+    Ends are relative to the bar's middle, for scissors in the direction 1: first the end at the previous scissors, then at the next.
     """
-    # of a scissors' angle; how far it is from its largest size
+    # half the angle of a scissors, and the angle from its largest size
     half, fold = math.pi / n, math.pi / 4 - math.pi / (3 * n)
     corner = math.pi / 2 + half
     bars = {
         side: (cmath.rect(arm, turn - corner), cmath.rect(arm, turn + corner))
         for side, turn in (("left", -fold), ("right", fold))
     }
-    return arm * math.cos(fold) / math.sin(half), bars  # ends then lie on the lines at +- half
+    return arm * math.cos(fold) / math.sin(half), bars  # with the ends on the lines at +- half
 
 
 def _bent_bar(mass: float, *ends: ArrayLike) -> Inertia:
-    """Two rods from the frame's origin."""
+    """Return the inertia of rods from the frame's origin."""
     return sum((Inertia.rod(mass / 2, (0, 0, 0), end) for end in ends), Inertia.zero())
 
 
 def hoberman_ring(n: int = 6, arm: float = 0.2, mass: float = 0.2) -> Mechanism:
-    """Hoberman's ring: n scissors of two bent bars each; it grows and shrinks and stays a ring. Planar, as one circle of his sphere.
+    """Hoberman's ring, a planar expanding ring of n scissors: one degree of freedom, though Kutzbach counts less than zero.
 
-    Every bar is bent in its middle by the angle 2 pi / n that its scissors take of the circle; so its ends stay on two lines through the
-    centre whatever the size (Hoberman's angulated elements). It hangs from the pin of its first scissors, on top, where two gears keep
-    these symmetrical; shrinking lifts it. Kutzbach counts fewer degrees of freedom than none; it has one.
+    A scissors has two bent bars. Every bar is bent in its middle by the angle 2 pi / n of its scissors. Its ends therefore stay on two
+    lines through the centre at every size (Hoberman's angulated elements). The ring hangs from the pin of its first scissors, at the top.
+    Two gears there keep these scissors symmetric.
 
     Parameters
     ----------
     n : number of scissors, 3 or more
-    arm : of a bent bar, from its middle to either end [m]
+    arm : length of a bent bar from its middle to either end [m]
     mass : of a bent bar [kg]
 
     Returns
     -------
-    Mechanism with the bodies "left1", "right1", ... (mirror images of each other; their frames at the pin in their middle), the joints
-    "hook" (actuated, on left1) and "hook_right", "middle<k>" (of all but the first scissors), "outer<k>" and "inner<k>", to the next
-    scissors, and the constraint "gears"
+    Mechanism with the bodies "left1", "right1", ... (mirror images of each other, with frames at the pin in their middle). The joints are
+    "hook" (actuated, on left1) and "hook_right", "middle<k>" (of all but the first scissors), and "outer<k>" and "inner<k>" to the next
+    scissors. The constraint is "gears"
 
     Raises
     ------
     ModelError
-        Fewer than three scissors; a size that is not positive.
+        There are fewer than three scissors, or a size is not positive.
 
     References
     ----------
@@ -279,7 +280,7 @@ def hoberman_ring(n: int = 6, arm: float = 0.2, mass: float = 0.2) -> Mechanism:
     >>> mobility.degrees_of_freedom, mobility.finite_degrees_of_freedom
     (1, 1)
     """
-    whole("n", n, 3)
+    integer("n", n, 3)
     positive(arm=arm, mass=mass)
     radius, bars = _scissors(n, arm)
     b = Builder(f"Hoberman ring of {n} scissors")
@@ -296,35 +297,35 @@ def hoberman_ring(n: int = 6, arm: float = 0.2, mass: float = 0.2) -> Mechanism:
     b.add_joint("hook_right", Revolute("y"), "ground", "right1", at_parent=top, tree=True)
     b.add_coupler("gears", {"hook": 1.0, "hook_right": 1.0})
     for k in range(n):
-        for name, one, other in (("outer", "left", "right"), ("inner", "right", "left")):
-            one, other = f"{one}{k + 1}", f"{other}{(k + 1) % n + 1}"
-            before, after = in_space(ends[one][1]), in_space(ends[other][0])
-            b.add_joint(f"{name}{k + 1}", Revolute("y"), one, other, at_parent=before, at_child=after)
+        for name, side, next_side in (("outer", "left", "right"), ("inner", "right", "left")):
+            bar, next_bar = f"{side}{k + 1}", f"{next_side}{(k + 1) % n + 1}"
+            end, start = in_space(ends[bar][1]), in_space(ends[next_bar][0])
+            b.add_joint(f"{name}{k + 1}", Revolute("y"), bar, next_bar, at_parent=end, at_child=start)
     return b.build()
 
 
 def hoberman_sphere(scissors: int = 1, arm: float = 0.2, mass: float = 0.1) -> Mechanism:
-    """Hoberman's sphere: three of his rings at right angles, which share a hub, outside and inside, wherever two of them cross.
+    """Hoberman's expanding sphere of three rings: one degree of freedom, though Kutzbach counts far less than zero.
 
-    It grows and shrinks and stays a sphere. It hangs from its top hub, and the scissors next to that one are driven. Kutzbach counts
-    far fewer degrees of freedom than none; it has one.
+    The rings are at right angles, and share an outer and an inner hub at each crossing. The sphere hangs from its top hub, and the
+    scissors next to this hub are driven.
 
     Parameters
     ----------
-    scissors : on a ring between two crossings, 1 or more
-    arm : of a bent bar, from its middle to either end [m]
+    scissors : number of scissors of a ring between two crossings, 1 or more
+    arm : length of a bent bar from its middle to either end [m]
     mass : of a bent bar, and of a hub [kg]
 
     Returns
     -------
-    Mechanism with the bodies "left<c><k>" and "right<c><k>" (c = x, y, z, the axis of the ring; k from 1), "outer+z", "inner+z", ... (hubs);
-    the joints "hook" (welds the top hub to the ground), "middle<c><k>", and "<outer or inner><c><k>", from the bar before to the next one
-    or, at a crossing, "<...> in" and "<...> out" to the hub and on
+    Mechanism with the bodies "left<c><k>" and "right<c><k>" (c = x, y, z, the axis of the ring; k from 1), and the hubs "outer+z",
+    "inner+z", .... The joint "hook" welds the top hub to the ground. "middle<c><k>" connects the bars of a scissors. "<outer or
+    inner><c><k>" connects a bar to the next one, and at a crossing "<...> in" and "<...> out" connect them to the hub
 
     Raises
     ------
     ModelError
-        No scissors; a size that is not positive.
+        There are no scissors, or a size is not positive.
 
     References
     ----------
@@ -338,74 +339,75 @@ def hoberman_sphere(scissors: int = 1, arm: float = 0.2, mass: float = 0.1) -> M
     >>> len(robot.bodies), mobility.degrees_of_freedom, mobility.finite_degrees_of_freedom
     (36, 1, 1)
     """
-    whole("scissors", scissors, 1)
+    integer("scissors", scissors, 1)
     positive(arm=arm, mass=mass)
     n = 4 * scissors
     radius, bars = _scissors(n, arm)
     b = Builder(f"Hoberman sphere of {3 * n} scissors")
     signs = [sign + axis for axis in "xyz" for sign in "+-"]
-    for hub in (f"{where}{sign}" for where in ("outer", "inner") for sign in signs):
+    for hub in (f"{place}{sign}" for place in ("outer", "inner") for sign in signs):
         b.add_body(hub, Inertia.sphere(mass, arm / 10))
     top = None
     for c, normal in enumerate("xyz"):
         names = "xyz"[c - 2], "xyz"[c - 1]  # of the axes in the ring's plane
         plane = np.eye(3)[[c - 2, c - 1]]
         ends: dict[str, tuple[complex, complex]] = {}
-        ways = [cmath.exp(1j * math.pi * (2 * k + 1) / n) for k in range(n)]
-        for k, out in enumerate(ways):
+        directions = [cmath.exp(1j * math.pi * (2 * k + 1) / n) for k in range(n)]
+        for k, out in enumerate(directions):
             for side, (first, last) in bars.items():
                 ends[f"{side}{normal}{k + 1}"] = pair = first * out, last * out
-                b.add_body(f"{side}{normal}{k + 1}", _bent_bar(mass, *(_along(plane, z) for z in pair)))
+                b.add_body(f"{side}{normal}{k + 1}", _bent_bar(mass, *(_in_plane(plane, z) for z in pair)))
             b.add_joint(f"middle{normal}{k + 1}", Revolute(normal), f"left{normal}{k + 1}", f"right{normal}{k + 1}")
         for k in range(n):
-            for where, one, other in (("outer", "left", "right"), ("inner", "right", "left")):
-                one, other = f"{one}{normal}{k + 1}", f"{other}{normal}{(k + 1) % n + 1}"
-                before, after = _along(plane, ends[one][1]), _along(plane, ends[other][0])
-                name, crossing = f"{where}{normal}{k + 1}", (k + 1) % scissors == 0
+            for place, side, next_side in (("outer", "left", "right"), ("inner", "right", "left")):
+                bar, next_bar = f"{side}{normal}{k + 1}", f"{next_side}{normal}{(k + 1) % n + 1}"
+                end, start = _in_plane(plane, ends[bar][1]), _in_plane(plane, ends[next_bar][0])
+                name, crossing = f"{place}{normal}{k + 1}", (k + 1) % scissors == 0
                 if not crossing:
-                    b.add_joint(name, Revolute(normal), one, other, at_parent=before, at_child=after)
+                    b.add_joint(name, Revolute(normal), bar, next_bar, at_parent=end, at_child=start)
                     continue
                 quarter = (k + 1) // scissors % 4
-                hub = f"{where}{'+-'[quarter // 2]}{names[quarter % 2]}"
+                hub = f"{place}{'+-'[quarter // 2]}{names[quarter % 2]}"
                 b.add_joint(
-                    f"{name} in", Revolute(normal), hub, one, at_child=before, actuated=top is None and hub == "outer+z"
+                    f"{name} in", Revolute(normal), hub, bar, at_child=end, actuated=top is None and hub == "outer+z"
                 )
-                b.add_joint(f"{name} out", Revolute(normal), hub, other, at_child=after)
+                b.add_joint(f"{name} out", Revolute(normal), hub, next_bar, at_child=start)
                 if hub == "outer+z" and top is None:
-                    top = _along(plane, radius * ways[k] + ends[one][1])
+                    top = _in_plane(plane, radius * directions[k] + ends[bar][1])
     b.add_joint("hook", Fixed(), "ground", "outer+z", at_parent=top)
     return b.build()
 
 
-def _along(plane: Array, z: complex) -> Array:
-    """The point (3,) of a plane, of which two axes are given."""
+def _in_plane(plane: Array, z: complex) -> Array:
+    """Return the point (3,) of a plane with two axes (2, 3)."""
     return np.asarray(z.real * plane[0] + z.imag * plane[1])
 
 
 def miura_fold(
     rows: int = 3, columns: int = 4, side: float = 0.2, angle: float = math.pi / 3, fold: float = 0.6, mass: float = 0.1
 ) -> Mechanism:
-    """Miura's fold: a sheet of rigid parallelograms, hinged along its creases, that folds flat in both directions at once.
+    """Miura's fold, a sheet of rigid parallelograms hinged along creases: one degree of freedom for any number of facets.
 
-    Four creases meet in each inner corner, and each adds a loop of five rows; the sheet has one degree of freedom for any number of facets.
+    The sheet folds flat in both directions at once. Four creases meet at each inner corner, and each such corner adds a loop of five rows.
 
     Parameters
     ----------
-    rows, columns : of facets, both at least 2; rows follow each other along y
+    rows, columns : numbers of rows and columns of facets, both at least 2; rows follow each other along y
     side : of a facet [m]
     angle : of a facet's corner, in (0, pi/2) [rad]
-    fold : by which the facets stand up at home, from 0, flat, to pi/2, folded, both excluded: there it may fold in other ways [rad]
+    fold : angle of the facets at home, in (0, pi/2) [rad]. The limits, flat and folded, are excluded because other branches meet there
     mass : of a facet [kg]
 
     Returns
     -------
-    Mechanism with the bodies "facet<i>_<j>", counted from 0 (facet0_0 is the ground; a facet's frame is in its corner nearest to that at
-    home), and the joints "across<i>_<j>" and "along<i>_<j>", from there to the facets of the next column and row; "across0_0" is actuated
+    Mechanism with the bodies "facet<i>_<j>", counted from 0; facet0_0 is the ground. A facet's frame is at its corner nearest to the
+    ground at home. The joints "across<i>_<j>" and "along<i>_<j>" connect a facet to those of the next column and row; "across0_0" is
+    actuated
 
     Raises
     ------
     ModelError
-        Fewer than two rows or columns; an angle out of range; a size that is not positive.
+        There are fewer than two rows or columns, an angle is out of range, or a size is not positive.
 
     References
     ----------
@@ -435,45 +437,45 @@ def miura_fold(
     for (i, j), facet in facets.items():
         along, across = corner(i + 1, j) - corner(i, j), corner(i, j + 1) - corner(i, j)
         if facet != "ground":
-            # a plate's second moments are those of four points, as Gauss places them
+            # four points with the second moments of a plate, as in Gauss quadrature
             corners = product((-0.5 / math.sqrt(3), 0.5 / math.sqrt(3)), repeat=2)
             places = [(0.5 + x) * along + (0.5 + y) * across for x, y in corners]
             b.add_body(facet, Inertia.from_points([mass / 4] * 4, places))
-        for name, crease, step, far in (("across", along, across, (i, j + 1)), ("along", across, along, (i + 1, j))):
-            if far in facets:
+        for name, crease, step, index in (("across", along, across, (i, j + 1)), ("along", across, along, (i + 1, j))):
+            if index in facets:
                 motor = facet == "ground" and name == "across"
-                b.add_joint(f"{name}{i}_{j}", Revolute(crease), facet, facets[far], at_parent=step, actuated=motor)
+                b.add_joint(f"{name}{i}_{j}", Revolute(crease), facet, facets[index], at_parent=step, actuated=motor)
     return b.build()
 
 
-# ---- ladders of four-bars: loops beside loops, as many as one likes --------------------------------------------------
+# ---- ladders of four-bars: rows of loops -----------------------------------------------------------------------------
 
 
 def four_bar_ladder(n: int, closing: Closing = "point", length: float = 1.0, mass: float = 1.0) -> Mechanism:
-    """Row of n parallelograms: n + 1 rods that stand on the ground and n that lie on their ends, in the x-z plane.
+    """Row of n parallelograms in the x-z plane, n + 1 vertical and n horizontal rods: one degree of freedom for any n.
 
-    One degree of freedom for any n, and redundant constraints in every loop. At home all standing rods lean by 0.5 rad towards x;
-    standing upright is q = 0. At pivots of +-pi/2 and hinges of -+pi/2 all rods lie flat and the rank of the constraints drops: any
-    parallelogram may go on as an antiparallelogram from there.
+    Every loop has redundant constraints. At q = 0 the vertical rods are upright; at home they lean by 0.5 rad towards x. With pivots at
+    +-pi/2 and hinges at -+pi/2 all rods are flat, and the rank of the constraints drops. Any parallelogram can become an
+    antiparallelogram there.
 
     Parameters
     ----------
     n : number of loops
-    closing : "point", a lying rod's far end is held in one point of the next standing rod (three rows a loop, one of them
-        redundant); "weld", every lying rod is cut in the middle, its far half hangs on the next standing rod, and the halves are welded
-        (six rows a loop, three of them redundant)
+    closing : "point": the far end of a horizontal rod is pinned at one point to the next vertical rod (three rows per loop, one of them
+        redundant). "weld": every horizontal rod is cut in the middle, its far half hangs on the next vertical rod, and the halves are
+        welded (six rows per loop, three of them redundant)
     length : of a rod [m]
     mass : of a rod [kg]
 
     Returns
     -------
-    Mechanism with the bodies "vertical0" to "vertical<n>" and "horizontal1" ... (or "left1", "right1", ...), and the joints "pivot0"
-    (actuated), "pivot1", ..., "hinge1", ... and "pin1", ... (or, with "weld", pins on the right halves and "weld1", ...)
+    Mechanism with the bodies "vertical0" to "vertical<n>" and "horizontal1" ... (or "left1", "right1", ...). The joints are "pivot0"
+    (actuated), "pivot1", ..., "hinge1", ... and "pin1", ... (with "weld" also "weld1", ..., and the pins are on the right halves)
 
     Raises
     ------
     ModelError
-        No loop; another closing; a size that is not positive.
+        There is no loop, `closing` is neither choice, or a size is not positive.
 
     Examples
     --------
@@ -483,7 +485,7 @@ def four_bar_ladder(n: int, closing: Closing = "point", length: float = 1.0, mas
     >>> sarrus.mechanisms.four_bar_ladder(8, closing="weld").nv
     25
     """
-    whole("n", n, 1)
+    integer("n", n, 1)
     positive(length=length, mass=mass)
     check_choice("closing", closing, Closing, ModelError)
     welded = closing == "weld"

@@ -1,4 +1,4 @@
-"""Legs: one that walks by turning a crank, one with a knee that rolls, one with an ankle on rods, and four."""
+"""Legs: Jansen's leg with a crank, a leg with a knee of crossed links, a leg with an ankle on rods, a quadruped and a biped."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from .drawing import Drawing, apex, in_space, positive, true_or_false
 
 
 def strandbeest_leg(scale: float = 0.01, density: float = 0.2) -> Mechanism:
-    """A leg of Theo Jansen's Strandbeest: eleven tubes that turn the crank's circle into steps.
+    """Leg of Theo Jansen's Strandbeest, eleven tubes that convert a crank's rotation into steps: one degree of freedom.
 
-    The crank's axis is the origin. While the foot is on the ground it keeps its height nearly, and in the rest of a turn it is lifted
-    and put forward.
+    The crank's axis is at the origin. The foot keeps almost the same height during half of a turn, and moves forward above the ground
+    during the other half.
 
     Parameters
     ----------
-    scale : metres to one of Jansen's units; his beaches have 0.01
+    scale : length of one of Jansen's units [m]; his own legs have 0.01
     density : of the tubes [kg/m]
 
     Returns
     -------
-    Mechanism with the bodies "crank", "upper" and "lower" (the two triangles), "j", "k", "c" and "f" (tubes, by Jansen's letters), the
-    joint "motor" (actuated) among ten, and the frame "foot": one degree of freedom
+    Mechanism with the bodies "crank", "upper" and "lower" (the two triangles), "j", "k", "c" and "f" (tubes, by Jansen's letters). It has
+    ten joints, among them "motor" (actuated), and the frame "foot"
 
     Raises
     ------
     ModelError
-        A size that is not positive.
+        A size is not positive.
 
     References
     ----------
@@ -57,7 +57,7 @@ def strandbeest_leg(scale: float = 0.01, density: float = 0.2) -> Mechanism:
     # the triangles, each from its first corner along its first side
     outer = apex(0, b, d, e)
     foot = apex(0, g, i, h)
-    # where the joints are: crank pin, fixed pivot, top, knee, outer corner of the upper triangle, and of the lower one
+    # points of joints: crank pin, fixed pivot, top, knee, outer corners of the upper and lower triangle
     pin, pivot = m * cmath.exp(1j * math.pi / 3), complex(-a, -l)
     top, knee = apex(pivot, pin, b, j), apex(pin, pivot, k, c)
     hip = pivot + outer * (top - pivot) / b
@@ -86,27 +86,27 @@ def strandbeest_leg(scale: float = 0.01, density: float = 0.2) -> Mechanism:
 
 
 def biped_leg(thigh: float = 0.4, shank: float = 0.4, mass: float = 20.0) -> Mechanism:
-    """Pelvis, thigh, shank and foot, with a knee of two crossed links, as the cruciate ligaments are; the pelvis floats.
+    """Pelvis, thigh, shank and foot with a knee of two crossed links: nine degrees of freedom, six of the floating pelvis.
 
-    The knee's axis, where the links cross, moves as it bends: by a few centimetres, all in the x-z plane. Nine degrees of freedom: six of
-    the pelvis, hip, knee and ankle. At home the pelvis is upright at a height at which the sole is on the ground, and the knee is bent.
+    The links of the knee are arranged as the cruciate ligaments. The knee's axis, at their crossing, moves by a few centimetres in the x-z
+    plane when the knee bends. At home the pelvis is upright, the sole is on the ground, and the knee is bent.
 
     Parameters
     ----------
     thigh : from the hip to the middle between the upper ends of the links [m]
     shank : from the middle between their lower ends to the ankle [m]
-    mass : of everything [kg]: half the pelvis, a quarter the thigh, the rest lower down
+    mass : total mass [kg]: half of it the pelvis, a quarter the thigh
 
     Returns
     -------
-    Mechanism with the bodies "pelvis", "thigh", "front", "rear" (the links, by their upper ends), "shank" and "foot" (its frame at the
-    ankle), the joints "float", "hip", "knee" (of the front link on the thigh), "ankle" (all three about y and actuated), "rear_upper",
-    "front_lower" and "rear_lower", and the frame "sole"
+    Mechanism with the bodies "pelvis", "thigh", "front" and "rear" (the links, by their upper ends), "shank" and "foot" (its frame at the
+    ankle). The joints "hip", "knee" (front link on the thigh) and "ankle" are about y and actuated; the others are "float", "rear_upper",
+    "front_lower" and "rear_lower". The frame is "sole"
 
     Raises
     ------
     ModelError
-        A size that is not positive.
+        A size is not positive.
 
     Examples
     --------
@@ -116,10 +116,10 @@ def biped_leg(thigh: float = 0.4, shank: float = 0.4, mass: float = 20.0) -> Mec
     (('float', 'hip', 'knee', 'rear_upper', 'front_lower', 'ankle'), ('rear_lower',))
     """
     positive(thigh=thigh, shank=shank, mass=mass)
-    # half the distances between the links' ends on thigh and shank, and the links; all go with the leg's size
+    # half the distances between the links' ends on thigh and shank, and the links' length; all scale with the leg
     upper, lower, link, sole = 0.05 * thigh, 0.04 * thigh, 0.12 * thigh, 0.15 * thigh
     lean = cmath.exp(0.3j)  # of the thigh, forward
-    # the knee in the thigh's axes: straight, it is symmetric; the front link leads to the rear of the shank and swings as it bends
+    # the straight knee is symmetric in the thigh's axes; the front link ends at the rear of the shank and swings when the knee bends
     front, rear = upper - 1j * thigh, -upper - 1j * thigh
     straight = complex(-upper - lower, -math.sqrt(link**2 - (upper + lower) ** 2))
     shank_rear = front + straight * cmath.exp(-0.2j)
@@ -148,27 +148,28 @@ def biped_leg(thigh: float = 0.4, shank: float = 0.4, mass: float = 20.0) -> Mec
 
 
 def humanoid_leg(floating: bool = True, thigh: float = 0.4, shank: float = 0.4, mass: float = 20.0) -> Mechanism:
-    """Pelvis and a leg with three axes in the hip, a knee, and an ankle of two axes that two motors on the shank move by rods.
+    """Pelvis and a leg whose ankle is moved by rods from two motors on the shank: six degrees of freedom, and six of a floating pelvis.
 
-    Each motor's crank pulls a rod on one side of the heel: together they pitch the foot, against each other they roll it. At home
-    the knee is bent and the sole level.
+    The hip has three axes, the knee one and the ankle two. Each motor's crank pulls a rod on one side of the heel. Equal motions of the
+    motors pitch the foot, opposite motions roll it. At home the knee is bent and the sole is level.
 
     Parameters
     ----------
-    floating : whether the pelvis floats, otherwise it is fixed to the ground
+    floating : True: the pelvis floats; False: it is fixed to the ground
     thigh, shank : from hip to knee and from knee to ankle [m]
-    mass : of everything [kg]: half the pelvis, a quarter the thigh, most of the rest the shank with its motors
+    mass : total mass [kg]: half of it the pelvis, a quarter the thigh, most of the rest the shank with its motors
 
     Returns
     -------
-    Mechanism with the bodies "pelvis", "hip1", "hip2", "thigh", "shank", "foot" (its frame at the ankle) and, for each side, "left_crank",
-    "left_rod", "right_crank" and "right_rod"; the joints "float", "hip_yaw", "hip_roll", "hip_pitch", "knee", "ankle" (Universal y x, not
-    actuated), "left_motor", "left_rod" (Universal y x) and "left_ball" (Spherical, closes the loop), and so on; the frame "sole"
+    Mechanism with the bodies "pelvis", "hip1", "hip2", "thigh", "shank", "foot" (its frame at the ankle), "left_crank", "left_rod",
+    "right_crank" and "right_rod". The joints are "float", "hip_yaw", "hip_roll", "hip_pitch", "knee" and "ankle" (Universal y x, not
+    actuated). Each side has the joints "left_motor", "left_rod" (Universal y x) and "left_ball" (Spherical, closes the loop). The frame is
+    "sole"
 
     Raises
     ------
     ModelError
-        A size that is not positive.
+        A size is not positive.
 
     Examples
     --------
@@ -206,7 +207,7 @@ def humanoid_leg(floating: bool = True, thigh: float = 0.4, shank: float = 0.4, 
     b.add_body("foot", flat.transformed(Transform(translation=(thigh / 8, 0, -0.75 * sole))))
     b.add_joint("ankle", Universal("y", "x"), "shank", "foot", at_parent=at)
     home["ankle"] = [-bend, 0.0]
-    # crank, rod, heel and shank are a parallelogram where the foot does not roll
+    # crank, rod, heel and shank are a parallelogram if the foot does not roll
     for name, y in (("left", side), ("right", -side)):
         b.add_body(f"{name}_crank", Inertia.rod(0.005 * mass, (0, 0, 0), (-crank, 0, 0)))
         b.add_body(f"{name}_rod", Inertia.rod(0.005 * mass, (0, 0, 0), (0, 0, -rod)))
@@ -223,25 +224,26 @@ def humanoid_leg(floating: bool = True, thigh: float = 0.4, shank: float = 0.4, 
 
 
 def quadruped(thigh: float = 0.3, shank: float = 0.3, mass: float = 46.0) -> Mechanism:
-    """Trunk on four legs of three motors each, about as large as ANYmal: knees point inwards, each foot is a point.
+    """Quadruped with three motors in each leg, about as large as ANYmal: eighteen degrees of freedom.
 
-    Legs are LF, RF, LH and RH: left and right, fore and hind; x is forward, y to the left. At home all feet are on z = 0, under the hips.
+    Legs are LF, RF, LH and RH: left and right, fore and hind; x is forward, y to the left. Knees point inwards, and feet are points. At
+    home all feet are on z = 0, under the hips.
 
     Parameters
     ----------
     thigh, shank : from hip to knee and from knee to foot [m]
-    mass : of everything [kg]: 28/46 the trunk; of each leg 1.5/46 the hip, 2.5/46 the thigh and 0.5/46 the shank
+    mass : total mass [kg]: the trunk has 28/46 of it, each hip 1.5/46, each thigh 2.5/46 and each shank 0.5/46
 
     Returns
     -------
-    Mechanism with the bodies "trunk", "LF_hip", "LF_thigh", "LF_shank", ..., the joints "float", "LF_HAA" (x: abducts), "LF_HFE"
-    (y: hip), "LF_KFE" (y: knee), ..., actuated with limits of 80 N m and 10 rad/s, and the frames "LF_foot", "RF_foot", "LH_foot" and
-    "RH_foot"
+    Mechanism with the bodies "trunk", "LF_hip", "LF_thigh", "LF_shank", ..., and the frames "LF_foot", "RF_foot", "LH_foot" and
+    "RH_foot". The joints are "float", "LF_HAA" (x: abduction), "LF_HFE" (y: hip), "LF_KFE" (y: knee), .... All but "float" are actuated,
+    with limits of 80 N m and 10 rad/s
 
     Raises
     ------
     ModelError
-        A size that is not positive; shanks that are too short.
+        A size is not positive, or the shanks are too short.
 
     Examples
     --------
@@ -256,7 +258,7 @@ def quadruped(thigh: float = 0.3, shank: float = 0.3, mass: float = 46.0) -> Mec
     bend, part = 0.6, mass / 46.0
     if not thigh * math.sin(bend) < shank:
         raise ModelError(
-            f"shank must be longer than {thigh * math.sin(bend):g} m to put the feet under the hips; got {shank!r}"
+            f"shank must be longer than {thigh * math.sin(bend):g} m, so that the feet are under the hips; got {shank!r}"
         )
     lean = math.asin(thigh * math.sin(bend) / shank)
     b = Builder("quadruped")
@@ -281,7 +283,7 @@ def quadruped(thigh: float = 0.3, shank: float = 0.3, mass: float = 46.0) -> Mec
 
 
 def _rod(mass: float, length: float) -> Inertia:
-    """A rod that hangs down."""
+    """Return the inertia of a rod that hangs down."""
     return Inertia.rod(mass, (0, 0, 0), (0, 0, -length), radius=length / 12)
 
 
@@ -291,15 +293,15 @@ def _rod(mass: float, length: float) -> Inertia:
 
 Point = tuple[float, float, float]
 
-# of a limb in its x-z plane, from the hip's axis, where the leg is as long as one: knee, ankle's first and second axis, the crank's axis and
-# its pin, where the rod holds the shin
+# points of a limb in its x-z plane, from the hip's axis, for a leg of length 1: knee, the ankle's first and second axis, the crank's axis
+# and pin, and the rod's point on the shin
 HIP, KNEE, TURN, ANKLE = (0.0, 0.0), (0.07, -0.5), (0.0, -0.9), (0.0, -1.0)
 CRANK, PIN, HEEL = (0.1, 0.1), (0.27, 0.15), (0.23, -0.42)
-INNER, OUTER, SOLE = 0.15, 0.37, 0.1  # limbs from the middle, and the sole below the ankle
+INNER, OUTER, SOLE = 0.15, 0.37, 0.1  # distances of the limbs from the middle, and of the sole below the ankle
 
 
 class _Part(NamedTuple):
-    """A body of a limb, the axis and the place of the joint before it, where its far end is, and its share of the mass."""
+    """Body of a limb: axis and point of its joint, point of its far end, and its fraction of the mass."""
 
     name: str
     parent: str
@@ -321,35 +323,36 @@ LIMB = (
 
 
 def biped(leg: float = 0.3, mass: float = 2.5) -> Mechanism:
-    """Two feet, each on two limbs side by side, twelve motors and six loops: hips, knees and ankles have no motor below the hip but one.
+    """Biped whose feet are each carried by two parallel limbs: twelve motors, six loops, eighteen degrees of freedom.
 
-    A limb rolls about x in the pelvis, and its thigh swings about y. A crank beside it moves the shin by a rod, a four-bar. Below it turns about
-    z, x and y to the foot, which both limbs of a leg hold: a loop of eleven joints. So a foot has all six freedoms, by six motors. At home
-    soles are on z = 0, and everything is as far right as left. Of the thirty rows of the loops twelve are redundant, those that keep the four
-    four-bars in their planes.
+    A limb rolls about x in the pelvis, and its thigh swings about y. A crank next to the thigh moves the shin by a rod, in a four-bar. Below
+    the shin the limb turns about z, x and y to the foot. Both limbs of a leg carry the foot, in a loop of eleven joints. Six motors
+    control all six degrees of freedom of a foot. At home the soles are on z = 0, and the biped is symmetric. Twelve of the loops' thirty rows
+    are redundant, because the four four-bars are planar.
 
     Parameters
     ----------
-    leg : from the hip's axis down to the ankle's [m]
-    mass : of everything [kg]
+    leg : from the hip's axis down to the ankle's axis [m]
+    mass : total mass [kg]
 
     Returns
     -------
-    Mechanism with the bodies "pelvis", "left_foot" (its frame at the ankles' axis, between the limbs), "left_inner_hip", "left_inner_thigh",
-    "left_inner_shin", "left_inner_turn", "left_inner_cross", "left_inner_crank", "left_inner_rod", the same of "left_outer" and on the
-    right; the joints "float", "left_inner_roll", "left_inner_swing", "left_inner_crank", "left_outer_swing", "left_outer_crank" and
-    "left_inner_ankle" (actuated), those between as "left_inner_knee", "..._turn", "..._lean", "..._pin" (crank and rod), and the closing
-    "..._heel" (rod and shin) and "left_outer_ankle"; the frames "left_sole" and "right_sole"
+    Mechanism with the bodies "pelvis", "left_foot" (its frame at the ankles' axis, between the limbs) and those of four limbs. A limb has
+    the bodies "left_inner_hip", "..._thigh", "..._shin", "..._turn", "..._cross", "..._crank" and "..._rod"; the others are "left_outer",
+    "right_inner" and "right_outer". Actuated joints of a leg are "left_inner_roll", "left_inner_swing", "left_inner_crank",
+    "left_outer_swing", "left_outer_crank" and "left_inner_ankle". The other joints are "float", "left_inner_knee", "..._turn",
+    "..._lean" and "..._pin" (crank and rod). Loop joints are "..._heel" (rod and shin) and "left_outer_ankle". The frames are
+    "left_sole" and "right_sole"
 
     Raises
     ------
     ModelError
-        A size that is not positive.
+        A size is not positive.
 
     References
     ----------
-    Gim, Kim and Yamane, Design and fabrication of a bipedal robot using serial-parallel hybrid leg mechanism, IROS 2018: the topology; sizes
-    and masses are others.
+    Gim, Kim and Yamane, Design and fabrication of a bipedal robot using serial-parallel hybrid leg mechanism, IROS 2018 (the topology, with
+    other sizes and masses).
 
     Examples
     --------
@@ -382,7 +385,7 @@ def biped(leg: float = 0.3, mass: float = 2.5) -> Mechanism:
 
 
 def _limb(b: Builder, limb: str, hip: Point, leg: float, mass: float) -> None:
-    """From the pelvis to the cross in the ankle, and the crank and the rod that close its four-bar; frames are where their joints are."""
+    """Add a limb from the pelvis to the cross in the ankle, with the crank and the rod of its four-bar; frames are at the joints."""
     b.add_body(f"{limb}_hip", Inertia.box(0.06 * mass, (0.15 * leg, 0.1 * leg, 0.15 * leg)))
     roll = Revolute("x", effort_limit=6.0)
     b.add_joint(f"{limb}_roll", roll, "pelvis", f"{limb}_hip", at_parent=hip, actuated=limb.endswith("inner"))
@@ -402,5 +405,5 @@ def _limb(b: Builder, limb: str, hip: Point, leg: float, mass: float) -> None:
 
 
 def _between(start: tuple[float, float], end: tuple[float, float]) -> Point:
-    """From one point of the x-z plane to another."""
+    """Return the vector from one point of the x-z plane to another."""
     return end[0] - start[0], 0.0, end[1] - start[1]

@@ -8,32 +8,33 @@ import math
 from ..errors import ModelError
 from ..mechanism import Mechanism
 from ..spatial import Inertia, Transform
-from .drawing import Drawing, apex, in_space, positive, real, whole
+from .drawing import Drawing, apex, in_space, integer, positive, real
 
 
 def four_bar(
     crank: float = 0.4, coupler: float = 1.1, rocker: float = 0.9, ground: float = 1.0, mass: float = 1.0
 ) -> Mechanism:
-    """Four bars in a loop: the simplest closed chain that moves.
+    """Planar four-bar linkage, the simplest closed chain that moves: one degree of freedom.
 
-    The bodies' frames are at their near ends, with x along the bars; the crank turns at the origin, the rocker about a pivot on the x
-    axis. At home the loop is open (no bars cross), the rocker above the x axis. Where the shortest and the longest bar together are no
-    longer than the other two (Grashof), the shortest can turn all the way round against the others: by default the crank.
+    The bodies' frames are at their near ends, with x along the bars. The crank turns about the origin, the rocker about a pivot on the x
+    axis. At home no bars cross, and the rocker is above the x axis. The shortest bar can turn fully, if it and the longest bar together
+    are no longer than the other two (Grashof). By default this is the crank.
+
+    Kutzbach counts -2 degrees of freedom, because three of pin2's five rows are redundant: the other axes are parallel already.
 
     Parameters
     ----------
-    crank, coupler, rocker, ground : between the pins [m]
+    crank, coupler, rocker, ground : distances between the pins [m]
     mass : of each moving bar [kg]
 
     Returns
     -------
-    Mechanism with the bodies "crank", "coupler" and "rocker" and the joints "motor" (actuated), "pin1", "pivot" and "pin2": one degree
-    of freedom, though Kutzbach counts -2, since three of pin2's five rows say again what the other axes being parallel says already
+    Mechanism with the bodies "crank", "coupler" and "rocker" and the joints "motor" (actuated), "pin1", "pivot" and "pin2"
 
     Raises
     ------
     ModelError
-        A size that is not positive; a bar as long as all others together.
+        A size is not positive, or a bar is as long as all others together.
 
     References
     ----------
@@ -47,7 +48,7 @@ def four_bar(
     (('motor', 'pin1', 'pivot'), ('pin2',))
     """
     positive(crank=crank, coupler=coupler, rocker=rocker, ground=ground, mass=mass)
-    # the pins that coupler and rocker have to bridge, as near and as far as the crank can bring them and these two can reach
+    # smallest and largest distance of the pins that coupler and rocker bridge, limited by the crank and by these two
     nearest = max(abs(ground - crank), abs(coupler - rocker))
     farthest = min(ground + crank, coupler + rocker)
     if not nearest < farthest:
@@ -66,16 +67,16 @@ def four_bar(
     b.pin("pin1", "crank", "coupler", crank)
     b.pin("pivot", "ground", "rocker", ground)
     b.pin("pin2", "coupler", "rocker", coupler, rocker)
-    del b.home["pin2"]  # it closes the loop, without having been told to
+    del b.home["pin2"]  # the loop joint is chosen automatically
     return b.build()
 
 
 def slider_crank(crank: float = 0.3, rod: float = 1.0, offset: float = 0.0, mass: float = 1.0) -> Mechanism:
-    """Crank, connecting rod and a slider that the turning crank drives to and fro along x.
+    """Slider-crank: a crank, a connecting rod, and a slider that moves along x; one degree of freedom.
 
     Parameters
     ----------
-    crank, rod : between the pins [m]
+    crank, rod : distances between the pins [m]
     offset : of the slider's line above the crank's axis [m]
     mass : of crank, rod and slider, each [kg]
 
@@ -87,7 +88,7 @@ def slider_crank(crank: float = 0.3, rod: float = 1.0, offset: float = 0.0, mass
     Raises
     ------
     ModelError
-        A size that is not positive; a rod with which the crank cannot turn all the way round.
+        A size is not positive, or the rod is too short for a full turn of the crank.
 
     Examples
     --------
@@ -120,13 +121,13 @@ def slider_crank(crank: float = 0.3, rod: float = 1.0, offset: float = 0.0, mass
 
 
 def watt(arm: float = 1.0, coupler: float = 0.5, mass: float = 1.0) -> Mechanism:
-    """Watt's linkage: the middle of the bar between two equal arms keeps very nearly to a straight line.
+    """Watt's linkage: the middle of the coupler between two equal arms moves almost on a straight line; one degree of freedom.
 
-    At home the arms are level and the coupler upright, with its middle at (arm, 0, 0), the middle of the line, which is along z.
+    At home the arms are level and the coupler upright. Its middle is at (arm, 0, 0), the middle of the line, which is along z.
 
     Parameters
     ----------
-    arm, coupler : between the pins [m]
+    arm, coupler : distances between the pins [m]
     mass : of each bar [kg]
 
     Returns
@@ -137,7 +138,7 @@ def watt(arm: float = 1.0, coupler: float = 0.5, mass: float = 1.0) -> Mechanism
     Raises
     ------
     ModelError
-        A size that is not positive.
+        A size is not positive.
 
     References
     ----------
@@ -145,7 +146,7 @@ def watt(arm: float = 1.0, coupler: float = 0.5, mass: float = 1.0) -> Mechanism
 
     Examples
     --------
-    A lift by 10 cm takes it 5 micrometres off the line:
+    10 cm above home, the midpoint is 5 micrometres off the line:
 
     >>> import sarrus
     >>> robot = sarrus.mechanisms.watt(arm=1.0, coupler=0.5)
@@ -167,26 +168,26 @@ def watt(arm: float = 1.0, coupler: float = 0.5, mass: float = 1.0) -> Mechanism
 
 
 def peaucellier(long: float = 1.0, short: float = 0.5, crank: float = 0.4, mass: float = 1.0) -> Mechanism:
-    """Peaucellier and Lipkin's linkage: seven bars and ten pins that draw an exact straight line.
+    """Peaucellier and Lipkin's linkage, whose pen moves on an exact straight line: seven bars, ten pins, one degree of freedom.
 
-    Two long bars from the pole at the origin carry a rhombus of four short ones. Its two free corners P and Q keep
-    OP OQ = long² - short², so that the crank, which takes P along a circle through the pole, takes Q along a straight line:
+    Two long bars from the pole at the origin carry a rhombus of four short ones. Its two free corners P and Q satisfy
+    OP OQ = long² - short². The crank moves P on a circle through the pole, so that Q moves on the straight line
     x = (long² - short²) / (2 crank).
 
     Parameters
     ----------
-    long, short, crank : between the pins [m]; the crank turns about (crank, 0, 0)
+    long, short, crank : distances between the pins [m]; the crank turns about (crank, 0, 0)
     mass : of each bar [kg]
 
     Returns
     -------
-    Mechanism with the bodies "crank", "long_a", "long_b", "near_a", "near_b", "far_a" and "far_b", the joint "motor" (actuated) among
-    ten, and the frame "pen" at Q
+    Mechanism with the bodies "crank", "long_a", "long_b", "near_a", "near_b", "far_a" and "far_b". It has ten joints, among them
+    "motor" (actuated), and the frame "pen" at Q
 
     Raises
     ------
     ModelError
-        A size that is not positive; long bars that are no longer than the short ones; a crank too short to reach the rhombus.
+        A size is not positive, the long bars are no longer than the short ones, or the crank does not reach the rhombus.
 
     References
     ----------
@@ -208,7 +209,7 @@ def peaucellier(long: float = 1.0, short: float = 0.5, crank: float = 0.4, mass:
             f"long must be more than short, {short:g} m, and less than short and twice crank together, "
             f"{short + 2 * crank:g} m; got {long!r}"
         )
-    near = (long - short + min(2 * crank, long + short)) / 2  # of P from the pole: between the ends of its range
+    near = (long - short + min(2 * crank, long + short)) / 2  # distance of P from the pole, in the middle of its range
     p = near * cmath.exp(1j * math.acos(near / (2 * crank)))
     a, c = apex(0, p, long, short), apex(p, 0, short, long)
     q = p * (long - short) * (long + short) / near**2
@@ -231,27 +232,27 @@ def peaucellier(long: float = 1.0, short: float = 0.5, crank: float = 0.4, mass:
 
 
 def scissor_lift(stages: int = 3, length: float = 1.0, mass: float = 1.0, platform_mass: float = 10.0) -> Mechanism:
-    """Lift of crossed bars, driven by the slide at its foot.
+    """Scissor lift of crossed bars, driven by the slide at its foot: one degree of freedom.
 
-    At height h = stages length sin(angle) the foot's roller is at x = length cos(angle); at home the angle is 30 degrees. Every stage
+    At height h = stages length sin(angle) the foot's roller is at x = length cos(angle). At home the angle is 30 degrees. Every stage
     adds one loop.
 
     Parameters
     ----------
-    stages : number of crosses
+    stages : number of crosses, 1 or more
     length : of a bar [m]
     mass : of a bar [kg]; a roller has a tenth of it
     platform_mass : of the platform [kg]
 
     Returns
     -------
-    Mechanism with the bodies "rise1" (up to the right), "fall1" (up to the left), ..., "roller", "top_roller" and "platform" (its frame
-    over the origin), and the joint "slide" (actuated, the roller's x [m]) among others
+    Mechanism with the bodies "rise1" (up to the right), "fall1" (up to the left), ..., "roller", "top_roller" and "platform". The
+    platform's frame is above the origin. The joint "slide" is actuated; its coordinate is the roller's x [m]
 
     Raises
     ------
     ModelError
-        No stage; a size that is not positive.
+        There is no stage, or a size is not positive.
 
     Examples
     --------
@@ -261,7 +262,7 @@ def scissor_lift(stages: int = 3, length: float = 1.0, mass: float = 1.0, platfo
     >>> lift.pose(q, "platform")[:3, 3].round(9) + 0.0
     array([0. , 0. , 1.2])
     """
-    whole("stages", stages, 1)
+    integer("stages", stages, 1)
     positive(length=length, mass=mass, platform_mass=platform_mass)
     rise = cmath.exp(1j * math.pi / 6)
     width = length * rise.real

@@ -1,4 +1,4 @@
-"""Mechanisms of several loops that move although the mobility formula says that they should not."""
+"""Overconstrained mechanisms of several loops, which have more degrees of freedom than the mobility formula counts."""
 
 from __future__ import annotations
 
@@ -10,31 +10,32 @@ from ..building.builder import Builder
 from ..description.joints import Free, Prismatic, Revolute, Universal
 from ..mechanism import Mechanism
 from ..spatial import Inertia, Transform
-from .drawing import between_zero_and, positive, whole
+from .drawing import between_zero_and, integer, positive
 
 
 def sarrus_linkage(plate: float = 0.5, width: float = 0.4, mass: float = 1.0, platform_mass: float = 2.0) -> Mechanism:
-    """Sarrus' linkage: two pairs of hinged plates, in planes across each other, let the platform move straight up and down, exactly.
+    """Sarrus' linkage, in which two pairs of hinged plates guide a platform on an exact vertical line: one degree of freedom.
 
-    Each pair alone would leave the platform three degrees of freedom in its plane; both together leave the straight line, and Kutzbach
-    none. At height h the lower plates stand at asin(h / (2 plate)) over the ground; at home at 45 degrees, leaning outwards.
+    One pair alone leaves the platform three degrees of freedom in its plane. Both pairs leave the straight line, though Kutzbach
+    counts no degree of freedom. At height h the lower plates make the angle asin(h / (2 plate)) with the ground; at home 45 degrees,
+    leaning outwards.
 
     Parameters
     ----------
-    plate : of a plate, from hinge to hinge [m]
-    width : of plates and platform, which is a square [m]
+    plate : length of a plate, from hinge to hinge [m]
+    width : of the plates, and of the square platform [m]
     mass : of a plate [kg]
     platform_mass : [kg]
 
     Returns
     -------
-    Mechanism with the bodies "lower_a", "upper_a", "lower_b", "upper_b" and "platform" (its frame in its middle, over the origin) and
-    the joints "base_a" (actuated), "knee_a", "top_a", "base_b", "knee_b", "top_b"; pair a moves in the x-z plane, b in the y-z plane
+    Mechanism with the bodies "lower_a", "upper_a", "lower_b", "upper_b" and "platform" (its frame in its middle, above the origin). The
+    joints are "base_a" (actuated), "knee_a", "top_a", "base_b", "knee_b" and "top_b". Pair a moves in the x-z plane, pair b in the y-z plane
 
     Raises
     ------
     ModelError
-        A size that is not positive.
+        A size is not positive.
 
     References
     ----------
@@ -76,28 +77,28 @@ def sarrus_linkage(plate: float = 0.5, width: float = 0.4, mass: float = 1.0, pl
 def tsai_3upu(
     base: float = 0.4, platform: float = 0.2, height: float = 0.5, mass: float = 1.0, platform_mass: float = 2.0
 ) -> Mechanism:
-    """Tsai's manipulator: three legs between crosses whose outer axes are parallel, so that the platform moves without turning.
+    """Tsai's 3-UPU manipulator, whose platform translates without rotation on three legs: three degrees of freedom.
 
-    Each leg keeps the platform from turning about one direction: at home, where it stands over the middle, along the leg. Where base and
-    platform are of one size these are one direction instead of three, and the platform gains two freedoms of turning at home, whatever
-    holds the legs' lengths: its singular position.
+    The outer axes of the universal joints of a leg are parallel. Each leg prevents a rotation of the platform about one direction; at
+    home, this is the direction of the leg. With equal radii the three directions are one at home. The platform then gains two
+    rotations, also with locked legs: its singular position.
 
     Parameters
     ----------
     base, platform : radii of the circles of the legs' ends [m]; equal ones for the singular position
     height : of the platform at home [m]
-    mass : of a leg's half [kg]
+    mass : of half a leg [kg]
     platform_mass : [kg]
 
     Returns
     -------
-    Mechanism with the bodies "lower1", "upper1", ... and "platform" (its frame in its middle), and the joints "base1" (a cross), "leg1"
-    (actuated), "top1" (a cross), ..., of which the last two close the loops
+    Mechanism with the bodies "lower1", "upper1", ... and "platform" (its frame in its middle). The joints are "base1" (universal), "leg1"
+    (actuated), "top1" (universal), ...; "top2" and "top3" close the loops
 
     Raises
     ------
     ModelError
-        A size that is not positive.
+        A size is not positive.
 
     References
     ----------
@@ -130,17 +131,17 @@ def tsai_3upu(
 def wren_platform(
     legs: int = 5, radius: float = 0.3, leg: float = 0.6, lean: float = 0.3, platform_mass: float = 1.0
 ) -> Mechanism:
-    """Wren's platform: it stands on any number of equal, parallel legs with a ball at either end.
+    """Wren's platform on any number of equal, parallel legs with ball joints: two degrees of freedom.
 
-    Leaning, it moves in all directions of a sphere without turning, two degrees of freedom for any number of legs, where Kutzbach
-    expects 6 less one a leg; to first order it may turn about the legs' direction too. Upright it may do that in earnest, screwing itself
-    down: it is kinematotropic.
+    With leaning legs the platform translates on a sphere, for any number of legs; Kutzbach counts 6 minus the number of legs. To first
+    order it can also rotate about the direction of the legs. With upright legs this is a finite screw motion: the mechanism is
+    kinematotropic.
 
     Parameters
     ----------
-    legs : 4 or more
+    legs : number of legs, 4 or more
     radius : of the circles of the legs' ends [m]
-    leg : length of a leg, without mass [m]
+    leg : length of a massless leg [m]
     lean : of the legs at home, in (0, pi/2) [rad]
     platform_mass : [kg]
 
@@ -151,7 +152,7 @@ def wren_platform(
     Raises
     ------
     ModelError
-        Fewer than four legs; a lean out of range; a size that is not positive.
+        There are fewer than four legs, a size is not positive, or the lean is out of range.
 
     References
     ----------
@@ -165,7 +166,7 @@ def wren_platform(
     >>> mobility.degrees_of_freedom, mobility.finite_degrees_of_freedom
     (3, 2)
     """
-    whole("legs", legs, 4)
+    integer("legs", legs, 4)
     positive(radius=radius, leg=leg, platform_mass=platform_mass)
     between_zero_and("pi/2", lean=lean)
     b = Builder("Wren platform")

@@ -1,4 +1,4 @@
-"""Parallel manipulators: several legs carry one tool."""
+"""Parallel manipulators, in which several legs carry one tool."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from ..description.joints import Free, Prismatic, Revolute, Spherical, Universal
 from ..errors import ModelError
 from ..mechanism import Mechanism
 from ..spatial import Inertia, Rotation, Transform
-from .drawing import Drawing, apex, in_space, is_zero, positive, true_or_false, whole
+from .drawing import Drawing, apex, in_space, integer, is_zero, positive, true_or_false
 
 
 def five_bar(
     actuated: int = 2, crank: float = 0.3, rod: float = 0.5, base: float = 0.4, mass: float = 1.0
 ) -> Mechanism:
-    """Two cranks and two rods that meet in the tool: a planar manipulator with two degrees of freedom, in the x-z plane.
+    """Planar manipulator of two cranks and two rods in the x-z plane: two degrees of freedom.
 
-    With more than two motors it is redundantly actuated: the motors can brace the linkage without moving it.
+    With more than two motors it is redundantly actuated: the motors can apply internal forces without moving it.
 
     Parameters
     ----------
-    actuated : number of motors: 2, at the cranks; 3, at the left elbow too; 4, at both elbows
-    crank, rod : between the pins [m]
-    base : between the cranks' axes, at the origin and on the x axis [m]
+    actuated : number of motors. 2: at the cranks; 3: at the left elbow too; 4: at both elbows
+    crank, rod : distances between the pins [m]
+    base : distance of the cranks' axes, at the origin and on the x axis [m]
     mass : of each bar [kg]
 
     Returns
     -------
-    Mechanism with the bodies "left_crank", "left_rod", "right_crank" and "right_rod", the joints "left_motor", "left_elbow",
-    "right_motor", "right_elbow" and "pin", and the frame "tip" on the left rod, above the middle of the base at home
+    Mechanism with the bodies "left_crank", "left_rod", "right_crank" and "right_rod". The joints are "left_motor", "left_elbow",
+    "right_motor", "right_elbow" and "pin". The frame "tip" is on the left rod, above the middle of the base at home
 
     Raises
     ------
     ModelError
-        Another number of motors; a size that is not positive; bars that do not reach each other.
+        The number of motors is not from 2 to 4, a size is not positive, or the bars do not reach each other.
 
     Examples
     --------
@@ -47,14 +47,14 @@ def five_bar(
     >>> robot.actuated
     ('left_motor', 'left_elbow', 'right_motor')
     """
-    whole("actuated", actuated, 2, 4)
+    integer("actuated", actuated, 2, 4)
     positive(crank=crank, rod=rod, base=base, mass=mass)
-    # the elbows, as near and as far as the cranks can bring them and the rods can reach
+    # smallest and largest distance of the elbows, limited by the cranks and by the rods
     nearest, farthest = max(base - 2 * crank, 0.0), min(base + 2 * crank, 2 * rod)
     if not nearest < farthest:
-        raise ModelError(f"cranks of {crank:g} m, {base:g} m apart, do not bring rods of {rod:g} m together")
-    apart = (nearest + farthest) / 2
-    left = crank * cmath.exp(1j * math.acos((base - apart) / (2 * crank)))
+        raise ModelError(f"rods of {rod:g} m on cranks of {crank:g} m with base = {base:g} m do not meet")
+    distance = (nearest + farthest) / 2
+    left = crank * cmath.exp(1j * math.acos((base - distance) / (2 * crank)))
     right = base - left.conjugate()
     tip = apex(left, right, rod, rod)
 
@@ -75,29 +75,29 @@ def five_bar(
 def three_rrr(
     actuated: int = 3, platform: float = 0.0, base: float = 0.5, link: float = 0.3, mass: float = 0.2
 ) -> Mechanism:
-    """Three chains of two links, in the x-y plane, that meet in a point or hold a platform.
+    """Three chains of two links in the x-y plane that meet in a point or carry a platform: two or three degrees of freedom.
 
-    In a point, as on the slides, it has two degrees of freedom, and the three motors at the base are one more than it needs. With a
-    platform, which can turn, it has three. Motors in the elbows too add to the redundancy.
+    Without a platform, as in the lecture notes, it has two degrees of freedom, and the three motors at the base are redundant. With a
+    platform, which can rotate, it has three. Motors at the elbows add to the redundancy.
 
     Parameters
     ----------
     actuated : number of motors, 3 to 6: at the base joints of all chains, then at the elbows of the first, second and third
-    platform : distance of its three pins from its middle [m]; 0 for none: the chains' tips are pinned to each other
+    platform : distance of the platform's three pins from its middle [m]; 0: no platform, the chains' tips are pinned to each other
     base : side of the triangle of base joints, at (0, 0), (base, 0) and above their middle [m]
     link : length of each link [m]
     mass : of each link and of the platform [kg]
 
     Returns
     -------
-    Mechanism with the bodies "upper1" and "lower1" to "upper3" and "lower3" and, if there is one, "platform"; with the joints "base1",
-    "elbow1", ..., all about z, and "tip2", "tip3" (or, with a platform, "tip1" too), and the frame "tip" at the point, or "platform" in
-    the platform's middle. Gravity (0, 0, -9.81) is across the plane. At home the tool is in the middle of the base
+    Mechanism with the bodies "upper1" and "lower1" to "upper3" and "lower3", and "platform", if there is one. The joints "base1",
+    "elbow1", ..., "tip2", "tip3" and, with a platform, "tip1", are all about z. The frame "tip" is at the common point; "platform" has its
+    frame in its middle. Gravity (0, 0, -9.81) m/s² is normal to the plane. At home the tool is in the middle of the base
 
     Raises
     ------
     ModelError
-        Another number of motors; a size that is not positive; links that do not reach the platform.
+        The number of motors is not from 3 to 6, a size is not positive, or the links do not reach the platform.
 
     References
     ----------
@@ -110,7 +110,7 @@ def three_rrr(
     >>> robot.pose(robot.assemble(), "tip")[:2, 3].round(6)
     array([0.25    , 0.144338])
     """
-    whole("actuated", actuated, 3, 6)
+    integer("actuated", actuated, 3, 6)
     positive(base=base, link=link, mass=mass)
     if not is_zero(platform):
         positive(platform=platform)
@@ -154,28 +154,28 @@ def delta(
     platform_radius: float = 0.06,
     mass: float = 0.5,
 ) -> Mechanism:
-    """Clavel's Delta: three driven arms, each with a parallelogram of two rods, move a platform that never turns.
+    """Clavel's Delta robot, whose platform translates without rotation: three degrees of freedom.
 
-    Arm k swings in the upright plane at 0, 120 and 240 degrees from x, downwards for positive angles; at home all arms are level and the
-    platform hangs below the middle. Three degrees of freedom.
+    Each of three driven arms carries a parallelogram of two rods. Arm k swings in the vertical plane at 0, 120 and 240 degrees from x,
+    downwards for positive angles. At home all arms are level and the platform hangs below the middle.
 
     Parameters
     ----------
-    platform_free : whether a Free joint carries the platform and all six rods close loops; otherwise the first is in the tree
-    base_radius : of the motors' axes from the middle [m]
-    arm, forearm : between the joints [m]; the rods of a forearm are arm / 3 apart
-    platform_radius : of the rods' lower ends from the platform's middle [m]
-    mass : of an arm and of the platform [kg]; a rod has a tenth
+    platform_free : True: a Free joint carries the platform and all six rods close loops; False: the first rod is in the tree
+    base_radius : distance of the motors' axes from the middle [m]
+    arm, forearm : distances between the joints [m]; the distance of a forearm's rods is arm / 3
+    platform_radius : distance of the rods' lower ends from the platform's middle [m]
+    mass : of an arm and of the platform [kg]; a rod has a tenth of it
 
     Returns
     -------
-    Mechanism with the bodies "arm<k>", "rod<k>a", "rod<k>b", k = 1, 2, 3, and "platform", and the joints "motor<k>" (actuated),
-    "elbow<k>a", "elbow<k>b" (Universal y x), "float" and "ball<k>a", "ball<k>b" (Spherical)
+    Mechanism with the bodies "arm<k>", "rod<k>a", "rod<k>b", k = 1, 2, 3, and "platform". The joints are "motor<k>" (actuated),
+    "elbow<k>a", "elbow<k>b" (Universal y x), "float", and "ball<k>a", "ball<k>b" (Spherical)
 
     Raises
     ------
     ModelError
-        A size that is not positive; forearms that do not reach the platform from level arms.
+        A size is not positive, or the forearms do not reach the platform from level arms.
 
     References
     ----------
@@ -200,7 +200,7 @@ def delta(
     if not abs(inwards) < forearm:
         raise ModelError(f"forearm must be longer than {abs(inwards):g} m to reach the platform; got {forearm!r}")
     depth, lean = math.sqrt((forearm - inwards) * (forearm + inwards)), math.asin(inwards / forearm)
-    apart = arm / 3
+    spacing = arm / 3
     b = Builder("Delta robot")
     home: dict[str, ArrayLike] = {}
     rod = Inertia.rod(mass / 10, (0, 0, 0), (0, 0, -forearm))
@@ -210,9 +210,9 @@ def delta(
         at = turn @ Transform(translation=(base_radius, 0, 0))
         b.add_joint(f"motor{k}", Revolute("y"), "ground", f"arm{k}", at_parent=at, actuated=True)
         home[f"motor{k}"] = 0.0
-        for side, across in (("a", -apart / 2), ("b", apart / 2)):
+        for side, across in (("a", -spacing / 2), ("b", spacing / 2)):
             b.add_body(f"rod{k}{side}", rod)
-            # about y and then x: the rod does not spin about itself
+            # about y and then x, so that the rod does not spin about itself
             b.add_joint(f"elbow{k}{side}", Universal("y", "x"), f"arm{k}", f"rod{k}{side}", at_parent=(arm, across, 0))
             home[f"elbow{k}{side}"] = [lean, 0.0]
     b.add_body("platform", Inertia.cylinder(mass, platform_radius, platform_radius / 5))
@@ -222,7 +222,7 @@ def delta(
     else:
         home["ball1a"] = Rotation.from_axis_angle("y", -lean).quaternion
     for k, turn in enumerate(turns, start=1):
-        for side, across in (("a", -apart / 2), ("b", apart / 2)):
+        for side, across in (("a", -spacing / 2), ("b", spacing / 2)):
             ends, corner = (f"rod{k}{side}", "platform"), turn.apply((platform_radius, across, 0))
             loop = platform_free or (k, side) != (1, "a")
             b.add_joint(f"ball{k}{side}", Spherical(), *ends, at_parent=(0, 0, -forearm), at_child=corner, loop=loop)
@@ -233,32 +233,32 @@ def delta(
 def cable_platform(
     length: float = 4.0, width: float = 3.0, height: float = 2.0, platform: float = 0.5, radius: float = 0.05, mass: float = 20.0
 ) -> Mechanism:  # fmt: skip
-    """A platform on eight cables from the corners of a room: six degrees of freedom, and two by which cables brace each other.
+    """Platform on eight cables from the corners of a room: six degrees of freedom, and two internal forces of the cables.
 
-    The upper cables hold the platform's lower corners, the lower cables its upper ones. Each comes along its post to a pulley in the corner, which
-    swivels about it, and its coordinate is its length from there on. Efforts of the winches are negative where cables pull:
-    ``actuator_efforts(q, v, a, limits=(-most, -least))``.
+    The upper cables hold the platform's lower corners, the lower cables its upper corners. Each cable runs along its post to a pulley in the
+    corner, which swivels about the post. Its coordinate is its length from the pulley on. Efforts of the winches are negative, because
+    cables pull: ``actuator_efforts(q, v, a, limits=(-most, -least))``.
 
     Parameters
     ----------
     length, width, height : of the room, along x, y and z [m]
-    platform : its side along y, of a box that is three fifths of it long and high [m]
-    radius : of the pulleys, 0: none [m]
+    platform : side of the box along y [m]; its other sides are three fifths of it
+    radius : of the pulleys [m]; 0: no pulleys
     mass : of the platform [kg]
 
     Returns
     -------
-    Mechanism with the body "platform", the joint "float" and the actuated cables "cable1" to "cable8", the upper ones first. At home the platform is in
-    the middle
+    Mechanism with the body "platform", the joint "float" and the actuated cables "cable1" to "cable8", the upper ones first. At home the
+    platform is in the middle
 
     Raises
     ------
     ModelError
-        A size that is not positive; a platform or pulleys that do not fit the room.
+        A size is not positive, or the platform or the pulleys do not fit into the room.
 
     References
     ----------
-    Pott, Cable-Driven Parallel Robots, 2018, of which this has the topology (IPAnema).
+    Pott, Cable-Driven Parallel Robots, 2018 (the topology of IPAnema).
 
     Examples
     --------
@@ -276,7 +276,7 @@ def cable_platform(
     sides = platform * np.array([0.6, 1.0, 0.6])
     room = np.array([length, width, height])
     if (sides + 8.0 * radius >= room).any():
-        raise ModelError(f"a platform of {platform:g} m with pulleys of {radius:g} m does not fit the room")
+        raise ModelError(f"a platform of {platform:g} m with pulleys of {radius:g} m does not fit into the room")
     b = Builder("cable platform")
     b.add_body("platform", Inertia.box(mass, sides))
     b.add_joint("float", Free(), "ground", "platform")
@@ -298,30 +298,30 @@ def stewart(
     leg_mass: float = 1.0,
     platform_mass: float = 10.0,
 ) -> Mechanism:
-    """Stewart and Gough's platform on six legs that extend (6-UPS): six degrees of freedom.
+    """Stewart and Gough's platform on six extensible legs (6-UPS): six degrees of freedom.
 
-    The legs' feet stand in pairs, 30 degrees apart, around 0, 120 and 240 degrees, their upper ends in pairs around 60, 180 and 300
-    degrees, so that neighbours lean against each other. At home the platform is level above the middle. The legs' coordinates are their
-    lengths.
+    The legs' feet are in pairs, 30 degrees from each other, around 0, 120 and 240 degrees. Their upper ends are in pairs around 60, 180 and
+    300 degrees, so that neighbours lean towards each other. At home the platform is level above the middle. The legs' coordinates are
+    their lengths.
 
     Parameters
     ----------
-    platform_free : whether a Free joint carries the platform and all six legs close loops (24 velocities, 18 rows); otherwise the
-        first leg is in the tree (21, 15)
-    base_radius, platform_radius : of the legs' ends from the middle [m]
+    platform_free : True: a Free joint carries the platform and all six legs close loops (24 velocities, 18 rows). False: the first leg is
+        in the tree (21, 15)
+    base_radius, platform_radius : distances of the legs' ends from the middle [m]
     height : of the platform at home [m]
     leg_mass : of each of the two parts of a leg [kg]
     platform_mass : [kg]
 
     Returns
     -------
-    Mechanism with the bodies "cylinder<k>" and "piston<k>", k = 1 ... 6, and "platform", and the joints "foot<k>" (Universal x y),
+    Mechanism with the bodies "cylinder<k>" and "piston<k>", k = 1 ... 6, and "platform". The joints are "foot<k>" (Universal x y),
     "leg<k>" (Prismatic, actuated), "float" and "ball<k>" (Spherical)
 
     Raises
     ------
     ModelError
-        A size that is not positive.
+        A size is not positive.
 
     References
     ----------

@@ -29,11 +29,11 @@ def pendulum(mass: float = 1.0, length: float = 1.0) -> Mechanism:
     Raises
     ------
     ModelError
-        A mass or a length that is not positive.
+        A mass or a length is not positive.
 
     Examples
     --------
-    Held level, it needs m g l:
+    The horizontal pendulum needs the torque m g l:
 
     >>> import numpy as np
     >>> import sarrus
@@ -60,11 +60,11 @@ def double_pendulum(masses: Sequence[float] = (1.0, 1.0), lengths: Sequence[floa
     Raises
     ------
     ModelError
-        A mass or a length that is not positive; not two of them.
+        A mass or a length is not positive, or there are not two of them.
 
     Examples
     --------
-    Stretched out level, the upper joint carries both masses:
+    In the horizontal, stretched configuration the upper joint carries both masses:
 
     >>> import numpy as np
     >>> import sarrus
@@ -80,7 +80,7 @@ def double_pendulum(masses: Sequence[float] = (1.0, 1.0), lengths: Sequence[floa
 def _hang(
     name: str, joints: Sequence[str], bodies: Sequence[str], masses: Sequence[float], lengths: Sequence[float]
 ) -> Mechanism:
-    """Rods one below the other, each with its mass at its lower end."""
+    """Return rods one below the other, each with its mass at its lower end."""
     builder = Builder(name)
     parent, end = "ground", (0.0, 0.0, 0.0)
     for joint, body, mass, length in zip(joints, bodies, masses, lengths, strict=True):

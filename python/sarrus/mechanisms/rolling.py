@@ -22,22 +22,22 @@ def rolling_disc(
 
     Parameters
     ----------
-    upright : whether it is kept upright and has the coordinates of the slides: q = (x, y, steering angle, rolling angle). It rolls
-        along x at a steering angle of zero; the two angles are driven. Otherwise it is free to lean and fall
+    upright : True: the disc stays upright, with q = (x, y, steering angle, rolling angle) [m, m, rad, rad]. It rolls along x at a
+        steering angle of zero, and both angles are driven. False: it is free to lean and fall
     radius : [m]
     mass : [kg]
     steer_inertia, roll_inertia : about a diameter and about the axle [kg m²]; the second is at most twice the first
 
     Returns
     -------
-    Mechanism with the body "disc" (its frame in its middle, y along the axle) and the constraint "contact": one row along the normal and
-    two across, which are not holonomic. Free, it hangs on the joint "float"; upright, on the joints "x", "y", "steer" and "roll", with
-    bodies without mass between them. At home it stands at the origin
+    Mechanism with the body "disc" (its frame in its middle, y along the axle). The constraint "contact" has one row along the normal and
+    two nonholonomic rows across. A free disc has the joint "float". An upright one has the joints "x", "y", "steer" and "roll", with
+    massless bodies between them. At home it is upright at the origin
 
     Raises
     ------
     ModelError
-        A size that is not positive; inertias that no body can have.
+        A size is not positive, or the inertias are unphysical.
 
     References
     ----------
@@ -70,27 +70,28 @@ def rolling_disc(
 
 
 def whipple_bicycle(wheelbase: float = 1.02, trail: float = 0.08, tilt: float = np.pi / 10) -> Mechanism:
-    """Bicycle with a rider who holds on: two frames hinged by the steering, and two knife-edged wheels that roll without slip.
+    """Whipple bicycle with a rigid rider: two frames, a steering hinge, and two knife-edged wheels that roll without slip.
 
-    All other numbers are those of the benchmark of Meijaard, Papadopoulos, Ruina and Schwab (2007), in axes x forward, y to the left, z up.
+    Its other numbers are those of the benchmark of Meijaard, Papadopoulos, Ruina and Schwab (2007), in axes x forward, y to the left, z up.
+    The constraints leave three of its nine velocities and seven of its nine coordinates free.
 
     Parameters
     ----------
-    wheelbase : between the wheels' contacts at home [m]
-    trail : by how much the steering axis meets the ground ahead of the front wheel's contact [m]
+    wheelbase : distance of the wheels' contacts at home [m]
+    trail : distance of the front wheel's contact behind the point at which the steering axis meets the ground [m]
     tilt : of the steering axis, backwards from the vertical [rad]
 
     Returns
     -------
-    Mechanism with the bodies "rear frame", "rear wheel", "front frame" and "front wheel", and three without mass that lead from the ground to the
-    rear frame's hub: joints "place" (x, y, heading), "height", "lean" and "pitch"; then "rear wheel", "steer" and "front wheel". Steering and rear
-    wheel are driven. At home it stands upright on z = 0, and rolls along x at 0.3 m times the velocity of "rear wheel". Of its nine
-    velocities the constraints "rear contact" and "front contact" leave three free, of its nine coordinates seven
+    Mechanism with the bodies "rear frame", "rear wheel", "front frame" and "front wheel". Three massless bodies connect the ground and the
+    rear frame's hub, by the joints "place" (x, y, heading), "height", "lean" and "pitch". The other joints are "rear wheel" and "steer",
+    which are actuated, and "front wheel". The constraints are "rear contact" and "front contact". At home the bicycle is upright on z = 0,
+    and rolls along x at 0.3 m times the velocity of "rear wheel"
 
     Raises
     ------
     ModelError
-        A size that is not positive; a trail or a tilt that is no number.
+        A size is not positive, or the trail or the tilt is not a number.
 
     References
     ----------
@@ -101,7 +102,7 @@ def whipple_bicycle(wheelbase: float = 1.02, trail: float = 0.08, tilt: float = 
     --------
     >>> import sarrus
     >>> bicycle = sarrus.mechanisms.whipple_bicycle()
-    >>> bicycle.nv, int(sarrus.works.free_motions(bicycle, bicycle.assemble()).freedom)
+    >>> bicycle.nv, int(sarrus.formulations.free_motions(bicycle, bicycle.assemble()).freedom)
     (9, 3)
     """
     positive(wheelbase=wheelbase)
@@ -115,7 +116,7 @@ def whipple_bicycle(wheelbase: float = 1.02, trail: float = 0.08, tilt: float = 
     b = Builder("Whipple bicycle")
     for body in ("at place", "at height", "leaning"):
         b.add_body(body)
-    # frames: of the rear parts in the rear hub, of the front frame where the steering axis meets the ground
+    # frames: rear parts at the rear hub, front frame at the point at which the steering axis meets the ground
     b.add_body("rear frame", Inertia(85.0, (0.3, 0.0, 0.9 - rear), symmetric(9.2, 11.0, 2.8, -2.4)))
     b.add_body("rear wheel", Inertia(2.0, (0, 0, 0), np.diag([0.0603, 0.12, 0.0603])))
     grip = (0.9 - wheelbase - trail, 0.0, 0.7)

@@ -1,4 +1,4 @@
-"""Robots whose base moves: in orbit, on an asteroid, on wheels. The four applications of SpaceDyn (3.8, figure 7)."""
+"""Robots on a moving base: in orbit, on an asteroid, on wheels. They are the four applications of SpaceDyn (3.8, figure 7)."""
 
 from __future__ import annotations
 
@@ -11,33 +11,35 @@ from ..description.joints import Free, Prismatic, Revolute, Universal
 from ..mechanism import Mechanism
 from ..shapes import Box, Cylinder
 from ..spatial import Inertia, Rotation, Transform
-from .drawing import Point, positive, true_or_false, whole
+from .drawing import Point, integer, positive, true_or_false
 
-MOST_PANELS = 1000  # bodies that differ by a thousandth of a paddle from the next bend as the beam does
+MOST_PANELS = 1000  # per paddle; with as many, the bending is already that of a beam
 
 
 def free_flyer(panels: int = 3, frequency: float = 0.2, wheels: bool = False) -> Mechanism:
-    """Satellite with an arm of six joints and two flexible solar paddles, in orbit: a free-flying robot of ETS-VII's class.
+    """Free-flying satellite of ETS-VII's class, with an arm of six joints and two flexible solar paddles: 12 + 2 × panels degrees of freedom.
 
-    Each paddle is a chain of rigid panels on springs, which bends out of its plane as a clamped beam does (finite segments). Sizes and
+    Each paddle is a chain of rigid panels on springs, which bends out of its plane as a clamped beam (finite segments). Sizes and
     masses are round numbers of that class: 2.5 t, an arm of 2 m, paddles of 6 m.
 
     Parameters
     ----------
-    panels : of each paddle
-    frequency : that of a uniform paddle's first bending mode, clamped [Hz]: the springs' stiffness follows. Damping is 0.5 % there
-    wheels : whether it has three reaction wheels
+    panels : number of panels of each paddle, 1 to 1000
+    frequency : of the first bending mode of a uniform, clamped paddle [Hz]. It determines the springs' stiffness; the damping ratio
+        there is 0.5 %
+    wheels : True adds three reaction wheels, and three degrees of freedom
 
     Returns
     -------
-    Mechanism without gravity: the bodies "satellite", "link1" to "link6", and the panels "left1", "right1", … from the satellite outwards,
-    along y and -y; the joints "base" (free), "joint1" to "joint6" (actuated), "left1 hinge", …; the frame "hand". With wheels also
-    the bodies "x wheel", "y wheel", "z wheel" on the actuated joints "x axle", "y axle", "z axle". At home the arm is bent
+    Mechanism without gravity, with the bodies "satellite", "link1" to "link6", and the panels "left1", "right1", … from the satellite
+    outwards, along y and -y. The joints are "base" (free), "joint1" to "joint6" (actuated), and "left1 hinge", …; the frame is "hand".
+    Reaction wheels are the bodies "x wheel", "y wheel", "z wheel" on the actuated joints "x axle", "y axle", "z axle". At home the arm
+    is bent
 
     Raises
     ------
     ModelError
-        A number of panels that is not from 1 to 1000, a frequency that is not positive.
+        The number of panels is not from 1 to 1000, or the frequency is not positive.
 
     References
     ----------
@@ -52,7 +54,7 @@ def free_flyer(panels: int = 3, frequency: float = 0.2, wheels: bool = False) ->
     >>> robot.nv, round(robot.mass), robot.actuated[-1]
     (18, 2740, 'joint6')
     """
-    whole("panels", panels, 1, MOST_PANELS)
+    integer("panels", panels, 1, MOST_PANELS)
     positive(frequency=frequency)
     true_or_false(wheels=wheels)
     length, width, mass = 6.0, 2.0, 50.0  # of a paddle
@@ -65,7 +67,7 @@ def free_flyer(panels: int = 3, frequency: float = 0.2, wheels: bool = False) ->
         before, at = "satellite", (0.0, sign * 1.15, 0.0)
         for k in range(panels):
             step = length / panels
-            # a hinge has half a panel on either side; the first, on one
+            # a hinge has half a panel on both sides; the first hinge, on one side
             stiffness = rigidity / step * (1.0 if k else 2.0)
             damping = 0.01 * stiffness / (2.0 * math.pi * frequency)
             panel = f"{side}{k + 1}"
@@ -81,7 +83,7 @@ def free_flyer(panels: int = 3, frequency: float = 0.2, wheels: bool = False) ->
 
 
 def macro_micro_arm(stiffness: float = 2e5, damping: float = 400.0) -> Mechanism:
-    """Small arm on the end of a long one whose joints are held and give way: a robot on a flexible base, as on the space station.
+    """Small arm on the end of a long arm with flexible joints, as on the space station: nine degrees of freedom.
 
     Parameters
     ----------
@@ -89,14 +91,14 @@ def macro_micro_arm(stiffness: float = 2e5, damping: float = 400.0) -> Mechanism
 
     Returns
     -------
-    Mechanism without gravity: the bodies "mast", "upper", "lower" of the long arm (two booms of 5 m), "link1" to "link6" of the small one
-    (2 m); the joints "yaw", "shoulder", "elbow" (springs, at rest where q is zero), and "joint1" to "joint6" (actuated); the frames
-    "wrist" (of the long arm) and "hand"
+    Mechanism without gravity. Bodies are "mast", "upper", "lower" of the long arm (two booms of 5 m), and "link1" to "link6" of the small
+    one (2 m). Joints are "yaw", "shoulder", "elbow" (springs, relaxed at q = 0), and "joint1" to "joint6" (actuated). Frames are "wrist"
+    (of the long arm) and "hand"
 
     Raises
     ------
     ModelError
-        A number that is not positive.
+        A number is not positive.
 
     References
     ----------
@@ -130,27 +132,27 @@ def macro_micro_arm(stiffness: float = 2e5, damping: float = 400.0) -> Mechanism
 
 
 def sampler(horn: float = 1.0, stiffness: float = 2e3, gravity: float = 8e-5) -> Mechanism:
-    """Spacecraft that touches an asteroid with a horn, takes a sample and leaves: of MUSES-C's (Hayabusa's) class.
+    """Spacecraft of MUSES-C's (Hayabusa's) class, which samples an asteroid with a horn: eleven degrees of freedom.
 
-    The horn swings about two axes and is pressed in along a third, on springs; two solar paddles are on springs too. Contact is
-    up to the simulation: a :class:`~sarrus.control.Contact` on each of the frames of the horn's rim.
+    The horn swings about two axes and slides along a third, on springs. Two solar paddles are on springs, too. Contact is added in the
+    simulation: a :class:`~sarrus.control.CompliantContact` on each of the frames of the horn's rim.
 
     Parameters
     ----------
-    horn : its length [m]
+    horn : length of the horn [m]
     stiffness : of the horn along its axis [N/m]
-    gravity : on the asteroid [m/s2]
+    gravity : on the asteroid [m/s²]
 
     Returns
     -------
-    Mechanism with the bodies "spacecraft" (500 kg), "tube" and "mouth" (of the horn, downwards), "left paddle" and "right paddle"; the
-    joints "base" (free), "swing" (universal), "slide", "left hinge" and "right hinge"; and the frames "tip" (the middle of the rim) and
-    "rim1" to "rim4" on the mouth. At home the rim stands on z = 0
+    Mechanism with the bodies "spacecraft" (500 kg), "tube" and "mouth" (of the horn, downwards), "left paddle" and "right paddle". The
+    joints are "base" (free), "swing" (universal), "slide", "left hinge" and "right hinge". The frames are "tip" (the middle of the rim) and
+    "rim1" to "rim4" on the mouth. At home the rim is on z = 0
 
     Raises
     ------
     ModelError
-        A number that is not positive.
+        A number is not positive.
 
     References
     ----------
@@ -166,15 +168,15 @@ def sampler(horn: float = 1.0, stiffness: float = 2e3, gravity: float = 8e-5) ->
     """
     positive(horn=horn, stiffness=stiffness, gravity=gravity)
     b = Builder("sampler", gravity=(0, 0, -gravity))
-    radius, below = 0.1, 0.55  # of the horn, and of its root under the spacecraft's middle
+    radius, below = 0.1, 0.55  # radius of the horn, and distance of its root below the spacecraft's middle
     _box(b, "spacecraft", 500.0, (1.0, 1.6, 1.1))
     b.add_joint("base", Free(), "ground", "spacecraft")
-    # halves of the horn, each in its own frame at its root
+    # halves of the horn, each in its frame at its root
     for body, start, mass in (("tube", 0.0, 3.0), ("mouth", 0.5, 2.0)):
         half = 0.5 * horn
         b.add_body(body, Inertia.rod(mass, (0, 0, 0), (0, 0, -half), radius=radius))
         b.add_visual(body, Cylinder(radius * (1.0 + 0.1 * start), half), (0, 0, -half / 2))
-    # a tenth of critical for the spacecraft on the horn
+    # a tenth of the critical damping of the spacecraft on the horn
     spring = {"stiffness": stiffness, "damping": 0.2 * math.sqrt(500.0 * stiffness)}
     turning = {"stiffness": 0.1 * stiffness, "damping": 0.01 * math.sqrt(500.0 * stiffness)}
     b.add_joint("swing", Universal("x", "y", **turning), "spacecraft", "tube", at_parent=(0, 0, -below))
@@ -194,30 +196,31 @@ def sampler(horn: float = 1.0, stiffness: float = 2e3, gravity: float = 8e-5) ->
 def rover(
     wheel: float = 0.065, length: float = 0.5, track: float = 0.4, mass: float = 10.0, rolling: bool = False
 ) -> Mechanism:
-    """Planetary rover on six wheels that all stay on rough ground: rockers, which a differential couples, and bogies.
+    """Planetary rover on six wheels with rockers and bogies: sixteen velocities, one degree of freedom with rolling wheels.
 
-    Each rocker carries a rear wheel and a bogie, the bogie a front wheel and a middle one, so that on level ground all wheels bear the same.
-    Contact with rough ground is up to the simulation: a :class:`~sarrus.control.Contact` of the wheel's radius on each
-    wheel. With ``rolling`` the wheels roll without slip on the plane z = 0.
+    A differential couples the rockers. Each rocker carries a rear wheel and a bogie with a front and a middle wheel, so that all wheels carry
+    the same load on level ground. Contact with rough ground is added in the simulation: a :class:`~sarrus.control.CompliantContact` of the wheel's
+    radius on each wheel. With ``rolling`` the wheels roll without slip on the plane z = 0.
 
     Parameters
     ----------
-    wheel : radius [m]
+    wheel : radius of a wheel [m]
     length : from front to rear axles [m]
     track : from left to right wheels [m]
-    mass : of all [kg]: six tenths the chassis, 0.05 each wheel
-    rolling : whether the wheels roll without slip, on level ground
+    mass : total mass [kg]: six tenths of it the chassis, 0.05 each wheel
+    rolling : True: the wheels roll without slip on level ground
 
     Returns
     -------
-    Mechanism with the bodies "chassis" (its frame between the rockers' pivots), "left rocker", "left bogie", "left front wheel", "left middle wheel",
-    "left rear wheel" and those on the right; the joints "base" (free), "left rocker pivot", "left bogie pivot", "left front axle" and so on (axles
-    are actuated; all about y); the constraint "differential", and with ``rolling`` one of the name of each wheel. At home it stands on z = 0
+    Mechanism with the bodies "chassis" (its frame between the rockers' pivots), "left rocker", "left bogie", "left front wheel", "left
+    middle wheel", "left rear wheel", and the same on the right. The joints are "base" (free), "left rocker pivot", "left bogie pivot",
+    "left front axle" and so on, all but "base" about y; axles are actuated. The constraints are "differential", and with ``rolling``
+    one with the name of each wheel. At home the rover is on z = 0
 
     Raises
     ------
     ModelError
-        A size that is not positive.
+        A size is not positive.
 
     References
     ----------
@@ -228,16 +231,16 @@ def rover(
     --------
     >>> import sarrus
     >>> robot = sarrus.mechanisms.rover(rolling=True)
-    >>> robot.nv, int(sarrus.works.free_motions(robot, robot.assemble()).freedom)
+    >>> robot.nv, int(sarrus.formulations.free_motions(robot, robot.assemble()).freedom)
     (16, 1)
     """
     positive(wheel=wheel, length=length, track=track, mass=mass)
     true_or_false(rolling=rolling)
-    pivot, hinge = 0.3 * length, 0.1 * length  # above the axles: of the rockers, of the bogies
+    pivot, hinge = 0.3 * length, 0.1 * length  # heights of the rockers' and the bogies' pivots above the axles
     b = Builder("rover")
     _box(b, "chassis", 0.6 * mass, (0.8 * length, 0.6 * track, 0.2 * length))
     b.add_joint("base", Free(), "ground", "chassis")
-    # as seen from the pivot: axles at x = -length/2, 0, length/2, the bogie's pivot at length/4
+    # relative to the pivot: axles at x = -length/2, 0, length/2, the bogie's pivot at length/4
     ends: dict[str, list[Point]] = {
         "rocker": [(-length / 2, 0.0, -pivot), (0.0, 0.0, 0.0), (length / 4, 0.0, hinge - pivot)],
         "bogie": [(-length / 4, 0.0, -hinge), (0.0, 0.0, 0.0), (length / 4, 0.0, -hinge)],
@@ -263,14 +266,14 @@ def rover(
 
 
 def _box(b: Builder, name: str, mass: float, size: Point, at: Point = (0.0, 0.0, 0.0)) -> None:
-    """A uniform box about a point of its body's frame."""
+    """Add a body, a uniform box about a point of its frame."""
     place = Transform(translation=at)
     b.add_body(name, Inertia.box(mass, size).transformed(place))
     b.add_visual(name, Box(size), place)
 
 
 def _arm(b: Builder, parent: str, at: Point | Transform) -> None:
-    """An arm of 2 m and 140 kg: shoulder, elbow and wrist as on most industrial robots, its links along x where q is zero."""
+    """Add an arm of 2 m and 140 kg, with shoulder, elbow and wrist as in most industrial robots, and its links along x at q = 0."""
     axes, masses = "zyyxyx", (35.0, 25.0, 20.0, 20.0, 20.0, 20.0)
     reach: tuple[Point, ...] = ((0, 0, 0.3), (0.8, 0, 0), (0.6, 0, 0), (0.2, 0, 0), (0.2, 0, 0), (0.2, 0, 0))
     place: Point | Transform = at

@@ -1,4 +1,4 @@
-"""The closed mechanisms of van der Merwe's thesis, chapters 5, 6 and 8, with its numbers."""
+"""Mechanisms of van der Merwe's thesis, chapters 2, 4, 5, 6 and 8, with its numbers."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from .drawing import true_or_false
 
 
 def four_link_chain() -> Mechanism:
-    """Four links in a row, up, right, up, right, the end of the last pinned to the ground.
+    """Chain of four links whose tip is pinned to the ground: two degrees of freedom.
 
-    The pin's five rows say two things, that the tip stays where it is in x and in z; the other three are redundant. At home, q = 0, the
-    tip is at (2, 0, 3) m.
+    At home, q = 0, the links point up, right, up, right, and the tip is at (2, 0, 3) m. Three of the pin's five rows are redundant; the
+    other two fix the tip in x and z.
 
     Returns
     -------
-    Mechanism, gravity (0, 0, -10), with the bodies "link1" to "link4", the joints "joint1" to "joint4" (about y, all actuated, friction
-    0.25 N m s/rad) and "pin", and the frame "tip": two degrees of freedom
+    Mechanism, gravity (0, 0, -10) m/s², with the bodies "link1" to "link4" and the frame "tip". The joints "joint1" to "joint4" are about
+    y, all actuated, with friction 0.25 N m s/rad; "pin" closes the loop
 
     References
     ----------
@@ -54,20 +54,20 @@ def four_link_chain() -> Mechanism:
 
 
 def two_links(reference_free: bool = True) -> Mechanism:
-    """Two equal links, hinged to the ground 0.8 m apart, that carry a body between their ends: the reference member.
+    """Two equal links, hinged to the ground at a distance of 0.8 m, that carry the reference member: one degree of freedom.
 
-    A parallelogram: one degree of freedom, in which the reference member moves on a circle of 1.5 m without turning. At home the links
-    stand at 45 degrees below the x axis.
+    The reference member moves on a circle of radius 1.5 m without rotation, because the links form a parallelogram. At home the links are
+    45 degrees below the x axis.
 
     Parameters
     ----------
-    reference_free : whether a Free joint carries the reference member and both tips close loops, as chapter 6 has it; otherwise only
-        the second does
+    reference_free : True: a Free joint carries the reference member and both tips close loops, as in chapter 6. False: only the second
+        tip closes a loop
 
     Returns
     -------
-    Mechanism, gravity (0, 0, -10), with the bodies "link1", "link2" and "reference" (its frame in its middle) and the joints "joint1"
-    and "joint2" (actuated), "float", "tip1" and "tip2", all hinges about y
+    Mechanism, gravity (0, 0, -10) m/s², with the bodies "link1", "link2" and "reference" (its frame in its middle). The hinges "joint1"
+    and "joint2" (actuated), "tip1" and "tip2" are about y; the Free joint is "float"
 
     References
     ----------
@@ -83,19 +83,19 @@ def two_links(reference_free: bool = True) -> Mechanism:
     """
     true_or_false(reference_free=reference_free)
     angle, end = math.pi / 4, np.array([1.5, 0, 0])
-    apart = np.array([0.8, 0, 0])
+    distance = np.array([0.8, 0, 0])
     b = Builder("two links and a reference member", gravity=(0, 0, -10))
     for k in (1, 2):
         b.add_body(f"link{k}", Inertia(1.0, (0.75, 0, 0), np.diag([0.025, 0.25, 0.25])))
-        b.add_joint(f"joint{k}", Revolute("y"), "ground", f"link{k}", at_parent=(k - 1) * apart, actuated=True)
+        b.add_joint(f"joint{k}", Revolute("y"), "ground", f"link{k}", at_parent=(k - 1) * distance, actuated=True)
     b.add_body("reference", Inertia(5.0, (0, 0, 0), 0.5 * np.eye(3)))
     home: dict[str, ArrayLike] = {"joint1": angle, "joint2": angle}
     if reference_free:
         b.add_joint("float", Free(), "ground", "reference")
-        home["float"] = [0, 0, 0, 1, *(Rotation.from_axis_angle("y", angle).apply(end) + apart / 2)]
+        home["float"] = [0, 0, 0, 1, *(Rotation.from_axis_angle("y", angle).apply(end) + distance / 2)]
     else:
         home["tip1"] = -angle
-    for k, at in ((1, -apart / 2), (2, apart / 2)):
+    for k, at in ((1, -distance / 2), (2, distance / 2)):
         loop = reference_free or k == 2
         b.add_joint(f"tip{k}", Revolute("y"), f"link{k}", "reference", at_parent=end, at_child=at, loop=loop)
     b.set_home(home)
@@ -104,31 +104,31 @@ def two_links(reference_free: bool = True) -> Mechanism:
 
 # Table 8.1: Rot(z) and Disp(x) of link 1, Disp(x) of link 2; link 2 is level
 SLOPE, REACH, WRIST = -1.1669367, 1.0874871, 0.1
-# Rot(y) of link 1 of each chain: Table 8.1 has the first; the others point to the middle too. 8.1-8.3: where they hold the reference member
+# Rot(y) of link 1 of each chain (Table 8.1 has the first; the others also point to the middle), and its point on the reference member (8.1-8.3)
 CHAINS = ((-math.pi / 6, (-0.05, 0, -0.025)), (7 * math.pi / 6, (0.05, 0, -0.025)), (math.pi / 2, (0, 0, 0.05)))
 
 
 def hslm(reference_free: bool = True) -> Mechanism:
-    """High Stiffness Low Mass mechanism: three extensible legs carry a tool, which moves in all three directions without much mass; y up.
+    """High Stiffness Low Mass mechanism, in which three extensible legs carry a tool: three degrees of freedom, y up.
 
-    Each leg turns about y and z at the ground and slides; its second link, level at home, turns about y and z against the first and is
-    welded to the reference member. Three degrees of freedom; the slides and the last turn of each leg are driven. Coordinates have the
-    absolute values of the thesis' table, so that home is the table.
+    Each leg turns about y and z at the ground and slides. Its second link, level at home, turns about y and z relative to the first and
+    is welded to the reference member. The slides and the last rotation of each leg are driven. Coordinates have the absolute values of
+    the thesis' table, so that home is the table.
 
-    The printed table leaves out three numbers: the mass of the reference member, 5 kg, follows from the forces printed; its inertia,
-    0.5 kg m², is without influence on the motions there; and the other legs point inwards like the first. Link 1 slides as one piece,
-    where the thesis keeps its centre of mass at rest against the leg's pivot.
+    The printed table omits three numbers. The mass of the reference member, 5 kg, follows from the printed forces. Its inertia,
+    0.5 kg m², does not affect the motions there. The other legs point inwards like the first. Link 1 slides as one piece; in the thesis
+    its centre of mass is at rest relative to the leg's pivot.
 
     Parameters
     ----------
-    reference_free : whether a Free joint carries the reference member and all three welds close loops, as chapter 6 has it; otherwise
-        the first weld is in the tree
+    reference_free : True: a Free joint carries the reference member and all three welds close loops, as in chapter 6. False: the first
+        weld is in the tree
 
     Returns
     -------
-    Mechanism, gravity (0, -10, 0), with the bodies "cylinder<k>" and "cross<k>" (without mass), "link1_<k>", "link2_<k>", k = 1, 2, 3,
-    and "reference" (its frame in the middle of the three welds' circle, at the origin at home), and the joints "swing<k>" (Universal y
-    z), "slide<k>" (actuated), "yaw<k>", "pitch<k>" (actuated), "float" and "weld<k>"
+    Mechanism, gravity (0, -10, 0) m/s², with the bodies "cylinder<k>" and "cross<k>" (massless), "link1_<k>", "link2_<k>", k = 1, 2, 3,
+    and "reference". The reference member's frame is in the middle of the welds' circle, at the origin at home. The joints are "swing<k>"
+    (Universal y z), "slide<k>" (actuated), "yaw<k>", "pitch<k>" (actuated), "float" and "weld<k>"
 
     References
     ----------
@@ -155,10 +155,10 @@ def hslm(reference_free: bool = True) -> Mechanism:
         b.add_body(f"cross{k}")
         b.add_body(f"link2_{k}", Inertia(0.5, (0.05, 0, 0), np.diag([0.00006, 0.0006, 0.0006])))
         b.add_joint(f"swing{k}", Universal("y", "z"), "ground", f"cylinder{k}", at_parent=np.subtract(at, leg))
-        # the displacement is of the far end, as in the table: the link's own frame stands at the pivot at home
-        far = (REACH, 0, 0)
-        b.add_joint(f"slide{k}", Prismatic("x"), f"cylinder{k}", f"link1_{k}", at_child=far, actuated=True)
-        b.add_joint(f"yaw{k}", Revolute("y"), f"link1_{k}", f"cross{k}", at_parent=far)
+        # the displacement is that of the far end, as in the table: the link's own frame is at the pivot at home
+        tip = (REACH, 0, 0)
+        b.add_joint(f"slide{k}", Prismatic("x"), f"cylinder{k}", f"link1_{k}", at_child=tip, actuated=True)
+        b.add_joint(f"yaw{k}", Revolute("y"), f"link1_{k}", f"cross{k}", at_parent=tip)
         b.add_joint(f"pitch{k}", Revolute("z"), f"cross{k}", f"link2_{k}", actuated=True)
         home |= {f"swing{k}": [yaw, SLOPE], f"slide{k}": REACH, f"yaw{k}": 0.0, f"pitch{k}": -SLOPE}
     b.add_body("reference", Inertia(5.0, (0, 0, 0), 0.5 * np.eye(3)))
@@ -176,7 +176,7 @@ def hslm(reference_free: bool = True) -> Mechanism:
 # ---- the Stanford manipulator of van der Merwe's thesis, chapters 2 and 4 --------------------------------------------
 
 
-# Table 4.1, one row a link: Rot(x), Rot(y), Rot(z) [rad], Disp(x), Disp(y), Disp(z) [m]; then which of them are free
+# Table 4.1, one row for each link: Rot(x), Rot(y), Rot(z) [rad], Disp(x), Disp(y), Disp(z) [m]; then the free ones
 PARAMETERS = (
     (0, 0, 0, 0, 0.5, -0.15),
     (0, 0, 0, 0.8, 0, 0),
@@ -194,14 +194,13 @@ INERTIA = ((0.1, 0.02, 0.1), (0.002, 0.25, 0.25), (0.002, 0.008, 0.008), (0.001,
 def stanford_arm() -> Mechanism:
     """Stanford manipulator: four links, five degrees of freedom, y up.
 
-    q = (turn of the base about y, turn of the arm about z, slide of the arm along its x, turn of the wrist about z,
-    turn of the gripper about x) [rad, rad, m, rad, rad]. At q = (0, 0, 0.8, 0, 0), the table's configuration, all link
-    frames are parallel and the arm is stretched along x. The arm slides as one piece, so that its centre of mass moves
-    against link frame 2 as 4.63 has it. Bodies "link1" to "link4"; the frame "tip" is the end of the gripper.
+    q = (base about y, arm about z, slide of the arm along x, wrist about z, gripper about x) [rad, rad, m, rad, rad].
+    At q = (0, 0, 0.8, 0, 0), the table's configuration, all link frames are parallel and the arm is stretched along x.
+    The arm slides as one piece, so that its centre of mass moves relative to link frame 2 as in 4.63.
 
     Returns
     -------
-    Mechanism, gravity (0, -9.81, 0)
+    Mechanism, gravity (0, -9.81, 0) m/s², with the bodies "link1" to "link4" and the frame "tip" at the end of the gripper
 
     References
     ----------

@@ -133,13 +133,13 @@ def check_advance(start: float, duration: float, dt: float) -> None:
 
 
 def check_periods(terms: Sequence[Mapping[str, Any]], duration: float, dt: float) -> None:
-    """Raise ValueError for a period of Sampled that is too short for the step or the duration."""
+    """Raise ValueError for a period of SampleAndHold that is too short for the step or the duration."""
     least = max(SHORTEST_PERIOD * duration, SHORTEST_PART * dt) * (1.0 - 1e-9)
-    for period in (term["period"] for term in terms if term["kind"] == "Sampled"):
+    for period in (term["period"] for term in terms if term["kind"] == "SampleAndHold"):
         if period < least:
             raise ValueError(
-                f"period = {period!r} s of Sampled is too short for {duration!r} s in steps of dt = {dt!r} s; expected at least {least:.3g} s. "
-                "Give the controllers without Sampled, or a smaller dt"
+                f"period = {period!r} s of SampleAndHold is too short for {duration!r} s in steps of dt = {dt!r} s; expected at least {least:.3g} s. "
+                "Give the controllers without SampleAndHold, or a smaller dt"
             )
 
 

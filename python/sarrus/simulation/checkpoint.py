@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._arrays import Array, real_array
+from .._renamed import with_new_kinds
 from ..description.specs import Description
 from ..errors import ModelError, check_choice
 from .arguments import STABILISATIONS
@@ -63,4 +64,4 @@ def as_checkpoint(value: Any) -> dict[str, Any]:
     missing = sorted({"x", *FIELDS} - checkpoint.keys())
     if missing:
         raise ModelError(f"resume: the checkpoint lacks {', '.join(missing)}")
-    return dict(checkpoint)
+    return {**checkpoint, "force_elements": with_new_kinds(checkpoint["force_elements"])}

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from .. import _core
 from .._arrays import Array, checked_count, common_axes, real_array, real_rows
 from .._core import Status
+from .._renamed import renamed_arguments, renamed_attribute
 from .._showing import Brief
 from ..control.element import ForceElement
 from ..dynamics.options import shows_options
@@ -37,13 +38,13 @@ class StepOptions(arguments.StepOptions, total=False):
     """Options of the derivatives of a step."""
 
     controller: ForceElement | Sequence[ForceElement] | None
-    z: ArrayLike | None
+    internal_state: ArrayLike | None
     time: float
     threads: int
 
 
 DEFAULTS: dict[str, Any] = {
-    "controller": None, "method": "auto", "stabilisation": "projection", "gains": None, "z": None, "time": 0.0, "threads": 1,
+    "controller": None, "method": "auto", "stabilisation": "projection", "gains": None, "internal_state": None, "time": 0.0, "threads": 1,
 }  # fmt: skip
 
 
@@ -56,14 +57,17 @@ class Sensitivities(Brief):
     q : (..., 2 nv + nz, nv) by a displacement dq in the tangent space, where the displaced configuration is ``robot.integrate(q, dq)``.
         With loops, by the part of dq that they allow; the velocity changes accordingly
     v : (..., 2 nv + nz, nv) by the velocity; with loops, by the part that they allow
-    z : (..., 2 nv + nz, nz) by the internal states of force elements
+    internal_state : (..., 2 nv + nz, nz) by the internal states of force elements
     parameters : name to (..., 2 nv + nz, numbers) by numbers of force elements
     """
 
     q: Array
     v: Array
-    z: Array
+    internal_state: Array
     parameters: dict[str, Array]
+
+    if not TYPE_CHECKING:
+        __getattr__ = renamed_attribute
 
     @classmethod
     def _of(cls, S: Array, nv: int, names: Sequence[tuple[str, int]]) -> Sensitivities:
@@ -79,15 +83,18 @@ class StateCotangents(Brief):
 
     Attributes
     ----------
-    q, v, z : (..., nv), (..., nv), (..., nz) by a displacement in the tangent space, the velocity and the internal states; with loops, by the
+    q, v, internal_state : (..., nv), (..., nv), (..., nz) by a displacement in the tangent space, the velocity and the internal states; with loops, by the
         parts that they allow
     parameters : name to (..., numbers)
     """
 
     q: Array
     v: Array
-    z: Array
+    internal_state: Array
     parameters: dict[str, Array]
+
+    if not TYPE_CHECKING:
+        __getattr__ = renamed_attribute
 
     @classmethod
     def _of(cls, state: Array, numbers: Array, nv: int, names: Names) -> StateCotangents:
@@ -95,6 +102,7 @@ class StateCotangents(Brief):
         return cls(q, v, z, {name: numbers[..., at] for name, at in names.items()})
 
 
+@renamed_arguments(z="internal_state")
 @shows_options
 def step(robot: Mechanism, q: ArrayLike, v: ArrayLike, dt: float, **options: Unpack[StepOptions]) -> Sensitivities:
     """Return the derivatives of one step of :func:`~sarrus.simulate`, by the state and by numbers of force elements.
@@ -107,11 +115,11 @@ def step(robot: Mechanism, q: ArrayLike, v: ArrayLike, dt: float, **options: Unp
     q, v : (..., nq), (..., nv) state before the step
     dt : length of the step [s]
     controller : force elements of :mod:`sarrus.control`, as for :func:`~sarrus.simulate_many`; constant efforts during the step are
-        ``Efforts([time], u[None], motors)``
+        ``EffortTable([time], u[None], motors)``
     method : a method with fixed steps except "independent", "contact" and "rosenbrock"; default: "auto", which selects "implicit_midpoint"
         for compliant contacts or bristles
     stabilisation, gains : as for :func:`~sarrus.simulate`, except "corrective"
-    z : (..., nz) internal states of the elements; default: zero
+    internal_state : (..., nz) internal states of the elements; default: zero
     time : at the start of the step [s]
     threads : number of threads
 
@@ -123,7 +131,7 @@ def step(robot: Mechanism, q: ArrayLike, v: ArrayLike, dt: float, **options: Unp
     ------
     ModelError
         Forces without derivatives: dry friction of joints, functions, sampled controllers, or controllers with a model of the mechanism
-        (Sampled, ComputedTorque, TaskControl and the like); or a method without derivatives.
+        (SampleAndHold, ComputedTorque, TaskControl and the like); or a method without derivatives.
     StateError
         The derivative does not exist: the position is singular, the step fails, or the state is off the loops.
 
@@ -141,6 +149,7 @@ def step(robot: Mechanism, q: ArrayLike, v: ArrayLike, dt: float, **options: Unp
     return Sensitivities._of(S[:, -1].reshape(*shape, steps.m, S.shape[-1]), robot.nv, names)
 
 
+@renamed_arguments(z="internal_state")
 @shows_options
 def step_jvp(
     robot: Mechanism, q: ArrayLike, v: ArrayLike, dt: float, dq: ArrayLike, dv: ArrayLike, dz: ArrayLike | None = None,
@@ -164,6 +173,7 @@ def step_jvp(
     return by_q, by_v, by_z
 
 
+@renamed_arguments(z="internal_state")
 @shows_options
 def step_vjp(
     robot: Mechanism, q: ArrayLike, v: ArrayLike, dt: float, wq: ArrayLike | None = None, wv: ArrayLike | None = None,
@@ -188,11 +198,12 @@ def step_vjp(
     )
 
 
+@renamed_arguments(z="internal_state")
 def rollouts_vjp(
     runs: Sweep,
     q: ArrayLike | None = None,
     v: ArrayLike | None = None,
-    z: ArrayLike | None = None,
+    internal_state: ArrayLike | None = None,
     *,
     threads: int = 1,
 ) -> StateCotangents:
@@ -204,7 +215,7 @@ def rollouts_vjp(
     Parameters
     ----------
     runs : from :func:`~sarrus.simulate_many`
-    q, v, z : (runs, n, nv), (runs, n, nv), (runs, n, nz) derivatives of the function by a displacement of each sample, its velocity and z;
+    q, v, internal_state : (runs, n, nv), (runs, n, nv), (runs, n, nz) derivatives of the function by a displacement of each sample, its velocity and z;
         default: zero. Derivatives that are the same for all runs may be (n, nv)
     threads : number of threads; the result does not depend on it
 
@@ -224,13 +235,13 @@ def rollouts_vjp(
     >>> import numpy as np
     >>> import sarrus
     >>> robot = sarrus.mechanisms.pendulum()
-    >>> push = sarrus.control.Efforts([0.0, 0.1], [[1.0], [1.0]])
+    >>> push = sarrus.control.EffortTable([0.0, 0.1], [[1.0], [1.0]])
     >>> runs = sarrus.simulate_many(robot, [0.2], [0.0], 0.2, push, dt=0.01)
     >>> at_the_end = np.zeros((len(runs.t), 1))
     >>> at_the_end[-1] = 1.0
     >>> g = sarrus.derivatives.rollouts_vjp(runs, q=at_the_end)  # of the angle at the end
     >>> {name: by.round(4).tolist() for name, by in g.parameters.items()}
-    {'Efforts.u': [[0.0144, 0.005]]}
+    {'EffortTable.u': [[0.0144, 0.005]]}
     """
     if not isinstance(runs, Sweep):
         raise TypeError(f"runs must be a Sweep of simulate_many(); got {runs!r}")
@@ -243,7 +254,9 @@ def rollouts_vjp(
         raise ModelError("runs: got variants, expected one mechanism; simulate variants[i] separately")
     steps = _Steps.of(acting, runs, checked_count("threads", threads, most=MOST_THREADS))
     n, done = len(runs.t), runs.status == Status.FINISHED
-    cotangents = steps.tangents((len(runs), n), {"q": q, "v": v, "z": z}).reshape(len(runs), n, steps.m)
+    cotangents = steps.tangents((len(runs), n), {"q": q, "v": v, "internal_state": internal_state}).reshape(
+        len(runs), n, steps.m
+    )
     state, numbers = (np.full((len(runs), wide), np.nan) for wide in (steps.m, steps.parameters.shape[-1]))
     state[done], numbers[done] = steps.subset(done).back(cotangents[done], raises=False)
     return StateCotangents._of(state, numbers, runs.mechanism.nv, steps.names)
@@ -298,7 +311,7 @@ class _Steps:
     @classmethod
     def of(cls, acting: RunForces, runs: Sweep, threads: int) -> _Steps:
         schedule = _core.Schedule(runs.t[0], runs.t[-1], acting.dt, acting.every)
-        x = np.concatenate([runs.q, runs.v, runs.z], axis=-1)
+        x = np.concatenate([runs.q, runs.v, runs.internal_state], axis=-1)
         return cls(acting.setup, schedule, x, acting.parameters, acting.names, threads)
 
     @classmethod
@@ -324,10 +337,10 @@ class _Steps:
         check_smooth(core)
         x, begun = prepared.setup.begin(core, q, v, time, {}, threads)
         nz = core.tangent - 2 * robot.nv
-        if values["z"] is not None:
-            z = real_array("z", values["z"])
+        if values["internal_state"] is not None:
+            z = real_array("internal_state", values["internal_state"])
             if z.shape[-1:] != (nz,):
-                raise ShapeError(f"z must be (..., {nz}); got {z.shape}")
+                raise ShapeError(f"internal_state must be (..., {nz}); got {z.shape}")
             x[:, robot.nq + robot.nv : robot.nq + robot.nv + nz] = np.broadcast_to(z, (*shape, nz)).reshape(
                 math.prod(shape), nz
             )

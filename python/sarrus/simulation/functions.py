@@ -117,8 +117,8 @@ def sampled_force(mechanism: Mechanism, functions: Sequence[Controller]) -> Cont
             answer = function(t, q, v)
             if isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[1], Mapping) and answer[1]:
                 raise TypeError(
-                    f"a function in Sampled returned wrenches; expected efforts ({mechanism.nv},) only. Return wrenches from a function "
-                    "outside Sampled, or return tau + mechanism.jacobian(q, frame).T @ wrench"
+                    f"a function in SampleAndHold returned wrenches; expected efforts ({mechanism.nv},) only. Return wrenches from a function "
+                    "outside SampleAndHold, or return tau + mechanism.jacobian(q, frame).T @ wrench"
                 )
             return answer
 

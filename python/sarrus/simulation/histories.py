@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 import numpy as np
 
 from .._arrays import Array, NDArray
 from .._files import needed
+from .._renamed import renamed_attribute
 from .._showing import table
 from ..analysis.actuation.joint_wrenches import JointWrenches
 from ..errors import raise_no_such_name
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ContactForces"]
 
-BEFORE = 2  # as in cpp/elements/shape_contacts.hpp
+BEFORE = 2  # as in cpp/elements/collision_contacts.hpp
 FEATURES = 2**14  # as in cpp/contact/scene.hpp
 
 
@@ -177,7 +178,7 @@ class PinLoad(NamedTuple):
     joint, quantity, unit : name of the joint; "force" or "moment"; "N" or "N m"
     maximum, when : its largest magnitude, and the time of it [s]
     mean, rms : mean and root mean square of its magnitude over time
-    not_unique : components that no rigid-body model determines, such as "y"; "" if there are none
+    indeterminate : components that no rigid-body model determines, such as "y"; "" if there are none
     """
 
     joint: str
@@ -187,7 +188,10 @@ class PinLoad(NamedTuple):
     when: float
     mean: float
     rms: float
-    not_unique: str
+    indeterminate: str
+
+    def __getattr__(self, name: str) -> NoReturn:
+        renamed_attribute(self, name)
 
 
 class JointWrenchHistory(JointWrenches):
@@ -233,7 +237,7 @@ class JointWrenchHistory(JointWrenches):
             for kind, unit, _ in kinds:
                 size = sizes[name, kind]
                 k = int(np.nanargmax(np.append(size, -1.0)))
-                loose = "".join(x.split()[1] for x in self.not_unique.get(name, ()) if x.startswith(kind))
+                loose = "".join(x.split()[1] for x in self.indeterminate.get(name, ()) if x.startswith(kind))
                 if k == len(size) or (size[k] == 0.0 and not loose):
                     continue
                 mean, rms = self._mean(size), float(np.sqrt(self._mean(size**2)))
@@ -255,7 +259,7 @@ class JointWrenchHistory(JointWrenches):
         lines = [f"Joint wrenches of '{self._at[0].name}' over {over:.6g} s", head]
         for row in rows:
             numbers = f"{row.maximum:>10.4g}  {row.when:>9.4g}  {row.mean:>10.4g}  {row.rms:>10.4g}  {row.unit:<3}"
-            loose = f"  not unique: {' '.join(row.not_unique)}" if row.not_unique else ""
+            loose = f"  not unique: {' '.join(row.indeterminate)}" if row.indeterminate else ""
             lines.append(f"{row.joint:<{wide}}  {row.quantity:<6}  {numbers}{loose}".rstrip())
         return "\n".join(lines)
 
@@ -263,7 +267,7 @@ class JointWrenchHistory(JointWrenches):
         rows = []
         for r in self.summary:
             numbers = [f"{x:.4g}" for x in (r.maximum, r.when, r.mean, r.rms)]
-            rows.append((r.joint, r.quantity, *numbers, r.unit, " ".join(r.not_unique)))
+            rows.append((r.joint, r.quantity, *numbers, r.unit, " ".join(r.indeterminate)))
         return table(rows, "Joint wrenches", ("", "", "maximum", "at t [s]", "mean", "rms", "", "not unique"))
 
     def to_dataframe(self, *, samples: bool = False) -> pandas.DataFrame:
@@ -275,7 +279,7 @@ class JointWrenchHistory(JointWrenches):
             ``wrench:pin:0 [N m]`` to ``wrench:pin:5 [N]`` and, for motors and prescribed motions, ``effort:motor [N m]``
         """
         pandas = needed("pandas", "to_dataframe() needs pandas", "pandas")
-        from ..figures.figures import of_effort
+        from ..figures.figures import effort_curves
         from .storage import wrench_columns
 
         if not samples:
@@ -284,7 +288,7 @@ class JointWrenchHistory(JointWrenches):
         for name, wrench in self.items():
             table |= zip(wrench_columns(name), wrench.T, strict=True)
         for name, u in self.efforts.items():
-            table |= {f"effort:{label} [{unit}]": x for label, unit, x in of_effort(self._at[0], name, u)}
+            table |= {f"effort:{label} [{unit}]": x for label, unit, x in effort_curves(self._at[0], name, u)}
         return pandas.DataFrame(table)
 
     def polar(self, joint: str | Sequence[str], ax: Axes | None = None) -> Axes:

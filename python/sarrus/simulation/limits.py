@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Limit"]
 
-OnLimits = Literal["warn", "stop", "ignore"]
+OnLimits = Literal["warn", "enforce", "ignore"]
 QUANTITIES = ("position", "velocity", "effort")  # as the core counts them
 ROUNDING = 1e-9  # tolerance of a limit, relative to itself and to 1 rad or the mechanism's length (per second)
 Record = dict[str, Array]  # arrays (runs,) or (runs, limits) by the names in the core's struct
@@ -53,7 +53,7 @@ def joint_limits(mechanism: LoopFunctions, mode: str, elements: Sequence[ForceEl
 
 
 class JointLimits:
-    """Limits of a mechanism's joints in one simulation with force elements; mode is "warn", "stop" or "ignore".
+    """Limits of a mechanism's joints in one simulation with force elements; mode is "warn", "enforce" or "ignore".
 
     Raises ModelError for a limit at which an end stop is impossible.
     """
@@ -70,7 +70,7 @@ class JointLimits:
         most = np.full(mechanism.nv + sum(joint.type.nv for joint in mechanism._closing_joints), np.inf)
         for name in (*mechanism.joints, *mechanism.loop_joints):
             joint = mechanism.joint(name)
-            limits = joint.limits if mode == "stop" else None
+            limits = joint.limits if mode == "enforce" else None
             for k in () if limits is None else np.flatnonzero(np.isfinite(limits).any(axis=0)).tolist():
                 from ..control.coordinates import coordinate
 
@@ -95,7 +95,7 @@ class JointLimits:
             self._watch(name, "effort", joint._all_v.start, None if strong is None else (-strong, strong), none)
             if strong is not None:
                 most[joint._all_v] = strong
-        if mode == "stop" and np.isfinite(most).any():
+        if mode == "enforce" and np.isfinite(most).any():
             self.effort_limits = most.tolist()
             self.enforced |= {(w.joint, w.index, "effort") for w in self.watched if w.quantity == "effort"}
 

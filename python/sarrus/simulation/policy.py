@@ -21,7 +21,7 @@ Policy = Callable[[float, Array, Array], ArrayLike]
 def hold(forces: ForceElements, nv: int) -> None:
     """Add an element whose efforts (nv,) act at all times; :func:`set_efforts` sets their values."""
     u = forces.add(np.zeros(nv))
-    forces.terms.append({"kind": "Efforts", "times": [-EVER], "motors": list(range(nv)), "u": u})
+    forces.terms.append({"kind": "EffortTable", "times": [-EVER], "motors": list(range(nv)), "u": u})
 
 
 def set_efforts(parameters: Array, efforts: Array) -> None:

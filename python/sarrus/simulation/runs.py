@@ -12,6 +12,7 @@ import numpy as np
 from .._arrays import Array, ArrayLike, NDArray, checked_count, checked_path
 from .._core import Status
 from .._files import needed, replacing
+from .._renamed import renamed_arguments, renamed_attribute
 from .._showing import table
 from ..mechanism import Mechanism, checked_mechanism
 from ..variants import Variants
@@ -40,7 +41,7 @@ class Sweep:
     ----------
     t : (n,) [s], of all runs
     q, v : (runs, n, nq), (runs, n, nv); NaN after a run that ended early
-    z : (runs, n, nz) internal states of force elements, values between samples of controllers, and counted turns; see :class:`Trajectory`
+    internal_state : (runs, n, nz) internal states of force elements, values between samples of controllers, and counted turns; see :class:`Trajectory`
     status : (runs,) int8, a :class:`~sarrus.results.Status` each
     limits : :class:`~sarrus.simulation.limits.Limit` each, of the joints (of the first mechanism), in the order of `excess`
     excess : (runs, limits) largest violation of each limit, positive above, negative below, 0 within
@@ -63,12 +64,17 @@ class Sweep:
     2
     """
 
+    if not TYPE_CHECKING:
+        __getattr__ = renamed_attribute
+
+    @renamed_arguments(z="internal_state")
     def __init__(
-        self, mechanism: Mechanism | Variants, t: Array, q: Array, v: Array, status: NDArray[np.int8], *, z: Array, limits: Sequence[Limit] = (),
+        self, mechanism: Mechanism | Variants, t: Array, q: Array, v: Array, status: NDArray[np.int8], *, internal_state: Array, limits: Sequence[Limit] = (),
         excess: Array | None = None, stiffness: Array | None = None, efforts: Array | None = None, counted: int = 0,
         mechanisms: Sequence[Mechanism] | Variants | None = None, acting: RunForces | Sequence[RunForces] | None = None,
     ) -> None:  # fmt: skip
-        self._mechanism, self.t, self.q, self.v, self.status, self.z = mechanism, t, q, v, status, z
+        self._mechanism, self.t, self.q, self.v, self.status = mechanism, t, q, v, status
+        self.internal_state = internal_state
         self.limits, self.efforts, self._counted = tuple(limits), efforts, counted
         self._mechanisms = mechanisms if mechanisms is None or isinstance(mechanisms, Variants) else list(mechanisms)
         self._acting = acting
@@ -100,7 +106,7 @@ class Sweep:
     def __getitem__(self, index: Any) -> Any:
         """Return one run as a :class:`Trajectory` up to its end; or a Sweep of the runs of a slice, of indices or of a mask."""
         if isinstance(index, (slice, np.ndarray, list)):
-            arrays = ("q", "v", "status", "z", "excess", "stiffness")
+            arrays = ("q", "v", "status", "internal_state", "excess", "stiffness")
             subset = {name: getattr(self, name)[index] for name in arrays}
             subset["efforts"] = None if self.efforts is None else self.efforts[index]
             each = self._mechanisms
@@ -114,7 +120,7 @@ class Sweep:
             raise IndexError(f"index {index!r} is out of range: there are {len(self)} runs") from None
         lost = np.isnan(self.q[i]).any(axis=1)
         n = int(lost.argmax()) if lost.any() else len(lost)
-        t, q, v, z = self.t[:n], self.q[i, :n], self.v[i, :n], self.z[i, :n]
+        t, q, v, z = self.t[:n], self.q[i, :n], self.v[i, :n], self.internal_state[i, :n]
         efforts = friction = method = touching = None
         on_planes: tuple[PlaneContact, ...] = ()
         mechanism = self.mechanism if self._mechanisms is None else self._mechanisms[i]
@@ -128,7 +134,7 @@ class Sweep:
             friction = partial(acting.friction, i, policy_efforts) if core.has_friction else None
         statistics = {} if method is None else {"method": method}
         return Trajectory(
-            mechanism, t, q, v, z=z, loop_q=z[:, z.shape[1] - self._counted :] if self._counted else None,
+            mechanism, t, q, v, internal_state=z, loop_q=z[:, z.shape[1] - self._counted :] if self._counted else None,
             efforts=efforts, friction=friction, statistics=statistics, status=status_name(self.status[i]), touching=touching,
             on_planes=on_planes,
         )  # fmt: skip
@@ -180,7 +186,7 @@ class Sweep:
                 storage.write_parquet(file, self._tables())
 
     def _fields(self) -> dict[str, Any]:
-        names = ("mechanism", "t", "q", "v", "status", "z", "limits", "excess", "stiffness", "efforts")
+        names = ("mechanism", "t", "q", "v", "status", "internal_state", "limits", "excess", "stiffness", "efforts")
         hidden = {"counted": self._counted, "mechanisms": self._mechanisms}
         return {name: getattr(self, name) for name in names} | hidden
 
@@ -241,15 +247,16 @@ class Sweep:
 
     # ---- pictures ----------------------------------------------------------------------------------------------------
 
+    @renamed_arguments(what="quantities")
     def plot(
-        self, what: str | Sequence[str] | None = None, ax: Axes | None = None, *, quantiles: ArrayLike = (0.05, 0.25, 0.5, 0.75, 0.95),
+        self, quantities: str | Sequence[str] | None = None, ax: Axes | None = None, *, quantiles: ArrayLike = (0.05, 0.25, 0.5, 0.75, 0.95),
         lines: int = 0,
     ) -> Axes:  # fmt: skip
         """Draw the runs against time: bands between quantiles of the runs that have not ended, and the median as a line. Needs matplotlib.
 
         Parameters
         ----------
-        what : as :meth:`Trajectory.plot`: "q", "v", "energy", the name of a joint of the tree or of a frame; or several of these
+        quantities : as :meth:`Trajectory.plot`: "q", "v", "energy", the name of a joint of the tree or of a frame; or several of these
         ax : axes for quantities of one unit; default: a new figure
         quantiles : each 0 to 1; the outermost pair bounds a band, the next pair another one, and so on; an unpaired one is a line
         lines : number of single runs, evenly spread, that are also drawn as thin lines
@@ -258,7 +265,7 @@ class Sweep:
         """
         from ..figures import figures as pictures
 
-        return pictures.bundle(self, what, quantiles, checked_count("lines", lines, 0), ax)
+        return pictures.bundle(self, quantities, quantiles, checked_count("lines", lines, 0), ax)
 
 
 def _subset(per_run: Any, index: Any) -> Any:

@@ -107,19 +107,19 @@ class Setup:
     def _on_the_loops(
         self, mechanism: Mechanism, q: Array, v: Array, time: float, threads: int
     ) -> tuple[Array, Array, Array]:
-        """Return the nearest states on the loops, and a Status each: UNSOUND if loops stay open, CONTRADICTORY if no velocity is consistent."""
+        """Return the nearest states on the loops, and a Status each: INVALID_STATE if loops stay open, INCONSISTENT_CONSTRAINTS if no velocity is consistent."""
         options: dict[str, Any] = {"threads": threads, "return_status": True}
         q, off = mechanism.normalize(q, **options)
         unsound = (off != 0) | ~np.isfinite(v).all(axis=-1)
         if not mechanism.nc or self.stabilisation == "none":
-            return q, v, np.where(unsound, Status.UNSOUND, Status.FINISHED)
+            return q, v, np.where(unsound, Status.INVALID_STATE, Status.FINISHED)
         options["time"] = time
         requested, v = _replaced(unsound, mechanism, q, v)
         q, lost = mechanism.project_configuration(requested, **options)
         v, status = mechanism.project_velocity(q, v, **options)
-        closed = ~unsound & (lost == 0) & ((status == Status.FINISHED) | (status == Status.CONTRADICTORY))
+        closed = ~unsound & (lost == 0) & ((status == Status.FINISHED) | (status == Status.INCONSISTENT_CONSTRAINTS))
         closed &= moved_by_closing(mechanism, requested, q).max(axis=-1, initial=0.0) <= ELSEWHERE
-        return q, v, np.where(closed, status, Status.UNSOUND)
+        return q, v, np.where(closed, status, Status.INVALID_STATE)
 
 
 def _replaced(rows: Any, mechanism: Mechanism | Variants, q: Array, v: Array) -> tuple[Array, Array]:
@@ -315,11 +315,15 @@ def plane_contacts(setup: Setup, core: _core.Simulation) -> tuple[PlaneContact, 
 
 def shapes_that_touch(mechanism: Mechanism | Variants, method: str, elements: Iterable[Element]) -> list[Element]:
     """Return the contacts of shapes that act without an element of the caller."""
-    if not _core.methods[method].rigid or any(e._kind == "ShapeContacts" for e in elements) or not mechanism._may_touch:
+    if (
+        not _core.methods[method].rigid
+        or any(e._kind == "CollisionContacts" for e in elements)
+        or not mechanism._may_touch
+    ):
         return []
-    from ..control.elements import ShapeContacts
+    from ..control.elements import CollisionContacts
 
-    return [ShapeContacts()]
+    return [CollisionContacts()]
 
 
 def has_functions_of_q(mechanism: Mechanism | Variants) -> bool:

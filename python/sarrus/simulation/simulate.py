@@ -63,8 +63,8 @@ def simulate(
         Default: none
     method : integration method. All methods integrate on the configuration manifold, so that quaternions stay unit
 
-        "auto" : "contact" for :class:`~sarrus.control.RigidContact` or :class:`~sarrus.control.ShapeContacts`. "rosenbrock" for
-            :class:`~sarrus.control.Contact` or :class:`~sarrus.control.Stiction` ("implicit_midpoint" with sensitivities).
+        "auto" : "contact" for :class:`~sarrus.control.RigidContact` or :class:`~sarrus.control.CollisionContacts`. "rosenbrock" for
+            :class:`~sarrus.control.CompliantContact` or :class:`~sarrus.control.LuGreFriction` ("implicit_midpoint" with sensitivities).
             "implicit_midpoint" if a damper or spring of a joint is at the start faster than half of what explicit steps of dt resolve.
             Otherwise "rk4". With resume=, the method of the checkpoint
         "euler" (as in the thesis), "semi_implicit" : first order, one evaluation a step; the second is symplectic if M is constant
@@ -93,7 +93,7 @@ def simulate(
     limits : treatment of the joints' own `limits`, `velocity_limit` and `effort_limit`. ``statistics["limits"]`` lists all violations
 
         "warn" : limits are not enforced; a :class:`~sarrus.errors.LimitWarning` reports motions and controllers' efforts that exceed them
-        "stop" : position limits are enforced by an :class:`~sarrus.control.EndStop` each. Efforts are saturated: the sum of all controllers
+        "enforce" : position limits are enforced by an :class:`~sarrus.control.EndStop` each. Efforts are saturated: the sum of all controllers
             and functions along a velocity (wrenches are not saturated). Velocity limits only cause warnings
         "ignore" : limits are not checked
     start : time at the start [s]
@@ -187,7 +187,7 @@ def simulate(
         arguments.check_longest_step(max_step, integration.core.state["shown"][0], stepping.duration)
     run = integration.go(stepping.duration, times, rtol, atol, max_step, progress)
     if sensitivities is not None:
-        x = np.concatenate([run.q, run.v, run.z], axis=-1)
+        x = np.concatenate([run.q, run.v, run.internal_state], axis=-1)
         simulated = float(run.t[-1]) - stepping.start  # less than the duration after Ctrl-C
         run.__dict__["sensitivities"] = along_run(prepared, x, stepping.start, simulated, stepping.dt, sensitivities)
     return run
@@ -197,12 +197,12 @@ def simulate(
 
 
 FAILURES: dict[int, str] = {
-    Status.CONTRADICTORY: "the constraints are inconsistent, or the motors cannot realise the efforts of a control law, or the solution "
+    Status.INCONSISTENT_CONSTRAINTS: "the constraints are inconsistent, or the motors cannot realise the efforts of a control law, or the solution "
     "is rounding because the position is so near to a singular one,",
     Status.NO_CONVERGENCE: "the step did not converge, or violates the loop constraints (reduce dt),",
     Status.DIVERGED: "the motion diverges",
     Status.EXHAUSTED: "more contacts are coupled than a step can solve for (separate bodies that overlap, or exempt pairs by "
-    "Builder.set_contact(one, other, touching=False)),",
+    "Builder.set_contact(one, other, enabled=False)),",
 }
 CONTACT_ERRORS = (
     "kinematics", "positions", "penetration", "momentum", "primal", "dual", "complementarity", "natural_map", "work",
@@ -254,7 +254,7 @@ class Integration:
         if not np.isfinite(v).all():
             raise StateError(f"v must be finite; got {v}")
         q = mechanism.normalize(q)
-        if status == Status.UNSOUND:
+        if status == Status.INVALID_STATE:
             raise StateError(
                 f"the loops are open by {np.abs(mechanism.constraint_residual(q, time=start)).max():.3g} at the start, too far to close them "
                 f"by a small correction: start from mechanism.assemble(near=q{at(start)})"
@@ -374,7 +374,7 @@ class Integration:
         efforts, friction = at_samples(core.efforts), at_samples(core.friction, state["dt"])
         acts = core.calls or bool(self.setup.terms)
         trajectory = Trajectory(
-            self.mechanism, t, x[:, :nq], x[:, nq : nq + nv], z=x[:, nq + nv :],
+            self.mechanism, t, x[:, :nq], x[:, nq : nq + nv], internal_state=x[:, nq + nv :],
             loop_q=x[:, size - core.counted :] if core.counted else None,
             efforts=efforts if acts else np.zeros((len(t), nv)), friction=friction if core.has_friction else None,
             statistics=self._statistics(seconds), status=outcome, events=events, checkpoint=state, touching=self.touching,

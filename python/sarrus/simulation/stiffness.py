@@ -72,12 +72,12 @@ def _of_springs(mechanism: Mechanism) -> Iterator[FastRate]:
 def _of_contacts(mechanism: Mechanism, elements: Iterable[Any]) -> Iterator[FastRate]:
     """Yield rates of compliant contacts that carry the mechanism's weight."""
     weight = mechanism.mass * float(np.linalg.norm(mechanism.gravity))
-    for contact in (e for e in elements if getattr(e, "_kind", "") == "Contact"):
+    for contact in (e for e in elements if getattr(e, "_kind", "") == "CompliantContact"):
         k, n = (float(np.max(x)) for x in (contact.stiffness, contact.exponent))
         slope = n * k ** (1.0 / n) * weight ** (1.0 - 1.0 / n)
         rate = (slope / mechanism.mass) ** 0.5 if mechanism.mass > 0.0 else 0.0
         cure = "{shorter}, or RigidContact, which has no stiffness, in method='contact'"
-        yield FastRate(rate, "stiffness", k, f"Contact of '{contact.frame}'", cure, is_contact=True)
+        yield FastRate(rate, "stiffness", k, f"CompliantContact of '{contact.frame}'", cure, is_contact=True)
 
 
 def _terms(mechanism: Mechanism) -> list[tuple[str, float, str, int]]:

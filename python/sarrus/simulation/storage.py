@@ -35,8 +35,9 @@ from .histories import PlaneContact
 from .limits import Limit
 
 FORMAT, SWEEP_FORMAT = 3, 1  # of .npz files
-SAMPLES = ("t", "q", "v", "a", "z", "loop_q", "friction")
-IN_SWEEP = ("t", "q", "v", "status", "z", "excess", "stiffness")
+SAMPLES = ("t", "q", "v", "a", "internal_state", "loop_q", "friction")
+IN_SWEEP = ("t", "q", "v", "status", "internal_state", "excess", "stiffness")
+IN_FILE = {"internal_state": "z"}  # names of arrays in files, where they differ
 
 
 def suffix(path: Path, suffixes: tuple[str, ...] = (".npz", ".csv"), kind: str = "trajectory") -> str:
@@ -56,7 +57,7 @@ def write_npz(path: Path, contents: Mapping[str, Any]) -> None:
     notes = {name: contents[name] for name in ("statistics", "status", "touching", "on_planes")}
     notes |= {"format": FORMAT, "events": list(events)}
     samples = {name: contents[name] for name in SAMPLES} | {"tau": contents["efforts"]}
-    arrays: dict[str, Any] = {name: x for name, x in samples.items() if x is not None}
+    arrays: dict[str, Any] = {IN_FILE.get(name, name): x for name, x in samples.items() if x is not None}
     arrays |= {f"event_{k}": at for k, at in enumerate(events.values())}
     arrays |= {f"wrench:{name}": wrench for name, wrench in contents["wrenches"].items()}
     _write(path, mechanism, notes, pickled, arrays)
@@ -86,7 +87,7 @@ def read_npz(path: Path, mechanism: Mechanism | None) -> dict[str, Any]:
         raise ValueError(f"not a trajectory saved by sarrus: {error}") from error
     mechanism, pickled = _mechanism_of(path, arrays, described, mechanism, "Trajectory")
     return {
-        "mechanism": mechanism, **{name: arrays.get(name) for name in SAMPLES}, "efforts": arrays.get("tau"),
+        "mechanism": mechanism, **{name: arrays.get(IN_FILE.get(name, name)) for name in SAMPLES}, "efforts": arrays.get("tau"),
         "wrenches": {name[7:]: x for name, x in arrays.items() if name.startswith("wrench:")},
         "statistics": statistics, "status": status, "events": events, "checkpoint": pickled[0] if pickled else None,
         "touching": touching, "on_planes": on_planes,
@@ -98,7 +99,7 @@ def write_sweep(path: Path, contents: Mapping[str, Any]) -> None:
     mechanism: Mechanism = contents["mechanism"]
     several = () if contents["mechanisms"] is None else (contents["mechanisms"],)
     pickled = _pickled(path, mechanism, (contents["acting"], *several), "define it at the top of a module")
-    arrays = {name: contents[name] for name in (*IN_SWEEP, "efforts") if contents[name] is not None}
+    arrays = {IN_FILE.get(name, name): contents[name] for name in (*IN_SWEEP, "efforts") if contents[name] is not None}
     limits = [asdict(limit) for limit in contents["limits"]]
     notes = {"format": SWEEP_FORMAT, "limits": limits, "counted": contents["counted"]}
     notes["several mechanisms"] = bool(several)
@@ -109,7 +110,7 @@ def read_sweep(path: Path, mechanism: Mechanism | None) -> dict[str, Any]:
     """Read the arguments of a sweep. With a mechanism nothing is unpickled, and the force elements are omitted."""
     data = path.read_bytes()
     try:
-        arrays, notes, described = _opened(data, SWEEP_FORMAT, IN_SWEEP)
+        arrays, notes, described = _opened(data, SWEEP_FORMAT, (IN_FILE.get(name, name) for name in IN_SWEEP))
         limits, counted = [Limit(**limit) for limit in notes["limits"]], int(notes.get("counted", 0))
     except Exception as error:  # a foreign file may raise any error
         raise ValueError(f"not a sweep saved by sarrus: {error}") from error
@@ -118,7 +119,7 @@ def read_sweep(path: Path, mechanism: Mechanism | None) -> dict[str, Any]:
         raise ValueError(f"{fault}, which only Sweep.load(path) without mechanism= unpickles")
     mechanism, pickled = _mechanism_of(path, arrays, described, mechanism, "Sweep")
     acting, mechanisms, *_ = [*pickled, None, None]
-    contents = {name: arrays[name] for name in IN_SWEEP} | {"efforts": arrays.get("efforts")}
+    contents = {name: arrays[IN_FILE.get(name, name)] for name in IN_SWEEP} | {"efforts": arrays.get("efforts")}
     _check_sweep(mechanism, contents)
     return {
         "mechanism": mechanism, **contents, "counted": counted, "limits": limits, "acting": acting, "mechanisms": mechanisms
@@ -242,7 +243,7 @@ def read_parquet(path: Path, mechanisms: Sequence[Mechanism]) -> dict[str, Any]:
     q, v = table[:, :, 3 : 3 + mechanism.nq], table[:, :, 3 + mechanism.nq :]
     status = table[:, 0, 1].astype(np.int8)
     several, z = list(mechanisms) if index.any() else None, np.empty((*q.shape[:2], 0))
-    samples = {"t": table[0, :, 2], "q": q, "v": v, "z": z, "status": status}
+    samples = {"t": table[0, :, 2], "q": q, "v": v, "internal_state": z, "status": status}
     return {"mechanism": mechanism, "mechanisms": several, **samples}
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from .. import _core
 from .._arrays import Array, ArrayLike, NDArray, checked_count, checked_truth, is_masked
 from .._core import Status
+from .._renamed import ELEMENTS, with_new_kinds
 from ..control.element import ForceElement, functions_and_elements
 from ..dynamics.options import Unpack, shows_options
 from ..errors import ModelError, ShapeError
@@ -59,7 +60,7 @@ def simulate_many(
     q, v : (runs, nq), (runs, nv), or one state for all; if there are loops, states are projected onto them
     duration : [s]; if it is not a multiple of dt, the last step is shorter
     controller : force elements of :mod:`sarrus.control`, whose numbers may be arrays (runs,) and whose laws sequences (runs,) of laws. The rest is
-        the same in all runs: joints, frames, times of :class:`~sarrus.control.Efforts`, periods of :class:`~sarrus.control.Sampled`
+        the same in all runs: joints, frames, times of :class:`~sarrus.control.EffortTable`, periods of :class:`~sarrus.control.SampleAndHold`
     method : "auto" as for :func:`~sarrus.simulate`, or a method with fixed steps. "implicit_midpoint", "independent", "contact" and "rosenbrock"
         simulate runs one after the other on each thread, and each is bit for bit the result of :func:`~sarrus.simulate`
     near : as for :func:`~sarrus.simulate`, (nq of the joint), or (runs, nq of the joint)
@@ -113,7 +114,7 @@ def simulate_many(
 
     A different law for each run:
 
-    >>> push = sarrus.control.PrescribedEffort("pivot", [sarrus.laws.harmonic(1.0, rate) for rate in (2.0, 4.0, 6.0)])
+    >>> push = sarrus.control.FeedforwardEffort("pivot", [sarrus.laws.harmonic(1.0, rate) for rate in (2.0, 4.0, 6.0)])
     >>> sarrus.simulate_many(robot, [0.0], [0.0], 1.0, push).q[:, -1, 0].round(3).tolist()
     [0.156, 0.124, 0.011]
 
@@ -303,7 +304,7 @@ class _Kept:
         pairs = enumerate(() if run_index is None else run_index)
         each = [replace(acting[k], parameters=acting[k].parameters[i]) for i, k in pairs]
         return Sweep(
-            mechanisms[0], t, q, v, self.ended, z=z, counted=self.core.counted, limits=limits.watched,
+            mechanisms[0], t, q, v, self.ended, internal_state=z, counted=self.core.counted, limits=limits.watched,
             excess=self.record["excess"], stiffness=self.record["stiffness"], efforts=self.efforts,
             mechanisms=per_run, acting=acting[0] if run_index is None else each,
         )  # fmt: skip
@@ -323,6 +324,9 @@ class RunForces:
         if "job" in state:  # from a file of an earlier version
             job = state.pop("job")
             state |= {"setup": Setup(*(getattr(job, field.name) for field in fields(Setup))), "dt": job.clock.dt}
+        kinds = ((name.partition("."), part) for name, part in state.get("names", {}).items())
+        state["names"] = {"".join((ELEMENTS.get(kind, kind), *key)): part for (kind, *key), part in kinds}
+        state["setup"] = replace(state["setup"], terms=with_new_kinds(state["setup"].terms))
         self.__dict__.update(state)
 
     def of(self, rows: Any) -> RunForces:
@@ -388,7 +392,9 @@ def _prepared(
         for mechanism, of, share in zip(mechanisms, limits, rows, strict=True)
     ]
     if any(prepared[0].forces.sampled):
-        raise TypeError("simulate_many(): Sampled has a function; expected elements of sarrus.control. Use simulate()")
+        raise TypeError(
+            "simulate_many(): SampleAndHold has a function; expected elements of sarrus.control. Use simulate()"
+        )
     return prepared
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from .._arrays import Array, ArrayLike, check_mapping, checked_names, checked_path, checked_truth, real_array
+from .._renamed import renamed_arguments, renamed_attribute
 from ..dynamics.loop_operations import LoopReactions
 from ..dynamics.reactions import compliance_roots, least_reactions
 from ..errors import ModelError, NotRealizableError, ShapeError, StateError
@@ -44,8 +45,8 @@ class Trajectory:
     mechanism : the moving mechanism
     t : (n,) [s], finite and not decreasing
     q, v : (n, nq), (n, nv)
-    z : (n, nz) internal states of force elements: integrals of controllers, bristles of friction; then the current values of
-        :class:`~sarrus.control.Sampled` and of tables, and `loop_q`
+    internal_state : (n, nz) internal states of force elements: integrals of controllers, bristles of friction; then the current values of
+        :class:`~sarrus.control.SampleAndHold` and of tables, and `loop_q`
     loop_q : (n, coordinates of all loop joints), one joint after the other, with the turns that a run has counted because a force acts on
         them or a limit is checked there; None: turns were not counted
     efforts : generalised forces (n, nv) of force elements and functions, zeros if there are none, or the function (t, q, v, z) -> (n, nv)
@@ -97,7 +98,7 @@ class Trajectory:
     t: Array
     q: Array
     v: Array
-    z: Array | None
+    internal_state: Array | None
     loop_q: Array | None
     efforts: Efforts | Array | None
     wrenches: dict[str, Array]
@@ -111,6 +112,10 @@ class Trajectory:
     on_planes: tuple[PlaneContact, ...]
     sensitivities: Any = None
 
+    if not TYPE_CHECKING:
+        __getattr__ = renamed_attribute
+
+    @renamed_arguments(z="internal_state")
     def __init__(
         self,
         mechanism: Mechanism,
@@ -118,7 +123,7 @@ class Trajectory:
         q: ArrayLike,
         v: ArrayLike,
         *,
-        z: ArrayLike | None = None,
+        internal_state: ArrayLike | None = None,
         loop_q: ArrayLike | None = None,
         efforts: Efforts | ArrayLike | None = None,
         a: ArrayLike | None = None,
@@ -153,7 +158,7 @@ class Trajectory:
             t=times,
             q=rows("q", q, nq),
             v=rows("v", v, nv),
-            z=None if z is None else rows("z", z, "m"),
+            internal_state=None if internal_state is None else rows("internal_state", internal_state, "m"),
             loop_q=None if loop_q is None else rows("loop_q", loop_q, closing),
             _given_a=None if a is None else rows("a", a, nv),
             efforts=efforts if efforts is None or callable(efforts) else rows("efforts", efforts, nv),
@@ -258,7 +263,7 @@ class Trajectory:
 
     def _fields(self) -> dict[str, Any]:
         """Return the arguments from which the trajectory was made."""
-        names = ["mechanism", "t", "q", "v", "z", "loop_q", "friction", "wrenches"]
+        names = ["mechanism", "t", "q", "v", "internal_state", "loop_q", "friction", "wrenches"]
         names += ["statistics", "status", "events", "checkpoint", "touching", "on_planes"]
         # functions of controllers cannot be pickled; their values can
         return {name: getattr(self, name) for name in names} | {"efforts": self._known_efforts, "a": self._given_a}
@@ -304,14 +309,18 @@ class Trajectory:
 
     @cached_property
     def _contacts(self) -> ContactForces | None:
-        if self.z is None or not (self.touching or self.on_planes):
+        if self.internal_state is None or not (self.touching or self.on_planes):
             return None
         from .histories import BEFORE, ContactForces
 
-        parts = ContactForces.from_planes(self.mechanism, self.q, self.z, self.on_planes)
+        parts = ContactForces.from_planes(self.mechanism, self.q, self.internal_state, self.on_planes)
         if self.touching is not None:
             first, kept, each = self.touching
-            parts += [ContactForces.from_states(self.mechanism, self.z[:, first : first + BEFORE + each * kept], kept)]
+            parts += [
+                ContactForces.from_states(
+                    self.mechanism, self.internal_state[:, first : first + BEFORE + each * kept], kept
+                )
+            ]
         return ContactForces.together(parts)
 
     @cached_property
@@ -336,7 +345,7 @@ class Trajectory:
         """Return the forces (n, wide), evaluated if they are a function."""
         if not callable(values):
             return values
-        z = np.empty((len(self), 0)) if self.z is None else self.z
+        z = np.empty((len(self), 0)) if self.internal_state is None else self.internal_state
         forces = _kept(values(self.t, self.q, self.v, z)) if len(self) else _kept(np.empty((0, wide)))
         if forces.shape != (len(self), wide):
             raise ShapeError(f"{name} returned shape {forces.shape}; it must return {(len(self), wide)}")
@@ -454,7 +463,7 @@ class Trajectory:
         >>> robot = sarrus.mechanisms.four_bar()
         >>> run = sarrus.simulate(robot, robot.assemble(fixed={"motor": 0.5}), [0.0, 0.0, 0.0], 0.5)
         >>> loads = run.joint_wrenches()
-        >>> loads["pin2"].shape, loads.not_unique["pin2"]
+        >>> loads["pin2"].shape, loads.indeterminate["pin2"]
         ((501, 6), ('moment x', 'moment z', 'force y'))
         """
         if actuated is None:
@@ -687,7 +696,8 @@ class Trajectory:
 
     # ---- pictures ----------------------------------------------------------------------------------------------------
 
-    def plot(self, what: str | Sequence[str] | None = None, ax: Axes | None = None) -> Axes:
+    @renamed_arguments(what="quantities")
+    def plot(self, quantities: str | Sequence[str] | None = None, ax: Axes | None = None) -> Axes:
         """Draw quantities against time. Needs matplotlib.
 
         Up to five lines are black with different dashes, more are in colours. Of two units with up to three lines each, the second one is
@@ -695,7 +705,7 @@ class Trajectory:
 
         Parameters
         ----------
-        what : "q", "v", "a", "tau" of all joints; "efforts" of motors and prescribed motions; "energy"; "loop_error"; "momentum". "reactions", the
+        quantities : "q", "v", "a", "tau" of all joints; "efforts" of motors and prescribed motions; "energy"; "loop_error"; "momentum". "reactions", the
             magnitude of the force in every constraint or joint, and "joint_wrenches", which includes motor efforts. "contacts", the
             magnitude of the force of every pair in rigid contact. The name of a joint, for its coordinates; the name of a frame, for its
             position; or several of these names. Default: "q", or for more than twelve coordinates those of the joints with motors
@@ -710,7 +720,7 @@ class Trajectory:
         """
         from ..figures import figures as pictures
 
-        return pictures.figure(self, what, ax)
+        return pictures.figure(self, quantities, ax)
 
     def plot_phase(self, joint: str | Sequence[str] | None = None, ax: Axes | None = None) -> Axes:
         """Draw velocities over coordinates of joints, with a dot at the start of each path. Needs matplotlib.

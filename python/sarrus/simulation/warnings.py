@@ -120,7 +120,7 @@ def _warn_of_limits(runs: Runs, record: Record) -> None:
     if not left:
         return
     x = left[0]
-    cure = "the limit is not enforced: limits='stop' adds end stops and saturates efforts"
+    cure = "the limit is not enforced: limits='enforce' adds end stops and saturates efforts"
     if x["quantity"] == "velocity":
         cure = "velocity limits are never enforced"
     among = _among(out.any(axis=1), " some limit is exceeded")

@@ -1,1 +1,1 @@
-"""Mechanisms and motions in 3D in the browser."""
+"""Viewer of mechanisms and motions in 3D in the browser."""

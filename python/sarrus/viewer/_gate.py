@@ -1,7 +1,7 @@
-"""What stands between a browser and viser: who may open a view, and what a page may say.
+"""Gate between browsers and viser: access to a view, and filter of its messages.
 
-viser takes whatever it knows a handler for, uploads and a request to publish the view on the internet among them. Here a page may say
-two things (:class:`GuiUpdateMessage`, :class:`ViewerCameraMessage`), and nothing else reaches viser.
+viser accepts every message that it has a handler for, for example uploads and requests to publish the view on the internet. The gate
+passes only two kinds of messages: :class:`GuiUpdateMessage` and :class:`ViewerCameraMessage`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import websockets.asyncio.server
 from websockets.exceptions import NegotiationError
 from websockets.http11 import Request
 
-LONGEST = 4096  # [bytes] of a message; a camera's are 300
+LONGEST = 4096  # limit for a message [bytes]; a camera's message has 300
 LEGIBLE = 80  # characters of a header in a warning
 
 Finite = Annotated[float, msgspec.Meta(ge=-1e300, le=1e300)]
@@ -33,20 +33,20 @@ Triple = tuple[Finite, Finite, Finite]
 
 
 class Value(msgspec.Struct, forbid_unknown_fields=True):
-    """What a control is set to."""
+    """Value of a control."""
 
     value: bool | int | Finite | str
 
 
 class GuiUpdateMessage(msgspec.Struct, tag_field="type", tag=True, forbid_unknown_fields=True):
-    """A control was moved, or clicked."""
+    """Message of a control that was moved or clicked."""
 
     uuid: str
     updates: Value
 
 
 class ViewerCameraMessage(msgspec.Struct, tag_field="type", tag=True, forbid_unknown_fields=True):
-    """The camera of a page was moved, or its window has another size."""
+    """Message of a page whose camera was moved, or whose window was resized."""
 
     wxyz: tuple[Finite, Finite, Finite, Finite]
     position: Triple
@@ -60,26 +60,26 @@ class ViewerCameraMessage(msgspec.Struct, tag_field="type", tag=True, forbid_unk
 
 
 class Gate:
-    """Who may open a view, and what a page may say to it.
+    """Gate of a view: it checks requests and messages of pages.
 
     Attributes
     ----------
-    key : the path of the view's address, which nobody guesses
-    stands : whether viser serves behind it
-    server : the viser server, once it is there; no control is set before
+    key : random path of the view's address
+    serving : True if viser serves behind the gate
+    server : the viser server, once it runs; None before, and then no control can be set
     """
 
     def __init__(self, names: set[str]) -> None:
         self.key = secrets.token_urlsafe(16)
-        self.stands = False
+        self.serving = False
         self.server: Any = None
         self._names, self._warned = names, False
         self._decode = msgspec.msgpack.Decoder(GuiUpdateMessage | ViewerCameraMessage).decode
 
-    # ---- who may look ------------------------------------------------------------------------------------------------
+    # ---- requests ----------------------------------------------------------------------------------------------------
 
-    def let_in(self, request: Request) -> bool:
-        """Whether a request has the key, and, where it asks for the scene, comes from a page of this server."""
+    def admits(self, request: Request) -> bool:
+        """Return True if a request has the key; a request of a websocket must also come from a page of this server."""
         path = request.path.partition("?")[0].split("/")
         keyed = secrets.compare_digest(path[1].encode(errors="replace") if len(path) > 1 else b"", self.key.encode())
         if request.headers.get("Upgrade", "").lower() != "websocket":
@@ -87,23 +87,23 @@ class Gate:
         origin, host = (", ".join(request.headers.get_all(name)) for name in ("Origin", "Host"))
         if keyed and is_own_page(origin, host, self._names):
             return True
-        # once: a page that is sent away comes again, every second
+        # once, because a rejected page tries again every second
         if not self._warned:
             self._warned = True
-            why = "is of another origin" if keyed else "has not this view's key in its address"
-            said = f"{_legible(origin)}, which asked for host {_legible(host)}"
+            reason = "it has another origin" if keyed else "its address lacks the key of this view"
+            page = f"{_legible(origin)} (host {_legible(host)})"
             warnings.warn(
-                f"the view sent a page of {said}, away: it {why}. Others are sent away without a word", stacklevel=1
+                f"view: rejected a page of {page}: {reason}; further rejections are not reported", stacklevel=1
             )
         return False
 
-    # ---- what it may say ---------------------------------------------------------------------------------------------
+    # ---- messages ----------------------------------------------------------------------------------------------------
 
-    def taken(self, said: str | bytes) -> bytes | None:
-        """The message, written anew from what was understood of it; None where it is not to be taken."""
+    def filtered(self, data: str | bytes) -> bytes | None:
+        """Return a message, encoded again from its decoded fields; None if it is not allowed."""
         try:
-            message = self._decode(said if isinstance(said, bytes) else b"")
-        except (ValueError, RecursionError):  # text, or no message that is known here
+            message = self._decode(data if isinstance(data, bytes) else b"")
+        except (ValueError, RecursionError):  # text, or another kind of message
             return None
         if isinstance(message, GuiUpdateMessage):
             controls = {} if self.server is None else self.server.gui._gui_input_handle_from_uuid
@@ -112,55 +112,55 @@ class Gate:
                 return None
         return msgspec.msgpack.encode(message)
 
-    # ---- in viser's place --------------------------------------------------------------------------------------------
+    # ---- server ------------------------------------------------------------------------------------------------------
 
     def serve(self, handler: Callable[[Any], Awaitable[None]], host: str, port: int, **options: Any) -> Any:
-        """What viser calls for `websockets.asyncio.server.serve`: the same, behind the gate."""
-        answer, version = options.pop("process_request"), f"viser-v{viser.__version__}"
+        """Serve behind the gate; replaces `websockets.asyncio.server.serve` in viser."""
+        process_request, version = options.pop("process_request"), f"viser-v{viser.__version__}"
 
-        def answered(connection: Any, request: Request) -> Any:
-            if not self.let_in(request):
-                text = "This view is at the address that the program which shows it has printed: with the key.\n"
+        def checked_request(connection: Any, request: Request) -> Any:
+            if not self.admits(request):
+                text = "Open the address with the key that the program printed.\n"
                 return connection.respond(http.HTTPStatus.FORBIDDEN, text)
             path = request.path.removeprefix(f"/{self.key}").lstrip("/")
-            return answer(connection, replace(request, path=f"/{path}"))
+            return process_request(connection, replace(request, path=f"/{path}"))
 
-        def spoken(_: Any, offered: list[str]) -> str:
-            # viser prints a line for each page of another version
+        def subprotocol(_: Any, offered: list[str]) -> str:
+            # because viser prints a line for each page of another version
             if version not in offered:
-                raise NegotiationError(f"the page must speak {version}")
+                raise NegotiationError(f"the page must use {version}")
             return version
 
-        async def behind(connection: Any) -> None:
+        async def filtered_handler(connection: Any) -> None:
             receive = connection.recv
 
-            async def received() -> bytes:
+            async def filtered_receive() -> bytes:
                 while True:
-                    message = self.taken(await receive())
+                    message = self.filtered(await receive())
                     if message is not None:
                         return message
 
-            connection.recv = received
+            connection.recv = filtered_receive
             await handler(connection)
 
-        self.stands = True
-        # of its own: a request that is none is no error of ours, with a traceback in the terminal
+        self.serving = True
+        # a separate logger, because an invalid request must not print a traceback in the terminal
         logger = logging.Logger("sarrus.view", logging.ERROR)
         logger.addFilter(lambda record: record.getMessage() != "opening handshake failed")
-        options.update(process_request=answered, select_subprotocol=spoken, max_size=LONGEST, logger=logger)
-        return websockets.asyncio.server.serve(behind, host, port, **options)
+        options.update(process_request=checked_request, select_subprotocol=subprotocol, max_size=LONGEST, logger=logger)
+        return websockets.asyncio.server.serve(filtered_handler, host, port, **options)
 
 
 def guarded(gate: Gate, host: str, port: int) -> Any:
-    """A viser server behind a gate, from its first request on.
+    """Start a viser server behind a gate, from its first request on, and return it.
 
-    viser hands its websockets server to nobody: its thread calls `serve` of the module `websockets`. Here that thread's function finds
-    another `serve` under the name; no other server of the process does.
+    viser does not expose its websockets server: its thread calls `serve` of the module `websockets`. The function of that thread gets
+    another `serve` under this name; other servers of the process are not affected.
     """
 
     class Guarded(viser.ViserServer):  # type: ignore[misc, unused-ignore]
         def __setattr__(self, name: str, value: Any) -> None:
-            if name == "_websock_server":  # made, and not started yet
+            if name == "_websock_server":  # created, and not started yet
                 work = type(value)._background_worker
                 server = SimpleNamespace(**{**vars(websockets.asyncio.server), "serve": gate.serve})
                 module = SimpleNamespace(**{**vars(websockets), "asyncio": SimpleNamespace(server=server)})
@@ -170,19 +170,19 @@ def guarded(gate: Gate, host: str, port: int) -> Any:
             super().__setattr__(name, value)
 
     server = Guarded(host=host, port=port, verbose=False)
-    if not gate.stands:
+    if not gate.serving:
         server.stop()
         raise RuntimeError(
-            f"viser {viser.__version__} serves in a way that is not known here; take an older one: pip install 'viser<1.2'"
+            f"viser {viser.__version__} is not supported; install an older version: pip install 'viser<1.2'"
         )
     gate.server = server
     return server
 
 
 def is_own_page(origin: str, host: str, names: set[str]) -> bool:
-    """Whether a request for `host` comes from a page of the same host, under an address or one of these names.
+    """Return True if a request for `host` comes from a page of the same host, under a numeric address or one of these names.
 
-    Any other name may be somebody's who leads it here (DNS rebinding). The port is free: an SSH tunnel has its own.
+    Other names are rejected because of DNS rebinding. The port is not checked, because an SSH tunnel has its own.
     """
     try:
         page = urlsplit(origin.lower())
@@ -199,14 +199,14 @@ def is_own_page(origin: str, host: str, names: set[str]) -> bool:
 
 
 def fits(value: Any, control: Any) -> bool:
-    """Whether a control can have a value: one of its kind, of its options, between its ends."""
+    """Return True if a value has a control's type and is one of its options, or within its range."""
     if type(control.value) in (int, float):
         number = type(value) is int or (type(value) is float and type(control.value) is float)
-        # the page rounds to its steps
+        # the page rounds values to steps
         return number and control.min - control.step <= value <= control.max + control.step
     return type(value) is type(control.value) and value in getattr(control, "options", (value,))
 
 
 def _legible(header: str) -> str:
-    """A header as a warning shows it: a page may fill one with what it likes."""
+    """Return a header escaped and shortened for a warning, because a page can put any text into it."""
     return ascii(header if len(header) <= LEGIBLE else header[: LEGIBLE - 3] + "...")

@@ -1,4 +1,4 @@
-"""From where one looks: at first, in four presets, and past the sheet of controls at the bottom of a phone's screen."""
+"""Cameras of a view: initial position, four presets, and room for the sheet of controls on a phone's screen."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy as np
 from .._arrays import Array
 
 FOV = math.radians(32.0)
-FILLED = 0.78  # of the picture's width or height
-PHONE = 576  # [px] narrower than this viser lays controls over the picture's lower end
+FILLED = 0.78  # fraction of the picture's width or height
+PHONE = 576  # [px] viser lays controls over the lower end of narrower pictures
 PRESETS = ("Front", "Side", "Top", "Iso")
 
 
 class Camera:
-    """The cameras of all pages that look at points (k, 3) [m], each so far away that they fill its picture.
+    """Cameras of all pages, at a distance at which points (k, 3) [m] fill the picture.
 
     Attributes
     ----------
-    sheet : how high the controls are that cover the lower end of a phone's screen [px]
+    sheet : height of the controls that cover the lower end of a phone's screen [px]
     """
 
     def __init__(self, server: Any, points: Array, up: Array) -> None:
@@ -37,12 +37,12 @@ class Camera:
         server.on_client_disconnect(lambda client: self._placed_at.pop(client.client_id, None))
 
     def home(self) -> None:
-        """Take all pages back to where they began."""
+        """Reset the cameras of all pages."""
         for client in self._server.get_clients().values():
             self.look(client)
 
     def look(self, client: Any, preset: str | None = None) -> None:
-        """Place a page's camera: from one of the PRESETS, or as at first."""
+        """Place a page's camera at one of the PRESETS, or at the initial position."""
         camera = client.camera
         on_phone = camera.image_width < PHONE and camera.aspect < 1.0
         covered = min(0.5, self.sheet / camera.image_height) if on_phone else 0.0
@@ -52,20 +52,20 @@ class Camera:
         self._placed_at[client.client_id] = preset, camera.image_width, camera.image_height, position
 
     def _follow(self, client: Any) -> None:
-        """Place it, and again when controls are docked, a window is resized or a phone turned; unless one has moved it."""
+        """Place a page's camera, and again when the picture's size changes, unless the user has moved it."""
 
         def resized(_: Any) -> None:
-            # the last message of a page that is gone comes late
+            # the last message of a page may arrive after it is closed
             preset, *size, position = self._placed_at.get(client.client_id, (None, 0, 0, np.full(3, np.inf)))
-            still = np.linalg.norm(client.camera.position - position) < 1e-3 * self._span
-            if still and size != [client.camera.image_width, client.camera.image_height]:
+            untouched = np.linalg.norm(client.camera.position - position) < 1e-3 * self._span
+            if untouched and size != [client.camera.image_width, client.camera.image_height]:
                 self.look(client, preset)
 
         self.look(client)
         client.camera.on_update(resized)
 
     def _placed(self, away: Array, aspect: float, covered: float) -> tuple[Array, Array]:
-        """Position and look-at of a camera in a direction; a share of its picture's height is covered from below."""
+        """Return position and look-at of a camera in direction `away`; a fraction `covered` of its picture is hidden from below."""
         across = np.cross(self._up, away)
         right = across / np.linalg.norm(across)
         above = np.cross(away, right)
@@ -81,18 +81,18 @@ class Camera:
 
 
 def _away(preset: str, up: Array) -> Array:
-    """Direction (3,) from the mechanism to the camera: the front looks along y where z is up, and against z where y is."""
+    """Return the direction (3,) from the mechanism to the camera; the front camera looks along y if z is up, along -z if y is up."""
     upright = int(np.argmax(np.abs(up)))
     front = np.eye(3)[2] if upright == 1 else -np.eye(3)[1]
     front = front - (front @ up) * up
     side = np.cross(up, front)
-    # not quite from above: what is up in the picture would be anything
-    where = {"Front": front, "Side": side, "Top": up + 1e-3 * front, "Iso": front + side + up}[preset]
-    return np.asarray(where / np.linalg.norm(where))
+    # slightly tilted, because the upward direction of the picture is undefined exactly from above
+    away = {"Front": front, "Side": side, "Top": up + 1e-3 * front, "Iso": front + side + up}[preset]
+    return np.asarray(away / np.linalg.norm(away))
 
 
 def _onto_most(extent: Array, up: Array) -> Array:
-    """Direction (3,), of unit length, from which a mechanism shows most: onto its plane where it has one."""
+    """Return a unit direction (3,) of a clear view: onto the mechanism's plane, if it is flat."""
     thin = int(np.argmin(extent))
     if extent[thin] < 0.1 * extent.max():
         onto = -np.eye(3)[thin] if thin == 1 else np.eye(3)[thin]

@@ -1,4 +1,4 @@
-"""Names beside what they name, which keep out of each other's way: in each page's picture, as its camera sees them."""
+"""Names of bodies, joints and frames, placed without overlaps in each page's picture."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import numpy as np
 from .._arrays import Array
 from ..spatial import Rotation
 
-HEIGHT, LETTER, PADDING = 20.0, 7.0, 10.0  # [px] of viser's label: its box, a letter of the text, what is around it
+HEIGHT, LETTER, PADDING = 20.0, 7.0, 10.0  # [px] viser's label: height of the box, width of a letter, padding
 GAP = 4.0  # [px] between boxes
-# [px] how far from what it names a name may go, nearest first; beside it before above and below
+# directions and distances [px] of a name from its point, nearest first, and sideways before above and below
 DIRECTIONS = tuple((math.cos(k * math.pi / 4), math.sin(k * math.pi / 4)) for k in (0, 4, 7, 1, 5, 3, 2, 6))
 AWAY = (14.0, 28.0, 46.0, 68.0, 94.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Label:
-    """A name at a point of a body, in the body's frame [m]; a kind of them is shown or hidden together."""
+    """Name at a point of a body, in the body's frame [m]; names of a kind are shown or hidden together."""
 
     kind: str
     text: str
@@ -30,12 +30,12 @@ class Label:
 
 
 class Labels:
-    """The names of a scene, drawn for each page by itself.
+    """Names of a scene, placed separately for each page.
 
     Attributes
     ----------
     all : every :class:`Label`
-    shown : the kinds that are shown
+    shown : the displayed kinds
     """
 
     def __init__(self, server: Any) -> None:
@@ -49,11 +49,11 @@ class Labels:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Those that there are names of."""
+        """Kinds of names in the scene."""
         return tuple(dict.fromkeys(label.kind for label in self.all))
 
     def show(self, poses: dict[str, Array]) -> None:
-        """Move with the bodies: body to its pose (4, 4)."""
+        """Move the names with the bodies: `poses` maps a body to its pose (4, 4)."""
         self._points = np.array([poses[a.body][:3, :3] @ a.point + poses[a.body][:3, 3] for a in self.all])
         self._place_all()
 
@@ -83,20 +83,20 @@ class Labels:
             axes = Rotation.from_quaternion([x, y, z, w]).matrix.T  # rows: right, down, ahead
             seen = (self._points[visible] - camera.position) @ axes.T
             depth = np.maximum(seen[:, 2], 1e-9)
-            pixels = camera.image_height / (2 * math.tan(camera.fov / 2)) / depth  # a metre there
+            pixels = camera.image_height / (2 * math.tan(camera.fov / 2)) / depth  # per metre at this depth
             middle = np.array([camera.image_width, camera.image_height]) / 2
             at = seen[:, :2] * pixels[:, None] + middle
             widths = np.array([LETTER * len(self.all[k].text) + PADDING for k in visible])
             ahead = seen[:, 2] > 0.0
             centres = spread(np.where(ahead[:, None], at, np.inf), widths, 2 * middle)
-            each = zip(visible, centres, at, pixels, self._points[visible], strict=True)
-            for k, centre, was, per_metre, point in each:
+            placements = zip(visible, centres, at, pixels, self._points[visible], strict=True)
+            for k, centre, anchor, per_metre, point in placements:
                 if k not in drawn:
                     drawn[k] = self._draw(client, k)
                 text, line = drawn[k]
                 text.visible = line.visible = placed = bool(np.isfinite(centre).all())
                 if placed:
-                    text.position = point + (centre - was) / per_metre @ axes[:2]
+                    text.position = point + (centre - anchor) / per_metre @ axes[:2]
                     line.points = np.array([[point, text.position]], dtype=np.float32)
 
     def _draw(self, client: Any, k: int) -> tuple[Any, Any]:
@@ -106,7 +106,7 @@ class Labels:
 
 
 def spread(points: Array, widths: Array, area: Array) -> Array:
-    """Middles (k, 2) [px] of boxes beside points (k, 2) in a picture (2,), none over another; NaN where there is no room, or no point.
+    """Return centres (k, 2) [px] of boxes next to points (k, 2) in a picture (2,), without overlaps; NaN without room or point.
 
     >>> import numpy as np
     >>> from sarrus.viewer.labels import spread
@@ -119,9 +119,11 @@ def spread(points: Array, widths: Array, area: Array) -> Array:
         half = np.array([width, HEIGHT]) / 2
         if not (np.isfinite(point).all() and (point > 0).all() and (point < area).all()):
             continue
-        for far in AWAY:
-            # a box beside its point is half its width farther
-            tried = point + [[x * (far + half[0] * abs(x) ** 0.5), y * (far + half[1])] for x, y in DIRECTIONS]
+        for distance in AWAY:
+            # the centre of a box is half its width farther than its side
+            tried = point + [
+                [x * (distance + half[0] * abs(x) ** 0.5), y * (distance + half[1])] for x, y in DIRECTIONS
+            ]
             free = ((tried > half) & (tried < area - half)).all(axis=1)
             for middle, other in placed:
                 free &= (np.abs(tried - middle) >= half + other + GAP).any(axis=1)

@@ -1,4 +1,4 @@
-"""What is drawn beside a mechanism: forces in its joints as arrows, and the paths of frames."""
+"""Marks drawn with a mechanism: forces in its joints as arrows, paths of frames, and other runs."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from .shapes import Triangles, capsule
 
 FORCE = (204, 51, 85)
 PATHS = ((204, 51, 17), (0, 119, 187), (0, 153, 136), (238, 119, 51), (170, 51, 119))
-LONGEST = 0.28  # arrow, of the mechanism's size
-LONGEST_PATH = 2000  # points of it
+LONGEST = 0.28  # longest arrow, as a fraction of the mechanism's size
+LONGEST_PATH = 2000  # largest number of points of a path
 
 
 class Forces:
-    """An arrow for the force on the child in each joint and rod, as :meth:`Trajectory.joint_wrenches` has it, or at rest where there is no run.
+    """Arrows for the forces on the children of joints and rods: those of :meth:`Trajectory.joint_wrenches`, or at rest without a run.
 
-    Of a run with rigid contact also for the force of each pair on its first shape.
+    For a run with rigid contact, also for the force of each collision pair on its first shape.
 
     Attributes
     ----------
-    shown : whether they are
-    scale : newtons that are drawn one metre long; 0.0 while no force is known
+    shown : True if arrows are visible
+    scale : force of an arrow of one metre [N]; 0.0 before the first force
     """
 
     def __init__(self, scene: Any, mechanism: Mechanism, size: float, radius: float) -> None:
@@ -39,7 +39,7 @@ class Forces:
         self._node: Any = None
 
     def show(self, q: Array, run: Trajectory | None, time: float) -> str:
-        """Draw them in a configuration (nq,), of a run those at this time; what is to be said of it."""
+        """Draw the forces at a configuration (nq,), or those of a run at a time [s], and return a line about them."""
         if self._node is not None:
             self._node.visible = self.shown
         if not self.shown:
@@ -51,23 +51,23 @@ class Forces:
             if run is None:
                 loads, largest = robot.joint_wrenches(q, np.zeros(robot.nv), np.zeros(robot.nv)), 0.0
             else:
-                known = run.joint_wrenches()
-                # bodies turn little after a sample
+                wrenches = run.joint_wrenches()
+                # the last sample, because bodies turn little until the next one
                 k = int(np.clip(np.searchsorted(run.t, time, side="right") - 1, 0, len(run) - 1))
-                loads = {name: load[k] for name, load in known.items()}
+                loads = {name: load[k] for name, load in wrenches.items()}
                 touching = [(place[k], force[k]) for place, force in run._pressed.values()]
                 pushes = [float(np.linalg.norm(force, axis=-1).max()) for _, force in run._pressed.values()]
-                sizes = pushes + [float(np.nanmax(np.linalg.norm(x[:, 3:], axis=-1))) for x in known.values()]
+                sizes = pushes + [float(np.nanmax(np.linalg.norm(x[:, 3:], axis=-1))) for x in wrenches.values()]
                 largest = max(sizes, default=0.0)
         except SarrusError as error:
             if self._node is not None:
                 self._node.visible = False
             return f"No forces: {error}"
-        each = [force_on_child(robot, q, name, np.asarray(load)) for name, load in loads.items()]
-        each += touching
-        arrows = np.nan_to_num(np.array(each).reshape(-1, 2, 3))
+        forces = [force_on_child(robot, q, name, np.asarray(load)) for name, load in loads.items()]
+        forces += touching
+        arrows = np.nan_to_num(np.array(forces).reshape(-1, 2, 3))
         largest = max(largest, float(np.linalg.norm(arrows[:, 1], axis=1).max(initial=0.0)))
-        # one scale of a pose after the other, unless arrows get too long, or too short to be seen
+        # the scale is kept from picture to picture, unless arrows become too long, or too short to be seen
         if not 0.25 * LONGEST * self._size < largest / (self.scale or np.inf) <= 1.0001 * LONGEST * self._size:
             self.scale = largest / (LONGEST * self._size)
         arrows[:, 1] = arrows[:, 0] + arrows[:, 1] / (self.scale or 1.0)
@@ -75,18 +75,18 @@ class Forces:
             self._node.remove()
             self._node = None
         if self._node is None:
-            # a force along a bar shows its head out of it
+            # the head is wider than a bar, so that a force along it is visible
             r = self._radius
             head = {"shaft_radius": 0.4 * r, "head_radius": 1.4 * r, "head_length": 2.8 * r}
             self._node = self._scene.add_arrows("/forces", arrows, FORCE, **head)
         self._node.points = arrows.astype(np.float32)
         when = "in the run" if run is not None else "at rest"
-        of = "Forces of joints on their children" + (", and of contacts" if touching else "")
-        return f"{of}: {largest:.3g} N at most {when}; 0.1 m is {0.1 * self.scale:.3g} N."
+        title = "Forces of joints on their children" + (", and of contacts" if touching else "")
+        return f"{title}: {largest:.3g} N at most {when}; 0.1 m is {0.1 * self.scale:.3g} N."
 
 
 class Traces:
-    """Paths of frames' origins: of a run all of it, else of where they have been since they were at home."""
+    """Paths of frames' origins: of a full run, or of the motion since home."""
 
     def __init__(self, scene: Any, mechanism: Mechanism, names: str | Sequence[str], radius: float) -> None:
         self._scene, self._mechanism, self._radius = scene, mechanism, radius
@@ -97,7 +97,7 @@ class Traces:
         self._lines: dict[str, Any] = {}
         self._visited = np.zeros((len(self.names), 0, 3))
 
-    def of_run(self, run: Trajectory) -> None:
+    def draw_run(self, run: Trajectory) -> None:
         """Draw the paths of a run."""
         q = run.q[np.isfinite(run.q).all(axis=1)]
         q = q[np.unique(np.linspace(0, len(q) - 1, min(len(q), LONGEST_PATH)).astype(int))]
@@ -105,40 +105,40 @@ class Traces:
         self._visited = np.array(paths).reshape(-1, len(q), 3)
         self._draw()
 
-    def go_on(self, q: Array) -> None:
-        """Draw paths on to a configuration (nq,)."""
-        here = np.array([self._mechanism.pose(q, name)[:3, 3] for name in self.names]).reshape(-1, 1, 3)
-        if self._visited.shape[1] and np.abs(here - self._visited[:, -1:]).max(initial=0.0) < 1e-2 * self._radius:
+    def extend(self, q: Array) -> None:
+        """Extend the paths to a configuration (nq,)."""
+        points = np.array([self._mechanism.pose(q, name)[:3, 3] for name in self.names]).reshape(-1, 1, 3)
+        if self._visited.shape[1] and np.abs(points - self._visited[:, -1:]).max(initial=0.0) < 1e-2 * self._radius:
             return
-        self._visited = np.concatenate([self._visited, here], axis=1)[:, -LONGEST_PATH:]
+        self._visited = np.concatenate([self._visited, points], axis=1)[:, -LONGEST_PATH:]
         self._draw()
 
-    def begin(self) -> None:
-        """Forget where they have been."""
+    def clear(self) -> None:
+        """Delete the paths."""
         self._visited = self._visited[:, :0]
 
     def _draw(self) -> None:
         for k, (name, path) in enumerate(zip(self.names, self._visited, strict=True)):
             lines = np.stack([path[:-1], path[1:]], axis=1).astype(np.float32)
             if name not in self._lines:
-                how = {"colors": PATHS[k % len(PATHS)], "thickness": 0.35 * self._radius}
-                self._lines[name] = self._scene.add_line_segments(f"/traces/{k}", np.zeros((1, 2, 3)), **how)
+                style = {"colors": PATHS[k % len(PATHS)], "thickness": 0.35 * self._radius}
+                self._lines[name] = self._scene.add_line_segments(f"/traces/{k}", np.zeros((1, 2, 3)), **style)
             self._lines[name].visible = len(lines) > 0
             if len(lines):
                 self._lines[name].points = lines
 
 
-# ---- other runs beside the one that is chosen: translucent, and in time with it --------------------------------------
-# A body's bars are one mesh in as many places as there are runs, so that a browser gets one message for a body, not one for a run.
+# ---- ghosts: other runs, translucent and at the same time -------------------------------------------------------------
+# A body's bars are one mesh with a pose for each run, so that a browser gets one message for each body instead of one for each run.
 
 
-# runs that are shown beside the chosen one: more are a cloud to the eye, and a film of few pictures to a phone
+# largest number of ghosts: more are not distinguishable, and too slow on a phone
 MOST = 24
 OPACITY = 0.22
 
 
 class Ghosts:
-    """Some `runs`, each where it is at one time."""
+    """Translucent mechanisms of several `runs`, all at one time."""
 
     def __init__(
         self,
@@ -161,7 +161,7 @@ class Ghosts:
         rod = capsule(np.zeros(3), np.array([0.0, 0.0, 1.0]), 0.006 * skeleton.size)
         for k, bar in enumerate(skeleton.bars):
             if bar.first[0] != bar.second[0]:
-                # a rod of one metre that is stretched
+                # a rod of one metre, scaled to its length
                 color = colors.get(bar.owner, (150, 150, 150))
                 node = scene.add_batched_meshes_simple(
                     f"/ghosts/slide{k}", *rod, batched_colors=color, batched_scales=np.ones((len(runs), 3)), **many
@@ -169,27 +169,27 @@ class Ghosts:
                 self._slides.append((k, node))
 
     def show(self, time: float) -> None:
-        """Put all where they are at a time [s]; those that have ended stay where they did."""
+        """Move all runs to a time [s]; a run that has ended stays at its last sample."""
         q = np.array([run.at(np.clip(time, run.t[0], run.t[-1]))[0] for run in self.runs])
-        # where a run diverged, its last numbers
+        # a diverged run stays at its last finite configuration
         self._q = q = np.where(np.isfinite(q).all(axis=1, keepdims=True), q, self._q)
-        known = self._skeleton.mechanism.kinematics(q)
+        kinematics = self._skeleton.mechanism.kinematics(q)
         for body, node in self._nodes.items():
-            pose = known.pose(body)
+            pose = kinematics.pose(body)
             node.batched_wxyzs, node.batched_positions = wxyz(pose[:, :3, :3]), pose[:, :3, 3]
         if self._slides:
             ends = self._skeleton.segments_flat(q)
             for k, node in self._slides:
-                way = ends[:, k, 1] - ends[:, k, 0]
-                length = np.linalg.norm(way, axis=1)
+                vector = ends[:, k, 1] - ends[:, k, 0]
+                length = np.linalg.norm(vector, axis=1)
                 node.batched_positions = ends[:, k, 0]
-                one = np.ones_like(length)
-                node.batched_scales = np.stack([one, one, np.maximum(length, 1e-9)], axis=1)
-                node.batched_wxyzs = _from_z(way / np.maximum(length, 1e-300)[:, None])
+                width = np.ones_like(length)
+                node.batched_scales = np.stack([width, width, np.maximum(length, 1e-9)], axis=1)
+                node.batched_wxyzs = _from_z(vector / np.maximum(length, 1e-300)[:, None])
 
 
 def picked(count: int) -> list[int]:
-    """Which of so many runs are shown: MOST of them at most.
+    """Return the indices of the displayed runs of `count`, at most MOST.
 
     >>> from sarrus.viewer.marks import picked
     >>> picked(3), len(picked(1000)), picked(1000)[-1]
@@ -203,7 +203,7 @@ def wxyz(rotations: Array) -> Array:
 
 
 def _from_z(directions: Array) -> Array:
-    """Unit quaternions (k, 4) of turns that take z to unit vectors (k, 3)."""
+    """Return unit quaternions (k, 4) of rotations from z to unit vectors (k, 3)."""
     x, y, z = directions.T
     turn = np.stack([1.0 + z, -y, x, np.zeros_like(z)], axis=1)
     turn[1.0 + z < 1e-9] = (0.0, 1.0, 0.0, 0.0)

@@ -1,7 +1,7 @@
-"""A mechanism drawn in a viser server: its bodies, names, anchors, and the ground under it.
+"""Scene of a mechanism in a viser server: bodies, names, anchors, and the ground.
 
-A body is a node with its pose; meshes, bars, plates, pins and frames are fixed in it and move along. Only bars that stretch from one body
-to another get new vertices. Bars and plates stand for bodies without visuals, and for all of them where one asks to see those.
+A body is a node with its pose; meshes, bars, plates, pins and frames are fixed in it. Only bars that stretch between two bodies get new
+vertices. Bars and plates represent bodies without visuals, or all bodies if visuals are hidden.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .shapes import Triangles, capsule, cone, hinge, plate, solid, together
 
 Color = tuple[int, int, int]
 HINGES: Color = (61, 68, 80)
-# in light and in dark: pins and pedestals, lines of the grid, and those between its sections
+# light and dark colours of pins and pedestals, of cells of the grid, and of its sections
 SURROUNDINGS: dict[bool, tuple[Color, Color, Color]] = {
     False: (HINGES, (222, 224, 228), (196, 199, 205)),
     True: ((150, 157, 168), (52, 55, 62), (74, 78, 87)),
@@ -39,9 +39,9 @@ MOST_CORNERS = 24  # of a plate
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """A visual that can be drawn: its mesh, before it is scaled along the axes of the visual's frame.
+    """Visual that can be drawn: its mesh, and its scale along the axes of the visual's frame.
 
-    It is sharp where triangles meet in edges, and colored, binary glTF, where the file has colours of its own.
+    `sharp`: True if triangles meet in edges. `colored`: binary glTF with the file's colours, None if it has none.
     """
 
     visual: VisualSpec
@@ -52,7 +52,7 @@ class Look:
 
     @property
     def vertices(self) -> Array:
-        """(k, 3) in the body's frame [m]."""
+        """Vertices (k, 3) in the body's frame [m]."""
         return self.visual.placement.apply(self.mesh[0] * self.scale)
 
 
@@ -61,13 +61,13 @@ class Scene:
 
     Attributes
     ----------
-    mechanism, skeleton : what is drawn
+    mechanism, skeleton : the mechanism and its :class:`Skeleton`
     nodes : body to its node, which has its pose
-    visuals : pairs of a :class:`Look` and its node; empty where the mechanism has none, or none can be read
-    faults : a line for each cause that meshes are missing
+    visuals : pairs of a :class:`Look` and its node; empty if the mechanism has none, or none can be read
+    faults : a line for each cause of missing meshes
     labels, camera, forces, traces, ghosts : :class:`Labels`, :class:`Camera`, :class:`Forces`, :class:`Traces`; :class:`Ghosts` of
         several runs, or None
-    bare : body to the mesh of its bars or plate, for bodies that have any
+    bare : body to the mesh of its bars or plate, if it has any
     colors : body to its colour
     """
 
@@ -80,16 +80,16 @@ class Scene:
         self.bare: dict[str, Triangles] = {}
         self.labels = Labels(server)
         self._axes: list[Any] = []
-        self._dark_ones: list[Any] = []  # pins and pedestals
-        # number of the bar in the skeleton, and its mesh
+        self._hinges: list[Any] = []  # pins and pedestals
+        # index of the bar in the skeleton, and its mesh
         self._slides: list[tuple[int, Any]] = []
-        # what visuals stand for: hidden while those are shown
+        # meshes of bars, hidden while the visuals are shown
         self._bare: list[Any] = []
         self._radius = self._bar_radius()
         self.traces = Traces(self._scene, mechanism, trace, self._radius)
         self.forces = Forces(self._scene, mechanism, self.skeleton.size, self._radius)
         looks, self.faults = _looks(mechanism.description.visuals)
-        self._clothed = _clothed(mechanism, looks)
+        self._dressed = _dressed(mechanism, looks)
         self._paths = {"ground": "/ground", **{body: f"/bodies/{k}" for k, body in enumerate(mechanism.bodies)}}
         self.colors = self.skeleton.colors
         ends = self.skeleton.segments_flat(q)
@@ -102,42 +102,42 @@ class Scene:
         self.camera = Camera(server, np.concatenate([points, self._passed(runs)]), up)
         self.darken(False)
         if runs:
-            self.traces.of_run(runs[0])
+            self.traces.draw_run(runs[0])
         self.ghosts = Ghosts(self._scene, self.skeleton, list(runs), self.colors, self.bare) if len(runs) > 1 else None
 
     def show(self, q: Array) -> None:
-        """Put all bodies, and the bars that stretch, where q (nq,) has them."""
-        known = self.mechanism.kinematics(q)
+        """Move all bodies, and the bars that stretch, to a configuration q (nq,)."""
+        kinematics = self.mechanism.kinematics(q)
         for body, node in self.nodes.items():
-            pose = known.pose(body)
+            pose = kinematics.pose(body)
             node.wxyz, node.position = wxyz(pose[:3, :3]), pose[:3, 3]
         if self._slides:
             ends = self.skeleton.segments_flat(q)
             for k, mesh in self._slides:
                 mesh.vertices = capsule(ends[k, 0], ends[k, 1], 0.5 * self._radius)[0]
-        self.labels.show({"ground": np.eye(4), **{body: known.pose(body) for body in self.mechanism.bodies}})
+        self.labels.show({"ground": np.eye(4), **{body: kinematics.pose(body) for body in self.mechanism.bodies}})
 
     def reveal(self, kind: str, visible: bool) -> None:
-        """Show or hide the names of all "bodies", "joints" or "frames"; frames' axes too."""
+        """Show or hide the names of all "bodies", "joints" or "frames", and the axes of frames."""
         self.labels.reveal(kind, visible)
         for axes in self._axes if kind == "frames" else ():
             axes.visible = visible
 
     def darken(self, dark: bool) -> None:
-        """Colours that stand out from a dark background, or from a light one."""
+        """Set colours for a dark or a light background."""
         hinges, self._grid.cell_color, self._grid.section_color = SURROUNDINGS[dark]
-        for node in self._dark_ones:
+        for node in self._hinges:
             node.color = hinges
 
-    def dress(self, visible: bool) -> None:
-        """Show bodies by their visuals, or by bars."""
+    def show_visuals(self, visible: bool) -> None:
+        """Show bodies by their visuals, or by bars if not `visible`."""
         for _, node in self.visuals:
             node.visible = visible
         for node in self._bare:
             node.visible = not visible
 
     def _bar_radius(self) -> float:
-        """Slender where many bodies are short."""
+        """Return the radius of bars [m], smaller if many bodies are short."""
         longest: dict[str, float] = {}
         for bar in self.skeleton.bars:
             if bar.first[0] == bar.second[0]:
@@ -148,7 +148,7 @@ class Scene:
         return min(0.025 * size, max(0.07 * usual, 0.012 * size))
 
     def _draw_bodies(self) -> None:
-        """A node for every body, which its bars, pins and name move with."""
+        """Draw a node for every body, with its bars, pins and name."""
         for body in self.mechanism.bodies:
             path = self._paths[body]
             self.nodes[body] = self._scene.add_frame(path, show_axes=False)
@@ -158,29 +158,29 @@ class Scene:
             if self._draw_bare(body, f"{path}/bars", parts, self.colors[body]):
                 self.bare[body] = together(parts)
             hinges = [hinge(place, self._radius) for place in self.skeleton.joints.values() if place.body == body]
-            self._dark_ones += filter(None, [self._draw_bare(body, f"{path}/joints", hinges, HINGES)])
+            self._hinges += filter(None, [self._draw_bare(body, f"{path}/joints", hinges, HINGES)])
             self._label("bodies", body, body, np.mean(ends, axis=(0, 1)) if ends else np.zeros(3))
 
     def _bars(self, body: str, ends: list[tuple[Array, Array]]) -> list[Triangles]:
-        """A plate with a round rim, a solid where its places are in space, or single bars."""
+        """Return meshes of a body: a plate with a round rim, a solid if its places are not in a plane, or single bars."""
         bars, points = [capsule(*pair, self._radius) for pair in ends], self.skeleton.plates.get(body)
         if points is None or len(points) > MOST_CORNERS:
             return bars
-        made, flat = plate(points, 0.9 * self._radius)
-        return [made, *bars] if flat else [made]
+        mesh, flat = plate(points, 0.9 * self._radius)
+        return [mesh, *bars] if flat else [mesh]
 
     def _draw_bare(self, body: str, path: str, parts: list[Triangles], color: Color) -> Any:
-        """What stands for a body without visuals: hidden where it has any."""
+        """Draw the parts of a body without visuals; hide them if the body has visuals."""
         if not any(len(vertices) for vertices, _ in parts):
             return None
         node = self._scene.add_mesh_simple(path, *together(parts), color=color)
-        if body in self._clothed:
+        if body in self._dressed:
             node.visible = False
             self._bare.append(node)
         return node
 
     def _draw_look(self, name: str, look: Look) -> Any:
-        """A node on the body's, with the frame that the shape's file has."""
+        """Draw a visual as a node of its body, in the frame of the shape's file."""
         visual, at = look.visual, look.visual.placement
         path = f"{self._paths[visual.body]}/{name}"
         place: dict[str, Any] = {"wxyz": wxyz(at.rotation), "position": at.translation, "scale": look.scale}
@@ -190,20 +190,20 @@ class Scene:
         if visual.color is not None:
             red, green, blue, opacity = visual.color
             color = round(255 * red), round(255 * green), round(255 * blue)
-        place["side"] = "double"  # many files do not know their inside from their outside
+        place["side"] = "double"  # because many files have inconsistent normals
         place["opacity"] = opacity if opacity < 1.0 else None
         return self._scene.add_mesh_simple(path, *look.mesh, color=color, flat_shading=look.sharp, **place)
 
     def _draw_slides(self, ends: Array) -> None:
-        """Bars from one body to another: with each configuration they are drawn anew."""
+        """Draw the bars between two bodies, whose vertices change with the configuration."""
         for k, bar in enumerate(self.skeleton.bars):
             if bar.first[0] != bar.second[0]:
-                bar_now = capsule(ends[k, 0], ends[k, 1], 0.5 * self._radius)
+                mesh = capsule(ends[k, 0], ends[k, 1], 0.5 * self._radius)
                 color = self.colors[bar.owner]
-                self._slides.append((k, self._draw_bare(bar.owner, f"/slides/{k}", [bar_now], color)))
+                self._slides.append((k, self._draw_bare(bar.owner, f"/slides/{k}", [mesh], color)))
 
     def _draw_names(self) -> None:
-        """Of joints and frames, and the frames' axes; hidden at first."""
+        """Draw the names of joints and frames, and the frames' axes, hidden at first."""
         for place in self.skeleton.joints.values():
             if place.body in self.nodes:
                 self._label("joints", place.joint, place.body, place.point)
@@ -215,19 +215,19 @@ class Scene:
             self._label("frames", frame.name, frame.body, at.translation)
 
     def _draw_surroundings(self, points: Array, ends: Array, up: Array) -> None:
-        """Pedestals on the ground, a grid and light around what is seen at points (k, 3)."""
+        """Draw pedestals on the ground, a grid and light around points (k, 3) of the mechanism."""
         scene, anchors, size = self._scene, self.skeleton.anchors, self.skeleton.size
         scene.set_up_direction(tuple(up.tolist()))
         middle = (points.min(axis=0) + points.max(axis=0)) / 2
-        # where the mechanism hangs from its anchors they are held from above
+        # the pedestals are above the anchors of a mechanism that hangs
         weight = ends.mean(axis=(0, 1)) if ends.size else middle
         hangs = len(anchors) > 0 and float((weight - anchors.mean(axis=0)) @ up) < 0.0
         for k, anchor in enumerate(anchors):
             pedestal = cone(anchor, up if hangs else -up, self._radius)
-            self._dark_ones.append(self._draw_bare(self._held_at(anchor), f"/ground/anchor{k}", [pedestal], HINGES))
+            self._hinges.append(self._draw_bare(self._body_at(anchor), f"/ground/anchor{k}", [pedestal], HINGES))
         rolls = any(c.circles for c in self.mechanism.description.constraints)
-        # room for pedestals, or what is seen stands on the ground
-        level = float((points @ up).min()) - (0.0 if rolls or self._clothed else 5.0 * self._radius)
+        # the ground is at the lowest point, or lower if pedestals need room
+        level = float((points @ up).min()) - (0.0 if rolls or self._dressed else 5.0 * self._radius)
         cell = round_length(size / 4)
         self._grid = scene.add_grid(
             "/ground/grid", width=24 * size, height=24 * size, cell_size=cell, section_size=5 * cell, fade_distance=8 * size,
@@ -236,28 +236,28 @@ class Scene:
         scene.configure_default_lights(cast_shadow=True)
 
     def _points(self, q: Array) -> Array:
-        """Points (k, 3) around all that is shown [m]."""
+        """Return points (k, 3) around all visible parts [m]."""
         if not self.visuals:
             points = self.skeleton._points(q)
             return points if len(points) else np.zeros((1, 3))
-        known = self.mechanism.kinematics(q)
-        bare = [k for k, bar in enumerate(self.skeleton.bars) if bar.owner not in self._clothed]
-        seen = [self.skeleton.segments_flat(q)[bare].reshape(-1, 3)]
+        kinematics = self.mechanism.kinematics(q)
+        bare = [k for k, bar in enumerate(self.skeleton.bars) if bar.owner not in self._dressed]
+        parts = [self.skeleton.segments_flat(q)[bare].reshape(-1, 3)]
         for look, _ in self.visuals:
-            pose = known.pose(look.visual.body) if look.visual.body in self.nodes else np.eye(4)
-            seen.append(look.vertices @ pose[:3, :3].T + pose[:3, 3])
-        return np.concatenate(seen)
+            pose = kinematics.pose(look.visual.body) if look.visual.body in self.nodes else np.eye(4)
+            parts.append(look.vertices @ pose[:3, :3].T + pose[:3, 3])
+        return np.concatenate(parts)
 
     def _passed(self, runs: Sequence[Trajectory]) -> Array:
-        """Points (k, 3) where runs lead [m]; none where that is so far that there were little to see of the mechanism."""
+        """Return points (k, 3) that runs reach [m]; none if they are so far apart that the mechanism would be tiny."""
         few = [run.q[np.unique(np.linspace(0, len(run) - 1, 12).astype(int))] for run in runs]
         q = np.concatenate([np.zeros((0, self.mechanism.nq)), *few])
         points = self.skeleton.segments_flat(q[np.isfinite(q).all(axis=1)]).reshape(-1, 3)
-        far = len(points) and np.ptp(points, axis=0).max() > 4.0 * self.skeleton.size
-        return points[:0] if far else points
+        distant = len(points) and np.ptp(points, axis=0).max() > 4.0 * self.skeleton.size
+        return points[:0] if distant else points
 
-    def _held_at(self, anchor: Array) -> str:
-        """The body that a joint holds there; "ground" where a rod does, or another joint."""
+    def _body_at(self, anchor: Array) -> str:
+        """Return the body that a joint carries at an anchor; "ground" if it is the anchor of a rod."""
         for spec in self.mechanism.description.joints:
             if spec.parent == "ground" and np.array_equal(spec.at_parent.translation, anchor):
                 return spec.child
@@ -268,7 +268,7 @@ class Scene:
 
 
 def _looks(visuals: tuple[VisualSpec, ...]) -> tuple[list[Look], list[str]]:
-    """Visuals that can be drawn, and why others cannot. Every file is read once."""
+    """Return the visuals that can be drawn, and a line for each cause of missing ones; every file is read once."""
     contents: dict[Path, shapes.Content] = {}
     looks, faults = [], dict[str, dict[str, None]]()
     for visual in visuals:
@@ -288,25 +288,25 @@ def _looks(visuals: tuple[VisualSpec, ...]) -> tuple[list[Look], list[str]]:
     ]
 
 
-def _clothed(mechanism: Mechanism, looks: list[Look]) -> set[str]:
-    """Bodies that no bars are needed for: those with visuals, and what is welded to them and never had any, such as a tool's frame."""
-    clothed, description = {look.visual.body for look in looks}, mechanism.description
+def _dressed(mechanism: Mechanism, looks: list[Look]) -> set[str]:
+    """Return the bodies that need no bars: those with visuals, and bodies without visuals that are welded to them."""
+    dressed, description = {look.visual.body for look in looks}, mechanism.description
     frames = set(mechanism.bodies) - {visual.body for visual in description.visuals}
     welds = [{spec.parent, spec.child} for spec in description.joints if spec.joint.kind == "Fixed"]
-    # as often as frames hang on frames
-    while new := {body for weld in welds if (weld - {"ground"}) & clothed for body in weld & frames - clothed}:
-        clothed |= new
-    return clothed
+    # repeated, because welded bodies can form chains
+    while new := {body for weld in welds if (weld - {"ground"}) & dressed for body in weld & frames - dressed}:
+        dressed |= new
+    return dressed
 
 
 def _up(mechanism: Mechanism) -> Array:
-    """Against gravity; z where there is none."""
+    """Return the direction against gravity; z without gravity."""
     strength = float(np.linalg.norm(mechanism.gravity))
     return -mechanism.gravity / strength + 0.0 if strength > 0 else np.array([0.0, 0.0, 1.0])
 
 
 def round_length(x: float) -> float:
-    """The largest of 1, 2, 5 times a power of ten that is not above x.
+    """Return the largest of 1, 2, 5 times a power of ten that is at most x.
 
     >>> from sarrus.viewer.scene import round_length
     >>> round_length(0.7)

@@ -1,4 +1,4 @@
-"""Where a view is served: an address and a port of this machine, with a viser server behind a :mod:`~sarrus.viewer._gate`."""
+"""Server of a view: an address and a port of this machine, with viser behind a :mod:`~sarrus.viewer._gate`."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import threading
 import warnings
 from typing import Any
 
-PATIENCE = 60.0  # [s] for a server that takes a tenth of one
+PATIENCE = 60.0  # timeout of the start, which takes a tenth of a second [s]
 
 
 def serve(host: str, port: int) -> tuple[Any, str]:
-    """A viser server and its URL, which has a key in it, on the first free port from `port` on (0: on any)."""
+    """Start a viser server on the first free port from `port` on (0: any), and return it with its URL, which contains a key."""
     from ._gate import Gate, guarded
 
     address, free = _free(host, port)
     ip = ipaddress.ip_address(address)
     if not ip.is_loopback:
-        risk = f"shows the view to everyone who can reach port {free} of this machine and has its address, and lets them move it"
-        warnings.warn(f"host {host!r} {risk}; host='127.0.0.1' keeps it to this machine", stacklevel=3)
+        risk = f"everyone who can reach port {free} of this machine and has the view's address can see and move it"
+        warnings.warn(f"host {host!r}: {risk}; pass host='127.0.0.1' for this machine only", stacklevel=3)
     names = {host.lower(), "localhost"}
     if not ip.is_loopback:
         names |= {socket.gethostname().lower(), socket.getfqdn().lower()}
@@ -33,12 +33,12 @@ def serve(host: str, port: int) -> tuple[Any, str]:
         except Exception as error:
             outcome.append(error)
 
-    # its constructor waits without end for a thread that may have failed
+    # in a thread, because the constructor would wait forever if its own thread fails
     starting = threading.Thread(target=start, name="sarrus-view-start", daemon=True)
     starting.start()
     starting.join(PATIENCE)
     if not outcome:
-        raise RuntimeError(f"the view's server did not come up at {host} port {free} within {PATIENCE:g} s")
+        raise RuntimeError(f"the view's server did not start at {host} port {free} within {PATIENCE:g} s")
     if isinstance(outcome[0], Exception):
         raise outcome[0]
     server = outcome[0]
@@ -47,20 +47,20 @@ def serve(host: str, port: int) -> tuple[Any, str]:
 
 
 def _free(host: str, port: int) -> tuple[str, int]:
-    """The numeric address of a host of this machine, and the first port there that is free."""
+    """Return the numeric address of a host of this machine, and its first free port."""
     if isinstance(port, bool) or not hasattr(port, "__index__"):
         raise TypeError(f"port must be an integer; got {port!r}")
     first = operator.index(port)
     if not 0 <= first <= 65535:
-        raise ValueError(f"port must lie in 0..65535; got {first}")
+        raise ValueError(f"port must be from 0 to 65535; got {first}")
     if not isinstance(host, str):
-        raise TypeError(f"host must be an address or a name, as '127.0.0.1'; got {host!r}")
+        raise TypeError(f"host must be an address or a name, such as '127.0.0.1'; got {host!r}")
     if not host:
-        raise ValueError("host is empty; give '127.0.0.1' for this machine alone, '0.0.0.0' for all that can reach it")
+        raise ValueError("host is empty; pass '127.0.0.1' for this machine only, '0.0.0.0' for all that can reach it")
     try:
         family, *_, place = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0]
     except (OSError, ValueError) as error:  # UnicodeError is a ValueError
-        raise ValueError(f"host {host!r} is not known here ({error}); '127.0.0.1' is this machine") from None
+        raise ValueError(f"host {host!r} cannot be resolved ({error}); '127.0.0.1' is this machine") from None
     address = str(place[0])
     for free in range(first, 65536):
         try:
@@ -68,6 +68,6 @@ def _free(host: str, port: int) -> tuple[str, int]:
                 return address, int(tried.getsockname()[1])
         except OSError as error:
             if error.errno not in (errno.EADDRINUSE, errno.EACCES):
-                fault = f"is no address of this machine that can be served ({error.strerror})"
+                fault = f"is not an address of this machine ({error.strerror})"
                 raise ValueError(f"host {host!r} {fault}") from None
     raise ValueError(f"no port from {first} to 65535 is free on host {host!r}")

@@ -1,6 +1,6 @@
-"""Mesh files, and meshes of what a mechanism is drawn with: bars, pins, sleeves, balls and pedestals; boxes, cylinders and spheres of its visuals.
+"""Mesh files, and meshes of bars, pins, sleeves, balls and pedestals, and of boxes, cylinders and spheres.
 
-All but boxes are surfaces of revolution: a profile of (radius, height) pairs turned about an axis. A mesh is its vertices (k, 3) [m] and
+All but boxes are surfaces of revolution: a profile of (radius, height) pairs about an axis. A mesh consists of vertices (k, 3) [m] and
 triangles (m, 3) of indices into them.
 """
 
@@ -24,15 +24,15 @@ from ..io.mesh_files import find as find
 from ..io.mesh_files import opened
 from ..shapes import Box, Cylinder, Sphere
 
-# ---- mesh files, read with trimesh, which viser brings along ---------------------------------------------------------
+# ---- mesh files, read with trimesh, a dependency of viser ------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class Content:
-    """What is in a mesh file: vertices (k, 3) in the file's unit, and faces (m, 3) of indices into them.
+    """Contents of a mesh file: vertices (k, 3) in the file's unit, and faces (m, 3) of indices into them.
 
-    Faces are sharp where they meet in edges: the file has no normals that would say otherwise. Colored is the same as binary glTF with the
-    file's colours and textures, None where it has none.
+    `sharp`: True if faces meet in edges, because the file has no normals. `colored`: the mesh as binary glTF with the
+    file's colours and textures, None if it has none.
     """
 
     vertices: Array
@@ -42,9 +42,9 @@ class Content:
 
 
 def read(path: Path) -> Content:
-    """What is in a mesh file: .stl .obj .dae .glb .gltf .ply. Raises MeshError for a file that is no mesh, or a format that cannot be read.
+    """Read a mesh file: .stl .obj .dae .glb .gltf .ply; raise MeshError if it is not a mesh, or has another format.
 
-    COLLADA's unit counts, its up-axis does not: so do RViz and Pinocchio.
+    The unit of COLLADA files is applied, their up-axis is not, as in RViz and Pinocchio.
     """
     trimesh: Any = importlib.import_module("trimesh")
     suffix = path.suffix.lower()
@@ -56,20 +56,20 @@ def read(path: Path) -> Content:
         if not solids:
             raise MeshError(path.name, "trimesh finds no faces in it")
         unit = trimesh.units.unit_conversion(scene.units, "meters") if suffix == ".dae" and scene.units else 1.0
-        whole = trimesh.util.concatenate([trimesh.Trimesh(s.vertices, s.faces, process=False) for s in solids])
+        mesh = trimesh.util.concatenate([trimesh.Trimesh(s.vertices, s.faces, process=False) for s in solids])
         colored = None
         if any(solid.visual.defined for solid in solids):
             scene.apply_scale(unit)
             colored = scene.export(file_type="glb")
     except MeshError:
         raise
-    except Exception as error:  # a foreign file in the hands of any of a dozen readers
+    except Exception as error:  # any error of the readers that trimesh uses
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise MeshError(path.name, f"cannot be read ({reason}): .stl, .obj, .dae and .glb are") from error
-    vertices = unit * np.asarray(whole.vertices, dtype=np.float64)
+    vertices = unit * np.asarray(mesh.vertices, dtype=np.float64)
     if not np.isfinite(vertices).all():
-        raise MeshError(path.name, "holds numbers that are not finite")
-    return Content(vertices, np.asarray(whole.faces, dtype=np.int64), suffix == ".stl", colored)
+        raise MeshError(path.name, "contains vertices that are not finite")
+    return Content(vertices, np.asarray(mesh.faces, dtype=np.int64), suffix == ".stl", colored)
 
 
 # ---- bodies of revolution and plates ---------------------------------------------------------------------------------
@@ -78,7 +78,10 @@ Triangles = tuple[Array, NDArray[np.int64]]
 
 
 def revolved(profile: ArrayLike, at: Array, axis: Array, sides: int = 20, *, sharp: bool = False) -> Triangles:
-    """A profile of (radius, height) pairs turned about an axis through a point; sharp: with edges where it bends."""
+    """Return a surface of revolution of a profile of (radius, height) pairs about an axis through a point.
+
+    `sharp`: the surface has edges at the corners of the profile.
+    """
     points = np.asarray(profile, dtype=np.float64)
     radius, height = (np.repeat(points, 2, axis=0)[1:-1] if sharp else points).T
     _, _, across = np.linalg.svd(axis[None])
@@ -94,8 +97,8 @@ def revolved(profile: ArrayLike, at: Array, axis: Array, sides: int = 20, *, sha
 
 
 def capsule(a: Array, b: Array, radius: float) -> Triangles:
-    """A round bar with round ends."""
-    length = math.hypot(*(b - a))  # which does not overflow on the way
+    """Return a round bar with round ends."""
+    length = math.hypot(*(b - a))  # without intermediate overflow
     axis = (b - a) / length if length > 0 else np.array([0.0, 0.0, 1.0])
     angle = np.linspace(-np.pi / 2, np.pi / 2, 9)
     profile = radius * np.stack([np.cos(angle), np.sin(angle)], axis=1)
@@ -103,7 +106,7 @@ def capsule(a: Array, b: Array, radius: float) -> Triangles:
 
 
 def hinge(place: Place, radius: float) -> Triangles:
-    """A pin along the axis of what turns, a sleeve around what slides, a ball where there is not one axis."""
+    """Return a pin along a revolute axis, a sleeve around a prismatic axis, or a ball for joints without a single axis."""
     if place.kind == "Fixed":
         return np.zeros((0, 3)), np.zeros((0, 3), dtype=np.int64)
     if place.axis is None:
@@ -115,13 +118,13 @@ def hinge(place: Place, radius: float) -> Triangles:
 
 
 def ball(at: Array, radius: float, rings: int = 9, sides: int = 20) -> Triangles:
-    """A sphere."""
+    """Return a sphere."""
     angle = np.linspace(-np.pi / 2, np.pi / 2, rings)
     return revolved(radius * np.stack([np.cos(angle), np.sin(angle)], axis=1), at, np.eye(3)[2], sides)
 
 
 def solid(shape: Box | Cylinder | Sphere) -> Triangles:
-    """A shape of a visual, about the origin.
+    """Return the mesh of a visual's shape, about the origin.
 
     >>> from sarrus.viewer.shapes import solid
     >>> from sarrus.shapes import Box
@@ -134,7 +137,7 @@ def solid(shape: Box | Cylinder | Sphere) -> Triangles:
     if isinstance(shape, Cylinder):
         r, h = shape.radius, shape.length / 2
         return revolved([(0, -h), (r, -h), (r, h), (0, h)], np.zeros(3), np.eye(3)[2], 48, sharp=True)
-    # four corners a side, each side's own, so that edges are sharp: the side towards z, and where it comes to
+    # each side has its own four corners, so that edges are sharp: the side towards z, and its images
     side = np.array([(-1, -1, 1), (1, -1, 1), (1, 1, 1), (-1, 1, 1)])
     turned = np.concatenate([sign * np.roll(side, k, axis=1)[::sign] for k in range(3) for sign in (1, -1)])
     faces = np.array([(0, 1, 2), (0, 2, 3)]) + 4 * np.arange(6)[:, None, None]
@@ -142,13 +145,15 @@ def solid(shape: Box | Cylinder | Sphere) -> Triangles:
 
 
 def cone(at: Array, side: Array, radius: float) -> Triangles:
-    """A pedestal with its tip at an anchor."""
+    """Return a pedestal with its tip at an anchor."""
     h, r = 4.0 * radius, 2.4 * radius
     return revolved([(0.6 * radius, 0), (r, h), (r, 1.15 * h), (0, 1.15 * h)], at, side, sharp=True)
 
 
 def plate(points: Array, thickness: float) -> tuple[Triangles, bool]:
-    """The convex hull of points (k, 3) that are not on a line; where they are in a plane, a plate of this thickness, and True.
+    """Return the convex hull of points (k, 3) that are not on a line, and True if they are in a plane.
+
+    The hull of points in a plane is a plate of this thickness [m].
 
     >>> import numpy as np
     >>> from sarrus.viewer.shapes import plate
@@ -161,20 +166,20 @@ def plate(points: Array, thickness: float) -> tuple[Triangles, bool]:
     flat = len(points) < 4 or bool(extents[2] <= FLAT * extents[0])
     if flat:
         points = np.concatenate([points + side * thickness / 2 * axes[2] for side in (1, -1)])
-    # a face is any three points that have all the others on one side; there are few points
-    three = np.array(list(itertools.combinations(range(len(points)), 3)))
-    a, b, c = points[three].transpose(1, 0, 2)
+    # three points are a face if all other points are on one side of it; brute force is enough for few points
+    triples = np.array(list(itertools.combinations(range(len(points)), 3)))
+    a, b, c = points[triples].transpose(1, 0, 2)
     normals = np.cross(b - a, c - a)
-    beyond = np.einsum("fi,fki->fk", normals, points - a[:, None])
+    distance = np.einsum("fi,fki->fk", normals, points - a[:, None])
     tiny = 1e-9 * extents[0] ** 3
-    outward, inward = (beyond <= tiny).all(axis=1), (beyond >= -tiny).all(axis=1)
-    faces = np.concatenate([three[outward & ~inward], three[inward & ~outward][:, ::-1]])
-    # corners of its own for each face, so that edges are sharp
+    outward, inward = (distance <= tiny).all(axis=1), (distance >= -tiny).all(axis=1)
+    faces = np.concatenate([triples[outward & ~inward], triples[inward & ~outward][:, ::-1]])
+    # each face has its own corners, so that edges are sharp
     return (points[faces.ravel()], np.arange(faces.size).reshape(-1, 3)), flat
 
 
 def together(parts: Sequence[Triangles]) -> Triangles:
-    """Several meshes as one."""
+    """Return several meshes as one."""
     vertices, faces = zip(*parts, strict=True)
     starts = np.cumsum([0, *map(len, vertices)])
     return np.concatenate(vertices), np.concatenate([f + start for f, start in zip(faces, starts, strict=False)])

@@ -1,7 +1,7 @@
-"""A mechanism in the browser: looked at from all sides, moved by hand with its loops closed, and a run played back.
+"""View of a mechanism in the browser: sliders that keep its loops closed, and playback of runs.
 
-Sliders lead :class:`~sarrus.viewer.panel.Inputs`, a thread plays the trajectory, and both end in `_show`, which puts the
-:class:`~sarrus.viewer.scene.Scene` and the :class:`~sarrus.viewer.panel.Panel` where the mechanism is. One lock keeps them and the user's own thread apart.
+Sliders move :class:`~sarrus.viewer.panel.Inputs`, and a thread plays the trajectory. Both call `_show`, which updates the
+:class:`~sarrus.viewer.scene.Scene` and the :class:`~sarrus.viewer.panel.Panel`. One lock serialises these and the caller's own thread.
 """
 
 from __future__ import annotations
@@ -47,26 +47,26 @@ def view(
     open_browser: bool | None = None,
     block: bool | None = None,
 ) -> View:
-    """Show a mechanism in the browser, with a slider per independent coordinate; loops stay closed as it moves.
+    """Show a mechanism in the browser, with a slider for each independent coordinate; loops stay closed as it moves.
 
-    Bodies are shown by their visuals (:meth:`Builder.add_visual`, or those of a model file), or where they have none by bars from joint
-    to joint, and by plates where there are more than two. A mesh that cannot be read is left out, with a warning that says why.
-    Sliders go as far as loops and joints' limits let each by itself, up to a turn (the first eight; the others stop where loops do).
-    Boxes show names, which keep out of each other's way, forces in joints as arrows, of the run or else at rest, and a dark picture.
+    Bodies are shown by their visuals (:meth:`Builder.add_visual`, or those of a model file). Bodies without visuals are shown by bars from joint
+    to joint, or by plates between more than two joints. A mesh that cannot be read is left out, with a warning that names the cause.
+    The range of a slider is limited by loops, by the joint's limits, and to a turn; beyond the eighth slider the loops limit only its motion.
+    Boxes show names without overlaps, forces in joints as arrows (of the run, or at rest), and dark colours.
 
     Parameters
     ----------
     mechanism : the mechanism
-    q : (nq,) configuration to show first; default: the first of the trajectory, or the assembled home. A panel lists the configurations
-        that have a name, such as a file's keyframes
-    trajectory : a run to play back; or several, those of :func:`~sarrus.simulate_many` or a list, in time with each other: a slider
-        chooses one of them, and up to 24 of all are shown beside it, translucent
-    trace : names of frames whose origins leave a trace: of the run, or of where sliders have led them
-    port : where to serve it, 0 to 65535; the next free one is taken if something else is there, any free one for 0
-    host : address or name of this machine to serve it at. "127.0.0.1" shows it to this machine alone; with others, as "0.0.0.0",
-        a warning says who can look. Pages of other origins are sent away, and so are those without the key that the view's address ends in
-    open_browser : whether to open a browser window; default: not in a notebook, which shows the view as a frame
-    block : True waits until Ctrl-C, False returns at once; default: it waits, but not in a notebook
+    q : (nq,) configuration to show first [rad, m]; default: the first of the trajectory, or the assembled home. A menu lists named
+        configurations, such as a file's keyframes
+    trajectory : a run to play back, or several: those of :func:`~sarrus.simulate_many`, or a list. A slider chooses one of several runs, and
+        up to 24 are shown with it at the same time, translucent
+    trace : names of frames whose origins leave a trace: of the run, or of the motion by the sliders
+    port : port to serve at, 0 to 65535; if it is taken, the next free one; for 0, any free one
+    host : address or name of this machine to serve at. "127.0.0.1" shows the view to this machine only; other hosts, such as "0.0.0.0",
+        raise a warning. Pages of other origins, and addresses without the key of the view's URL, are rejected
+    open_browser : True: open a browser window; default: not in a notebook, which shows the view as a frame
+    block : True waits until Ctrl-C, False returns at once; default: False in a notebook, else True
 
     Returns
     -------
@@ -77,7 +77,7 @@ def view(
     ModuleNotFoundError
         viser is not installed: ``pip install 'viser<1.2'``.
     ValueError, RuntimeError
-        No port from there on is free, the host is no address of this machine, or the server does not come up.
+        No port from `port` on is free, the host is not an address of this machine, or the server does not start.
 
     Examples
     --------
@@ -95,13 +95,13 @@ def view(
 
 
 class View:
-    """A mechanism on show. Any thread may use it; as a context manager it closes itself.
+    """Handle of a view. Any thread may use it; as a context manager it closes the view at its end.
 
     Attributes
     ----------
-    mechanism : what is shown
-    trajectory, runs : the run that is played, and all that it is chosen from
-    url : where a browser finds it
+    mechanism : the mechanism
+    trajectory, runs : the run that is played, and all runs
+    url : address for a browser
     sliders : coordinate to its slider, as in :attr:`Inputs.names`
     """
 
@@ -121,7 +121,7 @@ class View:
         self.mechanism, self.runs = mechanism, runs
         sound = [k for k, start in enumerate(runs.q[:, 0] if isinstance(runs, Sweep) else runs) if _begins(start)]
         if trajectory is not None and not sound:
-            raise ValueError("there is nothing to show: no run has a sample")
+            raise ValueError("nothing to show: no run has a sample")
         self.trajectory: Trajectory | None = runs[sound[0]] if sound else None
         shown = [runs[sound[k]] for k in picked(len(sound))]
         first = min((float(run.t[0]) for run in shown), default=0.0)
@@ -131,11 +131,11 @@ class View:
         self._q = self._home = self._checked(q)
         self._time = first
         self._inputs = Inputs(mechanism, self._q, self._time)
-        # what callbacks of the browser, the player and the user's own thread share
+        # shared by callbacks of the browser, the player and the caller's own thread
         self._lock = threading.RLock()
         self._showing = self._closed = False
         self._playing, self._ended = threading.Event(), threading.Event()
-        with contextlib.redirect_stdout(io.StringIO()):  # its banner says what url says
+        with contextlib.redirect_stdout(io.StringIO()):  # without viser's banner, which repeats the URL
             self._server, self.url = serve(host, port)
         self._player = threading.Thread(target=self._play, name="sarrus-view", daemon=True)
         try:
@@ -155,17 +155,17 @@ class View:
         if self.trajectory is not None:
             self._player.start()
 
-    # ---- what one does with it ---------------------------------------------------------------------------------------
+    # ---- use ---------------------------------------------------------------------------------------------------------
 
     @property
     def q(self) -> Array:
-        """(nq,) configuration on show."""
+        """Displayed configuration (nq,) [rad, m]."""
         with self._lock:
             return self._q.copy()
 
     @property
     def time(self) -> float:
-        """Time of the trajectory that is shown [s]."""
+        """Displayed time of the trajectory [s]."""
         return self._time
 
     @property
@@ -174,7 +174,7 @@ class View:
         return tuple(self.sliders)
 
     def set(self, q: ArrayLike) -> None:
-        """Show a configuration (nq,), as it is: its loops may be open. A playback pauses."""
+        """Show a configuration q (nq,) unchanged, also if its loops are open; a playback pauses."""
         checked = self._checked(q)
         self.pause()
         with self._lock:
@@ -182,60 +182,60 @@ class View:
             self._show()
 
     def move(self, coordinates: Mapping[str, float]) -> bool:
-        """Lead coordinates to values, loops closed; False where they could not come all the way, and the mechanism stays where it was.
+        """Move coordinates to values [rad, m] with closed loops; return False, without a change, if the loops do not allow it.
 
         Names are those of :attr:`Inputs.names`: joints, or "joint: coordinate". A playback pauses.
         """
         check_mapping("coordinates", coordinates, "names to values", 0)
-        known = {name: k for k, name in enumerate(self._inputs.names)}
+        indices = {name: k for k, name in enumerate(self._inputs.names)}
         for name in coordinates:
-            if name not in known:
-                raise_no_such_name("coordinate", name, known)
-        goal = {known[name]: checked_number(f"coordinate '{name}'", x, "") for name, x in coordinates.items()}
+            if name not in indices:
+                raise_no_such_name("coordinate", name, indices)
+        goal = {indices[name]: checked_number(f"coordinate '{name}'", x, "") for name, x in coordinates.items()}
         self.pause()
         with self._lock:
             self._inputs.loops.time = self._time
-            q, arrived = self._inputs.lead(self._q, goal)
+            q, arrived = self._inputs.move_to(self._q, goal)
             reached = self._inputs.coordinates(q)
             ends = ", ".join(f"{self._inputs.names[k]} ends at {reached[k]:.3f}" for k in goal)
-            self._panel.say("" if arrived else f"The loops would open: {ends}.")
+            self._panel.set_status("" if arrived else f"The loops would open: {ends}.")
             self._q = q if arrived else self._q
             self._show()
         return arrived
 
     def home(self) -> None:
-        """Go back to the first configuration, and to the first look at it."""
+        """Return to the initial configuration and the initial camera."""
         self.pause()
         with self._lock:
             self._q, self._time = self._home, self._span[0]
-            self._panel.say("")
+            self._panel.set_status("")
             if self.trajectory is None:
-                self._scene.traces.begin()
+                self._scene.traces.clear()
             self._show()
             self._scene.camera.home()
 
     def choose(self, run: int) -> None:
-        """Show another of several runs, at the same time: its number, from 0 on; IndexError where there is none."""
+        """Show another run, by its number from 0 on, at the same time; raise IndexError if there is no such run."""
         run = checked_count("run", run, 0)
         if run >= len(self.runs):
-            raise IndexError(f"there are {len(self.runs)} runs; {run!r} is none of them")
+            raise IndexError(f"run {run!r} is out of range; there are {len(self.runs)} runs, from 0 on")
         chosen = self.runs[run]
         with self._lock:
-            self._panel.say("" if len(chosen) else f"Run {run} has no sample.")
+            self._panel.set_status("" if len(chosen) else f"Run {run} has no sample.")
             if len(chosen):
                 self.trajectory = chosen
-                self._scene.traces.of_run(chosen)
+                self._scene.traces.draw_run(chosen)
                 self.seek(self._time)
             if len(self.runs) > 1 and self._panel.run.value != run:
                 self._panel.run.value = run
 
     def seek(self, time: float) -> None:
-        """Show the trajectory, and those beside it, at a time [s], each at its ends beyond them."""
-        run, moment = self._run(), checked_number("time", time, "")
+        """Show all runs at a time [s]; a run stays at its first or last sample outside its own time."""
+        run, requested = self._run(), checked_number("time", time, "")
         with self._lock:
-            self._time = float(np.clip(moment, *self._span))
+            self._time = float(np.clip(requested, *self._span))
             q = run.at(np.clip(self._time, run.t[0], run.t[-1]))[0]
-            # a run that diverged may end in numbers that are none
+            # the last numbers of a diverged run may not be finite
             self._q = q if np.isfinite(q).all() else self._q
             self._show()
 
@@ -254,7 +254,7 @@ class View:
             self._panel.play.label = "Play"
 
     def wait(self) -> None:
-        """Wait until it is closed, or for Ctrl-C, which closes it."""
+        """Wait until the view is closed, or for Ctrl-C, which closes it."""
         try:
             while not self._ended.wait(0.2):
                 pass
@@ -262,7 +262,7 @@ class View:
             self.close()
 
     def close(self) -> None:
-        """Stop serving; a second time does nothing."""
+        """Stop serving; a second call has no effect."""
         with self._lock:
             if self._closed:
                 return
@@ -288,38 +288,38 @@ class View:
             return repr(self).replace("<", "&lt;")
         return f'<iframe src="{self.url}" width="100%" height="480" style="border: 0"></iframe>'
 
-    # ---- moved in the browser ----------------------------------------------------------------------------------------
+    # ---- events of the browser ---------------------------------------------------------------------------------------
 
     def _listen(self) -> None:
         panel = self._panel
         for name, slider in panel.sliders.items():
-            slider.on_update(lambda _, name=name: self._slid(name))
+            slider.on_update(lambda _, name=name: self._on_slider(name))
         panel.home.on_click(lambda _: self.home())
         if hasattr(panel, "configurations"):
-            panel.configurations.on_update(lambda event: self._configured(event.target.value))
+            panel.configurations.on_update(lambda event: self._on_configuration(event.target.value))
         panel.views.on_click(lambda event: self._scene.camera.look(event.client, event.target.value))
         for kind, box in panel.boxes.items():
             box.on_update(lambda event, kind=kind: self._scene.reveal(kind, event.target.value))
         panel.forces.on_update(lambda _: self._redraw())
         panel.dark.on_update(lambda event: self._darken(event.target.value))
         if self._scene.visuals:
-            panel.visuals.on_update(lambda event: self._scene.dress(event.target.value))
+            panel.visuals.on_update(lambda event: self._scene.show_visuals(event.target.value))
         if self.trajectory is not None:
             panel.play.on_click(lambda _: self.pause() if self._playing.is_set() else self.play())
-            panel.clock.on_update(lambda _: self._sought())
+            panel.clock.on_update(lambda _: self._on_clock())
         if len(self.runs) > 1:
-            panel.run.on_update(lambda _: self._chose())
+            panel.run.on_update(lambda _: self._on_run())
 
-    def _slid(self, name: str) -> None:
-        """A slider was moved: by hand, unless it is us who show where the mechanism is."""
+    def _on_slider(self, name: str) -> None:
+        """Move the mechanism to a slider's value, unless the program has set the slider."""
         with self._lock:
             if self._showing or self._closed:
                 return
-            # read under the lock: of many messages about one drag the last counts
+            # read under the lock, because only the last of many messages of a drag counts
             self.move({name: float(self.sliders[name].value)})
 
-    def _configured(self, name: str) -> None:
-        """A configuration was chosen: loops closed near it, where they close."""
+    def _on_configuration(self, name: str) -> None:
+        """Show a named configuration, with loops closed near it if possible."""
         with self._lock:
             q = self._home
             if name != "home":
@@ -328,13 +328,13 @@ class View:
                     q = self.mechanism.assemble(near=q, time=self._time)
             self.set(q)
 
-    def _sought(self) -> None:
+    def _on_clock(self) -> None:
         with self._lock:
             if not self._showing and not self._closed:
                 self.pause()
                 self.seek(float(self._panel.clock.value))
 
-    def _chose(self) -> None:
+    def _on_run(self) -> None:
         with self._lock:
             if not self._showing and not self._closed:
                 self.choose(int(self._panel.run.value))
@@ -351,27 +351,27 @@ class View:
     # ---- showing -----------------------------------------------------------------------------------------------------
 
     def _show(self) -> None:
-        """Put all bodies where q has them, and sliders with them."""
-        now = self._inputs.coordinates(self._q)
+        """Move all bodies and sliders to the displayed configuration."""
+        coordinates = self._inputs.coordinates(self._q)
         self._showing = True
         try:
             with self._server.atomic():
                 self._scene.show(self._q)
-                self._panel.show(now, self._time)
+                self._panel.show(coordinates, self._time)
                 forces = self._scene.forces
                 forces.shown = bool(self._panel.forces.value)
                 text = forces.show(self._q, self.trajectory, self._time)
                 if ghosts := self._scene.ghosts:
                     ghosts.show(self._time)
-                    text += f"\n\nBeside it {len(ghosts.runs)} of {len(self.runs)} runs."
+                    text += f"\n\nTranslucent: {len(ghosts.runs)} of {len(self.runs)} runs."
                 if self.trajectory is None:
-                    self._scene.traces.go_on(self._q)
-                self._panel.explain(text)
+                    self._scene.traces.extend(self._q)
+                self._panel.set_note(text)
         finally:
             self._showing = False
 
     def _play(self) -> None:
-        """What the player's thread does: as often as a film changes, one more picture."""
+        """Show pictures at FRAMES_PER_SECOND while playing; runs in the player's thread."""
         first, last = self._span
         while not self._ended.is_set():
             self._playing.wait()
@@ -391,7 +391,7 @@ class View:
 
     def _run(self) -> Trajectory:
         if self.trajectory is None:
-            raise ModelError("there is no trajectory to play: view(mechanism, trajectory=...)")
+            raise ModelError("the view has no trajectory; pass view(mechanism, trajectory=...)")
         return self.trajectory
 
     def _checked(self, q: ArrayLike) -> Array:
@@ -399,12 +399,12 @@ class View:
         if array.shape != (self.mechanism.nq,):
             raise ShapeError(f"q has shape {array.shape}; a view shows one configuration, ({self.mechanism.nq},)")
         if not np.isfinite(array).all():
-            raise StateError("q must be finite to be shown")
+            raise StateError("q must be finite")
         return np.asarray(self.mechanism.normalize(array))
 
 
 def _checked_runs(mechanism: Mechanism, trajectory: Any) -> Sweep | Sequence[Trajectory]:
-    """What can be played back of it."""
+    """Return the runs to play back."""
     if trajectory is None:
         return ()
     runs = (trajectory,) if isinstance(trajectory, Trajectory) else trajectory
@@ -416,29 +416,29 @@ def _checked_runs(mechanism: Mechanism, trajectory: Any) -> Sweep | Sequence[Tra
         return runs
     for run in (runs,) if isinstance(runs, Sweep) else runs:
         if run.mechanism != mechanism:
-            raise ModelError(f"the trajectory is one of '{run.mechanism.name}', not of '{mechanism.name}'")
+            raise ModelError(f"the trajectory has the mechanism '{run.mechanism.name}'; expected '{mechanism.name}'")
     return runs
 
 
 def _check_alike(mechanism: Mechanism, runs: Sweep) -> None:
-    """ModelError where a run's own mechanism is drawn in other lines: masses may differ, lengths may not."""
+    """Raise ModelError if a run's own mechanism has other lengths; masses may differ."""
     q = np.stack([mechanism.random(seed) for seed in (0, 1)])
     lines = Skeleton(mechanism).segments_flat(q)
     for robot in {id(robot): robot for robot in runs.mechanisms or ()}.values():
         drawn = Skeleton(robot).segments_flat(q) if robot.joints == mechanism.joints else lines[:0]
         if drawn.shape != lines.shape or not np.allclose(drawn, lines):
-            k = next(k for k, one in enumerate(runs.mechanisms or ()) if one is robot)
+            k = next(k for k, other in enumerate(runs.mechanisms or ()) if other is robot)
             raise ModelError(
-                f"the mechanism of run {k} has other lengths than '{mechanism.name}': view it alone, view(runs.mechanisms[{k}], trajectory=runs[{k}])"
+                f"the mechanism of run {k} has other lengths than '{mechanism.name}'; view the run alone: view(runs.mechanisms[{k}], trajectory=runs[{k}])"
             )
 
 
 def in_notebook() -> bool:
-    """Whether a notebook's kernel runs this, which shows what a cell returns."""
+    """Return True in the kernel of a notebook, which displays the result of a cell."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return hasattr(shell, "kernel")
 
 
 def _begins(run: Trajectory | Array) -> bool:
-    """Whether a run, or the first state of one, is there."""
+    """Return True if a run has samples, or if the first state of a run is finite."""
     return len(run) > 0 if isinstance(run, Trajectory) else bool(np.isfinite(run).all())

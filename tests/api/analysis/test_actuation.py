@@ -136,7 +136,7 @@ def test_efforts_are_in_the_order_in_which_the_motors_are_named(redundant, rng):
 def test_internal_efforts_move_nothing(redundant, rng):
     q, v, a = state(redundant, rng, (10,))
     internal = redundant.internal_efforts(q)
-    freedom = sarrus.works.free_motions(redundant, q).freedom
+    freedom = sarrus.formulations.free_motions(redundant, q).freedom
     assert internal.shape == (10, redundant.nu, redundant.nu - freedom[0])
     agree(transposed(internal) @ internal, np.broadcast_to(np.eye(internal.shape[-1]), (10, *internal.shape[-1:] * 2)))
     u = redundant.actuator_efforts(q, v, a) + internal.sum(axis=-1)
@@ -164,7 +164,7 @@ def test_weights_of_many_decades(redundant, substructures, decades, rng):
     assert not status.any()
     S = robot.actuation_matrix(q)
     agree(redundant.forward_dynamics(q, v, times(S, u)), a, 1e-8)
-    N = sarrus.works.free_motions(redundant, q).basis
+    N = sarrus.formulations.free_motions(redundant, q).basis
     effect, need = transposed(N) @ S / np.sqrt(weights)[:, None], times(transposed(N), robot.inverse_dynamics(q, v, a))
     least = [np.linalg.lstsq(E, b, rcond=1e-12)[0] for E, b in zip(effect, need, strict=True)]
     assert_allclose((weights * u**2).sum(axis=-1), np.square(least).sum(axis=-1), rtol=1e-6)
@@ -483,8 +483,8 @@ BAD = {
     "too few weights": ({"weights": [1, 1]}, sarrus.ShapeError, r"weights has shape \(2,\).* 3 entries"),
     "preload": ({"preload": [np.nan, 0, 0]}, ValueError, "preload must be finite"),
     "limits": ({"limits": (1.0, -1.0)}, ValueError, "lower limit is above"),
-    "limits without order": ({"limits": (np.nan, 1.0)}, ValueError, "not a number; got nan and 1.0"),
-    "one limit": ({"limits": (1.0,)}, sarrus.ShapeError, r"limits must be two, .*; got \(1.0,\)"),
+    "limits without order": ({"limits": (np.nan, 1.0)}, ValueError, "or not a number.* got nan and 1.0"),
+    "one limit": ({"limits": (1.0,)}, sarrus.ShapeError, r"limits must be a pair .*; got \(1.0,\)"),
     "limits' shape": ({"limits": (-np.ones(2), 1.0)}, sarrus.ShapeError, r"limits\[0\] has shape \(2,\)"),
     "axes": ({"preload": np.zeros((2, 3)), "weights": np.ones((4, 3))}, sarrus.ShapeError, "do not broadcast"),
     "frame": ({"wrenches": {"tol": np.zeros(6)}, "preload": 0.0}, sarrus.errors.NameNotFoundError, "tol"),

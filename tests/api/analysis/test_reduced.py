@@ -44,7 +44,7 @@ def closed(request):
 def test_projections(closed):
     """Lemmas 1 and 2 of the slides: P_T keeps what J allows, P_omega takes away what J^T carries, M takes one to the other."""
     robot, q, *_ = closed
-    P_omega, P_T = sarrus.works.projections(robot, q)
+    P_omega, P_T = sarrus.formulations.projections(robot, q)
     J, M = robot.constraint_jacobian(q), robot.mass_matrix(q)
     size = np.abs(P_T).max() ** 2
     assert_allclose(P_T @ P_T, P_T, atol=EXACT * size)
@@ -56,13 +56,13 @@ def test_projections(closed):
 
 def test_projected_equations(closed):
     robot, q, v, tau, a = closed
-    s = sarrus.works.projected_dynamics(robot, q, v, tau)
+    s = sarrus.formulations.projected_dynamics(robot, q, v, tau)
     agree(s.acceleration, a)
     agree(s.inertia @ a + s.bias, s.force)
     agree(s.curvature, s.across + s.constraint_force)
     agree(robot.constraint_jacobian(q).T @ s.multipliers, s.constraint_force)
     agree(
-        sarrus.works.virtual_work(robot, q, v, a, tau),
+        sarrus.formulations.virtual_work(robot, q, v, a, tau),
         np.zeros(robot.nv),
         EXACT * np.abs(s.P_omega).max() * np.abs(tau).max(),
     )
@@ -72,14 +72,16 @@ def test_projected_velocity_is_the_nearest(rng):
     robot = sarrus.mechanisms.stewart()
     q, _ = near_home(robot, rng, (4,))
     v = rng.standard_normal((4, robot.nv))
-    agree(times(sarrus.works.projections(robot, q)[1], v), robot.project_velocity(q, v))
+    agree(times(sarrus.formulations.projections(robot, q)[1], v), robot.project_velocity(q, v))
 
 
 def test_more_of_the_same_rows_change_nothing():
     plain, copied = (random_closed(5, loops=1, copies=copies) for copies in (0, 2))
     assert copied.robot.nc > plain.robot.nc
     for one, other in zip(
-        sarrus.works.projections(plain.robot, plain.q), sarrus.works.projections(copied.robot, plain.q), strict=True
+        sarrus.formulations.projections(plain.robot, plain.q),
+        sarrus.formulations.projections(copied.robot, plain.q),
+        strict=True,
     ):
         agree(one, other)
 
@@ -94,7 +96,7 @@ def test_curvature_does_not_depend_on_coordinates(rng):
     q = np.array([0.5, 1.0, 1.0])
     q *= 1.5 / np.linalg.norm(q)
     v = cartesian.project_velocity(q, [1.0, -2.0, 0.5])
-    agree(sarrus.works.projected_dynamics(cartesian, q, v).curvature, -2.0 * (v @ v) / 1.5**2 * q)
+    agree(sarrus.formulations.projected_dynamics(cartesian, q, v).curvature, -2.0 * (v @ v) / 1.5**2 * q)
 
     b = sarrus.Builder("ball on a telescope", gravity=(0, 0, 0))
     b.add_body("fork")
@@ -107,7 +109,7 @@ def test_curvature_does_not_depend_on_coordinates(rng):
     at = np.linalg.solve(polar.jacobian(angles, "ball", expressed_in="world_aligned")[3:], v)
     agree(polar.pose(angles, "ball")[:3, 3], q)
     # along the reach it is the same force; across it nothing of it is left
-    agree(sarrus.works.projected_dynamics(polar, angles, at).curvature, [0, 0, -2.0 * (v @ v) / 1.5])
+    agree(sarrus.formulations.projected_dynamics(polar, angles, at).curvature, [0, 0, -2.0 * (v @ v) / 1.5])
 
 
 def test_free_motions_stand_in_the_first_columns():
@@ -116,22 +118,22 @@ def test_free_motions_stand_in_the_first_columns():
         crank=1.0, coupler=2.0, rocker=1.0, ground=2.0
     )  # flat, it can also become a kite
     q = np.stack([robot.assemble(fixed={"motor": 0.7}, branch="any"), np.zeros(3), np.full(3, np.nan)])
-    one, flat = (sarrus.works.free_motions(robot, x) for x in q[:2])
+    one, flat = (sarrus.formulations.free_motions(robot, x) for x in q[:2])
     assert (one.basis.shape, flat.basis.shape, int(one.freedom), int(flat.freedom)) == ((3, 1), (3, 2), 1, 2)
     agree(robot.constraint_jacobian(q[0]) @ one.basis[:, 0], np.zeros(robot.nc))
     for free in (one, flat):
         agree(free.basis.T @ free.basis, np.eye(int(free.freedom)))
-    together = sarrus.works.free_motions(robot, q)
+    together = sarrus.formulations.free_motions(robot, q)
     assert together.freedom.tolist() == [1, 2, -1]
     assert_array_equal(together.basis[0, :, 1], np.zeros(3))
     for several, free in zip(together.basis, (one, flat), strict=False):
         agree(several @ several.T, free.basis @ free.basis.T)
     assert np.isnan(together.basis[2]).all()
     # nothing moves, nothing is known
-    assert sarrus.works.free_motions(robot, q[:0]).basis.shape == (0, 3, 0)
-    assert np.isnan(sarrus.works.free_motions(robot, q[2:]).basis).all()
-    assert np.isnan(sarrus.works.projections(robot, q)[1][2]).all()
-    assert np.isnan(sarrus.works.projections(robot, q[2:])[1]).all()
+    assert sarrus.formulations.free_motions(robot, q[:0]).basis.shape == (0, 3, 0)
+    assert np.isnan(sarrus.formulations.free_motions(robot, q[2:]).basis).all()
+    assert np.isnan(sarrus.formulations.projections(robot, q)[1][2]).all()
+    assert np.isnan(sarrus.formulations.projections(robot, q[2:])[1]).all()
 
 
 # ---- reduced form ----------------------------------------------------------------------------------------------------
@@ -139,7 +141,7 @@ def test_free_motions_stand_in_the_first_columns():
 
 def test_reduced_form(closed):
     robot, q, v, tau, a = closed
-    form = sarrus.works.reduced_dynamics(robot, q, v)
+    form = sarrus.formulations.reduced_dynamics(robot, q, v)
     k = len(form.coordinates)
     E = robot.actuation_matrix(q, actuated=robot.joints).T[[names(robot).index(name) for name in form.coordinates]]
     agree(E @ form.jacobian, np.eye(k))
@@ -163,7 +165,7 @@ def names(robot):
 def test_chosen_coordinates_are_good_ones(closed):
     """Greedy pivots: the dependent velocities are never more than 2^k times the chosen ones (here far less)."""
     robot, q, v, *_ = closed
-    form = sarrus.works.reduced_dynamics(robot, q, v)
+    form = sarrus.formulations.reduced_dynamics(robot, q, v)
     assert np.abs(form.jacobian).max() <= 2.0 ** len(form.coordinates)
 
 
@@ -173,10 +175,10 @@ def test_jacobian_derivative_is_the_rate(make, rng):
     robot = getattr(sarrus.mechanisms, make)()
     q, v = near_home(robot, rng)
     h = 1e-4
-    form = sarrus.works.reduced_dynamics(robot, q, v)
+    form = sarrus.formulations.reduced_dynamics(robot, q, v)
     columns = [(name.split("[")[0], int(name.split("[")[1][:-1]) if "[" in name else 0) for name in form.coordinates]
     after, before = (
-        sarrus.works.reduced_dynamics(robot, later(robot, q, v, s * h), v, independent=columns).jacobian
+        sarrus.formulations.reduced_dynamics(robot, later(robot, q, v, s * h), v, independent=columns).jacobian
         for s in (1, -1)
     )
     agree(form.jacobian_derivative, (after - before) / (2 * h), 1e-5)
@@ -186,11 +188,11 @@ def test_names_of_coordinates(rng):
     robot = sarrus.mechanisms.stewart()
     q, v = near_home(robot, rng)
     platform = next(name for name in robot.joints if robot.joint(name).nv == 6)
-    legs = sarrus.works.reduced_dynamics(robot, q, v, independent="actuated")
+    legs = sarrus.formulations.reduced_dynamics(robot, q, v, independent="actuated")
     assert legs.coordinates == robot.actuated
-    free = sarrus.works.reduced_dynamics(robot, q, v, independent=[platform])
+    free = sarrus.formulations.reduced_dynamics(robot, q, v, independent=[platform])
     assert free.coordinates == tuple(f"{platform}[{k}]" for k in range(6))
-    swapped = sarrus.works.reduced_dynamics(robot, q, v, independent=[(platform, k) for k in (5, 0, 1, 2, 3, 4)])
+    swapped = sarrus.formulations.reduced_dynamics(robot, q, v, independent=[(platform, k) for k in (5, 0, 1, 2, 3, 4)])
     agree(swapped.mass_matrix, free.mass_matrix[np.ix_([5, 0, 1, 2, 3, 4], [5, 0, 1, 2, 3, 4])])
     # the same mechanism: forces along the legs that hold it at rest hold it in any coordinates
     agree(
@@ -203,12 +205,12 @@ def test_task_coordinates(rng):
     """A frame's velocity as coordinate: its mass matrix is the operational inertia of the closed mechanism."""
     robot = sarrus.mechanisms.five_bar()
     q, v = near_home(robot, rng, (6,))
-    form = sarrus.works.reduced_dynamics(robot, q, v, task=("tip", "tx tz"))
+    form = sarrus.formulations.reduced_dynamics(robot, q, v, task=("tip", "tx tz"))
     assert form.coordinates == ("tip tx", "tip tz")
     agree(form.velocity, robot.velocity(q, v, "tip", expressed_in="world_aligned")[:, [3, 5]])
     agree(
         form.mass_matrix,
-        sarrus.works.operational_inertia(robot, q, "tip", components="tx tz", expressed_in="world_aligned"),
+        sarrus.formulations.operational_inertia(robot, q, "tip", components="tx tz", expressed_in="world_aligned"),
     )
     a = form.full_acceleration(np.array([1.0, -2.0]))
     agree(
@@ -217,15 +219,15 @@ def test_task_coordinates(rng):
     )
     h = 1e-4
     one = [
-        sarrus.works.reduced_dynamics(robot, later(robot, q, v, s * h), v, task=("tip", "tx tz")).jacobian
+        sarrus.formulations.reduced_dynamics(robot, later(robot, q, v, s * h), v, task=("tip", "tx tz")).jacobian
         for s in (1, -1)
     ]
     agree(form.jacobian_derivative, (one[0] - one[1]) / (2 * h), 1e-5)
     whole = sarrus.mechanisms.stewart()
     q, v = near_home(whole, rng)
     agree(
-        sarrus.works.reduced_dynamics(whole, q, v, task="platform").mass_matrix,
-        sarrus.works.operational_inertia(whole, q, "platform", expressed_in="world_aligned"),
+        sarrus.formulations.reduced_dynamics(whole, q, v, task="platform").mass_matrix,
+        sarrus.formulations.operational_inertia(whole, q, "platform", expressed_in="world_aligned"),
     )
 
 
@@ -233,7 +235,7 @@ def test_operational_inertia_of_a_closed_mechanism(rng):
     """Its inverse is what a wrench on the frame adds to the frame's acceleration."""
     robot = sarrus.mechanisms.delta()
     q, v = near_home(robot, rng, (3,))
-    inverse = sarrus.works.operational_inertia_inverse(robot, q, "platform")
+    inverse = sarrus.formulations.operational_inertia_inverse(robot, q, "platform")
     rest = np.zeros(robot.nv)
     for k, w in enumerate(np.eye(6)):
         pushed, left = (robot.forward_dynamics(q, v, rest, wrenches={"platform": f}) for f in (w, 0 * w))
@@ -243,13 +245,13 @@ def test_operational_inertia_of_a_closed_mechanism(rng):
     tree = sarrus.mechanisms.stanford_arm()
     q = tree.random(rng)
     agree(
-        sarrus.works.operational_inertia_inverse(tree, q, "tip"),
-        tree.jacobian(q, "tip") @ sarrus.works.omega(tree, q, "tip"),
+        sarrus.formulations.operational_inertia_inverse(tree, q, "tip"),
+        tree.jacobian(q, "tip") @ sarrus.formulations.omega(tree, q, "tip"),
     )
-    with pytest.raises(AttributeError, match=r"is now sarrus.works.operational_inertia"):
+    with pytest.raises(AttributeError, match=r"is now sarrus.formulations.operational_inertia"):
         tree.loop_operational_inertia  # noqa: B018
     with pytest.raises(sarrus.StateError, match="'platform' can move in 3 of 6 directions"):
-        sarrus.works.operational_inertia(robot, near_home(robot, rng)[0], "platform")
+        sarrus.formulations.operational_inertia(robot, near_home(robot, rng)[0], "platform")
 
 
 def test_prescribed_motion():
@@ -263,7 +265,7 @@ def test_prescribed_motion():
     robot, time = b.build(), np.linspace(0.0, 1.0, 5)
     x, rate, second = 0.4 * np.sin(3 * time), 1.2 * np.cos(3 * time), -3.6 * np.sin(3 * time)
     q, v = np.stack([x, 0 * x + 0.7], axis=-1), np.stack([rate, 0 * x - 2.0], axis=-1)
-    form = sarrus.works.reduced_dynamics(robot, q, v, independent=["hinge"], time=time)
+    form = sarrus.formulations.reduced_dynamics(robot, q, v, independent=["hinge"], time=time)
     agree(form.drift, np.stack([rate, 0 * x], axis=-1))
     agree(form.bias_acceleration, np.stack([second, 0 * x], axis=-1))
     agree(form.full_velocity(form.velocity), v)
@@ -276,19 +278,19 @@ def test_prescribed_motion():
 def test_batches(rng):
     robot = sarrus.mechanisms.five_bar()
     q, v = near_home(robot, rng, (2, 3))
-    form = sarrus.works.reduced_dynamics(robot, q, v, independent="actuated")
-    cog = sarrus.works.cog_jacobians(robot, q, v)
+    form = sarrus.formulations.reduced_dynamics(robot, q, v, independent="actuated")
+    cog = sarrus.formulations.cog_jacobians(robot, q, v)
     for i, j in np.ndindex(2, 3):
-        one = sarrus.works.reduced_dynamics(robot, q[i, j], v[i, j], independent="actuated")
+        one = sarrus.formulations.reduced_dynamics(robot, q[i, j], v[i, j], independent="actuated")
         for name in ("jacobian", "jacobian_derivative", "bias_acceleration", "mass_matrix", "bias"):
             agree(getattr(form, name)[i, j], getattr(one, name), 1e-11)
-        agree(cog.G[i, j], sarrus.works.cog_jacobians(robot, q[i, j], v[i, j]).G, 1e-11)
+        agree(cog.G[i, j], sarrus.formulations.cog_jacobians(robot, q[i, j], v[i, j]).G, 1e-11)
     q[1, 2, 0] = np.nan
-    spoilt = sarrus.works.reduced_dynamics(robot, q, v, independent="actuated")
+    spoilt = sarrus.formulations.reduced_dynamics(robot, q, v, independent="actuated")
     assert np.isnan(spoilt.mass_matrix[1, 2]).all() and np.isnan(spoilt.bias[1, 2]).all()
     assert_array_equal(spoilt.mass_matrix[0], form.mass_matrix[0])
-    assert np.isnan(sarrus.works.projected_dynamics(robot, q, v).acceleration[1, 2]).all()
-    assert np.isnan(sarrus.works.cog_jacobians(robot, q, v).H[1, 2]).all()
+    assert np.isnan(sarrus.formulations.projected_dynamics(robot, q, v).acceleration[1, 2]).all()
+    assert np.isnan(sarrus.formulations.cog_jacobians(robot, q, v).H[1, 2]).all()
 
 
 BAD = {
@@ -307,7 +309,7 @@ def test_bad_coordinates(what, rng):
     independent, error, message = BAD[what]
     robot = sarrus.mechanisms.five_bar()
     with pytest.raises(error, match=message):
-        sarrus.works.reduced_dynamics(robot, *near_home(robot, rng), independent=independent)
+        sarrus.formulations.reduced_dynamics(robot, *near_home(robot, rng), independent=independent)
 
 
 def test_coordinates_that_are_not_independent_here():
@@ -327,12 +329,14 @@ def test_coordinates_that_are_not_independent_here():
     agree(robot.constraint_residual(dead), np.zeros(5))
     rest = np.zeros(3)
     with pytest.raises(sarrus.StateError, match="pivot determine 0 of 1 degrees of freedom"):
-        sarrus.works.reduced_dynamics(robot, dead, rest, independent=["pivot"])
+        sarrus.formulations.reduced_dynamics(robot, dead, rest, independent=["pivot"])
     near = robot.project_configuration(dead + 0.1 * np.eye(3)[0])
-    both = sarrus.works.reduced_dynamics(robot, np.stack([dead, near]), rest, independent=["pivot"])
+    both = sarrus.formulations.reduced_dynamics(robot, np.stack([dead, near]), rest, independent=["pivot"])
     assert np.isnan(both.mass_matrix[0]).all()
-    agree(both.mass_matrix[1], sarrus.works.reduced_dynamics(robot, near, rest, independent=["pivot"]).mass_matrix)
-    assert np.isfinite(sarrus.works.reduced_dynamics(robot, dead, rest).mass_matrix).all()
+    agree(
+        both.mass_matrix[1], sarrus.formulations.reduced_dynamics(robot, near, rest, independent=["pivot"]).mass_matrix
+    )
+    assert np.isfinite(sarrus.formulations.reduced_dynamics(robot, dead, rest).mass_matrix).all()
 
 
 # ---- COG Jacobians ---------------------------------------------------------------------------------------------------
@@ -343,9 +347,9 @@ def test_cog_form_is_the_reduced_form(make, rng):
     """H, B and the energy, for rigid bodies in space; a link's part of each adds up."""
     robot = getattr(sarrus.mechanisms, make)()
     q, v = near_home(robot, rng, (3,))
-    form = sarrus.works.reduced_dynamics(robot, q, v)
+    form = sarrus.formulations.reduced_dynamics(robot, q, v)
     chosen = [(n.split("[")[0], int(n.split("[")[1][:-1]) if "[" in n else 0) for n in form.coordinates]
-    cog = sarrus.works.cog_jacobians(robot, q, v, active=chosen)
+    cog = sarrus.formulations.cog_jacobians(robot, q, v, active=chosen)
     agree(cog.H, form.mass_matrix)
     agree(cog.B, form.bias)
     a = rng.standard_normal((3, len(chosen)))
@@ -358,8 +362,8 @@ def test_cog_jacobians_are_velocities_of_the_links(rng):
     """3: [linear; angular], of the centre of gravity, in the world's axes."""
     robot = sarrus.mechanisms.stewart()
     q, v = near_home(robot, rng)
-    cog = sarrus.works.cog_jacobians(robot, q, v)
-    motion = times(cog.G, sarrus.works.reduced_dynamics(robot, q, v, independent="actuated").velocity)
+    cog = sarrus.formulations.cog_jacobians(robot, q, v)
+    motion = times(cog.G, sarrus.formulations.reduced_dynamics(robot, q, v, independent="actuated").velocity)
     for body, got in zip(robot.description.bodies, motion, strict=True):
         R = robot.pose(q, body.name)[:3, :3]
         angular, linear = robot.velocity(q, v, body.name, expressed_in="world_aligned").reshape(2, 3)
@@ -372,17 +376,17 @@ def test_cog_jacobians_of_redundant_motors(rng):
     q, v = near_home(robot, rng)
     a = robot.forward_dynamics(q, v, rng.standard_normal(6))
     motors = [robot.joint(name).v_slice.start for name in robot.actuated]
-    cog = sarrus.works.cog_jacobians(robot, q, v)
+    cog = sarrus.formulations.cog_jacobians(robot, q, v)
     agree(cog.efforts(a[motors]), robot.actuator_efforts(q, v, a))
     agree(
         times(cog.G, v[motors]),
-        times(sarrus.works.cog_jacobians(robot, q, v, active=["base1", "base2"]).G, v[motors[:2]]),
+        times(sarrus.formulations.cog_jacobians(robot, q, v, active=["base1", "base2"]).G, v[motors[:2]]),
     )
     h = 1e-4
-    after, before = (sarrus.works.cog_jacobians(robot, later(robot, q, v, s * h), v).G for s in (1, -1))
+    after, before = (sarrus.formulations.cog_jacobians(robot, later(robot, q, v, s * h), v).G for s in (1, -1))
     agree(cog.G_dot, (after - before) / (2 * h), 1e-5)
     with pytest.raises(sarrus.StateError, match="base1 determine 1 of 2"):
-        sarrus.works.cog_jacobians(robot, q, v, active=["base1"])
+        sarrus.formulations.cog_jacobians(robot, q, v, active=["base1"])
 
 
 # ---- nothing moves ---------------------------------------------------------------------------------------------------
@@ -413,7 +417,10 @@ def test_no_freedoms(make, lead):
     robot = make()
     q = np.broadcast_to(robot.assemble(), (*lead, robot.nq))
     v = np.zeros((*lead, robot.nv))
-    form, cog = sarrus.works.reduced_dynamics(robot, q, v), sarrus.works.cog_jacobians(robot, q, v, active=[])
+    form, cog = (
+        sarrus.formulations.reduced_dynamics(robot, q, v),
+        sarrus.formulations.cog_jacobians(robot, q, v, active=[]),
+    )
     assert form.coordinates == ()
     assert form.jacobian.shape == (*lead, robot.nv, 0) and form.mass_matrix.shape == (*lead, 0, 0)
     none = np.zeros((*lead, 0))
@@ -422,7 +429,7 @@ def test_no_freedoms(make, lead):
     agree(form.full_acceleration(none), v)
     assert cog.stack.shape == cog.stack_derivative.shape == (*lead, 6 * len(robot.bodies), 0)
     assert cog.H.shape == (*lead, 0, 0) and cog.body_G.shape == (*lead, 3, 0)
-    assert sarrus.works.free_motions(robot, q).basis.shape == (*lead, robot.nv, 0)
+    assert sarrus.formulations.free_motions(robot, q).basis.shape == (*lead, robot.nv, 0)
 
 
 @pytest.mark.parametrize("lead", [(0,), (1,), (2, 3)])
@@ -431,7 +438,7 @@ def test_no_sound_states(lead):
     robot = sarrus.mechanisms.four_bar()
     q = np.full((*lead, 3), np.nan)
     for found in (
-        sarrus.works.reduced_dynamics(robot, q, q, independent=["motor"]).mass_matrix,
-        sarrus.works.cog_jacobians(robot, q, q, active=["motor"]).H,
+        sarrus.formulations.reduced_dynamics(robot, q, q, independent=["motor"]).mass_matrix,
+        sarrus.formulations.cog_jacobians(robot, q, q, active=["motor"]).H,
     ):
         assert found.shape == (*lead, 1, 1) and np.isnan(found).all()

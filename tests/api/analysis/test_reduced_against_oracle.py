@@ -46,11 +46,11 @@ def test_gallery(make):
     rng = np.random.default_rng(5)
     q, v = near_home(robot, rng, (3,))
     loads = {robot.bodies[-1]: rng.normal(size=6)}
-    form, status = sarrus.works.reduced_dynamics(robot, q, v, wrenches=loads, threads=2, return_status=True)
+    form, status = sarrus.formulations.reduced_dynamics(robot, q, v, wrenches=loads, threads=2, return_status=True)
     columns = showing(robot, q)
     assert not status.any() and form._places == columns
     for i in range(3):
-        one = sarrus.works.reduced_dynamics(robot, q[i], v[i], wrenches=loads)
+        one = sarrus.formulations.reduced_dynamics(robot, q[i], v[i], wrenches=loads)
         assert one._places == showing(robot, q[i : i + 1])
         agree(one, robot, q[i], v[i], *picked(robot, one._places), wrenches=loads)
         row = SimpleNamespace(**{name: getattr(form, name)[i] for name in ARRAYS})
@@ -61,7 +61,7 @@ def test_gallery(make):
 @given(closed_mechanisms())
 def test_random_loops(closed):
     robot, q, v, time = closed.robot, closed.q, closed.v, closed.time
-    form = sarrus.works.reduced_dynamics(robot, q, v, time=time)
+    form = sarrus.formulations.reduced_dynamics(robot, q, v, time=time)
     assert form._places == showing(robot, [q], time)
     agree(form, robot, q, v, *picked(robot, form._places), 1e-7, time=time)
 
@@ -83,9 +83,9 @@ def test_task(make):
             robot.jacobian_derivative(q, v, task[0], expressed_in="world_aligned"),
         )
     )
-    agree(sarrus.works.reduced_dynamics(robot, q, v, task=task), robot, q, v, E, E_dot)
+    agree(sarrus.formulations.reduced_dynamics(robot, q, v, task=task), robot, q, v, E, E_dot)
     with pytest.raises(sarrus.ModelError, match="named twice"):
-        sarrus.works.reduced_dynamics(robot, q, v, task=(task[0], "tx tx"))
+        sarrus.formulations.reduced_dynamics(robot, q, v, task=(task[0], "tx tx"))
 
 
 def test_more_coordinates_than_freedoms():
@@ -102,7 +102,7 @@ def test_near_a_singular_position(distance):
     robot = sarrus.mechanisms.four_bar(crank=1.0, coupler=2.0, rocker=1.0, ground=2.0)
     q = robot.project_configuration(robot.assemble(fixed={"motor": distance}, branch="any"))
     v = robot.project_velocity(q, [1.0, 0.0, 0.0])
-    form = sarrus.works.reduced_dynamics(robot, q, v, independent=["motor"])
+    form = sarrus.formulations.reduced_dynamics(robot, q, v, independent=["motor"])
     agree(form, robot, q, v, *picked(robot, [0]), 1e-13 / distance**2)
 
 
@@ -111,10 +111,12 @@ def test_at_a_singular_position():
     robot = sarrus.mechanisms.four_bar(crank=1.0, coupler=2.0, rocker=1.0, ground=2.0)
     q = np.stack([robot.assemble(fixed={"motor": 0.7}, branch="any"), np.zeros(3), np.full(3, np.nan)])
     with pytest.raises(sarrus.StateError, match="motor determine 1 of 2"):
-        sarrus.works.reduced_dynamics(robot, q[1], np.zeros(3), independent=["motor"])
+        sarrus.formulations.reduced_dynamics(robot, q[1], np.zeros(3), independent=["motor"])
     with pytest.raises(sarrus.StateError, match="from 1 to 2 degrees of freedom"):
-        sarrus.works.reduced_dynamics(robot, q, np.zeros(3), independent=["motor"])
-    form, status = sarrus.works.reduced_dynamics(robot, q, np.zeros(3), independent=["motor"], return_status=True)
+        sarrus.formulations.reduced_dynamics(robot, q, np.zeros(3), independent=["motor"])
+    form, status = sarrus.formulations.reduced_dynamics(
+        robot, q, np.zeros(3), independent=["motor"], return_status=True
+    )
     assert status.tolist() == [0, 2, 1]
     assert np.isfinite(form.mass_matrix[0]).all() and np.isnan(form.mass_matrix[1:]).all()
 
@@ -123,12 +125,12 @@ def test_out_and_no_warning():
     robot = sarrus.mechanisms.delta()
     q, v = near_home(robot, np.random.default_rng(1), (4,))
     for at in (0, slice(None)):
-        kept = sarrus.works.reduced_dynamics(robot, q[at], 0.0 * v[at], independent="actuated")
-        fresh = sarrus.works.reduced_dynamics(robot, q[at], v[at], independent="actuated")
+        kept = sarrus.formulations.reduced_dynamics(robot, q[at], 0.0 * v[at], independent="actuated")
+        fresh = sarrus.formulations.reduced_dynamics(robot, q[at], v[at], independent="actuated")
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            assert sarrus.works.reduced_dynamics(robot, q[at], v[at], independent="actuated", out=kept) is kept
+            assert sarrus.formulations.reduced_dynamics(robot, q[at], v[at], independent="actuated", out=kept) is kept
         np.testing.assert_array_equal(kept.bias, fresh.bias)
         np.testing.assert_array_equal(kept.jacobian_derivative, fresh.jacobian_derivative)
     with pytest.raises(sarrus.errors.ShapeError, match="out"):
-        sarrus.works.reduced_dynamics(robot, q[0], v[0], independent="actuated", out=kept)
+        sarrus.formulations.reduced_dynamics(robot, q[0], v[0], independent="actuated", out=kept)

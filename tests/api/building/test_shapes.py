@@ -55,12 +55,12 @@ def test_joints_that_close_loops_join_too():
 
 def test_pairs_and_groups_are_told_and_pairs_go_first():
     b = chain([sarrus.Revolute("y")] * 4, group="all")
-    b.set_contact("all", "all", touching=False)
+    b.set_contact("all", "all", enabled=False)
     assert not b.build().contacts([0.0] * 4).shapes
     b.set_contact("b", "a", friction=0.25)  # which a joint joins
     found, robot = who_touches(b)
     assert found == {("a", "b")} and robot.contacts([0.0] * 4).friction.tolist() == [0.25]
-    b.set_contact("a", "b", touching=False)
+    b.set_contact("a", "b", enabled=False)
     assert not b.build().contacts([0.0] * 4).shapes
 
 
@@ -99,7 +99,7 @@ def brick():
     b.add_shape("ground", Plane(), (0, 0, -0.05))
     b.add_shape("ground", Terrain(((0.0, 0.0), (0.0, 0.25)), (1.0, 2.0)), (0, 0, -9.0), name="hill")
     for name in ("bricks", "brick_2", "brick_3", "brick_4"):
-        b.set_contact("hill", name, touching=False)
+        b.set_contact("hill", name, enabled=False)
     return b
 
 
@@ -238,7 +238,7 @@ def test_bad_contacts():
 
 def test_pairs_without_a_closed_form_are_refused_and_may_be_excluded():
     b = brick()
-    b.set_contact("hill", "brick_3", touching=True)
+    b.set_contact("hill", "brick_3", enabled=True)
     with pytest.raises(
         ModelError, match=r"'brick_3' \(Cylinder\) and 'hill' \(Terrain\) may touch, and where is not known"
     ) as error:
@@ -253,7 +253,7 @@ def test_overlap_at_home_is_told_and_what_touches_only_is_not():
     with pytest.warns(ModelWarning, match="shapes overlap at home: 'brick' and 'ground'"):
         b.build()
     for name in ("bricks", "brick_2", "brick_3"):
-        b.set_contact(name, "ground", touching=False)
+        b.set_contact(name, "ground", enabled=False)
     b.build()
 
 
@@ -266,6 +266,6 @@ def test_a_simulation_says_that_shapes_pass_through_each_other():
     assert robot_run.q[-1, 6] < 0.0
     b = brick()
     for name in ("bricks", "brick_2", "brick_3", "brick_4", "top"):
-        b.set_contact(name, "ground", touching=False)
-        b.set_contact(name, "hill", touching=False)
+        b.set_contact(name, "ground", enabled=False)
+        b.set_contact(name, "hill", enabled=False)
     sarrus.simulate(b.build(), robot.neutral(), np.zeros(6), duration=0.01, dt=0.01, method="rk4")

@@ -102,7 +102,7 @@ def test_info_of_loops(capsys):
     assert "loops               1 constraint of nc = 5 rows, 3 of them redundant" in out
     assert "             loop  pin2: " in out, "what closes a loop carries no body's mass"
     assert f"{robot.mobility(robot.assemble())}\n" in out
-    assert out.endswith("\n  Grashof             crank-rocker: 0.4 + 1.1 < 0.9 + 1 m; crank turns all the way round\n")
+    assert out.endswith("\n  Grashof             crank-rocker: 0.4 + 1.1 < 0.9 + 1 m; crank turns fully\n")
     # where it stands, not where all coordinates are zero: the rods' centres of mass
     q = robot.assemble()
     x, y, z = (round(x, 12) + 0.0 for x in robot.center_of_mass(q))
@@ -271,19 +271,19 @@ def test_demo_without_docstrings(short, capsys, monkeypatch, tmp_path):
 
 def test_nothing_suspicious(capsys):
     assert main(["check", "double_pendulum"]) == 0
-    assert capsys.readouterr().out == "double pendulum: nothing suspicious\n"
+    assert capsys.readouterr().out == "double pendulum: no findings\n"
 
 
 SUSPICIOUS = {
     "unknown tag": (UNKNOWN_TAG, "robot.urdf:8: <colour> in <robot> is not read"),
-    "next to no mass": (ROBOT.replace('value="1"', 'value="1e-9"'), "next to no mass, from 1e-09 kg on beside 3 kg"),
-    "no mass": (ROBOT.replace('value="1"', 'value="0"').replace('value="3"', 'value="0"'), "no body has any mass"),
+    "next to no mass": (ROBOT.replace('value="1"', 'value="1e-9"'), "tiny mass (least 1e-09 kg, largest body 3 kg)"),
+    "no mass": (ROBOT.replace('value="1"', 'value="0"').replace('value="3"', 'value="0"'), "no body has mass"),
     "grams and millimetres": (
         ROBOT.replace('izz="0.1"', 'izz="1e6"').replace('iyy="0.1"', 'iyy="1e6"'),
-        "is it in kg m²? left, right",
+        "is the inertia in kg m²? left, right",
     ),
     "millimetres": (ROBOT.replace("<mass", '<origin xyz="900 0 0"/><mass'), "is it in m? left, right"),
-    "outside of limits": (ROBOT.replace('lower="-1"', 'lower="1"'), "joint 'handle' starts outside of its limits"),
+    "outside of limits": (ROBOT.replace('lower="-1"', 'lower="1"'), "joint 'handle' starts outside its limits"),
 }
 
 
@@ -306,13 +306,13 @@ def four_bar(tilt, length=0.9):
     [
         (
             sarrus.mechanisms.bennett(),
-            ["Bennett linkage: 1 suspicious thing", "3 of 5 rows are redundant", "joint3: z"],
+            ["Bennett linkage: 1 finding", "3 of 5 rows are redundant", "joint3: z"],
         ),
         (four_bar(0.0, 9.0), ["open loops: no configuration was found that closes all loops"]),
         (
             four_bar(1e-7),
             [
-                "rows contradict one another by rounding, or nearly",
+                "rows are inconsistent within rounding",
                 "and 1 within 0.003",
                 "sarrus.without_redundant_constraints(robot)",
             ],
@@ -330,7 +330,7 @@ def test_suspicious_loops(tmp_path, capsys, robot, said):
 def test_planar_linkages_are_as_they_should_be(name, capsys):
     assert main(["check", name]) == 0
     out = capsys.readouterr().out
-    assert ": nothing suspicious\n" in out and "as is usual of linkages that move in a plane" in out
+    assert ": no findings\n" in out and "as usual for planar linkages" in out
 
 
 def test_redundancy_within_the_plane_is_suspicious(tmp_path, capsys):
@@ -342,7 +342,7 @@ def test_redundancy_within_the_plane_is_suspicious(tmp_path, capsys):
     b.set_home({"motor": -1.0, "pin1": 1.0, "pivot": -1.0, "low": -1.0})
     b.build().save(tmp_path / "robot.json")
     assert main(["check", str(tmp_path / "robot.json")]) == 1
-    assert "7 of 10 rows are redundant, so that some reactions" in capsys.readouterr().out
+    assert "7 of 10 rows are redundant; some reactions" in capsys.readouterr().out
 
 
 def test_motors_and_laws_of_a_simulation(tmp_path, monkeypatch, capsys):
@@ -350,10 +350,10 @@ def test_motors_and_laws_of_a_simulation(tmp_path, monkeypatch, capsys):
     start = ["simulate", "four_bar", "--position", "motor=0.5", "--save", "x.npz", "--time", "0.2"]
     robot = sarrus.mechanisms.four_bar()
     assert main([*start, "--effort", "motor=harmonic:2,6,0.1"]) == 0
-    law = sarrus.control.PrescribedEffort("motor", sarrus.laws.harmonic(2.0, 6.0, 0.1))
+    law = sarrus.control.FeedforwardEffort("motor", sarrus.laws.harmonic(2.0, 6.0, 0.1))
     run = sarrus.simulate(robot, robot.assemble(fixed={"motor": 0.5}), np.zeros(3), 0.2, [law])
     assert np.array_equal(sarrus.Trajectory.load("x.npz").q, run.q)
-    assert main([*start, "--motion", "motor=polynomial:0.5,3"]) == 0
+    assert main([*start, "--prescribe", "motor=polynomial:0.5,3"]) == 0
     turned = sarrus.Trajectory.load("x.npz")
     assert np.abs(turned.joint("motor")[:, 0] - 0.5 - 3.0 * turned.t).max() < 1e-12
     assert "energy change" in capsys.readouterr().out
@@ -385,18 +385,18 @@ def test_convert_there_and_back(tmp_path, monkeypatch, capsys):
     assert out.splitlines() == [
         "wrote a.json", "wrote b.json", "wrote c.urdf and c.yaml", "wrote d.xml", "wrote e.sdf", "wrote f.json",
     ]  # fmt: skip
-    assert "sarrus: c.urdf: URDF cannot say, and the file does not: configurations 'home'" in err.splitlines()
+    assert "sarrus: c.urdf: URDF cannot represent, and the file omits: configurations 'home'" in err.splitlines()
     assert sarrus.load("b.json") == sarrus.mechanisms.four_bar()
     assert sarrus.load("f.json").loop_joints == ("pin2_A pin2_B",)
 
 
 def test_convert_says_what_is_lost(tmp_path, capsys):
-    wanted = "MJCF cannot say: constraint 'contact: Rolling"
+    wanted = "MJCF cannot represent: constraint 'contact: Rolling"
     assert main(["convert", "rolling_disc", str(tmp_path / "a.xml")]) == 1
     err = capsys.readouterr().err
-    assert wanted in err and "or with --lossy without that" in err and not list(tmp_path.iterdir())
+    assert wanted in err and "or with --lossy, which omits them" in err and not list(tmp_path.iterdir())
     assert main(["convert", "rolling_disc", str(tmp_path / "a.xml"), "--lossy"]) == 0
-    assert "the file does not: constraint 'contact: Rolling" in capsys.readouterr().err
+    assert "the file omits: constraint 'contact: Rolling" in capsys.readouterr().err
 
 
 def test_convert_takes_what_can_be_written(capsys):
@@ -409,7 +409,7 @@ def test_convert_takes_what_can_be_written(capsys):
 def test_loops_are_for_files(capsys):
     with pytest.raises(SystemExit):
         main(["info", "four_bar", "--loops", "a.yaml"])
-    assert "--loops is for model files; 'four_bar' is of the gallery" in capsys.readouterr().err
+    assert "--loops requires a model file; 'four_bar' is a mechanism of the gallery" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("suffix", [".json", ".sdf", ".xml"])
@@ -531,7 +531,7 @@ def test_simulate_draws(capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(sarrus.Trajectory, "plot", lambda run, what, ax=None: shown.append(what) or plot(run, what, ax))
     argv = ["simulate", "four_bar", "--time", "0.1", "--plot", "run.svg"]
     assert main([*argv, "--animate", "run.html"]) == 0
-    assert main([*argv[:-1], "run.png", "--show-what", "energy", "pin1"]) == 0
+    assert main([*argv[:-1], "run.png", "--plot-quantity", "energy", "pin1"]) == 0
     # once before the run, to see whether it can be drawn
     assert shown == ["q", "q", ["energy", "pin1"], ["energy", "pin1"]]
     assert b"<svg" in (tmp_path / "run.svg").read_bytes() and (tmp_path / "run.png").read_bytes()[:4] == b"\x89PNG"
@@ -581,7 +581,7 @@ def test_numbers_that_overflow(capsys, monkeypatch, tmp_path):
     """Nothing but one line is said, and the summary is of what is finite."""
     pytest.importorskip("matplotlib")
     monkeypatch.chdir(tmp_path)
-    files = ["--csv", "x.csv", "--plot", "x.png", "--show-what", "energy", "--animate", "x.html"]
+    files = ["--csv", "x.csv", "--plot", "x.png", "--plot-quantity", "energy", "--animate", "x.html"]
     wild = ["--method", "euler", "--dt", "0.5", "--time", "500", "--velocity", "joint3=100"]
     assert main(["simulate", "stanford_arm", *wild, *files]) == 1
     out, err = capsys.readouterr()
@@ -687,9 +687,9 @@ def test_view_plays_back(looked, monkeypatch, tmp_path, ending):
     monkeypatch.chdir(tmp_path)
     option = "--save" if ending == "npz" else "--csv"
     assert main(["simulate", "four_bar", "--time", "0.1", option, f"x.{ending}"]) == 0
-    assert main(["view", "four_bar", "--run", f"x.{ending}"]) == 0
+    assert main(["view", "four_bar", "--trajectory", f"x.{ending}"]) == 0
     assert len(looked[0][1]["trajectory"]) == 101
-    assert main(["view", "delta", "--run", f"x.{ending}"]) == 1, "of another mechanism"
+    assert main(["view", "delta", "--trajectory", f"x.{ending}"]) == 1, "of another mechanism"
 
 
 def test_view_without_viser(capsys, monkeypatch):
@@ -731,32 +731,32 @@ FAULTS = {
     "unknown option": (["info", "robot.urdf", "--sinking-base"], 2, "unrecognized arguments"),
     "no such demonstration": (["demo", "four_bra"], 1, "'four_bra'; did you mean 'four_bar'?"),
     "no such mechanism": (["info", "for_bar"], 1, "did you mean four_bar or five_bar"),
-    "nothing like it": (["info", "zzz"], 1, "named 'zzz'; `sarrus demo --list` lists them"),
-    "a joint that is none": ([*FOUR_BAR, "--position", "mtor=1"], 1, "'motor'? there are: motor, pin1, pivot"),
-    "a velocity of none": ([*FOUR_BAR, "--velocity", "x=1"], 1, "named 'x'; there are: motor, pin1, pivot"),
-    "too many coordinates": ([*FOUR_BAR, "--position", "motor=1,2"], 1, "joint 'motor' takes 1 coordinate; got 2"),
-    "too many velocities": ([*FOUR_BAR, "--velocity", "motor=1,2"], 1, "joint 'motor' takes 1 velocity; got 2"),
+    "nothing like it": (["info", "zzz"], 1, "named 'zzz'; `sarrus demo --list` lists the gallery"),
+    "a joint that is none": ([*FOUR_BAR, "--position", "mtor=1"], 1, "'motor'? joints: motor, pin1, pivot"),
+    "a velocity of none": ([*FOUR_BAR, "--velocity", "x=1"], 1, "named 'x'; joints: motor, pin1, pivot"),
+    "too many coordinates": ([*FOUR_BAR, "--position", "motor=1,2"], 1, "joint 'motor' has 1 coordinate; got 2"),
+    "too many velocities": ([*FOUR_BAR, "--velocity", "motor=1,2"], 1, "joint 'motor' has 1 velocity; got 2"),
     "out of reach for what closes": ([*FOUR_BAR, "--position", "pin2=0"], 1, "stays open"),
-    "velocities of what closes": ([*FOUR_BAR, "--velocity", "pin2=1,2"], 1, "joint 'pin2' takes 1 velocity; got 2"),
-    "not both, one closes": ([*FOUR_BAR, "--velocity", "motor=1", "pin2=5"], 1, "near them they allow motor="),
+    "velocities of what closes": ([*FOUR_BAR, "--velocity", "pin2=1,2"], 1, "joint 'pin2' has 1 velocity; got 2"),
+    "not both, one closes": ([*FOUR_BAR, "--velocity", "motor=1", "pin2=5"], 1, "the nearest allowed ones: motor="),
     "loops cannot close": ([*FOUR_BAR, "--position", "motor=1", "pivot=5"], 1, "stays open"),
-    "not both velocities": ([*FOUR_BAR, "--velocity", "motor=1", "pivot=5"], 1, "near them they allow motor="),
+    "not both velocities": ([*FOUR_BAR, "--velocity", "motor=1", "pivot=5"], 1, "the nearest allowed ones: motor="),
     "no rotation": (["simulate", "rolling_disc", "--position", "float=0,0,0,0,0,0,1"], 1, "quaternion"),
-    "nothing to plot": ([*FOUR_BAR, "--plot", "x.png", "--show-what", "enrgy"], 1, "did you mean 'energy'?"),
+    "nothing to plot": ([*FOUR_BAR, "--plot", "x.png", "--plot-quantity", "enrgy"], 1, "did you mean 'energy'?"),
     "nowhere to write": ([*FOUR_BAR, "--csv", "no/such/x.csv"], 1, "no/such/x.csv: No such file or directory"),
-    "no run": (["view", "four_bar", "--run", "none.npz"], 1, "none.npz: No such file or directory"),
-    "floating gallery": (["info", "pendulum", "--floating-base"], 2, "--floating-base is for model files"),
-    "what without where": ([*FOUR_BAR, "--show-what", "q"], 2, "there is no --plot"),
+    "no run": (["view", "four_bar", "--trajectory", "none.npz"], 1, "none.npz: No such file or directory"),
+    "floating gallery": (["info", "pendulum", "--floating-base"], 2, "--floating-base requires a model file"),
+    "what without where": ([*FOUR_BAR, "--plot-quantity", "q"], 2, "--plot-quantity requires --plot FILE"),
     "no value": ([*FOUR_BAR, "--position", "motor"], 2, "'motor' is not JOINT=VALUE"),
     "no joint": ([*FOUR_BAR, "--position", "=1"], 2, "'=1' is not JOINT=VALUE"),
     "NaN": ([*FOUR_BAR, "--position", "motor=nan"], 2, "'nan' is not a finite number"),
     "infinite": ([*FOUR_BAR, "--velocity", "motor=inf"], 2, "'inf' is not a finite number"),
     "words for numbers": ([*FOUR_BAR, "--velocity", "motor=fast"], 2, "'fast' is not a finite number"),
     "half a list": ([*FOUR_BAR, "--velocity", "motor=1,"], 2, "'1,' is not a finite number"),
-    "twice": ([*FOUR_BAR, "--velocity", "motor=1", "motor=2"], 2, "joint 'motor' is given twice"),
-    "model among positions": (["simulate", "--position", "motor=1", "four_bar"], 2, "MODEL stands before the options"),
-    "negative time": ([*FOUR_BAR, "--time", "-1"], 2, "'-1' is not a number that is not negative"),
-    "endless": ([*FOUR_BAR, "--time", "inf"], 2, "'inf' is not a number that is not negative"),
+    "twice": ([*FOUR_BAR, "--velocity", "motor=1", "motor=2"], 2, "joint 'motor' occurs twice"),
+    "model among positions": (["simulate", "--position", "motor=1", "four_bar"], 2, "MODEL comes before the options"),
+    "negative time": ([*FOUR_BAR, "--time", "-1"], 2, "'-1' is not zero or a positive number"),
+    "endless": ([*FOUR_BAR, "--time", "inf"], 2, "'inf' is not zero or a positive number"),
     "no step": ([*FOUR_BAR, "--dt", "0"], 2, "'0' is not a positive number"),
     "unknown method": ([*FOUR_BAR, "--method", "rk5"], 2, "invalid choice: 'rk5'"),
     "unknown stabilisation": ([*FOUR_BAR, "--stabilisation", "hope"], 2, "invalid choice: 'hope'"),
@@ -829,7 +829,7 @@ def test_a_fault_of_ours_is_one_line_too(capsys, monkeypatch):
 
     monkeypatch.setattr(commands, "start", broken)
     assert main(["simulate", "four_bar"]) == 1
-    said = "sarrus: ZeroDivisionError: nobody thought of this (--traceback shows where)\n"
+    said = "sarrus: ZeroDivisionError: nobody thought of this (--traceback shows the place)\n"
     assert capsys.readouterr().err == said
 
 

@@ -7,17 +7,17 @@ from numpy.testing import assert_allclose, assert_array_equal
 import sarrus
 from sarrus.control import (
     PID,
-    ActuatorDynamics,
+    ActuatorModel,
+    CompliantContact,
     ComputedTorque,
-    Contact,
-    Efforts,
+    EffortTable,
+    FeedforwardEffort,
     GravityCompensation,
+    LuGreFriction,
     PDPlus,
-    PrescribedEffort,
     Quantisation,
     ReactionWheel,
-    Sampled,
-    Stiction,
+    SampleAndHold,
     Thruster,
 )
 from sarrus.control.element import declared
@@ -50,7 +50,7 @@ def test_native_pid_is_the_one_in_python():
     run = sarrus.simulate(robot, [0.0], [0.0], 3.0, pid)
     assert max(seen) > limits[1] + 1.0
     assert min(seen) < limits[0] - 1.0
-    assert_allclose(np.hstack([run.q, run.v, run.z]), y, atol=1e-9)
+    assert_allclose(np.hstack([run.q, run.v, run.internal_state]), y, atol=1e-9)
     assert run.tau.min() == limits[0]
     assert run.tau.max() == limits[1]
 
@@ -69,7 +69,7 @@ def test_native_pd_is_the_one_in_python(method):
         tau[motor] = np.clip(40.0 * (g - q[motor]) + 3.0 * (rate - v[motor]), -15.0, 15.0) + push(t)
         return tau
 
-    native = [PID("motor", 40.0, 0.0, 3.0, target=target, limits=(-15.0, 15.0)), PrescribedEffort("motor", push)]
+    native = [PID("motor", 40.0, 0.0, 3.0, target=target, limits=(-15.0, 15.0)), FeedforwardEffort("motor", push)]
     options = {"method": method, "dt": 2e-3}
     a = sarrus.simulate(robot, q, v, 0.5, native, **options)
     b = sarrus.simulate(robot, q, v, 0.5, pd, **options)
@@ -83,7 +83,7 @@ def test_native_pd_is_the_one_in_python(method):
 def test_a_prescribed_effort():
     """x = t^3/6 under f = t, m = 1: cubics are rk4's own."""
     run = sarrus.simulate(
-        slider(), [0.0], [0.0], 2.0, PrescribedEffort("slide", sarrus.laws.polynomial(0.0, 1.0)), dt=0.1
+        slider(), [0.0], [0.0], 2.0, FeedforwardEffort("slide", sarrus.laws.polynomial(0.0, 1.0)), dt=0.1
     )
     assert_allclose(run.q[:, 0], run.t**3 / 6.0, atol=1e-14)
     assert_allclose(run.tau[:, 0], run.t, atol=1e-15)
@@ -110,19 +110,19 @@ def test_computed_torque_errors_die_as_oscillators():
 def test_stiction_holds_and_slips():
     """Pulled by less than `sticking` it stays where its bristles bend to; by more, it slides, and only `sliding` is taken off."""
     sliding, sticking, stiffness = 1.0, 1.5, 1e4
-    friction = Stiction("slide", sliding, sticking, stribeck_velocity=0.01, stiffness=stiffness)
-    held = sarrus.simulate(slider(), [0.0], [0.0], 2.0, [PrescribedEffort("slide", 1.2), friction])
+    friction = LuGreFriction("slide", sliding, sticking, stribeck_velocity=0.01, stiffness=stiffness)
+    held = sarrus.simulate(slider(), [0.0], [0.0], 2.0, [FeedforwardEffort("slide", 1.2), friction])
     assert np.abs(held.q).max() < 3.0 * sticking / stiffness
     assert np.abs(held.v[1000:]).max() < 1e-9
     assert_allclose(held.tau[1000:], 0.0, atol=1e-6)  # friction carries all of the pull
-    pulled = sarrus.simulate(slider(), [0.0], [0.0], 0.3, [PrescribedEffort("slide", 1.7), friction], dt=2e-4)
+    pulled = sarrus.simulate(slider(), [0.0], [0.0], 0.3, [FeedforwardEffort("slide", 1.7), friction], dt=2e-4)
     assert_allclose(pulled.tau[1000:], 0.7, atol=0.01)
     assert_allclose(np.gradient(pulled.v[1000:, 0], pulled.t[1000:]), 0.7, atol=0.01)
 
 
 def test_stiction_as_it_comes():
     """With the numbers it has by default, at the step that is the default: 1 N on 1 kg stops 1 m/s within 1 s."""
-    run = sarrus.simulate(slider(), [0.0], [1.0], 2.0, Stiction("slide", 1.0))
+    run = sarrus.simulate(slider(), [0.0], [1.0], 2.0, LuGreFriction("slide", 1.0))
     assert_allclose(run.v[500], 0.5, atol=0.02)
     assert np.abs(run.v[1200:]).max() < 1e-3
     assert_allclose(run.q[-1], 0.5, atol=0.02)
@@ -131,7 +131,7 @@ def test_stiction_as_it_comes():
 def test_stiction_takes_no_more_than_it_may():
     """A block thrown at 0.1 m/s: friction never exceeds `sticking` by much, and v^2/(2 a) is how far it goes."""
     run = sarrus.simulate(
-        slider(), [0.0], [0.1], 0.3, Stiction("slide", 1.0), dt=2e-5, times=np.linspace(0.0, 0.3, 3001)
+        slider(), [0.0], [0.1], 0.3, LuGreFriction("slide", 1.0), dt=2e-5, times=np.linspace(0.0, 0.3, 3001)
     )
     assert np.abs(run.tau).max() < 1.1
     assert_allclose(run.q[-1], 0.1**2 / 2.0, rtol=0.05)
@@ -169,7 +169,7 @@ def test_a_limit_on_one_side():
 def test_a_bouncing_point_comes_to_rest():
     """Each bounce takes energy, and it ends where the ground carries it: k d^n = m g."""
     robot = slider("z", gravity=(0.0, 0.0, -G))
-    ground = Contact("block", radius=0.1, stiffness=1e5, exponent=1.5, dissipation=1.0)
+    ground = CompliantContact("block", radius=0.1, stiffness=1e5, exponent=1.5, dissipation=1.0)
     run = sarrus.simulate(robot, [0.4], [0.0], 6.0, ground, dt=2e-4)
     depth = np.maximum(0.1 - run.q[:, 0], 0.0)
     energy = run.energy + 1e5 * depth**2.5 / 2.5
@@ -186,7 +186,7 @@ def test_a_bouncing_point_comes_to_rest():
 def test_friction_stays_in_its_cone():
     """A block thrown along the ground: |f_x| <= mu f_z always, and equal to it where it slides fast."""
     mu = 0.4
-    ground = Contact("block", radius=0.1, stiffness=1e5, dissipation=1.0, friction=mu, slip_velocity=1e-3)
+    ground = CompliantContact("block", radius=0.1, stiffness=1e5, dissipation=1.0, friction=mu, slip_velocity=1e-3)
     rest = 0.1 - (G / 1e5) ** (1.0 / 1.5)
     run = sarrus.simulate(table(), [0.0, rest], [1.0, 0.0], 0.5, ground, dt=1e-4)
     f_x, f_z = run.tau.T
@@ -214,7 +214,7 @@ def test_a_contact_acts_as_its_wrench_would():
     k, n, c, mu, slip_velocity, radius = 1e3, 1.3, 0.7, 0.5, 0.05, 0.25
     centre = robot.pose(q, "ball")[:3, 3]
     offset = normal @ centre - radius + 0.04  # pressed in by 0.04
-    ground = Contact("ball", radius, normal, offset, k, n, c, mu, slip_velocity)
+    ground = CompliantContact("ball", radius, normal, offset, k, n, c, mu, slip_velocity)
     tau = sarrus.simulate(robot, q, v, 0.0, ground).tau[0]
     J = robot.jacobian(q, "ball")
     R = robot.pose(q, "ball")[:3, :3]
@@ -240,8 +240,8 @@ def test_ground_that_slopes_is_a_plane_that_leans():
     runs = [
         sarrus.simulate(robot, q, v, 0.3, contact, method="rk4", dt=2e-4)
         for contact in (
-            Contact("ball", height=slope, **how),
-            Contact("ball", normal=(-0.3, 0, 1), offset=0.05 / np.hypot(0.3, 1), **how),
+            CompliantContact("ball", height=slope, **how),
+            CompliantContact("ball", normal=(-0.3, 0, 1), offset=0.05 / np.hypot(0.3, 1), **how),
         )
     ]
     assert_allclose(runs[0].q, runs[1].q, atol=1e-12)
@@ -253,7 +253,7 @@ def test_rough_ground_gives_back_what_it_took():
     robot, k, radius = table(), 2e4, 0.1
     ground = sarrus.laws.harmonic(0.05, rate=4.0)  # its narrowest valleys have a radius of 1.25 m
     frictionless = {"stiffness": k, "dissipation": 0.0, "friction": 0.0, "exponent": 1.0}
-    contact = Contact("block", radius=radius, height=ground, **frictionless)
+    contact = CompliantContact("block", radius=radius, height=ground, **frictionless)
     run = sarrus.simulate(robot, [0.0, 0.2], [2.0, 0.0], 2.0, contact, method="rk4", dt=2e-4)
     s = np.linspace(-0.3, run.q[:, 0].max() + 0.3, 4001)
     near = np.array([np.hypot(s - x, ground(s) - z).min() for x, z in run.q[::10]])
@@ -329,7 +329,7 @@ def test_many_runs_of_thrusters_and_wheels_are_as_one_by_one():
         return [
             Thruster("nozzle", 2.5, limits=(0.0, most)),
             ReactionWheel("axle", 0.3, torque, 1.0),
-            Contact("satellite", 0.6, height=ground, stiffness=1e3, slip_velocity=0.1),
+            CompliantContact("satellite", 0.6, height=ground, stiffness=1e3, slip_velocity=0.1),
         ]
 
     runs = sarrus.simulate_many(robot, robot.neutral(), np.zeros(7), 0.5, acts(limits, torques), method="rk4")
@@ -436,12 +436,12 @@ def test_the_core_takes_no_other_fields_than_a_kind_has():
         )
 
     law = sarrus.laws.law_terms(sarrus.laws.polynomial(1.0))
-    assert simulation(kind="PrescribedEffort", joint=0, effort=law).size == 2
-    for wrong in ({"kind": "PID2"}, {"kind": "PrescribedEffort", "joint": 0, "effort": law, "index": 0}):
+    assert simulation(kind="FeedforwardEffort", joint=0, effort=law).size == 2
+    for wrong in ({"kind": "PID2"}, {"kind": "FeedforwardEffort", "joint": 0, "effort": law, "index": 0}):
         with pytest.raises(ValueError, match=wrong["kind"]):
             simulation(**wrong)
     with pytest.raises(KeyError, match="effort"):
-        simulation(kind="PrescribedEffort", joint=0)
+        simulation(kind="FeedforwardEffort", joint=0)
 
 
 # ---- what is refused -------------------------------------------------------------------------------------------------
@@ -466,35 +466,67 @@ BAD_ELEMENTS = [
     (PID("pivot", index=0.5), sarrus.ModelError, "index 0.5"),
     (PID("pivot", index=-1), sarrus.ModelError, "index -1"),
     (PID("pivot", target=np.nan), sarrus.ModelError, "target of 'pivot' .*nan"),
-    (PrescribedEffort("pivot", np.inf), sarrus.ModelError, "effort of 'pivot' .*inf"),
-    (PrescribedEffort("pivot", 1.0, index="z"), sarrus.ModelError, "index 'z'"),
-    (Stiction("pivot", 1.0, sticking=0.5), sarrus.ModelError, "sticking .*no less than sliding; got 0.5 and 1.0"),
-    (Stiction("pivot", 1.0, damping=-1.0), sarrus.ModelError, "damping of Stiction must not be negative; got -1.0"),
-    (Stiction("pivot", 1.0, stiffness=0.0), sarrus.ModelError, "stiffness of Stiction must be positive; got 0.0"),
+    (FeedforwardEffort("pivot", np.inf), sarrus.ModelError, "effort of 'pivot' .*inf"),
+    (FeedforwardEffort("pivot", 1.0, index="z"), sarrus.ModelError, "index 'z'"),
+    (LuGreFriction("pivot", 1.0, sticking=0.5), sarrus.ModelError, "sticking .*no less than sliding; got 0.5 and 1.0"),
     (
-        Stiction("pivot", 1.0, stribeck_velocity=np.nan),
+        LuGreFriction("pivot", 1.0, damping=-1.0),
         sarrus.ModelError,
-        "stribeck_velocity of Stiction must be finite",
+        "damping of LuGreFriction must not be negative; got -1.0",
     ),
-    (Stiction("pivot", None), sarrus.ModelError, "sliding of Stiction .*None"),
-    (Contact("tip", radius=-0.1), sarrus.ModelError, "radius of Contact must not be negative; got -0.1"),
-    (Contact("tip", radius=np.nan), sarrus.ModelError, "radius of Contact must be a finite number; got nan"),
     (
-        Contact("tip", offset=[0.0, 1.0]),
+        LuGreFriction("pivot", 1.0, stiffness=0.0),
         sarrus.ModelError,
-        r"offset of Contact must be a finite number; got \[0.0, 1.0\]",
+        "stiffness of LuGreFriction must be positive; got 0.0",
     ),
-    (Contact("tip", stiffness=-1.0), sarrus.ModelError, "stiffness of Contact must be positive; got -1.0"),
-    (Contact("tip", exponent=0.0), sarrus.ModelError, "exponent of Contact must be positive; got 0.0"),
-    (Contact("tip", dissipation=-1.0), sarrus.ModelError, "dissipation of Contact must not be negative"),
-    (Contact("tip", friction=-1.0), sarrus.ModelError, "friction of Contact must not be negative"),
-    (Contact("tip", slip_velocity=0.0), sarrus.ModelError, "slip_velocity of Contact must be positive"),
-    (Contact("tip", normal=(0.0, 0.0, np.nan)), sarrus.ModelError, "three finite numbers"),
-    (Contact("tip", height=np.nan), sarrus.ModelError, "height of 'tip' .*nan"),
     (
-        Contact("tip", height=0.1, along=(1, 0, 1)),
+        LuGreFriction("pivot", 1.0, stribeck_velocity=np.nan),
         sarrus.ModelError,
-        "along of Contact must be perpendicular to its normal",
+        "stribeck_velocity of LuGreFriction must be finite",
+    ),
+    (LuGreFriction("pivot", None), sarrus.ModelError, "sliding of LuGreFriction .*None"),
+    (
+        CompliantContact("tip", radius=-0.1),
+        sarrus.ModelError,
+        "radius of CompliantContact must not be negative; got -0.1",
+    ),
+    (
+        CompliantContact("tip", radius=np.nan),
+        sarrus.ModelError,
+        "radius of CompliantContact must be a finite number; got nan",
+    ),
+    (
+        CompliantContact("tip", offset=[0.0, 1.0]),
+        sarrus.ModelError,
+        r"offset of CompliantContact must be a finite number; got \[0.0, 1.0\]",
+    ),
+    (
+        CompliantContact("tip", stiffness=-1.0),
+        sarrus.ModelError,
+        "stiffness of CompliantContact must be positive; got -1.0",
+    ),
+    (
+        CompliantContact("tip", exponent=0.0),
+        sarrus.ModelError,
+        "exponent of CompliantContact must be positive; got 0.0",
+    ),
+    (
+        CompliantContact("tip", dissipation=-1.0),
+        sarrus.ModelError,
+        "dissipation of CompliantContact must not be negative",
+    ),
+    (CompliantContact("tip", friction=-1.0), sarrus.ModelError, "friction of CompliantContact must not be negative"),
+    (
+        CompliantContact("tip", slip_velocity=0.0),
+        sarrus.ModelError,
+        "slip_velocity of CompliantContact must be positive",
+    ),
+    (CompliantContact("tip", normal=(0.0, 0.0, np.nan)), sarrus.ModelError, "three finite numbers"),
+    (CompliantContact("tip", height=np.nan), sarrus.ModelError, "height of 'tip' .*nan"),
+    (
+        CompliantContact("tip", height=0.1, along=(1, 0, 1)),
+        sarrus.ModelError,
+        "along of CompliantContact must be perpendicular to its normal",
     ),
     (Thruster("nozzle", 1.0), sarrus.NameNotFoundError, "nozzle"),
     (Thruster("tip", "full"), sarrus.ModelError, "thrust of 'tip' .*'full'"),
@@ -520,53 +552,69 @@ BAD_ELEMENTS = [
     (ComputedTorque({}, derivative=[1.0, 2.0]), sarrus.ShapeError, r"derivative of ComputedTorque .*got \(2,\)"),
     ([ComputedTorque({}), PDPlus({})], sarrus.ModelError, "several laws that drive all joints, such as PDPlus"),
     (GravityCompensation(np.inf), sarrus.ModelError, "scale of GravityCompensation must be finite; got inf"),
-    (Sampled(PID("pivot"), period=0.0), sarrus.ModelError, "period of Sampled must be positive; got 0.0"),
+    (SampleAndHold(PID("pivot"), period=0.0), sarrus.ModelError, "period of SampleAndHold must be positive; got 0.0"),
     (
-        Sampled(PID("pivot"), delay=-1.0),
+        SampleAndHold(PID("pivot"), delay=-1.0),
         sarrus.ModelError,
-        "delay of Sampled must be from 0 to 10000 periods of 0.001 s; got -1.0",
+        "delay of SampleAndHold must be from 0 to 10000 periods of 0.001 s; got -1.0",
     ),
-    (Sampled(PID("pivot"), 1e-3, 11.0), sarrus.ModelError, "delay of Sampled .*0.001 s; got 11.0 s"),
-    (Sampled(PID("elbow")), sarrus.NameNotFoundError, "elbow"),
-    (Sampled(Contact("tip")), sarrus.ModelError, "Contact cannot be sampled"),
-    (Sampled(Sampled(PID("pivot"))), sarrus.ModelError, "Sampled cannot be sampled"),
-    (Sampled(PID), TypeError, "PID is a class"),
-    (Sampled(3.0), TypeError, "controller must be a function .*got 3.0"),
-    (Sampled(lambda t, q, v: None), TypeError, "returned None"),
-    (Sampled(lambda t, q, v: [1.0, 2.0]), sarrus.ShapeError, r"returned shape \(2,\)"),
+    (SampleAndHold(PID("pivot"), 1e-3, 11.0), sarrus.ModelError, "delay of SampleAndHold .*0.001 s; got 11.0 s"),
+    (SampleAndHold(PID("elbow")), sarrus.NameNotFoundError, "elbow"),
+    (SampleAndHold(CompliantContact("tip")), sarrus.ModelError, "CompliantContact cannot be sampled"),
+    (SampleAndHold(SampleAndHold(PID("pivot"))), sarrus.ModelError, "SampleAndHold cannot be sampled"),
+    (SampleAndHold(PID), TypeError, "PID is a class"),
+    (SampleAndHold(3.0), TypeError, "controller must be a function .*got 3.0"),
+    (SampleAndHold(lambda t, q, v: None), TypeError, "returned None"),
+    (SampleAndHold(lambda t, q, v: [1.0, 2.0]), sarrus.ShapeError, r"returned shape \(2,\)"),
     (
-        Sampled(lambda t, q, v: ([0.0], {"tip": np.ones(6)})),
+        SampleAndHold(lambda t, q, v: ([0.0], {"tip": np.ones(6)})),
         TypeError,
-        "in Sampled returned wrenches; expected efforts",
+        "in SampleAndHold returned wrenches; expected efforts",
     ),
-    (Sampled(PID("pivot"), quantisation=-0.1), sarrus.ModelError, "position of Quantisation must not be negative"),
-    (Sampled(PID("pivot"), quantisation=Quantisation(effort={"elbow": 1.0})), sarrus.NameNotFoundError, "elbow"),
-    (Sampled(PID("pivot"), quantisation="fine"), sarrus.ModelError, "position of Quantisation must be a finite number"),
-    (Efforts([0.0, 0.1], [[1.0]]), sarrus.ShapeError, r"u of Efforts must be \(n, m\) = \(2, 1\) .*got \(1, 1\)"),
-    (Efforts([0.1, 0.1], [[1.0], [2.0]]), sarrus.ModelError, "times of Efforts must increase"),
     (
-        Efforts([], np.zeros((0, 1))),
+        SampleAndHold(PID("pivot"), quantisation=-0.1),
+        sarrus.ModelError,
+        "position of Quantisation must not be negative",
+    ),
+    (SampleAndHold(PID("pivot"), quantisation=Quantisation(effort={"elbow": 1.0})), sarrus.NameNotFoundError, "elbow"),
+    (
+        SampleAndHold(PID("pivot"), quantisation="fine"),
+        sarrus.ModelError,
+        "position of Quantisation must be a finite number",
+    ),
+    (
+        EffortTable([0.0, 0.1], [[1.0]]),
         sarrus.ShapeError,
-        r"times of Efforts must be \(n,\), the same in all runs; got \(0,\)",
+        r"u of EffortTable must be \(n, m\) = \(2, 1\) .*got \(1, 1\)",
     ),
-    (Efforts([0.0], [[np.nan]]), sarrus.ModelError, "u of Efforts must be finite"),
-    (Efforts([0.0], [[1.0]], joints="pivot"), TypeError, "joints of Efforts must be a sequence of names; got 'pivot'"),
-    (Efforts([0.0], np.ones((3, 1, 1))), sarrus.ShapeError, "simulate_many"),
-    (ActuatorDynamics("pivot"), sarrus.ModelError, "'pivot' has no effect: give a time_constant"),
-    (ActuatorDynamics("pivot", 0.1, 3.0), sarrus.ModelError, "got both"),
-    (ActuatorDynamics("pivot", 0.0), sarrus.ModelError, "time_constant of ActuatorDynamics must be positive; got 0.0"),
+    (EffortTable([0.1, 0.1], [[1.0], [2.0]]), sarrus.ModelError, "times of EffortTable must increase"),
     (
-        ActuatorDynamics("pivot", torque_speed=3.0),
-        sarrus.ModelError,
-        "torque_speed of ActuatorDynamics must be .*got 3.0",
+        EffortTable([], np.zeros((0, 1))),
+        sarrus.ShapeError,
+        r"times of EffortTable must be \(n,\), the same in all runs; got \(0,\)",
     ),
-    (ActuatorDynamics("pivot", torque_speed=(1.0, -2.0)), sarrus.ModelError, "torque_speed .* must be positive"),
+    (EffortTable([0.0], [[np.nan]]), sarrus.ModelError, "u of EffortTable must be finite"),
     (
-        ActuatorDynamics("pivot", 0.1, gear_ratio=0.0),
-        sarrus.ModelError,
-        "gear_ratio of ActuatorDynamics must be positive",
+        EffortTable([0.0], [[1.0]], joints="pivot"),
+        TypeError,
+        "joints of EffortTable must be a sequence of names; got 'pivot'",
     ),
-    ([ActuatorDynamics("pivot", 0.1)] * 2, sarrus.ModelError, "joint 'pivot' has several ActuatorDynamics"),
+    (EffortTable([0.0], np.ones((3, 1, 1))), sarrus.ShapeError, "simulate_many"),
+    (ActuatorModel("pivot"), sarrus.ModelError, "'pivot' has no effect: give a time_constant"),
+    (ActuatorModel("pivot", 0.1, 3.0), sarrus.ModelError, "got both"),
+    (ActuatorModel("pivot", 0.0), sarrus.ModelError, "time_constant of ActuatorModel must be positive; got 0.0"),
+    (
+        ActuatorModel("pivot", torque_speed=3.0),
+        sarrus.ModelError,
+        "torque_speed of ActuatorModel must be .*got 3.0",
+    ),
+    (ActuatorModel("pivot", torque_speed=(1.0, -2.0)), sarrus.ModelError, "torque_speed .* must be positive"),
+    (
+        ActuatorModel("pivot", 0.1, gear_ratio=0.0),
+        sarrus.ModelError,
+        "gear_ratio of ActuatorModel must be positive",
+    ),
+    ([ActuatorModel("pivot", 0.1)] * 2, sarrus.ModelError, "joint 'pivot' has several ActuatorModel"),
 ]
 
 
@@ -599,7 +647,7 @@ def test_how_stiff_a_ground(mass, sinking, damped):
     b.add_body("box", sarrus.Inertia.sphere(mass, 0.1))
     b.add_joint("float", sarrus.Free(), "ground", "box")
     rate = np.sqrt(1.5 * 9.81 / sinking)
-    ground = Contact("box", stiffness=9.81 * mass / sinking**1.5, dissipation=2.0 * damped * rate / 9.81)
+    ground = CompliantContact("box", stiffness=9.81 * mass / sinking**1.5, dissipation=2.0 * damped * rate / 9.81)
     start = np.array([0, 0, 0, 1, 0, 0, -sinking * 1.001])
     run = sarrus.simulate(b.build(), start, np.zeros(6), 8.0 / rate, ground, dt=0.01 / rate, method="rk4")
     decay, swing = damped * rate, rate * np.sqrt(1.0 - damped**2)
@@ -613,10 +661,10 @@ def test_how_fast_what_falls_returns():
     b.add_joint("float", sarrus.Free(), "ground", "ball")
     stiffness = 8.0 * 9.81 / 2e-3**1.5
     for speed, dissipation, told in ((0.1, 0.5, 0.968), (0.5, 0.5, 0.86)):
-        ground = Contact("ball", stiffness=stiffness, dissipation=dissipation, friction=0.0)
+        ground = CompliantContact("ball", stiffness=stiffness, dissipation=dissipation, friction=0.0)
         run = sarrus.simulate(b.build(), [0, 0, 0, 1, 0, 0, 0.0], [0, 0, 0, 0, 0, -speed], 0.2, ground, dt=1e-4, method="rk4")  # fmt: skip
         assert_allclose(run.v[-1, 5] / speed, told, atol=4e-3)
-    ground = Contact("ball", stiffness=stiffness, dissipation=0.0, friction=0.0)
+    ground = CompliantContact("ball", stiffness=stiffness, dissipation=0.0, friction=0.0)
     run = sarrus.simulate(b.build(), [0, 0, 0, 1, 0, 0, 0.0], [0, 0, 0, 0, 0, -1.0], 0.1, ground, dt=1e-4, method="rk4")
     assert_allclose(-run.q[:, 6].min(), (1.25 / 9.81 * 2e-3**1.5) ** 0.4, rtol=1e-3)
     assert_allclose(-run.q[:, 6].min(), 0.011, atol=5e-4)

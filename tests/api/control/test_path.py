@@ -381,7 +381,7 @@ def test_motors_of_a_closed_mechanism_follow_its_path():
     motors = [sarrus.control.PID(name, target=laws[name], **gains) for name in robot.actuated]
     feedforward = []
     for name, u in zip(robot.actuated, robot.actuator_efforts(q, v, a).T):
-        feedforward.append(sarrus.control.PrescribedEffort(name, sarrus.laws.spline(times, u)))
+        feedforward.append(sarrus.control.FeedforwardEffort(name, sarrus.laws.spline(times, u)))
     run = sarrus.simulate(robot, path.q[0], path.at(0.0)[1], 1.6, controller=[*motors, *feedforward])
     assert np.abs(run.q - path.at(run.t)[0]).max() < 1e-4
 

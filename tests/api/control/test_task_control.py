@@ -247,7 +247,7 @@ def test_a_force_with_integral_action_outlasts_friction_that_the_model_does_not_
     law = control.TaskControl(
         robot, [*tasks, control.ForceTask(closing, 3.0, rows=[2], integral=20.0, priority=1)], limits=None
     )
-    push = control.PrescribedEffort(robot.actuated[0], 0.5)
+    push = control.FeedforwardEffort(robot.actuated[0], 0.5)
     run = sarrus.simulate(robot, q, v, 2.0, controller=[law, push], limits="ignore")
     assert np.isfinite(run.q).all()
 
@@ -259,5 +259,5 @@ def test_a_force_that_no_model_tells_is_warned_of():
         control.TaskControl(robot, control.ForceTask("pin", 0.0))
     q = robot.assemble()
     load = robot.joint_wrenches(q, np.zeros(robot.nv), np.zeros(robot.nv))
-    assert load.not_unique["pin"] == ("moment x", "moment z", "force y")  # those rows
+    assert load.indeterminate["pin"] == ("moment x", "moment z", "force y")  # those rows
     control.TaskControl(robot, control.ForceTask("pin", 0.0, rows=[2, 3]))  # warnings are errors here

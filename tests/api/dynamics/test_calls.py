@@ -203,17 +203,19 @@ def test_wrenches_and_base_motion_broadcast():
 def test_python_side_functions_broadcast_too():
     q, v, a = arguments("inverse_dynamics", lead=(4, 3))
     joint = ROBOT.joints[2]
-    for name, f in sarrus.works.reactions(ROBOT, q, v, a).items():
-        assert_close(f[2, 1], sarrus.works.reactions(ROBOT, q[2, 1], v[2, 1], a[2, 1])[name], ROUNDING)
-    for name, f in sarrus.works.constraint_forces(ROBOT, q, v[0], a[0, 0]).items():
+    for name, f in sarrus.formulations.reactions(ROBOT, q, v, a).items():
+        assert_close(f[2, 1], sarrus.formulations.reactions(ROBOT, q[2, 1], v[2, 1], a[2, 1])[name], ROUNDING)
+    for name, f in sarrus.formulations.constraint_forces(ROBOT, q, v[0], a[0, 0]).items():
         assert f.shape == (4, 3, 6 - ROBOT.joint(name).nv)
     for x, y in zip(
-        sarrus.works.joint_bases(ROBOT, q, joint), sarrus.works.joint_bases(ROBOT, q[2, 1], joint), strict=True
+        sarrus.formulations.joint_bases(ROBOT, q, joint),
+        sarrus.formulations.joint_bases(ROBOT, q[2, 1], joint),
+        strict=True,
     ):
         assert_close(x[2, 1], y, ROUNDING)
     assert_close(
-        sarrus.works.operational_inertia(ROBOT, q, FRAME)[2, 1],
-        sarrus.works.operational_inertia(ROBOT, q[2, 1], FRAME),
+        sarrus.formulations.operational_inertia(ROBOT, q, FRAME)[2, 1],
+        sarrus.formulations.operational_inertia(ROBOT, q[2, 1], FRAME),
         tolerance("omega"),
     )
 
@@ -239,7 +241,7 @@ def test_reactions_of_a_bad_sample(lead):
     q, v, a = arguments("inverse_dynamics", lead=lead)
     first = (0,) * len(lead)
     q[first] = np.nan
-    found, status = sarrus.works.reactions(ROBOT, q, v, a, return_status=True)
+    found, status = sarrus.formulations.reactions(ROBOT, q, v, a, return_status=True)
     assert status[first] == 1
     assert np.count_nonzero(status) == 1
     for f in found.values():
@@ -432,15 +434,15 @@ def test_bad_wrenches_and_base_motions():
 def test_python_side_functions_keep_bad_samples_apart():
     q, v, a = arguments("inverse_dynamics", lead=(4,))
     clean = [
-        sarrus.works.operational_inertia(ROBOT, q, FRAME),
-        *sarrus.works.joint_bases(ROBOT, q, "joint1"),
-        *sarrus.works.constraint_forces(ROBOT, q, v, a).values(),
+        sarrus.formulations.operational_inertia(ROBOT, q, FRAME),
+        *sarrus.formulations.joint_bases(ROBOT, q, "joint1"),
+        *sarrus.formulations.constraint_forces(ROBOT, q, v, a).values(),
     ]
     q[2] = np.nan
     spoilt = [
-        sarrus.works.operational_inertia(ROBOT, q, FRAME),
-        *sarrus.works.joint_bases(ROBOT, q, "joint1"),
-        *sarrus.works.constraint_forces(ROBOT, q, v, a).values(),
+        sarrus.formulations.operational_inertia(ROBOT, q, FRAME),
+        *sarrus.formulations.joint_bases(ROBOT, q, "joint1"),
+        *sarrus.formulations.constraint_forces(ROBOT, q, v, a).values(),
     ]
     for x, y in zip(spoilt, clean, strict=True):
         assert np.isnan(x[2]).all()
@@ -691,7 +693,7 @@ def test_a_keyword_of_no_function_is_refused_by_its_name():
 
 def _functions_of_a_mechanism():
     """That stand beside it, and tell a status."""
-    every = (getattr(module, name) for module in (sarrus.works, sarrus.floating) for name in module.__all__)
+    every = (getattr(module, name) for module in (sarrus.formulations, sarrus.floating) for name in module.__all__)
     return [f for f in every if inspect.isfunction(f) and "return_status" in inspect.signature(f).parameters]
 
 

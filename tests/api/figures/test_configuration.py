@@ -99,25 +99,25 @@ def test_a_joint_leads_a_player(pyplot, coupled):
     assert "&quot;clock&quot;: [&quot;motor&quot;, &quot;rad&quot;]" in page
     b = coupled.to_builder()
     b.set_joint("motor", sarrus.Revolute("y", limits=(-1.5, -1.2)))
-    from sarrus.figures.figures import _way
+    from sarrus.figures.figures import _drive_path
 
     q = b.build().assemble(fixed={"motor": -1.3})
-    values, path = _way(b.build(), q, "motor")
+    values, path = _drive_path(b.build(), q, "motor")
     assert (values[0], values[-1]) == (-1.5, -1.2) and (np.diff(values) > 0.0).all()
     assert_allclose(path[:, 0], values, atol=1e-12)
     rocker = sarrus.mechanisms.four_bar(1.0, 0.4, 1.0, 1.5)  # which does not turn all the way round
-    values, path = _way(rocker, rocker.assemble(fixed={"motor": -0.9}), "motor")
+    values, path = _drive_path(rocker, rocker.assemble(fixed={"motor": -0.9}), "motor")
     assert len(values) == len(path) < 119 and np.abs(rocker.constraint_residual(path)).max() < 1e-9
 
 
 def test_refused(pyplot, coupled):
     q = coupled.assemble()
-    with pytest.raises(sarrus.ShapeError, match=r"a picture shows \(nq,\) or \(n, nq\)"):
+    with pytest.raises(sarrus.ShapeError, match=r"expected \(nq,\) or \(n, nq\)"):
         coupled.plot(np.zeros((2, 2, 3)))
     for velocities in (np.zeros((0, coupled.nv)), np.zeros((2, coupled.nv))):
-        with pytest.raises(sarrus.ShapeError, match="drawn of one configuration"):
+        with pytest.raises(sarrus.ShapeError, match="of one configuration can be drawn"):
             coupled.plot(v=velocities)
-    with pytest.raises(ValueError, match="of one configuration, in a figure of their own"):
+    with pytest.raises(ValueError, match="one configuration and a new figure"):
         coupled.plot(np.stack([q, q]), np.zeros(3))
     with pytest.raises(sarrus.NameNotFoundError, match="no frame is named 'Q'"):
         coupled.plot(trace="Q")
@@ -131,7 +131,7 @@ def test_refused(pyplot, coupled):
     start = delta.assemble()
     with pytest.raises(ValueError, match="does not move in a plane of two of the world's axes"):
         delta.plot(start, delta.complete_velocity(start, {"motor1": 1.0}))
-    with pytest.raises(ValueError, match="accelerations are drawn with the velocities"):
+    with pytest.raises(ValueError, match="accelerations are drawn with velocities"):
         coupled.plot(q, a=np.zeros(3))
 
 
@@ -154,7 +154,7 @@ def test_grashofs_class_is_what_can_turn(seed):
     kinds = expected.get(tuple(grounded), "crank-rocker")
     assert said.partition(":")[0] in np.atleast_1d(kinds)
     if said.startswith("crank-rocker"):
-        assert said.endswith(f"{'crank' if grounded[0] else 'rocker'} turns all the way round")
+        assert said.endswith(f"{'crank' if grounded[0] else 'rocker'} turns fully")
     if not any(grounded):
         assert said.startswith("double") == turns(coupler, crank, rocker, ground)
 

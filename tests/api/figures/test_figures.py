@@ -26,7 +26,7 @@ from tests.trajectories import fourbar_run
         ("a", "joint accelerations [rad/s²]", ["motor", "pin1", "pivot"]),
         ("tau", "joint forces [N m]", ["motor", "pin1", "pivot"]),
         ("energy", "energy [J]", ["total", "kinetic", "potential"]),
-        ("loop_error", "opening of the loops [rad, m]", ["loop_error"]),
+        ("loop_error", "loop error [rad, m]", ["loop_error"]),
         ("reactions", "force carried [N]", ["motor", "pin1", "pivot", "pin2"]),
         ("motor", "motor [rad]", ["motor"]),
         ("pin2", "pin2 [rad]", ["pin2"]),
@@ -118,7 +118,7 @@ def test_two_units_face_each_other(pyplot):
     for what in (["q", "energy", "tau"], ["reactions", "motor"]):
         axes = many.plot(what).figure.axes
         assert len({ax.get_position().y0 for ax in axes}) == len(axes) > 1
-        with pytest.raises(ValueError, match=r"several units, .* leave ax= out"):
+        with pytest.raises(ValueError, match=r"several units, .* omit ax="):
             many.plot(what, ax=pyplot.figure().subplots())
 
 
@@ -129,12 +129,12 @@ def test_plot_shows_what_all_pins_carry(pyplot):
     lines = {line.get_label(): line.get_ydata() for line in run.plot("reactions").lines}
     assert sorted(lines) == sorted(joint.name for joint in robot.description.joints)
     pins = (
-        sarrus.works.reactions(robot, run.q, run.v, run.a, multipliers=run.reactions.multipliers)
+        sarrus.formulations.reactions(robot, run.q, run.v, run.a, multipliers=run.reactions.multipliers)
         | run.reactions.wrenches
     )
     for name, force in lines.items():
         assert_array_equal(force, np.linalg.norm(pins[name][:, 3:], axis=1))
-    opened = sarrus.works.reactions(robot, run.q, run.v, run.a, multipliers=np.zeros(robot.nc))
+    opened = sarrus.formulations.reactions(robot, run.q, run.v, run.a, multipliers=np.zeros(robot.nc))
     assert np.abs(lines["pivot"] - np.linalg.norm(opened["pivot"][:, 3:], axis=1)).max() > 1.0
 
 

@@ -27,8 +27,8 @@ def answers():
     run = fourbar_run(11)
     return [
         linear, linear.modes(), robot.mobility(q), robot.mobility(q).actuation, robot.mobility_map(np.array([q, q])),
-        robot.constraint("pin2"), robot.joint_wrenches(q, rest, rest), sarrus.works.cog_jacobians(robot, q), sarrus.works.poe_factors(robot, q), run, run.reactions, run.joint_wrenches(),
-        sarrus.works.reference_member(sarrus.mechanisms.five_bar(), sarrus.mechanisms.five_bar().assemble(), np.zeros(4), np.zeros(4)),
+        robot.constraint("pin2"), robot.joint_wrenches(q, rest, rest), sarrus.formulations.cog_jacobians(robot, q), sarrus.formulations.poe_factors(robot, q), run, run.reactions, run.joint_wrenches(),
+        sarrus.formulations.reference_member(sarrus.mechanisms.five_bar(), sarrus.mechanisms.five_bar().assemble(), np.zeros(4), np.zeros(4)),
     ]  # fmt: skip
 
 

@@ -321,8 +321,8 @@ def test_names_are_the_models(tmp_path):
 BAD = {
     "no function": (["no_such"], sarrus.NameNotFoundError, "did you mean|no function"),
     "a frame that is none": (["pose:hand"], sarrus.NameNotFoundError, "no frame is named 'hand'"),
-    "no frame": (["pose"], ValueError, "wants the name of a frame"),
-    "a frame too many": (["mass_matrix:rocker"], ValueError, "wants nothing behind it"),
+    "no frame": (["pose"], ValueError, "requires the name of a frame"),
+    "a frame too many": (["mass_matrix:rocker"], ValueError, "takes no name after a colon"),
     "no joint": (["positions:knee"], sarrus.NameNotFoundError, "knee"),
     "joints to nothing": (["transmission:motor"], ValueError, "joints to joints"),
     "too few joints": (lambda r: {"v": r.velocities(r.q, [], [])}, sarrus.ModelError, "leave motions free"),
@@ -334,16 +334,16 @@ BAD = {
     "a comparison": (lambda r: {"x": np.where(r.q == 0.0, 1.0, 2.0)}, TypeError, "nothing can be decided"),
     "a truth": (lambda r: {"x": r.q if r.q[0] else r.v}, TypeError, "nothing can be decided"),
     "a division by zero": (lambda r: {"x": r.q / 0.0}, sarrus.ModelError, "'x' of 'f' is not finite in any sample"),
-    "a number that is none": (lambda r: {"x": [1.0 / (r.q[0] - r.q[0])]}, sarrus.ModelError, "divides by zero"),
+    "a number that is none": (lambda r: {"x": [1.0 / (r.q[0] - r.q[0])]}, sarrus.ModelError, "a division by zero"),
     "a result called as the code's own number": (lambda r: {"t0": r.q * 2.0}, ValueError, "'t0' cannot be"),
     "a result called as a number of an input": (lambda r: {"q_0": r.q * 2.0}, ValueError, "'q_0' cannot be"),
     "a result called as what the code calls": (lambda r: {"sqrt": r.q * 2.0}, ValueError, "'sqrt' cannot be"),
     "a result called as a keyword of C++": (lambda r: {"namespace": r.q * 2.0}, ValueError, "'namespace' cannot be"),
-    "a function called as a number of coordinates": ({"nq": "mass_matrix"}, ValueError, "name of a place in q or v"),
+    "a function called as a number of coordinates": ({"nq": "mass_matrix"}, ValueError, "name of an index in q or v"),
     "a function called as what a target writes": (
         {"f": "mass_matrix", "f_vjp": "mass_matrix"},
         ValueError,
-        "'f_vjp' is what targets write",
+        "'f_vjp' is a name that targets use",
     ),
 }
 
@@ -469,12 +469,12 @@ def test_names_of_inputs_are_those_of_c(tmp_path):
     robot = sarrus.mechanisms.pendulum()
     with pytest.raises(ValueError, match="'double' cannot be the name"):
         generation.generate(robot, {"f": lambda r: {"x": r.q + r.input("double", np.ones((6, 1)))}}, tmp_path)
-    with pytest.raises(TypeError, match="what 'f' returns must be a mapping"):
+    with pytest.raises(TypeError, match="result of 'f' must be a mapping"):
         generation.generate(robot, {"f": lambda r: r.q}, tmp_path)
 
 
 def test_too_long_a_function(tmp_path):
-    with pytest.raises(sarrus.ModelError, match=r"forward_dynamics takes .* more than most_statements = 100"):
+    with pytest.raises(sarrus.ModelError, match=r"forward_dynamics has .* more than most_statements = 100"):
         generation.generate(sarrus.mechanisms.four_bar(), ["forward_dynamics"], tmp_path, most_statements=100)
 
 
@@ -525,7 +525,7 @@ def test_command_line(tmp_path, capsys):
     assert main(command) == 0
     assert "four_bar_positions_motor: " in capsys.readouterr().out
     assert (
-        "const float held[1], const float last[3], float q[3], float residual[1]"
+        "const float coordinates[1], const float near[3], float q[3], float residual[1]"
         in (tmp_path / "four_bar.h").read_text()
     )
     assert main(["generate", "four_bar", "--functions", "no_such", "-o", str(tmp_path)]) == 1

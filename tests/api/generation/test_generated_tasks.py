@@ -202,15 +202,15 @@ BAD = {
     "limits": (lambda r: control.TaskControl(r, control.JointTask("motor", 0.0)), "limits=None"),
     "contacts": (
         lambda r: control.TaskControl(r, control.JointTask("motor", 0.0), None, control.PointContact("rocker")),
-        "with contacts: 'rocker'",
+        "contacts: 'rocker'",
     ),
     "another mechanism": (
         lambda r: control.TaskControl(sarrus.mechanisms.four_bar(), control.JointTask("motor", 0.0), None),
-        "of another mechanism",
+        "belongs to another mechanism",
     ),
     "numbers of many runs": (
         lambda r: control.TaskControl(r, control.JointTask("motor", np.zeros(3)), None),
-        "differ from run to run",
+        "different numbers for each run",
     ),
 }
 
@@ -221,5 +221,5 @@ def test_what_is_refused(case, tmp_path):
     made, words = BAD[case]
     with pytest.raises(sarrus.ModelError, match=words):
         generation.generate(robot, {"f": made(robot)}, tmp_path)
-    with pytest.raises(TypeError, match="is a TaskControl"):
+    with pytest.raises(TypeError, match="must be a TaskControl"):
         generation.Recorder(robot).tasks("motor")

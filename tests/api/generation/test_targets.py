@@ -37,12 +37,12 @@ def test_check_program(scalar, tmp_path):
     assert set(made.others) == {program, tmp_path / "four_bar_check.json"}
     run = subprocess.run([sys.executable, program], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
-    assert run.stdout.count("off by") == len(asked)
+    assert run.stdout.count("error ") == len(asked)
     body, name, matrix = made.source.read_text().rpartition("four_bar_M(")
     made.source.write_text(body + name + matrix.replace(" + ", " - ", 1))
     run = subprocess.run([sys.executable, program], capture_output=True, text=True, check=False)
     assert run.returncode == 1
-    assert "four_bar_M: off by" in run.stdout and run.stdout.count("FAILED") == 1
+    assert "four_bar_M: error" in run.stdout and run.stdout.count("FAILED") == 1
 
 
 @needs_compiler
@@ -63,7 +63,7 @@ def test_check_program_tries_home(tmp_path):
     assert np.abs(states_[0]["results"]["q"] - robot.assemble()).max() < 1e-12
     made.source.write_text(made.source.read_text().replace("  q[0] = ", "  q[0] = 0.0 / 0.0 * "))
     run = subprocess.run([sys.executable, tmp_path / "five_bar_check.py"], capture_output=True, text=True, check=False)
-    assert run.returncode == 1 and "off by inf" in run.stdout, run.stdout
+    assert run.returncode == 1 and "error inf" in run.stdout, run.stdout
 
 
 @needs_compiler
@@ -230,7 +230,7 @@ def test_fmu(tmp_path):
     push = np.rec.fromarrays([time, np.full(51, 3.0)], names=["time", "tau.motor"])
     run = fmpy.simulate_fmu(fmu, stop_time=0.5, step_size=0.01, output_interval=0.01, input=push)
     q = np.array([run[f"q.{name}"] for name in robot.joints]).T
-    hold = [sarrus.control.PrescribedEffort("motor", 3.0)]
+    hold = [sarrus.control.FeedforwardEffort("motor", 3.0)]
     reference = sarrus.simulate(robot, robot.assemble(), np.zeros(3), 0.5, hold, rtol=1e-10, atol=1e-12)
     assert np.abs(q[-1] - reference.q[-1]).max() < 5e-4  # steps of 1 ms, of second order
     assert np.abs(robot.constraint_residual(q)).max() < 1e-12
@@ -242,9 +242,9 @@ BAD = {
         ["forward_dynamics"],
         {"targets": ["jax"], "scalar": "float"},
         ValueError,
-        "wants scalar='double'",
+        "requires scalar='double'",
     ),
-    "no step": (["forward_dynamics"], {"targets": ["fmu"]}, ValueError, "wants one function 'step'"),
+    "no step": (["forward_dynamics"], {"targets": ["fmu"]}, ValueError, "requires one function 'step'"),
     "nothing held": (["step"], {}, sarrus.ModelError, "leave motions free"),
 }
 

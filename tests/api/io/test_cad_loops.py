@@ -107,17 +107,18 @@ def test_loop_closures_of_a_file_beside(tmp_path):
     (tmp_path / "loop_closures.yaml").write_text(json.dumps(CLOSURES))
     check_closes(sarrus.load(tmp_path / "r.urdf", loops="loop_closures.yaml"), name="coupler right")
     assert any(
-        "loop_closures.yaml beside it seems to hold loops" in text for text in sarrus.load(tmp_path / "r.urdf").warnings
+        "loop_closures.yaml in its folder seems to contain loops" in text
+        for text in sarrus.load(tmp_path / "r.urdf").warnings
     )
     some = sarrus.loads(parallelogram(), loops={**CLOSURES, "independent": None})
-    assert any("does not say what is driven" in text for text in some.warnings)
+    assert any("dependent is not read" in text for text in some.warnings)
 
 
 BAD = {
-    "no mapping": ([1], "closures wants mappings with link_a"), "no axis": ([{"link_a": "left"}], "closures wants mappings"),
-    "axis": ([{**CLOSURES["closures"][0], "axis": [0, 0, 0]}], "an axis of zeros"),
-    "point": ([{**CLOSURES["closures"][0], "point": [0, 0]}], "point wants three numbers"),
-    "link": ([{**CLOSURES["closures"][0], "link_a": "couplr"}], "which is no link.*coupler"),
+    "no mapping": ([1], "closures: expected mappings with link_a"), "no axis": ([{"link_a": "left"}], "closures: expected mappings"),
+    "axis": ([{**CLOSURES["closures"][0], "axis": [0, 0, 0]}], "axis is zero"),
+    "point": ([{**CLOSURES["closures"][0], "point": [0, 0]}], "point: expected three numbers"),
+    "link": ([{**CLOSURES["closures"][0], "link_a": "couplr"}], "is not a link.*coupler"),
 }  # fmt: skip
 
 

@@ -52,7 +52,7 @@ def test_a_number_of_joints_is_a_row(suffix, tmp_path, monkeypatch):
     robot = sarrus.loads(text.format(0.3))
     assert any("is not read" in warning and ("coulomb" in warning or "losses" in warning) for warning in robot.warnings)
     assert robot.joint("j").type.friction == 0.0 and row.place not in formats.page()
-    with pytest.raises(ModelError, match="cannot say: friction of joint 'j'"):
+    with pytest.raises(ModelError, match="cannot represent: friction of joint 'j'"):
         rubbing(friction=0.3).save(path)
 
     monkeypatch.setattr(table, "rows", (*table.rows, row))
@@ -61,7 +61,7 @@ def test_a_number_of_joints_is_a_row(suffix, tmp_path, monkeypatch):
     with pytest.raises(ModelError, match=r":(\d+|/j): .*(is negative: -1|has a negative coulomb: -1)"):
         sarrus.loads(text.format(-1))
     if suffix in XML:  # in USD the attribute has a type
-        with pytest.raises(ModelError, match=r":\d+: .*wants a number"):
+        with pytest.raises(ModelError, match=r":\d+: .*expects a number"):
             sarrus.loads(text.format("much"))
     rubbing(friction=0.3, damping=0.1).save(path)
     assert (
@@ -75,7 +75,7 @@ def test_a_number_of_joints_is_a_row(suffix, tmp_path, monkeypatch):
 
 def test_armature_in_urdf_is_a_row(tmp_path, monkeypatch):
     """What no URDF says today; of joints of many directions too."""
-    with pytest.raises(ModelError, match="cannot say: armature of joint 'j'"):
+    with pytest.raises(ModelError, match="cannot represent: armature of joint 'j'"):
         rubbing(armature=0.2).save(tmp_path / "r.urdf")
     monkeypatch.setattr(
         formats.URDF, "rows", (*formats.URDF.rows, Row("joint", "dynamics/@armature", "armature", POSITIVE))
@@ -108,7 +108,7 @@ def test_what_is_not_read_is_a_row(suffix, kind, monkeypatch):
         with pytest.raises(ModelError, match=f"<string>:1: <{element} name='b'> is red, which bodies are not"):
             sarrus.loads(text)
     assert "is red, which bodies are not" in formats.page()
-    with pytest.raises(ModelError, match="wants one of red, green in colour"):
+    with pytest.raises(ModelError, match="expects one of red, green in colour"):
         sarrus.loads(text.replace("red", "blue"))
 
 

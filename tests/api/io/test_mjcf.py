@@ -406,7 +406,7 @@ def test_what_straight_tendons_do_not_say():
     told = sarrus.loads(model(STRUNG, slack, "<option><flag spring='disable'/></option>")).warnings
     assert any("springlength is a range" in one for one in told) and any("nonlinear stiffness" in one for one in told)
     assert any(
-        "guide nothing here" in one
+        "are no springs between two sites" in one
         for one in sarrus.loads(model(STRUNG, STRINGS.replace('stiffness="3"', ""))).warnings
     )
 
@@ -480,7 +480,7 @@ def test_a_dcmotor_without_an_input_is_no_motor():
     )
     read = [sarrus.loads(text.format(told)) for told in ('input="voltage"', 'input="none"')]
     assert [robot.actuated for robot in read] == [("j",), ()]
-    assert "a <dcmotor> without an input is no motor" in read[1].warnings[0]
+    assert "a <dcmotor> without an input is not a motor" in read[1].warnings[0]
     mujoco = pytest.importorskip("mujoco")
     if int(mujoco.__version__.partition(".")[0]) >= 4:
         for told, robot in zip(('input="voltage"', 'input="none"'), read, strict=True):
@@ -498,7 +498,7 @@ def test_short_keyframes_are_filled_up():
     floats = [0, 0, 0, 1, 0, 0, 0]
     assert_allclose(robot.configuration("one"), [1, 0, 0, 0, 1, *floats], atol=1e-15)
     assert_allclose(robot.configuration("two"), [1, 1, 0, 0, 0, *floats], atol=1e-15)
-    with pytest.raises(sarrus.ModelError, match="wants 1 to 12 numbers in qpos, and has 13"):
+    with pytest.raises(sarrus.ModelError, match="expects 1 to 12 numbers in qpos, got 13"):
         sarrus.loads(model(world, f'<keyframe><key qpos="{"1 " * 13}"/></keyframe>'))
 
 
@@ -507,7 +507,7 @@ def test_keyframes_are_configurations():
         "c", '<joint name="k"/>'
     )
     key = '<keyframe><key name="home" qpos="1 2 3 0 0 0 2 1 0 0 0 5"/><key/><key name="bad" qpos="1 x"/></keyframe>'
-    with pytest.raises(sarrus.ModelError, match="<key name='bad'> wants 2 numbers in qpos, not '1 x'"):
+    with pytest.raises(sarrus.ModelError, match="<key name='bad'> expects 2 numbers in qpos, got '1 x'"):
         sarrus.loads(model(world, key))
     robot = sarrus.loads(model(world, key.replace('<key name="bad" qpos="1 x"/>', "")))
     assert tuple(dict(robot.description.configurations)) == ("qpos0", "home", "key1")
@@ -632,14 +632,17 @@ def test_includes(tmp_path):
     [
         (
             {"a.xml": '<include file="b.xml"/>', "b.xml": '<include file="a.xml"/>'},
-            "b.xml:1: .*'a.xml' again: the main file",
+            "b.xml:1: .*'a.xml', which the main file includes already",
         ),
-        ({"a.xml": '<include file="a.xml"/>'}, "a.xml:1: .*'a.xml' again: the main file"),
-        ({"a.xml": '<include file="b.xml"/><include file="./b.xml"/>', "b.xml": ""}, "'./b.xml' again: a.xml:1 has it"),
+        ({"a.xml": '<include file="a.xml"/>'}, "a.xml:1: .*'a.xml', which the main file includes already"),
+        (
+            {"a.xml": '<include file="b.xml"/><include file="./b.xml"/>', "b.xml": ""},
+            "'./b.xml', which a.xml:1 includes already",
+        ),
         ({"a.xml": '<include file="b.xml"/>'}, "a.xml:1: <include> cannot read 'b.xml': No such file"),
-        ({"a.xml": '<include file="../b.xml"/>'}, "a.xml:1: <include> leaves the folder of the main file"),
-        ({"a.xml": '<include file="/etc/passwd"/>'}, "leaves the folder of the main file"),
-        ({"a.xml": '<include file="."/>'}, "leaves the folder of the main file"),
+        ({"a.xml": '<include file="../b.xml"/>'}, "a.xml:1: <include> names .*outside of the main file's folder"),
+        ({"a.xml": '<include file="/etc/passwd"/>'}, "outside of the main file's folder"),
+        ({"a.xml": '<include file="."/>'}, "outside of the main file's folder"),
         ({"a.xml": "<include/>"}, "a.xml:1: <include> has no file"),
     ],
 )
@@ -648,15 +651,15 @@ def test_bad_includes(tmp_path, files, message):
         (tmp_path / name).write_text(f"<mujoco>{text}</mujoco>")
     with pytest.raises(sarrus.ModelError, match=message):
         sarrus.load(tmp_path / "a.xml")
-    with pytest.raises(sarrus.ModelError, match=r"needs a folder to look in|has no file"):
+    with pytest.raises(sarrus.ModelError, match=r"needs the folder of the document|has no file"):
         sarrus.loads(f"<mujoco>{files['a.xml']}</mujoco>")
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="links and pipes are POSIX'")
 @pytest.mark.parametrize(
     ("kind", "message"),
-    [("link", "leaves the folder of the main file"), ("pipe", "it is no regular file"), ("folder", "it is no regular file"),
-     ("device", "leaves the folder of the main file"), ("large", "at most 1000 are read")],
+    [("link", "outside of the main file's folder"), ("pipe", "it is no regular file"), ("folder", "it is no regular file"),
+     ("device", "outside of the main file's folder"), ("large", "at most 1000 are read")],
 )  # fmt: skip
 def test_includes_are_files_of_the_folder(tmp_path, monkeypatch, kind, message):
     """By real path; a pipe or a device need not end."""
@@ -690,13 +693,13 @@ def test_files_beside_the_folder_of_the_model(tmp_path):
     )
     (tmp_path / "common" / "m.stl").write_text("solid m\nendsolid m\n")
     with pytest.raises(
-        sarrus.ModelError, match=r"leaves the folder of the main file: .*load\(\.\.\., package_dirs=\[\.\.\.\]\) names"
+        sarrus.ModelError, match=r"outside of the main file's folder: .*load\(\.\.\., package_dirs=\[\.\.\.\]\) allows"
     ):
         sarrus.load(path)
     for folders in ([tmp_path], [tmp_path / "common"]):
         robot = sarrus.load(path, package_dirs=folders)
         assert robot.nv == 1 and any("its file is not there" in one for one in robot.warnings) != READS_MESHES
-    with pytest.raises(sarrus.ModelError, match="leaves the folder"):
+    with pytest.raises(sarrus.ModelError, match="outside of the main file's folder"):
         sarrus.load(path, package_dirs=[tmp_path / "robot"])
 
 
@@ -710,14 +713,14 @@ def test_masks_of_meshes_that_are_not_there():
     )
     robot = sarrus.loads(text)
     assert [spec.body for spec in robot.description.shapes] == ["ground", "a"]
-    assert any("a mesh in <geom> is not read as a shape that touches" in one for one in robot.warnings)
+    assert any("a mesh in <geom> is not read as a collision shape" in one for one in robot.warnings)
 
 
 def test_a_link_to_an_include_is_that_include(tmp_path):
     (tmp_path / "b.xml").write_text("<mujoco/>")
     (tmp_path / "c.xml").symlink_to("b.xml")
     (tmp_path / "a.xml").write_text('<mujoco><include file="b.xml"/><include file="c.xml"/></mujoco>')
-    with pytest.raises(sarrus.ModelError, match=r"'c.xml' again: a.xml:1 has it"):
+    with pytest.raises(sarrus.ModelError, match=r"'c.xml', which a.xml:1 includes already"):
         sarrus.load(tmp_path / "a.xml")
 
 
@@ -737,7 +740,7 @@ def test_what_is_not_read_is_told_once_by_kind():
     assert sorted(robot.warnings) == [
         "<string>:2: <plugin> in <body> is not read",
         "<string>:2: <thing> in <body> is not read",
-        "<string>:2: a mocap body stays where it is",
+        "<string>:2: a mocap body does not move",
         "<string>:2: attribute 'odd' of <joint> is not read (and 1 more)",
         "<string>:2: gravcomp is not read",
         "<string>:2: nonlinear damping of <joint> is not read",
@@ -745,7 +748,7 @@ def test_what_is_not_read_is_told_once_by_kind():
         "<string>:2: the limit of a ball joint is not read",
         "<string>:3: <foo> in <mujoco> is not read",
         "<string>:3: the drag of the medium is not read",
-        "<string>:4: <spatial> tendons guide nothing here, and are left out",
+        "<string>:4: <spatial> tendons that are no springs between two sites are left out",
     ]
 
 
@@ -779,68 +782,68 @@ BAD = {
     "another root": ("<mujoco2/>", "<mujoco2> is not the root of a URDF"),
     "no bodies": ("<mujoco/>", "needs at least one body"),
     "broken": ("<mujoco><worldbody></mujoco>", "<string>:1: not well-formed XML: mismatched tag"),
-    "entity bomb": ('<!DOCTYPE m [<!ENTITY a "b">]><mujoco model="&a;"/>', "no DOCTYPE and no entities"),
+    "entity bomb": ('<!DOCTYPE m [<!ENTITY a "b">]><mujoco model="&a;"/>', "a DOCTYPE, or an entity, is not allowed"),
     "nested too deep": ("<mujoco><worldbody>" + "<body>" * 10**5, "is nested deeper than 500 elements"),
-    "too many": (model("<body/>" * 10**5), "is one too many: a model file may have 50000 bodies, joints"),
+    "too many": (model("<body/>" * 10**5), "exceeds the limit of 50000 bodies, joints"),
     "too large a number": (model(body("a", attributes='pos="0 0 1e400"')), "<body name='a'> has a number in pos that is not finite"),
     "huge sizes": (model('<body name="a"><geom size="1e200"/></body>'), "<string>:2: <geom> of <body name='a'>: about_com = .* is not finite"),
-    "tiny sizes": (model('<body name="a"><geom size="1e-320"/></body>'), "<geom> of <body name='a'> gives .* so small that its volume"),
-    "tiny capsule": (model('<body name="a"><geom type="capsule" mass="1" size="1e-200 1e-200"/></body>'), "so small that its volume"),
+    "tiny sizes": (model('<body name="a"><geom size="1e-320"/></body>'), "<geom> of <body name='a'> gives .* whose volume is zero"),
+    "tiny capsule": (model('<body name="a"><geom type="capsule" mass="1" size="1e-200 1e-200"/></body>'), "whose volume is zero"),
     "huge gear": (
         model(body("a", '<joint name="j"/>'), '<actuator><general joint="j" gear="1e200" armature="1"/></actuator>'),
         "Revolute: armature must be finite",
     ),
     "no way to turn": (
         model(body("a", '<joint type="slide" springdamper="1 1"/><joint type="slide"/>')),
-        "some body, or joint, has no inertia, or several joints move it alike",
+        "a body, or joint, has no inertia, or several joints move it in the same way",
     ),
-    "no number": (model(body("a", '<joint armature="x"/>')), "<joint> of <body name='a'> wants a number in armature, not 'x'"),
-    "too many numbers": (model(body("a", f'<joint damping="{"1 " * 10**6}"/>')), "wants at most 3 numbers in damping"),
-    "unknown type": (model(body("a", '<joint type="screw"/>')), "wants one of free, ball, slide, hinge in type, not 'screw'"),
+    "no number": (model(body("a", '<joint armature="x"/>')), "<joint> of <body name='a'> expects a number in armature, got 'x'"),
+    "too many numbers": (model(body("a", f'<joint damping="{"1 " * 10**6}"/>')), "expects at most 3 numbers in damping"),
+    "unknown type": (model(body("a", '<joint type="screw"/>')), "expects one of free, ball, slide, hinge in type, got 'screw'"),
     "unknown class": (model(body("a", '<joint class="x"/>')), "has an unknown class 'x'; did you mean|has an unknown class 'x'"),
     "unknown childclass": (model(body("a", "<joint/>", attributes='childclass="x"')), "has an unknown class 'x'"),
-    "class twice": (model("", "<default><default class='a'/><default class='a'/></default>"), "needs a class of its own: there is another 'a'"),
-    "class without a name": (model("", "<default><default/></default>"), "<default> needs a class of its own"),
-    "main by another name": (model("", "<default class='a'/>"), "is the outermost, whose class is 'main', and calls it 'a'"),
+    "class twice": (model("", "<default><default class='a'/><default class='a'/></default>"), "needs a unique class: there is another 'a'"),
+    "class without a name": (model("", "<default><default/></default>"), "<default> needs a unique class"),
+    "main by another name": (model("", "<default class='a'/>"), "is the outermost and has class 'a'; expected 'main'"),
     "two bodies of a name": (model(body("a") + body("a")), "<body name='a'> has the name of another: <string>:2"),
     "two joints of a name": (model(body("a", '<joint name="j"/><joint name="j"/>')), "<joint name='j'> has the name of another"),
     "world by name": (model(body("world")), "<body name='world'> has the name of the world"),
-    "two orientations": (model(body("a", attributes='euler="0 0 0" quat="1 0 0 0"')), "tells its orientation twice: by quat and by euler"),
+    "two orientations": (model(body("a", attributes='euler="0 0 0" quat="1 0 0 0"')), "has two orientations, quat and euler"),
     "no direction": (model(body("a", attributes='quat="0 0 0 0"')), r"<string>:2: .*is no rotation"),
     "zaxis of no length": (model(body("a", attributes='zaxis="0 0 0"')), "<string>:2: <body name='a'>: a direction of zero length"),
     "xyaxes along one line": (model(body("a", attributes='xyaxes="1 0 0 2 0 0"')), "<string>:2: <body name='a'>: "),
     "axis of no length": (model(body("a", '<joint axis="0 0 0"/>')), "<string>:2: <joint> of <body name='a'>: an axis needs a direction"),
-    "fromto of no length": (model('<body name="a"><geom type="capsule" size="1" fromto="1 1 1 1 1 1"/></body>'), "has the same point twice in fromto"),
-    "size missing": (model('<body name="a"><geom type="box" size="1 1"/></body>'), "of type box wants 3 positive numbers in size, and has 1.0 1.0"),
+    "fromto of no length": (model('<body name="a"><geom type="capsule" size="1" fromto="1 1 1 1 1 1"/></body>'), "has two points in fromto whose distance is zero"),
+    "size missing": (model('<body name="a"><geom type="box" size="1 1"/></body>'), "of type box expects 3 positive numbers in size, got 1.0 1.0"),
     "negative mass": (model('<body name="a"><inertial pos="0 0 0" mass="-1" diaginertia="1 1 1"/></body>'), "has a negative mass: -1 kg"),
-    "inertial without moments": (model('<body name="a"><inertial pos="0 0 0" mass="1"/></body>'), "wants either diaginertia or fullinertia"),
+    "inertial without moments": (model('<body name="a"><inertial pos="0 0 0" mass="1"/></body>'), "expects one of diaginertia and fullinertia"),
     "inertial without pos": (model('<body name="a"><inertial mass="1" diaginertia="1 1 1"/></body>'), "<inertial> of <body name='a'> has no pos"),
-    "two inertials": (model(body("a", MASS)), "<inertial> of <body name='a'> stands there twice"),
-    "mass from a mesh": (model('<body name="a"><geom type="mesh" mesh="m"/></body>'), "gives <body name='a'> its mass by mesh 'm', which is not there"),
-    "free and hinged": (model(body("a", "<freejoint/><joint/>")), "is free, and not the only joint of a body of the world"),
-    "free on a body": (model(body("a", body("b", "<freejoint/>"))), "is free, and not the only joint"),
-    "joint of the world": (model("<joint/>"), "<joint> is of the world, which does not move"),
-    "attach": (model('<attach model="x" body="y"/>'), "<attach> makes bodies, which is not read: let MuJoCo compile the file"),
-    "replicate nothing": (model('<replicate count="0"/>'), "<replicate> wants a count of one or more, not 0"),
+    "two inertials": (model(body("a", MASS)), "<inertial> of <body name='a'> appears twice"),
+    "mass from a mesh": (model('<body name="a"><geom type="mesh" mesh="m"/></body>'), "gives <body name='a'> its mass by mesh 'm', which does not exist"),
+    "free and hinged": (model(body("a", "<freejoint/><joint/>")), "is free; expected it to be the only joint of a body in the world"),
+    "free on a body": (model(body("a", body("b", "<freejoint/>"))), "is free; expected it to be the only joint"),
+    "joint of the world": (model("<joint/>"), "<joint> is in the world, which does not move"),
+    "attach": (model('<attach model="x" body="y"/>'), "<attach> generates bodies and is not read: compile the file with MuJoCo"),
+    "replicate nothing": (model('<replicate count="0"/>'), "<replicate> expects a count of one or more, got 0"),
     "replicate without a count": (model("<replicate/>"), "<replicate> has no count"),
-    "replicate a bomb": (model('<replicate count="999">' * 9 + "</replicate>" * 9), "<replicate> makes too many elements: a model may have 50000"),
+    "replicate a bomb": (model('<replicate count="999">' * 9 + "</replicate>" * 9), "<replicate> generates more than 50000 elements"),
     "reference to what is replicated": (
         model(f'<replicate count="2">{body("a")}</replicate>', '<equality><connect body1="a" anchor="0 0 0"/></equality>'),
-        "<connect> names the body1 'a', which is not there; did you mean 'a[01]'",
+        "<connect> names an unknown body1 'a'; did you mean 'a[01]'",
     ),
-    "global coordinates": (model(body("a"), '<compiler coordinate="global"/>'), "tells global coordinates"),
-    "eulerseq": (model(body("a"), '<compiler eulerseq="xyw"/>'), "wants three letters of xyzXYZ in eulerseq, not 'xyw'"),
+    "global coordinates": (model(body("a"), '<compiler coordinate="global"/>'), "has global coordinates"),
+    "eulerseq": (model(body("a"), '<compiler eulerseq="xyw"/>'), "expects three letters of xyzXYZ in eulerseq, got 'xyw'"),
     "limits the wrong way": (model(body("a", '<joint range="2 1"/>')), "has the lower end of range above the upper: 2 > 1"),
-    "connect to nobody": (model(body("a"), '<equality><connect body1="b" anchor="0 0 0"/></equality>'), "<connect> names the body1 'b', which is not there"),
+    "connect to nobody": (model(body("a"), '<equality><connect body1="b" anchor="0 0 0"/></equality>'), "<connect> names an unknown body1 'b'"),
     "connect nowhere": (model(body("a"), '<equality><connect body1="a"/></equality>'), "<connect> has no anchor"),
     "connect to itself": (model(body("a"), '<equality><connect body1="a" body2="a" anchor="0 0 0"/></equality>'), "<string>:3: .* joins body 'a' to itself"),
-    "weld of no site": (model(body("a"), '<equality><weld site1="s" site2="t"/></equality>'), "<weld> names the site1 's', which is not there"),
+    "weld of no site": (model(body("a"), '<equality><weld site1="s" site2="t"/></equality>'), "<weld> names an unknown site1 's'"),
     "joint without joint1": (model(body("a"), "<equality><joint/></equality>"), "<joint> has no joint1"),
     "joint with itself": (model(body("a", '<joint name="j"/>'), '<equality><joint joint1="j" joint2="j"/></equality>'), "<joint> names 'j' twice"),
-    "ball coupled": (model(body("a", '<joint name="j" type="ball"/>'), '<equality><joint joint1="j"/></equality>'), "is of joint 'j', which has several coordinates"),
-    "flex": (model(body("a"), '<equality><flex flex="f"/></equality>'), "<flex> is of a kind that is not read"),
-    "spatial": (model(body("a"), '<tendon><spatial name="s"/></tendon><equality><tendon tendon1="s"/></equality>'), "is of the spatial tendon 's'"),
-    "motor of nothing": (model(body("a"), '<actuator><motor joint="j"/></actuator>'), "<motor> names the joint 'j', which is not there"),
+    "ball coupled": (model(body("a", '<joint name="j" type="ball"/>'), '<equality><joint joint1="j"/></equality>'), "uses joint 'j', which has several coordinates"),
+    "flex": (model(body("a"), '<equality><flex flex="f"/></equality>'), "<flex> is an equality that is not read"),
+    "spatial": (model(body("a"), '<tendon><spatial name="s"/></tendon><equality><tendon tendon1="s"/></equality>'), "uses the spatial tendon 's'"),
+    "motor of nothing": (model(body("a"), '<actuator><motor joint="j"/></actuator>'), "<motor> names an unknown joint 'j'"),
     "name that clears the screen": (model(body("&#x9b;2J")), r"a body needs a name that can be printed"),
 }  # fmt: skip
 
@@ -852,7 +855,7 @@ def test_bad_models(text, message):
 
 
 def test_floating_base_is_for_urdf():
-    with pytest.raises(sarrus.ModelError, match="floating_base is for URDF; an MJCF says by <freejoint/>"):
+    with pytest.raises(sarrus.ModelError, match="floating_base does not apply to MJCF"):
         sarrus.loads(model(body("a")), floating_base=True)
 
 
@@ -946,9 +949,9 @@ def test_meshes_that_give_no_mass(tmp_path, monkeypatch):
 
     refused("of a shape fitted to a mesh|by a shape fitted to a mesh", text.replace('type="mesh"', 'type="box"'))
     refused(r"outside of the file's folder", text.replace('meshdir="parts"', 'meshdir="../parts"'))
-    refused("whose file 'parts.x/part.stl' is not there: .*from_mujoco", text.replace('"parts"', '"parts.x"'))
+    refused("whose file 'parts.x/part.stl' does not exist: .*from_mujoco", text.replace('"parts"', '"parts.x"'))
     monkeypatch.setitem(__import__("sys").modules, "trimesh", None)
-    refused(r"<body name='a'> its mass by mesh 'part', which takes trimesh \(pip install trimesh\)")
+    refused(r"<body name='a'> its mass by mesh 'part', which needs trimesh \(pip install trimesh\)")
     monkeypatch.undo()
     pytest.importorskip("trimesh")
     (tmp_path / "parts" / "part.stl").write_bytes(b"solid nothing")
@@ -967,7 +970,7 @@ def test_two_bodies_tied_a_hundred_times_over():
     tie = '<connect body1="a" body2="b" anchor="0 0 0"/>'
     text = "<mujoco><worldbody>{}{}</worldbody><equality>{}</equality></mujoco>"
     assert sarrus.loads(text.format(body.format("a"), body.format("b"), 3 * tie)).nc == 9
-    with pytest.raises(sarrus.ModelError, match="101 joints and constraints tie 'a' to 'b'"):
+    with pytest.raises(sarrus.ModelError, match="101 joints and constraints connect 'a' and 'b'"):
         sarrus.loads(text.format(body.format("a"), body.format("b"), 101 * tie))
 
 
@@ -995,7 +998,7 @@ def test_ties_are_counted_before_they_are_read(begins, tie, ends, monkeypatch):
     """Thousands of them would take seconds before they were refused."""
     monkeypatch.setattr(sarrus.Builder, "add_joint", lambda *a, **k: pytest.fail("a joint was read"))
     text = begins + "".join(tie.format(k) for k in range(101)) + ends
-    with pytest.raises(sarrus.ModelError, match="101 joints and constraints tie"):
+    with pytest.raises(sarrus.ModelError, match="101 joints and constraints connect"):
         sarrus.loads(text)
 
 
@@ -1007,7 +1010,7 @@ def test_ties_are_counted_before_they_are_read(begins, tie, ends, monkeypatch):
     [
         ('<actuator><motor joint="j" damping="3 1 2"/></actuator>', "nonlinear damping of <motor> is not read"),
         ('<default><motor damping="3 0 2"/></default><actuator><motor joint="j"/></actuator>', "nonlinear damping of <motor> is not read"),
-        ('<actuator><motor joint="j" forcerange="-1 5"/></actuator>', "limits of efforts differ in the two directions; the larger is taken"),
+        ('<actuator><motor joint="j" forcerange="-1 5"/></actuator>', "effort limits of the two directions differ; the larger one is used for both"),
         ('<tendon><fixed name="t" stiffness="0 1"><joint joint="j" coef="1"/></fixed></tendon>', "stiffness of tendons is not read"),
         ('<tendon><fixed name="t" range="0 1"><joint joint="j" coef="1"/></fixed></tendon>', "range of tendons is not read"),
         ('<tendon><fixed name="t" actuatorfrcrange="-1 1"><joint joint="j" coef="1"/></fixed></tendon>', "actuatorfrcrange of tendons is not read"),
@@ -1028,7 +1031,7 @@ def test_a_key_with_a_quaternion_of_zeros():
     )
     assert robot.configuration("k").tolist() == [0, 0, 0, 1, 1, 2, 3]
     assert robot.warnings == (
-        "<string>:4: key 'k' has a quaternion of zeros for joint 'f': taken as no rotation, as MuJoCo does",
+        "<string>:4: key 'k' has a quaternion of zeros for joint 'f': read as no rotation, as in MuJoCo",
     )
 
 
@@ -1053,5 +1056,5 @@ def test_the_least_mass_stands_for_an_inertial_that_is_not_there():
 @pytest.mark.parametrize("told", ['vertex="0 0 0 1 0 0 0 1 0 0 0 1"', 'builtin="sphere" params="2"'])
 def test_meshes_without_files_are_left_to_mujoco(told):
     text = model('<body><freejoint/><geom type="mesh" mesh="m"/></body>', f'<asset><mesh name="m" {told}/></asset>')
-    with pytest.raises(sarrus.ModelError, match=r"<mesh name='m'> is told by \w+ and has no file.*from_mujoco"):
+    with pytest.raises(sarrus.ModelError, match=r"<mesh name='m'> is defined by \w+ instead of a file.*from_mujoco"):
         sarrus.loads(text)

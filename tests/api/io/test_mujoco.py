@@ -187,7 +187,9 @@ def test_bad_states():
         interop.from_mujoco_state(robot, np.zeros(12), 1.0)
     with pytest.raises(sarrus.NameNotFoundError, match="joints: no moving joint is named 'weld'"):
         interop.to_mujoco_state(robot, robot.neutral(), joints=["free", "ball", "weld"])
-    with pytest.raises(sarrus.ModelError, match=r"each moving joint of the robot once; left out: .'ball'., of 2 named"):
+    with pytest.raises(
+        sarrus.ModelError, match=r"each moving joint of the robot once; missing: .'ball'., with 2 named"
+    ):
         interop.to_mujoco_state(robot, robot.neutral(), joints=["free", "hinge"])
     with pytest.raises(TypeError, match="mechanism must be a Mechanism"):
         interop.to_mujoco_state(None, [0.0])
@@ -199,7 +201,7 @@ def test_bad_states():
     other = floating()
     other.add_body("e", sarrus.Inertia.sphere(1.0, 0.1))
     other.add_joint("loose", sarrus.Free(), "ground", "e", at_child=(1, 0, 0))
-    with pytest.raises(sarrus.ModelError, match="joint 'loose': MuJoCo's free joints give the pose of a body's frame"):
+    with pytest.raises(sarrus.ModelError, match="joint 'loose': MuJoCo's free joints have the pose of a body's frame"):
         interop.to_mujoco_state(other.build(), np.zeros(19))
 
 
@@ -226,7 +228,7 @@ def test_arrays_of_no_library():
     assert_allclose(robot.configuration("qpos0"), [0.5])
     model.body_plugin = [-1, 0]
     assert sarrus.io.from_mujoco(model).warnings == ("MjModel: forces of plugins on bodies are not read",)
-    with pytest.raises(TypeError, match=r"model must be a mujoco.MjModel, or have its arrays; got 3"):
+    with pytest.raises(TypeError, match=r"model: expected a mujoco.MjModel, or an object with its arrays; got 3"):
         sarrus.io.from_mujoco(3)
 
 
@@ -289,9 +291,9 @@ def test_what_is_not_read_of_a_compiled_model():
         "MjModel: dof_dampingpoly is not read",
         "MjModel: equality j is inactive, and left out",
         "MjModel: jnt_stiffnesspoly is not read",
-        "MjModel: limit is switched off, and left out",
-        "MjModel: mocap bodies stay where they are",
-        "MjModel: spring is switched off, and left out",
+        "MjModel: limit is disabled, and left out",
+        "MjModel: mocap bodies do not move",
+        "MjModel: spring is disabled, and left out",
         "MjModel: the drag of the medium is not read",
     ]
     for robot in (read, taken):
@@ -378,7 +380,7 @@ def test_what_stands_behind_the_first_number_of_a_compiled_model():
     _, _, _, taken = both(text)
     assert sorted(taken.warnings) == [
         "MjModel: actuator_dampingpoly is not read",
-        "MjModel: limits of efforts differ in the two directions; the larger is taken",
+        "MjModel: effort limits of the two directions differ; the larger one is used for both",
         "MjModel: range of tendons is not read",
         "MjModel: tendon_dampingpoly is not read",
         "MjModel: tendon_stiffnesspoly is not read",
@@ -429,6 +431,6 @@ def test_shapes_that_touch_are_those_of_the_file():
         }
 
     assert pairs(read) <= pairs(compiled) and pairs(read)
-    assert any("meshes touch planes alone" in one for one in compiled.warnings)
+    assert any("meshes touch planes only" in one for one in compiled.warnings)
     run = sarrus.simulate(compiled, compiled.assemble(), np.zeros(compiled.nv), 1.0, method="contact", limits="ignore")
     assert compiled.pose(run.q[-1], "a")[2, 3] > 0.05

@@ -37,8 +37,8 @@ def test_urdf():
     np.testing.assert_allclose(at.translation, (1.0, 2.0, 3.0))
     np.testing.assert_allclose(at.rotation, sarrus.Rotation.from_rpy(0.0, 0.0, 0.5).matrix)
     told = "\n".join(robot.warnings)
-    assert "a mesh in <collision> is not read as a shape that touches: its file is not there" in told
-    assert "radius of a sphere must be positive; got -0.3; it touches nothing" in told
+    assert "a mesh in <collision> is not read as a collision shape: its file or trimesh is missing" in told
+    assert "radius of a sphere must be positive; got -0.3; it has no contacts" in told
     run = sarrus.simulate(robot, [0.0], [0.0], duration=0.01)  # the file's warnings say that nobody simulates them
     assert np.isfinite(run.q).all()
 
@@ -80,11 +80,11 @@ def test_what_a_format_cannot_say_is_told(suffix, lost, tmp_path):
     b.add_shape("ground", Plane(), (0.0, 0.0, -9.0), name="floor")
     b.add_shape("b", Point(), name="tip")
     b.add_shape("b", Capsule(0.1, 0.2), name="arm")
-    b.set_contact("arm", "floor", touching=False)
+    b.set_contact("arm", "floor", enabled=False)
     with pytest.warns(ModelWarning) as said:
         b.build().save(tmp_path / f"robot.{suffix}")
     told = "\n".join(str(warning.message) for warning in said)
-    assert "groups of shapes, and which may touch" in told and "the shape Point of body 'b'" in told
+    assert "groups of shapes, and which pairs may touch" in told and "the shape Point of body 'b'" in told
     assert ("shapes of the ground" in told) == (suffix != "xml") and ("the shape Capsule" in told) == (suffix == "urdf")
     read = {spec.name for spec in sarrus.load(tmp_path / f"robot.{suffix}").description.shapes}
     assert len({spec.name for spec in b.build().description.shapes} - read) == lost
@@ -148,12 +148,12 @@ def test_meshes_touch_planes(suffix, scipy, tmp_path, monkeypatch):
     (tmp_path / f"robot.{suffix}").write_text(MESHES[suffix])
     robot = sarrus.load(tmp_path / f"robot.{suffix}")
     said = "\n".join(robot.warnings)
-    assert "touches planes alone, by its convex hull" in said
+    assert "touches planes only, by its convex hull" in said
     assert {"hull", "ball"} <= {spec.name for spec in robot.description.shapes}
     b = robot.to_builder()
     b.add_shape("ground", Plane(), (0, 0, -0.5), name="floor")
     b.add_shape("ground", Sphere(0.1), (0, 0, 0.05), name="passed")  # which the hull lies over, and passes through
-    b.set_contact("ball", "passed", touching=False)
+    b.set_contact("ball", "passed", enabled=False)
     robot = b.build()
     q = robot.assemble()
     touching = robot.contacts(q, within=0.5 + 1e-9)
@@ -177,11 +177,11 @@ def test_what_a_mesh_lacks_is_told(tmp_path):
     path = tmp_path / "robot.urdf"
     path.write_text(MESHES["urdf"])
     robot = sarrus.load(path)
-    assert "is not read as a shape that touches: its file is not there" in "\n".join(robot.warnings)
+    assert "is not read as a collision shape: its file or trimesh is missing" in "\n".join(robot.warnings)
     assert [spec.name for spec in robot.description.shapes] == ["ball"]
     b = robot.to_builder()
     b.add_shape("a", Mesh("nowhere.stl", beside=str(tmp_path)), name="hull")
-    b.build().contacts(robot.assemble())  # it touches nothing, and is not read
+    b.build().contacts(robot.assemble())  # it has no contacts, and is not read
     b.add_shape("ground", Plane(), (0, 0, -9), name="floor")
     with pytest.raises(sarrus.ModelError, match=r"nowhere\.stl.*no such file"):
         b.build()
@@ -248,7 +248,7 @@ def test_mjcf_has_as_many_numbers_as_condim_says():
     (pair,) = robot.description.contacts
     assert (pair.friction, pair.torsional_friction, pair.rolling_friction) == (0.5, 0.3, 0.4)
     said = "\n".join(robot.warnings)
-    assert "condim 1, without friction, is read as 3" in said and "differs with the direction" in said
+    assert "condim 1 (no friction) is read as 3" in said and "anisotropic friction is not read" in said
 
 
 def test_mujocos_spinning_ball_stops_alike():
@@ -256,7 +256,7 @@ def test_mujocos_spinning_ball_stops_alike():
     mujoco = pytest.importorskip("mujoco")
     text = """<mujoco><option timestep="0.001" cone="elliptic" impratio="10"/><worldbody><geom name="floor" type="plane" size="1 1 1" friction="0.5 {floor}"/>
     <body name="a" pos="0 0 0.1"><freejoint/><geom name="a" size="0.1" mass="0.5" condim="4" friction="0.5 0.002 0"/></body></worldbody></mujoco>"""
-    larger = "MuJoCo takes the larger friction"  # of the floor's, although its own condim is 3
+    larger = "MuJoCo takes the larger one"  # of the floor's, although its own condim is 3
     assert larger in "\n".join(sarrus.loads(text.format(floor=0.005)).warnings)
     robot, model = sarrus.loads(text.format(floor=0.002)), mujoco.MjModel.from_xml_string(text.format(floor=0.002))
     assert larger not in "\n".join(robot.warnings)
@@ -299,7 +299,7 @@ def test_mjcf_masks_are_the_pairs_of_mujoco(contact, floor):
     mujoco = pytest.importorskip("mujoco")
     text = GEOMS.format(floor=floor, contact=contact)
     robot = sarrus.loads(text)
-    assert "of two geoms MuJoCo takes the larger friction" in "\n".join(robot.warnings)
+    assert "MuJoCo takes the larger one" in "\n".join(robot.warnings)
     d = robot.description
     assert "unseen" not in [spec.name for spec in d.shapes]
     ours = {frozenset((d.shapes[pair.first].name, d.shapes[pair.second].name)) for pair in touching_pairs(d)}
@@ -347,7 +347,9 @@ def test_meshes_are_of_known_formats(name, tmp_path):
             "a.stl",
             "solid x\nfacet normal 0 0 1\nouter loop\nvertex 0 0 0\nvertex 1 0 0\nvertex 0 1 0\nendloop\nendfacet\nendsolid x\n",
         )
-    with pytest.raises(ValueError, match=r"it is an archive; \.stl, \.obj, \.dae, \.glb, \.gltf, \.ply are read"):
+    with pytest.raises(
+        ValueError, match=r"it is an archive; expected one of \.stl, \.obj, \.dae, \.glb, \.gltf, \.ply"
+    ):
         mesh_files.opened(tmp_path / name)
     with pytest.raises(sarrus.ModelError, match="it is an archive"):
         mesh_files.hull(Mesh(str(tmp_path / name)))
@@ -373,5 +375,5 @@ def test_meshes_that_declare_more_than_is_read(count, nodes, tmp_path):
     (tmp_path / "m.glb").write_bytes(
         glb({"asset": {"version": "2.0"}, "accessors": [accessor], "meshes": [mesh], **shown})
     )
-    with pytest.raises(ValueError, match=r"it declares .*e\+.. numbers, and at most"):
+    with pytest.raises(ValueError, match=r"it declares .*e\+.. numbers; expected at most"):
         mesh_files.opened(tmp_path / "m.glb")

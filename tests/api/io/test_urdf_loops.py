@@ -157,7 +157,7 @@ def test_types_of_loops(kind, rows):
 def test_unknown_types_of_loops_are_welds_with_a_warning():
     r = sarrus.loads(robot(*BARS, *ENDS), loops={"closed_loop": [["end_A", "end_B"]], "type": ["5d"]})
     assert r.nc == 6 and r.warnings == (
-        "loops: type '5d' is unknown and taken as 6d; known are 3d, 6d, revolute, universal",
+        "loops: type '5d' is unknown and read as 6d; expected 3d, 6d, revolute, universal",
     )
 
 
@@ -171,7 +171,7 @@ def test_retyped_joints():
     assert [(r.joint(name).kind, name) for name in r.joints[1:]] == [
         ("Spherical", "j_left"), ("Fixed", "j_top"), ("Revolute", "j_right_Y"), ("Revolute", "j_right_X")
     ]  # fmt: skip
-    assert r.warnings == ("loops: joint_name 'none' is no joint of the URDF; there are: j_left, j_right, j_top",)
+    assert r.warnings == ("loops: joint_name 'none' is not a joint of the URDF; there are: j_left, j_right, j_top",)
     q = r.neutral()
     q[-2:] = 0.3, 0.4
     R = sarrus.Rotation.from_axis_angle("y", 0.3) @ sarrus.Rotation.from_axis_angle("x", 0.4)
@@ -195,34 +195,37 @@ def test_a_sidecar_in_a_file(tmp_path, monkeypatch):
     r = sarrus.load(tmp_path / "r.urdf", loops="robot.yaml")
     assert (
         r.nc == 0
-        and "read in the working directory, though there is another 'robot.yaml' beside the URDF" in r.warnings[0]
+        and "read from the working directory; there is another 'robot.yaml' in the URDF's folder" in r.warnings[0]
     )
     r = sarrus.load(tmp_path / "r.urdf")
     assert r.nc == 0
     assert r.warnings == (
-        "r.urdf:1: robot.yaml beside it seems to hold loops and motors and is not read: load(..., loops='robot.yaml')",
+        "r.urdf:1: robot.yaml in its folder seems to contain loops and motors and is not read: load(..., loops='robot.yaml')",
     )
     with pytest.raises(FileNotFoundError):
         sarrus.load(tmp_path / "r.urdf", loops="none.yaml")
 
 
 BAD_SIDECARS = {
-    "no dict": (3, "loops is the name of a YAML file, or a dict; got 3"),
-    "unknown link": ({"closed_loop": [["end_A", "end_C"]]}, "closed_loop names 'end_C', which is no link and no joint"),
-    "one name": ({"closed_loop": [["end_A"]]}, "closed_loop wants pairs of names; got a list"),
-    "itself": ({"closed_loop": [["end_A", "f_A"]]}, r"closed_loop \['end_A', 'f_A'\] ties link 'end_A' to itself"),
-    "a text": ({"closed_loop": "end_A"}, "closed_loop wants a list; got str 'end_A'"),
+    "no dict": (3, "loops: expected the name of a YAML file, or a dict; got 3"),
+    "unknown link": ({"closed_loop": [["end_A", "end_C"]]}, "closed_loop: 'end_C' is neither a link nor a joint"),
+    "one name": ({"closed_loop": [["end_A"]]}, "closed_loop: expected pairs of names; got a list"),
+    "itself": ({"closed_loop": [["end_A", "f_A"]]}, r"closed_loop: \['end_A', 'f_A'\] connects link 'end_A' to itself"),
+    "a text": ({"closed_loop": "end_A"}, "closed_loop: expected a list; got str 'end_A'"),
     "types": (
         {"closed_loop": [["end_A", "end_B"]], "type": []},
-        "closed_loop and type go together; got 1 and 0 entries",
+        "closed_loop and type: expected the same number of entries; got 1 and 0",
     ),
-    "no type": ({"closed_loop": [["end_A", "end_B"]], "type": [3]}, "type wants names; got int 3"),
-    "joint types": ({"joint_name": ["j_top"]}, "joint_name and joint_type go together; got 1 and 0 entries"),
+    "no type": ({"closed_loop": [["end_A", "end_B"]], "type": [3]}, "type: expected names; got int 3"),
+    "joint types": (
+        {"joint_name": ["j_top"]},
+        "joint_name and joint_type: expected the same number of entries; got 1 and 0",
+    ),
     "unknown joint type": (
         {"joint_name": ["j_top"], "joint_type": ["UJOINT_XX"]},
-        "joint_type 'UJOINT_XX' is unknown; known are SPHERICAL, FIXED, UJOINT_XY and so on",
+        "joint_type 'UJOINT_XX' is unknown; expected SPHERICAL, FIXED, UJOINT_XY and so on",
     ),
-    "motors": ({"name_mot": [1]}, "name_mot wants names; got int 1"),
+    "motors": ({"name_mot": [1]}, "name_mot: expected names; got int 1"),
 }
 
 
@@ -237,7 +240,7 @@ def test_unknown_keys_and_motors_are_warnings():
     assert r.actuated == ()
     assert r.warnings == (
         "loops: key 'closed_loops' is not read; did you mean 'closed_loop'?",
-        "loops: name_mot 'j_lefft' is no joint that moves; did you mean 'j_left'?",
+        "loops: name_mot 'j_lefft' is not a moving joint; did you mean 'j_left'?",
     )
 
 
@@ -261,16 +264,16 @@ def test_an_undeclared_world_is_the_ground_and_other_roots_float():
     assert (r.joints, r.joint("root_joint").kind, r.nv) == (("root_joint", "j", "k"), "Free", 8)
     assert_allclose(r.pose(r.neutral(), "A")[:3, 3], [0, 0, 1])
     assert r.warnings == (
-        "<string>:3: <link name='B'> is no joint's child, and not the first such link: it floats by itself",
+        "<string>:3: <link name='B'> is no joint's child, and not the first such link: it floats freely",
     )
-    with pytest.raises(sarrus.ModelError, match="hangs on 'world', which is no link of it and so the ground"):
+    with pytest.raises(sarrus.ModelError, match="cannot float, because a joint connects it to 'world', the ground"):
         sarrus.loads(robot(link("A"), joint("j", "world", "A")), floating_base=True)
 
 
 def test_of_several_roots_the_first_is_the_base():
     r = sarrus.loads(robot(link("A"), link("B")))
     assert [r.joint(name).kind for name in ("root_joint", "root_joint_B")] == ["Fixed", "Free"]
-    assert "<link name='B'> is no joint's child, and not the first such link: it floats by itself" in r.warnings[0]
+    assert "<link name='B'> is no joint's child, and not the first such link: it floats freely" in r.warnings[0]
     # two links that carry a third close a loop
     r = sarrus.loads(robot(*map(link, "ABC"), joint("j", "A", "C"), joint("k", "B", "C")))
     assert (r.nv, r.warnings) == (2, ())
@@ -287,10 +290,10 @@ def test_transmissions_and_ros2_control_say_what_is_driven(text):
     r = sarrus.loads(robot(*BARS, text.format("j_top")))
     assert r.actuated == ("j_top",)
     assert r.warnings[0].endswith(
-        "motors are told for other joints than these, which are taken as passive: 'j_left', 'j_right'"
+        "joints without a motor, in a file that has motors, are read as passive: 'j_left', 'j_right'"
     )
     r = sarrus.loads(robot(*BARS, text.format("j_down")))
-    assert r.actuated == () and any("a motor drives 'j_down', which is no joint" in text for text in r.warnings)
+    assert r.actuated == () and any("a motor drives 'j_down', which is not a joint" in text for text in r.warnings)
     assert sarrus.loads(robot(*BARS, text.format("j_top")), loops={"name_mot": ["j_left"]}).actuated == ("j_left",)
 
 
@@ -357,11 +360,11 @@ BAD = {
     "unknown link": (LOOP.format("revolute").replace("top", "tip"), "<predecessor> of <loop name='pin'> names an unknown link 'tip'"),
     "unknown type": (LOOP.format("magic"), "<loop name='pin'> has an unknown type 'magic'"),
     "no successor": (LOOP.format("fixed").replace("successor", "other"), "<loop name='pin'> has no <successor>"),
-    "one link": ('<loop_joint name="pin" type="spherical"><link1 link="top"/></loop_joint>', "wants two links, <link1> and <link2>"),
-    "no number": (LOOP.format("fixed").replace("2 0 0", "2 0 z"), "<origin> of <loop name='pin'> wants 3 numbers in xyz, not '2 0 z'"),
+    "one link": ('<loop_joint name="pin" type="spherical"><link1 link="top"/></loop_joint>', "has 1 of the links <link1> and <link2>; expected both"),
+    "no number": (LOOP.format("fixed").replace("2 0 0", "2 0 z"), "<origin> of <loop name='pin'> expects 3 numbers in xyz, got '2 0 z'"),
     "zero axis": (LOOP.format("revolute").replace("0 0 1", "0 0 0"), "<axis> of <loop name='pin'> is zero"),
     "itself": (LOOP.format("fixed").replace("right", "top"), "<loop name='pin'>: joint 'pin' joins body 'top' to itself"),
-    "frame": (HINGES["Fusion"].replace('"parent"', '"moon"'), "is told in frame 'moon'; known is 'parent'"),
+    "frame": (HINGES["Fusion"].replace('"parent"', '"moon"'), "has frame 'moon'; expected 'parent'"),
     "body of a ball": (BALL.replace("top", "tip"), "names an unknown link or frame 'tip'"),
     "coupling": (
         '<coupling name="c"><predecessor link="left"/><successor link="x"/></coupling>',
@@ -392,7 +395,7 @@ def test_xacro(tmp_path):
     path.write_text(path.read_text().replace("${m + 1}", "${n}"))
     with pytest.raises(
         sarrus.ModelError,
-        match=r"xacro fails: name 'n' is not defined.*; where it takes arguments, expand it first: xacro \S+ ARGUMENT:=VALUE",
+        match=r"xacro fails: name 'n' is not defined.*; if it has arguments, expand it first: xacro \S+ ARGUMENT:=VALUE",
     ):
         sarrus.load(path)
     argument = text.replace("<robot", '<robot xmlns:xacro="http://www.ros.org/wiki/xacro"')
@@ -461,4 +464,6 @@ def test_a_sidecar_that_nobody_asked_for(tmp_path, text, what):
     (tmp_path / "r.urdf").write_text(robot(*BARS))
     (tmp_path / "r.yaml").write_text(text)
     (warning,) = sarrus.load(tmp_path / "r.urdf").warnings
-    assert warning == f"r.urdf:1: r.yaml beside it seems to hold {what} and is not read: load(..., loops='r.yaml')"
+    assert (
+        warning == f"r.urdf:1: r.yaml in its folder seems to contain {what} and is not read: load(..., loops='r.yaml')"
+    )

@@ -104,7 +104,7 @@ def test_units_of_a_pendulum():
     assert_allclose(robot.gravity_forces(q)[0], 2.0 * 9.81 * 0.5, rtol=1e-12)  # the block is on the axis
     law = usd.drives(stage.GetRootLayer().ExportToString())["hinge"]
     assert_allclose(law, (1.0 * 180 / np.pi, 0.0, np.pi / 2, 0.0), rtol=1e-14)
-    assert sum("stands for a law of control" in text for text in robot.warnings) == 2
+    assert sum("belongs to a control law" in text for text in robot.warnings) == 2
 
 
 @pytest.mark.parametrize("kind", ["Revolute", "Prismatic", "Spherical", "Fixed"])
@@ -236,8 +236,8 @@ def test_joints_that_hold_less_than_it_seems():
     assert robot.constraint("rod").spec.length == 0.25 and robot.constraints == ("rod",)
     assert robot.constraint("rod").spec.points == (("b", (0.5, 0.0, 0.0)), ("c", (0.0, 0.0, 0.0)))
     said = "\n".join(robot.warnings)
-    for text in ("'physics:coneAngle0Limit' of <joint> is not read", "not enabled are not read: off", "distance free are not read: loose",
-                 "hold nothing: nothing", "with itself are not read: itself", "'newton:damping' of <joint> is not read"):  # fmt: skip
+    for text in ("'physics:coneAngle0Limit' of <joint> is not read", "not enabled are not read: off", "range of distances are not read: loose",
+                 "six free axes are not read: nothing", "to itself are not read: itself", "'newton:damping' of <joint> is not read"):  # fmt: skip
         assert text in said
 
 
@@ -323,9 +323,9 @@ def test_meshes_weigh_what_their_faces_hold():
     assert_allclose(inertia.mass, 40.0, rtol=1e-7)
     assert_allclose(inertia.com, size / 2, rtol=1e-6)
     assert_allclose(inertia.about_com, Inertia.box(40.0, size).about_com, atol=1e-5)
-    assert any("touches planes alone, by its convex hull" in text for text in robot.warnings)
+    assert any("touches planes only, by its convex hull" in text for text in robot.warnings)
     mesh.GetFaceVertexIndicesAttr().Set([99, *quads[1:]])
-    with pytest.raises(ModelError, match=r"<string>:/a/mesh: <joint name='mesh'>|has no faces, or some of points"):
+    with pytest.raises(ModelError, match=r"<string>:/a/mesh: <joint name='mesh'>|has no faces, or indices of faces"):
         loaded(stage)
 
 
@@ -359,7 +359,7 @@ def test_what_is_excluded_from_the_articulation_closes_the_loop(excluded):
 
 
 def test_loops_of_numbers_of_32_bits_are_healed():
-    """Hinges whose axes differ by rounding hold one another fast; loosened they move, and it is said."""
+    """Hinges whose axes differ by rounding cannot move; loosened they move, with a warning."""
     robot = loaded(four_bar())
     q = robot.assemble()
     assert robot.mobility(q).degrees_of_freedom == 1
@@ -424,13 +424,13 @@ def test_instances_are_what_they_stand_for(tmp_path):
     whole.GetRootLayer().Export(str(tmp_path / "in" / "whole.usda"))
     text = (tmp_path / "in" / "whole.usda").read_text()
     (tmp_path / "in" / "whole.usda").write_text(text.replace("leg.usda", "../leg.usda").replace("./../", "../"))
-    with pytest.raises(ModelError, match=r"whole.usda: names '.*leg.usda', outside of the file's folder"):
+    with pytest.raises(ModelError, match=r"whole.usda: refers to '.*leg.usda', outside of the file's folder"):
         sarrus.load(tmp_path / "in" / "whole.usda")
     assert sarrus.load(tmp_path / "in" / "whole.usda", package_dirs=[tmp_path]).nv == robot.nv
-    with pytest.raises(ModelError, match="text that names other files has no folder"):
+    with pytest.raises(ModelError, match="refers to other files, which need its folder"):
         sarrus.loads(text)
     (tmp_path / "leg.usda").unlink()
-    with pytest.raises(ModelError, match="which is not there"):
+    with pytest.raises(ModelError, match="which does not exist"):
         sarrus.load(tmp_path / "in" / "whole.usda", package_dirs=[tmp_path])
 
 
@@ -473,8 +473,8 @@ def test_colliders_and_looks():
     said = "\n".join(robot.warnings)
     assert (
         "Cone prims are not read" in said
-        and "whose scale differs between directions" in said
-        and "dynamic one is read" in said
+        and "with different scales across its axis" in said
+        and "staticFriction is not read" in said
     )
 
 
@@ -525,8 +525,8 @@ def test_meshes_touch_planes_by_their_hulls(approximation, scipy, monkeypatch):
         assert_allclose(sorted(map(tuple, found[f"hull{k}"])), sorted(map(tuple, expected)), rtol=0.0, atol=1e-15)
     assert [spec.friction for spec in robot.description.shapes][:2] == [None, 0.25]
     said = "\n".join(robot.warnings)
-    assert "touches planes alone, by its convex hull" in said
-    assert ("not by a boundingSphere" in said) == (approximation == "boundingSphere")
+    assert "touches planes only, by its convex hull" in said
+    assert ("its approximation boundingSphere is not read" in said) == (approximation == "boundingSphere")
     q = robot.assemble()
     touching = robot.contacts(q, within=3.0 + 1e-9)
     assert_allclose(touching.distance[[pair == ("hull0", "floor") for pair in touching.shapes]], 3.0, atol=1e-12)
@@ -547,9 +547,9 @@ def test_meshes_that_cannot_touch_are_told():
     robot = quietly(loaded, stage)
     assert [spec.name for spec in robot.description.shapes] == ["flat"]
     said = "\n".join(robot.warnings)
-    assert said.count("it is not read as shapes that touch") == 3
+    assert said.count("it is not read as collision shapes") == 3
     assert "Mesh prims are not read as visuals" in said
-    assert "CollisionAPI on prims that are no shapes is not read: collisions" in said
+    assert "CollisionAPI is read of shapes only, and not of other prims: collisions" in said
 
 
 def test_convex_points_there_and_back(tmp_path):
@@ -563,7 +563,7 @@ def test_convex_points_there_and_back(tmp_path):
     b.add_shape("a", sarrus.shapes.ConvexPoints([*points, (0.0, 0.0, 0.0)]), TURN, friction=0.3, name="stone")
     b.add_shape("a", sarrus.shapes.ConvexPoints([(0, 0, 0), (1, 0, 0), (0, 1, 0)]), name="leaf")
     robot = b.build()
-    with pytest.warns(ModelWarning, match="the shape ConvexPoints of body 'a', which has no inside"):
+    with pytest.warns(ModelWarning, match="the shape ConvexPoints of body 'a', which has no volume"):
         robot.save(tmp_path / "r.usda")
     other = quietly(sarrus.load, tmp_path / "r.usda")
     (shape,) = other.description.shapes
@@ -614,7 +614,7 @@ def test_what_is_not_read_is_said():
     assert robot.description.gravity == (0.0, -0.02, 0.0)
     said = "\n".join(robot.warnings)
     for text in ("'physxRigidBody:linearDamping' of <prim>", "'newton:strange' of <prim>", "'physics:filteredPairs' of <prim>", "PointInstancer",
-                 "of several PhysicsScenes the first", "have no inertia: a", "are points: b", "metersPerUnit is not told"):  # fmt: skip
+                 "of several PhysicsScenes the first", "have no inertia: a", "are point masses: b", "metersPerUnit is missing"):  # fmt: skip
         assert text in said, text
 
 
@@ -661,7 +661,7 @@ def test_stages_that_double_are_refused_before_they_are_composed(arc, tmp_path):
     (tmp_path / "d.usda").write_text(text)
     start = time.process_time()
     for read in (lambda: sarrus.loads(text), lambda: sarrus.load(tmp_path / "d.usda")):
-        with pytest.raises(ModelError, match="composed of one another more than 300000 times over"):
+        with pytest.raises(ModelError, match="composed of more than 300000 parts"):
             read()
     assert time.process_time() - start < 2.0
     few = sarrus.loads(HEAD + HELD.format("") + doubling(5, arc))
@@ -680,7 +680,7 @@ def test_files_that_double_are_refused_before_they_are_composed(tmp_path):
         (tmp_path / f"s{k}.usda").write_text(f"#usda 1.0\n(\n subLayers = [@./s{k + 1}.usda@, @./s{k + 1}.usda@]\n)\n")
     (tmp_path / "30.usda").write_text(HEAD + HELD.format(""))
     (tmp_path / "s30.usda").write_text("#usda 1.0\n")
-    with pytest.raises(ModelError, match="composed of one another more than"):
+    with pytest.raises(ModelError, match="composed of more than"):
         sarrus.load(tmp_path / "0.usda")
     with pytest.raises(ModelError, match="more than 1000 sublayers"):
         sarrus.load(tmp_path / "s0.usda")
@@ -709,7 +709,7 @@ def test_references_to_what_is_not_there_are_told(names, tmp_path):
     (tmp_path / "none.usda").write_text('#usda 1.0\ndef Xform "R" {}\n')
     (tmp_path / "main.usda").write_text(HEAD + HELD.format(f'def Xform "k" (prepend references = {names}) {{}}'))
     (told,) = sarrus.load(tmp_path / "main.usda").warnings
-    assert "something that the stage names is not there, and left out: " in told and "/R" in told
+    assert "a reference of the stage cannot be resolved, and is left out: " in told and "/R" in told
 
 
 def test_text_may_refer_to_itself():
@@ -777,7 +777,7 @@ def test_hinges_between_one_pair_of_bodies_are_a_chain():
     )
     q = [0.1, 0.2, 0.3]
     assert robot.joints == ("j1", "j2", "j3") and not robot.nc
-    assert any("act one after the other, in the order of the stage: j1, j2, j3" in one for one in robot.warnings)
+    assert any("are read as a chain, in the order of the stage: j1, j2, j3" in one for one in robot.warnings)
     assert_allclose(robot.pose(q, "a"), like.pose(q, "a"), atol=1e-12)
     assert_allclose(robot.mass_matrix(q), like.mass_matrix(q), atol=1e-12)
     away = "point3f physics:localPos0 = (1, 0, 0)", "point3f physics:localPos1 = (1, 0, 0)"
@@ -837,7 +837,7 @@ def test_what_newton_and_mujoco_say_and_is_not_read():
         "newton:damping",
         "newton:velocityLimit",
         "urdf:limit:effort",
-        "MjcEqualityJointAPI without NewtonMimicAPI is not read (apply that too, or call Builder.add_coupler)",
+        "MjcEqualityJointAPI without NewtonMimicAPI is not read (apply NewtonMimicAPI too, or call Builder.add_coupler)",
     ):
         assert any(name in one for one in robot.warnings)
     lonely = an_axis("Revolute", "j", "", "a", "X", "rel newton:mimicJoint = </j>", apis=("NewtonMimicAPI",))
@@ -868,25 +868,25 @@ def test_meshes_that_are_wound_inside_out():
     one, other = (robot.description.bodies[0].inertia for robot in read)
     assert_allclose(one.mass, 1000 / 6 / 8)
     assert_allclose([other.mass, *other.com, *other.about_com.ravel()], [one.mass, *one.com, *one.about_com.ravel()])
-    assert [any("wound inside out" in warning for warning in robot.warnings) for robot in read] == [False, True]
+    assert [any("meshes are inside out" in warning for warning in robot.warnings) for robot in read] == [False, True]
 
 
 BAD = {
-    "no text": (lambda: "#usda 1.0\nnonsense", "no USD that can be read"),
+    "no text": (lambda: "#usda 1.0\nnonsense", "cannot be read as USD"),
     "no bodies": (lambda: "#usda 1.0\n", "has no prim with RigidBodyAPI"),
-    "units": (bad(lambda s, a, j: UsdGeom.SetStageMetersPerUnit(s, -1.0)), "wants positive metersPerUnit"),
-    "large units": (bad(lambda s, a, j: UsdGeom.SetStageMetersPerUnit(s, 1e300)), "wants positive metersPerUnit"),
-    "up": (lambda: HEAD.replace('"Z"', '"Q"') + HELD.format(""), "has an upAxis 'Q'; known are X, Y, Z"),
+    "units": (bad(lambda s, a, j: UsdGeom.SetStageMetersPerUnit(s, -1.0)), "expects metersPerUnit"),
+    "large units": (bad(lambda s, a, j: UsdGeom.SetStageMetersPerUnit(s, 1e300)), "expects metersPerUnit"),
+    "up": (lambda: HEAD.replace('"Z"', '"Q"') + HELD.format(""), "has an upAxis 'Q'; expected one of X, Y, Z"),
     "mass": (bad(lambda s, a, j: a.GetAttribute("physics:mass").Set(-1.0)), r"<string>:/a: <prim name='a'> has a negative mass: -1"),
     "moments": (bad(lambda s, a, j: a.GetAttribute("physics:diagonalInertia").Set(Gf.Vec3f(np.nan, 1, 1))), "not finite"),
     "limits": (bad(lambda s, a, j: (j.CreateLowerLimitAttr(2), j.CreateUpperLimitAttr(1))), "has its lower limit above the upper"),
-    "axis": (bad(lambda s, a, j: j.CreateAxisAttr("Q")), "wants one of X, Y, Z in physics:axis"),
-    "body": (bad(lambda s, a, j: j.CreateBody0Rel().SetTargets([Sdf.Path("/ghost")])), "has a body0 that is no one prim"),
-    "rotation": (bad(lambda s, a, j: j.CreateLocalRot0Attr(Gf.Quatf(0, 0, 0, 0))), "which is no rotation"),
+    "axis": (bad(lambda s, a, j: j.CreateAxisAttr("Q")), "expects one of X, Y, Z in physics:axis"),
+    "body": (bad(lambda s, a, j: j.CreateBody0Rel().SetTargets([Sdf.Path("/ghost")])), "has body0 .*expected one prim"),
+    "rotation": (bad(lambda s, a, j: j.CreateLocalRot0Attr(Gf.Quatf(0, 0, 0, 0))), "expected a quaternion"),
     "mirror": (bad(scaled(1, -1, 1)), "is mirrored"),
-    "flat": (bad(scaled(1, 0, 1)), "is mirrored, or has no size"),
+    "flat": (bad(scaled(1, 0, 1)), "is mirrored, or has zero size"),
     "shear": (bad(sheared), "is sheared"),
-    "reference": (bad(lambda s, a, j: a.GetReferences().AddReference("/etc/passwd")), "has no folder"),
+    "reference": (bad(lambda s, a, j: a.GetReferences().AddReference("/etc/passwd")), "which need its folder"),
 }  # fmt: skip
 
 
@@ -909,7 +909,7 @@ def test_binary_files_are_read_from_files(tmp_path):
     four_bar(angle=0.0).Export(str(tmp_path / "f.usd"))
     assert sarrus.load(tmp_path / "f.usdc").nv == sarrus.load(tmp_path / "f.usd").nv == 3
     (tmp_path / "g.usdc").write_bytes(b"PXR-USDC and nothing more")
-    with pytest.raises(ModelError, match="no USD that can be read"):
+    with pytest.raises(ModelError, match="cannot be read as USD"):
         sarrus.load(tmp_path / "g.usdc")
 
 
@@ -961,7 +961,7 @@ def test_gallery_as_usd(name, tmp_path):
 
 @pytest.mark.parametrize("name", LOST)
 def test_what_usd_cannot_say_is_refused(name, tmp_path):
-    with pytest.raises(ModelError, match=f"USD cannot say: .*{LOST[name]}"):
+    with pytest.raises(ModelError, match=f"USD cannot represent: .*{LOST[name]}"):
         made(name).save(tmp_path / "robot.usda")
     save(made(name), tmp_path / "robot.usda", lossy=True)
     quietly(sarrus.load, tmp_path / "robot.usda")
@@ -1067,5 +1067,5 @@ def test_motors_of_what_floats_and_losses_are_named(tmp_path):
 
 def test_orders_of_transformations_that_name_none_are_refused():
     placed = 'double3 xformOp:translate = (1, 2, 3)\n uniform token[] xformOpOrder = ["xformOp:translate", "0x1"]'
-    with pytest.raises(ModelError, match="is placed by transformations that USD cannot read"):
+    with pytest.raises(ModelError, match="has transformations that USD cannot read"):
         sarrus.loads(HEAD + HELD.format(f'def Xform "k" {{\n {placed}\n }}'))

@@ -50,7 +50,9 @@ def test_a_step_and_its_derivatives():
     data, rng = model.createData(), np.random.default_rng(0)
     model.calc(data, x, u)
     model.calcDiff(data, x, u)
-    run = sarrus.simulate(robot, x[: robot.nq], x[robot.nq :], 1e-2, sarrus.control.Efforts([0.0], u[None]), dt=1e-2)
+    run = sarrus.simulate(
+        robot, x[: robot.nq], x[robot.nq :], 1e-2, sarrus.control.EffortTable([0.0], u[None]), dt=1e-2
+    )
     np.testing.assert_allclose(data.xnext, np.concatenate([run.q[-1], run.v[-1]]), atol=1e-10)
     beside = model.createData()
     for by, gradient, at in (

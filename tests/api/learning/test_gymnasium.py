@@ -35,7 +35,7 @@ def test_periods_are_those_of_simulate_many(stabilisation):
     actions = np.random.default_rng(0).uniform(-1.5, 1.5, (7, N, 1))
     steps = played(env, actions)
     u = 4.0 * np.clip(actions, -1.0, 1.0)
-    efforts = sarrus.control.Efforts(0.01 * np.arange(7), u.swapaxes(0, 1))
+    efforts = sarrus.control.EffortTable(0.01 * np.arange(7), u.swapaxes(0, 1))
     runs = sarrus.simulate_many(
         FOURBAR, seen[:, :3], seen[:, 3:], 0.07, efforts, method="semi_implicit", stabilisation=stabilisation, every=10
     )
@@ -46,7 +46,7 @@ def test_periods_are_those_of_simulate_many(stabilisation):
 
 def test_laws_of_time_go_by_the_clock_of_all():
     """Which goes on where episodes end."""
-    push = sarrus.control.PrescribedEffort("motor", sarrus.laws.harmonic(3.0, 40.0))
+    push = sarrus.control.FeedforwardEffort("motor", sarrus.laws.harmonic(3.0, 40.0))
     env = made(controller=push, seconds=0.02)
     env.reset(seed=1)
     played(env, np.zeros((2, N, 1)))
@@ -76,7 +76,7 @@ def test_each_variant_moves_as_its_own_mechanism():
     for robot, one in zip(several, seen):
         assert abs(robot.constraint_residual(one[:3])).max() < 1e-12
     then = env.step(np.ones((N, 1)))[0]
-    push = sarrus.control.Efforts([0.0], [[4.0]])
+    push = sarrus.control.EffortTable([0.0], [[4.0]])
     for robot, a, b in zip(several, seen, then):
         run = sarrus.simulate(robot, a[:3], a[3:], 0.01, push, method="semi_implicit", dt=1e-3)
         np.testing.assert_allclose(b, np.hstack([run.q[-1], run.v[-1]]), atol=1e-9)
@@ -295,5 +295,5 @@ def test_starts_are_on_the_branch_of_the_home():
 
 def test_motors_in_joints_that_close_loops_are_refused():
     robot = sarrus.mechanisms.cable_platform()
-    with pytest.raises(sarrus.ModelError, match="which joints that close loops have no part in"):
+    with pytest.raises(sarrus.ModelError, match="which has no entries of loop joints"):
         sarrus.gymnasium.VectorEnv(robot, 2, observe=lambda q, v: q, reward=lambda q, v, u: q[:, 0], start={})

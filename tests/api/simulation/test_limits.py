@@ -5,15 +5,15 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import sarrus
-from sarrus.control import PID, Contact, EndStop, PrescribedEffort, Stiction
+from sarrus.control import PID, CompliantContact, EndStop, FeedforwardEffort, LuGreFriction
 from tests.small_mechanisms import METHODS, slider, table
 
 LIMITED = {"limits": (-0.2, 0.2), "velocity_limit": 30.0, "effort_limit": 1.0}
 PUSHES = [
-    PrescribedEffort("slide", 50.0),
+    FeedforwardEffort("slide", 50.0),
     PID("slide", proportional=1e4, derivative=10.0, target=5.0),
     lambda t, q, v: [50.0],
-    [PrescribedEffort("slide", 30.0), lambda t, q, v: ([20.0], {"block": [0.0] * 6})],
+    [FeedforwardEffort("slide", 30.0), lambda t, q, v: ([20.0], {"block": [0.0] * 6})],
 ]
 
 
@@ -25,7 +25,7 @@ def test_limits_that_nothing_enforces_warn_once(push, method):
         run = sarrus.simulate(robot, [0.0], [0.0], 1.0, push, method=method)
     assert len(told) == 1 and told[0].filename == __file__
     assert "position of joint 'slide' leaves its limits (-0.2, 0.2) at t = 0." in str(told[0].message)
-    assert "limits='stop'" in str(told[0].message)
+    assert "limits='enforce'" in str(told[0].message)
     rounding = 1e-2 if method == "dopri5" else 1e-12  # its steps are not its samples
     left = {x["quantity"]: x for x in run.statistics["limits"]}
     assert left["position"]["reached"] == pytest.approx(np.abs(run.q).max(), rel=rounding)
@@ -61,7 +61,7 @@ def test_a_limit_left_between_samples():
 @pytest.mark.parametrize("method", ["rk4", "implicit_midpoint", "dopri5"])
 def test_limits_that_stop(push, method):
     """It arrives by 1 N, no more, and stays at its end stop; what acts in all is in tau."""
-    run = sarrus.simulate(slider(**LIMITED), [0.0], [0.0], 3.0, push, method=method, limits="stop")
+    run = sarrus.simulate(slider(**LIMITED), [0.0], [0.0], 3.0, push, method=method, limits="enforce")
     assert run.q.max() < 0.2 + 2e-3
     assert run.q[-1, 0] == pytest.approx(0.2 + 1.0 / 2.5e5, abs=1e-6)
     before = run.t < 0.6
@@ -75,10 +75,10 @@ def test_wrenches_are_no_motors():
     """A controller's wrench is not clipped, nor what friction does."""
     robot = slider(effort_limit=1.0)
     run = sarrus.simulate(
-        robot, [0.0], [0.0], 0.1, lambda t, q, v: ([5.0], {"block": [0.0, 0.0, 0.0, 7.0, 0.0, 0.0]}), limits="stop"
+        robot, [0.0], [0.0], 0.1, lambda t, q, v: ([5.0], {"block": [0.0, 0.0, 0.0, 7.0, 0.0, 0.0]}), limits="enforce"
     )
     assert_allclose(run.tau, 8.0, rtol=1e-14)
-    run = sarrus.simulate(robot, [0.0], [3.0], 0.01, Stiction("slide", 20.0), limits="stop")
+    run = sarrus.simulate(robot, [0.0], [3.0], 0.01, LuGreFriction("slide", 20.0), limits="enforce")
     assert run.tau[-1, 0] == pytest.approx(-20.0, rel=1e-2)
 
 
@@ -87,13 +87,13 @@ def test_a_saturated_pid_does_not_wind_up():
     robot, q, v = slider(effort_limit=1.0, limits=(-9.0, 9.0)), [0.0], [0.0]
     gains = {"proportional": 4.0, "integral": 2.0, "derivative": 4.0, "target": 1.0}
     own = sarrus.simulate(robot, q, v, 5.0, PID("slide", **gains, limits=(-1.0, 1.0)), limits="ignore")
-    by_joint = sarrus.simulate(robot, q, v, 5.0, PID("slide", **gains), limits="stop")
+    by_joint = sarrus.simulate(robot, q, v, 5.0, PID("slide", **gains), limits="enforce")
     assert_array_equal(own.q, by_joint.q)
 
 
 def test_velocity_limits_only_warn():
     with pytest.warns(sarrus.LimitWarning, match=r"velocity of joint 'slide' .* \(-2, 2\) at t = 0 s and reaches -3"):
-        sarrus.simulate(slider(velocity_limit=2.0), [0.0], [-3.0], 0.1, limits="stop")
+        sarrus.simulate(slider(velocity_limit=2.0), [0.0], [-3.0], 0.1, limits="enforce")
 
 
 @pytest.mark.parametrize("element", [PID("glide", index=1), EndStop("glide", (0.0, 1.0), index=0)])
@@ -108,7 +108,7 @@ def test_planar_coordinates_that_are_no_integrals(element):
 
 @pytest.mark.parametrize("method", ["rk4", "implicit_midpoint"])
 def test_a_stopped_run_goes_on_bit_for_bit(method):
-    options = {"controller": PUSHES[1], "limits": "stop", "method": method}
+    options = {"controller": PUSHES[1], "limits": "enforce", "method": method}
     robot = slider(**LIMITED)
     whole = sarrus.simulate(robot, [0.0], [0.0], 1.0, **options)
     first = sarrus.simulate(robot, [0.0], [0.0], 0.6371, **options)
@@ -119,7 +119,7 @@ def test_a_stopped_run_goes_on_bit_for_bit(method):
 
 def test_auto_goes_on_by_the_method_that_it_began_with():
     robot = table()
-    run = sarrus.simulate(robot, [0.0, 0.1], [0.0, 0.0], 0.1, Contact("block", radius=0.1))
+    run = sarrus.simulate(robot, [0.0, 0.1], [0.0, 0.0], 0.1, CompliantContact("block", radius=0.1))
     assert run.statistics["method"] == "rosenbrock"
     assert sarrus.simulate(robot, duration=0.1, resume=run).statistics["method"] == "rosenbrock"
     assert sarrus.simulate(robot, [0.0, 0.1], [0.0, 0.0], 0.1).statistics["method"] == "rk4"
@@ -147,4 +147,4 @@ def test_efforts_that_overflow(method, effort):
     """No method may go on as if nothing acted."""
     robot = sarrus.mechanisms.double_pendulum()
     with pytest.raises(sarrus.IntegrationError, match="diverges"):
-        sarrus.simulate(robot, [0.1, 0.0], [0.0, 0.0], 0.01, PrescribedEffort(robot.joints[0], effort), method=method)
+        sarrus.simulate(robot, [0.1, 0.0], [0.0, 0.0], 0.01, FeedforwardEffort(robot.joints[0], effort), method=method)

@@ -72,7 +72,7 @@ def test_periods_that_are_nothing_beside_a_step_are_refused(period, many):
     robot = sarrus.mechanisms.four_bar()
     call = sarrus.simulate_many if many else sarrus.simulate
     with pytest.raises(ValueError, match="too short"):
-        call(robot, robot.assemble(), np.zeros(3), 0.01, control.Sampled([control.PID("motor")], period=period))
+        call(robot, robot.assemble(), np.zeros(3), 0.01, control.SampleAndHold([control.PID("motor")], period=period))
 
 
 @pytest.mark.parametrize(("duration", "dt"), [(1e9, 1e-3), (1.0, 1e-15)])
@@ -97,7 +97,7 @@ def test_ctrl_c_ends_a_step_with_very_many_samples(many):
     robot = sarrus.mechanisms.quadruped()
     q, v = robot.assemble(), np.zeros(robot.nv)
     times = np.arange(1_000_000) * 8e-6
-    held = control.Efforts(times, np.zeros((len(times), 1)), joints=robot.actuated[:1])
+    held = control.EffortTable(times, np.zeros((len(times), 1)), joints=robot.actuated[:1])
     stop = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
     begun = time.perf_counter()
     stop.start()
@@ -127,7 +127,7 @@ def heap(count):
 def test_a_heap_with_more_contacts_than_a_step_may_work_for_is_refused():
     robot, q = heap(40)
     begun = time.perf_counter()
-    with pytest.raises(IntegrationError, match=r"more contacts are coupled .* touching=False"):
+    with pytest.raises(IntegrationError, match=r"more contacts are coupled .* enabled=False"):
         sarrus.simulate(robot, q, np.zeros(robot.nv), 1e-3, method="contact")
     assert time.perf_counter() - begun < 2 * PATIENCE
 

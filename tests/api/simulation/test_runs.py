@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import sarrus
-from sarrus.control import PID, PrescribedEffort, Sampled, Stiction
+from sarrus.control import PID, FeedforwardEffort, LuGreFriction, SampleAndHold
 from sarrus.simulation.sweep import Status, Sweep
 from tests.trajectories import same
 
@@ -19,7 +19,7 @@ GAINS = np.linspace(5.0, 20.0, len(CRANKS))
 
 
 def drives(gain):
-    return [PID("motor", gain, 10.0, 1.0, target=1.0), Stiction("pivot", 0.1 * gain, stiffness=100.0)]
+    return [PID("motor", gain, 10.0, 1.0, target=1.0), LuGreFriction("pivot", 0.1 * gain, stiffness=100.0)]
 
 
 def sweep(duration=0.1, **options):
@@ -28,7 +28,7 @@ def sweep(duration=0.1, **options):
 
 
 def equal(one, other):
-    for name in ("t", "q", "v", "z", "status", "excess", "stiffness"):
+    for name in ("t", "q", "v", "internal_state", "status", "excess", "stiffness"):
         assert_array_equal(getattr(one, name), getattr(other, name))
     assert one.limits == other.limits and one.mechanism == other.mechanism
 
@@ -43,7 +43,7 @@ def test_a_run_is_a_trajectory():
         one = sarrus.simulate(FOURBAR, START[i], np.zeros(3), 0.1, drives(GAINS[i]), method="rk4")
         run = runs[i]
         assert (run.status, run.statistics["method"], len(run)) == ("finished", "rk4", 21)
-        for name, tolerance in (("q", 1e-11), ("v", 1e-10), ("z", 1e-10), ("tau", 1e-8), ("a", 1e-7)):
+        for name, tolerance in (("q", 1e-11), ("v", 1e-10), ("internal_state", 1e-10), ("tau", 1e-8), ("a", 1e-7)):
             assert_allclose(getattr(run, name), getattr(one, name)[::5], atol=tolerance)
         assert_allclose(run.reactions.wrenches["pin2"], one.reactions.wrenches["pin2"][::5], atol=1e-7)
     with pytest.raises(IndexError, match="index 11 is out of range: there are 11 runs"):
@@ -62,8 +62,8 @@ def test_some_of_them():
 def test_a_run_that_failed_goes_as_far_as_it_went():
     robot = sarrus.mechanisms.pendulum()
     runs = sarrus.simulate_many(robot, [[0.1], [np.nan]], [0.0], 0.01)
-    assert (runs[0].status, runs[1].status, len(runs[1])) == ("finished", "unsound", 0)
-    assert repr(runs) == "<Sweep of 'pendulum': 2 runs, 11 samples over 0.01 s, 1 finished, 1 unsound>"
+    assert (runs[0].status, runs[1].status, len(runs[1])) == ("finished", "invalid state", 0)
+    assert repr(runs) == "<Sweep of 'pendulum': 2 runs, 11 samples over 0.01 s, 1 finished, 1 invalid state>"
     assert "<td" in runs._repr_html_() and "array" not in runs._repr_html_()
 
 
@@ -80,7 +80,7 @@ def test_pickles():
 @pytest.mark.parametrize("method", ["rk4", "semi_implicit", "rkmk4"])
 @pytest.mark.parametrize("duration", [0.05, 0.0497])
 def test_a_policy_is_a_sampled_controller(method, duration):
-    """Asked once a step, held during it: as Sampled does it in each run."""
+    """Asked once a step, held during it: as SampleAndHold does it in each run."""
     asked = []
 
     def policy(t, q, v):
@@ -88,11 +88,11 @@ def test_a_policy_is_a_sampled_controller(method, duration):
         return np.stack([3.0 - 2.0 * q[:, 0] - v[:, 0], np.sin(t) + 0.0 * q[:, 0], 0.0 * q[:, 0]], axis=-1)
 
     options = {"method": method, "start": 0.2}
-    others = [PID("pin1", 3.0, 1.0, 0.1, target=-1.0), PrescribedEffort("pivot", 0.3)]
+    others = [PID("pin1", 3.0, 1.0, 0.1, target=-1.0), FeedforwardEffort("pivot", 0.3)]
     runs = sarrus.simulate_many(FOURBAR, START, np.zeros(3), duration, others, every=7, policy=policy, **options)
     assert_allclose(asked, 0.2 + 1e-3 * np.arange(50), rtol=1e-14)
     for i in (0, 6, 10):
-        alone = Sampled(lambda t, q, v: policy(t, q[None], v[None])[0], period=1e-3)
+        alone = SampleAndHold(lambda t, q, v: policy(t, q[None], v[None])[0], period=1e-3)
         one = sarrus.simulate(FOURBAR, START[i], np.zeros(3), duration, [alone, *others], **options)
         k = np.unique(np.r_[np.arange(0, len(one), 7), len(one) - 1])
         assert_allclose(runs.q[i], one.q[k], atol=1e-12)
@@ -117,7 +117,7 @@ def test_effort_limits_hold_a_policy():
     b.add_body("block", sarrus.Inertia.sphere(1.0, 0.1))
     b.add_joint("slide", sarrus.Prismatic("x", effort_limit=2.0), "ground", "block")
     robot, policy = b.build(), lambda t, q, v: np.array([[1.0], [50.0]])
-    runs = sarrus.simulate_many(robot, [[0.0], [0.0]], [0.0], 0.5, policy=policy, limits="stop")
+    runs = sarrus.simulate_many(robot, [[0.0], [0.0]], [0.0], 0.5, policy=policy, limits="enforce")
     assert_allclose(runs.v[:, -1, 0], [0.5, 1.0])
     with pytest.warns(sarrus.LimitWarning, match="reaches 50"):
         runs = sarrus.simulate_many(robot, [[0.0], [0.0]], [0.0], 0.5, policy=policy)
@@ -335,7 +335,7 @@ def test_bundles_of_what_has_failed(pyplot):
 def test_a_file_of_before_knows_what_acts(tmp_path, monkeypatch):
     """What runs share was one class, with the clock in it, where now is another that a single run has too."""
     module, robot = sys.modules["sarrus.simulation.sweep"], sarrus.mechanisms.pendulum()
-    push = sarrus.control.PrescribedEffort("pivot", [1.0, 2.0])
+    push = sarrus.control.FeedforwardEffort("pivot", [1.0, 2.0])
     runs = sarrus.simulate_many(robot, [0.1], [0.0], 0.01, push)
     now = runs._acting
     for name in ("Acting", "_Job", "_Clock"):

@@ -15,7 +15,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.integrate import solve_ivp
 
 import sarrus
-from sarrus.control import PID, ComputedTorque, Contact, PrescribedEffort, Stiction
+from sarrus.control import PID, CompliantContact, ComputedTorque, FeedforwardEffort, LuGreFriction
 from tests.small_mechanisms import METHODS, double_pendulum, four_bar, slider
 
 G = 9.81
@@ -319,10 +319,10 @@ BAD_ARGUMENTS = [
     ({"controller": PID("pivot", index=1)}, sarrus.ModelError, "index 1"),
     ({"controller": PID("pivot", proportional=np.nan)}, sarrus.ModelError, "finite"),
     ({"controller": PID("pivot", proportional=[1.0, 2.0])}, sarrus.ShapeError, "simulate_many"),
-    ({"controller": PrescribedEffort("pivot", "up")}, sarrus.ModelError, "up"),
-    ({"controller": Stiction("pivot", -1.0)}, sarrus.ModelError, "positive"),
-    ({"controller": Contact("nose")}, sarrus.NameNotFoundError, "nose"),
-    ({"controller": Contact("tip", normal=(0, 0, 0))}, sarrus.ModelError, "axis"),
+    ({"controller": FeedforwardEffort("pivot", "up")}, sarrus.ModelError, "up"),
+    ({"controller": LuGreFriction("pivot", -1.0)}, sarrus.ModelError, "positive"),
+    ({"controller": CompliantContact("nose")}, sarrus.NameNotFoundError, "nose"),
+    ({"controller": CompliantContact("tip", normal=(0, 0, 0))}, sarrus.ModelError, "axis"),
     ({"controller": [ComputedTorque({}), ComputedTorque({})]}, sarrus.ModelError, "several"),
     ({"controller": ComputedTorque({"pivot": [0.0, 1.0]})}, sarrus.ShapeError, "differ from run to run"),
 ]

@@ -14,7 +14,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import sarrus
-from sarrus.control import PID, ComputedTorque, Contact, PrescribedEffort, Stiction
+from sarrus.control import PID, CompliantContact, ComputedTorque, FeedforwardEffort, LuGreFriction
 from sarrus.simulation import store
 from sarrus.simulation.sweep import Status, Sweep
 from tests.small_mechanisms import FIXED, two_wheels
@@ -41,9 +41,9 @@ def states():
 def drives(gain):
     return [
         PID("motor", gain, 10.0, 1.0, target=sarrus.laws.harmonic(0.3, rate=3.0), limits=(-5.0, 5.0)),
-        PrescribedEffort("pin1", 0.1),
-        Stiction("pivot", 0.1 * gain, stiffness=100.0),
-        Contact("rocker", stiffness=1e3, offset=-0.2, normal="x"),
+        FeedforwardEffort("pin1", 0.1),
+        LuGreFriction("pivot", 0.1 * gain, stiffness=100.0),
+        CompliantContact("rocker", stiffness=1e3, offset=-0.2, normal="x"),
     ]
 
 
@@ -95,7 +95,7 @@ def test_loops_that_agree_only_where_they_are_closed(method):
     v = robot.project_velocity(q, np.random.default_rng(0).normal(size=robot.nv))
     runs = sarrus.simulate_many(robot, [np.full(robot.nq, np.nan), q], v, 0.2, method=method, every=50)
     run = sarrus.simulate(robot, q, v, 0.2, method=method)
-    assert_array_equal(runs.status, [Status.UNSOUND, 0])
+    assert_array_equal(runs.status, [Status.INVALID_STATE, 0])
     assert_allclose(runs.q[1], run.q[::50], atol=1e-11)
     assert_allclose(runs.v[1], run.v[::50], atol=1e-10)
 
@@ -404,12 +404,12 @@ def test_a_bad_run_spoils_its_row_only(method):
     v = np.zeros((11, 1))
     q[3], v[5], v[7] = np.nan, np.inf, 1e300
     options = {"method": method, "dt": 1e-4}
-    t, q_many, _, status = sarrus.simulate_many(robot, q, v, 0.05, PrescribedEffort("slide", 1.0), **options)
+    t, q_many, _, status = sarrus.simulate_many(robot, q, v, 0.05, FeedforwardEffort("slide", 1.0), **options)
     sound = [i for i in range(11) if i not in (3, 5, 7)]
     assert not status[sound].any()
-    assert status[3] == status[5] == Status.UNSOUND
+    assert status[3] == status[5] == Status.INVALID_STATE
     assert np.isnan(q_many[[3, 5]]).all()
-    alone = sarrus.simulate_many(robot, q[sound], v[sound], 0.05, PrescribedEffort("slide", 1.0), **options)
+    alone = sarrus.simulate_many(robot, q[sound], v[sound], 0.05, FeedforwardEffort("slide", 1.0), **options)
     assert_allclose(q_many[sound], alone.q, rtol=1e-12)
     assert len(t) == 501
 
@@ -463,7 +463,7 @@ def test_loops_too_far_open(states, unreachable, method):
     alone = sarrus.simulate_many(robot, q, v, 0.0105, method=method)
     bad = [2, 10]
     assert_array_equal(np.flatnonzero(runs.status), bad)
-    assert (runs.status[bad] == Status.UNSOUND).all()
+    assert (runs.status[bad] == Status.INVALID_STATE).all()
     assert np.isnan(runs.q[bad]).all()
     assert np.isnan(runs.v[bad]).all()
     assert_allclose(np.delete(runs.q, bad, axis=0), alone.q, atol=1e-12)
@@ -476,7 +476,7 @@ def test_none_of_them_sound(unreachable, method):
     robot = sarrus.mechanisms.four_bar()
     for q in (unreachable[:1], np.full((9, 3), np.nan)):
         runs = sarrus.simulate_many(robot, q, [1.0, 0.0, 0.0], 0.01, method=method)
-        assert (runs.status == Status.UNSOUND).all()
+        assert (runs.status == Status.INVALID_STATE).all()
         assert np.isnan(runs.q).all()
 
 
@@ -486,7 +486,11 @@ def test_velocities_that_contradict():
     with pytest.raises(sarrus.StateError, match="contradict one another"):
         sarrus.simulate(robot, [1.0, 1.0], [2.0, 2.0], 0.01, start=0.5)
     runs = sarrus.simulate_many(robot, [[1.0, 1.0], [1.0, 1.1], [1.0, np.nan]], [2.0, 2.0], 0.01, start=0.5)
-    assert runs.status.tolist() == [Status.CONTRADICTORY, Status.CONTRADICTORY, Status.UNSOUND]
+    assert runs.status.tolist() == [
+        Status.INCONSISTENT_CONSTRAINTS,
+        Status.INCONSISTENT_CONSTRAINTS,
+        Status.INVALID_STATE,
+    ]
     assert np.isnan(runs.v).all()
 
 
@@ -497,7 +501,7 @@ def test_a_quaternion_that_is_no_rotation():
     robot = b.build()
     q = np.array([[0.0, 0.0, 0.0, 1.0], [0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 2.0]])
     runs = sarrus.simulate_many(robot, q, [1.0, 0.0, 0.0], 0.1)
-    assert_array_equal(runs.status, [0, Status.UNSOUND, 0])
+    assert_array_equal(runs.status, [0, Status.INVALID_STATE, 0])
     assert_allclose(runs.q[2], runs.q[0], atol=1e-15)
 
 
@@ -625,7 +629,7 @@ def test_limits_of_many_runs():
     robot = slider(limits=(-0.2, 0.2), effort_limit=10.0, velocity_limit=100.0)
     v, stiffness, upper = np.linspace(0.5, 3.0, 9)[:, None], np.linspace(1e3, 1e4, 9), np.linspace(0.1, 0.15, 9)
     made = sarrus.control.EndStop
-    for limits in ("ignore", "stop"):
+    for limits in ("ignore", "enforce"):
         stop = made("slide", (-0.2, upper), stiffness=stiffness, damping=30.0)
         runs = sarrus.simulate_many(robot, [0.0], v, 0.2, stop, limits=limits, every=10)
         for k in range(9):
@@ -662,10 +666,10 @@ def test_laws_and_numbers_of_runs_of_several_mechanisms(apart, monkeypatch):
     lengths = (0.3, 0.5, 0.3, 0.4, 0.5, 0.3)
     robots = [sarrus.mechanisms.pendulum(length=length) for length in lengths]
     laws = [sarrus.laws.harmonic(1.0, rate) for rate in (1.0, 2.0, 3.0, 1.0, 2.0, 4.0)]
-    acting = [PrescribedEffort("pivot", laws), PID("pivot", np.arange(6.0), target=laws[::-1], integral=1.0)]
+    acting = [FeedforwardEffort("pivot", laws), PID("pivot", np.arange(6.0), target=laws[::-1], integral=1.0)]
     runs = sarrus.simulate_many(robots, [0.1], [0.0], 0.5, acting)
     for k, robot in enumerate(robots):
-        alone = [PrescribedEffort("pivot", laws[k]), PID("pivot", float(k), target=laws[5 - k], integral=1.0)]
+        alone = [FeedforwardEffort("pivot", laws[k]), PID("pivot", float(k), target=laws[5 - k], integral=1.0)]
         run = sarrus.simulate(robot, [0.1], [0.0], 0.5, alone)
         assert_allclose(runs.q[k], run.q, atol=1e-12)
         assert_allclose(runs[k].tau, run.tau, atol=1e-12)
@@ -684,8 +688,8 @@ def test_laws_and_numbers_of_runs_of_several_mechanisms(apart, monkeypatch):
             else "with 6 mechanisms, have different numbers of runs"
         )
         with pytest.raises(sarrus.ShapeError, match=match):
-            sarrus.simulate_many(robots, [0.1], [0.0], 0.01, PrescribedEffort("pivot", wrong))
-    assert sarrus.simulate_many(robots, [0.1], [0.0], 0.01, PrescribedEffort("pivot", laws[:1])).status.max() == 0
+            sarrus.simulate_many(robots, [0.1], [0.0], 0.01, FeedforwardEffort("pivot", wrong))
+    assert sarrus.simulate_many(robots, [0.1], [0.0], 0.01, FeedforwardEffort("pivot", laws[:1])).status.max() == 0
 
 
 def test_a_list_of_one_mechanism():
@@ -707,7 +711,7 @@ def stored(runs=300, executor=None, several=False, **options):
     robots = [robot, sarrus.mechanisms.four_bar(crank=0.35)] * (runs // 2) if several else robot
     acting = [
         PID("motor", np.linspace(5.0, 50.0, runs), 2.0, 1.0, target=[sarrus.laws.harmonic(1.0, k) for k in range(runs)]),
-        Stiction("pivot", 0.1, stiffness=100.0),
+        LuGreFriction("pivot", 0.1, stiffness=100.0),
     ]  # fmt: skip
     how = {"method": "rk4", "every": 5, "executor": executor, "limits": "ignore"} | options
     return sarrus.simulate_many(robots, q, np.zeros(3), 0.05, acting, **how)

@@ -116,7 +116,7 @@ def test_it_does_not_change():
         ({"t": [[0.0, 1.0]]}, "t must be (n,)"),
         ({"q": np.zeros((3, 1))}, "q must be (2, 1), a row for each time; got (3, 1)"),
         ({"v": np.zeros((2, 2))}, "v must be (2, 1), a row for each time; got (2, 2)"),
-        ({"z": np.zeros(2)}, "z must be (2, m)"),
+        ({"internal_state": np.zeros(2)}, "internal_state must be (2, m)"),
         ({"efforts": np.zeros((2, 3))}, "efforts must be (2, 1)"),
     ],
 )
@@ -240,11 +240,11 @@ def test_from_motion_refuses():
         Trajectory.from_motion(robot, [0.0, 1.0], x, x, x, actuated=["pivot"])
 
 
-@pytest.mark.parametrize("name", ["t", "q", "v", "a", "efforts", "z", "events"])
+@pytest.mark.parametrize("name", ["t", "q", "v", "a", "efforts", "internal_state", "events"])
 def test_hidden_parts_of_numbers(name):
     robot, x = sarrus.mechanisms.pendulum(), np.zeros((2, 1))
     sound = {"t": np.array([0.0, 1.0]), "events": {"touch": np.zeros(1)}} | dict.fromkeys(
-        ("q", "v", "a", "efforts", "z"), x
+        ("q", "v", "a", "efforts", "internal_state"), x
     )
     Trajectory(robot, **sound)
 

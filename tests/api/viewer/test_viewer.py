@@ -51,7 +51,7 @@ def test_inputs_are_as_many_as_degrees_of_freedom_motors_first_and_keep_loops_cl
     start = inputs.coordinates(q)
     for k in inputs.chosen:
         goal = start[k] + 0.02 * inputs.loops.column_scale[k]
-        moved, arrived = inputs.lead(q, {k: goal})
+        moved, arrived = inputs.move_to(q, {k: goal})
         assert arrived and residual(mechanism, moved) < CLOSED
         now = inputs.coordinates(moved)
         assert now[k] == pytest.approx(goal, abs=1e-11)
@@ -68,7 +68,7 @@ def test_what_cannot_close_is_led_as_far_as_it_goes():
     inputs.chosen = [k]
     ends = []
     for goal in (-3.0, 3.0):
-        last, arrived = inputs.lead(q, {k: goal})
+        last, arrived = inputs.move_to(q, {k: goal})
         assert not arrived and residual(fourbar, last) < CLOSED
         ends.append(inputs.coordinates(last)[k])
     # cosine rule in the triangles of ground 1.0, rocker 0.9 and coupler -+ crank, 0.7 and 1.5
@@ -152,17 +152,17 @@ def test_a_page_is_served_until_it_is_closed(fourbar, capsys):
 @pytest.mark.parametrize(
     ("where", "error", "match"),
     [
-        ({"port": 70000}, ValueError, r"port must lie in 0..65535; got 70000"),
-        ({"port": -1}, ValueError, r"port must lie in 0..65535; got -1"),
+        ({"port": 70000}, ValueError, r"port must be from 0 to 65535; got 70000"),
+        ({"port": -1}, ValueError, r"port must be from 0 to 65535; got -1"),
         ({"port": "x"}, TypeError, "port must be an integer; got 'x'"),
         ({"port": True}, TypeError, "port must be an integer; got True"),
         ({"port": 8080.0}, TypeError, "port must be an integer; got 8080.0"),
-        ({"host": ""}, ValueError, "host is empty; give '127.0.0.1'"),
+        ({"host": ""}, ValueError, "host is empty; pass '127.0.0.1'"),
         ({"host": None}, TypeError, "host must be an address or a name, .* got None"),
-        ({"host": "nowhere"}, ValueError, "host 'nowhere' is not known here .*unheard of"),
-        ({"host": "x" * 300}, ValueError, "is not known here .*label"),
+        ({"host": "nowhere"}, ValueError, "host 'nowhere' cannot be resolved .*unheard of"),
+        ({"host": "x" * 300}, ValueError, "cannot be resolved .*label"),
         # an address for documents, RFC 5737: nobody's
-        ({"host": "192.0.2.1"}, ValueError, "host '192.0.2.1' is no address of this machine"),
+        ({"host": "192.0.2.1"}, ValueError, "host '192.0.2.1' is not an address of this machine"),
     ],
 )
 def test_where_nothing_can_be_served_is_said_before_the_server_starts(fourbar, monkeypatch, where, error, match):
@@ -194,7 +194,7 @@ def test_a_server_that_never_comes_up_is_an_error(fourbar, monkeypatch):
     never = threading.Event()
     monkeypatch.setattr("sarrus.viewer._gate.guarded", lambda *_: never.wait())
     monkeypatch.setattr(serving, "PATIENCE", 0.05)
-    with pytest.raises(RuntimeError, match="did not come up"):
+    with pytest.raises(RuntimeError, match="did not start"):
         View(fourbar, port=0)
     never.set()
 
@@ -206,7 +206,7 @@ def test_a_host_that_others_reach_is_said_aloud(fourbar, host):
         socket.create_server((host, 0), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
     except OSError as error:
         pytest.skip(f"no such network here: {error}")
-    with pytest.warns(UserWarning, match=f"host '{host}' shows the view to everyone who can reach port"):
+    with pytest.warns(UserWarning, match=f"host '{host}': everyone who can reach port"):
         shown = View(fourbar, port=0, host=host)
     with shown:
         assert shown.url.startswith("http://[::1]:" if ":" in host else "http://127.0.0.1:")
@@ -310,7 +310,7 @@ def test_sliders_end_where_the_loops_do():
     # coupler and output in line, stretched: 1.5, or folded: 0.7, across from the ground pin
     ends = [np.arccos((0.81 + 1.0 - s**2) / 1.8) for s in (0.7, 1.5)]
     assert sorted((abs(low), abs(high))) == pytest.approx(ends, abs=5e-3)
-    assert max(residual(rocker, inputs.lead(q, {k: end})[0]) for end in (low, high)) < CLOSED
+    assert max(residual(rocker, inputs.move_to(q, {k: end})[0]) for end in (low, high)) < CLOSED
     pytest.importorskip("viser")
     with View(rocker, q, port=0) as shown:
         slider = shown.sliders["motor"]
@@ -597,9 +597,9 @@ def test_meshes_are_found_where_the_field_looks(tmp_path, monkeypatch):
         ("b.stl", "b.stl: there is no such file in .*urdf"),
         (
             "package://robot/b.stl",
-            "no folder 'robot' with that file above .*urdf: load.*package_dirs.*ROS_PACKAGE_PATH",
+            "no folder 'robot' with this file above .*urdf: .*load.*package_dirs.*ROS_PACKAGE_PATH",
         ),
-        ("https://robot.org/b.stl", "https:// is not fetched"),
+        ("https://robot.org/b.stl", "https:// is not read"),
     ):
         with pytest.raises(shapes.MeshError, match=match):
             found(name)
@@ -641,7 +641,7 @@ LED_OUT = [
 @pytest.mark.parametrize("name", LED_OUT)
 def test_meshes_stay_in_their_folders(packages, name):
     """In that of the model file, in its package, in other packages, by real path."""
-    with pytest.raises(shapes.MeshError, match=r"leads out of|there is no"):
+    with pytest.raises(shapes.MeshError, match=r"outside of|there is no"):
         shapes.find(Mesh(name.format(packages), beside=str(packages / "pk/robots")))
 
 
@@ -755,7 +755,7 @@ def test_what_is_welded_to_a_body_with_visuals_needs_no_bars():
     b.add_visual("arm", Sphere(0.2))
     b.add_visual("ground", Box((1, 1, 1)))
     with View(b.build(), port=free_port()) as shown:
-        assert shown._scene._clothed == {"ground", "arm", "flange", "tool"}
+        assert shown._scene._dressed == {"ground", "arm", "flange", "tool"}
 
 
 @pytest.mark.parametrize(

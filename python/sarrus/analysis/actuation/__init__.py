@@ -1,1 +1,1 @@
-"""What motors must do for a motion, and how redundant ones share it."""
+"""Motor efforts of a motion, and the wrenches of joints."""

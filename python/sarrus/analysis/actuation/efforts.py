@@ -1,12 +1,13 @@
-"""What motors must do in a closed mechanism: which efforts bring a motion about, and how redundant motors share them.
+"""Motor efforts of a motion in a closed mechanism, and their distribution over redundant motors.
 
-A motion needs tau = M a + h, of which the motors give S u and the loops J^T lambda:
+A motion requires tau = M a + h. The motors provide S u, and the loops J^T lambda:
 
   S u + J^T lambda = tau    <=>    N^T S u = N^T tau     with J N = 0
 
-so many equations as there are degrees of freedom. The core solves them (cpp/loops/efforts.hpp); here is what chooses the motors, keeps limits and says what is lacking.
+The number of equations is the number of degrees of freedom. The core solves them (cpp/loops/efforts.hpp). This module selects the motors,
+applies limits and writes the messages of errors.
 
-Newtons and newton metres compare by the mechanism's length, metres and radians too (analysis/scaling.py).
+The mechanism's length makes newtons and newton metres comparable, and metres and radians (analysis/scaling.py).
 """
 
 from __future__ import annotations
@@ -40,16 +41,24 @@ FAR = 1e30  # no limit: bounded_efforts.hpp
 def actuation_matrix(
     robot: LoopFunctions, q: ArrayLike, *, actuated: Sequence[str] | None = None, **options: Unpack[StateOptions]
 ) -> Array:
-    """S (..., nv, nu) of chosen joints, those that close loops too, by the velocities of the tree: S^T v are those that they drive.
+    """Return S (..., nv, nu) of chosen joints, loop joints too, in the coordinates of the tree: tau = S u, and S^T v are the motors' velocities.
 
+    Parameters
+    ----------
+    q : (..., nq) configuration [rad, m, quaternions (x, y, z, w)]
+    actuated : names of joints with motors, tree or loop joints; default: those of the description
+    return_status : see :class:`~sarrus.Mechanism`
+
+    Examples
+    --------
     >>> import sarrus
     >>> fourbar = sarrus.mechanisms.four_bar()
     >>> fourbar.actuation_matrix(fourbar.assemble(), actuated=["pin2"]).shape
     (3, 1)
     """
     names = motors_of(robot, actuated)
-    q = robot.normalize(q)  # which says what is wrong with it
-    common_axes({"the answer": (*q.shape, robot.nv)})
+    q = robot.normalize(q)  # raises the errors of q
+    common_axes({"the result": (*q.shape, robot.nv)})
     parts = [transposed(joint_velocity(robot, q, name)) for name in names]
     empty = np.zeros((*q.shape[:-1], robot.nv, 0))
     S = np.concatenate([empty, *(np.broadcast_to(p, (*q.shape[:-1], *p.shape[-2:])) for p in parts)], axis=-1)
@@ -65,18 +74,27 @@ def internal_efforts(
     time: ArrayLike | None = None,
     **options: Unpack[StateOptions],
 ) -> Array:
-    """Orthonormal basis (..., nu, k) of the efforts that move nothing: redundant motors that work against each other.
+    """Return an orthonormal basis (..., nu, k) of the efforts that cause no motion: redundant motors that work against each other.
 
+    Parameters
+    ----------
+    q : (..., nq) configuration that closes the loops [rad, m, quaternions (x, y, z, w)]
+    actuated : names of joints with motors; default: those of the description
+    time : (...) time of prescribed motions [s]
+    return_status : see :class:`~sarrus.Mechanism`
+
+    Examples
+    --------
     >>> import sarrus
     >>> robot = sarrus.mechanisms.five_bar(actuated=3)
     >>> robot.internal_efforts(robot.assemble()).shape
     (3, 1)
     """
-    q, when = robot.normalize(q), None if time is None else real_array("time", time)
-    lead = q.shape[:-1] if when is None else common_axes({"q": q.shape[:-1], "time": when.shape})
+    q, times = robot.normalize(q), None if time is None else real_array("time", time)
+    lead = q.shape[:-1] if times is None else common_axes({"q": q.shape[:-1], "time": times.shape})
     states = np.broadcast_to(q, (*lead, robot.nq)).reshape(-1, robot.nq)
-    when = None if when is None else np.broadcast_to(when, lead).ravel()
-    bases, freedom = _core.internal_efforts(robot, states, motors_of(robot, actuated), when)
+    times = None if times is None else np.broadcast_to(times, lead).ravel()
+    bases, freedom = _core.internal_efforts(robot, states, motors_of(robot, actuated), times)
     bases = bases[..., : same_freedom(freedom[freedom >= 0])]
     return np.asarray(bases.reshape(*lead, *bases.shape[1:]))
 
@@ -104,38 +122,38 @@ def actuator_efforts(
     preload: ArrayLike | None = None, return_reactions: bool = False, exact: bool = False, check: bool = True,
     **options: Unpack[TimeOptions],
 ) -> Any:  # fmt: skip
-    """Efforts u (..., nu) of the motors that bring a motion about in a mechanism with loops.
+    """Compute the motor efforts u (..., nu) of a motion, for mechanisms with loops (inverse dynamics of closed chains).
 
-    S u + J^T lambda = M a + h: one answer where there are as many motors as freedoms; of many answers the least (a loop of
-    redundant motors can be tightened without moving); with too few motors only a motion that needs no more.
+    S u + J^T lambda = M a + h. With as many motors as freedoms the solution is unique. Redundant motors can tighten a loop without moving
+    it; then the solution of least norm is returned. With too few motors, only some motions have a solution.
 
-    Of a counts what the loops leave of it: the efforts are those of the acceleration that satisfies them and is nearest to a in the
-    metric of the mass matrix (Gauss's principle), so that drift in a does no harm; v is taken as it is, within what `check` allows.
-    With ``exact=True`` a motion that the loops do not allow is none. Whether motors can bring a motion about at all:
+    If the loops do not allow a, the nearest acceleration that they allow replaces it, in the metric of the mass matrix (Gauss's principle).
+    So drift in a has no effect. v is not changed, and must satisfy the constraints within the tolerance of `check`. With ``exact=True`` a motion that the
+    loops do not allow raises an error. To test if the motors can produce a motion:
     ``actuator_efforts(..., exact=True, return_status=True)[1] == 0``.
 
     Parameters
     ----------
-    q, v, a : (..., nq), (..., nv), (..., nv)
-    actuated : names of joints whose motors share the work; default: those that the description says
+    q, v, a : (..., nq), (..., nv), (..., nv) configuration, velocity and acceleration [rad, m, quaternions (x, y, z, w); per s; per s²]
+    actuated : names of joints whose motors share the load; default: those of the description
     wrenches, time, check : as :meth:`forward_dynamics`
-    distribution : "minimum-norm", of moments and of forces times the mechanism's length; or "weighted" with weights
-    weights : (nu,), least u^T diag(weights) u
-    limits : (lower, upper), each (nu,) or a number, which the efforts keep to; where the least efforts do, they are the answer
-    preload : (nu,) efforts that the answer stays as near to as the motion lets it
+    distribution : "minimum-norm", the norm of moments and of forces times the mechanism's length; or "weighted" with weights
+    weights : (nu,) positive weights; u^T diag(weights) u is minimal
+    limits : (lower, upper), each (nu,) or a number [N m, N]; used only if the unlimited solution exceeds them
+    preload : (nu,) efforts [N m, N]; the norm of u - preload is minimal
     return_reactions : also return the multipliers (..., nc), as :meth:`forward_dynamics` does
-    exact : whether a motion that the loops do not allow is refused (status 3)
+    exact : raise StateError for a motion that the loops do not allow (status 3)
 
     Returns
     -------
-    (..., nu) [N m, N], in the order of `actuated`, or of the mechanism's own; `actuation_matrix(q, actuated=...)` maps it to tau
+    (..., nu) [N m, N], in the order of `actuated` or of the mechanism's actuated joints; `actuation_matrix(q, actuated=...)` maps it to tau
 
     Raises
     ------
     NotRealizableError
-        The motors cannot bring the motion about, or not within the limits.
+        The motors cannot produce the motion, or not within the limits.
     StateError
-        The state is unsound, or off the loops (status 4).
+        The state is invalid, or off the loops (status 4).
 
     References
     ----------
@@ -151,43 +169,44 @@ def actuator_efforts(
     >>> fourbar.actuator_efforts(q, v, a).round(9)
     array([2.])
     """
-    # weights, preload and exact= alone are the core's
+    # without limits the core solves the problem alone, with weights, preload and exact=
     _check_distribution(distribution, weights)
     out, return_status = options.pop("out", None), checked_truth("return_status", options.pop("return_status", False))
     motors = _motors(robot, motors_of(robot, actuated))
     with_reactions = checked_truth("return_reactions", return_reactions)
-    known: dict[str, Any] = {"wrenches": wrenches, "check": check, **options}
+    keywords: dict[str, Any] = {"wrenches": wrenches, "check": check, **options}
     choice = {"weights": motors.placed("weights", weights), "preload": motors.placed("preload", preload)}
-    ask: Any = functools.partial(cast(Any, motors.robot).actuator_efforts, q, v, a, **choice, **known, exact=exact)
+    solve: Any = functools.partial(cast(Any, motors.robot).actuator_efforts, q, v, a, **choice, **keywords, exact=exact)
     if limits is None and motors.order is None and not with_reactions:
-        return ask(out=out, return_status=return_status)
-    u, status = ask(return_status=True) if return_status else (ask(), Status.FINE)
+        return solve(out=out, return_status=return_status)
+    u, status = solve(return_status=True) if return_status else (solve(), Status.FINE)
     if limits is not None:
         low, high = (motors.placed(k, x) for k, x in zip(("low", "high"), _both(limits), strict=True))
         if not (low <= high).all():
-            what = "a lower limit is above the upper one, or not a number"
-            raise ValueError(f"limits: {what}; got {limits[0]!r} and {limits[1]!r}")
+            fault = "a lower limit is above the upper one, or not a number; expected lower <= upper"
+            raise ValueError(f"limits: {fault}, got {limits[0]!r} and {limits[1]!r}")
         if max(low.ndim, high.ndim) > 1:
             lead = common_axes({"the motion": u.shape[:-1], "limits[0]": low.shape[:-1], "limits[1]": high.shape[:-1]})
             u, status = np.broadcast_to(u, (*lead, u.shape[-1])), np.broadcast_to(status, lead)
         if (outside := (u < low) | (u > high)).any():
-            motion = {"q": q, "v": v, "a": a, **choice, **known}
+            motion = {"q": q, "v": v, "a": a, **choice, **keywords}
             explain = u.ndim == 1 and not return_status
             u, status = _narrowed(motors.robot, motion, u, status, low, high, outside.any(axis=-1), explain)
-    multipliers = [_multipliers(motors, q, v, a, u, known)] if with_reactions else []
-    answers = [into(out, u if motors.order is None else u[..., motors.order]), *multipliers, *[status] * return_status]
-    return answers[0] if len(answers) == 1 else tuple(answers)
+    multipliers = [_multipliers(motors, q, v, a, u, keywords)] if with_reactions else []
+    results = [into(out, u if motors.order is None else u[..., motors.order]), *multipliers, *[status] * return_status]
+    return results[0] if len(results) == 1 else tuple(results)
 
 
 @dataclass(frozen=True, eq=False)
 class _Motors:
-    """A mechanism with motors in some of its joints alone.
+    """A mechanism with motors in the named joints only.
 
     Attributes
     ----------
-    robot : with these motors
-    order, back : where the efforts of the motors, as they were named, stand among the mechanism's, and these among those; None: the same
-    tree : efforts, and the velocities that they drive; closing : efforts, and rows of what the core tells of all joints that close loops
+    robot : the mechanism with these motors
+    order, back : permutation from the mechanism's order of efforts to the caller's, and its inverse; None if the orders are equal
+    tree : (2, k) indices of the efforts of tree joints, and of the velocities that they drive
+    closing : (2, k) indices of the efforts of loop joints, and of their rows in the Jacobian of all loop joints
     """
 
     robot: LoopFunctions
@@ -197,18 +216,18 @@ class _Motors:
     closing: NDArray[np.intp]
 
     def placed(self, name: str, value: ArrayLike | None) -> Any:
-        """Of each motor (..., nu) in the mechanism's order, or a number for all."""
+        """Return a value of each motor, (..., nu), in the mechanism's order, or a number for all motors."""
         if value is None:
             return None
-        what = _ARGUMENT.get(name, name)
-        x = real_array(what, value)
+        argument = _ARGUMENT.get(name, name)
+        x = real_array(argument, value)
         if x.ndim == 0 or (self.back is None and name not in _ARGUMENT):
-            return x if name in _ARGUMENT else value  # the core says what is wrong
-        x = real_rows(what, x, self.robot.nu, finite=False)
+            return x if name in _ARGUMENT else value  # the core checks it
+        x = real_rows(argument, x, self.robot.nu, finite=False)
         return x if self.back is None else x[..., self.back]
 
     def force(self, q: ArrayLike, u: Array, time: ArrayLike | None) -> Array:
-        """S u (..., nv)."""
+        """Return S u (..., nv)."""
         tau = np.zeros((*u.shape[:-1], self.robot.nv))
         tau[..., self.tree[1]] = u[..., self.tree[0]]
         if self.closing.size:
@@ -223,12 +242,12 @@ def _motors(robot: LoopFunctions, names: tuple[str, ...]) -> _Motors:
 
 def _with_motors(robot: LoopFunctions, names: tuple[str, ...]) -> _Motors:
     if names != robot.actuated:
-        # a joint that laws of time carry along cannot be driven
+        # raises an error for joints that follow laws of time: these cannot have motors
         actuation_matrix(robot, robot.neutral(), actuated=names)
         robot = on_its_tree(robot, actuated=names)
     joints = [(name, index) for name in robot.actuated for index in range(robot.joint(name).type.nv)]
-    asked = [(name, index) for name in names for index in range(robot.joint(name).type.nv)]
-    order = np.array([joints.index(one) for one in asked], np.intp)
+    requested = [(name, index) for name in names for index in range(robot.joint(name).type.nv)]
+    order = np.array([joints.index(item) for item in requested], np.intp)
     same = bool((order == np.arange(len(order))).all())
     places: dict[bool, list[tuple[int, int]]] = {False: [], True: []}
     for k, (name, index) in enumerate(joints):
@@ -241,61 +260,61 @@ def _with_motors(robot: LoopFunctions, names: tuple[str, ...]) -> _Motors:
 def _narrowed(
     robot: LoopFunctions, motion: dict[str, Any], u: Array, status: Any, low: Array, high: Array, outside: NDArray[np.bool_], explain: bool,
 ) -> tuple[Array, Array]:  # fmt: skip
-    """The least efforts within limits where those without are `outside`, and the status; with `explain` an error instead."""
+    """Return efforts of least norm within limits for the states `outside` them, and the status; with `explain` raise the error instead."""
     limits = np.empty((*u.shape[:-1], 2 * robot.nu))
     limits[..., : robot.nu], limits[..., robot.nu :] = np.maximum(low, -FAR), np.minimum(high, FAR)
-    asked = {name: x for name, x in motion.items() if x is not None and name != "check"} | {"limits": limits}
-    weights, preload = asked.pop("weights", None), asked.pop("preload", None)
+    arguments = {name: x for name, x in motion.items() if x is not None and name != "check"} | {"limits": limits}
+    weights, preload = arguments.pop("weights", None), arguments.pop("preload", None)
     if weights is not None or preload is not None:
         units = velocity_scale(robot, robot.actuated)
         weights = units**2 if weights is None else _per_motor("weights", weights, robot.nu)
         preload = np.zeros(robot.nu) if preload is None else _per_motor("preload", preload, robot.nu)
         lead = np.broadcast_shapes(weights.shape, preload.shape)
-        asked["sharing"] = np.concatenate([np.broadcast_to(x, lead) for x in (weights, preload)], axis=-1)
+        arguments["sharing"] = np.concatenate([np.broadcast_to(x, lead) for x in (weights, preload)], axis=-1)
 
-    def of_them(x: Any) -> Any:
+    def selected(x: Any) -> Any:
         if isinstance(x, Mapping):
-            return {name: of_them(value) for name, value in x.items()}
+            return {name: selected(value) for name, value in x.items()}
         x = np.asarray(x, dtype=float)
         return np.broadcast_to(x, (*u.shape[:-1], *x.shape[-1:]))[outside]
 
-    ask = cast(Any, robot)._bounded_efforts
+    solve = cast(Any, robot)._bounded_efforts
     if explain:
-        *least, lacking = ask(**asked)
+        *least, lacking = solve(**arguments)
         if lacking > 0.0:
             raise NotRealizableError(
-                f"{_listed(robot.actuated)} cannot bring this motion about within the limits: these would have to be wider by "
-                f"{lacking:.3g} [N m, N] at the least"
+                f"{_listed(robot.actuated)} cannot produce this motion within the limits; expected limits wider by "
+                f"{lacking:.3g} [N m, N] or more"
             )
         return np.array(least), status
     if not outside.all():
-        time, threads = asked.pop("time", None), asked.pop("threads", 1)
-        asked = {name: of_them(x) for name, x in asked.items()} | {"threads": threads}
+        time, threads = arguments.pop("time", None), arguments.pop("threads", 1)
+        arguments = {name: selected(x) for name, x in arguments.items()} | {"threads": threads}
         if time is not None:
-            asked["time"] = of_them(np.asarray(time)[..., None])[..., 0]
-    answer, fault = ask(**asked, return_status=True)
+            arguments["time"] = selected(np.asarray(time)[..., None])[..., 0]
+    solution, fault = solve(**arguments, return_status=True)
     u, status = u.copy(), np.broadcast_to(status, u.shape[:-1]).copy()
-    lacks = answer[..., -1:] > 0.0
-    u[outside] = np.where(lacks, np.nan, answer[..., :-1])
+    lacks = solution[..., -1:] > 0.0
+    u[outside] = np.where(lacks, np.nan, solution[..., :-1])
     status[outside] = np.where(lacks[..., 0], Status.NO_ANSWER, fault)
     return u, status
 
 
 def _multipliers(
-    motors: _Motors, q: ArrayLike, v: ArrayLike, a: ArrayLike, u: Array, known: Mapping[str, Any]
+    motors: _Motors, q: ArrayLike, v: ArrayLike, a: ArrayLike, u: Array, keywords: Mapping[str, Any]
 ) -> Array:
-    """What the loops carry under efforts (..., nu): (..., nc), of least norm."""
-    robot, tau = motors.robot, motors.force(q, u, known.get("time"))
-    motion = robot._constrained_motion(q, v, tau, **known, return_status=True)[0]
+    """Return the multipliers (..., nc) of least norm under efforts u (..., nu)."""
+    robot, tau = motors.robot, motors.force(q, u, keywords.get("time"))
+    motion = robot._constrained_motion(q, v, tau, **keywords, return_status=True)[0]
     along = np.zeros((*u.shape[:-1], robot._all_nv - robot.nv))
     along[..., motors.closing[1]] = u[..., motors.closing[0]]
-    acting: Any = {"wrenches": known.get("wrenches"), "time": known.get("time"), "least_pivot": motion[..., -1]}
+    acting: Any = {"wrenches": keywords.get("wrenches"), "time": keywords.get("time"), "least_pivot": motion[..., -1]}
     multipliers = motion[..., robot.nv : robot.nv + robot.nc]
     multipliers = np.asarray(least_reactions(robot, q, v, motion[..., : robot.nv], multipliers, along, **acting))
     if np.isnan(multipliers).any() and (lost := np.isnan(multipliers).any(axis=-1) & ~np.isnan(u).any(axis=-1)).any():
-        # as of a frame that nothing moves: by statics
-        J = robot.constraint_jacobian(q, time=known.get("time"))
-        left = robot.inverse_dynamics(q, v, a, wrenches=known.get("wrenches")) - tau
+        # such as of a truss without freedoms: by statics
+        J = robot.constraint_jacobian(q, time=keywords.get("time"))
+        left = robot.inverse_dynamics(q, v, a, wrenches=keywords.get("wrenches")) - tau
         by_statics = applied(transposed(loop_motions(robot, J).inverse), left)
         multipliers = np.where(lost[..., None], by_statics, multipliers)
     return multipliers
@@ -305,7 +324,7 @@ def raise_not_realizable(
     robot: LoopFunctions, q: ArrayLike, v: Array, a: Array, *, wrenches: Wrenches | None = None, time: ArrayLike | None = None,
     exact: bool = False, **_: Any,
 ) -> NoReturn:  # fmt: skip
-    """Say which constraint forbids one motion, where that is asked for, or which joints lack a motor."""
+    """Raise the error of a motion without solution; it names the violated constraint if `exact`, else the joints without a motor."""
     J = robot.constraint_jacobian(q, time=time)
     rows = 1.0 / closing(robot, (), ()).loops.row_scale
     velocity = _off(J, np.asarray(v, dtype=float), robot.constraint_velocity(q, time=time), rows)
@@ -319,7 +338,7 @@ def raise_not_realizable(
     need = basis.T @ (unit * robot.inverse_dynamics(q, v, a, wrenches=wrenches))
     missing = basis @ (need - basis.T @ effect @ (shares.inverse @ need)) / unit
     if not missing.any():
-        raise NotRealizableError("the actuated joints cannot bring this motion about")
+        raise NotRealizableError("the actuated joints cannot produce this motion")
     rank = robot.nu - int(shares.freedom)
     raise NotRealizableError(_effort_fault(robot, names, missing, rank, int(free.freedom)))
 
@@ -342,10 +361,10 @@ def motors_of(robot: LoopFunctions, actuated: Sequence[str] | None) -> tuple[str
 
 def _motion_fault(robot: LoopFunctions, velocity: Array, acceleration: Array) -> str:
     if velocity.max(initial=0.0) > 1.0:
-        what, cure, worst = "velocity", "project_velocity() gives one that does", int(velocity.argmax())
+        quantity, cure, worst = "velocity", "project_velocity() returns one that does", int(velocity.argmax())
     else:
-        what, cure, worst = "acceleration", "forward_dynamics() gives such", int(acceleration.argmax())
-    return f"the loops do not allow this motion: its {what} does not satisfy '{robot._row_names[worst]}' ({cure})"
+        quantity, cure, worst = "acceleration", "forward_dynamics() returns one that does", int(acceleration.argmax())
+    return f"the loops do not allow this motion: its {quantity} does not satisfy '{robot._row_names[worst]}' ({cure})"
 
 
 def _effort_fault(robot: LoopFunctions, names: Sequence[str], missing: Array, rank: int, freedom: int) -> str:
@@ -353,8 +372,8 @@ def _effort_fault(robot: LoopFunctions, names: Sequence[str], missing: Array, ra
     parts = [(size, name) for size, name in sorted(parts, reverse=True)[:3] if size > 0.1 * max(parts)[0]]
     listed = ", ".join(f"{size:.3g} along '{name}'" for size, name in parts)
     return (
-        f"{_listed(names)} cannot bring this motion about: that takes another {listed} [N m, N]; of {freedom} degrees of freedom "
-        f"{rank} can be driven here"
+        f"{_listed(names)} cannot produce this motion: it requires another {listed} [N m, N]; of {freedom} degrees of freedom "
+        f"{rank} can be driven in this configuration"
     )
 
 
@@ -366,7 +385,7 @@ def _listed(names: Sequence[str]) -> str:
 def _check_distribution(distribution: Distribution, weights: ArrayLike | None) -> None:
     check_choice("distribution", distribution, Distribution)
     if distribution == "weighted" and weights is None:
-        raise ValueError("distribution='weighted' needs weights, one for each motor")
+        raise ValueError("distribution='weighted' needs weights; expected weights (nu,), got None")
 
 
 def _per_motor(name: str, value: ArrayLike, nu: int) -> Array:
@@ -378,12 +397,12 @@ def _both(limits: Any) -> tuple[ArrayLike, ArrayLike]:
     try:
         low, high = limits
     except (TypeError, ValueError):
-        expected = "two, (lower, upper), each a number or one for each motor"
+        expected = "a pair (lower, upper), each a number or (nu,)"
         raise ShapeError(f"limits must be {expected}; got {limits!r}") from None
     return low, high
 
 
 def _off(J: Array, x: Array, required: Array, unit: Array) -> Array:
-    """How far J x is from what it must be, in units of what is still tolerated."""
+    """Return the error of J x = required, in units of the tolerance."""
     size = applied(np.abs(J), np.abs(x)) + np.abs(required)
     return np.abs(applied(J, x) - required) / (tolerances.allowed * size + tolerances.at_rest * unit)

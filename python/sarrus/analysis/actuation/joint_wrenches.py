@@ -1,15 +1,16 @@
-"""What the joints of a mechanism carry, told in the same way wherever its tree was cut: what bearings are chosen by."""
+"""Wrenches of all joints of a mechanism, independent of its spanning tree, for the choice of bearings."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from ... import _core
 from ..._arrays import Array, ArrayLike, NDArray, common_axes, real_array, real_rows
+from ..._renamed import renamed_attribute
 from ..._showing import largest, table
 from ...dynamics.loop_operations import LoopFunctions
 from ...dynamics.options import Wrenches
@@ -23,17 +24,18 @@ from .efforts import actuation_matrix, actuator_efforts, motors_of
 
 COMPONENTS = ("moment x", "moment y", "moment z", "force x", "force y", "force z")
 NONE = np.zeros(0)
-LOOKED_AT = 5  # states of a batch in which it is asked what is unique: of a mechanism it is the same nearly everywhere
+TESTED = 5  # states of a batch with a test of uniqueness, which is the same in nearly all configurations of a mechanism
 
 
 class JointWrenches(dict[str, Array]):
     """Wrench on the child of every joint: name -> (..., 6) [moment; force], in the joint's frame on the child [N m, N].
 
-    What :meth:`~sarrus.Mechanism.joint_wrenches` returns. Rods and rolling contacts are in it too, by the names of their constraints.
+    It is the result of :meth:`~sarrus.Mechanism.joint_wrenches`. It includes rods and rolling contacts, by the names of their constraints.
 
     Attributes
     ----------
-    efforts : name -> (..., k) what brings the motion about: motors, by their joints' names, and prescribed motions, by their constraints' [N m, N]
+    efforts : name -> (..., k) efforts that produce the motion: of motors, by the names of their joints, and of prescribed motions, by the names of
+        their constraints [N m, N]
     """
 
     efforts: dict[str, Array]
@@ -42,20 +44,23 @@ class JointWrenches(dict[str, Array]):
         super().__init__(loads)
         self.efforts, self._at = efforts, at
 
-    # of themselves only, as all answers that hold arrays: those of two would be neither equal nor not
+    if not TYPE_CHECKING:
+        __getattr__ = renamed_attribute
+
+    # by identity, as all results with arrays: equality of arrays is no bool
     __eq__, __ne__, __hash__ = object.__eq__, object.__ne__, object.__hash__  # type: ignore[assignment]
 
     @cached_property
-    def not_unique(self) -> dict[str, tuple[str, ...]]:
+    def indeterminate(self) -> dict[str, tuple[str, ...]]:
         """Joint -> components that no rigid-body model determines, such as ("moment x", "force y"); those that have any.
 
-        Of these the loads have the share of the solution of least norm over all joints, or that of `compliance`; clearances, and parts that give,
-        decide in the end. Looked at in up to five of the states, evenly spread.
+        For these components the result is the solution of least norm over all joints, or that of `compliance`. In reality clearances and
+        compliance determine them. Up to five states of a batch are tested, evenly distributed.
 
         >>> import sarrus
         >>> robot = sarrus.mechanisms.four_bar()
         >>> rest = [0.0, 0.0, 0.0]
-        >>> robot.joint_wrenches(robot.assemble(), rest, rest).not_unique["pin2"]
+        >>> robot.joint_wrenches(robot.assemble(), rest, rest).indeterminate["pin2"]
         ('moment x', 'moment z', 'force y')
         """
         robot, q, time = self._at
@@ -65,11 +70,14 @@ class JointWrenches(dict[str, Array]):
         when = None if time is None else np.broadcast_to(time, self._at[1].shape[:-1]).ravel()
         sound = np.flatnonzero(np.isfinite(q).all(axis=1))
         loose_of: dict[str, NDArray[np.bool_]] = {}
-        for k in np.unique(sound[np.linspace(0, len(sound) - 1, LOOKED_AT).astype(int)]) if len(sound) else ():
+        for k in np.unique(sound[np.linspace(0, len(sound) - 1, TESTED).astype(int)]) if len(sound) else ():
             sizes = _core.open_reactions(robot, q[k], None if when is None else float(when[k]))
             for name, size in sizes.items():
                 loose_of[name] = loose_of.get(name, False) | (size > PRESENT)
-        named = {name: tuple(c for c, one in zip(COMPONENTS, loose_of[name], strict=True) if one) for name in self}
+        named = {
+            name: tuple(c for c, indeterminate in zip(COMPONENTS, loose_of[name], strict=True) if indeterminate)
+            for name in self
+        }
         return {name: components for name, components in named.items() if components}
 
     def __repr__(self) -> str:
@@ -79,10 +87,10 @@ class JointWrenches(dict[str, Array]):
 
     def _repr_html_(self) -> str:
         rows = [
-            (name, largest(load[..., 3:]), largest(load[..., :3]), ", ".join(self.not_unique.get(name, ())))
+            (name, largest(load[..., 3:]), largest(load[..., :3]), ", ".join(self.indeterminate.get(name, ())))
             for name, load in self.items()
         ]
-        return table(rows, "What joints carry at most", ("", "force [N]", "moment [N m]", "not unique"))
+        return table(rows, "Largest joint loads", ("", "force [N]", "moment [N m]", "not unique"))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (dict(self), self.efforts, self._at)
@@ -93,23 +101,23 @@ def joint_wrenches(
     actuated: Sequence[str] | None = None, wrenches: Wrenches | None = None, time: ArrayLike | None = None,
     compliance: Mapping[str, ArrayLike] | None = None,
 ) -> JointWrenches:  # fmt: skip
-    """What every joint carries in a motion: the wrench that it exerts on its child, with what its own motor, friction and spring do.
+    """Compute the wrench of every joint in a motion, on its child, including the forces of its motor, friction and spring.
 
-    It does not depend on which joint closes a loop, nor on the order of joints, and a reversed joint is no exception. Of reactions that rigid
-    bodies do not determine, in `not_unique` components, it is those of least norm over all joints, forces beside moments divided by the
-    mechanism's characteristic length; with `compliance`, those of joints that give so much.
+    The result depends neither on the spanning tree, nor on the order and direction of joints. Reactions that a rigid-body model does not determine
+    (`indeterminate` components) are those of least norm over all joints, with moments divided by the mechanism's characteristic length. With
+    `compliance`, they are those of compliant joints.
 
     Parameters
     ----------
-    q, v, a : (..., nq), (..., nv), (..., nv); where there are loops, a motion that they allow
-    multipliers : (..., nc) what the loops carry, as :meth:`forward_dynamics` returns it for known forces, or any others of the same
-        J^T multipliers: what these leave open is shared anew; default: what they carry
-        while the motors bring the motion about, by :meth:`actuator_efforts`, or the prescribed motions
-    actuated : names of the joints that have motors; default: those that the description says. On a tree every joint is driven
+    q, v, a : (..., nq), (..., nv), (..., nv) configuration, velocity and acceleration that the loops allow
+    multipliers : (..., nc) multipliers of the loops, as :meth:`forward_dynamics` returns them for given forces, or others with the same
+        J^T multipliers: indeterminate components are computed again. Default: the multipliers while the motors produce the motion, by
+        :meth:`actuator_efforts`, or the prescribed motions
+    actuated : names of the joints with motors; default: those of the description. Without loops every joint is driven
     wrenches, time : as :meth:`forward_dynamics`
-    compliance : joint to 6 numbers or 6 x 6 in its frame on the child, what it gives under a wrench [moment; force] on it [rad/(N m), m/N and
-        mixed]; of a rod one number does. Positive semidefinite; entries along the joint's motion do not count. Joints without an entry are
-        rigid. Reactions are those of least elastic energy, and of least norm where that leaves some open (docs/reactions.md)
+    compliance : joint to 6 numbers or 6 x 6 in its frame on the child, the displacement per wrench [moment; force] [rad/(N m), m/N and
+        mixed]; for a rod, one number. Positive semidefinite; entries along the joint's motion are ignored. Joints without an entry are
+        rigid. Reactions have least elastic energy, and least norm among those of equal energy (docs/reactions.md)
 
     Returns
     -------
@@ -118,9 +126,9 @@ def joint_wrenches(
     Raises
     ------
     NotRealizableError, StateError
-        As :meth:`actuator_efforts`, where the motors cannot bring the motion about or the loops do not allow it.
+        The motors cannot produce the motion, or the loops do not allow it, as :meth:`actuator_efforts`.
     ModelError
-        With multipliers, motors in joints that close loops do not account for all that acts: what of it is in which joint is not known.
+        With multipliers, motors in loop joints do not produce all applied forces, so that the forces of joints are indeterminate.
 
     References
     ----------
@@ -129,7 +137,7 @@ def joint_wrenches(
 
     Examples
     --------
-    A four-bar that its motor holds still: its pins carry its weight.
+    A four-bar at rest, held by its motor: the pins on the ground carry its weight.
 
     >>> import numpy as np
     >>> import sarrus
@@ -144,7 +152,7 @@ def joint_wrenches(
     >>> bool(np.allclose(loads.efforts["motor"], loads["motor"][1]))
     True
 
-    A frame of 10 kg on two hinges, of which the lower gives three times as much along their axis:
+    A frame of 10 kg on two hinges; the lower one has three times the compliance along their axis:
 
     >>> b = sarrus.Builder("frame")
     >>> b.add_body("frame", sarrus.Inertia(10.0, (0.4, 0.0, 0.0), np.eye(3)))
@@ -154,14 +162,14 @@ def joint_wrenches(
     >>> loads = frame.joint_wrenches(*at_rest, actuated=["low"])
     >>> [round(float(loads[name][5]), 3) for name in ("low", "high")]
     [49.05, 49.05]
-    >>> gives = {"low": [0, 0, 0, 0, 0, 3e-6], "high": [0, 0, 0, 0, 0, 1e-6]}
-    >>> loads = frame.joint_wrenches(*at_rest, actuated=["low"], compliance=gives)
+    >>> compliance = {"low": [0, 0, 0, 0, 0, 3e-6], "high": [0, 0, 0, 0, 0, 1e-6]}
+    >>> loads = frame.joint_wrenches(*at_rest, actuated=["low"], compliance=compliance)
     >>> [round(float(loads[name][5]), 3) for name in ("low", "high")]
     [24.525, 73.575]
     """
     roots = None if compliance is None else compliance_roots(robot, compliance)
-    how: Any = {"multipliers": multipliers, "actuated": actuated, "wrenches": wrenches, "time": time}
-    return joint_wrenches_with(robot, q, v, a, **how, compliance=roots)
+    keywords: Any = {"multipliers": multipliers, "actuated": actuated, "wrenches": wrenches, "time": time}
+    return joint_wrenches_with(robot, q, v, a, **keywords, compliance=roots)
 
 
 def joint_wrenches_with(
@@ -169,14 +177,14 @@ def joint_wrenches_with(
     actuated: Sequence[str] | None = None, wrenches: Wrenches | None = None, time: ArrayLike | None = None,
     friction: Array | None = None, compliance: Array | None = None,
 ) -> JointWrenches:  # fmt: skip
-    """The same where forces (..., all nv) act along joints too, which are no motors'. With loops it takes multipliers."""
+    """Return joint wrenches with forces `friction` (..., all nv) along joints that are not those of motors; loops then require multipliers."""
     names = motors_of(robot, actuated)
     q = real_array("q", q)
-    how: dict[str, Any] = {"wrenches": wrenches} | ({} if time is None else {"time": time})
+    keywords: dict[str, Any] = {"wrenches": wrenches} | ({} if time is None else {"time": time})
     if not robot.constraints:
         tau = robot.inverse_dynamics(q, v, a, wrenches=wrenches) - (0.0 if friction is None else friction)
         efforts = {name: tau[..., robot.joint(name).v_slice] for name in robot.joints if robot.joint(name).nv}
-        loads = robot._joint_loads(q, v, a, NONE, NONE, **how)
+        loads = robot._joint_loads(q, v, a, NONE, NONE, **keywords)
         return JointWrenches(_on_children(robot, loads), efforts, (robot, q, None))
 
     if multipliers is None:
@@ -190,17 +198,17 @@ def joint_wrenches_with(
     across = efforts_across(robot, mu.shape[:-1], efforts, friction)
     shared: Array | None = None
     if compliance is not None or (multipliers is not None and _may_be_open(robot)):
-        mu, shared = shared_reactions(robot, q, v, a, mu, across, **how, compliance=compliance)
+        mu, shared = shared_reactions(robot, q, v, a, mu, across, **keywords, compliance=compliance)
         efforts = efforts_by_name(robot, u, mu, names)
-    loads = robot._joint_loads(q, v, a, mu, across, **how, return_status=True)[0] if shared is None else shared
+    loads = robot._joint_loads(q, v, a, mu, across, **keywords, return_status=True)[0] if shared is None else shared
     when = None if time is None else real_array("time", time)
     return JointWrenches(_on_children(robot, loads), efforts, (robot, q, when))
 
 
 def _may_be_open(robot: LoopFunctions) -> bool:
-    """Whether reactions are not unique in the mechanism's own configuration, or it has none. Multipliers that are given are shared anew then."""
+    """Return True if reactions are indeterminate in the home configuration, or if it has none; the caller's multipliers are then recomputed."""
 
-    def looked() -> tuple[bool]:
+    def tested() -> tuple[bool]:
         if isinstance(robot, VariantFunctions):
             return (_may_be_open(robot.base),)
         try:
@@ -209,11 +217,11 @@ def _may_be_open(robot: LoopFunctions) -> bool:
         except SarrusError:
             return (True,)
 
-    return prepared(robot, "may be open", looked)[0]
+    return prepared(robot, "may be open", tested)[0]
 
 
 def efforts_by_name(robot: LoopFunctions, u: Array, multipliers: Array, names: Sequence[str]) -> dict[str, Array]:
-    """What brings a motion about: motors' efforts by their joints' names, and those of prescribed motions by their constraints'."""
+    """Return the efforts of motors, by the names of their joints, and of prescribed motions, by the names of their constraints."""
     efforts, end = {}, 0
     for name in names:
         first, end = end, end + robot.joint(name).type.nv
@@ -224,7 +232,7 @@ def efforts_by_name(robot: LoopFunctions, u: Array, multipliers: Array, names: S
 def efforts_across(
     robot: LoopFunctions, lead: tuple[int, ...], efforts: Mapping[str, Array], friction: Array | None
 ) -> Array:
-    """(*lead, all nv - nv) of motors, and of other forces (..., all nv), along joints that close loops."""
+    """Return the efforts (*lead, all nv - nv) along loop joints, of motors and of other forces `friction` (..., all nv)."""
     along = np.zeros((*lead, robot._all_nv - robot.nv))
     if friction is not None:
         along += friction[..., robot.nv :]
@@ -235,22 +243,22 @@ def efforts_across(
 
 
 def _on_children(robot: LoopFunctions, loads: Array) -> dict[str, Array]:
-    """Of what the core says of all bodies and constraints (..., bodies + constraints, 6), each joint's."""
+    """Return the wrench of each joint, from the core's loads of all bodies and constraints (..., bodies + constraints, 6)."""
     return {name: loads[..., place, :] for name, place in robot._load_places}
 
 
 def across_loops(
     robot: LoopFunctions, q: Array, u: Array, multipliers: Array, names: Sequence[str], time: ArrayLike | None
 ) -> Array:
-    """Wrenches (..., constraints, 6) on the constraints' children, with those of motors there."""
+    """Return the wrenches (..., constraints, 6) on the constraints' children, including those of motors."""
     efforts = efforts_by_name(robot, u, multipliers, names)
     across = robot._loop_wrenches(q, multipliers, time=time, return_status=True)[0]
-    of_motors = efforts_across(robot, u.shape[:-1], efforts, None)
-    return np.asarray(across + robot._effort_wrenches(q, of_motors, time=time, return_status=True)[0])
+    motor_efforts = efforts_across(robot, u.shape[:-1], efforts, None)
+    return np.asarray(across + robot._effort_wrenches(q, motor_efforts, time=time, return_status=True)[0])
 
 
 def by_friction(robot: LoopFunctions, q: Array, friction: Array, time: ArrayLike | None) -> dict[str, Array]:
-    """Wrenches (..., 6) of forces (..., all nv) along joints that close loops, on their children; of those that have any."""
+    """Return the wrenches (..., 6) of forces (..., all nv) along loop joints, on their children; joints without forces are omitted."""
     wrenches = robot._effort_wrenches(q, friction[..., robot.nv :], time=time, return_status=True)[0]
     places = {name: k for k, name in enumerate(robot.constraints)}
     return {
@@ -261,7 +269,7 @@ def by_friction(robot: LoopFunctions, q: Array, friction: Array, time: ArrayLike
 
 
 def along_tree(robot: LoopFunctions, q: Array, friction: Array, time: ArrayLike | None) -> Array:
-    """Forces (..., all nv) along joints as a generalised force (..., nv)."""
+    """Return the generalised force (..., nv) of forces (..., all nv) along joints."""
     tau: Array = friction[..., : robot.nv]
     if friction.shape[-1] > robot.nv:
         J = robot._loop_joint_jacobian(q, time=time, return_status=True)[0]
@@ -273,21 +281,23 @@ def _efforts_behind(
     robot: LoopFunctions, q: Array, v: ArrayLike, a: ArrayLike, multipliers: ArrayLike, names: Sequence[str], wrenches: Wrenches | None,
     time: ArrayLike | None, friction: Array | None,
 ) -> Array:  # fmt: skip
-    """Efforts of motors (..., nu) where it is known what the loops carry: of tau = M a + h - J^T lambda."""
+    """Return the efforts of motors (..., nu) for given multipliers, from tau = M a + h - J^T lambda."""
     mu = real_rows("multipliers", multipliers, robot.nc, np.shape(q)[:-1], finite=False)
-    needed = robot.inverse_dynamics(q, v, a, wrenches=wrenches)
+    required = robot.inverse_dynamics(q, v, a, wrenches=wrenches)
     carried = applied(transposed(robot.constraint_jacobian(q, time=time)), mu)
-    tau = needed - carried - (0.0 if friction is None else along_tree(robot, q, friction, time))
+    tau = required - carried - (0.0 if friction is None else along_tree(robot, q, friction, time))
     if all(not robot.joint(name).closes_loop for name in names):
         return np.concatenate([tau[..., :0], *(tau[..., robot.joint(name).v_slice] for name in names)], axis=-1)
     S = actuation_matrix(robot, q, actuated=names)
     sound = np.isfinite(S).all(axis=(-2, -1), keepdims=True)
     u = applied(np.linalg.pinv(np.where(sound, S, 0.0)), tau)
     with np.errstate(invalid="ignore"):
-        other = np.abs(tau - applied(S, u)).max(axis=-1) > 1e-6 * (np.abs(needed) + np.abs(carried)).max(axis=-1)
-    if other.any():
+        unexplained = np.abs(tau - applied(S, u)).max(axis=-1) > 1e-6 * (np.abs(required) + np.abs(carried)).max(
+            axis=-1
+        )
+    if unexplained.any():
         raise ModelError(
-            "what the joints carry is not known: more acts than the motors, of which some are in joints that close loops; "
+            "joint wrenches: other forces act than those of the motors, some of which are in loop joints; "
             "name in actuated= the joints that are driven"
         )
     return u

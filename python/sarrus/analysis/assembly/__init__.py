@@ -1,1 +1,1 @@
-"""Closing the loops: at one place, from anywhere, and along a path."""
+"""Loop closure: for one configuration, from any start, and along a path."""

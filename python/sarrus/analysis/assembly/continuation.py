@@ -1,4 +1,4 @@
-"""Following a branch: what the core is told of inputs, and why a branch ends. The steps are in ``cpp/loops/branch.hpp``."""
+"""Path continuation on a branch: inputs for the core, and the messages of errors. ``cpp/loops/branch.hpp`` has the algorithm."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..._arrays import Array, NDArray, checked_number
-from ..._core import lead
-from ...errors import BranchEnd
+from ..._core import branch_outcome
+from ...errors import PathTrackingError
 from ..joint_targets import quoted
 from .closing import Closing
 from .multistart import SMALL
@@ -18,79 +18,90 @@ EPS = float(np.finfo(np.float64).eps)
 
 
 def checked_steps(max_step: float, min_step: float) -> tuple[float, float]:
-    """Both, where steps of such sizes come to an end; ValueError where they would not."""
+    """Return both step sizes; raise ValueError if a path with such steps would not terminate."""
     longest, shortest = checked_number("max_step", max_step), checked_number("min_step", min_step)
     if not EPS <= shortest <= 1.0:
-        raise ValueError(f"min_step is a part of the way, from {EPS:.3g}, which is rounding, to 1; got {min_step!r}")
+        raise ValueError(
+            f"min_step must be a fraction of the path between two inputs, from {EPS:.3g} (rounding) to 1; got {min_step!r}"
+        )
     if longest < shortest:
         raise ValueError(f"max_step must be at least min_step = {min_step!r}; got {max_step!r}")
     return longest, shortest
 
 
 class Branch:
-    """A curve of configurations over what prescribes it: n inputs, of which the configuration at the first is known.
+    """A curve of configurations along n inputs, from a configuration at the first input.
 
-    `ways` are the coordinates (n, nq) of held joints that stand in the tree, `targets` (n, numbers) what the others and frames are led
-    through, `times` (n,). Configurations and what the core says of them have the axis of variants first, where the mechanism has some.
+    Attributes
+    ----------
+    closure : loop closure with these fixed joints and frames
+    times : (n,) [s]
+    paths : joint to coordinates (n, nq of the joint), for fixed joints
+    targets : (n, numbers) targets of frames and fixed loop joints, or None
+    steps : longest step, shortest step, tolerance
+
+    With variants, configurations and statuses have an axis of variants first.
     """
 
     def __init__(
-        self, how: Closing, times: Array, ways: Mapping[str, Array], targets: Array | None,
+        self, closure: Closing, times: Array, paths: Mapping[str, Array], targets: Array | None,
         steps: tuple[float, float], tolerance: float,
     ) -> None:  # fmt: skip
-        self.how, self.times, self.ways, self.targets = how, times, ways, targets
+        self.closure, self.times, self.paths, self.targets = closure, times, paths, targets
         self.steps = np.array([*steps, tolerance])
 
     def _question(self, q: Array) -> tuple[Array, ...]:
-        """What the core is asked with, from these configurations."""
-        how, n = self.how, len(self.times)
+        """Return the core's arguments, for starts q (..., nq)."""
+        closure, n = self.closure, len(self.times)
         targets = np.zeros((n, 0)) if self.targets is None else self.targets
-        there = np.tile(how.base.neutral(), (n, 1))
-        for name, x in self.ways.items():
-            if name not in how.led:
-                there[:, how.base.joint(name).q_slice] = x
-        # rows of velocities hold no positions, whatever their numbers
-        others = how.base._pfaffian_numbers(q, None).shape[-1] if how.base._asks_for_rows else 0
-        way = np.concatenate([self.times[:, None], there, np.zeros((n, others)), targets], axis=1)
-        return q, how.held, how.loops.scale(), self.steps, way.ravel()
+        fixed_coordinates = np.tile(closure.base.neutral(), (n, 1))
+        for name, x in self.paths.items():
+            if name not in closure.loop_joints:
+                fixed_coordinates[:, closure.base.joint(name).q_slice] = x
+        # rows that are no position constraints: their values have no effect here
+        row_numbers = closure.base._pfaffian_numbers(q, None).shape[-1] if closure.base._asks_for_rows else 0
+        inputs = np.concatenate([self.times[:, None], fixed_coordinates, np.zeros((n, row_numbers)), targets], axis=1)
+        return q, closure.fixed_mask, closure.loops.scale(), self.steps, inputs.ravel()
 
     def follow(self, q: Array, out: Array | None = None, threads: int = 1) -> tuple[Array, NDArray[np.int8]]:
-        """Configurations (..., n, nq) on from q (..., nq), and a status (...): 2 where the branch ends, and is NaN from there on."""
+        """Return configurations (..., n, nq) along the inputs from q (..., nq), and a status (...): 2 if the branch ends, with NaN after the end."""
         options: dict[str, Any] = {} if out is None else {"out": out}
-        path, status = self.how.robot._branch(*self._question(q), threads=threads, return_status=True, **options)
+        path, status = self.closure.robot._branch(*self._question(q), threads=threads, return_status=True, **options)
         return path, status
 
     def last(self, q: Array) -> tuple[Array, float]:
-        """Where the branch on from q (nq,) ends, or all inputs do, and how many inputs are passed, with the part of the way to the next."""
-        answer = self.how.robot._lead(*self._question(q))
-        return answer[: -lead.numbers], float(answer[-2])
+        """Return the last configuration of the branch of q (nq,), and the number of passed inputs, with the fraction of the path to the next."""
+        numbers = self.closure.robot._move_along_branch(*self._question(q))
+        return numbers[: -branch_outcome.numbers], float(numbers[-2])
 
-    def end(self, path: Array) -> BranchEnd:
-        """Where one branch ends, and why it does not go on."""
+    def end(self, path: Array) -> PathTrackingError:
+        """Return the error of a branch that ends, with the cause."""
         k, q, why = self.stop(path[0], path)
-        return BranchEnd(f"the branch ends between inputs {k} and {k + 1}{why}", path[: k + 1], q)
+        return PathTrackingError(f"the branch ends between inputs {k} and {k + 1}{why}", path[: k + 1], q)
 
     def stop(self, start: Array, path: Array | None = None) -> tuple[int, Array, str]:
-        """Inputs passed, the configuration where the branch on from a start (nq,) ends, and why it does not go on."""
+        """Return the number of passed inputs, the configuration at the end of the branch of a start (nq,), and the cause as text."""
         q, passed = self.last(start)
         k = int(passed)
         at = float(np.interp(passed, np.arange(len(self.times)), self.times))
-        loops = self.how.at(at, None if self.targets is None else self.targets[k])
+        loops = self.closure.at(at, None if self.targets is None else self.targets[k])
         before = start if path is None else path[k]
-        regular, here = (loops.jacobian(x)[loops.holonomic] * self.how.moving for x in (before, q))
+        regular, singular = (loops.jacobian(x)[loops.holonomic] * self.closure.moving for x in (before, q))
         s = np.linalg.svd(regular, compute_uv=False)
         rank = int((s > SMALL * s.max(initial=0.0)).sum())
-        return k, q, self._why(q, at, np.where(np.isfinite(here), here, 0.0), rank)
+        return k, q, self._why(q, at, np.where(np.isfinite(singular), singular, 0.0), rank)
 
     def _why(self, q: Array, time: float, J: Array, rank: int) -> str:
-        robot = self.how.base
-        now = robot.joint_states(q, time=time).q
-        at = {name: np.array2string(now[name], precision=6)[1:-1].strip() for name in self.ways}
-        reached = ", ".join(f"{name} = {x}" for name, x in at.items())
+        robot = self.closure.base
+        coordinates = robot.joint_states(q, time=time).q
+        at = {name: np.array2string(coordinates[name], precision=6)[1:-1].strip() for name in self.paths}
+        reached = ", ".join(f"{name} = {motion}" for name, motion in at.items())
         where = f", at {reached}" if reached else ""
-        x = np.linalg.svd(J)[2][max(rank - 1, 0)] if len(J) else np.zeros(robot.nv)
-        slowest = float(np.linalg.norm(J @ x))
-        moving = quoted(name for name in robot.joints if np.abs(x[robot.joint(name).v_slice]).max(initial=0.0) > 0.1)
+        motion = np.linalg.svd(J)[2][max(rank - 1, 0)] if len(J) else np.zeros(robot.nv)
+        slowest = float(np.linalg.norm(J @ motion))
+        moving = quoted(
+            name for name in robot.joints if np.abs(motion[robot.joint(name).v_slice]).max(initial=0.0) > 0.1
+        )
         if slowest < 0.05 and moving:
-            return f"{where}: a limit position (dead point), where {moving} can move while the inputs rest"
-        return f"{where}: no step, however small, closes the loops"
+            return f"{where}: a limit position (dead point), in which {moving} can move while the inputs rest"
+        return f"{where}: no step closes the loops, not even the shortest"

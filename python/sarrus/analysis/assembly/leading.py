@@ -1,8 +1,9 @@
-"""Lead a closed configuration to prescribed joints and frames, on its branch.
+"""Continuation of a closed configuration to prescribed joints and frames, on its branch.
 
-The rows of the loops are F(u, x) = 0, with x what is prescribed and u all else. Where x determines the motion at the start, rank dF/du being full, its
-branch along the straight way from there to the goal is one curve u(s), as long as that rank stays. The core goes to its end, in one jump where that is
-certain to stay on it, else as :meth:`~sarrus.Mechanism.follow` does (``Branch::lead`` in ``cpp/loops/branch.hpp``); each state of a batch has its own way.
+The rows of the loops are F(u, x) = 0, with prescribed coordinates x and the other coordinates u. If x determines the motion at the start, dF/du has
+full rank. As long as it has, the branch along the straight path from the start to the goal is one curve u(s). The core computes its end: in one jump if
+it is certain to stay on the branch, else as :meth:`~sarrus.Mechanism.follow` (``Branch::move`` in ``cpp/loops/branch.hpp``). Each state of a
+batch has its own path.
 """
 
 from __future__ import annotations
@@ -14,56 +15,63 @@ from typing import Any, cast
 import numpy as np
 
 from ..._arrays import Array, NDArray
-from ..._core import Status, leading, tolerances
-from ..._core import lead as outcomes
+from ..._core import Status, determining_groups, tolerances
+from ..._core import branch_outcome as outcomes
 from ...description.joints import TURN
 from ...dynamics.loop_operations import LoopFunctions
 from .closing import EACH, STEPS, Closing, Frames, closing, from_each
 from .continuation import Branch
 
-FITS = (
-    1e-6  # how far joints may be from where they follow to, beyond which they are elsewhere [rad, sizes of the bodies]
-)
-PASSED = 1.0 - 1e-12  # of the way to the only input
+# largest deviation of dependent joints from their prescribed coordinates [rad, sizes of the bodies]
+FITS = 1e-6
+PASSED = 1.0 - 1e-12  # fraction of the path at which its end counts as reached
 
 
 @dataclass(eq=False)
-class Lead:
-    """Configurations (n, nq) that were led from starts, and what became of each (n,).
+class Continuation:
+    """Results of a continuation from n starts.
 
     Attributes
     ----------
-    there : whether it is on the branch of its start
-    free : whether there is none: what is prescribed leaves motion, or the start is singular
-    passed : whether the end of the way was reached
-    crossed : whether a singular position was passed, behind which branches are arbitrary
-    state : a Status: OTHER_BRANCH also where it is not known to be on this one; NO_ANSWER where there is no configuration
-    beyond : whether joints leave their limits on the branch
+    q : (n, nq) configurations
+    on_branch : (n,) True if the configuration is on the branch of its start
+    free : (n,) True without a branch: the prescribed coordinates leave motion, or the start is singular
+    passed : (n,) True if the end of the path was reached
+    crossed : (n,) True if the path passes a singular position, after which the choice of a branch is arbitrary
+    closure : loop closure with the prescribed joints and frames
+    joint_paths : joint to coordinates (n, 2, nq of the joint) at the start and at the goal
+    targets : (n, 2, numbers) targets at the start and at the goal
+    times : (n,) [s]
+    steps : longest step, shortest step, tolerance
+    state : (n,) a Status: OTHER_BRANCH also if the branch is undecided; NO_ANSWER without a configuration
+    outside_limits : (n,) True if joints leave their limits on the branch
     """
 
     q: Array
-    there: NDArray[np.bool_]
+    on_branch: NDArray[np.bool_]
     free: NDArray[np.bool_]
     passed: NDArray[np.bool_]
     crossed: NDArray[np.bool_]
-    how: Closing
-    ways: dict[str, Array]  # of the joints that lead, (n, 2, nq of the joint)
-    targets: Array  # (n, 2, numbers)
-    times: Array  # (n,)
+    closure: Closing
+    joint_paths: dict[str, Array]
+    targets: Array
+    times: Array
     steps: tuple[float, float, float]
     state: NDArray[np.int8]
-    beyond: NDArray[np.bool_]
+    outside_limits: NDArray[np.bool_]
 
     def end(self, start: Array) -> tuple[str, Array | None]:
-        """Why the first did not get there from its start (nq,), and where its branch ends, None where it does not."""
-        if self.beyond[0]:
+        """Return the reason for which the first state left its branch from `start` (nq,), and the end of the branch, None if it does not end."""
+        if self.outside_limits[0]:
             return "joints leave their limits on it", None
         if self.crossed[0]:
-            return "a singular position lies on the way, where branches meet", None
+            return "a singular position lies on the path, at which branches meet", None
         if self.passed[0]:
-            return "joints that follow from those that lead come elsewhere", None
-        ways, (longest, shortest, tolerance) = {name: x[0] for name, x in self.ways.items()}, self.steps
-        branch = Branch(self.how, np.repeat(self.times[0], 2), ways, self.targets[0], (longest, shortest), tolerance)
+            return "the fixed coordinates of dependent joints contradict it", None
+        paths, (longest, shortest, tolerance) = {name: x[0] for name, x in self.joint_paths.items()}, self.steps
+        branch = Branch(
+            self.closure, np.repeat(self.times[0], 2), paths, self.targets[0], (longest, shortest), tolerance
+        )
         _, q, why = branch.stop(start)
         return f"it ends{why}", q
 
@@ -71,111 +79,115 @@ class Lead:
 def led_or_nearest(
     robot: LoopFunctions, places: Mapping[tuple[str, bool], Array], goals: Mapping[str, Array], near: Array, start: Array, open_: Array,
     times: Array | None, branch: str, nearest: Callable[[Any, Array], Any], *, tolerance: float, threads: int,
-) -> Lead | None:  # fmt: skip
-    """On from starts (n, nq), on their branches where these lead there, and else by a search of these rows; None where no state has a branch.
+) -> Continuation | None:  # fmt: skip
+    """Return the continuation of starts (n, nq) on their branches, completed by a search for the other rows; None if no state has a branch.
 
-    `places` (n, 3 or 4 x 4) of frames, `goals` (n, nq of the joint) of joints; `near` (n, nq) where the starts were looked for, and `open_` (n,) not 0
-    where none closes the loops. A start that is far from there stands for a guess, which chooses no branch.
+    `places` are targets (n, 3) or (n, 4, 4) of frames, `goals` coordinates (n, nq of the joint) of joints. `near` (n, nq) are the guesses of the
+    starts; `open_` (n,) is not 0 for starts that do not close the loops. A start far from its guess selects no branch.
     """
     began = np.flatnonzero(open_ == 0)
     if not began.size:
         return None
-    some, when = robot if len(began) == len(start) else robot._of_rows(began), None if times is None else times[began]
+    selected = robot if len(began) == len(start) else robot._of_rows(began)
+    when = None if times is None else times[began]
     numbers = [x[began, :3].reshape(-1, 12) if x.ndim == 3 else x[began] for x in places.values()]
-    led = lead(
-        some, tuple(places), numbers, {name: x[began] for name, x in goals.items()}, near[began], start[began], when, tolerance, threads
+    result = continued(
+        selected, tuple(places), numbers, {name: x[began] for name, x in goals.items()}, near[began], start[began], when, tolerance, threads
     )  # fmt: skip
-    if places and not (led.there | led.free).all():  # a way that prescribes more than there are freedoms need not exist
+    # a path with more prescribed coordinates than freedoms may not exist
+    if places and not (result.on_branch | result.free).all():
         prescribed = sum(x.shape[-1] for x in (*goals.values(), *numbers)) - 6 * sum(turned for _, turned in places)
-        led.free |= ~led.there & (
+        result.free |= ~result.on_branch & (
             prescribed > free_motions(robot, start[began[0]], None if when is None else when[0])[1]
         )
-    moved = some.difference(near[began], start[began]) / led.how.loops.column_scale
-    led.free |= ~led.there & (np.abs(moved).max(axis=1, initial=0.0) > tolerances.longest_step) & (branch != "only")
-    whole = closing(robot, tuple(places), tuple(led.ways))
+    moved = selected.difference(near[began], start[began]) / result.closure.loops.column_scale
+    result.free |= (
+        ~result.on_branch & (np.abs(moved).max(axis=1, initial=0.0) > tolerances.longest_step) & (branch != "only")
+    )
+    closure = closing(robot, tuple(places), tuple(result.joint_paths))
 
     def within(q: Array) -> NDArray[np.bool_]:
-        return whole.within(q, time=times) if whole.limited else np.ones(len(q), bool)
+        return closure.within(q, time=times) if closure.limited else np.ones(len(q), bool)
 
-    q, there, free = start.copy(), np.zeros(len(start), bool), np.ones(len(start), bool)
-    q[began], there[began], free[began] = led.q, led.there, led.free
-    beyond = there & ~within(q) & (branch != "only")
-    free |= beyond & ~within(start)  # a start beyond limits leaves the choice to them
+    q, on_branch, free = start.copy(), np.zeros(len(start), bool), np.ones(len(start), bool)
+    q[began], on_branch[began], free[began] = result.q, result.on_branch, result.free
+    outside_limits = on_branch & ~within(q) & (branch != "only")
+    free |= outside_limits & ~within(start)  # for a start outside the limits, the limits select the branch
     if free.all():
         return None
-    fell = ~there & ~free
-    seek = free | beyond | fell & (branch != "only")
-    state = np.where(there, 0, 2).astype(np.int8)
+    failed = ~on_branch & ~free
+    seek = free | outside_limits | failed & (branch != "only")
+    state = np.where(on_branch, 0, 2).astype(np.int8)
     if (rows := np.flatnonzero(seek)).size:
         p, other = np.full(q.shape, np.nan), np.full(len(q), 2, np.int8)
         p[rows], other[rows] = nearest(rows, np.where(free[:, None], near, start))
-        taken = seek & (~there | (other == 0) & within(p))
-        q[taken], state[taken] = p[taken], np.where((other == 0) & ~free, Status.OTHER_BRANCH, other)[taken]
+        accepted = seek & (~on_branch | (other == 0) & within(p))
+        q[accepted], state[accepted] = p[accepted], np.where((other == 0) & ~free, Status.OTHER_BRANCH, other)[accepted]
     off = state == Status.OTHER_BRANCH
     q[(state != 0) & ~off] = np.nan
-    led.q, led.state, led.beyond = q, state, beyond & off
-    return led
+    result.q, result.state, result.outside_limits = q, state, outside_limits & off
+    return result
 
 
-def lead(
-    robot: LoopFunctions, frames: Frames, numbers: Sequence[Array], held: Mapping[str, Array], near: Array, start: Array, time: Array | None,
+def continued(
+    robot: LoopFunctions, frames: Frames, numbers: Sequence[Array], fixed: Mapping[str, Array], near: Array, start: Array, time: Array | None,
     tolerance: float, threads: int,
-) -> Lead:  # fmt: skip
-    """On from starts (n, nq), which close the loops, to joints at `held` (n, nq of the joint) and frames at `numbers` (n, 3 or 12); turns count from `near`."""
+) -> Continuation:  # fmt: skip
+    """Continue closed starts (n, nq) to joints at `fixed` (n, nq of the joint) and frames at `numbers` (n, 3 or 12); turns count from `near`."""
     n = len(start)
-    names = _leading(robot, start[0], held, None if time is None else time[0]) if held else ()
-    how = closing(robot, frames, names)
-    base, now = how.base, _coordinates_now(robot, names, start, time)
-    q, turns, ways = start.copy(), np.zeros(start.shape), {}
+    names = _leading(robot, start[0], fixed, None if time is None else time[0]) if fixed else ()
+    closure = closing(robot, frames, names)
+    base, current = closure.base, _coordinates_now(robot, names, start, time)
+    q, turns, paths = start.copy(), np.zeros(start.shape), {}
     for name in names:
-        joint, x, x0 = base.joint(name), held[name], now[name]
+        joint, x, x0 = base.joint(name), fixed[name], current[name]
         returns = joint.type.whole_turns_return and joint.limits is None
         turning = np.array([unit == "rad" and returns for _, unit in joint.type.coordinates])
-        whole = TURN * turning * np.round((x - x0) / TURN)
-        ways[name] = np.stack([x0, x - whole], axis=1)
+        turns_removed = TURN * turning * np.round((x - x0) / TURN)
+        paths[name] = np.stack([x0, x - turns_removed], axis=1)
         if not joint.closes_loop:
-            q[:, joint.q_slice], turns[:, joint.q_slice] = x - whole, whole
-    here = [_numbers_now(robot, frame, turned, start) for frame, turned in frames]
-    targets = np.stack([_row(here, [ways[name][:, 0] for name in how.led], n),
-                        _row(numbers, [ways[name][:, 1] for name in how.led], n)], axis=1)  # fmt: skip
-    others = base._pfaffian_numbers(base.neutral(), None).shape[-1] if base._asks_for_rows else 0
+            q[:, joint.q_slice], turns[:, joint.q_slice] = x - turns_removed, turns_removed
+    start_numbers = [_numbers_now(robot, frame, turned, start) for frame, turned in frames]
+    targets = np.stack([_row(start_numbers, [paths[name][:, 0] for name in closure.loop_joints], n),
+                        _row(numbers, [paths[name][:, 1] for name in closure.loop_joints], n)], axis=1)  # fmt: skip
+    row_numbers = base._pfaffian_numbers(base.neutral(), None).shape[-1] if base._asks_for_rows else 0
     times = np.zeros(n) if time is None else np.asarray(time)
 
-    def inputs(which: Any, k: int) -> Array:
-        rest = np.zeros((len(times[which]), others))
-        return np.concatenate([times[which, None], q[which], rest, targets[which, k]], axis=1)
+    def inputs(selection: Any, k: int) -> Array:
+        rest = np.zeros((len(times[selection]), row_numbers))
+        return np.concatenate([times[selection, None], q[selection], rest, targets[selection, k]], axis=1)
 
-    def ask(which: Any, way: Array) -> Array:
-        some = how if isinstance(which, slice) else how.of_rows(which)
-        answer: Array = some.robot._lead(
-            start[which], how.held, some.loops.scale(), steps, way, threads=threads, return_status=True
-        )[0]
+    def solve(selection: Any, path: Array) -> Array:
+        selected = closure if isinstance(selection, slice) else closure.select(selection)
+        arguments = start[selection], closure.fixed_mask, selected.loops.scale(), steps, path
+        answer: Array = selected.robot._move_along_branch(*arguments, threads=threads, return_status=True)[0]
         return answer
 
     steps = np.array([*STEPS, tolerance])
     every = slice(None)
-    answer = ask(every, inputs(every, 1))
+    answer = solve(every, inputs(every, 1))
     doubtful = np.flatnonzero(answer[:, -outcomes.numbers] == outcomes.doubtful)
     if doubtful.size:
-        answer[doubtful] = ask(doubtful, np.concatenate([inputs(doubtful, 0), inputs(doubtful, 1)], axis=1))
-    found, (outcome, _, passed, crossings) = answer[:, : -outcomes.numbers], answer[:, -outcomes.numbers :].T
+        answer[doubtful] = solve(doubtful, np.concatenate([inputs(doubtful, 0), inputs(doubtful, 1)], axis=1))
+    configurations, (outcome, _, passed, crossings) = answer[:, : -outcomes.numbers], answer[:, -outcomes.numbers :].T
     crossed = (outcome == outcomes.followed) & (crossings > 0)
     reached = passed >= PASSED
-    there = (outcome >= outcomes.jumped) & reached & ~crossed
-    found = np.where(there[:, None], how.unwound(found, near) + turns, found)
-    free, state = (outcome == outcomes.free) | (outcome == outcomes.off_loops), np.where(there, 0, 2).astype(np.int8)
-    led = Lead(
-        found, there, free, reached, crossed, how, ways, targets, times, (*STEPS, tolerance), state, np.zeros(n, bool)
-    )
-    if len(names) < len(held) and there.any():
-        rows = np.flatnonzero(there)
-        there[rows] = _fits(robot, led, frames, numbers, held, rows, time, tolerance, threads)
-    return led
+    on_branch = (outcome >= outcomes.jumped) & reached & ~crossed
+    configurations = np.where(on_branch[:, None], closure.unwound(configurations, near) + turns, configurations)
+    free = (outcome == outcomes.free) | (outcome == outcomes.off_loops)
+    state = np.where(on_branch, 0, 2).astype(np.int8)
+    result = Continuation(
+        configurations, on_branch, free, reached, crossed, closure, paths, targets, times, (*STEPS, tolerance), state, np.zeros(n, bool)
+    )  # fmt: skip
+    if len(names) < len(fixed) and on_branch.any():
+        rows = np.flatnonzero(on_branch)
+        on_branch[rows] = _fits(robot, result, frames, numbers, fixed, rows, time, tolerance, threads)
+    return result
 
 
 def free_motions(robot: LoopFunctions, q: Array, time: Any) -> tuple[Array, float]:
-    """The projector (nv, nv) onto the motions that the loops leave at q (nq,), scaled, and how many there are."""
-    robot = robot._base  # by structure
+    """Return the scaled projector (nv, nv) onto the motions that the loops allow at q (nq,), and the number of these motions."""
+    robot = robot._base  # variants have the same structure
     if not robot.nc:
         return np.eye(robot.nv), float(robot.nv)
     loops = closing(robot, (), ()).at(time, None)
@@ -183,22 +195,24 @@ def free_motions(robot: LoopFunctions, q: Array, time: Any) -> tuple[Array, floa
     return numbers[:-1].reshape(robot.nv, robot.nv), float(numbers[-1])
 
 
-def _leading(robot: LoopFunctions, start: Array, held: Mapping[str, Array], time: Any) -> tuple[str, ...]:
-    """Choose as many of the given joints as determine the motion, by their names: the others have to follow."""
+def _leading(robot: LoopFunctions, start: Array, fixed: Mapping[str, Array], time: Any) -> tuple[str, ...]:
+    """Return as many of the given joints, by name, as determine the motion; the others are dependent."""
     robot = robot._base
-    prescribed = sum(robot.joint(name).type.nv for name in held)
+    prescribed = sum(robot.joint(name).type.nv for name in fixed)
     if prescribed <= robot.nv - robot.nc:
-        return tuple(held)
+        return tuple(fixed)
     projector, count = free_motions(robot, start, time)
-    if not prescribed > count:  # or nobody knows
-        return tuple(held)
-    places = {name: robot.joint(name).v_slice for name in sorted(held) if not robot.joint(name).closes_loop}
-    leads = dict(zip(places, leading(projector, [(x.start, x.stop) for x in places.values()]), strict=True))
-    return tuple(name for name in held if leads.get(name, True))
+    if not prescribed > count:  # also for a count of NaN
+        return tuple(fixed)
+    places = {name: robot.joint(name).v_slice for name in sorted(fixed) if not robot.joint(name).closes_loop}
+    independent = dict(
+        zip(places, determining_groups(projector, [(x.start, x.stop) for x in places.values()]), strict=True)
+    )
+    return tuple(name for name in fixed if independent.get(name, True))
 
 
 def _coordinates_now(robot: LoopFunctions, names: Sequence[str], q: Array, time: Any) -> dict[str, Array]:
-    """(n, nq of the joint) of these joints at q (n, nq)."""
+    """Return the coordinates (n, nq of the joint) of these joints at q (n, nq)."""
     if not any(robot.joint(name).closes_loop for name in names):
         return {name: q[:, robot.joint(name).q_slice] for name in names}
     states = cast(Any, robot).joint_states(q, time=time, return_status=True)[0]
@@ -206,7 +220,7 @@ def _coordinates_now(robot: LoopFunctions, names: Sequence[str], q: Array, time:
 
 
 def _numbers_now(robot: LoopFunctions, frame: str, turned: bool, q: Array) -> Array:
-    """Pose of a frame at q (n, nq), as the core takes it for a target."""
+    """Return the pose (n, 12) or point (n, 3) of a frame at q (n, nq), in the core's order of targets."""
     pose = cast(Any, robot).pose(q, frame, return_status=True)[0]
     return np.asarray(pose[:, :3].reshape(len(q), 12) if turned else pose[:, :3, 3])
 
@@ -216,25 +230,25 @@ def _row(frames: Sequence[Array], coordinates: Sequence[Array], n: int) -> Array
 
 
 def _fits(
-    robot: LoopFunctions, led: Lead, frames: Frames, numbers: Sequence[Array], held: Mapping[str, Array], rows: NDArray[np.intp], time: Array | None, tolerance: float,
+    robot: LoopFunctions, result: Continuation, frames: Frames, numbers: Sequence[Array], fixed: Mapping[str, Array], rows: NDArray[np.intp], time: Array | None, tolerance: float,
     threads: int,
 ) -> NDArray[np.bool_]:  # fmt: skip
-    """Whether the joints that follow from those that lead are where they are to be, which is then where `led.q` has them."""
-    whole = closing(robot, frames, tuple(held)).of_rows(rows)
-    q, wanted = led.q[rows], led.q[rows].copy()
-    for name, x in held.items():
+    """Return True for the rows whose dependent joints have their prescribed coordinates; `result.q` is set to these."""
+    closure = closing(robot, frames, tuple(fixed)).select(rows)
+    q, targets_q = result.q[rows], result.q[rows].copy()
+    for name, x in fixed.items():
         if not robot.joint(name).closes_loop:
-            wanted[:, robot.joint(name).q_slice] = x[rows]
-    targets = whole.targets([x[rows] for x in numbers], {name: x[rows] for name, x in held.items()}, (len(rows),))
+            targets_q[:, robot.joint(name).q_slice] = x[rows]
+    targets = closure.targets([x[rows] for x in numbers], {name: x[rows] for name, x in fixed.items()}, (len(rows),))
     when = None if time is None else time[rows]
-    p, state = from_each(whole, wanted, targets, when, tolerance, threads, first=EACH)
-    away = np.abs(p - q)
-    for name in held:
+    p, state = from_each(closure, targets_q, targets, when, tolerance, threads, first=EACH)
+    deviation = np.abs(p - q)
+    for name in fixed:
         joint = robot.joint(name)
         if not joint.closes_loop and joint.type.whole_turns_return:
             at = joint.q_slice
             angles = np.array([unit == "rad" for _, unit in joint.type.coordinates])
-            away[:, at] = np.abs(p[:, at] - q[:, at] - TURN * angles * np.round((p[:, at] - q[:, at]) / TURN))
-    fit = np.asarray((state == 0) & (away.max(axis=1, initial=0.0) < FITS))
-    led.q[rows[fit]] = p[fit]
+            deviation[:, at] = np.abs(p[:, at] - q[:, at] - TURN * angles * np.round((p[:, at] - q[:, at]) / TURN))
+    fit = np.asarray((state == 0) & (deviation.max(axis=1, initial=0.0) < FITS))
+    result.q[rows[fit]] = p[fit]
     return fit

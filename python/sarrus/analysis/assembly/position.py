@@ -1,7 +1,7 @@
-"""Configurations that close all loops: found from anywhere, counted, led to a target, followed along an input.
+"""Configurations that close all loops: assembly, assembly modes, inverse kinematics and path continuation.
 
-The search (:mod:`sarrus.analysis.assembly.multistart`) takes damped steps of least motion from many starts. Targets of frames are one more loop each, closed by a
-joint from the ground to where the frame is to be. A branch (:mod:`sarrus.analysis.assembly.continuation`) is followed by the core.
+The search (:mod:`sarrus.analysis.assembly.multistart`) takes damped steps of least motion from many starts. The target of a frame is one more loop, with
+a loop joint from the ground to the target. The core follows branches (:mod:`sarrus.analysis.assembly.continuation`).
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from ...dynamics.loop_operations import LoopFunctions
 from ...dynamics.options import DEFAULTS, Branching, FrameTimeOptions, SearchOptions, Unpack, shows_options
 from ...errors import (
     AssemblyError,
-    BranchEnd,
     BranchWarning,
     ModelError,
+    PathTrackingError,
     SarrusError,
     ShapeError,
     StateError,
@@ -48,7 +48,7 @@ from .multistart import SAME, TOLERANCE, Search, checked_tolerance, nearly_singu
 from .rates import Rates, completed
 from .recut import Recut, searched
 
-REGULAR = 10  # draws that may be lost to singular positions: some mechanisms have hardly any others
+REGULAR = 10  # number of draws that reject singular positions: some mechanisms have hardly any other positions
 
 Targets = Mapping[str, ArrayLike | Transform]
 
@@ -58,40 +58,42 @@ def assemble(
     robot: LoopFunctions, near: ArrayLike | JointCoordinates | None = None, *, fixed: JointCoordinates | None = None,
     **options: Unpack[SearchOptions],
 ) -> Array:  # fmt: skip
-    """A configuration (..., nq) that closes every loop, near another one and on its branch.
+    """Solve the loop-closure equations for a configuration (..., nq) near another one, on its branch (forward kinematics of closed chains).
 
-    From a configuration that is nearly closed, as the last one of a control loop is, it takes microseconds. Where `fixed` determines the motion,
-    the answer is on the branch of the start: the one to which small steps of the fixed joints from there lead (:meth:`follow`), however far they go;
-    joints that return after a turn go the shorter way round. One jump is taken where it is certified to stay on the branch. Where `fixed` leaves
-    motion, or the start is singular, there is no branch: one state is then looked for with all means, of many each from its own start only. Which
-    joints close the loops, and the order of the description, make no difference to the answer or to how often joints have turned: that is as near
-    to the start as limits allow.
+    A nearly closed start, such as the previous configuration of a control loop, takes microseconds. If `fixed` determines the motion, the result is
+    on the branch of the start: the end of a path of small steps of the fixed joints, as :meth:`follow` computes it.
+    Joints that return after a turn take the shorter direction. A single jump replaces the steps if it is certified to stay on the branch.
+
+    If `fixed` leaves motion, or the start is singular, there is no branch. One state is then searched from many starts, and each state of a batch
+    from its own start only. The result, and its number of whole turns, depend neither on the spanning tree nor on the order of the description.
+    Turns are as near to the start as limits allow.
 
     Parameters
     ----------
-    near : where to start: (..., nq), or joints to coordinates, which are kept if the loops can close with them and a first guess if
-        not (of joints that close a loop among themselves all but one count, the first by name); default, and for joints that are not named: the home of the description, or neutral
-    fixed : joints to coordinates that they must have [rad, m, quaternions (x, y, z, w)]: numbers (...) for joints with one. Of more joints than there
-        are freedoms as many lead as determine the motion, and the others have to follow
-    branch : if the branch of the start ends on the way, passes a singular position, behind which it is not known, or leaves limits of joints:
-        "start", the nearest answer on any branch, with a BranchWarning; "only", AssemblyError; "any" does not ask for the branch at all
-    starts : how many other starts are tried if that one leads nowhere, or out of joint limits; the nearest of their answers is taken, one
-        out of limits only if none within them was found
-    seed : of these starts; equal seeds give equal answers
-    tolerance : residual up to which a loop counts as closed, in radians and in mean sizes of the bodies. It is for parts that do
-        not fit exactly: where they do, loops are closed to rounding, below which (1e-13) it cannot be
-    out, threads, return_status : see :class:`~sarrus.Mechanism`. Status 9 (`Status.OTHER_BRANCH`, which has numbers): another branch than that of the
-        start, or not known to be it; 1: the start is unsound; 2: the loops stay open, or with branch="only" the branch does not lead there
+    near : start: (..., nq), or joints to coordinates. The coordinates are kept if the loops can close with them, else they are a first guess. Of joints
+        that close a loop among themselves all but one are used, the first by name. Default, and for other joints: the home of the description, or neutral
+    fixed : joints to prescribed coordinates [rad, m, quaternions (x, y, z, w)]: numbers (...) for joints with one coordinate. If there are more joints
+        than freedoms, as many as determine the motion are inputs of the path, and the others must agree
+    branch : if the branch of the start ends before the goal, passes a singular position, after which it is undecided, or leaves limits of joints:
+        "start" returns the nearest solution on any branch, with a BranchWarning; "only" raises AssemblyError; "any" ignores the branch
+    starts : number of other starts that are tried if the first one fails, or ends out of joint limits. The nearest of their solutions is returned,
+        one out of limits only if there is none within them
+    seed : seed of these starts; equal seeds give equal results
+    tolerance : largest residual of a closed loop, in radians and in mean sizes of the bodies. A larger tolerance is for parts that do
+        not fit exactly; otherwise loops are closed to rounding. It must be at least 1e-13, the level of rounding
+    out, threads, return_status : see :class:`~sarrus.Mechanism`. Status 9 (`Status.OTHER_BRANCH`, with a result): another branch than that of the
+        start, or undecided; 1: the start is invalid; 2: the loops stay open, or with branch="only" the goal is not on the branch
+    time : (...) time of prescribed motions [s]
 
     Raises
     ------
     AssemblyError
-        The loops cannot close, or not with what is fixed or prescribed, or no start led there: which one stays open, and how far.
-        Where the branch of the start ends before, it is an errors.BranchEnd, whose `last` (nq,) is where. In a batch that row is NaN.
+        The loops cannot close, or not with the fixed joints and prescribed motions, or no start succeeded; the message names the open loop.
+        If the branch of the start ends before, the error is an errors.PathTrackingError, whose `last` (nq,) is its end. In a batch that row is NaN.
     ModelError, NameNotFoundError
-        Joints that are given close a loop among themselves; a joint is not known.
+        Fixed joints close a loop among themselves; a joint does not exist.
     ShapeError, StateError
-        A wrong number of coordinates; some that are not finite, or no rotation.
+        The number of coordinates is wrong; coordinates are not finite, or a quaternion is zero.
 
     Examples
     --------
@@ -104,7 +106,7 @@ def assemble(
     >>> fourbar.assemble(near=q, fixed={"motor": np.linspace(0.4, 0.6, 5)}).shape
     (5, 3)
 
-    The other branch is where a start on it leads:
+    A start on the other branch leads to the other solution:
 
     >>> mirrored = fourbar.assembly_modes(fixed={"motor": 0.5})[1]
     >>> [round(float(fourbar.assemble(near, fixed={"motor": -2.5})[2]), 3) for near in (q, mirrored)]
@@ -117,7 +119,7 @@ def assemble(
 def _closed(
     robot: LoopFunctions, targets: Targets, near: Any, fixed: Any, *, warns: bool = True, **options: Any
 ) -> Any:
-    """Configurations with loops closed, joints held and frames where they should be, on the branch of the start or as near to it as `branch` says."""
+    """Return configurations with closed loops, fixed joints and frames at their targets, on the branch that `branch` selects."""
     branch = "start"
     if options:
         options = {name: x for name, x in options.items() if not _is_default(name, x)}
@@ -127,8 +129,8 @@ def _closed(
         return _nearest(robot, targets, near, fixed, **options)
     if not options or options.keys() <= {"time"}:
         time = options.get("time")
-        question = plain_question(robot, targets, near, fixed, time)
-        if question and (closed := question[0].on_branch(near, question[1], time)) is not None:
+        prepared_call = plain_question(robot, targets, near, fixed, time)
+        if prepared_call and (closed := prepared_call[0].on_branch(near, prepared_call[1], time)) is not None:
             return closed
     if targets or robot.nc:
         return _led(robot, targets, near, fixed, branch, warns, **options)
@@ -136,16 +138,16 @@ def _closed(
 
 
 def _nearest(robot: LoopFunctions, targets: Targets, near: Any, fixed: Any, **options: Any) -> Any:
-    """The same on any branch."""
+    """Return configurations with closed loops, fixed joints and frames at their targets, on any branch."""
     time = options.get("time")
     plain = not options or options.keys() <= {"time"}
-    question: tuple[Closing, Array, Array | None] | None = None
-    if plain and (asked := plain_question(robot, targets, near, fixed, time)):
-        question = (asked[0], *asked[0].start(near, asked[1]))
-        if (closed := question[0].nearby(question[1], question[2], time)) is not None:
+    prepared_call: tuple[Closing, Array, Array | None] | None = None
+    if plain and (usual_call := plain_question(robot, targets, near, fixed, time)):
+        prepared_call = (usual_call[0], *usual_call[0].start(near, usual_call[1]))
+        if (closed := prepared_call[0].nearby(prepared_call[1], prepared_call[2], time)) is not None:
             return closed
     tree, near = searched(robot, fixed, near=near)
-    if question and (closed := _after_a_jump(robot, tree, question, near, fixed, time)) is not None:
+    if prepared_call and (closed := _after_a_jump(robot, tree, prepared_call, near, fixed, time)) is not None:
         return closed
     if tree is None:
         return looked_for(robot, targets, near, fixed, **options)
@@ -156,10 +158,10 @@ def _led(
     robot: LoopFunctions, targets: Targets, near: Any, fixed: Any, branch: str, warns: bool, *, out: Array | None = None,
     return_status: bool = False, **options: Any,
 ) -> Any:  # fmt: skip
-    """On the branch of the start, where it has one and that leads there; else the nearest, if another branch will do."""
+    """Return solutions on the branch of the start if possible, else the nearest ones if `branch` allows it."""
     return_status, time = checked_truth("return_status", return_status), checked_times(options.get("time"))
-    frames, held = _targets(robot, targets), coordinates(robot, fixed, many=True)
-    shapes = {f"coordinates of joint '{name}'": x.shape[:-1] for name, x in held.items()}
+    frames, fixed_coordinates = _targets(robot, targets), coordinates(robot, fixed, many=True)
+    shapes = {f"coordinates of joint '{name}'": x.shape[:-1] for name, x in fixed_coordinates.items()}
     shapes["time"] = () if time is None else np.asarray(time).shape
     shapes |= {f"the target of frame '{name}'": x.shape[: -1 - turned] for (name, turned), x in frames.items()}
     if near is not None and not isinstance(near, Mapping):
@@ -180,91 +182,96 @@ def _led(
 
     guess = coordinates(robot, near, many=True) if isinstance(near, Mapping) else {}
     begin = in_rows(start_near(robot, near, guess, time, axes if guess else np.shape(start)[:-1]))
-    start, goals = in_rows(start), {name: in_rows(x) for name, x in held.items()}
+    start, goals = in_rows(start), {name: in_rows(x) for name, x in fixed_coordinates.items()}
     places = {key: in_rows(x, 1 + key[1]) for key, x in frames.items()}
     times = None if time is None else in_rows(time, 0)
 
     def again(rows: Any, origin: Array, status: bool = True) -> Any:
         rows = rows if axes else 0
         at = options if times is None else options | {"time": times[rows] if axes else float(times[0])}
-        there = {frame: x[rows] for (frame, _), x in places.items()}
-        return _nearest(
-            robot, there, origin[rows], {name: x[rows] for name, x in goals.items()}, return_status=status, **at
-        )
+        aims = {frame: x[rows] for (frame, _), x in places.items()}
+        inputs = {name: x[rows] for name, x in goals.items()}
+        return _nearest(robot, aims, origin[rows], inputs, return_status=status, **at)
 
-    how = {"tolerance": options.get("tolerance", TOLERANCE), "threads": options.get("threads", 1)}
+    search_options = {"tolerance": options.get("tolerance", TOLERANCE), "threads": options.get("threads", 1)}
     from .leading import led_or_nearest
 
-    led = led_or_nearest(robot, places, goals, begin, start, in_rows(open_, 0), times, branch, again, **how)
-    if led is None:
+    result = led_or_nearest(
+        robot, places, goals, begin, start, in_rows(open_, 0), times, branch, again, **search_options
+    )
+    if result is None:
         return nearest()
-    if not return_status and not axes and led.state[0] != 0:
-        if led.state[0] != Status.OTHER_BRANCH:
-            raise _unreachable(None if branch == "only" else lambda: again(0, start, False), start, *led.end(start[0]))
+    if not return_status and not axes and result.state[0] != 0:
+        if result.state[0] != Status.OTHER_BRANCH:
+            raise _unreachable(
+                None if branch == "only" else lambda: again(0, start, False), start, *result.end(start[0])
+            )
         if warns:
-            warn_of_branch(1, 1, led.end(start[0])[0])
-    elif warns and not return_status and (count := int((led.state == Status.OTHER_BRANCH).sum())):
+            warn_of_branch(1, 1, result.end(start[0])[0])
+    elif warns and not return_status and (count := int((result.state == Status.OTHER_BRANCH).sum())):
         warn_of_branch(count, len(start))
-    q = into(out, led.q.reshape(*axes, robot.nq))
-    return (q, led.state.reshape(axes)) if return_status else q
+    q = into(out, result.q.reshape(*axes, robot.nq))
+    return (q, result.state.reshape(axes)) if return_status else q
 
 
 def _unreachable(search: Callable[[], Any] | None, start: Array, reason: str, last: Array | None) -> AssemblyError:
-    """Nothing was found: why the branch of the start does not lead there, and what the search elsewhere says."""
-    text = f"the branch of the start does not lead there: {reason}"
+    """Return the error of a failed continuation: the reason for which the branch does not reach the goal, and the message of the search."""
+    text = f"the goal is not on the branch of the start: {reason}"
     try:
         if search:
             search()
     except AssemblyError as error:
         text = f"{error}; {text}"
-    return AssemblyError(text) if last is None else BranchEnd(text, start, last)
+    return AssemblyError(text) if last is None else PathTrackingError(text, start, last)
 
 
-def warn_of_branch(count: int, of: int, reason: str = "") -> None:
-    """Give a BranchWarning of so many states; of one with the reason."""
-    where = f"{count} of {of} configurations are" if not reason else "this configuration is"
-    why = f": {reason}" if reason else f" (status {Status.OTHER_BRANCH:d})"
-    text = f"{where} on another branch than that of the start, or not known to be on it{why}"
-    warn_caller(f"{text}; branch='any' says that this is meant, branch='only' refuses it", BranchWarning)
+def warn_of_branch(count: int, total: int, reason: str = "") -> None:
+    """Issue a BranchWarning for `count` of `of` states, or for one state with the reason."""
+    where = f"{count} of {total} configurations are" if not reason else "this configuration is"
+    reason_text = f": {reason}" if reason else f" (status {Status.OTHER_BRANCH:d})"
+    text = f"{where} on another branch than that of the start, or on an undecided one{reason_text}"
+    warn_caller(f"{text}; branch='any' accepts it without a warning, branch='only' raises an error", BranchWarning)
 
 
 def _start(robot: LoopFunctions, near: Any, options: Mapping[str, Any]) -> tuple[Array, NDArray[np.int8]]:
-    """The closed configurations (..., nq) near which to look, and a status (...)."""
+    """Return the closed start configurations (..., nq), and a status (...)."""
 
-    def found() -> tuple[Array, NDArray[np.int8]]:
+    def solve() -> tuple[Array, NDArray[np.int8]]:
         q, state = _nearest(robot, {}, near, None, return_status=True, **options)
         return q, np.asarray(state)
 
     if near is None and not options:
-        return prepared(robot, ("start",), found)
+        return prepared(robot, ("start",), solve)
     if type(near) is np.ndarray and near.ndim == 1 and not options:
         try:
             return _nearest(robot, {}, near, None), np.asarray(np.int8(0))
         except AssemblyError:
             pass
-    return found()
+    return solve()
 
 
 def _after_a_jump(
     robot: LoopFunctions, tree: Recut | None, question: Any, near: Array, fixed: Any, time: Any
 ) -> Array | None:
-    """What the search finds from its first start, where that closes the loops."""
-    how, q, targets = question
-    found: Array | None
+    """Return the result of the search's first start; None if it does not close the loops."""
+    closure, q, targets = question
+    solution: Array | None
     if tree is None:
-        found = how.nearby(q, targets, time, FAR)
-        return found
-    far = closing(tree.robot, how.frames, tuple(fixed or ()))
+        solution = closure.nearby(q, targets, time, FAR)
+        return solution
+    other_closure = closing(tree.robot, closure.frames, tuple(fixed or ()))
     try:
-        start = tree.there(near, time)
-    except SarrusError:  # which the search will tell
+        start = tree.convert(near, time)
+    except SarrusError:  # the search raises it again
         return None
-    start[far.places] = list((fixed or {}).values())
+    start[other_closure.places] = list((fixed or {}).values())
     for steps in (NEAR, FAR):
-        if (there := far.nearby(start, how.of_frames(targets), time, steps)) is not None:
-            back = tree.back_to(there, near, time, tuple(name for name in fixed or () if name not in how.led))
-            found = how.nearby(back, targets, time)
-            return found
+        if (converted := other_closure.nearby(start, closure.frame_targets(targets), time, steps)) is not None:
+            back = tree.convert_back_near(
+                converted, near, time, tuple(name for name in fixed or () if name not in closure.loop_joints)
+            )
+            solution = closure.nearby(back, targets, time)
+            return solution
     return None
 
 
@@ -272,9 +279,9 @@ def _looked_for_in(
     robot: LoopFunctions, tree: Recut, targets: Targets, near: Any, fixed: Any, *, out: Array | None = None, return_status: bool = False,
     **options: Any,
 ) -> Any:  # fmt: skip
-    """In the coordinates of another tree, unless a configuration of this one is nearly closed; where that fails, in these."""
+    """Return solutions from nearly closed configurations of this tree, else from a search in the other tree, else from one in this tree."""
     time, return_status = options.get("time"), checked_truth("return_status", return_status)
-    ours = not any(robot.joint(name).closes_loop for name in fixed or ())
+    in_tree = not any(robot.joint(name).closes_loop for name in fixed or ())
 
     def nearby(near: Any) -> tuple[Array, Array]:
         answer: tuple[Array, Array] = looked_for(
@@ -286,17 +293,21 @@ def _looked_for_in(
     if near is not None and not isinstance(near, Mapping):
         q, state = nearby(near)
     if state is None or state.any():
-        there = looked_for(
-            tree.robot, targets, tree.start(near, time), fixed, return_status=return_status or ours, **options
+        found_in_tree = looked_for(
+            tree.robot, targets, tree.start(near, time), fixed, return_status=return_status or in_tree, **options
         )
-        there, other = there if return_status or ours else (there, np.isnan(there).any(axis=-1) * np.int8(2))
-        held = tuple(name for name in fixed or {} if name in robot.joints)
-        back = tree.back(there, near, time, held)
-        # closed to rounding in these coordinates, too
+        found_in_tree, other = (
+            found_in_tree
+            if return_status or in_tree
+            else (found_in_tree, np.isnan(found_in_tree).any(axis=-1) * np.int8(2))
+        )
+        fixed_in_tree = tuple(name for name in fixed or {} if name in robot.joints)
+        back = tree.convert_back(found_in_tree, near, time, fixed_in_tree)
+        # close the loops to rounding in these coordinates, too
         closer, open_ = nearby(np.where(np.isfinite(back), back, robot.neutral()))
         back = np.where(((open_ == 0) & (other == 0))[..., None], closer, back)
         q, state = _merged(q, state, back, other)
-    if ours and state.any():
+    if in_tree and state.any():
         more = looked_for(robot, targets, near, fixed, return_status=return_status, **options)
         more, other = more if return_status else (more, np.isnan(more).any(axis=-1) * np.int8(2))
         q, state = _merged(q, state, more, other)
@@ -309,45 +320,52 @@ def looked_for(
     tolerance: float = TOLERANCE, out: Array | None = None, threads: int = 1, return_status: bool = False,
     nearby: bool = False,
 ) -> Any:  # fmt: skip
-    """As :meth:`assemble` and :meth:`inverse_kinematics`, in the coordinates of this tree; only from a start that is nearly closed if `nearby` says so."""
+    """Return solutions of :meth:`assemble` or :meth:`inverse_kinematics` in the coordinates of this tree; with `nearby`, from nearly closed starts only."""
     threads, return_status = checked_count("threads", threads), checked_truth("return_status", return_status)
     starts, seed = checked_count("starts", starts, 0), checked_count("seed", seed, 0)
     tolerance = checked_tolerance(tolerance)
     time = checked_times(time)
-    frames, held = _targets(robot, targets), coordinates(robot, fixed, many=True)
-    kept = (coordinates(robot, near, many=True) if isinstance(near, Mapping) else {}) | held
-    shapes = {f"coordinates of joint '{name}'": x.shape[:-1] for name, x in kept.items()} | {"time": np.shape(time)}
+    frames, fixed_coordinates = _targets(robot, targets), coordinates(robot, fixed, many=True)
+    start_coordinates = (coordinates(robot, near, many=True) if isinstance(near, Mapping) else {}) | fixed_coordinates
+    shapes = {f"coordinates of joint '{name}'": x.shape[:-1] for name, x in start_coordinates.items()} | {
+        "time": np.shape(time)
+    }
     shapes |= {f"the target of frame '{name}'": x.shape[: -1 - turned] for (name, turned), x in frames.items()}
     if near is not None and not isinstance(near, Mapping):
         shapes["near"] = real_array("near", near).shape[:-1]
     lead = common_axes(shapes)
-    which: Frames = tuple(frames)
+    frame_names: Frames = tuple(frames)
     numbers = [x[..., :3, :].reshape(*x.shape[:-2], 12) if turned else x for (_, turned), x in frames.items()]
 
-    def to(those: Mapping[str, Array], which_states: Any = slice(None)) -> tuple[Closing, Array | None]:
-        """How to close with these joints held, and where they and the frames are to be."""
-        how = closing(robot, which, those)
-        targets = how.targets(numbers, those, lead)
-        return how, None if targets is None else targets.reshape(-1, how.numbers)[which_states]
+    def to(fixed_joints: Mapping[str, Array], states: Any = slice(None)) -> tuple[Closing, Array | None]:
+        """Return the closure with these fixed joints, and the targets of joints and frames."""
+        closure = closing(robot, frame_names, fixed_joints)
+        targets = closure.targets(numbers, fixed_joints, lead)
+        return closure, None if targets is None else targets.reshape(-1, closure.numbers)[states]
 
-    start = start_near(robot, near, kept, time, lead).reshape(math.prod(lead), robot.nq)
+    start = start_near(robot, near, start_coordinates, time, lead).reshape(math.prod(lead), robot.nq)
     if nearby or lead:
         time = None if time is None else np.broadcast_to(time, lead).ravel()
-        how, at = to(kept)
-        q, state = from_each(how, start, at, time, tolerance, threads, nearby)
-        if len(kept) > len(held) and (open_ := state == 2).any():
-            how, at = to(held, open_)
+        closure, target_numbers = to(start_coordinates)
+        q, state = from_each(closure, start, target_numbers, time, tolerance, threads, nearby)
+        if len(start_coordinates) > len(fixed_coordinates) and (open_ := state == 2).any():
+            closure, target_numbers = to(fixed_coordinates, open_)
             when = None if time is None else time[open_]
-            q[open_], state[open_] = from_each(how, start[open_], at, when, tolerance, threads)
+            q[open_], state[open_] = from_each(closure, start[open_], target_numbers, when, tolerance, threads)
     else:
-        for those in (kept, held) if len(kept) > len(held) else (held,):  # what was a guess may move
-            search = Search(robot, start[0], those, time, seed, which, to(those, 0)[1])
-            q, left = search.nearest(starts, tolerance)
-            if left <= tolerance:
+        # at the second attempt guessed joints may move
+        for fixed_joints in (
+            (start_coordinates, fixed_coordinates)
+            if len(start_coordinates) > len(fixed_coordinates)
+            else (fixed_coordinates,)
+        ):
+            search = Search(robot, start[0], fixed_joints, time, seed, frame_names, to(fixed_joints, 0)[1])
+            q, residual = search.nearest(starts, tolerance)
+            if residual <= tolerance:
                 break
-        if left > tolerance and not return_status:
+        if residual > tolerance and not return_status:
             raise AssemblyError(_why_out_of_reach(search, q, frames) if frames else why_open(search, q))
-        state = np.array([2 if left > tolerance else 0], np.int8)
+        state = np.array([2 if residual > tolerance else 0], np.int8)
         q = np.where(state == 0, q, np.nan)
     q = into(out, q.reshape(*lead, robot.nq))
     return (q, state.reshape(lead)) if return_status else q
@@ -357,15 +375,23 @@ def assembly_modes(
     robot: LoopFunctions, *, fixed: JointCoordinates | None = None, time: float | None = None, attempts: int = 200, seed: int = 0,
     tolerance: float = TOLERANCE,
 ) -> list[Array]:  # fmt: skip
-    """All configurations found in which the loops close with some joints fixed, one (nq,) for each way in which the bodies can lie.
+    """Search all assembly modes: the configurations, each (nq,), in which the loops close with some joints fixed.
 
-    From as many starts as `attempts` says: there may be more. The one nearest to the home comes first; none found, an empty list.
-    Joint limits are not asked for. The other arguments are those of :meth:`assemble`.
+    The search may miss modes; more attempts find more. The mode nearest to the home is first. Without modes the list is empty. Joint limits are ignored.
+
+    Parameters
+    ----------
+    fixed, time, seed, tolerance : as :meth:`assemble`, for one state
+    attempts : number of starts
+
+    Returns
+    -------
+    list of (nq,) configurations, whose bodies have different poses
 
     Raises
     ------
     ModelError
-        With these joints fixed the mechanism can still move: there is no end of configurations. And as :meth:`assemble`.
+        With these joints fixed the mechanism can still move: the number of configurations is infinite. Other errors as :meth:`assemble`.
 
     Examples
     --------
@@ -374,28 +400,31 @@ def assembly_modes(
     >>> [float(fourbar.pose(q, "rocker")[0, 0].round(3)) for q in fourbar.assembly_modes(fixed={"motor": 0.5})]
     [-0.329, 0.237]
     """
-    if other := searched(robot, fixed)[0]:
-        how: dict[str, Any] = {"time": time, "attempts": attempts, "seed": seed, "tolerance": tolerance}
-        return [other.back(q, None, time, tuple(fixed or ())) for q in assembly_modes(other.robot, fixed=fixed, **how)]
+    if tree := searched(robot, fixed)[0]:
+        options: dict[str, Any] = {"time": time, "attempts": attempts, "seed": seed, "tolerance": tolerance}
+        return [
+            tree.convert_back(q, None, time, tuple(fixed or ()))
+            for q in assembly_modes(tree.robot, fixed=fixed, **options)
+        ]
     attempts, tolerance = checked_count("attempts", attempts, most=10**6), checked_tolerance(tolerance)
-    held = coordinates(robot, fixed)
+    fixed_coordinates = coordinates(robot, fixed)
     time, seed = checked_time(time), checked_count("seed", seed, 0)
-    search = Search(robot, start_near(robot, None, held, time), held, time, seed)
-    q, left = search.close(search.starts(0, attempts))
-    q = search.how.unwound(q[left <= tolerance], search.start)
+    search = Search(robot, start_near(robot, None, fixed_coordinates, time), fixed_coordinates, time, seed)
+    q, residuals = search.close(search.starts(0, attempts))
+    q = search.closure.unwound(q[residuals <= tolerance], search.start)
     if len(q) == 0:
         return []
-    freedom = min(search.freedom(one) for one in q)
+    freedom = min(search.freedom(configuration) for configuration in q)
     if freedom > 0:
         raise ModelError(
-            f"with {quoted(held) or 'nothing'} fixed {freedom} degrees of freedom are left, and so no end of configurations: "
+            f"with {quoted(fixed_coordinates) or 'no joint'} fixed {freedom} degrees of freedom are left, and so infinitely many configurations: "
             "fix more joints"
         )
     q = q[np.lexsort(search.order(q))]
-    looks = search.appearance(q)
+    appearances = search.appearance(q)
     modes: list[int] = []
-    for k, look in enumerate(looks):
-        if np.abs(looks[modes] - look).max(axis=1, initial=0.0).min(initial=np.inf) > SAME:
+    for k, appearance in enumerate(appearances):
+        if np.abs(appearances[modes] - appearance).max(axis=1, initial=0.0).min(initial=np.inf) > SAME:
             modes.append(k)
     return [q[k].copy() for k in modes]
 
@@ -405,18 +434,18 @@ def inverse_kinematics(
     robot: LoopFunctions, frames: Targets, *, near: ArrayLike | JointCoordinates | None = None, fixed: JointCoordinates | None = None,
     **options: Unpack[SearchOptions],
 ) -> Array:  # fmt: skip
-    """A configuration (..., nq) in which frames are where they should be, and all loops are closed.
+    """Solve the inverse kinematics: a configuration (..., nq) with frames at their targets, and all loops closed.
 
     Parameters
     ----------
-    frames : frame to its pose in the world, (..., 4, 4) or a Transform, or to the point (..., 3) where its origin is to be [m]
-    near, fixed, **options : as :meth:`assemble`. Where targets determine the motion, the answer is on the branch to which straight lines and even turns
-        of the frames lead from the start; else what targets and loops leave free moves as little as it can
+    frames : frame to its pose in the world, (..., 4, 4) or a Transform, or to the position of its origin (..., 3) [m]
+    near, fixed, **options : as :meth:`assemble`. If targets determine the motion, the result is on the branch of the start, along straight lines and
+        even rotations of the frames; else the motion from the start that targets and loops leave free is minimal
 
     Raises
     ------
     AssemblyError
-        A target is out of reach: how far away the frame stays. And as :meth:`assemble`.
+        A target is out of reach; the message has the remaining distance of the frame. Other errors as :meth:`assemble`.
 
     Examples
     --------
@@ -438,34 +467,34 @@ def follow(
     frames: Targets | None = None, time: ArrayLike | None = None, max_step: float = 0.2, min_step: float = 1e-7, tolerance: float = TOLERANCE,
     out: Array | None = None, return_status: bool = False,
 ) -> Array:  # fmt: skip
-    """Configurations (n, nq) along prescribed inputs, on one branch, the loops closed in each.
+    """Compute closed configurations (n, nq) along prescribed inputs, on one branch (path continuation).
 
-    From one input to the next steps go along the tangent and then back onto the loops; a step after which they would have to go far
-    back is halved. Through positions where branches meet the motion goes straight on. What inputs and loops leave free moves as
-    little as it can.
+    Between two inputs, each step goes along the tangent and is then corrected onto the loops; a step with a large correction
+    is halved. In positions in which branches cross, the motion continues straight ahead. The motion that inputs and loops leave free
+    is minimal.
 
     Parameters
     ----------
-    joints : joint to the coordinates that it is to go through, (n,) or (n, nq of the joint); between them it moves evenly
-    frames : frame to poses (n, 4, 4) or points (n, 3) in the world, likewise
-    near : as :meth:`assemble`, which closes the loops at the first inputs: on the branch of this start, if that leads there
-    time : (n,) [s], where motion is prescribed
+    joints : joint to its coordinates along the path, (n,) or (n, nq of the joint) [rad, m, quaternions]; it moves evenly between them
+    frames : frame to its poses (n, 4, 4) or positions (n, 3) in the world along the path [m]
+    near : as :meth:`assemble`, which closes the loops at the first inputs, on the branch of this start if possible
+    time : (n,) times of prescribed motions [s]
     max_step : largest motion of a joint in one step [rad, mean sizes of the bodies], at least min_step
-    min_step : part of the way from one input to the next below which the branch counts as ended, more than rounding
+    min_step : smallest step, as a fraction of the path between two inputs: the branch ends if a shorter one is needed. It must exceed rounding
     tolerance : as :meth:`assemble`
     out, return_status : see :class:`~sarrus.Mechanism`. Status 2: the branch ends, and the path is NaN from there on
 
     Raises
     ------
     AssemblyError
-        The loops do not close at the first inputs; or the branch ends, as at a dead point. It is then an errors.BranchEnd: its
-        `path` (k, nq) holds the configurations at the inputs up to there, and `last` (nq,) the one where the branch ends.
+        The loops do not close at the first inputs; or the branch ends, such as at a dead point. Then the error is an errors.PathTrackingError: its
+        `path` (k, nq) contains the configurations up to the end, and `last` (nq,) is the end of the branch.
     ModelError, NameNotFoundError, ShapeError, StateError
         As :meth:`assemble`.
 
     Examples
     --------
-    The coupler's middle of a four-bar goes round once:
+    The midpoint of a four-bar's coupler in a turn of the crank:
 
     >>> import numpy as np
     >>> import sarrus
@@ -475,12 +504,12 @@ def follow(
     >>> bool(np.allclose(curve[0], curve[-1])), curve[:, 0].min().round(3).item(), curve[:, 0].max().round(3).item()
     (True, 0.005, 0.784)
 
-    Led by its rocker it goes until crank and coupler are in line:
+    Driven by its rocker, the four-bar moves until crank and coupler are in line:
 
     >>> try:
     ...     fourbar.follow({"pivot": np.linspace(-1.6, -1.0, 31)})
     ... except sarrus.AssemblyError as end:
-    ...     print(end.path.shape, end.last[fourbar.joint("pivot").q_slice].round(3))
+    ...     print(end.path.shape, end.last_configuration[fourbar.joint("pivot").q_slice].round(3))
     (14, 3) [-1.324]
     """
     from .continuation import Branch, checked_steps
@@ -488,24 +517,29 @@ def follow(
     steps = checked_steps(max_step, min_step)
     joints, frames = {} if joints is None else joints, {} if frames is None else frames
     check_frames(robot, frames, "joints")
-    led = _targets(robot, frames)
-    for (name, turned), x in led.items():
+    targets_by_frame = _targets(robot, frames)
+    for (name, turned), x in targets_by_frame.items():
         if x.ndim != 2 + turned or not np.isfinite(x).all():
-            expected = "is led through poses (n, 4, 4) or points (n, 3), all finite"
-            raise ShapeError(f"frame '{name}' {expected}; got shape {x.shape}")
-    ways, times = paths(robot, joints, time, {name: len(x) for (name, _), x in led.items()})
-    poses = {
-        name: np.array([Transform.from_matrix(one).matrix for one in x]) if turned else x
-        for (name, turned), x in led.items()
+            expected = "expected finite poses (n, 4, 4) or points (n, 3)"
+            raise ShapeError(f"path of frame '{name}': {expected}, got shape {x.shape}")
+    paths_by_joint, times = paths(robot, joints, time, {name: len(x) for (name, _), x in targets_by_frame.items()})
+    frame_paths = {
+        name: np.array([Transform.from_matrix(matrix).matrix for matrix in x]) if turned else x
+        for (name, turned), x in targets_by_frame.items()
     }
-    first: dict[str, Any] = {name: float(way[0, 0]) if way.shape[1] == 1 else way[0] for name, way in ways.items()}
-    targets = {name: x[0] for name, x in poses.items()}
+    first: dict[str, Any] = {
+        name: float(coordinate_path[0, 0]) if coordinate_path.shape[1] == 1 else coordinate_path[0]
+        for name, coordinate_path in paths_by_joint.items()
+    }
+    targets = {name: x[0] for name, x in frame_paths.items()}
     q = _closed(robot, targets, near, first, time=float(times[0]), tolerance=tolerance, warns=False)
     if q.ndim > 1:
-        raise ShapeError(f"near must be one configuration, ({robot.nq},), where a path starts; got shape {q.shape}")
-    how = closing(robot, tuple(led), first)
-    rows = [x[:, :3].reshape(len(x), 12) if x.ndim == 3 else x for x in poses.values()]
-    branch = Branch(how, times, ways, how.targets(rows, ways, (len(times),)), steps, tolerance)
+        raise ShapeError(f"near must be one configuration, ({robot.nq},), the start of a path; got shape {q.shape}")
+    closure = closing(robot, tuple(targets_by_frame), first)
+    rows = [x[:, :3].reshape(len(x), 12) if x.ndim == 3 else x for x in frame_paths.values()]
+    branch = Branch(
+        closure, times, paths_by_joint, closure.targets(rows, paths_by_joint, (len(times),)), steps, tolerance
+    )
     path, status = branch.follow(q, out)
     if checked_truth("return_status", return_status):
         return cast("Array", (path, status))
@@ -516,16 +550,17 @@ def follow(
 
 @shows_options
 def complete_velocity(
-    robot: LoopFunctions, q: ArrayLike, known: Rates, *, frames: Rates | None = None, **options: Unpack[FrameTimeOptions]
+    robot: LoopFunctions, q: ArrayLike, joints: Rates, *, frames: Rates | None = None, **options: Unpack[FrameTimeOptions]
 ) -> Array:  # fmt: skip
-    """The velocity (..., nv) on the loops in which joints and frames move as said, J v = c; what that leaves free moves as little as it can.
+    """Compute the constraint-consistent velocity (..., nv) with given velocities of joints and frames, J v = c; other motion is minimal.
 
     Parameters
     ----------
-    q : (..., nq) closing the loops
-    known : joint to its velocity: (...), or (..., nv of the joint) [rad/s, m/s]
-    frames : frame to its velocity [angular; linear] (..., 6), as :meth:`velocity` has it, or to that of its origin alone, (..., 3)
-        [rad/s, m/s]; with `expressed_in` in its own axes, or "world_aligned"
+    q : (..., nq) configuration that closes the loops [rad, m, quaternions (x, y, z, w)]
+    joints : joint to its velocity: (...), or (..., nv of the joint) [rad/s, m/s]
+    frames : frame to its velocity [angular; linear] (..., 6), as :meth:`velocity` returns it, or to the velocity of its origin only, (..., 3)
+        [rad/s, m/s]
+    expressed_in : axes of the frames' velocities: "frame", the frame's own, or "world_aligned"
     time, out, threads, return_status : see :class:`~sarrus.Mechanism`. Status 3: the loops do not allow these velocities
 
     Raises
@@ -533,8 +568,8 @@ def complete_velocity(
     StateError
         The loops do not allow these velocities; in a batch that row is NaN.
     ModelError, NameNotFoundError, ShapeError
-        Joints that are given close a loop among themselves; a frame is fixed to the ground; a joint or frame is not known; a wrong number
-        of velocities.
+        Joints in `known` close a loop among themselves; a frame is fixed to the ground; a joint or frame does not exist; the number
+        of velocities is wrong.
 
     Examples
     --------
@@ -545,7 +580,7 @@ def complete_velocity(
     >>> float(v[0]), bool(abs(fourbar.constraint_jacobian(q) @ v).max() < 1e-12)
     (6.0, True)
 
-    How fast the motors of a Delta robot turn while its platform goes to the side:
+    Motor velocities of a Delta robot for a lateral velocity of its platform:
 
     >>> delta = sarrus.mechanisms.delta()
     >>> q = delta.inverse_kinematics({"platform": (0.05, 0.0, -0.5)})
@@ -553,18 +588,24 @@ def complete_velocity(
     >>> [round(float(v[delta.joint(name).v_slice][0]), 3) for name in delta.actuated]
     [-0.254, 0.165, 0.165]
     """
-    answer: Array = completed(robot, q, None, known, frames, options)
+    answer: Array = completed(robot, q, None, joints, frames, options)
     return answer
 
 
 @shows_options
 def complete_acceleration(
-    robot: LoopFunctions, q: ArrayLike, v: ArrayLike, known: Rates, *, frames: Rates | None = None,
+    robot: LoopFunctions, q: ArrayLike, v: ArrayLike, joints: Rates, *, frames: Rates | None = None,
     **options: Unpack[FrameTimeOptions],
 ) -> Array:  # fmt: skip
-    """The acceleration (..., nv) on the loops in which joints and frames accelerate as said, J a = gamma(q, v).
+    """Compute the constraint-consistent acceleration (..., nv) with given accelerations of joints and frames, J a = gamma(q, v).
 
-    Of frames these are the classical accelerations that :meth:`acceleration` returns. Otherwise as :meth:`complete_velocity`.
+    Accelerations of frames are the classical ones, as :meth:`acceleration` returns them. Other arguments are those of :meth:`complete_velocity`.
+
+    Parameters
+    ----------
+    q, v : (..., nq), (..., nv) state that satisfies the constraints
+    known : joint to its acceleration: (...), or (..., nv of the joint) [rad/s², m/s²]
+    frames : frame to its acceleration (..., 6), or to that of its origin only, (..., 3) [rad/s², m/s²]
 
     Examples
     --------
@@ -577,7 +618,7 @@ def complete_acceleration(
     >>> float(a[0]), bool(abs(missing).max() < 1e-12)
     (0.0, True)
     """
-    answer: Array = completed(robot, q, v, known, frames, options)
+    answer: Array = completed(robot, q, v, joints, frames, options)
     return answer
 
 
@@ -588,12 +629,24 @@ def random(
     *,
     closed: bool = False,
 ) -> Array:
-    """Random configurations size + (nq,): within limits where there are any, else angles in [-pi, pi], displacements
-    in [-1, 1] m and uniformly distributed rotations.
+    """Draw random configurations size + (nq,), within joint limits.
 
-    With `closed` each, with displacements up to the mean size of the bodies, is led from there onto the loops, to where the joints are within their limits; where that fails, or ends on a
-    singular position, such as an elbow in gimbal lock, another one is drawn. AssemblyError where a hundred draws in a row fail.
+    Without limits, angles are in [-pi, pi], displacements in [-1, 1] m, and rotations are uniformly distributed.
 
+    Parameters
+    ----------
+    rng : generator, or its seed; default: an unpredictable seed
+    size : number of configurations, or their leading axes
+    closed : also close the loops, with all joints within their limits. Each draw, with displacements up to the mean size of the bodies, is a
+        start. If it fails, or ends in a singular position such as an elbow in gimbal lock, another one is drawn
+
+    Raises
+    ------
+    AssemblyError
+        A hundred draws of a configuration failed.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import sarrus
     >>> robot = sarrus.mechanisms.four_bar()
@@ -605,76 +658,76 @@ def random(
         rng = np.random.default_rng(None if rng is None else checked_count("rng", rng, 0))
     if not checked_truth("closed", closed) or not robot.constraints:
         return robot._drawn(rng, size)
-    how = closing(robot, (), ())
-    drawn = robot._drawn(rng, size, how.loops.length)
+    closure = closing(robot, (), ())
+    drawn = robot._drawn(rng, size, closure.loops.length)
     q = drawn.reshape(-1, robot.nq)
-    left = np.arange(len(q))
+    missing = np.arange(len(q))
     for attempt in range(100):
-        candidates, status = from_each(how, q[left], None, None, TOLERANCE, 1, first=EACH)
-        good = (status == 0) & how.within(candidates)
+        candidates, status = from_each(closure, q[missing], None, None, TOLERANCE, 1, first=EACH)
+        good = (status == 0) & closure.within(candidates)
         if attempt < REGULAR:
-            good[good] = ~nearly_singular(how.loops.jacobian(candidates[good])[:, how.loops.holonomic])
-        q[left[good]] = candidates[good]
-        left = left[~good]
-        if not left.size:
+            good[good] = ~nearly_singular(closure.loops.jacobian(candidates[good])[:, closure.loops.holonomic])
+        q[missing[good]] = candidates[good]
+        missing = missing[~good]
+        if not missing.size:
             return q.reshape(drawn.shape)
-        q[left] = robot._drawn(rng, left.size, how.loops.length)
+        q[missing] = robot._drawn(rng, missing.size, closure.loops.length)
     raise AssemblyError(
-        f"from 100 random starts each, {left.size} of {len(q)} configurations were not found in which the loops close with all joints "
-        "within their limits: does assemble() find one?"
+        f"closed configurations within joint limits: found {len(q) - missing.size} of {len(q)}, from 100 random starts each; "
+        "check if assemble() finds one"
     )
 
 
 def _merged(q: Array | None, state: Array | None, more: Array, other: Array) -> tuple[Array, Array]:
-    """Configurations and their status, of which those that failed are taken from elsewhere."""
+    """Return configurations and statuses, with those of `more` and `other` in place of failed ones."""
     if q is None or state is None:
         return more, np.asarray(other)
     return np.where((state == 0)[..., None], q, more), np.where(state == 0, state, other).astype(np.int8)
 
 
 def _is_default(option: str, value: Any) -> bool:
-    """Whether an option says what holds without it."""
+    """Return True if an option has its default value."""
     default = DEFAULTS.get(option, _is_default)
     return type(value) is type(default) and bool(value == default)
 
 
 def _targets(robot: LoopFunctions, frames: Targets) -> dict[tuple[str, bool], Array]:
-    """Where frames are to be, each a pose (..., 4, 4) or a point (..., 3), which the flag says."""
-    where = {name: _target(robot, name, value) for name, value in frames.items()}
-    return {(name, x.shape[-1] == 4): x for name, x in where.items()}
+    """Return the target of each frame, a pose (..., 4, 4) if its flag is True, else a point (..., 3)."""
+    targets = {name: _target(robot, name, value) for name, value in frames.items()}
+    return {(name, x.shape[-1] == 4): x for name, x in targets.items()}
 
 
 def _target(robot: LoopFunctions, frame: str, value: ArrayLike | Transform) -> Array:
-    """Where a frame is to be: a pose (..., 4, 4), or a point (..., 3)."""
+    """Return the target of a frame: a pose (..., 4, 4), or a point (..., 3)."""
     check_movable(robot, frame)
     if isinstance(value, Transform):
         return value.matrix
-    where = real_array(f"the target of frame '{frame}'", value)
-    if where.shape[-1:] != (3,) and where.shape[-2:] != (4, 4):
+    target = real_array(f"the target of frame '{frame}'", value)
+    if target.shape[-1:] != (3,) and target.shape[-2:] != (4, 4):
         expected = "a pose (..., 4, 4) or a point (..., 3)"
-        raise ShapeError(f"the target of frame '{frame}' is {expected}; got shape {where.shape}")
-    if where.ndim > 2 or (where.shape[-1] == 3 and where.ndim > 1):
-        return where  # each is looked at where it is used
-    if not np.isfinite(where).all():
-        raise StateError(f"the target of frame '{frame}' must be finite; got {where.tolist()}")
-    return where if where.ndim == 1 else Transform.from_matrix(where).matrix
+        raise ShapeError(f"the target of frame '{frame}' must be {expected}; got shape {target.shape}")
+    if target.ndim > 2 or (target.shape[-1] == 3 and target.ndim > 1):
+        return target  # its numbers are checked later, state by state
+    if not np.isfinite(target).all():
+        raise StateError(f"the target of frame '{frame}' must be finite; got {target.tolist()}")
+    return target if target.ndim == 1 else Transform.from_matrix(target).matrix
 
 
 def _why_out_of_reach(search: Search, q: Array, targets: Mapping[tuple[str, bool], Array]) -> str:
-    """How far frames stay from their targets when the loops are closed."""
+    """Return the message of unreachable targets: the distances of the frames with closed loops."""
     robot, aims = search.robot, {target_name(name) for name, _ in targets}
     search.weights = np.full(robot.nc, 1e4)  # loops before targets
     for name in aims:
         search.weights[robot.constraint(name).rows] = 1.0
     q = search.close(q[None])[0][0]
-    if max((off for name, off in open_by(search, q).items() if name not in aims), default=0.0) > 1e-6:
+    if max((residual for name, residual in open_by(search, q).items() if name not in aims), default=0.0) > 1e-6:
         return why_open(search, q)
     texts = []
-    for (name, turned), where in targets.items():
+    for (name, turned), target in targets.items():
         pose = robot.pose(q, name)
-        text = f"frame '{name}' stays {np.linalg.norm(pose[:3, 3] - (where[:3, 3] if turned else where)):.3g} m"
+        text = f"frame '{name}' stays {np.linalg.norm(pose[:3, 3] - (target[:3, 3] if turned else target)):.3g} m"
         if turned:
-            text += f" and {np.linalg.norm(Rotation(where[:3, :3].T @ pose[:3, :3]).log()):.3g} rad"
+            text += f" and {np.linalg.norm(Rotation(target[:3, :3].T @ pose[:3, :3]).log()):.3g} rad"
         texts.append(f"{text} away")
-    fixed = f" while {quoted(search.held)} are held" if search.held else ""
-    return f"no configuration was found that leads all frames to their targets{fixed}: at best, with loops closed, {'; '.join(texts)}"
+    fixed = f" with {quoted(search.fixed)} fixed" if search.fixed else ""
+    return f"no configuration was found with all frames at their targets{fixed}: at best, with loops closed, {'; '.join(texts)}"

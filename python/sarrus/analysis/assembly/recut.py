@@ -1,7 +1,6 @@
-"""The same mechanism with other joints in its tree, so that what is asked of a joint that closes a loop is asked of a coordinate of q.
+"""The same mechanism on another spanning tree, such that a loop joint becomes a tree joint.
 
-Which joints close the loops is a choice, and a configuration can be told in the coordinates of any tree: each joint's are read off the
-bodies that it joins.
+The spanning tree is a choice. A configuration has coordinates in each tree; those of a joint follow from the poses of its two bodies.
 """
 
 from __future__ import annotations
@@ -21,106 +20,108 @@ from .closing import NEAR, closing, fitting, prepared
 
 
 class Recut:
-    """A mechanism with the named joints in its tree, and states told in the coordinates of either.
+    """A mechanism with the named joints in its tree, and conversions of configurations between both trees.
 
-    Which other joints stand in its tree depends neither on the tree of the mechanism nor on the order of its description: bodies and joints
-    are added by name.
+    Bodies and joints are added in the order of their names. So its tree depends neither on that of the base mechanism nor on the order of
+    its description.
     """
 
     def __init__(self, robot: LoopFunctions, names: tuple[str, ...]) -> None:
-        d = robot.description
-        # hints are about what q holds, and this one's no caller sees; but relations between coordinates need theirs
-        kept = {*_needed(robot), *names}
+        base_description = robot.description
+        # hints determine the joints in q, and no caller sees this q; constraints between coordinates require their joints in the tree
+        tree_joints = {*_needed(robot), *names}
         joints = tuple(
-            dataclasses.replace(j, tree=j.name in kept, loop=bool(j.laws))
-            for j in sorted(d.joints, key=lambda joint: joint.name)
+            dataclasses.replace(j, tree=j.name in tree_joints, loop=bool(j.laws))
+            for j in sorted(base_description.joints, key=lambda joint: joint.name)
         )
-        bodies = tuple(sorted(d.bodies, key=lambda body: body.name))
-        other = dataclasses.replace(d, bodies=bodies, joints=joints, home=(), configurations=())
-        self.of: LoopFunctions = robot
-        self.robot: Any = type(robot)(other)
+        bodies = tuple(sorted(base_description.bodies, key=lambda body: body.name))
+        description = dataclasses.replace(base_description, bodies=bodies, joints=joints, home=(), configurations=())
+        self.base: LoopFunctions = robot
+        self.robot: Any = type(robot)(description)
         self.same_tree = set(self.robot.joints) == set(robot.joints)
         self.places, self.places_back = _places(self.robot, robot), _places(robot, self.robot)
-        # of its joints that close loops, where they stand in q; those that close loops in both stand behind it
+        # the index in the base's q of each coordinate of this tree's loop joints; nq for a loop joint of both trees
         loops = [robot.joint(joint.name) for joint in self.robot._closing_joints]
         places = [np.full(j.type.nq, robot.nq) if j.closes_loop else np.r_[j.q_slice] for j in loops]
-        self.meant = np.concatenate([np.zeros(0, np.intp), *places])
-        if d.home and not self.same_tree:
-            self.robot = type(robot)(dataclasses.replace(other, home=self._home()))
+        self.reference_places = np.concatenate([np.zeros(0, np.intp), *places])
+        if base_description.home and not self.same_tree:
+            self.robot = type(robot)(dataclasses.replace(description, home=self._home()))
 
     def _home(self) -> tuple[tuple[str, tuple[float, ...]], ...]:
-        """Where a search starts without a guess: a home that closes the loops, or what it says of these joints."""
-        start = start_near(self.of, None, {}, None)
-        loops = closing(self.of, (), ()).loops
-        if np.linalg.norm(loops.row_scale * loops.holonomic * self.of.constraint_residual(start)) > NEAR[2]:
-            return tuple((name, x) for name, x in self.of.description.home if name in self.robot.joints)
-        there = self.there(start)
-        return tuple((name, tuple(there[self.robot.joint(name).q_slice].tolist())) for name in self.robot.joints)
+        """Return the home of the other tree: converted if it closes the loops, else its entries for these joints."""
+        start = start_near(self.base, None, {}, None)
+        loops = closing(self.base, (), ()).loops
+        if np.linalg.norm(loops.row_scale * loops.holonomic * self.base.constraint_residual(start)) > NEAR[2]:
+            return tuple((name, x) for name, x in self.base.description.home if name in self.robot.joints)
+        home = self.convert(start)
+        return tuple((name, tuple(home[self.robot.joint(name).q_slice].tolist())) for name in self.robot.joints)
 
-    def there(self, q: ArrayLike, time: Any = None) -> Array:
-        """Configurations (..., nq) of the mechanism, in the coordinates of the other tree."""
+    def convert(self, q: ArrayLike, time: Any = None) -> Array:
+        """Return configurations (..., nq) of the base mechanism in the coordinates of the other tree."""
         q = np.asarray(q)
-        x = self.of._within_limits(self.of._loop_joint_coordinates(q, None, time=time), {})
-        return np.concatenate([self.of.normalize(q), x], axis=-1)[..., self.places]
+        x = self.base._within_limits(self.base._loop_joint_coordinates(q, None, time=time), {})
+        return np.concatenate([self.base.normalize(q), x], axis=-1)[..., self.places]
 
-    def back(self, there: Array, near: Any = None, time: Any = None, held: tuple[str, ...] = ()) -> Array:
-        """Configurations of the other one as those of the mechanism.
+    def convert_back(self, q: Array, near: Any = None, time: Any = None, fixed: tuple[str, ...] = ()) -> Array:
+        """Return configurations of the other tree in the coordinates of the base mechanism.
 
-        Angles are those nearest to `near`, or to where a search without it starts, that limits allow; those of held joints stay.
+        Whole turns are removed such that angles are as near as limits allow to `near`, or to the default start. Those of `fixed` joints do not change.
         """
         guess = near if isinstance(near, Mapping) else {}
-        guess = coordinates(self.of, {name: x for name, x in guess.items() if name in self.of.joints}, many=True)
-        return self.back_to(there, start_near(self.of, near, guess, time, there.shape[:-1]), time, held)
+        guess = coordinates(self.base, {name: x for name, x in guess.items() if name in self.base.joints}, many=True)
+        return self.convert_back_near(q, start_near(self.base, near, guess, time, q.shape[:-1]), time, fixed)
 
-    def back_to(self, there: Array, start: Array, time: Any, held: tuple[str, ...]) -> Array:
-        """The same, near a configuration."""
-        unsound = np.asarray(np.isnan(there).any(axis=-1))
-        sound = np.where(unsound[..., None], self.robot.neutral(), there) if unsound.any() else there
-        meant = np.concatenate([start, np.zeros((*start.shape[:-1], 1))], axis=-1)[..., self.meant]
+    def convert_back_near(self, q: Array, start: Array, time: Any, fixed: tuple[str, ...]) -> Array:
+        """Return configurations of the other tree in the coordinates of the base mechanism, near configurations `start` (..., nq)."""
+        unsound = np.asarray(np.isnan(q).any(axis=-1))
+        sound = np.where(unsound[..., None], self.robot.neutral(), q) if unsound.any() else q
+        meant = np.concatenate([start, np.zeros((*start.shape[:-1], 1))], axis=-1)[..., self.reference_places]
         x = self.robot._loop_joint_coordinates(sound, meant, time=time)
-        q = np.concatenate([sound, x], axis=-1)[..., self.places_back]
-        q[unsound] = np.nan
-        return closing(self.of, (), held).unwound(q, start)
+        converted = np.concatenate([sound, x], axis=-1)[..., self.places_back]
+        converted[unsound] = np.nan
+        return closing(self.base, (), fixed).unwound(converted, start)
 
     def start(self, near: Any, time: Any) -> Any:
-        """Where a search starts: joints by name as they are, configurations in the other coordinates."""
+        """Return the start of a search in the other tree: a mapping of joints unchanged, a configuration converted."""
         if near is None or isinstance(near, Mapping):
             return near
-        return self.there(start_near(self.of, near, {}, None, np.shape(near)[:-1]), time)
+        return self.convert(start_near(self.base, near, {}, None, np.shape(near)[:-1]), time)
 
 
 def searched(robot: LoopFunctions, *by_joint: Any, near: Any = None) -> tuple[Recut | None, Any]:
-    """The tree in whose coordinates configurations are looked for, None where it is the mechanism's; and `near`.
+    """Return the tree in whose coordinates a search runs, or None for the mechanism's tree, and `near` without dependent joints.
 
-    It has the joints that these mappings name, and of those that are guessed in `near` as many as do not close a loop among themselves. What
-    is found from afar depends on the tree: so this one depends on what is asked, and not on which joints happen to close the loops.
+    The tree contains the joints of these mappings, and the joints of a mapping `near` that close no loop among themselves. The result of
+    a search from far away depends on the tree. So the tree depends on the arguments only, and not on the mechanism's spanning tree.
     """
     names = _names(robot, *by_joint)
     if isinstance(near, Mapping):
-        kept = fitting(robot, (*_needed(robot), *names, *_names(robot, near)))
-        near = {name: x for name, x in near.items() if name in kept or name not in robot._joints}
+        independent = fitting(robot, (*_needed(robot), *names, *_names(robot, near)))
+        near = {name: x for name, x in near.items() if name in independent or name not in robot._joints}
     if not robot.constraints or robot._asks_for_rows:
         return None, near
-    for those in (tuple(sorted({*names, *_names(robot, near)})), names):
+    for joints in (tuple(sorted({*names, *_names(robot, near)})), names):
         try:
-            tree = prepared(robot, ("tree", *those), partial(Recut, robot, those))
-        except ModelError:  # some kinds of joints cannot close a loop, and stand in the tree by a hint only
+            tree = prepared(robot, ("tree", *joints), partial(Recut, robot, joints))
+        except ModelError:  # some kinds of joints cannot be loop joints, and require a hint
             continue
         return (None if tree.same_tree else tree), near
     return None, near
 
 
 def _names(robot: LoopFunctions, *by_joint: Any) -> tuple[str, ...]:
-    """Joints that these mappings name, by name."""
-    return tuple(sorted({x for of in by_joint if isinstance(of, Mapping) for x in of if x in robot._joints}))
+    """Return the sorted names of the joints in these mappings."""
+    return tuple(
+        sorted({x for mapping in by_joint if isinstance(mapping, Mapping) for x in mapping if x in robot._joints})
+    )
 
 
 def _needed(robot: LoopFunctions) -> list[str]:
-    """Joints whose coordinates relations are about: they stand in any tree."""
+    """Return the joints with constrained coordinates: they are in any tree."""
     return sorted({name for c in robot.description.constraints for name, _ in c._core_terms().get("coordinates", ())})
 
 
-def _places(robot: LoopFunctions, of: LoopFunctions) -> NDArray[np.intp]:
-    """Where the coordinates in q of a mechanism stand among all of another one that has the same joints."""
+def _places(robot: LoopFunctions, target: LoopFunctions) -> NDArray[np.intp]:
+    """Return the indices of a mechanism's q among all joint coordinates of another mechanism with the same joints."""
     joints = sorted(map(robot.joint, robot.joints), key=lambda joint: joint.q_slice.start)
-    return np.concatenate([np.r_[of._joints[joint.name]._all_q] for joint in joints])
+    return np.concatenate([np.r_[target._joints[joint.name]._all_q] for joint in joints])

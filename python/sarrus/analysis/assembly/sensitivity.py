@@ -1,8 +1,7 @@
-"""How closed positions change with the joints that lead them and with the mechanism's dimensions: tolerances, calibration, synthesis.
+"""Derivatives of closed configurations with respect to input joints and dimensions, for tolerances, calibration and synthesis.
 
-Displace a joint on one of its bodies, and the loops open by what that body's side is carried along: the rate at which row r does is the power of
-the wrench that a multiplier of one in that row puts on the joint. So the columns by dimensions are statics (virtual work), and what the loops
-make of them is the motion that closes them again with the leading joints held.
+If a joint's frame is displaced on one of its bodies, the loops open. A unit multiplier of row r exerts a wrench on the joint; the power of
+this wrench is the rate of row r (virtual work). The motion that closes the loops again, with the input joints locked, is the derivative.
 """
 
 from __future__ import annotations
@@ -27,15 +26,15 @@ SIDES = ("parent", "child")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AssembledPositions(Brief):
-    """How configurations on the loops change: dq = leading d(their coordinates) + placements d(frames of joints) + lengths d(rods).
+    """Derivatives of a closed configuration: dq = leading d(input coordinates) + placements d(frames of joints) + lengths d(rods).
 
     Attributes
     ----------
-    leading : (..., nv, k) by the coordinates of the joints that lead, as displacements along their velocities
-    placements : (..., nv, joints, 2, 6) by displacements [rotation; translation] of a joint's frame on its parent (0) and on its child (1), in
-        the frame's own axes there [rad, m]; NaN where `closes` is False
-    lengths : (..., nv, rods) by the lengths of distance constraints [m]; NaN where they cannot change
-    closes : (..., joints, 2, 6) whether the loops close again. Out of its plane a planar linkage is overconstrained
+    leading : (..., nv, k) with respect to the coordinates of the input joints, as displacements along their velocities
+    placements : (..., nv, joints, 2, 6) with respect to displacements [rotation; translation] of a joint's frame on its parent (0) and on its
+        child (1), in the frame's axes [rad, m]; NaN if `closes` is False
+    lengths : (..., nv, rods) with respect to the lengths of distance constraints [m]; NaN if they cannot change
+    closes : (..., joints, 2, 6) True if the loops close after the displacement. A planar linkage is overconstrained out of its plane
     joints, rods : names, in the order of these axes
     """
 
@@ -48,34 +47,44 @@ class AssembledPositions(Brief):
     _at: tuple[LoopFunctions, Array, dict[str, Any]] = field(repr=False)
 
     def frame(self, name: str) -> tuple[Array, Array, Array]:
-        """How a frame moves with each: its displacement [rotation; translation] in its own axes, (..., 6, as above)."""
-        robot, q, how = self._at
+        """Return the derivatives of a frame's pose, as displacements [rotation; translation] in its own axes.
+
+        Parameters
+        ----------
+        name : frame
+
+        Returns
+        -------
+        (..., 6, k), (..., 6, joints, 2, 6), (..., 6, rods) : with respect to input coordinates, placements and lengths, as the attributes
+        """
+        robot, q, at_time = self._at
         J = robot.jacobian(q, name, return_status=True)[0]
         moves = [
             np.einsum("...fv,...vp->...fp", J, x.reshape(*x.shape[: J.ndim - 1], -1))
             for x in (self.leading, self.placements, self.lengths)
         ]
-        besides = {key: x[..., None] for key, x in how.items()}
-        loads = _loads(robot, q[..., None, :], np.zeros(robot.nc), {name: np.eye(6)}, besides)
+        keywords = {key: x[..., None] for key, x in at_time.items()}
+        loads = _loads(robot, q[..., None, :], np.zeros(robot.nc), {name: np.eye(6)}, keywords)
         places = dict(robot._load_places)
         carried = _power(robot, q, loads[..., [places[joint] for joint in self.joints], :])
         by_placements = (moves[1] + carried).reshape(*moves[1].shape[:-1], *self.placements.shape[q.ndim :])
         joint, _, side = name.rpartition(".")
         if joint in self.joints and side in SIDES and name not in robot.frames:
-            by_placements[..., self.joints.index(joint), SIDES.index(side), :] += np.eye(6)  # its own
+            by_placements[..., self.joints.index(joint), SIDES.index(side), :] += np.eye(6)  # the frame itself
         return moves[0], by_placements, moves[2]
 
 
 def assembled_positions(
     robot: LoopFunctions, q: ArrayLike, leading: Sequence[str], *, time: ArrayLike | None = None
 ) -> AssembledPositions:
-    """Derivatives of positions on the loops, by coordinates of the joints that lead and by the placements of all joints and lengths of rods.
+    """Compute derivatives of closed configurations with respect to input coordinates, placements of joints and lengths of rods.
 
     Parameters
     ----------
-    q : (..., nq) closing the loops
-    leading : names of joints, of the tree or closing loops, whose coordinates are given
-    time : (...) [s], where motion is prescribed; it stays as it is
+    robot : the mechanism
+    q : (..., nq) configuration that closes the loops [rad, m, quaternions (x, y, z, w)]
+    leading : names of the input joints, tree or loop joints, whose coordinates determine the motion
+    time : (...) time of prescribed motions [s]; it is constant
 
     Returns
     -------
@@ -84,14 +93,14 @@ def assembled_positions(
     Raises
     ------
     StateError
-        The loops stand open; the leading joints do not determine the motion: there are too few, or the position is singular. In a batch that
+        The loops are open; or the input joints do not determine the motion, because there are too few, or the position is singular. In a batch that
         row is NaN.
     NameNotFoundError, ModelError
-        A joint is not known; joints that are given close a loop among themselves; a constraint holds velocities only.
+        A joint does not exist; input joints close a loop among themselves; a constraint acts on velocities only.
 
     Examples
     --------
-    How far the slider of a slider-crank is off, per displacement of its wrist pin along the rod:
+    Derivatives of a slider-crank, among them that of its slider per displacement of its wrist pin:
 
     >>> import sarrus
     >>> robot = sarrus.mechanisms.slider_crank()
@@ -105,103 +114,109 @@ def assembled_positions(
     names = tuple(checked_names("leading", leading))
     velocities = [name for name, c in robot._constraints.items() if not np.all(c.holonomic)]
     if velocities:
-        raise ModelError(f"constraint '{velocities[0]}' holds velocities only: positions follow from no dimensions")
+        raise ModelError(
+            f"constraint '{velocities[0]}' holds velocities only, so that dimensions determine no positions; expected position constraints"
+        )
     when = checked_times(time)
-    how = {} if when is None else {"time": np.broadcast_to(when, q.shape[:-1])}
-    at_rest = robot.project_velocity(q, np.zeros(robot.nv), return_status=True, **cast(Any, how))[0]
-    state = {"q": q, "v": at_rest, "tau": np.zeros(robot.nv), **how}
+    at_time = {} if when is None else {"time": np.broadcast_to(when, q.shape[:-1])}
+    velocity = robot.project_velocity(q, np.zeros(robot.nv), return_status=True, **cast(Any, at_time))[0]
+    state = {"q": q, "v": velocity, "tau": np.zeros(robot.nv), **at_time}
     open_ = robot.forward_dynamics(**cast(Any, state), return_status=True)[1] == Status.OFF_LOOPS
     if q.ndim == 1 and open_:
         raise_off_loops(robot, "assembled_positions", state)
-    moves = _Moves(robot, q, names, how)
-    freedom = np.where(open_, np.nan, moves.freedom())
+    displacements = _Moves(robot, q, names, at_time)
+    freedom = np.where(open_, np.nan, displacements.freedom())
     if q.ndim == 1 and freedom != 0.0:
         raise StateError(
-            f"assembled_positions has no answer: {', '.join(map(repr, names)) or 'no joint'} leading, {freedom:.0f} freedoms are left; "
+            f"assembled_positions: the input joints ({', '.join(map(repr, names)) or 'none'}) leave {freedom:.0f} degrees of freedom; expected 0: "
             "name more joints, unless the position is singular"
         )
-    led, _ = moves.along_leading([np.eye(robot.joint(name).type.nv) for name in names])
-    eye = np.eye(moves.robot.nc)
-    opening = _power(robot, q, moves.loads(eye))  # (..., nc, parameters)
-    placements, status = moves.closing(-np.swapaxes(opening, -1, -2))
+    by_input, _ = displacements.along_leading([np.eye(robot.joint(name).type.nv) for name in names])
+    eye = np.eye(displacements.robot.nc)
+    opening = _power(robot, q, displacements.loads(eye))  # (..., nc, parameters)
+    placements, status = displacements.closing(-np.swapaxes(opening, -1, -2))
     rods = tuple(name for name, c in robot._constraints.items() if isinstance(c.spec, DistanceSpec))
-    lengths, _ = moves.closing(eye[[moves.robot.constraint(name).rows.start for name in rods]])
+    lengths, _ = displacements.closing(eye[[displacements.robot.constraint(name).rows.start for name in rods]])
     joints, closes = (*robot.joints, *robot.loop_joints), (status == 0) & (freedom == 0.0)[..., None]
-    for x in (led, placements, lengths):
+    for x in (by_input, placements, lengths):
         x[freedom != 0.0] = np.nan
     shape = (len(joints), 2, 6)
     return AssembledPositions(
-        led, placements.reshape(*placements.shape[:-1], *shape), lengths, closes.reshape(*q.shape[:-1], *shape), joints, rods, (robot, q, how)
+        by_input, placements.reshape(*placements.shape[:-1], *shape), lengths, closes.reshape(*q.shape[:-1], *shape), joints, rods, (robot, q, at_time)
     )  # fmt: skip
 
 
 class _Moves:
-    """Displacements on the loops with the leading joints held, or led: those that close loops by rows that `robot` has besides."""
+    """Displacements that keep the loops closed, with the input joints locked or moving; loop joints among them are target rows of `robot`."""
 
-    def __init__(self, robot: LoopFunctions, q: Array, leading: tuple[str, ...], how: dict[str, Any]) -> None:
-        self.base, self.leading, self.how = robot, leading, closing(robot, (), leading)
-        self.robot, self.q = self.how.robot, q[..., None, :]
-        self.besides = {name: x[..., None] for name, x in how.items()}
+    def __init__(self, robot: LoopFunctions, q: Array, leading: tuple[str, ...], at_time: dict[str, Any]) -> None:
+        self.base, self.leading, self.closure = robot, leading, closing(robot, (), leading)
+        self.robot, self.q = self.closure.robot, q[..., None, :]
+        self.besides = {name: x[..., None] for name, x in at_time.items()}
         self.time = dict(self.besides)
-        if self.how.led or robot._asks_for_rows:
-            now = cast(Any, robot.joint_states(q, return_status=True, **how))[0].q
-            targets = np.concatenate([q[..., :0], *(now[name] for name in self.how.led)], axis=-1)
-            self.besides["pfaffian_values"] = self.how.values(q, None, targets)[..., None, :]
-        # laws stand still
+        if self.closure.loop_joints or robot._asks_for_rows:
+            current = cast(Any, robot.joint_states(q, return_status=True, **at_time))[0].q
+            targets = np.concatenate([q[..., :0], *(current[name] for name in self.closure.loop_joints)], axis=-1)
+            self.besides["pfaffian_values"] = self.closure.values(q, None, targets)[..., None, :]
+        # cancels the velocities of prescribed motions: time is constant
         self.still = -self.robot.constraint_velocity(self.q, return_status=True, **self.besides)[0]
 
     def freedom(self) -> Array:
-        """(...) how many motions the leading joints leave free; NaN where that is not known."""
-        answer = self.robot._loop_motions(self.q, self.how.scale, return_status=True, **self.besides)[0]
-        return np.asarray(answer[..., 0, -1] - np.sum(self.how.weight == 0.0))
+        """Return the number of degrees of freedom with locked input joints, (...); NaN without a result."""
+        answer = self.robot._loop_motions(self.q, self.closure.scale, return_status=True, **self.besides)[0]
+        return np.asarray(answer[..., 0, -1] - np.sum(self.closure.weight == 0.0))
 
     def along_leading(self, units: Sequence[Array]) -> tuple[Array, Array]:
-        """(..., nv, k) and a status of each."""
+        """Return the displacements (..., nv, k) for unit motions of the input joints, and the status of each."""
         count = sum(map(len, units))
-        held, rows = np.zeros((count, self.base.nv)), np.zeros((count, self.robot.nc))
-        places, first = dict(zip(self.how.led, self.how.rows, strict=True)), 0
+        fixed_velocities, rows = np.zeros((count, self.base.nv)), np.zeros((count, self.robot.nc))
+        places, first = dict(zip(self.closure.loop_joints, self.closure.rows, strict=True)), 0
         for name, unit in zip(self.leading, units, strict=True):
-            mine = slice(first, first + len(unit))
-            (rows if name in places else held)[mine, places.get(name, self.base.joint(name).v_slice)] = unit
+            columns = slice(first, first + len(unit))
+            (rows if name in places else fixed_velocities)[columns, places.get(name, self.base.joint(name).v_slice)] = (
+                unit
+            )
             first += len(unit)
-        return self._least(held, rows)
+        return self._least(fixed_velocities, rows)
 
     def closing(self, rows: Array) -> tuple[Array, Array]:
-        """(..., nv, k) of rows (..., k, nc) that are to change, and a status of each."""
+        """Return the displacements (..., nv, k) for changes `rows` (..., k, nc) of the constraint rows, and the status of each."""
         return self._least(np.zeros(self.base.nv), rows)
 
     def loads(self, multipliers: Array) -> Array:
-        """(..., k, joints, 6) on the joints, those in rows that lead joints included."""
+        """Return the wrenches (..., k, joints, 6) of multipliers (..., k, nc) on the joints, those of target rows included."""
         places = dict(self.robot._load_places)
         names = (*self.base.joints, *self.base.loop_joints)
         loads = _loads(self.robot, self.q, multipliers, None, self.time)
-        of_joints = loads[..., [places[name] for name in names], :]
-        first_target = len(self.robot.constraints) - len(self.how.led)
-        for k, name in enumerate(self.how.led):
-            of_joints[..., names.index(name), :] += loads[..., len(self.robot.bodies) + first_target + k, :]
-        return of_joints
+        joint_loads = loads[..., [places[name] for name in names], :]
+        first_target = len(self.robot.constraints) - len(self.closure.loop_joints)
+        for k, name in enumerate(self.closure.loop_joints):
+            joint_loads[..., names.index(name), :] += loads[..., len(self.robot.bodies) + first_target + k, :]
+        return joint_loads
 
-    def _least(self, held: Array, rows: Array) -> tuple[Array, Array]:
+    def _least(self, fixed_velocities: Array, rows: Array) -> tuple[Array, Array]:
         dq, status = self.robot._least_motion(
-            self.q, held, None, self.how.weight, rows + self.still, return_status=True, **self.besides
+            self.q, fixed_velocities, None, self.closure.weight, rows + self.still, return_status=True, **self.besides
         )
         return np.swapaxes(dq, -1, -2), np.asarray(status)
 
 
-def _loads(robot: LoopFunctions, q: Array, multipliers: Array, wrenches: Any, how: dict[str, Any]) -> Array:
-    """(..., bodies and constraints, 6) what multipliers or wrenches put on joints, on their children in the joints' frames there."""
-    rest, none = np.zeros(robot.nv), np.zeros(robot._all_nv - robot.nv)
-    own = robot._joint_loads(q, rest, rest, np.zeros(robot.nc), none, return_status=True, **how)[0]
-    # as large as what the bodies' own weight does: then its rounding is none of the difference
-    size = np.abs(own).max(axis=(-2, -1), initial=0.0)[..., None]
+def _loads(robot: LoopFunctions, q: Array, multipliers: Array, wrenches: Any, at_time: dict[str, Any]) -> Array:
+    """Return the wrenches (..., bodies and constraints, 6) that multipliers or wrenches exert on the joints' children, in the joints' frames."""
+    rest, no_efforts = np.zeros(robot.nv), np.zeros(robot._all_nv - robot.nv)
+    weight_loads = robot._joint_loads(q, rest, rest, np.zeros(robot.nc), no_efforts, return_status=True, **at_time)[0]
+    # scaled to the size of the loads of the bodies' weight, whose rounding then does not dominate the difference
+    size = np.abs(weight_loads).max(axis=(-2, -1), initial=0.0)[..., None]
     size = np.where(size > 0.0, size, 1.0)
     wrenches = None if wrenches is None else {name: size * w for name, w in wrenches.items()}
-    every = robot._joint_loads(q, rest, rest, size * multipliers, none, wrenches=wrenches, return_status=True, **how)[0]
-    return np.asarray((every - own) / size[..., None])
+    loads = robot._joint_loads(
+        q, rest, rest, size * multipliers, no_efforts, wrenches=wrenches, return_status=True, **at_time
+    )[0]
+    return np.asarray((loads - weight_loads) / size[..., None])
 
 
 def _power(robot: LoopFunctions, q: Array, loads: Array) -> Array:
-    """(..., k, 12 joints) of loads (..., k, joints, 6), along displacements of the joints' frames on parents, then on children."""
+    """Return the power (..., k, 12 joints) of loads (..., k, joints, 6) along displacements of the joints' frames on parents, then on children."""
     specs = {spec.name: spec for spec in robot.description.joints}
     on_parents = []
     for i, name in enumerate((*robot.joints, *robot.loop_joints)):

@@ -1,1 +1,1 @@
-"""How a mechanism can move, and which of its constraints and reactions say something."""
+"""Mobility, redundant constraints and indeterminate reactions."""

@@ -1,9 +1,9 @@
-"""Closing joints that hold no more than their loops need.
+"""Removal of redundant constraint rows, by loop joints with more freedoms.
 
-Parts that do not fit exactly, a quarter turn of 1.57 or 3e-8 m, make rows contradict one another that would agree: what moved is held fast.
-A joint that closes a loop in fewer rows lets the parts be as they are. Which rows are needed is told by singular values: those of
-the scaled J (:mod:`sarrus.analysis.scaling`) above a tolerance count, r of them, and of all joints with more free parameters that is taken which
-has the fewest rows and with which the r-th singular value is largest.
+Parts that do not fit exactly, by a quarter turn of 1.57 or by 3e-8 m, make redundant rows inconsistent: the mechanism locks. A loop joint with
+fewer rows accepts such parts. The number r of required rows is the number of singular values of the scaled J
+(:mod:`sarrus.analysis.scaling`) above a tolerance. Among the joint types with more free parameters, the one with the fewest rows is taken, and
+among these the one with the largest r-th singular value.
 """
 
 from __future__ import annotations
@@ -28,41 +28,42 @@ from ..scaling import CLOSED, PRESENT, ScaledLoops, null_space
 
 M = TypeVar("M", bound=LoopFunctions)
 
-# a joint with fewer rows is good enough if the smallest singular value that counts keeps this share of itself
+# a joint with fewer rows is acceptable if the smallest singular value that counts keeps this fraction
 SHARE = 0.1
-# samples of the motion, and their distance [rad, mean sizes of the bodies]
+# number of samples of the motion, and their distance [rad, mean sizes of the bodies]
 SAMPLES, AWAY = 6, 0.4
-# rows that are redundant at a singular position only are open by the square of the distance from there, times something like that
+# the residual of rows that are redundant only in a singular position is about this factor times the square of the distance from it
 CURVED = 0.1
 
 
 def without_redundant_constraints(
     robot: M, q: ArrayLike | None = None, *, tolerance: float = 3e-3, joints: Iterable[str] | None = None
 ) -> M:
-    """The mechanism with looser joints closing its loops, where rows say what others say: exactly, or but for errors of the parts.
+    """Return the mechanism with looser loop joints, without the rows that are redundant within a tolerance.
 
-    Each becomes the joint with the fewest rows that leave, with all others, the same freedoms: a hinge that closes a planar loop a
-    ball in a slot, say. All else, the tree and q among it, stays. The new mechanism's last `warnings` tell what was changed: the joints,
-    the gap between singular values that count and those that do not, the closing error before and after, and how far the rows that
-    were left out are open nearby. Nothing to loosen: the mechanism itself.
+    Each loop joint is replaced by the joint with the fewest rows that leaves the mechanism's freedoms unchanged. A hinge in a planar loop
+    becomes a ball in a slot, for example. The tree and q do not change. The last `warnings` of the new mechanism list the changes: the joints,
+    the gap between singular values that count and those that do not, the closing error before and after, and the residual of the
+    omitted rows in nearby configurations. Without redundant rows the mechanism itself is returned.
 
     Parameters
     ----------
-    q : (nq,) configuration that closes the loops up to the tolerance; default: the home where it does, else that of
+    robot : the mechanism
+    q : (nq,) configuration that closes the loops within the tolerance; default: the home if it does, else
         assemble(tolerance=tolerance)
-    tolerance : singular values up to this one (of rows that could be of size 1) count as zero, and loops as closed up to this one
+    tolerance : largest singular value that counts as zero (of rows scaled to size 1), and largest residual of a closed loop
         [rad, mean sizes of the bodies]
-    joints : names of the closing joints that may become looser; default: all
+    joints : names of the loop joints that may become looser; default: all
 
     Raises
     ------
     AssemblyError
         The loops are open by more than the tolerance, or the loosened ones do not close.
     NameNotFoundError
-        A name is no closing joint's.
+        A name is not that of a loop joint.
     ModelError
-        No joint can be loosened; nearby, the rows that were left out are open by more than ten times the
-        tolerance, and by as much as the way bends: they are not redundant there, as q is a singular position.
+        No joint can be loosened. Or q is a singular position: in nearby configurations, the residual of the omitted rows exceeds ten times
+        the tolerance, and a bound for curved paths.
 
     Examples
     --------
@@ -78,64 +79,62 @@ def without_redundant_constraints(
     if not isinstance(robot, LoopFunctions):
         raise TypeError(f"robot must be a Mechanism; got {robot!r}")
     if q is None:
-        # home where it will do: assembling goes to where parts fit best, and that may be a singular position
+        # the home if possible: assembling minimises the residual, and may end in a singular position
         q = start_near(robot, None, {}, 0.0)
         if _singular_values(robot, q)[1] > tolerance:
             q = assemble(robot, tolerance=tolerance, time=0.0)
     q = robot.normalize(q)
     if q.ndim != 1:
-        raise ShapeError(
-            f"q has shape {q.shape}; without_redundant_constraints() looks at one configuration, ({robot.nq},)"
-        )
+        raise ShapeError(f"q has shape {q.shape}; expected one configuration, ({robot.nq},)")
     allowed = robot.loop_joints if joints is None else checked_names("joints", joints)
     for name in allowed:
-        check_name("closing joint", name, robot.loop_joints)
+        check_name("loop joint", name, robot.loop_joints)
     s, residual = _singular_values(robot, q)
     if residual > tolerance:
-        limit = f"the tolerance is {tolerance:g}"
+        limit = f"expected at most the tolerance, {tolerance:g}"
         raise AssemblyError(f"q leaves the loops open by {residual:.2g} of the mechanism's size; {limit}")
     needed = int((s > tolerance * max(1.0, s.max(initial=0.0))).sum())
     if needed == robot.nc:
         return robot
     least, loose = SHARE * s[needed - 1] if needed else 0.0, _with_its_tree(robot)
-    said: list[str] = []
+    messages: list[str] = []
     for name in reversed(allowed):
         if (looser := _loosest(loose, name, q, needed, least)) is not None:
-            said.append(_change(loose, looser, name))
+            messages.append(_change(loose, looser, name))
             loose = looser
     stay = [
         f"'{j.name}' stays as it is ({why})"
         for j in robot.description.joints
         if j.name in allowed and (why := _why_not(j))
     ]
-    if not said:
+    if not messages:
         fault = f"though {robot.nc - needed} of {robot.nc} rows are redundant within {tolerance:g}"
-        cure = "which joints close is chosen by tree= and loop=" if stay else "they are not in joints that close loops"
+        cure = "tree= and loop= select the loop joints" if stay else "these rows are not those of loop joints"
         raise ModelError("; ".join([f"no joint of '{robot.name}' can be loosened, {fault}", *stay, cure]))
-    there = np.asarray(assemble(loose, q, time=0.0))
-    (worst, row), after = _left_open(robot, loose, there), _singular_values(loose, there)[1]
+    closed = np.asarray(assemble(loose, q, time=0.0))
+    (worst, row), after = _left_open(robot, loose, closed), _singular_values(loose, closed)[1]
     if worst > max(10.0 * tolerance, CURVED * AWAY**2):
         raise ModelError(
             f"'{robot.name}' is in a singular position at q: nearby, '{row}' is open by {worst:.2g} of the mechanism's size "
-            f"without the rows that are redundant here within {tolerance:g}; give another q"
+            f"without the rows that are redundant at q within {tolerance:g}; expected a regular position q"
         )
-    zero = f"and {s[needed]:.2g} does not" if needed < len(s) else "and no other is there"
+    zero = f"and {s[needed]:.2g} does not" if needed < len(s) else "and it is the smallest"
     counts = f"the singular value {s[needed - 1]:.2g} counts {zero}" if needed else "none counts"
     left = [f"{loose.nc - needed} redundant rows are left", *stay] if loose.nc > needed else []
-    said += [
+    messages += [
         f"loosened within {tolerance:g}: {'; '.join([counts, *left])}",
         f"loosened: loops were open by {residual:.1g} of the mechanism's size and close to {after:.1g}; '{row}' is left open by "
         f"{worst:.1g} nearby",
     ]
-    warnings = (*robot.description.warnings, *said)
+    warnings = (*robot.description.warnings, *messages)
     return type(robot)(replace(loose.description, warnings=warnings), substructures=robot._substructures)
 
 
 def _change(robot: LoopFunctions, looser: LoopFunctions, name: str) -> str:
-    """What was done to a joint."""
+    """Return the message of a joint's change."""
     was, many = robot.joint(name).type, len(robot.constraint(name).row_names)
     if name not in looser.constraints:
-        return f"loosened: '{name}' is left out, with no row, instead of {many} as {was}"
+        return f"loosened: '{name}' is omitted, with no row, instead of {many} as {was}"
     now, few = looser.joint(name).type, len(looser.constraint(name).row_names)
     return f"loosened: '{name}' closes its loop in {few} rows as {now} instead of {many} as {was}"
 
@@ -145,20 +144,20 @@ def _again(robot: M, description: Description) -> M:
 
 
 def _with_its_tree(robot: M) -> M:
-    """The same, whose tree stays what it is when joints change."""
+    """Return the mechanism with hints that keep its tree if joints change."""
     d = robot.description
     kept = (replace(j, tree=j.name in robot.joints and not j.laws, loop=j.name in robot.loop_joints) for j in d.joints)
     return _again(robot, replace(d, joints=tuple(kept)))
 
 
 def _singular_values(robot: LoopFunctions, q: Array) -> tuple[Array, float]:
-    """Of the scaled J, and the largest scaled residual."""
-    found = _core.constraint_rank(robot, q, None, 0.0)
-    return found["singular_values"], found["closing_error"]
+    """Return the singular values of the scaled J, and the largest scaled residual."""
+    result = _core.constraint_rank(robot, q, None, 0.0)
+    return result["singular_values"], result["closing_error"]
 
 
 def _loosest(robot: M, name: str, q: Array, needed: int, least: float) -> M | None:
-    """With that joint as loose as it can be while `needed` singular values stay above the least; None if it stays what it is."""
+    """Return the mechanism with this joint as loose as `needed` singular values above `least` allow; None if it does not change."""
     spec = next(j for j in robot.description.joints if j.name == name)
     if _why_not(spec):
         return None
@@ -178,13 +177,13 @@ def _loosest(robot: M, name: str, q: Array, needed: int, least: float) -> M | No
 
 
 def _why_not(spec: JointSpec) -> str:
-    """What keeps a joint from being loosened, if something does."""
+    """Return the reason for which a joint cannot be loosened, or an empty str."""
     if spec.laws or spec.actuated:
         return "it follows laws" if spec.laws else "it has a motor"
     if spec.joint.free_components is None:
-        return f"{spec.joint.kind} has no joint type that is known to be less restrictive"
+        return f"no less restrictive joint type exists for {spec.joint.kind}"
     if _has_terms(spec.joint) and spec.joint.kind in ("Spherical", "Planar"):
-        return "no looser joint has its velocities, which damping, friction or a spring need"
+        return "no looser joint has its velocities, which its damping, friction or spring requires"
     return ""
 
 
@@ -198,7 +197,7 @@ def _has_terms(joint: JointType) -> bool:
 
 
 def _looser(robot: LoopFunctions, spec: JointSpec, free: list[str], rows: int, q: Array) -> Iterator[JointSpec | None]:
-    """Joints in its place with that many rows; None: none at all."""
+    """Yield joints with this many rows that can replace it; None for no joint at all."""
     joint, numbers = spec.joint, vars(spec.joint)
     if rows == 0:
         if not _has_terms(joint):
@@ -206,9 +205,8 @@ def _looser(robot: LoopFunctions, spec: JointSpec, free: list[str], rows: int, q
         return
     axis = next((numbers[key] for key in ("axis", "normal") if key in numbers), None)
     in_parent = in_child = Transform() if axis is None else Transform(axis_frame(axis))
-    if (
-        joint.kind == "Spherical"
-    ):  # no axis is its own: take those along which it strains, and turn the frames into line
+    # a ball has no axis: take the directions of its self-stress, and align both frames with them
+    if joint.kind == "Spherical":
         U, s, _ = np.linalg.svd(ScaledLoops(robot, q, 0.0).jacobian(q))
         stress = U[robot.constraint(spec.name).rows, int((s > 1e-3 * s.max(initial=0.0)).sum()) :]
         turned = np.linalg.svd(stress)[0]
@@ -219,17 +217,17 @@ def _looser(robot: LoopFunctions, spec: JointSpec, free: list[str], rows: int, q
         )
         in_parent = Transform(R_P.T @ R_C @ in_child.rotation)
     for more in combinations([p for p in PARAMETERS if p not in free], 6 - rows - len(free)):
-        those = [p for p in PARAMETERS if p in free or p in more]
+        parameters = [p for p in PARAMETERS if p in free or p in more]
         at_parent, at_child = spec.at_parent @ in_parent, spec.at_child @ in_child
-        yield replace(spec, joint=_gimbal(joint, free, those), at_parent=at_parent, at_child=at_child)
+        yield replace(spec, joint=_gimbal(joint, free, parameters), at_parent=at_parent, at_child=at_child)
 
 
-def _gimbal(joint: JointType, free: list[str], those: list[str]) -> JointType:
-    """The joint in which `those` are free, z along its axis, with the terms and limits of the one in which `free` are."""
+def _gimbal(joint: JointType, free: list[str], parameters: list[str]) -> JointType:
+    """Return the joint with free parameters `those`, z along its axis, with the terms and limits of `joint`, whose parameters are `free`."""
     order = [p for p in PARAMETERS if p in free]
 
     def spread(values: Array, rest: float) -> list[float]:
-        return [float(values[order.index(p)]) if p in order else rest for p in those]
+        return [float(values[order.index(p)]) if p in order else rest for p in parameters]
 
     passive = () if joint.kind in ("Spherical", "Planar") else PASSIVE
     terms = {name: spread(getattr(joint, name), 0.0) for name in passive}
@@ -237,21 +235,21 @@ def _gimbal(joint: JointType, free: list[str], those: list[str]) -> JointType:
     bounds = {name: spread(getattr(joint, name), np.inf) for name in bounded}
     if joint.limits is not None and terms:
         bounds["limits"] = [spread(joint.limits[0], -np.inf), spread(joint.limits[1], np.inf)]  # type: ignore[list-item]
-    if tuple(those) == ("rx", "ry", "rz"):
+    if tuple(parameters) == ("rx", "ry", "rz"):
         plain = not bounds and not any(any(x) for x in terms.values())
-        return Spherical() if plain else Gimbal(those, **terms, **bounds)
-    if tuple(those) == ("rz", "tz"):
+        return Spherical() if plain else Gimbal(parameters, **terms, **bounds)
+    if tuple(parameters) == ("rz", "tz"):
         return Cylindrical("z", **terms, **bounds)
-    return Gimbal(those, **terms, **bounds)
+    return Gimbal(parameters, **terms, **bounds)
 
 
 def _left_open(robot: LoopFunctions, loose: LoopFunctions, q: Array) -> tuple[float, str]:
-    """How far a row of the mechanism is open, at most, where the loosened one goes nearby; and which."""
-    loops, held, rng = ScaledLoops(robot, q, 0.0), ScaledLoops(loose, q, 0.0), np.random.default_rng(0)
-    motions, states = null_space(held.jacobian(q), PRESENT), [q]
+    """Return the largest scaled residual of the mechanism's rows in nearby configurations of the loosened one, and the row's name."""
+    loops, loosened, rng = ScaledLoops(robot, q, 0.0), ScaledLoops(loose, q, 0.0), np.random.default_rng(0)
+    motions, states = null_space(loosened.jacobian(q), PRESENT), [q]
     if motions.size:
         x = rng.standard_normal((SAMPLES, motions.shape[1])) @ motions.T
-        near, left = held.close(held.step(q, AWAY * x / np.abs(x).max(axis=1, keepdims=True)))
+        near, left = loosened.close(loosened.step(q, AWAY * x / np.abs(x).max(axis=1, keepdims=True)))
         states += list(near[left < CLOSED])
     residuals = np.abs(np.array([loops.residual(state) for state in states]))
     if not residuals.size:

@@ -1,4 +1,4 @@
-"""The mobility of one configuration as a report; its numbers are the core's (cpp/mobility)."""
+"""Report of the mobility in one configuration; the core computes its numbers (cpp/mobility)."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from ..scaling import PRESENT, six
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ActuationMobility(Brief):
-    """What motors can do in one configuration.
+    """Mobility with respect to the motors, in one configuration.
 
     Attributes
     ----------
-    actuators : number of velocities that they drive
-    verdict : "exact", "redundant" (the motors can work against each other) or "deficient" (motions are left to themselves), nearby
-    locked_freedoms : degrees of freedom that are left here while all motors stand still
-    uncontrolled : joints that move then
-    output_singular : whether these are more than nearby: motors lose control (Gosselin and Angeles' second type); None where there
-        are some, and no configuration nearby was found to compare with
-    input_singular : whether here, and not nearby, motors can move while the output stands still: it loses freedoms (the first type);
-        None without an output
-    singular_values : of what the motors see of unit motions (`Mobility.motions`), those of the rank that there is nearby; the last is
-        zero at an output singularity
-    output_jacobian : (components, actuators) output's velocity per motor velocity, where the motors stand for all motions, else None
-    condition : of that, radians and metres compared by the characteristic length; infinite at singularities of both types
+    actuators : number of velocities that the motors drive
+    verdict : "exact", "redundant" (the motors can work against each other) or "deficient" (some motions have no motor), in nearby configurations
+    locked_freedoms : number of degrees of freedom in this configuration while all motors are locked
+    uncontrolled : names of joints that these freedoms move
+    output_singular : True if there are more locked freedoms than in nearby configurations: the motors lose control (Gosselin and Angeles' second
+        type). None if there are some, and no nearby configuration was found for comparison
+    input_singular : True if motors can move in this configuration without motion of the output, but not nearby: the output loses
+        freedoms (the first type). None without an output
+    singular_values : singular values of the map from unit motions (`Mobility.motions`) to motor velocities, as many as its rank nearby; the last
+        one is zero at an output singularity
+    output_jacobian : (components, actuators) output velocity per motor velocity; None if the motor velocities do not determine the motion
+    condition : condition number of the output Jacobian, scaled by the characteristic length; infinite at singularities of both types
     """
 
     actuators: int
@@ -51,32 +51,32 @@ class ActuationMobility(Brief):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Mobility:
-    """What :meth:`~sarrus.Mechanism.mobility` found; printed, a report.
+    """Result of :meth:`~sarrus.Mechanism.mobility`; printed, a report.
 
     Attributes
     ----------
-    name : of the mechanism
-    kutzbach : degrees of freedom as counted, 6 bodies - constrained freedoms of all joints (Kutzbach, Grübler): nv - nc
-    degrees_of_freedom : of the velocities that all constraints allow here, nv - rank
-    finite_degrees_of_freedom : with how many it can move away from here, on the branch that has most; None where that is undecided.
-        Where velocities are held too (rolling, Pfaffian rows), how many of them there are nearby
-    finite_because : how that was found, or why not
-    motions : (nv, degrees_of_freedom) basis of the possible velocities, orthonormal once divided by C [rad/s, m/s]
-    rank, singular_values : of R J C
-    gap : last singular value that counts over the first that does not; infinite if none is left out
+    name : name of the mechanism
+    kutzbach : degrees of freedom by the formula of Kutzbach and Grübler, 6 bodies - constrained freedoms of all joints: nv - nc
+    degrees_of_freedom : number of independent velocities that all constraints allow in this configuration, nv - rank
+    finite_degrees_of_freedom : number of degrees of freedom of finite motions from this configuration, on the branch with the most; None if undecided.
+        If rows constrain velocities too (rolling, Pfaffian rows), the number of independent velocities in nearby configurations
+    finite_because : reason for this number, or for None
+    motions : (nv, degrees_of_freedom) basis of the possible velocities, orthonormal after division by C [rad/s, m/s]
+    rank, singular_values : rank and singular values of R J C
+    gap : smallest singular value that counts over the largest that does not; infinite if all count
     tolerance : singular values up to this one count as zero
-    closing_error : how far the loops are open here [rad, l]
+    closing_error : largest scaled residual of the loops [rad, l]
     length : characteristic length l [m]
     row_scale : (nc,) diagonal of R
-    redundant : number of rows that say what others say: nc - rank
-    redundant_rows : names of so many rows that can be left out together, the last possible ones
-    dependent_groups : constraint -> how many of its rows can be left out while all others stay; those that have any
-    unique_reactions : joint or other constraint -> whether its wrench follows from motion and loads
-    self_stress : joint or other constraint -> (redundant, 6) [moment; force] on the body that it carries (on the child, where it
-        closes a loop), at its frame and in its axes, if the mechanism is braced without loads in any of `redundant` independent ways
-    idle : joints that cannot move here
-    actuation : what the motors can do; None without motors
-    warnings : what a designer should know besides
+    redundant : number of redundant rows, nc - rank
+    redundant_rows : names of this many rows that can be omitted together, chosen as late as possible
+    dependent_groups : constraint -> number of its rows that can be omitted while all other constraints stay; constraints with such rows only
+    unique_reactions : joint or other constraint -> True if motion and loads determine its wrench
+    self_stress : joint or other constraint -> (redundant, 6) [moment; force] of each of the `redundant` independent states of self-stress. It acts on
+        the body that the joint carries (for a loop joint, its child), at the joint's frame and in its axes
+    idle : names of joints that cannot move in this configuration
+    actuation : mobility with respect to the motors; None without motors
+    warnings : other remarks for the designer
     """
 
     name: str
@@ -151,12 +151,14 @@ class Mobility:
         return lines + [("warning", text) for text in self.warnings]
 
     def _loose(self, name: str) -> str:
-        """Which components of a wrench nothing determines."""
-        loose = np.linalg.norm(self.self_stress[name] * six(1.0, self.length), axis=0) > PRESENT
+        """Return the names of the indeterminate components of a wrench."""
+        open_components = np.linalg.norm(self.self_stress[name] * six(1.0, self.length), axis=0) > PRESENT
         parts = []
-        for kind, some in (("moment", loose[:3]), ("force", loose[3:])):
-            if some.any():
-                parts.append(f"{kind} {' '.join(axis for axis, one in zip('xyz', some, strict=True) if one)}")
+        for kind, components in (("moment", open_components[:3]), ("force", open_components[3:])):
+            if components.any():
+                parts.append(
+                    f"{kind} {' '.join(axis for axis, indeterminate in zip('xyz', components, strict=True) if indeterminate)}"
+                )
         return ", ".join(parts) or "multiplier"
 
 
@@ -164,40 +166,40 @@ def mobility(
     robot: LoopFunctions, q: ArrayLike, *, actuated: Sequence[str] | None = None, output: str | tuple[str, str] | None = None,
     time: float | None = None,
 ) -> Mobility:  # fmt: skip
-    """How the mechanism can move in a configuration, and what its motors can do about it.
+    """Analyse the mobility of the mechanism in a configuration, its redundant constraints, and its motors.
 
-    The rank of J, by singular values, gives the degrees of freedom of the velocities here. Whether these are the beginning of a
-    motion is found by moving, where rows are not independent: by random steps of two sizes along possible velocities, after each of
-    which the loops are closed again. Where these contradict each other the answer is None.
+    The rank of J, from its singular values, gives the degrees of freedom of the velocities. If rows are dependent, these velocities may be no
+    finite motion. Random steps of two sizes along possible velocities test that; the loops are closed again after each step. If the steps contradict
+    each other, `finite_degrees_of_freedom` is None.
 
-    Self-stress, the null space of J^T, loads the joints without any load on the mechanism: what it puts through a joint is what no
-    rigid-body model can determine.
+    Self-stress, the null space of J^T, loads the joints without a load on the mechanism. A rigid-body model does not determine
+    the components of a joint's wrench that a self-stress changes.
 
     Parameters
     ----------
-    q : (nq,) configuration that closes the loops
-    actuated : names of joints with motors; default: those that the description says
-    output : frame whose velocity the mechanism is there for, or (frame, components), e.g. ("tip", "tx tz"): of rx ry rz tx ty tz,
-        those that matter, along the world's axes at the frame's origin; default: all six
-    time : [s], where motion is prescribed
+    q : (nq,) configuration that closes the loops [rad, m, quaternions (x, y, z, w)]
+    actuated : names of joints with motors; default: those of the description
+    output : frame that the mechanism has to move, such as its end effector; or (frame, components), e.g. ("tip", "tx tz"): the relevant ones of
+        rx ry rz tx ty tz, along the world's axes at the frame's origin; default: no output. A frame alone has all six components
+    time : time of prescribed motions [s]
 
     Returns
     -------
-    Mobility; print it
+    Mobility; print it for a report
 
     Raises
     ------
     AssemblyError
-        q leaves the loops open.
+        q does not close the loops.
     ShapeError, StateError, NameNotFoundError
-        q is not one configuration; it is not finite; a name is not known.
+        q is not one configuration; q is not finite; a joint or frame does not exist.
 
     References
     ----------
     Gosselin and Angeles, Singularity analysis of closed-loop kinematic chains, IEEE Trans. Robotics and Automation 6, 1990: the
     types. Wojtyra, Joint reaction forces in multibody systems with redundant constraints, Multibody System Dynamics 14, 2005.
-    Wampler, Hauenstein and Sommese, Mechanism mobility and a local dimension test, Mechanism and Machine Theory 46, 2011: the same
-    question answered by numerical algebraic geometry.
+    Wampler, Hauenstein and Sommese, Mechanism mobility and a local dimension test, Mechanism and Machine Theory 46, 2011: the finite
+    mobility by numerical algebraic geometry.
 
     Examples
     --------
@@ -208,25 +210,25 @@ def mobility(
     """
     q = _one_configuration(robot, q)
     frame, components = (None, []) if output is None else frame_components("output", output)
-    found: dict[str, Any] = _core.mobility(robot, q, motors_of(robot, actuated), frame, components, checked_time(time))
-    motors = found["actuation"]
-    return Mobility(**found | {"actuation": None if motors is None else ActuationMobility(**motors)})
+    result: dict[str, Any] = _core.mobility(robot, q, motors_of(robot, actuated), frame, components, checked_time(time))
+    motors = result["actuation"]
+    return Mobility(**result | {"actuation": None if motors is None else ActuationMobility(**motors)})
 
 
 def _one_configuration(robot: LoopFunctions, q: ArrayLike) -> Array:
     array = real_array("q", q)
     if array.shape != (robot.nq,):
-        raise ShapeError(f"q has shape {array.shape}; mobility takes one configuration, ({robot.nq},)")
+        raise ShapeError(f"q has shape {array.shape}; expected one configuration, ({robot.nq},)")
     return robot.normalize(array)
 
 
 def _table(head: str, entries: Iterable[Sequence[str]]) -> list[tuple[str, str]]:
-    """Lines that say what was found of which joint, joints of which the same is to be said together."""
-    said: dict[str, list[str]] = {}
-    for name, what in entries:
-        said.setdefault(name, []).append(what)
+    """Return the lines of a table of joints and their entries; joints with the same entries share a line."""
+    by_name: dict[str, list[str]] = {}
+    for name, text in entries:
+        by_name.setdefault(name, []).append(text)
     alike: dict[str, list[str]] = {}
-    for name, parts in said.items():
+    for name, parts in by_name.items():
         alike.setdefault(", ".join(parts), []).append(name)
-    lines = [f"{listed(names, 12)}{': ' if what else ''}{what}" for what, names in alike.items()]
+    lines = [f"{listed(names, 12)}{': ' if text else ''}{text}" for text, names in alike.items()]
     return [(head if k == 0 else "", line) for k, line in enumerate(lines)]

@@ -1,18 +1,18 @@
-// A sphere (or, of no radius, a point) of a body against a plane of the world, or ground that is higher than it by a law. Along the normal
-// k d^n (1 + c d-dot), d how deep it is (Hunt and Crossley 1975); across it Coulomb friction, made smooth at slip speed v_s.
+// Contact of a sphere (or, of radius zero, a point) of a body with a plane of the world, or with ground whose height above it is a law. The normal
+// force is k d^n (1 + c d-dot), with the depth d (Hunt and Crossley 1975); across it acts Coulomb friction, smoothed at slip speed v_s.
 #pragma once
 
 #include "element.hpp"
 
 namespace sarrus {
 
-struct Contact : ForceElement {
-  static constexpr const char* name = "Contact";
-  static constexpr bool has_rates = true, has_chord = true;  // the chord: the speed at which it slips, with its v_s
-  BodyFrame frame;  // the centre is its origin
+struct CompliantContact : ForceElement {
+  static constexpr const char* name = "CompliantContact";
+  static constexpr bool has_rates = true, has_chord = true;  // chord: the slip speed, with its v_s
+  BodyFrame frame;  // the centre of the sphere is its origin
   Direction normal;
-  double offset, radius;  // the plane is at normal . x = offset
-  const Law* height;  // of the distance along . x; null: the plane
+  double offset, radius;  // plane: normal . x = offset
+  const Law* height;  // height of the ground by the distance along . x; null: the plane
   Direction along;
   Number stiffness, exponent, dissipation, friction, slip_velocity;
 
@@ -30,7 +30,7 @@ struct Contact : ForceElement {
     const Transform<T>& X = state.X[frame.link];
     Vec3<T> n = cast<T>(normal.n);
     const Vec3<T> center = X.p + X.R * frame.on_the_link<T>(e.tree).p;
-    T above = dot(n, center) - T(offset);  // of the centre, above the plane or along the ground's normal
+    T above = dot(n, center) - T(offset);  // distance of the centre from the plane, or along the ground's normal
     if (height) above = above_ground(e.parameter, above, center, n);
     const T depth = T(radius) - above;
     const auto touches = depth > T(0.0);
@@ -43,13 +43,13 @@ struct Contact : ForceElement {
     const T pressure = select(touches, most(pressed, T(0.0)), T(0.0));  // a plane does not pull
     const Vec3<T> slip = u + n * rate;
     T speed = sqrt(dot(slip, slip) + e[slip_velocity] * e[slip_velocity]);
-    if (e.chord) e.chords.known ? speed = *e.chord : * e.chord = speed;
+    if (e.chord) e.chords.frozen ? speed = *e.chord : * e.chord = speed;
     add_point_force(e.tree, state, frame.link, p, Vec3<T>(n * pressure - slip * (e[friction] * pressure / speed)), e.tau);
   }
 
  private:
-  /// How far a point at this height over the plane is from ground that rises from it, z = h(s); n becomes the ground's normal. The nearest
-  /// place on the ground is where the way there is across its slope, (s - at) + (h - height) h' = 0, by Newton's method from below the point.
+  /// Return the distance of a point, at this height over the plane, from ground z = h(s); n becomes the ground's normal. The nearest place on the
+  /// ground satisfies (s - at) + (h - height) h' = 0: the way there is normal to its slope. Newton's method starts below the point.
   template <class T> T above_ground(const T* parameter, const T& above, const Vec3<T>& center, Vec3<T>& n) const {
     const Vec3<T> forward = cast<T>(along.n);
     const T at = dot(forward, center);
@@ -57,7 +57,7 @@ struct Contact : ForceElement {
     for (int k = 0; k < 8; ++k) {
       evaluate(*height, parameter, &s, g);
       const T steep = T(1.0) + g[1] * g[1];
-      // in a valley as narrow as the way there two places are equally near: then without the curvature
+      // in a valley with the curvature radius of the distance two places are equally near: then without the curvature
       s -= ((s - at) + (g[0] - above) * g[1]) / most(steep + (g[0] - above) * g[2], T(0.5) * steep);
     }
     evaluate(*height, parameter, &s, g);

@@ -1,4 +1,4 @@
-"""Dynamics by the Jacobians of the links' centres of gravity: Sonoda, Ishii and Isobe's way through open and closed mechanisms alike."""
+"""Dynamics of open and closed mechanisms by the Jacobians of the links' centres of gravity (Sonoda, Ishii and Isobe)."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from ..mechanism import checked_mechanism
 class CogJacobians(Brief):
     """Dynamics by the links' centres of gravity (Sonoda, Ishii and Isobe): H theta-ddot + B = tau in active coordinates theta.
 
-    As in the paper a link's motion is [linear; angular], of its centre of gravity, in the world's axes: q_i-dot = G_i theta-dot. N links
-    and M coordinates; where a loop has more of these than freedoms they are not independent, G is the least of those that are right for
-    all motions that the loop allows, and tau the least efforts.
+    As in the paper, the motion of a link is [linear; angular], of its centre of gravity, in the world's axes: q_i-dot = G_i theta-dot. There are
+    N links and M coordinates. If a loop has more coordinates than freedoms, they are dependent. Then G is the solution of least norm that
+    is correct for all motions that the loop allows, and tau are the efforts of least norm.
 
     Attributes
     ----------
     coordinates, links : names
-    G, G_dot : (..., N, 6, M) of each link (3-6)
+    G, G_dot : (..., N, 6, M) Jacobian of each link, and its rate (3-6)
     mass : M_i (..., N, 6, 6) [kg, kg m2]
     b : b_i (..., N, 6), gravity and the gyroscopic moment (10) [N, N m]
-    bias_acceleration : G_i-dot theta-dot (..., N, 6); prescribed motions add theirs
+    bias_acceleration : G_i-dot theta-dot (..., N, 6), plus the part of prescribed motions
     """
 
     coordinates: tuple[str, ...]
@@ -53,8 +53,8 @@ class CogJacobians(Brief):
         """G-dot of all links (..., 6 N, M) (9)."""
         return self._stacked(self.G_dot)
 
-    def _stacked(self, of_links: Array) -> Array:
-        return of_links.reshape(*of_links.shape[:-3], 6 * len(self.links), len(self.coordinates))
+    def _stacked(self, link_arrays: Array) -> Array:
+        return link_arrays.reshape(*link_arrays.shape[:-3], 6 * len(self.links), len(self.coordinates))
 
     @property
     def link_H(self) -> Array:
@@ -84,13 +84,13 @@ class CogJacobians(Brief):
         return np.asarray(moments / masses.sum(axis=-1)[..., None, None])
 
     def forces(self, acceleration: ArrayLike) -> Array:
-        """F_i = M_i q_i-ddot + b_i (..., N, 6), [force; moment] on each link at its centre of gravity, for theta-ddot (10)."""
+        """Return F_i = M_i q_i-ddot + b_i (..., N, 6), [force; moment] on each link at its centre of gravity, for theta-ddot (..., M) (10)."""
         rates = real_rows("acceleration", acceleration, len(self.coordinates), self.G.shape[:-3])
         motion = applied(self.G, rates[..., None, :]) + self.bias_acceleration
         return applied(self.mass, motion) + self.b
 
     def efforts(self, acceleration: ArrayLike) -> Array:
-        """tau = G^T F (..., M) for theta-ddot (15, 16)."""
+        """Return tau = G^T F (..., M) for theta-ddot (..., M) (15, 16)."""
         return np.asarray(applied(transposed(self.G), self.forces(acceleration)).sum(axis=-2))
 
 
@@ -100,14 +100,15 @@ def cog_jacobians(
     time: ArrayLike | None = None,
     **options: Unpack[BatchOptions],
 ) -> CogJacobians:  # fmt: skip
-    """COG Jacobians of all links in active coordinates, and with them the equations of motion.
+    """Compute the COG Jacobians of all links in active coordinates, and the equations of motion.
 
-    Rigid bodies only: armature, friction and springs are not in them, as they are in :func:`~sarrus.works.reduced_dynamics`.
+    They describe rigid bodies only. Armature, friction and springs are omitted; :func:`~sarrus.formulations.reduced_dynamics` includes them.
 
     Parameters
     ----------
-    q, v : (..., nq), (..., nv) that satisfy the constraints; v is zero if not given
-    active : as `independent` of :func:`~sarrus.works.reduced_dynamics`; there may be more than degrees of freedom, but not fewer
+    q, v : (..., nq), (..., nv) state that satisfies the constraints; default v: zero
+    active : as `independent` of :func:`~sarrus.formulations.reduced_dynamics`; at least as many as degrees of freedom
+    time : (...) time of prescribed motions [s]
 
     References
     ----------
@@ -119,8 +120,8 @@ def cog_jacobians(
     >>> import sarrus
     >>> fourbar = sarrus.mechanisms.four_bar()
     >>> q = fourbar.assemble()
-    >>> cog = sarrus.works.cog_jacobians(fourbar, q)
-    >>> bool(np.allclose(cog.H, sarrus.works.reduced_dynamics(fourbar, q, np.zeros(3), independent="actuated").mass_matrix))
+    >>> cog = sarrus.formulations.cog_jacobians(fourbar, q)
+    >>> bool(np.allclose(cog.H, sarrus.formulations.reduced_dynamics(fourbar, q, np.zeros(3), independent="actuated").mass_matrix))
     True
     """
     checked_mechanism(robot, "robot")
@@ -128,10 +129,10 @@ def cog_jacobians(
     motion, _ = reduced_form(robot, q, v, active, time, independent=False)
     names, unanswered = motion.coordinates, np.isnan(motion.drift).any(axis=-1, keepdims=True)
     v = np.where(unanswered, np.nan, real_rows("v", v, robot.nv))
-    common_axes({"the answer": (*v.shape[:-1], len(robot.bodies), 6, robot.nv)})
+    common_axes({"the result": (*v.shape[:-1], len(robot.bodies), 6, robot.nv)})
     state = robot.kinematics(q, v, motion.bias_acceleration)
     links = [_link(state, body, robot.gravity, motion) for body in robot.description.bodies]
-    # one after the other along a new axis before those of their own
+    # stack the links along a new axis in front of the axes of a link
     G, G_dot, mass, b, rest = (
         np.stack(np.broadcast_arrays(*each), axis=-1 - axes)
         for each, axes in zip(zip(*links, strict=True), (2, 2, 2, 1, 1), strict=True)
@@ -142,11 +143,11 @@ def cog_jacobians(
 def _link(
     state: Kinematics, body: BodySpec, gravity: Array, motion: ReducedForm
 ) -> tuple[Array, Array, Array, Array, Array]:
-    """G_i, its rate, M_i, b_i and the acceleration that is left where theta-ddot is zero, of one link."""
+    """Return G_i, its rate, M_i, b_i and the acceleration at theta-ddot = 0 of one link."""
     R = state.pose(body.name)[..., :3, :3]
     J, J_dot, V, A = (
-        known(body.name, expressed_in="world_aligned")
-        for known in (state.jacobian, state.jacobian_derivative, state.velocity, state.acceleration)
+        function(body.name, expressed_in="world_aligned")
+        for function in (state.jacobian, state.jacobian_derivative, state.velocity, state.acceleration)
     )
     turn, turn_dot, w, dw = J[..., :3, :], J_dot[..., :3, :], V[..., :3], A[..., :3]
     # from the body's origin to its centre of gravity: u + w x r
@@ -164,5 +165,5 @@ def _link(
 
 
 def _crossed(columns: Array, r: Array) -> Array:
-    """The columns (..., 3, n), each crossed with r (..., 3)."""
+    """Return the cross products of columns (..., 3, n) with r (..., 3)."""
     return np.cross(columns, r[..., None], axis=-2)

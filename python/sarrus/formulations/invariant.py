@@ -1,14 +1,14 @@
-"""The equations of motion without coordinates: products of exponentials, and the factors of M and C (Ploen and Park; Li and Wu 2011, 4.5).
+"""Coordinate-invariant equations of motion: products of exponentials, and the factors of M and C (Ploen and Park; Li and Wu 2011, 4.5).
 
 With the velocities V = (V_1, ..., V_N) of the bodies, each in its own frame, and forces on them likewise,
 
-  V     = Gamma V + S v + P_0 V_0                               each body moves with its parent, and besides along its joint
+  V     = Gamma V + S v + P_0 V_0                               each body moves with its parent, and along its joint
         = G (S v + P_0 V_0)                                     G = (1 - Gamma)^-1 = 1 + Gamma + Gamma^2 + ...
   V-dot = G (S a + S-dot v + ad_S (Gamma V + P_0 V_0) + P_0 V_0-dot)
   tau   = S^T G^T (M V-dot + ad_V^T M V + P_t^T F_t)
 
-Gamma has Ad of the parent's pose seen from the body, ad_S has -ad(S_i v_i) and ad_V has -ad(V_i) on their diagonals. The bodies are those of the
-tree, any tree: the slides' chain has Gamma next to the diagonal, and joints with constant axes, so that S-dot = 0.
+Gamma contains Ad of the parent's pose in the body's frame; ad_S has -ad(S_i v_i) and ad_V has -ad(V_i) on their diagonals. The bodies form any
+tree. The slides have a chain, with Gamma next to the diagonal, and joints with constant axes, so that S-dot = 0.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from ..mechanism import checked_mechanism
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PoeFactors(Brief):
-    """Matrices of which the equations of motion are products, N bodies of 6 rows each.
+    """Matrices whose products are the equations of motion, with 6 rows for each of N bodies.
 
     Attributes
     ----------
-    bodies : their names, each after its parent
-    S : (..., 6N, nv) the joints' motions; the slides' xi
-    S_dot : (..., 6N, nv) its rate; zero but for gimbals, universal joints and what the tree passes backwards
+    bodies : names of the bodies, each after its parent
+    S : (..., 6N, nv) motion subspaces of the joints; the slides' xi
+    S_dot : (..., 6N, nv) rate of S; zero except for gimbals, universal joints and reversed joints
     Gamma : (..., 6N, 6N) from each body's parent to the body; nilpotent
-    G : (..., 6N, 6N) (1 - Gamma)^-1, from each body to all that it carries
+    G : (..., 6N, 6N) (1 - Gamma)^-1, from each body to all bodies that it carries
     P_0 : (..., 6N, 6) from the ground to the bodies next to it
-    P_t : (..., 6, 6N) from the body that the end is on to the end
-    M : (..., 6N, 6N) the bodies' inertias
+    P_t : (..., 6, 6N) from the end's body to the end
+    M : (..., 6N, 6N) inertias of the bodies
     ad_S, ad_V : (..., 6N, 6N) with -ad(S_i v_i) and -ad(V_i) on the diagonal
     h_V : (..., 6N, 6N) skew, with h_V V = ad_V^T M V: of the momenta (n, f) = M_i V_i it has [-n~ -f~; -f~ 0] on its diagonal
     armature : (nv, nv) of the joints, diagonal
-    V, V_0_dot : (..., 6N) velocities of the bodies; (6,) acceleration of the ground that weighs as gravity does, (0, -g)
+    V, V_0_dot : (..., 6N) velocities of the bodies; (6,) acceleration of the ground that is equivalent to gravity, (0, -g)
     """
 
     bodies: tuple[str, ...]
@@ -70,7 +70,7 @@ class PoeFactors(Brief):
 
     @property
     def J_t(self) -> Array:
-        """P_t G S (..., 6, nv): the end's Jacobian; a force F on what it touches takes J_t^T F of the joints."""
+        """P_t G S (..., 6, nv): Jacobian of the end; a force F of the end on its environment requires J_t^T F of the joints."""
         return np.asarray(self.P_t @ self.J)
 
     @property
@@ -82,33 +82,33 @@ class PoeFactors(Brief):
     def coriolis_matrix(self) -> Array:
         """S^T G^T (M G (ad_S Gamma G S + S-dot) + h_V G S) (..., nv, nv), dM/dt - 2C skew.
 
-        The slides have ad_V^T M in the place of h_V: the product with v is the same, but dM/dt - 2C is not skew then, since ad_V^T M is not.
+        The slides use ad_V^T M instead of h_V. The product with v is the same, but ad_V^T M and dM/dt - 2C are not skew.
         """
         J_dot = self.G @ (self.ad_S @ self.Gamma @ self.J + self.S_dot)
         return np.asarray(transposed(self.J) @ (self.M @ J_dot + self.h_V @ self.J))
 
     @property
     def gravity_forces(self) -> Array:
-        """S^T G^T M G P_0 V_0-dot (..., nv), what holds the weight; the slides' phi."""
+        """S^T G^T M G P_0 V_0-dot (..., nv), the forces that balance the weight; the slides' phi."""
         return applied(transposed(self.J) @ self.M @ self.G @ self.P_0, self.V_0_dot)
 
 
 @of_states
 def joint_screws(robot: LoopFunctions, q: ArrayLike | None = None, **options: Unpack[StateOptions]) -> Array:
-    """Screws (..., nv, 6) of the joints of the tree, [angular; linear] in world axes, of the point at the world's origin.
+    """Return the screws (..., nv, 6) of the tree joints, [angular; linear] in world axes, of the point at the world's origin.
 
-    What a unit of each velocity is for all that the joint carries. With those of the zero configuration the frames stand at products of
-    exponentials: :func:`sarrus.spatial.product_of_exponentials`, over the joints on the way from the ground to the frame, outwards
-    (here they stand in the order of v).
+    A screw is the motion of all bodies that the joint carries, for a unit of its velocity. The screws are in the order of v. With those
+    of the zero configuration, poses of frames are products of exponentials (:func:`sarrus.spatial.product_of_exponentials`), over the
+    joints from the ground to the frame.
 
     Parameters
     ----------
-    q : (..., nq) default: all coordinates zero
+    q : (..., nq) configuration; default: all coordinates zero
 
     Raises
     ------
     ModelError
-        A joint has more than one freedom, which are no single screw each.
+        A joint has several freedoms, and so no single screw.
 
     References
     ----------
@@ -117,14 +117,14 @@ def joint_screws(robot: LoopFunctions, q: ArrayLike | None = None, **options: Un
     Examples
     --------
     >>> import sarrus
-    >>> sarrus.works.joint_screws(sarrus.mechanisms.double_pendulum(lengths=(1.0, 1.0))).tolist()
+    >>> sarrus.formulations.joint_screws(sarrus.mechanisms.double_pendulum(lengths=(1.0, 1.0))).tolist()
     [[0.0, 1.0, 0.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 1.0, 0.0, 0.0]]
     """
     checked_mechanism(robot, "robot")
     for name in robot.joints:
         if (joint := robot.joint(name)).nv > 1:
             raise ModelError(
-                f"joint '{name}' has {joint.nv} freedoms ({joint.type}), and a screw is one: see joint_bases"
+                f"joint '{name}' has {joint.nv} freedoms ({joint.type}); expected one for a screw, see joint_bases"
             )
     return robot._joint_screws(robot.neutral() if q is None else q)
 
@@ -136,19 +136,19 @@ def poe_factors(
     *,
     frame: str | None = None,
 ) -> PoeFactors:
-    """The matrices of which the tree's mass matrix, Coriolis matrix, gravity and Jacobian are products, in the invariant form.
+    """Return the invariant factors of the tree's mass matrix, Coriolis matrix, gravity forces and Jacobian; loops are open.
 
-    To be printed and multiplied; :meth:`~sarrus.Mechanism.mass_matrix` and the others take a thousandth of the time. Loops are open in it.
+    They are for study: :meth:`~sarrus.Mechanism.mass_matrix` and the others take a thousandth of the time.
 
     Parameters
     ----------
-    q, v : (..., nq), (..., nv); default v: at rest
-    frame : the end, of which P_t and J_t are; default: the frame of the last body
+    q, v : (..., nq), (..., nv) state; default v: zero
+    frame : the end, the frame of P_t and J_t; default: the frame of the last body
 
     Raises
     ------
     ModelError
-        A joint that closes a loop has armature, which no factor holds.
+        A loop joint has armature, which no factor contains.
 
     References
     ----------
@@ -160,7 +160,7 @@ def poe_factors(
     >>> import sarrus
     >>> arm = sarrus.mechanisms.double_pendulum()
     >>> q, v = np.array([0.3, 0.5]), np.array([1.0, -2.0])
-    >>> form = sarrus.works.poe_factors(arm, q, v)
+    >>> form = sarrus.formulations.poe_factors(arm, q, v)
     >>> form.S.shape, form.G.shape
     ((12, 2), (12, 12))
     >>> bool(np.allclose(form.S.T @ form.G.T @ form.M @ form.G @ form.S, arm.mass_matrix(q)))
@@ -169,7 +169,9 @@ def poe_factors(
     checked_mechanism(robot, "robot")
     for name in robot.loop_joints:
         if np.any(np.asarray(robot.joint(name).type.armature) > 0.0):
-            raise ModelError(f"joint '{name}' closes a loop and has armature, which the factors of a tree do not hold")
+            raise ModelError(
+                f"loop joint '{name}' has armature, which the factors of a tree do not contain; expected none"
+            )
     q = real_array("q", q)
     motion = robot.kinematics(q, np.zeros(robot.nv) if v is None else v)
     parent, joint_of = _tree_edges(robot)
@@ -180,7 +182,7 @@ def poe_factors(
     v = np.broadcast_to(np.zeros(robot.nv) if v is None else real_rows("v", v, robot.nv), (*lead, robot.nv))
 
     def between(of: str, seen_from: str) -> Array:
-        """Ad: of what moves with a body, in another frame."""
+        """Return Ad from the frame of a body to another frame."""
         # Ad^-1 is the transpose of Ad*
         return np.asarray(transposed(spatial.adjoint_dual(poses[seen_from])) @ spatial.adjoint(poses[of]))
 
@@ -190,26 +192,26 @@ def poe_factors(
     S, S_dot, P_0, P_t, V = empty(n, robot.nv), empty(n, robot.nv), empty(n, 6), empty(6, n), empty(n)
     Gamma, G, M, ad_S, ad_V, h_V = (empty(n, n) for _ in range(6))
     rows = {name: slice(6 * i, 6 * i + 6) for i, name in enumerate(names)}
-    for name, here in rows.items():
+    for name, block in rows.items():
         columns = robot.joint(joint_of[name]).v_slice
-        S[..., here, columns] = motion.jacobian(name)[..., columns]
-        S_dot[..., here, columns] = motion.jacobian_derivative(name)[..., columns]
-        G[..., here, here] = np.eye(6)
-        V[..., here] = motion.velocity(name)
-        M[..., here, here] = inertia[name]
-        ad_S[..., here, here] = -spatial.ad(applied(S[..., here, columns], v[..., columns]))
-        ad_V[..., here, here] = -spatial.ad(V[..., here])
-        momentum = V[..., here] @ inertia[name]
-        # -ad of (f, n) has -f~ and -n~ in these places
+        S[..., block, columns] = motion.jacobian(name)[..., columns]
+        S_dot[..., block, columns] = motion.jacobian_derivative(name)[..., columns]
+        G[..., block, block] = np.eye(6)
+        V[..., block] = motion.velocity(name)
+        M[..., block, block] = inertia[name]
+        ad_S[..., block, block] = -spatial.ad(applied(S[..., block, columns], v[..., columns]))
+        ad_V[..., block, block] = -spatial.ad(V[..., block])
+        momentum = V[..., block] @ inertia[name]
+        # -ad of (f, n) contains -f~ and -n~ in these blocks
         turned = spatial.ad(momentum[..., [3, 4, 5, 0, 1, 2]])
-        of_force, of_moment = turned[..., :3, :3], turned[..., 3:, :3]
-        h_V[..., here, here] = -np.block([[of_moment, of_force], [of_force, 0.0 * of_force]])
+        force_block, moment_block = turned[..., :3, :3], turned[..., 3:, :3]
+        h_V[..., block, block] = -np.block([[moment_block, force_block], [force_block, 0.0 * force_block]])
         if parent[name] == "ground":
-            P_0[..., here, :] = between("ground", name)
+            P_0[..., block, :] = between("ground", name)
         else:
             before = rows[parent[name]]
-            Gamma[..., here, before] = step = between(parent[name], name)
-            G[..., here, :] += step @ G[..., before, :]
+            Gamma[..., block, before] = step = between(parent[name], name)
+            G[..., block, :] += step @ G[..., before, :]
     end = names[-1] if frame is None else frame
     poses[end], carrier = motion.pose(end), _body_of(robot, end)
     if carrier != "ground":
@@ -220,17 +222,17 @@ def poe_factors(
 
 
 def _tree_edges(robot: LoopFunctions) -> tuple[dict[str, str], dict[str, str]]:
-    """Each body's parent, and the joint that carries it; parents first."""
+    """Return the parent of each body, and the joint that carries it; parents first."""
     edges = {}
     for name in robot.joints:
         j = robot.joint(name)
-        near, far = (j.child, j.parent) if j.reversed else (j.parent, j.child)
-        edges[far] = near, name
+        inner, outer = (j.child, j.parent) if j.reversed else (j.parent, j.child)
+        edges[outer] = inner, name
     placed = {"ground": ""}
     while len(placed) <= len(edges):
-        placed |= {far: near for far, (near, _) in edges.items() if near in placed and far not in placed}
+        placed |= {outer: inner for outer, (inner, _) in edges.items() if inner in placed and outer not in placed}
     del placed["ground"]
-    return placed, {far: edges[far][1] for far in placed}
+    return placed, {outer: edges[outer][1] for outer in placed}
 
 
 def _body_of(robot: LoopFunctions, frame: str) -> str:

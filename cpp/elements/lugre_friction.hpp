@@ -1,4 +1,4 @@
-// Friction that sticks: bristles that bend by z (Canudas de Wit et al. 1995), within what a step can follow.
+// Friction that sticks: bristles with deflection z (Canudas de Wit et al. 1995), with rates that a step can resolve.
 //   z-dot = v - |v| z s0/F(v),   friction s0 z + min(s1, F/|v|) z-dot,   F = F_c + (F_s - F_c) exp(-(v/v_s)^2)
 #pragma once
 
@@ -6,11 +6,11 @@
 
 namespace sarrus {
 
-struct Stiction : ForceElement {
-  static constexpr const char* name = "Stiction";
+struct LuGreFriction : ForceElement {
+  static constexpr const char* name = "LuGreFriction";
   static constexpr bool has_rates = true;
   JointVelocity joint;
-  Number sliding, sticking, stribeck_velocity, stiffness, damping;  // of the bristles: s0 and s1
+  Number sliding, sticking, stribeck_velocity, stiffness, damping;  // stiffness and damping of the bristles: s0 and s1
 
   template <class F> void fields(F field) {
     field("joint", joint);
@@ -25,10 +25,10 @@ struct Stiction : ForceElement {
     const T &rate = e.v[joint.iv], &s0 = e[stiffness], &s1 = e[damping], &z = e.z[iz], ratio = rate / e[stribeck_velocity];
     T& z_dot = e.z_dot[iz];
     const T most_friction = e[sliding] + (e[sticking] - e[sliding]) * exponential(-(ratio * ratio));
-    // how fast bristles follow; no faster than 1/ms, or steps would have to be
+    // rate of the bristles; at most 1/ms, or steps would have to be shorter
     const T settling = abs(rate) * s0 / most_friction;
     z_dot = (rate - settling * z) / (T(1.0) + settling * T(1e-3));
-    const T slipping = select(settling * s1 > s0, s0 / settling, s1);  // while they slip no more than friction in all
+    const T slipping = select(settling * s1 > s0, s0 / settling, s1);  // while they slip, at most the total friction
     e.tau[joint.iv] -= s0 * z + slipping * z_dot;
   }
 };

@@ -1,8 +1,8 @@
-"""The works that sarrus began with: their formulations of the equations of motion, each a function of a mechanism and a state of it.
+"""Formulations of the equations of motion in the publications that sarrus began with, each a function of a mechanism and a state of it.
 
 van der Merwe (1995): the reference member, bases of joints, forces in them, and what a frame's inertia is. Li and Wu (2011): projections,
 products of exponentials, reduced equations. Sonoda, Ishii and Isobe: the COG Jacobian. What they have in common with everybody's
-dynamics is in :class:`~sarrus.Mechanism`; which equation is where: docs/works.md.
+dynamics is in :class:`~sarrus.Mechanism`; which equation is where: docs/formulations.md.
 """
 
 from ..dynamics.reactions import joint_bases

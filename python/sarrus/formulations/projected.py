@@ -1,12 +1,12 @@
-"""What constraints leave free, and the equations of motion split into motion along it and forces across it.
+"""Free motions of constraints, and equations of motion projected onto free motions and onto constraint forces.
 
-The constraints J v = c of the mechanism are the slides' A(q) v = 0 of Q in E, holonomic or not. N spans the motions that they allow, so
-that in the metric of the mass matrix
+The constraints J v = c of the mechanism are the slides' A(q) v = 0 of Q in E, holonomic or not. N spans the motions that they allow.
+In the metric of the mass matrix
 
-  P_T = N (N^T M N)^-1 N^T M         takes a velocity to the nearest that is allowed
-  P_omega = P_T^T = M P_T M^-1       takes a force to the part of it that moves something
+  P_T = N (N^T M N)^-1 N^T M         maps a velocity to the nearest allowed one
+  P_omega = P_T^T = M P_T M^-1       maps a force to the part that causes motion
 
-which are the slides' I - M^-1 A^T (A M^-1 A^T)^-1 A and its dual, but need neither independent rows nor a mass everywhere.
+These are the slides' I - M^-1 A^T (A M^-1 A^T)^-1 A and its dual, without the assumption of independent rows and a regular mass matrix.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ from ..errors import ModelError, StateError
 from ..mechanism import checked_mechanism
 
 # ---- reduced dynamics ------------------------------------------------------------------------------------------------
-# The equations of motion in as many coordinates as a closed mechanism has freedoms: independent, actuated or task coordinates.
+# Equations of motion in as many coordinates as a closed mechanism has freedoms: independent, actuated or task coordinates.
 #
 # With v = G y-dot + g of :mod:`~sarrus.analysis.independent_coordinates`
 #
 #   G^T M G y-ddot + G^T (M (G-dot y-dot + g-dot) + h) = G^T tau
 #
-# which is Lagrange's and d'Alembert's equation with the dependent velocities eliminated (Li and Wu 2011, 4.6) and, written for each link's
-# centre of gravity, the COG Jacobian of Sonoda, Ishii and Isobe.
+# This is Lagrange's and d'Alembert's equation with the dependent velocities eliminated (Li and Wu 2011, 4.6). In terms of the
+# links' centres of gravity it is the COG Jacobian of Sonoda, Ishii and Isobe.
 
-ROUNDING = 1e-12  # of mobilities, relative: no loops add to it
+ROUNDING = 1e-12  # relative rounding of mobilities without loops
 
 
 @shows_options
@@ -55,23 +55,23 @@ def reduced_dynamics(
     wrenches: Wrenches | None = None, time: ArrayLike | None = None, out: ReducedForm | None = None,
     **options: Unpack[BatchOptions],
 ) -> ReducedForm:  # fmt: skip
-    """The equations of motion in independent coordinates, as many as there are degrees of freedom.
+    """Compute the equations of motion in independent coordinates, as many as degrees of freedom.
 
     Parameters
     ----------
-    q, v : (..., nq), (..., nv) that satisfy the constraints
-    independent : names of joints of the tree, or (joint, index) for one of several velocities; "actuated" for the driven joints;
-        default: those in which the motion shows best (a pivoted factorisation of its projection), the same for all states
-    task : instead, a frame, or (frame, "rx ty ..."): components of its velocity in the world's axes
-    wrenches : of frames, [moment; force] (..., 6) each, as in :meth:`~sarrus.Mechanism.inverse_dynamics`: part of `bias` [N m, N]
-    time : (...) where motion is prescribed [s]
-    out : the form of an earlier call, of as many states and the same coordinates, whose arrays get the answer
+    q, v : (..., nq), (..., nv) state that satisfies the constraints
+    independent : names of tree joints, or (joint, index) for one of several velocities; "actuated" for the actuated joints;
+        default: the best-conditioned velocities (a pivoted factorisation of the projector), the same for all states
+    task : instead of `independent`, a frame, or (frame, "rx ty ..."): components of its velocity in the world's axes
+    wrenches : frame to [moment; force] (..., 6), as in :meth:`~sarrus.Mechanism.inverse_dynamics`: part of `bias` [N m, N]
+    time : (...) time of prescribed motions [s]
+    out : result of an earlier call with equally many states and the same coordinates, whose arrays are overwritten
 
     Raises
     ------
     StateError
-        The coordinates are not independent, or do not determine the motion: of the loops, or of E on the free motions, a part below 1e-9 of
-        the largest counts as none. In a batch the rows of such states are NaN, and their status is 2.
+        The coordinates are not independent, or do not determine the motion. Singular values of the loops, and of E on the free motions, count as
+        zero below 1e-9 of the largest. In a batch the rows of such states are NaN, and their status is 2.
 
     References
     ----------
@@ -84,7 +84,7 @@ def reduced_dynamics(
     >>> fourbar = sarrus.mechanisms.four_bar()
     >>> q = fourbar.assemble()
     >>> v = fourbar.project_velocity(q, [1.0, 0.0, 0.0])
-    >>> form = sarrus.works.reduced_dynamics(fourbar, q, v, independent=["motor"])
+    >>> form = sarrus.formulations.reduced_dynamics(fourbar, q, v, independent=["motor"])
     >>> bool(np.allclose(form.full_acceleration(form.forward([2.0])), fourbar.forward_dynamics(q, v, [2.0, 0.0, 0.0])))
     True
     """
@@ -97,15 +97,15 @@ def reduced_dynamics(
 def operational_inertia_inverse(
     robot: LoopFunctions, q: ArrayLike, frame: str, **options: Unpack[FrameTimeOptions]
 ) -> Array:
-    """Acceleration of a frame per wrench on it, (..., 6, 6), loops closed: J_f (M^-1 as they leave it) J_f^T; defined everywhere.
+    """Compute the acceleration of a frame per wrench on it, (..., 6, 6), with closed loops: J_f N (N^T M N)^-1 N^T J_f^T.
 
-    van der Merwe 5.58. With all loops open it is J_f :func:`~sarrus.works.omega`.
+    It exists in every configuration (van der Merwe 5.58). With all loops open it is J_f :func:`~sarrus.formulations.omega`.
 
     >>> import sarrus
-    >>> float(sarrus.works.operational_inertia_inverse(sarrus.mechanisms.pendulum(mass=2.0, length=0.5), [0.0], "tip")[3, 3])
+    >>> float(sarrus.formulations.operational_inertia_inverse(sarrus.mechanisms.pendulum(mass=2.0, length=0.5), [0.0], "tip")[3, 3])
     0.5
     >>> fourbar = sarrus.mechanisms.four_bar()
-    >>> sarrus.works.operational_inertia_inverse(fourbar, fourbar.assemble(), "coupler").shape
+    >>> sarrus.formulations.operational_inertia_inverse(fourbar, fourbar.assemble(), "coupler").shape
     (6, 6)
     """
     checked_mechanism(robot, "robot")
@@ -114,7 +114,7 @@ def operational_inertia_inverse(
         return robot._tree_operational_inertia_inverse(q, frame, **options)
     out, with_status = options.pop("out", None), checked_truth("return_status", options.pop("return_status", False))
     if not with_status:
-        cast("Any", robot.jacobian)(q, frame, **options)  # which says what is wrong
+        cast("Any", robot.jacobian)(q, frame, **options)  # raises the errors of its arguments
     J, status = cast("Any", robot.jacobian)(q, frame, **options, return_status=True)
     M = robot.mass_matrix(q, return_status=True)[0]
     A, rows = cast("tuple[Array, Array]", robot.constraint_jacobian(q, time=time, return_status=True))
@@ -131,16 +131,16 @@ def operational_inertia(
     time: ArrayLike | None = None,
     **options: Unpack[StateOptions],
 ) -> Array:  # fmt: skip
-    """Operational-space inertia (..., n, n) of a frame, loops closed, along those of rx ry rz tx ty tz in which it can move.
+    """Compute the operational-space inertia (..., n, n) of a frame with closed loops, along components among rx ry rz tx ty tz.
 
-    Raises StateError where it cannot: its inertia is infinite there, and :func:`~sarrus.works.operational_inertia_inverse` is what exists; ModelError
-    for other names. van der Merwe 5.57.
+    Raises StateError if the frame cannot move in one of these directions, in which its inertia is infinite. Then
+    :func:`~sarrus.formulations.operational_inertia_inverse` exists. Raises ModelError for other names of components. van der Merwe 5.57.
 
     >>> import sarrus
     >>> fourbar = sarrus.mechanisms.four_bar()
-    >>> sarrus.works.operational_inertia(fourbar, fourbar.assemble(), "coupler", components="ry").shape
+    >>> sarrus.formulations.operational_inertia(fourbar, fourbar.assemble(), "coupler", components="ry").shape
     (1, 1)
-    >>> sarrus.works.operational_inertia(sarrus.mechanisms.pendulum(), [0.0], "tip")
+    >>> sarrus.formulations.operational_inertia(sarrus.mechanisms.pendulum(), [0.0], "tip")
     Traceback (most recent call last):
         ...
     sarrus.errors.StateError: frame 'tip' can move in 1 of 6 directions: its inertia is infinite in the others
@@ -148,21 +148,21 @@ def operational_inertia(
     checked_mechanism(robot, "robot")
     rows = component_rows(components)
     if not rows:
-        raise ModelError(f"components are one or more of {' '.join(PARAMETERS)}; got {components!r}")
-    whole = operational_inertia_inverse(robot, q, frame, expressed_in=expressed_in, time=time)
-    common_axes({"the answer": whole.shape})
-    # what the frame could do with the loops open is what its mobility is measured by: it may be nothing but rounding
+        raise ModelError(f"components must be one or more of {' '.join(PARAMETERS)}; got {components!r}")
+    closed = operational_inertia_inverse(robot, q, frame, expressed_in=expressed_in, time=time)
+    common_axes({"the result": closed.shape})
+    # mobility is relative to that with open loops: with closed loops it may be rounding alone
     open_ = robot._tree_operational_inertia_inverse(q, frame, expressed_in=expressed_in, return_status=True)[0]
-    held = np.sqrt(np.diagonal(np.where(np.isnan(open_), np.abs(whole), open_), axis1=-2, axis2=-1))[..., rows]
-    bad = np.asarray(np.isnan(whole).any(axis=(-2, -1), keepdims=True))  # stays NaN, and no other state's business
-    scale = np.where((held > 0.0) & ~bad[..., 0], held, 1.0)
-    inverse = np.where(bad, np.eye(len(rows)), whole[..., np.array(rows)[:, None], rows])
+    mobility = np.sqrt(np.diagonal(np.where(np.isnan(open_), np.abs(closed), open_), axis1=-2, axis2=-1))[..., rows]
+    bad = np.asarray(np.isnan(closed).any(axis=(-2, -1), keepdims=True))  # stays NaN, without an effect on other states
+    scale = np.where((mobility > 0.0) & ~bad[..., 0], mobility, 1.0)
+    inverse = np.where(bad, np.eye(len(rows)), closed[..., np.array(rows)[:, None], rows])
     relative = inverse / (scale[..., :, None] * scale[..., None, :])
     rank = np.linalg.matrix_rank(relative, tol=NEGLIGIBLE if robot.nc else ROUNDING, hermitian=True)
     if np.any(rank < len(rows)):
-        which = "directions" if len(rows) == 6 else f"directions {components}"
+        directions = "directions" if len(rows) == 6 else f"directions {components}"
         raise StateError(
-            f"frame '{frame}' can move in {int(np.min(rank))} of {len(rows)} {which}: its inertia is infinite in the others"
+            f"frame '{frame}' can move in {int(np.min(rank))} of {len(rows)} {directions}: its inertia is infinite in the others"
         )
     return np.where(bad, np.nan, np.linalg.inv(relative) / (scale[..., :, None] * scale[..., None, :]))
 
@@ -172,21 +172,21 @@ def operational_inertia(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ProjectedEquations(Brief):
-    """The equations of motion on the motions that the constraints allow, and on the forces that do no work on these.
+    """Equations of motion on the free motions, and on the forces that do no work on them.
 
     On T*Q, inertia acceleration + bias = force; on its complement, curvature = across + constraint_force.
 
     Attributes
     ----------
     P_omega, P_T : (..., nv, nv) projections of forces and of velocities
-    inertia : (..., nv, nv) P_omega M = M P_T, of rank as high as there are degrees of freedom
+    inertia : (..., nv, nv) P_omega M = M P_T, whose rank is the number of degrees of freedom
     bias, force : (..., nv) P_omega h and P_omega tau [N m, N]
-    acceleration : (..., nv) that also satisfies the constraints [rad/s2, m/s2]
-    curvature : (..., nv) M S(v, v) = (1 - P_omega)(M a + C v), what it takes to stay on the constraints, S being the second fundamental
-        form of Q in E; prescribed motions add theirs [N m, N]
+    acceleration : (..., nv) acceleration, which also satisfies the constraints [rad/s2, m/s2]
+    curvature : (..., nv) M S(v, v) = (1 - P_omega)(M a + C v), the force that keeps the motion on the constraints, plus that of prescribed
+        motions; S is the second fundamental form of Q in E [N m, N]
     across : (..., nv) (1 - P_omega)(tau - N), N = h - C v [N m, N]
-    constraint_force : (..., nv) M a + h - tau = J^T multipliers, which P_omega makes zero [N m, N]
-    multipliers : (..., nc) of least norm
+    constraint_force : (..., nv) M a + h - tau = J^T multipliers, which P_omega maps to zero [N m, N]
+    multipliers : (..., nc) multipliers of least norm
     """
 
     P_omega: Array
@@ -205,11 +205,11 @@ class ProjectedEquations(Brief):
 def free_motions(
     robot: LoopFunctions, q: ArrayLike, *, time: ArrayLike | None = None, **options: Unpack[BatchOptions]
 ) -> FreeMotions:
-    """Basis of the velocities that the constraints leave free, and how many there are.
+    """Compute a basis of the velocities that the constraints allow, and their number.
 
     >>> import sarrus
     >>> fourbar = sarrus.mechanisms.four_bar()
-    >>> free = sarrus.works.free_motions(fourbar, fourbar.assemble())
+    >>> free = sarrus.formulations.free_motions(fourbar, fourbar.assemble())
     >>> int(free.freedom), free.basis.shape
     (1, (3, 1))
     """
@@ -221,15 +221,15 @@ def free_motions(
 def projections(
     robot: LoopFunctions, q: ArrayLike, *, time: ArrayLike | None = None, **options: Unpack[BatchOptions]
 ) -> tuple[Array, Array]:
-    """P_omega and P_T (..., nv, nv) on the tree, in the metric of the mass matrix: P_omega M = M P_T and P_omega = P_T^T.
+    """Compute P_omega and P_T (..., nv, nv) in the coordinates of the tree, in the metric of the mass matrix: P_omega M = M P_T and P_omega = P_T^T.
 
-    P_T v is the velocity nearest in kinetic energy that the constraints allow (where nothing is driven), (1 - P_omega) tau what
-    they carry of a force. Rows may depend on one another. References: Li and Wu 2011, 4.6 (lemmas 1 and 2).
+    P_T v is the allowed velocity nearest to v in kinetic energy (without prescribed motions). (1 - P_omega) tau is the part of a force that the
+    constraints carry. Rows may be dependent. References: Li and Wu 2011, 4.6 (lemmas 1 and 2).
 
     >>> import numpy as np
     >>> import sarrus
     >>> fourbar = sarrus.mechanisms.four_bar()
-    >>> P_omega, P_T = sarrus.works.projections(fourbar, fourbar.assemble())
+    >>> P_omega, P_T = sarrus.formulations.projections(fourbar, fourbar.assemble())
     >>> bool(np.allclose(P_T @ P_T, P_T)), int(np.trace(P_T).round())
     (True, 1)
     """
@@ -245,17 +245,18 @@ def projected_dynamics(
     time: ArrayLike | None = None,
     **options: Unpack[BatchOptions],
 ) -> ProjectedEquations:  # fmt: skip
-    """The equations of motion along the constraints, and the forces across them.
+    """Compute the equations of motion along the constraints, and the constraint forces.
 
     Parameters
     ----------
-    q, v : (..., nq), (..., nv) that satisfy the constraints
+    q, v : (..., nq), (..., nv) state that satisfies the constraints
     tau : (..., nv) generalised force [N m, N]; default: none
+    wrenches, time : as :meth:`~sarrus.Mechanism.forward_dynamics`
 
     References
     ----------
-    Li and Wu 2011, 4.6, the dynamics in T*Q and in its complement; multipliers with the sign of M a + h = tau + J^T multipliers, which
-    is that of the slides from 61 on. The slides leave out an inverse in the equation of P_omega.
+    Li and Wu 2011, 4.6, the dynamics in T*Q and in its complement. Multipliers have the sign of M a + h = tau + J^T multipliers, as the
+    slides from 61 on. The slides omit an inverse in the equation of P_omega.
 
     Examples
     --------
@@ -264,7 +265,7 @@ def projected_dynamics(
     >>> fourbar = sarrus.mechanisms.four_bar()
     >>> q = fourbar.assemble()
     >>> v = fourbar.project_velocity(q, [1.0, 0.0, 0.0])
-    >>> equations = sarrus.works.projected_dynamics(fourbar, q, v, [2.0, 0.0, 0.0])
+    >>> equations = sarrus.formulations.projected_dynamics(fourbar, q, v, [2.0, 0.0, 0.0])
     >>> bool(np.allclose(equations.acceleration, fourbar.forward_dynamics(q, v, [2.0, 0.0, 0.0])))
     True
     """
@@ -278,12 +279,12 @@ def projected_dynamics(
     inverse = free.constrained_inverse(M)
     P_T = inverse @ M
     P_omega = transposed(P_T)
-    # any acceleration that the constraints allow will do: P_T takes away in what two of them differ
+    # P_T removes the difference of any two allowed accelerations
     allowed = applied(free.inverse, gamma)
     normal = allowed - applied(P_T, allowed)
     a = normal + applied(inverse, tau - h)
     constraint_force = applied(M, a) + h - tau
-    rest = tau - h + centrifugal
+    remainder = tau - h + centrifugal
     return ProjectedEquations(
         P_omega=P_omega,
         P_T=P_T,
@@ -292,7 +293,7 @@ def projected_dynamics(
         force=applied(P_omega, tau),
         acceleration=a,
         curvature=applied(M, normal) + centrifugal - applied(P_omega, centrifugal),
-        across=rest - applied(P_omega, rest),
+        across=remainder - applied(P_omega, remainder),
         constraint_force=constraint_force,
         multipliers=applied(transposed(free.inverse), constraint_force),
     )
@@ -304,9 +305,9 @@ def virtual_work(
     time: ArrayLike | None = None,
     **options: Unpack[StateOptions],
 ) -> Array:  # fmt: skip
-    """P_omega (M a + h - tau) (..., nv): Lagrange's and d'Alembert's equation, zero where tau brings the motion about.
+    """Compute P_omega (M a + h - tau) (..., nv), the residual of Lagrange's and d'Alembert's equation: zero if tau causes the motion.
 
-    (M a + h - tau) . dq = 0 for all dq with A dq = 0, Pfaffian rows or others: constraint forces do no work in it.
+    (M a + h - tau) . dq = 0 for all dq with A dq = 0, for Pfaffian rows and others, because constraint forces do no work.
     References: Li and Wu 2011, 4.6 (theorem 2).
 
     >>> import numpy as np
@@ -314,34 +315,35 @@ def virtual_work(
     >>> fourbar = sarrus.mechanisms.four_bar()
     >>> q, rest = fourbar.assemble(), np.zeros(3)
     >>> a = fourbar.forward_dynamics(q, rest, [2.0, 0.0, 0.0])
-    >>> bool(abs(sarrus.works.virtual_work(fourbar, q, rest, a, [2.0, 0.0, 0.0])).max() < 1e-9)
+    >>> bool(abs(sarrus.formulations.virtual_work(fourbar, q, rest, a, [2.0, 0.0, 0.0])).max() < 1e-9)
     True
     """
     checked_mechanism(robot, "robot")
-    needed = robot.inverse_dynamics(q, v, a, wrenches=wrenches)
+    required = robot.inverse_dynamics(q, v, a, wrenches=wrenches)
     P_omega = projections(robot, q, time=time)[0]
-    lead = common_axes({"q, v, a and wrenches": needed.shape[:-1], "q and time": P_omega.shape[:-2]})
-    return applied(P_omega, needed - real_rows("tau", np.zeros(robot.nv) if tau is None else tau, robot.nv, lead))
+    lead = common_axes({"q, v, a and wrenches": required.shape[:-1], "q and time": P_omega.shape[:-2]})
+    return applied(P_omega, required - real_rows("tau", np.zeros(robot.nv) if tau is None else tau, robot.nv, lead))
 
 
-# ---- whether velocity constraints could be written as constraints of position: Frobenius' theorem --------------------
+# ---- integrability of velocity constraints: Frobenius' theorem --------------------------------------------------------
 
 
-BENT = 1e-7  # of the rates of J: what their differences, where a function gives rows without a derivative, may leave of nothing
+BENT = 1e-7  # relative to the rates of J: errors of differences, for functions of rows without a derivative
 
 
 @of_states
 def is_involutive(
     robot: LoopFunctions, q: ArrayLike, *, time: ArrayLike | None = None, **options: Unpack[BatchOptions]
 ) -> NDArray[np.bool_]:
-    """Whether the velocities that all constraints together allow, J v = 0, are an involutive distribution at a configuration.
+    """Return True if the velocities that all constraints allow, J v = 0, are an involutive distribution at a configuration.
 
-    They are if the bracket of any two of them is one of them: dJ(x) y - dJ(y) x - J [x, y] = 0 for all x and y with J x = J y = 0. Where that holds
-    in a neighbourhood the constraints hold positions, whatever they are written as (Frobenius); a disc that rolls goes anywhere.
+    The distribution is involutive if the bracket of any two velocities is one of them: dJ(x) y - dJ(y) x - J [x, y] = 0 for all x and y
+    with J x = J y = 0. If this is true in a neighbourhood, the constraints are holonomic (Frobenius). A rolling disc is a counterexample.
 
     Parameters
     ----------
-    q : (..., nq) closing the loops, in a regular position
+    q : (..., nq) regular configuration that closes the loops
+    time : (...) time of prescribed motions [s]
 
     Returns
     -------
@@ -355,7 +357,7 @@ def is_involutive(
     --------
     >>> import sarrus
     >>> disc, fourbar = sarrus.mechanisms.rolling_disc(), sarrus.mechanisms.four_bar()
-    >>> bool(sarrus.works.is_involutive(disc, disc.assemble())), bool(sarrus.works.is_involutive(fourbar, fourbar.assemble()))
+    >>> bool(sarrus.formulations.is_involutive(disc, disc.assemble())), bool(sarrus.formulations.is_involutive(fourbar, fourbar.assemble()))
     (False, True)
     """
     checked_mechanism(robot, "robot")

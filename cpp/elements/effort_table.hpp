@@ -1,13 +1,12 @@
-// Efforts along velocities that go through given points of time in straight lines. Before the first time there are none, after the last one they
-// stay.
+// Efforts along velocities, interpolated linearly between given times. They are zero before the first time and constant after the last one.
 #pragma once
 
 #include "element.hpp"
 
 namespace sarrus {
 
-struct Efforts : ForceElement {
-  static constexpr const char* name = "Efforts";
+struct EffortTable : ForceElement {
+  static constexpr const char* name = "EffortTable";
   static constexpr bool has_rates = false;
   std::vector<double> times;
   std::vector<JointVelocity> motors;
@@ -16,7 +15,7 @@ struct Efforts : ForceElement {
   template <class F> void fields(F field) { field("times", times), field("motors", motors), field("u", u); }
 
   template <class T> void apply(ElementCall<T>& e) const {
-    const double now = of_any_lane(e.time);
+    const double now = first_lane(e.time);
     const std::size_t after = std::upper_bound(times.begin(), times.end(), now) - times.begin(), m = motors.size();
     if (after == 0) return;
     const T* row = e[u] + (after - 1) * m;

@@ -1,4 +1,4 @@
-"""Quantities of the tree that the works write down, with all loops open: of joints, frames and the mass matrix."""
+"""Quantities of the spanning tree, with all loops open: of joints, frames and the mass matrix."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from ..mechanism import checked_mechanism
 
 @_operation
 def omega(robot: LoopFunctions, q: ArrayLike, frame: str, **options: Unpack[FrameOptions]) -> Array:
-    """Omega = M^-1 J^T (..., nv, 6) of the tree: joint accelerations per wrench on a frame, loops open (van der Merwe 5.51).
+    """Compute Omega = M^-1 J^T (..., nv, 6) of the tree: joint accelerations per wrench on a frame, loops open (van der Merwe 5.51).
 
     >>> import sarrus
-    >>> sarrus.works.omega(sarrus.mechanisms.pendulum(mass=2.0, length=0.5), [0.0], "tip")[0].tolist()
+    >>> sarrus.formulations.omega(sarrus.mechanisms.pendulum(mass=2.0, length=0.5), [0.0], "tip")[0].tolist()
     [0.0, 2.0, 0.0, -1.0, 0.0, 0.0]
     """
 
 
 @_operation
 def christoffel_symbols(robot: LoopFunctions, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
-    """Gamma(q) (..., nv, nv, nv) of the tree, C(q, v)_ij = sum over k of Gamma_ijk v_k, C = :meth:`~sarrus.Mechanism.coriolis_matrix`, in closed form.
+    """Compute Gamma(q) (..., nv, nv, nv) of the tree, C(q, v)_ij = sum over k of Gamma_ijk v_k, in closed form.
 
-    For joints with v = dq/dt they are the Christoffel symbols of the mass matrix, of the first kind,
-    (dM_ij/dq_k + dM_ik/dq_j - dM_kj/dq_i) / 2, symmetric in j and k. Ball, free and planar joints have velocities that are no rates of
-    coordinates: there Gamma are the coefficients that make the same of them, C v being the Coriolis and centrifugal forces and
-    dM/dt - 2C skew, and Gamma_ijk - Gamma_ikj is the bracket of the joint's own motions: (gyroscopic terms of one body). Armature of
-    joints in the tree is constant and not in it. O(bodies depth^2), and nv^3 numbers to write.
+    C is that of :meth:`~sarrus.Mechanism.coriolis_matrix`. For joints with v = dq/dt, Gamma are the Christoffel symbols of the mass matrix, of the
+    first kind, (dM_ij/dq_k + dM_ik/dq_j - dM_kj/dq_i) / 2, symmetric in j and k. Ball, free and planar joints have velocities that are no rates of
+    coordinates. For them Gamma has the same properties: C v are the Coriolis and centrifugal forces, and dM/dt - 2C is skew. Gamma_ijk - Gamma_ikj
+    is the bracket of the joint's motions (gyroscopic terms of one body). Armature of tree joints is constant and has no effect. The cost is
+    O(bodies depth^2), and nv^3 results.
 
-    Raises ShapeError for mechanisms of which nv^3 is more than 2^31.
+    Raises ShapeError if nv^3 exceeds 2^31.
 
     References
     ----------
@@ -51,24 +51,24 @@ def christoffel_symbols(robot: LoopFunctions, q: ArrayLike, **options: Unpack[St
     >>> import sarrus
     >>> arm = sarrus.mechanisms.double_pendulum()
     >>> q, v = np.array([0.3, 0.5]), np.array([1.0, -2.0])
-    >>> bool(np.allclose(sarrus.works.christoffel_symbols(arm, q) @ v, arm.coriolis_matrix(q, v)))
+    >>> bool(np.allclose(sarrus.formulations.christoffel_symbols(arm, q) @ v, arm.coriolis_matrix(q, v)))
     True
     """
 
 
 @_operation
 def mass_matrix_derivative(robot: LoopFunctions, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
-    """dM_ij of the tree along a unit of velocity k (..., nv, nv, nv): dM/dt = mass_matrix_derivative(q) @ v.
+    """Compute dM_ij of the tree along a unit of velocity k (..., nv, nv, nv): dM/dt = mass_matrix_derivative(q) @ v.
 
-    Where v = dq/dt it is dM_ij/dq_k; for ball, free and planar joints the derivative along :meth:`~sarrus.Mechanism.integrate`. In closed form, of
-    :func:`~sarrus.works.christoffel_symbols`: Gamma_ijk + Gamma_jik.
+    For joints with v = dq/dt it is dM_ij/dq_k; for ball, free and planar joints the derivative along :meth:`~sarrus.Mechanism.integrate`. In closed
+    form it is Gamma_ijk + Gamma_jik of :func:`~sarrus.formulations.christoffel_symbols`.
 
     >>> import numpy as np
     >>> import sarrus
     >>> arm = sarrus.mechanisms.double_pendulum()
     >>> q, step = np.array([0.3, 0.5]), np.array([0.0, 1e-6])
     >>> difference = (arm.mass_matrix(q + step) - arm.mass_matrix(q - step)) / 2e-6
-    >>> bool(np.allclose(sarrus.works.mass_matrix_derivative(arm, q)[..., 1], difference))
+    >>> bool(np.allclose(sarrus.formulations.mass_matrix_derivative(arm, q)[..., 1], difference))
     True
     """
 
@@ -78,13 +78,13 @@ def constraint_forces(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, multipliers: ArrayLike | None = None, time: ArrayLike | None = None,
     **options: Unpack[ThreadedLoads],
 ) -> dict[str, Array]:  # fmt: skip
-    """Components (..., 6 - nv) of every joint's reaction in its constraint space: tau_c of f = psi tau + psi_c tau_c (2.16).
+    """Compute the components (..., 6 - nv) of every joint's reaction in its constraint space: tau_c of f = psi tau + psi_c tau_c (2.16).
 
-    Takes what :func:`~sarrus.works.reactions` takes; the bases are those of :func:`~sarrus.works.joint_bases`.
+    The arguments are those of :func:`~sarrus.formulations.reactions`; the bases are those of :func:`~sarrus.formulations.joint_bases`.
 
     >>> import sarrus
     >>> pendulum = sarrus.mechanisms.pendulum(mass=2.0, length=0.5)
-    >>> sarrus.works.constraint_forces(pendulum, [0.0], [0.0], [0.0])["pivot"].shape
+    >>> sarrus.formulations.constraint_forces(pendulum, [0.0], [0.0], [0.0])["pivot"].shape
     (5,)
     """
     checked_mechanism(robot, "robot")
@@ -99,40 +99,41 @@ def reactions(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, multipliers: ArrayLike | None = None, time: ArrayLike | None = None,
     **options: Unpack[ReactionOptions],
 ) -> dict[str, Array]:  # fmt: skip
-    """Wrench that every joint of the tree, fixed ones too, exerts on the body that it carries (the one farther from the ground).
+    """Compute the wrench that every tree joint, fixed ones too, exerts on the body that it carries (the one farther from the ground).
 
-    Takes what :meth:`~sarrus.Mechanism.inverse_dynamics` takes. Returns joint name -> (..., 6) [moment; force] in the joint's frame on that body,
-    at its origin: van der Merwe's f (4.23, 4.30). Its part along the motion space is what drives the joint (motor, friction,
-    spring and armature together); :func:`~sarrus.works.constraint_forces` gives the rest. Joints that close loops too, each on its child and
-    whichever way the tree goes, and what does what in each: :meth:`~sarrus.Mechanism.joint_wrenches`.
+    The arguments are those of :meth:`~sarrus.Mechanism.inverse_dynamics`. The result maps joint names to (..., 6) [moment; force] in the joint's
+    frame on that body, at its origin: van der Merwe's f (4.23, 4.30). The part along the motion space drives the joint (motor, friction,
+    spring and armature together); :func:`~sarrus.formulations.constraint_forces` returns the other part. :meth:`~sarrus.Mechanism.joint_wrenches`
+    includes loop joints, has all wrenches on the child, and returns efforts separately.
 
     Parameters
     ----------
-    multipliers : (..., nc) what the loops carry in this motion, as :meth:`~sarrus.Mechanism.forward_dynamics` and :meth:`~sarrus.Mechanism.actuator_efforts` return it;
-        default: what they carry while the motors bring the motion about, by :meth:`~sarrus.Mechanism.actuator_efforts`. Of what rigid
-        bodies do not determine (``not_unique`` of :meth:`~sarrus.Mechanism.joint_wrenches`) it is that of least norm over all joints
+    multipliers : (..., nc) multipliers of the loops in this motion, as :meth:`~sarrus.Mechanism.forward_dynamics` and
+        :meth:`~sarrus.Mechanism.actuator_efforts` return them; default: those while the motors produce the motion, by
+        :meth:`~sarrus.Mechanism.actuator_efforts`. Indeterminate components (``indeterminate`` of :meth:`~sarrus.Mechanism.joint_wrenches`) are those
+        of least norm over all joints
 
     Raises
     ------
     NotRealizableError
         Without multipliers: other forces than those of the motors act in this motion.
     ValueError
-        Without multipliers, of a mechanism with loops whose base moves.
+        Without multipliers, for a mechanism with loops and a moving base.
 
     Examples
     --------
     >>> import numpy as np
     >>> import sarrus
     >>> pendulum = sarrus.mechanisms.pendulum(mass=2.0, length=0.5)
-    >>> sarrus.works.reactions(pendulum, [0.0], [0.0], [0.0])["pivot"].round(3).tolist()
+    >>> sarrus.formulations.reactions(pendulum, [0.0], [0.0], [0.0])["pivot"].round(3).tolist()
     [0.0, 0.0, 0.0, 0.0, 0.0, 19.62]
 
-    All pins of a four-bar that is let go, those of its tree and the one that closes it:
+    All pins of a released four-bar, those of its tree and the loop joint:
 
     >>> fourbar = sarrus.mechanisms.four_bar()
     >>> q, v, tau = fourbar.assemble(), np.zeros(3), np.zeros(3)
     >>> a, loops = fourbar.forward_dynamics(q, v, tau, return_reactions=True)
-    >>> pins = sarrus.works.reactions(fourbar, q, v, a) | loops.wrenches
+    >>> pins = sarrus.formulations.reactions(fourbar, q, v, a) | loops.wrenches
     >>> sorted(pins) == sorted(joint.name for joint in fourbar.description.joints)
     True
     """
@@ -147,7 +148,7 @@ def reactions(
     else:
         multipliers = real_rows("multipliers", multipliers, robot.nc, np.shape(q)[:-1], finite=False)
         across = robot._loop_wrenches(q, multipliers, time=time, return_status=True)[0]
-    # a joint carries, besides, what the loops do not carry of the bodies beyond it: their wrenches on these, negative
+    # a joint also carries the reactions of loops on its outer bodies: their wrenches on these bodies, negative
     wrenches |= {name: wrenches[name] - wrench for name, wrench in carried_by_tree(robot, q, across).items()}
     return cast("Any", (wrenches, status)) if with_status else wrenches
 
@@ -155,14 +156,14 @@ def reactions(
 def _carried_across(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, a: ArrayLike, time: ArrayLike | None, options: Mapping[str, Any]
 ) -> tuple[Array, Any]:
-    """Wrenches (..., constraints, 6) on the constraints' children while the motors bring a motion about; and the status."""
+    """Return the wrenches (..., constraints, 6) on the constraints' children while the motors produce a motion, and the status."""
     if any(np.any(0.0 if (x := options.get(base)) is None else x) for base in ("base_velocity", "base_acceleration")):
-        raise ValueError("what the loops carry is not known while the base moves: give multipliers=")
-    how = {name: options[name] for name in ("wrenches", "threads", "return_status") if name in options}
+        raise ValueError("multipliers: required for loops with a moving base; expected (..., nc), got None")
+    keywords = {name: options[name] for name in ("wrenches", "threads", "return_status") if name in options}
     try:
-        answer: Any = actuator_efforts(robot, q, v, a, time=time, return_reactions=True, **how)
+        results: Any = actuator_efforts(robot, q, v, a, time=time, return_reactions=True, **keywords)
     except NotRealizableError as error:
-        raise NotRealizableError(f"{error}; where other forces act, too: multipliers=") from None
-    u, mu, *status = answer
+        raise NotRealizableError(f"{error}; if other forces act, too, pass multipliers=") from None
+    u, mu, *status = results
     across = across_loops(robot, real_array("q", q), u, mu, motors_of(robot, None), time)
     return across, status[0] if status else Status.FINE

@@ -1,7 +1,7 @@
 // Outcomes of `Branch::lead` (branch.hpp). Python reads them as sarrus._core.lead.
 #pragma once
 
-namespace sarrus::lead {
+namespace sarrus::branch_outcome {
 
 constexpr double jumped = 1.0;  // in one jump that stays on the branch
 constexpr double followed = 2.0;  // along the branch, as far as it goes
@@ -9,6 +9,6 @@ constexpr double free = 0.0;  // in one jump: there is no branch, as motion is l
 constexpr double doubtful = -1.0;  // a jump may leave the branch, and the targets of the start are not known
 constexpr double off_loops = -2.0;  // in one jump, from a start that does not close the loops
 
-constexpr int numbers = 4;  // behind the configuration
+constexpr int numbers = 4;  // after the configuration
 
-}  // namespace sarrus::lead
+}  // namespace sarrus::branch_outcome

@@ -1,12 +1,12 @@
-// An effort that is a law of time.
+// An effort given by a law of time.
 #pragma once
 
 #include "element.hpp"
 
 namespace sarrus {
 
-struct PrescribedEffort : ForceElement {
-  static constexpr const char* name = "PrescribedEffort";
+struct FeedforwardEffort : ForceElement {
+  static constexpr const char* name = "FeedforwardEffort";
   static constexpr bool has_rates = false;
   JointVelocity joint;
   const Law* law;

@@ -1,4 +1,4 @@
-"""docs/works.md: every call of its tables runs, and answers with finite numbers; and rows whose numbers no other test looks at."""
+"""docs/formulations.md: every call of its tables runs, and answers with finite numbers; and rows whose numbers no other test looks at."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 import sarrus
 
-PAGE = (Path(__file__).parents[2] / "docs" / "works.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "formulations.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| ([^|]+) \| [^|]+ \| `(\w.*)` \|$", PAGE, re.MULTILINE)
 
 
@@ -19,7 +19,7 @@ def names():
     """What the page's calls name."""
     found = {}
     for block in re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL):
-        exec(compile(block, "docs/works.md", "exec"), found)
+        exec(compile(block, "docs/formulations.md", "exec"), found)
     return found
 
 
@@ -59,7 +59,7 @@ def test_operational_bias(names):
     bias, J = eval(call, dict(names)), names["J"][:3]
     f = np.array([0.3, -0.2, 0.5])
     a = arm.forward_dynamics(q, v, J.T @ f)
-    inverse = sarrus.works.operational_inertia_inverse(arm, q, "tip")[:3, :3]
+    inverse = sarrus.formulations.operational_inertia_inverse(arm, q, "tip")[:3, :3]
     assert_allclose(np.linalg.solve(inverse, J @ a + names["J_rate"][:3] @ v) + bias, f, rtol=0, atol=1e-12)
 
 

@@ -1,7 +1,7 @@
-"""Chains that carry one body between them, each reduced to a force at its tip: the reference-member algorithm of Lilly and Orin.
+"""Reference-member algorithm of Lilly and Orin: chains that carry one body, each reduced to a force at its tip.
 
-`chains` takes the mechanism and its states apart and finds what belongs to each chain, and here the member
-brings them together.
+`chains` decomposes the mechanism and its states, and computes the quantities of each chain. This module couples the chains by
+the member.
 """
 
 from __future__ import annotations
@@ -21,47 +21,57 @@ from ..dynamics.options import TimeOptions, Unpack, Wrenches
 from ..dynamics.reactions import least_reactions
 from ..errors import check_name
 from ..mechanism import checked_mechanism
-from .chains import INSTEAD, ChainAnswer, States, TakenApart, answer, inverse_root, inverse_where, states, taken_apart
+from .chains import (
+    INSTEAD,
+    ChainAnswer,
+    Decomposition,
+    States,
+    answer,
+    decomposition,
+    inverse_root,
+    inverse_where,
+    states,
+)
 
 ByChain = dict[str, Array]
 
-ALIKE = 1e-7  # sine of the angle below which two chains block one and the same direction; more than loops drift open
+ALIKE = 1e-7  # sine of the angle below which two chains block the same direction; larger than the drift of loops
 PASSES = 3
-CONTRADICTION = 1e-6  # what blocked directions leave of the acceleration that they ask for, relative to its terms
-REST = 1e-12  # rad/s2, m/s2: less than this is rounding
+CONTRADICTION = 1e-6  # residual of the accelerations in blocked directions, relative to their terms
+REST = 1e-12  # smaller accelerations are rounding [rad/s2, m/s2]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ReferenceMemberSolution(Brief):
-    """The quantities of van der Merwe 1995, ch. 6, in the order in which they are found.
+    """Quantities of the reference-member algorithm (van der Merwe 1995, ch. 6), in the order of their computation.
 
-    Those of a chain are dicts by its name, that of the joint by which it ends at the member. Its tip frame is this joint's frame on its
-    last body (on the ground, where the joint leads straight there); n is the number of its freedoms, n_c of the directions that its end
-    joint blocks. The member's own quantities are in its own frame. SI units, radians; motions are [angular; linear], forces
-    [moment; force]. Where `status` is not 0 everything else is NaN.
+    Quantities of a chain are dicts by its name, which is that of its end joint at the member. Its tip frame is this joint's frame on the chain's
+    last body (the ground, for a chain of one joint). n is the number of its freedoms, n_c that of the blocked directions of its end
+    joint. Quantities of the member are in its frame. SI units, radians; motions are [angular; linear], forces
+    [moment; force]. If `status` is not 0, the other arrays are NaN.
 
     Attributes
     ----------
     member : name of the reference member
-    chains : joints of each chain from the ground to the tip, the end joint left out
-    H, bias_forces : (..., n, n), (..., n) of tau = H qdd + bias_forces + J^T f (6.1); the n coordinates are those of the chain's joints
-        in their order. Where one of these closes a loop, and so has no coordinates, they are any n that satisfy it
+    chains : joints of each chain from the ground to the tip, without the end joint
+    H, bias_forces : (..., n, n), (..., n) of tau = H qdd + bias_forces + J^T f (6.1). The n coordinates are those of the chain's joints
+        in their order. With a loop joint among them, which has no coordinates, they are any n coordinates that satisfy it
     J : (..., 6, n) Jacobian of the tip frame (6.1)
-    open_accelerations, open_tip_acceleration : (..., n), (..., 6) of the chain let go (6.2, 6.3); the latter classical
+    open_accelerations, open_tip_acceleration : (..., n), (..., 6) accelerations of the released chain (6.2, 6.3); the latter classical
     Omega, Lambda_inverse : (..., n, 6), (..., 6, 6) H^-1 J^T and J H^-1 J^T (5.12, 5.20)
-    X : (..., 6, 6) takes the member's motion to the tip frame (6.40)
+    X : (..., 6, 6) maps the member's motion to the tip frame (6.40)
     phi, phi_c : (..., 6, 6 - n_c), (..., 6, n_c) free and blocked directions of the end joint in the tip frame, orthonormal (2.10-2.16,
-        6.9); after these phi_c holds free directions with armature, which give way: 1/armature is part of M_inverse
-    M_inverse, M : (..., n_c, n_c) phi_c^T Lambda^-1 phi_c (6.57) and its pseudo-inverse (in the place of 6.59 and 6.60)
+        6.9). phi_c also contains free directions with armature, which are compliant: 1/armature is part of M_inverse
+    M_inverse, M : (..., n_c, n_c) phi_c^T Lambda^-1 phi_c (6.57) and its pseudo-inverse (instead of 6.59 and 6.60)
     S : (..., n_c) of M^-1 h_c = S - phi_c^T X a_r (6.21; 6.20 with the sign of the open tip acceleration corrected)
-    P, R : (..., 6), (..., 6, 6): P - R a_r is what the tip exerts on the member where it gives way (6.24, 6.25)
+    P, R : (..., 6), (..., 6, 6): P - R a_r is the force of the tip on the member in compliant directions (6.24, 6.25)
     effective_inertia : (..., 6, 6) I_r + sum X^T R (6.62)
-    motion_space : (..., 6, 6) orthogonal projector on what all chains together let the member do (in the place of 6.63)
+    motion_space : (..., 6, 6) orthogonal projector on the motions of the member that all chains allow (instead of 6.63)
     member_acceleration : (..., 6) a_r, classical (6.31, in the motion space)
-    tip_forces : (..., 6) on the member: P - R a_r (6.33), and what the tip carries where it does not give way, of least norm
-    accelerations : (..., nv) of the mechanism (6.34, as 6.2 has it)
-    multipliers, wrenches : (..., nc) of M a + h = tau + J^T multipliers, and the same by closing joint, (..., 6) on its child
-    status : (...) int8: 0 fine, 1 the state is unsound, 2 no answer exists, 3 the chains contradict one another
+    tip_forces : (..., 6) forces on the member: P - R a_r (6.33), and the forces of least norm in immovable directions of the tip
+    accelerations : (..., nv) accelerations of the mechanism (6.34, with the sign of 6.2)
+    multipliers, wrenches : (..., nc) of M a + h = tau + J^T multipliers, and loop joint to its wrench (..., 6) on its child
+    status : (...) int8: 0 fine, 1 the state is invalid, 2 no solution exists, 3 the chains contradict one another
     """
 
     member: str
@@ -95,34 +105,35 @@ def reference_member(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, member: str | None = None,
     wrenches: Mapping[str, ArrayLike] | None = None, time: ArrayLike | None = None, return_status: bool = False,
 ) -> ReferenceMemberSolution:  # fmt: skip
-    """Forward dynamics by the reference-member algorithm, with all that it finds on its way.
+    """Compute forward dynamics by the reference-member algorithm, with its intermediate results.
 
-    Without the member there are only serial chains from the ground. Each answers a motion of the member with a force P - R a_r at
-    its tip; together with the member's own inertia these give a_r, and a_r gives the chains' accelerations.
-    ``forward_dynamics(..., solver="reference-member")`` gives only these.
+    Without the member, the mechanism consists of serial chains from the ground. The force of each tip on the member is P - R a_r. These forces
+    and the member's inertia determine a_r, and a_r the accelerations of the chains.
+    ``forward_dynamics(..., solver="reference-member")`` returns the accelerations only.
 
     Parameters
     ----------
-    q, v, tau : (..., nq), (..., nv), (..., nv)
-    member : the body to take out. Any number of chains, of any number of freedoms each, lead from it to the ground, or joints
-        straight there. Type 0 (fingers and what they hold: motors towards the ground) and Type 1 (legs and a trunk: motors towards
-        the member) are treated alike. Default: of the bodies with the most joints, the farthest from the ground that will do
-    return_status : a single state without an answer gives NaN and its status too, as one of many does
+    q, v, tau : (..., nq), (..., nv), (..., nv) state and generalised force [N m, N]
+    member : the reference member. Any number of chains connect it to the ground, with any number of freedoms each, or single joints.
+        Type 0 (fingers and their object: motors near the ground) and Type 1 (legs and a trunk: motors near
+        the member) are treated equally. Default: a body with the most joints, the farthest from the ground that is suitable
+    wrenches, time : as :meth:`~sarrus.Mechanism.forward_dynamics`
+    return_status : return NaN and the status of a single state without a result, as in a batch
 
     Raises
     ------
     ModelError
-        A chain branches, comes back to the member or does not reach the ground; or there are constraints other than joints.
+        A chain branches, returns to the member or does not reach the ground; or there are constraints other than joints.
     StateError
-        The state is unsound; a chain let go, or the member where the chains let it move, has no inertia; the axes of an end joint
+        The state is invalid; a released chain has no inertia, or the member in a direction that the chains allow; the axes of an end joint
         with coordinates have become parallel; or no acceleration satisfies all chains.
 
     Notes
     -----
-    Where a chain's freedoms do not reach what its end joint blocks, M^-1 is singular and the member cannot move in all directions.
-    Its motion space is the intersection of what the chains allow: with b a basis of the null space of all blocked directions,
-    b^T I_eff b eta = b^T (f - I_eff a_p) and a_r = a_p + b eta, where a_p is the acceleration that blocked directions ask for
-    (centripetal, or prescribed). The column space of sum X^T R in 6.63-6.65 is another space, and right for symmetric loads only.
+    If a chain cannot move in all blocked directions of its end joint, M^-1 is singular, and the member cannot move in all directions.
+    Its motion space is the intersection of the spaces that the chains allow. With b a basis of the null space of all blocked directions,
+    b^T I_eff b eta = b^T (f - I_eff a_p) and a_r = a_p + b eta. a_p is the acceleration that blocked directions prescribe
+    (centripetal, or of prescribed motions). The column space of sum X^T R in 6.63-6.65 is another space, and correct for symmetric loads only.
 
     References
     ----------
@@ -133,7 +144,7 @@ def reference_member(
     >>> import numpy as np
     >>> import sarrus
     >>> robot = sarrus.mechanisms.two_links()
-    >>> solution = sarrus.works.reference_member(robot, robot.assemble(), np.zeros(robot.nv), np.zeros(robot.nv))
+    >>> solution = sarrus.formulations.reference_member(robot, robot.assemble(), np.zeros(robot.nv), np.zeros(robot.nv))
     >>> solution.chains
     {'tip1': ('joint1',), 'tip2': ('joint2',)}
     >>> solution.P["tip1"].round(6) + 0.0
@@ -144,11 +155,11 @@ def reference_member(
     checked_mechanism(robot, "robot")
     if member is not None:
         check_name("body", member, robot.bodies)
-    cut = taken_apart(robot, member)
+    cut = decomposition(robot, member)
     s = states(robot, cut, q, v, tau, wrenches, time, return_status)
     chains = [answer(robot, cut, s, c) for c in cut.chains]
     met = _meet(cut, s, chains)
-    if s.explain and s.status == Status.CONTRADICTORY:
+    if s.explain and s.status == Status.INCONSISTENT_CONSTRAINTS:
         raise_contradiction(robot, "reference_member", {"q": s.q, "v": s.v, "time": s.time})
 
     accelerations = np.zeros((*s.lead, robot.nv))
@@ -156,12 +167,12 @@ def reference_member(
         a = k.start + applied(k.N, k.open_accelerations - applied(k.Omega, f))  # 6.34
         accelerations[..., c.kept] = a[..., : len(c.kept)]
         if not c.closes:
-            apart = applied(k.X, met.a_r - s.turning) - applied(k.jacobian, a)
-            accelerations[..., robot.joint(c.name).v_slice] = applied(transposed(k.psi), apart) + k.rate
-    needed = robot.inverse_dynamics(s.q, s.v, accelerations, wrenches=wrenches, return_status=True)[0]
+            relative = applied(k.X, met.a_r - s.turning) - applied(k.jacobian, a)
+            accelerations[..., robot.joint(c.name).v_slice] = applied(transposed(k.psi), relative) + k.rate
+    required = robot.inverse_dynamics(s.q, s.v, accelerations, wrenches=wrenches, return_status=True)[0]
     J = robot.constraint_jacobian(s.q, time=s.time)
     inverse = np.asarray(np.linalg.pinv(transposed(J), rcond=ALIKE), dtype=np.float64)
-    multipliers = applied(inverse, needed - s.tau)
+    multipliers = applied(inverse, required - s.tau)
     along = robot._efforts_of_closing_motors(s.q, s.tau, s.time)
     multipliers = least_reactions(robot, s.q, s.v, accelerations, multipliers, along, wrenches=wrenches, time=s.time)
     carried = robot._loop_wrenches(s.q, multipliers, time=s.time)
@@ -169,7 +180,7 @@ def reference_member(
     def sound(x: Array) -> Array:
         return np.where(s.status.reshape(s.lead + (1,) * (x.ndim - len(s.lead))), np.nan, x)
 
-    # a joint straight to the ground that blocks nothing is no chain
+    # a single joint to the ground without blocked directions is no chain
     shown = [n for n, c in enumerate(cut.chains) if c.joints or chains[n].S.size]
     by_chain = {f.name for f in fields(ChainAnswer)} & {f.name for f in fields(ReferenceMemberSolution)}
     names = [c.name for c in cut.chains]
@@ -192,7 +203,7 @@ def forward_by_reference_member(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, wrenches: Wrenches | None = None, return_reactions: bool = False,
     **options: Unpack[TimeOptions],
 ) -> Any:  # fmt: skip
-    """What :meth:`~sarrus.Mechanism.forward_dynamics` with solver="reference-member" returns."""
+    """Return the results of :meth:`~sarrus.Mechanism.forward_dynamics` with solver="reference-member"."""
     time, return_status = options.get("time"), options.get("return_status", False)
     s = reference_member(robot, q, v, tau, wrenches=wrenches, time=time, return_status=return_status)
     a = into(options.get("out"), s.accelerations)
@@ -208,12 +219,12 @@ def _residual(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, tau: ArrayLike, s: ReferenceMemberSolution, *,
     wrenches: Mapping[str, ArrayLike] | None, time: ArrayLike | None,
 ) -> Array:  # fmt: skip
-    """What M a + h = tau + J^T multipliers and J a = gamma leave, relative; forces count by the masses, rows by what they move."""
+    """Return the relative residual of M a + h = tau + J^T multipliers and J a = gamma, weighted by mobilities."""
     h = robot.bias_forces(q, v, wrenches=wrenches, return_status=True)[0]
     M = robot.mass_matrix(q, return_status=True)[0]
     J = robot.constraint_jacobian(q, time=time, return_status=True)[0]
     gamma = robot.constraint_bias(q, v, time=time, return_status=True)[0]
-    with np.errstate(all="ignore"):  # NaN where there is no answer
+    with np.errstate(all="ignore"):  # NaN without a result
         mobility = np.diagonal(M, axis1=-2, axis2=-1)
         mobility = inverse_where(mobility, mobility > 0.0)
         moved = applied(np.square(J), mobility)
@@ -227,7 +238,7 @@ def _residual(
 
 @dataclass(frozen=True, eq=False)
 class _Met:
-    """The member with all chains at it."""
+    """Results of the member with all its chains."""
 
     effective_inertia: Array
     motion_space: Array
@@ -235,9 +246,9 @@ class _Met:
     tip_forces: list[Array]
 
 
-def _meet(cut: TakenApart, s: States, chains: list[ChainAnswer]) -> _Met:
-    """The member's acceleration, and the forces that the tips exert on it: 6.26-6.33, and 6.61-6.65 corrected."""
-    # 6.21, all chains under one another: M^-1 h_c = S - B a_r
+def _meet(cut: Decomposition, s: States, chains: list[ChainAnswer]) -> _Met:
+    """Return the member's acceleration, and the forces of the tips on it: 6.26-6.33, and 6.61-6.65 corrected."""
+    # 6.21, with the rows of all chains: M^-1 h_c = S - B a_r
     S = np.concatenate([k.S for k in chains], axis=-1)
     B = np.concatenate([transposed(k.phi_c) @ k.X for k in chains], axis=-2)
     M, M_inverse = _blocks([k.M for k in chains]), _blocks([k.M_inverse for k in chains])
@@ -245,18 +256,18 @@ def _meet(cut: TakenApart, s: States, chains: list[ChainAnswer]) -> _Met:
     I_r = s.M[..., s.r, s.r]
     effective = I_r + transposed(B) @ M @ B
 
-    # what no chain blocks. With something heavy on all other directions the inertia can be inverted there
+    # directions that no chain blocks. A large inertia in all other directions makes the matrix regular
     size = np.linalg.norm(B, axis=(-2, -1))
     U, sines, Vt = np.linalg.svd(firm @ B, full_matrices=False)
     blocked = transposed(Vt) @ (inverse_where(sines, sines > ALIKE * size[..., None])[..., None] * transposed(U))
     motion_space = np.eye(6) - blocked @ firm @ B
     heavy = np.trace(effective, axis1=-2, axis2=-1)[..., None, None] * (np.eye(6) - motion_space)
     half, weightless = inverse_root(motion_space @ effective @ motion_space + heavy)
-    s.no_answer(weightless, f"the chains let body '{cut.member}' move where nothing has inertia; {INSTEAD}")
+    s.no_answer(weightless, f"the chains let body '{cut.member}' move in a direction without inertia; {INSTEAD}")
     response = motion_space @ transposed(half) @ half @ motion_space
 
-    # 6.30 and 6.22. Chains that are nearly singular are so stiff that digits get lost: the first pass is the algorithm, the others
-    # take up what it leaves
+    # 6.30 and 6.22. Nearly singular chains are so stiff that digits are lost: the first pass is the algorithm, the others refine
+    # its residual
     a_r, h_c = np.zeros((*s.lead, 6)), np.zeros(S.shape)
     end_forces = sum((applied(transposed(k.X), k.end_force) for k in chains), np.zeros(6))
     for _ in range(PASSES):
@@ -266,14 +277,14 @@ def _meet(cut: TakenApart, s: States, chains: list[ChainAnswer]) -> _Met:
         force = force + applied(transposed(B), h_c + applied(M, left))
         a_p = applied(blocked, applied(firm, left))
         more = a_p + applied(response, force - applied(effective, a_p))
-        # what the balance then lacks the tips carry where they do not give way: of all ways to do so the least
+        # the tips carry the remaining force in their immovable directions, by the solution of least norm
         lacking = applied(effective, more) - force
         h_c = h_c + applied(M, left - applied(B, more)) + applied(transposed(blocked), lacking)
         a_r = a_r + more
 
     left = np.linalg.norm(applied(firm, S - applied(B, a_r)), axis=-1)
     terms = np.linalg.norm(S, axis=-1) + size * np.linalg.norm(a_r, axis=-1)
-    s.status[(left > CONTRADICTION * terms + REST) & (s.status == Status.FINE)] = Status.CONTRADICTORY
+    s.status[(left > CONTRADICTION * terms + REST) & (s.status == Status.FINE)] = Status.INCONSISTENT_CONSTRAINTS
 
     ends = np.cumsum([k.S.shape[-1] for k in chains])[:-1]
     shares = np.split(h_c, ends, axis=-1)
@@ -282,10 +293,10 @@ def _meet(cut: TakenApart, s: States, chains: list[ChainAnswer]) -> _Met:
 
 
 def _blocks(parts: list[Array]) -> Array:
-    """Square matrices along the diagonal of one."""
-    whole, at = np.zeros((*parts[0].shape[:-2], *[sum(A.shape[-1] for A in parts)] * 2)), 0
+    """Return the block-diagonal matrix of square matrices."""
+    matrix, first = np.zeros((*parts[0].shape[:-2], *[sum(A.shape[-1] for A in parts)] * 2)), 0
     for A in parts:
         n = A.shape[-1]
-        whole[..., at : at + n, at : at + n] = A
-        at += n
-    return whole
+        matrix[..., first : first + n, first : first + n] = A
+        first += n
+    return matrix

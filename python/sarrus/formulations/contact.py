@@ -1,4 +1,4 @@
-"""Contacts that slide: what a joint carries across makes a force along it."""
+"""Sliding contacts: friction along a joint, proportional to its constraint force."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..dynamics.states import of_states
 from ..errors import ModelError, ShapeError, StateError
 from ..mechanism import checked_mechanism
 
-JAMMED = 1e-10  # of what a unit of force along the joint changes: where it holds itself, whatever acts
+JAMMED = 1e-10  # smallest singular value of the contact's linear system below which the contact jams
 
 
 @of_states
@@ -21,30 +21,30 @@ def sliding_contact(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, tau: ArrayLike, joint: str, ratio: ArrayLike, *, wrenches: Wrenches | None = None,
     time: ArrayLike | None = None, **options: Unpack[BatchOptions],
 ) -> tuple[Array, Array, Array]:  # fmt: skip
-    """Forward dynamics while a joint that closes a loop is a Class II contact: h = ratio h_c, a force along it for what it carries across.
+    """Compute forward dynamics with a loop joint as a Class II contact: h = ratio h_c, a force along the joint from its multipliers h_c.
 
-    With Coulomb's law, of a tip that slides on a surface, the ratio is -mu in the direction of sliding for the normal force: its sign is the
-    caller's, who knows which way it slides. The force is linear in the multipliers, and these are affine in the force: one small system.
+    For Coulomb friction of a tip that slides on a surface, the ratio for the normal force is -mu in the direction of sliding. The caller
+    chooses its sign by the direction of sliding. The force is linear in the multipliers, which are affine in the force: one small system.
 
     Parameters
     ----------
-    q, v, tau : (..., nq), (..., nv), (..., nv) that satisfy the loops; generalised force [N m, N]
-    joint : one that closes a loop, with n velocities and r rows
-    ratio : (..., n, r) of efforts along its velocities to its multipliers
+    q, v, tau : (..., nq), (..., nv), (..., nv) state that satisfies the loops, and generalised force [N m, N]
+    joint : loop joint with n velocities and r rows
+    ratio : (..., n, r) ratio of the efforts along its velocities to its multipliers
     wrenches, time : as :meth:`~sarrus.Mechanism.forward_dynamics`
 
     Returns
     -------
-    a : (..., nv)
+    a : (..., nv) generalised acceleration
     multipliers : (..., nc) of all constraints
-    h : (..., n) the joint's efforts [N m, N]
+    h : (..., n) efforts along the joint [N m, N]
 
     Raises
     ------
     StateError
-        The contact jams: with this ratio the force that it needs grows with the force that it makes (Painlevé).
+        The contact jams: with this ratio the required force grows with the friction force (Painlevé).
     ModelError, ShapeError
-        The joint closes no loop; the ratio is not (..., n, r).
+        The joint is no loop joint; the ratio is not (..., n, r).
 
     References
     ----------
@@ -63,18 +63,16 @@ def sliding_contact(
     >>> b.add_joint("slope", sarrus.Prismatic("x"), "ground", "block", at_parent=down, at_child=down, loop=True)
     >>> robot = b.build()
     >>> q, v = robot.neutral(), np.zeros(6)
-    >>> ratio = [[0.0, 0.0, 0.0, 0.0, -0.3]]  # what it carries across: three moments, a side force and, last, the normal one
-    >>> a, _, h = sarrus.works.sliding_contact(robot, q, v, v, "slope", ratio)
+    >>> ratio = [[0.0, 0.0, 0.0, 0.0, -0.3]]  # multipliers: three moments, a side force and the normal force
+    >>> a, _, h = sarrus.formulations.sliding_contact(robot, q, v, v, "slope", ratio)
     >>> float(np.linalg.norm(a).round(6)), float((9.81 * np.sqrt(0.5) * 0.7).round(6))
     (4.855702, 4.855702)
     """
     checked_mechanism(robot, "robot")
-    of = robot.joint(joint)
-    if not of.closes_loop:
-        raise ModelError(
-            f"joint '{joint}' stands in the tree: a contact that slides is a joint that closes a loop (loop=True)"
-        )
-    rows, n = robot.constraint(joint).rows, of.type.nv
+    contact_joint = robot.joint(joint)
+    if not contact_joint.closes_loop:
+        raise ModelError(f"joint '{joint}' is a tree joint; expected a loop joint (loop=True) for a sliding contact")
+    rows, n = robot.constraint(joint).rows, contact_joint.type.nv
     count = rows.stop - rows.start
     K = real_array("ratio", ratio)
     if K.shape[-2:] != (n, count):
@@ -83,20 +81,22 @@ def sliding_contact(
     tau = real_rows("tau", tau, robot.nv, finite=False)
     S = actuation_matrix(robot, q, actuated=[joint])
     lead = common_axes({"q": q.shape[:-1], "v": v.shape[:-1], "tau": tau.shape[:-1], "ratio": K.shape[:-2]})
-    unit = max(1.0, float(np.abs(tau[np.isfinite(tau)]).max(initial=0.0)))  # one column a unit of force along the joint
+    unit = max(1.0, float(np.abs(tau[np.isfinite(tau)]).max(initial=0.0)))  # force along the joint in each column
     along = [np.zeros(robot.nv), *(unit * S[..., k] for k in range(n))]
     pushes = np.stack([np.broadcast_to(tau + x, (*lead, robot.nv)) for x in along])
     a, reactions = robot.forward_dynamics(q, v, pushes, wrenches=wrenches, time=time, return_reactions=True)
     carried = reactions.multipliers
     per_unit = np.moveaxis(carried[1:] - carried[0], 0, -1) / unit
     with np.errstate(over="ignore", invalid="ignore"):
-        system, alone = np.eye(n) - K @ per_unit[..., rows, :], applied(K, carried[0][..., rows])
-    sound = np.isfinite(system).all(axis=(-2, -1)) & np.isfinite(alone).all(axis=-1)
+        system, constant = np.eye(n) - K @ per_unit[..., rows, :], applied(K, carried[0][..., rows])
+    sound = np.isfinite(system).all(axis=(-2, -1)) & np.isfinite(constant).all(axis=-1)
     if not lead and not sound:
-        raise StateError(f"joint '{joint}' has no answer: with a ratio of {np.abs(K).max():.3g} the numbers overflow")
-    system = np.where(sound[..., None, None], system, np.eye(n))  # of bad states, whose forces are NaN
+        raise StateError(f"joint '{joint}' has no result: with a ratio of {np.abs(K).max():.3g} the numbers overflow")
+    system = np.where(sound[..., None, None], system, np.eye(n))  # the forces of invalid states are NaN
     if np.linalg.svd(system, compute_uv=False).min(initial=1.0) <= JAMMED:
-        raise StateError(f"joint '{joint}' jams: the force that it needs grows with the one that it makes")
-    h = np.linalg.solve(system, np.where(sound[..., None], alone, np.nan)[..., None])[..., 0]
+        raise StateError(
+            f"joint '{joint}' jams: the required force grows with the friction force; expected a smaller ratio"
+        )
+    h = np.linalg.solve(system, np.where(sound[..., None], constant, np.nan)[..., None])[..., 0]
     a = a[0] + applied(np.moveaxis(a[1:] - a[0], 0, -1) / unit, h)
     return a, carried[0] + applied(per_unit, h), h

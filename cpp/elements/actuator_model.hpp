@@ -1,18 +1,17 @@
-// What a drive makes of the effort u that is asked for along a velocity: a lag of first or second order,
+// Effort that a drive delivers for the effort u commanded along a velocity: a lag of first or second order,
 //   z-dot = b (u - z)   or   z-double-dot = b^2 (u - z) - 2 d b z-dot,
-// of which z is delivered, or u where there is none; within s (1 - |v|/v_0) where it drives and s where it brakes, stall effort s and no-load speed
-// v_0.
+// delivers z, or u without a lag. The limit is s (1 - |v|/v_0) if it drives and s if it brakes, with stall effort s and no-load speed v_0.
 #pragma once
 
 #include "element.hpp"
 
 namespace sarrus {
 
-struct ActuatorDynamics : ForceElement {
-  static constexpr const char* name = "ActuatorDynamics";
+struct ActuatorModel : ForceElement {
+  static constexpr const char* name = "ActuatorModel";
   static constexpr bool has_rates = true, delivers = true;
   JointVelocity joint;
-  int order;  // of the lag; it has as many internal states
+  int order;  // order of the lag, which is its number of internal states
   Number bandwidth, damping_ratio, stall, no_load_speed;  // bandwidth: 1/time constant, or the natural frequency
 
   template <class F> void fields(F field) {
@@ -23,7 +22,7 @@ struct ActuatorDynamics : ForceElement {
   int states() const { return order; }
   double state_unit(const StateUnits& units) const { return units.effort(joint.iv); }
 
-  template <class T> void apply(ElementCall<T>&) const {}  // it makes something of what others add
+  template <class T> void apply(ElementCall<T>&) const {}  // it modifies the efforts of the other elements
   template <class T> void deliver(ElementCall<T>& e) const {
     const T &b = e[bandwidth], *lag = e.z + iz;
     T &effort = e.motor[joint.iv], *z_dot = e.z_dot + iz;

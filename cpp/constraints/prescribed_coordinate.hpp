@@ -1,8 +1,8 @@
-// A coordinate of a joint of the tree, led to where a call wants it: of a quaternion the rotation vector x with q = exp(x), of all else q.
+// A prescribed coordinate x_k of a joint of the tree: of a quaternion the rotation vector x with q = exp(x), of other joints q.
 //   phi = x_k - target     [rad or m]
 //   J   = row k of E, x-dot = E v; of rotations the inverse of the exponential's differential in the successor's axes
 //         (Hairer, Lubich and Wanner IV.7), 1 + x~/2 + c x~ x~  with  c = (1 - |x|/2 cot(|x|/2)) / |x|^2
-// It closes loops and no more: nobody asks how it accelerates.
+// For closing loops only: it has no acceleration rows.
 #pragma once
 
 #include "../joints/closing.hpp"
@@ -10,7 +10,7 @@
 
 namespace sarrus {
 
-struct LedCoordinate : BetweenCoordinates {
+struct PrescribedCoordinate : BetweenCoordinates {
   static constexpr const char* name = "";  // descriptions have none
   JointKind joint;
   int index;  // k, among as many as the joint has velocities

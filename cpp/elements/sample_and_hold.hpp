@@ -1,0 +1,71 @@
+// Controllers with a clock: they are evaluated at samples, and their efforts are held until the next ones.
+//
+//   sample k   at t_0 + k period, t_0 where the run began:   u_k = f(t, q, v, z),  z <- z + period z-dot   (Euler's method)
+//   acts       from t_0 + k period + delay until u_k+1 does; zero before u_0
+//
+// The held values are: [0] samples taken    [1] samples that have come to act    [2] t_0    then z, the acting effort, and pending ones, oldest first
+#pragma once
+
+#include "held.hpp"
+
+namespace sarrus {
+
+struct SampleAndHold : HeldElement {
+  static constexpr const char* name = "SampleAndHold";
+  static constexpr bool varies = false;
+  const ForceElements* controllers;
+  bool calls;  // true if the caller's function is also evaluated
+  double period, delay;
+  std::vector<double> position_step, velocity_step,
+      effort_step;  // steps to whose multiples these are rounded; empty: no rounding
+  int pending = 0;  // largest number of delayed commands
+
+  template <class F> void fields(F field) {
+    field("controllers", controllers), field("calls", calls);
+    field("period", period, Sign::positive), field("delay", delay, Sign::not_negative);
+    field("position_step", position_step), field("velocity_step", velocity_step), field("effort_step", effort_step);
+  }
+  void settle() { pending = std::max(0, static_cast<int>(std::ceil(delay / period - 1e-6))); }
+  int held_size() const { return 3 + inner_states() + (1 + pending) * width; }
+
+  template <class T> double due(const T* held_values) const {
+    const auto h = Held<const T>::of(*this, held_values);
+    const double samples = first_lane(*h.samples), acting = first_lane(*h.acting), begun = first_lane(*h.begun);
+    if (samples == 0.0) return -never;
+    const double next = begun + samples * period;
+    return acting < samples ? std::min(next, begun + acting * period + delay) : next;
+  }
+  double instant() const { return period * 1e-6; }
+
+  template <class T, class Evaluate> void take(const T*, double time, double upto, T* held_values, Evaluate&& evaluate,
+                                               int sampling) const {
+    const auto h = Held<T>::of(*this, held_values);
+    double samples = first_lane(*h.samples), acting = first_lane(*h.acting);
+    if (samples == 0.0) *h.begun = T(time);
+    const double begun = first_lane(*h.begun);
+    // delayed commands first: otherwise a delay of whole periods would need room for one more
+    for (; acting < samples && begun + acting * period + delay <= upto; ++acting)
+      std::copy(h.effort + width, h.effort + (1 + pending) * width, h.effort);
+    if (begun + samples * period <= upto) {
+      evaluate(*this, sampling, h.z, pending == 0 ? h.effort : h.effort + (1 + static_cast<int>(samples - acting)) * width);
+      ++samples, acting += pending == 0;
+    }
+    *h.samples = T(samples), *h.acting = T(acting);
+  }
+  template <class T> void apply(ElementCall<T>& e) const {
+    const T* effort = Held<const T>::of(*this, e.held_values).effort;
+    for (int k = 0; k < e.width; ++k) e.motor[k] += effort[k];
+  }
+
+ private:
+  template <class T> struct Held {
+    T *samples, *acting, *begun, *z, *effort;
+    static Held of(const SampleAndHold& s, T* held_values) {
+      held_values += s.place;
+      return {held_values, held_values + 1, held_values + 2, held_values + 3, held_values + 3 + s.inner_states()};
+    }
+  };
+  int inner_states() const;  // set.hpp: controllers are elements too
+};
+
+}  // namespace sarrus

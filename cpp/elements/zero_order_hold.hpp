@@ -1,0 +1,44 @@
+// Efforts along velocities, held from each of the given times to the next. The held values are:
+//   [0] number of rows taken so far    then the effort that acts
+#pragma once
+
+#include "held.hpp"
+
+namespace sarrus {
+
+struct ZeroOrderHold : HeldElement {
+  static constexpr const char* name = "ZeroOrderHold";
+  std::vector<double> times;
+  std::vector<JointVelocity> motors;
+  NumberArray u;  // times x motors
+  double shortest = 1.0;  // shortest time between two of them
+
+  template <class F> void fields(F field) { field("times", times), field("motors", motors), field("u", u); }
+  void settle() {
+    for (std::size_t k = 1; k < times.size(); ++k) shortest = std::min(shortest, times[k] - times[k - 1]);
+  }
+  int held_size() const { return 1 + width; }
+
+  template <class T> double due(const T* held_values) const {
+    const auto rows_taken = static_cast<std::size_t>(first_lane(held_values[place]));
+    return rows_taken < times.size() ? times[rows_taken] : never;
+  }
+  double instant() const { return shortest * 1e-6; }
+  template <class T, class Evaluate> void take(const T* parameter, double, double upto, T* held_values, Evaluate&&, int) const {
+    const auto before = static_cast<std::size_t>(first_lane(held_values[place]));
+    std::size_t rows_taken = before;
+    while (rows_taken < times.size() && times[rows_taken] <= upto) ++rows_taken;
+    for (std::size_t k = 0; k < motors.size() && rows_taken > before; ++k)
+      held_values[place + 1 + motors[k].iv] = parameter[u.at + (rows_taken - 1) * motors.size() + k];
+    held_values[place] = T(static_cast<double>(rows_taken));
+  }
+  /// Return the parameter that acts along motor k, in a state with this number of rows; or -1.
+  int acting(double rows_taken, std::size_t k) const {
+    return rows_taken > 0.0 ? u.at + static_cast<int>((static_cast<std::size_t>(rows_taken) - 1) * motors.size() + k) : -1;
+  }
+  template <class T> void apply(ElementCall<T>& e) const {
+    for (int k = 0; k < e.width; ++k) e.motor[k] += e.held_values[place + 1 + k];
+  }
+};
+
+}  // namespace sarrus
