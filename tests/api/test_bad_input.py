@@ -916,7 +916,7 @@ ELSEWHERE = {
     "rest to rest in several ways": (
         lambda: sarrus.control.rest_to_rest(0.0, 1.0, 1.0, order=np.ones(2)),
         ModelError,
-        "cubic .order=3. or quintic",
+        "must be 3 .cubic. or 5",
     ),
     "curves of a list": (lambda: curves(Q, [Q], "y"), TypeError, "lines must be a mapping"),
     "curves of other lengths": (
