@@ -33,12 +33,12 @@
 namespace sarrus {
 
 template <class T> struct BranchInput {
-  const T* prescribed;  // (nv) 1 where a joint is held, the same for all lanes
+  const T* prescribed;  // (nv) 1 if a joint is prescribed, the same for all lanes
   const T* scale;  // (nv + rows) of velocities and rows, as in closing.hpp
   T max_step, min_step;  // of a joint, scaled; part of a segment below which the branch counts as ended
   T tolerance;  // of |phi|
   int inputs;
-  const T* waypoints;  // of each time, a configuration that holds the held coordinates, and targets (BranchInput::numbers)
+  const T* waypoints;  // of each time, a configuration with the prescribed coordinates, and targets (BranchInput::numbers)
 
   static int numbers(const Tree& tree) { return 1 + tree.nq + tree.loops.pfaffian_values; }
 };

@@ -1,4 +1,4 @@
-// Outcomes of `Branch::lead` (branch.hpp). Python reads them as sarrus._core.lead.
+// Outcomes of `Branch::move` (branch.hpp). Python reads them as sarrus._core.branch_outcome.
 #pragma once
 
 namespace sarrus::branch_outcome {
