@@ -894,7 +894,7 @@ BAD = {
     "matrix structure": (lambda: Inertia.from_matrix(np.diag([1, 1, 1, 1, 1, 2])), ModelError, "not a rigid body's"),
     "matrix shape": (lambda: Inertia.from_matrix(EYE), ShapeError, r"it must be \(6, 6\)"),
     "parameters": (lambda: Inertia.from_parameters(np.zeros(9)), ShapeError, r"it must be \(10,\)"),
-    "parameters massless": (lambda: Inertia.from_parameters([0, 1] + [0] * 8), ModelError, "massless"),
+    "parameters massless": (lambda: Inertia.from_parameters([0, 1] + [0] * 8), ModelError, "without mass"),
     "parameters impossible": (lambda: Inertia.from_parameters([1, 1, 0, 0, 1, 0, 0, 0, 0, 1]), ModelError, "moments"),
     "masses cancel": (lambda: VALUES[2] + Inertia(-1.5, NONE, O3, check=False), ModelError, "add to zero"),
     "inertia + number": (lambda: VALUES[2] + 1, TypeError, "unsupported operand"),
