@@ -181,9 +181,9 @@ def test_many_states():
 
 def test_bad_states():
     robot = floating().build()
-    with pytest.raises(sarrus.ShapeError, match=r"q has shape \(3,\); this mechanism wants \(..., 12\)"):
+    with pytest.raises(sarrus.ShapeError, match=r"q has shape \(3,\); this mechanism requires \(..., 12\)"):
         interop.to_mujoco_state(robot, np.zeros(3))
-    with pytest.raises(sarrus.ShapeError, match=r"qvel has shape \(\); this mechanism wants \(..., 10\)"):
+    with pytest.raises(sarrus.ShapeError, match=r"qvel has shape \(\); this mechanism requires \(..., 10\)"):
         interop.from_mujoco_state(robot, np.zeros(12), 1.0)
     with pytest.raises(sarrus.NameNotFoundError, match="joints: no moving joint is named 'weld'"):
         interop.to_mujoco_state(robot, robot.neutral(), joints=["free", "ball", "weld"])

@@ -223,9 +223,9 @@ def test_the_order_of_joints_is_the_model_s():
 
 def test_bad_states():
     robot, model = sarrus.io.from_pinocchio(arm_of_no_library()), arm_of_no_library()
-    with pytest.raises(sarrus.ShapeError, match=r"q has shape \(11,\); this mechanism wants \(..., 10\)"):
+    with pytest.raises(sarrus.ShapeError, match=r"q has shape \(11,\); this mechanism requires \(..., 10\)"):
         interop.to_pinocchio_state(robot, model, np.zeros(11))
-    with pytest.raises(sarrus.ShapeError, match=r"q has shape \(10,\); Pinocchio's model wants \(..., 11\)"):
+    with pytest.raises(sarrus.ShapeError, match=r"q has shape \(10,\); Pinocchio's model requires \(..., 11\)"):
         interop.from_pinocchio_state(robot, model, np.zeros(10))
     with pytest.raises(TypeError, match="mechanism must be a Mechanism"):
         interop.to_pinocchio_state(None, model, [0.0])
@@ -351,7 +351,9 @@ def test_mimics(leader, inner):
 @with_pinocchio
 def test_joints_without_a_counterpart():
     model = chain(pin.JointModelEllipsoid(1, 2, 3))
-    with pytest.raises(sarrus.ModelError, match="joint 'j1' is a JointModelEllipsoid, which has no counterpart here"):
+    with pytest.raises(
+        sarrus.ModelError, match="joint 'j1' is a JointModelEllipsoid, which has no counterpart in sarrus"
+    ):
         sarrus.io.from_pinocchio(model)
     model = chain()
     model.addJoint(3, pin.JointModelMimic(model.joints[1], 0.0, 0.0), pin.SE3.Identity(), "mimic")
