@@ -922,7 +922,7 @@ ELSEWHERE = {
     "curves of other lengths": (
         lambda: curves(Q, {"a": WAY}, "y"),
         ShapeError,
-        r"line 'a' too; got \(1,\) and \(2, 1\)",
+        r"line 'a' must both be \(n,\); got \(1,\) and \(2, 1\)",
     ),
 }
 

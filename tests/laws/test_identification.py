@@ -500,7 +500,7 @@ REFUSED = {
     "off the loops": (
         lambda: identify(*four_bar_samples(q=np.random.default_rng(0).normal(size=(100, 3)))),
         sarrus.StateError,
-        "off the loops",
+        "violates the loops",
     ),
     "no accelerations": (lambda: identify(*four_bar_samples(a=None)), sarrus.ModelError, "identify_runs"),
     "too few": (
@@ -528,7 +528,7 @@ REFUSED = {
     "nothing told": (
         lambda: identify(*four_bar_samples(), bodies=[], terms={}),
         sarrus.ModelError,
-        "tell none of the parameters",
+        "do not depend on the parameters",
     ),
     "of no mechanism": (lambda: identify(*four_bar_samples()).of(np.ones(3)), TypeError, "robot must be a Mechanism"),
     "terms of no joints": (

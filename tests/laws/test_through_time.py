@@ -130,7 +130,7 @@ def test_products_are_those_of_the_matrix():
     after = np.concatenate(D.step_jvp(robot, q, v, 0.01, dq, dv, dz, **how))
     assert_allclose(after, J.q @ dq + J.v @ dv + J.internal_state @ dz, rtol=0, atol=1e-13)
     before, w = D.step_vjp(robot, q, v, 0.01, wq, wv, wz, **how), np.concatenate([wq, wv, wz])
-    for name in ("q", "v", "z"):
+    for name in ("q", "v", "internal_state"):
         assert_allclose(getattr(before, name), w @ getattr(J, name), rtol=0, atol=1e-12, err_msg=name)
     assert before.parameters.keys() == J.parameters.keys()
     for name, by in before.parameters.items():

@@ -126,7 +126,7 @@ def test_a_run_that_goes_on_remembers_its_turns(closing, method, tmp_path):
         there = rest.t == whole.t[len(part) - 1 :]  # but for rounding of when samples are
         there[0] = False  # it is within a step of the first part
         assert there[-1] and there.mean() > 0.5
-        for name in ("q", "v", "z", "loop_q"):
+        for name in ("q", "v", "internal_state", "loop_q"):
             assert_array_equal(getattr(rest, name)[there], getattr(whole, name)[len(part) - 1 :][there])
     assert_array_equal(begin.loop_q, part.loop_q)
 

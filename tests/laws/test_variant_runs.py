@@ -47,7 +47,7 @@ def assert_run_alone(variants, each, q, v, elements, *, duration=DURATION, atol=
             alone.append(sarrus.simulate_many(one, *rows, duration, elements, **options))
     for i, run in enumerate(alone):
         assert runs.status[i] == run.status[0], i
-        for name in ("q", "v", "z"):
+        for name in ("q", "v", "internal_state"):
             mine, its = getattr(runs, name)[i], getattr(run, name)[0]
             assert_allclose(
                 mine, its, rtol=0, atol=atol * max(1.0, np.nanmax(abs(its), initial=0.0)), err_msg=f"{name} of {i}"
@@ -237,7 +237,7 @@ def test_threads_executors_and_subsets_change_nothing(tmp_path):
     status = np.load(tmp_path / "runs" / "status.npy", mmap_mode="r+")
     status[37:90] = Status.INTERRUPTED
     status.flush()
-    for name in ("q", "v", "z"):
+    for name in ("q", "v", "internal_state"):
         np.load(tmp_path / "runs" / f"{name}.npy", mmap_mode="r+")[37:90] = np.nan
     assert_array_equal(run(variants, q, push, store=tmp_path / "runs").q, whole.q)
     lighter = variants.base.variants(damping={"motor": np.ones(150)})

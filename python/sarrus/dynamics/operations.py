@@ -518,7 +518,7 @@ class StateFunctions(_core.Mechanism):
 
     @_operation
     def jacobian_derivative(self, q: ArrayLike, v: ArrayLike, frame: str, **options: Unpack[FrameOptions]) -> Array:
-        """Return the exact time derivative (..., 6, nv) of :meth:`jacobian`, in the same representation (van der Merwe 5.64-5.71).
+        """Return the exact time derivative (..., 6, nv) of :meth:`jacobian` of the tree, in the same representation (van der Merwe 5.64-5.71).
 
         The classical acceleration is J a + J-dot v in "world_aligned"; in "frame" the rotating axes add [0; w x linear velocity].
 

@@ -551,7 +551,7 @@ def test_without_ffmpeg_no_long_simulation(capsys, monkeypatch):
     monkeypatch.setattr(animation.FFMpegWriter, "isAvailable", classmethod(lambda _: False))
     assert main(["simulate", "four_bar", "--animate", "x.mp4"]) == 1
     out, err = capsys.readouterr()
-    assert "needs the program ffmpeg" in err and err.count("\n") == 1 and not out
+    assert "program ffmpeg not found" in err and err.count("\n") == 1 and not out
 
 
 def test_without_matplotlib_no_long_simulation(capsys, monkeypatch, tmp_path):

@@ -771,7 +771,7 @@ def test_results_that_32_bits_cannot_count():
         b.add_joint(f"j{k}", sarrus.Revolute("z"), "ground", f"b{k}")
     robot = b.build()
     q = np.zeros(robot.nv)
-    with pytest.raises(sarrus.ShapeError, match=r"holds 2160900000 numbers a state"):
+    with pytest.raises(sarrus.ShapeError, match=r"has 2160900000 numbers per state"):
         robot.regressor(q, q, q)
     assert robot.gravity_forces(q).shape == q.shape
 

@@ -318,7 +318,7 @@ def test_bundles(pyplot):
     assert [axes.get_ylabel() for axes in both] == ["energy [J]", "[m]"]
     with pytest.raises(sarrus.NameNotFoundError, match="no quantity, joint or frame is named 'moter'"):
         runs.plot("moter")
-    with pytest.raises(ValueError, match="quantiles are numbers from 0 to 1"):
+    with pytest.raises(ValueError, match="quantiles must be one or several numbers from 0 to 1"):
         runs.plot(quantiles=[5, 95])
 
 

@@ -718,7 +718,7 @@ def stored(runs=300, executor=None, several=False, **options):
 
 
 def same_runs(one, other):
-    for name in ("t", "q", "v", "z", "status", "excess", "stiffness"):
+    for name in ("t", "q", "v", "internal_state", "status", "excess", "stiffness"):
         assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
     assert_array_equal(one[200].tau, other[200].tau)
 
