@@ -27,6 +27,10 @@ std::optional<NumberArray> numbers_of(const Value& value);
 /// A unit vector: "x", "-z" or three numbers. A unit vector stays as it is, so that it reads as it was written.
 Vec3<double> unit_axis(const Value& axis);
 
+/// Red, green, blue and opacity from 0 to 1: of three or four numbers, or text such as "#4477aa"; none: of anything else.
+std::optional<std::array<double, 4>> color(const Value& value);
+extern const char* const expected_color;
+
 /// The rotation nearest to R, which has at least four correct digits.
 Mat3<double> rotation(const std::string& name, const Mat3<double>& R);
 

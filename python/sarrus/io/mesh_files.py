@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import _core
 from .._arrays import Array
 from .._files import check_regular, is_within
-from ..building.values import MOST_POINTS
 from ..errors import ModelError
 from ..shapes import ConvexPoints, Mesh
 
@@ -221,9 +221,9 @@ def hull(mesh: Mesh) -> ConvexPoints:
     except Exception as error:  # of a dozen kinds, by format and damage
         raise ModelError(f"cannot read mesh {mesh.file!r}, to say what it touches: {error}") from None
     vertices = np.unique(vertices, axis=0) * mesh.scale
-    if not 1 <= len(vertices) <= MOST_POINTS or not np.isfinite(vertices).all():
+    if not 1 <= len(vertices) <= _core.most_points or not np.isfinite(vertices).all():
         raise ModelError(
-            f"mesh {mesh.file!r} has {len(vertices)} vertices; from 1 to {MOST_POINTS} finite ones can touch"
+            f"mesh {mesh.file!r} has {len(vertices)} vertices; from 1 to {_core.most_points} finite ones can touch"
         )
     return ConvexPoints(tuple(map(tuple, vertices.tolist())))
 

@@ -117,7 +117,7 @@ def _names(robot: LoopFunctions, *by_joint: Any) -> tuple[str, ...]:
 
 def _needed(robot: LoopFunctions) -> list[str]:
     """Joints whose coordinates relations are about: they stand in any tree."""
-    return sorted({name for c in robot.description.constraints for name, _ in c._core_terms().get("coordinates", ())})
+    return sorted({name for c in robot.description.constraints for name in c.joints_related})
 
 
 def _places(robot: LoopFunctions, of: LoopFunctions) -> NDArray[np.intp]:
