@@ -6,8 +6,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <optional>
 #include <string>
+#include <tuple>
 #include <type_traits>
+#include <variant>
 #include <vector>
 
 #include "../model/builder.hpp"
@@ -400,7 +404,7 @@ std::string constraint_kind(const py::handle& from) {
   const std::string name = type_name(from);
   return name.size() > 4 && name.substr(name.size() - 4) == "Spec" ? name.substr(0, name.size() - 4) : name;
 }
-template <class... Kinds> std::tuple<Kinds...> alternatives(const std::variant<Kinds...>&) { return {}; }
+template <class... Kinds> std::tuple<Kinds...> alternatives(const std::variant<Kinds...>&) { return std::tuple<Kinds...>(); }
 
 /// take(constraint), as the struct of its kind.
 template <class Take> void read_constraint(const py::handle& from, Take take) {
