@@ -17,6 +17,8 @@ struct FromPython {
   PyObject *ModelError = PyExc_ValueError, *ShapeError = PyExc_ValueError, *StateError = PyExc_ValueError,
            *AssemblyError = PyExc_ValueError;
   PyObject* NameNotFoundError = PyExc_KeyError;
+  PyObject *Transform = nullptr, *Inertia = nullptr, *JointType = nullptr;  // classes
+  PyObject* real_numbers = nullptr;  // (value): a float64 array; TypeError or ValueError if it is something else
   PyObject* explain = nullptr;  // (mechanism, operation, status, arguments, result): raises the error of one state
   PyObject* pfaffian_values = nullptr;  // (mechanism, q, v or None, whether rates): rows that depend on q, or their rates
 };
@@ -30,10 +32,17 @@ inline void hand_over(const py::KWArgs<py::object>& all) {
   const struct {
     const char* name;
     PyObject*& slot;
-  } table[] = {{"ModelError", to.ModelError},          {"ShapeError", to.ShapeError},
-               {"StateError", to.StateError},          {"NameNotFoundError", to.NameNotFoundError},
-               {"AssemblyError", to.AssemblyError},    {"explain", to.explain},
-               {"pfaffian_values", to.pfaffian_values}};
+  } table[] = {{"ModelError", to.ModelError},
+               {"ShapeError", to.ShapeError},
+               {"StateError", to.StateError},
+               {"NameNotFoundError", to.NameNotFoundError},
+               {"AssemblyError", to.AssemblyError},
+               {"explain", to.explain},
+               {"pfaffian_values", to.pfaffian_values},
+               {"Transform", to.Transform},
+               {"Inertia", to.Inertia},
+               {"JointType", to.JointType},
+               {"real_numbers", to.real_numbers}};
   for (const auto& [name, object] : all) {
     PyObject** slot = nullptr;
     for (const auto& row : table)

@@ -17,6 +17,7 @@
 #include "force_elements.hpp"
 #include "from_python.hpp"
 #include "mobility.hpp"
+#include "model.hpp"
 #include "processor.hpp"
 #include "shapes.hpp"
 #include "simulation.hpp"
@@ -27,13 +28,7 @@
 namespace sarrus::bindings {
 namespace {
 
-JointKind to_kind(const std::string& name) {
-  for (const JointKind kind : joint_kinds)
-    if (visit_every(kind, 0, [&](auto joint) { return name == joint.name; })) return kind;
-  throw py::value_error("no joint is of kind '" + name + "'");
-}
-
-/// Return the facts about each type of joint, by name: see JointType in joints.py.
+/// Facts about each type of joint, by name: see JointType in joints.py.
 py::dict joint_table() {
   py::dict table;
   const auto listed = [](const CoordinateList& list) {
@@ -63,101 +58,9 @@ py::dict joint_table() {
   return table;
 }
 
-template <class T> void read(const py::handle& h, T& x) { x = h.cast<T>(); }
-void read(const py::handle& h, std::optional<Law>& law) { law = to_optional_law(h); }
-
-ConstraintDescription to_constraint(const py::dict& d, const std::vector<JointDescription>& joints) {
-  ConstraintDescription c{};
-  c.name = d["name"].cast<std::string>();
-  const auto name = d["kind"].cast<std::string>();
-  if (name == "Target") {  // a loop joint from the ground to the requested pose of the frame
-    if (c.joint = d["joint"].cast<std::string>(); !c.joint.empty()) {
-      const int index = d["index"].cast<int>();
-      const auto joint = std::find_if(joints.begin(), joints.end(), [&](const auto& j) { return j.name == c.joint; });
-      if (index < 0 || joint == joints.end())
-        c.kind = LoopJoint(), c.target = Target::coordinates;
-      else
-        c.kind = PrescribedCoordinate{{}, joint->kind, index}, c.coordinates = {{c.joint, -1}};
-      return c;
-    }
-    const bool turned = d["turned"].cast<bool>();
-    c.kind = LoopJoint(turned ? JointKind::fixed : JointKind::spherical, {}, turned ? 6 : 3);
-    c.parent = "ground", c.child = d["frame"].cast<std::string>(), c.target = Target::frame;
-    c.at_parent = c.at_child = Transform<double>::identity();
-    return c;
-  }
-  each_constraint([&](const auto& kind) {
-    if (name == kind.name) c.kind = kind;
-  });
-  if (std::holds_alternative<LoopJoint>(c.kind)) throw ModelError("constraint '" + c.name + "' is of no kind: '" + name + "'");
-  visit_constraint(c.kind, [&](auto& kind) {
-    if constexpr (between_bodies<decltype(kind)>) {
-      c.parent = d["parent"].cast<std::string>(), c.child = d["child"].cast<std::string>();
-      c.at_parent = to_transform(d["at_parent"]), c.at_child = to_transform(d["at_child"]);
-    } else {
-      for (const auto& [joint, index] : d["coordinates"].cast<std::vector<std::pair<std::string, int>>>())
-        c.coordinates.push_back({joint, index});
-    }
-    kind.fields([&](const char* key, auto& x) { read(d[key], x); });
-  });
-  return c;
-}
-
-JointDescription to_joint(const py::dict& d) {
-  JointDescription j;
-  j.name = d["name"].cast<std::string>();
-  j.parent = d["parent"].cast<std::string>(), j.child = d["child"].cast<std::string>();
-  j.kind = to_kind(d["kind"].cast<std::string>());
-  const auto axes = d["axes"].cast<py::list>();
-  j.axis = axes.size() > 0 ? to_vec3(axes[0]) : Vec3<double>::UnitZ();
-  j.axis2 = axes.size() > 1 ? to_vec3(axes[1]) : Vec3<double>::UnitZ();
-  std::size_t next = 0;
-  const auto numbers = d["numbers"].cast<py::list>();  // in the order of its fields
-  visit_every(j.kind, 0, [&](auto joint) {
-    joint.fields(j.constants, [&](const char*, auto& x, const char*) { read(numbers[next++], x); });
-  });
-  j.at_parent = to_transform(d["at_parent"]), j.at_child = to_transform(d["at_child"]);
-  j.actuated = d["actuated"].cast<bool>();
-  j.nq = d["nq"].cast<int>(), j.nv = d["nv"].cast<int>();
-  j.keep_in_tree = d["tree"].cast<bool>(), j.close_loop = d["loop"].cast<bool>();
-  for (const auto& law : d["laws"].cast<py::tuple>()) j.laws.push_back(to_optional_law(law));
-  const auto per_velocity = [&](const char* key) {
-    const auto v = d[key].cast<std::vector<double>>();
-    if (static_cast<int>(v.size()) != j.nv) throw py::value_error(std::string(key) + " needs one number per velocity");
-    PerVelocity numbers;
-    numbers.assign(v.begin(), v.end());
-    return numbers;
-  };
-  j.armature = per_velocity("armature"), j.damping = per_velocity("damping"), j.friction = per_velocity("friction");
-  j.stiffness = per_velocity("stiffness"), j.rest = per_velocity("rest");
-  return j;
-}
-
-std::unique_ptr<Mechanism> build(const std::string& name, const py::handle& gravity, const py::list& bodies,
-                                 const py::list& joints, const py::list& frames, const py::list& constraints,
-                                 const py::list& springs, int substructures) {
-  Description d;
+std::unique_ptr<Mechanism> build(const py::handle& description, int substructures) {
+  Description d = to_description(description);
   d.substructures = substructures;
-  d.name = name, d.gravity = to_vec3(gravity);
-  for (const auto& b : bodies) {
-    const auto t = b.cast<py::tuple>();
-    d.bodies.push_back({t[0].cast<std::string>(), to_inertia(t[1])});
-  }
-  for (const auto& j : joints) d.joints.push_back(to_joint(j.cast<py::dict>()));
-  for (const auto& f : frames) {
-    const auto t = f.cast<py::tuple>();
-    d.frames.push_back({t[0].cast<std::string>(), t[1].cast<std::string>(), to_transform(t[2])});
-  }
-  for (const auto& c : constraints) d.constraints.push_back(to_constraint(c.cast<py::dict>(), d.joints));
-  for (const auto& s : springs) {
-    const auto t = s.cast<py::tuple>();
-    d.springs.push_back({t[0].cast<std::string>(),
-                         {t[1].cast<std::string>(), t[3].cast<std::string>()},
-                         {to_vec3(t[2]), to_vec3(t[4])},
-                         t[5].cast<double>(),
-                         t[6].cast<double>(),
-                         t[7].cast<double>()});
-  }
   d.check_interrupt = [] {
     if (PyErr_CheckSignals() != 0) throw py::error_already_set();
   };
@@ -260,8 +163,7 @@ py::array_t<double> numbers_of_variants(const py::object& self) {
 
 void bind_mechanism(py::module_& m) {
   py::class_<Mechanism>(m, "Mechanism")
-      .def(py::init(&build), py::arg("name"), py::arg("gravity"), py::arg("bodies"), py::arg("joints"), py::arg("frames"),
-           py::arg("constraints"), py::arg("springs"), py::arg("substructures"))
+      .def(py::init(&build), py::arg("description"), py::arg("substructures"))
       .def(py::init(&copy), py::arg("other"), py::arg("changes"))
       .def(py::init(&varied), py::arg("like"), py::arg("count"), py::arg("changes"))
       .def(py::init(&select_variants), py::arg("variants"), py::arg("which"))
@@ -271,7 +173,8 @@ void bind_mechanism(py::module_& m) {
       .def_property_readonly(
           "nv", [](const py::object& self) { return built_or_variants(self).tree().nv; }, "Number of velocities.")
       .def_property_readonly(
-          "_count", [](const py::object& self) { return built_or_variants(self).variant_indices().size(); }, "Number of variants.")
+          "_count", [](const py::object& self) { return built_or_variants(self).variant_indices().size(); },
+          "Number of variants.")
       .def_property_readonly("_lengths", &numbers_of_variants<&sarrus::Variants::length>)
       .def_property_readonly("_masses", &numbers_of_variants<&sarrus::Variants::mass>)
       .def_property_readonly("_placed_joints", &placed_joints)
@@ -443,6 +346,7 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
   });
 
   bind_mechanism(m);
+  bind_model(m);
   m.def("hand_over", &hand_over);
   bind_status(m);
   m.def("method", &method, py::arg("type"), py::arg("name"), py::arg("doc"), py::arg("declaration"));

@@ -341,7 +341,8 @@ Operands operands_of(PyObject* self, const Info& info, const Mechanism& m, const
 }
 
 /// Return `out`, or a new array; its rows begin at `rows.out`.
-py::object result_of(const Info& info, const Tree& t, const Arguments& a, const Operands& operands, SizeInputs& request, Rows& rows) {
+py::object result_of(const Info& info, const Tree& t, const Arguments& a, const Operands& operands, SizeInputs& request,
+                     Rows& rows) {
   if (operands.batch.size() + info.axes.size() > 32)  // the limit of the oldest supported version of NumPy
     shape_error("the result would have " + std::to_string(operands.batch.size() + info.axes.size()) + " axes; there may be 32");
   std::vector<Py_ssize_t> dims = operands.batch;

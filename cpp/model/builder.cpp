@@ -11,11 +11,6 @@
 namespace sarrus::model {
 namespace {
 
-constexpr std::size_t most_points = 1u << 14;  // of a convex hull: the number of features of a pair of shapes (contact/scene.hpp)
-// sentences of files with shapes: without contacts nothing simulates them; and after contacts were added
-const std::string no_contacts = "which they do where simulate() is asked for method='contact', and nowhere else";
-const std::string some_contacts = "in method='contact' of simulate()";
-
 std::string of(const std::string& kind, const std::string& name) { return kind + " '" + name + "'"; }
 
 template <class Parts> std::vector<std::string> names_of(const Parts& parts) {
@@ -90,13 +85,7 @@ struct ShapeCheck {
   std::string subject;
 
   template <class S> void operator()(S& shape) const {
-    std::string name = S::kind;
-    const std::string article = std::string("AEIO").find(name[0]) == std::string::npos ? " of a " : " of an ";
-    std::transform(name.begin(), name.end(), name.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
-    shape.fields([&](std::string key, const auto& x) {
-      std::replace(key.begin(), key.end(), '_', '-');
-      check(x, subject + ": " + key + article + name);
-    });
+    shape.fields([&](const char* key, const auto& x) { check(x, subject + ": " + label(S::kind, key)); });
   }
   void operator()(Mesh& mesh) const {
     check_point(mesh.scale, subject + ": scale of a mesh", "for x, y and z");
@@ -106,12 +95,12 @@ struct ShapeCheck {
       throw ModelError(subject + ": scale of a mesh must not be zero; got " + shown(list(mesh.scale), true));
   }
   void operator()(ConvexPoints& shape) const {
-    const std::string expected = "(n, 3) finite numbers [m], n from 1 to " + std::to_string(most_points);
     for (const Point& p : shape.points)
-      if (!all_finite(p)) throw ModelError(subject + ": points needs " + expected + "; got " + shown(list(shape.points), true));
+      if (!all_finite(p))
+        throw ModelError(subject + ": points needs " + expected_points + "; got " + shown(list(shape.points), true));
     const std::size_t n = shape.points.size();
     if (n < 1 || n > most_points)
-      throw ModelError(subject + ": points must be " + expected + "; got " +
+      throw ModelError(subject + ": points must be " + expected_points + "; got " +
                        (n ? shape_text({n, 3}) : shape_text({std::size_t{0}})));
   }
   void operator()(Terrain& terrain) const {
@@ -138,6 +127,26 @@ struct ShapeCheck {
   }
 };
 
+std::string coordinate_text(const Term& term) {
+  return term.index == Term::only ? quoted(term.joint) : "(" + quoted(term.joint) + ", " + std::to_string(term.index) + ")";
+}
+
+bool same(const Law& a, const Law& b) { return a.start == b.start && a.coefficient == b.coefficient && a.harmonic == b.harmonic; }
+
+}  // namespace
+
+const std::string no_contacts = "which they do where simulate() is asked for method='contact', and nowhere else";
+const std::string some_contacts = "in method='contact' of simulate()";
+const std::string expected_points = "(n, 3) finite numbers [m], n from 1 to " + std::to_string(most_points);
+
+std::string label(std::string kind, std::string measure) {
+  if (kind == ConvexPoints::kind) return measure;
+  std::replace(measure.begin(), measure.end(), '_', '-');
+  const char* article = std::string("AEIO").find(kind[0]) == std::string::npos ? " of a " : " of an ";
+  std::transform(kind.begin(), kind.end(), kind.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
+  return measure + article + kind;
+}
+
 std::vector<double> joint_coordinates(const JointType& joint, std::vector<double> q, const std::string& subject) {
   const int nq = joint.nq();
   if (static_cast<int>(q.size()) != nq || !all_finite(q))
@@ -154,11 +163,15 @@ std::vector<double> joint_coordinates(const JointType& joint, std::vector<double
   return q;
 }
 
-std::string coordinate_text(const Term& term) { return "(" + quoted(term.joint) + ", " + std::to_string(term.index) + ")"; }
+std::vector<double> per_row(std::vector<double> value, std::size_t rows, const std::string& subject) {
+  if (value.size() != 1 && value.size() != rows)
+    throw ModelError(subject + ": value has " + std::to_string(value.size()) + " entries for " + std::to_string(rows) +
+                     " rows; expected one number or one a row");
+  value.resize(rows, value[0]);
+  return value;
+}
 
-bool same(const Law& a, const Law& b) { return a.start == b.start && a.coefficient == b.coefficient && a.harmonic == b.harmonic; }
-
-}  // namespace
+void check_shape(ContactShape& shape, const std::string& subject) { std::visit(ShapeCheck{subject}, shape); }
 
 Builder::Builder(std::string name, const Point& gravity) {
   check_printable("mechanism", name);
@@ -212,9 +225,15 @@ const Joint& Builder::tree_joint(const std::string& name, const std::string& sub
   return joint;
 }
 
-/// Return the velocity of a joint's coordinate, which must be its rate.
-void Builder::check_coordinate(const Term& term, const std::string& subject) const {
+/// Check that the rate of a coordinate is a velocity.
+void Builder::check_coordinate(Term& term, const std::string& subject) const {
   const JointType& joint = tree_joint(term.joint, subject).joint;
+  if (term.index == Term::only) {
+    if (joint.nq() > 1)
+      throw ModelError(subject + ": joint '" + term.joint + "' has " + std::to_string(joint.nq()) +
+                       " coordinates; say which: ('" + term.joint + "', 0) is the first");
+    term.index = 0;
+  }
   const std::string called = of("joint", term.joint) + " (" + joint.name() + ")", index = std::to_string(term.index);
   if (term.index < 0 || term.index >= joint.nq())
     throw ModelError(subject + ": " + called + " has " + std::to_string(joint.nq()) + " coordinates; there is none of index " +
@@ -252,16 +271,22 @@ JointCoordinates Builder::coordinates(const JointCoordinates& by_joint, const st
   return all;
 }
 
+std::string Builder::shape_name(const std::string& body) const {
+  std::string name = known_body(body, "shape");
+  for (int k = 2; shapes_.count(name); ++k) name = body + "_" + std::to_string(k);
+  return name;
+}
+
 // ---- parts -----------------------------------------------------------------------------------------------------------------------------
 
 void Builder::add(Body body) {
   new_name("body", body.name);
-  body.inertia = InertiaFields(body.inertia).made();
+  body.inertia = checked(body.inertia);
   bodies_.emplace(body.name, written_.bodies.size());
   written_.bodies.push_back(std::move(body));
 }
 
-void Builder::add(Joint j) {
+void Builder::add(Joint j, bool made) {
   const std::string subject = new_name(j.laws.empty() ? "joint" : "constraint", j.name);
   if (j.laws.empty()) {
     if (j.tree && j.loop)
@@ -269,11 +294,11 @@ void Builder::add(Joint j) {
   } else {
     j.laws.resize(6);
     if (std::none_of(j.laws.begin(), j.laws.end(), [](const auto& law) { return law.has_value(); }))
-      throw ModelError(subject + " wants a dict from some of rx ry rz tx ty tz to laws; got {}");
+      throw ModelError(subject + " needs a dict from some of rx ry rz tx ty tz to laws; got {}");
     known_body(j.parent, subject), known_body(j.child, subject);
     j.loop = true, j.actuated = j.tree = false;
   }
-  j.joint = joint_type(j.joint.name(), fields_of(j.joint));
+  if (!made) j.joint = joint_type(j.joint.name(), fields_of(j.joint));
   place(j, subject);
   joints_.emplace(j.name, written_.joints.size());
   written_.joints.push_back(std::move(j));
@@ -335,14 +360,15 @@ void Builder::check(Rolling& c) const {
 
 void Builder::check(Coupler& c) const {
   const std::string subject = of("constraint", c.name);
-  if (c.terms.empty()) throw ModelError(subject + " wants a dict from joints to coefficients; got {}");
+  if (c.terms.empty()) throw ModelError(subject + " needs a dict from joints to coefficients; got {}");
   std::set<std::pair<std::string, int>> named;
   bool zeros = true;
-  for (const Term& term : c.terms) {
+  for (Term& term : c.terms) {
+    const std::string coordinate = coordinate_text(term);
     check_coordinate(term, subject);
     if (!named.emplace(term.joint, term.index).second)
       throw ModelError(subject + " names coordinate " + std::to_string(term.index) + " of joint '" + term.joint + "' twice");
-    check_sequence(term.coefficients, subject + ": coefficients of " + coordinate_text(term));
+    check_sequence(term.coefficients, subject + ": coefficients of " + coordinate);
     zeros = zeros && std::all_of(term.coefficients.begin(), term.coefficients.end(), [](double x) { return x == 0.0; });
   }
   if (zeros) throw ModelError(subject + " has zeros for all its coefficients: it would couple nothing");
@@ -356,21 +382,23 @@ void Builder::check(Coupler& c) const {
     return a.joint == b.joint && a.index == b.index && a.coefficients == b.coefficients;
   };
   if (c.terms.size() > 1 || c.terms[0].coefficients != std::vector<double>{1.0}) return;
+  const bool only = tree_joint(c.terms[0].joint, subject).joint.nq() == 1;
   for (const Constraint& constraint : written_.constraints)  // a prescribed motion
     if (const Coupler* other = std::get_if<Coupler>(&constraint))
       if (other->law && other->terms.size() == 1 && same_term(other->terms[0], c.terms[0]) && !same(*other->law, *c.law))
-        throw ModelError(subject + " contradicts '" + other->name + "', which gives " + coordinate_text(c.terms[0]) +
-                         " another law");
+        throw ModelError(subject + " contradicts '" + other->name + "', which gives " +
+                         (only ? quoted(c.terms[0].joint) : coordinate_text(c.terms[0])) + " another law");
 }
 
 void Builder::check(Pfaffian& c) const {
   const std::string subject = of("constraint", c.name);
-  if (c.joints.empty()) throw ModelError(subject + ": joints wants one name or more, in a list; got ()");
+  if (c.joints.empty()) throw ModelError(subject + ": joints needs one name or more, in a list; got ()");
   if (std::set<std::string>(c.joints.begin(), c.joints.end()).size() < c.joints.size())
     throw ModelError(subject + " names a joint twice: " + joined(c.joints));
   std::size_t n = 0;
   for (const std::string& joint : c.joints) n += static_cast<std::size_t>(tree_joint(joint, subject).joint.nv());
   check_sequence(c.value, subject + ": value");
+  if (c.is_function) return;  // a call of it shows how many rows it has
   const std::string columns = "(k, " + std::to_string(n) + ")";
   const std::size_t rows = c.rows.size(), width = rows ? c.rows[0].size() : 0;
   for (const std::vector<double>& row : c.rows)
@@ -380,10 +408,7 @@ void Builder::check(Pfaffian& c) const {
   if (width != n || rows * width == 0)
     throw ModelError(subject + ": rows must be " + columns + ", for the velocities of " + joined(c.joints) + "; got " +
                      (rows ? shape_text({rows, width}) : shape_text({std::size_t{0}})));
-  if (c.value.size() != 1 && c.value.size() != rows)
-    throw ModelError(subject + ": value has " + std::to_string(c.value.size()) + " entries for " + std::to_string(rows) +
-                     " rows; it wants one number or one a row");
-  c.value.resize(rows, c.value[0]);
+  c.value = per_row(std::move(c.value), rows, subject);
 }
 
 void Builder::check(BetweenFrames& c) const {
@@ -404,8 +429,7 @@ void Builder::add(Visual v) {
   const std::string subject = "visual of body '" + v.body + "'";
   v.placement = checked_placement(v.placement, subject + ": placement");
   if (v.color && !std::all_of(v.color->begin(), v.color->end(), [](double x) { return x >= 0.0 && x <= 1.0; }))
-    throw ModelError(subject + ": color needs three or four numbers from 0 to 1, or text such as '#4477aa'; got " +
-                     shown(list(*v.color), true));
+    throw ModelError(subject + ": color " + expected_color + "; got " + shown(list(*v.color), true));
   std::visit(ShapeCheck{subject}, v.shape);
   written_.visuals.push_back(std::move(v));
 }
@@ -418,7 +442,7 @@ void Builder::add(Shape s) {
   if (groups_.count(s.name)) throw ModelError(subject + " is named as a group");
   s.placement = checked_placement(s.placement, subject + ": placement");
   check_coefficients(s, subject);
-  std::visit(ShapeCheck{subject}, s.shape);
+  check_shape(s.shape, subject);
   if (s.group) ++groups_[*s.group];
   shapes_.emplace(s.name, written_.shapes.size());
   written_.shapes.push_back(std::move(s));
@@ -440,6 +464,8 @@ void Builder::add(Contact c) {
     if (const std::string& body = written_.shapes[first->second].body; body == written_.shapes[second->second].body)
       throw ModelError(subject + ": both are on body '" + body + "'");
   check_coefficients(c, subject);
+  if (c.points && (!c.touching || first == shapes_.end() || second == shapes_.end()))
+    throw ModelError(subject + ": points are of two shapes that touch");
   const auto same_pair = [&](const Contact& set) {
     return (set.first == c.first && set.second == c.second) || (set.first == c.second && set.second == c.first);
   };
@@ -495,7 +521,7 @@ namespace {
 Inertia from_euler(double mass, const Vec3<double>& com, const Mat3<double>& spread) {
   const Mat3<double> J = spread * mass;
   Inertia b{mass, com, Mat3<double>(Mat3<double>::Identity() * J.trace() - J)};
-  b = InertiaFields(b).made();
+  b = checked(b);
   if (mass < 0.0) throw ModelError("mass = " + six_digits(mass) + " is negative");
   return b;
 }

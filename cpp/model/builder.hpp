@@ -44,7 +44,8 @@ class Builder {
   explicit Builder(const Description& description);
 
   void add(Body);
-  void add(Joint);
+  /// `made`: joint_type() has made its type, which nothing has changed since.
+  void add(Joint, bool made = false);
   void add(Frame);
   void add(Spring);
   void add(Constraint);
@@ -101,15 +102,20 @@ class Builder {
   const Description& complete() const;
   Robot build() const;  // sarrus.hpp
 
+  // checks, of which errors begin with the subject
+  /// A new name of a part; returns what errors call that.
+  std::string new_name(const std::string& kind, const std::string& name) const;
+  const std::string& known_body(const std::string& name, const std::string& subject) const;
+  void check_ends(const BodyPoint& first, const BodyPoint& second, const std::string& subject) const;
+  JointCoordinates coordinates(const JointCoordinates& by_joint, const std::string& subject) const;
+  /// The name of a body's next shape: the body's, with a number after it from the second one on.
+  std::string shape_name(const std::string& body) const;
+
  private:
   using Index = std::unordered_map<std::string, std::size_t>;
 
-  std::string new_name(const std::string& kind, const std::string& name) const;
-  const std::string& known_body(const std::string& name, const std::string& subject) const;
   const Joint& tree_joint(const std::string& name, const std::string& subject) const;
-  void check_coordinate(const Term& term, const std::string& subject) const;
-  void check_ends(const BodyPoint& first, const BodyPoint& second, const std::string& subject) const;
-  JointCoordinates coordinates(const JointCoordinates& by_joint, const std::string& of) const;
+  void check_coordinate(Term& term, const std::string& subject) const;
   void place(Joint& joint, const std::string& subject) const;
   void check(Distance&) const;
   void check(Rolling&) const;
@@ -122,7 +128,20 @@ class Builder {
   std::map<std::string, int> groups_;
 };
 
-/// Read a builder of the mechanism in a JSON document; errors begin with `source`. docs/files.md describes the form.
+/// A measure of a shape in messages: radius of a box.
+std::string label(std::string kind, std::string measure);
+constexpr std::size_t most_points = 1u << 14;  // of a convex hull: as many features as a pair of shapes has (contact/scene.hpp)
+extern const std::string expected_points;
+/// Raise ModelError for a shape that cannot be drawn, or cannot touch.
+void check_shape(ContactShape& shape, const std::string& subject);
+/// Coordinates of a joint, checked; quaternions become unit ones.
+std::vector<double> joint_coordinates(const JointType& joint, std::vector<double> q, const std::string& subject);
+/// A value for each row, from one or as many.
+std::vector<double> per_row(std::vector<double> value, std::size_t rows, const std::string& subject);
+// sentences about shapes in files, of which only contact steps take notice; and if a caller has added shapes
+extern const std::string no_contacts, some_contacts;
+
+/// A builder of the mechanism in a JSON document; `source` is what errors call it. docs/files.md describes the form.
 Builder read_json(const std::string& text, const std::string& source = "<string>");
 Builder load_builder(const std::string& path);
 /// Convert a description to its document, the content of JSON, and to text.

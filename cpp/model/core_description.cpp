@@ -72,15 +72,6 @@ bool any(const std::vector<double>& numbers) {
   return std::any_of(numbers.begin(), numbers.end(), [](double x) { return x != 0.0; });
 }
 
-/// Return true if some of a joint's angles look like degrees: multiples of five from two turns in radians to two turns in degrees.
-bool in_degrees(const JointType& joint, const std::vector<double>& q) {
-  for (std::size_t k = 0; k < q.size(); ++k) {
-    const double x = std::abs(q[k]);
-    if (joint.is_angle(static_cast<int>(k)) && 4.0 * M_PI < x && x <= 720.0 && std::fmod(x, 5.0) == 0.0) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 sarrus::Description core_description(const Description& d) {
@@ -107,6 +98,14 @@ sarrus::Description core_description(const Description& d) {
                           s.rest_length,
                           s.damping});
   return to;
+}
+
+bool in_degrees(const JointType& joint, const std::vector<double>& q) {
+  for (std::size_t k = 0; k < q.size(); ++k) {
+    const double x = std::abs(q[k]);
+    if (joint.is_angle(static_cast<int>(k)) && 4.0 * M_PI < x && x <= 720.0 && std::fmod(x, 5.0) == 0.0) return true;
+  }
+  return false;
 }
 
 std::vector<std::string> doubtful(const Description& d) {

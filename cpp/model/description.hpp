@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -102,6 +103,7 @@ struct Rolling {
 
 /// Coordinate of a joint, and the coefficients of its powers 1, 2, ...
 struct Term {
+  static constexpr int only = std::numeric_limits<int>::min();  // index of a joint's only coordinate
   std::string joint;
   int index = 0;
   std::vector<double> coefficients;
@@ -126,7 +128,8 @@ struct Pfaffian {
   std::vector<std::vector<double>> rows;
   std::vector<std::string> joints;
   std::vector<double> value;
-  std::optional<std::monostate> derivative;  // of rows given by a function, which exists only in Python
+  std::optional<std::monostate> derivative;  // of rows that are a function, which only Python has
+  bool is_function = false;
   template <class F> void fields(F field) {
     field("name", name), field("rows", rows), field("joints", joints), field("value", value), field("derivative", derivative, {});
   }
@@ -301,7 +304,9 @@ const JointCoordinates& named_configuration(const Description& description, cons
 
 /// Return the description of the kernels' mechanism.
 sarrus::Description core_description(const Description& description);
-/// Return a sentence for each number of a joint that has no effect, or seems to be in another unit.
+/// True if some of a joint's angles look like degrees: multiples of five from two turns in radians to two turns in degrees.
+bool in_degrees(const JointType& joint, const std::vector<double>& q);
+/// A sentence for each number of a joint that acts on nothing, or that is in another unit.
 std::vector<std::string> doubtful(const Description& description);
 
 }  // namespace sarrus::model

@@ -133,6 +133,7 @@ std::string quoted(const std::string& text) {
 }
 
 std::string shown(const Value& value, bool as_tuple) {
+  if (!value.shown().empty()) return value.shown();
   std::vector<std::string> parts;
   switch (value.is_object() ? Value::Sort::object : value.is_list() ? Value::Sort::list : Value::Sort::null) {
     case Value::Sort::list: {

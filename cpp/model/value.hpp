@@ -31,6 +31,8 @@ class Value {
   Value(const Vec3<double>& x) : Value{x(0), x(1), x(2)} {}
   Value(const Mat3<double>& x);  // row by row
   static Value integer(std::string digits, double x);
+  /// The same, which messages show by this text: what a caller wrote.
+  Value written(std::string text) && { return shown_ = std::move(text), std::move(*this); }
 
   Sort sort() const { return sort_; }
   bool is(Sort sort) const { return sort_ == sort; }
@@ -44,6 +46,7 @@ class Value {
   const std::string& text() const { return text_; }  // the digits of an integer
   const List& list() const { return list_; }
   const Object& object() const { return object_; }
+  const std::string& shown() const { return shown_; }
   List& list() { return list_; }
   Object& object() { return object_; }
   const Value* find(const std::string& key) const { return find(object_, key); }  // of an object; null: no such member
@@ -56,7 +59,7 @@ class Value {
  private:
   Sort sort_ = Sort::null;
   double number_ = 0.0;
-  std::string text_;
+  std::string text_, shown_;
   List list_;
   Object object_;
 };

@@ -77,6 +77,22 @@ Vec3<double> unit_axis(const Value& axis) {
   return a + zero3<double>();  // -0 becomes 0, so that equal axes hash alike
 }
 
+const char* const expected_color = "needs three or four numbers from 0 to 1, or text such as '#4477aa'";
+
+std::optional<std::array<double, 4>> color(const Value& value) {
+  std::vector<double> x;
+  if (value.is_text()) {
+    const std::string digits = value.text().substr(value.text().compare(0, 1, "#") == 0);
+    if (digits.size() % 2 || digits.find_first_not_of("0123456789abcdefABCDEF") != std::string::npos) return std::nullopt;
+    for (std::size_t k = 0; k < digits.size(); k += 2) x.push_back(std::stoi(digits.substr(k, 2), nullptr, 16) / 255.0);
+  } else if (const auto array = numbers_of(value); array && array->shape.size() == 1) {
+    x = array->numbers;
+  }
+  const bool within = std::all_of(x.begin(), x.end(), [](double each) { return each >= 0.0 && each <= 1.0; });
+  if (!within || (x.size() != 3 && x.size() != 4)) return std::nullopt;
+  return std::array<double, 4>{x[0], x[1], x[2], x.size() == 4 ? x[3] : 1.0};
+}
+
 Mat3<double> rotation(const std::string& name, const Mat3<double>& R) {
   constexpr double four_digits = 2e-4, rounding = 16.0 * 0x1p-52;
   double defect = 0.0;
@@ -118,12 +134,27 @@ sarrus::Inertia<double> Inertia::about_origin() const {
 
 Inertia checked(Inertia b) {
   const Mat3<double>& I = b.about_com;
+  const bool finite = std::isfinite(b.mass) && b.com.allFinite() && I.allFinite();
+  if (finite && I == I.transpose() && std::isfinite(b.mass * dot(b.com, b.com))) {  // most are
+    b.com += zero3<double>(), b.about_com += Mat3<double>::Zero();  // -0 becomes 0
+    return b;
+  }
+  return InertiaFields(b).made();
+}
+
+Inertia InertiaFields::made() const {
+  Inertia b;
+  Mat3<double>& I = b.about_com;
+  I = matrix(finite_array("about_com", about_com, {3, 3}));
   const double uneven = (I - I.transpose()).cwiseAbs().maxCoeff();
   if (uneven > 1e-8 * I.cwiseAbs().maxCoeff()) throw ModelError("about_com = " + shown(I) + " is not symmetric");
+  b.mass = finite_array("mass", mass, {})[0];
+  const std::vector<double> c = finite_array("com", com, {3});
+  b.com = vec3(c[0], c[1], c[2]);
   if (!std::isfinite(b.mass * dot(b.com, b.com)))
     throw ModelError("com = " + shown(b.com) + " is so far off that a mass of " + six_digits(b.mass) +
                      " has no finite inertia about the origin");
-  if (uneven > 0.0) b.about_com = Mat3<double>(0.5 * I + 0.5 * I.transpose());
+  if (uneven > 0.0) I = Mat3<double>(0.5 * I + 0.5 * I.transpose());
   return b;
 }
 
@@ -168,15 +199,6 @@ Transform<double> TransformFields::made() const {
   const Mat3<double> R = model::rotation("rotation", matrix(finite_array("rotation", rotation, {3, 3})));
   const std::vector<double> p = finite_array("translation", translation, {3});
   return {R, vec3(p[0], p[1], p[2])};
-}
-
-Inertia InertiaFields::made() const {
-  const Mat3<double> I = matrix(finite_array("about_com", about_com, {3, 3}));
-  if ((I - I.transpose()).cwiseAbs().maxCoeff() > 1e-8 * I.cwiseAbs().maxCoeff())
-    throw ModelError("about_com = " + shown(I) + " is not symmetric");
-  const double m = finite_array("mass", mass, {})[0];
-  const std::vector<double> c = finite_array("com", com, {3});
-  return checked({m, vec3(c[0], c[1], c[2]), I});
 }
 
 }  // namespace sarrus::model

@@ -27,7 +27,11 @@ std::optional<NumberArray> numbers_of(const Value& value);
 /// Read a unit vector: "x", "-z" or three numbers. A unit vector is kept exactly as written.
 Vec3<double> unit_axis(const Value& axis);
 
-/// Return the rotation nearest to R, which has at least four correct digits.
+/// Red, green, blue and opacity from 0 to 1: of three or four numbers, or text such as "#4477aa"; none: of anything else.
+std::optional<std::array<double, 4>> color(const Value& value);
+extern const char* const expected_color;
+
+/// The rotation nearest to R, which has at least four correct digits.
 Mat3<double> rotation(const std::string& name, const Mat3<double>& R);
 
 /// Mass [kg], centre of mass [m], and the tensor about it [kg m2], in the body's frame.

@@ -192,9 +192,10 @@ template <class T> struct System {
   /// Take the samples that are due in the state x.
   SARRUS_NOINLINE void sample(double time, T* x) {
     const auto at = SimulationState<T>::of(tree, x);
-    take_samples(plan.force_elements, parameter, time, x + integrated(), [&](const SampleAndHold& s, int sampling, T* z, T* effort) {
-      evaluate_controllers(s, sampling, T(time), at.q, at.v, z, effort);
-    });
+    take_samples(plan.force_elements, parameter, time, x + integrated(),
+                 [&](const SampleAndHold& s, int sampling, T* z, T* effort) {
+                   evaluate_controllers(s, sampling, T(time), at.q, at.v, z, effort);
+                 });
   }
 
   /// Compute the efforts of controllers at a sample, and their z after it.

@@ -38,7 +38,7 @@ def moving(robot, rng):
 
 
 def can_swap(robot):
-    needed = {n for c in robot.description.constraints for n, _ in c._core_terms().get("coordinates", ())}
+    needed = {n for c in robot.description.constraints for n in c.joints_related}
     both_ways = [
         j for j in robot.description.joints if j.joint.kind in ("Revolute", "Prismatic") and j.name not in needed
     ]
@@ -48,7 +48,7 @@ def can_swap(robot):
 def declared_anew(robot, rng, swap=()):
     """The same mechanism: bodies and joints in another order, other joints closing its loops, parent and child of some swapped."""
     d = robot.description
-    needed = {n for c in d.constraints for n, _ in c._core_terms().get("coordinates", ())}
+    needed = {n for c in d.constraints for n in c.joints_related}
     bodies, joints = ([x[i] for i in rng.permutation(len(x))] for x in (d.bodies, d.joints))
     joints = [
         dataclasses.replace(j, parent=j.child, child=j.parent, at_parent=j.at_child, at_child=j.at_parent)

@@ -237,7 +237,7 @@ def test_threads_executors_and_subsets_change_nothing(tmp_path):
     status = np.load(tmp_path / "runs" / "status.npy", mmap_mode="r+")
     status[37:90] = Status.INTERRUPTED
     status.flush()
-    for name in ("q", "v", "internal_state"):
+    for name in ("q", "v", "z"):
         np.load(tmp_path / "runs" / f"{name}.npy", mmap_mode="r+")[37:90] = np.nan
     assert_array_equal(run(variants, q, push, store=tmp_path / "runs").q, whole.q)
     lighter = variants.base.variants(damping={"motor": np.ones(150)})

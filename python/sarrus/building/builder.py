@@ -1,22 +1,23 @@
-"""Writing a mechanism down by hand: bodies, joints between any two of them, and what else ties their motion."""
+"""The Builder: bodies, joints between any two of them, and other constraints, one call each."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from numbers import Integral
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from .._arrays import Array, ArrayLike, checked_truth
+from .. import _core
+from .._arrays import Array, ArrayLike
 from .._renamed import renamed_arguments
 from ..analysis.joint_targets import start_near
 from ..description.constraints import DECLARED, KINDS, CouplerSpec, DistanceSpec, PfaffianSpec, RollingSpec
-from ..description.contacts import NO_CONTACTS, SOME_CONTACTS, ContactSpec, PointsFunction, ShapeSpec, names_of_contacts
+from ..description.contacts import NO_CONTACTS, SOME_CONTACTS, ContactSpec, PointsFunction, ShapeSpec
 from ..description.joints import PARAMETERS, Cable, Fixed, JointType
-from ..description.specs import BodySpec, FrameSpec, JointSpec, SpringSpec, VisualSpec, doubtful
-from ..errors import ModelError, check_name, check_printable, did_you_mean, printable, warn_of_model
+from ..description.specs import BodySpec, FrameSpec, JointSpec, SpringSpec, VisualSpec
+from ..errors import ModelError, check_printable, warn_of_model
 from ..laws import Law, as_law
 from ..mechanism import Mechanism
 from ..shapes import ContactShape, Shape
@@ -29,7 +30,7 @@ _WELD = Fixed()
 
 
 class Builder(Changes):
-    """Collects bodies, joints and other constraints, and makes a :class:`~sarrus.Mechanism` of them.
+    """A description in progress: bodies, joints and other constraints, from which :meth:`build` makes a :class:`~sarrus.Mechanism`.
 
     Parameters
     ----------
@@ -39,19 +40,19 @@ class Builder(Changes):
     Raises
     ------
     ModelError
-        From all its methods: a name that is taken (joints and constraints share theirs), what is no joint, shape or law, numbers
-        that are not finite or have the wrong sign, a body tied to itself.
+        From all methods: a duplicate name (joints and constraints share one space), an object of the wrong type, numbers that are not
+        finite or have the wrong sign, a body tied to itself. A refused call changes nothing.
     NameNotFoundError
-        A body or joint that is not there: what is referred to must have been added before, but for the bodies of joints.
+        A body or joint that does not exist. Parts must be added before other parts refer to them, except for the bodies of joints.
 
     Notes
     -----
-    The world is the body "ground". Any two bodies may be joined; a joint between bodies that other joints already connect closes
-    a loop, and which ones do is the library's business (a spanning tree of least depth, actuated joints in it where possible). Every
-    moving body needs some way of joints to the ground: a robot that floats has a :class:`~sarrus.Free` joint there.
+    The world is the body "ground". Any two bodies may be joined. A joint between bodies that other joints already connect closes a
+    loop. The library chooses the loop joints: the spanning tree has the least depth, with actuated joints in it if possible. Joints must
+    connect every moving body to the ground; a floating robot has a :class:`~sarrus.Free` joint there.
 
-    Where a frame, a shape or a joint sits in a body is told by a Transform, or by a translation (3,) [m]; default: at the body's frame.
-    Points are (body, (3,) in its frame [m]).
+    A Transform, or a translation (3,) [m], places a frame, a shape or a joint in a body; default: at the body's frame. Points are (body,
+    (3,) in its frame [m]).
 
     Examples
     --------
@@ -68,12 +69,7 @@ class Builder(Changes):
 
     def add_body(self, name: str, inertia: Inertia | None = None) -> None:
         """Add a rigid body; without an inertia it has no mass."""
-        name, what = self._new("body", name)
-        if inertia is None:
-            inertia = Inertia.zero()
-        if not isinstance(inertia, Inertia):
-            raise ModelError(f"{what} needs a sarrus.Inertia; got {inertia!r}")
-        self._bodies[name] = BodySpec(name, inertia)
+        self._add(BodySpec, name, Inertia.zero() if inertia is None else inertia)
 
     def add_joint(
         self,
@@ -88,35 +84,27 @@ class Builder(Changes):
         tree: bool = False,
         loop: bool = False,
     ) -> None:
-        """Join two bodies, which may be added later.
+        """Add a joint between two bodies, which may be added later.
 
         Parameters
         ----------
-        joint : one of the joint types, e.g. ``sarrus.Revolute("z")``; its axes are in the joint's frame
-        parent, child : names of bodies, or of frames on them that are there already
-        at_parent, at_child : where the joint's frame sits in either
-        actuated : whether a motor drives it
-        tree, loop : hints in case it is one of several that close a loop: keep it in the spanning tree, so that q holds its
-            coordinates, or close the loop with it, so that q does not; not both
+        joint : a joint type, e.g. ``sarrus.Revolute("z")``; its axes are in the joint's frame
+        parent, child : names of bodies, or of frames that were added before
+        at_parent, at_child : placement of the joint's frame in either body
+        actuated : True if a motor drives it
+        tree, loop : hints for joints of a loop, not both. `tree` keeps it in the spanning tree, so that q contains its coordinates; `loop`
+            makes it a loop joint
         """
-        name, what = self._new("joint", name)
-        for value in (actuated, tree, loop):
-            if not isinstance(value, Integral | np.bool_):
-                raise ModelError(f"{what}: actuated, tree and loop are True or False; got {value!r}")
-        if tree and loop:
-            raise ModelError(f"{what} cannot both stay in the tree and close a loop: give tree=True or loop=True")
-        placed = self._on_bodies(values.joined(what, joint, parent, child, at_parent, at_child), what)
-        self._joints[name] = JointSpec(name, *placed, actuated=bool(actuated), tree=bool(tree), loop=bool(loop))
+        self._add(JointSpec, name, joint, parent, child, at_parent, at_child, actuated, tree, loop)
 
     def add_frame(self, name: str, body: str, placement: Placement = None) -> None:
-        """Name a frame on a body: a tool, a sensor, a point to push at. Every body's own frame has its name already."""
-        name, what = self._new("frame", name)
-        self._frames[name] = FrameSpec(name, self._known_body(body, what), values.checked_placement(placement, what))
+        """Add a named frame to a body: a tool, a sensor, a point of application. Each body's own frame has the body's name."""
+        self._add(FrameSpec, name, body, placement)
 
     def add_visual(
         self, body: str, shape: Shape, placement: Placement = None, *, color: str | ArrayLike | None = None
     ) -> None:
-        """Say what a body looks like in :func:`sarrus.view`; several visuals add up. Bodies without one are shown as bars.
+        """Add a visual to a body for :func:`sarrus.view`; a body may have several. Bodies without visuals are shown as bars.
 
         Parameters
         ----------
@@ -125,7 +113,7 @@ class Builder(Changes):
 
         Notes
         -----
-        Mesh files are looked for when they are shown: a mechanism can be computed with where its meshes are not.
+        Mesh files are opened when they are shown. Computations do not require them.
 
         Examples
         --------
@@ -138,10 +126,7 @@ class Builder(Changes):
         >>> b.build().description.visuals[0].color
         (0.8, 0.26666666666666666, 0.2, 1.0)
         """
-        what = f"visual of body '{self._known_body(body, 'visual')}'"
-        at = values.checked_placement(placement, f"{what}: placement")
-        rgba = None if color is None else values.checked_color(color, what)
-        self._visuals.append(VisualSpec(body, values.checked_shape(shape, what), at, rgba))
+        self._add(VisualSpec, body, shape, placement, color)
 
     # ---- what touches ------------------------------------------------------------------------------------------------
 
@@ -158,24 +143,25 @@ class Builder(Changes):
         name: str | None = None,
         group: str | None = None,
     ) -> None:
-        """Give a body, or the ground, a shape with which it touches others: :meth:`~sarrus.Mechanism.contacts` says where.
+        """Add collision geometry to a body, or to the ground; :meth:`~sarrus.Mechanism.contacts` returns the contact points.
 
         Parameters
         ----------
         body : its name; "ground" for the world
         shape : a ``Box``, ``Capsule``, ``ConvexPoints``, ``Cylinder``, ``Ellipsoid``, ``Mesh``, ``Plane``, ``Point``, ``Sphere`` or ``Terrain`` of :mod:`sarrus.shapes`
-        placement : where the shape's frame sits in the body
-        friction : Coulomb's coefficient; default: that of what it touches. Of two that are told the geometric mean is taken, of none 1
-        restitution : from 0 to 1, likewise; of none 0
-        torsional_friction, rolling_friction : by which a point that presses with f resists spinning about its normal and rolling, with moments
-            of up to so much times f, likewise; of none 0 [m]
-        name : of the shape; default: the body's, with a number behind it from the second one on
+        placement : of the shape's frame in the body
+        friction : Coulomb's coefficient; default: the other shape's. A pair has the geometric mean of its shapes' coefficients; 1 if neither
+            has one
+        restitution : from 0 to 1, likewise; default of a pair: 0
+        torsional_friction, rolling_friction : lever arms [m], likewise; default of a pair: 0. At a normal force f the moments that resist
+            spinning about the normal and rolling are at most these times f
+        name : of the shape; default: the body's, with a number after it from the second shape on
         group : a name that shapes share, for :meth:`set_contact`
 
         Notes
         -----
-        Shapes of bodies that a joint joins, in the tree or closing a loop, do not touch each other unless :meth:`set_contact` says so, nor do
-        those of bodies welded together. The ground touches all but what is welded to it.
+        By default, shapes of bodies that a joint connects do not touch each other, nor do shapes of bodies welded together. The ground touches
+        all bodies that are not welded to it. :meth:`set_contact` changes that.
 
         Examples
         --------
@@ -190,24 +176,10 @@ class Builder(Changes):
         >>> len(robot.contacts(robot.neutral(), within=1e-3).distance)
         4
         """
-        known = self._known_body(body, "shape")
-        if name is None:
-            name, k = known, 2
-            while name in self._shapes:
-                name, k = f"{known}_{k}", k + 1
-        name, what = self._new("shape", name)
-        shared: object = group
-        if shared is not None and (not isinstance(shared, str) or not shared or shared in self._shapes):
-            raise ModelError(f"{what}: group is a name, and no shape's; got {shared!r}")
-        if any(spec.group == name for spec in self._shapes.values()):
-            raise ModelError(f"{what} is named as a group")
-        at = values.checked_placement(placement, f"{what}: placement")
-        numbers = values.checked_coefficients(
-            what, friction=friction, restitution=restitution, torsional_friction=torsional_friction, rolling_friction=rolling_friction
-        )  # fmt: skip
-        solid = values.checked_shape(shape, what, ContactShape)
-        self._shapes[name] = ShapeSpec(name, known, solid, at, group=group, **numbers)
-        # those of a file are not all any more: whoever adds one wants to know whether it acts
+        name = self._core.shape_name(body) if name is None else name
+        coefficients = friction, restitution, group, torsional_friction, rolling_friction
+        self._add(ShapeSpec, name, body, shape, placement, *coefficients)
+        # a caller who adds a shape to those of a file needs to see whether it acts
         self.warnings[:] = [text.replace(NO_CONTACTS, SOME_CONTACTS) for text in self.warnings]
 
     @renamed_arguments(touching="enabled")
@@ -223,24 +195,23 @@ class Builder(Changes):
         rolling_friction: float | None = None,
         points: PointsFunction | None = None,
     ) -> None:
-        """Say whether two shapes may touch, and how; it takes the place of what was said of the same two.
+        """Set whether two shapes may touch, and the coefficients of the pair. A later call for the same pair replaces an earlier one.
 
         Parameters
         ----------
-        first, second : names of shapes or groups; one group twice: its shapes among themselves. What is told of shapes goes before what is
-            told of their groups
+        first, second : names of shapes or groups; a group twice: the pairs within it. Settings of shapes take precedence over those of groups
         enabled : False: they pass through each other
-        friction, restitution, torsional_friction, rolling_friction : of the pair; default: those of the shapes, as :meth:`add_shape` says
-        points : where two shapes touch of which that is not known, two meshes say: a function of their poses (4, 4) in the world and of how far
-            apart [m] points may be, which returns at most four points' positions (n, 3) midway between the surfaces [m], normals (n, 3), unit, that
-            push the first away from the second, and distances (n,), negative: sunk in [m]. It is asked where the spheres that hold the
-            shapes come near each other, and a point keeps its place from step to step. For ``contacts`` and
-            :func:`~sarrus.simulate`, not for ``simulate_many``; JSON cannot hold it
+        friction, restitution, torsional_friction, rolling_friction : of the pair; default: those of the shapes, see :meth:`add_shape`
+        points : the contact points of a pair without a closed form, such as two meshes. It is a function of the shapes' poses (4, 4) in the
+            world and the largest distance [m] of points. It returns at most four points: positions (n, 3) midway between the surfaces [m]; unit
+            normals (n, 3), which push the first shape away from the second; distances (n,) [m], negative in penetration. It is called if the
+            bounding spheres of the shapes come near each other, and must return points in the same order from step to step. For ``contacts`` and
+            :func:`~sarrus.simulate`, not for ``simulate_many``; JSON cannot store it
 
         Raises
         ------
         ModelError
-            No shape or group is called so, or both shapes are on one body; points of groups, or of what is not to touch.
+            No shape or group has such a name, or both shapes are on one body; `points` of groups, or with ``enabled=False``.
 
         Examples
         --------
@@ -269,23 +240,11 @@ class Builder(Changes):
         >>> b.build().contacts([0.0, 0.0], within=0.1).distance.round(9)
         array([0.05])
         """
-        what, known = f"contact of '{first}' and '{second}'", dict.fromkeys(names_of_contacts(self._shapes.values()))
-        for name in (first, second):
-            check_name("shape or group", name, known, what)
-        ends = [self._shapes[name].body for name in (first, second) if name in self._shapes]
-        if len(ends) == 2 and ends[0] == ends[1] and enabled:
-            raise ModelError(f"{what}: both are on body '{ends[0]}'")
-        numbers = values.checked_coefficients(
-            what, friction=friction, restitution=restitution, torsional_friction=torsional_friction, rolling_friction=rolling_friction
-        )  # fmt: skip
-        if points is not None:
-            if not callable(points):
-                raise TypeError(f"{what}: points must be a function of two poses and a distance; got {points!r}")
-            if not enabled or not {first, second} <= self._shapes.keys():
-                raise ModelError(f"{what}: points are of two shapes that touch")
-        key = tuple(sorted((first, second)))
-        self._contacts.pop(key, None)
-        self._contacts[key] = ContactSpec(first, second, checked_truth("enabled", enabled), **numbers, points=points)
+        if points is not None and not callable(points):
+            called = f"contact of '{first}' and '{second}'"
+            raise TypeError(f"{called}: points must be a function of two poses and a distance; got {points!r}")
+        coefficients = friction, restitution, torsional_friction, rolling_friction
+        self._add(ContactSpec, first, second, enabled, *coefficients, points)
 
     # ---- what else ties their motion ---------------------------------------------------------------------------------
 
@@ -299,10 +258,10 @@ class Builder(Changes):
         rest_length: float,
         damping: float = 0.0,
     ) -> None:
-        """Pull two points of different bodies together by stiffness (length - rest_length) + damping d(length)/dt, along their line.
+        """Add a spring between two points: its tension is stiffness (length - rest_length) + damping d(length)/dt, along their line.
 
-        A part of the mechanism: of its forward and inverse dynamics, bias forces, reactions and potential energy, not of
-        ``gravity_forces``, ``coriolis_matrix`` and ``regressor``. Points that coincide have no line, and no force.
+        It acts in forward and inverse dynamics, bias forces, reactions and potential energy, but not in ``gravity_forces``,
+        ``coriolis_matrix`` and ``regressor``. Points that coincide have no line, and no force.
 
         Parameters
         ----------
@@ -320,13 +279,7 @@ class Builder(Changes):
         >>> b.build().bias_forces([-0.5 - 0.1962], [0.0]).round(9) + 0.0  # hangs in balance
         array([0.])
         """
-        name, what = self._new("spring", name)
-        ends = self._two_points(first, second, what)
-        numbers_of = {"stiffness": stiffness, "rest_length": rest_length, "damping": damping}
-        numbers = [values.checked_number(value, f"{what}: {label}") for label, value in numbers_of.items()]
-        if min(numbers) < 0.0:
-            raise ModelError(f"{what}: stiffness, rest_length and damping must not be negative; got {numbers}")
-        self._springs[name] = SpringSpec(name, *ends, *numbers)
+        self._add(SpringSpec, name, first, second, stiffness, rest_length, damping)
 
     def add_cable(
         self,
@@ -339,19 +292,19 @@ class Builder(Changes):
         actuated: bool = False,
         **passive: Any,
     ) -> None:
-        """Measure the line between points of two bodies: a cable, whose length is a coordinate as that of a joint which closes a loop.
+        """Add a cable: a line between points of two bodies, whose length is a coordinate, as of a loop joint.
 
-        By itself it holds nothing and weighs nothing. A motor along it is a winch; `stiffness` and `damping` are a spring, which pushes too. What
-        pulls only is a :class:`~sarrus.control.EndStop` at the length at which it is taut, of several cables at the sum of their lengths, with
-        a spring or, in steps of ``method="contact"``, without. Efforts count as its length does: negative ones pull.
+        By itself it constrains nothing and weighs nothing. A motor along it is a winch. `stiffness` and `damping` are a spring, which pushes
+        too. A :class:`~sarrus.control.EndStop` at the length at which the cable is taut pulls only; for several cables, at the sum of their
+        lengths. It has a spring, or none in steps of ``method="contact"``. Efforts have the sign of the length: negative efforts pull.
 
         Parameters
         ----------
         first, second : points; the first may have a pulley. A pulley with inertia, or two, are bodies of their own
-        radius, axis : of a pulley at the first point, 0: none [m]. The cable comes there along the axis, in the axes of the first body, tangent
-            to the rim. The pulley swivels about that tangent so that the second point is in its plane. The length is counted from there on: around
-            the rim, and straight
-        actuated : whether a motor drives it
+        radius, axis : of a pulley at the first point; radius 0: none [m]. The cable arrives there along the axis, in the axes of the first body,
+            tangent to the rim. The pulley swivels about that tangent so that the second point is in its plane. The length starts there: around
+            the rim, then straight
+        actuated : True if a motor drives it
         passive : limits, effort_limit, velocity_limit, armature (of a winch [kg]), stiffness, rest, damping, friction: as of any joint
 
         Raises
@@ -365,7 +318,7 @@ class Builder(Changes):
 
         Examples
         --------
-        A weight of 2 kg on a rope of 1 m is lifted by 0.3 m and let fall:
+        A weight of 2 kg on a rope of 1 m falls from 0.3 m above the end of the rope:
 
         >>> import sarrus
         >>> b = sarrus.Builder("weight")
@@ -378,13 +331,12 @@ class Builder(Changes):
         >>> bool(abs(run.q[-1, 6] + 1.0) < 1e-9), bool(abs(run.v[-1]).max() < 1e-9)
         (True, True)
         """
-        from_, to = self._two_points(first, second, f"cable '{name}'")
-        self.add_joint(
-            name, Cable(axis, radius, **passive), from_[0], to[0], at_parent=from_[1], at_child=to[1], actuated=actuated, loop=True
-        )  # fmt: skip
+        from_, to = self._core.ends(first, second, f"cable '{name}'")
+        type_ = Cable(axis, radius, **passive)
+        self._add(JointSpec, name, type_, from_[0], to[0], from_[1], to[1], actuated, False, True)
 
     def add_distance(self, name: str, first: BodyPoint, second: BodyPoint, *, length: float) -> None:
-        """Keep a point of one body at a distance from a point of another: a rod without mass, with a ball at either end. One row.
+        """Add a massless rod between points of two bodies, with a ball joint at either end. One row.
 
         Parameters
         ----------
@@ -404,27 +356,23 @@ class Builder(Changes):
         >>> b.build().constraints
         ('left', 'right')
         """
-        name, what = self._new("constraint", name)
-        ends = self._two_points(first, second, what)
-        cure = "; for two points that coincide take a Spherical joint"
-        size = values.checked_positive(length, f"{what}: length", cure)
-        self._constraints[name] = DistanceSpec(name, *ends, size)
+        self._add(DistanceSpec, name, first, second, length)
 
     def add_coupler(self, name: str, coordinates: Mapping[Any, ArrayLike], *, offset: Law | float = 0.0) -> None:
-        """Relate joint coordinates to each other: a gear, a belt, a differential, a cam. One row, sum of P_i(q_i) = offset.
+        """Add a relation of joint coordinates: a gear, a belt, a differential, a cam. One row, sum of P_i(q_i) = offset.
 
         Parameters
         ----------
-        coordinates : joint, or (joint, index) where it has several coordinates, to the coefficients of its polynomial: a number r for
+        coordinates : joint, or (joint, index) if it has several coordinates, to the coefficients of its polynomial: a number r for
             r q, a sequence (c1, c2, ...) for c1 q + c2 q^2 + ...
         offset : a number, or a law of time: what drives a differential [rad, m]
 
         Raises
         ------
         ModelError
-            A coordinate twice, zeros only; a coordinate whose rate is no velocity (all of Spherical and Free joints, the displacements
-            of Planar ones); a joint that closes a loop and so has no coordinates (where the library chooses it, that shows when it is
-            built: give it ``tree=True``).
+            A coordinate twice, or zeros only. A coordinate whose rate is no velocity: all of Spherical and Free joints, the displacements of
+            Planar joints. A loop joint, which has no coordinates; if the library chooses the loop joint, :meth:`build` raises: add the
+            joint with ``tree=True``.
 
         Examples
         --------
@@ -438,28 +386,18 @@ class Builder(Changes):
         >>> b.build().constraint_residual([1.0, -0.5]).tolist()
         [0.0]
         """
-        name, what = self._new("constraint", name)
-        values.check_mapping(coordinates, what, "joints to coefficients")
-        terms: dict[tuple[str, int], tuple[float, ...]] = {}
-        for key, value in coordinates.items():
-            coordinate = self._coordinate(key, what)
-            if coordinate in terms:
-                raise ModelError(f"{what} names coordinate {coordinate[1]} of joint '{coordinate[0]}' twice")
-            terms[coordinate] = values.checked_sequence(value, f"{what}: coefficients of {key!r}")
-        if not any(any(coefficients) for coefficients in terms.values()):
-            raise ModelError(f"{what} has zeros for all its coefficients: it would couple nothing")
-        flat = tuple((*coordinate, coefficients) for coordinate, coefficients in terms.items())
+        by_coordinate = values.checked_dict(coordinates, f"constraint '{name}'", "joints to coefficients")
+        terms = tuple(values.term(coordinate, coefficients) for coordinate, coefficients in by_coordinate.items())
         law = offset if isinstance(offset, Law) else None
-        constant = 0.0 if law else values.checked_number(offset, f"{what}: offset")  # type: ignore[arg-type]
-        self._constraints[name] = CouplerSpec(name, flat, constant, law)
+        self._add(CouplerSpec, name, terms, 0.0 if law else offset, law)
 
     def add_prescribed_motion(self, name: str, joint: Coordinate, law: Law | float) -> None:
-        """Move a joint by a law, q(t) = law(t), whatever that takes. One row; the joint keeps its place in q.
+        """Prescribe a coordinate of a joint, q(t) = law(t). One row; the joint keeps its place in q.
 
         Parameters
         ----------
-        joint : its name, or (name, index) where it has several coordinates; as of :meth:`add_coupler`
-        law : of time, from :mod:`sarrus.laws` [rad, m]; a number holds it still. No coordinate has two
+        joint : its name, or (name, index) if it has several coordinates; see :meth:`add_coupler`
+        law : of time, from :mod:`sarrus.laws` [rad, m]; a number locks the coordinate. A coordinate has one law at most
 
         Examples
         --------
@@ -471,12 +409,8 @@ class Builder(Changes):
         >>> b.build().constraint_velocity([0.0]).tolist()
         [2.0]
         """
-        name, what = self._new("constraint", name)
-        spec = CouplerSpec(name, ((*self._coordinate(joint, what), (1.0,)),), 0.0, as_law(law, f"{what}: law"))
-        for other in self._constraints.values():
-            if isinstance(other, CouplerSpec) and other.law and other.terms == spec.terms and other.law != spec.law:
-                raise ModelError(f"{what} contradicts '{other.name}', which gives {joint!r} another law")
-        self._constraints[name] = spec
+        law = as_law(law, f"constraint '{name}': law")
+        self._add(CouplerSpec, name, (values.term(joint, (1.0,)),), 0.0, law)
 
     def add_prescribed_frame(
         self,
@@ -489,18 +423,18 @@ class Builder(Changes):
         at_child: Placement = None,
         relative_to: str = "ground",
     ) -> None:
-        """Lead a body along a moving frame: a joint that closes a loop, and whose frame on the parent moves by laws.
+        """Prescribe the motion of a body: add a loop joint whose frame on the parent moves by laws of time.
 
-        That frame is carried from `at_parent` by a :class:`~sarrus.Gimbal` with the laws' values, and whatever the joint does not leave
-        free of the body's frame goes with it: the frame motion g^c(t) of van der Merwe 5.22.
+        A :class:`~sarrus.Gimbal` with the laws' values moves that frame from `at_parent`. The body's frame follows it in the directions that the
+        joint constrains: the frame motion g^c(t) of van der Merwe 5.22.
 
         Parameters
         ----------
-        body : that is led
+        body : whose motion is prescribed
         laws : some of "rx", "ry", "rz", "tx", "ty", "tz" to laws of time or numbers [rad, m]; the others stay zero
-        joint : what connects the body to the moving frame; a weld if not given
-        at_parent, at_child : the frame on `relative_to` where all laws are zero, and that on the body
-        relative_to : body that the laws are relative to
+        joint : between the moving frame and the body; default: a weld
+        at_parent, at_child : placement of the frame on `relative_to` if all laws are zero, and of the frame on the body
+        relative_to : body in whose frame the laws are given
 
         Examples
         --------
@@ -512,15 +446,13 @@ class Builder(Changes):
         >>> b.build().constraint_velocity([0, 0, 0, 1, 0, 0, 0]).tolist()
         [0.0, 0.0, 0.0, 0.5, 0.0, 0.0]
         """
-        name, what = self._new("constraint", name)
-        values.check_mapping(laws, what, f"some of {' '.join(PARAMETERS)} to laws")
-        for parameter in laws:
+        subject = f"constraint '{name}'"
+        by_parameter = values.checked_dict(laws, subject, f"some of {' '.join(PARAMETERS)} to laws")
+        for parameter in by_parameter:
             if parameter not in PARAMETERS:
-                raise ModelError(f"{what}: laws are for {' '.join(PARAMETERS)}; got {parameter!r}")
-        six = tuple(as_law(laws[p], f"{what}: {p}") if p in laws else None for p in PARAMETERS)
-        ends = self._known_body(relative_to, what), self._known_body(body, what)
-        placed = values.joined(what, joint, *ends, at_parent, at_child)
-        self._joints[name] = JointSpec(name, *placed, actuated=False, loop=True, laws=six)
+                raise ModelError(f"{subject}: laws are for {' '.join(PARAMETERS)}; got {parameter!r}")
+        six = tuple(as_law(laws[p], f"{subject}: {p}") if p in by_parameter else None for p in PARAMETERS)
+        self._add(JointSpec, name, joint, relative_to, body, at_parent, at_child, False, False, True, six)
 
     def add_rolling(
         self,
@@ -536,22 +468,21 @@ class Builder(Changes):
         on_radius: float | None = None,
         spin: bool = True,
     ) -> None:
-        """Let a disc or a sphere roll without slip on a plane, or a sphere on a sphere, in lasting contact.
+        """Add a rolling contact without slip, which lasts: of a disc or a sphere on a plane, or of a sphere on a sphere.
 
-        Three rows: the bodies' points in contact have one velocity, along the normal (where it holds positions too: they touch) and in
-        two directions across it (nonholonomic). A disc may lean. Without spin there is a fourth row: no angular velocity about the normal.
+        Three rows: the contact points of both bodies have the same velocity along the normal (holonomic: the bodies touch) and in two
+        tangential directions (nonholonomic). A disc may lean. Without spin there is a fourth row: no angular velocity about the normal.
 
         Parameters
         ----------
-        body, on : what rolls, and on what
+        body, on : the rolling body, and the body on which it rolls
         radius : of the disc's rim or the sphere, positive [m]
         center : (3,) of the disc or the sphere, in the body's frame [m]
-        axle : of a disc, in the body's axes, "x", "y", "z" or a vector; None: it is a sphere
+        axle : of a disc, in the body's axes, "x", "y", "z" or a vector; None: the body is a sphere
         point : (3,) of the plane, or the centre of the sphere, in the frame of `on` [m]
         normal : of the plane, towards the rolling body, in the axes of `on`; default: "z"
-        on_radius : of the sphere that a sphere rolls on, negative where it rolls inside it, and then the larger one [m]; None: it is a
-            plane
-        spin : whether they may spin on each other, about the normal
+        on_radius : of the sphere on which a sphere rolls [m]; negative, and larger than `radius`, if it rolls inside that; None: a plane
+        spin : True if they may spin on each other about the normal
 
         References
         ----------
@@ -567,28 +498,11 @@ class Builder(Changes):
         >>> b.build().constraint("contact").holonomic
         (True, False, False)
         """
-        name, what = self._new("constraint", name)
-        size = values.checked_positive(radius, f"{what}: radius")
-        other = None if on_radius is None else values.checked_number(on_radius, f"{what}: on_radius")
-        if other is not None:
-            if axle is not None:
-                raise ModelError(f"{what}: a disc rolls on planes only; got an axle and on_radius = {on_radius!r}")
-            if normal is not None:
-                fault = f"normal is a plane's, and on_radius = {on_radius!r} makes it a sphere"
-                raise ModelError(f"{what}: {fault}; got both")
-            if other == 0.0:
-                expected = "positive, or negative for the inside of a sphere"
-                raise ModelError(f"{what}: on_radius must be {expected}; got {on_radius!r}")
-            if -size <= other < 0.0:
-                raise ModelError(f"{what}: a sphere of radius {radius!r} cannot roll inside one of radius {-other!r}")
-        if self._known_body(body, what) == self._known_body(on, what):
-            raise ModelError(f"{what}: body '{body}' cannot roll on itself")
-        z = values.checked_direction("z" if normal is None else normal, f"{what}: normal")
-        along = None if axle is None else values.checked_direction(axle, f"{what}: axle")
-        self._constraints[name] = RollingSpec(
-            name, body, size, values.checked_point(center, f"{what}: center"), along, on, values.checked_point(point, f"{what}: point"), z,
-            other, checked_truth(f"{what}: spin", spin),
-        )  # fmt: skip
+        if on_radius is not None and normal is not None:
+            fault = f"normal is a plane's, and on_radius = {on_radius!r} makes it a sphere"
+            raise ModelError(f"constraint '{name}': {fault}; got both")
+        z = "z" if normal is None else normal
+        self._add(RollingSpec, name, body, radius, center, axle, on, point, z, on_radius, spin)
 
     def add_constraint(
         self,
@@ -601,15 +515,15 @@ class Builder(Changes):
         at_child: Placement = None,
         **numbers: float,
     ) -> None:
-        """Tie a frame of one body to a frame of another by a kind of constraint that has no method of its own.
+        """Add a constraint between frames of two bodies, of a kind without a method of its own.
 
-        That is what a file in cpp/constraints adds to the library: CONTRIBUTING.md says how.
+        A file in cpp/constraints adds such a kind to the library: see CONTRIBUTING.md.
 
         Parameters
         ----------
-        kind : as the core calls it
+        kind : its name in the core
         parent, child : bodies
-        at_parent, at_child : the frame on each; what it is of the child is told relative to that of the parent
+        at_parent, at_child : placement of the frame on each; the constraint relates the child's frame to the parent's
         **numbers : of the kind
 
         Raises
@@ -623,21 +537,18 @@ class Builder(Changes):
         >>> sarrus.Builder("swing").add_constraint("rod", "Distance", "ground", "bar", length=1.0)
         Traceback (most recent call last):
             ...
-        sarrus.errors.ModelError: constraint 'rod': 'Distance' is no kind that add_constraint() knows: none is
+        sarrus.errors.ModelError: constraint 'rod': 'Distance' is no kind of add_constraint(); expected none
         """
-        name, what = self._new("constraint", name)
+        subject = f"constraint '{name}'"
         if f"{kind}Spec" not in DECLARED:
-            known = ", ".join(DECLARED) or "none is"
-            raise ModelError(f"{what}: {kind!r} is no kind that add_constraint() knows: {known}")
+            kinds = ", ".join(DECLARED) or "none"
+            raise ModelError(f"{subject}: {kind!r} is no kind of add_constraint(); expected {kinds}")
         expected = KINDS[kind] or ()
         if set(numbers) != set(expected):
             got = ", ".join(numbers) or "none"
-            raise ModelError(f"{what}: {kind} has the numbers {', '.join(expected)}; got {got}")
-        ends = self._known_body(parent, what), self._known_body(child, what)
-        _, *bodies, on_parent, on_child = values.joined(what, _WELD, *ends, at_parent, at_child)
-        of_kind: dict[str, Any] = {key: values.checked_number(x, f"{what}: {key}") for key, x in numbers.items()}
-        of_kind |= {"at_parent": on_parent, "at_child": on_child}
-        self._constraints[name] = DECLARED[f"{kind}Spec"](name, *bodies, **of_kind)
+            raise ModelError(f"{subject}: {kind} has the numbers {', '.join(expected)}; got {got}")
+        fields: dict[str, Any] = {"at_parent": at_parent, "at_child": at_child, **numbers}
+        self._add(partial(DECLARED[f"{kind}Spec"], **fields), name, parent, child)
 
     def add_pfaffian(
         self,
@@ -648,17 +559,16 @@ class Builder(Changes):
         value: ArrayLike = 0.0,
         derivative: Callable[[Any, Any], Any] | None = None,
     ) -> None:
-        """Tie velocities by rows of your own, A(q) v = c, which hold no positions.
+        """Add constraint rows on velocities, A(q) v = c, which do not constrain positions.
 
         Parameters
         ----------
         rows : (k, n) numbers for the n velocities of the joints; or a function of the mechanism's configuration, q (..., nq) to
-            (..., k, n), which takes many at once: write ``q[..., i]``. It is tried when the mechanism is built. Pickling a mechanism
-            wants it to have a name in a module
-        joints : names, each once, in the order in which their velocities are stacked; as of :meth:`add_coupler`
+            (..., k, n), which takes many at once: write ``q[..., i]``. :meth:`build` calls it once. To pickle the mechanism, define it at
+            the top level of a module
+        joints : names, each once, in the order in which their velocities are stacked; see :meth:`add_coupler`
         value : c, one number or (k,)
-        derivative : function of configuration and velocity, q (..., nq) and v (..., nv) to dA/dt (..., k, n); central differences if
-            not given
+        derivative : function of configuration and velocity, q (..., nq) and v (..., nv) to dA/dt (..., k, n); default: central differences
 
         Examples
         --------
@@ -673,30 +583,18 @@ class Builder(Changes):
         >>> b.build().constraint_jacobian(np.zeros(3)).tolist()
         [[0.0, 1.0, 0.0]]
         """
-        name, what = self._new("constraint", name)
-        names = values.checked_names(joints, f"{what}: joints")
-        if len(set(names)) < len(names):
-            raise ModelError(f"{what} names a joint twice: {', '.join(names)}")
-        n = sum(self._tree_joint(joint, what).joint.nv for joint in names)
-        c = values.checked_sequence(value, f"{what}: value")
         if derivative is not None and not (callable(rows) and callable(derivative)):
-            raise ModelError(f"{what}: derivative is a function of q and v, where rows is one of q; got {derivative!r}")
-        if callable(rows):  # how many rows there are shows when it is called, which wants a mechanism
-            self._constraints[name] = PfaffianSpec(name, rows, names, c, derivative)
-            return
-        A = values.checked_numbers(rows, f"{what}: rows", f"(k, {n}) finite numbers or a function of q", 2)
-        if A.ndim != 2 or A.shape[1] != n or not A.size:
-            raise ModelError(f"{what}: rows must be (k, {n}), for the velocities of {', '.join(names)}; got {A.shape}")
-        c = values.per_row(c, len(A), what)
-        self._constraints[name] = PfaffianSpec(name, tuple(map(tuple, A.tolist())), names, c)
+            fault = "derivative is a function of q and v, where rows is one of q"
+            raise ModelError(f"constraint '{name}': {fault}; got {derivative!r}")
+        self._add(PfaffianSpec, name, rows, joints, value, derivative)
 
     def set_home(self, home: Mapping[str, ArrayLike]) -> None:
-        """Give a plausible configuration, where ``assemble`` starts: near one that closes the loops.
+        """Set a plausible configuration, at which ``assemble`` starts: near one that closes the loops.
 
         Parameters
         ----------
-        home : joint to its coordinates, (nq,) or a number for a single one [rad, m, quaternions (x, y, z, w)]; joints left out are at
-            their neutral position, joints that close loops have none. It takes the place of an earlier one
+        home : joint to its coordinates, (nq,) or a number for a single one [rad, m, quaternions (x, y, z, w)]; other joints are at their
+            neutral position, and loop joints have no coordinates. A later call replaces an earlier one
 
         Examples
         --------
@@ -708,14 +606,14 @@ class Builder(Changes):
         >>> b.build().description.home
         (('pivot', (0.5,)),)
         """
-        self._home = self._joint_coordinates(home, "home")
+        self._home = self._core.set_home(values.checked_dict(home, "home", "joints to coordinates"))
 
     def set_configuration(self, name: str, coordinates: Mapping[str, ArrayLike]) -> None:
-        """Name a configuration, for ``robot.configuration(name)``. It takes the place of an earlier one of that name.
+        """Add a named configuration, for ``robot.configuration(name)``. It replaces an earlier one of that name.
 
         Parameters
         ----------
-        coordinates : as of :meth:`set_home`
+        coordinates : see :meth:`set_home`
 
         Examples
         --------
@@ -727,29 +625,21 @@ class Builder(Changes):
         >>> b.build().configuration("raised")
         array([3.])
         """
-        name, what = self._new("configuration", name)
-        self._configurations[name] = self._joint_coordinates(coordinates, what)
+        by_joint = values.checked_dict(coordinates, f"configuration '{name}'", "joints to coordinates")
+        self._configurations[name] = self._core.set_configuration(name, by_joint)
 
     # ---- the mechanism -----------------------------------------------------------------------------------------------
 
     def build(self) -> Mechanism:
-        """The mechanism as described so far.
+        """Return the mechanism as described so far.
 
-        Raises ModelError where a joint names a body that is not there, a body is not connected to the ground, a constraint or the home
-        refers to a joint that closes a loop, a function does not return the rows that it should, or shapes may touch of which it is not
-        known where. Warns with a :class:`~sarrus.ModelWarning` of what acts on nothing; the mechanism's `warnings` have it too. It warns of
-        shapes that overlap at home.
+        Raises ModelError if a joint refers to a body that does not exist, a body is not connected to the ground, a constraint or the home
+        refers to a loop joint, a function does not return the rows that it should, or shapes may touch whose contact points have no closed form.
+        Emits a :class:`~sarrus.ModelWarning` for numbers that have no effect, which the mechanism's `warnings` list too, and for shapes that
+        overlap at home.
         """
         check_printable("mechanism", self.name)
-        if not self._bodies:
-            raise ModelError("a mechanism needs at least one body")
-        for joint in self._joints.values():
-            for end in joint.bodies:
-                if end != "ground" and end not in self._bodies:
-                    hint = did_you_mean(end, [*self._bodies, "ground"])
-                    raise ModelError(
-                        f"joint '{joint.name}' refers to body '{printable(end)}', which does not exist{hint}"
-                    )
+        self._core.complete()
         constraints = self._constraints
         functions = [c for c in constraints.values() if isinstance(c, PfaffianSpec) and callable(c.rows)]
         if functions:
@@ -758,7 +648,7 @@ class Builder(Changes):
             constraints = constraints | {spec.name: _tried(spec, tree) for spec in functions}
         mechanism = Mechanism(self._described(tuple(constraints.values())))
         self._check_home(mechanism)
-        for text in doubtful(mechanism.description.joints):
+        for text in _core.doubtful(mechanism.description.joints):
             warn_of_model(text)
         if mechanism.description.shapes:
             from ..analysis.contacts import overlapping
@@ -769,22 +659,22 @@ class Builder(Changes):
 
     def _check_home(self, mechanism: Mechanism) -> None:
         named = {f"configuration '{name}'": coordinates for name, coordinates in self._configurations.items()}
-        for of, coordinates in {"home": self._home, **named}.items():
+        for subject, coordinates in {"home": self._home, **named}.items():
             for name in coordinates:
                 if mechanism.joint(name).closes_loop:
-                    what = f"{of} gives joint '{name}', which closes a loop and so has no coordinates"
-                    raise ModelError(f"{what}: leave it out, or add it with tree=True")
+                    fault = f"{subject} gives joint '{name}', which closes a loop and so has no coordinates"
+                    raise ModelError(f"{fault}: leave it out, or add it with tree=True")
 
 
 # ---- rows that are a function of q -----------------------------------------------------------------------------------
 
 
 def _tried(spec: PfaffianSpec, tree: Mechanism) -> PfaffianSpec:
-    """The constraint with a value for each of the rows that its function is seen to return."""
-    what = f"constraint '{spec.name}'"
+    """Return the constraint with a value for each of the rows that its function returns."""
+    subject = f"constraint '{spec.name}'"
     for name in spec.joints:
         if tree.joint(name).closes_loop:
-            fault = f"{what} refers to joint '{name}', which closes a loop and so has no coordinates"
+            fault = f"{subject} refers to joint '{name}', which closes a loop and so has no coordinates"
             raise ModelError(f"{fault}: add it with tree=True")
     v = np.array([0.0, 0.1])[:, None] * np.ones(tree.nv)
     states = tree.integrate(start_near(tree, None, {}, 0.0), v), v
@@ -792,17 +682,17 @@ def _tried(spec: PfaffianSpec, tree: Mechanism) -> PfaffianSpec:
     for label, function, arguments in (("rows", spec.rows, states[:1]), ("derivative", spec.derivative, states)):
         if not callable(function):
             continue
-        called = f"{what}: {label}"
-        one, two = (_returned(function, called, *(x[i] for x in arguments)) for i in (0, 1))
-        k = k or len(one)
-        if one.shape != (k, n) or not k:
+        called = f"{subject}: {label}"
+        first, second = (_returned(function, called, *(x[i] for x in arguments)) for i in (0, 1))
+        k = k or len(first)
+        if first.shape != (k, n) or not k:
             expected = f"({'k' if label == 'rows' else k}, {n})"
-            raise ModelError(f"{called} must return {expected} for q of shape ({tree.nq},); got {one.shape}")
+            raise ModelError(f"{called} must return {expected} for q of shape ({tree.nq},); got {first.shape}")
         try:
             # a function that takes q[i] for q[..., i], or makes one number of all states, shows here
             both = np.broadcast_to(_returned(function, called, *arguments), (2, k, n))
             least = 1e-9 * float(np.nan_to_num(np.abs(both), posinf=0.0).max(initial=0.0))
-            alike = np.allclose(both, np.stack([one, two]), rtol=1e-9, atol=least, equal_nan=True)
+            alike = np.allclose(both, np.stack([first, second]), rtol=1e-9, atol=least, equal_nan=True)
             fault = "" if alike else "something else than for each of them"
         except (IndexError, TypeError, ValueError) as error:
             fault = f"an error ({error})"
@@ -811,7 +701,7 @@ def _tried(spec: PfaffianSpec, tree: Mechanism) -> PfaffianSpec:
                 f"{called} takes many states at once, q[..., i] being coordinate i, and returns (..., {k}, {n}); "
                 f"for q of shape (2, {tree.nq}) it has {fault}"
             )
-    return replace(spec, value=values.per_row(spec.value, k, what))
+    return replace(spec, value=_core.per_row(spec.value, k, subject))
 
 
 def _returned(function: Callable[..., Any], called: str, *arguments: Array) -> Array:

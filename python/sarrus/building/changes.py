@@ -1,7 +1,7 @@
-"""Changing what a Builder holds: a model from a file, with other masses, without its hand, with a second arm.
+"""Changes of a Builder's parts: a model from a file, with other masses, without its hand, with a second arm.
 
-Each change makes a new description and writes it once more from the start: what would not be accepted by hand is refused, and then nothing
-has changed.
+Each change makes a new description and adds all its parts again. The checks are those of the methods that add parts, and a refused change
+changes nothing.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from .. import _core
 from .._arrays import ArrayLike
 from ..description.constraints import PfaffianSpec
 from ..description.contacts import names_of_contacts
@@ -20,16 +21,16 @@ from ..errors import ModelError, check_name
 from ..mechanism import Mechanism
 from ..spatial import Inertia, Transform
 from .parts import Parts
-from .values import Placement, checked_placement, joint_coordinates
+from .values import Placement
 
 PARTS = ("bodies", "joints", "frames", "constraints", "springs", "shapes", "visuals", "contacts", "home")
 
 
 class Changes(Parts):
-    """What a :class:`~sarrus.Builder` changes and takes away."""
+    """Changes and removals of a :class:`~sarrus.Builder`."""
 
     def set_inertia(self, body: str, inertia: Inertia) -> None:
-        """Give a body another inertia.
+        """Set the inertia of a body.
 
         Examples
         --------
@@ -39,16 +40,16 @@ class Changes(Parts):
         >>> b.build().mass > sarrus.mechanisms.four_bar().mass
         True
         """
-        bodies = self._bodies | {self._there("body", body, self._bodies): BodySpec(body, inertia)}
+        bodies = self._bodies | {self._name("body", body, self._bodies): BodySpec(body, inertia)}
         self._become(bodies=bodies.values())
 
     def set_joint(self, name: str, joint: JointType | None = None, **changes: Any) -> None:
-        """Give a joint another type, or change how it sits in its bodies and what else :meth:`~sarrus.Builder.add_joint` was told.
+        """Change the type of a joint, its placement in its bodies, or other arguments of :meth:`~sarrus.Builder.add_joint`.
 
         Parameters
         ----------
-        joint : its new type; default: as it is
-        **changes : some of parent, child, at_parent, at_child, actuated, tree, loop, as of :meth:`~sarrus.Builder.add_joint`
+        joint : its new type; default: unchanged
+        **changes : some of parent, child, at_parent, at_child, actuated, tree, loop, see :meth:`~sarrus.Builder.add_joint`
 
         Examples
         --------
@@ -58,20 +59,18 @@ class Changes(Parts):
         >>> b.build().actuated
         ('pivot',)
         """
-        spec = self._joints[self._there("joint", name, self._joints)]
+        spec = self._joints[self._name("joint", name, self._joints)]
         if unknown := changes.keys() - {"parent", "child", "at_parent", "at_child", "actuated", "tree", "loop"}:
             raise TypeError(
                 f"set_joint changes parent, child, at_parent, at_child, actuated, tree, loop; got {sorted(unknown)}"
             )
-        for end in changes.keys() & {"at_parent", "at_child"}:
-            changes[end] = checked_placement(changes[end], f"joint '{name}': {end}")
         new = replace(spec, joint=spec.joint if joint is None else joint, **changes)
         self._become(joints=(self._joints | {name: new}).values())
 
     def lock(self, joint: str, at: ArrayLike | None = None) -> None:
         """Weld the two bodies of a joint to each other.
 
-        The joint becomes :class:`~sarrus.Fixed`, with its name; couplers go on without its coordinates, home and configurations too.
+        The joint becomes :class:`~sarrus.Fixed` and keeps its name. Couplers, home and configurations lose its coordinates.
 
         Parameters
         ----------
@@ -80,7 +79,7 @@ class Changes(Parts):
         Raises
         ------
         ModelError
-            It is driven by a law, other constraints need its coordinates, or a coupler is not satisfied there.
+            A law prescribes its motion, other constraints need its coordinates, or a coupler is not satisfied there.
 
         Examples
         --------
@@ -91,33 +90,35 @@ class Changes(Parts):
         >>> robot.nv, robot.joints
         (1, ('shoulder', 'elbow'))
         """
-        spec = self._joints[self._there("joint", joint, self._joints)]
-        what = f"joint '{joint}'"
+        spec = self._joints[self._name("joint", joint, self._joints)]
+        subject = f"joint '{joint}'"
         if spec.laws:
             raise ModelError(
-                f"{what} cannot be locked: it is led by laws of time; remove it, and join its bodies by a Fixed joint"
+                f"{subject} cannot be locked: laws of time prescribe its motion; remove it, and join its bodies by a Fixed joint"
             )
-        alone = JointSpec(joint, spec.joint, "ground", "child")
-        probe = Mechanism(Description(joint, (0.0, 0.0, 0.0), (BodySpec("child", Inertia.sphere(1.0, 1.0)),), (alone,)))
-        q = tuple(probe.neutral().tolist()) if at is None else joint_coordinates(spec.joint, at, f"{what}: at")
+        probed = JointSpec(joint, spec.joint, "ground", "child")
+        probe = Mechanism(
+            Description(joint, (0.0, 0.0, 0.0), (BodySpec("child", Inertia.sphere(1.0, 1.0)),), (probed,))
+        )
+        q = tuple(probe.neutral().tolist()) if at is None else _core.joint_coordinates(spec.joint, at, f"{subject}: at")
         turned = Transform.from_matrix(probe.pose(q, "child"))
         locked = replace(spec, joint=Fixed(), at_parent=spec.at_parent @ turned, actuated=False)
         left = [c.with_locked(joint, q) if joint in c.joints_related else c for c in self._constraints.values()]
         joints, constraints = (self._joints | {joint: locked}).values(), (c for c in left if c is not None)
         self._become(joints=joints, constraints=constraints, **self._coordinates_without({joint}))
 
-    # ---- taking away -------------------------------------------------------------------------------------------------
+    # ---- removals -----------------------------------------------------------------------------------------------------
 
     def remove_body(self, name: str) -> tuple[str, ...]:
-        """Take a body away, with the joints, frames, shapes, visuals, springs and constraints that hold on to it.
+        """Remove a body, with the joints, frames, shapes, visuals, springs and constraints that refer to it.
 
         Returns
         -------
-        Names of the joints, frames, constraints, springs and shapes that went with it
+        Names of the joints, frames, constraints, springs and shapes that were removed with it
 
         Notes
         -----
-        What it carried is not removed: bodies that hang on nothing then are refused when the mechanism is built.
+        Bodies that it carried stay. :meth:`~sarrus.Builder.build` raises if no joint connects them to the ground.
 
         Examples
         --------
@@ -126,7 +127,7 @@ class Changes(Parts):
         >>> b.remove_body("lower")
         ('elbow', 'tip')
         """
-        self._there("body", name, self._bodies)
+        self._name("body", name, self._bodies)
         joints = {spec.name for spec in self._joints.values() if name in spec.bodies}
         frames = {spec.name for spec in self._frames.values() if spec.body == name}
         springs = {spec.name for spec in self._springs.values() if name in (spec.first[0], spec.second[0])}
@@ -137,7 +138,7 @@ class Changes(Parts):
         )
 
     def remove_joint(self, name: str) -> tuple[str, ...]:
-        """Take a joint away, and the constraints that relate its coordinates; returns the names of these.
+        """Remove a joint and the constraints that relate its coordinates; return the names of these constraints.
 
         Examples
         --------
@@ -148,22 +149,22 @@ class Changes(Parts):
         >>> b.build().nc
         0
         """
-        return self._without(joints={self._there("joint", name, self._joints)})[1:]
+        return self._without(joints={self._name("joint", name, self._joints)})[1:]
 
     def remove_constraint(self, name: str) -> None:
-        """Take a constraint that is no joint away: a distance, a coupler, a prescribed motion, a rolling contact, rows."""
-        self._without(constraints={self._there("constraint", name, self._constraints)})
+        """Remove a constraint that is no joint: a distance, a coupler, a prescribed motion, a rolling contact, rows."""
+        self._without(constraints={self._name("constraint", name, self._constraints)})
 
     def remove_frame(self, name: str) -> None:
-        """Take a named frame away."""
-        self._without(frames={self._there("frame", name, self._frames)})
+        """Remove a named frame."""
+        self._without(frames={self._name("frame", name, self._frames)})
 
     def remove_spring(self, name: str) -> None:
-        """Take a spring between two points away."""
-        self._without(springs={self._there("spring", name, self._springs)})
+        """Remove a spring between two points."""
+        self._without(springs={self._name("spring", name, self._springs)})
 
     def remove_shape(self, name: str) -> None:
-        """Take a shape away that touches, and what was told of its contacts.
+        """Remove a collision shape and the settings of its contacts.
 
         Examples
         --------
@@ -174,31 +175,30 @@ class Changes(Parts):
         >>> b.build().description.shapes
         ()
         """
-        self._without(shapes={self._there("shape", name, self._shapes)})
+        self._without(shapes={self._name("shape", name, self._shapes)})
 
-    # ---- putting together --------------------------------------------------------------------------------------------
+    # ---- composition ------------------------------------------------------------------------------------------------
 
     def attach(self, other: Mechanism | Changes, *, prefix: str, body: str = "ground", at: Placement = None) -> None:
-        """Put another robot onto a body: all that it consists of, each name with a prefix.
+        """Attach another robot to a body: add all its parts, with a prefix to each name.
 
         Its ground becomes a body without mass, named prefix + "ground", welded to `body` by a joint of that name.
 
         Parameters
         ----------
         other : a mechanism, or a builder with one
-        prefix : what its names are to begin with, such as "left_"
-        body : that it is put onto
-        at : where its ground's frame sits in that body
+        prefix : of its names, such as "left_"
+        body : to which it is attached
+        at : placement of its ground's frame in that body
 
         Raises
         ------
         ModelError
-            No prefix, or one that makes names which are taken; rows of the other robot that are a function of its q.
+            No prefix, or one that makes duplicate names; rows of the other robot that are a function of its q.
 
         Notes
         -----
-        Gravity stays as it is, and that of the other is not used; if they differ, `warnings` say so. Configurations of one name are put
-        together.
+        This builder's gravity applies; if the other's differs, `warnings` lists that. Configurations of the same name are merged.
 
         Examples
         --------
@@ -222,11 +222,11 @@ class Changes(Parts):
             if isinstance(c, PfaffianSpec) and callable(c.rows):
                 raise ModelError(f"'{d.name}' cannot be attached: constraint '{c.name}' is a function of its own q")
         called, ground = f"what attaches '{d.name}'", f"{prefix}ground"
-        place = checked_placement(at, f"{called}: at")
+        place: Any = at
         base = replace(
             mine,
             bodies=(*mine.bodies, BodySpec(ground, Inertia.zero())),
-            joints=(*mine.joints, JointSpec(ground, Fixed(), self._known_body(body, called), ground, place)),
+            joints=(*mine.joints, JointSpec(ground, Fixed(), self._core.body(body, called), ground, place)),
         )
 
         def with_prefix(name: str) -> str:
@@ -244,30 +244,30 @@ class Changes(Parts):
         listed = [(name, tuple(text.items())) for name, text in named.items()]
         self._become(**merged, configurations=listed, warnings=warnings)
 
-    # ---- how ---------------------------------------------------------------------------------------------------------
+    # ---- rebuilding ---------------------------------------------------------------------------------------------------
 
     def _become(self, **parts: Iterable[Any]) -> None:
-        """All of it again with other parts, written as if by hand."""
-        changed = replace(self._described(), **{name: tuple(those) for name, those in parts.items()})  # type: ignore[arg-type]
+        """Replace the state by that of a builder with other parts."""
+        changed = replace(self._described(), **{kind: tuple(listed) for kind, listed in parts.items()})  # type: ignore[arg-type]
         vars(self).update(vars(type(self)._of(changed)))
 
     def _without(self, **names: Iterable[str]) -> tuple[str, ...]:
-        """Leave out what has these names (bodies=, joints=, ...), with what relates coordinates of such joints; what went besides bodies."""
-        gone = {key: set(those) for key, those in names.items()}
-        joints = gone.get("joints", set())
+        """Remove parts by name (bodies=, joints=, ...) and the constraints that relate coordinates of such joints; return the names other than bodies'."""
+        removed = {key: set(several) for key, several in names.items()}
+        joints = removed.get("joints", set())
         related = {name for name, c in self._constraints.items() if not joints.isdisjoint(c.joints_related)}
-        gone["constraints"] = gone.get("constraints", set()) | related
-        held = self._described()
-        kept = {key: [part for part in getattr(held, key) if part.name not in those] for key, those in gone.items()}
-        visuals = [visual for visual in held.visuals if visual.body not in gone.get("bodies", ())]
-        known = {*names_of_contacts(kept.get("shapes", held.shapes))}
-        contacts = [contact for contact in held.contacts if {contact.first, contact.second} <= known]
-        self._become(**kept, visuals=visuals, contacts=contacts, **self._coordinates_without(joints))
-        order = (part.name for key in PARTS[1:-3] for part in getattr(held, key) if part.name in gone.get(key, ()))
+        removed["constraints"] = removed.get("constraints", set()) | related
+        d = self._described()
+        left = {key: [part for part in getattr(d, key) if part.name not in names] for key, names in removed.items()}
+        visuals = [visual for visual in d.visuals if visual.body not in removed.get("bodies", ())]
+        shapes = {*names_of_contacts(left.get("shapes", d.shapes))}
+        contacts = [contact for contact in d.contacts if {contact.first, contact.second} <= shapes]
+        self._become(**left, visuals=visuals, contacts=contacts, **self._coordinates_without(joints))
+        order = (part.name for key in PARTS[1:-3] for part in getattr(d, key) if part.name in removed.get(key, ()))
         return tuple(order)
 
     def _coordinates_without(self, joints: set[str]) -> dict[str, Any]:
-        """Home and configurations, these joints left out."""
+        """Return home and configurations without these joints."""
 
         def left(coordinates: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
             return tuple((name, q) for name, q in coordinates.items() if name not in joints)
@@ -277,6 +277,6 @@ class Changes(Parts):
             "configurations": [(name, left(coordinates)) for name, coordinates in self._configurations.items()],
         }
 
-    def _there(self, kind: str, name: object, known: Mapping[str, Any]) -> str:
-        check_name(kind, name, known)
+    def _name(self, kind: str, name: object, parts: Mapping[str, Any]) -> str:
+        check_name(kind, name, parts)
         return str(name)

@@ -1,4 +1,4 @@
-"""Mechanisms from the tables of the literature, typed in as they stand.
+"""Mechanisms from the tables of the literature, without conversion.
 
 =====================  =============================================================================================
 `from_sdof`            van der Merwe's six-degree-of-freedom parameters: chains with joints of up to six freedoms
@@ -7,7 +7,7 @@
 `from_spacedyn`        SpaceDyn's connection index and link vectors: trees on a free base
 =====================  =============================================================================================
 
-Links and joints are counted from one, as in the tables: bodies "link1", "link2", … unless `names` says otherwise,
+Links and joints are counted from one, as in the tables: bodies "link1", "link2", … unless `names` are given,
 joints "joint1", "joint2", …, and a frame "tip" at the end of a chain. Every row gives a body its
 
 mass : (n,) [kg]; None: massless links, for kinematics
@@ -50,14 +50,14 @@ def from_sdof(
     """Serial chain from its six-degree-of-freedom ("SDOF") joint parameters.
 
     Link i turns against link i-1 by Rot(x), then Rot(y), then Rot(z), about the axes as the earlier rotations have left
-    them; there stands frame i, at the link's near end. Disp(x, y, z) along the axes of frame i then lead to the link's
-    far end, where frame i+1 begins. Any of the six may be free. A free displacement slides the whole link, far end
-    first, through the joint at its near end.
+    them. Frame i is at the link's near end. Disp(x, y, z) along the axes of frame i reach the link's far end, where
+    frame i+1 begins. Any of the six may be free. A free displacement slides the whole link, far end first, through the
+    joint at its near end.
 
     Parameters
     ----------
     parameters : (n, 6) gamma of each link: Rot(x), Rot(y), Rot(z), Disp(x), Disp(y), Disp(z) [rad, m]
-    free : the free ones of each link, as "ry" or ["rz", "tx"]; in q they stand in the order rx ry rz tx ty tz.
+    free : the free ones of each link, as "ry" or ["rz", "tx"]; their order in q is rx ry rz tx ty tz.
         q holds their absolute values: the tabulated configuration is q = gamma[free]
     mass, com, inertia : of each link, in frame i at the tabulated gamma
     gravity : (3,) [m/s²]
@@ -65,8 +65,8 @@ def from_sdof(
 
     Returns
     -------
-    Mechanism. The body "link2" stands for frame 2 of the table, where the tabulated gamma puts it; the frame "tip" is
-    at the far end of the last link.
+    Mechanism. The frame of body "link2" is frame 2 of the table at the tabulated gamma; the frame "tip" is at the far
+    end of the last link.
 
     References
     ----------
@@ -94,14 +94,14 @@ def from_sdof(
     if _rows("free", free) != n:
         raise ShapeError(f"free has {len(free)} rows; parameters has {n}, one a link")
     links: list[Link] = []
-    near = Transform()
+    near_end = Transform()
     for i, row in enumerate(free):
-        rotation, far = _xyz(gamma[i, :3]), Transform(translation=gamma[i, 3:])
+        rotation, far_end = _xyz(gamma[i, :3]), Transform(translation=gamma[i, 3:])
         with _row("free", i):
             joint = Gimbal(row, fixed=gamma[i])
-        links.append((joint, near, far) if joint.nq else (Fixed(), near @ rotation, None))
-        near = far
-    return _chain(links, mass, com, inertia, gravity, names, tip=near)
+        links.append((joint, near_end, far_end) if joint.nq else (Fixed(), near_end @ rotation, None))
+        near_end = far_end
+    return _chain(links, mass, com, inertia, gravity, names, tip=near_end)
 
 
 def from_dh(
@@ -121,8 +121,8 @@ def from_dh(
     Parameters
     ----------
     rows : (n, 4) of a, alpha, d, theta [m, rad, m, rad], in this order for both conventions. q adds to the joint's own
-        entry (theta or d), so that q = 0 is the table as it stands
-    convention : where frame i stands, and so what a row means:
+        entry (theta or d), so that q = 0 is the configuration of the table
+    convention : the place of frame i, which gives a row its meaning:
         "standard", at the far end of link i: Rot(z, theta) Trans(z, d) Trans(x, a) Rot(x, alpha) from frame i-1 to i;
         "modified", at joint i: Rot(x, alpha) Trans(x, a) Rot(z, theta) Trans(z, d), with a and alpha of link i-1
     joint_types : "R" (revolute, about z) or "P" (prismatic, along z) for each row, as "RRP"; all revolute by default
@@ -175,7 +175,7 @@ def from_screws(
     gravity: ArrayLike = (0.0, 0.0, -9.81),
     names: Sequence[str] | None = None,
 ) -> Mechanism:
-    """Serial chain from its joint twists: link i stands at exp(xi_1 q_1) … exp(xi_i q_i) home_i.
+    """Serial chain from its joint twists: the pose of link i is exp(xi_1 q_1) … exp(xi_i q_i) home_i.
 
     Parameters
     ----------
@@ -192,8 +192,8 @@ def from_screws(
 
     Returns
     -------
-    Mechanism of revolute, prismatic and helical joints. A twist that is not of unit size (to 1e-3) is refused, since q would be no
-    angle; within that, the decimals of a typed axis are made good.
+    Mechanism of revolute, prismatic and helical joints. A twist that is not of unit size (to 1e-3) raises ModelError, because q would
+    be no angle; smaller deviations are normalised.
 
     References
     ----------
@@ -215,12 +215,12 @@ def from_screws(
     )
     links: list[Link] = []
     predecessor = Transform()
-    for i, (twist, here) in enumerate(zip(_table("twists", twists, n, 6), homes, strict=True)):
+    for i, (twist, pose) in enumerate(zip(_table("twists", twists, n, 6), homes, strict=True)):
         with _row("twists", i):
             joint, point = _screw(twist)
         axis = Transform(translation=point)
-        links.append((joint, predecessor.inverse() @ axis, here.inverse() @ axis))
-        predecessor = here
+        links.append((joint, predecessor.inverse() @ axis, pose.inverse() @ axis))
+        predecessor = pose
     at_tip = None if tip is None else predecessor.inverse() @ _pose("tip", None, tip)
     return _chain(links, mass, com, inertia, gravity, names, at_tip)
 
@@ -259,14 +259,14 @@ def from_spacedyn(
     inertia0 : (3, 3) of the base about its centroid [kg m²]
     inertia : (3, 3n) of the links side by side, or (n, 3, 3), each about its centroid [kg m²]
     ce : (3, n) from the centroid of link i to its end-point [m]; none: no end-points
-    SE : (n,) 1 where link i has an end-point; none: on links that carry no other
+    SE : (n,) 1 if link i has an end-point; none: links without successors have one
     Qe : (3, n) roll, pitch, yaw from frame i to the end-point's frame [rad]; none: parallel
-    floating_base : whether the base is free (joint "base_joint", the first of all) or fixed to the ground
+    floating_base : True: the base is free (joint "base_joint", the first of all); False: it is fixed to the ground
     gravity : (3,) [m/s²]
 
     Returns
     -------
-    Mechanism with bodies "base", "link1", …, whose frames stand at the centroids, parallel to frames 0, 1, …; end-points
+    Mechanism with bodies "base", "link1", …, whose frames are at the centroids, parallel to frames 0, 1, …; end-points
     are frames "e1", "e2", … in the order of their links. A free base has q = [quaternion x y z w; position] and
     v = [angular; linear] in its own axes, where SpaceDyn has [linear; angular] in inertial ones.
 
@@ -333,7 +333,7 @@ def _chain(
     names: Sequence[str] | None,
     tip: Transform | None = None,
 ) -> Mechanism:
-    """Links in a row, each with its row in the tables of masses."""
+    """Return a serial chain of links, each with its row in the tables of masses."""
     n = len(links)
     masses = np.zeros(n) if mass is None else _table("mass", mass, n)
     centres = np.zeros((n, 3)) if com is None else _table("com", com, n, 3)
@@ -352,13 +352,13 @@ def _chain(
 
 
 def _screw(twist: np.ndarray) -> tuple[JointType, np.ndarray]:
-    """Joint with the twist [omega; v], and the point of its axis that is nearest to the origin."""
+    """Return the joint with the twist [omega; v], and the point of its axis that is nearest to the origin."""
     size = np.linalg.norm(twist[:3])
-    slides = size < 1e-9  # what is left of zero after somebody's cos(pi/2)
+    slides = size < 1e-9  # rounding of a computed zero, such as cos(pi/2)
     if slides:
         size = np.linalg.norm(twist[3:])
     if abs(size - 1) > 1e-3:
-        raise ModelError(f"{'v' if slides else 'omega'} has length {size:.6g}; a unit vector is wanted")
+        raise ModelError(f"{'v' if slides else 'omega'} has length {size:.6g}; expected a unit vector")
     omega, v = (twist / size).reshape(2, 3)
     if slides:
         return Prismatic(v), np.zeros(3)
@@ -376,7 +376,7 @@ def _xyz(angles: np.ndarray, translation: ArrayLike = (0.0, 0.0, 0.0)) -> Transf
 
 @contextmanager
 def _row(name: str, i: int | None) -> Iterator[None]:
-    """Inside, an error of the model is told which row of which table it comes from."""
+    """Add the table and the row to errors of the model raised inside."""
     try:
         yield
     except (ModelError, ShapeError) as error:
@@ -411,28 +411,28 @@ def _numbers(value: object, where: str) -> np.ndarray:
 
 
 def _table(name: str, value: object, n: int, *shape: int) -> np.ndarray:
-    """(n, *shape) float64; an error names the row. Tensors (3, 3) may be told by their principal moments (3,)."""
+    """(n, *shape) float64; an error names the row. Tensors (3, 3) may be given by their principal moments (3,)."""
     rows = []
     for i, entry in enumerate(_each(name, value, n), start=1):
         row = _numbers(entry, f"{name}, row {i}")
         row = np.diag(row) if (row.shape, shape) == ((3,), (3, 3)) else row
         if row.shape != shape:
-            raise ShapeError(f"{name}, row {i} has shape {row.shape}; wanted {shape}")
+            raise ShapeError(f"{name}, row {i} has shape {row.shape}; expected {shape}")
         rows.append(row)
     return np.array(rows)
 
 
 def _columns(name: str, value: ArrayLike, *counts: int) -> np.ndarray:
-    """MATLAB's (3, *counts), with the vectors last."""
+    """Return MATLAB's (3, *counts) with the vectors last."""
     x = _numbers(value, name)
     if x.shape != (3, *counts):
-        raise ShapeError(f"{name} has shape {x.shape}; wanted {(3, *counts)}: x, y, z come first")
+        raise ShapeError(f"{name} has shape {x.shape}; expected {(3, *counts)}: x, y, z come first")
     return np.moveaxis(x, 0, -1)
 
 
 def _joint_types(name: str, types: object, n: int) -> str:
     if not isinstance(types, str) or len(types) != n or set(types) - set("RP"):
-        raise ModelError(f"{name} is {types!r}; wanted {n} letters, R or P")
+        raise ModelError(f"{name} is {types!r}; expected {n} letters, R or P")
     return types
 
 
@@ -444,6 +444,6 @@ def _pose(name: str, i: int | None, value: object) -> Transform:
     if x.shape == (3,):
         return Transform(translation=x)
     if x.shape != (4, 4):
-        raise ShapeError(f"{where} has shape {x.shape}; wanted a Transform, (4, 4) or (3,)")
+        raise ShapeError(f"{where} has shape {x.shape}; expected a Transform, (4, 4) or (3,)")
     with _row(name, i):
         return Transform.from_matrix(x)

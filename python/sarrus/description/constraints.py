@@ -1,4 +1,4 @@
-"""Constraints that are no joints: rods, gears, rolling contact, rows of one's own. One class a kind, with all that Python knows of it.
+"""Constraints that are no joints: rods, gears, rolling contact, rows of the caller. One class a kind.
 
 Plain data, which pickles, compares and hashes. The mathematics of each kind is in cpp/constraints; names of rows come from there.
 """
@@ -6,7 +6,7 @@ Plain data, which pickles, compares and hashes. The mathematics of each kind is 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, make_dataclass, replace
+from dataclasses import dataclass, field, make_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,18 +14,18 @@ import numpy as np
 from .. import _core
 from .._arrays import Array
 from ..errors import ModelError
-from ..laws import Law, law_terms
+from ..laws import Law
 from ..spatial import Transform
 from .part import Part
 
-# and their numbers, where that is all that a kind has
+# and their numbers, if a kind has nothing else
 KINDS: dict[str, tuple[str, ...] | None] = _core.constraint_kinds()
 Point = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
 class ConstraintSpec(Part):
-    """A constraint that is no joint. A kind tells more of what follows where it is between bodies, or holds positions."""
+    """A constraint that is no joint. Kinds between bodies, and kinds that constrain positions, override some of the properties."""
 
     name: str
 
@@ -36,27 +36,27 @@ class ConstraintSpec(Part):
 
     @property
     def bodies(self) -> tuple[str, ...]:
-        """(parent, child), or () where it relates coordinates."""
+        """(parent, child), or () if it relates coordinates."""
         return ()
 
     @property
     def points(self) -> tuple[tuple[str, Point], ...]:
-        """(body, point) of the places where it holds bodies, on its child the last."""
+        """(body, point) of its points of application, the child's last."""
         return ()
 
     @property
     def at_child(self) -> Transform:
-        """Where on the child its wrench acts, in whose axes it is told."""
+        """The child's frame at which its wrench acts, and in whose axes that is expressed."""
         return Transform(translation=self.points[-1][1]) if self.points else Transform()
 
     @property
     def circles(self) -> tuple[tuple[Point, Point, float], ...]:
-        """(centre, normal, radius) of those that its child is drawn as, in the child's frame; none: it has no bearing on that."""
+        """(centre, normal, radius) of the circles that draw its child, in the child's frame; empty: none."""
         return ()
 
     @property
     def position_joints(self) -> tuple[str, ...]:
-        """Joints whose coordinates it holds: a whole turn of one makes a difference."""
+        """Joints whose coordinates it constrains, whole turns included."""
         return ()
 
     @property
@@ -65,30 +65,18 @@ class ConstraintSpec(Part):
         return self.position_joints
 
     def with_locked(self, joint: str, q: Sequence[float]) -> ConstraintSpec | None:
-        """What is left of it where a joint that it relates stands still at q; None: nothing. ModelError where it cannot be told."""
+        """Return the constraint that remains if a joint that it relates is locked at q; None: none. Raise ModelError if it cannot hold then."""
         raise ModelError(
             f"joint '{joint}' cannot be locked: constraint '{self.name}' relates it to others; remove that first"
         )
 
     def prescribed(self, time: float) -> tuple[str, int, float] | None:
-        """(joint, index, value) of the one coordinate that it gives at that time [s], if it does."""
+        """Return (joint, index, value) of the coordinate that it prescribes at a time [s]; None: it prescribes none."""
         return None
 
     def row_sizes(self, J: Array, units: Callable[[str], Array]) -> Array:
-        """How large its rows J (rows, nv) could be, where it relates coordinates; units(joint) are those of the joint's velocities."""
+        """Return the scale of its rows J (rows, nv), for relations of coordinates; units(joint) are those of the joint's velocities."""
         return np.asarray(np.linalg.norm(J, axis=1))
-
-    def _core_terms(self) -> dict[str, Any]:
-        """What the core takes."""
-        return {"kind": type(self).__name__.removesuffix("Spec"), "name": self.name}
-
-    def _between_bodies(self, at_parent: list[float], at_child: list[float]) -> dict[str, Any]:
-        parent, child = self.bodies
-        ends = {"parent": parent, "child": child, "at_parent": at_parent, "at_child": at_child}
-        return ConstraintSpec._core_terms(self) | ends
-
-    def _between_coordinates(self, coordinates: Sequence[tuple[str, int]]) -> dict[str, Any]:
-        return ConstraintSpec._core_terms(self) | {"coordinates": list(coordinates)}
 
 
 @dataclass(frozen=True)
@@ -107,16 +95,13 @@ class DistanceSpec(ConstraintSpec):
     def points(self) -> tuple[tuple[str, Point], ...]:
         return (self.first, self.second)
 
-    def _core_terms(self) -> dict[str, Any]:
-        return self._between_bodies(_frame(self.first[1]), _frame(self.second[1])) | {"length": self.length}
-
     def __str__(self) -> str:
         return f"{self.name}: Distance({self.length:g}) ─ from {self.first[0]} to {self.second[0]}"
 
 
 @dataclass(frozen=True)
 class RollingSpec(ConstraintSpec):
-    """A disc (where it has an axle) or a sphere of a body, which rolls on a plane of another, or on a sphere about `point`, and may spin there or not."""
+    """A disc (with an axle) or a sphere of a body, which rolls on a plane of another, or on a sphere about `point`, with spin or without."""
 
     body: str
     radius: float
@@ -141,25 +126,10 @@ class RollingSpec(ConstraintSpec):
         normals = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)) if self.axle is None else (self.axle,)
         return tuple((self.center, normal, self.radius) for normal in normals)
 
-    def _written(self) -> tuple[str, dict[str, Any]]:
-        method, arguments = super()._written()
-        return method, arguments | ({} if self.on_radius is None else {"normal": None})
-
-    def _core_terms(self) -> dict[str, Any]:
-        """Frames whose z is the plane's normal and the disc's axle, and radii."""
-        normal = self.normal if self.on_radius is None else None
-        return self._between_bodies(_frame(self.point, z=normal), _frame(self.center, z=self.axle)) | {
-            "radius": self.radius,
-            "on_radius": self.on_radius or 0.0,
-            "disc": self.axle is not None,
-            "on_sphere": self.on_radius is not None,
-            "spins": self.spin,
-        }
-
     def __str__(self) -> str:
-        what = "disc" if self.axle is not None else "sphere"
+        wheel = "disc" if self.axle is not None else "sphere"
         spin = "" if self.spin else ", no spin"
-        return f"{self.name}: Rolling({what}, radius={self.radius:g}{spin}) ─ {self.body} on {self.on}"
+        return f"{self.name}: Rolling({wheel}, radius={self.radius:g}{spin}) ─ {self.body} on {self.on}"
 
 
 @dataclass(frozen=True)
@@ -201,26 +171,12 @@ class CouplerSpec(ConstraintSpec):
             f"joint '{joint}' cannot be locked at {list(q)}: constraint '{self.name}' {reason}; remove that first"
         )
 
-    def _written(self) -> tuple[str, dict[str, Any]]:
-        if self.law is not None and self.terms[0][2] == (1.0,) and len(self.terms) == 1 and self.offset == 0.0:
-            return "add_prescribed_motion", {"name": self.name, "joint": self.terms[0][:2], "law": self.law}
-        right = self.offset if self.law is None else self.law + self.offset if self.offset else self.law
-        coordinates = {(joint, index): coefficients for joint, index, coefficients in self.terms}
-        return "add_coupler", {"name": self.name, "coordinates": coordinates, "offset": right}
-
     def row_sizes(self, J: Array, units: Callable[[str], Array]) -> Array:
         sizes = [
             sum(k * abs(c) * units(joint)[index] ** k for k, c in enumerate(coefficients, 1))
             for joint, index, coefficients in self.terms
         ]
         return np.array([np.linalg.norm(sizes)])
-
-    def _core_terms(self) -> dict[str, Any]:
-        return self._between_coordinates([(joint, index) for joint, index, _ in self.terms]) | {
-            "coefficients": [coefficients for _, _, coefficients in self.terms],
-            "offset": self.offset,
-            "law": law_terms(self.law),
-        }
 
     def __str__(self) -> str:
         right = "law(t)" if self.law is not None else f"{self.offset:g}"
@@ -240,18 +196,13 @@ class PfaffianSpec(ConstraintSpec):
     def joints_related(self) -> tuple[str, ...]:
         return self.joints
 
-    def _core_terms(self) -> dict[str, Any]:
-        matrix = [] if callable(self.rows) else [x for row in self.rows for x in row]
-        whole = [(joint, -1) for joint in self.joints]
-        return self._between_coordinates(whole) | {"matrix": matrix, "value": list(self.value)}
-
     def __str__(self) -> str:
         return f"{self.name}: Pfaffian({len(self.value)} rows) ─ {', '.join(self.joints)}"
 
 
 @dataclass(frozen=True)
 class _BetweenFrames:
-    """What is a frame on either body, and numbers: kinds that have no class of their own."""
+    """Kinds without a class of their own: a frame on either body, and numbers."""
 
     parent: str
     child: str
@@ -267,13 +218,6 @@ class _BetweenFrames:
         ends = (self.parent, self.at_parent), (self.child, self.at_child)
         return tuple((body, tuple(place.translation.tolist())) for body, place in ends)
 
-    def _written(self: Any) -> tuple[str, dict[str, Any]]:
-        return "add_constraint", {f.name: getattr(self, f.name) for f in fields(self)} | {"kind": self.kind}
-
-    def _core_terms(self: Any) -> dict[str, Any]:
-        frames = self._between_bodies(twelve(self.at_parent), twelve(self.at_child))
-        return frames | {key: getattr(self, key) for key in KINDS[self.kind] or ()}  # type: ignore[no-any-return]
-
     def __str__(self: Any) -> str:
         numbers = ", ".join(f"{key}={getattr(self, key):g}" for key in KINDS[self.kind] or ())
         return f"{self.name}: {self.kind}({numbers}) ─ from {self.parent} to {self.child}"
@@ -281,7 +225,7 @@ class _BetweenFrames:
 
 @dataclass(frozen=True)
 class TargetSpec(ConstraintSpec):
-    """What calls lead: a frame to a point of the world, or (`turned`) to a pose, or a joint that closes a loop to coordinates, or one
+    """A target that calls set: a point or (`turned`) a pose of a frame, coordinates of a loop joint, or one
     coordinate (`index`, as many as velocities) of a joint of the tree.
 
     Only mechanisms that close loops for others have any.
@@ -293,22 +237,8 @@ class TargetSpec(ConstraintSpec):
     index: int = -1
     bodies: tuple[str, ...] = ("ground", "ground")
 
-    def _core_terms(self) -> dict[str, Any]:
-        what = {"frame": self.frame, "turned": self.turned, "joint": self.joint, "index": self.index}
-        return ConstraintSpec._core_terms(self) | what
-
     def __str__(self) -> str:
         return f"{self.name}: {'coordinates' if self.joint else 'pose' if self.turned else 'point'}"
-
-
-def twelve(placement: Transform) -> list[float]:
-    """Rotation, row by row, and origin."""
-    return [*placement.rotation.ravel().tolist(), *placement.translation.tolist()]
-
-
-def _frame(origin: Point, *, z: Point | None = None) -> list[float]:
-    """In the body's axes, or turned so that its third axis is z."""
-    return twelve(Transform(np.eye(3) if z is None else _core.axis_frame(list(z)), origin))
 
 
 def _polynomial(joint: str, index: int, coefficients: Sequence[float]) -> str:
@@ -318,7 +248,7 @@ def _polynomial(joint: str, index: int, coefficients: Sequence[float]) -> str:
 
 
 def _declared(kind: str) -> type[ConstraintSpec]:
-    """The class of a kind that has none above."""
+    """Return the class of a kind that has none above."""
     numbers = KINDS[kind] or ()
     return make_dataclass(
         f"{kind}Spec",

@@ -1,4 +1,4 @@
-"""Where bodies touch: their shapes, which pairs of them may, and what the core takes of it."""
+"""Collision shapes, the pairs of them that may touch, and their terms for the core."""
 
 from __future__ import annotations
 
@@ -23,19 +23,18 @@ if TYPE_CHECKING:
 _IDENTITY = Transform()
 PointsFunction = Callable[[Array, Array, float], tuple[ArrayLike, ArrayLike, ArrayLike]]
 MOST_POINTS = 4  # of a pair
-# coefficients of a pair of which neither shape says
+# coefficients of a pair if neither shape has one
 COEFFICIENTS = {"friction": 1.0, "restitution": 0.0, "torsional_friction": 0.0, "rolling_friction": 0.0}
 MOMENTS = ("torsional_friction", "rolling_friction")
 RESTITUTION_LAWS = ("newton", "poisson")
-# what a warning of shapes says that a file lets touch, and nobody has added to by hand; and then
-NO_CONTACTS = "which they do where simulate() is asked for method='contact', and nowhere else"
-SOME_CONTACTS = "in method='contact' of simulate()"
+# sentences of warnings about shapes in files; and if a caller has added shapes
+NO_CONTACTS, SOME_CONTACTS = _core.contact_sentences
 OVERLAP = 1e-6  # of the smaller shape: less is rounding in what was typed
 
 
 @dataclass(frozen=True)
 class ShapeSpec(Part):
-    """A shape with which a body touches, and where its frame sits in the body; numbers that are None are those of what it touches."""
+    """A collision shape of a body, and its placement; coefficients that are None are those of the other shape."""
 
     name: str
     body: str
@@ -50,7 +49,7 @@ class ShapeSpec(Part):
 
 @dataclass(frozen=True)
 class ContactSpec(Part):
-    """Whether two shapes, or all of two groups, may touch, and with which numbers; None: as the shapes say."""
+    """A setting of two shapes, or all pairs of two groups: whether they may touch, and their coefficients; None: those of the shapes."""
 
     first: str
     second: str
@@ -60,10 +59,6 @@ class ContactSpec(Part):
     torsional_friction: float | None = None
     rolling_friction: float | None = None
     points: PointsFunction | None = None
-
-    def _written(self) -> tuple[str, dict[str, Any]]:
-        arguments = super()._written()[1]
-        return "set_contact", {"enabled": arguments.pop("touching")} | arguments
 
 
 class Pair(NamedTuple):
@@ -79,39 +74,41 @@ class Pair(NamedTuple):
 
 
 def touching_pairs(d: Description) -> list[Pair]:
-    """Pairs of shapes that may touch: as they are told, else those of bodies that no joint joins.
+    """Return the pairs of shapes that may touch: as set, else those of bodies that no joint connects.
 
     Bodies that are welded to each other count as one. The ground is joined to nothing but what is welded to it.
     """
     piece = {body.name: body.name for body in d.bodies} | {"ground": "ground"}
 
-    def whole(body: str) -> str:
+    def root(body: str) -> str:
         while piece[body] != body:
             body = piece[body]
         return body
 
     for joint in d.joints:
         if joint.kind == "Fixed" and not joint.laws:
-            one, other = sorted(map(whole, joint.bodies), key=lambda body: body != "ground")
-            piece[other] = one
-    joined = {frozenset(map(whole, joint.bodies)) for joint in d.joints if "ground" not in map(whole, joint.bodies)}
-    told = {frozenset((contact.first, contact.second)): contact for contact in d.contacts}
+            first, second = sorted(map(root, joint.bodies), key=lambda body: body != "ground")
+            piece[second] = first
+    joined = {frozenset(map(root, joint.bodies)) for joint in d.joints if "ground" not in map(root, joint.bodies)}
+    settings = {frozenset((contact.first, contact.second)): contact for contact in d.contacts}
 
     pairs = []
     for (i, a), (j, b) in combinations(enumerate(d.shapes), 2):
         if a.body == b.body:
             continue
         names = [(x, y) for x in (a.name, a.group) for y in (b.name, b.group) if x is not None and y is not None]
-        contact = next((told[key] for key in map(frozenset, names) if key in told), None)  # shapes before groups
-        ends = frozenset((whole(a.body), whole(b.body)))
+        contact = next(
+            (settings[key] for key in map(frozenset, names) if key in settings), None
+        )  # shapes before groups
+        ends = frozenset((root(a.body), root(b.body)))
         if not contact.touching if contact else len(ends) == 1 or ends in joined or _pass_by(a.shape, b.shape):
             continue
         numbers: dict[str, Any] = {}
         for name, otherwise in COEFFICIENTS.items():
-            known = [x for x in (getattr(a, name), getattr(b, name)) if x is not None]
-            mean = (known[0] * known[-1]) ** 0.5 if known else otherwise
-            own = getattr(contact, name, None)
-            numbers[name] = mean if own is None else own
+            coefficients = [x for x in (getattr(a, name), getattr(b, name)) if x is not None]
+            mean = (coefficients[0] * coefficients[-1]) ** 0.5 if coefficients else otherwise
+            of_pair = getattr(contact, name, None)
+            numbers[name] = mean if of_pair is None else of_pair
         points = (
             None
             if contact is None or contact.points is None
@@ -123,7 +120,7 @@ def touching_pairs(d: Description) -> list[Pair]:
 
 @dataclass(frozen=True)
 class _Points:
-    """What a function of the caller says of two shapes, looked at, as the core takes it; turned: it knows them in the other order."""
+    """A caller's function of two shapes, with checks of its result; turned: it takes them in the other order."""
 
     function: PointsFunction
     shapes: tuple[str, str]
@@ -135,41 +132,44 @@ class _Points:
         for pose, middle in zip((first, second), self.middles, strict=True):
             pose[:3, 3] -= pose[:3, :3] @ middle
         poses = (second, first) if self.turned else (first, second)
-        what = "points of '{}' and '{}'".format(*self.shapes)
+        subject = "points of '{}' and '{}'".format(*self.shapes)
         answer: object = self.function(*poses, within)
         if not isinstance(answer, tuple) or len(answer) != 3:
-            raise TypeError(f"{what} must be (positions, normals, distances); got {type(answer).__name__}")
+            raise TypeError(f"{subject} must be (positions, normals, distances); got {type(answer).__name__}")
         position, normal, distance = (np.asarray(x, dtype=float) for x in answer)
         n = distance.size
         if distance.shape != (n,) or position.shape != normal.shape or position.size != 3 * n or n > MOST_POINTS:
             got = ", ".join(str(x.shape) for x in (position, normal, distance))
-            raise ShapeError(f"{what} must be (n, 3), (n, 3) and (n,), with n at most {MOST_POINTS}; got {got}")
+            raise ShapeError(f"{subject} must be (n, 3), (n, 3) and (n,), with n at most {MOST_POINTS}; got {got}")
         rows: NDArray[np.float64] = np.column_stack([position.reshape(n, 3), normal.reshape(n, 3), distance])
         if not np.isfinite(rows).all():
-            raise StateError(f"{what} are not finite: {rows.tolist()}")
+            raise StateError(f"{subject} are not finite: {rows.tolist()}")
         if (abs(np.linalg.norm(rows[:, 3:6], axis=1) - 1.0) > 1e-9).any():
-            raise StateError(f"{what} have normals that are not of length 1: {rows[:, 3:6].tolist()}")
+            raise StateError(f"{subject} have normals that are not of length 1: {rows[:, 3:6].tolist()}")
         if self.turned:
             rows[:, 3:6] *= -1.0
         return rows
 
 
-def _pass_by(one: ContactShape, other: ContactShape) -> bool:
-    """Meshes touch planes alone: files have many of which nobody asks what they touch."""
-    return any(isinstance(x, Mesh) and not isinstance(y, Plane) for x, y in ((one, other), (other, one)))
+def _pass_by(first: ContactShape, second: ContactShape) -> bool:
+    """Return True if a mesh does not touch the other shape: meshes touch planes alone, as files have many that need no contact."""
+    return any(isinstance(x, Mesh) and not isinstance(y, Plane) for x, y in ((first, second), (second, first)))
 
 
 def scene(
     d: Description, solids: list[ContactShape], pairs: list[Pair]
 ) -> tuple[tuple[list[Any], list[Pair]], list[str]]:
-    """What the core makes a Scene of, and the bodies that its poses are of; ModelError where a pair has no closed form. Solids: shapes without meshes."""
+    """Return the arguments of the core's Scene, and the bodies of its poses. Raise ModelError if a pair has no closed form.
+
+    Solids are shapes without meshes.
+    """
     faults: list[tuple[str, str]] = []
     for pair in pairs:
-        one, other = d.shapes[pair.first], d.shapes[pair.second]
+        first, second = d.shapes[pair.first], d.shapes[pair.second]
         if pair.points is None and not _core.can_touch(solids[pair.first]._kind, solids[pair.second]._kind):
-            faults.append((f"'{one.name}' ({one.shape._kind})", f"'{other.name}' ({other.shape._kind})"))
+            faults.append((f"'{first.name}' ({first.shape._kind})", f"'{second.name}' ({second.shape._kind})"))
     if faults:
-        listed = ", ".join(f"{one} and {other}" for one, other in faults[:4]) + (" …" if len(faults) > 4 else "")
+        listed = ", ".join(f"{first} and {second}" for first, second in faults[:4]) + (" …" if len(faults) > 4 else "")
         raise ModelError(
             f"shapes {listed} may touch, and where is not known of such pairs. Known are: {_core.touching_pairs}. "
             "Give other shapes, or say by Builder.set_contact(one, other, ...) where they touch, with points=, or that they do not, with enabled=False"
@@ -179,31 +179,31 @@ def scene(
         shape_terms(solid, bodies.index(spec.body), spec.placement)
         for spec, solid in zip(d.shapes, solids, strict=True)
     ]
-    asked = [
+    by_core = [
         x
         if x.points is None
         else x._replace(points=replace(x.points, middles=(solids[x.first]._middle, solids[x.second]._middle)))
         for x in pairs
     ]
-    return (shapes, asked), bodies
+    return (shapes, by_core), bodies
 
 
 def shape_terms(shape: ContactShape, body: int, placement: Transform) -> tuple[Any, ...]:
-    """What the core takes of a shape on a body: see to_shape in bindings/contact.cpp."""
+    """Return the terms of a shape on a body for the core: see to_shape in bindings/contact.cpp."""
     none = {"radius": 0.0, "half": 0.0, "box": (0.0, 0.0, 0.0), "heights": None, "spacing": (0.0, 0.0)}
     place = placement @ Transform(translation=shape._middle)
     return shape._kind, *(none | shape._core_terms()).values(), body, place
 
 
-def check_apart(d: Description, frame: str, on: str, what: str) -> None:
-    """Whether a point can come nearer a plane: not where both are of one body."""
+def check_apart(d: Description, frame: str, on: str, subject: str) -> None:
+    """Raise ModelError if a point and a plane are on one body, so that they never touch."""
     body = {f.name: f.body for f in d.frames}
     if body.get(frame, frame) == body.get(on, on):
-        raise ModelError(f"{what} of '{frame}' is on '{on}', of the same body: it never touches that")
+        raise ModelError(f"{subject} of '{frame}' is on '{on}', of the same body: it never touches that")
 
 
 def told_by_file(d: Description) -> bool:
-    """Whether its warnings say already that nobody simulates its shapes: they were read, and may overlap as its author liked."""
+    """Return True if warnings of a file state already that its shapes act in contact steps alone; they may overlap there."""
     return any(NO_CONTACTS in text for text in d.warnings)
 
 

@@ -1,4 +1,4 @@
-"""The joints of a mechanism: what each leaves free, how its coordinates are counted, and the passive forces along them.
+"""Types of joints: their freedoms, their coordinates, and the passive forces along these.
 
 A joint places the frame that it has on its child (the successor) in the frame that it has on its parent (the predecessor). Rot(a, x) turns
 by x radians about the axis a, Trans(d) displaces by d; all axes are in the joint's own frame.
@@ -16,7 +16,7 @@ Planar         x, y, angle                                  Trans(q0 ex + q1 ey)
 Spherical      unit quaternion (x, y, z, w)                 R(q)
 Free           unit quaternion (x, y, z, w), position       Trans(position) R(quaternion)
 Gimbal         any of rx ry rz tx ty tz, in this order      Rot(x) Rot(y) Rot(z) Trans(tx, ty, tz)
-Cable          length                                       any: it holds nothing, and is never in the tree
+Cable          length                                       any: unconstrained, never in the tree
 =============  ===========================================  =====================================================
 
 The velocity v of a joint is the time derivative of q, except for Planar (velocity along the successor's own two axes, then the rate),
@@ -28,15 +28,13 @@ References: van der Merwe 1995, ch. 2 (2.9-2.39).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, make_dataclass
+from dataclasses import dataclass, field, fields, make_dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from .. import _core
 from .._arrays import Array, ArrayLike, real_numbers
-from ..errors import ModelError
 
 if TYPE_CHECKING:
     from typing import Self
@@ -57,40 +55,23 @@ def _frozen(values: ArrayLike) -> Array:
     return array
 
 
-_ZEROS = {count: _frozen(np.zeros(count)) for count in range(8)}
+_ORIGIN = _frozen(np.zeros(3))
 
 
 def unit_axis(axis: str | ArrayLike) -> Array:
-    """Unit vector (3,) of an axis given as ``"x"``, ``"-z"`` or three numbers; ModelError where it has no direction.
+    """Return the unit vector (3,) of an axis: ``"x"``, ``"-z"`` or three numbers. Raise ModelError if it has no direction.
 
     >>> from sarrus.description.joints import unit_axis
     >>> unit_axis("-y").tolist()
     [0.0, -1.0, 0.0]
     """
-    if isinstance(axis, str):
-        if axis.lstrip("+-") not in _NAMED or len(axis) > 2:
-            raise ModelError(f"an axis is 'x', 'y', 'z', one of these with a minus, or three numbers; got '{axis}'")
-        return _frozen(np.array(_NAMED[axis[-1]]) * (-1.0 if axis[0] == "-" else 1.0) + 0.0)
-    try:
-        vector = real_numbers(axis)
-    except (TypeError, ValueError):
-        raise ModelError(f"an axis is a name or three numbers; got {axis!r}") from None
-    if vector.shape != (3,) or not all(map(math.isfinite, vector.tolist())):
-        raise ModelError(f"an axis needs three finite numbers; got {axis!r}")
-    largest = max(map(abs, vector.tolist()))
-    if largest < 1e-12:
-        raise ModelError(f"an axis needs a direction; got {axis!r}")
-    # a unit vector stays what it is, so that it reads as it was written
-    if abs(math.hypot(*vector.tolist()) - 1.0) > 4e-16:
-        vector = vector / largest  # before it is squared
-        vector = vector / math.hypot(*vector.tolist())
-    return _frozen(vector + 0.0)  # -0 becomes 0, so that equal axes hash alike
+    return _core.unit_axis(axis)
 
 
 def axis_frame(normal: ArrayLike) -> Array:
-    """Rotation (3, 3) whose third column is the normal: a planar joint's ex, ey and normal, in the joint's frame.
+    """Return the rotation (3, 3) whose third column is the normal: a planar joint's ex, ey and normal, in the joint's frame.
 
-    ex is the x-axis made perpendicular to the normal (the y-axis, where the normal is near x); for z these are the frame's own axes.
+    ex is the x-axis made perpendicular to the normal (the y-axis, if the normal is near x); for z these are the frame's own axes.
 
     >>> from sarrus.description.joints import axis_frame
     >>> axis_frame([0, 0, 1]).tolist()
@@ -100,18 +81,18 @@ def axis_frame(normal: ArrayLike) -> Array:
 
 
 def turns_into(x: Array, low: Array, high: Array, margin: Array | float) -> Array:
-    """Whole turns [rad] that bring angles beyond their limits within them, as few as possible; none where none do."""
+    """Return the fewest whole turns [rad] that bring angles within their limits; 0 if no turns do."""
     if (x >= low - margin).all() and (x <= high + margin).all():
         return np.zeros(np.shape(x))
     up = np.where(x < low - margin, np.ceil((low - x - margin) / TURN), 0.0)
     turns = np.where(x > high + margin, np.floor((high - x + margin) / TURN), up)
-    there = x + TURN * np.where(np.isfinite(turns), turns, 0.0)
-    fits = (there >= low - margin) & (there <= high + margin)
-    return np.where(fits, there - x, 0.0)
+    turned = x + TURN * np.where(np.isfinite(turns), turns, 0.0)
+    fits = (turned >= low - margin) & (turned <= high + margin)
+    return np.where(fits, turned - x, 0.0)
 
 
 def middle(low: float, high: float) -> float:
-    """From where the turns of an angle are counted that is to stay between two limits; of one limit, a quarter turn within it."""
+    """Return the middle of the range in which turns of an angle are counted: between two limits, or a quarter turn within a single one."""
     if np.isfinite([low, high]).all():
         return (low + high) / 2.0
     return low + np.pi / 2 if np.isfinite(low) else high - np.pi / 2 if np.isfinite(high) else 0.0
@@ -119,37 +100,36 @@ def middle(low: float, high: float) -> float:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class JointType:
-    """What all joints share: limits, and the passive forces along each velocity.
+    """The base class of joint types: limits, and the passive forces along each velocity.
 
     Parameters
     ----------
     limits : (lower, upper), each a number or one per coordinate, or None [rad, m]; infinite for the four of a quaternion
     velocity_limit, effort_limit : number or one per velocity, or None [rad/s, m/s; N m, N]
     damping : viscous friction, number or (nv,) [N m s/rad, N s/m] (van der Merwe 4.26)
-    friction : Coulomb friction, number or (nv,) [N m, N]; it opposes motion and is zero at rest, but in a simulation,
-        where it holds up to this much
+    friction : Coulomb friction, number or (nv,) [N m, N]; it opposes motion and is zero at rest, but simulations have static friction up to
+        this value
     armature : inertia that a motor's rotor adds along the joint, number or (nv,) [kg m2, kg]
-    stiffness, rest : a spring along the joint and where it is relaxed, numbers or (nv,)
+    stiffness, rest : of a spring along the joint, and the coordinates at which it is relaxed, numbers or (nv,) [N m/rad, N/m; rad, m]
 
     Attributes
     ----------
-    nq, nv : how many coordinates and velocities it has
+    nq, nv : numbers of coordinates and velocities
     coordinates, velocities : (name, unit) of each; the unit is "rad", "m" or "1", the parts of a quaternion, of velocities per second
-    rates : of each coordinate, whether its rate is the velocity of the same index
-    quaternion : whether q starts with one
-    whole_turns_return : whether an angle that has made a whole turn is where it was; a screw's is not
-    constant_subspace : whether the motion space is the same everywhere, in the successor's axes
-    holds_nothing : whether it is but a length between two bodies
-    axes, numbers : the fields that are axes, and the other ones with their units
-    free_components : of [angular; linear] in the successor's axes, z along its axis, as bits; None where they are combined
+    rates : of each coordinate, True if its rate is the velocity of the same index
+    quaternion : True if q starts with one
+    whole_turns_return : True if a whole turn of an angle restores the pose; a screw's does not
+    constant_subspace : True if the motion space is constant in the successor's axes
+    holds_nothing : True if it is only a length between two bodies
+    axes, numbers : the fields that are axes, and the other fields with their units
+    free_components : of [angular; linear] in the successor's axes, z along its axis, as bits; None if they are combined
 
-    Damping, friction and springs act wherever the joint is, in the tree or where it closes a loop. There it reads its own coordinates off the
-    bodies, which do not tell whole turns. Simulations count them, from an angle in [-pi, pi] or within its limits on, for all that acts. A function
-    of one state cannot: its spring acts on the angle nearest to its rest, a task on that nearest to its target. No function of a state looks
-    at limits.
+    Damping, friction and springs act on joints of the tree and on loop joints. The poses of the bodies determine the coordinates of a loop
+    joint, up to whole turns. Simulations count turns, from an angle in [-pi, pi] or within the limits. Functions of one state cannot: a
+    spring acts on the angle nearest to its rest, a task on the angle nearest to its target. No function of a state evaluates limits.
 
-    Raises ModelError for numbers that are not finite, negative friction or inertia, limits the wrong way round, and whatever is given
-    to a joint that does not move.
+    Raises ModelError for numbers that are not finite, negative friction or inertia, a lower limit above the upper one, and passive terms of
+    a joint that does not move.
     """
 
     limits: Any = field(default=None, kw_only=True)
@@ -163,7 +143,7 @@ class JointType:
 
     nq: ClassVar[int] = 0
     nv: ClassVar[int] = 0
-    # what the core's joint says of itself
+    # facts of the core's joint
     coordinates: ClassVar[tuple[tuple[str, str], ...]] = ()
     velocities: ClassVar[tuple[tuple[str, str], ...]] = ()
     rates: ClassVar[tuple[bool, ...]] = ()
@@ -181,56 +161,8 @@ class JointType:
         cls.nq, cls.nv = len(cls.coordinates), len(cls.velocities)
 
     def __post_init__(self) -> None:
-        for name in self.axes:
-            self._set(name, unit_axis(getattr(self, name)))
-        self._set_numbers()
-        for name in (*PASSIVE, *BOUNDS):
-            number, bound = getattr(self, name), name in BOUNDS
-            if number is None and bound:
-                continue
-            values = self._per(name, number, self.nv, infinite=bound)
-            if name != "rest" and values is not _ZEROS[self.nv] and (values < 0.0).any():
-                raise ModelError(f"{self.kind}: {name} cannot be negative; got {number!r}")
-            self._set(name, values)
-        if self.limits is not None:
-            self._set("limits", self._checked_limits())
-
-    def _set_numbers(self) -> None:
-        for name, _ in self.numbers:
-            self._set(name, float(self._per(name, getattr(self, name), 1)[0]))
-
-    def _checked_limits(self) -> tuple[Array, Array]:
-        try:
-            lower, upper = self.limits
-        except (TypeError, ValueError):
-            raise ModelError(f"{self.kind}: limits are a pair (lower, upper); got {self.limits!r}") from None
-        low, high = (self._per("limits", x, self.nq, infinite=True) for x in (lower, upper))
-        if (low > high).any():
-            raise ModelError(f"{self.kind}: lower limit {lower!r} is above upper limit {upper!r}")
-        if self.quaternion and np.isfinite((low[:4], high[:4])).any():
-            fault = "a quaternion takes no limits, its four numbers are no angles"
-            cure = "give infinite ones for the first four coordinates, or chain joints of one axis"
-            raise ModelError(f"{self.kind}: {fault}: {cure}; got {self.limits!r}")
-        return low, high
-
-    def _set(self, name: str, value: object) -> None:
-        object.__setattr__(self, name, value)
-
-    def _per(self, name: str, value: ArrayLike, count: int, *, infinite: bool = False) -> Array:
-        if type(value) is float and value == 0.0:  # most are, in a large file
-            return _ZEROS[count]
-        try:
-            array = real_numbers(value)
-        except (TypeError, ValueError):
-            raise ModelError(f"{self.kind}: {name} needs numbers; got {value!r}") from None
-        if count == 0 and array.any():
-            raise ModelError(f"{self.kind}: {name} acts on nothing, as this joint does not move; got {value!r}")
-        if array.ndim > 1 or (array.ndim == 1 and array.size != count):
-            raise ModelError(f"{self.kind}: {name} needs one number or {count}; got {value!r}")
-        numbers = array.ravel().tolist()
-        if any(map(math.isnan, numbers)) or not (infinite or all(map(math.isfinite, numbers))):
-            raise ModelError(f"{self.kind}: {name} must be finite; got {value!r}")
-        return _frozen(np.full(count, array))
+        core, fields = _core.joint_type(self.kind, vars(self))
+        vars(self).update(fields, _core=core)
 
     @property
     def kind(self) -> str:
@@ -239,14 +171,15 @@ class JointType:
 
     @property
     def pin(self) -> tuple[Array, Array | None]:
-        """Where it is drawn: a point (3,) of the successor's frame, and its axis through it; None where it has not one axis."""
-        return _ZEROS[3], getattr(self, self.axes[0]) if len(self.axes) == 1 else None
+        """The point (3,) of the successor's frame at which it is drawn, and its axis through that; None unless it has a single axis."""
+        return _ORIGIN, getattr(self, self.axes[0]) if len(self.axes) == 1 else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_core"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        for array in (*state.values(), *(self.limits or ())):
-            if isinstance(array, np.ndarray):  # which copies of it forget
-                array.flags.writeable = False
+        JointType.__post_init__(self)
 
     def _content(self) -> tuple[object, ...]:
         def plain(value: Any) -> Any:
@@ -274,17 +207,11 @@ class JointType:
         return f"{self.kind}({', '.join(shown)})"
 
     def _with(self, numbers: dict[str, Any]) -> Self:
-        """With other numbers of the passive forces, or others of its own, which the core has looked at."""
-        changed = object.__new__(type(self))
-        vars(changed).update(vars(self))
-        for name, value in numbers.items():
-            x = self._per(name, value, self.nv if name in PASSIVE else 1)
-            changed._set(name, x if name in PASSIVE else float(x[0]))
-        return changed
+        """Return the type with other numbers of its passive forces, or of its own."""
+        return replace(self, **numbers)
 
-    def _core_numbers(self) -> list[float]:
-        """Those of the core's fields, in their order."""
-        return [getattr(self, name) for name, _ in self.numbers]
+
+_core.hand_over(JointType=JointType, real_numbers=real_numbers)
 
 
 def _text(value: object) -> str:
@@ -396,11 +323,6 @@ class Spherical(JointType):
     (4, 3)
     """
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if (self.stiffness != self.stiffness[0]).any() or self.rest.any():
-            raise ModelError("Spherical: a ball joint's spring has one stiffness, and is at rest at the identity")
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Free(JointType):
@@ -414,7 +336,7 @@ class Free(JointType):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Gimbal(JointType):
-    """The general joint of van der Merwe (2.17-2.39): any of rx ry rz tx ty tz free, the others held.
+    """The general joint of van der Merwe (2.17-2.39): any of rx ry rz tx ty tz free, the others fixed.
 
     Rotations about x, y, z, each axis carried along by the ones before, then a displacement along the axes so turned. The coordinates
     are the free parameters in that order, with their absolute values.
@@ -433,41 +355,22 @@ class Gimbal(JointType):
     fixed: Any = (0.0,) * 6
 
     def __post_init__(self) -> None:
-        known = " ".join(PARAMETERS)
-        try:
-            names: Sequence[Any] = self.free.split() if isinstance(self.free, str) else tuple(self.free)
-        except TypeError:
-            raise ModelError(f"Gimbal: free must name some of {known}; got {self.free!r}") from None
-        for name in names:
-            if not isinstance(name, str) or name not in PARAMETERS:
-                raise ModelError(f"Gimbal: '{name}' is not one of {known}")
-        if len(set(names)) != len(names):
-            raise ModelError(f"Gimbal: a parameter is named twice in {self.free!r}")
-        self._set("free", tuple(name for name in PARAMETERS if name in names))
-        self._set("fixed", _frozen(np.where(np.isin(PARAMETERS, names), 0.0, self._per("fixed", self.fixed, 6))))
-        letters = tuple(c for c in type(self).coordinates if c[0] in names)
-        for name, value in {"coordinates": letters, "velocities": letters, "nq": len(names), "nv": len(names)}.items():
-            self._set(name, value)
         super().__post_init__()
+        letters = tuple(c for c in type(self).coordinates if c[0] in self.free)
+        vars(self).update(coordinates=letters, velocities=letters, nq=len(letters), nv=len(letters))
 
     @property
     def pin(self) -> tuple[Array, Array | None]:
-        """What is held of its displacement is carried along by its rotations: it turns at the other end of that."""
+        """The far end of its fixed displacement, which its rotations carry along."""
         turning = [k for k in range(3) if PARAMETERS[k] in self.free]
         return -self.fixed[3:], np.eye(3)[turning[0]] if len(turning) == 1 and not self.fixed[:3].any() else None
-
-    def _set_numbers(self) -> None:
-        pass  # they are checked above, all together
-
-    def _core_numbers(self) -> list[float]:
-        return [sum(1 << PARAMETERS.index(name) for name in self.free), *self.fixed.tolist()]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Cable(JointType):
     """A straight line between two bodies, whose length is q [m]: what :meth:`Builder.add_cable <sarrus.Builder.add_cable>` adds.
 
-    It holds nothing. Motors, springs, dampers and stops along it pull where their effort is negative, as its length grows with q.
+    It constrains nothing. Motors, springs, dampers and stops along it pull if their effort is negative, as its length grows with q.
 
     Parameters
     ----------
@@ -484,19 +387,14 @@ class Cable(JointType):
 
     holds_nothing = True
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.radius < 0.0:
-            raise ModelError(f"Cable: the radius of its pulley cannot be negative; got {self.radius!r}")
-
     @property
     def pin(self) -> tuple[Array, Array | None]:
-        """It turns about no axis."""
-        return _ZEROS[3], None
+        """The origin; it has no axis of rotation."""
+        return _ORIGIN, None
 
 
 def _declared(name: str) -> type[JointType]:
-    """The class of a joint that has none above: its axes and its numbers, as the core's joint names them."""
+    """Return the class of a joint that has none above: its axes and its numbers, as the core's joint names them."""
     row = _CORE[name]
     units = "".join(f", {key} in {unit}" for key, unit in row["numbers"])
     names = ", ".join(f"{coordinate or 'q'} [{unit}]" for coordinate, unit in row["coordinates"])

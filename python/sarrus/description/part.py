@@ -1,4 +1,4 @@
-"""A part of a description, and how it is written with a Builder."""
+"""Parts of a description."""
 
 from __future__ import annotations
 
@@ -8,16 +8,11 @@ from typing import Any
 
 
 class Part:
-    """What all parts share."""
-
-    def _written(self) -> tuple[str, dict[str, Any]]:
-        """The Builder's method that adds it, and what that is given: add_NAME and the fields, unless a part knows better."""
-        arguments = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
-        return f"add_{type(self).__name__.removesuffix('Spec').lower()}", arguments
+    """The base class of all parts."""
 
 
 def renamed(value: Any, name: Callable[[str], str]) -> Any:
-    """With every text in the parts of a description changed: it is a name; those in joint types, shapes and the like are none."""
+    """Return parts of a description with every name changed: each text is a name, but those in joint types, shapes and other objects."""
     if isinstance(value, str):
         return name(value)
     if isinstance(value, tuple):

@@ -1,6 +1,6 @@
-"""Other numbers for a description: what ``Mechanism.replace`` is given, and the description that this makes.
+"""Descriptions with other numbers, for ``Mechanism.replace``.
 
-The core makes the copy's numbers (cpp/bindings/changes.hpp); the description follows here when somebody asks for it.
+The core makes the copy's numbers (cpp/bindings/changes.hpp). The description follows at its first use.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ OF_SPRINGS = {"stiffness": "stiffness", "damping": "damping", "rest": "rest_leng
 P = TypeVar("P", bound=Part)
 
 
-def _inertia(what: str, value: Any) -> Inertia:
+def _inertia(subject: str, value: Any) -> Inertia:
     if not isinstance(value, Inertia):
-        raise ModelError(f"{what} needs a sarrus.Inertia; got {value!r}")
+        raise ModelError(f"{subject} needs a sarrus.Inertia; got {value!r}")
     return value
 
 
-def _placement(what: str, value: Any) -> Transform:
+def _placement(subject: str, value: Any) -> Transform:
     try:
         return value if isinstance(value, Transform) else Transform(translation=value)
     except ValueError as error:
         expected = "a Transform or a translation of three numbers"
-        raise ModelError(f"{what} must be {expected}; got {value!r} ({error})") from None
+        raise ModelError(f"{subject} must be {expected}; got {value!r} ({error})") from None
 
 
-def _numbers(what: str, value: Any) -> Any:
-    """A float, or an array that nobody else has; the core looks whether the joint can have it."""
+def _numbers(subject: str, value: Any) -> Any:
+    """Return a float, or a read-only copy of an array; the core checks whether the joint can have it."""
     try:
         numbers = real_numbers(value)
     except (TypeError, ValueError):
-        raise ModelError(f"{what} needs numbers; got {value!r}") from None
+        raise ModelError(f"{subject} needs numbers; got {value!r}") from None
     numbers.flags.writeable = False
     return float(numbers) if numbers.ndim == 0 else numbers
 
@@ -52,7 +52,7 @@ _SORTS: dict[str, tuple[type, Callable[[str, Any], Any]]] = {
 
 
 def checked_changes(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What is not None, in dicts of this mechanism's own: of floats, read-only arrays, inertias and placements."""
+    """Return the changes that are not None, in new dicts of floats, read-only arrays, inertias and placements."""
     changes: dict[str, Any] = {}
     for key, values in given.items():
         if values is None:
@@ -63,14 +63,14 @@ def checked_changes(given: Mapping[str, Any]) -> dict[str, Any]:
                 raise ModelError(f"gravity needs three finite numbers [m/s2]; got {values!r}")
             changes[key] = tuple(x.tolist())
             continue
-        check_mapping(key, values, "names to what they are to have", 0)
+        check_mapping(key, values, "names to subject they are to have", 0)
         plain, check = _SORTS.get(key, (float, _numbers))
         changes[key] = {name: x if type(x) is plain else check(f"{key} of '{name}'", x) for name, x in values.items()}
     return changes
 
 
 def merged(earlier: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
-    """Both, the later ones where there are two."""
+    """Return both; later changes replace earlier ones."""
     both = {**earlier, **later}
     for key in earlier.keys() & later.keys() - {"gravity"}:
         both[key] = {**earlier[key], **later[key]}
@@ -78,7 +78,7 @@ def merged(earlier: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, An
 
 
 def replaced(d: Description, changes: Mapping[str, Any]) -> Description:
-    """The description with these numbers, which the core has taken."""
+    """Return the description with these numbers, which the core has accepted."""
     frames = {frame.name for frame in d.frames}
     ends = {name: at for name, at in changes.get("placements", {}).items() if name not in frames}
 

@@ -89,6 +89,5 @@ def _own_numbers(spec: Any) -> list[tuple[str, int]]:
     if isinstance(spec, RollingSpec):
         return [("radius", 1), ("on_radius", 1)]
     if isinstance(spec, CouplerSpec):
-        return [("coefficients", sum(map(len, spec._core_terms()["coefficients"]))), ("offset", 1)]
-    kind = spec._core_terms()["kind"]
-    return [(name, 1) for name in KINDS.get(kind) or ()]
+        return [("coefficients", sum(len(coefficients) for _, _, coefficients in spec.terms)), ("offset", 1)]
+    return [(name, 1) for name in KINDS.get(spec.kind) or ()]

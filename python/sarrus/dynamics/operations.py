@@ -15,7 +15,7 @@ from .._arrays import Array, ArrayLike, checked_count
 from .._showing import table
 from ..description.constraints import ConstraintSpec
 from ..description.joints import JointType
-from ..description.specs import Description, JointSpec, core_terms, doubtful
+from ..description.specs import Description, JointSpec
 from ..errors import ModelError, ShapeError, check_name, warn_of_model
 from .options import ExpressedIn, F, FrameOptions, MotionOptions, StateOptions, Wrenches, keywords_behind
 
@@ -156,8 +156,10 @@ class StateFunctions(_core.Mechanism):
         if "_prepared" in vars(self):  # the core would keep the first numbers
             raise TypeError("a Mechanism is immutable: make another one instead of calling __init__ again")
         if substructures is not None:
-            substructures = checked_count("substructures", substructures, 0, most=1000)  # bodies of each; 0: none
-        super().__init__(*(*core_terms(description), -1 if substructures is None else substructures))
+            substructures = checked_count("substructures", substructures, 0, most=1000)  # bodies of one; 0 cuts nothing
+        if not isinstance(description, Description):
+            raise TypeError(f"a Mechanism is made of a description, as Builder.build() makes one; got {description!r}")
+        super().__init__(description, -1 if substructures is None else substructures)
         vars(self).update(_description=description, _substructures=substructures, _prepared={})
 
     def _copy(self, changes: dict[str, Any]) -> Self:
@@ -176,7 +178,7 @@ class StateFunctions(_core.Mechanism):
         if "_joints" in mine and not changes.keys() & OF_JOINT_TYPES.keys():
             its["_joints"] = mine["_joints"]
         if changes.keys() & OF_JOINT_TYPES.keys() and copy._doubtful:
-            for text in doubtful(copy.description.joints):
+            for text in _core.doubtful(copy.description.joints):
                 if text not in self.warnings:
                     warn_of_model(text)
         return copy
@@ -202,7 +204,7 @@ class StateFunctions(_core.Mechanism):
         massless = (
             f"nothing has inertia along joint '{name}': forward dynamics has no answer" for name in self._massless
         )
-        return (*self.description.warnings, *massless, *doubtful(self.description.joints))
+        return (*self.description.warnings, *massless, *_core.doubtful(self.description.joints))
 
     @cached_property
     def _joints(self) -> dict[str, Joint]:

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import _core
 from .._arrays import Array
 from .._files import check_regular, is_within
-from ..building.values import MOST_POINTS
 from ..errors import ModelError
 from ..shapes import ConvexPoints, Mesh
 
@@ -220,8 +220,10 @@ def hull(mesh: Mesh) -> ConvexPoints:
     except Exception as error:  # of a dozen classes, by format and damage
         raise ModelError(f"mesh {mesh.file!r} cannot be read as a collision shape: {error}") from None
     vertices = np.unique(vertices, axis=0) * mesh.scale
-    if not 1 <= len(vertices) <= MOST_POINTS or not np.isfinite(vertices).all():
-        raise ModelError(f"mesh {mesh.file!r} has {len(vertices)} vertices; expected 1 to {MOST_POINTS} finite ones")
+    if not 1 <= len(vertices) <= _core.most_points or not np.isfinite(vertices).all():
+        raise ModelError(
+            f"mesh {mesh.file!r} has {len(vertices)} vertices; from 1 to {_core.most_points} finite ones can touch"
+        )
     return ConvexPoints(tuple(map(tuple, vertices.tolist())))
 
 

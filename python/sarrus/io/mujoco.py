@@ -34,9 +34,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.polynomial import Polynomial
 
+from .. import _core
 from .._arrays import ArrayLike
 from ..building.builder import Builder
-from ..building.values import MOST_POINTS
 from ..description.joints import Fixed, Free, JointType, Prismatic, Revolute, Spherical
 from ..errors import ModelError
 from ..interop import FROM_QPOS
@@ -557,7 +557,7 @@ def _convex(model: Any, i: int, note: Note) -> ContactShape | None:
         return None
     first = int(model.mesh_vertadr[k])
     points = corners(np.unique(np.asarray(model.mesh_vert[first : first + int(model.mesh_vertnum[k])], float), axis=0))
-    if not 1 <= len(points) <= MOST_POINTS:
+    if not 1 <= len(points) <= _core.most_points:
         return None
     note("meshes touch planes only, by their convex hulls")
     return ConvexPoints(tuple(map(tuple, points.tolist())))

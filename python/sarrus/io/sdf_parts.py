@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from .. import _core
 from ..building.builder import Builder
-from ..building.values import checked_shape
 from ..description import joints
 from ..shapes import ContactShape, Ellipsoid, Mesh, Plane
 from ..spatial import Inertia, Rotation, Transform
@@ -172,9 +172,9 @@ def _solid(collision: Element, density: float) -> Inertia:
     if shape.tag in ("plane", "empty"):
         return Inertia.zero()
     if shape.tag not in [SDF.shapes[kind][0] for kind in SOLIDS]:
-        expected = "box, capsule, cylinder, ellipsoid or sphere"
-        shape.fail(f"has no inertia by auto; expected {expected}: write <mass> and <inertia>")
-    filled = checked_shape(SDF.shape(shape, SOLIDS), str(shape), ContactShape)._volume
+        known = "box, capsule, cylinder, ellipsoid and sphere"
+        shape.fail(f"has no inertia that is known here, {known} have: write <mass> and <inertia>")
+    filled = _core.checked_shape(SDF.shape(shape, SOLIDS), str(shape))._volume
     return Inertia(density * filled.size, np.zeros(3), density * filled.inertia)
 
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..building.builder import Builder
-from ..building.values import checked_numbers
 from ..description.joints import Revolute
+from ..errors import ModelError
 from ..mechanism import Mechanism
 from ..spatial import Inertia
 from .drawing import positive
@@ -73,7 +73,8 @@ def double_pendulum(masses: Sequence[float] = (1.0, 1.0), lengths: Sequence[floa
     array([24.525,  9.81 ])
     """
     for name, value in (("masses", masses), ("lengths", lengths)):
-        checked_numbers(value, name, "two numbers, upper and lower", 1, (2,))
+        if np.shape(value) != (2,):
+            raise ModelError(f"{name} needs two numbers, upper and lower; got {value!r}")
     return _hang("double pendulum", ["shoulder", "elbow"], ["upper", "lower"], masses, lengths)
 
 

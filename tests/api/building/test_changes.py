@@ -1,5 +1,8 @@
 """Changing a model: what is left is what one would have written, and what cannot be done is refused and changes nothing."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -233,7 +236,7 @@ REFUSED = {
     "lock what rows relate": (scene, lambda b: b.lock("rail"), ModelError, "joint 'rail' cannot be locked: constraint 'rows' relates it"),
     "lock against a coupler": (lambda: geared("axle0", offset=3.0), lambda b: b.lock("axle0", 2.0), ModelError, "'gear' is off by -7 then"),
     "lock against a law": (driven, lambda b: b.lock("axle"), ModelError, "constraint 'turn' drives it by a law; remove that first"),
-    "lock what laws lead": (driven, lambda b: b.lock("shake"), ModelError, "joint 'shake' cannot be locked: it is led by laws of time"),
+    "lock what laws lead": (driven, lambda b: b.lock("shake"), ModelError, "joint 'shake' cannot be locked: laws of time prescribe its motion"),
     "an inertia of nobody": (scene, lambda b: b.set_inertia("arn", BALL), NameNotFoundError, "no body is named 'arn'; did you mean 'arm'"),
     "a mass for an inertia": (scene, lambda b: b.set_inertia("arm", 3.0), ModelError, r"body 'arm' needs a sarrus.Inertia; got 3.0"),
     "a joint that is none": (scene, lambda b: b.set_joint("rail", "x"), ModelError, "needs a joint type"),
@@ -248,7 +251,7 @@ REFUSED = {
     "attach without a prefix": (scene, lambda b: b.attach(scene(), prefix=""), ModelError, "attach needs a prefix for the names of what is attached"),
     "attach no robot": (scene, lambda b: b.attach("robot.urdf", prefix="a"), ModelError, "takes a Mechanism or a Builder; got 'robot.urdf'"),
     "attach to nobody": (scene, lambda b: b.attach(scene(), prefix="a", body="leg"), NameNotFoundError, "what attaches 'scene': no body is named 'leg'"),
-    "attach nowhere": (scene, lambda b: b.attach(scene(), prefix="a", at=(1, 2)), ModelError, "what attaches 'scene': at must be a Transform"),
+    "attach nowhere": (scene, lambda b: b.attach(scene(), prefix="a", at=(1, 2)), ModelError, "joint 'aground': at_parent must be a Transform"),
     "attach twice": (lambda: two(("a_",)), lambda b: b.attach(scene(), prefix="a_"), ModelError, "two bodies are named 'a_ground'"),
     "attach a function": (scene, lambda b: b.attach(skate(), prefix="a"), ModelError, "'skate' cannot be attached: constraint 'blade' is a function"),
 }  # fmt: skip
@@ -261,3 +264,82 @@ def test_refused(make, change, error, message):
     with pytest.raises(error, match=message):
         change(b)
     assert b._described() == before
+
+
+# ---- the core's builder ----------------------------------------------------------------------------------------------
+
+REFUSED = {
+    "body": lambda b: b.add_body("new", 1.0),
+    "joint": lambda b: b.add_joint("new", sarrus.Revolute("z"), "ground", "turn_body", at_child=(0, 0, np.nan)),
+    "joint of no type": lambda b: b.add_joint("new", "Revolute", "ground", "turn_body"),
+    "frame": lambda b: b.add_frame("new", "turn_body", (0, 0, 1e200)),
+    "visual": lambda b: b.add_visual("turn_body", sarrus.shapes.Sphere(0.1), color=(2, 0, 0)),
+    "shape": lambda b: b.add_shape("turn_body", sarrus.shapes.Box((1, 1, -1)), name="new", group="new_group"),
+    "contact": lambda b: b.set_contact("ground", "ground", friction=-1),
+    "spring": lambda b: b.add_spring("new", ("ground", (0, 0, 0)), ("turn_body", (0, 0, 0)), stiffness=-1, rest_length=0),
+    "distance": lambda b: b.add_distance("new", ("ground", (0, 0, 0)), ("turn_body", (0, 0, 0)), length=-1.0),
+    "coupler": lambda b: b.add_coupler("new", {"turn": "one"}),
+    "rolling": lambda b: b.add_rolling("new", "turn_body", radius=0.1, axle=(0, 0, 0)),
+    "rows": lambda b: b.add_pfaffian("new", [[1.0, 2.0]], ["turn"]),
+    "home": lambda b: b.set_home({"turn": (1.0, 2.0)}),
+    "configuration": lambda b: b.set_configuration("new", {"turn": np.nan}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("refused", REFUSED.values(), ids=REFUSED)
+def test_a_refused_call_leaves_nothing(refused):
+    """The builder is as before, and so is the core's: it takes the same names afterwards."""
+    b = chain_of_one()
+    before = b._described()
+    with pytest.raises(sarrus.SarrusError):
+        refused(b)
+    assert b._described() == before
+    b.add_body("new")
+    b.add_joint("new_hinge", sarrus.Revolute("z"), "turn_body", "new")
+    b.add_distance("new_rod", ("ground", (0, 0, 2)), ("new", (0, 0, 0)), length=2.0)
+    b.add_shape("new", sarrus.shapes.Sphere(0.1), name="new_group")
+    assert b.build().nv == 2
+
+
+def chain_of_one():
+    b = sarrus.Builder("one")
+    b.add_body("turn_body", sarrus.Inertia.sphere(1.0, 0.1))
+    b.add_joint("turn", sarrus.Revolute("y"), "ground", "turn_body")
+    return b
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda b: pickle.loads(pickle.dumps(b))])
+def test_copies_of_builders_are_builders_of_their_own(copied):
+    b = chain_of_one()
+    b.warnings.append("read from a napkin")
+    other = copied(b)
+    other.add_frame("tip", "turn_body")
+    assert other.warnings == b.warnings and not b._described().frames
+    b.add_frame("tip", "turn_body", (0, 0, 1))
+    assert b.build() != other.build()
+
+
+def test_numbers_of_every_kind_become_floats():
+    """Integers, numbers and arrays of NumPy: what a description has is plain."""
+    b = chain_of_one()
+    b.add_spring(
+        "coil",
+        ["ground", np.array([0, 0, 1])],
+        ("turn_body", (np.float32(0.5), 0, 0)),
+        stiffness=np.int64(2),
+        rest_length=1,
+    )
+    (spring,) = b._described().springs
+    assert spring.first == ("ground", (0.0, 0.0, 1.0)) and spring.second == ("turn_body", (0.5, 0.0, 0.0))
+    assert [type(x) for x in (*spring.first[1], spring.stiffness, spring.rest_length)] == [float] * 5
+    b.add_joint("weld", sarrus.Fixed(), "ground", "turn_body", loop=np.True_)
+    assert b._described().joints[1].loop is True
+
+
+def test_arguments_that_contain_themselves():
+    endless = []
+    endless.append(endless)
+    with pytest.raises(sarrus.ModelError, match="an axis"):
+        sarrus.Revolute(endless)
+    with pytest.raises(sarrus.ModelError, match="needs three finite numbers"):
+        sarrus.Builder(gravity=endless)

@@ -10,7 +10,6 @@ import pytest
 
 import sarrus
 from sarrus import _core
-from sarrus.description.specs import core_terms
 
 
 def test_a_paddle_of_too_many_panels():
@@ -56,9 +55,9 @@ def net(columns, rows):
 @pytest.mark.parametrize("after", [0.1, 0.3, 0.6, 1.0, 3.0])
 def test_a_large_mechanism_that_is_built_can_be_interrupted(after):
     """Within a second, whatever its construction is busy with. The signal comes from outside: the construction holds the GIL."""
-    terms = core_terms(net(45, 45)._described(()))
+    description = net(45, 45)._described(())
     program = f"import os, time; time.sleep({after}); print(time.time(), flush=True); os.kill({os.getpid()}, {int(signal.SIGINT)})"
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as other:
         with pytest.raises(KeyboardInterrupt):
-            _core.Mechanism(*terms, -1)
+            _core.Mechanism(description, -1)
         assert time.time() - float(other.stdout.read()) < 1.0

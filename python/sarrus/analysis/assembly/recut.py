@@ -117,8 +117,8 @@ def _names(robot: LoopFunctions, *by_joint: Any) -> tuple[str, ...]:
 
 
 def _needed(robot: LoopFunctions) -> list[str]:
-    """Return the joints with constrained coordinates: they are in any tree."""
-    return sorted({name for c in robot.description.constraints for name, _ in c._core_terms().get("coordinates", ())})
+    """Joints whose coordinates relations are about: they stand in any tree."""
+    return sorted({name for c in robot.description.constraints for name in c.joints_related})
 
 
 def _places(robot: LoopFunctions, target: LoopFunctions) -> NDArray[np.intp]:

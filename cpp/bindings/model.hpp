@@ -1,0 +1,16 @@
+// Descriptions as Python has them (sarrus.description): dataclasses with the fields of model/description.hpp.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include "../mechanism/mechanism.hpp"
+
+namespace sarrus::bindings {
+
+namespace py = pybind11;
+
+/// The kernels' description; ModelError if a part is not what its field holds.
+Description to_description(const py::handle& description);
+void bind_model(py::module_& m);
+
+}  // namespace sarrus::bindings
