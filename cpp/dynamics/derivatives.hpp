@@ -1,4 +1,5 @@
-// Derivatives of inverse dynamics by v, and by a displacement d in the tangent space (nv): after it the configuration is integrate(q, d).
+// Derivatives of inverse dynamics with respect to v, and by a displacement d in the tangent space (nv): after it the
+// configuration is integrate(q, d).
 //
 // The recursion of rnea_derivatives.hpp differentiates the bodies. Forces in joints, and cases that the recursion does not cover, use inverse
 // dynamics itself on numbers that carry their rates along as many directions as R has lanes (simd/dual.hpp).

@@ -1,4 +1,5 @@
-// A scalar of the bodies' motions, pulled back to the joints: its derivatives by q, v, a and virtual velocities x, by one pass inward.
+// A scalar of the bodies' motions, pulled back to the joints: its derivatives with respect to q, v, a and virtual velocities x,
+// by one pass inward.
 //
 // World axes at the root body's origin; V, A (spatial, A_0 = -g) and W (of x) are the bodies' motions, S the column of velocity j, p its
 // parent body. Moving a joint carries all bodies behind it along, rigidly, and turns its own contribution to their motion:
@@ -57,7 +58,7 @@ template <class T> struct Covectors {
   }
 };
 
-/// Derivatives by a displacement in the tangent space, v and a (nv each), which they are added to.
+/// Derivatives with respect to a displacement in the tangent space, v and a (nv each), which they are added to.
 template <class T> struct Gradient {
   T *q, *v, *a;
 };
@@ -210,7 +211,7 @@ template <class T> class Pullback {
         if (dimensions) by_frames(joint.constraint, e, k_.link[joint.link[1]].X.p, *dimensions);
       }
   }
-  /// Derivatives by displacements of the frames of constraint i; e belongs to its child, about p.
+  /// Derivatives with respect to displacements of the frames of constraint i; e belongs to its child, about p.
   void by_frames(int i, const Covectors& e, const Vec& p, const Dimensions<T>& by) const {
     const Constraint& c = tree_.loops.constraint[i];
     Transform<T> turn = Transform<T>::identity();
@@ -231,7 +232,7 @@ template <class T> class Pullback {
     }
   }
 
-  /// Derivatives by placements of all joints, pitches of screws and gravity: before inward(), from the sums so far.
+  /// Derivatives with respect to placements of all joints, pitches of screws and gravity: before inward(), from the sums so far.
   void by_placements(const T* q, const Dimensions<T>& by) {
     for (int i = 0; i < tree_.links; ++i)  // all accelerations are against it
       for (int k = 0; k < 3; ++k) by.gravity()[k] -= sum_[i].S2.linear(k);
@@ -249,7 +250,7 @@ template <class T> class Pullback {
       body_covectors_[b.parent] += body_covectors_[i].moved(o - root(before));
     }
   }
-  /// Write f about a point of the world as derivatives by displacements of a frame.
+  /// Write f about a point of the world as derivatives with respect to displacements of a frame.
   static void put(const Force<T>& f, const Vec& p, const Transform<T>& X, const T& sign, T* out) {
     const Vec N = f.angular + cross(Vec(p - X.p), f.linear), turn = transpose_times(X.R, N),
               shift = transpose_times(X.R, f.linear);
@@ -472,7 +473,8 @@ template <class T> class Pullback {
     Motion<T> g, b, h, bias_by_v;
   };
 
-  /// Derivatives by the joint's own coordinates, along as many of its displacements and changes of velocity as go side by side.
+  /// Derivatives with respect to the joint's own coordinates, along as many of its displacements and changes of velocity as go
+  /// side by side.
   template <class R> void change_columns(int i, const T* q) {
     using Number = Varied<R, T>;
     const Arena::Scope scope(arena_);

@@ -1,4 +1,4 @@
-// Derivatives by a state, for one state at a time, with directions side by side.
+// Derivatives with respect to a state, for one state at a time, with directions side by side.
 #include "../loops/linear_equations.hpp"
 #include "../loops/multiplier_rates.hpp"
 #include "derivative_operations.hpp"

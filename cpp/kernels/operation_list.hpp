@@ -140,7 +140,7 @@ enum Fact : unsigned {
 
 #define SARRUS_CONTROL_OPERATIONS(X) X(bounded_efforts, "q v a limits time? pfaffian_values? sharing?", "B", loads)
 
-// derivatives of functions of a state by displacements of each input: rate_kernels.cpp
+// derivatives of functions of a state with respect to displacements of each input: rate_kernels.cpp
 #define SARRUS_RATE_OPERATIONS(X)                                             \
   X(pose_derivatives, "q", "44v", at_frame | dense)                           \
   X(velocity_derivatives, "q v", "26v", at_frame | dense)                     \

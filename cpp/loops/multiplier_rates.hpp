@@ -72,8 +72,8 @@ template <class R> class MultiplierRates {
   std::optional<SelfStresses> self_stresses_;
 };
 
-/// Derivatives of the multipliers by q, v and tau (rows x nv each), along the same directions as those of the accelerations; returns as
-/// forward_dynamics_derivatives.
+/// Derivatives of the multipliers with respect to q, v and tau (rows x nv each), along the same directions as those of the
+/// accelerations; returns as forward_dynamics_derivatives.
 template <class R>
 double multiplier_derivatives(const Tree& tree, Arena& arena, const LoopInput<double>& in, bool tangent, double* out) {
   const int n = tree.nv, rows = tree.loops.rows;

@@ -229,7 +229,8 @@ class GuidedLoops {
  private:
   double dot(const double* K, int r, const double* x) const { return dot_product(tree_.nv, K + r * tree_.nv, x); }
 
-  /// Rows of the loops, then K times the derivatives of the displacement from p to q by the velocities, which are joint by joint.
+  /// Rows of the loops, then K times the derivatives of the displacement from p to q with respect to the velocities, which are
+  /// joint by joint.
   void fill(const double* q) {
     const int nv = tree_.nv, m = rows();
     std::fill(A_, A_ + m * nv, 0.0);

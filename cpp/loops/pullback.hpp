@@ -170,7 +170,8 @@ template <class R, class T> class LoopPullback {
       }
     });
   }
-  /// Derivatives by the numbers of a coupler, which is linear in them: of q^k, with k q^(k - 1) and k (k - 1) q^(k - 2), and by its offset.
+  /// Derivatives with respect to the numbers of a coupler, which is linear in them: of q^k, with k q^(k - 1) and k (k - 1) q^(k -
+  /// 2), and by its offset.
   void by_coefficients(const Constraint& c, const RowForces& by, T* out) const {
     const Coupler* coupler = std::get_if<Coupler>(&c.kind);
     if (!coupler) return;

@@ -1,5 +1,6 @@
-// Derivatives of the rows of plain joints that close loops, by the columns of a tree in motion (dynamics/rnea_derivatives.hpp): of a joint
-// between the bodies b and c, with rows psi fixed in c, f = psi lambda, about one point, and e = 1 for columns that move c, -1 for those of b
+// Derivatives of the rows of plain joints that close loops with respect to the columns of a tree in motion
+// (dynamics/rnea_derivatives.hpp): of a joint between the bodies b and c, with rows psi fixed in c, f = psi lambda, about one
+// point, and e = 1 for columns that move c, -1 for those of b
 //
 //   J v              by q     e psi . (S' - V_b x S)
 //   J a - gamma      by q     e psi . (S'' - A_b x S - (V_c + V_b) x S' + V_c x (V_b x S))         = psi . (A_c - A_b + V_c x V_b)

@@ -1,4 +1,5 @@
-"""Motions of the mechanism by each motor, loops included, efforts of the motors, and derivatives of both by dimensions.
+"""Motions of the mechanism by each motor, loops included, efforts of the motors, and derivatives of both with respect
+to dimensions.
 
 Effort k is the power of the generalised force along the loops' motion in which only motor k moves, at unit rate: u_k = x_k . tau (virtual
 power). A joint can be cut in some directions by fixed joints with motors, whose efforts are then the joint's reactions in these directions.

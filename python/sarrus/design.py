@@ -1,7 +1,8 @@
 """Dimensional synthesis, and tolerance budgets.
 
-Objectives and constraints are rows of residuals along a motion in which joints pass through given inputs. Derivatives by dimensions are exact, for
-positions, efforts, reactions and singular values. If a class of the user has no derivatives, they are central differences of variants.
+Objectives and constraints are rows of residuals along a motion in which joints pass through given inputs. Derivatives
+with respect to dimensions are exact, for positions, efforts, reactions and singular values. If a class of the user has
+no derivatives, they are central differences of variants.
 """
 
 from __future__ import annotations
@@ -116,7 +117,7 @@ class FramePath(_Checked):
         return np.asarray(np.nan_to_num(np.concatenate(rows, axis=-1)).reshape(len(q), -1))
 
     def derivatives(self, robot: Mechanism, q: Array, moves: Moves) -> Array:
-        """Return derivatives (rows, p) by dimensions."""
+        """Return derivatives (rows, p) with respect to dimensions."""
         points, X, D = self._points(q), robot.pose(q, self.frame), moves.frames[self.frame]
         J = X[:, :3, :3] @ D[:, 3:] / self.scale
         if points.ndim == 3:
@@ -146,7 +147,7 @@ class JointAngle(_Checked):
         return np.asarray(np.nan_to_num(off / self.scale))
 
     def derivatives(self, robot: Mechanism, q: Array, moves: Moves) -> Array:
-        """Return derivatives (n, p) by dimensions."""
+        """Return derivatives (n, p) with respect to dimensions."""
         return np.where(np.isnan(np.asarray(self.values))[..., None], 0.0, moves.joints[self.joint] / self.scale)
 
 
@@ -167,7 +168,7 @@ class TransmissionAngle(_Checked):
         return self._deficit(variants.joint_states(q).q[self.joint][..., 0])[0]
 
     def derivatives(self, robot: Mechanism, q: Array, moves: Moves) -> Array:
-        """Return derivatives (n, p) by dimensions."""
+        """Return derivatives (n, p) with respect to dimensions."""
         return np.asarray(
             self._deficit(robot.joint_states(q).q[self.joint][:, 0])[1][:, None] * moves.joints[self.joint]
         )
@@ -198,7 +199,7 @@ class MotorEfforts(_Checked):
         return self._beyond(work.efforts(variants, q, *_rates(work, self, q)))[0].reshape(len(q), -1)
 
     def derivatives(self, robot: Mechanism, q: Array, moves: Moves) -> Array:
-        """Return derivatives (n nu, p) by dimensions."""
+        """Return derivatives (n nu, p) with respect to dimensions."""
         work = MotorMotions.of(moves.of.robot)
         u, du = MotorChanges(work, moves, q).efforts(*_rates(work, self, q))
         return (self._beyond(u)[1][..., None] * du).reshape(-1, du.shape[-1])
@@ -233,7 +234,7 @@ class Reaction(_Checked):
         return self._beyond(work.efforts(variants, q, *_rates(work, self, q))[..., -len(self.axes) :])[0]
 
     def derivatives(self, robot: Mechanism, q: Array, moves: Moves) -> Array:
-        """Return derivatives (n, p) by dimensions."""
+        """Return derivatives (n, p) with respect to dimensions."""
         work = self._work(moves.of.robot)
         f, df = (x[:, -len(self.axes) :] for x in MotorChanges(work, moves, q).efforts(*_rates(work, self, q)))
         return np.asarray(np.einsum("nk,nkp->np", self._beyond(f)[1], df))
@@ -267,7 +268,7 @@ class Clearance(_Checked):
         )
 
     def derivatives(self, robot: Mechanism, q: Array, moves: Moves) -> Array:
-        """Return derivatives (n, p) by dimensions."""
+        """Return derivatives (n, p) with respect to dimensions."""
         actuation, by = MotorChanges(MotorMotions.of(moves.of.robot), moves, q).actuation()
         return np.where((actuation < self.least)[:, None], -by / self.scale, 0.0)
 

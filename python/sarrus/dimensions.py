@@ -142,7 +142,7 @@ class Dimensions:
 
 
 class Moves:
-    """Derivatives by dimensions.
+    """Derivatives with respect to dimensions.
 
     Attributes
     ----------

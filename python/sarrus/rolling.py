@@ -70,7 +70,7 @@ class SurfaceGeometry:
 
 
 class Surface:
-    """Base class of surfaces with coordinates u (..., 2): a point, and its derivatives by u.
+    """Base class of surfaces with coordinates u (..., 2): a point, and its derivatives with respect to u.
 
     Methods that a derived class does not define raise NotImplementedError.
     """

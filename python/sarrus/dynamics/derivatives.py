@@ -1,4 +1,6 @@
-"""Exact derivatives of the equations of motion by the state, with loops: forward-mode differentiation of the core's recursions."""
+"""Exact derivatives of the equations of motion with respect to the state, with loops: forward-mode differentiation of
+the core's recursions.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +79,7 @@ class MultiplierDerivatives(Brief):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ForwardDynamicsDerivatives(Brief):
-    """Derivatives of the acceleration by the state: da = q dq + v dv + tau dtau.
+    """Derivatives of the acceleration with respect to the state: da = q dq + v dv + tau dtau.
 
     With loops and ``along="tangent"``, a column is along a unit displacement projected onto the loops, with a change of the velocity that
     keeps it consistent. q and v are then exact for displacements and velocities that the loops allow.

@@ -113,7 +113,8 @@ def _of_core(name: str, kind: type | None = None, *, axes: int = 2, rows: bool =
 
 @_of_core("pose_derivatives")
 def pose(robot: LoopFunctions, q: ArrayLike, frame: str, **options: Unpack[StateOptions]) -> Array:
-    """Return the derivative (..., 4, 4, nv) of each entry of a frame's pose by each displacement; ``robot.jacobian`` has it as twists.
+    """Return the derivative (..., 4, 4, nv) of each entry of a frame's pose with respect to each displacement;
+    ``robot.jacobian`` has it as twists.
 
     >>> import sarrus
     >>> pendulum = sarrus.mechanisms.pendulum(length=0.5)
@@ -155,7 +156,7 @@ def acceleration(
 
 @_of_core("center_of_mass_jacobian")
 def center_of_mass(robot: LoopFunctions, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
-    """Return the derivative (..., 3, nv) of the centre of mass by q of the tree.
+    """Return the derivative (..., 3, nv) of the centre of mass with respect to q of the tree.
 
     >>> import sarrus
     >>> sarrus.derivatives.center_of_mass(sarrus.mechanisms.pendulum(length=0.5), [0.0]).ravel().tolist()
@@ -233,7 +234,8 @@ def constraint_residual(robot: LoopFunctions, q: ArrayLike, **options: Unpack[Ti
 
 @_of_core("constraint_rates_derivatives", StateDerivatives, rows=True)
 def constraint_rates(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, **options: Unpack[BatchTime]) -> Any:
-    """Return the derivatives of the constraints' rates J(q) v by q and v of the tree, a :class:`StateDerivatives` of (..., nc, nv).
+    """Return the derivatives of the constraints' rates J(q) v with respect to q and v of the tree, a
+    :class:`StateDerivatives` of (..., nc, nv).
 
     J is :meth:`~sarrus.Mechanism.constraint_jacobian`.
 
@@ -285,7 +287,7 @@ def difference(robot: LoopFunctions, q0: ArrayLike, q1: ArrayLike, **options: Un
 
 @_of_core("coordinates_by_tangent")
 def coordinates_by_tangent(robot: LoopFunctions, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
-    """Return E (..., nq, nv), the derivative of the entries of q by a displacement, with q-dot = E v.
+    """Return E (..., nq, nv), the derivative of the entries of q with respect to a displacement, with q-dot = E v.
 
     >>> import sarrus
     >>> sarrus.derivatives.coordinates_by_tangent(sarrus.mechanisms.pendulum(), [0.5])
@@ -297,7 +299,8 @@ def coordinates_by_tangent(robot: LoopFunctions, q: ArrayLike, **options: Unpack
 def tangent_by_coordinates(robot: LoopFunctions, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
     """Return N (..., nv, nq), which maps rates of q's entries to velocities: N E = 1, and changes of a quaternion's length to zero.
 
-    A gradient g (nq) by the entries of q becomes ``g @ E`` by displacements; a gradient by displacements (nv) becomes ``g @ N`` by entries.
+    A gradient g (nq) with respect to the entries of q becomes ``g @ E`` with respect to displacements; a gradient g (nv)
+    with respect to displacements becomes ``g @ N`` with respect to entries.
 
     >>> import sarrus
     >>> sarrus.derivatives.tangent_by_coordinates(sarrus.mechanisms.pendulum(), [0.5])

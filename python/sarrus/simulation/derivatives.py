@@ -215,8 +215,9 @@ def rollouts_vjp(
     Parameters
     ----------
     runs : from :func:`~sarrus.simulate_many`
-    q, v, internal_state : (runs, n, nv), (runs, n, nv), (runs, n, nz) derivatives of the function by a displacement of each sample, its velocity and z;
-        default: zero. Derivatives that are the same for all runs may be (n, nv)
+    q, v, internal_state : (runs, n, nv), (runs, n, nv), (runs, n, nz) derivatives of the function with respect to a
+        displacement of each sample, its velocity and z; default: zero. Derivatives that are the same for all runs may
+        be (n, nv)
     threads : number of threads; the result does not depend on it
 
     Returns

@@ -103,8 +103,8 @@ def simulate(
         time and with its dt
     progress : show a progress bar (tqdm)
     sensitivities : names of numbers of force elements, such as ``"PID(motor).proportional"``, or (). The trajectory's `sensitivities` are
-        then the derivatives of each sample by the start and by these numbers; see :func:`sarrus.derivatives.step`. Requires fixed steps,
-        samples at all of them, no events and no functions
+        then the derivatives of each sample with respect to the start and these numbers; see
+        :func:`sarrus.derivatives.step`. Requires fixed steps, samples at all of them, no events and no functions
 
     Warns
     -----

@@ -145,10 +145,10 @@ def test_way_points_that_no_reactionless_path_reaches():
     far = ROBOT.pose(HERE, "hand")[:3, 3] + [0.3, 0.3, 0.3]
     with pytest.raises(
         NotRealizableError,
-        match=r"way-point 0 of hand is not reached with zero rx ry rz of the base: at .* s the joints",
+        match=r"waypoint 0 of hand is not reached with zero rx ry rz of the base: at .* s the joints",
     ):
         sarrus.floating.path(ROBOT, HERE, {"hand": [far]}, [1.0], still="rx ry rz", step=0.05)
-    with pytest.raises(NotRealizableError, match="way-point 1 of hand is not reached: "):
+    with pytest.raises(NotRealizableError, match="waypoint 1 of hand is not reached: "):
         sarrus.floating.path(
             ROBOT, HERE, {"hand": [ROBOT.pose(HERE, "hand")[:3, 3], [9.0, 0, 0]]}, [0.5, 1.5], step=0.05
         )
