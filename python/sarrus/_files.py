@@ -35,7 +35,7 @@ def check_regular(path: str | os.PathLike[str], most: int) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise OSError(0, "it is no regular file", os.fspath(path))
     if status.st_size > most:
-        raise OSError(0, f"it has {status.st_size} bytes; at most {most} are read", os.fspath(path))
+        raise OSError(0, f"file of {status.st_size} bytes; expected at most {most}", os.fspath(path))
 
 
 def read_bytes(path: str | os.PathLike[str], most: int) -> bytes:
@@ -43,7 +43,7 @@ def read_bytes(path: str | os.PathLike[str], most: int) -> bytes:
     with open(path, "rb") as file:
         data = file.read(most + 1)
     if len(data) > most:
-        raise OSError(0, f"it has more than the {most} bytes that are read", os.fspath(path))
+        raise OSError(0, f"file too large; expected at most {most} bytes", os.fspath(path))
     return data
 
 

@@ -242,7 +242,7 @@ class Reaction(_Checked):
     def _work(self, robot: Mechanism) -> MotorMotions:
         check_name("joint", self.joint, robot._joints)
         if not self.axes or set(self.axes) - set(AXES):
-            raise ModelError(f"axes of a Reaction are some of {', '.join(AXES)}; got {self.axes!r}")
+            raise ModelError(f"axes of a Reaction must be among {', '.join(AXES)}; got {self.axes!r}")
         return MotorMotions.of(robot, self.joint, self.axes)
 
     def _beyond(self, f: Array) -> tuple[Array, Array]:
@@ -278,7 +278,7 @@ def _rates(work: MotorMotions, of: MotorEfforts | Reaction, q: Array) -> tuple[A
     motors = work.base.actuated
     for name in motors:
         if name not in of.velocity or name not in of.acceleration:
-            raise ModelError(f"rates are of each motor; '{name}' has none")
+            raise ModelError(f"rates must be those of motors; '{name}' has no motor")
     rates, bends = (
         np.stack([_at_inputs(f"rates of '{name}'", x[name], q) for name in motors], axis=-1)
         for x in (of.velocity, of.acceleration)
@@ -404,7 +404,7 @@ def design(
             break
     if not ends:
         raise AssemblyError(
-            f"no mechanism of {drawn} in these bounds closes its loops at all inputs on one branch: give wider bounds, or `near`"
+            f"no mechanism of {drawn} in these bounds closes its loops at all inputs on one branch: pass wider bounds, or `near`"
         )
     ends.sort(key=lambda end: end[0])
     least, best = ends[0]
@@ -445,7 +445,7 @@ class _Problem:
         self.count, self.sizes = 0, list[int]()
         if not variables or not self.objectives:
             raise ModelError(
-                "there are no objectives or no variables: give a FramePath, or another of sarrus.design, and a Variable"
+                "a design requires objectives and variables: pass a FramePath, or another class of sarrus.design, and a Variable"
             )
         self.exact = [hasattr(of, "derivatives") for of in self.objectives]
         self.frames = list(dict.fromkeys(of.frame for of in self.objectives if hasattr(of, "frame")))
@@ -457,7 +457,7 @@ class _Problem:
         for name in self.joints:
             if robot.joint(name).type.nv != 1:
                 raise ModelError(
-                    f"objectives are of joints with one coordinate; '{name}' has {robot.joint(name).type.nv}"
+                    f"objectives require joints with one coordinate; '{name}' has {robot.joint(name).type.nv}"
                 )
         self.at, self.q, self.broken = np.full(len(self.low), np.nan), np.zeros((0, robot.nq)), True
 
@@ -465,7 +465,7 @@ class _Problem:
         """Return variants of changes (N, p), and their configurations (N, n, nq) along the inputs; NaN after the end of a branch."""
         variants = self.dimensions.variants(x)
         if any(name.rpartition(".")[2] == "offset" for name in self.dimensions.names):
-            raise ModelError("an offset is no dimension of a design: change the inputs, or a joint's turn")
+            raise ModelError("a design has no encoder offsets: change the inputs, or rotate the placement of a joint")
         return variants, variants.follow({name: values[:, 0] for name, values in self.inputs.items()}, self.near)
 
     def costs(self, x: Array) -> Array:
@@ -682,7 +682,7 @@ def _quantity(robot: Mechanism, name: str) -> tuple[str, int]:
         return name, -1
     frame, _, axis = name.rpartition(".")
     if axis not in AXES:
-        raise NameNotFoundError(f"'{name}' is no joint, and no FRAME.x, .y, .z, .rx, .ry or .rz")
+        raise NameNotFoundError(f"'{name}' is neither a joint nor FRAME.x, .y, .z, .rx, .ry or .rz")
     robot.pose(robot.neutral(), frame)
     return frame, AXES.index(axis)
 

@@ -178,7 +178,7 @@ def _in_order(robot: Mechanism, names: Iterable[str] | None) -> Iterator[Joint]:
     if sorted(order) != sorted(moving):
         left_out = [name for name in moving if name not in order]
         raise ModelError(
-            f"joints must name each moving joint of the robot once; missing: {left_out}, with {len(order)} named"
+            f"joints must name each moving joint of the robot once; {len(order)} are named, missing: {left_out}"
         )
     for name in order:
         joint, spec = moving[name], specs[name]
@@ -188,7 +188,7 @@ def _in_order(robot: Mechanism, names: Iterable[str] | None) -> Iterator[Joint]:
             spec.parent != "ground" or spec.at_parent != spec.at_child or spec.at_parent.log().any()
         ):
             raise ModelError(
-                f"joint '{name}': MuJoCo's free joints have the pose of a body's frame in the world, and this one does not"
+                f"joint '{name}': MuJoCo's free joints have the pose of a body's frame in the world; expected at_parent and at_child to be identities"
             )
         yield joint
 

@@ -223,7 +223,7 @@ class Path:
         """
         j = self.mechanism._tree_joint(joint)
         if j.type.quaternion:
-            raise ModelError(f"a law needs a joint without quaternion; '{joint}' is {j.type}: use Path.at")
+            raise ModelError(f"Path.law requires a joint without a quaternion; '{joint}' is {j.type}: use Path.at")
         if not isinstance(index, Integral) or isinstance(index, bool) or index not in range(j.nq):
             raise ModelError(f"joint '{joint}' has {j.nq} coordinates; index {index!r} is out of range")
         k = j.q_slice.start + int(index)
@@ -408,7 +408,7 @@ def _on_loops(
     if most > least:
         raise StateError(
             f"at waypoint {freedoms.index(most)} the loops allow {most} independent motions, elsewhere {least}: they lose rank there, and "
-            "branches of motion meet; avoid this waypoint, or give one nearby"
+            "branches of motion meet; avoid this waypoint, or pass another nearby"
         )
     for k in range(1, len(bases)):  # the basis nearest to the previous one, so that their blend is a basis too
         U, cosines, V = np.linalg.svd(bases[k].T @ bases[k - 1])

@@ -355,7 +355,7 @@ class ForceTask(Task):
         if self.on in terms.contact_unknowns:
             if integrates:
                 raise ModelError(
-                    f"integral of {name} must be 0 for a contact, whose force the controller chooses; got {self.integral!r}"
+                    f"integral of {name} must be 0 for a contact, because the controller chooses its force; got {self.integral!r}"
                 )
             return {"target": targets, "unknowns": numbers}
         warn_of_shared_rows(terms.robot, self.on, numbers, name)

@@ -1,6 +1,4 @@
-"""Exact derivatives of the equations of motion with respect to the state, with loops: forward-mode differentiation of
-the core's recursions.
-"""
+"""Exact derivatives of the equations of motion with respect to the state, with loops: forward-mode differentiation of the core's recursions."""
 
 from __future__ import annotations
 

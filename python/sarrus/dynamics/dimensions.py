@@ -21,9 +21,7 @@ _forward = _undeclared("forward_dynamics_by_dimensions")
 def inverse_by_dimensions(
     robot: LoopFunctions, state: tuple[ArrayLike, ...], cotangent: ArrayLike, options: dict[str, Any]
 ) -> Array:
-    """Return the product (..., n) of a cotangent of the generalised force with its derivatives with respect to
-    dimensions.
-    """
+    """Return the product (..., n) of a cotangent of the generalised force with its derivatives with respect to dimensions."""
     return cast(
         Array, _inverse(robot, *state, cotangent, **{**options, "return_status": True})[0][..., places(robot)[1]]
     )

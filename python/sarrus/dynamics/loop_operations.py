@@ -441,7 +441,7 @@ class LoopFunctions(StateFunctions):
         (True, True)
         """
         if "fixed" in options:
-            raise TypeError("project_configuration() takes names of joints as locked=, no longer as fixed=")
+            raise TypeError("project_configuration() accepts names of joints as locked=, not as fixed=")
         if isinstance(locked, str) or not isinstance(locked, Iterable):
             raise TypeError(f"locked must be names of joints, such as ['motor']; got {locked!r}")
         robot, weight, lock_options = self, None, {}
@@ -627,7 +627,7 @@ def raise_contradiction(mechanism: LoopFunctions, operation: str, arguments: dic
             )
     if operation in DERIVATIVES and status_of_motion(mechanism, arguments) == Status.FINE:
         raise StateError(
-            f"{operation} has no answer: the constraints allow displacements along which they contradict one another; the position is "
+            f"{operation} has no answer: the constraints allow displacements along which they are inconsistent; the position is "
             "singular, and the acceleration has no derivative"
         )
     name, residual = _worst(mechanism, required - J @ np.linalg.lstsq(J, required, rcond=1e-9)[0], 2)
@@ -672,7 +672,7 @@ def raise_undecided(mechanism: LoopFunctions, operation: str, arguments: dict[st
             f"value {s[k] / s[0]:.1g} of the largest), so that {judge} decides whether they lock the mechanism; {cure}if they are meant to be "
             "redundant, without_redundant_constraints() removes redundant ones; else this is a singular position: move a little away from it"
         )
-    raise StateError(f"{operation} has no answer: the numbers overflow")
+    raise StateError(f"{operation} has no answer: the result overflows")
 
 
 def raise_off_loops(mechanism: LoopFunctions, operation: str, arguments: dict[str, Any]) -> NoReturn:

@@ -244,8 +244,7 @@ _vjp = _undeclared("actuator_efforts_vjp")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ActuatorEffortsDerivatives(Brief):
-    """Derivatives of the motor efforts with respect to the motion, or their product with a cotangent, which has no axis
-    nu.
+    """Derivatives of the motor efforts with respect to the motion, or their product with a cotangent, which has no axis nu.
 
     Attributes
     ----------

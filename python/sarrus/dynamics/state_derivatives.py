@@ -113,8 +113,7 @@ def _of_core(name: str, kind: type | None = None, *, axes: int = 2, rows: bool =
 
 @_of_core("pose_derivatives")
 def pose(robot: LoopFunctions, q: ArrayLike, frame: str, **options: Unpack[StateOptions]) -> Array:
-    """Return the derivative (..., 4, 4, nv) of each entry of a frame's pose with respect to each displacement;
-    ``robot.jacobian`` has it as twists.
+    """Return the derivative (..., 4, 4, nv) of each entry of a frame's pose with respect to each displacement; ``robot.jacobian`` has it as twists.
 
     >>> import sarrus
     >>> pendulum = sarrus.mechanisms.pendulum(length=0.5)
@@ -234,8 +233,7 @@ def constraint_residual(robot: LoopFunctions, q: ArrayLike, **options: Unpack[Ti
 
 @_of_core("constraint_rates_derivatives", StateDerivatives, rows=True)
 def constraint_rates(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, **options: Unpack[BatchTime]) -> Any:
-    """Return the derivatives of the constraints' rates J(q) v with respect to q and v of the tree, a
-    :class:`StateDerivatives` of (..., nc, nv).
+    """Return the derivatives of the constraints' rates J(q) v with respect to q and v of the tree, a :class:`StateDerivatives` of (..., nc, nv).
 
     J is :meth:`~sarrus.Mechanism.constraint_jacobian`.
 

@@ -94,7 +94,7 @@ def phase(run: Trajectory, joint: str | Sequence[str] | None, ax: Axes | None) -
             units[unit] = None
     if len(units) > 1:
         raise ValueError(
-            f"these joints have several units, {', '.join(units)}; a portrait can show one: name fewer joints"
+            f"these joints have several units, {', '.join(units)}; a phase portrait shows one: name fewer joints"
         )
     label = f"{next(iter(paths))} " if len(paths) == 1 else ""
     unit = next(iter(units), "rad")
@@ -355,7 +355,7 @@ def plot(
     rates = [real_rows(name, x, robot.nv) for name, x in (("v", v), ("a", a)) if x is not None]
     for x in rates:
         if math.prod(x.shape[:-1]) != 1:
-            raise ShapeError(f"velocities of one configuration can be drawn; got those of {x.shape[:-1]}")
+            raise ShapeError(f"only the velocities of one configuration can be drawn; got shape {x.shape[:-1]}")
     forces, moments = _loads(robot, configurations, wrenches)
     shown = drawn(robot, configurations, names, *forces)
     view, panels = shown.view, 1 + (v is not None) + (a is not None)
@@ -454,7 +454,7 @@ def _polygon(ax: Any, robot: Mechanism, q: Array, rates: list[Array], view: Arra
         off = np.concatenate([rate[:, :3] @ view.T, rate[:, 3:] @ across[:, None]], axis=1)
         if np.abs(off).max() > IN_PLANE * np.abs(rate).max():
             raise ValueError(
-                f"'{robot.name}' does not move in a plane of two of the world's axes; a polygon requires a planar motion"
+                f"'{robot.name}' does not move in a coordinate plane of the world; a velocity polygon requires planar motion"
             )
     for bar in skeleton.bars:
         first, second = view @ image(bar.first), view @ image(bar.second)

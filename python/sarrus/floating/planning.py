@@ -226,7 +226,7 @@ def resolved_rate(
         failed = ~(missing <= UNREACHED * np.linalg.norm(target, axis=-1))
         if not lead and failed:
             raise StateError(
-                "no velocity of the joints gives the frames these velocities"
+                "no joint velocity produces these frame velocities"
                 + f" with zero {still} of the base" * bool(still)
                 + f": the relative residual is {missing / np.linalg.norm(target):.1g}; see dynamic_singularity_map"
             )
@@ -489,7 +489,7 @@ def _base_rows(robot: LoopFunctions, q: ArrayLike, components: str, base: Any) -
     body = base.parent if base.reversed else base.child
     rows = component_rows(components)
     if not rows:
-        raise ModelError("components of the base's velocity are some of rx ry rz tx ty tz, such as 'rx ry rz'")
+        raise ModelError("components of the base's velocity must be among rx ry rz tx ty tz, such as 'rx ry rz'")
     J = generalized_jacobian(robot, q, body, expressed_in="world_aligned")
     return np.asarray(six(1.0, 1.0 / robot._length)[rows][:, None] * J[..., rows, :])
 
@@ -556,7 +556,7 @@ def _integrated(
     if t.ndim != 1 or not t.size or not np.isfinite(t).all() or not (np.diff(t) > 0.0).all():
         raise ValueError(f"times must be finite and increasing; got {times!r}")
     if x.ndim != 1:
-        raise ShapeError(f"q has shape {x.shape}; a motion starts in one configuration, ({robot.nq},)")
+        raise ShapeError(f"q has shape {x.shape}; expected one configuration, ({robot.nq},), the start of the motion")
     _check_steps(t, step)
     path, v, base = [x], [velocity(float(t[0]), x)], base_joint(robot, "this")
     for t0, t1 in pairwise(t.tolist()):

@@ -22,7 +22,7 @@ def eliminated(recorder: Recorder, A: Numbers, b: Numbers) -> Numbers:
     """Solve A x = b for A (m, n) of rank n in the samples and b (m, ...) in the span of its columns; dependent rows are left out."""
     x, N = solutions(recorder, A, b)
     if N.shape[1]:
-        raise ModelError("the loops leave motions free while these joints are fixed: name more joints")
+        raise ModelError("these joints do not determine the configuration: name more joints")
     return x
 
 

@@ -156,7 +156,7 @@ def generate(
     _arrays.checked_truth("assumptions", assumptions)
     _arrays.check_counts(most_statements=most_statements)
     if not named:
-        raise ValueError("functions must name one or more; got none")
+        raise ValueError("functions must have at least one name; got none")
     recorded = [
         _recorded(prefix, key, source, partial(Recorder, robot, scalar=scalar), configurations, assumptions)
         for key, source in named.items()
@@ -220,7 +220,7 @@ def _recorded(
             or not word.isascii()
         ):
             raise ValueError(
-                f"'{name}' cannot be the name of a result or an input: it is no identifier, C or the code uses it, or a result and an input have it"
+                f"'{name}' cannot be the name of a result or an input: it is not an identifier, or is used by C or by the code, or is the name of both a result and an input"
             )
     for name, x in results.items():
         values = r.values(x).reshape(len(r._configurations), -1)

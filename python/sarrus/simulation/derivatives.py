@@ -280,12 +280,12 @@ def checked_names(prepared: Prepared, names: Iterable[str]) -> list[str]:
     checked: list[Any] = [None] if isinstance(names, str) or not isinstance(names, Iterable) else list(names)
     if not all(isinstance(name, str) for name in checked):
         raise TypeError(
-            f"sensitivities must be names of numbers of force elements, or () for the start alone; got {names!r}"
+            f"sensitivities must be names of parameters of force elements, or () for the start alone; got {names!r}"
         )
     valid = prepared.forces.names
     for name in checked:
         if name not in valid:
-            raise NameNotFoundError(f"no force element has the number {name!r}; there are {sorted(valid)}")
+            raise NameNotFoundError(f"no force element has the parameter {name!r}; expected one of {sorted(valid)}")
     check_smooth(prepared.setup.core(prepared.forces.parameters))
     if prepared.functions:
         raise ModelError("a function of the caller has no derivatives through a step")
@@ -322,7 +322,7 @@ class _Steps:
         """Simulate one step from each state; return the steps, and the leading axes of the states."""
         checked_mechanism(robot)
         if unknown := options.keys() - DEFAULTS.keys():
-            raise TypeError(f"a step has no keyword {min(unknown)!r}; it has {sorted(DEFAULTS)}")
+            raise TypeError(f"step() got an unexpected keyword {min(unknown)!r}; expected {sorted(DEFAULTS)}")
         values: Any = DEFAULTS | cast(Any, options)
         step_options = {name: values[name] for name in ("method", "stabilisation", "gains")}
         step_options |= {"dt": dt, "limits": "ignore", "start": values["time"]}
@@ -403,5 +403,5 @@ class _Steps:
             raise KeyboardInterrupt
         if status.any():
             raise StateError(
-                f"state {int(status.argmax())} has no derivative through its steps: the position is singular, or their result is rounding"
+                f"state {int(status.argmax())} has no derivative through its steps: the position is singular, or too near to a singular position"
             )

@@ -152,7 +152,7 @@ def simulate(
     rtol, atol = (checked_number(name, x) for name, x in (("rtol", rtol), ("atol", atol)))
     max_step = checked_number("max_step", max_step, finite=False)
     if resume is not None and (q is not None or v is not None or stepping.near is not None):
-        raise TypeError("resume= contains the state: leave q, v and near out")
+        raise TypeError("resume= contains the state: omit q, v and near")
     checkpoint: dict[str, Any] | None = None
     if resume is not None:
         from .checkpoint import as_checkpoint
@@ -180,7 +180,7 @@ def simulate(
 
         if named_events or times is not None or resume is not None:
             raise ValueError(
-                "sensitivities= needs all steps of a run from its start: leave events, times= and resume= out"
+                "sensitivities= requires all steps of a run from its start: omit events, times= and resume="
             )
         sensitivities = checked_names(prepared, sensitivities)
     if arguments.METHODS[integration.setup.method].adaptive:

@@ -67,7 +67,7 @@ class Store:
                 raise ModelError(f"{self._index} was not written by sarrus: {error}") from error
             if different := [name for name, x in self._hashes.items() if stored.get(name) != x]:
                 raise ModelError(
-                    f"the runs in '{self.folder}' have other arguments; these differ: {', '.join(different)}. Give another folder, "
+                    f"the runs in '{self.folder}' have different arguments: {', '.join(different)}. Give another folder, "
                     "or remove this one"
                 )
 

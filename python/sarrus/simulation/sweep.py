@@ -424,10 +424,12 @@ def _check_callables(policy: Any, executor: Any, store: Any) -> None:
         raise TypeError(f"policy must be a function (t, q, v) -> efforts; got {policy!r}")
     if store is not None:
         raise ValueError(
-            "policy= controls all runs at once, and store= stores runs as each is finished: give one of them"
+            "policy= controls all runs at once, but store= stores each run when it is finished: pass only one of them"
         )
     if executor is not None:
-        raise TypeError("policy= is evaluated in this process, and executor= runs in others: give one of them")
+        raise TypeError(
+            "policy= is evaluated in this process, but executor= runs in other processes: pass only one of them"
+        )
 
 
 def _distinct_mechanisms(
@@ -503,7 +505,7 @@ def _check_alike(mechanisms: Sequence[Mechanism], watches: Sequence[JointLimits]
         for part, value in structure(mechanism, watch).items():
             if value != first[part]:
                 raise ModelError(
-                    f"mechanisms of parallel runs may differ in numbers only; '{mechanism.name}' has other {part} than '{mechanisms[0].name}'"
+                    f"mechanisms of parallel runs may differ in parameters only; '{mechanism.name}' has different {part} from '{mechanisms[0].name}'"
                 )
 
 

@@ -214,9 +214,7 @@ class Trajectory:
         (True, 0.0)
         """
         if actuated is not None and not checked_mechanism(mechanism).nc:
-            raise ModelError(
-                f"actuated: '{mechanism.name}' has no loops, so all joints are driven; leave actuated= out"
-            )
+            raise ModelError(f"actuated: '{mechanism.name}' has no loops, so all joints are driven; omit actuated=")
         plan = cls(mechanism, t, q, v, a=a, wrenches=_evaluated_laws(wrenches, t), status="prescribed")
 
         def required_efforts(k: int | slice, **options: Any) -> Any:
@@ -648,7 +646,7 @@ class Trajectory:
             off = np.abs(self.energy - energy) > 1e-6 * size + 1e-9 * (largest + swing)
         for k in np.flatnonzero(off)[:1]:
             fault = f"its energy at t = {self.t[k]:.9g} s is {energy[k]:.9g} J, not {self.energy[k]:.9g} J"
-            raise ValueError(f"it belongs to another mechanism than '{self.mechanism.name}': {fault}")
+            raise ValueError(f"it belongs to a mechanism other than '{self.mechanism.name}': {fault}")
         return self
 
     def to_dataframe(self, *, frames: str | Sequence[str] = ()) -> pandas.DataFrame:

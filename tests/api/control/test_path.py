@@ -266,7 +266,7 @@ def test_laws_are_the_path(rng):
     for name in robot.joints:
         joint = robot.joint(name)
         if joint.kind in ("Spherical", "Free"):
-            with pytest.raises(sarrus.ModelError, match=r"needs a joint without quaternion.*: use Path\.at"):
+            with pytest.raises(sarrus.ModelError, match=r"requires a joint without a quaternion.*: use Path\.at"):
                 path.law(name)
             continue
         for index in range(joint.nq):

@@ -297,7 +297,7 @@ def _efforts_behind(
         )
     if unexplained.any():
         raise ModelError(
-            "joint wrenches: other forces act than those of the motors, some of which are in loop joints; "
-            "name in actuated= the joints that are driven"
+            "joint wrenches: tau includes forces besides those of the motors, and some motors are in loop joints; "
+            "pass the driven joints as actuated="
         )
     return u
