@@ -21,7 +21,7 @@
 
 namespace sarrus {
 
-/// Joints with columns that change in their successor add  S_i . I S_jk, S_jk being the rate of S_j by a unit of velocity k.
+/// Joints whose columns change in the successor's axes add  S_i . I S_jk, S_jk being the rate of S_j by a unit of velocity k.
 template <class T>
 SARRUS_NOINLINE void add_turning_columns(const Tree& tree, const JointCoordinates<T>& coordinates, int i, const Transform<T>& X,
                                          const Inertia<T>* I, const Motion<T>* S, T* out) {
@@ -53,7 +53,7 @@ template <class T> SARRUS_NOINLINE void christoffel_symbols(const Tree& tree, Ar
   Inertia<T>* I = arena.take<Inertia<T>>(tree.links);
   joint_poses(tree, arena, q, X, stored);
 
-  // all at the origin and in the axes of the body next to the ground
+  // all vectors are at the origin and in the axes of the body next to the ground
   for (int i = 1; i < tree.links; ++i) {
     const Link& b = tree.link[i];
     if (b.root == i)

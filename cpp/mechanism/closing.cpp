@@ -7,7 +7,7 @@
 namespace sarrus {
 namespace {
 
-/// False for driven joints: frames that laws carry move in time, and forces along the joint do not depend on time.
+/// False for driven joints: frames moved by functions of time depend on time, and forces along the joint do not.
 bool has_armature_across(const JointDescription& j) {
   const bool driven = std::any_of(j.laws.begin(), j.laws.end(), [](const auto& law) { return law.has_value(); });
   return !driven && std::any_of(j.armature.begin(), j.armature.end(), [](double x) { return x != 0.0; });
@@ -82,7 +82,7 @@ int Mechanism::prescribed_joint(const Description& d, const ConstraintDescriptio
   return static_cast<int>(j);
 }
 
-/// The velocities of a joint that closes a loop, as rows that lead it to coordinates which come with the call.
+/// The velocities of a loop joint, as rows that drive it to coordinates of the call.
 Constraint Mechanism::prescribed_motion(int joint) {
   Constraint c = motions_[joints_[joint].constraint];
   c.target = Target::coordinates, c.values = tree_.loops.pfaffian_values;
@@ -169,7 +169,7 @@ void Mechanism::add_motors(const Description& d) {
   }
 }
 
-/// Substructures are searched if they may pay, and used if they need half the operations.
+/// Substructures are computed if they may be faster, and used if they need at most half the operations.
 void Mechanism::order_elimination(const Description& d) {
   Loops& loops = tree_.loops;
   const double any = std::numeric_limits<double>::infinity();

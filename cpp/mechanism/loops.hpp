@@ -33,7 +33,7 @@ struct Constraint {
   int values;  // place of its values in those of the call; of a target too
 };
 
-/// True if all of its rows hold positions.
+/// True if all of its rows constrain positions.
 inline bool holonomic(const Constraint& c) {
   return visit_constraint(c.kind, [&](const auto& kind) {
     int count = 0;
@@ -42,9 +42,9 @@ inline bool holonomic(const Constraint& c) {
   });
 }
 
-/// Some unknowns that are eliminated together, with the later ones that they meet: a dense matrix (fronts.hpp).
+/// Unknowns that are eliminated together, with their later neighbours: a dense matrix (fronts.hpp).
 struct Front {
-  int first, pivots;  // they are the first-th to go and those after it
+  int first, pivots;  // position of the first one in the elimination order
   int size;  // with the later ones
   int slot;  // where its rows of L start, pivots x size
   int later;  // place of the later ones in Elimination::later
@@ -59,7 +59,7 @@ struct Front {
 /// Row k of the factor holds its diagonal first, then the later unknowns that it meets, in their order.
 struct Elimination {
   int unknowns, slots;
-  const int* unknown;  // the k-th to go: a velocity, or nv + a row
+  const int* unknown;  // the k-th unknown to be eliminated: a velocity, or nv + a row
   const int* place;  // its inverse
   const int* first;  // unknowns + 1: start of row k
   const int* column;  // slots: which later unknown, counted in the order of elimination
@@ -76,8 +76,8 @@ struct Elimination {
   int fronts;  // 0: not by fronts
   const Front* front;
   const int *later, *into;
-  const int *mass_entry, *jacobian_entry;  // which entries of M and of J a front takes
-  int stack;  // numbers that fronts leave for later ones, at most
+  const int *mass_entry, *jacobian_entry;  // entries of M and of J that belong to each front
+  int stack;  // largest number of entries that fronts leave for later ones
   int widest, largest;  // the largest front, and the most later ones of a front
 };
 

@@ -15,7 +15,7 @@ namespace sarrus {
 
 class Variants {
  public:
-  /// None yet; they will be like this one.
+  /// No variants yet; all will have the structure of this mechanism.
   explicit Variants(const Mechanism& first);
   /// Description that takes the next variant's numbers, before add(). Numbers that are not set keep the previous variant's.
   Description& description() { return reference_->description_; }

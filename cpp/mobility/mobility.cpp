@@ -106,7 +106,7 @@ ActuationMobility actuation(const ScaledLoops& loops, const double* q, const Mat
   const TransmittedRates rates = transmission(q, N);
   const Ranks local(rates, N.cols());
   const bool has_output = options.output.has_value();
-  // usual ranks: the best of the neighbours. A structure has none: nothing moves there
+  // usual ranks: the best of the neighbours. A structure has no neighbours, because it cannot move
   std::vector<Ranks> nearby;
   for (const Neighbour& n : finite.neighbours) nearby.emplace_back(transmission(n.q.data(), n.tangent), n.tangent.cols());
   const bool reliable = !nearby.empty() || finite.freedom == 0 || local.locked == 0;
