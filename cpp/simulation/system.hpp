@@ -334,7 +334,7 @@ template <class T> struct System {
     return numbers;
   }
 
-  /// Take the status of elements: efforts that no motor delivers, and failures of tasks.
+  /// Set the status from the elements: efforts that no motor can deliver, and failures of tasks.
   SARRUS_INLINE void take_status(const ElementCall<T>& e) {
     flag_contradiction(e.lacking);
     status = sarrus::most(status, e.status);
@@ -527,7 +527,8 @@ template <class T> T close_positions(LoopRows<T>& rows, Corrections<T>& correcti
   return residual;
 }
 
-/// Close the velocities. Lanes whose velocities already fit the loops keep them: Runge-Kutta methods preserve linear relations.
+/// Close the velocities. Lanes whose velocities already satisfy the loops keep them: Runge-Kutta methods preserve linear
+/// relations.
 template <class T> void close_velocities(LoopRows<T>& rows, Corrections<T>& corrections, const T* q, T* v) {
   const int nv = rows.s.tree.nv;
   const T fine = T(square(tolerances::no_drift)) * (T(1.0) + rows.s.squares_of_velocities(v));

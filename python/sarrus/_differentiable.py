@@ -155,7 +155,7 @@ class Function:
             return x
         entries = back == (
             matrix is D.coordinates_by_tangent
-        )  # True if x is by entries and the result by displacements
+        )  # True if x is differentiated by entries and the result by displacements
         answer = np.empty((*x.shape[:-1], self.robot.nv if entries else self.robot.nq))
         for joint, single in self._joints:
             source, target = (joint.q_slice, joint.v_slice) if entries else (joint.v_slice, joint.q_slice)

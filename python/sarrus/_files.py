@@ -20,7 +20,7 @@ __all__ = ["check_regular", "is_within", "locked", "needed", "read_bytes", "repl
 def needed(package: str, purpose: str, install: str) -> Any:
     """Import and return an optional package; raise ImportError with the command that installs it."""
     try:
-        importlib.import_module(package.partition(".")[0])  # parts of it may be there while it is not
+        importlib.import_module(package.partition(".")[0])  # parts of the package may be installed without it
         return importlib.import_module(package)
     except ImportError as missing:
         raise type(missing)(f"{purpose}: pip install {install}", name=missing.name) from missing

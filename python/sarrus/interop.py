@@ -61,7 +61,7 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-# indices into qpos of the coordinates of a joint, by their number
+# indices in qpos of a joint's coordinates, by the number of coordinates
 FROM_QPOS = {1: [0], 4: [1, 2, 3, 0], 7: [4, 5, 6, 3, 0, 1, 2]}
 
 
@@ -195,7 +195,7 @@ def _in_order(robot: Mechanism, names: Iterable[str] | None) -> Iterator[Joint]:
 
 # --- Pinocchio ------------------------------------------------------------------------------------------------------------------------
 
-# indices into q and v of a free flyer of the coordinates of a Free joint
+# indices of a Free joint's coordinates in q and v of a free flyer
 FREE_Q, FREE_V = [3, 4, 5, 6, 0, 1, 2], [3, 4, 5, 0, 1, 2]
 
 

@@ -349,7 +349,7 @@ def _motor(
         member, tip = (m.acceleration(q, v, zero, body, expressed_in="world") for body in (cut.member, c.tip))
         return member - tip
 
-    # both at zero accelerations, in the mechanism that of this joint, too
+    # both with zero accelerations; in the mechanism, also with zero acceleration of this joint
     rate = between(cut.pieces, s.x, s.u) - between(robot, s.q, s.v)
     return psi, (s.tau - s.passive)[..., joint.v_slice], applied(transposed(psi) @ motion_matrix(to_tip), rate)
 

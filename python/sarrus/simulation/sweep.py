@@ -318,7 +318,7 @@ class RunForces:
     dt: float
     parameters: Array
     every: int = 1  # steps from a sample to the next
-    names: Mapping[str, slice] = field(default_factory=dict)  # of the numbers in a row of parameters
+    names: Mapping[str, slice] = field(default_factory=dict)  # slices of the numbers in a row of parameters
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         if "job" in state:  # from a file of an earlier version

@@ -47,7 +47,7 @@ class JointWrenches(dict[str, Array]):
     if not TYPE_CHECKING:
         __getattr__ = renamed_attribute
 
-    # by identity, as all results with arrays: equality of arrays is no bool
+    # by identity, as for all results with arrays: equality of arrays is not a bool
     __eq__, __ne__, __hash__ = object.__eq__, object.__ne__, object.__hash__  # type: ignore[assignment]
 
     @cached_property

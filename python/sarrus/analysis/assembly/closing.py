@@ -76,7 +76,7 @@ class Closing:
         poses = [np.eye(3, 4).ravel() if turned else np.zeros(3) for _, turned in frames]
         targets = np.concatenate([np.zeros(0), *poses, *neutral, np.zeros(len(single))])
         self.numbers, self.joint_numbers = len(targets), len(single) + sum(map(len, neutral))
-        # rows have their usual size at a random configuration, away from special ones such as one in which a rod has no length
+        # rows have their usual size at a random configuration, unlike at special ones, such as one with a rod of zero length
         self.by_name = _by_name(robot)
         scale = velocity_scale(robot)
         away = robot.integrate(robot.neutral(), scale * _anywhere(robot.nv)[self.by_name])
