@@ -1,7 +1,7 @@
 // Forces between two bodies other than joints of the tree.
 //
-//   springs    linear, with dampers, between points: along the line that joins them they pull with k (l - l0) + c l-dot joints
-//  that close loops: friction, springs and armature along them, with the same force law as joints of the tree (joint_force)
+//   springs    linear, with dampers, between points: along the line that joins them they pull with k (l - l0) + c l-dot
+//   joints     loop joints: friction, springs and armature along them, with the same force law as joints of the tree (joint_force)
 //
 // The coordinates and velocities of a joint follow from the relative motion of its frames, without whole turns. Its springs act on the angle
 // that is nearest to their rest angle; runs count turns, and take these springs over (simulation/turns.hpp).

@@ -11,9 +11,10 @@
 //   Gamma_ijk = 1/2 (-s P_i - P_j + P_k)      s = 1 if k moves the axis of j: it is nearer to the ground, or of the same joint; else -1
 //
 // because then S_j-dot has the part v_k S_k x S_j. So three products of a triple a, b, c, c farthest out, serve all of its six orders. They
-// differ in their last two indices only within a joint whose velocities are no rates of coordinates: by the P_i that is its bracket.
+// differ in their last two indices only within a joint whose velocities are not rates of coordinates: by the P_i that is its
+// bracket.
 //
-//   reads   q (nq)     writes  Gamma, row by row     cost  O(bodies * depth^2), 33 multiplications a triple
+//   reads   q (nq)     writes  Gamma, row by row     cost  O(bodies * depth^2), 33 multiplications per triple
 #pragma once
 
 #include "../spatial/conversions.hpp"

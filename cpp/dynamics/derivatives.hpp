@@ -18,7 +18,7 @@ namespace sarrus {
 /// A dual number of one state, or of several states side by side.
 template <class R, class T = double> using Varied = Dual<T, R>;
 
-/// Displacements (nv), one a lane; null: none.
+/// Displacements (nv), one per lane; null: none.
 template <class R> struct Directions {
   const R *q = nullptr, *v = nullptr, *a = nullptr;
 };

@@ -3,7 +3,8 @@
 //
 //   placements     12 of every described body's own joint, then of every constraint: displacements [rotation; translation] of its frame on the
 //                  parent, then on the child, in the frame's own axes there
-//   joint terms    stiffness of every velocity of the tree, then of joints that close loops; rest, damping, friction, armature and pitch likewise
+//   joint terms    stiffness of every velocity of the tree, then of loop joints; rest, damping, friction, armature and pitch
+// likewise
 //   springs        stiffness, rest length and damping of each
 //   constraints    the numbers of each constraint's type, in its order; for a coupler its coefficients, then its offset
 //   gravity        3
@@ -13,7 +14,7 @@
 
 namespace sarrus {
 
-/// Number of dimensions of a constraint's kind; those of a loop-closing joint are its placements and its terms.
+/// Number of dimensions of a constraint's kind; those of a loop joint are its placements and its terms.
 inline int own_numbers(const Constraint& c) {
   int count = 0;
   visit_constraint(const_cast<AnyConstraint&>(c.kind), [&](auto& kind) {  // read only

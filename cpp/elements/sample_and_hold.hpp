@@ -3,7 +3,8 @@
 //   sample k   at t_0 + k period, t_0 where the run began:   u_k = f(t, q, v, z),  z <- z + period z-dot   (Euler's method)
 //   acts       from t_0 + k period + delay until u_k+1 does; zero before u_0
 //
-// Internal values: [0] samples taken [1] samples applied [2] t_0 then z, the current effort, and pending efforts, oldest first
+// Internal values:
+//   [0] samples taken    [1] samples applied    [2] t_0    then z, the current effort, and pending efforts, oldest first
 #pragma once
 
 #include "held.hpp"

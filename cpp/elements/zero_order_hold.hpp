@@ -1,5 +1,5 @@
-// Efforts along velocities, held from each of the given times to the next. Internal values: [0] number of rows used so far then
-// the current effort
+// Efforts along velocities, held from each of the given times to the next. Internal values:
+//   [0] number of rows used so far    then the current effort
 #pragma once
 
 #include "held.hpp"

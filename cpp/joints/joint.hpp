@@ -6,7 +6,7 @@
 //   coordinates, velocities     name and unit of each
 //   nq, nv                      their numbers
 //   is_rate(k)                  true if velocity k is the rate of coordinate k
-//   free_components             of [angular; linear] in the successor's axes, as bits; `combined` where phi is no unit vectors
+//   free_components             of [angular; linear] in the successor's axes, as bits; `combined` where phi is not unit vectors
 //   constant_subspace           true if phi does not depend on q
 //   axis_names                  names of its axes in descriptions: none, one or two
 //   axes(axis, second, k)       axes in which phi is as simple as that, in those of the description; k gets what depends on them
@@ -154,7 +154,7 @@ template <int N> struct ConstantSubspace {
   }
 };
 enum Component { rx, ry, rz, tx, ty, tz };  // of [angular; linear]
-constexpr int combined = -1;  // free_components of columns that are no unit vectors
+constexpr int combined = -1;  // free_components of columns that are not unit vectors
 
 /// Columns that are unit vectors: components of the velocity are free.
 template <Component... free> struct UnitSubspace : ConstantSubspace<sizeof...(free)> {

@@ -17,7 +17,7 @@ struct Rows {
   const double* in[max_inputs];
   std::int64_t in_step[max_inputs];
   int in_size[max_inputs];
-  const double* const* wrench;  // six numbers a row
+  const double* const* wrench;  // six numbers per row
   const std::int64_t* wrench_step;
   double* out;
   int out_size;

@@ -2,7 +2,7 @@
 // 6 x 6 blocks. The body with the fewest neighbours is eliminated first (minimum degree, repeated for each state, with one bit
 // per body).
 //
-//   cost    about 400 multiplications a body, and 200 for each pair that its elimination joins
+//   cost    about 400 multiplications per body, and 200 for each pair that its elimination joins
 #pragma once
 
 #include <algorithm>

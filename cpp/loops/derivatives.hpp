@@ -15,7 +15,7 @@
 // P has as many dimensions as the mechanism has freedoms. So an M-orthonormal basis L of its range is enough, P = L L^T M, and M^-1 within the
 // loops is L L^T.
 //
-//   cost    along the loops O(bodies) and four solves a freedom; else two and O(bodies) a velocity
+//   cost    along the loops O(bodies) and four solves per freedom; else two and O(bodies) a velocity
 #pragma once
 
 #include <optional>

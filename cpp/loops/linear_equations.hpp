@@ -11,7 +11,7 @@
 //
 // Derivatives are taken along these freedoms only, as many at a time as there are lanes.
 //
-//   cost    O(bodies) and three solves a freedom; dense in the loops' rows for G and W (loop_motions.hpp)
+//   cost    O(bodies) and three solves per freedom; dense in the loops' rows for G and W (loop_motions.hpp)
 #pragma once
 
 #include "derivatives.hpp"

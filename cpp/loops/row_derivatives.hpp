@@ -8,7 +8,7 @@
 //   (J^T lambda)_k   by q_j   S_k . (S_j x* f)    of both that move c where j carries f and not S_k, of both that move b where j carries S_k
 //                             - S_k . (S_j x* f)  of S_k that moves b, and S_j that moves c
 //
-// Columns that move both bodies change nothing. For joints whose velocities are no rates 2 S' has a counterpart, and each
+// Columns that move both bodies change nothing. For joints whose velocities are not rates 2 S' has a counterpart, and each
 // carries all columns.
 //
 //   cost    of each joint its columns, squared

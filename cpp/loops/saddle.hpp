@@ -2,7 +2,7 @@
 // diagonal), S a diagonal that is zero except for compliant rows. J is arbitrary: rows may depend on each other.
 //
 // With -mu added to the lower right block, and epsilon to the upper left where M has no inertia, the matrix is quasi-definite: L
-// D L^T exists in every order and needs no pivoting (Vanderbei 1995). The order is fixed once a mechanism. The residual of the
+// D L^T exists in every order and needs no pivoting (Vanderbei 1995). The order is fixed once per mechanism. The residual of the
 // equation without mu then drives a few corrections, which is the proximal method: along independent rows each correction leaves
 // the share mu / (mu + eigenvalue of J M^-1 J^T), along dependent ones there is no residual. (Carpentier, Budhiraja and Mansard
 // 2021; Featherstone, [RBDA] 6.5 for the order.)
@@ -153,10 +153,11 @@ template <class F, class T> SARRUS_NOINLINE T residual(const Saddle<F>& s, const
 /// x = [x; y] of the unregularised equation; returns the squared size of the remaining residual, or of the last computed one.
 ///
 /// Corrections continue until one changes the motion by less than 1e-12 of it, or by the rounding of an unconstrained one, or changes it no less than
-/// the one before and leaves the residual unchanged: then they are rounding. A small residual, or one that stops falling, is no criterion. Near a
-/// singular position it is rounding from the start, and yet represents a large error, of which each correction removes a little (Carpentier et al.'s
-/// lambda / (mu + lambda)) and so measures it. Motions are measured by the minimised quantity, x^T M x + y^T S y, so that metres and radians compare,
-/// and motions without inertia do not count. Finished lanes keep their solution.
+/// the one before and leaves the residual unchanged: then they are rounding. A small residual, or one that stops falling, is not
+/// a criterion. Near a singular position it is rounding from the start, and yet represents a large error, of which each
+/// correction removes a little (Carpentier et al.'s lambda / (mu + lambda)) and so measures it. Motions are measured by the
+/// minimised quantity, x^T M x + y^T S y, so that metres and radians compare, and motions without inertia do not count. Finished
+/// lanes keep their solution.
 template <class F, class T>
 SARRUS_NOINLINE T refine(const Saddle<F>& s, Arena& arena, const Factor<F>& f, const T* b, T* x, int most) {
   const int n = s.plan.unknowns;

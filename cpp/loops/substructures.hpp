@@ -53,7 +53,7 @@ template <class T> struct Metric {
   const T* weight = nullptr;
   bool plain = false;
   const T* motors = nullptr;  // plain: 1/weight of a velocity with a motor, 0 for the others, which are not part of the objective
-  const T* closing_motors = nullptr;  // with motors: the weights of those in joints that close loops (motor rows)
+  const T* closing_motors = nullptr;  // with motors: the weights of those in loop joints (motor rows)
   T passive = T(0.0);  // with motors: tolerances::passive, relative to the largest weight
   bool is_mass() const { return !weight && !plain; }
 };

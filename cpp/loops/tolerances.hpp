@@ -54,8 +54,8 @@ constexpr double torn = 1e-8;
 /// rounding. A smaller contradiction is too weak to withstand the regularisation of the saddle equation.
 constexpr double agreement = 1e-11;
 /// Constraint forces do no work, except in a stage that is off the loops by the square of a step: a share of their possible work. Above this share
-/// the step checks if they lock the mechanism there: each radian loses 3e-8 of its energy otherwise. Many steps add up: at 1e-7 a run of eighteen
-/// lost a millionth unchecked.
+/// the step checks if they lock the mechanism there: each radian loses 3e-8 of its energy otherwise. Many steps add up: at 1e-7
+/// per run of eighteen lost a millionth unchecked.
 constexpr double work = 3e-8;
 
 // ---- steps onto the loops -----------------------------------------------------------------------------------------------------------

@@ -312,8 +312,8 @@ void Mechanism::bake_terms() {
   }
 }
 
-/// Bake the constraint, motion and passive terms of a loop-closing joint. Frames that laws move depend on time, which its forces do not take: it
-/// has none.
+/// Bake the constraint, motion and passive terms of a loop joint. Frames that laws move depend on time, which its forces do not
+/// take: it has none.
 void Mechanism::bake_closing_joint(int joint) {
   const JointDescription& j = description_.joints[joint];
   const int at = joints_[joint].constraint;
@@ -339,7 +339,7 @@ void Mechanism::bake_closing_joint(int joint) {
   tree_.ties_links |= m.has_forces || m.has_armature;
 }
 
-/// Bake the constraints after the loop-closing joints: the described ones, and further motions of joints, prescribed or with a motor.
+/// Bake the constraints after the loop joints: the described ones, and further motions of joints, prescribed or with a motor.
 void Mechanism::bake_constraints() {
   for (int i = static_cast<int>(loop_motions_.size()); i < constraints_.size(); ++i) {
     Constraint& c = constraints_[i];

@@ -1,4 +1,4 @@
-// Conversion of the described loop-closing joints and other constraints to the form that the kernels read.
+// Conversion of the described loop joints and other constraints to the form that the kernels read.
 #include <algorithm>
 #include <limits>
 
@@ -57,7 +57,7 @@ Constraint Mechanism::closing_joint(const Description& d, int joint) {
   return c;
 }
 
-/// Add the motion along a loop-closing joint.
+/// Add the motion along a loop joint.
 void Mechanism::add_motion(const Description& d, int joint, const Constraint& c) {
   const JointDescription& j = d.joints[joint];
   LoopMotion m{};
@@ -73,7 +73,7 @@ void Mechanism::add_motion(const Description& d, int joint, const Constraint& c)
   motions_.push_back(std::move(motion));
 }
 
-/// Index of the loop-closing joint that it prescribes.
+/// Index of the loop joint that it prescribes.
 int Mechanism::prescribed_joint(const Description& d, const ConstraintDescription& o) const {
   std::size_t j = 0;
   while (j < d.joints.size() && d.joints[j].name != o.joint) ++j;
@@ -156,7 +156,7 @@ void Mechanism::add_constraints(const Description& d) {
   }
 }
 
-/// A motor in a joint that closes a loop: the velocity that it drives is a row, and its effort that row's multiplier.
+/// A motor in a loop joint: the velocity that it drives is a row, and its effort that row's multiplier.
 void Mechanism::add_motors(const Description& d) {
   for (std::size_t j = 0; j < d.joints.size(); ++j) {
     const PlacedJoint& placed = joints_[j];

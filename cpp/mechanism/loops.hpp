@@ -15,7 +15,7 @@ struct Constraint {
   int columns;        // velocities that it touches
   const int* column;  // which
   AnyConstraint kind;
-  bool driven;        // depends on laws of time
+  bool driven;        // depends on functions of time
 
   // between two bodies: a frame on the parent and one on the child (a joint's axis on z)
   int parent, child = -1;  // -1: it is between coordinates
@@ -86,7 +86,7 @@ struct Substructures;  // tree.hpp
 struct Loops {
   int constraints, rows, entries, pfaffian_values;
   int motor_constraints, motor_rows,
-      motor_entries;  // after those: velocities of joints that close loops and have a motor or armature
+      motor_entries;  // after those: velocities of loop joints with a motor or armature
   int rotor_rows;  // as many, or 0 if none has armature: those of `dynamics`
   const double *driven, *rotor;  // of each: 1, or 0 where no motor drives it; the square root of its armature
   const double* motor_unit;  // as Tree::unit

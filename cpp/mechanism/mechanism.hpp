@@ -154,7 +154,7 @@ class Mechanism {
   };
   const std::vector<PlacedJoint>& joints() const { return joints_; }  // in the order of the description
   const std::vector<int>& quaternions() const { return quaternions_; }  // start of each in q
-  /// The described joints that close loops, then the described constraints (counted on from the joints): constraint i is number i.
+  /// The described loop joints, then the described constraints (counted on from the joints): constraint i is number i.
   const std::vector<int>& constraints() const { return described_constraints_; }
   const std::string& constraint_name(int i) const { return constraint_names_[i]; }
   const std::vector<int>& actuators() const { return actuators_; }  // unknown of each effort: a velocity, or nv + a row

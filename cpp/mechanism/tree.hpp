@@ -65,7 +65,7 @@ struct PointSpring {
 /// A loop joint as a motion between two bodies, with the forces along it. Its rows are a Constraint.
 struct LoopMotion {
   JointKind joint;
-  int nv, nq, iq, iv;  // iq, iv: its place within the coordinates and the velocities of all joints that close loops
+  int nv, nq, iq, iv;  // iq, iv: its place within the coordinates and the velocities of all loop joints
   JointConstants constants;
   int constraint;
   int link[2], body[2];  // parent, child

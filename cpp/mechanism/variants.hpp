@@ -90,7 +90,7 @@ class Variants {
       nullptr, [](double* x) { ::operator delete(x, std::align_val_t{VariantNumbers::line}); }};
   bool recursive_ = true;
   std::vector<char> lacks_inertia_;
-  std::vector<char> has_forces_;  // of each motion of a joint that closes a loop
+  std::vector<char> has_forces_;  // of each motion of a loop joint
   Flags flags_{}, flags_of_pieces_{};
   std::vector<char> block_;
   VariantNumbers view_{};

@@ -316,7 +316,7 @@ Mobility mobility(const StateFunctions& functions, const double* q, const Mobili
       result.unique_reactions.push_back(constraints[closing++]);
       continue;
     }
-    // the efforts of couplers along the joint's motion are no reaction
+    // the efforts of couplers along the joint's motion are not reactions
     const auto& [name, wrenches] = result.self_stress[wrench++];
     const bool unique = wrenches.rows() == 0 || joint.nv == 6 ||
                         (in_one_unit(wrenches, loops.length) * placed.across(joint)).cwiseAbs().maxCoeff() < present;

@@ -1,5 +1,5 @@
 // Packet<W>: W doubles behind the interface of one, so that an algorithm written for a scalar T serves T = double (one state)
-// and T = Packet<W> (W states, one a lane). A comparison gives a Mask that does not convert to bool: an `if` on a lane's value
+// and T = Packet<W> (W states, one per lane). A comparison gives a Mask that does not convert to bool: an `if` on a lane's value
 // does not compile, and select() takes its place. Needs the vector extensions of GCC and Clang.
 #pragma once
 

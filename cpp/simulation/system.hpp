@@ -82,7 +82,7 @@ template <class T> struct System {
   const T* late = nullptr;  // if not null: an additional generalised force (nv); see implicit_midpoint.hpp
   // if not null, work is added up: the generalised force (nv), in the last evaluation, of all forces that do work, without dampers of the mechanism
   T* acting = nullptr;
-  bool drives = false;  // true if laws of time, or rows of the caller, contribute
+  bool drives = false;  // true if functions of time, or rows of the caller, contribute
   bool fast = false;  // true if dampers may be too fast for the method's quadrature
   T power = T(0.0);  // of all these forces
   Work<T> work{};  // in the current step
@@ -363,7 +363,7 @@ template <class T> struct System {
   }
 };
 
-/// Set the entries of J to zero in rows that laws of time drive.
+/// Set the entries of J to zero in rows that functions of time drive.
 template <class T> void drop_driven_rows(const Tree& tree, const T* J) {
   for (int i = 0; i < tree.loops.constraints; ++i) {
     const Constraint& c = tree.loops.constraint[i];

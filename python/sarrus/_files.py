@@ -30,7 +30,7 @@ def needed(package: str, purpose: str, install: str) -> Any:
 
 
 def check_regular(path: str | os.PathLike[str], most: int) -> None:
-    """Raise OSError if a path is no regular file (pipes and devices need not end), or the file has more than `most` bytes."""
+    """Raise OSError if a path is not a regular file (pipes and devices need not end), or the file has more than `most` bytes."""
     status = os.stat(path)
     if not stat.S_ISREG(status.st_mode):
         raise OSError(0, "it is no regular file", os.fspath(path))

@@ -59,7 +59,7 @@ class ShapeError(SarrusError, ValueError):
 
 
 class StateError(SarrusError, ValueError):
-    """A state holds NaN, infinity or a quaternion that is no rotation, or no answer exists there."""
+    """A state holds NaN, infinity or a quaternion that is not a rotation, or no answer exists there."""
 
 
 class NameNotFoundError(SarrusError, KeyError):

@@ -61,7 +61,7 @@ class Mechanism(LoopFunctions):
     return_status : bool; True returns (result, status), with status (...) int8:
 
         - 0: fine
-        - 1: the state is not finite, or its quaternion is no rotation
+        - 1: the state is not finite, or its quaternion is not a rotation
         - 2: no result exists
         - 3: the constraints are inconsistent in this state
         - 4: q or v violates the loop constraints

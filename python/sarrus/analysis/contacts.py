@@ -94,7 +94,7 @@ def contacts(self: LoopFunctions, q: ArrayLike, *, within: float = 0.0) -> Conta
     ShapeError, StateError
         q does not have nq entries in its last axis, or is not finite.
     TypeError, ValueError
-        `within` is no number, or not finite.
+        `within` is not a number, or not finite.
 
     Notes
     -----

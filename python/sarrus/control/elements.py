@@ -86,7 +86,7 @@ class PID(Element):
 
 @dataclass(frozen=True, eq=False)
 class FeedforwardEffort(Element):
-    """Effort along one velocity of a joint as a law of time [N m or N]."""
+    """Effort along one velocity of a joint as a function of time [N m or N]."""
 
     joint: str
     law: Laws

@@ -210,7 +210,7 @@ class Path:
         return parted(robot, numbers)
 
     def law(self, joint: str, index: int = 0) -> Law:
-        """Return one coordinate of a joint as a law of time, such as the target of a controller that runs in C++.
+        """Return one coordinate of a joint as a function of time, such as the target of a controller that runs in C++.
 
         Without loops it equals the path. With loops it interpolates the path's values, rates and accelerations at so many times that its error
         is less than 1e-10 of the coordinate's range.

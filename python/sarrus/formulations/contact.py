@@ -44,7 +44,7 @@ def sliding_contact(
     StateError
         The contact jams: with this ratio the required force grows with the friction force (Painlevé).
     ModelError, ShapeError
-        The joint is no loop joint; the ratio is not (..., n, r).
+        The joint is not a loop joint; the ratio is not (..., n, r).
 
     References
     ----------

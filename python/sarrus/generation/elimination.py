@@ -68,6 +68,6 @@ def solutions(recorder: Recorder, A: Numbers, b: Numbers) -> tuple[Numbers, Numb
 
 
 def _sizes(recorder: Recorder, A: Numbers) -> Array:
-    """Return the magnitudes (samples, rows, columns) of the entries; zero if not finite, so that they are no pivots."""
+    """Return the magnitudes (samples, rows, columns) of the entries; zero if not finite, so that they are not pivots."""
     values = np.abs(recorder.values(A))
     return np.where(np.isfinite(values), values, 0.0)

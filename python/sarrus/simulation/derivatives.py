@@ -266,7 +266,7 @@ def rollouts_vjp(
 def along_run(
     prepared: Prepared, x: Array, start: float, duration: float, dt: float, names: Iterable[str]
 ) -> Sensitivities:
-    """Return the sensitivities of the samples x (n, size) of one run, one a step."""
+    """Return the sensitivities of the samples x (n, size) of one run, one per step."""
     nv, numbers = prepared.setup.mechanism.nv, prepared.forces
     schedule = _core.Schedule(start, start + duration, dt)
     steps = _Steps(prepared.setup, schedule, x[None], numbers.parameters, numbers.names, 1)

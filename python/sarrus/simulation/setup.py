@@ -148,7 +148,7 @@ class Prepared:
 
     @property
     def acts(self) -> bool:
-        """True if controllers, loads or laws of time act, or dampers and dry friction of the mechanism."""
+        """True if controllers, loads or functions of time act, or dampers and dry friction of the mechanism."""
         d = self.setup.mechanism.description
         damped = any(np.any(j.joint.damping) or np.any(j.joint.friction) for j in d.joints) or any(
             s.damping for s in d.springs

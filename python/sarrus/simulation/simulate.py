@@ -78,7 +78,7 @@ def simulate(
             impacts. Loops hold in position and velocity. Dampers and springs along joints, and PID, are implicit. Contact forces are
             evaluated at the middle of a step
         "rosenbrock" : linearly implicit, second order and L-stable (ROS2, Verwer and others 1999) while the fastest rate of the forces
-            exceeds 0.7 a step, else rk4. For forces too stiff for explicit steps; a step costs a few explicit ones.
+            exceeds 0.7 per step, else rk4. For forces too stiff for explicit steps; a step costs a few explicit ones.
             ``statistics["linearly_implicit"]`` counts the linearly implicit steps
     dt : step [s]; for "dopri5" the first step and the spacing of samples
     rtol, atol : tolerances of "dopri5" for q, as a displacement, and for v. The unit of atol is rad, or the mean size of the bodies for

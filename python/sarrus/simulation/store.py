@@ -107,7 +107,7 @@ class Store:
         return np.array(self._status)
 
     def keep(self, ended: NDArray[np.int8], now: bool = False) -> None:
-        """Write results to the disk once a second, and then, when they are there, the statuses of the runs."""
+        """Write results to the disk once per second, and then, when they are there, the statuses of the runs."""
         if now or time.monotonic() > self._kept + OFTEN:
             self._flush()
             self._status[:] = ended

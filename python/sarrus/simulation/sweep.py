@@ -54,8 +54,8 @@ def simulate_many(
 
     Parameters
     ----------
-    mechanism : one for all runs; or one a run: variants, or a sequence (runs,) of mechanisms that differ in numbers (lengths, masses, positions) but
-        not in joints. They share the lanes too, unless they differ in more than variants can, such as limits of joints: then only runs of
+    mechanism : one for all runs; or one per run: variants, or a sequence (runs,) of mechanisms that differ in numbers (lengths, masses, positions)
+        but not in joints. They share the lanes too, unless they differ in more than variants can, such as limits of joints: then only runs of
         the same mechanism share them
     q, v : (runs, nq), (runs, nv), or one state for all; if there are loops, states are projected onto them
     duration : [s]; if it is not a multiple of dt, the last step is shorter
@@ -72,7 +72,7 @@ def simulate_many(
         ``pip install "dask[distributed]"``). Shares of the runs are its jobs, on `threads` each. The result is the same bit for bit if
         the workers' processors are the same
     policy : a function (t, q (runs, nq), v (runs, nv)) -> efforts (runs, nv) of all joints of the tree, such as a neural network. It is
-        evaluated once a step, and its efforts are constant during the step, saturated by the joints' effort limits like other
+        evaluated once per step, and its efforts are constant during the step, saturated by the joints' effort limits like other
         controllers' efforts. Failed runs keep their last state, and their efforts are ignored
     progress : show a progress bar of finished runs (tqdm); or a function (done, runs) that is called after each share of them. An executor's
         shares are larger than those of threads; all runs of a policy finish at once

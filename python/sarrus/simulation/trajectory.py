@@ -62,7 +62,7 @@ class Trajectory:
         "beyond_tolerance" : number of steps of "dopri5" whose error exceeds the tolerance because of rounding near a singular position
         "limits" : violated limits of joints, a list of dicts (joint, index, quantity, lower, upper, time, reached); efforts before saturation
         "stiffness" : the largest |rate| dt of the applied forces
-        "work", "work_known_to" : work of controllers, loads, dampers, friction, contacts and laws of time, and a bound of its error [J]
+        "work", "work_known_to" : work of controllers, loads, dampers, friction, contacts and functions of time, and a bound of its error [J]
         "contact" : largest errors of all steps of rigid contact. "kinematics" (J v - c of the loops) and "positions" after the step
             [rad/s, m/s; rad, m], "penetration" [m], "momentum" (relative residual of the equations of motion). Of the cones "primal"
             [N s], "dual" [m/s], "complementarity" [J] and "natural_map" [m/s]. "work" of contacts in a step [J], positive if they gain
@@ -195,7 +195,7 @@ class Trajectory:
         q, v, a : (n, nq), (n, nv), (n, nv); consistent with the loops
         actuated : names of the joints that drive a mechanism with loops; default: the actuated joints of its description
         wrenches : loads during the motion, such as digging, gas or cutting forces. Frame name to [moment; force] on the mechanism, in that
-            frame's axes at its origin: (n, 6), (6,), or six numbers and laws of time [N m, N]. `tau`, `reactions` and
+            frame's axes at its origin: (n, 6), (6,), or six numbers and functions of time [N m, N]. `tau`, `reactions` and
             :meth:`joint_wrenches` include them
 
         Raises NotRealizableError if the motors cannot realise the motion, StateError if it violates the loops or a state is invalid.

@@ -242,7 +242,7 @@ def _motors(robot: LoopFunctions, names: tuple[str, ...]) -> _Motors:
 
 def _with_motors(robot: LoopFunctions, names: tuple[str, ...]) -> _Motors:
     if names != robot.actuated:
-        # raises an error for joints that follow laws of time: these cannot have motors
+        # raises an error for joints that follow functions of time: these cannot have motors
         actuation_matrix(robot, robot.neutral(), actuated=names)
         robot = on_its_tree(robot, actuated=names)
     joints = [(name, index) for name in robot.actuated for index in range(robot.joint(name).type.nv)]
