@@ -357,8 +357,8 @@ template <class T> class Pullback {
     to.W += I * A + cross_force(V, IV);
   }
 
-  /// Derivative with respect to the pitch of the screw of link i: it shifts the subtree by q along the axis, and changes the
-  /// joint's column; see above.
+  /// Derivative with respect to the pitch of the screw of link i: it shifts the subtree by q along the axis, and
+  /// changes the joint's column; see above.
   T by_pitch(int i, const T& q, const Covectors& e) const {
     const Link& b = tree_.link[i];
     const Motion<T> shift = {Vec::Zero(), k_.column[b.iv].angular};
@@ -545,8 +545,8 @@ template <class T> class Pullback {
   Vec gravity_;
 };
 
-/// Derivatives of w . inverse dynamics by q, v, a and the inertial parameters of all bodies, 3 nv + 10 (bodies - 1) numbers; with
-/// `dimensions` with respect to these too (zero on entry).
+/// Derivatives of w . inverse dynamics with respect to q, v, a and the inertial parameters of all bodies, 3 nv + 10 (bodies - 1)
+/// numbers; with `dimensions` with respect to these too (zero on entry).
 template <class R, class T>
 void inverse_dynamics_vjp(const Tree& tree, Arena& arena, const RneaInput<T>& in, const T* w, T* out,
                           const Dimensions<T>* dimensions = nullptr) {

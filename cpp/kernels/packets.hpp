@@ -52,7 +52,7 @@ template <class F> SARRUS_INLINE void for_blocks(int size, F&& f) {
   if (k < size) f(size - 4);
 }
 
-/// Rows i .. i + W - 1 of an input, one per lane; past the last row it is repeated.
+/// Rows i .. i + W - 1 of an input, one per lane; beyond the last row, the last one is repeated.
 template <int W, bool Own> void gather(const double* from, std::int64_t step, int size, std::int64_t i, std::int64_t end,
                                        Packet<W, Own>* to) {
   const double* row[W];

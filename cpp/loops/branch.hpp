@@ -445,7 +445,7 @@ template <class T> class Branch {
     const Loops& loops = tree_.loops;
     T* target = arena_.take<T>(loops.rows);
     for (int r = 0; r < loops.rows; ++r) opening[r] = T(0.0);
-    if (loops.pfaffian_values > 0) {  // rates of targets: differences are accurate enough for a tangent
+    if (loops.pfaffian_values > 0) {  // rates of targets, by finite differences, which are accurate enough for a tangent
       constexpr double little = 1e-4;
       Residual<T> side = {target, nullptr, T(0.0)};
       for (const double sign : {1.0, -1.0}) {

@@ -7,7 +7,7 @@
 //
 // The part of a body in row k is parameter_powers() along its own velocity under x_k: Y is not computed.
 //
-//   writes x_k (nv), W_k (10 bodies) of each motor, contiguous cost    a factor, a solve per motor (of many states three motors'
+//   writes x_k (nv), W_k (10 bodies) of each motor, contiguous; cost: a factor, a solve per motor (of many states three motors'
 // at once: solving waits for the unknown before), O(bodies motors)
 #pragma once
 

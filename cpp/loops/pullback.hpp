@@ -17,11 +17,12 @@
 //   [M J^T; J 0] [x; y] = [w; 0]     by tau  x     by q, v  of  -x . inverse dynamics(q, v, a) + lambda . J x - y . (J a - gamma)
 //
 // Along the loops (`tangent`) these go through the projections of derivatives.hpp, transposed: P^T b = b - J^T y of [x; y] for [b; 0]. As v follows
-// q by Dv = -M^-1 J^T (J M^-1 J^T)^+ (DJ v - Dc), the derivative b by v adds -y . (J v - c) by q.
+// q by Dv = -M^-1 J^T (J M^-1 J^T)^+ (DJ v - Dc), the derivative b with respect to v adds the derivative of -y . (J v - c) with respect to q.
 //
-// By dimensions p, q moves as little as closes the loops, D_p q = -M^-1 J^T (J M^-1 J^T)^+ D_p phi, and v with both: the derivative b by q adds
-// -y . phi by p, with the y of its projection, and that by v adds -y . (J v - c) by p. If rows depend on one another, some dimensions may leave
-// loops open: those that change z . phi, or z . (J v - c) along the motion, for a pseudo-random combination z with J^T z = 0.
+// By dimensions p, q moves as little as closes the loops, D_p q = -M^-1 J^T (J M^-1 J^T)^+ D_p phi, and v with both: the
+// derivative b with respect to q adds -y . phi by p, with the y of its projection, and that with respect to v adds -y . (J v - c)
+// by p. If rows depend on one another, some dimensions may leave loops open: those that change z . phi, or z . (J v - c) along
+// the motion, for a pseudo-random combination z with J^T z = 0.
 //
 //   cost    O(bodies) and a solve; two more along the loops. With dependent rows one combination z of theirs with J^T z = 0, from
 // the solution of a pseudo-random right-hand side, is pulled back as well
@@ -524,9 +525,9 @@ template <class R, class T> class ForwardPullback {
   void scatter(const SensitivityEquation<R, T>& equation, T* force) const {
     for (int k = 0; k < n_; ++k) force[k] = equation.inertia(k) * T(scattered(k) * tree_.unit[k]);
   }
-  /// Contradiction of dependent rows along some displacement and some change of v, or of those that the loops allow this one: there is no derivative
-  /// if they contradict. c: the derivatives of z . (J a - gamma) by q and v, z being a combination of all of them. Relative to the terms of J and gamma,
-  /// and to forces that turn with a radian.
+  /// Inconsistency of dependent rows along pseudo-random changes of q and v, or along given allowed ones: if there is any, no
+  /// derivative exists. c: the derivatives of z . (J a - gamma) with respect to q and v, for a combination z of all rows.
+  /// Relative to the terms of J and gamma, and to forces that rotate by a radian.
   T contradiction(const SensitivityEquation<R, T>& equation, const T* c, const T* allowed) {
     const Arena::Scope scope(arena_);
     T *q = arena_.take<T>(n_), *v = arena_.take<T>(n_);

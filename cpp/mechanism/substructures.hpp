@@ -18,7 +18,7 @@ class SubstructuredMechanism {
   /// Cut into pieces of at most so many bodies. Cut joints have rows that are plain components and occur in no relation between coordinates. The
   /// body behind them must have inertia in every direction or, like a thin rod on a pin, in those that its joint leaves free: the joints
   /// then constrain the others, and M of the whole is regular.
-  /// `check_interrupt`: as of EliminationPlan.
+  /// `check_interrupt`: as for EliminationPlan.
   SubstructuredMechanism(const Tree& tree, int links, const std::function<void()>& check_interrupt);
   /// Make the same cuts as in the other one, with the numbers of this tree.
   SubstructuredMechanism(const SubstructuredMechanism& other, const Tree& tree);

@@ -1,5 +1,5 @@
-// Spatial algebra as matrices and as the numbers of files: quaternions, roll-pitch-yaw, logarithms, the 6x6 matrices of
-// motions, forces and inertias, and checks of a body's inertia. The algorithms need none of this.
+// Spatial algebra in matrix form and in the forms of model files: quaternions, roll-pitch-yaw, logarithms, the 6x6 matrices of
+// motions, forces and inertias, and checks of a body's inertia. The algorithms do not use this file.
 //
 // Only is_physical branches on a value, so that all other functions accept doubles and packets.
 #pragma once

@@ -90,11 +90,11 @@ class Calibration(Brief):
     Attributes
     ----------
     robot : the mechanism with the calibrated dimensions
-    changes : dimension to its change from the nominal value [rad, m]; the smallest changes that fit, for indistinguishable dimensions too
+    changes : dimension to its change from the nominal value [rad, m]; the smallest changes that fit, also for indistinguishable dimensions
     offsets : joint to the offset that must be added to its encoder's reading
     names : (k) identified combinations of dimensions, such as "rod.length - 1 elbow.parent.x"; parts below 2 % are omitted
     values, deviations : (k,) changes of these combinations, and their standard deviations
-    unseen : dimensions without influence on the measurements
+    unseen : dimensions without an effect on the measurements
     binding : dimensions that were not calibrated because a change would open the loops, such as those out of the plane of a planar linkage
     condition : condition number of the derivatives, the largest amplification of noise
     before, after : root mean square of the residuals [their standard deviations]
@@ -151,7 +151,7 @@ def calibrate(
     spread : standard deviations of dimensions before the calibration, of lengths [m] and angles [rad]. Combinations that the measurements
         do not determine better are not identified
     loss : "squares", "huber" or "cauchy". The last two reduce the weight of residuals far beyond the noise; if residuals are larger than
-        the given noise, they also start from that noise. One position that determines much distorts "huber"; "cauchy" rejects it
+        the given noise, they also start from that noise. An outlier with much influence on the result distorts "huber"; "cauchy" rejects it
     iterations : maximum number of steps
 
     Returns

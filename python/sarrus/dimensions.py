@@ -77,7 +77,7 @@ class Dimensions:
         return Dimensions(self.robot, self.leading, [self.names[i] for i in indices])
 
     def numbers(self, changes: Mapping[str, float]) -> Array:
-        """Return x (p,) with changes by name; the other changes are zero."""
+        """Return the vector x (p,) of changes from a mapping of names to changes; other entries are zero."""
         for name in changes:
             if name not in self.names:
                 raise NameNotFoundError(f"no dimension is named '{name}'{did_you_mean(name, self.names)}")
@@ -123,7 +123,7 @@ class Dimensions:
     # ---- derivatives ----
 
     def moves(self, robot: Mechanism, q: Array, x: Array, frames: Sequence[str], joints: Sequence[str] = ()) -> Moves:
-        """Return derivatives of frames and joints of `changed(x)` at q (n, nq) by each dimension."""
+        """Return derivatives of frames and joints of `changed(x)` at q (n, nq) with respect to each dimension."""
         return Moves(self, assembled_positions(robot, q, list(self.leading)), x, frames, joints)
 
     def _turned(self, x: Array) -> dict[str, Array]:

@@ -55,8 +55,8 @@ def path_through(
     limits are not checked.
 
     With loops, waypoints must be on them, and the path stays on them. Between waypoints it follows the spline along the motions that the
-    loops allow, and the rest of the spline's motion is projected out. The path remains continuous if J keeps its rank. The waypoints should be
-    so near to each other that the directions of these motions change little from one to the next.
+    loops allow, and the rest of the spline's motion is projected out. The path remains continuous if J keeps its rank. Place waypoints so close
+    together that the directions of these motions change little from one to the next.
 
     Parameters
     ----------

@@ -156,11 +156,11 @@ class RelativeTask(Following, _OfPose):
 
 @dataclass(frozen=True, eq=False)
 class ImpedanceTask(_OfPose):
-    """Impedance of a frame, as of a mass with spring and damper: inertia (a_t - a) + damping (v_t - v) + stiffness e + wrench = 0.
+    """Impedance of a frame, as for a mass with spring and damper: inertia (a_t - a) + damping (v_t - v) + stiffness e + wrench = 0.
 
     Attributes
     ----------
-    frame, target, components, weight, hard, priority, axes : as of :class:`FrameTask`
+    frame, target, components, weight, hard, priority, axes : as for :class:`FrameTask`
     inertia, stiffness, damping : (k, k) of k components, symmetric, the inertia positive definite; (k,) or a number: diagonal
     wrench : measured external wrench on the frame: a number or law for each component [N m, N]; default: zero, then external forces
         accelerate the mechanism's own inertia
@@ -217,7 +217,7 @@ class JointTask(_OfJoints):
     ----------
     joint, index : the joint, and the index of its coordinate
     target : law or number [rad or m]
-    stiffness, damping, weight, hard, priority : as of :class:`FrameTask`
+    stiffness, damping, weight, hard, priority : as for :class:`FrameTask`
     """
 
     joint: str
@@ -236,7 +236,7 @@ class PostureTask(_OfJoints):
     ----------
     targets : joint to law or number [rad or m], or to a sequence for several coordinates; a path of :func:`~sarrus.control.path_through`;
         or q (nq,). The last two omit joints with quaternions (ball and free joints, for which there is FrameTask)
-    stiffness, damping, weight, hard, priority : as of :class:`FrameTask`, numbers or one for each coordinate
+    stiffness, damping, weight, hard, priority : as for :class:`FrameTask`, numbers or one for each coordinate
     """
 
     targets: Any
@@ -273,7 +273,7 @@ class CenterOfMassTask(Following, _Centroidal):
     ----------
     target : number or law for each component [m]
     components : names from "tx ty tz"
-    stiffness, damping, weight, hard, priority : as of :class:`FrameTask`
+    stiffness, damping, weight, hard, priority : as for :class:`FrameTask`
     """
 
     target: Sequence[Law | Gain | Sequence[Law | float]]
@@ -294,7 +294,7 @@ class MomentumTask(_Centroidal):
     target : number or law for each component of h_d [N m s, N s]
     components : names from "rx ry rz" for the angular and "tx ty tz" for the linear momentum
     gain : [1/s]
-    weight, hard, priority : as of :class:`FrameTask`
+    weight, hard, priority : as for :class:`FrameTask`
     """
 
     target: Sequence[Law | Gain | Sequence[Law | float]]
@@ -314,10 +314,11 @@ class ForceTask(Task):
     Attributes
     ----------
     on : a constraint or loop joint, or the frame of a contact
-    target : a number or law, or one for each row [N m, N]; signs as of ``sarrus.formulations.constraint_forces``, of a contact from the ground to the robot
+    target : a number or law, or one for each row [N m, N]; signs as for ``sarrus.formulations.constraint_forces``, of a contact from the ground to
+        the robot
     rows : indices of the constraint's rows, or of the contact's components; default: all
     integral : [1/s]; of constraints only
-    weight, hard, priority : as of :class:`FrameTask`
+    weight, hard, priority : as for :class:`FrameTask`
     """
 
     on: str
@@ -382,7 +383,7 @@ class PointContact:
     offset : of the plane normal . x = offset [m]: the contact is active while it touches the plane; None: independent of the position
     radius : of a sphere about the frame's origin, which rolls on its lowest point [m]; 0: a point
     within : largest distance at which the contact touches the plane [m]; default: a thousandth of the mechanism's length
-    torsion : moment about the normal per normal force [m], as of a soft finger (Murray, Li and Sastry 1994, table 5.2); 0: free to spin
+    torsion : moment about the normal per normal force [m], as for a soft finger (Murray, Li and Sastry 1994, table 5.2); 0: free to spin
 
     An inactive contact prescribes no motion, and its force in :meth:`TaskControl.solve` is zero.
     """

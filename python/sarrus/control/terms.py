@@ -28,7 +28,7 @@ ORDER = {kind: k for k, kind in enumerate(KINDS)}
 
 
 def task_controls(elements: Sequence[Any]) -> list[TaskControl]:
-    """Return the TaskControls among elements, including those in Sampled."""
+    """Return the TaskControls among elements, including those in SampleAndHold."""
     laws = [element for element in elements if element._kind == "TaskControl"]
     for sampled in (element for element in elements if element._kind == "SampleAndHold"):
         laws += task_controls(functions_and_elements(sampled.law)[1])

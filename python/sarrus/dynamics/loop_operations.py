@@ -393,7 +393,9 @@ class LoopFunctions(StateFunctions):
     _loop_motions = _undeclared("loop_motions")  # the projector onto free motions, and their number
     _path_motion = _undeclared("path_motion")  # [q; v; a; lost]: see path_motion.hpp
     _reduced_dynamics = _undeclared("reduced_dynamics")  # see reduced_dynamics.hpp
-    _equilibrium = _undeclared("equilibrium")  # [q; multipliers; holding efforts; degrees of freedom; gap; stiffness; imbalance; motions]
+    _equilibrium = _undeclared(
+        "equilibrium"
+    )  # [q; multipliers; holding efforts; degrees of freedom; gap; stiffness; imbalance; motions]
 
     @shows_options
     def project_velocity(

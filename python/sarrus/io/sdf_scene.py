@@ -39,7 +39,7 @@ class _Frame:
 
 @dataclass(frozen=True)
 class SdfJoint:
-    """Joint of the file: its frame, the frames (parent, child) that it connects, and the scope and model of names in it."""
+    """Joint of the file: its frame, the frames (parent, child) that it connects, and the scope and model in which its names are resolved."""
 
     element: Element
     name: str

@@ -50,13 +50,14 @@ DEFAULTS: dict[str, Any] = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sensitivities(Brief):
-    """Derivatives of states by earlier states and by parameters. Rows are changes of the state: displacement (nv), velocity (nv), z (nz).
+    """Derivatives of states with respect to earlier states and parameters. Rows are changes of the state: displacement (nv), velocity (nv), z
+    (nz).
 
     Attributes
     ----------
-    q : (..., 2 nv + nz, nv) by a displacement dq in the tangent space, where the displaced configuration is ``robot.integrate(q, dq)``.
+    q : (..., 2 nv + nz, nv) with respect to a displacement dq in the tangent space, where the displaced configuration is ``robot.integrate(q, dq)``.
         With loops, by the part of dq that they allow; the velocity changes accordingly
-    v : (..., 2 nv + nz, nv) by the velocity; with loops, by the part that they allow
+    v : (..., 2 nv + nz, nv) with respect to the velocity; with loops, by the part that they allow
     internal_state : (..., 2 nv + nz, nz) by the internal states of force elements
     parameters : name to (..., 2 nv + nz, numbers) by numbers of force elements
     """
@@ -83,8 +84,8 @@ class StateCotangents(Brief):
 
     Attributes
     ----------
-    q, v, internal_state : (..., nv), (..., nv), (..., nz) by a displacement in the tangent space, the velocity and the internal states; with loops, by the
-        parts that they allow
+    q, v, internal_state : (..., nv), (..., nv), (..., nz) with respect to a displacement in the tangent space, the velocity and the internal states;
+        with loops, by the parts that they allow
     parameters : name to (..., numbers)
     """
 
@@ -105,7 +106,7 @@ class StateCotangents(Brief):
 @renamed_arguments(z="internal_state")
 @shows_options
 def step(robot: Mechanism, q: ArrayLike, v: ArrayLike, dt: float, **options: Unpack[StepOptions]) -> Sensitivities:
-    """Return the derivatives of one step of :func:`~sarrus.simulate`, by the state and by numbers of force elements.
+    """Return the derivatives of one step of :func:`~sarrus.simulate`, with respect to the state and to parameters of force elements.
 
     If there are loops, the state is first projected onto them, like the start of a run, and directions are projected accordingly.
     Limits, end stops and contacts have the derivative of their current side.
