@@ -171,7 +171,7 @@ T project_configuration(const Tree& tree, Arena& arena, const T* q, const T* wei
 /// mechanism, of the rows' right-hand sides c, and of the rounding of their terms (`size`, squares, a row; or null).
 template <class T>
 T size_of_motion(const LoopEquation<T>& e, const T* x, const T* c, const T* size) {
-  constexpr double rounding = tolerances::rounding / tolerances::contradiction;  // error / terms is compared with the latter
+  constexpr double rounding = tolerances::rounding / tolerances::contradiction;  // bound of error / terms
   const Tree& tree = e.matrix.tree;
   T terms = T(square(tolerances::at_rest));
   for (int k = 0; k < tree.nv; ++k) terms += x[k] * x[k] * T(tree.numbers<T>()(tree.per_unit_square[k]));

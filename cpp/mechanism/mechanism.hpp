@@ -1,6 +1,6 @@
 // A mechanism as a user describes it (a graph of bodies and joints), and as the kernels read it (a tree with its constants).
 // A Mechanism does not change once it is built and may be used by any number of threads. The structure, which depends on no
-// number of the description, is computed first and shared by copies with other numbers; then the numbers are converted
+// number of the description, is computed first and shared by copies with different parameters; then the numbers are converted
 // (bake.cpp).
 #pragma once
 
@@ -117,8 +117,8 @@ class Mechanism {
  public:
   /// Throws ModelError.
   explicit Mechanism(Description description);
-  /// Copy with other numbers; everything else is shared with the original, so the cost is that of the numbers. ModelError if the
-  /// structure differs: other items than numbers, other decisions about cuts, or other loop joints with armature.
+  /// Copy with different parameters; everything else is shared with the original, so the cost is that of the numbers. ModelError
+  /// if the structure differs: other items than numbers, other decisions about cuts, or other loop joints with armature.
   Mechanism(const Mechanism& other, Description changed);
   /// A mechanism of which row i of a batch is variant variant_indices[i]. Functions that support variants read these; others return the results
   /// of `other`.

@@ -33,7 +33,7 @@ Names joints_by_motion(bool move, const Mechanism& mechanism, const Matrix& moti
   return names;
 }
 
-/// Warn of a rank that the singular values s do not determine clearly.
+/// Warn about a rank that the singular values s do not determine clearly.
 void warn_of_rank(const Vector& s, int rank, double gap, Names& warnings) {
   if (gap < 1.0 / nearly_singular)
     warnings.push_back(text("the rank is not clear: where it ends, singular values fall by a factor of %.2g only", gap));

@@ -110,7 +110,7 @@ def functions_and_elements(controller: Any) -> tuple[list[Function], list[Elemen
 
 @dataclass(eq=False)
 class ForceElements:
-    """Terms of force elements in the order of their kinds, their numbers (..., n), and sampled functions."""
+    """Core input for force elements, in the order of their types: structs, parameters (..., n), and sampled functions."""
 
     terms: list[Term] = field(default_factory=list)
     effort_limits: list[float] = field(default_factory=list)

@@ -103,7 +103,7 @@ class LoopFunctions(StateFunctions):
         """Return the generalised acceleration a (..., nv) under the generalised force tau, consistent with the loops: J a = gamma.
 
         On a tree it uses the articulated-body algorithm, O(bodies). With loops M a + h = tau + J^T lambda is solved as one sparse equation.
-        Redundant rows change nothing, and in singular positions the solution is the acceleration that exists. There is no static friction:
+        Redundant rows change nothing, and in singular positions the solution is that of the pseudo-inverse. There is no static friction:
         Coulomb friction is zero at zero velocity.
 
         Parameters

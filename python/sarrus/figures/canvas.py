@@ -375,7 +375,7 @@ def film(
     t: Array, shown: Shown, title: str, frames_per_second: float, path: str | os.PathLike[str] | None = None,
     clock: tuple[str, str] = ("t", "s"),
 ) -> FuncAnimation:  # fmt: skip
-    """Return a film of a mechanism, seen along the axis of the world normal to its plane, or obliquely from above if it is not planar.
+    """Return an animation of a mechanism, seen along the axis of the world normal to its plane, or obliquely from above if it is not planar.
 
     Parameters
     ----------

@@ -158,7 +158,7 @@ def film(
     run: Trajectory, path: str | os.PathLike[str] | None, speed: float, frames_per_second: float, trace: str | Sequence[str],
     forces: str | Sequence[str], labels: bool,
 ) -> FuncAnimation:  # fmt: skip
-    """Return the film of :meth:`Trajectory.animate`."""
+    """Return the animation of :meth:`Trajectory.animate`."""
     trace, forces = checked_names("trace", trace), checked_names("forces", forces)
     for name in trace:
         check_name("frame", name, run.mechanism.frames)
@@ -239,7 +239,7 @@ def scaled_arrows(forces: Array, size: float) -> tuple[Array, float]:
 
 
 def force_on_child(robot: Mechanism, q: Array, name: str, load: Array) -> tuple[Array, Array]:
-    """Return the point of a joint or rod on its child (..., 3) [m] and the force of its load (..., 6), (..., 3) [N], in the world."""
+    """Return the point (..., 3) [m] of a joint or rod on its child, and the force (..., 3) [N] of its load (..., 6), both in the world."""
     placed = {spec.name: (spec.child, spec.at_child) for spec in robot.description.joints}
     spec: Any = robot.constraint(name).spec if name not in placed else None
     child, at = placed[name] if spec is None else (spec.bodies[1], spec.at_child)

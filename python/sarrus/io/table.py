@@ -147,7 +147,7 @@ class Format:
     # ---- reading -----------------------------------------------------------------------------------------------------
 
     def parse(self, text: str | bytes, source: str) -> Element:
-        """Return the root of a document, and warn of entries that are not read.
+        """Return the root of a document, and warn about entries that are not read.
 
         The reader of a format with inherited attributes calls :meth:`remark` itself, for each element.
         """

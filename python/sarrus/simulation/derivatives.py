@@ -59,7 +59,7 @@ class Sensitivities(Brief):
         With loops, by the part of dq that they allow; the velocity changes accordingly
     v : (..., 2 nv + nz, nv) with respect to the velocity; with loops, by the part that they allow
     internal_state : (..., 2 nv + nz, nz) by the internal states of force elements
-    parameters : name to (..., 2 nv + nz, numbers) by numbers of force elements
+    parameters : name to (..., 2 nv + nz, numbers) by parameters of force elements
     """
 
     q: Array
@@ -80,7 +80,7 @@ class Sensitivities(Brief):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StateCotangents(Brief):
-    """Cotangents of initial states, and of numbers of force elements.
+    """Cotangents of initial states, and of parameters of force elements.
 
     Attributes
     ----------
@@ -180,7 +180,7 @@ def step_vjp(
     robot: Mechanism, q: ArrayLike, v: ArrayLike, dt: float, wq: ArrayLike | None = None, wv: ArrayLike | None = None,
     wz: ArrayLike | None = None, **options: Unpack[StepOptions],
 ) -> StateCotangents:  # fmt: skip
-    """Return the cotangent of the state before a step, and of numbers of force elements, for one of the state after: a vector times :func:`step`.
+    """Return the cotangent of the state before a step, and of parameters of force elements, for one of the state after: a vector times :func:`step`.
 
     Parameters
     ----------
@@ -208,7 +208,8 @@ def rollouts_vjp(
     *,
     threads: int = 1,
 ) -> StateCotangents:
-    """Return the gradient of a function of the samples of runs, by initial states and numbers of force elements: the adjoint of the steps.
+    """Return the gradient of a function of the samples of runs, with respect to initial states and parameters of force elements: the adjoint of the
+    steps.
 
     It goes back from sample to sample, and repeats the steps between two samples. Runs that keep every tenth step (`every`) therefore need a
     tenth of the memory, and one more forward step for each step. The result is the same.
@@ -277,7 +278,7 @@ def along_run(
 
 
 def checked_names(prepared: Prepared, names: Iterable[str]) -> list[str]:
-    """Return checked names of numbers of force elements; raise ModelError if the run has no derivatives."""
+    """Return checked names of parameters of force elements; raise ModelError if the run has no derivatives."""
     checked: list[Any] = [None] if isinstance(names, str) or not isinstance(names, Iterable) else list(names)
     if not all(isinstance(name, str) for name in checked):
         raise TypeError(

@@ -50,7 +50,7 @@ class Setup:
         sampled: Sequence[Any] = (),
         events: Sequence[Any] = (),
     ) -> _core.Simulation:
-        """Return the core's Simulation with the numbers of force elements, and with the caller's functions."""
+        """Return the core's Simulation with the parameters of force elements, and with the caller's functions."""
         mechanism = self.mechanism
         return _core.Simulation(
             mechanism, self.method, self.stabilisation, self.gains, self.terms, self.effort_limits, parameters, controller, sampled,

@@ -102,7 +102,7 @@ def simulate(
     resume : an earlier Trajectory, or its `checkpoint`, instead of q and v. The run continues bit for bit as if it had not ended, from its
         time and with its dt
     progress : show a progress bar (tqdm)
-    sensitivities : names of numbers of force elements, such as ``"PID(motor).proportional"``, or (). The trajectory's `sensitivities` are
+    sensitivities : names of parameters of force elements, such as ``"PID(motor).proportional"``, or (). The trajectory's `sensitivities` are
         then the derivatives of each sample with respect to the start and these numbers; see
         :func:`sarrus.derivatives.step`. Requires fixed steps, samples at all of them, no events and no functions
 

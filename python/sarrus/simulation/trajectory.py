@@ -72,7 +72,7 @@ class Trajectory:
     checkpoint : state from which :func:`~sarrus.simulate` can resume
     touching : of the contacts of shapes the first index in z, the number of points, and the numbers of each point; see `contacts`
     on_planes : every :class:`~sarrus.control.RigidContact`, with the indices of its states in z
-    sensitivities : :class:`~sarrus.results.Sensitivities` (n, ...) of the samples by the start and by numbers of force elements, if
+    sensitivities : :class:`~sarrus.results.Sensitivities` (n, ...) of the samples by the start and by parameters of force elements, if
         :func:`~sarrus.simulate` was called with sensitivities=; else None. They are not saved
 
     Raises ShapeError, ValueError or TypeError for arrays that do not fit the mechanism or one another, for invalid times, and for
@@ -739,7 +739,7 @@ class Trajectory:
         self, path: str | os.PathLike[str] | None = None, *, speed: float = 1.0, frames_per_second: float = 30.0,
         trace: str | Sequence[str] = (), forces: str | Sequence[str] = (), labels: bool = False,
     ) -> FuncAnimation:  # fmt: skip
-        """Return a film of the motion; a notebook shows it as a player with an adjustable view. Needs matplotlib.
+        """Return an animation of the motion; a notebook shows it as a player with an adjustable view. Needs matplotlib.
 
         Parameters
         ----------

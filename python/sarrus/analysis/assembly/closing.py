@@ -86,7 +86,9 @@ class Closing:
         driven = {name for spec in robot.description.constraints for name in spec.position_joints}
         self.moving = np.concatenate([np.zeros(0, bool), *(np.full(j.nv, j.name not in fixed) for j in joints)])
         self.low, self.high = np.full(robot.nq, -np.inf), np.full(robot.nq, np.inf)
-        self.whole_turns = np.zeros(robot.nq, bool)  # True for angles whose whole turns have no other effect
+        self.whole_turns = np.zeros(
+            robot.nq, bool
+        )  # True for angles for which a whole turn gives the same configuration
         self.margin = np.full(robot.nq, LIMIT_MARGIN)
         for joint in joints:
             self.margin[joint.q_slice] *= coordinate_scale(joint.type, self.loops.length)
