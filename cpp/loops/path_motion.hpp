@@ -299,7 +299,7 @@ class GuidedLoops {
 /// Take Newton's steps from q onto the loops, none longer than a third of a radian. Returns true if they converge, no farther than a radian from p.
 inline bool follow(const Tree& tree, Arena& arena, GuidedLoops& loops, double* q, double* v, double* a) {
   constexpr double small = 1e-9;  // Newton's next would be 1e-18
-  constexpr double close_by = 1e-3;  // the last factorisation serves the next steps, each of which leaves that share of the residual
+  constexpr double close_by = 1e-3;  // share of the residual that each step with the last factorisation leaves
   double *x = arena.take<double>(tree.nv), *next = arena.take<double>(tree.nq), size = 1e300, before = size;
   std::optional<Arena::Scope> scope;
   std::optional<PivotedQr> factor;

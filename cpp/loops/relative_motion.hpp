@@ -168,7 +168,7 @@ SARRUS_INLINE void relative_motion(const Tree& tree, Arena& arena, const LoopSta
   l.column = arena.take<Motion<T>>(c.columns);
   m.V = Motion<T>::zero();
   m.velocity_size.angular = m.velocity_size.linear = l.mobility = l.speed = T(0.0);
-  const T arm_rounding = dot(X_child.p, X_child.p) * T(1e-4);  // an arm of zero length is a difference of two equal points, up to rounding
+  const T arm_rounding = dot(X_child.p, X_child.p) * T(1e-4);  // the difference of two equal points is rounding
   for (int i = 0; i < c.columns; ++i) {
     const int k = c.column[i];
     const Motion<T>& world = s.column[k];

@@ -24,7 +24,7 @@ struct Constraint {
   bool turns;              // true if a row depends on rotation
   Transform<double> X_parent, X_child;
   bool in_world = false;  // a ball joint's rows are along the world's axes, not the child's: fewer operations, in recordings
-  Mat3<double> R_described = Mat3<double>::Identity();  // the frames' axes in those of its wrench
+  Mat3<double> R_described = Mat3<double>::Identity();  // rotation of the frames' axes to the axes of its wrench
   std::vector<std::optional<Law>> carried;  // none, or six, rx .. tz of a gimbal that carries the frame on the parent along
   Target target;
 

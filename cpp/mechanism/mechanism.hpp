@@ -162,9 +162,7 @@ class Mechanism {
   double operations_of_joints() const { return dynamics_ && dynamics_->complete() ? dynamics_->operations() : 0.0; }
   double operations_of_substructures() const { return operations_of_substructures_; }
   double mass() const { return mass_; }
-  const std::vector<std::string>& massless() const {
-    return massless_;
-  }  // joints along which their subtree has no inertia
+  const std::vector<std::string>& massless() const { return massless_; }  // joints along which their subtree has no inertia
   const std::vector<std::string>& idle() const { return idle_; }  // those of them that no loop constrains either
   const std::string& tie() const { return tie_; }  // the reason why it does not float; empty: it floats
 

@@ -83,8 +83,7 @@ struct Tree {
   const int* column_link;  // which link moves velocity i
   const int* column_parent;  // the velocity before i on the path to the ground, or -1
   const int* column_depth;  // number of velocities on that path
-  const int*
-      mass_parent;  // as column_parent; if armature of loop joints couples all velocities, the previous one in its order
+  const int* mass_parent;  // as column_parent; if armature of loop joints couples all velocities, the previous one in its order
   const double*
       unit;  // nv: the velocity that counts as much as 1 rad/s: 1 for rotations, the mechanism's length for translations
   const double* per_unit_square;  // 1 / unit^2

@@ -21,7 +21,7 @@ using Names = std::vector<std::string>;
 struct MobilityOptions {
   std::optional<Names> actuated;  // joints with motors; none: those of the description
   std::optional<std::string> output;  // the frame whose velocity is the mechanism's output
-  std::vector<int> components = {0, 1, 2, 3, 4, 5};  // components of that velocity to include: rx ry rz tx ty tz in the world's axes
+  std::vector<int> components = {0, 1, 2, 3, 4, 5};  // used components of it: rx ry rz tx ty tz in the world's axes
   std::optional<double> time;  // [s], for prescribed motion
 };
 

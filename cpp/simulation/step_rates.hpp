@@ -147,7 +147,7 @@ template <class P, class R> struct LeastMotion<Dual<P, R>> {
     for (int r = 0; r < rows; ++r) side[n + r] = change[r] * T(share);
     bend(side);
     P* b = arena.template take<P>(all);
-    for (int d = 0; d < directions_of<R>; ++d) {  // corrected, because forces may be large, unlike motions, which are as small as drifts
+    for (int d = 0; d < directions_of<R>; ++d) {  // corrected, because forces may be large, unlike drifts
       const Arena::Scope direction_scope(arena);
       for (int k = 0; k < all; ++k) b[k] = k < n + rows ? sarrus::along(side[k].rate, d) : P(0.0);
       const P* rates = solve_corrected(plain.e, arena, plain.factor, static_cast<const P*>(b));

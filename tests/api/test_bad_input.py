@@ -315,7 +315,7 @@ CONSTRAINTS = {
     "led by no law": (lambda: lead({}), ModelError, "'crane' wants a dict from some of rx ry rz tx ty tz to laws; got {}"),
     "led in a list": (lambda: lead([0.0]), ModelError, "'crane' wants a dict"),
     "led along w": (lambda: lead({"tw": 0.0}), ModelError, "'crane': laws are for rx ry rz tx ty tz; got 'tw'"),
-    "led by words": (lambda: lead({"tx": "fast"}), ModelError, "'crane': tx is a law"),
+    "led by words": (lambda: lead({"tx": "fast"}), ModelError, "'crane': tx must be a time function"),
     "led along itself": (lambda: lead({"tx": 0.0}, relative_to="b"), ModelError, "'crane' joins body 'b' to itself"),
     "led nowhere": (lambda: lead({"tx": 0.0}, body="ba"), NameNotFoundError, "'crane': no body is named 'ba'"),
     "led relative to nothing": (lambda: lead({"tx": 0.0}, relative_to="world"), NameNotFoundError, "'crane': no body is named 'world'"),
@@ -792,7 +792,7 @@ ELSEWHERE = {
     "logarithm of a stretch": (
         lambda: spatial.log(np.stack([np.eye(3), 2 * np.eye(3)])),
         ModelError,
-        r"X\[1\] holds .* which is no rotation: off by 3",
+        r"X\[1\] contains .* which is not a rotation: off by 3",
     ),
     "logarithm of a mirror": (lambda: spatial.log(np.diag([1, 1, -1])), ModelError, "a reflection"),
     "logarithm of a projection": (
@@ -922,7 +922,7 @@ ELSEWHERE = {
     "curves of other lengths": (
         lambda: curves(Q, {"a": WAY}, "y"),
         ShapeError,
-        r"line 'a' too; got \(1,\) and \(2, 1\)",
+        r"line 'a' must both be \(n,\); got \(1,\) and \(2, 1\)",
     ),
 }
 

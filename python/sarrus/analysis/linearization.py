@@ -408,7 +408,7 @@ def _is_sure(A: Array, error: Array, names: tuple[str, ...], raises: bool) -> No
         k = int(np.argmax(~np.isfinite(A).all(axis=0)))
         name = names[k] if k < len(names) else "a velocity"
         raise StateError(
-            f"no nearby state deviates along '{name}' and satisfies the constraints; expected a regular position, this one may be singular"
+            f"no state near this one satisfies the constraints with a deviation along '{name}': the position may be singular; expected a regular one"
         )
     relative = error / np.maximum(1.0, abs(A).max(axis=(-2, -1), keepdims=True, initial=0.0))
     off = np.where(np.isfinite(A), relative, 0.0).max(initial=0.0)

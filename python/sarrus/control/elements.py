@@ -63,7 +63,7 @@ class PID(Element):
     ----------
     joint, index : the joint, and the index of its coordinate
     proportional, integral, derivative : kp [N m/rad or N/m], ki [kp's per s], kd [kp's times s]
-    target : law, or number [rad or m]
+    target : time function, or number [rad or m]
     limits : (lower, upper) limits of the effort [N m or N]; infinity: no limit
     """
 
@@ -154,7 +154,7 @@ class ComputedTorque(_Tracking):
 
     Attributes
     ----------
-    targets : joint of the tree to law or number, or to a sequence with one for each run; for several coordinates to a sequence of these. On
+    targets : joint of the tree to time function or number, or to a sequence with one for each run; for several coordinates to a sequence of these. On
         a tree the default target is 0
     proportional, derivative : kp [1/s2], kd [1/s]; numbers, or one for each target, (n,), or (runs, n) and (runs, 1). On a tree (nv,), in
         the order of v; with loops in the order of ``targets``
@@ -511,7 +511,7 @@ class Thruster(Element):
     Attributes
     ----------
     frame : body or frame
-    thrust : law, or number [N]; saturated by `limits`
+    thrust : time function, or number [N]; saturated by `limits`
     axis : direction of the force on the body, in the frame: "x", "-z" or a vector
     limits : (least, greatest) thrust [N]; infinity: no limit
 
@@ -606,7 +606,7 @@ class ReactionWheel(Element):
     Attributes
     ----------
     joint : Revolute joint of the wheel
-    torque : law, or number, on the wheel [N m]
+    torque : time function, or number, on the wheel [N m]
     torque_limit : [N m]
     momentum_limit : limit of the wheel's inertia about the joint's axis, times the joint's velocity [N m s]
 

@@ -124,7 +124,7 @@ class FrameTask(Following, _OfPose):
     Attributes
     ----------
     frame : body or frame
-    target : pose (4, 4) in the world, or position (3,) [m]. Or a number or law for each of rx, ry, rz (rotation vector of the target's axes in
+    target : pose (4, 4) in the world, or position (3,) [m]. Or a number or time function for each of rx, ry, rz (rotation vector of the target's axes in
         the world [rad]), tx, ty, tz [m]: one for each component, or six. Or a function t -> pose, whose rates are differences over 1 ms, or
         t -> (pose, velocity (6,), acceleration (6,)), [angular; linear] in world axes at its origin
     components : names from "rx ry rz tx ty tz"; default: the components of the target
@@ -162,7 +162,7 @@ class ImpedanceTask(_OfPose):
     ----------
     frame, target, components, weight, hard, priority, axes : as for :class:`FrameTask`
     inertia, stiffness, damping : (k, k) of k components, symmetric, the inertia positive definite; (k,) or a number: diagonal
-    wrench : measured external wrench on the frame: a number or law for each component [N m, N]; default: zero, then external forces
+    wrench : measured external wrench on the frame: a number or time function for each component [N m, N]; default: zero, then external forces
         accelerate the mechanism's own inertia
 
     References
@@ -216,7 +216,7 @@ class JointTask(_OfJoints):
     Attributes
     ----------
     joint, index : the joint, and the index of its coordinate
-    target : law or number [rad or m]
+    target : time function or number [rad or m]
     stiffness, damping, weight, hard, priority : as for :class:`FrameTask`
     """
 
@@ -234,7 +234,7 @@ class PostureTask(_OfJoints):
 
     Attributes
     ----------
-    targets : joint to law or number [rad or m], or to a sequence for several coordinates; a path of :func:`~sarrus.control.path_through`;
+    targets : joint to time function or number [rad or m], or to a sequence for several coordinates; a path of :func:`~sarrus.control.path_through`;
         or q (nq,). The last two omit joints with quaternions (ball and free joints, for which there is FrameTask)
     stiffness, damping, weight, hard, priority : as for :class:`FrameTask`, numbers or one for each coordinate
     """
@@ -271,7 +271,7 @@ class CenterOfMassTask(Following, _Centroidal):
 
     Attributes
     ----------
-    target : number or law for each component [m]
+    target : number or time function for each component [m]
     components : names from "tx ty tz"
     stiffness, damping, weight, hard, priority : as for :class:`FrameTask`
     """
@@ -291,7 +291,7 @@ class MomentumTask(_Centroidal):
 
     Attributes
     ----------
-    target : number or law for each component of h_d [N m s, N s]
+    target : number or time function for each component of h_d [N m s, N s]
     components : names from "rx ry rz" for the angular and "tx ty tz" for the linear momentum
     gain : [1/s]
     weight, hard, priority : as for :class:`FrameTask`
@@ -314,7 +314,7 @@ class ForceTask(Task):
     Attributes
     ----------
     on : a constraint or loop joint, or the frame of a contact
-    target : a number or law, or one for each row [N m, N]; signs as for ``sarrus.formulations.constraint_forces``, of a contact from the ground to
+    target : a number or time function, or one for each row [N m, N]; signs as for ``sarrus.formulations.constraint_forces``, of a contact from the ground to
         the robot
     rows : indices of the constraint's rows, or of the contact's components; default: all
     integral : [1/s]; of constraints only

@@ -120,7 +120,7 @@ def test_what_floats_though_it_hardly_looks_so():
         (lambda: sarrus.floating.reaction_null_space(ROBOT, HERE, components=3), TypeError, "components must be"),
         (lambda: sarrus.floating.resolved_rate(ROBOT, HERE, {"hand": [1.0]}), ShapeError, r"motions\['hand'\] has shape \(1,\); its last axis must have 6"),
         (lambda: sarrus.floating.resolved_rate(ROBOT, HERE, "hand"), TypeError, "motions must be a mapping of frames to velocities; got 'hand'"),
-        (lambda: sarrus.floating.resolved_rate(ROBOT, HERE, {"ground": [1.0, 0, 0, 0, 0, 0]}), StateError, "no velocity of the joints gives the frames"),
+        (lambda: sarrus.floating.resolved_rate(ROBOT, HERE, {"ground": [1.0, 0, 0, 0, 0, 0]}), StateError, "no joint velocity produces these frame"),
         (
             lambda: sarrus.floating.resolved_rate(ROBOT, HERE, {"hand": [0, 0, 0, 1.0, 0, 0]}, still="rx ry rz"),
             StateError,
@@ -209,7 +209,7 @@ def test_bodies_without_any_inertia_about_an_axis():
     robot = b.build()
     with pytest.raises(
         StateError,
-        match="generalized_jacobian has no answer: the inertia of all bodies together is singular about some axis",
+        match="generalized_jacobian has no answer: the bodies, taken as one, have no inertia about some axis",
     ):
         sarrus.floating.generalized_jacobian(robot, robot.neutral(), "arm")
 
