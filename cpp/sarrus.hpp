@@ -134,7 +134,7 @@ class Robot : public Mechanism {
     for (const auto& [name, coordinates] : written_->configurations)
       check_coordinates("configuration '" + name + "'", coordinates);
   }
-  /// Create a robot with other numbers, in microseconds: see Mechanism.
+  /// Create a robot with different parameters, in microseconds: see Mechanism.
   Robot(const Robot& other, const Builder& changed)
       : Mechanism(other, model::core_description(changed.complete())),
         sizes_(other.sizes_),

@@ -1,4 +1,4 @@
-"""The pictures and films of the gallery: each mechanism drawn at home, and a film of two seconds of it.
+"""The pictures and films of the gallery: each mechanism drawn at home, and an animation of two seconds of it.
 
 `python docs/gallery.py FOLDER` writes them without the site.
 """

@@ -30,7 +30,7 @@ template <class F> auto unless_interpreter_ends(F&& enter) {
   if (interpreter_ends()) park_thread();
   try {
     return enter();
-  } catch (...) {  // it began to end while this thread waited
+  } catch (...) {  // the interpreter began to shut down while this thread waited
     park_thread();
   }
 }

@@ -92,7 +92,7 @@ std::int64_t axis_size(char axis, const Tree& t, const SizeInputs& request) {
 
 /// Store how an input of so many numbers affects the result's size.
 void note_request(const Info& info, int input, const Tree& t, const double* data, std::int64_t numbers, SizeInputs& request) {
-  if (input < 0) return;  // wrenches are no inputs of the operation
+  if (input < 0) return;  // wrenches are not inputs of the operation
   if (input == info.independent) request.independent = data;
   if (info.inputs[static_cast<std::size_t>(input)].size == InputSize::waypoints)
     request.inputs = static_cast<int>(numbers / size_of(InputSize::waypoints, t));

@@ -1,4 +1,5 @@
-// A relation between coordinates: a gear, a belt, a cam, a motion prescribed by a law of time. With polynomials P_k without constants,
+// A relation between coordinates: a gear, a belt, a cam, a motion prescribed by a function of time. With polynomials P_k without
+// constants,
 //   phi   = sum P_k(q_k) - offset - g(t)               (1) [rad or m]
 //   J     = P_k'(q_k)                                  J v = g-dot
 //   gamma = g-dot-dot - sum P_k''(q_k) v_k^2

@@ -9,7 +9,7 @@
 // If a motor drives the joint, or its armature counts, its motion has rows of a second kind: its velocities psi^T V, psi being the dual basis
 // of the motion space (see joints/closing.hpp). If calls prescribe its coordinates, the residual is their difference from these.
 //
-// The frame on the parent may be carried along by laws of time; X and V are then relative to the moving frame.
+// The frame on the parent may be carried along by functions of time; X and V are then relative to the moving frame.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@ struct LoopJoint : BetweenBodies {
   JointConstants constants;
   int row_count = 0;  // rows
   int moves = 0;  // 0: constraint rows; else the number of its velocities, which are the rows
-  int component[6];  // of [angular; linear], one a row; -1: it is a combination
+  int component[6];  // of [angular; linear], one per row; -1: it is a combination
 
   LoopJoint() = default;
   LoopJoint(JointKind kind, const JointConstants& k, int rows) : joint(kind), constants(k) {

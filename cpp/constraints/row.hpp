@@ -11,7 +11,7 @@
 //   rows()                 number of rows
 //   row_name(r)            name of row r in messages and tables
 //   holonomic(r)           true if row r constrains positions too
-//   driven()               true if laws of time drive it
+//   driven()               true if functions of time drive it
 //   fields(field)          field("key", number) for each of its numbers, as a description has them
 //   evaluate(...)          phi, J and gamma: see below
 #pragma once

@@ -1,4 +1,4 @@
-// The set of all kinds of constraint, a line each, and the one switch over them.
+// The set of all kinds of constraint, one per line, and the one switch over them.
 #pragma once
 
 #include <variant>

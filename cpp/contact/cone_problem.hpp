@@ -64,7 +64,7 @@ struct SolverLimit {
     if (rows > 30.0 && stops) interrupted = stops(self);
     return !over();
   }
-  /// Return a function that large factors call, several times a second, to stop.
+  /// Return a function that large factors call, several times per second, to stop.
   auto within() {
     return [this](double done) {
       if (stops && (unchecked += done) > 1e8) unchecked = 0.0, interrupted |= stops(self);

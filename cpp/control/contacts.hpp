@@ -7,8 +7,8 @@
 //
 // which equals the first form for a single contact, and for points at rest. Of a sphere p is its centre, and its lowest point is at rest: it rolls.
 //
-// Contacts come and go: an inactive contact, by a law of time or at a distance from its plane, has no requirement and no force. Its rows and
-// columns are zero then, so that lanes may differ.
+// Contacts come and go: an inactive contact, by a function of time or at a distance from its plane, has no requirement and no
+// force. Its rows and columns are zero then, so that lanes may differ.
 #pragma once
 
 #include "tasks/task.hpp"

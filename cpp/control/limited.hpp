@@ -340,7 +340,7 @@ inline bool make_feasible(QuadraticProgramme solve, Arena& arena, const LimitedR
 
 /// Move x, which is within the other limits, as near as possible to those of motion: least squares, each in units of energy.
 inline bool approach_motion_limits(Arena& arena, const LimitedRows& p, const Ends& s, FreeSpace& f, WorkingSet& w, double* x) {
-  constexpr int rounds = 5;  // after each, limits that are reached join the others
+  constexpr int rounds = 5;  // after each round, limits that are reached become active
   for (int round = 0; round < rounds; ++round) {
     const Arena::Scope scope(arena);
     double *B = arena.take<double>(p.limits * f.d), *e = arena.take<double>(p.limits), *y = arena.take<double>(f.d);

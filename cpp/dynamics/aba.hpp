@@ -21,8 +21,8 @@ template <class T> struct AbaLink {
   Motion<T> A;
 };
 
-/// Data that joints keep from the inward to the outward pass, by velocity: U = I S, the inverse of D = S^T U + armature, and u = tau - S^T p. The
-/// inverse has rows of 6.
+/// Data stored per velocity between the inward and the outward pass: U = I S, the inverse of D = S^T U + armature, and u = tau -
+/// S^T p. The inverse has rows of 6.
 template <class T> struct AbaJoints {
   Force<T>* U;
   T *D_inverse, *u;
@@ -34,7 +34,7 @@ template <class T> struct AbaInput {
   const ExternalWrench<T>* wrench = nullptr;
 };
 
-/// Factors left in the arena, for accelerations by other forces in the same configuration.
+/// Factors that remain in the arena, for accelerations under other forces in the same configuration.
 template <class T> struct AbaWork {
   AbaLink<T>* link;
   Motion<T>* columns;
@@ -133,7 +133,7 @@ template <class T> SARRUS_NOINLINE AbaWork<T> aba(const Tree& tree, Arena& arena
       if (!tree.has_armature) joint.clear_transmitted(I);
       p += I * link.c;
 
-      // the last child comes first, and finds the parent's inertia not yet written
+      // the last child is visited first, when the parent's inertia is not yet written
       const Link& parent = tree.link[b.parent];
       ArticulatedInertia<T> inertia = transformed(link.X, I);
       if (b.end == parent.end)
@@ -150,7 +150,7 @@ template <class T> SARRUS_NOINLINE AbaWork<T> aba(const Tree& tree, Arena& arena
   return kept;
 }
 
-/// a = M^-1 tau where aba() has been: its passes for forces alone, from rest and without weight. Its u and A are written anew.
+/// Compute a = M^-1 tau after aba(): its passes for forces only, at rest and without gravity. u and A of aba() are overwritten.
 template <class T> SARRUS_NOINLINE void accelerate_from_rest(const Tree& tree, Arena& arena, const AbaWork<T>& work, const T* tau,
                                                              T* a) {
   const Arena::Scope scope(arena);

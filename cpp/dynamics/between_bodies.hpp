@@ -1,7 +1,7 @@
 // Forces between two bodies other than joints of the tree.
 //
 //   springs    linear, with dampers, between points: along the line that joins them they pull with k (l - l0) + c l-dot
-//   joints     that close loops: friction, springs and armature along them, by the law that joints of the tree have (joint_force)
+//   joints     loop joints: friction, springs and armature along them, with the same force law as joints of the tree (joint_force)
 //
 // The coordinates and velocities of a joint follow from the relative motion of its frames, without whole turns. Its springs act on the angle
 // that is nearest to their rest angle; runs count turns, and take these springs over (simulation/turns.hpp).
@@ -70,7 +70,7 @@ LoopJointMotion<T> loop_joint_motion(const LoopMotion& joint, const NumbersOf<T>
   return m;
 }
 
-/// Its coordinates and velocities, of those nearest to where its springs are relaxed.
+/// Coordinates and velocities of the joint; angles are those nearest to the relaxed springs.
 template <class T>
 void read_relaxed(const LoopMotion& joint, const NumbersOf<T>& numbers, const LoopJointMotion<T>& m, ReadJoint<T>& read) {
   T rest[7];
@@ -104,7 +104,7 @@ Force<T> loop_joint_force(const LoopMotion& joint, const NumbersOf<T>& numbers, 
   return f;
 }
 
-/// Each calls put(link, body, wrench in world axes about the world point p, p) for both ends.
+/// Each function calls put(link, body, wrench in world axes about the world point p, p) for both ends.
 template <class T, class Put>
 SARRUS_INLINE void put_forces(const PointSpring& s, const NumbersOf<T>& numbers, const Kinematics<T>& k, Put put) {
   const SpringForce<T> f = spring_force(s, numbers, k);
@@ -121,7 +121,7 @@ SARRUS_INLINE void put_forces(const LoopMotion& joint, const NumbersOf<T>& numbe
   put(joint.link[0], joint.body[0], world * T(-1.0), m.child.p);
 }
 
-/// The same of everything that acts between two bodies.
+/// The same for all forces between two bodies.
 template <class T, class Put> void each_force_between(const Tree& tree, const Kinematics<T>& k, Put put, bool dry = true) {
   const auto numbers = tree.numbers<T>();
   for (int i = 0; i < tree.springs; ++i) put_forces(tree.spring[i], numbers, k, put);
@@ -140,14 +140,15 @@ SARRUS_NOINLINE void forces_between_bodies(const Tree& tree, Arena& arena, const
   });
 }
 
-/// All forces on the bodies other than joints of the tree: put(link, wrench in its axes at its origin). `in` is the input of a recursion.
+/// All forces on the bodies except those of tree joints: put(link, wrench in its axes at its origin). `in` is the input of a
+/// recursion.
 template <class T, class Input, class Put>
 SARRUS_INLINE void external_forces(const Tree& tree, Arena& arena, const Input& in, const T* a, Put put) {
   for (int k = 0; k < in.wrenches; ++k) put(in.wrench[k].link, in.wrench[k].in_link());
   if (tree.ties_links) forces_between_bodies(tree, arena, in.q, in.v, a, put);
 }
 
-/// Power taken by dampers of springs and of joints that close loops [W].
+/// Power dissipated by dampers of springs and of loop joints [W].
 template <class T> T damped_between_bodies(const Tree& tree, const Kinematics<T>& k) {
   const auto numbers = tree.numbers<T>();
   T power = T(0.0);
@@ -227,7 +228,7 @@ template <class T> SARRUS_NOINLINE void add_loop_armature(const Tree& tree, Aren
   }
 }
 
-/// 1/2 A v^2 of the joints that close loops.
+/// Kinetic energy 1/2 A v^2 of the armature of loop joints.
 template <class T> T loop_armature_energy(const Tree& tree, const Kinematics<T>& k) {
   const auto numbers = tree.numbers<T>();
   T twice = T(0.0);

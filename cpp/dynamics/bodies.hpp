@@ -6,7 +6,7 @@
 
 namespace sarrus {
 
-/// Motion of a body's frame: in its own axes, acceleration against gravity.
+/// Motion of a body's frame, in its own axes; the acceleration includes -g.
 template <class T> struct BodyMotion {
   Transform<T> X;  // in the world
   Vec3<T> w, dw, a;
@@ -27,7 +27,8 @@ template <class T> struct BodyForces {
   Vec3<T>* joint;
 };
 
-/// Transmitted wrenches, from the leaves: inertial forces less the other forces. `add_forces` adds such forces, as each_force_between() does.
+/// Transmitted wrenches, from the leaves inward: inertial forces minus the other forces. `add_forces` adds such forces, as
+/// each_force_between() does.
 template <class T, class Others>
 BodyForces<T> transmitted_by_bodies(const Tree& tree, Arena& arena, const Kinematics<T>& k, int wrenches,
                                     const ExternalWrench<T>* wrench, const Others& add_forces) {
@@ -62,7 +63,8 @@ BodyForces<T> transmitted_by_bodies(const Tree& tree, Arena& arena, const Kinema
   return {f, joint};
 }
 
-/// The wrench that each joint exerts on the body it carries, in the joint's frame on that body: 6 numbers a body, the ground left out.
+/// The wrench that each joint exerts on the body it carries, in the joint's frame on that body: 6 numbers per body, without the
+/// ground.
 template <class T>
 void reactions(const Tree& tree, Arena& arena, const Kinematics<T>& k, int wrenches, const ExternalWrench<T>* wrench, T* out) {
   const Force<T>* f = transmitted_by_bodies(tree, arena, k, wrenches, wrench, [](const auto&) {}).f;
@@ -73,7 +75,7 @@ void reactions(const Tree& tree, Arena& arena, const Kinematics<T>& k, int wrenc
   }
 }
 
-/// Power, along the virtual velocity W of the same frame, of the force that a body's motion needs, by each of its inertial parameters.
+/// Power of a body's inertial force along the virtual velocity W of the same frame, for each of its inertial parameters.
 /// These are pi = (m, m c, Ixx, Ixy, Iyy, Ixz, Iyz, Izz) about its own frame's origin; the power is linear in them (van der Merwe 4.21, 4.22):
 ///
 ///   m    W_u . a        m c = h    W_u . (dw x h + w x (w x h)) + W_w . (h x a)        I    W_w . I dw + (W_w x w) . I w

@@ -11,9 +11,10 @@
 //   Gamma_ijk = 1/2 (-s P_i - P_j + P_k)      s = 1 if k moves the axis of j: it is nearer to the ground, or of the same joint; else -1
 //
 // because then S_j-dot has the part v_k S_k x S_j. So three products of a triple a, b, c, c farthest out, serve all of its six orders. They
-// differ in their last two indices only within a joint whose velocities are no rates of coordinates: by the P_i that is its bracket.
+// differ in their last two indices only within a joint whose velocities are not rates of coordinates: by the P_i that is its
+// bracket.
 //
-//   reads   q (nq)     writes  Gamma, row by row     cost  O(bodies * depth^2), 33 multiplications a triple
+//   reads   q (nq)     writes  Gamma, row by row     cost  O(bodies * depth^2), 33 multiplications per triple
 #pragma once
 
 #include "../spatial/conversions.hpp"
@@ -21,7 +22,7 @@
 
 namespace sarrus {
 
-/// Joints with columns that change in their successor add  S_i . I S_jk, S_jk being the rate of S_j by a unit of velocity k.
+/// Joints whose columns change in the successor's axes add  S_i . I S_jk, S_jk being the rate of S_j by a unit of velocity k.
 template <class T>
 SARRUS_NOINLINE void add_turning_columns(const Tree& tree, const JointCoordinates<T>& coordinates, int i, const Transform<T>& X,
                                          const Inertia<T>* I, const Motion<T>* S, T* out) {
@@ -53,7 +54,7 @@ template <class T> SARRUS_NOINLINE void christoffel_symbols(const Tree& tree, Ar
   Inertia<T>* I = arena.take<Inertia<T>>(tree.links);
   joint_poses(tree, arena, q, X, stored);
 
-  // all at the origin and in the axes of the body next to the ground
+  // all vectors are at the origin and in the axes of the body next to the ground
   for (int i = 1; i < tree.links; ++i) {
     const Link& b = tree.link[i];
     if (b.root == i)

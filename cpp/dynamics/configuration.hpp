@@ -1,5 +1,5 @@
-// The configuration manifold: where a constant velocity leads in unit time, the velocity that leads from one configuration to
-// another, and the motion space of each joint. SpaceDyn 3.4 (with its misprints corrected), van der Merwe 2.10 and 6.52.
+// The configuration manifold: integration of a constant velocity over unit time, its inverse (the difference of two
+// configurations), and the motion space of each joint. SpaceDyn 3.4 (with its misprints corrected), van der Merwe 2.10 and 6.52.
 #pragma once
 
 #include "state.hpp"
@@ -35,7 +35,7 @@ template <class T> Dual<T>* moving(Arena& arena, int n, const T* x, const T* x_d
   return both;
 }
 
-/// Second derivative of the coordinates for the acceleration a.
+/// Second time derivative of the coordinates for the acceleration a.
 template <class T>
 void coordinate_acceleration(const Tree& tree, Arena& arena, const T* q, const T* v, const T* a, T* q_ddot) {
   coordinate_rate(tree, q, v, q_ddot);
@@ -45,7 +45,7 @@ void coordinate_acceleration(const Tree& tree, Arena& arena, const T* q, const T
 }
 
 /// Rate of u with which integrate(q, u) moves with velocity v: v + [u, v]/2 + [u, [u, v]]/12 - ..., the inverse of the exponential's
-/// differential (Hairer, Lubich and Wanner IV.7; in moving axes, hence the sign). The first term left out is of sixth order in u.
+/// differential (Hairer, Lubich and Wanner IV.7; in moving axes, hence the sign). The first omitted term is of sixth order in u.
 template <class T> void exponential_rate(const Tree& tree, const T* u, const T* v, T* u_dot) {
   for (int i = 1; i < tree.links; ++i) {
     const Link& b = tree.link[i];
@@ -70,20 +70,20 @@ template <class T> void bracket(const Tree& tree, const T* u, const T* v, T* uv)
   }
 }
 
-/// Unit quaternions; the other coordinates as they are.
+/// Normalise quaternions; copy the other coordinates.
 template <class T> void normalize(const Tree& tree, const T* q, T* q1) {
   for (int k = 0; k < tree.nq; ++k) q1[k] = q[k];
   for (int i = 1; i < tree.links; ++i) {
     const Link& b = tree.link[i];
     if (!has_quaternion(b.described)) continue;
-    T largest = abs(q[b.iq]);  // taken out first: the squares of very long or short ones do not exist
+    T largest = abs(q[b.iq]);  // scaled first, because the squares of very large or small entries overflow or underflow
     for (int k = 1; k < 4; ++k) largest = select(abs(q[b.iq + k]) > largest, abs(q[b.iq + k]), largest);
     for (int k = 0; k < 4; ++k) q1[b.iq + k] = q[b.iq + k] / largest;
     Quaternion<T>::load(q1 + b.iq).normalized().store(q1 + b.iq);
   }
 }
 
-/// phi of every joint side by side (6 x nv), each in its joint's frame on the successor.
+/// phi of all joints as columns (6 x nv), each in its joint's frame on the successor.
 template <class T> void motion_space(const Tree& tree, Arena& arena, const T* q, T* out) {
   const JointCoordinates<T> coordinates(tree, arena, q);
   for (int i = 1; i < tree.links; ++i) {

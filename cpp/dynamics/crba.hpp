@@ -63,7 +63,7 @@ SARRUS_INLINE void composite_inertias(const Tree& tree, Arena& arena, Poses<T> X
   }
 }
 
-/// Mass matrix, with the bodies' poses in their parents given.
+/// Compute the mass matrix from the bodies' poses in their parents.
 template <class T>
 SARRUS_NOINLINE void crba(const Tree& tree, Arena& arena, const T* q, Poses<T> X, const Motion<T>* columns, T* M) {
   const int n = tree.nv;

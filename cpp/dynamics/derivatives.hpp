@@ -1,7 +1,8 @@
-// Derivatives of inverse dynamics by v, and by a displacement d in the tangent space (nv): after it the configuration is integrate(q, d).
+// Derivatives of inverse dynamics with respect to v and to a displacement d in the tangent space (nv): after it the
+// configuration is integrate(q, d).
 //
-// The recursion of rnea_derivatives.hpp differentiates the bodies. Forces in joints, and cases that the recursion does not cover, use inverse
-// dynamics itself on numbers that carry their rates along as many directions as R has lanes (simd/dual.hpp).
+// The recursion of rnea_derivatives.hpp differentiates the bodies. Forces in joints, and cases that the recursion does not cover,
+// use inverse dynamics itself on dual numbers, with as many directions as R has lanes (simd/dual.hpp).
 //
 //   cost    O(bodies * depth), or O(bodies) a direction
 #pragma once
@@ -14,10 +15,10 @@
 
 namespace sarrus {
 
-/// A number of one state, or of several states side by side, and its rates.
+/// A dual number of one state, or of several states side by side.
 template <class R, class T = double> using Varied = Dual<T, R>;
 
-/// Displacements (nv), one a lane; null: none.
+/// Displacements (nv), one per lane; null: none.
 template <class R> struct Directions {
   const R *q = nullptr, *v = nullptr, *a = nullptr;
 };
@@ -48,7 +49,7 @@ template <class R, class T> const Varied<R, T>* varied_configuration(const Tree&
   return varied(arena, tree.nq, q, static_cast<const R*>(rate));
 }
 
-/// Inputs of inverse dynamics, varied along these directions.
+/// Inputs of inverse dynamics, perturbed along these directions.
 template <class R>
 RneaInput<Varied<R>> varied(const Tree& tree, Arena& arena, const RneaInput<double>& in, const Directions<R>& along) {
   const R* none = nullptr;
@@ -72,7 +73,7 @@ inline void inverse_dynamics_jvp(const Tree& tree, Arena& arena, const RneaInput
   for (int k = 0; k < tree.nv; ++k) rate[k] = tau[k].rate;
 }
 
-/// Calls each(first, count, d) with the unit displacements of all velocities, as many at a time as go side by side.
+/// Call each(first, count, d) with the unit displacements of all velocities, as many at a time as there are lanes.
 template <class R, class Each> void each_direction(const Tree& tree, Arena& arena, Each each) {
   for (int first = 0; first < tree.nv; first += width_of<R>) {
     const Arena::Scope scope(arena);
@@ -84,7 +85,7 @@ template <class R, class Each> void each_direction(const Tree& tree, Arena& aren
   }
 }
 
-/// Lanes become columns of a matrix that is nv wide.
+/// Write the lanes to columns of a matrix with nv columns.
 template <class R> void store_columns(const Tree& tree, int rows, const R* x, int first, int count, double* out) {
   for (int i = 0; i < rows; ++i)
     for (int l = 0; l < count; ++l) out[i * tree.nv + first + l] = lane(x[i], l);
@@ -98,7 +99,8 @@ inline bool is_plain_tree(const Tree& tree) {
   return plain;
 }
 
-/// Derivatives of joint forces of a plain tree: each depends on its own motion only, so that a direction moves a velocity of every joint.
+/// Derivatives of joint forces of a plain tree: each depends on the motion of its own joint only, so one direction perturbs a
+/// velocity of every joint at once.
 template <class T>
 void add_joint_force_derivatives(const Tree& tree, Arena& arena, const RneaInput<T>& in, T* by_q, T* by_v) {
   using D = Dual<T>;
@@ -136,7 +138,7 @@ void plain_tree_derivatives(const Tree& tree, Arena& arena, const RneaInput<T>& 
   plain_tree_derivatives<R>(tree, arena, in, TreeMotion<T>(tree, arena, in), by_q, by_v);
 }
 
-/// d tau / d q and d tau / d v (nv x nv each); that by a is the mass matrix.
+/// d tau / d q and d tau / d v (nv x nv each); d tau / d a is the mass matrix.
 template <class R>
 void inverse_dynamics_derivatives(const Tree& tree, Arena& arena, const RneaInput<double>& in, double* by_q, double* by_v) {
   if (is_plain_tree(tree)) return plain_tree_derivatives<R>(tree, arena, in, by_q, by_v);

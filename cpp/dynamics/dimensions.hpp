@@ -3,9 +3,10 @@
 //
 //   placements     12 of every described body's own joint, then of every constraint: displacements [rotation; translation] of its frame on the
 //                  parent, then on the child, in the frame's own axes there
-//   joint terms    stiffness of every velocity of the tree, then of joints that close loops; rest, damping, friction, armature and pitch likewise
+//   joint terms    stiffness of every velocity of the tree, then of loop joints; rest, damping, friction, armature and pitch
+// likewise
 //   springs        stiffness, rest length and damping of each
-//   constraints    numbers of each one's kind, in their order; of a coupler its coefficients, then its offset
+//   constraints    the numbers of each constraint's type, in its order; for a coupler its coefficients, then its offset
 //   gravity        3
 #pragma once
 
@@ -13,7 +14,7 @@
 
 namespace sarrus {
 
-/// Number of dimensions of a constraint's kind; those of a loop-closing joint are its placements and its terms.
+/// Number of dimensions of a constraint's kind; those of a loop joint are its placements and its terms.
 inline int own_numbers(const Constraint& c) {
   int count = 0;
   visit_constraint(const_cast<AnyConstraint&>(c.kind), [&](auto& kind) {  // read only
@@ -43,10 +44,10 @@ template <class T> class Dimensions {
     for (int k = 0; k < size(tree_); ++k) out_[k] = -out_[k];
   }
 
-  /// Six numbers of the frame of a described body's joint, or of a constraint, on the parent (0) or child (1).
+  /// Index of the six numbers of the frame of a described body's joint, or of a constraint, on the parent (0) or child (1).
   T* joint_placement(const Body& body, int side) const { return out_ + 12 * body.described + 6 * side; }
   T* constraint_placement(int i, int side) const { return out_ + 12 * (tree_.bodies - 1 + i) + 6 * side; }
-  /// Along a velocity, those of joints that close loops after those of the tree.
+  /// Index of a number along a velocity; loop joints come after the joints of the tree.
   T& joint_term(Term term, int velocity) const { return out_[after_placements() + term * velocities() + velocity]; }
   T* spring_numbers(int i) const { return out_ + after_placements() + terms * velocities() + 3 * i; }
   T* constraint_numbers(int i) const {

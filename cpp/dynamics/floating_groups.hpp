@@ -1,5 +1,5 @@
-// Bodies that float: free joints carry them from the ground, and constraints tie them to each other only. Each such group keeps a momentum of its
-// own, whichever of its joints close loops. Its bases move with it as one rigid body, which changes no loop of the group:
+// Bodies that float: free joints carry them from the ground, and constraints tie them to each other only. The momentum of each
+// such group is conserved, for any choice of loop joints. A common rigid motion of its bases changes no loop of the group:
 //
 //   p = p(v) + I X      I: the inertia of the group with its joints locked
 //
@@ -36,7 +36,7 @@ template <class T> class FloatingGroups {
     for (int i = 0; i < tree.links; ++i) group_[i] = -group_[i] - 1;  // of the ground: -1
   }
 
-  /// Momentum of each group about the world's origin, or its rate by the accelerations in k.
+  /// Momentum of each group about the world's origin, or its time derivative for the accelerations in k.
   void momenta(const T* q, const T* v, Force<T>* out) const {
     const Arena::Scope scope(arena_);
     const Kinematics<T> k = motion(q, v, nullptr);
@@ -48,7 +48,7 @@ template <class T> class FloatingGroups {
     sum(out, [&](int i) { return momentum_rate_of(tree_, i, k, zero3<T>()); });
   }
 
-  /// v with the motions of the bases at which their momenta are p.
+  /// Set the motions of the bases in v so that the groups' momenta are p.
   void move_bases(const Force<T>* p, const T* q, T* v) const {
     const Arena::Scope scope(arena_);
     if (tree_.floats) {
@@ -74,7 +74,7 @@ template <class T> class FloatingGroups {
       const LockedBodies<T> locked(all);
       Motion<T> together = locked.motion(lacking);
       lacking -= all * together;
-      together = together + locked.motion(lacking);  // the rounding of the inverse would add up
+      together = together + locked.motion(lacking);  // the rounding errors of the inverse would accumulate
       for (int i = base; i < tree_.links; ++i) {
         if (group_[i] != g || tree_.link[i].parent != 0) continue;
         const Motion<T> base_motion = {together.angular,

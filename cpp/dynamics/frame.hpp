@@ -7,7 +7,7 @@ namespace sarrus {
 
 enum class ExpressedIn : int { frame, world, world_aligned };
 
-/// A frame that sits at X in a link; `body` is the described one that it belongs to.
+/// A frame at the pose X in a link; `body` is the described body that it belongs to.
 struct Frame {
   int link, body;
   Transform<double> X;
@@ -15,7 +15,7 @@ struct Frame {
   int placed = -1;  // which one of the mechanism's it is
 };
 
-/// Scalars that cached kinematics holds: 24 a body, 12 a velocity (Kinematics lays itself over them).
+/// Number of scalars of cached kinematics: 24 per body, 12 per velocity (Kinematics is a view of them).
 inline int cached_kinematics_size(const Tree& t) { return 24 * t.links + 12 * t.nv; }
 
 }  // namespace sarrus

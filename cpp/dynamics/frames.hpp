@@ -24,7 +24,7 @@ template <class T> SARRUS_INLINE FrameMotion<T> frame_motion(const Kinematics<T>
   m.p = at_origin ? zero3<T>() : X.p;
   m.V.angular = b.V.angular;
   m.V.linear = b.V.linear + cross(b.V.angular, Vec3<T>(m.p - b.X.p));
-  m.v = at_origin ? zero3<T>() : m.V.linear;  // the world's origin does not move with the body
+  m.v = at_origin ? zero3<T>() : m.V.linear;  // the world's origin is fixed, so arms are measured from a point at rest
   return m;
 }
 
@@ -53,7 +53,8 @@ template <class T> SARRUS_INLINE void frame_acceleration(const Kinematics<T>& k,
   store(f.expressed_in == ExpressedIn::frame ? in_axes(m.R, A) : A, out);
 }
 
-/// J (6 x nv): column by column, s shifted from its body's origin to the reference point. Null out_dot or its derivative too.
+/// J (6 x nv), and its derivative if out_dot is not null. Each column is s, shifted from its body's origin to the reference
+/// point.
 template <class T> void frame_jacobian(const Tree& tree, const Kinematics<T>& k, const Frame& f, T* out, T* out_dot) {
   for (int i = 0; i < 6 * tree.nv; ++i) {
     if (out) out[i] = T(0.0);
@@ -81,7 +82,8 @@ template <class T> void frame_jacobian(const Tree& tree, const Kinematics<T>& k,
   }
 }
 
-/// The motion that a unit of each velocity is: in world axes, of the point that is at the world's origin. Six numbers a velocity.
+/// Motion caused by a unit of each velocity, in world axes, at the point of the body that is at the world's origin: six numbers
+/// per velocity.
 template <class T> void joint_screws(const Tree& tree, const Kinematics<T>& k, T* out) {
   for (int c = 0; c < tree.nv; ++c) {
     const Motion<T>& s = k.column[c];

@@ -1,5 +1,5 @@
-// Mechanisms that float: nothing but momentum decides how the base moves while the joints do. SpaceDyn 3.16-3.28; with x_b the base's motion
-// and phi the joints' coordinates
+// Floating mechanisms: the motion of the base follows from that of the joints by conservation of momentum. SpaceDyn 3.16-3.28;
+// with x_b the base's motion and phi the joints' coordinates
 //
 //   momentum            p = H_b x_b' + H_bm phi'                     the base's rows of 3.18, integrated
 //   a frame             x_h' = J_b x_b' + J_m phi'                   (3.16)
@@ -16,7 +16,7 @@
 
 namespace sarrus {
 
-constexpr int base_link = 1;  // of a mechanism that floats: the one that nothing but its free joint carries
+constexpr int base_link = 1;  // of a mechanism that floats: the body that only a free joint connects to the ground
 
 /// Kinematics with poses of links and columns of joints only.
 template <class T> Kinematics<T> placed_links(const Tree& tree, Arena& arena, const T* q) {
@@ -36,7 +36,7 @@ template <class T> Kinematics<T> placed_links(const Tree& tree, Arena& arena, co
   return k;
 }
 
-/// All bodies with their joints locked, in world axes about some point.
+/// All bodies with their joints locked, in world axes about a given point.
 template <class T> class LockedBodies {
  public:
   explicit SARRUS_INLINE LockedBodies(const Inertia<T>& I) : inverse_mass_(T(1.0) / I.m), c_(I.h * inverse_mass_) {
@@ -50,7 +50,7 @@ template <class T> class LockedBodies {
     invert_symmetric(3, about_c, scale, inverse_);
   }
 
-  /// Their motion, as one rigid body, at that point, if this is their momentum about it.
+  /// Return the motion of this rigid body at that point, from the momentum about it.
   SARRUS_INLINE Motion<T> motion(const Force<T>& h) const {
     const Vec3<T> L = h.angular - cross(c_, h.linear);
     Vec3<T> w;
@@ -64,7 +64,7 @@ template <class T> class LockedBodies {
   T inverse_[18];  // of the rotational inertia about it, rows of six
 };
 
-/// J* (6 x (nv - 6)): the columns of all velocities but the base's, in their order.
+/// J* (6 x (nv - 6)), for all velocities except those of the base, in their order.
 template <class T> void generalized_jacobian(const Tree& tree, Arena& arena, const T* q, const Frame& f, T* out) {
   const Kinematics<T> k = placed_links(tree, arena, q);
   const int base = tree.link[base_link].iv, n = tree.nv - 6;
@@ -90,7 +90,7 @@ template <class T> void generalized_jacobian(const Tree& tree, Arena& arena, con
   }
 }
 
-/// Its rate along v: J* of numbers that carry theirs.
+/// The rate of J* along v, by dual numbers.
 template <class T>
 void generalized_jacobian_derivative(const Tree& tree, Arena& arena, const T* q, const T* v, const Frame& f, T* out) {
   const int size = 6 * (tree.nv - 6);
@@ -101,7 +101,8 @@ void generalized_jacobian_derivative(const Tree& tree, Arena& arena, const T* q,
   for (int i = 0; i < size; ++i) out[i] = J[i].rate;
 }
 
-/// v with that velocity of the base at which the momentum is h (about the world's origin, world axes; null: zero): H_b x_b' = p - H_bm phi'.
+/// Set the base's velocity in v so that the momentum is h (about the world's origin, in world axes; null: zero): H_b x_b' = p -
+/// H_bm phi'.
 template <class T> void momentum_velocity(const Tree& tree, Arena& arena, const T* q, const T* v, const T* h, T* out) {
   const int base = tree.link[base_link].iv;
   for (int i = 0; i < tree.nv; ++i) out[i] = i < base || i >= base + 6 ? v[i] : T(0.0);
@@ -122,7 +123,7 @@ template <class T> void momentum_velocity(const Tree& tree, Arena& arena, const 
     size[i] = H[i][i];
   }
   invert_symmetric(6, H, size, inverse);
-  for (int twice = 0; twice < 2; ++twice) {  // the rounding of the inverse would add up in a simulation
+  for (int twice = 0; twice < 2; ++twice) {  // the rounding errors of the inverse would accumulate in a simulation
     for (int i = 0; i < 6; ++i) along[i] = dot(s[i], lacking);
     for (int i = 0; i < 6; ++i) {
       const T x = dot(6, inverse + 6 * i, along);

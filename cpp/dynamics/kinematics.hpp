@@ -1,8 +1,8 @@
 // Pose, velocity and acceleration of every body, and the motion that each joint velocity causes, in world axes. van der Merwe
-// 4.27, 4.28 (corrected); [RBDA] 4.1. The other algorithms of a state that are not on the fastest path read this one.
+// 4.27, 4.28 (corrected); [RBDA] 4.1. Algorithms that are not performance-critical use these results.
 //
-//   A column of phi is kept at the origin of the body that it moves, so that nothing is subtracted that is far from the world's
-//   origin. Its time derivative (5.65) is stored with it: w x s + R phi-dot, a joint's axes turning with its body.
+//   A column of phi is stored at the origin of the body that it moves, to avoid cancellation far from the world's origin. Its
+// time derivative (5.65) is stored with it: w x s + R phi-dot, a joint's axes turning with its body.
 #pragma once
 
 #include "frame.hpp"
@@ -23,7 +23,7 @@ template <class T> struct Kinematics {
 
   static int size(const Tree& t) { return cached_kinematics_size(t); }
 
-  /// Lays the three arrays over one run of size(tree) scalars.
+  /// Make the three arrays views of size(tree) contiguous scalars.
   static SARRUS_INLINE Kinematics over(const Tree& tree, T* block) {
     static_assert(sizeof(LinkMotion<T>) == 24 * sizeof(T) && sizeof(Motion<T>) == 6 * sizeof(T), "no padding");
     Kinematics k;

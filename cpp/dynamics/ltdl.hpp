@@ -19,8 +19,8 @@ template <class F> SARRUS_INLINE void outward(const Tree& tree, F&& f) {
     for (int c = tree.link[i].iv; c < tree.link[i].iv + tree.link[i].nv; ++c) f(c);
 }
 
-/// M becomes D on its diagonal and row k of L at the ancestors of k.
-/// A pivot that is rounding alone becomes zero, and divisions by it are not finite.
+/// Replace M by D on its diagonal and by row k of L at the ancestors of k. A pivot at rounding level becomes zero, and divisions
+/// by it are not finite.
 template <class T> void factorise(const Tree& tree, Arena& arena, T* M) {
   const int n = tree.nv, *up = tree.mass_parent;
   T* size = arena.take<T>(n);
@@ -38,7 +38,7 @@ template <class T> void factorise(const Tree& tree, Arena& arena, T* M) {
   });
 }
 
-/// x becomes L^-T x. It may be a packet of right-hand sides, of one state's L.
+/// Replace x by L^-T x. x may be a packet of right-hand sides for the L of one state.
 template <class F, class T> SARRUS_INLINE void solve_inward(const Tree& tree, const F* L, T* x, int stride) {
   inward(tree, [&](int k) {
     for (int i = tree.mass_parent[k]; i >= 0; i = tree.mass_parent[i]) x[i * stride] -= L[k * tree.nv + i] * x[k * stride];
@@ -53,9 +53,9 @@ template <class F, class T> SARRUS_INLINE void solve_outward(const Tree& tree, c
   });
 }
 
-/// M^-1 of many right-hand sides, side by side in packets R, or of packets of states one after the other. A few of them stay in registers while
-/// the rows of an update pass by. For a velocity these are the rows behind it, next to it in the order outward from the ground, and then
-/// those before it.
+/// Apply M^-1 to many right-hand sides: side by side in packets R, or one after the other for packets of states. A few right-hand
+/// sides stay in registers while the rows of an update are read. For a velocity these are the rows behind it, next to it in the
+/// order outward from the ground, and then those before it.
 template <class T> class RowSolver {
  public:
   template <class R> static constexpr int columns = width_of<R> / width_of<T>;
@@ -69,7 +69,7 @@ template <class T> class RowSolver {
     });
   }
 
-  /// X (nv x count, row by row) becomes M^-1 X.
+  /// Replace X (nv x count, row by row) by M^-1 X.
   template <class R> void solve(R* X, int count) const { in_tiles(X, count, false); }
 
   /// M^-1 (nv x nv). It is symmetric: the part of a column above the diagonal is enough.
@@ -121,7 +121,7 @@ template <class T> class RowSolver {
   int n_, *order_, *place_, *carried_;  // carried: with itself
 };
 
-/// a = M^-1 (tau - h), as aba() does for a tree alone, with the armature of loop joints.
+/// Compute a = M^-1 (tau - h), like aba() for a tree, but with the armature of loop joints.
 template <class T> SARRUS_NOINLINE void tied_dynamics(const Tree& tree, Arena& arena, const T* q, const T* v, const T* tau,
                                                       T* a) {
   T* L = arena.take<T>(tree.nv * tree.nv);

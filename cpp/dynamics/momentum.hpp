@@ -19,7 +19,7 @@ template <class T> SARRUS_INLINE Mass<T> mass_of(const Tree& tree, const Link& b
   const auto numbers = tree.numbers<T>();
   const T m = numbers(b.inertia.m);
   const Vec3<T> h = k.X.R * numbers(b.inertia.h);
-  const Vec3<T> r = h * inverse_or_zero(m);  // a massless body has no centre, and none is needed
+  const Vec3<T> r = h * inverse_or_zero(m);  // a massless body has no centre of mass, and does not need it
   return {m, k.X.p + r, r, rotate(k.X.R, numbers(b.inertia.I))};
 }
 
@@ -53,7 +53,7 @@ template <class T> Force<T> momentum(const Tree& tree, const Kinematics<T>& k, c
   return sum;
 }
 
-/// Rate of that momentum by the accelerations in k, about a point that moves with the centre of mass or is at rest.
+/// Rate of that momentum for the accelerations in k, about a point that moves with the centre of mass or is at rest.
 template <class T>
 SARRUS_INLINE Force<T> momentum_rate_of(const Tree& tree, int i, const Kinematics<T>& k, const Vec3<T>& about) {
   const Mass<T> b = mass_of(tree, tree.link[i], k.link[i]);
@@ -83,7 +83,7 @@ SARRUS_INLINE const Inertia<T>* subtree_inertias(const Tree& tree, Arena& arena,
   return subtree;
 }
 
-/// Momentum per joint velocity, 6 x nv, about `about`: each column moves the composite of its subtree.
+/// Momentum matrix (6 x nv) about `about`: each column is the momentum of the subtree that its joint moves.
 template <class T>
 void momentum_matrix(const Tree& tree, Arena& arena, const Kinematics<T>& k, const Vec3<T>& about, T* out) {
   const Inertia<T>* subtree = subtree_inertias(tree, arena, k, about);
@@ -109,7 +109,7 @@ template <class T> T kinetic_energy(const Tree& tree, const Kinematics<T>& k, co
   return T(0.5) * twice + (tree.ties_links ? loop_armature_energy(tree, k) : T(0.0));
 }
 
-/// Gravity, zero where the centre of mass is level with the world's origin, and joint springs.
+/// Potential energy of gravity (zero if the centre of mass is level with the world's origin) and of joint springs.
 template <class T> T potential_energy(const Tree& tree, const Kinematics<T>& k, const T* q) {
   T U = spring_energy(tree, k);
   for (int i = 0; i < tree.links; ++i) {

@@ -1,11 +1,12 @@
-// A scalar of the bodies' motions, pulled back to the joints: its derivatives by q, v, a and virtual velocities x, by one pass inward.
+// A scalar of the bodies' motions, pulled back to the joints: its derivatives with respect to q, v, a and virtual velocities x,
+// by one pass inward.
 //
 // World axes at the root body's origin; V, A (spatial, A_0 = -g) and W (of x) are the bodies' motions, S the column of velocity j, p its
-// parent body. Moving a joint carries all bodies behind it along, rigidly, and turns its own contribution to their motion:
+// parent body. A displacement of a joint moves its whole subtree rigidly, and rotates the joint's own contribution to the motion:
 //
 //   d_j V = S' + S x V        d_j A = S'' + S' x V + S x A        d_j W = W_p x S + S x W        S' = V_p x S, S'' = A_p x S + V_p x S'
 //
-// So of each body four covectors are enough, summed over subtrees:
+// So four covectors of each body are enough, summed over subtrees:
 //
 //   S   by a displacement that carries the body and its motions along       S'  F_V + V x* F_A        S''  F_A        W  F_W
 //
@@ -44,12 +45,12 @@ template <class T> struct Covectors {
     return *this;
   }
   Covectors operator-() const { return {S * T(-1.0), S1 * T(-1.0), S2 * T(-1.0), W * T(-1.0)}; }
-  /// About a point that lies by r before that.
+  /// Move the reference point by -r.
   Covectors moved(const Vec3<T>& r) const {
     const auto about = [&](const Force<T>& f) { return Force<T>{f.angular + cross(r, f.linear), f.linear}; };
     return {about(S), about(S1), about(S2), about(W)};
   }
-  /// Covector by displacements on a body with this motion.
+  /// Covector with respect to displacements on a body with this motion.
   Force<T> on(const Motion<T>& V_b, const Motion<T>& A_b, const Motion<T>& W_b) const {
     Force<T> f = S;
     f -= cross_force(V_b, S1), f -= cross_force(A_b, S2), f += cross_force(V_b, cross_force(V_b, S2)), f -= cross_force(W_b, W);
@@ -57,12 +58,12 @@ template <class T> struct Covectors {
   }
 };
 
-/// Derivatives by a displacement in the tangent space, v and a (nv each), which they are added to.
+/// Derivatives with respect to a displacement in the tangent space, v and a (nv each); results are added.
 template <class T> struct Gradient {
   T *q, *v, *a;
 };
 
-/// A body that moves along one direction a lane, in its axes at its origin: these numbers are constant while it is carried along.
+/// A body perturbed along one direction per lane, in its axes at its origin.
 template <class R, class T> struct MovedBody {
   Transform<Varied<R, T>> X;  // in the world
   Vec3<Varied<R, T>> w, u, dw, a;  // a: classical, against gravity
@@ -71,7 +72,7 @@ template <class R, class T> struct MovedBody {
 };
 enum class Variation { carried, V, A };  // six directions each, [angular; linear]
 
-/// The body moved along the directions from `first` to before `last`, one a lane.
+/// Perturb the body along the directions first .. last - 1, one per lane.
 template <class R, class T> MovedBody<R, T> moved_body(const LinkMotion<T>& b, const Vec3<T>& gravity, int first, int last) {
   const auto in_body = [&](const Vec3<T>& x) { return transpose_times(b.X.R, x); };
   const Vec3<T> w = in_body(b.V.angular), u = in_body(b.V.linear);
@@ -102,7 +103,7 @@ template <class R, class T> MovedBody<R, T> moved_body(const LinkMotion<T>& b, c
   return m;
 }
 
-/// Rates of a scalar along these variations, as covectors of the moved body about its origin: each(first, last) gives the rates.
+/// Convert the rates of a scalar along these perturbations, from each(first, last), to covectors of the body about its origin.
 template <class R, class T, class Each> Covectors<T> covectors_of(const LinkMotion<T>& b, int variations, Each each) {
   T rate[18];
   for (T& x : rate) x = T(0.0);
@@ -149,7 +150,7 @@ template <class T> class Pullback {
     for (int i = 0; i < tree_.links; ++i) sum_[i] = Covectors::zero();
     for (int i = 0; body_covectors_ && i < tree_.bodies; ++i) body_covectors_[i] = Covectors::zero();
   }
-  /// Enable sums of described bodies, for by_placements(): before anything is added.
+  /// Enable sums for described bodies, for by_placements(); call before anything is added.
   void keep_bodies() {
     body_covectors_ = arena_.take<Covectors>(tree_.bodies);
     clear();
@@ -188,7 +189,7 @@ template <class T> class Pullback {
     }
   }
 
-  /// Add covectors of two links, the second of which is moved: they depend on the relative motion alone.
+  /// Add covectors of two links whose interaction depends on the relative motion alone; the second one is perturbed.
   void add_between(const int* link, const int* body, const Covectors& e, const Vec& p) {
     add(link[1], body[1], e, p);
     add(link[0], body[0], -e, p);
@@ -210,7 +211,7 @@ template <class T> class Pullback {
         if (dimensions) by_frames(joint.constraint, e, k_.link[joint.link[1]].X.p, *dimensions);
       }
   }
-  /// Derivatives by displacements of the frames of constraint i; e belongs to its child, about p.
+  /// Derivatives with respect to displacements of the frames of constraint i; e belongs to its child, about p.
   void by_frames(int i, const Covectors& e, const Vec& p, const Dimensions<T>& by) const {
     const Constraint& c = tree_.loops.constraint[i];
     Transform<T> turn = Transform<T>::identity();
@@ -231,7 +232,7 @@ template <class T> class Pullback {
     }
   }
 
-  /// Derivatives by placements of all joints, pitches of screws and gravity: before inward(), from the sums so far.
+  /// Derivatives with respect to placements of all joints, pitches of screws and gravity; call before inward().
   void by_placements(const T* q, const Dimensions<T>& by) {
     for (int i = 0; i < tree_.links; ++i)  // all accelerations are against it
       for (int k = 0; k < 3; ++k) by.gravity()[k] -= sum_[i].S2.linear(k);
@@ -249,14 +250,14 @@ template <class T> class Pullback {
       body_covectors_[b.parent] += body_covectors_[i].moved(o - root(before));
     }
   }
-  /// Write f about a point of the world as derivatives by displacements of a frame.
+  /// Write f about a point of the world as derivatives with respect to displacements of a frame.
   static void put(const Force<T>& f, const Vec& p, const Transform<T>& X, const T& sign, T* out) {
     const Vec N = f.angular + cross(Vec(p - X.p), f.linear), turn = transpose_times(X.R, N),
               shift = transpose_times(X.R, f.linear);
     for (int k = 0; k < 3; ++k) out[k] += sign * turn(k), out[3 + k] += sign * shift(k);
   }
 
-  /// x . inverse dynamics by the parameters of forces along joints, and of springs: each force by a unit of its number.
+  /// x . inverse dynamics by the parameters of forces along joints, and of springs: each force for a unit of its parameter.
   void by_forces(const T* q, const Dimensions<T>& by) const {
     const int n = tree_.nv;
     PassiveTerms* unit = arena_.take<PassiveTerms>(n);
@@ -319,7 +320,7 @@ template <class T> class Pullback {
       if (b.parent > 0) sum_[b.parent] += e;
     }
   }
-  /// The same for the parts that depend on V alone.
+  /// The same, only for the parts that depend on V.
   void inward_of_velocities(T* by_q) {
     for (int i = tree_.links - 1; i > 0; --i) {
       const Link& b = tree_.link[i];
@@ -336,7 +337,7 @@ template <class T> class Pullback {
 
  private:
   const Vec& root(int i) const { return k_.link[i == 0 ? 0 : tree_.link[i].root].X.p; }
-  /// Motion of a parent, about the root that the child i has.
+  /// Motion of the parent of i, about the root of the child.
   Motion<T> about_root_of(int i, const Motion<T>& m, int parent) const {
     return {m.angular, m.linear + cross(m.angular, Vec(root(i) - root(parent)))};
   }
@@ -356,7 +357,8 @@ template <class T> class Pullback {
     to.W += I * A + cross_force(V, IV);
   }
 
-  /// A screw of link i, at q, whose pitch grows: it shifts all behind it by q along its axis, and its own column changes by a shift; see above.
+  /// Derivative with respect to the pitch of the screw of link i: it shifts the subtree by q along the axis, and
+  /// changes the joint's column; see above.
   T by_pitch(int i, const T& q, const Covectors& e) const {
     const Link& b = tree_.link[i];
     const Motion<T> shift = {Vec::Zero(), k_.column[b.iv].angular};
@@ -368,7 +370,7 @@ template <class T> class Pullback {
                       x_[b.iv] * dot(shift, e.W);
     return q * moved + changed;
   }
-  /// A unit of one term, where its spring rests.
+  /// A unit of one term, with its spring relaxed.
   static PassiveTerms only(typename Dimensions<T>::Term term, const PassiveTerms& of) {
     PassiveTerms t = {0.0, 0.0, 0.0, 0.0, of.rest, of.iq};
     (term == Dimensions<T>::stiffness  ? t.stiffness
@@ -406,7 +408,8 @@ template <class T> class Pullback {
            visit_every(b.described, b.nv, [](auto joint) -> bool { return joint.constant_subspace; });
   }
 
-  /// Each joint's forces depend on its own coordinates: so all joints move at a time, by as many of their velocities as go side by side.
+  /// Each joint's forces depend on its own coordinates, so all joints are perturbed at a time, along as many of their velocities
+  /// as there are lanes.
   template <class R> void add_joint_springs(const T* q, const Gradient<T>& by) {
     int most = 0;
     for (int i = 1; i < tree_.links; ++i) most = std::max(most, tree_.link[i].nv);
@@ -440,7 +443,7 @@ template <class T> class Pullback {
     const LinkMotion<T>& link_motion = k_.link[moved];
     const Motion<T> W = in_axes(link_motion.X.R, W_about(moved, link_motion.X.p)), W_other = W_about(other, k_.link[other].X.p);
     all[other] = moved_body<R>(k_.link[other], gravity_, 0, 0).in_world();
-    Force<T> pushed = Force<T>::zero();  // on the one that is moved, at its origin
+    Force<T> pushed = Force<T>::zero();  // on the perturbed link, at its origin
     Covectors e = covectors_of<R>(link_motion, 3, [&](int first, int last) {
       const MovedBody<R, T> body = moved_body<R>(link_motion, gravity_, first, last);
       all[moved] = body.in_world();
@@ -472,7 +475,8 @@ template <class T> class Pullback {
     Motion<T> g, b, h, bias_by_v;
   };
 
-  /// Derivatives by the joint's own coordinates, along as many of its displacements and changes of velocity as go side by side.
+  /// Derivatives with respect to the joint's own coordinates, along as many of its displacements and changes of velocity as there
+  /// are lanes.
   template <class R> void change_columns(int i, const T* q) {
     using Number = Varied<R, T>;
     const Arena::Scope scope(arena_);
@@ -541,8 +545,8 @@ template <class T> class Pullback {
   Vec gravity_;
 };
 
-/// Derivatives of w . inverse dynamics by q, v, a and the inertial parameters of all bodies, 3 nv + 10 (bodies - 1) numbers; with `dimensions`
-/// by these too, which are zero before.
+/// Derivatives of w . inverse dynamics with respect to q, v, a and the inertial parameters of all bodies, 3 nv + 10 (bodies - 1)
+/// numbers; with `dimensions` with respect to these too (zero on entry).
 template <class R, class T>
 void inverse_dynamics_vjp(const Tree& tree, Arena& arena, const RneaInput<T>& in, const T* w, T* out,
                           const Dimensions<T>* dimensions = nullptr) {

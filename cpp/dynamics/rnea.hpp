@@ -1,6 +1,6 @@
 // tau = M(q) a + h(q, v): recursive Newton-Euler. van der Merwe 4.27-4.32 with the bias of 4.28 corrected; [RBDA] Table 5.1.
 //
-// Accelerations are classical, so that no linear velocity is needed, and each body's turning is one Cartesian tensor,
+// Accelerations are classical, so that no linear velocity is needed, and each body's rotation is one Cartesian tensor,
 // Omega = skew(w') + skew(w)^2 (thesis ch. 3): a point at r of the body accelerates by a + Omega r, and with the Euler tensor
 // J = int r r^T dm (3.29) the moment that the motion needs is the dual of Omega J - (Omega J)^T.
 //

@@ -8,8 +8,8 @@
 //   pairs     i on the path from j to the ground, or j:    D_q(i, j) = S_i . t3_j          D_v(i, j) = S_i . t2_j
 //             i on that path, and not j:                 D_q(j, i) = t1_j . S''_i + t4_j . (S'_i)_w       D_v(j, i) = t1_j . 2 S'_i + t4_j . (S_i)_w
 //
-// Of joints whose velocities are no rates of coordinates (ball, free, planar) all columns are moved by the parent; 2 S' is 2 S' + (S v) x S,
-// and within the joint t3 goes without S x* f.
+// For joints whose velocities are not rates of coordinates (ball, free, planar) all columns move with the parent; 2 S' is 2 S' +
+// (S v) x S, and within the joint t3 goes without S x* f.
 //
 //   reads   q, v, a, motion of the ground, wrenches      writes  D_q, D_v (nv x nv): of bodies and wrenches, without forces in joints
 //   cost    O(bodies * depth); columns of one state are side by side in lanes R, states of a packet are processed one by one (R = T)
@@ -57,7 +57,7 @@ template <class T, class R> SARRUS_INLINE decltype(auto) column_in(R& x, int l) 
     return lane(x, l);
 }
 
-/// Structs of several columns put side by side.
+/// Combine structs of several columns into lanes.
 template <template <class> class Struct, class R, class T> SARRUS_INLINE Struct<R> side_by_side(const Struct<T>* const* from) {
   if constexpr (columns_of<T, R> == 1) {
     return *from[0];
@@ -87,7 +87,7 @@ inline bool moves_by_rates(const Link& b) {
   });
 }
 
-/// V and A of a link about a point of the world; returns where its origin is from there.
+/// Compute V and A of a link about a point of the world; returns the vector from the point to the link's origin.
 template <class T>
 Vec3<T> motion_about(const Tree& tree, const Kinematics<T>& k, int link, const Vec3<T>& origin, Motion<T>& V, Motion<T>& A) {
   const LinkMotion<T>& b = k.link[link];
@@ -208,7 +208,7 @@ SARRUS_NOINLINE void rnea_derivatives(const Tree& tree, Arena& arena, const Tree
         if (i != j) by_q[j * n + i] = column_in<T>(q_down, l), by_v[j * n + i] = column_in<T>(v_down, l);
       }
     }
-    // joints whose columns the parent moves: all pairs alike
+    // joints whose columns move with the parent: all pairs are treated alike
     for (int l = 0; l < count; ++l) {
       const Link& link = tree.link[tree.column_link[first + l]];
       if (link.nv == 1 || moves_by_rates(link)) continue;

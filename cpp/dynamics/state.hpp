@@ -1,4 +1,4 @@
-// Data that the recursions share: sines and cosines of all angles of a state, taken in one pass, and their places by joint.
+// Data that the recursions share: sines and cosines of all angles of a state, evaluated in one pass, and their indices by joint.
 #pragma once
 
 #include "../joints/visit.hpp"
@@ -26,7 +26,7 @@ template <class T> class JointCoordinates {
   NumbersOf<T> numbers_;
 };
 
-/// The bodies' poses in their parents, wherever a recursion keeps them: one every `stride` bytes.
+/// The bodies' poses in their parents, in the arrays of a recursion: one every `stride` bytes.
 template <class T> struct Poses {
   const Transform<T>* first;
   std::size_t stride = sizeof(Transform<T>);
@@ -54,13 +54,13 @@ template <class T> SARRUS_INLINE const T* zeros(Arena& arena, int n) {
   return z;
 }
 
-/// Velocity and classical acceleration of the ground, six numbers each, gravity left out; null: at rest.
+/// Velocity and classical acceleration of the ground, six numbers each, without gravity; null: at rest.
 template <class T> struct GroundMotion {
   const T* velocity = nullptr;
   const T* acceleration = nullptr;
 };
 
-/// A wrench from outside: [moment; force] on the mechanism, in the axes and at the origin of a frame that sits at X in a body.
+/// External wrench [moment; force] on the mechanism, in the axes and at the origin of a frame with the pose X in a body.
 template <class T> struct ExternalWrench {
   int link, body;
   Transform<T> X;
@@ -90,7 +90,7 @@ SARRUS_INLINE T joint_energy(const PassiveTerms& f, const NumbersOf<T>& numbers,
   return T(0.5) * numbers(f.stiffness) * by * by;
 }
 
-/// Adds scale times friction and springs to tau.
+/// Add scale times the friction and spring forces to tau.
 template <class T> void add_joint_forces(const Tree& tree, const T* q, const T* v, const T& scale, T* tau) {
   for (int i = 1; i < tree.links; ++i) {
     const Link& b = tree.link[i];

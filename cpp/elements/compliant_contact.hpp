@@ -12,7 +12,7 @@ struct CompliantContact : ForceElement {
   BodyFrame frame;  // the centre of the sphere is its origin
   Direction normal;
   double offset, radius;  // plane: normal . x = offset
-  const Law* height;  // height of the ground by the distance along . x; null: the plane
+  const Law* height;  // height of the ground as a function of the distance along . x; null: the plane
   Direction along;
   Number stiffness, exponent, dissipation, friction, slip_velocity;
 
@@ -49,7 +49,8 @@ struct CompliantContact : ForceElement {
 
  private:
   /// Return the distance of a point, at this height over the plane, from ground z = h(s); n becomes the ground's normal. The nearest place on the
-  /// ground satisfies (s - at) + (h - height) h' = 0: the way there is normal to its slope. Newton's method starts below the point.
+  /// ground satisfies (s - at) + (h - height) h' = 0: the vector to it is normal to the slope. Newton's method starts below the
+  /// point.
   template <class T> T above_ground(const T* parameter, const T& above, const Vec3<T>& center, Vec3<T>& n) const {
     const Vec3<T> forward = cast<T>(along.n);
     const T at = dot(forward, center);
@@ -57,7 +58,7 @@ struct CompliantContact : ForceElement {
     for (int k = 0; k < 8; ++k) {
       evaluate(*height, parameter, &s, g);
       const T steep = T(1.0) + g[1] * g[1];
-      // in a valley with the curvature radius of the distance two places are equally near: then without the curvature
+      // in a valley whose radius of curvature equals the distance, two points are equally near: omit the curvature
       s -= ((s - at) + (g[0] - above) * g[1]) / most(steep + (g[0] - above) * g[2], T(0.5) * steep);
     }
     evaluate(*height, parameter, &s, g);

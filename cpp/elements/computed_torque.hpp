@@ -1,4 +1,5 @@
-// Computed torque: tau = M a + h,   a = g-double-dot + kd (g-dot - v) + kp (g - q)      (Li and Wu 4.4; Murray, Li and Sastry 4.5)
+// Computed torque: tau = M a + h,   a = g-double-dot + kd (g-dot - v) + kp (g - q)      (Li and Wu 4.4; Murray, Li and Sastry
+// 4.5)
 #pragma once
 
 #include "model_based.hpp"

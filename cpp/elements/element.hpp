@@ -48,7 +48,7 @@ struct JointTarget {
   int iq, iv;
   const Law* law;
 };
-/// Body or frame of the mechanism: its link, and its place on it.
+/// Body or frame of the mechanism: its link, and its pose in the link.
 struct BodyFrame {
   int link, placed;
   template <class T> SARRUS_INLINE decltype(auto) on_the_link(const Tree& t) const { return t.numbers<T>()(t.frame[placed].X); }
@@ -102,7 +102,7 @@ template <class T, class R> Dual<T, R> exponential(const Dual<T, R>& x) {
 template <int W, bool Own> Packet<W, Own> logarithm(Packet<W, Own> x) {
   return Packet<W, Own>::each([&](int i) { return std::log(x.lanes[i]); });
 }
-/// Return x^n of a non-negative number; at zero with the rates of a small positive one.
+/// Return x^n for x >= 0; at zero with the derivatives at a small positive x.
 template <class T, class R> Dual<T, R> power(const Dual<T, R>& x, const Dual<T, R>& n) {
   const T y = power(x.value, n.value), positive = select(x.value > T(0.0), x.value, T(1.0));
   const T slope = n.value * power(x.value, T(n.value - T(1.0)));
@@ -138,11 +138,11 @@ template <class T> struct ElementCall {
   double unwinding = 1e3;  // bound on the rate of a controller's z near a limit, relative to the distance [1/s]
 
   const T* (*caller_rows)(void* run, const T* q, const T* v,
-                          bool rates) = nullptr;  // function of the caller that gives rows; null: none
+                          bool rates) = nullptr;  // function of the caller that returns constraint rows; null: none
   void* run = nullptr;
 
   T pressing = T(0.0);  // contact signature: a bit set of the elements that press (the first 50)
-  T lacking = T(0.0);  // the largest part of a law's forces that no motor delivers, relative
+  T lacking = T(0.0);  // largest relative part of a controller's forces that no motor can deliver
   T status = T(0.0);
 
   T* chord = nullptr;  // chord of the current element
@@ -197,7 +197,7 @@ struct ForceElement {
   static constexpr bool delivers = false, has_chord = false, holds = false;  // holds: see held.hpp
   static constexpr bool beside_variants = true;  // true if it acts on variants side by side; else one by one
   static constexpr bool has_linear_rates = false;
-  static constexpr bool varies = true;  // true if it is evaluated on numbers that carry rates, for derivatives of steps
+  static constexpr bool varies = true;  // true if it is evaluated on dual numbers, for derivatives of steps
   int states() const { return 0; }
   double state_unit(const StateUnits&) const { return 1.0; }
   void settle() {}

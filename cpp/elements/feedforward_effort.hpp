@@ -1,4 +1,4 @@
-// An effort given by a law of time.
+// An effort given by a function of time.
 #pragma once
 
 #include "element.hpp"

@@ -1,10 +1,9 @@
-// Efforts that are held from sample to sample are part of the state of a run, after q, v and the z that are integrated. A kind with held values has
-// in addition
+// Efforts of zero-order holds are part of the state of a run, after q, v and the integrated z. A type with held values also has
 //
 //   held_size()                                       number of held values, from its place on
-//   due(held_values)                                  time of the next sample: at once in a run that has not begun
+//   due(held_values)                                  time of the next sample; immediately at the start of a run
 //   instant()                                         difference below which times count as equal: a millionth of the shortest period
-//   take(parameter, time, upto, held_values, evaluate, k)   takes the samples that are due up to then; evaluate(element, k, z, effort) calls
+//   take(parameter, time, upto, held_values, evaluate, k)   takes the samples that are due until `upto`; evaluate(element, k, z, effort) calls
 //                                                     the controllers
 //
 // Steps end at every sample that is due: see simulation/advance.hpp and driver.hpp.
@@ -18,7 +17,7 @@ constexpr double never = 1e300;  // finite, because the compiler assumes finite 
 
 struct HeldElement : ForceElement {
   static constexpr bool holds = true, has_rates = false;
-  int place = 0, width = 0;  // place: index of its first value; width: number of velocities
+  int place = 0, width = 0;  // place: index of the first value; width: number of velocities
 };
 
 }  // namespace sarrus

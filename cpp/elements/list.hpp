@@ -35,7 +35,7 @@ class ForceElementList {
     return inner.kept_ = std::make_unique<ForceElements>(inner.all()), inner.kept_.get();
   }
 
-  /// Set in controllers of tasks that elements act on loop joints, whose state they then read.
+  /// Notify task controllers that elements act on loop joints, so that they read the state of these joints.
   void drive_loop_joints() {
     for (TaskControl& law : laws_of_tasks_) law.drives_loop_joints = true;
     for (ForceElementList& list : inner_) list.drive_loop_joints();

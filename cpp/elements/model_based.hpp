@@ -23,7 +23,7 @@ namespace sarrus {
 /// Common part of such laws: motors, and coordinates with a target.
 struct ModelLaw : ForceElement {
   static constexpr bool has_rates = true, varies = false;
-  std::vector<JointTarget> targets;  // all coordinates of a tree, or as many as a mechanism with loops has freedoms
+  std::vector<JointTarget> targets;  // all coordinates of a tree; with loops, as many as there are degrees of freedom
   std::vector<JointVelocity> motors;  // motors of the mechanism; empty: every velocity of the tree has one
   bool own_motors = false;  // true if the motors are those of the targets
 
@@ -73,8 +73,8 @@ template <class T> class ModelBased {
     constraint_rows(tree_, arena_, place(tree_, arena_, q_, &time_, e_.pfaffian_values()), output, 0, tree_.loops.constraints);
   }
 
-  /// Compute x (nv) with J x = rows, whose entries are differences of numbers of that size (squares; or null), with the prescribed values of
-  /// velocities that have a target.
+  /// Compute x (nv) with J x = rows, with the prescribed values of velocities that have a target. The entries of `rows` are
+  /// differences of terms with these squared sizes (or null).
   T complete(const T* prescribed, const T* rows, const T* size, T* x) {
     for (int k = 0; k < tree_.nv; ++k) x[k] = T(0.0);
     for (int k = 0; k < targets(); ++k) x[law_.targets[k].iv] = prescribed[k];
@@ -95,8 +95,8 @@ template <class T> class ModelBased {
     constraint_rows(tree_, arena_, place(tree_, arena_, q_, &time_, e_.pfaffian_values()), output, 0, tree_.loops.constraints);
   }
 
-  /// Compute c-dot - J-dot x along the current motion with constant x: the rate of c - J x at q + epsilon q-dot, t + epsilon. `size` is that of the
-  /// terms of gamma if joints move as fast as in both motions.
+  /// Compute c-dot - J-dot x along the current motion with constant x: the rate of c - J x at q + epsilon q-dot, t + epsilon.
+  /// `size` is the size of the terms of gamma at the larger velocity of the two motions.
   void rates_of_rows(const T* x, T* c_dot, T* size) {
     if (tree_.loops.rows == 0) return;
     T* both_motions = take(tree_.nv);
@@ -116,7 +116,7 @@ template <class T> class ModelBased {
     for (int r = 0; r < tree_.loops.rows; ++r) c_dot[r] = slip[r].rate;
   }
 
-  /// Distribute tau to the motors; returns the part that no motor delivers, relative.
+  /// Distribute tau to the motors; returns the relative part that no motor can deliver.
   T share(const RneaWork<T>& work, T* tau) {
     T* motor = e_.motor;
     if (law_.motors.empty()) {  // all joints of a tree have a motor

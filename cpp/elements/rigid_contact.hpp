@@ -1,6 +1,6 @@
-// A point or sphere of a body on a plane of the world or of another body, without compliance. It is no force, but rows of the step
-// (simulation/contact_step.hpp), with Coulomb friction, friction against spinning and rolling, and Newton's or Poisson's restitution. Its internal
-// states are mean forces of the last step, which do not depend on the step length.
+// A point or sphere of a body on a plane of the world or of another body, without compliance. It is not a force, but rows of the
+// step (simulation/contact_step.hpp), with Coulomb friction, friction against spinning and rolling, and Newton's or Poisson's
+// restitution. Its internal states are mean forces of the last step, which do not depend on the step length.
 #pragma once
 
 #include "../contact/point.hpp"

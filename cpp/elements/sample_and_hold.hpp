@@ -3,7 +3,8 @@
 //   sample k   at t_0 + k period, t_0 where the run began:   u_k = f(t, q, v, z),  z <- z + period z-dot   (Euler's method)
 //   acts       from t_0 + k period + delay until u_k+1 does; zero before u_0
 //
-// The held values are: [0] samples taken    [1] samples that have come to act    [2] t_0    then z, the acting effort, and pending ones, oldest first
+// Internal values:
+//   [0] samples taken    [1] samples applied    [2] t_0    then z, the current effort, and pending efforts, oldest first
 #pragma once
 
 #include "held.hpp"
@@ -43,7 +44,7 @@ struct SampleAndHold : HeldElement {
     double samples = first_lane(*h.samples), acting = first_lane(*h.acting);
     if (samples == 0.0) *h.begun = T(time);
     const double begun = first_lane(*h.begun);
-    // delayed commands first: otherwise a delay of whole periods would need room for one more
+    // apply delayed commands first; otherwise a delay of whole periods would need one more place
     for (; acting < samples && begun + acting * period + delay <= upto; ++acting)
       std::copy(h.effort + width, h.effort + (1 + pending) * width, h.effort);
     if (begun + samples * period <= upto) {

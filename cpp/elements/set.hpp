@@ -1,4 +1,4 @@
-// The set of all kinds of force element, a line each, in the order in which they act, and functions of all elements.
+// The set of all kinds of force element, one per line, in the order in which they act, and functions of all elements.
 #pragma once
 
 #include <tuple>

@@ -1,5 +1,5 @@
-// Efforts along velocities, held from each of the given times to the next. The held values are:
-//   [0] number of rows taken so far    then the effort that acts
+// Efforts along velocities, held from each of the given times to the next. Internal values:
+//   [0] number of rows used so far    then the current effort
 #pragma once
 
 #include "held.hpp"

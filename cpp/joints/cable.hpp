@@ -1,16 +1,17 @@
 // A straight line of action between two bodies, whose length is a coordinate. It has no constraint rows as a loop joint, and is never in the
-// tree. Motors, springs and stops pull along it, as along any joint.
+// tree. Motors, springs and stops act along it, as along any joint.
 //
-// The parent's end may run over a pulley of radius r. The cable comes to the joint's origin along +z, tangent to the rim, and the pulley turns about
-// that tangent so that the child's point p is in its plane: with rho = (x, y), rho = |(x, y)|, the wheel's centre is at (r, 0) in the plane (rho, z)
-// and d = (rho - r, z) from it to p (Pott 2018, 3.4; there without the derivatives):
+// The parent's end may run over a pulley of radius r. The cable arrives at the joint's origin along +z, tangent to the rim, and
+// the pulley swivels about that tangent so that the child's point p is in its plane: with rho = (x, y), rho = |(x, y)|, the
+// wheel's centre is at (r, 0) in the plane (rho, z) and d = (rho - r, z) from it to p (Pott 2018, 3.4; there without the
+// derivatives):
 //
 //   t = sqrt(d.d - r^2)                        straight part      sin a = (d_rho t + d_z r) / d.d,  cos a = (d_rho r - d_z t) / d.d
 //   q = r theta + t,   theta = pi - a          its length, from the joint's origin on
 //   n = (sin a, -cos a)                        of the straight part, away from the pulley: q-dot = n . p-dot
 //   n-dot = (p-dot - n n.p-dot)/t + (sin a / rho - 1/t) e e.p-dot     e: across the plane; straight cables have the first term alone
 //
-// Inside the wheel there is no cable: NaN. All in the parent's turning axes; psi and its rate are in the child's.
+// If p is inside the wheel, the result is NaN. All in the parent's turning axes; psi and its rate are in the child's.
 #pragma once
 #include "closing_rows.hpp"
 
@@ -24,7 +25,7 @@ struct Cable : OneAxis, UnitSubspace<tz>, VectorCoordinates<1> {
   template <class F> static void fields(JointConstants& k, F field) { field("radius", k.number[0], "m"); }
 
   template <class T> struct Line {
-    T length, straight, across;  // of the cable; of its straight part; sin a / rho
+    T length, straight, across;  // length of the cable; of its straight part; sin a / rho
     Vec3<T> n;
   };
   template <class T> static Line<T> line(const JointNumbers<T>& k, const Vec3<T>& p) {
@@ -41,7 +42,7 @@ struct Cable : OneAxis, UnitSubspace<tz>, VectorCoordinates<1> {
   template <class T> static void read(const JointNumbers<T>& k, const Transform<T>& X, const T*, T* q) {
     q[0] = line(k, X.p).length;
   }
-  /// psi, its rate, and the bias, V being the relative velocity in the child's axes.
+  /// psi, its rate, and the bias; V is the relative velocity in the child's axes.
   template <class T, class Read>
   static void measure(const JointNumbers<T>& k, const Transform<T>& X, const Motion<T>& V, Read& out) {
     const Line<T> l = line(k, X.p);

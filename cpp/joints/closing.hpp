@@ -6,7 +6,7 @@
 
 namespace sarrus {
 
-/// The components of [angular; linear] that a joint leaves free, as bits; -1 where its rows are not plain components.
+/// The components of [angular; linear] that a joint leaves free, as bits; -1 if its rows are not plain components.
 inline int free_components(JointKind kind) {
   return visit_every(kind, 0, [](auto joint) -> int { return joint.free_components; });
 }
@@ -16,7 +16,7 @@ inline int closing_row_count(JointKind kind, int nv) {
   return visit_every(kind, nv, [&](auto joint) -> int { return joint.is_unconstrained ? 0 : 6 - nv; });
 }
 
-/// Residual, and where the rows are not plain components the rows and the bias too. V is the relative velocity.
+/// Residual; if the rows are not plain components, the rows and the bias too. V is the relative velocity.
 template <class T>
 SARRUS_NOINLINE void close_joint(JointKind kind, const JointNumbers<T>& k, const Transform<T>& X, const Motion<T>& V,
                                  ClosingJoint<T>& out) {
@@ -38,7 +38,7 @@ template <class T> struct ReadJoint {
   Force<T> psi_rate[6];  // psi-dot
 };
 
-/// `near`: the coordinates, of those that make X, that are meant.
+/// `near`: selects one of the coordinates with the same pose X.
 template <class T>
 SARRUS_NOINLINE void read_joint(JointKind kind, int nv, const JointNumbers<T>& k, const Transform<T>& X, const Motion<T>& V,
                                 const T* near, ReadJoint<T>& out) {

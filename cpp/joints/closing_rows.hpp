@@ -15,10 +15,10 @@ namespace sarrus {
 template <class T> struct ClosingJoint {
   T residual[6];  // [rad, m], along the rows
   Force<T> row[6];  // Phi_c
-  Motion<T> bias;  // phi-dot q-dot of the joint coordinates that V makes
+  Motion<T> bias;  // phi-dot q-dot for the joint rates that correspond to V
 };
 
-/// Two unit vectors that make a right-handed frame with n, smooth except at n = -z.
+/// Two unit vectors that form a right-handed frame with n, smooth except at n = -z.
 template <class T> SARRUS_INLINE void perpendiculars(const Vec3<T>& n, Vec3<T>& x, Vec3<T>& y) {
   const T s = select(n(2) < T(0.0), T(-1.0), T(1.0)), k = T(-1.0) / (s + n(2)), xy = n(0) * n(1) * k;
   x = vec3<T>(T(1.0) + s * n(0) * n(0) * k, s * xy, -s * n(0));
@@ -30,7 +30,7 @@ template <class T> SARRUS_INLINE T turns_near(const T& angle, const T& near) {
   return angle + T(2 * M_PI) * nearest((near - angle) / T(2 * M_PI));
 }
 
-/// The turn about z that is in R.
+/// The angle of the rotation about z in R.
 template <class T> struct TurnAboutZ {
   T sin, cos;  // times the same positive number
   SARRUS_INLINE explicit TurnAboutZ(const Mat3<T>& R) : sin(R(1, 0) - R(0, 1)), cos(R(0, 0) + R(1, 1)) {}

@@ -12,8 +12,8 @@ template <class T> SARRUS_INLINE T fixed_sine(const JointNumbers<T>& k, int r) {
 template <class T> SARRUS_INLINE T fixed_cosine(const JointNumbers<T>& k, int r) { return k[6 + r]; }
 template <class T> SARRUS_INLINE T fixed_displacement(const JointNumbers<T>& k, int t) { return k[3 + t]; }
 
-/// Sine and cosine of the free ones of up to two angles of R = Rot(x) Rot(y) Rot(z), the others being fixed. They are unique at a quarter
-/// turn about y too, because the fixed angles are known.
+/// Sines and cosines of the free angles of R = Rot(x) Rot(y) Rot(z), if at most two are free and the others are fixed. They are
+/// unique at a quarter turn about y too, because the fixed angles are known.
 template <class T> SARRUS_INLINE void read_angles(int free, Mat3<T> R, T (&sin)[3], T (&cos)[3]) {
   const auto read = [&](int k, const T& s, const T& c) {
     const T inverse = T(1.0) / sqrt(s * s + c * c + T(1e-300));
@@ -25,7 +25,7 @@ template <class T> SARRUS_INLINE void read_angles(int free, Mat3<T> R, T (&sin)[
     read(2, -side * R(0, 1), side * R(0, 0));
     return;
   }
-  // take the held ones away on both sides
+  // remove the fixed rotations on both sides
   for (int k = 0; k < 3 && !(free >> k & 1); ++k) R = turn_about(k, T(-sin[k]), cos[k]) * R;
   for (int k = 2; k >= 0 && !(free >> k & 1); --k) R = R * turn_about(k, T(-sin[k]), cos[k]);
   if (free == 3)
@@ -39,7 +39,7 @@ template <class T> SARRUS_INLINE void read_angles(int free, Mat3<T> R, T (&sin)[
     }
 }
 
-/// The same for all three, of both solutions (with ry within a quarter turn, and beyond) the one that is nearer to `near`.
+/// The same for three free angles: of the two solutions (ry within a quarter turn, and beyond) the one nearer to `near`.
 template <class T> SARRUS_NOINLINE void gimbal_coordinates(const JointNumbers<T>& k, const Transform<T>& X, const T* near, T* q) {
   const Mat3<T>& R = X.R;
   T angle[3];
@@ -66,8 +66,8 @@ template <class T> SARRUS_NOINLINE void gimbal_coordinates(const JointNumbers<T>
     if (k.free(3 + t)) q[n++] = d(t);
 }
 
-/// The thesis' general joint. The free angles are read off R given the held ones; what is left of R when they are taken away is how far
-/// it is open. The displacement is along the turned axes.
+/// The thesis' general joint. The free angles follow from R and the fixed ones; the remaining rotation is the residual. The
+/// displacement is along the turned axes.
 template <class T> SARRUS_NOINLINE void close_gimbal(const JointNumbers<T>& k, const Transform<T>& X, const Motion<T>& V,
                                                      ClosingJoint<T>& out) {
   const Mat3<T>& R = X.R;
@@ -93,7 +93,7 @@ template <class T> SARRUS_NOINLINE void close_gimbal(const JointNumbers<T>& k, c
     else if (n_loose == 1)
       perpendiculars(loose[0], normal[0], normal[1]);
     else {
-      // the first axis is seen from the child to turn backwards with the second
+      // in the child's axes the first axis rotates backwards with the second angle
       const Vec3<T> across = cross(loose[0], loose[1]);
       const T size = dot(across, across), first = dot(cross(w, loose[1]), across) / size,
               second = dot(cross(loose[0], w), across) / size;
@@ -115,15 +115,15 @@ template <class T> SARRUS_NOINLINE void close_gimbal(const JointNumbers<T>& k, c
   out.bias = {turning, cross(turning, d) + cross(w, d_dot)};
 }
 
-/// The thesis' general joint: any of rx ry rz tx ty tz free, the others held. Rotations about x, y, z, each axis carried along by
-/// the ones before it (2.26), then a displacement along the axes so turned (2.29); the successor sits at its end. N is how many
-/// are free. Where ry is a quarter turn the columns of phi become dependent; no angle is ever divided by, so inverse dynamics
-/// stays finite there.
+/// The general joint of the thesis: any of rx ry rz tx ty tz free, the others fixed. Rotations about x, y, z, each axis rotated
+/// by the preceding ones (2.26), then a displacement along the rotated axes (2.29), at whose end is the successor. N is the
+/// number of free coordinates. At ry = a quarter turn the columns of phi become dependent, but no division occurs, so inverse
+/// dynamics stays finite.
 template <int N> struct Gimbal : JointDefaults, VectorCoordinates<N> {
   static constexpr const char* name = "Gimbal";
   static constexpr CoordinateList coordinates = {{"rx", "rad"}, {"ry", "rad"}, {"rz", "rad"},
                                                  {"tx", "m"},   {"ty", "m"},   {"tz", "m"}},
-                                  velocities = coordinates;  // of which it has those that are free
+                                  velocities = coordinates;  // only the free ones are used
   static constexpr int nv = N, free_components = combined;
   static constexpr bool constant_subspace = false;
   static bool has(const JointConstants& k, int i) { return k.free >> i & 1; }
@@ -177,8 +177,8 @@ template <int N> struct Gimbal : JointDefaults, VectorCoordinates<N> {
     }
     return S;
   }
-  /// Seen from the successor an axis turns backwards with the rotations after it (5.68-5.71, with the sign that the print lacks). The arm d of
-  /// the rotations changes with the displacements.
+  /// In the successor's axes, an axis rotates backwards with the rotations after it (5.68-5.71, with a sign that the print
+  /// lacks). The arm d of the rotations changes with the displacements.
   template <class T> static Subspace<T, N> subspace_rate(const Coordinates<T>& c, const T* v) {
     const Stages<T> g = stages(c);
     T rate[6];

@@ -6,7 +6,7 @@
 //   coordinates, velocities     name and unit of each
 //   nq, nv                      their numbers
 //   is_rate(k)                  true if velocity k is the rate of coordinate k
-//   free_components             of [angular; linear] in the successor's axes, as bits; `combined` where phi is no unit vectors
+//   free_components             of [angular; linear] in the successor's axes, as bits; `combined` where phi is not unit vectors
 //   constant_subspace           true if phi does not depend on q
 //   axis_names                  names of its axes in descriptions: none, one or two
 //   axes(axis, second, k)       axes in which phi is as simple as that, in those of the description; k gets what depends on them
@@ -50,12 +50,12 @@ using CoordinateList = std::initializer_list<Coordinate>;
 
 /// Constant numbers of one joint. Only the joint's own file defines their meaning.
 struct JointConstants {
-  JointKind reversed = {};  // reversed: which joint it is, passed from its successor to its predecessor
-  int free = 0;  // bits: coordinates of the type's list that the joint has, if these differ
+  JointKind reversed = {};  // for a reversed joint: its type, in the direction from successor to predecessor
+  int free = 0;  // bits: the coordinates of the type's list that this joint has, if not all
   double number[9] = {0, 0, 0, 0, 0, 0, 0, 0, 0};
 };
 
-/// The same, as a scalar sees its numbers.
+/// The same numbers for a scalar type T.
 template <class T> struct JointNumbers {
   const JointConstants* constants;
   NumbersOf<T> numbers = {};
@@ -78,7 +78,7 @@ template <class T> SARRUS_INLINE Motion<T> combination(int n, const Motion<T>* c
   for (int k = 1; k < n; ++k) m = m + column[k] * v[k];
   return m;
 }
-/// phi^T f: the part of a force that works along the joint (4.24).
+/// phi^T f: the generalised force along the joint (4.24).
 template <class T> SARRUS_INLINE void project(int n, const Motion<T>* column, const Force<T>& f, T* tau) {
   for (int k = 0; k < n; ++k) tau[k] = dot(column[k], f);
 }
@@ -92,7 +92,7 @@ template <class T, int N> struct Subspace {
   }
   SARRUS_INLINE void project(const Force<T>& f, T* tau) const { sarrus::project(N, column, f, tau); }
 };
-/// Columns that were stored, as many as the joint has.
+/// Stored columns, as many as the joint has.
 template <class T> struct StoredSubspace {
   const Motion<T>* column;
   int n;
@@ -120,7 +120,7 @@ inline Mat3<double> axis_frame(const Vec3<double>& n) {
 struct JointDefaults {
   static constexpr bool its_own_reverse = false, is_unconstrained = false;
   static constexpr bool has_quaternion = false;  // q starts with one
-  static constexpr bool has_pitch = false;  // its number advances it along the axis about which it turns
+  static constexpr bool has_pitch = false;  // its parameter is a displacement along its axis of rotation per radian
   static constexpr bool has_ball_spring = false;  // springs act on the rotation vector of the quaternion
   static constexpr bool whole_turns_return = true;  // a whole turn of an angle returns to the same pose
   static constexpr std::initializer_list<const char*> axis_names = {};
@@ -131,9 +131,9 @@ struct JointDefaults {
   static bool has(const JointConstants&, int) { return true; }
   /// True if a pose determines the number of turns of the joint's angle.
   static bool pose_tells_turns(const JointConstants&) { return false; }
-  /// Why it cannot close a loop, or null.
+  /// Reason that it cannot be a loop joint, or null.
   static const char* cannot_close(const JointConstants&) { return nullptr; }
-  /// Makes u, half of which Cayley's map takes to a turn, what the exponential takes there.
+  /// Convert u from Cayley's map (of u/2) to the exponential map of the same rotation.
   template <class T> static void cayley_to_exponential(T*) {}
 };
 /// Properties of joints with one axis, which is turned onto z.
@@ -154,7 +154,7 @@ template <int N> struct ConstantSubspace {
   }
 };
 enum Component { rx, ry, rz, tx, ty, tz };  // of [angular; linear]
-constexpr int combined = -1;  // free_components of columns that are no unit vectors
+constexpr int combined = -1;  // free_components of columns that are not unit vectors
 
 /// Columns that are unit vectors: components of the velocity are free.
 template <Component... free> struct UnitSubspace : ConstantSubspace<sizeof...(free)> {

@@ -3,7 +3,7 @@
 
 namespace sarrus {
 
-/// Glides on a plane. q = (x, y [m], angle about the normal z [rad]); v = (velocity along the successor's own x and y [m/s], rate).
+/// Planar joint. q = (x, y [m], angle about the normal z [rad]); v = (velocity along the successor's own x and y [m/s], rate).
 struct Planar : JointDefaults, UnitSubspace<tx, ty, rz> {
   static constexpr const char* name = "Planar";
   static constexpr CoordinateList coordinates = {{"x", "m"}, {"y", "m"}, {"angle", "rad"}}, velocities = coordinates;
@@ -22,7 +22,7 @@ struct Planar : JointDefaults, UnitSubspace<tx, ty, rz> {
     q1[1] = q[1] + s * step.position(0) + c * step.position(1);
     q1[2] = q[2] + dv[2];
   }
-  /// The angle counts turns, so the way back is the one that turns as often: no logarithm of a rotation, which would forget them.
+  /// The angle counts turns, so the difference includes them; the logarithm of a rotation would lose them.
   template <class T> static void difference(const T* q0, const T* q1, T* dv) {
     const T turn = q1[2] - q0[2], dx = q1[0] - q0[0], dy = q1[1] - q0[1];
     T s, c;

@@ -38,7 +38,7 @@ template <class T> struct JointMotion {
   Motion<T> column[6], column_rate[6];
   Motion<T> bias;
 };
-/// The same joint, seen by what it carries when it is passed the other way: its predecessor moves in its successor. X, the columns s
+/// The reversed joint, in which the predecessor moves relative to the successor. X, the columns s
 /// and their rates are those of the inverse pose: -Ad_X s, and -Ad_X (s-dot + V x s).
 template <class T> SARRUS_INLINE void reverse(int nv, const T* v, JointMotion<T>& m) {
   Motion<T> V = Motion<T>::zero();

@@ -19,7 +19,7 @@
 namespace sarrus {
 
 inline bool finite(const double* x, std::int64_t n) {
-  // x * 0 is 0 or NaN; several sums, because one would wait for itself
+  // x * 0 is 0 or NaN; several sums, because one would be a chain of dependent additions
   using P = Packet<2>;
   const auto pair = [x](std::int64_t i) { return P(Register<2>::real{x[i], x[i + 1]}) * P(0.0); };
   P a = 0.0, b = 0.0, c = 0.0, d = 0.0;
@@ -53,7 +53,7 @@ struct Batch {
   bool is_configuration[max_inputs];
   bool any_length;  // of quaternions
   bool answerless;  // no result in any state, because there is no inertia to divide by
-  bool ends;  // some of the result may not be there
+  bool ends;  // part of the result may be missing
 
   /// Run all chunks. The calling thread calls `stop` between chunks; returns true if it stopped the run.
   template <class Stop> bool run(std::int64_t threads, Stop stop) const {
@@ -73,7 +73,7 @@ struct Batch {
     std::vector<std::thread> helpers;
     try {
       for (std::int64_t t = 1; t < std::min(threads, chunks); ++t) helpers.emplace_back(worker, false);
-    } catch (...) {  // the system has no more threads: the existing ones do the work
+    } catch (...) {  // no more threads are available: the existing ones do the work
     }
     worker(true);
     for (std::thread& t : helpers) t.join();
@@ -115,7 +115,7 @@ struct Batch {
     }
   }
 
-  /// Rows that a thread takes at once: few enough to stay in its cache, and of variants enough to pay for a copy of their block.
+  /// Rows per chunk of a thread: few enough for its cache, and enough to outweigh the copy of a variants' block.
   std::int64_t rows_at_once() const { return m.variants() ? 512 : 64; }
 
   void work(std::int64_t begin, std::int64_t end) const {

@@ -25,7 +25,7 @@ template <class T> struct Call {
     kinematics(tree, arena, q, v, a, k, ground);
     return k;
   }
-  /// Kinematics that an earlier call of `kinematics` left in input 0.
+  /// Kinematics in input 0, from an earlier call of `kinematics`.
   Kinematics<T> cached_motion() const { return Kinematics<T>::over(tree, const_cast<T*>(in[0])); }
 };
 

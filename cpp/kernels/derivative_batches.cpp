@@ -1,5 +1,5 @@
-// For states side by side: derivatives by a state of plain trees, and products of cotangents with derivatives. Of all others one state's directions
-// fill the registers: derivative_kernels.cpp.
+// For states side by side: derivatives with respect to a state of plain trees, and products of cotangents with derivatives. For
+// all other operations, the directions of one state fill the registers: derivative_kernels.cpp.
 #include "derivative_operations.hpp"
 #include "packets.hpp"
 #include "shared.hpp"

@@ -1,4 +1,4 @@
-// Derivatives by a state, for one state at a time, with directions side by side.
+// Derivatives with respect to a state, for one state at a time, with directions in lanes.
 #include "../loops/linear_equations.hpp"
 #include "../loops/multiplier_rates.hpp"
 #include "derivative_operations.hpp"
@@ -54,7 +54,7 @@ SARRUS_KERNEL(forward_dynamics_jvp, {
   return verdict_of_solution(forward_dynamics_jvp(tree, arena, state, d, d + tree.nv, d + 2 * tree.nv, in[4][0] > 0.0, out), off);
 })
 
-// by dimensions, and the residuals of those that leave loops open
+// with respect to dimensions, and the residuals of dimensions that open the loops
 SARRUS_KERNEL(forward_dynamics_by_dimensions, {
   OffLoops<T> off;
   LoopInput<T> state = {in[0], in[1], in[2], call.wrenches(), call.wrench, in[5], in[6]};

@@ -1,4 +1,5 @@
-// Products of cotangents with derivatives by a state: of one state, whose directions stand side by side, and of states side by side.
+// Products of cotangents with derivatives with respect to a state: for one state with its directions in lanes, and for states in
+// lanes.
 #pragma once
 
 #include "../loops/efforts_pullback.hpp"

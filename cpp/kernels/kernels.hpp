@@ -17,14 +17,14 @@ struct Rows {
   const double* in[max_inputs];
   std::int64_t in_step[max_inputs];
   int in_size[max_inputs];
-  const double* const* wrench;  // six numbers a row
+  const double* const* wrench;  // six numbers per row
   const std::int64_t* wrench_step;
   double* out;
   int out_size;
   signed char* status;
 };
 
-/// Returns the status: 0, or why there is no answer.
+/// Returns the status: 0, or the reason that there is no result.
 using OneState = double (*)(const Tree&, const Parameters&, const double* const* in, const double* const* wrench, double* out);
 using ManyStates = void (*)(const Tree&, const Parameters&, const Rows&, std::int64_t begin, std::int64_t end);
 
@@ -71,9 +71,9 @@ void add_derivative_batches(KernelTable&);
 void add_simulation_batches(KernelTable&);
 void add_variant_batches(KernelTable&);
 
-/// SimulationKernels::advance_many of methods that do not go side by side.
+/// SimulationKernels::advance_many for methods that do not use lanes.
 void advance_one_by_one(const Tree&, const Plan&, const Clock&, const Sweep&, std::int64_t begin, std::int64_t end);
-/// The same of those that do, and of variants.
+/// The same for methods that use lanes, and for variants.
 void advance_variants(const Plan&, const Clock&, const Sweep&, std::int64_t begin, std::int64_t end);
 
 }  // namespace sarrus

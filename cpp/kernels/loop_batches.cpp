@@ -19,8 +19,8 @@ void many_at_a_time(const Tree& tree, const Parameters& p, const Rows& rows, std
     many<op, loop_lanes>(tree, p, rows, begin, end);
 }
 
-/// Operations without batches. Rows on numbers that carry their rates cost half a minute of compilation, and are on no hot path. An equilibrium
-/// has directions side by side. Ranks are found by branches, which differ from state to state.
+/// Operations without batches. Rows on dual numbers take half a minute to compile and are not performance-critical. An
+/// equilibrium uses lanes for directions. Ranks need branches, which differ from state to state.
 constexpr bool is_unbatched(Operation op) {
   return op == Operation::constraint_jacobian_derivative || op == Operation::equilibrium || op == Operation::loop_motions ||
          op == Operation::reduced_dynamics || op == Operation::path_motion || op == Operation::least_reactions;

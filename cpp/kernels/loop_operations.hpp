@@ -94,7 +94,7 @@ template <class T> SARRUS_INLINE T allowed(const T& error) {
   return verdict_beyond(error, T(tolerances::unresolved), inconsistent_constraints);
 }
 
-/// The same, and 4 where a gap of the loops decides.
+/// The same, and 4 if a gap of the loops decides.
 template <class T> T changed_velocity(const Call<T>& call, const T* restitution, const T* const* in, bool plain, T* impulses) {
   T ambiguous;
   const T error = change_velocity(call.tree, call.arena, call.in[0], call.in[1], restitution, in[0], in[1], plain, call.out,
@@ -107,7 +107,7 @@ SARRUS_KERNEL(velocity_jump, return changed_velocity(call, in[2], in + 3, false,
 SARRUS_KERNEL(configuration_by_mass, return closure(project_configuration(tree, arena, in[0], in[1], in[2], in[3], false, out));)
 SARRUS_KERNEL(configuration_plain, return closure(project_configuration(tree, arena, in[0], in[1], in[2], in[3], true, out));)
 SARRUS_KERNEL(least_motion, return verdict(least_motion(tree, arena, in[0], in[1], in[2], in[3], in[4], in[5], in[6], out));)
-// the remaining |phi| follows the configuration: the caller compares it with a tolerance
+// the remaining |phi| is stored after the configuration: the caller compares it with a tolerance
 SARRUS_KERNEL(close, {
   normalize(tree, in[0], out);
   const ClosureOptions<T> options = {in[1], in[1] + tree.nv, in[2][0], in[2][1], in[2][2]};
@@ -157,13 +157,13 @@ SARRUS_KERNEL(effort_regressor, return verdict(effort_regressor(tree, arena, cal
                                                                 place(tree, arena, in[0], in[3], in[4]), out));)
 SARRUS_KERNEL(loop_jacobian, return verdict(loop_jacobian(tree, arena, call.motion(in[0], none, none),
                                                           place(tree, arena, in[0], in[1], in[2]), call.frame(), out));)
-// the caller judges if the coordinates determine the motion
+// the caller checks if the coordinates determine the motion
 SARRUS_KERNEL(reduced_dynamics, {
   const ReducedInput input = {in[0], in[1], in[2], in[2] + tree.nv, in[3], in[4], in[5], in[6], call.wrenches(), call.wrench};
   reduced_dynamics(tree, arena, input, call.frame(), out);
 })
 SARRUS_KERNEL(path_motion, path_motion(tree, arena, PathPiece::over(tree, in[0]), in[1], in[2], in[3], out);)
-// the projector onto the motions that loops leave free, velocities being scaled, and the number of these motions
+// the projector onto the motions that loops leave free, for scaled velocities, and the number of these motions
 SARRUS_KERNEL(loop_motions, {
   T* J = arena.take<T>(tree.loops.entries);
   ConstraintRows<T> row_output;

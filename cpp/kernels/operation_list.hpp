@@ -19,21 +19,21 @@ struct Parameters {
 
 constexpr int max_inputs = 7;
 
-/// Facts about an operation besides its inputs and results.
+/// Properties of an operation besides its inputs and results.
 namespace fact {
 enum Fact : unsigned {
   at_frame = 1,       // takes a frame, and the axes that the result is expressed in
   loads = 2,          // takes wrenches from outside
-  divides = 4,        // solves for something: there may be no answer in a state that is itself sound
-  needs_mass = 8,     // has no answer in a mechanism without mass
+  divides = 4,        // solves an equation: a valid state may have no solution
+  needs_mass = 8,     // has no solution in a mechanism without mass
   any_length = 16,    // takes quaternions of any length
   checks_loops = 32,  // checks that the state is on the loops, unless this is disabled
-  closes_loops = 64,  // brings a state onto the loops: without a result, they stay open
-  dense = 128,        // works on an nv x nv matrix, whatever its result
-  row_rates = 256,    // of rows that depend on q it takes the rates instead
+  closes_loops = 64,  // projects a state onto the loops: without a result, they stay open
+  dense = 128,        // uses an nv x nv matrix internally
+  row_rates = 256,    // takes the rates of rows that depend on q instead of the rows
   on_loops = 1024,    // solves on the loops: bodies in these may be massless
   ends = 4096,  // a result that ends in NaN is valid
-  checks_motion = 2048,  // on request checks that the loops allow a motion
+  checks_motion = 2048,  // checks, on request, that the loops allow a motion
   floats = 512        // of mechanisms that float: a free joint carries the base, and nothing else ties it to the ground
 };
 }
@@ -140,7 +140,7 @@ enum Fact : unsigned {
 
 #define SARRUS_CONTROL_OPERATIONS(X) X(bounded_efforts, "q v a limits time? pfaffian_values? sharing?", "B", loads)
 
-// derivatives of functions of a state by displacements of each input: rate_kernels.cpp
+// derivatives of functions of a state with respect to displacements of each input: rate_kernels.cpp
 #define SARRUS_RATE_OPERATIONS(X)                                             \
   X(pose_derivatives, "q", "44v", at_frame | dense)                           \
   X(velocity_derivatives, "q v", "26v", at_frame | dense)                     \

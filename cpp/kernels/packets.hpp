@@ -1,4 +1,4 @@
-// An operation for packets of states, one a lane: conversion of rows of numbers into packets and back.
+// An operation for packets of states, one per lane: conversion of rows of numbers into packets and back.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,8 @@ namespace {
 #endif
 #endif
 
-/// Four rows of four become four columns, in registers. Three columns of a row of seven are had by a block that overlaps the last one.
+/// Four rows of four become four columns, in registers. The last three columns of a row of seven are in a block that overlaps the
+/// one before.
 #ifdef SARRUS_TRANSPOSES
 template <int W> constexpr bool transposes = W == 4;
 using Four = Register<4>::real;
@@ -51,7 +52,7 @@ template <class F> SARRUS_INLINE void for_blocks(int size, F&& f) {
   if (k < size) f(size - 4);
 }
 
-/// Rows i .. i + W - 1 of an input, one a lane; past the last row it is repeated.
+/// Rows i .. i + W - 1 of an input, one per lane; beyond the last row, the last one is repeated.
 template <int W, bool Own> void gather(const double* from, std::int64_t step, int size, std::int64_t i, std::int64_t end,
                                        Packet<W, Own>* to) {
   const double* row[W];
@@ -77,7 +78,7 @@ template <int W, bool Own> void scatter(const Packet<W, Own>* from, int size, st
     for (int k = 0; k < size; ++k) to[(i + l) * size + k] = from[k].lanes[l];
 }
 
-/// The same for all operations, which are too many to have it compiled into each.
+/// The same for all operations, not compiled into each, because there are too many.
 /// prepare(i) is called before the packet that begins with row i.
 template <int W, bool Own, class Prepare>
 SARRUS_NOINLINE void in_packets(Packet<W, Own> (*kernel)(const Call<Packet<W, Own>>&), const Tree& tree, const Parameters& p,

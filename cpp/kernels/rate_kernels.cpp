@@ -1,5 +1,6 @@
-// First derivatives of functions of a state: a column for each displacement of an input, of q in the tangent space. Each function's own
-// kernel on numbers that carry their rates (simd/dual.hpp), along as many directions as go side by side; there is no formula here.
+// First derivatives of functions of a state: a column for each displacement of an input, of q in the tangent space. Each
+// function's kernel is evaluated on dual numbers (simd/dual.hpp), with as many directions as there are lanes; there are no
+// formulas here.
 #include "../dynamics/derivatives.hpp"
 #include "loop_operations.hpp"
 #include "run.hpp"
@@ -112,7 +113,7 @@ SARRUS_KERNEL(difference_derivatives, derivatives<double, Operation::difference>
 SARRUS_KERNEL(coordinates_by_tangent, coordinates_by_tangent(tree, arena, in[0], out);)
 SARRUS_KERNEL(tangent_by_coordinates, tangent_by_coordinates(tree, arena, in[0], out);)
 
-// shared algorithms of other kernel files on numbers that carry their rates
+// shared algorithms of other kernel files, on dual numbers
 SARRUS_SHARED_RATES(, double)
 #ifndef SARRUS_ONE_STATE
 SARRUS_SHARED_RATES(, Packet<loop_lanes>)

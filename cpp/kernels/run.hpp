@@ -1,4 +1,4 @@
-// An operation for one state, and for many one by one. packets.hpp has them side by side.
+// An operation for one state, and for many states one by one. packets.hpp evaluates them in lanes.
 #pragma once
 
 #include "call.hpp"

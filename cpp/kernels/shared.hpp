@@ -1,5 +1,5 @@
-// Algorithms that more than one file of kernels needs. They are compiled once a level: of joints in shared_joints.cpp, the rest for one state
-// in shared_one.cpp, for packets in shared_many.cpp, on numbers that carry their rates in rate_kernels.cpp, and control of tasks in
+// Algorithms that more than one file of kernels needs. They are compiled once per level: of joints in shared_joints.cpp, the rest
+// for one state in shared_one.cpp, for packets in shared_many.cpp, on dual numbers in rate_kernels.cpp, and control of tasks in
 // control_kernels.cpp. Files that include this header call those: compiled into each file again, they would double the time of a build.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Steps on numbers that carry their rates, and back by products, of as many states as a packet holds.
+// Steps on dual numbers, and vector-Jacobian products of steps, for as many states as a packet holds.
 #include "../simulation/step_pullback.hpp"
 #include "shared.hpp"
 #include "step_change.hpp"

@@ -1,4 +1,4 @@
-// A step along changes of its start, compiled once a level (shared_steps.cpp), for changes through time (step_kernels.cpp).
+// A step along changes of its start, compiled once per level (shared_steps.cpp), for changes through time (step_kernels.cpp).
 #pragma once
 
 #include "../mechanism/arena.hpp"

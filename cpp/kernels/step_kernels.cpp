@@ -19,7 +19,7 @@ namespace {
 using P = Abreast;
 constexpr int together = directions_of<Rates>, abreast = width_of<P>;
 
-/// Numbers of the runs i, i + 1, ..., of which the last is repeated.
+/// Indices of the runs i, i + 1, ...; the last one is repeated to fill the packet.
 void gather_runs(const double* from, std::int64_t run_step, int size, std::int64_t i, std::int64_t end, P* to) {
   for (int l = 0; l < abreast; ++l) {
     const double* row = from + std::min(i + l, end - 1) * run_step;
@@ -103,7 +103,7 @@ struct Steps {
       return;
     }
   }
-  /// A cotangent of the end of step k becomes one of the loaded state, if the step has such products.
+  /// Pull a cotangent back from the end of step k to the loaded state, if the step has such products.
   bool back_by_products(std::int64_t k, P* lambda, const int* acting, int count, P* by_parameter) {
     if (any(closes > P(0.5))) return false;
     const StepAtHand step = {tree, arena, plan, parameter, time(k), stretch.clock.step};
@@ -178,7 +178,7 @@ class Basis {
     if ((part ? changes_ : displacements_) == nv_) return void(along(change[part + (part ? j - displacements_ : j)], d) = P(1.0));
     for (int r = 0; r < nv_; ++r) along(change[part + r], d) = P(scattered_anew(r + nv_ * (j + 1)) * unit(r));
   }
-  /// Direction j has become this on the loops, and the cotangent makes c of it.
+  /// Store the projection of direction j onto the loops, and its product c with the cotangent.
   void take(int j, int d, const Rates* start, const P& c) {
     c_[j] = c;
     for (int r = 0; r < s_.m; ++r) B_[r * count() + j] = along(start[r], d);

@@ -1,6 +1,6 @@
-// A thread's own copy of variants' block: with the numbers of one of them (VariantCopy), or with those of W of them, number by number, lane by
-// lane (VariantLanes), where NumbersOf finds them. The frames of a call follow the block, because their places are numbers too. Other data
-// that need all numbers may follow instead (simulation/run_numbers.hpp).
+// A thread's copy of the variants' block: with the numbers of one variant (VariantCopy), or of W variants interleaved by lanes
+// (VariantLanes), as NumbersOf expects. The frames of a call follow the block, because their poses are numbers of a variant too.
+// Other data that need all numbers may follow instead (simulation/run_numbers.hpp).
 #pragma once
 
 #include <algorithm>

@@ -21,7 +21,8 @@ template <class T> void constraint_jacobian(const Tree& tree, Arena& arena, cons
   }
 }
 
-/// J-dot (rows x nv) along v: the rate of J at q + epsilon q-dot, t + epsilon. Of rows that come with the call their rates are to come.
+/// J-dot (rows x nv) along v: the rate of J at q + epsilon q-dot, t + epsilon. For rows that come with the call, the caller
+/// passes their rates.
 template <class T>
 void constraint_jacobian_derivative(const Tree& tree, Arena& arena, const T* q, const T* v, const T* time,
                                     const T* pfaffian_rates, T* out) {
@@ -70,7 +71,7 @@ Force<T> constraint_wrench(const Tree& tree, Arena& arena, const LoopState<T>& s
   return f;
 }
 
-/// The same of every constraint, in its frame's axes as they were described.
+/// The same for every constraint, in its frame's axes of the description.
 template <class T>
 void loop_wrenches(const Tree& tree, Arena& arena, const LoopState<T>& state, const T* multipliers, T* out) {
   for (int i = 0; i < tree.loops.constraints; ++i) {

@@ -4,8 +4,9 @@
 // leaves the share epsilon / (epsilon + the inertia of the motion on the loops).
 //
 // The size of epsilon follows from the inertias that rows tie a velocity to. A row r between masses that are moved by J M^-1 J^T = s_r for a unit
-// of force adds J_rk^2 / s_r of them to velocity k. So light fingers on a heavy robot borrow inertia of their own size. Rows between massless
-// bodies alone transmit what these borrow; velocities without any mass behind them take the mechanism's.
+// of force adds J_rk^2 / s_r of them to velocity k. So light fingers on a heavy robot borrow inertia of their own size. Rows
+// between massless bodies only transmit the borrowed inertia; velocities that no mass is tied to borrow in proportion to the
+// whole mechanism.
 #pragma once
 
 #include "saddle_matrix.hpp"
@@ -13,7 +14,7 @@
 
 namespace sarrus {
 
-/// Between -1 and 1, in no direction that a mechanism would prefer (multiples of the golden ratio).
+/// Quasi-random number between -1 and 1 (multiples of the golden ratio), so that no direction is special.
 inline double scattered(int k) {
   const double part = 0.6180339887498949 * (k + 1);
   return (k % 2 ? -1.0 : 1.0) * (0.5 + part - static_cast<int>(part));
@@ -100,7 +101,7 @@ SARRUS_NOINLINE void borrow_inertia(const Saddle<T>& matrix, Arena& arena, T* mo
   for (int r = 0; r < s.rows; ++r) scale[r] = select(scale[r] > T(0.0), scale[r], T(1.0));
 }
 
-/// True if the loops allow a motion that moves no mass: a force of no special direction then moves massless bodies by 1 / epsilon.
+/// True if the loops allow a motion that moves no mass: a pseudo-random force then accelerates massless bodies by 1 / epsilon.
 template <class T, class Solve>
 SARRUS_NOINLINE auto is_undetermined(const Saddle<T>& s, Arena& arena, const Solve& solve) {
   const Arena::Scope scope(arena);

@@ -5,11 +5,11 @@
 //
 //   x = onward + argmin |J y - (c - J onward)|^2 + mu |y|^2,    c = -d phi / ds along the inputs
 //
-// A step follows the tangent and then returns to the loops; it is halved if that return is too long. Where J has lost rank branches meet: the
-// undetermined part of the motion continues as before (`onward`), straight through; otherwise onward is zero. Where branches only nearly meet a
-// step must not change over to the other one. With Q an orthonormal basis of the range of J at one end of the step, det(Q^T J) keeps its sign on
-// a branch nearby, and has another one on the other; so has det(J_0^T J_1), of J at both ends. A step with a negative one is halved too, to
-// the end if branches meet exactly.
+// A step follows the tangent and then returns to the loops; it is halved if that return is too long. Where J loses rank, branches
+// meet: the undetermined part of the motion then continues as before (`onward`), straight through; otherwise onward is zero.
+// Where branches only nearly meet, a step must not change to the other branch. With Q an orthonormal basis of the range of J at
+// one end of the step, det(Q^T J) keeps its sign on a branch nearby, and has another one on the other; so has det(J_0^T J_1), of
+// J at both ends. A step with a negative one is halved too, to the end if branches meet exactly.
 //
 // If the inputs determine the motion and it is smooth, no tangent is needed: the differences of previous steps predict the next one, and Newton's
 // steps correct it. Two of them share a factor, made at the first one. With e its error, the first one leaves C e^2 and the second one C^2 e^3,
@@ -33,12 +33,12 @@
 namespace sarrus {
 
 template <class T> struct BranchInput {
-  const T* prescribed;  // (nv) 1 if a joint is prescribed, the same for all lanes
+  const T* prescribed;  // (nv) 1 for fixed joints, the same for all lanes
   const T* scale;  // (nv + rows) of velocities and rows, as in closing.hpp
-  T max_step, min_step;  // of a joint, scaled; part of a segment below which the branch counts as ended
+  T max_step, min_step;  // longest scaled step of a joint; part of a segment below which the branch counts as ended
   T tolerance;  // of |phi|
   int inputs;
-  const T* waypoints;  // of each time, a configuration with the prescribed coordinates, and targets (BranchInput::numbers)
+  const T* waypoints;  // for each waypoint: time, a configuration with the fixed coordinates, and targets (BranchInput::numbers)
 
   static int numbers(const Tree& tree) { return 1 + tree.nq + tree.loops.pfaffian_values; }
 };
@@ -62,7 +62,7 @@ template <class T> class PathSegment {
     for (int k = 0; k < paces(tree); ++k) pace[k] = T(0.0);
   }
 
-  /// Held coordinates take the values that they have at its end.
+  /// Set fixed coordinates to their values at its end.
   void prescribe(T* q) const {
     for (int i = 1; i < tree_.links; ++i) {
       const Link& b = tree_.link[i];
@@ -268,7 +268,7 @@ template <class T> class Branch {
     return most;
   }
 
-  /// A^T B over the free velocities, of J in two configurations.
+  /// A^T B over the free velocities, where A and B are J in two configurations.
   T* gram(const T* A, const T* B) {
     const int n = movings_;
     T* all = arena_.take<T>(n * n);
@@ -290,7 +290,7 @@ template <class T> class Branch {
     }
     return all;
   }
-  /// Negative where the motion is determined at both ends of a step and another branch is at the second.
+  /// Negative if the motion is determined at both ends of a step and the second end is on another branch.
   T sense(const Residual<T>& a, const Residual<T>& b) {
     const Arena::Scope scope(arena_);
     if (!any(determined_ > T(0.5))) return T(1.0);
@@ -343,7 +343,7 @@ template <class T> class Branch {
     return both(contracts(), open < in_.tolerance * T(1.0 + 1e-12));
   }
 
-  /// q becomes a configuration at the input, near it; returns one of `branch_outcome`.
+  /// Move q to a nearby configuration at the input; returns one of `branch_outcome`.
   T jump(T* q, T& open) {
     const Loops& loops = tree_.loops;
     segment_.begin(in_.waypoints, in_.waypoints, q);
@@ -391,7 +391,7 @@ template <class T> class Branch {
       }
   }
 
-  /// The complete segment at once, in lanes whose motion is determined and smooth.
+  /// Take the complete segment in one step, in lanes with a determined and smooth motion.
   void extrapolate(T* q) {
     const auto tried = both(determined_ > T(0.5), done_ < T(1.0));
     if (!any(tried)) return;
@@ -445,7 +445,7 @@ template <class T> class Branch {
     const Loops& loops = tree_.loops;
     T* target = arena_.take<T>(loops.rows);
     for (int r = 0; r < loops.rows; ++r) opening[r] = T(0.0);
-    if (loops.pfaffian_values > 0) {  // rates of targets: differences are accurate enough for a tangent
+    if (loops.pfaffian_values > 0) {  // rates of targets, by finite differences, which are accurate enough for a tangent
       constexpr double little = 1e-4;
       Residual<T> side = {target, nullptr, T(0.0)};
       for (const double sign : {1.0, -1.0}) {
@@ -471,7 +471,7 @@ template <class T> class Branch {
     scale_jacobian(tree_, options_, current_.J);
   }
 
-  /// The tangent at q, scaled, as far as it has not been done; and which lanes' motion is determined.
+  /// Compute the scaled tangent at q, if it is not known yet, and the lanes in which the motion is determined.
   void tangent(const T* q, T* x) {
     const int nv = tree_.nv, rows = tree_.loops.rows;
     T* opening = arena_.take<T>(rows);  // rate at which inputs open the rows while nothing else moves
@@ -484,7 +484,7 @@ template <class T> class Branch {
     rank_ = select(meet, rank_, values.rank);
     T along = T(0.0), size = T(0.0);
     for (int k = 0; k < segment_.paces(tree_); ++k) along += segment_.pace[k] * pace_[k], size += pace_[k] * pace_[k];
-    // if all is determined it makes no difference, but near to where branches meet the equation has less to find
+    // no effect if the motion is determined, but better conditioned near the intersection of branches
     const T continues = select(meet, T(1.0), determined_), share = continues * (along / select(size > T(0.0), size, T(1.0)));
     for (int k = 0; k < nv; ++k) x[k] = select(options_.column[k] > T(0.0), onward_[k] * share, T(0.0));
 
@@ -546,7 +546,7 @@ template <class T> class Branch {
     for (int k = 0; k < segment_.paces(tree_); ++k) pace_[k] = select(active, segment_.pace[k], pace_[k]);
     for (int i = 0; i < nq; ++i) q[i] = select(good, next[i], q[i]);
     for (int k = 0; k < tree_.loops.entries; ++k) current_.J[k] = select(good, trial_.J[k], current_.J[k]);
-    // after so many halvings the step is zero, whatever the numbers
+    // after so many halvings the step is zero in any units
     const T size = select(failures_ > T(60.0), T(0.0), step_);
     const auto ends = both(both(active, failures_ > T(0.5)), size < in_.min_step);
     ended_ = select(ends, T(1.0), ended_), reached_ = select(ends, done_, reached_);
@@ -573,7 +573,7 @@ template <class T> class Branch {
   int movings_ = 0;
   T *onward_, *pace_;  // the last tangent, scaled, and of which inputs
   T *before_, *per_unit_;  // the last configuration; 1 / scale
-  T* change_[changes];  // of steps from input to input: they, their change, the change of that
+  T* change_[changes];  // steps from input to input, their first and their second differences
   T rank_ = T(0.0), determined_ = T(0.0), quick_ = T(0.0);  // quick: the last leg at once
   T first_length_ = T(1.0), second_length_ = T(1.0);  // Newton's two steps at the last input with both
   int unseen_ = 0;  // inputs since then

@@ -1,7 +1,8 @@
-// The stiffness matrix of bodies on bushings of unit stiffness, between each other and to the ground, and its Cholesky factor by 6 x 6 blocks. The
-// body that meets the fewest others is eliminated first (minimum degree), found anew for each state: a word of bits for 64 bodies.
+// The stiffness matrix of bodies on bushings of unit stiffness, between each other and to the ground, and its Cholesky factor by
+// 6 x 6 blocks. The body with the fewest neighbours is eliminated first (minimum degree, repeated for each state, with one bit
+// per body).
 //
-//   cost    about 400 multiplications a body, and 200 for each pair that its elimination joins
+//   cost    about 400 multiplications per body, and 200 for each pair that its elimination joins
 #pragma once
 
 #include <algorithm>
@@ -16,7 +17,7 @@ namespace sarrus {
 
 using Six = Eigen::Matrix<double, 6, 1>;
 
-/// 6 x 6, by rows of eight of which two are zero, so that whole registers go over them.
+/// 6 x 6 block with rows padded to eight by zeros, to use full registers.
 class Block {
  public:
   double& operator()(int i, int j) { return entry_[i][j]; }
@@ -54,7 +55,7 @@ class Bushings {
     if (a == b) return;
     row(a)[b / 64] |= bit(b), row(b)[a / 64] |= bit(a);
   }
-  /// Once all are joined: the order, and an empty block for each two that meet by then.
+  /// After all bodies are connected: compute the order, and allocate a zero block for each pair that fills in.
   SARRUS_NOINLINE void plan() {
     int *degree = arena_.take<int>(n_), blocks = 0;
     const auto count = [&](int a) {
@@ -168,7 +169,7 @@ class Bushings {
 
   int n_, words_;
   Arena& arena_;
-  std::uint64_t* meets_;  // of each body, those that it meets and that are left
+  std::uint64_t* meets_;  // for each body, its remaining neighbours
   int *order_, *place_, *first_, *later_, *slot_;
   Block* block_;
 };

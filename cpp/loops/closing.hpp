@@ -22,7 +22,7 @@ template <class T> struct ClosureOptions {
   const T *column, *row;
   T damping;  // mu / |phi| at the start
   T steps;  // at most
-  T farthest;  // |phi| up to which a start is tried at all
+  T farthest;  // largest |phi| of an acceptable start
 };
 
 /// The rows at a configuration.
@@ -30,8 +30,8 @@ template <class T> struct Residual {
   T *phi, *J, size;  // size: |phi|
 };
 
-/// Take steps from q while they reduce the residual. `evaluate(q, residual)` fills in a residual, without J if that is null;
-/// `step(q, residual, mu, x)` finds x. An undamped step that does not reduce it is the last.
+/// Take steps from q while they reduce the residual. `evaluate(q, residual)` computes a residual, without J if J is null;
+/// `step(q, residual, mu, x)` computes x. An undamped step that does not reduce the residual is the last.
 template <class T, class Evaluate, class Step>
 SARRUS_INLINE T take_steps(const Tree& tree, Arena& arena, T damping, const T& most, const T& farthest, const Evaluate& evaluate,
                            const Step& step, Residual<T> current, Residual<T> trial, T* q) {
@@ -65,12 +65,12 @@ template <class T> SARRUS_INLINE void scale_jacobian(const Tree& tree, const Clo
     for (int k = 0; k < c.columns; ++k)
       for (int r = 0; r < c.rows; ++r, ++J) {
         const T x = *J * (options.column[c.column[k]] * options.row[c.row + r]);
-        *J = select(abs(x) < T(1e300), x, T(0.0));  // a rod of no length has no direction
+        *J = select(abs(x) < T(1e300), x, T(0.0));  // a rod of zero length has no direction
       }
   }
 }
 
-/// phi of all constraints at q and, if there is room for it, J (blocks), scaled.
+/// Compute phi of all constraints at q and, if J is not null, J (blocks), scaled.
 template <class T> SARRUS_NOINLINE void scaled_rows(const Tree& tree, Arena& arena, const ClosureOptions<T>& options, const T* q,
                                                     const T* time, const T* pfaffian_values, Residual<T>& out) {
   const Arena::Scope scope(arena);
@@ -96,7 +96,7 @@ template <class T> SARRUS_INLINE T no_rotation(const Tree& tree, const T* pfaffi
   return select(defect < T(1e-8), T(0.0), T(1.0));
 }
 
-/// Velocities for scaled unit_weights, but no longer a step than the linear model is good for.
+/// Convert scaled unknowns to velocities, with the step limited to the validity of the linear model.
 template <class T> SARRUS_INLINE void scaled_step(const Tree& tree, const ClosureOptions<T>& options, const T* y, T* x) {
   T longest = T(tolerances::longest_step);
   for (int k = 0; k < tree.nv; ++k) longest = select(abs(y[k]) > longest, abs(y[k]), longest);
@@ -171,7 +171,7 @@ template <class T> class StepSolver {
   Factor<T> factor_{};
 };
 
-/// q becomes a configuration near it that closes the loops as well as it can; returns |phi| that is left there, scaled.
+/// Move q to a nearby configuration that closes the loops as well as possible; returns the remaining scaled |phi|.
 template <class T>
 T close(const Tree& tree, Arena& arena, const ClosureOptions<T>& options, const T* time, const T* pfaffian_values, T* q) {
   const Loops& loops = tree.loops;

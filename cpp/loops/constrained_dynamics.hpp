@@ -23,12 +23,12 @@ template <class T> struct LoopEquation {
   Saddle<T> matrix;
   T* b;  // forces, then gamma
   T* scale;  // of the rows
-  T terms;  // size, squared, of the numbers that the right-hand side is made of, weighed as residuals are
-  const SubstructuredEquation<T>* pieces = nullptr;  // the equation of substructures, if it is solved instead: M is then null
+  T terms;  // squared size of the terms of the right-hand side, with the weights of residuals
+  const SubstructuredEquation<T>* pieces = nullptr;  // equation of the substructures, if that is solved instead; M is then null
   const T* epsilon = nullptr;  // inertia that the factor borrows for massless bodies (nv), if there are any
 
   const Saddle<T>& solved() const { return pieces ? pieces->matrix : matrix; }
-  /// Velocities and rows of the whole as those that are solved for, and back.
+  /// Convert velocities and rows of the mechanism to the unknowns of the solved equation, and back.
   const T* lifted(Arena& arena, const T* b) const { return pieces ? pieces->lift(matrix.tree, arena, b) : b; }
   const T* lowered(Arena& arena, const T* x) const { return pieces ? pieces->lower(matrix.tree, arena, x) : x; }
 
@@ -42,7 +42,7 @@ template <class T> struct LoopEquation {
     matrix.inertia = inverses(arena, matrix.tree.nv, matrix.mobility);
   }
 
-  /// A relative residual: rounding of the terms is no contradiction, even if they cancel or overflow.
+  /// Relative residual, in which rounding of the terms does not count, even if they cancel or overflow.
   SARRUS_INLINE T relative(const T& error) const {
     return select(terms < T(1e300), sqrt(error / select(terms > T(0.0), terms, T(1.0))), T(0.0));
   }
@@ -53,7 +53,7 @@ SARRUS_INLINE void set_row_weights(Arena& arena, LoopEquation<T>& e) {
   e.matrix.row_weight = inverses(arena, e.matrix.rows, e.scale);
 }
 
-/// M or another metric at a configuration, or the pieces in its place; the rows and the right-hand side are left open.
+/// Set M or another metric at a configuration, or the substructures instead; rows and right-hand side are not set.
 template <class T>
 SARRUS_INLINE LoopEquation<T> mass_equation(const Tree& tree, Arena& arena, const LoopState<T>& state, Poses<T> X,
                                             const Motion<T>* columns, const Metric<T>& metric = {}) {
@@ -107,7 +107,8 @@ SARRUS_NOINLINE void add_rotors(const Tree& tree, Arena& arena, const LoopState<
   e.matrix.soft = soft, e.matrix.rows = rows, e.matrix.constraints = loops.constraints + loops.motor_constraints;
 }
 
-/// M with its rows of constraints at (q, v), and on the right tau - h and gamma. With v null: at rest, the right-hand side left open.
+/// Set M and the constraint rows at (q, v), and tau - h and gamma on the right-hand side. With v null: at rest, without the
+/// right-hand side.
 template <class T> LoopEquation<T> loop_equation(const Tree& tree, Arena& arena, const LoopInput<T>& in) {
   const Loops& loops = tree.loops;
   T* b = arena.take<T>(tree.nv + loops.rows + loops.rotor_rows);
@@ -153,7 +154,7 @@ template <class T> Factor<T> factorise_tightly(const LoopEquation<T>& e, Arena& 
   return factorise(e.matrix, arena, e.epsilon, mu);
 }
 
-/// x becomes the solution with the factor's matrix, without corrections.
+/// Replace x by the solution with the regularised matrix, without corrections.
 template <class T> void solve_once(const LoopEquation<T>& e, Arena& arena, const Factor<T>& factor, T* x) {
   const Arena::Scope scope(arena);
   const Saddle<T>& matrix = e.solved();
@@ -179,7 +180,7 @@ template <class T> struct LoopSolution {
   Factor<T> factor;
 };
 
-/// Its error is tolerances::undetermined where the loops allow a motion that moves no mass.
+/// The error is tolerances::undetermined if the loops allow a motion that moves no mass.
 template <class T>
 SARRUS_INLINE LoopSolution<T> solve_tightly(const LoopEquation<T>& e, Arena& arena, const T* b, const Factor<T>& factor) {
   const Saddle<T>& matrix = e.solved();
@@ -200,7 +201,7 @@ template <class T> LoopSolution<T> solve_tightly(const LoopEquation<T>& e, Arena
   return solve_tightly(e, arena, b, factorise_tightly(e, arena));
 }
 
-/// Size of velocities, squared, in the metric in which residuals are weighed.
+/// Squared size of velocities, in the metric of residuals.
 template <class T> SARRUS_INLINE T in_metric(const Saddle<T>& s, const T* a) {
   T sum = T(0.0);
   for (int k = 0; k < s.tree.nv; ++k) sum += a[k] * a[k] * inverse_or_zero(s.mobility[k]);
@@ -227,7 +228,7 @@ template <class T> T moved_by_errors(const LoopEquation<T>& e, Arena& arena, con
 template <class T> T moved_by_rounding(const LoopEquation<T>& e, Arena& arena, const Factor<T>& factor, const T& size) {
   return moved_by_errors(e, arena, factor, size, T(tolerances::entry_rounding), true);
 }
-/// True where the position is too near to a singular one for derivatives.
+/// True if the position is too near to a singular one for derivatives.
 template <class T> SARRUS_INLINE auto is_near_singular(const T& moved, const T& size) {
   return moved > size * T(square(tolerances::differentiable));
 }
@@ -268,7 +269,7 @@ template <class T> T relative_error(const LoopEquation<T>& e, Arena& arena, cons
   const T another = sqrt(in_metric(matrix, static_cast<const T*>(second)));
   const T rounding = sqrt(moved_by_errors(e, arena, solution.factor, size, T(tolerances::entry_rounding)));
   const T falls = correction - another;
-  // corrections that are rounding themselves determine no ratio
+  // corrections at rounding level do not determine a ratio
   const auto is_regular = both(correction > rounding * T(tolerances::corrects), correction > T(0.0));
   const T least = correction / T(tolerances::many_corrections);
   const T remaining =
@@ -356,8 +357,8 @@ T least_multipliers(const Tree& tree, Arena& arena, const LoopEquation<T>& e, co
   return select(with_any < with_least, with_any, with_least);
 }
 
-/// The least share, over the loops' rows, of J M^-1 J^T that those eliminated before leave: rounding where one depends on others; 0 where that is not
-/// known, of substructures.
+/// Least pivot of the loops' rows, as a share of J M^-1 J^T: at rounding level if a row depends on others; 0 if unknown, with
+/// substructures.
 template <class T> T least_pivot(const LoopEquation<T>& e, const LoopSolution<T>& solution) {
   if (e.pieces) return T(0.0);
   T most = T(1.0);
@@ -368,8 +369,8 @@ template <class T> T least_pivot(const LoopEquation<T>& e, const LoopSolution<T>
   return T(1.0) / most;
 }
 
-/// a; if not null, the least multipliers (rows), the relative residual that both leave, how far a may be off, and the rows' least pivot. Returns what a
-/// leaves at best.
+/// Compute a and, if not null, the least multipliers (rows), the relative residual of both, the error bound of a, and the least
+/// pivot. Returns the relative residual of a.
 template <class T>
 T constrained_dynamics(const Tree& tree, Arena& arena, const LoopInput<T>& in, T* a, T* multipliers, T* accuracy) {
   const LoopEquation<T> e = loop_equation(tree, arena, in);

@@ -6,11 +6,11 @@
 
 namespace sarrus {
 
-/// State off the loops: to close some row, its velocities would have to move by more than the limit, or to change by more than that share of their
-/// size, at least 1.
+/// Test if a state is off the loops: to close some row, its velocities would have to move by more than the limit, or to change by
+/// more than that share of max(1, their size).
 template <class T> struct OffLoops {
-  T fault = T(0.0);  // 1: a velocity is forbidden; 2: a loop is open
-  T open = T(0.0);  // the largest such gap, squared, if it is none of rounding
+  T fault = T(0.0);  // 1: the velocity violates the loops; 2: a loop is open
+  T open = T(0.0);  // the largest such gap, squared, if above rounding
 
   /// Add a row. Squares of gap and rate along it; of the row's change with the velocities, weighted by their mobilities; the sum of these, and of the
   /// velocities' squares, both for Tree::unit of each. (No division: this is on the hottest path.)
@@ -26,7 +26,7 @@ template <class T> struct OffLoops {
   }
 };
 
-/// Results, one place a row in the order of the constraints. Null: not requested.
+/// Results, one entry per row in the order of the constraints. Null: not requested.
 template <class T> struct ConstraintRows {
   T* J = nullptr;  // blocks, rows x columns, column by column
   T* target = nullptr;  // c
@@ -42,7 +42,7 @@ template <class T> struct ConstraintRows {
   }
 };
 
-/// The rows of a constraint between two bodies; returns the number of leading rows that are parts of one length.
+/// Compute the rows of a constraint between two bodies; returns the number of leading rows that are components of one length.
 template <class T> SARRUS_INLINE int evaluate(const Constraint& c, const RelativeMotion<T>& m, Row<T>* rows) {
   return visit_constraint(c.kind, [&](const auto& kind) SARRUS_INLINED {
     if constexpr (between_bodies<decltype(kind)>) {
@@ -73,7 +73,7 @@ SARRUS_INLINE void check_plain_joint(const LoopState<T>& s, const Constraint& c,
   else
     parent = frame_on_parent(s, c);
   const Vec3<T> z = Vec3<T>(parent.R.col(2)), d = l.child.p - parent.p;
-  // by products and differences that keep their digits where a gap is small
+  // by products and differences that are accurate for small gaps
   if (slides == 1) gap.linear = square(dot(z, d));
   if (slides == 2) gap.linear = dot(cross(z, d), cross(z, d));
   if (slides == 3) gap.linear = dot(d, d);
@@ -198,8 +198,8 @@ SARRUS_INLINE void constraint_rows(const Tree& tree, Arena& arena, const LoopSta
   }
 }
 
-/// Scale of each row (rows): its largest change by a radian or a length of the mechanism along each velocity that it touches; its residual is
-/// compared with.
+/// Scale of each row (rows): its largest change by a radian or a length of the mechanism along each velocity that it touches.
+/// Residuals are relative to this scale.
 template <class T>
 T* row_sizes(const Tree& tree, Arena& arena, const T* q, const T* time, const T* pfaffian_values) {
   T *size = arena.take<T>(tree.loops.rows), *mobility = arena.take<T>(tree.nv);
@@ -213,7 +213,7 @@ T* row_sizes(const Tree& tree, Arena& arena, const T* q, const T* time, const T*
   return size;
 }
 
-/// out += scale * J v, one a row.
+/// out += scale * J v, one entry per row.
 template <class T> SARRUS_INLINE void add_motion_along_rows(const Tree& tree, const T* J, const T* v, const T& scale, T* out) {
   for (int i = 0; i < tree.loops.constraints; ++i) {
     const Constraint& c = tree.loops.constraint[i];

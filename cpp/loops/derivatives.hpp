@@ -2,11 +2,11 @@
 //
 //   [M J^T; J 0] [Da; -Dlambda] = [Dtau - D(M a + h) + DJ^T lambda; D gamma - DJ a]
 //
-// with the matrix and the factor of the forward solve. The right-hand side is the rate of inverse dynamics and of the rows, on numbers that carry
-// their rates (dynamics/derivatives.hpp). In plain trees with plain loop joints it is found along many directions, by the recursion of
-// rnea_derivatives.hpp and by row_derivatives.hpp. Right-hand sides are solved side by side.
+// with the matrix and the factor of the forward solve. The right-hand side is the rate of inverse dynamics and of the rows, on
+// dual numbers (dynamics/derivatives.hpp). For plain trees with plain loop joints and many directions it comes from the
+// recursions of rnea_derivatives.hpp and row_derivatives.hpp. Right-hand sides are solved in lanes.
 //
-// Off the loops, rows that depend on each other contradict one another, so that no derivative exists. With `tangent` the directions stay on the
+// Off the loops, dependent rows are inconsistent, so that no derivative exists. With `tangent` the directions stay on the
 // loops to first order. Changes of v are projected onto the motions that the loops allow, P = 1 - M^-1 J^T (J M^-1 J^T)^+ J, displacements of
 // q likewise by the rows of positions. If q moves along P d, v follows with the least kinetic energy that keeps J v = c:
 //
@@ -15,7 +15,7 @@
 // P has as many dimensions as the mechanism has freedoms. So an M-orthonormal basis L of its range is enough, P = L L^T M, and M^-1 within the
 // loops is L L^T.
 //
-//   cost    along the loops O(bodies) and four solves a freedom; else two and O(bodies) a velocity
+//   cost    along the loops O(bodies) and four solves per freedom; else two and O(bodies) a velocity
 #pragma once
 
 #include <optional>
@@ -30,8 +30,8 @@
 
 namespace sarrus {
 
-/// Accelerations by q, v and tau (nv x nv each); the displacements and changes of v that their columns belong to, P; and the change of v with q.
-/// residual (2 x nv): relative contradiction of each column by q and v.
+/// Derivatives of accelerations with respect to q, v and tau (nv x nv each); the displacements and changes of v that their
+/// columns belong to, P; and the change of v with q. residual (2 x nv): relative inconsistency of each column of q and v.
 template <class T> struct ForwardDerivatives {
   T *q, *v, *tau, *displacement, *change, *velocity, *residual;
   static int size(int nv) { return nv * (6 * nv + 2); }
@@ -41,18 +41,19 @@ template <class T> struct ForwardDerivatives {
   }
 };
 
-/// True if row r of a constraint holds a position, not only a velocity.
+/// True if row r of a constraint constrains a position, not only a velocity.
 inline bool holds_position(const Constraint& c, int r) {
   return visit_constraint(c.kind, [r](const auto& kind) { return kind.holonomic(r); });
 }
 
-/// The equation at one state with its factor, for right-hand sides [forces (nv); rows] side by side; or at states side by side, for one each.
+/// The factorised equation at one state, for right-hand sides [forces (nv); rows] in lanes; or at states in lanes, for one
+/// right-hand side each.
 template <class R, class T = double> class SensitivityEquation {
  public:
   using Truth = decltype(T() < T());
 
   const T *a, *lambda = nullptr;
-  T error = T(0.0);  // of the state itself, relative, or a contradiction that forbids derivatives
+  T error = T(0.0);  // relative residual of the state, or an inconsistency because of which there is no derivative
   T solved = T(0.0);  // relative residual of its accelerations
   T rounding = T(0.0);  // relative change of its accelerations by rounding of the rows
   bool dependent = false;  // true if rows depend on one another, in any of the states
@@ -82,7 +83,7 @@ template <class R, class T = double> class SensitivityEquation {
     hold_positions(arena);
     if (!later) find_multipliers(arena, depend(arena));
   }
-  /// Take the multipliers as solved for, if a part without effect on forces does not matter.
+  /// Use the multipliers of the solution, if a part without effect on forces does not matter.
   void take_multipliers(Arena& arena) { find_multipliers(arena, T(0.0) > T(0.0)); }
 
   void find_multipliers(Arena& arena, const Truth& rows_depend) {
@@ -103,14 +104,14 @@ template <class R, class T = double> class SensitivityEquation {
   /// Blocks of J.
   const T* J() const { return equation_->matrix.J; }
   T terms() const { return equation_->terms; }
-  /// M, dense, where the equation does not hold all of it: with armature in joints that close loops, or solved by substructures. Null else.
+  /// Dense M, if the equation does not contain all of it: with armature of loop joints, or with substructures. Otherwise null.
   const T* composed_mass_matrix(Arena& arena, const T* q) const {
     if (!equation_->pieces && tree_.loops.rotor_rows == 0) return nullptr;
     T* M = arena.take<T>(tree_.nv * tree_.nv);
     crba(tree_, arena, q, M);
     return M;
   }
-  /// M x of motions side by side; M as above.
+  /// M x for motions in lanes; M as above.
   template <class S> void momentum(const T* M, const S* x, S* Mx) const {
     const int n = tree_.nv;
     for (int i = 0; i < n; ++i) Mx[i] = S(0.0);
@@ -129,11 +130,11 @@ template <class R, class T = double> class SensitivityEquation {
   }
   T inertia(int k) const { return inverse_or_zero(equation_->matrix.mobility[k]); }
   T row_weight(int r) const { return equation_->matrix.row_weight[r]; }
-  /// A right-hand side of the rows, of which dependent rows leave their contradiction.
+  /// Right-hand side of the rows; dependent rows leave their inconsistency as residual.
   T probe(int r) const { return T(scattered(tree_.nv + r)) / sqrt(row_weight(r)); }
 
   /// Solve for b; returns the relative residual. `terms` (unknowns): squared sizes of the terms of b; null: no residual is needed. S: R, or T for
-  /// one right-hand side. `positions`: by the rows of positions alone. `least`: a size, squared, compared with which b is rounding.
+  /// one right-hand side. `positions`: by the rows of positions alone. `least`: squared size below which b counts as rounding.
   template <class S>
   S solve(Arena& arena, const S* b, const S* terms, S* x, bool positions = false, const S& least = S(0.0)) const {
     const Arena::Scope scope(arena);
@@ -176,7 +177,7 @@ template <class R, class T = double> class SensitivityEquation {
     return solve(arena, static_cast<const T*>(b), static_cast<const T*>(terms), arena.take<T>(n)) > T(tolerances::contradiction);
   }
 
-  /// A second factor if some rows constrain velocities only: these are compliant in it.
+  /// Second factorisation, in which rows that constrain velocities only are compliant.
   void hold_positions(Arena& arena) {
     constexpr double anything = 1e30;
     const Saddle<T>& matrix = all_->matrix;
@@ -201,7 +202,7 @@ template <class R, class T = double> class SensitivityEquation {
     holding_->factor = factorise(holding_->matrix, arena, epsilon, static_cast<const T*>(mu));
   }
 
-  /// Fronts fill registers with the rows of one right-hand side.
+  /// Fronts use the lanes for the rows of a single right-hand side.
   template <class S> S refined(Arena& arena, const Factored& by, const S* b, S* y, bool shows_residual) const {
     const int n = by.matrix.plan.unknowns;
     if constexpr (!std::is_same_v<S, T>)
@@ -246,7 +247,7 @@ template <class R> class ForwardSensitivity {
       : tree_(tree), arena_(arena), in_(in), equation_(tree, arena, in, later) {}
   void find_multipliers(bool rows_depend) { equation_.find_multipliers(arena_, rows_depend); }
   void take_multipliers() { equation_.take_multipliers(arena_); }
-  /// For many directions: by matrices, if these include everything. After the multipliers are found.
+  /// Prepare matrices for many directions, if these cover all forces. Call after the multipliers are computed.
   void prepare() {
     if (!is_plain_tree(tree_) || !has_plain_rows(tree_)) return;
     const RneaInput<double> in = {in_.q, in_.v, equation_.a, {}, in_.wrenches, in_.wrench};
@@ -271,7 +272,7 @@ template <class R> class ForwardSensitivity {
     for (int k = 0; k < tree_.nv; ++k) x[k] = d[k] - x[k];
   }
 
-  /// x (unknowns): Dv, in its first nv, if q moves along d. In lanes where it does not, Da if these forces change (null: none).
+  /// x (unknowns): Dv, in its first nv, if q moves along d. In lanes with d = 0, Da for a change of these forces (null: none).
   void follow(const R* d, R* x, const R* force = nullptr) const {
     const Arena::Scope scope(arena_);
     Sides<R> side(arena_, equation_.unknowns());
@@ -299,7 +300,7 @@ template <class R> class ForwardSensitivity {
     return equation_.solve(arena_, side.b, side.terms, x, false, least);
   }
 
-  /// x (unknowns): Da and -Dlambda by changes of these forces.
+  /// x (unknowns): Da and -Dlambda for changes of these forces.
   void push(const R* d, R* x) const {
     const Arena::Scope scope(arena_);
     R* b = arena_.take<R>(equation_.unknowns());
@@ -308,7 +309,8 @@ template <class R> class ForwardSensitivity {
   }
 
  private:
-  /// -D inverse dynamics, DJ^T lambda and D gamma - DJ a, by matrices: entries of two velocities of which one is on the other's path.
+  /// -D inverse dynamics, DJ^T lambda and D gamma - DJ a, by matrices, for pairs of velocities of which one is on the other's
+  /// path to the ground.
   void add_prepared(const Directions<R>& along, Sides<R>& side) const {
     const int n = tree_.nv;
     R* needed = arena_.take<R>(n);
@@ -343,7 +345,7 @@ template <class R> class ForwardSensitivity {
                       SARRUS_INLINED { side.add(tree_.nv + row, -entry.rate * R(in_.v[column])); });
   }
 
-  /// -D inverse dynamics, DJ^T lambda and D gamma - DJ a, on numbers that carry their rates.
+  /// -D inverse dynamics, DJ^T lambda and D gamma - DJ a, by dual numbers.
   void add_rates(const Directions<R>& along, Sides<R>& side, const Kept& kept) const {
     Varied<R>* tau = arena_.take<Varied<R>>(tree_.nv);
     const auto motion =
@@ -398,7 +400,7 @@ template <class R> class ForwardSensitivity {
   std::optional<RowDerivatives<double>> rows_;
 };
 
-/// Without loops: M Da = Dtau - D(M a + h). `inverse_dynamics` gives the derivatives of that, at the motion.
+/// Without loops: M Da = Dtau - D(M a + h). `inverse_dynamics` returns the derivatives of the right-hand side.
 template <class T, class Inverse>
 void tree_dynamics_derivatives(const Tree& tree, Arena& arena, const LoopInput<T>& in, const ForwardDerivatives<T>& out,
                                Inverse inverse_dynamics) {
@@ -440,9 +442,9 @@ void tree_dynamics_derivatives(const Tree& tree, Arena& arena, const LoopInput<d
 class AllowedMotions {
  public:
   int count = 0;
-  const double *L, *shares;  // each column by column; row by row: count x nv of them
+  const double *L, *shares;  // stored by rows, count x nv
 
-  /// Collect allowed motions by projecting scattered ones, as many at a time as go side by side, until two are dependent.
+  /// Collect allowed motions by projecting pseudo-random ones, as many at a time as there are lanes, until two are dependent.
   template <class R>
   AllowedMotions(const Tree& tree, Arena& arena, const ForwardSensitivity<R>& state, const double* M, bool displacements)
       : nv_(tree.nv) {
@@ -463,7 +465,8 @@ class AllowedMotions {
       project();
       for (int l = 0; l < width_of<R> && old < 2 && count < nv_; ++l) old += !add(x, Mx, l, basis, with_mass);
     }
-    // often little of a scattered motion is allowed, and rounding is in proportion to all of it: near singular positions that counts
+    // often only a small part of a pseudo-random motion is allowed, and rounding is relative to all of it, which matters near
+    // singular positions
     const int freedom = count;
     count = 0;
     for (int first = 0; first < freedom; first += width_of<R>) {
@@ -475,7 +478,7 @@ class AllowedMotions {
     }
   }
 
-  /// Calls see(first, count, d) with all of them, as many at a time as go side by side.
+  /// Call see(first, count, d) with all motions, as many at a time as there are lanes.
   template <class R, class Visit> void each(Arena& arena, Visit visit) const {
     for (int first = 0; first < count; first += width_of<R>) {
       const Arena::Scope scope(arena);
@@ -493,7 +496,7 @@ class AllowedMotions {
 
  private:
   void products(const double* X, int rows, const double* Y, double* out) const {
-    constexpr int together = 4;  // so that a row is passed through a quarter as often
+    constexpr int together = 4;  // so that a row is traversed a quarter as often
     for (int r = 0; r < rows; ++r) {
       std::fill(out + r * nv_, out + (r + 1) * nv_, 0.0);
       int i = 0;
@@ -532,7 +535,7 @@ class AllowedMotions {
   int nv_;
 };
 
-/// Along all that the loops allow. Returns the largest relative residual.
+/// Compute derivatives along all allowed motions. Returns the largest relative residual.
 template <class R>
 double derivatives_along_loops(const Tree& tree, Arena& arena, const LoopInput<double>& in, const ForwardSensitivity<R>& state,
                                const ForwardDerivatives<double>& out) {
@@ -584,7 +587,7 @@ double derivatives_along_loops(const Tree& tree, Arena& arena, const LoopInput<d
   return std::max(worst[0], worst[1]);
 }
 
-/// Returns the relative error bound of the accelerations, or the contradiction of columns along the loops if that is larger.
+/// Returns the relative error bound of the accelerations, or the inconsistency of columns along the loops if that is larger.
 template <class R>
 double forward_dynamics_derivatives(const Tree& tree, Arena& arena, const LoopInput<double>& in, bool tangent,
                                     const ForwardDerivatives<double>& out) {
@@ -594,7 +597,8 @@ double forward_dynamics_derivatives(const Tree& tree, Arena& arena, const LoopIn
   }
   const bool along = tangent && tree.loops.rows > 0;
   ForwardSensitivity<R> state(tree, arena, in, along);
-  // any multipliers serve there: self-stresses of dependent rows, J^T lambda = 0, stay so, and some Dlambda balances their rate, DJ^T lambda
+  // any multipliers are valid: self-stresses of dependent rows keep J^T lambda = 0, and some Dlambda balances their rate, DJ^T
+  // lambda
   if (along) state.take_multipliers();
   state.prepare();
   if (along) {

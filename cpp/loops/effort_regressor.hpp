@@ -7,8 +7,8 @@
 //
 // The part of a body in row k is parameter_powers() along its own velocity under x_k: Y is not computed.
 //
-//   writes  x_k (nv), W_k (10 bodies) of each motor, in one run
-//   cost    a factor, a solve a motor (of many states three motors' at once: solving waits for the unknown before), O(bodies motors)
+//   writes x_k (nv), W_k (10 bodies) of each motor, contiguous; cost: a factor, a solve per motor (of many states three motors'
+// at once: solving waits for the unknown before), O(bodies motors)
 #pragma once
 
 #include "../dynamics/bodies.hpp"
@@ -72,7 +72,7 @@ template <class T> T effort_regressor(const Tree& tree, Arena& arena, const Kine
   };
   int m = 0;
   if constexpr (width_of<T> > 1)
-    if (motors && !motors->e.solved().plan.fronts)  // which fill registers with the rows of one
+    if (motors && !motors->e.solved().plan.fronts)  // which use the lanes for the rows of one right-hand side
       for (; m + 1 < nu; m += 3) add(Several<T, 3>(), m);
   for (; m < nu; ++m) add(T(), m);
   for (int i = 1; i < tree.bodies; ++i) {

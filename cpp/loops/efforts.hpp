@@ -167,7 +167,7 @@ T share_out(const Tree& tree, Arena& arena, const LoopState<T>& state, Poses<T> 
   return share_out(tree, arena, motors, tau, sharing.preload, u, off);
 }
 
-/// P (actuators x actuators), column k: the least efforts of a unit of preload of motor k. It moves nothing.
+/// P (actuators x actuators): column k is the least efforts with a unit of preload of motor k, which cause no motion.
 template <class T> void internal_efforts(const Tree& tree, Arena& arena, MotorEquation<T>& m, T* P) {
   const int nu = tree.loops.actuators;
   T *none = arena.take<T>(tree.nv), *unit = arena.take<T>(nu);
@@ -189,8 +189,7 @@ template <class T> T squared_size(const Tree& tree, const T* tau) {
   return sum;
 }
 
-/// Size, squared, of the forces and moments that the joints transmit, as far as they could work along the joint: tau is their difference
-/// [N m].
+/// Squared size of the forces and moments along the joints whose difference is tau [N m], for comparison with rounding.
 template <class T> T transmitted(const Tree& tree, const RneaWork<T>& work) {
   T sum = T(0.0);
   for (int i = 1; i < tree.links; ++i) {
@@ -234,8 +233,8 @@ SARRUS_NOINLINE T forbidden(const Tree& tree, Arena& arena, const RneaInput<T>& 
   return worst;
 }
 
-/// u, and the relative part of the needed force that motors and loops cannot supply; on request, the violation of the loops by the state, and
-/// internal_efforts().
+/// u, and the relative part of the needed force that motors and loops cannot supply; on request, the violation of the loops by
+/// the state, and internal_efforts().
 template <class T>
 T actuator_efforts(const Tree& tree, Arena& arena, const RneaInput<T>& in, const T* time, const T* pfaffian_values,
                    const Sharing<T>& sharing, T* u, OffLoops<T>* off, T* internal = nullptr) {
@@ -261,9 +260,9 @@ T actuator_efforts(const Tree& tree, Arena& arena, const RneaInput<T>& in, const
   return sqrt(error / size);
 }
 
-/// G (6 x actuators): what a frame's velocity is per velocities of the motors, V = G u-dot, while what drives the loops rests. By virtual work a
-/// row is what the motors must do against a unit of load on the frame: of motors that depend on one another the least. Returns what of the
-/// frame's motion no motor determines, relative.
+/// G (6 x actuators): the velocity of a frame per velocity of the motors, V = G u-dot, with prescribed motions at rest. By
+/// virtual work, a row is the efforts that balance a unit load on the frame: the least ones, if motors are redundant. Returns the
+/// relative part of the frame's motion that no motor determines.
 template <class T>
 T loop_jacobian(const Tree& tree, Arena& arena, const Kinematics<T>& k, const LoopState<T>& state, const Frame& f, T* out) {
   const int nu = tree.loops.actuators;

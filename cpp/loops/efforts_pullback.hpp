@@ -12,9 +12,10 @@
 
 namespace sarrus {
 
-/// Return tolerances::undetermined if the position is so near to a singular one that efforts have no derivative, else 0. Judged by plain velocities
-/// [rad, lengths of the mechanism]: motors share efforts without inertia, and their equation's factor is regularised too much to show it. At a
-/// singular position dependent rows contradict each other along some allowed displacement: with z . J = 0, z . J w changes for an allowed motion w.
+/// Return tolerances::undetermined if the position is so near to a singular one that efforts have no derivative, else 0. The test
+/// uses plain velocities [rad, lengths of the mechanism], because the equation of the motors has no inertia and its factor is
+/// regularised too much. At a singular position dependent rows contradict each other along some allowed displacement: with z . J
+/// = 0, z . J w changes for an allowed motion w.
 template <class R, class T> T singularity(const Tree& tree, Arena& arena, const LoopInput<T>& in, const Kinematics<T>& k) {
   const int n = tree.nv, rows = tree.loops.rows;
   const T *none = nullptr, *a = zeros<T>(arena, n);
@@ -26,7 +27,7 @@ template <class R, class T> T singularity(const Tree& tree, Arena& arena, const 
   const T undetermined = T(tolerances::undetermined);
   const T near = select(is_near_singular(moved_by_rounding(e, arena, factor, T(1.0)), T(1.0)), undetermined, T(0.0));
 
-  // z, from the residual of a scattered right-hand side
+  // z, from the residual of a pseudo-random right-hand side
   T *b = arena.take<T>(n + e.matrix.rows), *y = arena.take<T>(matrix.plan.unknowns), probed = T(0.0);
   const auto clear = [&] { std::fill(b, b + n + e.matrix.rows, T(0.0)); };
   clear();
@@ -42,7 +43,7 @@ template <class R, class T> T singularity(const Tree& tree, Arena& arena, const 
   for (int r = 0; r < rows; ++r) size += square(x[n + r]) * e.scale[r];
   for (int r = 0; r < rows; ++r) z[r] = x[n + r] / sqrt(select(size > T(0.0), size, T(1.0)));
 
-  const auto allowed = [&](int first) {  // of a scattered motion; returns its size, squared
+  const auto allowed = [&](int first) {  // of a pseudo-random motion; returns its squared size
     T *motion = arena.take<T>(n), sum = T(0.0);
     for (int i = 0; i < n; ++i) motion[i] = T(scattered(first + i)) * unit[i];
     clear();
@@ -66,7 +67,8 @@ template <class R, class T> T singularity(const Tree& tree, Arena& arena, const 
   return select(both(dependent, contradicts), undetermined, near);
 }
 
-/// w . u by q, v, a and the inertial parameters of all bodies, in one run of 3 nv + 10 (bodies - 1). Returns as actuator_efforts() does.
+/// Gradient of w . u with respect to q, v, a and the inertial parameters of all bodies: 3 nv + 10 (bodies - 1) numbers. Returns
+/// the same as actuator_efforts().
 template <class R, class T>
 T actuator_efforts_vjp(const Tree& tree, Arena& arena, const RneaInput<T>& in, const T* time, const T* pfaffian_values,
                        const T* weights, const T* w, T* out, OffLoops<T>* off) {

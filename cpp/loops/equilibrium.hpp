@@ -8,9 +8,9 @@
 //
 // is the Hessian of the potential energy on the loops: an equilibrium is stable if all are positive. A step is Newton's along every mode V. By
 // |stiffness| it goes to a minimum (damped until the energy falls); by the stiffness itself, to an equilibrium of any kind (until N^T f falls).
-// Then the loops are closed. If N^T f is small compared with the rounding of an energy, it decides in both.
+// Then the loops are closed. If N^T f is small compared with the rounding of the energy, N^T f is the criterion in both cases.
 //
-// One state at a time: its motions N are side by side in lanes L, whose central differences are K. Dense; cost O(nv^2 rows) a step.
+// One state at a time: its motions N are in lanes L, and K is their central differences. Dense; cost O(nv^2 rows) a step.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,7 @@ struct EquilibriumInput {
   const double *time, *pfaffian_values;
 };
 
-/// Results; of the last `motion` rows as many as there are freedoms.
+/// Results; as many of the last `motion` rows are set as there are degrees of freedom.
 struct EquilibriumOutput {
   double *q, *multipliers, *holding_effort;  // holding_effort (nv): f + J^T lambda, the negative effort that holds fixed joints
   double *freedom, *gap;
@@ -109,7 +109,7 @@ template <class L> class Balance {
     unbalanced<double>(tree_, arena_, q, in_.time, in_.pfaffian_values, in_.tau, nullptr, J, f);
     std::fill(place_of, place_of + tree_.nv, -1), std::fill(A, A + rows * moving, 0.0);
     for (int i = 0; i < moving; ++i) place_of[index_[i]] = i, b[i] = f[index_[i]] * in_.column[index_[i]];
-    // rows that hold velocities only are of the size of others
+    // rows that constrain velocities only have the size of the others
     const double* entry = J;
     for (int i = 0; i < loops.constraints; ++i) {
       const Constraint& c = loops.constraint[i];
@@ -140,7 +140,8 @@ template <class L> class Balance {
 
   /// True if the next step hardly changes the stiffness.
   bool nearly() const { return imbalance < square(1e-10 * size); }
-  /// The stiffness along free motions, and its modes; r along these. `last`: to twelve digits, and not just those that a step needs.
+  /// The stiffness along free motions, its modes, and r along these. `last`: with twelve digits instead of the few that a step
+  /// needs.
   void stiffen(bool last) {
     const Arena::Scope scope(arena_);
     answers = last;
@@ -193,7 +194,7 @@ template <class L> class Balance {
     for (int i = 0; i < freedom; ++i) stiffest = std::max(stiffest, std::abs(stiffness[i]));
   }
 
-  /// The step x (nv) from here, in which no mode moves too far; returns the expected decrease of the energy.
+  /// The step x (nv), limited in each mode; returns the expected decrease of the energy.
   double step(double damping, double* x) const {
     const double least = std::max(tolerances::negligible * stiffest, 1e-300);
     double falls = 0.0;
@@ -240,7 +241,7 @@ template <class L> class Balance {
   int* index_;
 };
 
-/// Find an equilibrium from q, which is closed; the results are of the last configuration.
+/// Find an equilibrium from a closed configuration q; the results are those of the last configuration.
 template <class L>
 void equilibrium(const Tree& tree, Arena& arena, const EquilibriumInput& in, const double* q, const EquilibriumOutput& out) {
   const ClosureOptions<double> options = {in.column, in.row, 1e-2, 10.0, 1e300};

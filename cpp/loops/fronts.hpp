@@ -1,4 +1,4 @@
-// L D L^T of the saddle equation front by front (mechanism/fronts.hpp): all sums are over dense rows, whatever the graph.
+// L D L^T of the saddle equation front by front (mechanism/fronts.hpp): all sums are over dense rows, for any graph.
 //
 // A front takes its entries of M and J and the contributions of earlier fronts, eliminates its pivots, and leaves the rest, packed row by row, on
 // a stack for its parent. mu is added at a row's elimination, as in saddle.hpp.
@@ -103,7 +103,7 @@ template <class T> SARRUS_NOINLINE Factor<T> factorise_by_fronts(const Saddle<T>
   return {L, D_inverse};
 }
 
-/// x, velocities then rows, becomes the solution. `work` holds as many.
+/// Replace x, velocities then rows, by the solution. `work` has the same size.
 template <class T> SARRUS_NOINLINE void solve_by_fronts(const Elimination& e, const Factor<T>& f, Arena& arena, T* x, T* work) {
   const Arena::Scope scope(arena);
   T* front_values = arena.take<T>(e.widest);

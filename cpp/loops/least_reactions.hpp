@@ -7,10 +7,10 @@
 //   A x = f = A x0,   |x| least:    x = A^+ f = A^T y,    (A A^T) y = f
 //
 // y are the bodies' displacements if each constrained direction of a joint is a bushing of unit stiffness. A A^T is zero along free motions, and so is
-// f: it is factorised with a little on its diagonal, and corrections remove that again (as in saddle.hpp). If they do not settle, near a singular
-// position, A^T P = Q R is used: x is the part of x0 in the span of Q's first columns, and its other columns span the self-stresses S. With joint
-// compliances C, reactions differ along S: least x^T C x, then |x|, is x + S z with the shortest z of least |root(C) (x + S z)|. Menabrea's
-// theorem; Wojtyra and Fraczek, Multibody System Dynamics 29, 2013, for the minima.
+// f: it is factorised with a regularised diagonal, whose effect corrections remove (as in saddle.hpp). If they do not converge,
+// near a singular position, A^T P = Q R is used: x is the part of x0 in the span of Q's first columns, and its other columns span
+// the self-stresses S. With joint compliances C, reactions differ along S: least x^T C x, then |x|, is x + S z with the shortest
+// z of least |root(C) (x + S z)|. Menabrea's theorem; Wojtyra and Fraczek, Multibody System Dynamics 29, 2013, for the minima.
 //
 //   reads   multipliers (rows); loads, as joint_loads() has them of these; root(C) (6 x 6 for each load, in its axes), or null
 //   writes  multipliers of the same J^T lambda, and their loads
@@ -23,13 +23,13 @@
 
 namespace sarrus {
 
-/// Columns made orthonormal one by one, without those that depend on the ones before: V = u T.
+/// Orthonormalise columns one by one, without dependent ones: V = u T.
 struct Orthonormal {
   int n = 0, from[6];
   Six u[6];
   double T[6][6];
 
-  /// A column depends on the others if less than that share of it is left.
+  /// A column is dependent if a smaller share of it is left.
   void add(Six v, int column, double negligible) {
     const double length = v.norm();
     double along[6] = {};
@@ -52,13 +52,13 @@ struct Orthonormal {
 
 /// A joint, or another constraint between bodies.
 struct Bearing {
-  int body[2];  // parent, child: of a joint of the tree the inner and the outer one. -1: the ground
+  int body[2];  // parent, child: for a tree joint the inner and the outer body. -1: the ground
   Vec3<double> at;  // reference point of moments, from the point that its bodies share [l]
   Transform<double> X;  // the frame of its load in the world
   Vec3<double> arm;  // vector to that from `at` [l]
   int load;  // its place
   double sign;  // of that on the child
-  bool moves;  // u are its motions, and its reactions are perpendicular to them; else u are its reactions
+  bool moves;  // true if u are its motions, to which its reactions are perpendicular; else u are its reactions
   Orthonormal basis;
   Six w, before;  // reaction on the child, and its value before
 
@@ -67,7 +67,7 @@ struct Bearing {
     if (is_free()) return Six::Zero();
     return moves ? Six(w - basis.project(w)) : basis.project(w);
   }
-  /// On bodies, about their point; and how their displacements move it.
+  /// Action on the bodies, about their reference point, and its transpose: the displacement caused by those of the bodies.
   Six on_bodies(Six w) const {
     w.head<3>() += cross(at, Vec3<double>(w.tail<3>()));
     return w;
@@ -86,7 +86,7 @@ struct Effort {
   Six* along;
   double x, before;
 };
-/// A relation between coordinates: its rows' efforts are u T, of the rows `from`.
+/// A relation between coordinates: the efforts of the rows `from` are u T.
 struct Relation {
   int row, first, n, *from;
   double* T;  // n x n
@@ -110,7 +110,7 @@ class Reactions {
       if (loops.constraint[i].child < 0) add_relation(loops.constraint[i], multipliers);
   }
 
-  /// Reactions of least norm; false if corrections do not settle.
+  /// Reactions of least norm; false if corrections do not converge.
   SARRUS_NOINLINE bool by_bushings() {
     Bushings K(n_, arena_);
     for (int j = 0; j < bearings_; ++j)
@@ -360,7 +360,7 @@ class Reactions {
 
   void add_relation(const Constraint& c, const double* multipliers) {
     const int rows = c.rows, columns = c.columns;
-    for (int k = 0; k < columns; ++k) {  // of parallel axes no wrench has just these efforts: they stay
+    for (int k = 0; k < columns; ++k) {  // for parallel axes no wrench has exactly these efforts: they stay unchanged
       const int link = tree_.column_link[c.column[k]];
       if (bearing_[link_bearing_[link]].basis.n < tree_.link[link].nv) return;
     }
@@ -372,7 +372,7 @@ class Reactions {
     ConstraintRows<double> row_output;
     row_output.J = J;
     rows_between_coordinates(tree_, state_, c, row_output);
-    for (int r = 0; r < rows; ++r) {  // along(i, r): component of row r's efforts along the i-th orthonormal one
+    for (int r = 0; r < rows; ++r) {  // along(i, r): component of the efforts of row r along the i-th orthonormal vector
       for (int k = 0; k < columns; ++k) left[k] = J[c.entry + k * rows + r] * tree_.unit[c.column[k]] / l_;
       const double length = std::sqrt(dot_product(columns, left, left));
       for (int twice = 0; twice < 2; ++twice)
@@ -403,7 +403,7 @@ class Reactions {
     }
   }
 
-  /// Efforts (of each column) as wrenches along the joints that these move.
+  /// Convert the efforts of each column to wrenches along their joints.
   void put_along_joints(const Constraint& c, const double* efforts, Effort& e) {
     for (int begin = 0, end; begin < c.columns; begin = end) {
       const int link = tree_.column_link[c.column[begin]];
@@ -458,7 +458,7 @@ class Reactions {
     return S;
   }
 
-  /// An orthonormal basis of its reactions; returns their number.
+  /// Compute an orthonormal basis of its reactions; returns their number.
   int basis_of(const Bearing& b, Six* basis) const {
     if (!b.moves) {
       std::copy(b.basis.u, b.basis.u + b.basis.n, basis);
@@ -476,7 +476,7 @@ class Reactions {
     return 6 - Q.rank;
   }
 
-  /// x, of least norm, becomes that of least energy, and where this leaves something open the shortest of them.
+  /// Replace x, of least norm, by the one of least energy; if that is not unique, by the shortest of these.
   void share_by_compliance(const PivotedQr& Q, int m, const int* first, const Six* basis, const double* root, double* x) const {
     const int k = m - Q.rank, rows = 6 * bearings_;
     double *S = arena_.take<double>(m * k), *strain = arena_.take<double>(rows * k), *b = arena_.take<double>(rows),
@@ -517,7 +517,7 @@ class Reactions {
   int* link_bearing_;  // which bearing a link's joint is
 };
 
-/// True where all reactions are determined, by the least pivot that a row had in the factor of accelerations.
+/// True if all reactions are determined, by the least pivot of a row in the factorisation for accelerations.
 inline bool determined(const double* least_pivot) { return least_pivot && *least_pivot > tolerances::independent; }
 
 inline void least_reactions(const Tree& tree, Arena& arena, const LoopState<double>& state, const double* multipliers,

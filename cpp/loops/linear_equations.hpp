@@ -9,9 +9,9 @@
 //   [y-dot]   [E_q (V_y + [G, v])         E_q W   ] [y]
 //   [u-dot] = [E_v (Da along (G, V_y))  E_v Da W  ] [u]     and by forces u-dot = E_v (M^-1 within the loops) d
 //
-// Derivatives are taken along these freedoms only, as many at a time as go side by side.
+// Derivatives are taken along these freedoms only, as many at a time as there are lanes.
 //
-//   cost    O(bodies) and three solves a freedom; dense in the loops' rows for G and W (loop_motions.hpp)
+//   cost    O(bodies) and three solves per freedom; dense in the loops' rows for G and W (loop_motions.hpp)
 #pragma once
 
 #include "derivatives.hpp"
@@ -24,8 +24,8 @@ struct LinearCoordinates {
   int k = 0, m = 0;
   int* place;
 
-  /// `coordinates` (nv): of each coordinate which velocity it is, from 1, negative where it is one of the configuration alone; 0: no more. Null: they
-  /// are yet to be chosen.
+  /// `coordinates` (nv): index of the velocity of each coordinate, counted from 1; negative for a coordinate of the configuration
+  /// alone; 0: end. Null: to be chosen.
   LinearCoordinates(int nv, Arena& arena, const double* coordinates) : place(arena.take<int>(nv)) {
     for (int i = 0; i < nv && coordinates; ++i) {
       if (coordinates[i] == 0.0) continue;
@@ -44,8 +44,9 @@ struct LinearCoordinates {
 
 /// Results, one by one in the row of numbers of a state; its size is linear_equations_size (kernels/operation_sizes.hpp).
 struct LinearOutput {
-  double* exact;  // 1 if A is of derivatives, 0.5 if these contain rounding of q; 0 if there are none
-  // Freedoms of velocity, and how many of them the coordinates determine; likewise of the configuration. All else is zero where some are not
+  double* exact;  // 1 if A is exact, 0.5 if the derivatives contain rounding of q, 0 if there are none
+  // Degrees of freedom of velocity, and the number that the coordinates determine; the same for the configuration. All else is
+  // zero if they do not determine all
   double* freedom;
   double *rate, *G, *W;  // (k + m), E_q v and E_v a; (nv, k); (nv, m)
   double *A, *E;  // (k + m, k + m); (k + m, nv), whose first k rows stay zero
@@ -56,7 +57,8 @@ struct LinearOutput {
   }
 };
 
-/// Relative residuals: of the state's own equation, and the same or a larger one that forbids derivatives; and the change of accelerations by rounding.
+/// Relative residual of the state's equation; the largest residual that decides if derivatives exist; and the change of
+/// accelerations by rounding.
 struct LinearErrors {
   double state = 0.0, derivatives = 0.0, rounding = 0.0;
 };
@@ -128,7 +130,7 @@ template <class R> class LinearEquations {
     G_ = arena_.take<double>(nv * y_.k), V_ = arena_.take<double>(nv * y_.k), W_ = arena_.take<double>(nv * y_.m);
   }
 
-  /// J, but nothing in rows that hold velocities only.
+  /// J, with zero rows for constraints on velocities only.
   const double* rows_of_positions(const double* J) const {
     const Loops& loops = tree_.loops;
     double* kept = arena_.take<double>(loops.entries);
@@ -157,7 +159,8 @@ template <class R> class LinearEquations {
       if (std::find(y_.place, y_.place + m, shown[i]) == y_.place + m) y_.place[y_.k++] = shown[i];
   }
 
-  /// X = N (E N)^-1, one motion after the other, of the first `count` coordinates. `answer`: freedoms, and the number of them that these determine.
+  /// X = N (E N)^-1 for the first `count` coordinates, one motion after the other. `answer`: degrees of freedom, and the number
+  /// that these coordinates determine.
   bool depend_on(const double* N, const double* column, int count, double* answer, double* X) const {
     const int nv = tree_.nv, freedom = static_cast<int>(answer[0]);
     const Arena::Scope scope(arena_);
@@ -194,7 +197,7 @@ template <class R> class LinearEquations {
     }
   }
 
-  /// Lanes from the first-th coordinate on: their number, and the number of them that are of the configuration.
+  /// Lanes from coordinate `first` on: their number, and the number of coordinates of the configuration among them.
   std::pair<int, int> lanes(int first) const {
     const int count = std::min(width_of<R>, y_.k + y_.m - first);
     return {count, std::clamp(y_.k - first, 0, count)};
@@ -243,7 +246,7 @@ template <class R> class LinearEquations {
     const auto [count, moving] = lanes(first);
     R *d = moving > 0 ? displacements(first, moving) : nullptr, *change = arena_.take<R>(nv),
       *x = arena_.take<R>(state.equation().unknowns());
-    // along some, such as a shift of all, only rounding changes: it is that of a state whose forces turn with a radian
+    // along some motions, such as a common shift, only rounding changes: compare with forces that rotate by a radian
     R least = R(0.0);
     for (int i = 0; i < nv; ++i) {
       change[i] = R(0.0);
@@ -269,7 +272,7 @@ template <class R> class LinearEquations {
   double *G_ = nullptr, *V_ = nullptr, *W_ = nullptr;  // one motion after the other
 };
 
-/// `chooses`: the coordinates are those in which the motion shows best.
+/// `chooses`: choose the best-conditioned coordinates.
 template <class R>
 LinearErrors linear_equations(const Tree& tree, Arena& arena, const LoopInput<double>& in, LinearCoordinates& y, bool chooses,
                               const double* column, const double* row, double* numbers) {

@@ -9,7 +9,7 @@ namespace sarrus {
 /// Results, one by one in the order of the joints. Null: not requested.
 template <class T> struct LoopJoints {
   T *q = nullptr, *v = nullptr, *a = nullptr;
-  T* J = nullptr;  // loop_nv x nv: v = J v of the tree, without the motion by laws
+  T* J = nullptr;  // loop_nv x nv: maps the velocities of the tree to those of loop joints, without prescribed motions
 };
 
 /// `near`: coordinates from which turns are counted; null: zeros. Velocities need state.v; accelerations need state.link with the accelerations of
@@ -37,8 +37,8 @@ void read_loop_joints(const Tree& tree, Arena& arena, const LoopState<T>& state,
   }
 }
 
-/// Per constraint, what friction, springs and armature of a joint put on its child, at its frame in that frame's axes as they were described;
-/// zero of others.
+/// For each constraint, the wrench of a joint's friction, springs and armature on its child, at its frame, in the axes of the
+/// description; zero for other constraints.
 template <class T> void loop_joint_wrenches(const Tree& tree, const Kinematics<T>& k, T* out) {
   const auto numbers = tree.numbers<T>();
   for (int i = 0; i < 6 * tree.loops.constraints; ++i) out[i] = T(0.0);

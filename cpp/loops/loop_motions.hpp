@@ -4,8 +4,8 @@
 //   (R J C)^T P = Q U,    x = C Q [z; y],    U^T z = P^T R g,    y free
 //
 // so that the last columns of C Q span the null space of J. The rank is that of J in these scales: a row counts as dependent if its part independent
-// of those before it is less than tolerances::negligible of the largest. If no x gives g, the nearest one that some x gives is used, in the
-// rows' own units. One state at a time; dense, cost O(nv rows rank).
+// of those before it is less than tolerances::negligible of the largest. If no x satisfies J x = g, the nearest feasible g is
+// used, in the rows' own units. One state at a time; dense, cost O(nv rows rank).
 #pragma once
 
 #include "constraints.hpp"
@@ -19,7 +19,8 @@ class SelfStresses {
   SelfStresses(int rows, int count, const double* Z, Arena& arena)
       : rows_(rows), count_(count), Z_(Z), arena_(arena), factor_(rows, count, copied(arena, count * rows, Z), arena, 0.0) {}
 
-  /// lambda becomes, of all with the same J^T lambda, the one nearest to `to` (rows; null: zero), in the rows' own units.
+  /// Replace lambda by the multipliers with the same J^T lambda that are nearest to `to` (rows; null: zero), in the rows' own
+  /// units.
   SARRUS_NOINLINE void bring_near(const double* to, double* lambda) const {
     const Arena::Scope scope(arena_);
     double *x = arena_.take<double>(rows_), *y = arena_.take<double>(count_);
@@ -89,7 +90,8 @@ class LoopMotions {
     for (int j = 0; j < rows_; ++j) lambda[loops_.pivot(j)] = j < loops_.rank ? x[j] * row_[loops_.pivot(j)] : 0.0;
   }
 
-  /// All multipliers with J^T z = 0, in scales in which moments and forces compare, so that each entry has its digits in any unit of length.
+  /// All multipliers with J^T z = 0, scaled so that moments and forces are comparable, so that the precision of an entry does not
+  /// depend on the unit of length.
   SARRUS_NOINLINE SelfStresses self_stresses() const {
     const int rank = loops_.rank, count = rows_ - rank;
     double *Z = arena_.take<double>(count * rows_), *x = arena_.take<double>(rank);
@@ -137,14 +139,14 @@ class LoopMotions {
     }
     return A;
   }
-  /// The first `rank` of x become U^-1 x, of U's square part.
+  /// Apply U^-1, of U's square part, to the first `rank` entries of x.
   void solve_triangle(double* x) const {
     for (int i = loops_.rank - 1; i >= 0; --i) {
       for (int j = i + 1; j < loops_.rank; ++j) x[i] -= loops_.R(i, j) * x[j];
       x[i] *= loops_.inverse(i);
     }
   }
-  /// U^T by columns, its rows in their own units, where not all of them are needed.
+  /// U^T by columns, with rows in their own units, if not all of them are independent.
   double* triangle() const {
     if (loops_.rank == rows_) return nullptr;
     double* A = arena_.take<double>(rows_ * loops_.rank);

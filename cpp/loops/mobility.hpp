@@ -1,5 +1,6 @@
-// Mobility of a mechanism in one configuration, in numbers: the rank of J, and the rates of motors and an output frame by the motions that J
-// leaves free. With P the projector onto these motions, S the motors' rows and G the output's, all scaled as in closing.hpp,
+// Mobility of a mechanism in one configuration, in numbers: the rank of J, and the velocities of motors and of an output frame
+// along the motions that J leaves free. With P the projector onto these motions, S the motors' rows and G the output's, all
+// scaled as in closing.hpp,
 //
 //   B B^T = S P S^T,   C = G P S^T,   G P G^T
 //
@@ -13,7 +14,8 @@
 
 namespace sarrus {
 
-/// A symmetric matrix (n x n, destroyed) made tridiagonal by Householder's reflections: its diagonal, and its other entries squared.
+/// Reduce a symmetric matrix (n x n, destroyed) to tridiagonal form by Householder reflections: its diagonal, and its squared
+/// off-diagonal entries.
 template <class T> SARRUS_NOINLINE void tridiagonalise(int n, T* A, T* diagonal, T* squares, Arena& arena) {
   T *v = arena.take<T>(n), *w = arena.take<T>(n);
   for (int k = 0; k < n; ++k) {
@@ -101,7 +103,7 @@ template <class T> void mobility_numbers(const Tree& tree, Arena& arena, const F
       }
   }
 
-  // rates of motors and output: rows over the scaled velocities
+  // rows of the velocities of motors and output, over the scaled velocities
   T* F = arena.take<T>(rate_rows * nv);
   for (int k = 0; k < rate_rows * nv; ++k) F[k] = T(0.0);
   for (int a = 0; a < motors; ++a) {
@@ -141,7 +143,7 @@ template <class T> void mobility_numbers(const Tree& tree, Arena& arena, const F
   for (int a = 0; a < rate_rows; ++a) {
     for (int k = 0; k < nv; ++k) x[k] = F[a * nv + k];
     for (int twice = 0; rows > 0 && twice < 2;
-         ++twice) {  // each leaves mu / (mu + the singular value's square) of the part that is no motion
+         ++twice) {  // each leaves mu / (mu + squared singular value) of the part that violates the constraints
       for (int r = 0; r < rows; ++r) x[nv + r] = T(0.0);
       pieces ? void(pieces->solve(tree, arena, factor, x, x, 20)) : solve(loops.statics, factor, arena, x, work);
     }

@@ -24,7 +24,7 @@ template <class R> class MultiplierRates {
         for (int r = 0; r < c.rows; ++r) row[c.row + r] += square(*entry++ * tree.unit[c.column[k]]);
     }
     const double most = rows_ > 0 ? std::max(1e-300, *std::max_element(row, row + rows_)) : 1.0;
-    const double least = square(tolerances::negligible) * most;  // less is rounding, and must not be made large
+    const double least = square(tolerances::negligible) * most;  // smaller values are rounding, and must not be amplified
     for (int r = 0; r < rows_; ++r) row[r] = 1.0 / std::sqrt(row[r] > least ? row[r] : most);
     motions_.emplace(tree, arena, J_, tree.unit, row);
     if (tree.nv - motions_->freedom == rows_) return;
@@ -37,7 +37,7 @@ template <class R> class MultiplierRates {
   /// Factor of DJ; null if rows are independent.
   const double* y() const { return y_; }
 
-  /// z (rows) becomes its part with J^T z = 0, for dependent rows.
+  /// Project z (rows) onto J^T z = 0, for dependent rows.
   void leave_dependent(double* z) const {
     const Arena::Scope scope(arena_);
     double* motion = arena_.take<double>(tree_.nv);
@@ -45,7 +45,7 @@ template <class R> class MultiplierRates {
     add_motion_along_rows(tree_, J_, motion, -1.0, z);
   }
 
-  /// Lane l of Dlambda (rows), for x, the forces on the right, and DJ y (null: J stays as it is).
+  /// Lane l of Dlambda (rows), for x, the forces on the right-hand side, and DJ y (null: J is constant).
   void put(const R* x, const R* force, const R* DJ_y, int l, double* out) const {
     for (int r = 0; r < rows_; ++r) out[r] = -lane(x[tree_.nv + r], l);
     if (!y_) return;
@@ -72,8 +72,8 @@ template <class R> class MultiplierRates {
   std::optional<SelfStresses> self_stresses_;
 };
 
-/// Derivatives of the multipliers by q, v and tau (rows x nv each), along the same directions as those of the accelerations; returns as
-/// forward_dynamics_derivatives.
+/// Derivatives of the multipliers with respect to q, v and tau (rows x nv each), along the same directions as those of the
+/// accelerations; returns as forward_dynamics_derivatives.
 template <class R>
 double multiplier_derivatives(const Tree& tree, Arena& arena, const LoopInput<double>& in, bool tangent, double* out) {
   const int n = tree.nv, rows = tree.loops.rows;
@@ -83,7 +83,7 @@ double multiplier_derivatives(const Tree& tree, Arena& arena, const LoopInput<do
   double *by_q = out, *by_v = out + rows * n, *by_tau = out + 2 * rows * n, worst = 0.0;
   R *x = arena.take<R>(n + rows), *follows = arena.take<R>(n + rows), *DJ_y = arena.take<R>(rows), *force = arena.take<R>(n);
   double* multiplier_rate = arena.take<double>(rows);
-  // each direction's rates count as much as unit displacements have of it
+  // weight the rates of each direction by its components in the unit displacements
   const auto along = [&](const AllowedMotions* motions, double* to, auto rate) {
     const auto add = [&](int first, int count, const R* d) {
       const R* moved = rate(d);

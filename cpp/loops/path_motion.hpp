@@ -1,4 +1,4 @@
-// A path between two samples, and on the loops near it.
+// Interpolation between two samples, with closed loops if there are any.
 //
 // Between samples every joint follows the cubic x(s) of Hermite with the configurations and velocities of both,
 //
@@ -70,7 +70,7 @@ class Chart {
     coordinate_rate(tree_, q, v, in_q_);
     assign_rates(v, x_dot);
   }
-  /// The rate of E v, where v changes by a; of rotations the angular acceleration.
+  /// The rate of E v for the acceleration a; for rotations the angular acceleration.
   void second_rates(Arena& arena, const double* q, const double* v, const double* a, double* x_ddot) const {
     const Arena::Scope scope(arena);
     coordinate_acceleration(tree_, arena, q, v, a, in_q_);
@@ -109,7 +109,8 @@ class Chart {
   double* in_q_;
 };
 
-/// Two samples: q and v of each, and their times. The second may be the earlier one: times beyond the last sample are before it, seen from there.
+/// Two samples: q and v of each, and their times. The second may be the earlier one: for times after the last sample, the last
+/// interval is used backwards.
 struct PathPiece {
   const double *q0, *v0, *q1, *v1;
   double start, end;
@@ -229,7 +230,8 @@ class GuidedLoops {
  private:
   double dot(const double* K, int r, const double* x) const { return dot_product(tree_.nv, K + r * tree_.nv, x); }
 
-  /// Rows of the loops, then K times the derivatives of the displacement from p to q by the velocities, which are joint by joint.
+  /// Rows of the loops, then K times the derivatives of the displacement from p to q with respect to the velocities, which are
+  /// joint by joint.
   void fill(const double* q) {
     const int nv = tree_.nv, m = rows();
     std::fill(A_, A_ + m * nv, 0.0);
@@ -250,8 +252,8 @@ class GuidedLoops {
       }
     });
   }
-  /// Derivatives of the displacement from p to q, where q moves with v: the angular velocity of q as seen from p; a vector fixed in p turns backwards
-  /// in q.
+  /// Derivatives of the displacement from p to q along v: the angular velocity of q relative to p; in q's axes, a vector fixed in
+  /// p rotates backwards.
   void offset_motion(const double* q, const double* v, bool bends) {
     chart_.rates(q, v, rate);
     if (bends) chart_.second_rates(arena_, q, v, zeros<double>(arena_, tree_.nv), bend);
@@ -297,7 +299,7 @@ class GuidedLoops {
 /// Take Newton's steps from q onto the loops, none longer than a third of a radian. Returns true if they converge, no farther than a radian from p.
 inline bool follow(const Tree& tree, Arena& arena, GuidedLoops& loops, double* q, double* v, double* a) {
   constexpr double small = 1e-9;  // Newton's next would be 1e-18
-  constexpr double close_by = 1e-3;  // the last factor is good enough for the next steps, each of which leaves that share of it
+  constexpr double close_by = 1e-3;  // share of the residual that each step with the last factorisation leaves
   double *x = arena.take<double>(tree.nv), *next = arena.take<double>(tree.nq), size = 1e300, before = size;
   std::optional<Arena::Scope> scope;
   std::optional<PivotedQr> factor;
@@ -325,7 +327,7 @@ inline bool follow(const Tree& tree, Arena& arena, GuidedLoops& loops, double* q
   return true;
 }
 
-/// q, v and a on the cubic, or with a guide on the loops near it; and then 1 if these do not close nearby, else 0.
+/// q, v and a on the cubic, or, with a guide, on the loops near it; then 1 if the loops do not close nearby, else 0.
 inline void path_motion(const Tree& tree, Arena& arena, const PathPiece& piece, const double* scale, const double* guide,
                         const double* time, double* out) {
   const double now = time ? *time : piece.start;
@@ -336,7 +338,7 @@ inline void path_motion(const Tree& tree, Arena& arena, const PathPiece& piece, 
   *lost = 0.0;
   if (guide && scale && tree.loops.rows > 0) {
     GuidedLoops loops(tree, arena, chart, p, piece, PathGuide::over(tree.nv, guide), scale, &now);
-    // rows that come with the call hold velocities only, or lead somewhere: no path is theirs
+    // rows that come with the call constrain velocities only, or are targets: they have no path
     if (tree.loops.pfaffian_values > 0 || !follow(tree, arena, loops, q, v, a)) std::fill(q, lost, 0.0), *lost = 1.0;
     return;
   }

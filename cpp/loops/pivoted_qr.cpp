@@ -1,4 +1,4 @@
-// Compiled once a level: several files of kernels factorise small matrices.
+// Compiled once per level: several files of kernels factorise small matrices.
 #include "pivoted_qr.hpp"
 
 namespace sarrus {

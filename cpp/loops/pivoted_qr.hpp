@@ -19,8 +19,8 @@ inline void add_multiple(int n, double factor, const double* x, double* y) { sub
 /// A P = Q R of n columns of m numbers (A is destroyed), by Householder's reflections, the longest column first: Q's first `rank` columns span
 /// them. The rest of a column counts as zero below `negligible` of the largest, or of `size` if that is larger.
 ///
-/// Reflections have zeros above their diagonal, so that all of them use the same packets of a column. One of them can load the results of another from
-/// other addresses only after these have left the processor's store buffer.
+/// Reflections have zeros above their diagonal, so that all of them use the same packets of a column. Otherwise a reflection
+/// would have to wait for results of the previous one in the processor's store buffer.
 class PivotedQr {
  public:
   int rank = 0;
@@ -36,7 +36,7 @@ class PivotedQr {
   void times(double* x) const {
     for (int k = rank - 1; k >= 0; --k) reflect<1>(k, x);
   }
-  /// b (m) becomes the least residual of A y.
+  /// Replace b (m) by the least-squares residual of A y = b.
   void leave(double* b) const {
     times_transpose(b);
     std::fill(b, b + rank, 0.0);
@@ -85,7 +85,7 @@ class PivotedQr {
   Arena& arena_;
 };
 
-/// P (n x n) becomes the projector onto its motions in which velocity k rests.
+/// Restrict the projector P (n x n) to motions with zero velocity k.
 inline void hold_velocity(int n, double* P, int k) {
   const double pivot = P[k * n + k];
   const double* row = P + k * n;
@@ -94,8 +94,9 @@ inline void hold_velocity(int n, double* P, int k) {
   for (int a = 0; a < n; ++a) P[k * n + a] = P[a * n + k] = 0.0;
 }
 
-/// The velocities that determine the motions best, P (n x n, destroyed) being the projector onto them. They are pivots of Cholesky's factorisation: the
-/// first of those that are largest but for rounding. The first `chosen` of the `count` columns are set already.
+/// The velocities that determine the motions best, P (n x n, destroyed) being the projector onto them. They are the pivots of a
+/// Cholesky factorisation: the largest ones, the first of equal ones up to rounding. The first `chosen` of the `count` columns
+/// are given.
 inline void showing(int n, double* P, int count, int chosen, int* columns) {
   for (int i = 0; i < count; ++i) {
     int& k = columns[i];
@@ -109,8 +110,8 @@ inline void showing(int n, double* P, int count, int chosen, int* columns) {
   std::sort(columns, columns + count);
 }
 
-/// Return the groups of velocities (each from one column to before another) that determine the motions that P (n x n, destroyed) projects onto. A
-/// group is one of them if those before it leave motion to it; otherwise it follows from them.
+/// Return the groups of velocities (each from one column to before another) that determine the motions that P (n x n, destroyed)
+/// projects onto. A group is returned if it can still move with the groups before it at rest.
 inline std::vector<bool> determining_groups(int n, double* P, const std::vector<std::pair<int, int>>& groups) {
   constexpr double moves = tolerances::nearly_singular * tolerances::nearly_singular;  // P has squares on its diagonal
   std::vector<bool> leads;

@@ -1,5 +1,5 @@
-// Onto the loops: the nearest velocity that satisfies them, the jump of velocity when they close with an impact, and the nearest
-// configuration that closes them. Nearest in the metric of M, in which the loops push (Li and Wu 4.6), or of the plain velocities.
+// Projections onto the loops: the nearest velocity that satisfies them, the jump of velocity at an impact, and the nearest closed
+// configuration. Distances are in the metric of M, that of constraint forces (Li and Wu 4.6), or of plain velocities.
 #pragma once
 
 #include "answers.hpp"
@@ -41,7 +41,7 @@ LoopEquation<T> metric_equation(const Tree& tree, Arena& arena, const T* q, cons
   for (int r = loops.rows; r < rows; ++r) e.scale[r] = T(1.0);  // rows of motors are inactive
   ConstraintRows<T> out;
   out.J = J, out.target = target, out.scale = e.scale, out.mobility = e.matrix.mobility, out.off = off;
-  if (weight) {  // by a unit of y, each velocity's share
+  if (weight) {  // per unit of y, for each velocity
     T* moved = arena.take<T>(tree.nv);
     for (int k = 0; k < tree.nv; ++k) moved[k] = e.matrix.mobility[k] * weight[k] * weight[k];
     out.mobility = moved;
@@ -73,8 +73,8 @@ template <class T> void missing_velocity(const Tree& tree, Arena& arena, const L
   add_motion_along_rows(tree, e.matrix.J, v, T(-1.0), out);
 }
 
-/// v + dv with J (v + dv) - c = -restitution (J v - c), and the least impulses: M dv = J^T impulses. Returns the relative residual; `ambiguous`: 1
-/// where a gap of the loops would decide which velocities they allow, else 0.
+/// v + dv with J (v + dv) - c = -restitution (J v - c), and the least impulses: M dv = J^T impulses. Returns the relative
+/// residual; `ambiguous`: 1 if a gap of the loops decides which velocities they allow, else 0.
 template <class T>
 T change_velocity(const Tree& tree, Arena& arena, const T* q, const T* v, const T* restitution, const T* time,
                   const T* pfaffian_values, bool plain, T* after, T* impulses, T& ambiguous) {
@@ -102,7 +102,7 @@ T change_velocity(const Tree& tree, Arena& arena, const T* q, const T* v, const 
   return solution.error;
 }
 
-/// Squared motion that would close the row farthest from closed, of the velocities that it touches [rad, sizes of the bodies].
+/// Squared motion that would close the row with the largest gap, over the velocities that it touches [rad, sizes of the bodies].
 template <class T> SARRUS_INLINE T farthest_row(int rows, const T* phi) {
   T farthest = T(0.0);
   for (int r = 0; r < rows; ++r) {
@@ -171,7 +171,7 @@ T project_configuration(const Tree& tree, Arena& arena, const T* q, const T* wei
 /// mechanism, of the rows' right-hand sides c, and of the rounding of their terms (`size`, squares, a row; or null).
 template <class T>
 T size_of_motion(const LoopEquation<T>& e, const T* x, const T* c, const T* size) {
-  constexpr double rounding = tolerances::rounding / tolerances::contradiction;  // error / terms is compared with the latter
+  constexpr double rounding = tolerances::rounding / tolerances::contradiction;  // bound of error / terms
   const Tree& tree = e.matrix.tree;
   T terms = T(square(tolerances::at_rest));
   for (int k = 0; k < tree.nv; ++k) terms += x[k] * x[k] * T(tree.numbers<T>()(tree.per_unit_square[k]));
@@ -180,9 +180,9 @@ T size_of_motion(const LoopEquation<T>& e, const T* x, const T* c, const T* size
   return terms;
 }
 
-/// v + dv with J (v + dv) = c, where dv is the least that the weights (nv) allow: 0 where a velocity is held. With `a`, accelerations at v:
-/// a + da with J (a + da) = gamma. `rates` (rows, or null): what calls that lead frames and joints add to c, or to gamma. Returns the
-/// relative residual.
+/// v + dv with J (v + dv) = c, with the least dv for these weights (nv); a weight of 0 fixes a velocity. With `a`, accelerations
+/// at v: a + da with J (a + da) = gamma. `rates` (rows, or null): contributions of prescribed frames and joints of the call to c,
+/// or to gamma. Returns the relative residual.
 template <class T>
 T least_motion(const Tree& tree, Arena& arena, const T* q, const T* v, const T* a, const T* weight, const T* rates, const T* time,
                const T* pfaffian_values, T* out) {

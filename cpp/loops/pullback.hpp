@@ -1,29 +1,31 @@
 // Pullback of a scalar of the loops' rows to q and v, and with it the vector-Jacobian product of forward dynamics.
 //
-// Rows of a constraint between bodies depend on their relative motion alone. So carrying the child along has the opposite effect of carrying the
-// parent, and likewise for V and A. For plain joints, with the force F = psi f fixed in the child:
+// Rows of a constraint between bodies depend on their relative motion alone. So a displacement of the child has the opposite
+// effect of the same displacement of the parent, and likewise for V and A. For plain joints, with the force F = psi f fixed in
+// the child:
 //
 //   f . J x          E_S = W_p x* F                              E_W   = F                       (p: the parent; the child has these, the
 //   z . (J v - c)    E_S = V_p x* F                              E_S'  = F                       parent the negative ones)
 //   g . (J a - gamma)  E_S = A_p x* F + V_p x* (V x* F)          E_S'  = (V_p + V) x* F          E_S'' = F
 //
-// For other kinds by their own numbers, the child moved along twelve directions.
+// For other types, by dual numbers, with the child moved along twelve directions.
 //
-// By dimensions likewise: the frame of a constraint that is displaced on a body is that body's end of it, carried along.
+// By dimensions likewise: a displaced frame of a constraint acts like a displacement of its body.
 //
 // Forward dynamics: for a cotangent w of the accelerations
 //
 //   [M J^T; J 0] [x; y] = [w; 0]     by tau  x     by q, v  of  -x . inverse dynamics(q, v, a) + lambda . J x - y . (J a - gamma)
 //
 // Along the loops (`tangent`) these go through the projections of derivatives.hpp, transposed: P^T b = b - J^T y of [x; y] for [b; 0]. As v follows
-// q by Dv = -M^-1 J^T (J M^-1 J^T)^+ (DJ v - Dc), the derivative b by v adds -y . (J v - c) by q.
+// q by Dv = -M^-1 J^T (J M^-1 J^T)^+ (DJ v - Dc), the derivative b with respect to v adds the derivative of -y . (J v - c) with respect to q.
 //
-// By dimensions p, q moves as little as closes the loops, D_p q = -M^-1 J^T (J M^-1 J^T)^+ D_p phi, and v with both: the derivative b by q adds
-// -y . phi by p, with the y of its projection, and that by v adds -y . (J v - c) by p. If rows depend on one another, some dimensions may leave
-// loops open: those that change z . phi, or z . (J v - c) along the motion, of a scattered combination z with J^T z = 0.
+// By dimensions p, q moves as little as closes the loops, D_p q = -M^-1 J^T (J M^-1 J^T)^+ D_p phi, and v with both: the
+// derivative b with respect to q adds -y . phi by p, with the y of its projection, and that with respect to v adds -y . (J v - c)
+// by p. If rows depend on one another, some dimensions may leave loops open: those that change z . phi, or z . (J v - c) along
+// the motion, for a pseudo-random combination z with J^T z = 0.
 //
-//   cost    O(bodies) and a solve; two more along the loops. With dependent rows one combination z of theirs with J^T z = 0, from the solution of a
-//           scattered right-hand side, is pulled back as well
+//   cost    O(bodies) and a solve; two more along the loops. With dependent rows one combination z of theirs with J^T z = 0, from
+// the solution of a pseudo-random right-hand side, is pulled back as well
 #pragma once
 
 #include "../dynamics/pullback.hpp"
@@ -45,7 +47,8 @@ template <class R, class T> class LoopPullback {
   LoopPullback(const Tree& tree, Arena& arena, const LoopInput<T>& in, const Kinematics<T>& k, const T* a, const T* x)
       : tree_(tree), arena_(arena), in_(in), k_(k), a_(a), x_(x) {}
 
-  /// Add the pullback of all constraints, or of the first `constraints`. `dimensions`: by these too, unless null.
+  /// Add the pullback of all constraints, or of the first `constraints`. `dimensions`: also with respect to dimensions, unless
+  /// null.
   void add(const RowForces& by, Pullback<T>& to, const Gradient<T>& gradient, int constraints = -1,
            const Dimensions<T>* dimensions = nullptr) const {
     for (int i = 0; i < (constraints < 0 ? tree_.loops.constraints : constraints); ++i) {
@@ -136,7 +139,7 @@ template <class R, class T> class LoopPullback {
     return e;
   }
 
-  /// Derivatives by numbers of its kind: differences, which are exact because rows are linear in them.
+  /// Derivatives with respect to the numbers of its type, by differences, which are exact because rows are linear in them.
   void by_own_numbers(const Constraint& c, const RowForces& by, const Pullback<T>& to, T* out) const {
     visit_constraint(c.kind, [&](const auto& kind) {
       using Kind = std::decay_t<decltype(kind)>;
@@ -170,7 +173,8 @@ template <class R, class T> class LoopPullback {
       }
     });
   }
-  /// Derivatives by the numbers of a coupler, which is linear in them: of q^k, with k q^(k - 1) and k (k - 1) q^(k - 2), and by its offset.
+  /// Derivatives with respect to the numbers of a coupler, in which it is linear: of q^k, with k q^(k - 1) and k (k - 1) q^(k -
+  /// 2), and of its offset.
   void by_coefficients(const Constraint& c, const RowForces& by, T* out) const {
     const Coupler* coupler = std::get_if<Coupler>(&c.kind);
     if (!coupler) return;
@@ -305,7 +309,8 @@ template <class R, class T> class LoopPullback {
   const T *a_, *x_;
 };
 
-/// w . forward dynamics by q, v, tau and the inertial parameters of all bodies, in one run of 3 nv + 10 (bodies - 1).
+/// Gradient of w . forward dynamics with respect to q, v, tau and the inertial parameters of all bodies: 3 nv + 10 (bodies - 1)
+/// numbers.
 template <class R, class T> class ForwardPullback {
  public:
   using RowForces = sarrus::RowForces<T>;
@@ -331,8 +336,8 @@ template <class R, class T> class ForwardPullback {
     by_motion(pullback, dimensions, [](const Gradient&) {});
   }
 
-  /// Return the relative error bound of the accelerations, or the contradiction of rows if that is larger. `open`: contradictions by dimensions that
-  /// leave loops open.
+  /// Return the relative error bound of the accelerations, or the contradiction of rows if that is larger. `open`: residuals of
+  /// dimensions that open the loops.
   T pull_loops(bool tangent, const Dimensions<T>* dimensions, const Dimensions<T>* open) {
     SensitivityEquation<R, T> equation(tree_, arena_, in_, true);
     // [x; y]; and with the forces z, J^T z = 0, the test for dependent rows
@@ -392,8 +397,7 @@ template <class R, class T> class ForwardPullback {
     return x;
   }
 
-  /// Right-hand sides one after the other, and what solves each (n_ + rows_), several side by side where that pays; `left`: the relative residual
-  /// of each.
+  /// Solve right-hand sides (n_ + rows_ each), in lanes if that is faster; `left`: the relative residual of each.
   void solve(const SensitivityEquation<R, T>& equation, int count, const T* b, T* solved, bool positions, T* left = nullptr) {
     if (count == 1 || equation.uses_fronts())
       solve_by<T>(equation, count, b, solved, positions, left);
@@ -510,7 +514,7 @@ template <class R, class T> class ForwardPullback {
     add_constraint_forces(tree_, equation.J(), away, force);
   }
 
-  /// A unit of z is one of all rows, weighed as residuals are.
+  /// z is normalised over all rows, with the weights of residuals.
   void set_size(const SensitivityEquation<R, T>& equation, T* z) const {
     T size = T(0.0);
     for (int r = 0; r < rows_; ++r) size += z[r] * z[r] / equation.row_weight(r);
@@ -521,9 +525,9 @@ template <class R, class T> class ForwardPullback {
   void scatter(const SensitivityEquation<R, T>& equation, T* force) const {
     for (int k = 0; k < n_; ++k) force[k] = equation.inertia(k) * T(scattered(k) * tree_.unit[k]);
   }
-  /// Contradiction of dependent rows along some displacement and some change of v, or of those that the loops allow this one: there is no derivative
-  /// if they contradict. c: the derivatives of z . (J a - gamma) by q and v, z being a combination of all of them. Relative to the terms of J and gamma,
-  /// and to forces that turn with a radian.
+  /// Inconsistency of dependent rows along pseudo-random changes of q and v, or along given allowed ones: if there is any, no
+  /// derivative exists. c: the derivatives of z . (J a - gamma) with respect to q and v, for a combination z of all rows.
+  /// Relative to the terms of J and gamma, and to forces that rotate by a radian.
   T contradiction(const SensitivityEquation<R, T>& equation, const T* c, const T* allowed) {
     const Arena::Scope scope(arena_);
     T *q = arena_.take<T>(n_), *v = arena_.take<T>(n_);
@@ -559,7 +563,8 @@ template <class R, class T> class ForwardPullback {
   Gradient by_;
 };
 
-/// Vector-Jacobian product of forward dynamics; on request by dimensions too, with the gap of the loops by each; both are zero before.
+/// Vector-Jacobian product of forward dynamics; on request also with respect to dimensions, with the gap of the loops for each;
+/// both are zero on entry.
 template <class R, class T>
 T forward_dynamics_vjp(const Tree& tree, Arena& arena, const LoopInput<T>& in, const T* w, bool tangent, T* out,
                        const Dimensions<T>* dimensions = nullptr, const Dimensions<T>* open = nullptr) {

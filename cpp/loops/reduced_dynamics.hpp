@@ -7,9 +7,9 @@
 //
 //   G^T M G y-ddot + G^T (M a_0 + h) = G^T tau
 //
-// With more coordinates than freedoms only some rates are possible, those that P = (E N)(E N)^+ keeps, N spanning the null space of J. Then E G = P
-// is the best possible; of the G that are right for all possible rates the least is used: G = N (E N)^+, and G P = G. With
-// change = E K + E-dot G of a K that solves J K = -J-dot G, and D = (1 - P) change,
+// With more coordinates than freedoms only some rates are possible: the range of the projector P = (E N)(E N)^+, where N spans
+// the null space of J. Then E G = P is the best possible; among the G that are correct for all possible rates, the least one is
+// used: G = N (E N)^+, and G P = G. With change = E K + E-dot G of a K that solves J K = -J-dot G, and D = (1 - P) change,
 //
 //   G-dot = K + G (D^T - change)
 #pragma once
@@ -24,7 +24,7 @@ namespace sarrus {
 struct ReducedInput {
   const double *q, *v, *column, *row;  // scales of velocities and rows as in closing.hpp
   const double*
-      coordinates;  // (nv + 6): which velocity, and component of the frame's, is the first, second ... coordinate; 0: none. Null: those
+      coordinates;  // (nv + 6): for each velocity and component of the frame, the number of its coordinate, from 1; 0: none. Null: those
   // in which the motion shows best
   const double *time, *pfaffian_values, *pfaffian_rates;
   int wrenches;
@@ -34,7 +34,7 @@ struct ReducedInput {
 /// Results, one by one in the row of numbers of a state; k coordinates. If these do not determine the motion, only the first three are set.
 struct ReducedOutput {
   double *freedom, *determined, *count;  // freedoms; number of them that the coordinates determine; k
-  double *index, *drift, *bias_acceleration;  // (nv): place of each coordinate in the input; g; a_0
+  double *index, *drift, *bias_acceleration;  // (nv): index of each coordinate in the input; g; a_0
   double *velocity, *bias, *G, *G_dot, *mass;  // (k): y-dot, G^T (M a_0 + h); (nv, k); (nv, k); (k, k)
 
   static int size(int nv) { return 3 + nv * (5 + 3 * nv); }
@@ -49,7 +49,7 @@ struct LoopRates {
   double *J, *target, *gamma, *J_dot;  // J_dot (rows, nv)
 };
 
-/// h and all that J v = c and its derivative are made of.
+/// Compute h, and the terms of J v = c and of its derivative.
 SARRUS_NOINLINE inline LoopRates loop_rates(const Tree& tree, Arena& arena, const ReducedInput& in, double* h) {
   const Loops& loops = tree.loops;
   const auto take = [&](int n) { return arena.take<double>(n); };
@@ -66,7 +66,7 @@ SARRUS_NOINLINE inline LoopRates loop_rates(const Tree& tree, Arena& arena, cons
   return rates;
 }
 
-/// E (k, nv) and its rate, of the requested coordinates, and the unit of each: a row of E measures its rate in that.
+/// E (k, nv) and its rate, of the requested coordinates, and the unit in which each row of E measures its rate.
 struct ReducedCoordinates {
   int count = 0;
   int* index;

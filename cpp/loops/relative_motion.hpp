@@ -46,16 +46,16 @@ template <class T> SARRUS_NOINLINE LoopState<T> place(const Tree& tree, Arena& a
   return state;
 }
 
-/// Columns from the velocities that a constraint between bodies touches to the relative motion of its frames.
+/// Columns of the relative motion of a constraint's frames, for the velocities that it touches.
 template <class T> struct Columns {
   Motion<T>* column;  // child's axes at its origin, those of the parent negative
-  Motion<T> drive;  // velocity at which laws carry the parent's frame along
+  Motion<T> drive;  // velocity at which functions of time move the parent's frame
   Transform<T> child;  // its frame in the world
   T mobility, speed;  // of the velocities: sum of 1/M_ii, sum of squares
 };
 
-/// A frame that is carried along by a gimbal, as both were described: X becomes X R^T Gimbal(g(t)) R, where R turns the joint's axis onto
-/// z. V and A (apparent) are what it adds, in the moved frame.
+/// A frame moved by a gimbal, both as described: X becomes X R^T Gimbal(g(t)) R, where R rotates the joint's axis onto z. V and A
+/// (apparent) are its contributions, in the moved frame.
 template <class T> SARRUS_NOINLINE void carry(const Constraint& c, const NumbersOf<T>& numbers, const T* time, Transform<T>& X,
                                               Motion<T>& V, Motion<T>& A) {
   T q[6], sin[3], cos[3], v[6], a[6];
@@ -114,7 +114,7 @@ SARRUS_INLINE void relative_acceleration(const LoopState<T>& s, const Constraint
               a_parent);
   }
   if (c.driven) {
-    // the moved frame turns with w_parent + w_d; a point that it carries along at the child's origin moves with u_d besides
+    // the moved frame rotates with w_parent + w_d; its point at the child's origin moves with u_d in addition
     const Vec3<T>&w_d = carried.angular, &u_d = carried.linear;
     const Vec3<T> r = transpose_times(m.X.R, m.X.p);  // from the moved frame's origin, child's axes
     const Vec3<T> dw_d = transpose_times(m.X.R, A.angular);
@@ -143,7 +143,7 @@ SARRUS_INLINE void relative_pose(const LoopState<T>& s, const Constraint& c, boo
   if (c.driven) carry(c, s.numbers, s.time, X_parent, l.drive, A_drive);
   m.X = {Mat3<T>(X_parent.R.transpose()) * l.child.R, transpose_times(X_parent.R, Vec3<T>(l.child.p - X_parent.p))};
 }
-/// Once m.V is that of the frames on the bodies.
+/// Call after m.V of the frames on the bodies is set.
 template <class T>
 SARRUS_INLINE void complete_relative_motion(const LoopState<T>& s, const Constraint& c, const Transform<T>& X_child,
                                             const Motion<T>& A_drive, RelativeMotion<T>& m, Columns<T>& l) {
@@ -168,7 +168,7 @@ SARRUS_INLINE void relative_motion(const Tree& tree, Arena& arena, const LoopSta
   l.column = arena.take<Motion<T>>(c.columns);
   m.V = Motion<T>::zero();
   m.velocity_size.angular = m.velocity_size.linear = l.mobility = l.speed = T(0.0);
-  const T arm_rounding = dot(X_child.p, X_child.p) * T(1e-4);  // an arm of no length is the rounding of two places
+  const T arm_rounding = dot(X_child.p, X_child.p) * T(1e-4);  // the difference of two equal points is rounding
   for (int i = 0; i < c.columns; ++i) {
     const int k = c.column[i];
     const Motion<T>& world = s.column[k];

@@ -1,5 +1,6 @@
-// Derivatives of the rows of plain joints that close loops, by the columns of a tree in motion (dynamics/rnea_derivatives.hpp): of a joint
-// between the bodies b and c, with rows psi fixed in c, f = psi lambda, about one point, and e = 1 for columns that move c, -1 for those of b
+// Derivatives of the rows of plain loop joints from the columns of a moving tree
+// (dynamics/rnea_derivatives.hpp): of a joint between the bodies b and c, with rows psi fixed in c, f = psi lambda, about one
+// point, and e = 1 for columns that move c, -1 for those of b
 //
 //   J v              by q     e psi . (S' - V_b x S)
 //   J a - gamma      by q     e psi . (S'' - A_b x S - (V_c + V_b) x S' + V_c x (V_b x S))         = psi . (A_c - A_b + V_c x V_b)
@@ -7,7 +8,7 @@
 //   (J^T lambda)_k   by q_j   S_k . (S_j x* f)    of both that move c where j carries f and not S_k, of both that move b where j carries S_k
 //                             - S_k . (S_j x* f)  of S_k that moves b, and S_j that moves c
 //
-// Columns that move both bodies carry all along, and change nothing. For joints whose velocities are no rates 2 S' has a counterpart, and each
+// Columns that move both bodies change nothing. For joints whose velocities are not rates 2 S' has a counterpart, and each
 // carries all columns.
 //
 //   cost    of each joint its columns, squared

@@ -1,11 +1,11 @@
 // [M J^T; J -S] [x; y] = [f; g]: the equation of all problems with loops. M is symmetric and positive semidefinite (the mass matrix, or a
 // diagonal), S a diagonal that is zero except for compliant rows. J is arbitrary: rows may depend on each other.
 //
-// With a little -mu added to the lower right, and epsilon to the upper left where M has nothing, the matrix is quasi-definite: L D L^T
-// exists in every order and needs no pivoting (Vanderbei 1995). The order is fixed once a mechanism. The residual of the equation
-// without mu then drives a few corrections, which is the proximal method: along independent rows each leaves only the share
-// mu / (mu + eigenvalue of J M^-1 J^T), along dependent ones there is no residual. (Carpentier, Budhiraja and Mansard 2021;
-// Featherstone, [RBDA] 6.5 for the order.)
+// With -mu added to the lower right block, and epsilon to the upper left where M has no inertia, the matrix is quasi-definite: L
+// D L^T exists in every order and needs no pivoting (Vanderbei 1995). The order is fixed once per mechanism. The residual of the
+// equation without mu then drives a few corrections, which is the proximal method: along independent rows each correction leaves
+// the share mu / (mu + eigenvalue of J M^-1 J^T), along dependent ones there is no residual. (Carpentier, Budhiraja and Mansard
+// 2021; Featherstone, [RBDA] 6.5 for the order.)
 #pragma once
 
 #include <type_traits>
@@ -77,12 +77,12 @@ template <class T> SARRUS_NOINLINE Factor<T> factorise(const Saddle<T>& s, Arena
   return {L, D_inverse, used};
 }
 
-/// x, velocities then rows, becomes the solution with the regularised matrix. `work` holds as many. T is that of the factor, or a packet of
-/// right-hand sides that one state's factor solves at once; not by fronts.
+/// Replace x, velocities then rows, by the solution with the regularised matrix. `work` has the same size. T is that of the
+/// factor, or a packet of right-hand sides that one state's factor solves at once; not by fronts.
 template <class F, class T> SARRUS_NOINLINE void solve(const Elimination& e, const Factor<F>& f, Arena& arena, T* x, T* work) {
   if constexpr (std::is_same_v<F, T>)
     if (e.fronts) return solve_by_fronts(e, f, arena, x, work);
-  // each sum waits for the unknown that was found last, and for no other: that one comes last; the rest in two sums side by side
+  // each sum depends on the unknown that was found last, so that term is added last; the rest are two independent sums
   for (int k = 0; k < e.unknowns; ++k) {
     T w = x[e.unknown[k]], other = T(0.0);
     int i = e.before[k];
@@ -111,8 +111,8 @@ template <class F, class T> SARRUS_NOINLINE void solve(const Elimination& e, con
   }
 }
 
-/// r = b - [M J^T; J -S] x; returns its size, squared, each entry weighed by what it would move. T is that of the matrix, or a packet of
-/// right-hand sides, as in `solve`.
+/// r = b - [M J^T; J -S] x; returns its squared size, each entry weighted by its mobility. T is that of the matrix, or a packet
+/// of right-hand sides, as in `solve`.
 template <class F, class T> SARRUS_NOINLINE T residual(const Saddle<F>& s, const T* b, const T* x, T* r) {
   const int nv = s.tree.nv;
   const T* y = x + nv;
@@ -153,10 +153,11 @@ template <class F, class T> SARRUS_NOINLINE T residual(const Saddle<F>& s, const
 /// x = [x; y] of the unregularised equation; returns the squared size of the remaining residual, or of the last computed one.
 ///
 /// Corrections continue until one changes the motion by less than 1e-12 of it, or by the rounding of an unconstrained one, or changes it no less than
-/// the one before and leaves the residual unchanged: then they are rounding. A small residual, or one that stops falling, is no criterion. Near a
-/// singular position it is rounding from the start, and yet represents a large error, of which each correction removes a little (Carpentier et al.'s
-/// lambda / (mu + lambda)) and so measures it. Motions are measured by the minimised quantity, x^T M x + y^T S y, so that metres and radians compare,
-/// and motions without inertia do not count. Finished lanes keep their solution.
+/// the one before and leaves the residual unchanged: then they are rounding. A small residual, or one that stops falling, is not
+/// a criterion. Near a singular position it is rounding from the start, and yet represents a large error, of which each
+/// correction removes a little (Carpentier et al.'s lambda / (mu + lambda)) and so measures it. Motions are measured by the
+/// minimised quantity, x^T M x + y^T S y, so that metres and radians compare, and motions without inertia do not count. Finished
+/// lanes keep their solution.
 template <class F, class T>
 SARRUS_NOINLINE T refine(const Saddle<F>& s, Arena& arena, const Factor<F>& f, const T* b, T* x, int most) {
   const int n = s.plan.unknowns;
@@ -187,7 +188,7 @@ SARRUS_NOINLINE T refine(const Saddle<F>& s, Arena& arena, const Factor<F>& f, c
     const auto settled = both(active, moved < little), unsettled = both(active, moved > little);
     T next_error = error;
     if (any(unsettled)) next_error = residual(s, b, step, r);
-    // either decreases, in proportion to its previous value: the smaller of the two shares, times both
+    // both decrease in proportion: multiply both by the smaller of the two ratios
     const T by_motion = moved * error, by_residual = next_error * before, previous = before * error;
     const auto accepted = both(unsettled, select(by_motion < by_residual, by_motion, by_residual) < previous);
     for (int i = 0; i < n; ++i) x[i] = select(settled, step[i], select(accepted, step[i], x[i]));

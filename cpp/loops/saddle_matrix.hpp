@@ -1,4 +1,4 @@
-// The matrix of the saddle equation (saddle.hpp), its factor, and how a row's pivot is kept from zero.
+// The matrix of the saddle equation (saddle.hpp), its factor, and the regularisation of a row's pivot.
 #pragma once
 
 #include "../mechanism/arena.hpp"
@@ -31,8 +31,8 @@ template <class T> struct Factor {
   const T* mu = nullptr;
 };
 
-/// Add mu at a row's elimination, so that it does not drown in numbers that cancel. If these were large, mu is a share of `passed`, the size of all
-/// that has been subtracted from the pivot d. Returns mu.
+/// Add mu at a row's elimination, so that it is not lost by cancellation. If these were large, mu is a share of `passed`, the
+/// size of all that has been subtracted from the pivot d. Returns mu.
 template <class T, class Passed> SARRUS_INLINE T subtract_mu(T& d, T mu, Passed passed) {
   const T least = tolerance<T>(tolerances::regularisation, tolerances::regularisation_in_single);
   const auto cancelled = both(mu > T(0.0), abs(d) * (T(1e3) * least) < mu);

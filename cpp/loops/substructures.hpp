@@ -43,17 +43,17 @@ template <class T> SARRUS_INLINE T* inverses(Arena& arena, int n, const T* x) {
 
 template <class T> SARRUS_INLINE T inverse_or_one(const T& x) { return T(1.0) / select(x > T(0.0), x, T(1.0)); }
 
-// in the factor, if the metric is zero; corrections remove it
+// regularisation of the factor if the metric is zero; corrections remove it
 constexpr double floating = 1e-10;  // of pieces
 constexpr double unfelt = 1e-8;  // about an axis of a thin rod, as a share of that about others
 
-/// Objective: kinetic energy, or with `plain` the sum of squares of y, where x = weight y (nv, null: ones) are the velocities; those whose
-/// weight is 0 are held. With kinetic energy the others are 1.
+/// Objective: kinetic energy, or with `plain` the sum of squares of y, where x = weight y (nv, null: ones) are the velocities; a
+/// weight of 0 fixes a velocity. With kinetic energy the other weights are 1.
 template <class T> struct Metric {
   const T* weight = nullptr;
   bool plain = false;
-  const T* motors = nullptr;  // plain: 1/weight of a velocity that a motor drives, 0 of the others, which cost nothing
-  const T* closing_motors = nullptr;  // with motors: the weights of those in joints that close loops (motor rows)
+  const T* motors = nullptr;  // plain: 1/weight of a velocity with a motor, 0 for the others, which are not part of the objective
+  const T* closing_motors = nullptr;  // with motors: the weights of those in loop joints (motor rows)
   T passive = T(0.0);  // with motors: tolerances::passive, relative to the largest weight
   bool is_mass() const { return !weight && !plain; }
 };
@@ -173,7 +173,7 @@ template <class T> class SubstructuredEquation {
       scale[r] *= row[r] * row[r], row_weight[r] = T(1.0);
     }
   }
-  /// x = [y; multipliers] of the whole for b = [f; g]; returns the size of the residual, squared.
+  /// Solve for x = [y; multipliers] of the full mechanism for b = [f; g]; returns the squared size of the residual.
   T solve(const Tree& full_tree, Arena& arena, const Factor<T>& factor, const T* b, T* x, int corrections) const {
     T* y = arena.take<T>(pieces.tree.nv + matrix.rows);
     const T error = refine(matrix, arena, factor, lift(full_tree, arena, b), y, corrections);
@@ -238,9 +238,9 @@ template <class T> class SubstructuredEquation {
   }
 
  private:
-  /// Mobilities by which rows are measured: a floating body counts as turning about all axes as it does about the one with most inertia. A thin rod
-  /// turns so easily about its own axis that its rows, which hardly depend on that turn, would appear thousands of times too large, and be regularised
-  /// in proportion.
+  /// Mobilities that scale the rows: a floating body has, about all axes, the rotational mobility of its axis of largest inertia.
+  /// The mobility of a thin rod about its own axis would make its rows, which hardly depend on that rotation, thousands of times
+  /// too large, and their regularisation with them.
   const T* least_about_any_axis(Arena& arena) const {
     const Tree& tree = pieces.tree;
     T* mobility = arena.take<T>(tree.nv);
@@ -269,7 +269,7 @@ template <class T> class SubstructuredEquation {
     }
     return M;
   }
-  /// Takes held velocities that are not cut out of M and J.
+  /// Remove fixed velocities of uncut joints from M and J.
   void apply_weights(T* M) const {
     const Tree& tree = pieces.tree;
     const auto weight_of = [&](int k) {

@@ -1,4 +1,4 @@
-// Scratch memory of the calling thread. Kernels take what they need and give everything back at once; after the first call with a
+// Scratch memory of the calling thread. Kernels allocate from it and release everything at once; after the first call with a
 // mechanism nothing is allocated.
 #pragma once
 

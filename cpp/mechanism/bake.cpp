@@ -41,7 +41,7 @@ JointConstants settled(const JointDescription& j) {
   return constants;
 }
 
-/// Axes of the joint, its axis times sign, in those of the description. `constants` gets the values that depend on them.
+/// Axes of the joint, its axis times sign, in those of the description. `constants` receives the values that depend on them.
 Mat3<double> joint_axes(const JointDescription& j, double sign, JointConstants& constants) {
   return visit_every(j.kind, 0, [&](auto joint) { return joint.axes(j.axis * sign, j.axis2, constants); });
 }
@@ -93,7 +93,7 @@ class AttachmentPoints {
       for (std::size_t j = i + 1; j < first_[body + 1]; ++j) span = std::max(span, (all_[i].p - all_[j].p).norm());
     return span;
   }
-  /// Root of the mean square of its masses' distances from the first of them.
+  /// Root mean square distance of the body's masses from the first point.
   double swing(int body, const Inertia<double>& b) const {
     const Vec3<double> p = first_[body] < first_[body + 1] ? all_[first_[body]].p : zero3<double>();
     const double square = 0.5 * (b.I.xx + b.I.yy + b.I.zz) - 2.0 * dot(b.h, p) + b.m * dot(p, p);
@@ -169,7 +169,7 @@ void set_frames(Constraint& c, const Constraint& from) {
 
 }  // namespace
 
-/// ModelError where both differ in more than variants do. Copies of one have the same laws, coefficients and rows.
+/// Raise ModelError if the two differ in more than variants may. Copies of one have the same laws, coefficients and rows.
 void Mechanism::require_to_vary_from(const Mechanism& other) const {
   require_same_structure(other.description_, description_);
   if (frame_of_ != other.frame_of_ && !is_plain(description_))
@@ -312,8 +312,8 @@ void Mechanism::bake_terms() {
   }
 }
 
-/// Bake the constraint, motion and passive terms of a loop-closing joint. Frames that laws move depend on time, which its forces do not take: it
-/// has none.
+/// Bake the constraint, motion and passive terms of a loop joint. Frames that laws move depend on time, which its forces do not
+/// take: it has none.
 void Mechanism::bake_closing_joint(int joint) {
   const JointDescription& j = description_.joints[joint];
   const int at = joints_[joint].constraint;
@@ -339,7 +339,7 @@ void Mechanism::bake_closing_joint(int joint) {
   tree_.ties_links |= m.has_forces || m.has_armature;
 }
 
-/// Bake the constraints after the loop-closing joints: the described ones, and further motions of joints, prescribed or with a motor.
+/// Bake the constraints after the loop joints: the described ones, and further motions of joints, prescribed or with a motor.
 void Mechanism::bake_constraints() {
   for (int i = static_cast<int>(loop_motions_.size()); i < constraints_.size(); ++i) {
     Constraint& c = constraints_[i];
@@ -371,8 +371,8 @@ void Mechanism::bake_motors() {
   }
 }
 
-/// Mean over the bodies of the largest distance between two places where something holds them, with rods and wheels [m]. Where nothing has
-/// two such places, of the distance of its masses from that which it has.
+/// Mean over the bodies of the largest distance between two attachment points, including those of rods and wheels [m]. If no body
+/// has two such points, the mean distance of the masses from the single one.
 double Mechanism::characteristic_length() const {
   AttachmentPoints points(bodies_.size());
   double sum = 0.0;
@@ -466,7 +466,7 @@ void Mechanism::weigh() {
   }
 }
 
-/// Find joints that move no inertia, neither of their own subtree nor through rows of constraints or armature across a loop.
+/// Find joints that move no inertia: neither of their subtree, nor through constraint rows or armature of loop joints.
 void Mechanism::find_idle() {
   idle_.clear();
   if (massless_.empty()) return;

@@ -1,4 +1,4 @@
-// Conversion of the described loop-closing joints and other constraints to the form that the kernels read.
+// Conversion of the described loop joints and other constraints to the form that the kernels read.
 #include <algorithm>
 #include <limits>
 
@@ -7,7 +7,7 @@
 namespace sarrus {
 namespace {
 
-/// False for driven joints: frames that laws carry move in time, and forces along the joint do not depend on time.
+/// False for driven joints: frames moved by functions of time depend on time, and forces along the joint do not.
 bool has_armature_across(const JointDescription& j) {
   const bool driven = std::any_of(j.laws.begin(), j.laws.end(), [](const auto& law) { return law.has_value(); });
   return !driven && std::any_of(j.armature.begin(), j.armature.end(), [](double x) { return x != 0.0; });
@@ -57,7 +57,7 @@ Constraint Mechanism::closing_joint(const Description& d, int joint) {
   return c;
 }
 
-/// Add the motion along a loop-closing joint.
+/// Add the motion along a loop joint.
 void Mechanism::add_motion(const Description& d, int joint, const Constraint& c) {
   const JointDescription& j = d.joints[joint];
   LoopMotion m{};
@@ -73,7 +73,7 @@ void Mechanism::add_motion(const Description& d, int joint, const Constraint& c)
   motions_.push_back(std::move(motion));
 }
 
-/// Index of the loop-closing joint that it prescribes.
+/// Index of the loop joint that it prescribes.
 int Mechanism::prescribed_joint(const Description& d, const ConstraintDescription& o) const {
   std::size_t j = 0;
   while (j < d.joints.size() && d.joints[j].name != o.joint) ++j;
@@ -82,7 +82,7 @@ int Mechanism::prescribed_joint(const Description& d, const ConstraintDescriptio
   return static_cast<int>(j);
 }
 
-/// The velocities of a joint that closes a loop, as rows that lead it to coordinates which come with the call.
+/// The velocities of a loop joint, as rows that drive it to coordinates of the call.
 Constraint Mechanism::prescribed_motion(int joint) {
   Constraint c = motions_[joints_[joint].constraint];
   c.target = Target::coordinates, c.values = tree_.loops.pfaffian_values;
@@ -156,7 +156,7 @@ void Mechanism::add_constraints(const Description& d) {
   }
 }
 
-/// A motor in a joint that closes a loop: the velocity that it drives is a row, and its effort that row's multiplier.
+/// A motor in a loop joint: the velocity that it drives is a row, and its effort that row's multiplier.
 void Mechanism::add_motors(const Description& d) {
   for (std::size_t j = 0; j < d.joints.size(); ++j) {
     const PlacedJoint& placed = joints_[j];
@@ -169,7 +169,7 @@ void Mechanism::add_motors(const Description& d) {
   }
 }
 
-/// Substructures are searched if they may pay, and used if they need half the operations.
+/// Substructures are computed if they may be faster, and used if they need at most half the operations.
 void Mechanism::order_elimination(const Description& d) {
   Loops& loops = tree_.loops;
   const double any = std::numeric_limits<double>::infinity();

@@ -108,7 +108,7 @@ void EliminationPlan::order(const Tree& tree, const Constraint* constraint, int 
   }
 }
 
-// Fill-in of the pattern: row k passes its later unknowns on to the first of them.
+// Fill-in of the pattern: the later unknowns of row k are added to the row of the first of them.
 void EliminationPlan::fill(std::vector<std::vector<int>> later, const std::function<void()>& check_interrupt) {
   const int n = static_cast<int>(later.size());
   first_.push_back(0);

@@ -1,4 +1,4 @@
-// The order of elimination of a mechanism's unknowns, found once: the entries of L D L^T and their places.
+// The order of elimination of a mechanism's unknowns, computed once: the entries of L D L^T and their indices.
 #pragma once
 
 #include <functional>

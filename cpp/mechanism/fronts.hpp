@@ -16,7 +16,7 @@ class FrontalPlan {
   FrontalPlan() = default;
   /// Each body next to the ground carries a substructure, whose velocities are eliminated at once. `constraints`, the first so many of the
   /// tree's, are eliminated after all substructures that they touch, in an order of little fill-in (Amestoy, Davis and Duff's).
-  /// `check_interrupt`: as of EliminationPlan.
+  /// `check_interrupt`: as for EliminationPlan.
   FrontalPlan(const Tree& tree, const Constraint* constraint, int constraints, const std::function<void()>& check_interrupt);
 
   Elimination view() const;

@@ -15,7 +15,7 @@ struct Constraint {
   int columns;        // velocities that it touches
   const int* column;  // which
   AnyConstraint kind;
-  bool driven;        // depends on laws of time
+  bool driven;        // depends on functions of time
 
   // between two bodies: a frame on the parent and one on the child (a joint's axis on z)
   int parent, child = -1;  // -1: it is between coordinates
@@ -24,7 +24,7 @@ struct Constraint {
   bool turns;              // true if a row depends on rotation
   Transform<double> X_parent, X_child;
   bool in_world = false;  // a ball joint's rows are along the world's axes, not the child's: fewer operations, in recordings
-  Mat3<double> R_described = Mat3<double>::Identity();  // the frames' axes in those of its wrench
+  Mat3<double> R_described = Mat3<double>::Identity();  // rotation of the frames' axes to the axes of its wrench
   std::vector<std::optional<Law>> carried;  // none, or six, rx .. tz of a gimbal that carries the frame on the parent along
   Target target;
 
@@ -33,7 +33,7 @@ struct Constraint {
   int values;  // place of its values in those of the call; of a target too
 };
 
-/// True if all of its rows hold positions.
+/// True if all of its rows constrain positions.
 inline bool holonomic(const Constraint& c) {
   return visit_constraint(c.kind, [&](const auto& kind) {
     int count = 0;
@@ -42,9 +42,9 @@ inline bool holonomic(const Constraint& c) {
   });
 }
 
-/// Some unknowns that are eliminated together, with the later ones that they meet: a dense matrix (fronts.hpp).
+/// Unknowns that are eliminated together, with their later neighbours: a dense matrix (fronts.hpp).
 struct Front {
-  int first, pivots;  // they are the first-th to go and those after it
+  int first, pivots;  // position of the first one in the elimination order
   int size;  // with the later ones
   int slot;  // where its rows of L start, pivots x size
   int later;  // place of the later ones in Elimination::later
@@ -59,7 +59,7 @@ struct Front {
 /// Row k of the factor holds its diagonal first, then the later unknowns that it meets, in their order.
 struct Elimination {
   int unknowns, slots;
-  const int* unknown;  // the k-th to go: a velocity, or nv + a row
+  const int* unknown;  // the k-th unknown to be eliminated: a velocity, or nv + a row
   const int* place;  // its inverse
   const int* first;  // unknowns + 1: start of row k
   const int* column;  // slots: which later unknown, counted in the order of elimination
@@ -76,8 +76,8 @@ struct Elimination {
   int fronts;  // 0: not by fronts
   const Front* front;
   const int *later, *into;
-  const int *mass_entry, *jacobian_entry;  // which entries of M and of J a front takes
-  int stack;  // numbers that fronts leave for later ones, at most
+  const int *mass_entry, *jacobian_entry;  // entries of M and of J that belong to each front
+  int stack;  // largest number of entries that fronts leave for later ones
   int widest, largest;  // the largest front, and the most later ones of a front
 };
 
@@ -86,7 +86,7 @@ struct Substructures;  // tree.hpp
 struct Loops {
   int constraints, rows, entries, pfaffian_values;
   int motor_constraints, motor_rows,
-      motor_entries;  // after those: velocities of joints that close loops and have a motor or armature
+      motor_entries;  // after those: velocities of loop joints with a motor or armature
   int rotor_rows;  // as many, or 0 if none has armature: those of `dynamics`
   const double *driven, *rotor;  // of each: 1, or 0 where no motor drives it; the square root of its armature
   const double* motor_unit;  // as Tree::unit

@@ -59,8 +59,8 @@ struct SpanningTree {
   std::vector<std::vector<int>> children;
   int actuated = 0;
 };
-/// Spanning tree of least depth, breadth first from the ground. Joints that are `tied` hold groups of bodies together: such a group is entered
-/// once, and then passed along them.
+/// Spanning tree of least depth, breadth first from the ground. Joints that are `tied` hold groups of bodies together: such a
+/// group is entered once, and then traversed along them.
 SpanningTree grow(const Description& d, Graph& g, Groups& group, const std::vector<char>& tied) {
   SpanningTree tree{std::vector<int>(d.bodies.size(), -1), std::vector<std::vector<int>>(d.bodies.size() + 1)};
   std::vector<char> entered(d.bodies.size() + 1, 0);
@@ -130,8 +130,8 @@ void Mechanism::point() {
   loops.mass_first = mass_first_.data();
 }
 
-// The spanning tree: least depth, actuated joints in it where possible, then in the order of the description; hints come before all of
-// that. What is left over closes loops.
+// The spanning tree: least depth, actuated joints in it where possible, then in the order of the description; the caller's hints
+// take precedence. The remaining joints are loop joints.
 void Mechanism::span(const Description& d) {
   Graph graph = graph_of(d);
   Groups kept(d.bodies.size());
@@ -207,7 +207,7 @@ void Mechanism::lay_out(const Description& d) {
   tree_.bodies = static_cast<int>(bodies_.size());
 }
 
-/// A body gets a link of its own.
+/// Create a link for a body.
 void Mechanism::join(const JointDescription& j, const PlacedJoint& placed, Body& body) {
   const bool turned_round = placed.reversed && visit_every(j.kind, 0, [](auto joint) { return joint.its_own_reverse; });
   Link b{};

@@ -1,6 +1,7 @@
 // A mechanism as a user describes it (a graph of bodies and joints), and as the kernels read it (a tree with its constants).
-// A Mechanism does not change once it is built and may be used by any number of threads. What no number of the description changes is found
-// first, and shared by the copies with other numbers; the numbers are baked then (bake.cpp).
+// A Mechanism does not change once it is built and may be used by any number of threads. The structure, which depends on no
+// number of the description, is computed first and shared by copies with different parameters; then the numbers are converted
+// (bake.cpp).
 #pragma once
 
 #include <algorithm>
@@ -27,7 +28,7 @@ struct BodyDescription {
   Inertia<double> inertia;  // about the body frame's origin, in its axes
 };
 
-/// A number a velocity of a joint, in place: descriptions are copied in microseconds.
+/// One number per velocity of a joint, stored inline so that descriptions are copied in microseconds.
 class PerVelocity {
  public:
   PerVelocity() = default;
@@ -80,9 +81,9 @@ struct ConstraintDescription {
   std::string parent, child;
   Transform<double> at_parent, at_child;  // its frames; its wrench is in the child's axes
   std::vector<Coordinate> coordinates;
-  /// A frame: calls lead the child to a point or a pose, and its kind is that of a joint from the ground to there.
+  /// Target of a frame: each call prescribes a point or a pose of the child, as a joint of this type from the ground.
   Target target = Target::none;
-  std::string joint;  // one that closes a loop: calls give the coordinates that it is to have
+  std::string joint;  // target of a loop joint: each call prescribes its coordinates
 };
 
 struct FrameDescription {
@@ -107,7 +108,7 @@ struct Description {
   double length = 0.0;  // of a displacement that weighs as much as a radian [m]; 0: the mean size of the bodies
   int substructures = automatic;  // largest number of bodies in each; 0: it is not cut; automatic: least cost
   static constexpr int automatic = -1;
-  std::function<void()> check_interrupt;  // called while a large one is built; its exceptions end that
+  std::function<void()> check_interrupt;  // called repeatedly while a large mechanism is built; an exception aborts the build
 };
 
 class Variants;  // variants.hpp
@@ -116,8 +117,8 @@ class Mechanism {
  public:
   /// Throws ModelError.
   explicit Mechanism(Description description);
-  /// A copy with other numbers, which costs no more than these: everything else is the other's. ModelError if the structure differs: other items than
-  /// numbers, other decisions about cuts, or other loop joints with armature.
+  /// Copy with different parameters; everything else is shared with the original, so the cost is that of the numbers. ModelError
+  /// if the structure differs: other items than numbers, other decisions about cuts, or other loop joints with armature.
   Mechanism(const Mechanism& other, Description changed);
   /// A mechanism of which row i of a batch is variant variant_indices[i]. Functions that support variants read these; others return the results
   /// of `other`.
@@ -153,7 +154,7 @@ class Mechanism {
   };
   const std::vector<PlacedJoint>& joints() const { return joints_; }  // in the order of the description
   const std::vector<int>& quaternions() const { return quaternions_; }  // start of each in q
-  /// The described joints that close loops, then the described constraints (counted on from the joints): constraint i is number i.
+  /// The described loop joints, then the described constraints (counted on from the joints): constraint i is number i.
   const std::vector<int>& constraints() const { return described_constraints_; }
   const std::string& constraint_name(int i) const { return constraint_names_[i]; }
   const std::vector<int>& actuators() const { return actuators_; }  // unknown of each effort: a velocity, or nv + a row
@@ -161,10 +162,8 @@ class Mechanism {
   double operations_of_joints() const { return dynamics_ && dynamics_->complete() ? dynamics_->operations() : 0.0; }
   double operations_of_substructures() const { return operations_of_substructures_; }
   double mass() const { return mass_; }
-  const std::vector<std::string>& massless() const {
-    return massless_;
-  }  // joints along which nothing that they carry has inertia
-  const std::vector<std::string>& idle() const { return idle_; }  // of these, the ones that no loop holds either
+  const std::vector<std::string>& massless() const { return massless_; }  // joints along which their subtree has no inertia
+  const std::vector<std::string>& idle() const { return idle_; }  // those of them that no loop constrains either
   const std::string& tie() const { return tie_; }  // the reason why it does not float; empty: it floats
 
  private:

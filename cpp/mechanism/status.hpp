@@ -5,15 +5,15 @@ namespace sarrus {
 
 enum Status : signed char {
   fine = 0,
-  invalid_state = 1,         // the state is not finite, or its quaternion no rotation
-  no_answer = 2,       // nothing to divide by, or loops that steps do not close
-  inconsistent_constraints = 3,   // no motion satisfies the loops, or no effort brings the motion about
+  invalid_state = 1,         // the state is not finite, or its quaternion is not a rotation
+  no_answer = 2,       // no inertia to divide by, or loops that steps do not close
+  inconsistent_constraints = 3,   // no motion satisfies the loops, or no efforts produce the motion
   off_loops = 4,       // the loops are open, or forbid the velocity
   no_convergence = 5,  // of an implicit step
   diverged = 6,
   interrupted = 7,
   caller_failed = 8,  // a function of the caller's raised an error
-  other_branch = 9,   // loops that are closed on another branch than that of the start, or perhaps on one
+  other_branch = 9,   // loops are closed, but on another branch than that of the start, or possibly so
   exhausted = 10      // more contacts in a step than its solver may work for
 };
 

@@ -50,7 +50,7 @@ SubstructuredMechanism::SubstructuredMechanism(const Tree& tree, int links, cons
   view_.first_motion = constraints_.size();
   view_.compliant_row = loops.rows;
   add_motions(tree, motion, true);
-  // joints that close loops, too, may have armature along their motion
+  // loop joints may have armature along their motion, too
   for (int i = 0, row = 0; original.rotor_rows > 0 && i < original.motor_constraints;
        row += original.constraint[original.constraints + i++].rows) {
     const int rows = original.constraint[original.constraints + i].rows;
@@ -92,7 +92,7 @@ void SubstructuredMechanism::add(Constraint c, int source) {
   source_.push_back(source);
 }
 
-/// A constraint of the tree, in terms of these velocities.
+/// Express a constraint of the tree in these velocities.
 void SubstructuredMechanism::repeat(const Tree& tree, int constraint) {
   Constraint c = tree.loops.constraint[constraint];
   if (c.child >= 0) {

@@ -1,6 +1,7 @@
-// The mechanism cut into substructures. In joint coordinates the mass matrix of a long chain is full, and so are the rows of a loop around
-// many joints. Cut at some joints of the tree, each piece floats with six velocities of its own, and the joints at the cuts are rows like
-// those that close loops: M is then a block a piece, and the cost of a factor follows the graph (loops/substructures.hpp has the equation).
+// The mechanism cut into substructures. In joint coordinates the mass matrix of a long chain is dense, and so are the rows of a
+// loop around many joints. Cut at some joints of the tree, each piece floats with six velocities of its own, and the joints at
+// the cuts are rows like those that close loops: M is then a block a piece, and the cost of a factor follows the graph
+// (loops/substructures.hpp has the equation).
 #pragma once
 
 #include <memory>
@@ -17,13 +18,13 @@ class SubstructuredMechanism {
   /// Cut into pieces of at most so many bodies. Cut joints have rows that are plain components and occur in no relation between coordinates. The
   /// body behind them must have inertia in every direction or, like a thin rod on a pin, in those that its joint leaves free: the joints
   /// then constrain the others, and M of the whole is regular.
-  /// `check_interrupt`: as of EliminationPlan.
+  /// `check_interrupt`: as for EliminationPlan.
   SubstructuredMechanism(const Tree& tree, int links, const std::function<void()>& check_interrupt);
-  /// Cut like the other one, with the numbers of this tree.
+  /// Make the same cuts as in the other one, with the numbers of this tree.
   SubstructuredMechanism(const SubstructuredMechanism& other, const Tree& tree);
   SubstructuredMechanism& operator=(const SubstructuredMechanism&) = delete;
 
-  /// Take the numbers of the tree that this one was made of, or of one like it.
+  /// Copy the numbers of the tree from which this one was made, or of a copy of it.
   void take_numbers(const Tree& tree) {
     bake(tree);
     view_.tree = tree_;
@@ -62,7 +63,8 @@ class SubstructuredMechanism {
 
 /// Flag for each link that its joint may be cut: the body has the inertia to float, and no relation uses the joint's coordinates.
 std::vector<char> may_float(const Tree& tree);
-/// True if a link has inertia in the directions that its joint leaves free; if some have not, all that float need more.
+/// True if a link has inertia in the directions that its joint leaves free; if some links have none, all floating links need
+/// more.
 bool has_inertia_where_free(const Link& b);
 
 /// Cut a tree into pieces of at most so many bodies, or (0) at the least cost; null: it cannot be cut.

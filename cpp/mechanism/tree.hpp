@@ -12,11 +12,11 @@ namespace sarrus {
 struct Link {
   int parent;
   JointKind joint;  // as the tree passes it
-  JointKind described;  // as it was described: they differ where the tree passes a joint backwards
+  JointKind described;  // the joint's type in the description; it differs if the tree traverses the joint backwards
   int nv, iq, iv;  // the joint's coordinates and velocities within q and v
   int iangle;  // its first angle within Tree::angle
   int end;  // its subtree is the links [this, end): numbered depth first
-  int root;  // the link next to the ground on the path there
+  int root;  // the link next to the ground on the path to the ground
   Transform<double> X_tree;  // the joint's predecessor frame in the parent link
   Mat3<double> R_joint;  // this frame's axes in those in which the joint was described (its axis turned onto z)
   Inertia<double> inertia;
@@ -65,7 +65,7 @@ struct PointSpring {
 /// A loop joint as a motion between two bodies, with the forces along it. Its rows are a Constraint.
 struct LoopMotion {
   JointKind joint;
-  int nv, nq, iq, iv;  // iq, iv: its place within the coordinates and the velocities of all joints that close loops
+  int nv, nq, iq, iv;  // iq, iv: its place within the coordinates and the velocities of all loop joints
   JointConstants constants;
   int constraint;
   int link[2], body[2];  // parent, child
@@ -83,15 +83,14 @@ struct Tree {
   const int* column_link;  // which link moves velocity i
   const int* column_parent;  // the velocity before i on the path to the ground, or -1
   const int* column_depth;  // number of velocities on that path
-  const int*
-      mass_parent;  // as column_parent; where armature of joints that close loops ties all velocities, the one before in its order
+  const int* mass_parent;  // as column_parent; if armature of loop joints couples all velocities, the previous one in its order
   const double*
       unit;  // nv: the velocity that counts as much as 1 rad/s: 1 for rotations, the mechanism's length for translations
   const double* per_unit_square;  // 1 / unit^2
   const char*
       lacks_inertia;  // nv, or null: 1 if a velocity's own body has next to no inertia along its joint, so that M may be singular
   double length, mass;  // the mechanism's own
-  double light;  // a body of no more mass counts as one without
+  double light;  // bodies of at most this mass count as massless
   const Body* body;
   const PlacedFrame* frame;
   int springs;
@@ -100,7 +99,7 @@ struct Tree {
   const LoopMotion* loop_motion;
   Vec3<double> gravity;
   bool has_armature, has_joint_forces;
-  bool ties_links;  // springs, or joints that close loops, act between them
+  bool ties_links;  // true if springs or loop joints act between bodies
   bool floats;  // link 1 carries all others, a joint of six velocities carries it, and no constraint touches these
   Loops loops;
   std::intptr_t lanes = 0;  // NumbersOf::shift, if lanes have their own numbers
@@ -118,8 +117,8 @@ struct Tree {
 /// the joints at the cuts, then the motions of these with an armature. Their other motions follow, like motors.
 struct Substructures {
   Tree tree;
-  const int* from;  // for each of its velocities, which one of the tree it is; -1: that of a floating body
-  const int* velocity;  // and for each one of the tree, which of its velocities; -1 - r: row r
+  const int* from;  // index in the tree of each of its velocities; -1: velocity of a floating body
+  const int* velocity;  // inverse: index of each velocity of the tree; -1 - r: row r
   int substructures, cuts;  // number of these
   int first_motion;  // the first constraint that is a motion
   int compliant_row;  // rows from here to loops.rows are compliant, by an armature:

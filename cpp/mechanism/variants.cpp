@@ -8,7 +8,7 @@
 
 namespace sarrus {
 namespace {
-/// Flag for each joint that is an advancing screw, which decides how its coordinate is read off a pose.
+/// Flag for each joint that is an advancing screw, which determines the computation of its coordinate from a pose.
 std::vector<char> advancing(const Description& d) {
   std::vector<char> all;
   for (const JointDescription& j : d.joints)

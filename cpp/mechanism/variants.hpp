@@ -15,7 +15,7 @@ namespace sarrus {
 
 class Variants {
  public:
-  /// None yet; they will be like this one.
+  /// No variants yet; all will have the structure of this mechanism.
   explicit Variants(const Mechanism& first);
   /// Description that takes the next variant's numbers, before add(). Numbers that are not set keep the previous variant's.
   Description& description() { return reference_->description_; }
@@ -90,7 +90,7 @@ class Variants {
       nullptr, [](double* x) { ::operator delete(x, std::align_val_t{VariantNumbers::line}); }};
   bool recursive_ = true;
   std::vector<char> lacks_inertia_;
-  std::vector<char> has_forces_;  // of each motion of a joint that closes a loop
+  std::vector<char> has_forces_;  // of each motion of a loop joint
   Flags flags_{}, flags_of_pieces_{};
   std::vector<char> block_;
   VariantNumbers view_{};

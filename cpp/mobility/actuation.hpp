@@ -1,18 +1,19 @@
-// Motions that motors drive, and their efforts that move nothing.
+// Motions that motors drive, and efforts that cause no motion.
 #pragma once
 
 #include "scaled_loops.hpp"
 
 namespace sarrus {
 
-/// A joint's place among the described ones; NameNotFoundError.
+/// Index of a joint in the description; raises NameNotFoundError.
 int joint_by_name(const Mechanism& mechanism, const std::string& name);
 /// Joints with a motor, by the description.
 std::vector<int> actuated_joints(const Mechanism& mechanism);
 std::vector<int> joints_by_names(const Mechanism& mechanism, const std::vector<std::string>& names);
 
-/// S^T (nu, nv) of these joints, also of those that close loops: the velocities of their motors are S^T v. Laws that drive such a joint are at rest. ModelError
-/// for a joint that laws of time carry along and whose columns depend on its position.
+/// S^T (nu, nv) of these joints, also of those that close loops: the velocities of their motors are S^T v. Functions of time that
+/// drive such a joint are held constant. Raises ModelError for a joint that functions of time move if its columns depend on its
+/// position.
 Matrix motor_rows(const StateFunctions& functions, const double* q, const std::vector<int>& joints);
 /// (nu) velocity of each that counts as 1 rad/s: l for sliding ones.
 Vector motor_units(const Mechanism& mechanism, const std::vector<int>& joints);

@@ -27,20 +27,20 @@ struct Steps {
   Steps(const ScaledLoops& loops, const double* q, const Matrix& aim, const Vector& size) : reliable(size.size()) {
     ScaledLoops::Walk walk = loops.walk(q, size.asDiagonal() * aim);
     ends = std::move(walk.ends), displacements = size.cwiseInverse().asDiagonal() * walk.displacements;
-    // a residual of x^2 is all that is seen of being x away from a double root
+    // at a distance x from a double root the residual is only x^2
     for (Eigen::Index k = 0; k < size.size(); ++k) reliable[k] = std::sqrt(walk.open(k)) < 0.01 * size(k);
   }
   double distance(int k) const { return displacements.row(k).lpNorm<Eigen::Infinity>(); }
 };
 
-/// The velocities that J allows at q and that can be followed; none if that is not clear. J alone would not do: a mechanism that carries along
-/// a structure at its dead centre has a velocity everywhere that leads nowhere.
+/// Velocities at q that J allows and that lead to finite motions; none if that is undecided. J alone is not sufficient: a
+/// structure at its dead centre inside a mechanism has everywhere a velocity that leads to no motion.
 std::optional<Neighbour> tangent(const ScaledLoops& loops, const Vector& q, NormalNumbers& random) {
   const Matrix N = null_space(loops.holonomic_rows(loops.jacobian(q.data())), present);
   const int d = static_cast<int>(N.cols());
   const Matrix directions = d ? orthogonal_from(random.draw(d, d)) : Matrix(0, 0);
   std::optional<Neighbour> result;
-  // a few of many directions are enough where they all lead to the same
+  // a few of many directions suffice if all lead to the same result
   for (const bool few : {true, false}) {
     if (few && d <= 16) continue;
     const int count = few ? 8 : d;
@@ -59,7 +59,7 @@ std::optional<Neighbour> tangent(const ScaledLoops& loops, const Vector& q, Norm
   return result;
 }
 
-/// Branches of the configurations that close the loops, whatever else constrains velocities.
+/// Branches of the closed configurations, without constraints on velocities only.
 FiniteMotion branches(const ScaledLoops& loops, const double* q, const Matrix& motions, double tolerance, bool compared) {
   const bool plain = loops.holonomic_rows(Matrix::Zero(loops.holonomic.size(), 0)).rows() == Eigen::Index(loops.holonomic.size());
   const Matrix J = loops.holonomic_rows(loops.jacobian(q));
@@ -98,7 +98,7 @@ FiniteMotion branches(const ScaledLoops& loops, const double* q, const Matrix& m
     return result;
   }
 
-  for (int again = 0; again < 2; ++again)  // again from the ends: a branch is traced on, and a dead end is left
+  for (int again = 0; again < 2; ++again)  // repeat from the end points, to follow branches and to leave dead ends
     steps = Steps(loops, q, scaled_to_one(steps.displacements * N * N.transpose()), size);
   int back = 0;
   for (int k = 0; k < count; ++k) back += steps.reliable[k] && steps.distance(k) < 0.02;

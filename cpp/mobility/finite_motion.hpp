@@ -22,7 +22,8 @@ struct FiniteMotion {
   std::vector<Neighbour> neighbours;
 };
 
-/// `motions` (nv, d) are the null space of R J C at q to this tolerance; without `compared` neighbours are found where the answer needs them.
+/// `motions` (nv, d) are the null space of R J C at q to this tolerance; without `compared`, neighbours are computed if
+/// necessary.
 FiniteMotion finite_motion(const ScaledLoops& loops, const double* q, const Matrix& motions, double tolerance, bool compared);
 
 }  // namespace sarrus

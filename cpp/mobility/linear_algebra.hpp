@@ -10,13 +10,13 @@ using Matrix = Eigen::MatrixXd;
 using Vector = Eigen::VectorXd;
 using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-/// min(m, n) of them, the largest first, each to rounding of the largest.
+/// The min(m, n) singular values, largest first, each accurate to rounding of the largest.
 Vector singular_values(Matrix A);
 /// Number of singular values above the tolerance.
 int rank(const Matrix& A, double tolerance);
 int count_above(const Vector& singular_values, double tolerance);
 
-/// Orthonormal basis (n, n - rank) of the vectors that A (m, n), of this rank, takes to nothing.
+/// Orthonormal basis (n, n - rank) of the null space of A (m, n), of this rank.
 Matrix null_space(const Matrix& A, int rank);
 Matrix null_space(const Matrix& A, double tolerance);
 /// Threshold, relative to the largest row, of a row's part that is orthogonal to the rows before it (largest first): below it counts as zero.
@@ -35,7 +35,7 @@ RightFactor right_singular_vectors(Matrix A);
 /// Orthogonal matrix (n, n) whose first columns span those of A (n, k).
 Matrix orthogonal_from(const Matrix& A);
 
-/// Normal numbers that are the same everywhere (SplitMix64, Box and Muller).
+/// Normally distributed numbers that are the same on every machine (SplitMix64, Box and Muller).
 class NormalNumbers {
  public:
   Matrix draw(int rows, int columns);

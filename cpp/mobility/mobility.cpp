@@ -33,7 +33,7 @@ Names joints_by_motion(bool move, const Mechanism& mechanism, const Matrix& moti
   return names;
 }
 
-/// Warn of a rank that the singular values s do not determine clearly.
+/// Warn about a rank that the singular values s do not determine clearly.
 void warn_of_rank(const Vector& s, int rank, double gap, Names& warnings) {
   if (gap < 1.0 / nearly_singular)
     warnings.push_back(text("the rank is not clear: where it ends, singular values fall by a factor of %.2g only", gap));
@@ -106,7 +106,7 @@ ActuationMobility actuation(const ScaledLoops& loops, const double* q, const Mat
   const TransmittedRates rates = transmission(q, N);
   const Ranks local(rates, N.cols());
   const bool has_output = options.output.has_value();
-  // usual ranks: the best of the neighbours. A structure has none: nothing moves there
+  // usual ranks: the best of the neighbours. A structure has no neighbours, because it cannot move
   std::vector<Ranks> nearby;
   for (const Neighbour& n : finite.neighbours) nearby.emplace_back(transmission(n.q.data(), n.tangent), n.tangent.cols());
   const bool reliable = !nearby.empty() || finite.freedom == 0 || local.locked == 0;
@@ -316,7 +316,7 @@ Mobility mobility(const StateFunctions& functions, const double* q, const Mobili
       result.unique_reactions.push_back(constraints[closing++]);
       continue;
     }
-    // the efforts of couplers along the joint's motion are no reaction
+    // the efforts of couplers along the joint's motion are not reactions
     const auto& [name, wrenches] = result.self_stress[wrench++];
     const bool unique = wrenches.rows() == 0 || joint.nv == 6 ||
                         (in_one_unit(wrenches, loops.length) * placed.across(joint)).cwiseAbs().maxCoeff() < present;

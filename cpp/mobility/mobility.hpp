@@ -21,7 +21,7 @@ using Names = std::vector<std::string>;
 struct MobilityOptions {
   std::optional<Names> actuated;  // joints with motors; none: those of the description
   std::optional<std::string> output;  // the frame whose velocity is the mechanism's output
-  std::vector<int> components = {0, 1, 2, 3, 4, 5};  // of that velocity, rx ry rz tx ty tz in the world's axes: those that matter
+  std::vector<int> components = {0, 1, 2, 3, 4, 5};  // used components of it: rx ry rz tx ty tz in the world's axes
   std::optional<double> time;  // [s], for prescribed motion
 };
 
@@ -75,8 +75,9 @@ struct Mobility {
 /// Mobility at a configuration (nq) that closes the loops; AssemblyError if the loops are open. `rows` are the rows that depend on q.
 Mobility mobility(const StateFunctions& functions, const double* q, const MobilityOptions& options = {}, RowsOfState rows = {});
 
-/// Largest size of each component [moment; l force] (6) that self-stresses of unit size put through each joint and constraint, on the child: what
-/// no rigid-body model determines. Efforts along a joint's motion are no part of it. Loops need not be closed.
+/// Largest size of each component [moment; l force] (6) that self-stresses of unit size put through each joint and constraint, on
+/// the child: the part that no rigid-body model determines. Efforts along a joint's motion are not included. Loops need not be
+/// closed.
 Named<Vector> open_reactions(const StateFunctions& functions, const double* q, const std::optional<double>& time = {},
                              RowsOfState rows = {});
 

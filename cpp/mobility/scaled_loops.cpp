@@ -20,7 +20,7 @@ bool slides(const JointDescription& joint, int k) {
 
 namespace {
 
-/// Most that a row between coordinates could be: of a polynomial, by its coefficients, since its slope may vanish.
+/// Largest possible size of a row between coordinates; for a polynomial, from its coefficients, because its slope may vanish.
 double row_size(const Constraint& c, const Vector& column_scale, const Eigen::RowVectorXd& row) {
   const Coupler* coupler = std::get_if<Coupler>(&c.kind);
   if (!coupler) return row.norm();

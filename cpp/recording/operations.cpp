@@ -8,7 +8,7 @@
 
 namespace sarrus {
 
-/// Evaluate a law of time: pieces by choice.
+/// Evaluate a function of time: pieces by choice.
 void evaluate(const Law& law, const Record* time, Record (&out)[3]) {
   const int pieces = static_cast<int>(law.start.size()), terms = static_cast<int>(law.coefficient.size()) / pieces;
   const Record t = time ? *time : Record(0.0);

@@ -21,7 +21,7 @@ inline bool finite_bits(double x) {
 /// not depend on it.
 constexpr int panel_width = 8;
 
-/// The rows below a panel, from column `from` on, less scale(row, k) times its rows.
+/// Subtract scale(row, k) times the rows of a panel from the rows below it, from column `from` on.
 template <class Scale> void subtract_panel(int n, double* A, int first, int row, int from, Scale&& scale) {
   const double* rows[panel_width];
   double scales[panel_width];
@@ -64,14 +64,14 @@ inline void solve_eliminated(int n, const double* LU, double* b) {
   for (int k = 0; k < n; ++k) b[k] -= scalar_product(LU + k * n, b, k);
   for (int k = n - 1; k >= 0; --k) b[k] = (b[k] - scalar_product(LU + k * n + k + 1, b + k + 1, n - k - 1)) / LU[k * n + k];
 }
-/// A x = b; A and b are used up.
+/// Solve A x = b; A and b are overwritten.
 inline bool solve_dense(int n, double* A, double* b) {
   if (!eliminate(n, A, [&](int row, int other) { std::swap(b[row], b[other]); })) return false;
   solve_eliminated(n, A, b);
   return true;
 }
 
-/// The same where the unknowns, and the equations with them, have units (of the k-th: unit(k)): only then pivots compare.
+/// The same if unknowns and equations have the units unit(k): pivots are compared in these units.
 template <class Unit> bool solve_dense(int n, double* A, double* b, const Unit& unit) {
   for (int r = 0; r < n; ++r) {
     for (int c = 0; c < n; ++c) A[r * n + c] *= unit(c) / unit(r);

@@ -7,14 +7,15 @@
 
 namespace sarrus {
 
-// of recursions over a tree: four even where registers hold eight, because with eight what a body needs no longer fits into them
+// for recursions over a tree: four even if registers hold eight, because the data of a body would not fit into the registers with
+// eight
 #if defined(__AVX__)
 constexpr int tree_lanes = 4;
 #else
 constexpr int tree_lanes = 2;
 #endif
 
-// of sparse solves, which are chains of sums that wait for each other: more states side by side fill them (measured on Zen 4: eight
+// for sparse solves, which are chains of dependent sums: more states in lanes hide the latency (measured on Zen 4: eight
 // lanes do 3.2 to 3.8 times what one state does, four 2.5 to 3.2)
 #if defined(__AVX512F__)
 #define SARRUS_TREE_LANES_DIFFER

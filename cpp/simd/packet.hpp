@@ -1,5 +1,5 @@
 // Packet<W>: W doubles behind the interface of one, so that an algorithm written for a scalar T serves T = double (one state)
-// and T = Packet<W> (W states, one a lane). A comparison gives a Mask that does not convert to bool: an `if` on a lane's value
+// and T = Packet<W> (W states, one per lane). A comparison gives a Mask that does not convert to bool: an `if` on a lane's value
 // does not compile, and select() takes its place. Needs the vector extensions of GCC and Clang.
 #pragma once
 
@@ -21,7 +21,7 @@
 
 namespace sarrus {
 
-// GCC drops a vector_size that depends on a template parameter, hence one specialisation a width
+// GCC ignores a vector_size that depends on a template parameter, hence one specialisation per width
 template <int W> struct Register;
 template <> struct Register<2> {
   typedef double real __attribute__((vector_size(16)));
@@ -126,7 +126,7 @@ typedef double WideDoubles __attribute__((vector_size(32), aligned(8), may_alias
 typedef double WideDoubles __attribute__((vector_size(16), aligned(8), may_alias));
 #endif
 
-/// Subtract scale[0] * from[0] + ... of `count` entries each; doubles go several at once, as packets do anyway.
+/// Subtract scale[0] * from[0] + ..., `count` entries each; doubles are vectorised, too.
 template <class T, int N>
 SARRUS_INLINE void subtract_scaled(T* to, const T* const (&from)[N], const T (&scale)[N], int count) {
   for (int i = 0; i < count; ++i)
@@ -157,7 +157,7 @@ SARRUS_INLINE void subtract_scaled(double* to, const double* from, double scale,
   for (; i < count; ++i) to[i] -= scale * from[i];
 }
 
-/// Scalar product; doubles go several products at once.
+/// Scalar product; doubles are vectorised.
 template <class T> SARRUS_INLINE T scalar_product(const T* a, const T* b, int count) {
   T even = T(0.0), odd = T(0.0);
   int i = 0;
@@ -188,7 +188,7 @@ template <class T> SARRUS_INLINE T inverse_or_zero(const T& x) {
 
 template <class T> SARRUS_INLINE T abs(T x) { return select(x < T(0.0), -x, x); }
 
-/// A difference of numbers of this size, or zero if only their rounding is left.
+/// Return a difference of terms of this size, or zero if it is at rounding level.
 template <class T> SARRUS_INLINE T unless_rounding(T x, T scale) { return select(x > scale * T(3e-15), x, T(0.0)); }
 
 /// -1, 0 or 1: the direction of a Coulomb friction force.

@@ -1,5 +1,5 @@
-// Several<T, D>: D numbers in place of one, side by side: the rates of a number along D directions, as Dual<T, R> (dual.hpp) needs them, or
-// right-hand sides of one equation (loops/saddle.hpp). Comparisons are made number by number, and select() takes their results.
+// Several<T, D>: D numbers in place of one: the derivatives of a number along D directions for Dual<T, R> (dual.hpp), or
+// right-hand sides of one equation (loops/saddle.hpp). Comparisons are elementwise, for select().
 #pragma once
 
 #include "packet.hpp"

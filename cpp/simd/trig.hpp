@@ -1,4 +1,4 @@
-// Sine and cosine of a packet, without a branch on the way: Cody and Waite's reduction by multiples of pi/2, then the minimax
+// Sine and cosine of a packet, without branches: Cody and Waite's reduction by multiples of pi/2, then the minimax
 // polynomials of fdlibm on [-pi/4, pi/4]. Within 2 ulp of the C library's (tests/core/test_simd.py) while |x| < 1.6e6; an angle
 // beyond that (a wheel that turned 260,000 times) goes to the C library, lane by lane.
 #pragma once
@@ -57,7 +57,7 @@ template <class T> inline void sincos(int n, const T* x, T* s, T* c) {
 }
 template <> inline void sincos(int n, const double* x, double* s, double* c) {
   for (int i = 0; i < n; i += 2) {
-    const int j = i + 1 < n ? i + 1 : i;  // the last one of an odd number fills both lanes
+    const int j = i + 1 < n ? i + 1 : i;  // if the number of angles is odd, the last one is in both lanes
     Packet<2> s2, c2;
     sincos(Packet<2>(Register<2>::real{x[i], x[j]}), s2, c2);
     s[i] = s2.lanes[0], c[i] = c2.lanes[0];

@@ -283,7 +283,7 @@ class ContactStep {
     std::copy(first, first + nv_, v_end), std::copy(reported, reported + nz, x_.z), std::copy_n(impulse, size, impulse_);
   }
 
-  /// Return true if c is zero: no row depends on a law of time or on a function of the caller.
+  /// Return true if c is zero: no row depends on a function of time or on a function of the caller.
   static bool rows_rest(const Loops& loops) {
     bool rows_rest = loops.pfaffian_values == 0;
     for (int i = 0; i < loops.constraints; ++i) rows_rest &= !loops.constraint[i].driven;

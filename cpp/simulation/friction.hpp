@@ -200,7 +200,7 @@ template <class T> class DryFriction {
       const auto turned = both(rests_[k] < T(0.5), speed[k] * direction_[k] < T(0.0));
       part[k] = select(turned, speed_[k] / select(turned, speed_[k] - speed[k], T(1.0)), T(2.0));
       first = least(first, part[k]);
-      // a joint rests if it did before and was held, or hardly moved, as the last of several that hold together
+      // a joint rests if it did before and was held, or hardly moved, as the last of several joints that rest together
       const auto moved = speed[k] * direction_[k] > h * slowing_[k] * T(1e-9);
       stops_[k] = rests_[k] * (T(1.0) - lets_go_[k]) * select(moved, T(0.0), T(1.0));
     }
@@ -243,7 +243,7 @@ template <class T> class DryFriction {
       const Columns columns(*this, time, x.q, x.v, J);
       std::swap(rests_, stops_);
       hold_at_rest(s_.arena, n_, columns.W, speed, stops_, impulse);
-      // a joint that reverses because of the loop's position, as a rocker does, stops by no impulse that friction could give
+      // a joint that reverses because of the loop's geometry, like a rocker, is not stopped by friction
       bool stop = true;
       for (int k = 0; k < n_; ++k) {
         const auto over = abs(impulse[k]) > limit_[k] * most_length;

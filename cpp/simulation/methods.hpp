@@ -1,4 +1,4 @@
-// The methods of integration, a line each, with the coefficients of the Runge-Kutta methods.
+// The integration methods, one per line, with the coefficients of the Runge-Kutta methods.
 #pragma once
 
 #include <cmath>

@@ -95,7 +95,7 @@ template <class T> struct Record {
   }
 };
 
-/// Work [J] of forces that neither store energy nor constrain: controllers, loads, dampers, dry friction, laws of time.
+/// Work [J] of forces that neither store energy nor constrain: controllers, loads, dampers, dry friction, functions of time.
 template <class T> struct Work {
   T supplied = T(0.0);  // by the quadrature of the method
   // Estimated error of that: impulses times mean velocities minus it, which is exact for linear dampers that the quadrature does not resolve; in

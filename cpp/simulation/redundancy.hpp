@@ -9,8 +9,8 @@
 //   v <- v - J^+ J(d) v,   again and again,
 //
 // removes from J(d) v the part in the range of J. If the rows agree at d too, the rest is zero, to rounding; else it is the forbidden motion. No
-// rank is counted. The result does not depend on luck: with directions drawn from a continuum, the probability that only a millionth of the
-// forbidden part is left is one in a million.
+// rank is counted. A wrong result is improbable: with directions drawn from a continuum, the probability that only a millionth of
+// the forbidden part is left is one in a million.
 #pragma once
 
 #include <algorithm>
@@ -93,7 +93,7 @@ template <class T> class Redundancy {
       const T &mobility = motion.e.matrix.mobility[k], inertia = select(mobility > T(0.0), T(1.0) / mobility, T(0.0));
       size += v[k] * v[k] * inertia, scale += mobility * inertia;
     }
-    const auto moves = size > scale * T(1e-20);  // without any motion there is none to forbid
+    const auto moves = size > scale * T(1e-20);  // without allowed motions none can be forbidden
     size = select(moves, size, T(1.0));
     T error = T(0.0);
     for (int round = 0; round < 12; ++round) {

@@ -1,8 +1,9 @@
-// Numbers of a mechanism that a run stores besides its tree, in one piece of memory: the trees without the terms that the run takes over, and the
-// units of its plan. Of variants they follow their block (kernels/variant_copies.hpp), so that each lane has its own.
+// Parameters of a mechanism that a run stores besides its tree, in one block of memory: the trees without the terms that the run
+// takes over, and the units of its plan. Of variants they follow their block (kernels/variant_copies.hpp), so that each lane has
+// its own.
 //
-// A run takes over the springs along angles of loop joints, because it counts the turns (turns.hpp): the tree of control laws has none of them. It
-// also takes over dry friction, which its steps decide (friction.hpp): the integrated tree has neither.
+// A run takes over the springs along angles of loop joints, because it counts the turns (turns.hpp): the tree of control laws has
+// none of them. It also takes over dry friction, which its steps solve for (friction.hpp): the integrated tree has neither.
 #pragma once
 
 #include <cstring>

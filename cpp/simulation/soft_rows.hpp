@@ -1,4 +1,4 @@
-// Springs and dampers between bodies in a step that is implicit in them: between points, and along joints that close loops.
+// Springs and dampers between bodies in a step that is implicit in them: between points, and along loop joints.
 //
 // Each acts along one row J_s of the velocities, by -(k s + c s-dot). As K and D of joints do (implicit_rates.hpp), it adds
 // b = theta h c + theta^2 h^2 k to the matrix of the kick, but as a term J_s^T b J_s of rank one, which couples joints that are independent in the

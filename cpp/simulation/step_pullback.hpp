@@ -1,4 +1,4 @@
-// Cotangents back through explicit steps (steps.hpp) by products of derivatives: the transpose of step_rates.hpp, at a cost that does not grow
+// Vector-Jacobian products of explicit steps (steps.hpp): the transpose of step_rates.hpp, at a cost that does not grow
 // with the number of directions.
 //
 //   a stage    a = a(q, v, tau), z' of it                        loops/pullback.hpp, with the factor of the stage; forces of elements along directions
@@ -9,8 +9,8 @@
 //
 //   M x + J1^T b = lambda,  J x = 0                              once for positions, once for velocities
 //
-// lambda before it is lambda - J1^T b, minus the derivative of x . M u + y . J x by q (and of w, z likewise), and the derivative of -b . (J v - c) by
-// q is added at the projected state.
+// lambda before it is lambda - J1^T b, minus the derivative of x . M u + y . J x with respect to q (and of w, z likewise), and
+// the derivative of -b . (J v - c) with respect to q is added at the projected state.
 //
 // Integration acts joint by joint and is pulled back along the directions of all joints at once: q0 exp(u), the rate of u or of coordinates, and
 // displacements of these. With u, J1 follows its differential.
@@ -132,7 +132,7 @@ template <class P, class R> class StepPullback {
   static constexpr int most_stages = 4;
   static constexpr double rounding = 3e-12;  // effects of smaller motions, in the plan's units, are neglected
 
-  /// State after a weighted sum of slopes: y, the sum of those of u or of the coordinates, and the state.
+  /// State after a step along weighted slopes: y, the sum of the slopes of u or of the coordinates; and that state.
   struct Point {
     P *y, *q, *v, *z;
   };
@@ -285,7 +285,7 @@ template <class P, class R> class StepPullback {
     return to;
   }
 
-  /// Numbers joint by joint, as coordinates or as velocities, and their cotangents; or none.
+  /// Values joint by joint, as coordinates or as velocities, and their cotangents; or none.
   struct Part {
     const P* value;
     P* by;
@@ -480,7 +480,7 @@ template <class P, class R> class StepPullback {
     if (carried) carry(side);
     std::copy(carried ? at_start : rest, (carried ? at_start : rest) + n_, lambda);
   }
-  /// Add the derivative of x . M u + y . J x by q.
+  /// Add the derivative of x . M u + y . J x with respect to q.
   void bend(const Closing& c, const P* x, const P* u, const P* y, P* by) {
     const Arena::Scope scope(arena_);
     Tree weightless = tree_;
@@ -488,7 +488,7 @@ template <class P, class R> class StepPullback {
     const P* rest = zeros<P>(arena_, n_);
     pull_rows(weightless, c.time, c.q, rest, u, x, {y}, true, by);
   }
-  /// Add the derivative of -b . (J v - c) by q.
+  /// Add the derivative of -b . (J v - c) with respect to q.
   void pull_velocities(const Closing& c, const P* after, const P* b, P* by) {
     const Arena::Scope scope(arena_);
     P* velocity_forces = take(rows_);

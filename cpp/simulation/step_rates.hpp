@@ -1,4 +1,4 @@
-// Derivatives of fixed steps: the steps themselves (steps.hpp) on numbers that carry their rates, along as many directions as go side by side.
+// Derivatives of fixed steps: the steps themselves (steps.hpp) on dual numbers, along as many directions as there are lanes.
 //
 // Equations are solved on values only; the rates of their solutions follow. With M, J and the factor available,
 //
@@ -108,7 +108,7 @@ SARRUS_NOINLINE void accelerations_with_rates(System<Dual<P, R>>& s, const Dual<
   }
 }
 
-/// Least motion with its rates, although the factor has none.
+/// Least motion with its rates, by a factorisation of values only.
 template <class P, class R> struct LeastMotion<Dual<P, R>> {
   using T = Dual<P, R>;
   const Tree& tree;
@@ -147,7 +147,7 @@ template <class P, class R> struct LeastMotion<Dual<P, R>> {
     for (int r = 0; r < rows; ++r) side[n + r] = change[r] * T(share);
     bend(side);
     P* b = arena.template take<P>(all);
-    for (int d = 0; d < directions_of<R>; ++d) {  // of any size, unlike motions, which are as small as drifts: so corrected
+    for (int d = 0; d < directions_of<R>; ++d) {  // corrected, because forces may be large, unlike drifts
       const Arena::Scope direction_scope(arena);
       for (int k = 0; k < all; ++k) b[k] = k < n + rows ? sarrus::along(side[k].rate, d) : P(0.0);
       const P* rates = solve_corrected(plain.e, arena, plain.factor, static_cast<const P*>(b));
@@ -349,8 +349,8 @@ SARRUS_NOINLINE P step_with_rates(const Tree& tree, Arena& arena, const Plan& pl
   T *row = arena.take<T>(size + plan.force_elements.held_size), *numbers = arena.take<T>(plan.force_elements.parameters);
   T *u = arena.take<T>(nv), *displaced = arena.take<T>(nq);
   System<T> s{tree, arena, plan, numbers};
-  // directions are scaled to a radian or a length of the mechanism, and the results scaled back: numbers of very different sizes would cost each
-  // other digits
+  // directions are scaled to a radian or a length of the mechanism, and the results scaled back, because directions of very
+  // different sizes lose precision
   P length[directions_of<R>];
   for (int d = 0; d < directions_of<R>; ++d) {
     length[d] = P(0.0);

@@ -82,7 +82,7 @@ template <class T> struct System {
   const T* late = nullptr;  // if not null: an additional generalised force (nv); see implicit_midpoint.hpp
   // if not null, work is added up: the generalised force (nv), in the last evaluation, of all forces that do work, without dampers of the mechanism
   T* acting = nullptr;
-  bool drives = false;  // true if laws of time, or rows of the caller, contribute
+  bool drives = false;  // true if functions of time, or rows of the caller, contribute
   bool fast = false;  // true if dampers may be too fast for the method's quadrature
   T power = T(0.0);  // of all these forces
   Work<T> work{};  // in the current step
@@ -335,7 +335,7 @@ template <class T> struct System {
     return numbers;
   }
 
-  /// Take the status of elements: efforts that no motor delivers, and failures of tasks.
+  /// Set the status from the elements: efforts that no motor can deliver, and failures of tasks.
   SARRUS_INLINE void take_status(const ElementCall<T>& e) {
     flag_contradiction(e.lacking);
     status = sarrus::most(status, e.status);
@@ -364,7 +364,7 @@ template <class T> struct System {
   }
 };
 
-/// Set the entries of J to zero in rows that laws of time drive.
+/// Set the entries of J to zero in rows that functions of time drive.
 template <class T> void drop_driven_rows(const Tree& tree, const T* J) {
   for (int i = 0; i < tree.loops.constraints; ++i) {
     const Constraint& c = tree.loops.constraint[i];
@@ -528,7 +528,8 @@ template <class T> T close_positions(LoopRows<T>& rows, Corrections<T>& correcti
   return residual;
 }
 
-/// Close the velocities. Lanes whose velocities already fit the loops keep them: Runge-Kutta methods preserve linear relations.
+/// Close the velocities. Lanes whose velocities already satisfy the loops keep them: Runge-Kutta methods preserve linear
+/// relations.
 template <class T> void close_velocities(LoopRows<T>& rows, Corrections<T>& corrections, const T* q, T* v) {
   const int nv = rows.s.tree.nv;
   const T fine = T(square(tolerances::no_drift)) * (T(1.0) + rows.s.squares_of_velocities(v));

@@ -26,7 +26,7 @@ class ThroughTime {
  public:
   ThroughTime(const Simulation& simulation, const Samples& samples) : s_(simulation), samples_(samples), plan_(simulation.plan) {
     plan_.records = plan_.measures = false, plan_.limits = 0;
-    if (projects() && samples_.runs > 0)  // a property of the mechanism; a run that found otherwise has other states
+    if (projects() && samples_.runs > 0)  // a property of the mechanism; a run with another result has different states
       closes_ = s_.kernels.only_on_loops(s_.tree, plan_, samples_.schedule.clock.start, sample(0, 0));
     count_freedoms();
   }

@@ -1,7 +1,7 @@
-// Spatial algebra as matrices and as the numbers of files: quaternions, roll-pitch-yaw, logarithms, the 6x6 matrices of
-// motions, forces and inertias, and checks of a body's inertia. The algorithms need none of this.
+// Spatial algebra in matrix form and in the forms of model files: quaternions, roll-pitch-yaw, logarithms, the 6x6 matrices of
+// motions, forces and inertias, and checks of a body's inertia. The algorithms do not use this file.
 //
-// Nothing but is_physical branches on a value, so that each function serves doubles and packets.
+// Only is_physical branches on a value, so that all other functions accept doubles and packets.
 #pragma once
 
 #include "exponential.hpp"
@@ -36,14 +36,14 @@ template <class T> inline Quaternion<T> quaternion(const Mat3<T>& R) {
   return Quaternion<T>{q.x * turn, q.y * turn, q.z * turn, q.w * turn}.normalized();
 }
 
-/// Unit quaternion of a rotation, of the two the one nearer to `near` (x, y, z, w); zeros leave the choice open.
+/// Unit quaternion of a rotation: the one of q and -q nearer to `near` (x, y, z, w); either if `near` is zero.
 template <class T> inline Quaternion<T> quaternion_near(const Mat3<T>& R, const T* near) {
   const Quaternion<T> a = quaternion(R);
   const T sign = select(a.x * near[0] + a.y * near[1] + a.z * near[2] + a.w * near[3] < T(0.0), T(-1.0), T(1.0));
   return {a.x * sign, a.y * sign, a.z * sign, a.w * sign};
 }
 
-/// Rz(yaw) Ry(pitch) Rx(roll), as in URDF: turns about fixed axes, roll first.
+/// Rz(yaw) Ry(pitch) Rx(roll), as in URDF: rotations about fixed axes, roll first.
 template <class T> inline Mat3<T> rotation_from_rpy(const Vec3<T>& rpy) {
   T s[3], c[3];
   sincos(3, rpy.data(), s, c);
@@ -64,7 +64,7 @@ template <class T> inline Vec3<T> rpy(const Mat3<T>& R) {
 /// Axis times angle, of length at most pi.
 template <class T> inline Vec3<T> log(const Mat3<T>& R) { return log(quaternion(R)); }
 
-/// The rotation nearest to a matrix that is nearly one: two of Newton's steps, each of which squares the defect R^T R - 1.
+/// The rotation nearest to a matrix that is nearly a rotation: two Newton steps, each of which squares the defect R^T R - 1.
 template <class T> inline Mat3<T> nearest_rotation(Mat3<T> R) {
   for (int step = 0; step < 2; ++step) {
     Mat3<T> half = Mat3<T>(R.transpose()) * R;
@@ -89,7 +89,7 @@ template <class T> inline SpatialMatrix<T> spatial_matrix(const Mat3<T>& a, cons
   return M;
 }
 
-/// Takes the components of a motion in B to those in A, where X is the pose of B in A. Of X.inverse() it is van der Merwe's 2.6 (and
+/// Transform the components of a motion from B to A; X is the pose of B in A. For X.inverse() it is van der Merwe's 2.6 (and
 /// 6.40): [A 0; A b~^T A] with A = R^T, b = p.
 template <class T> inline SpatialMatrix<T> motion_matrix(const Transform<T>& X) {
   return spatial_matrix<T>(X.R, skew(zero3<T>()), skew(X.p) * X.R, X.R);
@@ -177,7 +177,7 @@ template <class T> inline Eigen::Matrix<T, 4, 4> pseudo_inertia(const Inertia<T>
 }
 
 /// Eigenvalues, ascending: Jacobi's rotations, which have settled after five sweeps of a 3x3 matrix. Not the closed form by an arc
-/// cosine: it loses half the digits where two of them meet, as they do in every round body.
+/// cosine: it loses half the digits if two eigenvalues coincide, as in every round body.
 template <class T> inline Vec3<T> principal_moments(Sym3<T> A) {
   T size = T(0.0);
   for (const T& x : {A.xx, A.xy, A.xz, A.yy, A.yz, A.zz}) size = select(size < abs(x), abs(x), size);

@@ -1,5 +1,5 @@
 // Inertia of a rigid body about its frame's origin (van der Merwe 4.1): mass, first moment h = m s, rotational inertia I. And the
-// articulated inertia, a symmetric 6x6 matrix that is no rigid body's any more.
+// articulated inertia, a symmetric 6x6 matrix that is not that of a rigid body.
 #pragma once
 
 #include "motion.hpp"
@@ -17,11 +17,11 @@ template <class T> struct Inertia {
     m += b.m, h += b.h, I += b.I;
     return *this;
   }
-  /// Momentum, or the force that an acceleration needs.
+  /// Momentum, or the force for an acceleration.
   SARRUS_INLINE Force<T> operator*(const Motion<T>& v) const {
     return {I * v.angular + cross(h, v.linear), v.linear * m - cross(h, v.angular)};
   }
-  /// The force that turning at w alone needs: [w x I w; w x (w x h)] (4.21).
+  /// The force for rotation at constant w: [w x I w; w x (w x h)] (4.21).
   SARRUS_INLINE Force<T> gyroscopic(const Vec3<T>& w) const { return {cross(w, Vec3<T>(I * w)), cross(w, Vec3<T>(cross(w, h)))}; }
 };
 
@@ -68,13 +68,13 @@ template <class T> struct ArticulatedInertia {
     for (int r = 0; r < 3; ++r)
       for (int s = 0; s < 3; ++s) H(r, s) -= n(r) * g(s);
   }
-  /// The size of the terms that make up s . (this s), by which its rounding is judged.
+  /// The size of the terms of s . (this s), to estimate its rounding.
   SARRUS_INLINE T size_along(const Motion<T>& s) const {
     return (I.xx + I.yy + I.zz) * dot(s.angular, s.angular) + (M.xx + M.yy + M.zz) * dot(s.linear, s.linear);
   }
 };
 
-/// X takes B to A: the articulated inertia of B's frame seen from A.
+/// Transform the articulated inertia from frame B to frame A; X is the pose of B in A.
 template <class T> SARRUS_INLINE ArticulatedInertia<T> transformed(const Transform<T>& X, const ArticulatedInertia<T>& b) {
   // with L = R H R^T, N = R M R^T and [p] = skew(p):  H' = L + [p] N,  I' = R I R^T + [p] L^T - H' [p]
   ArticulatedInertia<T> a;

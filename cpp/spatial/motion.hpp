@@ -1,5 +1,5 @@
 // Spatial vectors, [angular; linear] in the axes of the frame that they belong to, at its origin (van der Merwe 2.1-2.3), and the
-// rigid transform that carries them from one frame to another.
+// rigid transform between frames.
 #pragma once
 
 #include "vector.hpp"
@@ -57,12 +57,12 @@ template <class T> struct Transform {
   SARRUS_INLINE Motion<T> to_child(const Motion<T>& m) const {
     return {transpose_times(R, m.angular), transpose_times(R, Vec3<T>(m.linear + cross(m.angular, p)))};
   }
-  /// The same motion of B seen from A.
+  /// The same motion of B, in A's axes at A's origin.
   SARRUS_INLINE Motion<T> to_parent(const Motion<T>& m) const {
     const Vec3<T> w = R * m.angular;
     return {w, R * m.linear + cross(p, w)};
   }
-  /// The same force seen from A (4.23, with the tilde on b that the print lacks).
+  /// The same force in A's axes at A's origin (4.23, with the tilde on b that the print lacks).
   SARRUS_INLINE Force<T> to_parent(const Force<T>& f) const {
     const Vec3<T> F = R * f.linear;
     return {R * f.angular + cross(p, F), F};

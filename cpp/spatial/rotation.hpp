@@ -48,8 +48,8 @@ template <class T> inline Quaternion<T> exp(const Vec3<T>& r) {
   return {r(0) * k, r(1) * k, r(2) * k, select(small, T(1.0) - t2 / T(8.0), c)};
 }
 
-/// log: the rotation vector of a unit quaternion, of length at most pi (q and -q are one rotation). Where both ways are half a turn the sign
-/// of its vector part decides, not rounding.
+/// log: the rotation vector of a unit quaternion, of length at most pi (q and -q are one rotation). At half a turn, the sign of
+/// the quaternion's vector part selects the direction, not rounding.
 template <class T> inline Vec3<T> log(const Quaternion<T>& q) {
   const Vec3<T> v = q.vector();
   const T s2 = dot(v, v), turn = select(q.w < T(-1e-9), T(-1.0), T(1.0)), w = q.w * turn;
@@ -57,7 +57,7 @@ template <class T> inline Vec3<T> log(const Quaternion<T>& q) {
   const auto large = s2 > T(1e-6);
   const T x = s2 / (w * w);
   T share = T(2.0) / w * (T(1.0) - x * (T(1.0 / 3.0) - x * T(0.2)));
-  if (width_of<T> == 1 || any(large)) {  // of packets the other branch is worth skipping
+  if (width_of<T> == 1 || any(large)) {  // for packets, skip the other branch if no lane needs it
     const T s = sqrt(select(large, s2, T(1.0)));
     share = select(large, T(2.0) * atan2(s, w) / s, share);
   }

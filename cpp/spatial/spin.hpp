@@ -1,4 +1,4 @@
-// Rotations R = R_0 exp(x) by rotation vectors that move: their angular velocity and acceleration, in the turned axes.
+// Rotations R = R_0 exp(x) with moving rotation vectors: angular velocity and acceleration, in the rotated axes.
 #pragma once
 
 #include "../simd/dual.hpp"

@@ -39,7 +39,7 @@ template <class T> SARRUS_INLINE Vec3<T> zero3() { return vec3<T>(T(0.0), T(0.0)
 
 template <class T> SARRUS_INLINE T dot(const Vec3<T>& a, const Vec3<T>& b) { return a(0) * b(0) + a(1) * b(1) + a(2) * b(2); }
 
-/// a / |a|; a vector without a length stays so.
+/// a / |a|; a zero vector is returned unchanged.
 template <class T> SARRUS_INLINE Vec3<T> unit(const Vec3<T>& a) {
   const T n2 = dot(a, a);
   return a * (T(1.0) / sqrt(select(n2 > T(0.0), n2, T(1.0))));

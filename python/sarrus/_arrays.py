@@ -33,7 +33,7 @@ def real_numbers(x: ArrayLike) -> Array:
     """Return a float64 copy; raise TypeError or ValueError for texts, complex numbers, truth values, None and masked entries."""
     try:
         a = np.asarray(x)
-        # astype would convert all of them; fractions and long integers are objects, which are accepted
+        # astype would convert any object; fractions and long integers are objects that are accepted
         if a.dtype.kind not in "fiu" and not (a.dtype.kind == "O" and all(hasattr(n, "__float__") for n in a.flat)):
             raise TypeError(f"got {a.dtype}")
         if is_masked(x):

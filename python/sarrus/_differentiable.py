@@ -1,8 +1,10 @@
 """Table of differentiable functions of arrays, for :mod:`sarrus.torch`, :mod:`sarrus.jax` and :mod:`sarrus.casadi`.
 
-Rows of the table have derivatives by displacements in tangent spaces, like :mod:`sarrus.derivatives`. Other programs differentiate by the entries of
-arrays, including all four entries of a quaternion. :class:`Function` converts: a gradient by displacements times N is a gradient by entries, zero along
-a quaternion's length (:func:`~sarrus.derivatives.tangent_by_coordinates`); a gradient by the entries of a result times E is one by its displacements.
+Rows of the table have derivatives with respect to displacements in tangent spaces, like :mod:`sarrus.derivatives`.
+Other programs differentiate with respect to the entries of arrays, including all four entries of a quaternion. :class:`Function`
+converts: a gradient with respect to displacements times N is a gradient with respect to entries, zero along a
+quaternion's length (:func:`~sarrus.derivatives.tangent_by_coordinates`); a gradient with respect to the entries of a
+result times E is one with respect to its displacements.
 """
 
 from __future__ import annotations
@@ -73,7 +75,7 @@ SIZES: dict[str, Callable[[Function], Shape]] = {
 
 @dataclass(frozen=True, eq=False)
 class Function:
-    """A row of the table for one mechanism, with derivatives by the entries of its arrays.
+    """A row of the table for one mechanism, with derivatives with respect to the entries of its arrays.
 
     With `remembers`, the reverse pass reuses the runs of the forward pass, so it must be called for the same x.
     """
@@ -153,7 +155,7 @@ class Function:
             return x
         entries = back == (
             matrix is D.coordinates_by_tangent
-        )  # True if x is by entries and the result by displacements
+        )  # True if x is differentiated by entries and the result by displacements
         answer = np.empty((*x.shape[:-1], self.robot.nv if entries else self.robot.nq))
         for joint, single in self._joints:
             source, target = (joint.q_slice, joint.v_slice) if entries else (joint.v_slice, joint.q_slice)
@@ -227,7 +229,9 @@ def docstring(name: str) -> str:
 
 
 def by_matrices(matrices: Callable[[Function, Arrays, Arrays], Arrays]) -> dict[str, Any]:
-    """Return vjp and jvp of a function with one result, from its derivatives (..., result, size of a change) by each input."""
+    """Return vjp and jvp of a function with one result, from its derivatives (..., result, size of a change) with
+    respect to each input.
+    """
 
     def flat(x: Arrays, M: Array) -> Array:
         return M.reshape(*x[0].shape[:-1], -1, M.shape[-1])

@@ -20,7 +20,7 @@ __all__ = ["check_regular", "is_within", "locked", "needed", "read_bytes", "repl
 def needed(package: str, purpose: str, install: str) -> Any:
     """Import and return an optional package; raise ImportError with the command that installs it."""
     try:
-        importlib.import_module(package.partition(".")[0])  # parts of it may be there while it is not
+        importlib.import_module(package.partition(".")[0])  # parts of the package may be installed without it
         return importlib.import_module(package)
     except ImportError as missing:
         raise type(missing)(f"{purpose}: pip install {install}", name=missing.name) from missing
@@ -30,12 +30,12 @@ def needed(package: str, purpose: str, install: str) -> Any:
 
 
 def check_regular(path: str | os.PathLike[str], most: int) -> None:
-    """Raise OSError if a path is no regular file (pipes and devices need not end), or the file has more than `most` bytes."""
+    """Raise OSError if a path is not a regular file (pipes and devices need not end), or the file has more than `most` bytes."""
     status = os.stat(path)
     if not stat.S_ISREG(status.st_mode):
         raise OSError(0, "it is no regular file", os.fspath(path))
     if status.st_size > most:
-        raise OSError(0, f"it has {status.st_size} bytes; at most {most} are read", os.fspath(path))
+        raise OSError(0, f"file of {status.st_size} bytes; expected at most {most}", os.fspath(path))
 
 
 def read_bytes(path: str | os.PathLike[str], most: int) -> bytes:
@@ -43,7 +43,7 @@ def read_bytes(path: str | os.PathLike[str], most: int) -> bytes:
     with open(path, "rb") as file:
         data = file.read(most + 1)
     if len(data) > most:
-        raise OSError(0, f"it has more than the {most} bytes that are read", os.fspath(path))
+        raise OSError(0, f"file too large; expected at most {most} bytes", os.fspath(path))
     return data
 
 

@@ -1,4 +1,4 @@
-"""Motions of the mechanism by each motor, loops included, efforts of the motors, and derivatives of both by dimensions.
+"""Motions of the mechanism by each motor, loops included, efforts of the motors, and derivatives of both with respect to dimensions.
 
 Effort k is the power of the generalised force along the loops' motion in which only motor k moves, at unit rate: u_k = x_k . tau (virtual
 power). A joint can be cut in some directions by fixed joints with motors, whose efforts are then the joint's reactions in these directions.
@@ -55,7 +55,7 @@ class MotorMotions:
         for name in motors:
             if self.robot.joint(name).closes_loop or self.robot.joint(name).nv != 1:
                 raise ModelError(
-                    f"the motor of '{name}' is in no joint of the tree with one coordinate; add_joint(..., tree=True) keeps it there"
+                    f"the motor of '{name}' must be in a tree joint with one coordinate; add_joint(..., tree=True) keeps a joint in the tree"
                 )
             self.columns.append(self.robot.joint(name).v_slice.start)
         self.scale = np.where(sliding_velocities(self.robot), robot._length, 1.0)
@@ -106,7 +106,7 @@ class MotorMotions:
         if not independent.any():
             cut = "; or components of the joint's wrench are indeterminate (joint_wrenches(q, v, a).indeterminate)"
             raise ModelError(
-                f"motors ({', '.join(self.base.actuated)}) do not move independently of each other: there must be as many as freedoms{cut * bool(self.fixed_joints)}"
+                f"motors ({', '.join(self.base.actuated)}) do not move independently of each other: there must be as many as degrees of freedom{cut * bool(self.fixed_joints)}"
             )
         x = np.where(independent[..., None, None], x, np.nan)
         v = np.einsum("nk,mnkv->mnv", rates, x)
@@ -165,7 +165,7 @@ class MotorChanges:
         q, nv = self.q, self.robot.nv
         if self.basis.shape[-1] != len(self.columns):
             raise ModelError(
-                f"efforts are of as many motors as freedoms; got {len(self.columns)} for {self.basis.shape[-1]}"
+                f"efforts require as many motors as degrees of freedom; got {len(self.columns)} for {self.basis.shape[-1]}"
             )
         kept = np.eye(nv)[self.columns]
         x = self.basis @ np.linalg.inv(kept @ self.basis)

@@ -90,11 +90,11 @@ class Calibration(Brief):
     Attributes
     ----------
     robot : the mechanism with the calibrated dimensions
-    changes : dimension to its change from the nominal value [rad, m]; the smallest changes that fit, for indistinguishable dimensions too
+    changes : dimension to its change from the nominal value [rad, m]; the smallest changes that fit, also for indistinguishable dimensions
     offsets : joint to the offset that must be added to its encoder's reading
     names : (k) identified combinations of dimensions, such as "rod.length - 1 elbow.parent.x"; parts below 2 % are omitted
     values, deviations : (k,) changes of these combinations, and their standard deviations
-    unseen : dimensions without influence on the measurements
+    unseen : dimensions without an effect on the measurements
     binding : dimensions that were not calibrated because a change would open the loops, such as those out of the plane of a planar linkage
     condition : condition number of the derivatives, the largest amplification of noise
     before, after : root mean square of the residuals [their standard deviations]
@@ -151,7 +151,7 @@ def calibrate(
     spread : standard deviations of dimensions before the calibration, of lengths [m] and angles [rad]. Combinations that the measurements
         do not determine better are not identified
     loss : "squares", "huber" or "cauchy". The last two reduce the weight of residuals far beyond the noise; if residuals are larger than
-        the given noise, they also start from that noise. One position that determines much distorts "huber"; "cauchy" rejects it
+        the given noise, they also start from that noise. An outlier with much influence on the result distorts "huber"; "cauchy" rejects it
     iterations : maximum number of steps
 
     Returns
@@ -200,11 +200,11 @@ def calibrate(
     calibrated, determined = place.moves.closes, place.moves.determined
     if not determined.all():
         raise StateError(
-            f"the inputs do not determine the position at {int(np.argmin(determined))}: more joints, or another position"
+            f"the inputs do not determine position {int(np.argmin(determined))}: add joints to inputs, or leave this position out"
         )
     binding = tuple(n for n, closes in zip(chosen.names, calibrated, strict=True) if not closes)
     if not calibrated.any():
-        raise ModelError(f"no dimension can change: the loops would open with any of {', '.join(chosen.names)}")
+        raise ModelError(f"no dimension can change without opening the loops; got {', '.join(chosen.names)}")
     before, prior = _size(residual), np.where(chosen.angular, *reversed(_of_lengths_and_angles("spread", spread)))
     least = ROUNDING / min(rows.noise[0] / robot._length, rows.noise[1])
     fit = _Fit(x, residual, place)
@@ -222,7 +222,7 @@ def calibrate(
         raise ModelError(f"these measurements determine no dimension better than its spread: {', '.join(chosen.names)}")
     if len(residual) < FEW * len(base.kept):
         warnings.warn(
-            f"{len(residual)} numbers for {len(base.kept)} combinations of {len(chosen)} dimensions: the fit follows their noise; measure more positions, "
+            f"{len(residual)} numbers for {len(base.kept)} combinations of {len(chosen)} dimensions: the fit follows the noise; measure more positions, "
             "or name fewer dimensions=",
             ModelWarning,
             stacklevel=2,
@@ -378,7 +378,7 @@ class _Rows:
                     f"measurements of {label} need ({n},) numbers, one for each input; got shape {x.shape}"
                 )
         if not (self.frames or self.distances or self.joints):
-            raise ModelError("nothing is measured: give frames, distances or joints")
+            raise ModelError("no measurements: pass frames, distances or joints")
         self.seen = list(
             dict.fromkeys([*self.frames, *(name for pair in self.distances for name in pair if name != "ground")])
         )
@@ -404,7 +404,9 @@ class _Rows:
         # starts are near, so that the branch is the same
         q, status = robot.assemble(near=self.start, fixed=driven, branch="any", return_status=True)
         if np.any(status):
-            raise AssemblyError(f"the loops cannot be closed at inputs {int(np.argmax(status != 0))}")
+            raise AssemblyError(
+                f"the loops cannot be closed at the inputs of measurement {int(np.argmax(status != 0))}"
+            )
         self.start = q
         moves = dimensions.moves(robot, q, x, self.seen, list(self.joints))
         place = _Place({name: robot.pose(q, name) for name in self.seen}, moves)

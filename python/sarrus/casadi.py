@@ -3,7 +3,7 @@
 They call the core, for any mechanism, without a compiler, also functions with iterations such as `assemble`. For faster evaluations, or programs
 without Python, :func:`sarrus.generation.generate` with ``targets=["casadi"]`` writes functions of one mechanism as C code, with their Jacobians.
 
-Each function returns a callback for single states with first derivatives; use limited-memory Hessians in IPOPT. Gradients by q are by its entries, zero
+Each function returns a callback for single states with first derivatives; use limited-memory Hessians in IPOPT. Gradients are with respect to the entries of q, zero
 along the length of quaternions; in closed chains they are along motions that the loops allow.
 
 >>> import casadi

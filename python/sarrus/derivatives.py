@@ -5,7 +5,8 @@
 Derivatives through time: :func:`step` of one step, :func:`rollouts_vjp` in reverse mode through runs, and
 ``sarrus.simulate(..., sensitivities=...)`` in forward mode through a run.
 
-Derivatives by q are by displacements dq (nv) in the tangent space; the displaced configuration is ``robot.integrate(q, dq)``.
+Derivatives with respect to q are those with respect to displacements dq (nv) in the tangent space; the displaced configuration is
+``robot.integrate(q, dq)``.
 """
 
 from .analysis.assembly.sensitivity import assembled_positions

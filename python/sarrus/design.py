@@ -1,7 +1,8 @@
 """Dimensional synthesis, and tolerance budgets.
 
-Objectives and constraints are rows of residuals along a motion in which joints pass through given inputs. Derivatives by dimensions are exact, for
-positions, efforts, reactions and singular values. If a class of the user has no derivatives, they are central differences of variants.
+Objectives and constraints are rows of residuals along a motion in which joints pass through given inputs. Derivatives
+with respect to dimensions are exact, for positions, efforts, reactions and singular values. If a class of the user has
+no derivatives, they are central differences of variants.
 """
 
 from __future__ import annotations
@@ -116,7 +117,7 @@ class FramePath(_Checked):
         return np.asarray(np.nan_to_num(np.concatenate(rows, axis=-1)).reshape(len(q), -1))
 
     def derivatives(self, robot: Mechanism, q: Array, moves: Moves) -> Array:
-        """Return derivatives (rows, p) by dimensions."""
+        """Return derivatives (rows, p) with respect to dimensions."""
         points, X, D = self._points(q), robot.pose(q, self.frame), moves.frames[self.frame]
         J = X[:, :3, :3] @ D[:, 3:] / self.scale
         if points.ndim == 3:
@@ -146,7 +147,7 @@ class JointAngle(_Checked):
         return np.asarray(np.nan_to_num(off / self.scale))
 
     def derivatives(self, robot: Mechanism, q: Array, moves: Moves) -> Array:
-        """Return derivatives (n, p) by dimensions."""
+        """Return derivatives (n, p) with respect to dimensions."""
         return np.where(np.isnan(np.asarray(self.values))[..., None], 0.0, moves.joints[self.joint] / self.scale)
 
 
@@ -167,7 +168,7 @@ class TransmissionAngle(_Checked):
         return self._deficit(variants.joint_states(q).q[self.joint][..., 0])[0]
 
     def derivatives(self, robot: Mechanism, q: Array, moves: Moves) -> Array:
-        """Return derivatives (n, p) by dimensions."""
+        """Return derivatives (n, p) with respect to dimensions."""
         return np.asarray(
             self._deficit(robot.joint_states(q).q[self.joint][:, 0])[1][:, None] * moves.joints[self.joint]
         )
@@ -198,7 +199,7 @@ class MotorEfforts(_Checked):
         return self._beyond(work.efforts(variants, q, *_rates(work, self, q)))[0].reshape(len(q), -1)
 
     def derivatives(self, robot: Mechanism, q: Array, moves: Moves) -> Array:
-        """Return derivatives (n nu, p) by dimensions."""
+        """Return derivatives (n nu, p) with respect to dimensions."""
         work = MotorMotions.of(moves.of.robot)
         u, du = MotorChanges(work, moves, q).efforts(*_rates(work, self, q))
         return (self._beyond(u)[1][..., None] * du).reshape(-1, du.shape[-1])
@@ -233,7 +234,7 @@ class Reaction(_Checked):
         return self._beyond(work.efforts(variants, q, *_rates(work, self, q))[..., -len(self.axes) :])[0]
 
     def derivatives(self, robot: Mechanism, q: Array, moves: Moves) -> Array:
-        """Return derivatives (n, p) by dimensions."""
+        """Return derivatives (n, p) with respect to dimensions."""
         work = self._work(moves.of.robot)
         f, df = (x[:, -len(self.axes) :] for x in MotorChanges(work, moves, q).efforts(*_rates(work, self, q)))
         return np.asarray(np.einsum("nk,nkp->np", self._beyond(f)[1], df))
@@ -241,7 +242,7 @@ class Reaction(_Checked):
     def _work(self, robot: Mechanism) -> MotorMotions:
         check_name("joint", self.joint, robot._joints)
         if not self.axes or set(self.axes) - set(AXES):
-            raise ModelError(f"axes of a Reaction are some of {', '.join(AXES)}; got {self.axes!r}")
+            raise ModelError(f"axes of a Reaction must be among {', '.join(AXES)}; got {self.axes!r}")
         return MotorMotions.of(robot, self.joint, self.axes)
 
     def _beyond(self, f: Array) -> tuple[Array, Array]:
@@ -267,7 +268,7 @@ class Clearance(_Checked):
         )
 
     def derivatives(self, robot: Mechanism, q: Array, moves: Moves) -> Array:
-        """Return derivatives (n, p) by dimensions."""
+        """Return derivatives (n, p) with respect to dimensions."""
         actuation, by = MotorChanges(MotorMotions.of(moves.of.robot), moves, q).actuation()
         return np.where((actuation < self.least)[:, None], -by / self.scale, 0.0)
 
@@ -277,7 +278,7 @@ def _rates(work: MotorMotions, of: MotorEfforts | Reaction, q: Array) -> tuple[A
     motors = work.base.actuated
     for name in motors:
         if name not in of.velocity or name not in of.acceleration:
-            raise ModelError(f"rates are of each motor; '{name}' has none")
+            raise ModelError(f"rates must be those of motors; '{name}' has no motor")
     rates, bends = (
         np.stack([_at_inputs(f"rates of '{name}'", x[name], q) for name in motors], axis=-1)
         for x in (of.velocity, of.acceleration)
@@ -403,7 +404,7 @@ def design(
             break
     if not ends:
         raise AssemblyError(
-            f"no mechanism of {drawn} in these bounds closes its loops at all inputs on one branch: give wider bounds, or `near`"
+            f"no mechanism of {drawn} in these bounds closes its loops at all inputs on one branch: pass wider bounds, or `near`"
         )
     ends.sort(key=lambda end: end[0])
     least, best = ends[0]
@@ -444,7 +445,7 @@ class _Problem:
         self.count, self.sizes = 0, list[int]()
         if not variables or not self.objectives:
             raise ModelError(
-                "there are no objectives or no variables: give a FramePath, or another of sarrus.design, and a Variable"
+                "a design requires objectives and variables: pass a FramePath, or another class of sarrus.design, and a Variable"
             )
         self.exact = [hasattr(of, "derivatives") for of in self.objectives]
         self.frames = list(dict.fromkeys(of.frame for of in self.objectives if hasattr(of, "frame")))
@@ -456,7 +457,7 @@ class _Problem:
         for name in self.joints:
             if robot.joint(name).type.nv != 1:
                 raise ModelError(
-                    f"objectives are of joints with one coordinate; '{name}' has {robot.joint(name).type.nv}"
+                    f"objectives require joints with one coordinate; '{name}' has {robot.joint(name).type.nv}"
                 )
         self.at, self.q, self.broken = np.full(len(self.low), np.nan), np.zeros((0, robot.nq)), True
 
@@ -464,7 +465,7 @@ class _Problem:
         """Return variants of changes (N, p), and their configurations (N, n, nq) along the inputs; NaN after the end of a branch."""
         variants = self.dimensions.variants(x)
         if any(name.rpartition(".")[2] == "offset" for name in self.dimensions.names):
-            raise ModelError("an offset is no dimension of a design: change the inputs, or a joint's turn")
+            raise ModelError("a design has no encoder offsets: change the inputs, or rotate the placement of a joint")
         return variants, variants.follow({name: values[:, 0] for name, values in self.inputs.items()}, self.near)
 
     def costs(self, x: Array) -> Array:
@@ -681,7 +682,7 @@ def _quantity(robot: Mechanism, name: str) -> tuple[str, int]:
         return name, -1
     frame, _, axis = name.rpartition(".")
     if axis not in AXES:
-        raise NameNotFoundError(f"'{name}' is no joint, and no FRAME.x, .y, .z, .rx, .ry or .rz")
+        raise NameNotFoundError(f"'{name}' is neither a joint nor FRAME.x, .y, .z, .rx, .ry or .rz")
     robot.pose(robot.neutral(), frame)
     return frame, AXES.index(axis)
 

@@ -77,7 +77,7 @@ class Dimensions:
         return Dimensions(self.robot, self.leading, [self.names[i] for i in indices])
 
     def numbers(self, changes: Mapping[str, float]) -> Array:
-        """Return x (p,) with changes by name; the other changes are zero."""
+        """Return the vector x (p,) of changes from a mapping of names to changes; other entries are zero."""
         for name in changes:
             if name not in self.names:
                 raise NameNotFoundError(f"no dimension is named '{name}'{did_you_mean(name, self.names)}")
@@ -123,7 +123,7 @@ class Dimensions:
     # ---- derivatives ----
 
     def moves(self, robot: Mechanism, q: Array, x: Array, frames: Sequence[str], joints: Sequence[str] = ()) -> Moves:
-        """Return derivatives of frames and joints of `changed(x)` at q (n, nq) by each dimension."""
+        """Return derivatives of frames and joints of `changed(x)` at q (n, nq) with respect to each dimension."""
         return Moves(self, assembled_positions(robot, q, list(self.leading)), x, frames, joints)
 
     def _turned(self, x: Array) -> dict[str, Array]:
@@ -142,7 +142,7 @@ class Dimensions:
 
 
 class Moves:
-    """Derivatives by dimensions.
+    """Derivatives with respect to dimensions.
 
     Attributes
     ----------
@@ -159,7 +159,9 @@ class Moves:
         self.of, self.x, self._D, robot = of, x, D, of.robot
         self.determined = determined = np.isfinite(D.leading).all(axis=(1, 2))
         if not determined.any():
-            raise StateError(f"{', '.join(of.leading)} do not determine the position: drive more joints, or other ones")
+            raise StateError(
+                f"{', '.join(of.leading)} do not determine the position: name more input joints, or other joints"
+            )
         self.closes = np.ones(len(of), bool)
         for i, (kind, name, k) in enumerate(of._places):
             if kind == "frame" and (place := self._place(name)) is not None:
@@ -222,7 +224,7 @@ class Moves:
         j = robot.joint(joint)
         if j.kind not in ("Revolute", "Prismatic"):
             raise ModelError(
-                f"joint '{joint}' closes a loop and is {j.kind}: only readings of Revolute and Prismatic loop joints have derivatives"
+                f"joint '{joint}' is a loop joint of type {j.kind}: only readings of Revolute and Prismatic loop joints have derivatives"
             )
         parent, child = (self._columns(D.frame(f"{joint}.{side}"), f"{joint}.{side}") for side in SIDES)
         R = np.swapaxes(robot.pose(q, f"{joint}.parent")[:, :3, :3], 1, 2) @ robot.pose(q, f"{joint}.child")[:, :3, :3]
@@ -246,5 +248,5 @@ def checked_inputs(robot: Mechanism, inputs: Any, argument: str = "inputs") -> d
         paths[name] = path
     if len({len(path) for path in paths.values()}) > 1:
         counts = ", ".join(str(len(path)) for path in paths.values())
-        raise ShapeError(f"{argument} must be equally many of each joint; got {counts}")
+        raise ShapeError(f"{argument} must have equally many values for each joint; got {counts}")
     return paths

@@ -43,7 +43,7 @@ class ModelError(SarrusError, ValueError):
 
 
 class ModelWarning(UserWarning):
-    """A part of a mechanism's description acts on nothing."""
+    """A part of a mechanism's description has no effect."""
 
 
 # appended to errors about the shape of tau: the core does not detect efforts u that were passed instead
@@ -51,7 +51,7 @@ OF_MOTORS = "; efforts u of motors, in the order of `robot.actuated`, become tau
 
 
 class ShapeError(SarrusError, ValueError):
-    """An array has the wrong shape, or an ``out=`` array cannot take the result."""
+    """An array has the wrong shape, or an ``out=`` array cannot hold the result."""
 
     def __str__(self) -> str:
         text = super().__str__()
@@ -59,7 +59,7 @@ class ShapeError(SarrusError, ValueError):
 
 
 class StateError(SarrusError, ValueError):
-    """A state holds NaN, infinity or a quaternion that is no rotation, or no answer exists there."""
+    """A state holds NaN, infinity or a quaternion that is not a rotation, or no answer exists there."""
 
 
 class NameNotFoundError(SarrusError, KeyError):
@@ -94,15 +94,15 @@ class PathTrackingError(AssemblyError):
 
 
 class NotRealizableError(SarrusError, ValueError):
-    """The chosen actuators cannot bring the motion about."""
+    """The chosen actuators cannot produce the motion."""
 
 
 class IntegrationError(SarrusError, ArithmeticError):
-    """A simulation could not go on.
+    """A simulation failed and cannot continue.
 
     Attributes
     ----------
-    trajectory : :class:`~sarrus.Trajectory` of what was computed up to there
+    trajectory : :class:`~sarrus.Trajectory` up to the failure
     """
 
     def __init__(self, message: str, trajectory: Any) -> None:
@@ -118,7 +118,7 @@ class BranchWarning(UserWarning):
 
 
 class LimitWarning(UserWarning):
-    """A simulation left limits of joints that nothing enforces."""
+    """A simulation exceeded joint limits that are not enforced."""
 
 
 class DriftWarning(UserWarning):

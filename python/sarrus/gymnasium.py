@@ -102,7 +102,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self._motors = np.array(velocities(base, names))
         if closing := [name for name in names if base.joint(name).closes_loop]:
             raise ModelError(
-                f"motors of environments act along v, which has no entries of loop joints such as {', '.join(map(repr, closing))}: name other joints "
+                f"motors of environments act along velocities in v, which has no entries for loop joints such as {', '.join(map(repr, closing))}: name other joints "
                 "in motors=, or keep these in the tree by Builder.add_joint(..., tree=True)"
             )
         self._efforts = _efforts(base, names, efforts, len(self._motors))
@@ -170,7 +170,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         """Simulate a period with actions (n, motors), clipped to -1 and 1."""
         if self.metadata["autoreset_mode"] == AutoresetMode.DISABLED and self._over.any():
             raise StateError(
-                f"environments {np.flatnonzero(self._over).tolist()} are over: without automatic resets call reset(options={{'reset_mask': mask}})"
+                f"environments {np.flatnonzero(self._over).tolist()} have ended: without automatic resets call reset(options={{'reset_mask': mask}})"
             )
         u = self._efforts * np.clip(_finite(actions, (self.num_envs, len(self._motors))), -1.0, 1.0)
         tau = np.zeros((self.num_envs, self.robot.nv))
@@ -236,7 +236,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             rows = rows[~good]
             if not rows.size:
                 return
-        raise AssemblyError(f"no start of environment {rows[0]} closes the loops in {DRAWS} draws")
+        raise AssemblyError(f"no initial state of environment {rows[0]} closes the loops in {DRAWS} random draws")
 
     def _drawn(self, rows: NDArray[np.intp], rng: np.random.Generator) -> tuple[Array, Array]:
         start = self._functions[3]

@@ -61,7 +61,7 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-# indices into qpos of the coordinates of a joint, by their number
+# indices in qpos of a joint's coordinates, by the number of coordinates
 FROM_QPOS = {1: [0], 4: [1, 2, 3, 0], 7: [4, 5, 6, 3, 0, 1, 2]}
 
 
@@ -178,7 +178,7 @@ def _in_order(robot: Mechanism, names: Iterable[str] | None) -> Iterator[Joint]:
     if sorted(order) != sorted(moving):
         left_out = [name for name in moving if name not in order]
         raise ModelError(
-            f"joints must name each moving joint of the robot once; missing: {left_out}, with {len(order)} named"
+            f"joints must name each moving joint of the robot once; {len(order)} are named, missing: {left_out}"
         )
     for name in order:
         joint, spec = moving[name], specs[name]
@@ -188,14 +188,14 @@ def _in_order(robot: Mechanism, names: Iterable[str] | None) -> Iterator[Joint]:
             spec.parent != "ground" or spec.at_parent != spec.at_child or spec.at_parent.log().any()
         ):
             raise ModelError(
-                f"joint '{name}': MuJoCo's free joints have the pose of a body's frame in the world, and this one does not"
+                f"joint '{name}': MuJoCo's free joints have the pose of a body's frame in the world; expected at_parent and at_child to be identities"
             )
         yield joint
 
 
 # --- Pinocchio ------------------------------------------------------------------------------------------------------------------------
 
-# indices into q and v of a free flyer of the coordinates of a Free joint
+# indices of a Free joint's coordinates in q and v of a free flyer
 FREE_Q, FREE_V = [3, 4, 5, 6, 0, 1, 2], [3, 4, 5, 0, 1, 2]
 
 

@@ -7,7 +7,7 @@ Arrays are float64 (``jax.config.update("jax_enable_x64", True)``) on the CPU. L
 (``jax.experimental.buffer_callback``; before jax 0.6 ``jax.pure_callback``), under ``jit`` too, and ``vmap`` calls the core once for a batch.
 
 Functions have reverse mode (``grad``, ``vjp``, ``jacrev``: ``jax.custom_vjp``). Those of `forward`, with the same names, have forward mode (``jvp``,
-``jacfwd``: ``jax.custom_jvp``), because JAX allows only one of the two for a function. Gradients by q are by its entries, zero along the length of
+``jacfwd``: ``jax.custom_jvp``), because JAX allows only one of the two for a function. Gradients are with respect to the entries of q, zero along the length of
 quaternions. In closed chains they are gradients of the function at the nearest state on the loops, along motions that the loops allow. Rows without a
 result are NaN; a single state without a result raises an error.
 

@@ -65,7 +65,7 @@ class Law:
         if (np.diff(starts) < 0.0).any():
             raise ModelError(f"the pieces of a law start one after the other; got starts {starts.tolist()}")
         if harmonics.size and harmonics.shape[-1] != 3:
-            raise ModelError(f"a harmonic is (amplitude, rate, phase); got {self.harmonics!r}")
+            raise ModelError(f"a harmonic must be (amplitude, rate, phase); got {self.harmonics!r}")
         for name, array in (("starts", starts), ("coefficients", coefficients), ("harmonics", harmonics)):
             object.__setattr__(self, name, _tuples(array))
 
@@ -128,7 +128,7 @@ def law_terms_of_runs(value: object, label: str, column: int = -1) -> tuple[tupl
         return (law.starts, np.ravel(law.coefficients).tolist(), np.ravel(law.harmonics).tolist()), []
     laws = [as_law(item, label) for item in value]  # type: ignore[attr-defined]
     if not laws:
-        raise ModelError(f"{label} is a law or number, or one for each run; got {value!r}")
+        raise ModelError(f"{label} must be a time function or number, or one for each run; got {value!r}")
     numbered = {law: k for k, law in enumerate(dict.fromkeys(laws))}
     return ([law_terms(law) for law in numbered], column), [np.array([numbered[law] for law in laws], np.float64)]
 
@@ -147,7 +147,7 @@ def as_law(value: object, label: str) -> Law:
         if number.ndim == 0 and np.isfinite(number):
             return polynomial(float(number))
     raise ModelError(
-        f"{label} is a law, such as sarrus.laws.harmonic(1.0, rate=2.0), or a finite number; got {value!r}"
+        f"{label} must be a time function, such as sarrus.laws.harmonic(1.0, rate=2.0), or a finite number; got {value!r}"
     )
 
 
@@ -213,7 +213,7 @@ def spline(times: ArrayLike, values: ArrayLike, *, slopes: tuple[float, float] =
         raise ModelError(f"a spline needs two points or more, and as many values as times; got {len(t)} and {len(y)}")
     ends = _finite(slopes, "a spline's slopes", 1)
     if len(ends) != 2:
-        raise ModelError(f"a spline's slopes are two numbers, at its first and last point; got {slopes!r}")
+        raise ModelError(f"slopes of a spline must be two numbers, at its first and last point; got {slopes!r}")
     if not (np.diff(t) > 0.0).all():
         late = int(np.argmin(np.diff(t) > 0.0))
         raise ModelError(f"a spline's times must increase; got {t[late]:g} and then {t[late + 1]:g}")

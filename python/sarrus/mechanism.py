@@ -61,7 +61,7 @@ class Mechanism(LoopFunctions):
     return_status : bool; True returns (result, status), with status (...) int8:
 
         - 0: fine
-        - 1: the state is not finite, or its quaternion is no rotation
+        - 1: the state is not finite, or its quaternion is not a rotation
         - 2: no result exists
         - 3: the constraints are inconsistent in this state
         - 4: q or v violates the loop constraints
@@ -226,7 +226,7 @@ class Mechanism(LoopFunctions):
         friction: Mapping[str, ArrayLike] | None = None, armature: Mapping[str, ArrayLike] | None = None,
         rest: Mapping[str, ArrayLike] | None = None, gravity: ArrayLike | None = None,
     ) -> Self:  # fmt: skip
-        """Return a copy with other numbers, in microseconds, because the copy shares the structure.
+        """Return a copy with different parameters, in microseconds, because the copy shares the structure.
 
         Results and description are exactly those of a mechanism built with these numbers. Other numbers are unchanged.
 
@@ -283,7 +283,7 @@ class Mechanism(LoopFunctions):
         friction: Mapping[str, ArrayLike] | None = None, armature: Mapping[str, ArrayLike] | None = None,
         rest: Mapping[str, ArrayLike] | None = None, gravity: ArrayLike | None = None,
     ) -> Variants:  # fmt: skip
-        """Return N copies with other numbers, which are evaluated at once: row i of a batch is a state of the i-th copy.
+        """Return N copies with different parameters, which are evaluated at once: row i of a batch is a state of the i-th copy.
 
         Parameters
         ----------

@@ -70,7 +70,7 @@ class SurfaceGeometry:
 
 
 class Surface:
-    """Base class of surfaces with coordinates u (..., 2): a point, and its derivatives by u.
+    """Base class of surfaces with coordinates u (..., 2): a point, and its derivatives with respect to u.
 
     Methods that a derived class does not define raise NotImplementedError.
     """
@@ -424,7 +424,9 @@ class RollingContact:
                 break
         vector, axes = relative(u)
         if not np.abs(residual(u)).max() < 1e-9 or not axes[2, 2] < 0.0:
-            raise StateError(f"{self.first} and {self.second} have no points that face each other near eta = {start}")
+            raise StateError(
+                f"{self.first} and {self.second} have no pair of points with opposite normals near eta = {start}"
+            )
         psi = np.arctan2(-axes[1, 0], axes[0, 0])
         turns = np.round((start[4] - psi) / (2 * np.pi))
         return np.array([*u, psi + 2 * np.pi * turns]), float(vector[2])

@@ -1,4 +1,4 @@
-"""Shapes of bodies: what they look like (:meth:`sarrus.Builder.add_visual`), and where they touch (:meth:`sarrus.Builder.add_shape`).
+"""Shapes of bodies: for visuals (:meth:`sarrus.Builder.add_visual`) and for collision (:meth:`sarrus.Builder.add_shape`).
 
 A shape has its bounding sphere, its inertia by unit density, and its numbers for the core. The numbers are checked when the shape is added to a body.
 The tables of file formats are in :mod:`sarrus.io.formats`.
@@ -119,7 +119,7 @@ class Mesh(AnyShape):
     `package_dirs` (:func:`sarrus.load`); without one it may be anywhere. The scale along x, y and z converts the file's unit to metres;
     a negative factor mirrors.
 
-    As a collision shape (:meth:`sarrus.Builder.add_shape`) it is the convex hull of its vertices. It touches planes only, and passes through
+    As a collision shape (:meth:`sarrus.Builder.add_shape`) it is the convex hull of its vertices. It collides with planes only, and passes through
     all other shapes. The file is read when the contacts are evaluated first.
     """
 
@@ -131,7 +131,7 @@ class Mesh(AnyShape):
 
 @dataclass(frozen=True)
 class Capsule(Solid):
-    """A cylinder [m] about its frame's origin, along z, with half a sphere on either end; the length is that between their centres. It touches."""
+    """A cylinder [m] about its frame's origin, along z, with half a sphere on either end; the length is that between their centres. For collision too."""
 
     radius: float
     length: float
@@ -147,7 +147,7 @@ class Capsule(Solid):
 
 @dataclass(frozen=True)
 class Ellipsoid(Solid):
-    """An ellipsoid about its frame's origin, of these semi-axes along x, y and z [m]. It touches planes."""
+    """An ellipsoid about its frame's origin, with these semi-axes along x, y and z [m]. It collides with planes only."""
 
     semi_axes: tuple[float, float, float]
 
@@ -160,7 +160,7 @@ class Ellipsoid(Solid):
 
 @dataclass(frozen=True)
 class ConvexPoints(AnyShape):
-    """The convex hull of points in its frame, (n, 3) [m], such as vertices of a mesh. Interior points have no effect. It touches planes.
+    """The convex hull of points in its frame, (n, 3) [m], such as vertices of a mesh. Interior points have no effect. It collides with planes only.
 
     At most four points touch at a time: the lowest, and three that are far from it. At most 16384 points are accepted, and each costs time in
     every step. For a fine mesh, pass the corners of its hull, ``trimesh.load(file).convex_hull.vertices``, or a :class:`Mesh`.
@@ -197,19 +197,19 @@ class ConvexPoints(AnyShape):
 
 @dataclass(frozen=True)
 class Point(AnyShape):
-    """The origin of its frame: a sphere without a radius. It touches."""
+    """The origin of its frame: a sphere without a radius, for collision."""
 
     _reach, _kind = 0.0, "Sphere"
 
 
 @dataclass(frozen=True)
 class Plane(AnyShape):
-    """Half space below z = 0 of its frame: level ground, a wall, a ramp. It touches."""
+    """Half space below z = 0 of its frame: level ground, a wall, a ramp. For collision too."""
 
 
 @dataclass(frozen=True)
 class Terrain(AnyShape):
-    """Ground of heights z = f(x, y) over a rectangle about its frame's origin. It touches points and spheres.
+    """Ground of heights z = f(x, y) over a rectangle about its frame's origin. It collides with points and spheres only.
 
     Parameters
     ----------

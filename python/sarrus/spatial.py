@@ -209,7 +209,7 @@ class Rotation(_Value):
         """Return the rotation of a quaternion (x, y, z, w) of any nonzero length."""
         q = _array("quaternion", quaternion, (4,))
         if not q.any():
-            raise ModelError("quaternion = [0, 0, 0, 0] is no rotation; (x, y, z, w) = (0, 0, 0, 1) is the identity")
+            raise ModelError("quaternion = [0, 0, 0, 0] is not a rotation; (x, y, z, w) = (0, 0, 0, 1) is the identity")
         return cls(_core.rotation_from_quaternion(q / np.abs(q).max()))
 
     @classmethod
@@ -488,7 +488,9 @@ class Inertia(_Value):
         m, hx, hy, hz, xx, xy, yy, xz, yz, zz = _array("parameters", parameters, (10,))
         h, about_origin = np.array([hx, hy, hz]), np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
         if m == 0 and h.any():
-            raise ModelError(f"a first moment m c = {h.tolist()} without mass has no centre of mass")
+            raise ModelError(
+                f"first moment m c = {h.tolist()} of a body without mass; expected zero, or a positive mass"
+            )
         com = h / m if m != 0 else np.zeros(3)
         about_com = _core.parallel_axes([-m, *com], about_origin)
         # the subtraction leaves rounding, which is no inertia: a point mass must come back as one
@@ -572,7 +574,7 @@ class Inertia(_Value):
         m = self.mass + other.mass
         if m == 0:
             if self.mass != 0:
-                raise ModelError(f"masses {self.mass:g} and {other.mass:g} add to zero: no centre of mass")
+                raise ModelError(f"masses {self.mass:g} and {other.mass:g} sum to zero, so there is no centre of mass")
             return Inertia(0.0, _ZERO, self.about_com + other.about_com, check=False)
         d = other.com - self.com
         # the reduced mass keeps digits that a detour over a distant origin would lose
@@ -872,7 +874,7 @@ def _checked_rotations(name: str, R: Array) -> Array:
     for i in np.argwhere((defect > _FOUR_DIGITS) | ((defect <= _FOUR_DIGITS) & reflected)):
         where = f"{name}{list(map(int, i))}" if R.ndim > 2 else name
         fault = "a reflection: its determinant is -1" if reflected[tuple(i)] else f"off by {defect[tuple(i)]:.2g}"
-        raise ModelError(f"{where} holds {R[tuple(i)].tolist()}, which is no rotation: {fault}")
+        raise ModelError(f"{where} contains {R[tuple(i)].tolist()}, which is not a rotation: {fault}")
     return R
 
 

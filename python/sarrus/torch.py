@@ -1,6 +1,6 @@
 """Functions of a mechanism for PyTorch, with their gradients: ``pip install torch``.
 
-Tensors are float64 on the CPU, and share memory with sarrus (DLPack). Leading axes are batches and broadcast. Gradients by q are by its entries,
+Tensors are float64 on the CPU, and share memory with sarrus (DLPack). Leading axes are batches and broadcast. Gradients are with respect to the entries of q,
 zero along the length of quaternions. In closed chains they are gradients of the function at the nearest state on the loops, along motions that the loops
 allow. Rows without a result are NaN; a single state without a result raises an error. ``torch.func.vmap`` adds a leading axis. ``grad``, ``vjp``,
 ``jvp``, ``jacrev`` and ``jacfwd`` work, for :func:`rollouts` only reverse mode. Second derivatives raise an error.

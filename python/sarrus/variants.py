@@ -175,9 +175,7 @@ class Variants(VariantFunctions):
         if not lead or lead[0] == 1:
             lead = (len(self), *lead[1:])
         if lead[0] != len(self):
-            raise ShapeError(
-                f"the first axis is that of the variants, of which there are {len(self)}; these have leading axes {lead}"
-            )
+            raise ShapeError(f"the first axis must be that of the {len(self)} variants; got leading axes {lead}")
 
         def in_rows(x: Array, axes: int = 1) -> Array:  # all leading axes as one
             return np.broadcast_to(x, (*lead, *x.shape[x.ndim - axes :])).reshape(-1, *x.shape[x.ndim - axes :])

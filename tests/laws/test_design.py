@@ -271,8 +271,11 @@ REFUSED = {
         lambda r: design(r, CRANK, [Variable("pin1.parent.x", 1.0, 0.0)], [JointAngle("pivot", np.zeros(8))]),
         "low below high",
     ),
-    "nothing": (lambda r: design(r, CRANK, LENGTHS, []), "no objectives"),
-    "no variables": (lambda r: design(r, CRANK, [], [JointAngle("pivot", np.zeros(8))]), "no variables"),
+    "nothing": (lambda r: design(r, CRANK, LENGTHS, []), "requires objectives and variables"),
+    "no variables": (
+        lambda r: design(r, CRANK, [], [JointAngle("pivot", np.zeros(8))]),
+        "requires objectives and variables",
+    ),
     "too few points": (
         lambda r: design(r, CRANK, LENGTHS, [FramePath("tracer", np.zeros((7, 3)))]),
         r"points of a FramePath must be one for each of 8 inputs, \(8, 3\); got shape \(7, 3\)",
@@ -325,14 +328,14 @@ REFUSED = {
     ),
     "redundant motors": (
         lambda _: rows_of(sarrus.mechanisms.five_bar(actuated=3), MotorEfforts),
-        "as many as freedoms",
+        "as many as degrees of freedom",
     ),
     "not unique": (lambda r: rows_of(r, Reaction, "pin2", axes="xyz"), "indeterminate"),
     "motor where it closes": (lambda r: rows_of(on_its_tree(r, actuated=["pin2"]), MotorEfforts), "tree=True"),
     "no component": (lambda r: rows_of(r, Reaction, "pin2", axes="q"), "axes of a Reaction"),
     "no rates": (
         lambda r: MotorEfforts({}, {}).rows(r.variants(gravity=[r.gravity]), r.assemble()[None, None]),
-        "'motor' has none",
+        "'motor' has no motor",
     ),
     "no motors": (lambda _: rows_of(sarrus.mechanisms.double_pendulum(), MotorEfforts), "has no motors"),
     "not determined": (

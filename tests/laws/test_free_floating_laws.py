@@ -585,7 +585,7 @@ def test_where_the_map_finds_a_dynamic_singularity_the_hand_loses_a_direction(se
     straight = q[300].copy()
     straight[8] = 0.0
     assert sarrus.floating.dynamic_singularity_map(robot, straight, ("hand", "tx ty")).rank_fixed == 1
-    with pytest.raises(sarrus.StateError, match="no velocity of the joints gives the frames these velocities"):
+    with pytest.raises(sarrus.StateError, match="no joint velocity produces these frame velocities"):
         sarrus.floating.resolved_rate(
             robot,
             low,

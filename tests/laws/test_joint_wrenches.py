@@ -142,7 +142,7 @@ def test_what_cannot_be_told():
     with pytest.raises(sarrus.NotRealizableError, match="cannot produce this motion"):
         robot.joint_wrenches(q, rest, rest, actuated=())
     a, loops = robot.forward_dynamics(q, rest, [0.0, 1.0, 0.0], return_reactions=True)
-    with pytest.raises(sarrus.ModelError, match="name in actuated= the joints that are driven"):
+    with pytest.raises(sarrus.ModelError, match="pass the driven joints as actuated="):
         robot.joint_wrenches(q, rest, a, multipliers=loops.multipliers, actuated=["pin2"])
 
 

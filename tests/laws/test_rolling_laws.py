@@ -347,7 +347,7 @@ def test_a_radius_of_few_digits():
         (
             lambda: BALL.locate(BALL.pose(np.zeros(5)), [0, 0, 3, 0.1, 0]),
             sarrus.StateError,
-            "no points that face",
+            "no pair of points with opposite normals",
         ),
         (lambda: Surface().geometry([0.0, 0.0]), NotImplementedError, "its own"),
         *((lambda s=s: s.first(0.1), sarrus.ShapeError, "u has shape") for s in SURFACES.values()),

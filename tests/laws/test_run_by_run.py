@@ -187,7 +187,10 @@ def test_numbers_and_tables_run_by_run():
 PENDULUM = sarrus.mechanisms.pendulum()
 CANNOT = [
     ({"controller": PID("pivot", target=[harmonic(1.0, 2.0), "up"])}, "target of 'pivot' is a law"),
-    ({"controller": FeedforwardEffort("pivot", [])}, "effort of 'pivot' is a law or number, or one for each run"),
+    (
+        {"controller": FeedforwardEffort("pivot", [])},
+        "effort of 'pivot' must be a time function or number, or one for each run",
+    ),
     ({"controller": FeedforwardEffort("pivot", [1.0, 2.0, 3.0]), "q": np.zeros((2, 1))}, "different numbers of runs"),
     (
         {"controller": EffortTable(np.zeros((2, 3)), np.zeros((2, 3, 1)))},

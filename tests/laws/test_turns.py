@@ -269,7 +269,7 @@ def test_near_is_of_joints_that_close_loops():
         sarrus.simulate(robot, q, v, 0.1, near={"m": [7.0]})
     with pytest.raises(sarrus.NameNotFoundError, match="nobody"):
         sarrus.simulate_many(robot, q, v, 0.1, near={"nobody": [7.0]})
-    with pytest.raises(TypeError, match="leave q, v and near out"):
+    with pytest.raises(TypeError, match="omit q, v and near"):
         sarrus.simulate(robot, duration=0.1, resume=sarrus.simulate(robot, q, v, 0.1), near={"p2": [7.0]})
 
 

@@ -302,7 +302,7 @@ def test_axes_and_some_of_them():
     assert many.shape == (6, 20, 4, 4)
     assert_allclose(many[4, 7], each[4].pose(q[4], "rocker"), rtol=0, atol=1e-14)
     assert variants.pose(q[None, :3], "rocker").shape == (6, 3, 4, 4)
-    with pytest.raises(sarrus.ShapeError, match="first axis is that of the variants, of which there are 6"):
+    with pytest.raises(sarrus.ShapeError, match="first axis must be that of the 6 variants"):
         variants.pose(q[:4], "rocker")
     for which in ([4, 1, 4], slice(1, 5, 2), np.arange(6) % 2 == 0):
         some = variants[which]

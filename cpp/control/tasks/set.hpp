@@ -1,4 +1,4 @@
-// The set of all kinds of task, a line each.
+// The set of all kinds of task, one per line.
 #pragma once
 
 #include <variant>

@@ -129,7 +129,7 @@ struct RowNumbers {
   template <class T> T operator()(const TaskState<T>& s, int row) const { return s.parameter[first + row]; }
 };
 
-/// Numbers that runs may vary, each with an optional law of time that is added.
+/// Numbers that runs may vary, each with an optional function of time that is added.
 struct Targets {
   std::vector<std::optional<Law>> law;
   int first = 0;

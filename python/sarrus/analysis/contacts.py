@@ -94,13 +94,13 @@ def contacts(self: LoopFunctions, q: ArrayLike, *, within: float = 0.0) -> Conta
     ShapeError, StateError
         q does not have nq entries in its last axis, or is not finite.
     TypeError, ValueError
-        `within` is no number, or not finite.
+        `within` is not a number, or not finite.
 
     Notes
     -----
-    Distances are exact, with two exceptions. If a box face replaces an edge that leans by less than 0.01 rad, the relative error is 5e-5. For two boxes
-    that overlap deeply, the distances are those of the corners of the overlap, which may be less than the displacement that separates them. A
-    cylinder on a plane has contact points on its rims.
+    Distances are exact, with two exceptions. An edge at less than 0.01 rad to a face is treated as parallel to it, with a relative error of 5e-5. For
+    two boxes that overlap deeply, the distances are those of the corners of the overlap, which may be less than the displacement that separates them.
+    A cylinder on a plane has contact points on its rims.
 
     References
     ----------

@@ -83,7 +83,7 @@ def equilibrium(
     """Compute a static equilibrium of gravity, springs and constant forces, on the loops; a batch has one start for each state.
 
     The start is projected onto the loops. From there the potential energy is minimised: the result is a stable equilibrium, not always the nearest.
-    Friction, dampers, joint limits and controllers are ignored. Rows that constrain velocities only, as of rolling, have reactions like other rows.
+    Friction, dampers, joint limits and controllers are ignored. Rows that constrain velocities only, such as rolling, have reactions like other rows.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def equilibrium(
         energy then, and the symmetric part of the stiffness alone does not determine `stable`
     contacts : name or names of frames whose origins stick at their positions at the start; or a mapping of frames to points (..., 3) in the
         world, or to heights of the ground below their positions, a number or (..., 1) [m]
-    minimum : False: accept any equilibrium, stable or not: the first one that Newton's steps reach
+    minimum : False: accept any equilibrium, stable or not: the one to which Newton's method converges
     time : (...) time of prescribed motions [s]
     threads : number of threads for a batch; it does not change the result of any state
 

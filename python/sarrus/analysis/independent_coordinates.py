@@ -67,7 +67,7 @@ class ReducedForm(Brief):
             return np.asarray(np.linalg.solve(self.mass_matrix, need[..., None])[..., 0])
         except np.linalg.LinAlgError:
             listed = ", ".join(self.coordinates)
-            raise StateError(f"the coordinates {listed} are not free to move, or not all with mass") from None
+            raise StateError(f"the coordinates {listed} cannot all move independently, or one moves no mass") from None
 
     def inverse(self, acceleration: ArrayLike) -> Array:
         """Return the forces (..., k) along y for y-ddot (..., k)."""
@@ -191,7 +191,7 @@ def judge(numbers: Array, names: Sequence[str], independent: bool, status: Any) 
         if freedoms.size and (k < f or (lost.ndim == 0 and lost)):
             rank = int(determined[np.isfinite(determined)].max())
             raise StateError(
-                f"{listed} determine {rank} of {f} degrees of freedom; expected coordinates without which the mechanism cannot move"
+                f"{listed} determine {rank} of {f} degrees of freedom; expected coordinates that determine all of them"
             )
     else:
         status = np.where((lost | depend) & (status == Status.FINE), Status.NO_ANSWER, status).astype(np.int8)
@@ -273,7 +273,7 @@ def joint_velocity(robot: LoopFunctions, q: Array, name: str) -> Array:
         return np.eye(robot.nv)[joint.v_slice]
     if not joint.type.constant_subspace and any(j.laws for j in robot.description.joints if j.name == name):
         raise ModelError(
-            f"joint '{name}' follows laws of time, on which the motion of its motor depends; expected a motor in another joint"
+            f"joint '{name}' follows a function of time, which determines the motion of its motor; expected a motor in another joint"
         )
     rows = slice(joint._all_v.start - robot.nv, joint._all_v.stop - robot.nv)
     return np.asarray(robot._loop_joint_jacobian(q)[..., rows, :])

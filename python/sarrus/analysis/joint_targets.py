@@ -42,7 +42,7 @@ def _coordinates_of(robot: LoopFunctions, name: str, value: ArrayLike) -> Array:
     size = np.linalg.norm(x[..., :4], axis=-1, keepdims=True)
     if not (size > 0.0).all():
         raise StateError(
-            f"quaternion of joint '{name}': no rotation; expected a nonzero quaternion, got {np.array2string(x, threshold=12)}"
+            f"quaternion of joint '{name}': is not a rotation; expected a nonzero quaternion, got {np.array2string(x, threshold=12)}"
         )
     return np.concatenate([x[..., :4] / size, x[..., 4:]], axis=-1)
 

@@ -3,7 +3,7 @@
 Deviations of the configuration are velocities, q = integrate(q0, G y), with as many coordinates y as the holonomic rows leave free.
 Deviations of the velocity v are W w, with as many w as all rows leave free. Rows that constrain velocities only (rolling, Pfaffian) reduce
 the number of w, but not of y. Near a motion at v, the rate of a deviation d is d-dot = dv + [d, v], with the bracket of the joints whose
-velocities are no rates of coordinates.
+velocities are not rates of coordinates.
 
 The rates of y and w are the exact derivatives of forward dynamics along the loops. In singular positions, and for rows that are Python
 functions of q, such derivatives do not exist. There they are differences of forward dynamics between states that satisfy every row, all in one
@@ -408,7 +408,7 @@ def _is_sure(A: Array, error: Array, names: tuple[str, ...], raises: bool) -> No
         k = int(np.argmax(~np.isfinite(A).all(axis=0)))
         name = names[k] if k < len(names) else "a velocity"
         raise StateError(
-            f"no nearby state deviates along '{name}' and satisfies the constraints; expected a regular position, this one may be singular"
+            f"no state near this one satisfies the constraints with a deviation along '{name}': the position may be singular; expected a regular one"
         )
     relative = error / np.maximum(1.0, abs(A).max(axis=(-2, -1), keepdims=True, initial=0.0))
     off = np.where(np.isfinite(A), relative, 0.0).max(initial=0.0)

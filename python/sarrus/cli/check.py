@@ -27,7 +27,7 @@ ROUNDED = 3e-3
 
 
 def usual(robot: Mechanism) -> Iterator[str]:
-    """Return a line for each remarkable but usual property of a mechanism."""
+    """Return a line for each property of a mechanism that is worth a remark but not a fault."""
     yield from (text for text in robot.warnings if NO_CONTACTS in text)
     with contextlib.suppress(SarrusError):  # `suspicious` reports these errors
         report = robot.mobility(robot.assemble(time=0.0), time=0.0) if robot.nc else None
@@ -132,7 +132,7 @@ SAME = 1e-9  # relative difference up to which two sums of lengths count as equa
 def grashof(robot: Mechanism, q: Array) -> str:
     """Return the class of a planar four-bar linkage of four revolute joints, in words; "" for other mechanisms.
 
-    If the shortest and the longest link together are shorter than the other two (Grashof 1883), one link turns fully. The place of the
+    If the shortest and the longest link together are shorter than the other two (Grashof 1883), one link can rotate fully. The position of the
     shortest link determines which one.
     """
     joints = [robot.joint(name) for name in (*robot.joints, *robot.loop_joints)]

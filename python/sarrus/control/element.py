@@ -28,7 +28,7 @@ class Run:
     Attributes
     ----------
     effort_limits : (nv,) limits of the sum of all efforts along each velocity, or empty
-    start : configuration (nq,), or (runs, nq) of many, at the start of the run, by whose effective inertia defaults are computed; None: the
+    start : configuration (nq,), or (runs, nq) of many, at the start of the run, at which effective inertias for defaults are computed; None: the
         neutral one
     rows, runs : indices of the runs of this mechanism, and the number of all runs, if several mechanisms run in parallel; None: all
     rigid : True if end stops are rows of the steps, without compliance
@@ -110,7 +110,7 @@ def functions_and_elements(controller: Any) -> tuple[list[Function], list[Elemen
 
 @dataclass(eq=False)
 class ForceElements:
-    """Terms of force elements in the order of their kinds, their numbers (..., n), and sampled functions."""
+    """Core input for force elements, in the order of their types: structs, parameters (..., n), and sampled functions."""
 
     terms: list[Term] = field(default_factory=list)
     effort_limits: list[float] = field(default_factory=list)

@@ -56,14 +56,14 @@ Laws = Law | Number | Sequence[Law | float]  # a sequence has an item for each r
 class PID(Element):
     """Proportional, integral and derivative control of one joint coordinate, within limits.
 
-    u = kp e + kd de/dt + z with dz/dt = ki e and e = target(t) - q. The integral z approaches a limit of u at most so fast that u reaches it
-    in 1 ms. So z does not wind up.
+    u = kp e + kd de/dt + z with dz/dt = ki e and e = target(t) - q. Anti-windup: near a limit of u, the rate of z is limited to the remaining
+    distance per 1 ms.
 
     Attributes
     ----------
     joint, index : the joint, and the index of its coordinate
     proportional, integral, derivative : kp [N m/rad or N/m], ki [kp's per s], kd [kp's times s]
-    target : law, or number [rad or m]
+    target : time function, or number [rad or m]
     limits : (lower, upper) limits of the effort [N m or N]; infinity: no limit
     """
 
@@ -86,7 +86,7 @@ class PID(Element):
 
 @dataclass(frozen=True, eq=False)
 class FeedforwardEffort(Element):
-    """Effort along one velocity of a joint as a law of time [N m or N]."""
+    """Effort along one velocity of a joint as a function of time [N m or N]."""
 
     joint: str
     law: Laws
@@ -154,7 +154,7 @@ class ComputedTorque(_Tracking):
 
     Attributes
     ----------
-    targets : joint of the tree to law or number, or to a sequence with one for each run; for several coordinates to a sequence of these. On
+    targets : joint of the tree to time function or number, or to a sequence with one for each run; for several coordinates to a sequence of these. On
         a tree the default target is 0
     proportional, derivative : kp [1/s2], kd [1/s]; numbers, or one for each target, (n,), or (runs, n) and (runs, 1). On a tree (nv,), in
         the order of v; with loops in the order of ``targets``
@@ -186,8 +186,8 @@ class PDPlus(_Tracking):
 
     Attributes
     ----------
-    targets : as of :class:`ComputedTorque`
-    proportional, derivative : kp [N m/rad, N/m], kd [N m s/rad, N s/m]; shapes as of :class:`ComputedTorque`
+    targets : as for :class:`ComputedTorque`
+    proportional, derivative : kp [N m/rad, N/m], kd [N m s/rad, N s/m]; shapes as for :class:`ComputedTorque`
 
     References
     ----------
@@ -230,7 +230,7 @@ class LuGreFriction(Element):
     """LuGre friction of a joint, with sticking: bristles deflect by z, and slip beyond `sticking` (Canudas de Wit and others 1995).
 
     s0 z + c dz/dt with dz/dt = (v - r z) / (1 + r 1 ms), r = |v| s0 / F(v) and F(v) = sliding + (sticking - sliding) exp(-(v/v_s)^2).
-    It differs from the LuGre model in two points. Bristles settle no faster than in 1 ms. And c is the smaller of the constant s1 and s0/r,
+    It differs from the LuGre model in two points. Bristles settle no faster than in 1 ms. Also, c is the smaller of the constant s1 and s0/r,
     so that friction of fast motion is F(v), without a viscous part. In slow motion, |v| < F(v)/s1, both are equal.
 
     Attributes
@@ -280,7 +280,7 @@ class CompliantContact(Element):
         nearest point, searched from below the centre: valleys must be wider than the sphere
     along : the direction in which the ground's height changes, perpendicular to the normal
     stiffness, exponent, dissipation : k [N/m^n], n, c [s/m]
-    friction, slip_velocity : coefficient, and the speed at which friction has 0.7 of it [m/s]
+    friction, slip_velocity : coefficient of friction, and the slip speed at which friction is 0.7 of its limit [m/s]
     """
 
     frame: str
@@ -371,14 +371,14 @@ class RigidContact(Element):
 class CollisionContacts(Element):
     """Rigid contact between the shapes of a mechanism, for ``method="contact"``, which adds it automatically.
 
-    Give it to change coefficients, for each run if needed. Contact points are those of :meth:`sarrus.Mechanism.contacts`, and their forces are
+    Pass it to change coefficients, for each run if necessary. Contact points are those of :meth:`sarrus.Mechanism.contacts`, and their forces are
     within Coulomb's cones, as for :class:`RigidContact`. :attr:`Trajectory.contacts <sarrus.Trajectory.contacts>` has the forces.
 
     Attributes
     ----------
     friction, restitution, torsional_friction, rolling_friction : coefficients of all pairs, or (runs,) for many runs; or a dict of these by pairs of
         names of shapes, (first, second). Default: those of the shapes and of :meth:`~sarrus.Builder.set_contact`
-    restitution_law : of all pairs, as of :class:`RigidContact`
+    restitution_law : of all pairs, as for :class:`RigidContact`
 
     Examples
     --------
@@ -454,7 +454,7 @@ class EndStop(Element):
 
     Attributes
     ----------
-    joint, index : the joint, and the index of its coordinate; or several joints, where a repeated one counts twice
+    joint, index : the joint, and the index of its coordinate; or several joints; a repeated joint counts twice
     limits : (lower, upper) [rad or m], infinity: no limit; default: the joint's
     stiffness : k [N m/rad or N/m]; default: 2.5e5/s2 times the effective inertia of the joint, on the loops, at the start of the run. An
         impact at v then penetrates by about v/(600/s), which steps of 1 ms resolve
@@ -511,7 +511,7 @@ class Thruster(Element):
     Attributes
     ----------
     frame : body or frame
-    thrust : law, or number [N]; saturated by `limits`
+    thrust : time function, or number [N]; saturated by `limits`
     axis : direction of the force on the body, in the frame: "x", "-z" or a vector
     limits : (least, greatest) thrust [N]; infinity: no limit
 
@@ -600,13 +600,13 @@ class ActuatorModel(Element):
 class ReactionWheel(Element):
     """Reaction wheel: a motor of limited torque on a wheel of limited momentum.
 
-    The total effort of the joint's motor, from all elements and functions of the caller, is saturated by ``torque_limit``. The wheel
-    approaches its largest momentum at most so fast that it reaches it in 10 ms; above, it is braked.
+    The total effort of the joint's motor, from all elements and functions of the caller, is saturated by ``torque_limit``. Near its largest momentum,
+    the rate of the wheel's momentum is limited to the remaining distance per 10 ms; above it, the wheel is braked.
 
     Attributes
     ----------
     joint : Revolute joint of the wheel
-    torque : law, or number, on the wheel [N m]
+    torque : time function, or number, on the wheel [N m]
     torque_limit : [N m]
     momentum_limit : limit of the wheel's inertia about the joint's axis, times the joint's velocity [N m s]
 

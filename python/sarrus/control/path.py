@@ -1,17 +1,17 @@
-"""Paths through way-points, with continuous velocity and acceleration: splines on the configuration manifold of a mechanism.
+"""Paths through waypoints, with continuous velocity and acceleration: splines on the configuration manifold of a mechanism.
 
-Between two way-points every joint follows the cubic Hermite polynomial of :mod:`~sarrus.control.interpolation`. The velocities at the way-points
+Between two waypoints every joint follows the cubic Hermite polynomial of :mod:`~sarrus.control.interpolation`. The velocities at the waypoints
 make accelerations continuous. For coordinates that are numbers, and for the origins of free and planar joints, the path is the complete cubic
 spline of :func:`sarrus.laws.spline`. For rotations it is the spline of Kang and Park,
 
     R(t) = R_k exp(x(t)),  x cubic,  of which ω and ω̇ are continuous.
 
-With loops, this spline p(t) violates them between way-points. The loops and a guide then determine the path,
+With loops, this spline p(t) violates them between waypoints. The loops and a guide then determine the path,
 
     φ(q, t) = 0,    K(t) (q - p(t)) = 0          q - p in the coordinates of the joints, rotations as vectors
 
-with K = N^T at a way-point, N an orthonormal basis (van der Merwe's E) of the motions that the loops allow there, and a blend σ = s²(3 - 2s)
-of both in between. Its derivatives are exact, from J v = c and J a = γ with those of the guide. q - p and σ' vanish at way-points, so that
+with K = N^T at a waypoint, N an orthonormal basis (van der Merwe's E) of the motions that the loops allow there, and a blend σ = s²(3 - 2s)
+of both in between. Its derivatives are exact, from J v = c and J a = γ with those of the guide. q - p and σ' vanish at waypoints, so that
 jumps of K'' have no effect.
 """
 
@@ -50,20 +50,20 @@ def path_through(
     """Return a path through configurations at given times, with continuous velocity and acceleration.
 
     Coordinates that are numbers follow cubic splines, rotations piecewise exponentials of cubics, origins of free joints splines in the axes of
-    their predecessors. A ball or free joint takes the shorter rotation from one way-point to the next, independent of the quaternions' signs. If
-    both rotations are half a turn, it turns about the vector part of q_k^-1 q_k+1 as given. For the longer rotation, add way-points. Joint
+    their predecessors. A ball or free joint takes the shorter rotation from one waypoint to the next, independent of the quaternions' signs. If
+    both rotations are half a turn, it turns about the vector part of q_k^-1 q_k+1 as given. For the longer rotation, add waypoints. Joint
     limits are not checked.
 
-    With loops, way-points must be on them, and the path stays on them. Between way-points it follows the spline along the motions that the
-    loops allow, and the rest of the spline's motion is projected out. The path remains continuous if J keeps its rank. The way-points should be
-    so near to each other that the directions of these motions change little from one to the next.
+    With loops, waypoints must be on them, and the path stays on them. Between waypoints it follows the spline along the motions that the
+    loops allow, and the rest of the spline's motion is projected out. The path remains continuous if J keeps its rank. Place waypoints so close
+    together that the directions of these motions change little from one to the next.
 
     Parameters
     ----------
     mechanism : with loops, it must have no velocity constraints such as rolling
     times : (n,) increasing, n at least 2 [s]
-    q : (n, nq) way-points; quaternions are normalised [rad, m, quaternions (x, y, z, w)]
-    v : velocities (nv,) at the first and at the last way-point, consistent with the loops; default: at rest, or as near to rest as prescribed
+    q : (n, nq) waypoints; quaternions are normalised [rad, m, quaternions (x, y, z, w)]
+    v : velocities (nv,) at the first and at the last waypoint, consistent with the loops; default: at rest, or as near to rest as prescribed
         motions allow
 
     Raises
@@ -73,7 +73,7 @@ def path_through(
     ShapeError
         Arrays have wrong shapes.
     StateError
-        Numbers are not finite, or quaternions are zero. Way-points or velocities violate the loops, way-points are too far apart, or the
+        Numbers are not finite, or quaternions are zero. Waypoints or velocities violate the loops, waypoints are too far apart, or the
         loops lose rank there. Or rotations are so uneven in time that no spline was found.
 
     References
@@ -98,11 +98,11 @@ def path_through(
     t, configurations = _way_points(mechanism, times, q)
     unit, status = mechanism.normalize(configurations, return_status=True)
     if status.any():
-        raise StateError(f"way-point {int(status.argmax())}: a quaternion is [0, 0, 0, 0]; expected a rotation")
+        raise StateError(f"waypoint {int(status.argmax())}: a quaternion is [0, 0, 0, 0]; expected a rotation")
     chart, q = Chart(mechanism), _same_signs(mechanism, unit)
     end_velocities: Any = np.zeros((2, mechanism.nv)) if v is None else v
     if not isinstance(end_velocities, (tuple, list, np.ndarray)) or len(end_velocities) != 2:
-        raise ShapeError(f"v of a path must be two velocities, at its first and at its last way-point; got {v!r}")
+        raise ShapeError(f"v of a path must be two velocities, at its first and at its last waypoint; got {v!r}")
     ends = [_numbers("v", x, "two velocities of (nv,)", (mechanism.nv,)) for x in end_velocities]
     if not mechanism.nc:
         return Path(mechanism, t, q, _velocities(chart, t, q, ends))
@@ -116,16 +116,16 @@ def path_through(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Path:
-    """Motion q(t), v(t), a(t) through way-points, from :func:`path_through`.
+    """Motion q(t), v(t), a(t) through waypoints, from :func:`path_through`.
 
     The desired path of a frame in the design of a mechanism is a :class:`sarrus.design.FramePath`.
 
     Attributes
     ----------
     mechanism : the moving mechanism
-    t : (n,) times of the way-points [s]
-    q : (n, nq) way-points; the signs of quaternions are continuous from one to the next
-    v : (n, nv) velocities at the way-points
+    t : (n,) times of the waypoints [s]
+    q : (n, nq) waypoints; the signs of quaternions are continuous from one to the next
+    v : (n, nv) velocities at the waypoints
     """
 
     mechanism: Mechanism
@@ -146,14 +146,14 @@ class Path:
 
     @cached_property
     def _pieces(self) -> Array:
-        """(n, numbers) pieces between way-points, for the core; the last row is the last piece backwards, for extrapolation."""
+        """(n, numbers) pieces between waypoints, for the core; the last row is the last piece backwards, for extrapolation."""
         to = np.append(np.arange(1, len(self.t)), len(self.t) - 2)
         v = self.v if self._guide is None else self._guide.v
         return pieces(self.t, self.q, v, np.arange(len(self.t)), to)
 
     @cached_property
     def _starts(self) -> list[float]:
-        """Start times of all pieces but the first; the last one is after the last way-point."""
+        """Start times of all pieces but the first; the last one is after the last waypoint."""
         return [*self.t[1:-1].tolist(), math.nextafter(self.t[-1], math.inf)]
 
     @cached_property
@@ -168,18 +168,18 @@ class Path:
         return type(self), (self.mechanism, self.t, self.q, self.v, self._guide)
 
     def __repr__(self) -> str:
-        return f"<Path of '{self.mechanism.name}' through {len(self.t)} way-points, {self.t[0]:.9g} s to {self.t[-1]:.9g} s>"
+        return f"<Path of '{self.mechanism.name}' through {len(self.t)} waypoints, {self.t[0]:.9g} s to {self.t[-1]:.9g} s>"
 
     def at(self, t: ArrayLike) -> Motion:
         """Return configurations q (..., nq), velocities v and accelerations a (..., nv) at times (...) [s].
 
-        v and a are the derivatives of q, in the axes of each joint's velocity. Before the first and after the last way-point the path continues
-        with constant velocity: from rest, it stays there. At these two way-points a jumps, as at the ends of a spline.
+        v and a are the derivatives of q, in the axes of each joint's velocity. Before the first and after the last waypoint the path continues
+        with constant velocity: from rest, it stays there. At these two waypoints a jumps, as at the ends of a spline.
 
         Raises
         ------
         ShapeError, StateError
-            Times are not numbers, or not finite; or the loops cannot close, which may happen before and after the way-points.
+            Times are not numbers, or not finite; or the loops cannot close, which may happen before and after the waypoints.
         """
         if type(t) is float and math.isfinite(t):
             return self._at_time(bisect.bisect_right(self._starts, t), t)
@@ -210,7 +210,7 @@ class Path:
         return parted(robot, numbers)
 
     def law(self, joint: str, index: int = 0) -> Law:
-        """Return one coordinate of a joint as a law of time, such as the target of a controller that runs in C++.
+        """Return one coordinate of a joint as a function of time, such as the target of a controller that runs in C++.
 
         Without loops it equals the path. With loops it interpolates the path's values, rates and accelerations at so many times that its error
         is less than 1e-10 of the coordinate's range.
@@ -223,7 +223,7 @@ class Path:
         """
         j = self.mechanism._tree_joint(joint)
         if j.type.quaternion:
-            raise ModelError(f"a law needs a joint without quaternion; '{joint}' is {j.type}: use Path.at")
+            raise ModelError(f"Path.law requires a joint without a quaternion; '{joint}' is {j.type}: use Path.at")
         if not isinstance(index, Integral) or isinstance(index, bool) or index not in range(j.nq):
             raise ModelError(f"joint '{joint}' has {j.nq} coordinates; index {index!r} is out of range")
         k = j.q_slice.start + int(index)
@@ -260,7 +260,7 @@ def _quintics(t: Array, values: Array) -> Law:
     return Law((t[0], *t.tolist()), tuple(map(tuple, rows.tolist())))
 
 
-# ---- velocities at the way-points ----------------------------------------------------------------------------------------------------
+# ---- velocities at the waypoints ----------------------------------------------------------------------------------------------------
 
 
 def _velocities(chart: Chart, t: Array, q: Array, ends: Sequence[Array]) -> Array:
@@ -310,7 +310,7 @@ def _spins(name: str, t: Array, x: Array, ends: Array) -> Array:
             return spin
         steps = size * np.eye(6).reshape(6, 1, 2, 3)
         ahead, back = (jumps(spin[:-1] + s * steps[..., 0, :], spin[1:] + s * steps[..., 1, :]) for s in (1.0, -1.0))
-        # derivatives of the accelerations at start and end by the first and the second velocity
+        # derivatives of the accelerations at start and end with respect to the first and the second velocity
         (start_by_first, start_by_second), (end_by_first, end_by_second) = (
             ((a - b) / (2.0 * size)).reshape(2, 3, -1, 3).transpose(0, 2, 3, 1)
             for a, b in zip(ahead, back, strict=True)
@@ -334,8 +334,8 @@ def _spins(name: str, t: Array, x: Array, ends: Array) -> Array:
     angle = np.linalg.norm(x, axis=1)
     worst = int(angle.argmax())
     raise StateError(
-        f"no smooth rotation of joint '{name}' through its way-points was found: from way-point {worst} to {worst + 1} it turns by "
-        f"{angle[worst]:.3g} rad within {h[worst, 0]:.3g} s; add way-points, or space them more evenly in time"
+        f"no smooth rotation of joint '{name}' through its waypoints was found: from waypoint {worst} to {worst + 1} it turns by "
+        f"{angle[worst]:.3g} rad within {h[worst, 0]:.3g} s; add waypoints, or space them more evenly in time"
     )
 
 
@@ -354,7 +354,7 @@ def _tridiagonal(below: Array, diagonal: Array, above: Array, right_side: Array)
 
 
 def _same_signs(mechanism: Mechanism, q: Array) -> Array:
-    """Return the way-points with signs of quaternions by which each is nearest to the previous one."""
+    """Return the waypoints with signs of quaternions by which each is nearest to the previous one."""
     q = q.copy()
     for name in mechanism.joints:
         joint = mechanism.joint(name)
@@ -371,25 +371,25 @@ def _same_signs(mechanism: Mechanism, q: Array) -> Array:
 def _on_loops(
     mechanism: Mechanism, t: Array, q: Array, ends: Sequence[Array] | None
 ) -> tuple[Array, ScaledLoops, Array]:
-    """Return the way-points, closed to rounding, the scaled loops, and K (n, d, nv) at the way-points."""
+    """Return the waypoints, closed to rounding, the scaled loops, and K (n, d, nv) at the waypoints."""
     loops = ScaledLoops(mechanism, q[0], float(t[0]))
     if not loops.holonomic.all():
         rolls = [name for name in mechanism.constraints if not all(mechanism.constraint(name).holonomic)]
         raise ModelError(
-            f"constraint '{rolls[0]}' constrains velocities only, so that reachable way-points depend on the path; expected position constraints"
+            f"constraint '{rolls[0]}' constrains velocities only, so that reachable waypoints depend on the path; expected position constraints"
         )
     off = np.abs(loops.row_scale * mechanism.constraint_residual(q, time=t))
     if off.max(initial=0.0) > CLOSED:
         k, row = divmod(int(off.argmax()), mechanism.nc)
         raise StateError(
-            f"way-point {k} does not close the loops: '{mechanism._row_names[row]}' is off by {mechanism.constraint_residual(q[k], time=t[k])[row]:.3g} "
+            f"waypoint {k} does not close the loops: '{mechanism._row_names[row]}' is off by {mechanism.constraint_residual(q[k], time=t[k])[row]:.3g} "
             f"({off[k, row]:.1g} of the mechanism's size, {CLOSED:g} is allowed); project it by mechanism.project_configuration(q), or from "
             "farther away by mechanism.assemble(near=q)"
         )
     q, status = mechanism.project_configuration(q, metric="euclidean", time=t, return_status=True)
     if status.any():
         raise StateError(
-            f"way-point {int(np.argmax(status != 0))} does not close the loops, and the projection onto them failed: "
+            f"waypoint {int(np.argmax(status != 0))} does not close the loops, and the projection onto them failed: "
             "try mechanism.assemble(near=q)"
         )
     q = _same_signs(mechanism, q)
@@ -399,7 +399,7 @@ def _on_loops(
         wrong = float(np.abs(J[at] @ x - c).max())
         if wrong > CLOSED * max(1.0, float(np.abs(x).max())):
             raise StateError(
-                f"the velocity at the {'last' if at else 'first'} way-point violates the loops: J v - c is up to {wrong:.3g}; "
+                f"the velocity at the {'last' if at else 'first'} waypoint violates the loops: J v - c is up to {wrong:.3g}; "
                 "give mechanism.project_velocity(q, v), the nearest consistent one"
             )
     bases = [null_space(rows, PRESENT) for rows in J]
@@ -407,8 +407,8 @@ def _on_loops(
     most, least = max(freedoms), min(freedoms)
     if most > least:
         raise StateError(
-            f"at way-point {freedoms.index(most)} the loops allow {most} independent motions, elsewhere {least}: they lose rank there, and "
-            "branches of motion meet; avoid this way-point, or give one nearby"
+            f"at waypoint {freedoms.index(most)} the loops allow {most} independent motions, elsewhere {least}: they lose rank there, and "
+            "branches of motion meet; avoid this waypoint, or pass another nearby"
         )
     for k in range(1, len(bases)):  # the basis nearest to the previous one, so that their blend is a basis too
         U, cosines, V = np.linalg.svd(bases[k].T @ bases[k - 1])
@@ -452,11 +452,11 @@ def _way_points(mechanism: Mechanism, times: ArrayLike, q: ArrayLike) -> tuple[A
     checked_mechanism(mechanism)
     t = _numbers("times", times)
     if t.ndim != 1 or len(t) < 2:
-        raise ShapeError(f"times of a path must be (n,) for two way-points or more; got shape {t.shape}")
+        raise ShapeError(f"times of a path must be (n,) for two waypoints or more; got shape {t.shape}")
     late = np.flatnonzero(~(np.diff(t) > 0.0))
     if late.size:
         raise ModelError(f"times of a path must increase; got {t[late[0]]:.9g} and then {t[late[0] + 1]:.9g}")
-    return t, _numbers("q", q, "a way-point for each time, (n, nq)", (len(t), mechanism.nq))
+    return t, _numbers("q", q, "a waypoint for each time, (n, nq)", (len(t), mechanism.nq))
 
 
 def _numbers(name: str, value: ArrayLike, expected: str = "", shape: tuple[int, ...] = ()) -> Array:
@@ -476,7 +476,7 @@ def _numbers(name: str, value: ArrayLike, expected: str = "", shape: tuple[int, 
 
 @dataclass(frozen=True, eq=False)
 class Guide:
-    """Spline p, and combinations K (n, d, nv) of velocities, in the loops' scale, along which the path equals it at each way-point."""
+    """Spline p, and combinations K (n, d, nv) of velocities, in the loops' scale, along which the path equals it at each waypoint."""
 
     mechanism: Mechanism
     t: Array
@@ -504,12 +504,12 @@ class Guide:
         if t[0] <= time <= t[-1]:
             return too_far(k)
         return StateError(
-            f"at t = {time:.9g} s the loops cannot close: the way-points are from {t[0]:.9g} s to {t[-1]:.9g} s, and the path is extrapolated"
+            f"at t = {time:.9g} s the loops cannot close: the waypoints are from {t[0]:.9g} s to {t[-1]:.9g} s, and the path is extrapolated"
         )
 
 
 def too_far(k: int) -> StateError:
     return StateError(
-        f"way-points {k} and {k + 1} are too far apart for a path along the loops, or on different branches: "
-        "add way-points in between, for example by mechanism.follow"
+        f"waypoints {k} and {k + 1} are too far apart for a path along the loops, or on different branches: "
+        "add waypoints in between, for example by mechanism.follow"
     )

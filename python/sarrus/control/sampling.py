@@ -63,10 +63,10 @@ class SampleAndHold(Element):
 
     The first sample is at the start of the run. The efforts of the sample at t act from t + ``delay`` on, until those of the next sample
     act; before the first ones the efforts are zero. Steps of every method, including those of fixed length, end at samples and at changes of
-    effort, so that efforts are constant within a step. A function is called once a sample if `dt` divides the period and there are no events
-    in longer steps. A PID's integral advances by Euler's method, one period a sample. The current efforts are part of the state: after the
+    effort, so that efforts are constant within a step. A function is called once per sample if `dt` divides the period and there are no events
+    in longer steps. A PID's integral advances by Euler's method, one period per sample. The current efforts are part of the state: after the
     internal states in ``Trajectory.internal_state``, and in checkpoints. With ``delay=0`` and a period of one step of "euler" or "semi_implicit" the motion
-    is that of the controller without Sampled, bit for bit.
+    is that of the controller without SampleAndHold, bit for bit.
 
     Attributes
     ----------

@@ -124,7 +124,7 @@ class FrameTask(Following, _OfPose):
     Attributes
     ----------
     frame : body or frame
-    target : pose (4, 4) in the world, or position (3,) [m]. Or a number or law for each of rx, ry, rz (rotation vector of the target's axes in
+    target : pose (4, 4) in the world, or position (3,) [m]. Or a number or time function for each of rx, ry, rz (rotation vector of the target's axes in
         the world [rad]), tx, ty, tz [m]: one for each component, or six. Or a function t -> pose, whose rates are differences over 1 ms, or
         t -> (pose, velocity (6,), acceleration (6,)), [angular; linear] in world axes at its origin
     components : names from "rx ry rz tx ty tz"; default: the components of the target
@@ -156,13 +156,13 @@ class RelativeTask(Following, _OfPose):
 
 @dataclass(frozen=True, eq=False)
 class ImpedanceTask(_OfPose):
-    """Impedance of a frame, as of a mass with spring and damper: inertia (a_t - a) + damping (v_t - v) + stiffness e + wrench = 0.
+    """Impedance of a frame, as for a mass with spring and damper: inertia (a_t - a) + damping (v_t - v) + stiffness e + wrench = 0.
 
     Attributes
     ----------
-    frame, target, components, weight, hard, priority, axes : as of :class:`FrameTask`
+    frame, target, components, weight, hard, priority, axes : as for :class:`FrameTask`
     inertia, stiffness, damping : (k, k) of k components, symmetric, the inertia positive definite; (k,) or a number: diagonal
-    wrench : measured external wrench on the frame: a number or law for each component [N m, N]; default: zero, then external forces
+    wrench : measured external wrench on the frame: a number or time function for each component [N m, N]; default: zero, then external forces
         accelerate the mechanism's own inertia
 
     References
@@ -216,8 +216,8 @@ class JointTask(_OfJoints):
     Attributes
     ----------
     joint, index : the joint, and the index of its coordinate
-    target : law or number [rad or m]
-    stiffness, damping, weight, hard, priority : as of :class:`FrameTask`
+    target : time function or number [rad or m]
+    stiffness, damping, weight, hard, priority : as for :class:`FrameTask`
     """
 
     joint: str
@@ -234,9 +234,9 @@ class PostureTask(_OfJoints):
 
     Attributes
     ----------
-    targets : joint to law or number [rad or m], or to a sequence for several coordinates; a path of :func:`~sarrus.control.path_through`;
+    targets : joint to time function or number [rad or m], or to a sequence for several coordinates; a path of :func:`~sarrus.control.path_through`;
         or q (nq,). The last two omit joints with quaternions (ball and free joints, for which there is FrameTask)
-    stiffness, damping, weight, hard, priority : as of :class:`FrameTask`, numbers or one for each coordinate
+    stiffness, damping, weight, hard, priority : as for :class:`FrameTask`, numbers or one for each coordinate
     """
 
     targets: Any
@@ -271,9 +271,9 @@ class CenterOfMassTask(Following, _Centroidal):
 
     Attributes
     ----------
-    target : number or law for each component [m]
+    target : number or time function for each component [m]
     components : names from "tx ty tz"
-    stiffness, damping, weight, hard, priority : as of :class:`FrameTask`
+    stiffness, damping, weight, hard, priority : as for :class:`FrameTask`
     """
 
     target: Sequence[Law | Gain | Sequence[Law | float]]
@@ -291,10 +291,10 @@ class MomentumTask(_Centroidal):
 
     Attributes
     ----------
-    target : number or law for each component of h_d [N m s, N s]
+    target : number or time function for each component of h_d [N m s, N s]
     components : names from "rx ry rz" for the angular and "tx ty tz" for the linear momentum
     gain : [1/s]
-    weight, hard, priority : as of :class:`FrameTask`
+    weight, hard, priority : as for :class:`FrameTask`
     """
 
     target: Sequence[Law | Gain | Sequence[Law | float]]
@@ -314,10 +314,11 @@ class ForceTask(Task):
     Attributes
     ----------
     on : a constraint or loop joint, or the frame of a contact
-    target : a number or law, or one for each row [N m, N]; signs as of ``sarrus.formulations.constraint_forces``, of a contact from the ground to the robot
+    target : a number or time function, or one for each row [N m, N]; signs as for ``sarrus.formulations.constraint_forces``, of a contact from the ground to
+        the robot
     rows : indices of the constraint's rows, or of the contact's components; default: all
     integral : [1/s]; of constraints only
-    weight, hard, priority : as of :class:`FrameTask`
+    weight, hard, priority : as for :class:`FrameTask`
     """
 
     on: str
@@ -355,7 +356,7 @@ class ForceTask(Task):
         if self.on in terms.contact_unknowns:
             if integrates:
                 raise ModelError(
-                    f"integral of {name} must be 0 for a contact, whose force the controller chooses; got {self.integral!r}"
+                    f"integral of {name} must be 0 for a contact, because the controller chooses its force; got {self.integral!r}"
                 )
             return {"target": targets, "unknowns": numbers}
         warn_of_shared_rows(terms.robot, self.on, numbers, name)
@@ -378,11 +379,11 @@ class PointContact:
     friction : coefficient; 0: only a normal force, free to slide. The cone is the pyramid of four sides inscribed in Coulomb's
     normal : in the world, out of the environment
     damping : decay rate of the contact point's velocity [1/s]; contacts of one body have their mean
-    stands : a law of time: the contact is active while it is positive; None: always. A gait is harmonics, or pieces of 1 and -1
+    stands : a function of time: the contact is active while it is positive; None: always. A gait is harmonics, or pieces of 1 and -1
     offset : of the plane normal . x = offset [m]: the contact is active while it touches the plane; None: independent of the position
     radius : of a sphere about the frame's origin, which rolls on its lowest point [m]; 0: a point
     within : largest distance at which the contact touches the plane [m]; default: a thousandth of the mechanism's length
-    torsion : moment about the normal per normal force [m], as of a soft finger (Murray, Li and Sastry 1994, table 5.2); 0: free to spin
+    torsion : moment about the normal per normal force [m], as for a soft finger (Murray, Li and Sastry 1994, table 5.2); 0: free to spin
 
     An inactive contact prescribes no motion, and its force in :meth:`TaskControl.solve` is zero.
     """
@@ -414,7 +415,7 @@ class SurfaceContact:
     friction : coefficient
     torsion : moment about the normal per normal force [m]; default: friction times half the smaller side
     damping : decay rate of the contact's velocity [1/s]
-    stands : a law of time: the contact is active while it is positive; None: always
+    stands : a function of time: the contact is active while it is positive; None: always
     """
 
     frame: str

@@ -28,7 +28,7 @@ ORDER = {kind: k for k, kind in enumerate(KINDS)}
 
 
 def task_controls(elements: Sequence[Any]) -> list[TaskControl]:
-    """Return the TaskControls among elements, including those in Sampled."""
+    """Return the TaskControls among elements, including those in SampleAndHold."""
     laws = [element for element in elements if element._kind == "TaskControl"]
     for sampled in (element for element in elements if element._kind == "SampleAndHold"):
         laws += task_controls(functions_and_elements(sampled.law)[1])
@@ -49,7 +49,7 @@ def terms_of(mechanism: LoopFunctions, elements: Sequence[Any], run: Run, forces
         if element.unique and same:
             raise ModelError(f"got several {kind}; expected one, which applies to all shapes")
         if "targets" in term and any("targets" in other for other in terms):
-            raise ModelError(f"got several laws that drive all joints, such as {kind}; expected one")
+            raise ModelError(f"got several controllers of all joints, such as {kind}; expected one")
         terms.append(term)
     return terms
 

@@ -122,7 +122,7 @@ def _response(
     answer = _core.contact_response(robot, described, robot.normalize(q), v, push, seconds)
     status, motion, forces, moments, cones, hit = answer
     if tau is not None and hit > 0.0:
-        raise StateError(f"a contact has an impact at {hit:.3g} m/s: use contact_impact()")
+        raise StateError(f"a contact point approaches its plane at {hit:.3g} m/s, an impact: use contact_impact()")
     if status != Status.FINE:
         raise StateError(WHY[int(status)])
     return ContactMotion(motion, forces, moments, *cones[:2])

@@ -1,4 +1,4 @@
-"""Exact derivatives of the equations of motion by the state, with loops: forward-mode differentiation of the core's recursions."""
+"""Exact derivatives of the equations of motion with respect to the state, with loops: forward-mode differentiation of the core's recursions."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class InverseDynamicsDerivatives(Brief):
 
     Attributes
     ----------
-    q : (..., nv, nv) by a displacement dq (nv) in the tangent space, where the displaced configuration is ``robot.integrate(q, dq)``
-    v, a : (..., nv, nv) by the velocity and by the acceleration; the second is the mass matrix
+    q : (..., nv, nv) with respect to a displacement dq (nv) in the tangent space, where the displaced configuration is ``robot.integrate(q, dq)``
+    v, a : (..., nv, nv) with respect to the velocity and to the acceleration; the second is the mass matrix
     """
 
     q: Array
@@ -49,12 +49,12 @@ class InverseDynamicsDerivatives(Brief):
 
     @cached_property
     def parameters(self) -> Array:
-        """(..., nv, 10 bodies) by the inertial parameters, in the order of :meth:`~sarrus.Mechanism.regressor`, computed at the first use."""
+        """(..., nv, 10 bodies) with respect to the inertial parameters, in the order of :meth:`~sarrus.Mechanism.regressor`, computed at the first use."""
         return self._regressor()
 
     @cached_property
     def dimensions(self) -> Array:
-        """(..., nv, n) by placements of joints, springs and gravity, in the order of :func:`dimensions`, computed at the first use."""
+        """(..., nv, n) with respect to placements of joints, springs and gravity, in the order of :func:`dimensions`, computed at the first use."""
         return self._dimensions()
 
 
@@ -67,7 +67,7 @@ class MultiplierDerivatives(Brief):
     Attributes
     ----------
     q, v : (..., nc, nv) columns along the same directions as those of the accelerations
-    tau : (..., nc, nv) by the generalised force
+    tau : (..., nc, nv) with respect to the generalised force
     """
 
     q: Array
@@ -77,15 +77,15 @@ class MultiplierDerivatives(Brief):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ForwardDynamicsDerivatives(Brief):
-    """Derivatives of the acceleration by the state: da = q dq + v dv + tau dtau.
+    """Derivatives of the acceleration with respect to the state: da = q dq + v dv + tau dtau.
 
     With loops and ``along="tangent"``, a column is along a unit displacement projected onto the loops, with a change of the velocity that
     keeps it consistent. q and v are then exact for displacements and velocities that the loops allow.
 
     Attributes
     ----------
-    q : (..., nv, nv) by a displacement dq (nv) in the tangent space, where the displaced configuration is ``robot.integrate(q, dq)``
-    v, tau : (..., nv, nv) by the velocity and by the generalised force; the second is symmetric
+    q : (..., nv, nv) with respect to a displacement dq (nv) in the tangent space, where the displaced configuration is ``robot.integrate(q, dq)``
+    v, tau : (..., nv, nv) with respect to the velocity and to the generalised force; the second is symmetric
     displacement : (..., nv, nv) displacements of the columns of q: unit ones, or their projections onto the position constraints in the
         metric of kinetic energy
     change : (..., nv, nv) changes of the velocity of the columns of v: unit ones, or their projections onto all constraints
@@ -107,7 +107,7 @@ class ForwardDynamicsDerivatives(Brief):
 
     @cached_property
     def dimensions(self) -> Array:
-        """(..., nv, n) by placements, lengths, radii, ratios, springs and gravity, in the order of :func:`dimensions`, computed at the first use.
+        """(..., nv, n) with respect to placements, lengths, radii, ratios, springs and gravity, in the order of :func:`dimensions`, computed at the first use.
 
         With along="tangent", q and v change so that the loops stay closed, with least kinetic energy. So for all consistent dp, d and w,
         da = dimensions dp + q d + v (w - velocity d). NaN if the loops cannot close again.
@@ -200,7 +200,7 @@ def forward_dynamics(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, wrenches: Wrenches | None = None,
     along: Along = "tangent", check: bool = True, **options: Unpack[BatchTime],
 ) -> Any:  # fmt: skip
-    """Return the derivatives of :meth:`~sarrus.Mechanism.forward_dynamics`, with loops, by q, v and tau in coordinates of the tree.
+    """Return the derivatives of :meth:`~sarrus.Mechanism.forward_dynamics`, with loops, with respect to q, v and tau in coordinates of the tree.
 
     Rows of overconstrained mechanisms are inconsistent off the loops, where there is no derivative: `along` selects the directions.
     Wrenches are constant in the axes of their frames, tau in the coordinates of the tree. Coulomb friction is constant: a joint with
@@ -260,7 +260,7 @@ def forward_dynamics(
 def _multiplier_matrices(
     robot: LoopFunctions, state: tuple[Array, ...], options: dict[str, Any], derivatives: ForwardDynamicsDerivatives
 ) -> Array:
-    """Return the derivatives of the multipliers (..., 3, nc, nv) by q, v and tau."""
+    """Return the derivatives of the multipliers (..., 3, nc, nv) with respect to q, v and tau."""
     dynamics = {name: x for name, x in options.items() if name != "tangent"}
     least_pivot = robot._constrained_motion(*state, **dynamics)[0][..., -1]
     by_rows = cast(Array, _multiplier_rates(robot, *state, **options)[0])

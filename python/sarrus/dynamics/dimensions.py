@@ -21,7 +21,7 @@ _forward = _undeclared("forward_dynamics_by_dimensions")
 def inverse_by_dimensions(
     robot: LoopFunctions, state: tuple[ArrayLike, ...], cotangent: ArrayLike, options: dict[str, Any]
 ) -> Array:
-    """Return the product (..., n) of a cotangent of the generalised force with its derivatives by dimensions."""
+    """Return the product (..., n) of a cotangent of the generalised force with its derivatives with respect to dimensions."""
     return cast(
         Array, _inverse(robot, *state, cotangent, **{**options, "return_status": True})[0][..., places(robot)[1]]
     )
@@ -30,7 +30,7 @@ def inverse_by_dimensions(
 def forward_by_dimensions(
     robot: LoopFunctions, state: tuple[ArrayLike, ...], cotangent: ArrayLike, options: dict[str, Any]
 ) -> Array:
-    """Return the product (..., n) of a cotangent of the acceleration with its derivatives; NaN by dimensions that open the loops."""
+    """Return the product (..., n) of a cotangent of the acceleration with its derivatives; NaN with respect to dimensions that open the loops."""
     answer = _forward(robot, *state, cotangent, **{**options, "return_status": True})[0]
     value, opens = (answer[..., k, places(robot)[1]] for k in (0, 1))
     unit = cast(Any, robot)._units_of_motion[1][0, : robot.nv]

@@ -103,7 +103,7 @@ class LoopFunctions(StateFunctions):
         """Return the generalised acceleration a (..., nv) under the generalised force tau, consistent with the loops: J a = gamma.
 
         On a tree it uses the articulated-body algorithm, O(bodies). With loops M a + h = tau + J^T lambda is solved as one sparse equation.
-        Redundant rows change nothing, and in singular positions the solution is the acceleration that exists. There is no static friction:
+        Redundant rows change nothing, and in singular positions the solution is that of the pseudo-inverse. There is no static friction:
         Coulomb friction is zero at zero velocity.
 
         Parameters
@@ -393,7 +393,9 @@ class LoopFunctions(StateFunctions):
     _loop_motions = _undeclared("loop_motions")  # the projector onto free motions, and their number
     _path_motion = _undeclared("path_motion")  # [q; v; a; lost]: see path_motion.hpp
     _reduced_dynamics = _undeclared("reduced_dynamics")  # see reduced_dynamics.hpp
-    _equilibrium = _undeclared("equilibrium")  # [q; multipliers; held; freedom; gap; stiffness; imbalance; motions]
+    _equilibrium = _undeclared(
+        "equilibrium"
+    )  # [q; multipliers; holding efforts; degrees of freedom; gap; stiffness; imbalance; motions]
 
     @shows_options
     def project_velocity(
@@ -441,7 +443,7 @@ class LoopFunctions(StateFunctions):
         (True, True)
         """
         if "fixed" in options:
-            raise TypeError("project_configuration() takes names of joints as locked=, no longer as fixed=")
+            raise TypeError("project_configuration() accepts names of joints as locked=, not as fixed=")
         if isinstance(locked, str) or not isinstance(locked, Iterable):
             raise TypeError(f"locked must be names of joints, such as ['motor']; got {locked!r}")
         robot, weight, lock_options = self, None, {}
@@ -627,7 +629,7 @@ def raise_contradiction(mechanism: LoopFunctions, operation: str, arguments: dic
             )
     if operation in DERIVATIVES and status_of_motion(mechanism, arguments) == Status.FINE:
         raise StateError(
-            f"{operation} has no answer: the constraints allow displacements along which they contradict one another; the position is "
+            f"{operation} has no answer: the constraints allow displacements along which they are inconsistent; the position is "
             "singular, and the acceleration has no derivative"
         )
     name, residual = _worst(mechanism, required - J @ np.linalg.lstsq(J, required, rcond=1e-9)[0], 2)
@@ -672,7 +674,7 @@ def raise_undecided(mechanism: LoopFunctions, operation: str, arguments: dict[st
             f"value {s[k] / s[0]:.1g} of the largest), so that {judge} decides whether they lock the mechanism; {cure}if they are meant to be "
             "redundant, without_redundant_constraints() removes redundant ones; else this is a singular position: move a little away from it"
         )
-    raise StateError(f"{operation} has no answer: the numbers overflow")
+    raise StateError(f"{operation} has no answer: the result overflows")
 
 
 def raise_off_loops(mechanism: LoopFunctions, operation: str, arguments: dict[str, Any]) -> NoReturn:

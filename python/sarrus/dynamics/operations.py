@@ -163,7 +163,7 @@ class StateFunctions(_core.Mechanism):
         vars(self).update(_description=description, _substructures=substructures, _prepared={})
 
     def _copy(self, changes: dict[str, Any]) -> Self:
-        """Return a copy with other numbers, whose description is made at its first use."""
+        """Return a copy with different parameters, whose description is made at its first use."""
         from ..description.replaced import OF_JOINT_TYPES, merged
 
         copy = type(self).__new__(type(self))

@@ -32,10 +32,10 @@ class InverseDynamicsVJP(Brief):
 
     Attributes
     ----------
-    q : (..., nv) by a displacement dq in the tangent space, where the displaced configuration is ``robot.integrate(q, dq)``
-    v, a : (..., nv) by the velocity and by the acceleration
-    parameters : (..., 10 bodies) by the inertial parameters, in the order of :meth:`~sarrus.Mechanism.regressor`
-    dimensions : (..., n) by placements of joints, springs and gravity, in the order of :func:`dimensions`; None unless requested
+    q : (..., nv) with respect to a displacement dq in the tangent space, where the displaced configuration is ``robot.integrate(q, dq)``
+    v, a : (..., nv) with respect to the velocity and to the acceleration
+    parameters : (..., 10 bodies) with respect to the inertial parameters, in the order of :meth:`~sarrus.Mechanism.regressor`
+    dimensions : (..., n) with respect to placements of joints, springs and gravity, in the order of :func:`dimensions`; None unless requested
     """
 
     q: Array
@@ -51,11 +51,11 @@ class ForwardDynamicsVJP(Brief):
 
     Attributes
     ----------
-    q : (..., nv) by a displacement dq in the tangent space, where the displaced configuration is ``robot.integrate(q, dq)``
-    v, tau : (..., nv) by the velocity and by the generalised force
-    parameters : (..., 10 bodies) by the inertial parameters, in the order of :meth:`~sarrus.Mechanism.regressor`
-    dimensions : (..., n) by placements, lengths, radii, ratios, springs and gravity, in the order of :func:`dimensions`. q and v change with least
-        kinetic energy so that the loops stay closed; NaN if they cannot close again; None unless requested
+    q : (..., nv) with respect to a displacement dq in the tangent space, where the displaced configuration is ``robot.integrate(q, dq)``
+    v, tau : (..., nv) with respect to the velocity and to the generalised force
+    parameters : (..., 10 bodies) with respect to the inertial parameters, in the order of :meth:`~sarrus.Mechanism.regressor`
+    dimensions : (..., n) with respect to placements, lengths, radii, ratios, springs and gravity, in the order of :func:`dimensions`. q and v change
+        with least kinetic energy so that the loops stay closed; NaN if they cannot close again; None unless requested
     """
 
     q: Array
@@ -148,7 +148,7 @@ def inverse_dynamics_vjp(
     ----------
     q, v, a : (..., nq), (..., nv), (..., nv)
     cotangent : (..., nv) w
-    dimensions : compute derivatives by :func:`dimensions` too, in one more pass
+    dimensions : also compute derivatives with respect to :func:`dimensions`, in one more pass
     wrenches, base_velocity, base_acceleration : as in :meth:`~sarrus.Mechanism.inverse_dynamics`
     threads, return_status : as in :class:`~sarrus.Mechanism`
 
@@ -186,7 +186,7 @@ def forward_dynamics_vjp(
     q, v, tau : (..., nq), (..., nv), (..., nv); q and v satisfy the loops
     cotangent : (..., nv) w
     along : "tangent" projects displacements and changes of v onto the loops; "any" as if rows were never dependent
-    dimensions : compute derivatives by :func:`dimensions` too
+    dimensions : also compute derivatives with respect to :func:`dimensions`
     wrenches, check, time : as in :meth:`~sarrus.Mechanism.forward_dynamics`
     threads, return_status : as in :class:`~sarrus.Mechanism`
 
@@ -244,13 +244,13 @@ _vjp = _undeclared("actuator_efforts_vjp")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ActuatorEffortsDerivatives(Brief):
-    """Derivatives of the motor efforts by the motion, or their product with a cotangent, which has no axis nu.
+    """Derivatives of the motor efforts with respect to the motion, or their product with a cotangent, which has no axis nu.
 
     Attributes
     ----------
-    q : (..., nu, nv) by a displacement dq in the tangent space, where the displaced configuration is ``robot.integrate(q, dq)``
-    v, a : (..., nu, nv) by the velocity and by the acceleration
-    parameters : (..., nu, 10 bodies) by the inertial parameters, in the order of :meth:`~sarrus.Mechanism.regressor`
+    q : (..., nu, nv) with respect to a displacement dq in the tangent space, where the displaced configuration is ``robot.integrate(q, dq)``
+    v, a : (..., nu, nv) with respect to the velocity and to the acceleration
+    parameters : (..., nu, 10 bodies) with respect to the inertial parameters, in the order of :meth:`~sarrus.Mechanism.regressor`
     """
 
     q: Array
@@ -266,8 +266,8 @@ def actuator_efforts(
 ) -> Any:  # fmt: skip
     """Return the derivatives of :meth:`~sarrus.Mechanism.actuator_efforts`, by one pass over the bodies for each motor.
 
-    They are exact by v and a, and by displacements that the loops allow; by other displacements as if rows were never dependent. Wrenches are
-    constant in the axes of their frames. Coulomb friction is constant: a joint with friction at rest causes a ModelWarning.
+    They are exact with respect to v and a, and along displacements that the loops allow; along other displacements as if rows were never dependent.
+    Wrenches are constant in the axes of their frames. Coulomb friction is constant: a joint with friction at rest causes a ModelWarning.
 
     Parameters
     ----------

@@ -27,9 +27,9 @@ class StateDerivatives(Brief):
 
     Attributes
     ----------
-    q : (..., n, nv), or (..., nv) of a number, by a displacement dq (nv) in the tangent space, where the displaced configuration is
+    q : (..., n, nv), or (..., nv) of a number, with respect to a displacement dq (nv) in the tangent space, where the displaced configuration is
         ``robot.integrate(q, dq)``
-    v : of the same shape, by the velocity
+    v : of the same shape, with respect to the velocity
     """
 
     q: Array
@@ -43,7 +43,7 @@ class MotionDerivatives(StateDerivatives):
     Attributes
     ----------
     q, v : as in :class:`StateDerivatives`
-    a : (..., n, nv) by the acceleration
+    a : (..., n, nv) with respect to the acceleration
     """
 
     a: Array
@@ -55,8 +55,8 @@ class IntegrateDerivatives(Brief):
 
     Attributes
     ----------
-    q : (..., nv, nv) by a displacement of the initial configuration
-    dv : (..., nv, nv) by the velocity: the differential of the exponential
+    q : (..., nv, nv) with respect to a displacement of the initial configuration
+    dv : (..., nv, nv) with respect to the velocity: the differential of the exponential
     """
 
     q: Array
@@ -69,7 +69,7 @@ class DifferenceDerivatives(Brief):
 
     Attributes
     ----------
-    q0, q1 : (..., nv, nv) by a displacement of each configuration, in its own tangent space
+    q0, q1 : (..., nv, nv) with respect to a displacement of each configuration, in its own tangent space
     """
 
     q0: Array
@@ -113,7 +113,7 @@ def _of_core(name: str, kind: type | None = None, *, axes: int = 2, rows: bool =
 
 @_of_core("pose_derivatives")
 def pose(robot: LoopFunctions, q: ArrayLike, frame: str, **options: Unpack[StateOptions]) -> Array:
-    """Return the derivative (..., 4, 4, nv) of each entry of a frame's pose by each displacement; ``robot.jacobian`` has it as twists.
+    """Return the derivative (..., 4, 4, nv) of each entry of a frame's pose with respect to each displacement; ``robot.jacobian`` has it as twists.
 
     >>> import sarrus
     >>> pendulum = sarrus.mechanisms.pendulum(length=0.5)
@@ -126,7 +126,7 @@ def pose(robot: LoopFunctions, q: ArrayLike, frame: str, **options: Unpack[State
 def velocity(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, frame: str, *, expressed_in: ExpressedIn = "frame", **options: Unpack[BatchOptions]
 ) -> Any:  # fmt: skip
-    """Return the derivatives of :meth:`~sarrus.Mechanism.velocity` by q and v of the tree, a :class:`StateDerivatives` of (..., 6, nv).
+    """Return the derivatives of :meth:`~sarrus.Mechanism.velocity` with respect to q and v of the tree, a :class:`StateDerivatives` of (..., 6, nv).
 
     >>> import sarrus
     >>> pendulum = sarrus.mechanisms.pendulum(length=0.5)
@@ -141,7 +141,8 @@ def acceleration(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, a: ArrayLike, frame: str, *, expressed_in: ExpressedIn = "frame",
     **options: Unpack[BatchOptions],
 ) -> Any:  # fmt: skip
-    """Return the derivatives of :meth:`~sarrus.Mechanism.acceleration` by q, v and a of the tree, a :class:`MotionDerivatives` of (..., 6, nv).
+    """Return the derivatives of :meth:`~sarrus.Mechanism.acceleration` with respect to q, v and a of the tree, a :class:`MotionDerivatives` of (...,
+    6, nv).
 
     >>> import sarrus
     >>> pendulum = sarrus.mechanisms.pendulum(length=0.5)
@@ -155,7 +156,7 @@ def acceleration(
 
 @_of_core("center_of_mass_jacobian")
 def center_of_mass(robot: LoopFunctions, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
-    """Return the derivative (..., 3, nv) of the centre of mass by q of the tree.
+    """Return the derivative (..., 3, nv) of the centre of mass with respect to q of the tree.
 
     >>> import sarrus
     >>> sarrus.derivatives.center_of_mass(sarrus.mechanisms.pendulum(length=0.5), [0.0]).ravel().tolist()
@@ -165,7 +166,7 @@ def center_of_mass(robot: LoopFunctions, q: ArrayLike, **options: Unpack[StateOp
 
 @_of_core("momentum_derivatives", StateDerivatives)
 def momentum(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, **options: Unpack[BatchOptions]) -> Any:
-    """Return the derivatives of :meth:`~sarrus.Mechanism.momentum` by q and v of the tree, a :class:`StateDerivatives` of (..., 6, nv).
+    """Return the derivatives of :meth:`~sarrus.Mechanism.momentum` with respect to q and v of the tree, a :class:`StateDerivatives` of (..., 6, nv).
 
     >>> import sarrus
     >>> sarrus.derivatives.momentum(sarrus.mechanisms.pendulum(mass=2.0, length=0.5), [0.0], [2.0]).v[3:, 0].tolist()
@@ -175,7 +176,8 @@ def momentum(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, **options: Unpack
 
 @_of_core("centroidal_momentum_derivatives", StateDerivatives)
 def centroidal_momentum(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, **options: Unpack[BatchOptions]) -> Any:
-    """Return the derivatives of :func:`sarrus.floating.centroidal_momentum` by q and v of the tree, a :class:`StateDerivatives` of (..., 6, nv).
+    """Return the derivatives of :func:`sarrus.floating.centroidal_momentum` with respect to q and v of the tree, a :class:`StateDerivatives` of (...,
+    6, nv).
 
     >>> import sarrus
     >>> sarrus.derivatives.centroidal_momentum(sarrus.mechanisms.pendulum(mass=2.0, length=0.5), [0.0], [2.0]).q[3:, 0].tolist()
@@ -185,7 +187,7 @@ def centroidal_momentum(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, **opti
 
 @_of_core("gravity_forces_derivatives")
 def gravity_forces(robot: LoopFunctions, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
-    """Return the derivative (..., nv, nv) of :meth:`~sarrus.Mechanism.gravity_forces` by q of the tree; symmetric if v = dq/dt.
+    """Return the derivative (..., nv, nv) of :meth:`~sarrus.Mechanism.gravity_forces` with respect to q of the tree; symmetric if v = dq/dt.
 
     >>> import sarrus
     >>> sarrus.derivatives.gravity_forces(sarrus.mechanisms.pendulum(mass=2.0, length=0.5), [0.0]).round(3)  # m g l
@@ -195,7 +197,8 @@ def gravity_forces(robot: LoopFunctions, q: ArrayLike, **options: Unpack[StateOp
 
 @_of_core("kinetic_energy_derivatives", StateDerivatives, axes=1)
 def kinetic_energy(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, **options: Unpack[BatchOptions]) -> Any:
-    """Return the derivatives of :meth:`~sarrus.Mechanism.kinetic_energy` by q and v of the tree, a :class:`StateDerivatives` of (..., nv).
+    """Return the derivatives of :meth:`~sarrus.Mechanism.kinetic_energy` with respect to q and v of the tree, a :class:`StateDerivatives` of (...,
+    nv).
 
     >>> import sarrus
     >>> sarrus.derivatives.kinetic_energy(sarrus.mechanisms.pendulum(mass=2.0, length=0.5), [0.0], [2.0]).v  # M v
@@ -205,7 +208,8 @@ def kinetic_energy(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, **options: 
 
 @_of_core("potential_energy_derivatives")
 def potential_energy(robot: LoopFunctions, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
-    """Return the derivative (..., nv) of :meth:`~sarrus.Mechanism.potential_energy` by q of the tree: forces that balance gravity and springs.
+    """Return the derivative (..., nv) of :meth:`~sarrus.Mechanism.potential_energy` with respect to q of the tree: forces that balance gravity and
+    springs.
 
     >>> import numpy as np
     >>> import sarrus
@@ -219,7 +223,7 @@ def potential_energy(robot: LoopFunctions, q: ArrayLike, **options: Unpack[State
 
 @_of_core("constraint_residual_derivatives", rows=True)
 def constraint_residual(robot: LoopFunctions, q: ArrayLike, **options: Unpack[TimeOptions]) -> Array:
-    """Return the derivative (..., nc, nv) of :meth:`~sarrus.Mechanism.constraint_residual` by q of the tree, on the loops and off them.
+    """Return the derivative (..., nc, nv) of :meth:`~sarrus.Mechanism.constraint_residual` with respect to q of the tree, on the loops and off them.
 
     Rows of velocity constraints are zero; on the loops the other rows equal those of the Jacobian.
 
@@ -233,7 +237,7 @@ def constraint_residual(robot: LoopFunctions, q: ArrayLike, **options: Unpack[Ti
 
 @_of_core("constraint_rates_derivatives", StateDerivatives, rows=True)
 def constraint_rates(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, **options: Unpack[BatchTime]) -> Any:
-    """Return the derivatives of the constraints' rates J(q) v by q and v of the tree, a :class:`StateDerivatives` of (..., nc, nv).
+    """Return the derivatives of the constraints' rates J(q) v with respect to q and v of the tree, a :class:`StateDerivatives` of (..., nc, nv).
 
     J is :meth:`~sarrus.Mechanism.constraint_jacobian`.
 
@@ -259,7 +263,7 @@ def constraint_rates(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, **options
 
 @_of_core("integrate_derivatives", IntegrateDerivatives)
 def integrate(robot: LoopFunctions, q: ArrayLike, dv: ArrayLike, **options: Unpack[BatchOptions]) -> Any:
-    """Return the derivatives of :meth:`~sarrus.Mechanism.integrate` by q and dv, an :class:`IntegrateDerivatives`, in tangent spaces.
+    """Return the derivatives of :meth:`~sarrus.Mechanism.integrate` with respect to q and dv, an :class:`IntegrateDerivatives`, in tangent spaces.
 
     >>> import numpy as np
     >>> import sarrus
@@ -272,7 +276,8 @@ def integrate(robot: LoopFunctions, q: ArrayLike, dv: ArrayLike, **options: Unpa
 
 @_of_core("difference_derivatives", DifferenceDerivatives)
 def difference(robot: LoopFunctions, q0: ArrayLike, q1: ArrayLike, **options: Unpack[BatchOptions]) -> Any:
-    """Return the derivatives of :meth:`~sarrus.Mechanism.difference` by displacements of both configurations, a :class:`DifferenceDerivatives`.
+    """Return the derivatives of :meth:`~sarrus.Mechanism.difference` with respect to displacements of both configurations, a
+    :class:`DifferenceDerivatives`.
 
     If a rotation from one to the other is half a turn, the difference is discontinuous, and there is no derivative.
 
@@ -285,7 +290,7 @@ def difference(robot: LoopFunctions, q0: ArrayLike, q1: ArrayLike, **options: Un
 
 @_of_core("coordinates_by_tangent")
 def coordinates_by_tangent(robot: LoopFunctions, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
-    """Return E (..., nq, nv), the derivative of the entries of q by a displacement, with q-dot = E v.
+    """Return E (..., nq, nv), the derivative of the entries of q with respect to a displacement, with q-dot = E v.
 
     >>> import sarrus
     >>> sarrus.derivatives.coordinates_by_tangent(sarrus.mechanisms.pendulum(), [0.5])
@@ -297,7 +302,8 @@ def coordinates_by_tangent(robot: LoopFunctions, q: ArrayLike, **options: Unpack
 def tangent_by_coordinates(robot: LoopFunctions, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
     """Return N (..., nv, nq), which maps rates of q's entries to velocities: N E = 1, and changes of a quaternion's length to zero.
 
-    A gradient g (nq) by the entries of q becomes ``g @ E`` by displacements; a gradient by displacements (nv) becomes ``g @ N`` by entries.
+    A gradient g (nq) with respect to the entries of q becomes ``g @ E`` with respect to displacements; a gradient g (nv)
+    with respect to displacements becomes ``g @ N`` with respect to entries.
 
     >>> import sarrus
     >>> sarrus.derivatives.tangent_by_coordinates(sarrus.mechanisms.pendulum(), [0.5])

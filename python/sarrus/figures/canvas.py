@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 
-SIZE = (6.4, 4.0)  # of a figure [in]: the width of a phone, or of a column in print
+SIZE = (6.4, 4.0)  # size of a figure [in]: the width of a phone, or of a column in print
 FONT = 11.0  # [pt]
 # a few lines differ by dashes only; more lines by colours that colour-blind readers distinguish (Okabe and Ito), then also by dashes
 FEW = 5
@@ -375,7 +375,7 @@ def film(
     t: Array, shown: Shown, title: str, frames_per_second: float, path: str | os.PathLike[str] | None = None,
     clock: tuple[str, str] = ("t", "s"),
 ) -> FuncAnimation:  # fmt: skip
-    """Return a film of a mechanism, seen along the axis of the world normal to its plane, or obliquely from above if it is not planar.
+    """Return an animation of a mechanism, seen along the axis of the world normal to its plane, or obliquely from above if it is not planar.
 
     Parameters
     ----------

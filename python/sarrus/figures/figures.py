@@ -94,7 +94,7 @@ def phase(run: Trajectory, joint: str | Sequence[str] | None, ax: Axes | None) -
             units[unit] = None
     if len(units) > 1:
         raise ValueError(
-            f"these joints have several units, {', '.join(units)}; a portrait can show one: name fewer joints"
+            f"these joints have several units, {', '.join(units)}; a phase portrait shows one: name fewer joints"
         )
     label = f"{next(iter(paths))} " if len(paths) == 1 else ""
     unit = next(iter(units), "rad")
@@ -158,7 +158,7 @@ def film(
     run: Trajectory, path: str | os.PathLike[str] | None, speed: float, frames_per_second: float, trace: str | Sequence[str],
     forces: str | Sequence[str], labels: bool,
 ) -> FuncAnimation:  # fmt: skip
-    """Return the film of :meth:`Trajectory.animate`."""
+    """Return the animation of :meth:`Trajectory.animate`."""
     trace, forces = checked_names("trace", trace), checked_names("forces", forces)
     for name in trace:
         check_name("frame", name, run.mechanism.frames)
@@ -239,7 +239,7 @@ def scaled_arrows(forces: Array, size: float) -> tuple[Array, float]:
 
 
 def force_on_child(robot: Mechanism, q: Array, name: str, load: Array) -> tuple[Array, Array]:
-    """Return the point of a joint or rod on its child (..., 3) [m] and the force of its load (..., 6), (..., 3) [N], in the world."""
+    """Return the point (..., 3) [m] of a joint or rod on its child, and the force (..., 3) [N] of its load (..., 6), both in the world."""
     placed = {spec.name: (spec.child, spec.at_child) for spec in robot.description.joints}
     spec: Any = robot.constraint(name).spec if name not in placed else None
     child, at = placed[name] if spec is None else (spec.bodies[1], spec.at_child)
@@ -355,7 +355,7 @@ def plot(
     rates = [real_rows(name, x, robot.nv) for name, x in (("v", v), ("a", a)) if x is not None]
     for x in rates:
         if math.prod(x.shape[:-1]) != 1:
-            raise ShapeError(f"velocities of one configuration can be drawn; got those of {x.shape[:-1]}")
+            raise ShapeError(f"only the velocities of one configuration can be drawn; got shape {x.shape[:-1]}")
     forces, moments = _loads(robot, configurations, wrenches)
     shown = drawn(robot, configurations, names, *forces)
     view, panels = shown.view, 1 + (v is not None) + (a is not None)
@@ -454,7 +454,7 @@ def _polygon(ax: Any, robot: Mechanism, q: Array, rates: list[Array], view: Arra
         off = np.concatenate([rate[:, :3] @ view.T, rate[:, 3:] @ across[:, None]], axis=1)
         if np.abs(off).max() > IN_PLANE * np.abs(rate).max():
             raise ValueError(
-                f"'{robot.name}' does not move in a plane of two of the world's axes; a polygon requires a planar motion"
+                f"'{robot.name}' does not move in a coordinate plane of the world; a velocity polygon requires planar motion"
             )
     for bar in skeleton.bars:
         first, second = view @ image(bar.first), view @ image(bar.second)

@@ -117,7 +117,7 @@ def _solved(H: Array, b: Array) -> Array:
         return np.asarray(np.linalg.solve(H, b))
     except np.linalg.LinAlgError:
         raise StateError(
-            "the bodies, taken as one, have no inertia about some axis, so the motion of the base is undetermined"
+            "the inertia of all bodies together is singular about some axis, so the motion of the base is indeterminate"
         ) from None
 
 
@@ -398,7 +398,9 @@ def base_reaction(
     floating = base_joint(robot, "base_reaction")
     base = _welded_to_base(robot, floating)
     if sprung := [s.name for s in robot.description.springs if "ground" in (s.first[0], s.second[0])]:
-        raise ModelError(f"spring '{sprung[0]}' ties the mechanism to the ground: its force would count as a reaction")
+        raise ModelError(
+            f"spring '{sprung[0]}' connects the mechanism to the ground, so its force would count as a reaction; expected no such spring"
+        )
     frame = (floating.parent if floating.reversed else floating.child) if frame is None else frame
     hosts = {f.name: f.body for f in robot.description.frames}
     check_name("frame", frame, robot.frames)

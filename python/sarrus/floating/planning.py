@@ -226,7 +226,7 @@ def resolved_rate(
         failed = ~(missing <= UNREACHED * np.linalg.norm(target, axis=-1))
         if not lead and failed:
             raise StateError(
-                "no velocity of the joints gives the frames these velocities"
+                "no joint velocity produces these frame velocities"
                 + f" with zero {still} of the base" * bool(still)
                 + f": the relative residual is {missing / np.linalg.norm(target):.1g}; see dynamic_singularity_map"
             )
@@ -288,25 +288,25 @@ def path(
     robot: LoopFunctions, q: ArrayLike, way_points: Mapping[str, ArrayLike], times: ArrayLike, *, still: str = "",
     momentum: ArrayLike | None = None, step: float = 0.01, tolerance: float = 1e-6,
 ) -> FreeFloatingMotion:  # fmt: skip
-    """Plan a motion that moves frames through way-points on a floating base; reactionless with ``still="rx ry rz"``.
+    """Plan a motion that moves frames through waypoints on a floating base; reactionless with ``still="rx ry rz"``.
 
-    Frames move from each way-point to the next along a straight line (and about one axis), from rest to rest, by :func:`~sarrus.floating.resolved_rate`.
+    Frames move from each waypoint to the next along a straight line (and about one axis), from rest to rest, by :func:`~sarrus.floating.resolved_rate`.
 
     Parameters
     ----------
     robot : a mechanism with floating base
     q : (nq,) initial configuration
     way_points : frame to (k, 3) positions or (k, 4, 4) poses in the world [m]
-    times : (k,) times of the way-points, increasing and after 0 [s]
+    times : (k,) times of the waypoints, increasing and after 0 [s]
     still : components of the base's velocity that must be zero: "rx ry rz" keeps its attitude
     momentum : (6,) as returned by :meth:`~sarrus.Mechanism.momentum`; default zero
     step : step of the integration and of the result [s]
-    tolerance : largest error of a frame at a way-point, and of the base in its `still` components [m, rad]
+    tolerance : largest error of a frame at a waypoint, and of the base in its `still` components [m, rad]
 
     Raises
     ------
     NotRealizableError
-        A way-point is not reached; the error names it and the reason.
+        A waypoint is not reached; the error names it and the reason.
     ModelError
         The mechanism is connected to the ground.
 
@@ -336,7 +336,7 @@ def path(
     check_mapping("way_points", way_points, "frames to positions or poses, one for each time", 0)
     arrivals = np.concatenate([[0.0], real_array("times", times).ravel()])
     if len(arrivals) < 2 or not np.isfinite(arrivals).all() or not (np.diff(arrivals) > 0.0).all():
-        raise ValueError(f"times must be the times of the way-points, increasing and after 0; got {times!r}")
+        raise ValueError(f"times must be the times of the waypoints, increasing and after 0; got {times!r}")
     _check_steps(arrivals, longest)
     paths = {name: _Path(robot, start, name, points, arrivals) for name, points in way_points.items()}
     zero_rows = _still_rows(still)
@@ -346,7 +346,7 @@ def path(
     def missed(t: float, why: object) -> NotRealizableError:
         k = int(np.clip(np.searchsorted(arrivals, t) - 1, 0, len(arrivals) - 2))
         resting = f" with zero {still} of the base" * bool(still)
-        return NotRealizableError(f"way-point {k} of {', '.join(paths)} is not reached{resting}: {why}")
+        return NotRealizableError(f"waypoint {k} of {', '.join(paths)} is not reached{resting}: {why}")
 
     def resolved(t: float, q: Array) -> Array:
         motions: dict[str | tuple[str, str], ArrayLike] = {}
@@ -489,7 +489,7 @@ def _base_rows(robot: LoopFunctions, q: ArrayLike, components: str, base: Any) -
     body = base.parent if base.reversed else base.child
     rows = component_rows(components)
     if not rows:
-        raise ModelError("components of the base's velocity are some of rx ry rz tx ty tz, such as 'rx ry rz'")
+        raise ModelError("components of the base's velocity must be among rx ry rz tx ty tz, such as 'rx ry rz'")
     J = generalized_jacobian(robot, q, body, expressed_in="world_aligned")
     return np.asarray(six(1.0, 1.0 / robot._length)[rows][:, None] * J[..., rows, :])
 
@@ -514,7 +514,7 @@ def _singular_values(A: Array) -> Array:
 
 
 class _Path:
-    """Path of a frame from way-point to way-point, from rest to rest, with the fraction 10 s^3 - 15 s^4 + 6 s^5."""
+    """Path of a frame from waypoint to waypoint, from rest to rest, with the fraction 10 s^3 - 15 s^4 + 6 s^5."""
 
     def __init__(self, robot: LoopFunctions, start: Array, name: str, points: ArrayLike, times: Array) -> None:
         x, count = real_array(f"way_points['{name}']", points), len(times) - 1
@@ -556,7 +556,7 @@ def _integrated(
     if t.ndim != 1 or not t.size or not np.isfinite(t).all() or not (np.diff(t) > 0.0).all():
         raise ValueError(f"times must be finite and increasing; got {times!r}")
     if x.ndim != 1:
-        raise ShapeError(f"q has shape {x.shape}; a motion starts in one configuration, ({robot.nq},)")
+        raise ShapeError(f"q has shape {x.shape}; expected one configuration, ({robot.nq},), the start of the motion")
     _check_steps(t, step)
     path, v, base = [x], [velocity(float(t[0]), x)], base_joint(robot, "this")
     for t0, t1 in pairwise(t.tolist()):

@@ -85,7 +85,7 @@ def decomposition(robot: LoopFunctions, member: str | None) -> Decomposition:
     d = robot.description
     for constraint in d.constraints:
         raise ModelError(
-            f"the reference-member algorithm requires loops of joints, and constraint '{constraint.name}' is no joint: "
+            f"the reference-member algorithm requires loops of joints, and constraint '{constraint.name}' is not a joint: "
             "forward_dynamics() accepts all constraints"
         )
     errors = []
@@ -160,7 +160,7 @@ def _decomposed(robot: LoopFunctions, member: str, paths: list[list[JointSpec]])
     for j in d.joints:
         if j.name in closing and j.joint.armature.any():
             raise ModelError(
-                f"the reference-member algorithm accepts no armature of a loop joint, such as '{j.name}': forward_dynamics() does"
+                f"the reference-member algorithm does not support armature of a loop joint, such as '{j.name}': forward_dynamics() does"
             )
     # forces along an end joint with coordinates are computed without the pieces
     specs = [_without_terms(j) if j.name in tips and j.name not in closing else j for j in d.joints]
@@ -349,7 +349,7 @@ def _motor(
         member, tip = (m.acceleration(q, v, zero, body, expressed_in="world") for body in (cut.member, c.tip))
         return member - tip
 
-    # both at zero accelerations, in the mechanism that of this joint, too
+    # both with zero accelerations; in the mechanism, also with zero acceleration of this joint
     rate = between(cut.pieces, s.x, s.u) - between(robot, s.q, s.v)
     return psi, (s.tau - s.passive)[..., joint.v_slice], applied(transposed(psi) @ motion_matrix(to_tip), rate)
 

@@ -44,7 +44,7 @@ def sliding_contact(
     StateError
         The contact jams: with this ratio the required force grows with the friction force (Painlevé).
     ModelError, ShapeError
-        The joint is no loop joint; the ratio is not (..., n, r).
+        The joint is not a loop joint; the ratio is not (..., n, r).
 
     References
     ----------
@@ -91,7 +91,7 @@ def sliding_contact(
         system, constant = np.eye(n) - K @ per_unit[..., rows, :], applied(K, carried[0][..., rows])
     sound = np.isfinite(system).all(axis=(-2, -1)) & np.isfinite(constant).all(axis=-1)
     if not lead and not sound:
-        raise StateError(f"joint '{joint}' has no result: with a ratio of {np.abs(K).max():.3g} the numbers overflow")
+        raise StateError(f"joint '{joint}' has no result: with a ratio of {np.abs(K).max():.3g} the result overflows")
     system = np.where(sound[..., None, None], system, np.eye(n))  # the forces of invalid states are NaN
     if np.linalg.svd(system, compute_uv=False).min(initial=1.0) <= JAMMED:
         raise StateError(

@@ -162,7 +162,7 @@ def operational_inertia(
     if np.any(rank < len(rows)):
         directions = "directions" if len(rows) == 6 else f"directions {components}"
         raise StateError(
-            f"frame '{frame}' can move in {int(np.min(rank))} of {len(rows)} {directions}: its inertia is infinite in the others"
+            f"frame '{frame}' can move in {int(np.min(rank))} of {len(rows)} {directions}: its inertia is infinite in the other directions"
         )
     return np.where(bad, np.nan, np.linalg.inv(relative) / (scale[..., :, None] * scale[..., None, :]))
 

@@ -180,7 +180,7 @@ def reference_member(
     def sound(x: Array) -> Array:
         return np.where(s.status.reshape(s.lead + (1,) * (x.ndim - len(s.lead))), np.nan, x)
 
-    # a single joint to the ground without blocked directions is no chain
+    # a single joint to the ground without blocked directions is not a chain
     shown = [n for n, c in enumerate(cut.chains) if c.joints or chains[n].S.size]
     by_chain = {f.name for f in fields(ChainAnswer)} & {f.name for f in fields(ReferenceMemberSolution)}
     names = [c.name for c in cut.chains]

@@ -34,7 +34,7 @@ def christoffel_symbols(robot: LoopFunctions, q: ArrayLike, **options: Unpack[St
     """Compute Gamma(q) (..., nv, nv, nv) of the tree, C(q, v)_ij = sum over k of Gamma_ijk v_k, in closed form.
 
     C is that of :meth:`~sarrus.Mechanism.coriolis_matrix`. For joints with v = dq/dt, Gamma are the Christoffel symbols of the mass matrix, of the
-    first kind, (dM_ij/dq_k + dM_ik/dq_j - dM_kj/dq_i) / 2, symmetric in j and k. Ball, free and planar joints have velocities that are no rates of
+    first kind, (dM_ij/dq_k + dM_ik/dq_j - dM_kj/dq_i) / 2, symmetric in j and k. Ball, free and planar joints have velocities that are not rates of
     coordinates. For them Gamma has the same properties: C v are the Coriolis and centrifugal forces, and dM/dt - 2C is skew. Gamma_ijk - Gamma_ikj
     is the bracket of the joint's motions (gyroscopic terms of one body). Armature of tree joints is constant and has no effect. The cost is
     O(bodies depth^2), and nv^3 results.

@@ -91,7 +91,7 @@ def jax_functions(
     """Return functions for JAX of code that was generated with the target "jax".
 
     They take float64 arrays with leading axes and return a tuple of results, also under ``jit``, ``vmap`` and ``grad`` (reverse mode only). They
-    run on the CPU. Rows whose status is not 0 are NaN. Derivatives by q are by its entries.
+    run on the CPU. Rows whose status is not 0 are NaN. Derivatives are with respect to the entries of q.
 
     The functions are those of one mechanism. :mod:`sarrus.jax` has functions of any mechanism, simulations included, which call the core.
 

@@ -22,7 +22,7 @@ def eliminated(recorder: Recorder, A: Numbers, b: Numbers) -> Numbers:
     """Solve A x = b for A (m, n) of rank n in the samples and b (m, ...) in the span of its columns; dependent rows are left out."""
     x, N = solutions(recorder, A, b)
     if N.shape[1]:
-        raise ModelError("the loops leave motions free while these joints are fixed: name more joints")
+        raise ModelError("these joints do not determine the configuration: name more joints")
     return x
 
 
@@ -68,6 +68,6 @@ def solutions(recorder: Recorder, A: Numbers, b: Numbers) -> tuple[Numbers, Numb
 
 
 def _sizes(recorder: Recorder, A: Numbers) -> Array:
-    """Return the magnitudes (samples, rows, columns) of the entries; zero if not finite, so that they are no pivots."""
+    """Return the magnitudes (samples, rows, columns) of the entries; zero if not finite, so that they are not pivots."""
     values = np.abs(recorder.values(A))
     return np.where(np.isfinite(values), values, 0.0)

@@ -65,7 +65,7 @@ def _actuator_efforts_derivatives(r: Recorder, _: str) -> Mapping[str, Numbers]:
 
 
 def _by_tangent(r: Recorder, results: Numbers, constants: Numbers) -> Numbers:
-    """Return derivatives by displacements in the tangent space, because q-dot is linear in v; `constants` do not depend on q."""
+    """Return derivatives with respect to displacements in the tangent space, because q-dot is linear in v; `constants` do not depend on q."""
     by_q = r.derivatives(results, np.concatenate([r.q, constants]))[:, : r.robot.nq]
     return by_q @ np.stack([r.call("coordinate_rate", r.q, unit) for unit in np.eye(r.robot.nv)], axis=1)
 

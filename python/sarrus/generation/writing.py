@@ -93,7 +93,7 @@ def generate(
     Functions of a state have the names of the mechanism's methods: ``inverse_dynamics``, ``mass_matrix``, ``bias_forces``, ``gravity_forces``,
     ``forward_dynamics``, ``actuator_efforts``, ``constraint_residual``, ``constraint_jacobian``, ``constraint_bias``. Functions of a frame are
     ``pose:FRAME``, ``velocity:FRAME``, ``jacobian:FRAME``. ``inverse_dynamics_derivatives``, ``forward_dynamics_derivatives`` and
-    ``actuator_efforts_derivatives`` are by displacements in the tangent space, along the loops if there are any. Other functions relate
+    ``actuator_efforts_derivatives`` are with respect to displacements in the tangent space, along the loops if there are any. Other functions relate
     joints A, B to joints C, D, such as motors to driven joints, or the reverse:
 
     ``positions:A,B`` : q and the residual, from the coordinates of A and B and the last q, by three Newton steps
@@ -102,7 +102,7 @@ def generate(
     ``torque_map:A,B>C,D`` : efforts of A and B that are equivalent to efforts of C and D
     ``transmission:A,B>C,D`` : positions, Jacobian and efforts in one function
     ``reduced_inertia:A,B``, ``reduced_gravity:A,B`` : inertia and gravity of the mechanism, reduced to A and B
-    ``step:A,B`` : q and v after dt, by the midpoint rule and a projection onto the loops with A and B fixed; of trees ``step``
+    ``step:A,B`` : q and v after dt, by the midpoint rule and a projection onto the loops with A and B fixed; for trees ``step``
 
     Parameters
     ----------
@@ -133,8 +133,8 @@ def generate(
     Notes
     -----
     The code does not check its arguments: they must be finite, quaternions of unit length, angles less than a million [rad] (single precision: ten
-    thousand). Arrays of results may be those of arguments. The method is that of CppADCodeGen and CasADi: operator overloading records each
-    expression once.
+    thousand). Arrays of results may be the same as arrays of arguments. The method is that of CppADCodeGen and CasADi: operator overloading records
+    each expression once.
 
     Examples
     --------
@@ -156,7 +156,7 @@ def generate(
     _arrays.checked_truth("assumptions", assumptions)
     _arrays.check_counts(most_statements=most_statements)
     if not named:
-        raise ValueError("functions must name one or more; got none")
+        raise ValueError("functions must have at least one name; got none")
     recorded = [
         _recorded(prefix, key, source, partial(Recorder, robot, scalar=scalar), configurations, assumptions)
         for key, source in named.items()
@@ -220,7 +220,7 @@ def _recorded(
             or not word.isascii()
         ):
             raise ValueError(
-                f"'{name}' cannot be the name of a result or an input: it is no identifier, C or the code uses it, or a result and an input have it"
+                f"'{name}' cannot be the name of a result or an input: it is not an identifier, or is used by C or by the code, or is the name of both a result and an input"
             )
     for name, x in results.items():
         values = r.values(x).reshape(len(r._configurations), -1)

@@ -372,7 +372,9 @@ def identify_runs(
         )
     model = EffortModel(robot, tuple(data.efforts), terms, bodies)
     if any(term == "offset" for term, _, _ in model.terms):
-        raise ModelError("an offset of the efforts is identified from accelerations: use identify(), or subtract it")
+        raise ModelError(
+            "identify_runs() does not identify offsets of efforts: use identify(), or subtract the offsets"
+        )
     check_states(model.robot, data)
     still = Samples(data.efforts, data.q, data.v, np.zeros_like(data.v), data.t)
     base = base_of(model, still)

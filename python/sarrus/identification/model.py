@@ -199,7 +199,9 @@ class EffortModel:
                 check_name("joint", joint, self.robot._joints, term)
                 kind = self.robot.joint(joint).type
                 if term == "stiffness" and kind.nv != 1:
-                    raise ModelError(f"stiffness is identified of joints with one coordinate; '{joint}' has {kind.nv}")
+                    raise ModelError(
+                        f"stiffness can be identified for joints with one coordinate; '{joint}' has {kind.nv}"
+                    )
                 yield from ((term, joint, k) for k in range(kind.nv))
 
     @property

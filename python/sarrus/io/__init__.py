@@ -107,7 +107,7 @@ def load(
 
     Notes
     -----
-    Meshes are no part of the dynamics: `sarrus.view` searches and reads their files. A relative name starts from the model file's folder.
+    Meshes are not part of the dynamics: `sarrus.view` searches and reads their files. A relative name starts from the model file's folder.
 
     "package://name/path" is searched in `package_dirs`, in the model file's folder and all folders above it, and in the folders of the
     environment variables ROS_PACKAGE_PATH and AMENT_PREFIX_PATH. The package is a folder called `name` in one of these, or one of these with

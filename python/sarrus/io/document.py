@@ -141,7 +141,7 @@ class Element:
         self.notes.add(f"{self.source}:{self.line}", message, name)
 
     def note_unread(self) -> None:
-        """Warn of attributes and children that the grammar does not have."""
+        """Warn about attributes and children that the grammar does not have."""
         attributes, children = self.grammar.get(self.tag, NOTHING)
         for attribute in self.attributes:
             if attribute not in attributes and not attribute.startswith("xmlns"):

@@ -243,7 +243,7 @@ def triangles(path: Path, *, hull: bool = False) -> Array:
     except Exception as error:  # of a dozen classes, by format and damage
         raise ModelError(f"cannot read mesh {path.name!r}: {error}") from None
     if not corners.size or not np.isfinite(corners).all():
-        raise ModelError(f"mesh {path.name!r} has no triangles, or some that are not finite")
+        raise ModelError(f"mesh {path.name!r} has no triangles, or vertices that are not finite")
     return corners.astype(np.float32).astype(np.float64)  # MuJoCo's precision
 
 

@@ -22,7 +22,7 @@ Result of each part of a file; :mod:`sarrus.io.mujoco` lists the parts that are 
 `<actuator>`                   the joint or fixed tendon that it drives is actuated. Only the linear part of `damping` is read, and the
                                larger of two limits, with a warning
 `<key>`                        a configuration: ``robot.configuration("home")``. Missing numbers of a short qpos are those of qpos0. A
-                               quaternion of zeros is no rotation, with a warning
+                               quaternion of zeros is not a rotation, with a warning
 mocap bodies                   are fixed, with a warning
 inactive equalities            are left out, with a warning
 `<replicate>`                  copies with numbers after their names; equalities and other references to them are not copied

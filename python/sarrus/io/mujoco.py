@@ -477,7 +477,7 @@ def _add_bodies(tree: Tree, model: Any, bodies: list[str], joints: list[str], of
 
 
 def _note_unread(model: Any, tendons: Sequence[int], note: Note) -> None:
-    """Warn of arrays that act on bodies and are not read; `tendons` are those whose springs and dampers are not read."""
+    """Warn about arrays that act on bodies and are not read; `tendons` are those whose springs and dampers are not read."""
     for attribute, warning in UNREAD.items():
         values: Any = getattr(model, attribute, 0)
         if np.any(

@@ -65,7 +65,7 @@ class Losses:
             self.minor.append(text)
 
     def settle(self, path: Path | str, lossy: bool) -> None:
-        """Raise ModelError for losses that change the motion, unless `lossy`; warn of all other losses."""
+        """Raise ModelError for losses that change the motion, unless `lossy`; warn about all other losses."""
         if self.motion and not lossy:
             raise ModelError(f"{path}: {self.format} cannot represent: {'; '.join(self.motion)}. {self.cure}")
         for text in (*self.motion, *self.minor):

@@ -12,7 +12,7 @@ Result of each part of a file:
 `<frame>`                     a frame
 `<joint>`                     a joint; its two frames coincide in the pose of the file, where q = 0. It may connect any two links and
                               close loops: revolute, continuous, prismatic, screw, ball, universal and revolute2 (Universal), fixed. An
-                              effort of 0 makes it passive, a negative one is no limit; ball joints are passive
+                              effort of 0 makes it passive, a negative one is not a limit; ball joints are passive
 `<axis>`                      along z by default, in the joint's frame or the frame `expressed_in`; up to 1.6 in the model's frame with
                               `use_parent_model_frame`, up to 1.4 always
 `<limit>`, `<dynamics>`       limits, velocity_limit, effort_limit, damping, friction, stiffness and rest

@@ -172,8 +172,8 @@ def _solid(collision: Element, density: float) -> Inertia:
     if shape.tag in ("plane", "empty"):
         return Inertia.zero()
     if shape.tag not in [SDF.shapes[kind][0] for kind in SOLIDS]:
-        known = "box, capsule, cylinder, ellipsoid and sphere"
-        shape.fail(f"has no inertia that is known here, {known} have: write <mass> and <inertia>")
+        expected = "box, capsule, cylinder, ellipsoid or sphere"
+        shape.fail(f"has no inertia by auto; expected {expected}: write <mass> and <inertia>")
     filled = _core.checked_shape(SDF.shape(shape, SOLIDS), str(shape))._volume
     return Inertia(density * filled.size, np.zeros(3), density * filled.inertia)
 

@@ -20,7 +20,7 @@ from .formats import SDF
 FIRST, LAST = (1, 3), (1, 12)
 VARIABLES = ["SDF_PATH", "GZ_SIM_RESOURCE_PATH", "IGN_GAZEBO_RESOURCE_PATH", "GAZEBO_MODEL_PATH", "ROS_PACKAGE_PATH"]
 MOST_INCLUDES, DEEPEST_INCLUDE = 1000, 20
-SCENERY = ("sun", "ground_plane")  # models of most worlds that no mechanism needs
+SCENERY = ("sun", "ground_plane")  # models in most worlds that are not part of a mechanism
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class _Frame:
 
 @dataclass(frozen=True)
 class SdfJoint:
-    """Joint of the file: its frame, the frames (parent, child) that it connects, and the scope and model of names in it."""
+    """Joint of the file: its frame, the frames (parent, child) that it connects, and the scope and model in which its names are resolved."""
 
     element: Element
     name: str

@@ -147,7 +147,7 @@ class Format:
     # ---- reading -----------------------------------------------------------------------------------------------------
 
     def parse(self, text: str | bytes, source: str) -> Element:
-        """Return the root of a document, and warn of entries that are not read.
+        """Return the root of a document, and warn about entries that are not read.
 
         The reader of a format with inherited attributes calls :meth:`remark` itself, for each element.
         """
@@ -159,7 +159,7 @@ class Format:
         return root
 
     def read(self, owner: Element, *, angle: float = 1.0, off: Container[str] = ()) -> dict[str, float]:
-        """Return the numbers of a joint in an element: field -> value. Numbers whose switch is in `off` are zero."""
+        """Return the values of a joint's fields in an element: field -> value. Fields whose switch is in `off` are zero."""
         parts: dict[str, Element | None] = {"": owner}
         values: dict[str, float] = {}
         for row in self.numbers:
@@ -180,7 +180,7 @@ class Format:
         return not row.needs or bool(values.get(row.needs))
 
     def remark(self, element: Element) -> None:
-        """Warn of entries of an element that are not read; raise ModelError if the model is wrong without them."""
+        """Warn about entries of an element that are not read; raise ModelError if the model is wrong without them."""
         for row in self.rows:
             if element.tag in row.element.split() and (row.note or row.refusal) and row.applies_to(element):
                 if row.refusal:

@@ -10,7 +10,7 @@ Result of each part of a file:
 `<joint>`                     a joint, in the order of the file: fixed, revolute, continuous, prismatic, floating, ball,
                               planar (the axis is the plane's normal; x and y follow by the smallest rotation from z to it, as in MuJoCo)
 `<limit>`                     limits, velocity_limit, effort_limit. Exporters write zeros for "not set":
-                              a velocity or effort of zero is no limit, and an empty range is none, with a warning.
+                              a velocity or effort of zero is not a limit, and an empty range is none, with a warning.
                               lower and upper are read of revolute and prismatic joints only
 `<dynamics>`                  damping, friction: part of inverse dynamics
 `<mimic>`                     a coupler "<joint> mimics <other>" between two joints of one axis, both in the tree;

@@ -80,7 +80,7 @@ def read(
 
     Parameters
     ----------
-    text : the document of a .usda; with `beside` the file in this folder is read instead
+    text : content of a .usda; if `beside` is given, the file `source` in that folder is read instead
     source : name of the file, also in errors and warnings
     beside : folder of the file, which contains the files that it refers to; empty: no folder
     floating_base : False fixes the floating body to the ground

@@ -99,7 +99,7 @@ def checked_gains(mechanism: Mechanism, stabilisation: str, values: Any) -> tupl
         return defaults
     if not any(defaults):
         names = " and ".join(repr(name) for name, gains in STABILISATIONS.items() if any(gains))
-        raise ValueError(f"stabilisation '{stabilisation}' takes no gains, only {names} do; got {values!r}")
+        raise ValueError(f"stabilisation '{stabilisation}' has no gains, only {names} have; got {values!r}")
     try:
         gains = real_array("gains", values)
         sound = gains.shape == (2,) and bool((np.isfinite(gains) & (gains >= 0.0)).all())
@@ -163,7 +163,9 @@ def checked_turns(mechanism: Mechanism, near: Mapping[str, ArrayLike] | None, ru
     turns = {}
     for name, coordinates in (near or {}).items():
         if not mechanism.joint(name).closes_loop:
-            raise ModelError(f"near: joint '{name}' is in the tree, so q has its turns; expected a loop joint")
+            raise ModelError(
+                f"near: joint '{name}' is in the tree, so q already contains its turns; expected a loop joint"
+            )
         size = mechanism.joint(name).type.nq
         rows = real_rows(f"near['{name}']", coordinates, size, (runs,))
         turns[name] = np.broadcast_to(rows, (runs, size))

@@ -50,15 +50,16 @@ DEFAULTS: dict[str, Any] = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sensitivities(Brief):
-    """Derivatives of states by earlier states and by parameters. Rows are changes of the state: displacement (nv), velocity (nv), z (nz).
+    """Derivatives of states with respect to earlier states and parameters. Rows are changes of the state: displacement (nv), velocity (nv), z
+    (nz).
 
     Attributes
     ----------
-    q : (..., 2 nv + nz, nv) by a displacement dq in the tangent space, where the displaced configuration is ``robot.integrate(q, dq)``.
+    q : (..., 2 nv + nz, nv) with respect to a displacement dq in the tangent space, where the displaced configuration is ``robot.integrate(q, dq)``.
         With loops, by the part of dq that they allow; the velocity changes accordingly
-    v : (..., 2 nv + nz, nv) by the velocity; with loops, by the part that they allow
+    v : (..., 2 nv + nz, nv) with respect to the velocity; with loops, by the part that they allow
     internal_state : (..., 2 nv + nz, nz) by the internal states of force elements
-    parameters : name to (..., 2 nv + nz, numbers) by numbers of force elements
+    parameters : name to (..., 2 nv + nz, numbers) by parameters of force elements
     """
 
     q: Array
@@ -79,12 +80,12 @@ class Sensitivities(Brief):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StateCotangents(Brief):
-    """Cotangents of initial states, and of numbers of force elements.
+    """Cotangents of initial states, and of parameters of force elements.
 
     Attributes
     ----------
-    q, v, internal_state : (..., nv), (..., nv), (..., nz) by a displacement in the tangent space, the velocity and the internal states; with loops, by the
-        parts that they allow
+    q, v, internal_state : (..., nv), (..., nv), (..., nz) with respect to a displacement in the tangent space, the velocity and the internal states;
+        with loops, by the parts that they allow
     parameters : name to (..., numbers)
     """
 
@@ -105,7 +106,7 @@ class StateCotangents(Brief):
 @renamed_arguments(z="internal_state")
 @shows_options
 def step(robot: Mechanism, q: ArrayLike, v: ArrayLike, dt: float, **options: Unpack[StepOptions]) -> Sensitivities:
-    """Return the derivatives of one step of :func:`~sarrus.simulate`, by the state and by numbers of force elements.
+    """Return the derivatives of one step of :func:`~sarrus.simulate`, with respect to the state and to parameters of force elements.
 
     If there are loops, the state is first projected onto them, like the start of a run, and directions are projected accordingly.
     Limits, end stops and contacts have the derivative of their current side.
@@ -179,7 +180,7 @@ def step_vjp(
     robot: Mechanism, q: ArrayLike, v: ArrayLike, dt: float, wq: ArrayLike | None = None, wv: ArrayLike | None = None,
     wz: ArrayLike | None = None, **options: Unpack[StepOptions],
 ) -> StateCotangents:  # fmt: skip
-    """Return the cotangent of the state before a step, and of numbers of force elements, for one of the state after: a vector times :func:`step`.
+    """Return the cotangent of the state before a step, and of parameters of force elements, for one of the state after: a vector times :func:`step`.
 
     Parameters
     ----------
@@ -207,7 +208,8 @@ def rollouts_vjp(
     *,
     threads: int = 1,
 ) -> StateCotangents:
-    """Return the gradient of a function of the samples of runs, by initial states and numbers of force elements: the adjoint of the steps.
+    """Return the gradient of a function of the samples of runs, with respect to initial states and parameters of force elements: the adjoint of the
+    steps.
 
     It goes back from sample to sample, and repeats the steps between two samples. Runs that keep every tenth step (`every`) therefore need a
     tenth of the memory, and one more forward step for each step. The result is the same.
@@ -215,8 +217,9 @@ def rollouts_vjp(
     Parameters
     ----------
     runs : from :func:`~sarrus.simulate_many`
-    q, v, internal_state : (runs, n, nv), (runs, n, nv), (runs, n, nz) derivatives of the function by a displacement of each sample, its velocity and z;
-        default: zero. Derivatives that are the same for all runs may be (n, nv)
+    q, v, internal_state : (runs, n, nv), (runs, n, nv), (runs, n, nz) derivatives of the function with respect to a
+        displacement of each sample, its velocity and z; default: zero. Derivatives that are the same for all runs may
+        be (n, nv)
     threads : number of threads; the result does not depend on it
 
     Returns
@@ -265,7 +268,7 @@ def rollouts_vjp(
 def along_run(
     prepared: Prepared, x: Array, start: float, duration: float, dt: float, names: Iterable[str]
 ) -> Sensitivities:
-    """Return the sensitivities of the samples x (n, size) of one run, one a step."""
+    """Return the sensitivities of the samples x (n, size) of one run, one per step."""
     nv, numbers = prepared.setup.mechanism.nv, prepared.forces
     schedule = _core.Schedule(start, start + duration, dt)
     steps = _Steps(prepared.setup, schedule, x[None], numbers.parameters, numbers.names, 1)
@@ -275,16 +278,16 @@ def along_run(
 
 
 def checked_names(prepared: Prepared, names: Iterable[str]) -> list[str]:
-    """Return checked names of numbers of force elements; raise ModelError if the run has no derivatives."""
+    """Return checked names of parameters of force elements; raise ModelError if the run has no derivatives."""
     checked: list[Any] = [None] if isinstance(names, str) or not isinstance(names, Iterable) else list(names)
     if not all(isinstance(name, str) for name in checked):
         raise TypeError(
-            f"sensitivities must be names of numbers of force elements, or () for the start alone; got {names!r}"
+            f"sensitivities must be names of parameters of force elements, or () for the start alone; got {names!r}"
         )
     valid = prepared.forces.names
     for name in checked:
         if name not in valid:
-            raise NameNotFoundError(f"no force element has the number {name!r}; there are {sorted(valid)}")
+            raise NameNotFoundError(f"no force element has the parameter {name!r}; expected one of {sorted(valid)}")
     check_smooth(prepared.setup.core(prepared.forces.parameters))
     if prepared.functions:
         raise ModelError("a function of the caller has no derivatives through a step")
@@ -321,7 +324,7 @@ class _Steps:
         """Simulate one step from each state; return the steps, and the leading axes of the states."""
         checked_mechanism(robot)
         if unknown := options.keys() - DEFAULTS.keys():
-            raise TypeError(f"a step has no keyword {min(unknown)!r}; it has {sorted(DEFAULTS)}")
+            raise TypeError(f"step() got an unexpected keyword {min(unknown)!r}; expected {sorted(DEFAULTS)}")
         values: Any = DEFAULTS | cast(Any, options)
         step_options = {name: values[name] for name in ("method", "stabilisation", "gains")}
         step_options |= {"dt": dt, "limits": "ignore", "start": values["time"]}
@@ -402,5 +405,5 @@ class _Steps:
             raise KeyboardInterrupt
         if status.any():
             raise StateError(
-                f"state {int(status.argmax())} has no derivative through its steps: the position is singular, or their result is rounding"
+                f"state {int(status.argmax())} has no derivative through its steps: the position is singular, or too near to a singular position"
             )

@@ -212,7 +212,7 @@ class Sweep:
         if not npz and (mechanism is None or not several):
             raise TypeError("a .parquet does not contain the mechanism: Sweep.load(path, mechanism=...)")
         if npz and several != [mechanism]:
-            raise TypeError("an .npz contains the mechanism of each run: leave mechanism= out")
+            raise TypeError("an .npz contains the mechanism of each run: omit mechanism=")
         try:
             if npz:
                 return cls(**storage.read_sweep(path, several[0]))

@@ -50,7 +50,7 @@ class Setup:
         sampled: Sequence[Any] = (),
         events: Sequence[Any] = (),
     ) -> _core.Simulation:
-        """Return the core's Simulation with the numbers of force elements, and with the caller's functions."""
+        """Return the core's Simulation with the parameters of force elements, and with the caller's functions."""
         mechanism = self.mechanism
         return _core.Simulation(
             mechanism, self.method, self.stabilisation, self.gains, self.terms, self.effort_limits, parameters, controller, sampled,
@@ -148,7 +148,7 @@ class Prepared:
 
     @property
     def acts(self) -> bool:
-        """True if controllers, loads or laws of time act, or dampers and dry friction of the mechanism."""
+        """True if controllers, loads or functions of time act, or dampers and dry friction of the mechanism."""
         d = self.setup.mechanism.description
         damped = any(np.any(j.joint.damping) or np.any(j.joint.friction) for j in d.joints) or any(
             s.damping for s in d.springs

@@ -78,7 +78,7 @@ def simulate(
             impacts. Loops hold in position and velocity. Dampers and springs along joints, and PID, are implicit. Contact forces are
             evaluated at the middle of a step
         "rosenbrock" : linearly implicit, second order and L-stable (ROS2, Verwer and others 1999) while the fastest rate of the forces
-            exceeds 0.7 a step, else rk4. For forces too stiff for explicit steps; a step costs a few explicit ones.
+            exceeds 0.7 per step, else rk4. For forces too stiff for explicit steps; a step costs a few explicit ones.
             ``statistics["linearly_implicit"]`` counts the linearly implicit steps
     dt : step [s]; for "dopri5" the first step and the spacing of samples
     rtol, atol : tolerances of "dopri5" for q, as a displacement, and for v. The unit of atol is rad, or the mean size of the bodies for
@@ -102,9 +102,9 @@ def simulate(
     resume : an earlier Trajectory, or its `checkpoint`, instead of q and v. The run continues bit for bit as if it had not ended, from its
         time and with its dt
     progress : show a progress bar (tqdm)
-    sensitivities : names of numbers of force elements, such as ``"PID(motor).proportional"``, or (). The trajectory's `sensitivities` are
-        then the derivatives of each sample by the start and by these numbers; see :func:`sarrus.derivatives.step`. Requires fixed steps,
-        samples at all of them, no events and no functions
+    sensitivities : names of parameters of force elements, such as ``"PID(motor).proportional"``, or (). The trajectory's `sensitivities` are
+        then the derivatives of each sample with respect to the start and these numbers; see
+        :func:`sarrus.derivatives.step`. Requires fixed steps, samples at all of them, no events and no functions
 
     Warns
     -----
@@ -152,7 +152,7 @@ def simulate(
     rtol, atol = (checked_number(name, x) for name, x in (("rtol", rtol), ("atol", atol)))
     max_step = checked_number("max_step", max_step, finite=False)
     if resume is not None and (q is not None or v is not None or stepping.near is not None):
-        raise TypeError("resume= contains the state: leave q, v and near out")
+        raise TypeError("resume= contains the state: omit q, v and near")
     checkpoint: dict[str, Any] | None = None
     if resume is not None:
         from .checkpoint import as_checkpoint
@@ -180,7 +180,7 @@ def simulate(
 
         if named_events or times is not None or resume is not None:
             raise ValueError(
-                "sensitivities= needs all steps of a run from its start: leave events, times= and resume= out"
+                "sensitivities= requires all steps of a run from its start: omit events, times= and resume="
             )
         sensitivities = checked_names(prepared, sensitivities)
     if arguments.METHODS[integration.setup.method].adaptive:

@@ -145,7 +145,7 @@ def _mechanism_of(
     """Return the mechanism of a file, and the other unpickled objects. With a mechanism of the caller nothing is unpickled."""
     if mechanism is not None:
         if different := _difference(described, as_json(mechanism.description)):
-            raise ValueError(f"it belongs to another mechanism than '{mechanism.name}': {different}")
+            raise ValueError(f"it belongs to a mechanism other than '{mechanism.name}': {different}")
         return mechanism, []
     try:
         unpickler = _Unpickler(io.BytesIO(arrays["pickled"].tobytes()), str(path.absolute().parent))
@@ -239,7 +239,9 @@ def read_parquet(path: Path, mechanisms: Sequence[Mechanism]) -> dict[str, Any]:
     index = index.reshape(runs, -1)[:, 0]
     if len(mechanisms) not in (1, runs) or (numbered(mechanisms) != index).any():
         fault = f"its {runs} runs have {len(set(index))} mechanisms, in the order {index.astype(int).tolist()[:9]}"
-        raise ValueError(f"{fault}...: give mechanism= a list with that of each run, or the only one")
+        raise ValueError(
+            f"{fault}...: pass mechanism= as a list with the mechanism of each run, or as the only mechanism"
+        )
     q, v = table[:, :, 3 : 3 + mechanism.nq], table[:, :, 3 + mechanism.nq :]
     status = table[:, 0, 1].astype(np.int8)
     several, z = list(mechanisms) if index.any() else None, np.empty((*q.shape[:2], 0))
@@ -318,7 +320,7 @@ def read_csv(path: Path, mechanism: Mechanism) -> tuple[dict[str, Any], Array]:
         try:
             head = next(csv.reader(file), [])
         except csv.Error as error:
-            raise ValueError(f"its first line is not the head of a table: {error}") from error
+            raise ValueError(f"its first line is not the header of a table: {error}") from error
         with_a, with_tau = (any(name.startswith(part) for name in head) for part in ("a:", "tau:"))
         loaded = [name[7:-8] for name in head if name.startswith("wrench:") and name.endswith(":0 [N m]")]
         frames = [name[2:-4] for name in head if name.startswith("x:")]

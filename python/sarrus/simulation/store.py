@@ -67,7 +67,7 @@ class Store:
                 raise ModelError(f"{self._index} was not written by sarrus: {error}") from error
             if different := [name for name, x in self._hashes.items() if stored.get(name) != x]:
                 raise ModelError(
-                    f"the runs in '{self.folder}' have other arguments; these differ: {', '.join(different)}. Give another folder, "
+                    f"the runs in '{self.folder}' have different arguments: {', '.join(different)}. Give another folder, "
                     "or remove this one"
                 )
 
@@ -107,7 +107,7 @@ class Store:
         return np.array(self._status)
 
     def keep(self, ended: NDArray[np.int8], now: bool = False) -> None:
-        """Write results to the disk once a second, and then, when they are there, the statuses of the runs."""
+        """Write results to the disk once per second, and then, when they are there, the statuses of the runs."""
         if now or time.monotonic() > self._kept + OFTEN:
             self._flush()
             self._status[:] = ended

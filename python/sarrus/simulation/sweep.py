@@ -54,8 +54,8 @@ def simulate_many(
 
     Parameters
     ----------
-    mechanism : one for all runs; or one a run: variants, or a sequence (runs,) of mechanisms that differ in numbers (lengths, masses, positions) but
-        not in joints. They share the lanes too, unless they differ in more than variants can, such as limits of joints: then only runs of
+    mechanism : one for all runs; or one per run: variants, or a sequence (runs,) of mechanisms that differ in numbers (lengths, masses, positions)
+        but not in joints. They share the lanes too, unless they differ in more than variants can, such as limits of joints: then only runs of
         the same mechanism share them
     q, v : (runs, nq), (runs, nv), or one state for all; if there are loops, states are projected onto them
     duration : [s]; if it is not a multiple of dt, the last step is shorter
@@ -72,7 +72,7 @@ def simulate_many(
         ``pip install "dask[distributed]"``). Shares of the runs are its jobs, on `threads` each. The result is the same bit for bit if
         the workers' processors are the same
     policy : a function (t, q (runs, nq), v (runs, nv)) -> efforts (runs, nv) of all joints of the tree, such as a neural network. It is
-        evaluated once a step, and its efforts are constant during the step, saturated by the joints' effort limits like other
+        evaluated once per step, and its efforts are constant during the step, saturated by the joints' effort limits like other
         controllers' efforts. Failed runs keep their last state, and their efforts are ignored
     progress : show a progress bar of finished runs (tqdm); or a function (done, runs) that is called after each share of them. An executor's
         shares are larger than those of threads; all runs of a policy finish at once
@@ -318,7 +318,7 @@ class RunForces:
     dt: float
     parameters: Array
     every: int = 1  # steps from a sample to the next
-    names: Mapping[str, slice] = field(default_factory=dict)  # of the numbers in a row of parameters
+    names: Mapping[str, slice] = field(default_factory=dict)  # slices of the numbers in a row of parameters
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         if "job" in state:  # from a file of an earlier version
@@ -424,10 +424,12 @@ def _check_callables(policy: Any, executor: Any, store: Any) -> None:
         raise TypeError(f"policy must be a function (t, q, v) -> efforts; got {policy!r}")
     if store is not None:
         raise ValueError(
-            "policy= controls all runs at once, and store= stores runs as each is finished: give one of them"
+            "policy= controls all runs at once, but store= stores each run when it is finished: pass only one of them"
         )
     if executor is not None:
-        raise TypeError("policy= is evaluated in this process, and executor= runs in others: give one of them")
+        raise TypeError(
+            "policy= is evaluated in this process, but executor= runs in other processes: pass only one of them"
+        )
 
 
 def _distinct_mechanisms(
@@ -503,7 +505,7 @@ def _check_alike(mechanisms: Sequence[Mechanism], watches: Sequence[JointLimits]
         for part, value in structure(mechanism, watch).items():
             if value != first[part]:
                 raise ModelError(
-                    f"mechanisms of parallel runs may differ in numbers only; '{mechanism.name}' has other {part} than '{mechanisms[0].name}'"
+                    f"mechanisms of parallel runs may differ in parameters only; '{mechanism.name}' has different {part} from '{mechanisms[0].name}'"
                 )
 
 

@@ -62,7 +62,7 @@ class Trajectory:
         "beyond_tolerance" : number of steps of "dopri5" whose error exceeds the tolerance because of rounding near a singular position
         "limits" : violated limits of joints, a list of dicts (joint, index, quantity, lower, upper, time, reached); efforts before saturation
         "stiffness" : the largest |rate| dt of the applied forces
-        "work", "work_known_to" : work of controllers, loads, dampers, friction, contacts and laws of time, and a bound of its error [J]
+        "work", "work_known_to" : work of controllers, loads, dampers, friction, contacts and functions of time, and a bound of its error [J]
         "contact" : largest errors of all steps of rigid contact. "kinematics" (J v - c of the loops) and "positions" after the step
             [rad/s, m/s; rad, m], "penetration" [m], "momentum" (relative residual of the equations of motion). Of the cones "primal"
             [N s], "dual" [m/s], "complementarity" [J] and "natural_map" [m/s]. "work" of contacts in a step [J], positive if they gain
@@ -72,7 +72,7 @@ class Trajectory:
     checkpoint : state from which :func:`~sarrus.simulate` can resume
     touching : of the contacts of shapes the first index in z, the number of points, and the numbers of each point; see `contacts`
     on_planes : every :class:`~sarrus.control.RigidContact`, with the indices of its states in z
-    sensitivities : :class:`~sarrus.results.Sensitivities` (n, ...) of the samples by the start and by numbers of force elements, if
+    sensitivities : :class:`~sarrus.results.Sensitivities` (n, ...) of the samples by the start and by parameters of force elements, if
         :func:`~sarrus.simulate` was called with sensitivities=; else None. They are not saved
 
     Raises ShapeError, ValueError or TypeError for arrays that do not fit the mechanism or one another, for invalid times, and for
@@ -195,7 +195,7 @@ class Trajectory:
         q, v, a : (n, nq), (n, nv), (n, nv); consistent with the loops
         actuated : names of the joints that drive a mechanism with loops; default: the actuated joints of its description
         wrenches : loads during the motion, such as digging, gas or cutting forces. Frame name to [moment; force] on the mechanism, in that
-            frame's axes at its origin: (n, 6), (6,), or six numbers and laws of time [N m, N]. `tau`, `reactions` and
+            frame's axes at its origin: (n, 6), (6,), or six numbers and functions of time [N m, N]. `tau`, `reactions` and
             :meth:`joint_wrenches` include them
 
         Raises NotRealizableError if the motors cannot realise the motion, StateError if it violates the loops or a state is invalid.
@@ -214,9 +214,7 @@ class Trajectory:
         (True, 0.0)
         """
         if actuated is not None and not checked_mechanism(mechanism).nc:
-            raise ModelError(
-                f"actuated: '{mechanism.name}' has no loops, so all joints are driven; leave actuated= out"
-            )
+            raise ModelError(f"actuated: '{mechanism.name}' has no loops, so all joints are driven; omit actuated=")
         plan = cls(mechanism, t, q, v, a=a, wrenches=_evaluated_laws(wrenches, t), status="prescribed")
 
         def required_efforts(k: int | slice, **options: Any) -> Any:
@@ -648,7 +646,7 @@ class Trajectory:
             off = np.abs(self.energy - energy) > 1e-6 * size + 1e-9 * (largest + swing)
         for k in np.flatnonzero(off)[:1]:
             fault = f"its energy at t = {self.t[k]:.9g} s is {energy[k]:.9g} J, not {self.energy[k]:.9g} J"
-            raise ValueError(f"it belongs to another mechanism than '{self.mechanism.name}': {fault}")
+            raise ValueError(f"it belongs to a mechanism other than '{self.mechanism.name}': {fault}")
         return self
 
     def to_dataframe(self, *, frames: str | Sequence[str] = ()) -> pandas.DataFrame:
@@ -741,7 +739,7 @@ class Trajectory:
         self, path: str | os.PathLike[str] | None = None, *, speed: float = 1.0, frames_per_second: float = 30.0,
         trace: str | Sequence[str] = (), forces: str | Sequence[str] = (), labels: bool = False,
     ) -> FuncAnimation:  # fmt: skip
-        """Return a film of the motion; a notebook shows it as a player with an adjustable view. Needs matplotlib.
+        """Return an animation of the motion; a notebook shows it as a player with an adjustable view. Needs matplotlib.
 
         Parameters
         ----------

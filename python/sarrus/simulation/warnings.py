@@ -67,7 +67,7 @@ def at(time: float) -> str:
 
 
 def warn_of_starts(mechanism: Mechanism, requested: Array, closed: Array, time: float) -> None:
-    """Warn of runs that were to start off the loops, at `requested` (runs, nq), and were moved to `closed` (runs, nq)."""
+    """Warn about runs that were to start off the loops, at `requested` (runs, nq), and were moved to `closed` (runs, nq)."""
     if not mechanism.nc:
         return
     moved = moved_by_closing(mechanism, requested, closed)
@@ -87,7 +87,7 @@ def warn_of_starts(mechanism: Mechanism, requested: Array, closed: Array, time: 
 
 
 def _warn_of_shapes(setup: Setup) -> None:
-    """Warn of shapes that pass through each other, unless reading the file of the mechanism has already warned of it."""
+    """Warn about shapes that pass through each other, unless reading the file of the mechanism has already warned of it."""
     mechanism = cast(Mechanism, setup.mechanism._base)
     d = mechanism.description
     if _core.methods[setup.method].rigid or not d.shapes or told_by_file(d) or not (pairs := mechanism._may_touch):
@@ -106,7 +106,7 @@ def _among(out: NDArray[np.bool_], fact: str = "") -> str:
 
 
 def _warn_of_limits(runs: Runs, record: Record) -> None:
-    """Warn of exceeded limits that are not enforced, with the numbers of the first run that exceeds the first of them."""
+    """Warn about exceeded limits that are not enforced, with the numbers of the first run that exceeds the first of them."""
     if not record["excess"].any():
         return
     out = np.nan_to_num(record["excess"]) != 0.0
@@ -164,7 +164,7 @@ def _warn_of_stiffness(method: str, dt: float, steps: int, record: Record) -> bo
 
 
 def _warn_of_energy(runs: Runs, dt: float, share: Array, q: Array) -> None:
-    """Warn of runs whose energy is wrong by these shares (runs,) of the largest kinetic energy."""
+    """Warn about runs whose energy is wrong by these shares (runs,) of the largest kinetic energy."""
     k = int(np.abs(share).argmax()) if len(share) else 0
     if not len(share) or share[k] == 0.0:
         return
@@ -202,7 +202,7 @@ def _fastest(mechanism: Mechanism | Variants, q: Array, k: int, dt: float, eleme
 def _warn_of_drift(
     runs: Runs, stabilisation: str, time: float, q: Array, v: Array, finished: NDArray[np.bool_]
 ) -> None:
-    """Warn of runs that end off the loops, where accelerations are meaningless."""
+    """Warn about runs that end off the loops, where accelerations are meaningless."""
     off = np.zeros(len(q), dtype=bool)
     for rows, prepared in runs:
         mechanism: Any = prepared.setup.mechanism

@@ -56,7 +56,9 @@ def _free(host: str, port: int) -> tuple[str, int]:
     if not isinstance(host, str):
         raise TypeError(f"host must be an address or a name, such as '127.0.0.1'; got {host!r}")
     if not host:
-        raise ValueError("host is empty; pass '127.0.0.1' for this machine only, '0.0.0.0' for all that can reach it")
+        raise ValueError(
+            "host is empty; pass '127.0.0.1' for this machine only, '0.0.0.0' for all machines that can reach it"
+        )
     try:
         family, *_, place = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0]
     except (OSError, ValueError) as error:  # UnicodeError is a ValueError

@@ -429,7 +429,7 @@ def _check_alike(mechanism: Mechanism, runs: Sweep) -> None:
         if drawn.shape != lines.shape or not np.allclose(drawn, lines):
             k = next(k for k, other in enumerate(runs.mechanisms or ()) if other is robot)
             raise ModelError(
-                f"the mechanism of run {k} has other lengths than '{mechanism.name}'; view the run alone: view(runs.mechanisms[{k}], trajectory=runs[{k}])"
+                f"the mechanism of run {k} has different lengths from '{mechanism.name}'; view the run alone: view(runs.mechanisms[{k}], trajectory=runs[{k}])"
             )
 
 

@@ -116,18 +116,18 @@ def test_what_floats_though_it_hardly_looks_so():
         (lambda: sarrus.floating.base_reaction(ROBOT, HERE, REST, REST, "nowhere"), NameNotFoundError, "nowhere"),
         (lambda: sarrus.floating.base_reaction(r := tied(spring=True), r.neutral(), np.zeros(7), np.zeros(7)), ModelError, "spring 'tether'"),
         (lambda: sarrus.floating.reaction_null_space(ROBOT, HERE, components="roll"), ModelError, "'roll' is not one of rx ry rz"),
-        (lambda: sarrus.floating.reaction_null_space(ROBOT, HERE, components=""), ModelError, "components of the base's velocity are some of"),
+        (lambda: sarrus.floating.reaction_null_space(ROBOT, HERE, components=""), ModelError, "components of the base's velocity must be among"),
         (lambda: sarrus.floating.reaction_null_space(ROBOT, HERE, components=3), TypeError, "components must be"),
         (lambda: sarrus.floating.resolved_rate(ROBOT, HERE, {"hand": [1.0]}), ShapeError, r"motions\['hand'\] has shape \(1,\); its last axis must have 6"),
         (lambda: sarrus.floating.resolved_rate(ROBOT, HERE, "hand"), TypeError, "motions must be a mapping of frames to velocities; got 'hand'"),
-        (lambda: sarrus.floating.resolved_rate(ROBOT, HERE, {"ground": [1.0, 0, 0, 0, 0, 0]}), StateError, "no velocity of the joints gives the frames"),
+        (lambda: sarrus.floating.resolved_rate(ROBOT, HERE, {"ground": [1.0, 0, 0, 0, 0, 0]}), StateError, "no joint velocity produces these frame"),
         (
             lambda: sarrus.floating.resolved_rate(ROBOT, HERE, {"hand": [0, 0, 0, 1.0, 0, 0]}, still="rx ry rz"),
             StateError,
             "with zero rx ry rz of the base",
         ),
         (lambda: sarrus.floating.motion(ROBOT, HERE, lambda t, q: REST, [1.0, 0.0]), ValueError, "times must be finite and increasing"),
-        (lambda: sarrus.floating.motion(ROBOT, HERE[None], lambda t, q: REST, [0.0]), ShapeError, "a motion starts in one configuration"),
+        (lambda: sarrus.floating.motion(ROBOT, HERE[None], lambda t, q: REST, [0.0]), ShapeError, "expected one configuration"),
         (lambda: sarrus.floating.motion(ROBOT, HERE, lambda t, q: REST, [0.0], step=0.0), ValueError, "step must be positive"),
         (lambda: sarrus.floating.path(ROBOT, HERE, {"hand": [[0.0, 0, 0]]}, [0.0]), ValueError, "increasing and after 0"),
         (lambda: sarrus.floating.path(ROBOT, HERE, {"hand": [[0.0, 0]]}, [1.0]), ShapeError, r"expected \(1, 3\) or \(1, 4, 4\)"),
@@ -145,10 +145,10 @@ def test_way_points_that_no_reactionless_path_reaches():
     far = ROBOT.pose(HERE, "hand")[:3, 3] + [0.3, 0.3, 0.3]
     with pytest.raises(
         NotRealizableError,
-        match=r"way-point 0 of hand is not reached with zero rx ry rz of the base: at .* s the joints",
+        match=r"waypoint 0 of hand is not reached with zero rx ry rz of the base: at .* s the joints",
     ):
         sarrus.floating.path(ROBOT, HERE, {"hand": [far]}, [1.0], still="rx ry rz", step=0.05)
-    with pytest.raises(NotRealizableError, match="way-point 1 of hand is not reached: "):
+    with pytest.raises(NotRealizableError, match="waypoint 1 of hand is not reached: "):
         sarrus.floating.path(
             ROBOT, HERE, {"hand": [ROBOT.pose(HERE, "hand")[:3, 3], [9.0, 0, 0]]}, [0.5, 1.5], step=0.05
         )

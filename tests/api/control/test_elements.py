@@ -550,7 +550,7 @@ BAD_ELEMENTS = [
     (ComputedTorque({"pivot": "up"}), sarrus.ModelError, "target of 'pivot' .*'up'"),
     (ComputedTorque({}, proportional=np.nan), sarrus.ModelError, "proportional of ComputedTorque must be finite"),
     (ComputedTorque({}, derivative=[1.0, 2.0]), sarrus.ShapeError, r"derivative of ComputedTorque .*got \(2,\)"),
-    ([ComputedTorque({}), PDPlus({})], sarrus.ModelError, "several laws that drive all joints, such as PDPlus"),
+    ([ComputedTorque({}), PDPlus({})], sarrus.ModelError, "several controllers of all joints, such as PDPlus"),
     (GravityCompensation(np.inf), sarrus.ModelError, "scale of GravityCompensation must be finite; got inf"),
     (SampleAndHold(PID("pivot"), period=0.0), sarrus.ModelError, "period of SampleAndHold must be positive; got 0.0"),
     (

@@ -1,4 +1,4 @@
-"""Paths through way-points: smooth, on the loops, and fit for a controller."""
+"""Paths through waypoints: smooth, on the loops, and fit for a controller."""
 
 import pickle
 
@@ -231,7 +231,7 @@ def test_shapes_of_times(rng):
 
 
 def test_one_time_is_what_many_are():
-    """To the last bit, before, between and after way-points, at way-points too; and at a time that is a NumPy number."""
+    """To the last bit, before, between and after waypoints, at waypoints too; and at a time that is a NumPy number."""
     for path in (through(random_mechanism(3), np.random.default_rng(0)), open_five_bar()):
         times = np.concatenate([path.t, np.linspace(-0.1, 1.7, 23)])
         many = path.at(times)
@@ -252,7 +252,7 @@ def test_pickles(make):
         other.q[0] = 0.0
     with pytest.raises(AttributeError):
         other.t = times
-    assert "through 4 way-points, 0 s to 1.6 s" in repr(other)
+    assert "through 4 waypoints, 0 s to 1.6 s" in repr(other)
 
 
 # ---- in use ----------------------------------------------------------------------------------------------------------
@@ -266,7 +266,7 @@ def test_laws_are_the_path(rng):
     for name in robot.joints:
         joint = robot.joint(name)
         if joint.kind in ("Spherical", "Free"):
-            with pytest.raises(sarrus.ModelError, match=r"needs a joint without quaternion.*: use Path\.at"):
+            with pytest.raises(sarrus.ModelError, match=r"requires a joint without a quaternion.*: use Path\.at"):
                 path.law(name)
             continue
         for index in range(joint.nq):
@@ -301,7 +301,7 @@ def test_a_flying_body_follows_the_forces_of_its_path(rng):
         return robot.inverse_dynamics(*path.at(t))
 
     run = sarrus.simulate(robot, path.q[0], path.v[0], 1.6, controller=forces, dt=4e-3)
-    # RK4, and no feedback: steps across the kinks of a at the way-points are off by the cube of dt
+    # RK4, and no feedback: steps across the kinks of a at the waypoints are off by the cube of dt
     assert np.abs(robot.difference(path.at(run.t)[0], run.q)).max() < 1e-6
 
 
@@ -351,7 +351,7 @@ def test_paths_of_the_gallery(make, rng):
 
 
 def test_way_points_close_by_make_the_loops_follow_the_spline():
-    """Halving what is between way-points takes all that the loops must change of the spline to a sixteenth."""
+    """Halving what is between waypoints takes all that the loops must change of the spline to a sixteenth."""
     robot = sarrus.mechanisms.four_bar()
     off = []
     for n in (9, 17, 33):
@@ -396,7 +396,7 @@ def test_motors_of_a_closed_mechanism_follow_its_path():
         ({"times": [0.0, 2.0, 1.0]}, sarrus.ModelError, "must increase; got 2 and then 1"),
         ({"times": [0.0, np.nan, 1.0]}, sarrus.StateError, r"times\[1\] is nan"),
         ({"times": [0.0, 1.0]}, sarrus.ShapeError, r"\(n, nq\) = \(2, 2\); got shape \(3, 2\)"),
-        ({"times": [0.0]}, sarrus.ShapeError, "two way-points or more"),
+        ({"times": [0.0]}, sarrus.ShapeError, "two waypoints or more"),
         ({"times": 1.0}, sarrus.ShapeError, r"got shape \(\)"),
         ({"times": "soon"}, sarrus.ShapeError, "array of real numbers; got 'soon'"),
         ({"q": np.zeros((3, 5))}, sarrus.ShapeError, r"got shape \(3, 5\)"),
@@ -429,12 +429,10 @@ def test_times_that_are_not_finite_are_refused():
 def test_way_points_off_the_loops_are_refused():
     robot = sarrus.mechanisms.four_bar()
     q = robot.follow({"motor": np.array([0.0, 0.5, 1.0])})
-    with pytest.raises(
-        sarrus.StateError, match=r"way-point 1 does not close the loops: 'pin2: .*project_configuration"
-    ):
+    with pytest.raises(sarrus.StateError, match=r"waypoint 1 does not close the loops: 'pin2: .*project_configuration"):
         path_through(robot, [0.0, 1.0, 2.0], q + np.array([[0, 0, 0], [0, 0, 0.01], [0, 0, 0]]))
     with pytest.raises(
-        sarrus.StateError, match=r"velocity at the last way-point violates the loops: J v - c .*project_velocity"
+        sarrus.StateError, match=r"velocity at the last waypoint violates the loops: J v - c .*project_velocity"
     ):
         path_through(robot, [0.0, 1.0, 2.0], q, v=(np.zeros(3), [1.0, 0.0, 0.0]))
     with pytest.raises(sarrus.ModelError, match="'pin2' closes a loop"):
@@ -444,7 +442,7 @@ def test_way_points_off_the_loops_are_refused():
 def test_way_points_on_two_branches_are_refused():
     robot = sarrus.mechanisms.four_bar()
     modes = robot.assembly_modes(fixed={"motor": 0.5})
-    with pytest.raises(sarrus.StateError, match=r"way-points 0 and 1 .* different branches"):
+    with pytest.raises(sarrus.StateError, match=r"waypoints 0 and 1 .* different branches"):
         path_through(robot, [0.0, 1.0], modes[:2])
 
 
@@ -452,7 +450,7 @@ def test_a_way_point_where_the_loops_lose_rank_is_refused():
     robot = sarrus.mechanisms.four_bar(0.5, 1.0, 0.5, ground=1.0)  # a parallelogram, flat at the start
     q = robot.assemble(fixed={"motor": 0.0})
     there = robot.assemble(near=q, fixed={"motor": 0.4})
-    with pytest.raises(sarrus.StateError, match="at way-point 0 the loops allow 2 independent motions, elsewhere 1"):
+    with pytest.raises(sarrus.StateError, match="at waypoint 0 the loops allow 2 independent motions, elsewhere 1"):
         path_through(robot, [0.0, 1.0], [q, there])
 
 

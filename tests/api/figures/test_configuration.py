@@ -129,7 +129,7 @@ def test_refused(pyplot, coupled):
     with pytest.raises(sarrus.ModelError, match="joint 'float' has 7 coordinates"):
         delta.plot(drive="float")
     start = delta.assemble()
-    with pytest.raises(ValueError, match="does not move in a plane of two of the world's axes"):
+    with pytest.raises(ValueError, match="does not move in a coordinate plane of the world"):
         delta.plot(start, delta.complete_velocity(start, {"motor1": 1.0}))
     with pytest.raises(ValueError, match="accelerations are drawn with velocities"):
         coupled.plot(q, a=np.zeros(3))

@@ -325,7 +325,11 @@ BAD = {
     "a frame too many": (["mass_matrix:rocker"], ValueError, "takes no name after a colon"),
     "no joint": (["positions:knee"], sarrus.NameNotFoundError, "knee"),
     "joints to nothing": (["transmission:motor"], ValueError, "joints to joints"),
-    "too few joints": (lambda r: {"v": r.velocities(r.q, [], [])}, sarrus.ModelError, "leave motions free"),
+    "too few joints": (
+        lambda r: {"v": r.velocities(r.q, [], [])},
+        sarrus.ModelError,
+        "do not determine the configuration",
+    ),
     "a result called as an input": (lambda r: {"q": r.q * 2.0}, ValueError, "'q' cannot be"),
     "a result that C cannot name": (lambda r: {"double": r.q * 2.0}, ValueError, "'double' cannot be"),
     "nothing": ([], ValueError, "one or more"),

@@ -245,7 +245,7 @@ BAD = {
         "requires scalar='double'",
     ),
     "no step": (["forward_dynamics"], {"targets": ["fmu"]}, ValueError, "requires one function 'step'"),
-    "nothing held": (["step"], {}, sarrus.ModelError, "leave motions free"),
+    "nothing held": (["step"], {}, sarrus.ModelError, "do not determine the configuration"),
 }
 
 

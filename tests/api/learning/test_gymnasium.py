@@ -295,5 +295,5 @@ def test_starts_are_on_the_branch_of_the_home():
 
 def test_motors_in_joints_that_close_loops_are_refused():
     robot = sarrus.mechanisms.cable_platform()
-    with pytest.raises(sarrus.ModelError, match="which has no entries of loop joints"):
+    with pytest.raises(sarrus.ModelError, match="which has no entries for loop joints"):
         sarrus.gymnasium.VectorEnv(robot, 2, observe=lambda q, v: q, reward=lambda q, v, u: q[:, 0], start={})

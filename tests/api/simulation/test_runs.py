@@ -193,7 +193,7 @@ def test_npz(tmp_path):
     equal(runs, quiet)
     with pytest.raises(sarrus.ModelError, match="unknown"):
         quiet[0].tau  # noqa: B018
-    with pytest.raises(ValueError, match="to another mechanism than 'four-bar'"):
+    with pytest.raises(ValueError, match="to a mechanism other than 'four-bar'"):
         Sweep.load(tmp_path / "runs.npz", sarrus.mechanisms.four_bar(crank=0.3))
     held = sarrus.simulate_many(FOURBAR, START, np.zeros(3), 0.01, policy=lambda t, q, v: 1.0 - q)
     held.save(tmp_path / "held.npz")
@@ -294,7 +294,7 @@ def test_parquet_of_several_mechanisms(tmp_path):
     with pytest.raises(TypeError, match="does not contain the mechanism"):
         Sweep.load(tmp_path / "runs.parquet", [])
     runs.save(tmp_path / "runs.npz")
-    with pytest.raises(TypeError, match="leave mechanism= out"):
+    with pytest.raises(TypeError, match="omit mechanism="):
         Sweep.load(tmp_path / "runs.npz", robots)
 
 

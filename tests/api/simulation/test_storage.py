@@ -69,7 +69,7 @@ def rewritten(path, changes):
 def test_a_file_of_another_mechanism(ending, tmp_path):
     path = tmp_path / f"run.{ending}"
     sarrus.simulate(sarrus.mechanisms.pendulum(length=1.0), [0.5], [0.0], 0.01).save(path)
-    with pytest.raises(ValueError, match=rf"run\.{ending}: it belongs to another mechanism than 'pendulum': .* not "):
+    with pytest.raises(ValueError, match=rf"run\.{ending}: it belongs to a mechanism other than 'pendulum': .* not "):
         Trajectory.load(path, mechanism=sarrus.mechanisms.pendulum(length=3.0))
     # what another machine's rounding does to a description is no other mechanism
     near = sarrus.mechanisms.pendulum(length=np.nextafter(1.0, 2.0))

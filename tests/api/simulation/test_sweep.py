@@ -761,7 +761,7 @@ def test_a_store_of_other_arguments_is_refused(tmp_path):
         "times": {"dt": 5e-4}, "method": {"stabilisation": "none"}, "q": {"runs": 299},
         "mechanism": {"several": True}, "near": {"near": {"pin2": [0.1]}},
     }.items():  # fmt: skip
-        with pytest.raises(sarrus.ModelError, match=rf"have other arguments; these differ: .*\b{what}\b"):
+        with pytest.raises(sarrus.ModelError, match=rf"have different arguments: .*\b{what}\b"):
             stored(store=tmp_path / "x", **changed)
     whole = (tmp_path / "x" / "v.npy").read_bytes()
     np.save(tmp_path / "other.npy", np.zeros(3))
@@ -776,7 +776,7 @@ def test_a_store_of_other_arguments_is_refused(tmp_path):
     with pytest.raises(sarrus.ModelError, match="was not written by sarrus"):
         stored(store=tmp_path / "x")
     robot = sarrus.mechanisms.pendulum()
-    with pytest.raises(ValueError, match="store= stores runs"):
+    with pytest.raises(ValueError, match="store= stores each run"):
         sarrus.simulate_many(robot, [0.1], [0.0], 0.1, policy=lambda t, q, v: v, store=tmp_path / "y")
 
 

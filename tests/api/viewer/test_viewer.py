@@ -404,7 +404,9 @@ def test_runs_of_other_lengths_are_not_drawn_with_these():
         pendulum, trajectory=sarrus.simulate_many([pendulum, heavy], [0.1], [0.0], 0.1, every=50), port=0
     ) as shown:
         assert len(shown._scene.ghosts.runs) == 2
-    with pytest.raises(sarrus.ModelError, match=r"mechanism of run 1 has other lengths .* view\(runs.mechanisms\[1\]"):
+    with pytest.raises(
+        sarrus.ModelError, match=r"mechanism of run 1 has different lengths .* view\(runs.mechanisms\[1\]"
+    ):
         View(pendulum, trajectory=sarrus.simulate_many([pendulum, long], [0.1], [0.0], 0.1, every=50), port=0)
 
 
@@ -671,7 +673,7 @@ def test_meshes_are_regular_files(packages, monkeypatch):
         shapes.find(Mesh("pipe.stl", beside=beside))
     (packages / "pk/robots/large.stl").write_bytes(bytes(1001))
     monkeypatch.setattr(mesh_files, "LARGEST", 1000)
-    with pytest.raises(shapes.MeshError, match="it has 1001 bytes; at most 1000 are read"):
+    with pytest.raises(shapes.MeshError, match="file of 1001 bytes; expected at most 1000"):
         shapes.find(Mesh("large.stl", beside=beside))
 
 

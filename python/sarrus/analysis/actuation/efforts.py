@@ -242,7 +242,7 @@ def _motors(robot: LoopFunctions, names: tuple[str, ...]) -> _Motors:
 
 def _with_motors(robot: LoopFunctions, names: tuple[str, ...]) -> _Motors:
     if names != robot.actuated:
-        # raises an error for joints that follow laws of time: these cannot have motors
+        # raises an error for joints that follow functions of time: these cannot have motors
         actuation_matrix(robot, robot.neutral(), actuated=names)
         robot = on_its_tree(robot, actuated=names)
     joints = [(name, index) for name in robot.actuated for index in range(robot.joint(name).type.nv)]
@@ -312,7 +312,7 @@ def _multipliers(
     multipliers = motion[..., robot.nv : robot.nv + robot.nc]
     multipliers = np.asarray(least_reactions(robot, q, v, motion[..., : robot.nv], multipliers, along, **acting))
     if np.isnan(multipliers).any() and (lost := np.isnan(multipliers).any(axis=-1) & ~np.isnan(u).any(axis=-1)).any():
-        # such as of a truss without freedoms: by statics
+        # such as for a truss without freedoms: by statics
         J = robot.constraint_jacobian(q, time=keywords.get("time"))
         left = robot.inverse_dynamics(q, v, a, wrenches=keywords.get("wrenches")) - tau
         by_statics = applied(transposed(loop_motions(robot, J).inverse), left)

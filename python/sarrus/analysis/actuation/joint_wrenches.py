@@ -47,12 +47,12 @@ class JointWrenches(dict[str, Array]):
     if not TYPE_CHECKING:
         __getattr__ = renamed_attribute
 
-    # by identity, as all results with arrays: equality of arrays is no bool
+    # by identity, as for all results with arrays: equality of arrays is not a bool
     __eq__, __ne__, __hash__ = object.__eq__, object.__ne__, object.__hash__  # type: ignore[assignment]
 
     @cached_property
     def indeterminate(self) -> dict[str, tuple[str, ...]]:
-        """Joint -> components that no rigid-body model determines, such as ("moment x", "force y"); those that have any.
+        """Joint -> components that no rigid-body model determines, such as ("moment x", "force y"); without joints that have none.
 
         For these components the result is the solution of least norm over all joints, or that of `compliance`. In reality clearances and
         compliance determine them. Up to five states of a batch are tested, evenly distributed.
@@ -110,14 +110,14 @@ def joint_wrenches(
     Parameters
     ----------
     q, v, a : (..., nq), (..., nv), (..., nv) configuration, velocity and acceleration that the loops allow
-    multipliers : (..., nc) multipliers of the loops, as :meth:`forward_dynamics` returns them for given forces, or others with the same
-        J^T multipliers: indeterminate components are computed again. Default: the multipliers while the motors produce the motion, by
+    multipliers : (..., nc) multipliers of the loops, as :meth:`forward_dynamics` returns them for given forces, or other multipliers with the same
+        J^T multipliers; indeterminate components are recomputed. Default: the multipliers while the motors produce the motion, by
         :meth:`actuator_efforts`, or the prescribed motions
     actuated : names of the joints with motors; default: those of the description. Without loops every joint is driven
     wrenches, time : as :meth:`forward_dynamics`
     compliance : joint to 6 numbers or 6 x 6 in its frame on the child, the displacement per wrench [moment; force] [rad/(N m), m/N and
         mixed]; for a rod, one number. Positive semidefinite; entries along the joint's motion are ignored. Joints without an entry are
-        rigid. Reactions have least elastic energy, and least norm among those of equal energy (docs/reactions.md)
+        rigid. Reactions are those of least elastic energy; if these are not unique, those of least norm (docs/reactions.md)
 
     Returns
     -------
@@ -297,7 +297,7 @@ def _efforts_behind(
         )
     if unexplained.any():
         raise ModelError(
-            "joint wrenches: other forces act than those of the motors, some of which are in loop joints; "
-            "name in actuated= the joints that are driven"
+            "joint wrenches: tau includes forces besides those of the motors, and some motors are in loop joints; "
+            "pass the driven joints as actuated="
         )
     return u

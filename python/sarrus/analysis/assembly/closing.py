@@ -76,7 +76,7 @@ class Closing:
         poses = [np.eye(3, 4).ravel() if turned else np.zeros(3) for _, turned in frames]
         targets = np.concatenate([np.zeros(0), *poses, *neutral, np.zeros(len(single))])
         self.numbers, self.joint_numbers = len(targets), len(single) + sum(map(len, neutral))
-        # rows have their usual size at a random configuration, away from special ones such as one in which a rod has no length
+        # rows have their usual size at a random configuration, unlike at special ones, such as one with a rod of zero length
         self.by_name = _by_name(robot)
         scale = velocity_scale(robot)
         away = robot.integrate(robot.neutral(), scale * _anywhere(robot.nv)[self.by_name])
@@ -86,7 +86,9 @@ class Closing:
         driven = {name for spec in robot.description.constraints for name in spec.position_joints}
         self.moving = np.concatenate([np.zeros(0, bool), *(np.full(j.nv, j.name not in fixed) for j in joints)])
         self.low, self.high = np.full(robot.nq, -np.inf), np.full(robot.nq, np.inf)
-        self.whole_turns = np.zeros(robot.nq, bool)  # True for angles whose whole turns have no other effect
+        self.whole_turns = np.zeros(
+            robot.nq, bool
+        )  # True for angles for which a whole turn gives the same configuration
         self.margin = np.full(robot.nq, LIMIT_MARGIN)
         for joint in joints:
             self.margin[joint.q_slice] *= coordinate_scale(joint.type, self.loops.length)

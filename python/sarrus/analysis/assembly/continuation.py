@@ -22,7 +22,7 @@ def checked_steps(max_step: float, min_step: float) -> tuple[float, float]:
     longest, shortest = checked_number("max_step", max_step), checked_number("min_step", min_step)
     if not EPS <= shortest <= 1.0:
         raise ValueError(
-            f"min_step must be a fraction of the path between two inputs, from {EPS:.3g} (rounding) to 1; got {min_step!r}"
+            f"min_step must be a fraction of the distance between two inputs, from {EPS:.3g} (rounding) to 1; got {min_step!r}"
         )
     if longest < shortest:
         raise ValueError(f"max_step must be at least min_step = {min_step!r}; got {max_step!r}")

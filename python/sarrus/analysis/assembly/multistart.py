@@ -125,7 +125,7 @@ def checked_tolerance(value: float) -> float:
     tolerance = checked_number("tolerance", value)
     if tolerance < tolerances.rounding:
         raise ValueError(
-            f"tolerance must be at least {tolerances.rounding:g}, which rounding leaves of a closed loop; got {value!r}"
+            f"tolerance must be at least {tolerances.rounding:g}, the rounding error of a closed loop; got {value!r}"
         )
     return tolerance
 

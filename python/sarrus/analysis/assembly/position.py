@@ -62,7 +62,7 @@ def assemble(
 
     A nearly closed start, such as the previous configuration of a control loop, takes microseconds. If `fixed` determines the motion, the result is
     on the branch of the start: the end of a path of small steps of the fixed joints, as :meth:`follow` computes it.
-    Joints that return after a turn take the shorter direction. A single jump replaces the steps if it is certified to stay on the branch.
+    Joints that return after a turn take the shorter direction. A single Newton solve replaces the steps if it is certified to stay on the branch.
 
     If `fixed` leaves motion, or the start is singular, there is no branch. One state is then searched from many starts, and each state of a batch
     from its own start only. The result, and its number of whole turns, depend neither on the spanning tree nor on the order of the description.
@@ -70,8 +70,8 @@ def assemble(
 
     Parameters
     ----------
-    near : start: (..., nq), or joints to coordinates. The coordinates are kept if the loops can close with them, else they are a first guess. Of joints
-        that close a loop among themselves all but one are used, the first by name. Default, and for other joints: the home of the description, or neutral
+    near : start: (..., nq), or joints to coordinates. The coordinates are kept if the loops can close with them, else they are a first guess. If
+        joints close a loop among themselves, the last one by name is not used. Default, and for other joints: the home of the description, or neutral
     fixed : joints to prescribed coordinates [rad, m, quaternions (x, y, z, w)]: numbers (...) for joints with one coordinate. If there are more joints
         than freedoms, as many as determine the motion are inputs of the path, and the others must agree
     branch : if the branch of the start ends before the goal, passes a singular position, after which it is undecided, or leaves limits of joints:
@@ -568,7 +568,7 @@ def complete_velocity(
     StateError
         The loops do not allow these velocities; in a batch that row is NaN.
     ModelError, NameNotFoundError, ShapeError
-        Joints in `known` close a loop among themselves; a frame is fixed to the ground; a joint or frame does not exist; the number
+        Joints in `joints` close a loop among themselves; a frame is fixed to the ground; a joint or frame does not exist; the number
         of velocities is wrong.
 
     Examples
@@ -604,7 +604,7 @@ def complete_acceleration(
     Parameters
     ----------
     q, v : (..., nq), (..., nv) state that satisfies the constraints
-    known : joint to its acceleration: (...), or (..., nv of the joint) [rad/s², m/s²]
+    joints : joint to its acceleration: (...), or (..., nv of the joint) [rad/s², m/s²]
     frames : frame to its acceleration (..., 6), or to that of its origin only, (..., 3) [rad/s², m/s²]
 
     Examples

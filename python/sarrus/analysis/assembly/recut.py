@@ -28,7 +28,7 @@ class Recut:
 
     def __init__(self, robot: LoopFunctions, names: tuple[str, ...]) -> None:
         base_description = robot.description
-        # hints determine the joints in q, and no caller sees this q; constraints between coordinates require their joints in the tree
+        # hints select the tree joints, because this q is internal; constraints between coordinates require their joints in the tree
         tree_joints = {*_needed(robot), *names}
         joints = tuple(
             dataclasses.replace(j, tree=j.name in tree_joints, loop=bool(j.laws))

@@ -115,7 +115,7 @@ def assembled_positions(
     velocities = [name for name, c in robot._constraints.items() if not np.all(c.holonomic)]
     if velocities:
         raise ModelError(
-            f"constraint '{velocities[0]}' holds velocities only, so that dimensions determine no positions; expected position constraints"
+            f"constraint '{velocities[0]}' constrains velocities only, so positions do not follow from dimensions; expected position constraints"
         )
     when = checked_times(time)
     at_time = {} if when is None else {"time": np.broadcast_to(when, q.shape[:-1])}

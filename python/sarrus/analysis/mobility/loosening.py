@@ -58,7 +58,7 @@ def without_redundant_constraints(
     Raises
     ------
     AssemblyError
-        The loops are open by more than the tolerance, or the loosened ones do not close.
+        The loops are open by more than the tolerance, or the loosened loops do not close.
     NameNotFoundError
         A name is not that of a loop joint.
     ModelError

@@ -40,7 +40,7 @@ class MobilityMap(Brief):
         singularities, NaN without an output
     singularity : "regular", "output" (the motors lose control: Gosselin and Angeles' second type), "input" (the output loses a freedom: the
         first type), or "both"; "" without a result
-    status : 0 fine, 1 the configuration is not finite or its quaternion is no rotation, 4 its loops are open
+    status : 0 fine, 1 the configuration is not finite or its quaternion is not a rotation, 4 its loops are open
     """
 
     rank: NDArray[np.int64]

@@ -168,9 +168,9 @@ def mobility(
 ) -> Mobility:  # fmt: skip
     """Analyse the mobility of the mechanism in a configuration, its redundant constraints, and its motors.
 
-    The rank of J, from its singular values, gives the degrees of freedom of the velocities. If rows are dependent, these velocities may be no
-    finite motion. Random steps of two sizes along possible velocities test that; the loops are closed again after each step. If the steps contradict
-    each other, `finite_degrees_of_freedom` is None.
+    The rank of J, from its singular values, gives the degrees of freedom of the velocities. If rows are dependent, these velocities need not lead to
+    a finite motion. Random steps of two sizes along possible velocities test that; the loops are closed again after each step. If the steps
+    contradict each other, `finite_degrees_of_freedom` is None.
 
     Self-stress, the null space of J^T, loads the joints without a load on the mechanism. A rigid-body model does not determine
     the components of a joint's wrench that a self-stress changes.
