@@ -267,6 +267,7 @@ void read(const Given& g, Transform<double>& to) {
   const auto array = numbers_of(g.value);
   if (!array || array->shape != std::vector<std::size_t>{3}) g.fail("must be a Transform or a translation of three numbers");
   to.p = vec3(array->numbers[0] + 0.0, array->numbers[1] + 0.0, array->numbers[2] + 0.0);
+  if (!to.p.allFinite()) g.fail("must be finite");
 }
 void read(const Given& g, model::Inertia& to) {
   if (!is(g.value, from_python().Inertia)) throw ModelError(g.subject() + " needs a sarrus.Inertia; got " + shown(g.value));

@@ -55,7 +55,11 @@ def coordinates(robot: LoopFunctions, by_joint: JointCoordinates | None, *, many
         if x.ndim > 1 and not many:
             raise ShapeError(f"joint '{name}' takes ({x.shape[-1]},) coordinates; got those of {x.shape[:-1]} states")
         lower, upper = robot.joint(name).limits or (np.inf, -np.inf)
-        if x.ndim == 1 and _core.in_degrees(robot.joint(name).type, x) and not ((lower <= x) & (x <= upper)).all():
+        if (
+            x.ndim == 1
+            and _core.in_degrees(robot.joint(name).type, x.tolist())
+            and not ((lower <= x) & (x <= upper)).all()
+        ):
             numbers = ", ".join(f"{angle:g}" for angle in x)
             warn_of_model(f"joint '{name}' at {numbers} looks like degrees, and is taken as radians: numpy.radians()")
     return checked

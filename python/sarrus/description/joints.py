@@ -65,7 +65,8 @@ def unit_axis(axis: str | ArrayLike) -> Array:
     >>> unit_axis("-y").tolist()
     [0.0, -1.0, 0.0]
     """
-    return _core.unit_axis(axis)
+    unit: Array = _core.unit_axis(axis)
+    return unit
 
 
 def axis_frame(normal: ArrayLike) -> Array:
