@@ -72,8 +72,8 @@ const double* run(Peer& peer, int solver, const Vector& q, const Vector& v, cons
 
 // n joints, depth first; joint i of the arrays is joint i + 1 of the model (0 is the universe).
 //   axes      (n, 2, 3)   of the joint; the second of a universal joint only
-//   placement (n, 12)     rotation row by row, then translation, in the parent joint's frame
-//   inertia   (n, 13)     mass, centre of mass, inertia about it row by row, in the joint's frame
+//   placement (n, 12)     row-major rotation, then translation, in the parent joint's frame
+//   inertia   (n, 13)     mass, centre of mass, row-major inertia about it, in the joint's frame
 // and m loop joints
 //   rows      (m)         3: a point, 6: a weld
 //   joints    (m, 2)      joints of the two bodies, 0 for the universe

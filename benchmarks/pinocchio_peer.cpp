@@ -66,8 +66,8 @@ const double* run(Peer& peer, int algorithm, const Map<const VectorXd>& q, const
 }  // namespace
 
 // n joints, parents first; joint i of the arrays is joint i + 1 of the model (0 is the universe).
-//   placement (n, 12)  rotation row by row, then translation, in the parent joint's frame
-//   inertia   (n, 13)  mass, centre of mass, inertia about it row by row, in the joint's frame
+//   placement (n, 12)  row-major rotation, then translation, in the parent joint's frame
+//   inertia   (n, 13)  mass, centre of mass, row-major inertia about it, in the joint's frame
 EXPORT Peer* peer_new(int n, const int* parent, const int* kind, const double* axis, const double* placement,
                       const double* inertia, const double* gravity) {
   try {

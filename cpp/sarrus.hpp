@@ -10,7 +10,7 @@
 //   robot.mobility(q).degrees_of_freedom                 properties of a configuration are structs: mobility/mobility.hpp
 //   robot.simulation(plan).run_fixed(clock, row)         from row = robot.simulation(plan).begin(state): see simulation/driver.hpp
 //
-// Rows of numbers are any type with data() and size(): std::vector, std::array, Eigen's vectors, an Answer. Matrices are row by row. The number of
+// Rows of numbers are any type with data() and size(): std::vector, std::array, Eigen's vectors, an Answer. Matrices are row-major. The number of
 // inputs is checked at compile time, their lengths at every call. An Answer is valid in the workspace until the same function is called again. Only
 // the first call of a function allocates memory there, so that a control loop may call it. Without a workspace the same functions return Numbers, and
 // throw if there is no answer. A Robot is constant, and any number of threads may use it.
@@ -223,7 +223,7 @@ class Robot : public Mechanism {
     return sarrus::internal_efforts(ScaledLoops(of, at, time, std::move(rows)), at, motors(actuated));
   }
 
-  /// Return a simulation. The caller keeps the plan and the numbers of its force elements.
+  /// Return a simulation. The caller keeps the plan and the parameters of its force elements.
   Simulation simulation(const Plan& plan, const double* parameters = nullptr) const {
     return {sarrus_kernel_table()->simulation, tree(), plan, parameters};
   }

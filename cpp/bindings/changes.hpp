@@ -1,5 +1,5 @@
-// Changes of the numbers of a description, from Python: the sort, the name of the part, and the numbers. Python has converted all of them to floats,
-// arrays of floats, Inertias and Transforms; this file checks their values. python/sarrus/description/replaced.py does the same to Python's own
+// Changes of the parameters of a description, from Python: the sort, the name of the part, and the values. Python has converted these to
+// floats, arrays of floats, Inertias and Transforms; this file checks them. python/sarrus/description/replaced.py does the same to Python's own
 // description.
 #pragma once
 
@@ -42,7 +42,7 @@ template <class Part> class Named {
   std::size_t next_ = 0;
 };
 
-/// Access by name to the numbers of a description that may change; NameNotFoundError or ModelError if there are none.
+/// Access by name to the parameters of a description that may change; NameNotFoundError or ModelError if there are none.
 class Places {
  public:
   explicit Places(Description& d)
@@ -201,7 +201,7 @@ inline void change(Description& d, const py::dict& changes) {
   });
 }
 
-/// Make `count` variants from arrays whose row i holds the numbers of variant i, which Python has checked.
+/// Make `count` variants from arrays whose row i holds the parameters of variant i, which Python has checked.
 inline std::unique_ptr<Mechanism> varied(const Mechanism& base, std::int64_t count, const py::dict& changes) {
   struct Change {
     double* to;

@@ -36,7 +36,7 @@ template <int... sizes> void read_arrays(const pybind11::handle& h, PyObject* co
 }
 inline PyObject* interned(const char* name) { return PyUnicode_InternFromString(name); }
 
-/// Convert a Transform, or a list of twelve numbers: rotation (row by row) and translation.
+/// Convert a Transform, or a list of twelve numbers: rotation (row-major) and translation.
 inline Transform<double> to_transform(const pybind11::handle& h) {
   std::array<double, 12> v;
   if (PyList_Check(h.ptr()) || PyTuple_Check(h.ptr())) {

@@ -128,7 +128,7 @@ py::list placed_joints(const py::object& self) {
   return all;
 }
 
-/// Return the numbers of each kind of constraint by name; None for kinds described by more than two frames and numbers.
+/// Return the parameters of each kind of constraint by name; None for kinds described by more than two frames and numbers.
 py::dict constraint_kinds() {
   py::dict all;
   each_constraint([&](auto kind) {

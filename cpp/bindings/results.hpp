@@ -1,4 +1,4 @@
-// Structs of results for Python: a dict of their fields, by the names in `fields(field)`. Arrays are row by row.
+// Structs of results for Python: a dict of their fields, by the names in `fields(field)`. Arrays are row-major.
 #pragma once
 
 #include <pybind11/stl.h>

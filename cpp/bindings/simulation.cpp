@@ -156,7 +156,7 @@ class PySimulation {
     });
   }
 
-  /// Copy the numbers of the mechanism, or of variants, to the plan, with units at q of velocities ([runs,] nv + loop nv) by powers ([runs]).
+  /// Copy the parameters of the mechanism, or of variants, to the plan, with units at q of velocities ([runs,] nv + loop nv) by powers ([runs]).
   void take_numbers(const Numbers& q, const Numbers& velocities, const Numbers& power) {
     const std::size_t count = variants_ ? mechanism_.variant_indices().size() : 1, units = plan_.units(mechanism_.tree());
     const Count width = tree_.nv + tree_.loop_nv;

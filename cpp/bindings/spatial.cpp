@@ -76,7 +76,7 @@ void map(py::module_& m, const char* name, const char* first, const Sizes& item1
       py::arg(first), py::arg(second), doc);
 }
 
-// row by row, as in NumPy
+// row-major, as in NumPy
 Vec3<double> load_vector(const double* x) { return vec3(x[0], x[1], x[2]); }
 Mat3<double> load_matrix(const double* x) {
   Mat3<double> A;

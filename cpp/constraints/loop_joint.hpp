@@ -3,13 +3,13 @@
 //   phi   = difference of X from a pose that the joint can take, along the rows   (6 - nv) [rad, m]
 //   J     = Phi_c^T V
 //   gamma = Phi_c^T (phi-dot q-dot - A)      A: the apparent derivative of V; the rate of Phi_c is never needed
-// removes 6 - nv dof. Rows of most joints are plain components of V in the child's frame, whose z is the joint's axis: constraint_rows.hpp has
-// a faster path for them. The mathematics of each joint is in joints/closing.hpp.
+// removes 6 - nv dof. Rows of most joints are plain components of V in the child's frame, whose z is the joint's axis: loops/constraints.hpp
+// has a faster path for them. The rows of other joints are in joints/closing_rows.hpp.
 //
 // If a motor drives the joint, or its armature counts, its motion has rows of a second kind: its velocities psi^T V, psi being the dual basis
 // of the motion space (see joints/closing.hpp). If calls prescribe its coordinates, the residual is their difference from these.
 //
-// The frame on the parent may be carried along by functions of time; X and V are then relative to the moving frame.
+// Functions of time may move the frame on the parent; X and V are then relative to the moving frame.
 #pragma once
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // User-defined rows over the velocities of some joints, constant or functions of q:
 //   A(q) v = c              (k), holds no positions
 //   gamma  = -A-dot v       (constant rows: 0)
-// removes as many dof of velocity as A has rank. Rows that depend on q come with every call: A (row by row), then c, then gamma.
+// removes as many dof of velocity as A has rank. Rows that depend on q come with every call: A (row-major), then c, then gamma.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace sarrus {
 
 struct Pfaffian : BetweenCoordinates {
   static constexpr const char* name = "Pfaffian";
-  std::vector<double> matrix;  // rows x columns, row by row; empty: it comes with the call
+  std::vector<double> matrix;  // rows x columns, row-major; empty: A is an input of each call
   std::vector<double> value;  // c
 
   int rows() const { return static_cast<int>(value.size()); }

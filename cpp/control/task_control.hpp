@@ -11,7 +11,7 @@
 
 namespace sarrus {
 
-/// True if branches may depend on numbers, as limits need: false in recordings.
+/// True for scalars whose values may decide branches, as limits require; false for those that record operations.
 template <class T> constexpr bool has_lanes = std::is_same_v<T, double> || width_of<T> > 1;
 
 template <class T> struct TaskController {

@@ -14,7 +14,7 @@
 // differ in their last two indices only within a joint whose velocities are not rates of coordinates: by the P_i that is its
 // bracket.
 //
-//   reads   q (nq)     writes  Gamma, row by row     cost  O(bodies * depth^2), 33 multiplications per triple
+//   reads   q (nq)     writes  Gamma, row-major      cost  O(bodies * depth^2), 33 multiplications per triple
 #pragma once
 
 #include "../spatial/conversions.hpp"

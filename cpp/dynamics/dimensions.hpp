@@ -6,7 +6,7 @@
 //   joint terms    stiffness of every velocity of the tree, then of loop joints; rest, damping, friction, armature and pitch
 // likewise
 //   springs        stiffness, rest length and damping of each
-//   constraints    the numbers of each constraint's type, in its order; for a coupler its coefficients, then its offset
+//   constraints    the parameters of each constraint's type, in its order; for a coupler its coefficients, then its offset
 //   gravity        3
 #pragma once
 

@@ -69,7 +69,7 @@ template <class T> class RowSolver {
     });
   }
 
-  /// Replace X (nv x count, row by row) by M^-1 X.
+  /// Replace X (nv x count, row-major) by M^-1 X.
   template <class R> void solve(R* X, int count) const { in_tiles(X, count, false); }
 
   /// M^-1 (nv x nv). It is symmetric: the part of a column above the diagonal is enough.

@@ -48,7 +48,7 @@ struct Coordinate {
 };
 using CoordinateList = std::initializer_list<Coordinate>;
 
-/// Constant numbers of one joint. Only the joint's own file defines their meaning.
+/// Constant parameters of one joint. Only the joint's own file defines their meaning.
 struct JointConstants {
   JointKind reversed = {};  // for a reversed joint: its type, in the direction from successor to predecessor
   int free = 0;  // bits: the coordinates of the type's list that this joint has, if not all
@@ -127,7 +127,7 @@ struct JointDefaults {
   static Mat3<double> axes(const Vec3<double>&, const Vec3<double>&, JointConstants&) { return Mat3<double>::Identity(); }
   template <class F> static void fields(JointConstants&, F) {}
   static void settle(JointConstants&) {}
-  /// Return true if the joint has coordinate i of the listed ones.
+  /// Return true if the joint has entry i of `coordinates`; a gimbal has only its free ones.
   static bool has(const JointConstants&, int) { return true; }
   /// True if a pose determines the number of turns of the joint's angle.
   static bool pose_tells_turns(const JointConstants&) { return false; }

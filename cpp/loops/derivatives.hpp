@@ -489,7 +489,7 @@ class AllowedMotions {
       visit(first, used_lanes, d);
     }
   }
-  /// X L^T M of columns X (rows x count), row by row.
+  /// X L^T M of columns X (rows x count), row-major.
   void spread(const double* X, int rows, double* out) const { products(X, rows, shares, out); }
   /// L L^T.
   void inverse_inertia(double* out) const { products(L, nv_, L, out); }

@@ -1,6 +1,6 @@
 // L D L^T of the saddle equation front by front (mechanism/fronts.hpp): all sums are over dense rows, for any graph.
 //
-// A front takes its entries of M and J and the contributions of earlier fronts, eliminates its pivots, and leaves the rest, packed row by row, on
+// A front takes its entries of M and J and the contributions of earlier fronts, eliminates its pivots, and leaves the rest, packed row-major, on
 // a stack for its parent. mu is added at a row's elimination, as in saddle.hpp.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Orthogonal factors of small dense matrices of unknown rank: span of columns, nearest and shortest solutions.
+// Rank-revealing QR factorisation of small dense matrices: orthonormal basis of the column space, least-squares solutions of minimum norm.
 #pragma once
 
 #include <algorithm>

@@ -139,7 +139,7 @@ template <class R, class T> class LoopPullback {
     return e;
   }
 
-  /// Derivatives with respect to the numbers of its type, by differences, which are exact because rows are linear in them.
+  /// Derivatives with respect to the parameters of its type, by differences, which are exact because rows are linear in them.
   void by_own_numbers(const Constraint& c, const RowForces& by, const Pullback<T>& to, T* out) const {
     visit_constraint(c.kind, [&](const auto& kind) {
       using Kind = std::decay_t<decltype(kind)>;
@@ -173,8 +173,8 @@ template <class R, class T> class LoopPullback {
       }
     });
   }
-  /// Derivatives with respect to the numbers of a coupler, in which it is linear: of q^k, with k q^(k - 1) and k (k - 1) q^(k -
-  /// 2), and of its offset.
+  /// Derivatives with respect to the parameters of a coupler, in which it is linear: of q^k, with k q^(k - 1) and k (k - 1)
+  /// q^(k - 2), and of its offset.
   void by_coefficients(const Constraint& c, const RowForces& by, T* out) const {
     const Coupler* coupler = std::get_if<Coupler>(&c.kind);
     if (!coupler) return;

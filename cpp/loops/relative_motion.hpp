@@ -92,7 +92,8 @@ template <class T> SARRUS_INLINE Transform<T> frame_on_parent(const LoopState<T>
   return c.parent == 0 ? X : s.X[c.parent] * X;
 }
 
-/// Acceleration of the frames at zero joint acceleration; `carried` and A: velocity and apparent acceleration at which laws move the parent's.
+/// Compute the relative acceleration of the frames at zero joint acceleration. If time functions move the parent's frame, `carried` and A are the
+/// velocity and the apparent acceleration of this motion.
 template <class T>
 SARRUS_INLINE void relative_acceleration(const LoopState<T>& s, const Constraint& c, const Transform<T>& X_child,
                                          const Motion<T>& carried, const Motion<T>& A, RelativeMotion<T>& m) {

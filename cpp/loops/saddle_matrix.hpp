@@ -24,7 +24,7 @@ template <class T> struct Saddle {
   SARRUS_INLINE int first_entry(int i) const { return mass_first ? mass_first[i] : i; }
 };
 
-/// L below D, row by row, and 1/D; and, not by fronts, the mu that each row got (rows).
+/// L below D, row-major, and 1/D; and, not by fronts, the mu that each row got (rows).
 template <class T> struct Factor {
   T* L;
   T* D_inverse;

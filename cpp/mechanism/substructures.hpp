@@ -20,11 +20,11 @@ class SubstructuredMechanism {
   /// then constrain the others, and M of the whole is regular.
   /// `check_interrupt`: as for EliminationPlan.
   SubstructuredMechanism(const Tree& tree, int links, const std::function<void()>& check_interrupt);
-  /// Make the same cuts as in the other one, with the numbers of this tree.
+  /// Make the same cuts as in the other one, with the parameters of this tree.
   SubstructuredMechanism(const SubstructuredMechanism& other, const Tree& tree);
   SubstructuredMechanism& operator=(const SubstructuredMechanism&) = delete;
 
-  /// Copy the numbers of the tree from which this one was made, or of a copy of it.
+  /// Copy the parameters of the tree from which this one was made, or of a copy of it.
   void take_numbers(const Tree& tree) {
     bake(tree);
     view_.tree = tree_;

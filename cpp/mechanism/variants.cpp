@@ -8,7 +8,7 @@
 
 namespace sarrus {
 namespace {
-/// Flag for each joint that is an advancing screw, which determines the computation of its coordinate from a pose.
+/// Return for each joint: true if it is helical with nonzero pitch, because its pose then determines the number of turns.
 std::vector<char> advancing(const Description& d) {
   std::vector<char> all;
   for (const JointDescription& j : d.joints)

@@ -55,7 +55,7 @@ class Builder {
   void add(Contact);
 
   void add_body(std::string name, Inertia inertia = {}) { add(Body{std::move(name), std::move(inertia)}); }
-  /// Add a joint between two bodies, which may be added later, or existing frames.
+  /// Add a joint between two bodies or frames. Bodies may be added later; frames must exist.
   void add_joint(std::string name, JointType joint, std::string parent, std::string child, const Placement& at_parent = {},
                  const Placement& at_child = {}, Role role = {}) {
     add(Joint{std::move(name),

@@ -24,7 +24,7 @@ std::string formatted(const char* format, int digits, double x) {
   return text;
 }
 
-/// Call see(code point, first byte, bytes) for each letter; a byte that is no UTF-8 counts as a letter.
+/// Call see(code point, first byte, bytes) for each character; a byte that is no UTF-8 counts as one.
 template <class See> void each_letter(const std::string& text, See see) {
   for (std::size_t i = 0; i < text.size();) {
     const unsigned char c = static_cast<unsigned char>(text[i]);
@@ -58,11 +58,11 @@ std::string with_escapes(const std::string& text) {
   return all;
 }
 
-// ---- likeness of names: Ratcliff and Obershelp, twice the matching letters over all letters ----------------------------------------
+// ---- likeness of names: Ratcliff and Obershelp, twice the matching characters over all ----------------------------------------
 
 using Places = std::unordered_map<char, std::vector<int>>;
 
-/// Return the number of matching letters: those of the longest common block, and of the parts left and right of it.
+/// Return the number of matching characters: the longest common block, and the matches left and right of it.
 int matching(const std::string& a, int a0, int a1, int b0, int b1, const Places& in_b) {
   int size = 0, i0 = a0, j0 = b0;
   std::unordered_map<int, int> before;  // length of the block that ends at each position of b
@@ -207,7 +207,7 @@ std::string did_you_mean(const std::string& name, std::vector<std::string> candi
   std::sort(candidates.begin(), candidates.end());
   Places in_name;
   for (std::size_t j = 0; j < name.size(); ++j) in_name[name[j]].push_back(static_cast<int>(j));
-  if (name.size() >= 200)  // very frequent letters are ignored
+  if (name.size() >= 200)  // very frequent characters are ignored
     for (auto at = in_name.begin(); at != in_name.end();)
       at = at->second.size() > name.size() / 100 + 1 ? in_name.erase(at) : std::next(at);
   const std::string* best = nullptr;

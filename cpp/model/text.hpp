@@ -22,13 +22,13 @@ std::string quoted(const std::string& text);
 std::string shape_text(const std::vector<std::size_t>& shape);
 std::string joined(const std::vector<std::string>& names, const std::string& separator = ", ");
 
-/// Return the number of letters of a text in UTF-8.
+/// Return the number of characters of a text in UTF-8.
 std::size_t letters(const std::string& text);
-/// Return a text with an escape for each letter that controls a terminal.
+/// Return a text with an escape for each character that controls a terminal.
 std::string printable(const std::string& text);
 /// Raise ModelError for a name that cannot be shown as it is, or is too long to be shown.
 void check_printable(const std::string& kind, const std::string& name);
-/// Return the first and the last letters of a long message; names in documents may have any length.
+/// Return a long message without its middle; names in documents may have any length.
 std::string shortened(const std::string& message);
 
 /// Return the end of a message about an unknown name: the most similar name, or all of them.

@@ -195,7 +195,7 @@ class Parser {
     at_ = begin + 5;
     return code;
   }
-  /// Read the digits after the u; two halves form one letter.
+  /// Read the digits after the u; two surrogates form one character.
   unsigned code_point() {
     const unsigned code = four_digits();
     if (code < 0xd800 || code > 0xdbff || text_.compare(at_, 2, "\\u") != 0) return code;
@@ -285,7 +285,7 @@ std::string json(const Value& value) {
 
 namespace {
 
-/// Return a value in one line if that fits, else in lines, its parts indented by two letters.
+/// Return a value in one line if that fits, else in lines, its parts indented by two characters.
 struct Layout {
   std::string line, lines;
 };

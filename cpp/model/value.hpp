@@ -29,7 +29,7 @@ class Value {
   Value(Object x) : sort_(Sort::object), object_(std::move(x)) {}
   Value(const std::vector<double>& x) : sort_(Sort::list), list_(x.begin(), x.end()) {}
   Value(const Vec3<double>& x) : Value{x(0), x(1), x(2)} {}
-  Value(const Mat3<double>& x);  // row by row
+  Value(const Mat3<double>& x);  // row-major
   static Value integer(std::string digits, double x);
   /// The same, which messages show by this text: what a caller wrote.
   Value written(std::string text) && { return shown_ = std::move(text), std::move(*this); }
@@ -69,7 +69,7 @@ class Value {
 Value parse_json(const std::string& text, const std::string& source);
 /// Return JSON in one line.
 std::string json(const Value& value);
-/// Return JSON in lines; a value that fits into 120 letters is in one line.
+/// Return JSON in lines; a value that fits into 120 characters is in one line.
 std::string json_in_lines(const Value& value);
 
 }  // namespace sarrus

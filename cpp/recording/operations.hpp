@@ -31,7 +31,7 @@ const std::vector<RecordedOperation>& recorded_operations();
 /// The changes are below the rounding of the mechanism's size.
 class RoundedTree {
  public:
-  /// Round the numbers of a tree. `in_world`: rows of ball joints along the world's axes, which leaves motions unchanged.
+  /// Round the parameters of a tree. `in_world`: rows of ball joints along the world's axes, which leaves motions unchanged.
   RoundedTree(const Tree& tree, bool in_world);
   RoundedTree(const RoundedTree&) = delete;
   RoundedTree& operator=(const RoundedTree&) = delete;

@@ -1,4 +1,4 @@
-// Small dense equations of plain numbers, row after row, in place.
+// Small dense equations of plain numbers, row-major, in place.
 #pragma once
 
 #include <algorithm>

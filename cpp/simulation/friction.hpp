@@ -23,7 +23,7 @@ namespace sarrus {
 /// Solve W f = -r for f (n) of the resting joints (1; others 0, with f zero). A joint that no force moves would get a force without bound.
 template <class T> void hold_at_rest(Arena& arena, int n, const T* W, const T* r, const T* resting, T* f) {
   constexpr double compliance = 1e-11,
-                   rounding = 1e-13;  // of W's diagonal: far above its rounding, far below what affects a step
+                   rounding = 1e-13;  // relative to W's diagonal: above its rounding errors, too small to affect a step
   constexpr double without_bound = 1e30;
   const Arena::Scope scope(arena);
   T *L = arena.take<T>(n * n), *inverse = arena.take<T>(n), *movable = arena.take<T>(n);

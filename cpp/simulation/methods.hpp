@@ -8,7 +8,7 @@ namespace sarrus {
 /// Coefficients of an explicit Runge-Kutta method.
 struct Tableau {
   int stages;
-  const double *a, *b, *c;  // a: stages x stages, row by row
+  const double *a, *b, *c;  // a: stages x stages, row-major
   // of an embedded pair, else null: b minus the weights of the lower order; and the last coefficient of the polynomial between both ends
   const double *error, *dense;
 };
@@ -66,7 +66,7 @@ struct MethodFacts {
   Step step;
   int stages;  // evaluations per step; 0: the number varies with the iteration
   int order;
-  double stable;  // largest |rate| h of stable steps, on the negative real axis; infinite: any rate, or adaptive steps
+  double stable;  // largest |lambda| h of stable steps, on the negative real axis; infinite: no bound, or adaptive
   const Tableau* tableau;  // or null
   bool exponential;  // on the argument u of q = q0 exp(u), not on the coordinates
   bool varies;  // true if steps have derivatives: see step_rates.hpp

@@ -1,4 +1,4 @@
-// Stiffness of the applied forces for a step: the largest |rate| of a motion about the current state, times h.
+// Stiffness of the applied forces for a step: the largest |lambda| h, for eigenvalues lambda of small motions about the state.
 //
 // With constant M and loops, small motions follow p-dot = w, w-dot = M^-1 d tau(p, w, z), z-dot = d zeta(p, w, z). Power iteration on this
 // matrix times h, with its products by differences of the forces, as in explicit methods that choose their stages (Sommeijer, Shampine and

@@ -178,7 +178,7 @@ class Run {
     return stretch;
   }
 
-  /// Take steps from x, which are added to the stretch; returns their status.
+  /// Integrate from x, append the samples to the segment, and return the status.
   double run(const Clock& clock, std::vector<double>& x, Stretch& stretch) {
     const auto n = static_cast<std::ptrdiff_t>(x.size());
     std::vector<double> row(x);

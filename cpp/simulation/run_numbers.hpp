@@ -60,14 +60,14 @@ class RunNumbers {
   static std::size_t bytes(const Tree& t, int units) {
     return 2 * TreeOfRun::bytes(t) + VariantNumbers::lines(static_cast<std::size_t>(units) * sizeof(double));
   }
-  /// Storage for mechanisms of this structure; take() copies their numbers.
+  /// Place the trees of a run in `memory`, for mechanisms of this structure; take() then copies their parameters.
   RunNumbers(const Tree& t, int units, char* memory)
       : described_(t, memory),
         moved_(t, memory + TreeOfRun::bytes(t)),
         unit_(reinterpret_cast<double*>(memory + 2 * TreeOfRun::bytes(t))),
         units_(units) {}
 
-  /// Copy the numbers of a mechanism, or of one per lane; unit(lane) are the plan's units of that lane.
+  /// Copy the parameters of a mechanism, or of one per lane; unit(lane) are the plan's units of that lane.
   template <class T, class Units> void take(const Tree& full_tree, const Plan& plan, Units&& unit) const {
     described_.template take<T>(full_tree);
     for (const LoopSpring& s : plan.force_elements.all<LoopSpring>())

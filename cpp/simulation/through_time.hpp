@@ -1,5 +1,5 @@
-// Derivatives of runs of fixed steps with stored samples: changes of the start and of parameters forward to the samples, and cotangents of the
-// samples back.
+// Derivatives of runs of fixed steps with stored samples: changes of the initial state and of parameters forward to the samples, and
+// cotangents of the samples back.
 //
 // Samples are the checkpoints. On the way back, the steps between two of them are recomputed exactly, from the last pair to the first. Back needs
 // the memory of that many states of some runs, and of the samples; forward needs no additional memory.
@@ -33,7 +33,8 @@ class ThroughTime {
   /// Return the size of a change of a state: displacement, changes of v and of z.
   int tangent() const { return 2 * s_.tree.nv + plan_.force_elements.nz; }
 
-  /// Propagate S (runs, samples + 1, tangent, columns) forward; the first entry of each run is the given change of its start.
+  /// Propagate the derivatives S (runs, samples + 1, tangent, columns) from sample to sample. On entry, the first sample of each run
+  /// has the derivatives of the initial state.
   void forward(int columns, const int* parameter, double* S, Count begin, Count end) const {
     const Count m = tangent() * columns, all = samples_.schedule.samples() + 1;
     std::vector<double> now((end - begin) * m);
@@ -53,7 +54,7 @@ class ThroughTime {
     }
   }
 
-  /// Convert cotangents (runs, samples + 1, tangent) of the samples to those of the start (runs, tangent) and of parameters (runs, parameters).
+  /// Convert cotangents (runs, samples + 1, tangent) of the samples to those of the initial state (runs, tangent) and of parameters (runs, parameters).
   void back(const double* cotangent, double* state, double* parameter, Count begin, Count end) const {
     const Count m = tangent(), all = samples_.schedule.samples() + 1, numbers = plan_.force_elements.parameters;
     Cotangents to = {state + begin * m, parameter + begin * numbers, {freedoms_[0], freedoms_[1]}};

@@ -37,7 +37,7 @@ template <class T> SARRUS_INLINE T dot(const Motion<T>& m, const Force<T>& f) {
   return dot(m.angular, f.angular) + dot(m.linear, f.linear);
 }
 
-/// Pose of frame B in frame A: p_A = R p_B + p. In the thesis' letters R = A^T and p = b (2.6, 2.26-2.29).
+/// Pose of frame B in frame A: p_A = R p_B + p. In the thesis' symbols R = A^T and p = b (2.6, 2.26-2.29).
 template <class T> struct Transform {
   Mat3<T> R;
   Vec3<T> p;

@@ -1,4 +1,4 @@
-// Access of algorithms to the numbers of a mechanism. They are doubles, which all lanes of a packet share. In a packet with numbers of its
+// Access of algorithms to the parameters of a mechanism. They are doubles, which all lanes of a packet share. In a packet with numbers of its
 // own, Packet<W, true>, each lane is another mechanism of the same structure: the values of the double at address x are, lane after lane,
 // at `shift` + W x (kernels/variant_copies.hpp). Values are read in place, without a copy.
 #pragma once

@@ -311,7 +311,7 @@ class Design(Brief):
     cost, first_cost : half the sum of squared residuals, of the best mechanism, and of the best start before its improvement
     rows : (rows,) residuals of all objectives, in their order
     largest : largest residual of each objective, times its scale; zero, or small, for a satisfied constraint
-    starts, closed : number of starts, and of those with closed loops at all inputs
+    starts, closed : number of initial guesses, and of those with closed loops at all inputs
     costs : of all improved starts, ascending; if many are equal, a better mechanism nearby is unlikely
     evaluations : number of Jacobians that were evaluated
     """
@@ -347,7 +347,7 @@ def design(
         :class:`Clearance`, or an object with ``rows(variants, q)`` and, for exact derivatives, ``derivatives(robot, q, moves)``.
         An objective whose residuals are zero if it is satisfied is a constraint; a smaller `scale` makes it stricter
     near : configuration near which loops close at the first inputs, as for :meth:`sarrus.Mechanism.follow`; it selects the branch
-    starts : number of starts, drawn from the uniform distribution within the bounds
+    starts : number of initial guesses, drawn from the uniform distribution within the bounds
     improved : number of starts, the best ones, that are improved
     seconds : time limit [s] until which rounds of starts and improvements are repeated; default: one round
     seed : seed of the random starts
@@ -522,14 +522,14 @@ class _Problem:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Budget(Brief):
-    """Tolerance budget: standard deviations of quantities by the errors of dimensions.
+    """Tolerance budget: standard deviations of quantities due to the errors of dimensions.
 
     Attributes
     ----------
     names, spread : (p) dimensions, and their standard deviations [rad, m]
     of : (k) names of the quantities, such as "tool.x", "slider"
-    parts : (n, k, p) standard deviation of each quantity by each dimension, to first order, at n inputs
-    first_order : (n, k) standard deviation of each quantity by all dimensions, to first order
+    parts : (n, k, p) standard deviation of each quantity due to each dimension, to first order, at n inputs
+    first_order : (n, k) standard deviation of each quantity due to all dimensions, to first order
     drawn : (n, k) standard deviation among mechanisms drawn at random; NaN if none were drawn
     worst : (n, k) largest deviation from the mean among the mechanisms drawn
     lost : number of mechanisms drawn whose loops did not close

@@ -268,8 +268,10 @@ def _efforts(robot: Mechanism, names: Sequence[str], efforts: ArrayLike | None, 
 
 def _finite(actions: Any, shape: tuple[int, ...]) -> Array:
     u = np.asarray(actions, float)
-    if u.shape != shape or not np.isfinite(u).all():
-        raise ShapeError(f"actions must be finite, {shape}; got shape {u.shape}")
+    if u.shape != shape:
+        raise ShapeError(f"actions have shape {u.shape}; expected {shape}")
+    if not np.isfinite(u).all():
+        raise ShapeError("actions must be finite; got NaN or infinity")
     return u
 
 

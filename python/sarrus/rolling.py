@@ -516,8 +516,8 @@ class RollingContact:
                 coarse = fine
             else:
                 raise IntegrationError(
-                    f"from t = {begin:g} to {end:g} s, eta = {path[-1]} onwards, 1024 steps exceed the tolerance of {tolerance:g}; if the "
-                    "plan jumps, include the time of the jump in times",
+                    f"no convergence within tolerance {tolerance:g} in 1024 steps between t = {begin:g} and {end:g} s, from eta = {path[-1]}; "
+                    "if the plan jumps, include the time of the jump in times",
                     np.array(path),
                 )
             path.append(fine + error)

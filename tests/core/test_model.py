@@ -53,7 +53,7 @@ def test_files_of_earlier_versions():
 
 @every
 def test_gallery(mechanism):
-    """What the core makes of a description is what Python's Builder makes of it, to the last letter."""
+    """What the core makes of a description is what Python's Builder makes of it, to the last character."""
     text = complete.write(mechanism.description)
     assert complete.write(complete.read(text)._described()) == text
 

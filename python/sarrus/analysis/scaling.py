@@ -173,7 +173,7 @@ def coordinate_scale(joint: JointType, length: float) -> Array:
 
 
 def sliding(joint: JointType) -> Array:
-    """Return a mask (nv,) of a joint's velocities in m/s."""
+    """Return a mask (nv,), true for the joint's translational velocities [m/s]."""
     return np.array([unit == "m" for _, unit in joint.velocities], dtype=bool)
 
 

@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         Raised by argparse: with 0 after --help and --version, with 2 on wrong usage.
     """
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # names of bodies may contain letters that the terminal lacks
+        if hasattr(stream, "reconfigure"):  # names of bodies may contain characters that the terminal lacks
             stream.reconfigure(errors="replace")
     from . import commands
 

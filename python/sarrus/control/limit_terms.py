@@ -56,7 +56,7 @@ def contact_terms(robot: Mechanism, contact: Any) -> dict[str, Any]:
 
 
 def _plane(robot: Mechanism, contact: PointContact, label: str) -> dict[str, float]:
-    """Return the numbers of a contact's sphere and plane; without a plane it is always within reach."""
+    """Return the parameters of a contact's sphere and plane; without a plane it is always within reach."""
     within = 1e-3 * robot._length if contact.within is None else contact.within  # as in method="contact"
     numbers = {
         "radius": contact.radius, "offset": 0.0 if contact.offset is None else contact.offset, "within": within,

@@ -379,7 +379,7 @@ class PointContact:
     friction : coefficient; 0: only a normal force, free to slide. The cone is the pyramid of four sides inscribed in Coulomb's
     normal : in the world, out of the environment
     damping : decay rate of the contact point's velocity [1/s]; contacts of one body have their mean
-    stands : a function of time: the contact is active while it is positive; None: always. A gait is harmonics, or pieces of 1 and -1
+    stands : a function of time: the contact is active while it is positive; None: always. For a periodic gait: a sum of harmonics, or pieces of 1 and -1
     offset : of the plane normal . x = offset [m]: the contact is active while it touches the plane; None: independent of the position
     radius : of a sphere about the frame's origin, which rolls on its lowest point [m]; 0: a point
     within : largest distance at which the contact touches the plane [m]; default: a thousandth of the mechanism's length

@@ -185,7 +185,7 @@ class CouplerSpec(ConstraintSpec):
 
 @dataclass(frozen=True)
 class PfaffianSpec(ConstraintSpec):
-    """Rows A(q) v = c over the velocities of some joints: constant numbers, row by row, or a function of q."""
+    """Rows A(q) v = c over the velocities of some joints: constant coefficients, row-major, or a function of q."""
 
     rows: tuple[tuple[float, ...], ...] | Callable[[Any], Any]
     joints: tuple[str, ...]

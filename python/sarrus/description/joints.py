@@ -208,7 +208,7 @@ class JointType:
         return f"{self.kind}({', '.join(shown)})"
 
     def _with(self, numbers: dict[str, Any]) -> Self:
-        """Return the type with other numbers of its passive forces, or of its own."""
+        """Return the type with other parameters of its passive forces, or of its own."""
         return replace(self, **numbers)
 
 

@@ -159,7 +159,7 @@ class Skeleton:
         return ends
 
     def segments(self, q: ArrayLike) -> dict[str, Array]:
-        """Return the ends of the bars in the world [m], owner to (..., k, 2, 3), for configurations q (..., nq)."""
+        """Return the end points (..., k, 2, 3) of the k bars of each body or rod in the world [m], for configurations q (..., nq)."""
         ends = self.segments_flat(q)
         return {
             owner: ends[..., [k for k, bar in enumerate(self.bars) if bar.owner == owner], :, :]

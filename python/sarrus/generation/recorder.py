@@ -153,7 +153,7 @@ class Recorder:
         Results are `efforts` in the order of ``law.actuated``, their `acceleration`, and `errors` and `missed` of all rows in the order of
         ``law.tasks``. Targets become inputs TASK_target, TASK_target_velocity and TASK_target_acceleration. Time functions of :mod:`sarrus.laws`
         stay in the code. TASK is the frame, joint or constraint of the task, or else its kind. The target of a frame is a position (3,), or a
-        pose (16,), row by row, if the task controls rotations; velocities and accelerations are [angular; linear] in the reference's axes.
+        pose (16,), row-major, if the task controls rotations; velocities and accelerations are [angular; linear] in the reference's axes.
         """
         return recorded_tasks(self, law)
 

@@ -108,7 +108,7 @@ class _Inputs:
         return first, [([], at + 3 * k) for k in range(n)]  # functions without pieces: numbers of a call
 
     def _pose(self, name: str, task: Any, fields: dict[str, Any]) -> dict[str, Any]:
-        """Return the target of a frame: a position if the task controls no rotation, else a pose row by row.
+        """Return the target of a frame: a position if the task controls no rotation, else a pose, row-major.
 
         Its velocity and acceleration are [angular; linear].
         """

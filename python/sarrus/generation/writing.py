@@ -44,7 +44,7 @@ class CFunction:
     Attributes
     ----------
     name : its name in the code; declaration : without the semicolon
-    inputs, outputs : names of arrays to their shapes, row by row
+    inputs, outputs : names of arrays to their shapes, row-major
     operations : kind of operation to the number executed in each call; statements : number of all operations
     alive : largest number of live values, about as many as the compiler puts on the stack
     returns_status : True if it returns an int: 0 solved; 2 no answer, for example because a result is not finite; 3 inconsistent constraints;

@@ -93,7 +93,7 @@ class Writer:
             yield Step(name, axis, self.numbers(link, axis))
 
     def numbers(self, link: Link, axis: Axis) -> dict[str, Any]:
-        """Return the numbers of an axis by field; missing bounds are infinite, missing limits None."""
+        """Return the parameters of an axis by field; missing bounds are infinite, missing limits None."""
         values: dict[str, Any] = {name: outline.number_of(link, axis, name) for name in PASSIVE}
         values |= {name: outline.number_of(link, axis, name, np.inf) for name in BOUNDS}
         values["lower"], values["upper"] = outline.limits_of(link, axis) or (None, None)
@@ -114,7 +114,7 @@ class Writer:
         return f"{step.name}_link"
 
     def uniform_numbers(self, spec: JointSpec) -> dict[str, Any]:
-        """Return the numbers of a joint that the format has, one for all directions; add its losses."""
+        """Return the parameters of a joint that the format has, one for all directions; add its losses."""
         joint, label = spec.joint, f"joint '{spec.name}' ({spec.joint.kind})"
         terms = [row.field for row in self.format.numbers if row.field in PASSIVE and row.field not in self.scalar_only]
         values = {name: getattr(joint, name) for name in terms}
@@ -126,7 +126,7 @@ class Writer:
         return {name: x[0] for name, x in values.items()}
 
     def note_missing(self, spec: JointSpec) -> None:
-        """Add as losses the numbers of a joint for which the format has no row."""
+        """Add as losses the parameters of a joint for which the format has no row."""
         passive, bounds = self.format.missing(spec.joint)
         if passive:
             self.losses.motion.append(f"{' and '.join(passive)} of joint '{spec.name}'")

@@ -60,7 +60,7 @@ def joint_type(element: Element, direction: Direction) -> tuple[joints.JointType
 
 
 def _numbers(axis: Element, kind: str) -> dict[str, Any]:
-    """Return the numbers of an axis, arguments of a joint type."""
+    """Return the parameters of an axis, arguments of a joint type."""
     values: dict[str, Any] = SDF.read(axis)
     low, high = values.pop("lower", -NO_LIMIT), values.pop("upper", NO_LIMIT)
     for limit in axis.all("limit"):

@@ -141,7 +141,7 @@ class Format:
 
     @property
     def numbers(self) -> list[Row]:
-        """Rows of the numbers of joints."""
+        """Rows of the parameters of joints."""
         return [row for row in self.rows if row.field]
 
     # ---- reading -----------------------------------------------------------------------------------------------------
@@ -202,7 +202,7 @@ class Format:
     # ---- writing -----------------------------------------------------------------------------------------------------
 
     def write(self, owner: ET.Element, values: Mapping[str, Any]) -> None:
-        """Write the numbers of a joint that are not None; if one number in a child element is needed, all of that child are written."""
+        """Write the parameters of a joint that are not None; if one in a child element is needed, all of that child are written."""
         for path, rows in groupby(self.numbers, key=lambda row: row.path):
             defined = [row for row in rows if values.get(row.field) is not None and self._counts(row, values)]
             changed = [row for row in defined if not row.is_default(values[row.field])]

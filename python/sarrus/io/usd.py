@@ -392,7 +392,7 @@ class _Reader:
     def _numbers(
         self, prim: Prim, turns: bool, instance: str, low: str = "", high: str = ""
     ) -> tuple[dict[str, Any], bool]:
-        """Return the numbers of an axis, and True if a drive acts on it; `low` and `high` are attributes for limits of a LimitAPI."""
+        """Return the parameters of an axis, and True if a drive acts on it; `low` and `high` are attributes for limits of a LimitAPI."""
         drive = next((part for part in prim.all("drive") if part.get("name") == instance), None)
         if drive is not None and drive.number("physics:maxForce", math.inf, finite=False) == 0.0:
             drive = None

@@ -154,7 +154,7 @@ class _Writer(PosedWriter):
                 limit.attrib.update({"physics:low": "1", "physics:high": "-1"})
 
     def _numbers(self, joint: Element, limits: Element, step: Step, spec: JointSpec, instance: str) -> None:
-        """Write the numbers of an axis: limits into `limits`, a motor into a new element, other numbers into the joint."""
+        """Write the parameters of an axis: limits into `limits`, a motor into a new element, others into the joint."""
         inside = {row.field: _in_file(step.numbers.get(row.field), factor(row.unit, step.turns)) for row in USD.numbers}
         defined = {name: x for name, x in inside.items() if x is not None}
         values: dict[str, float] = {name: x for name, x in defined.items() if np.isfinite(x) or name in ENDS}

@@ -292,17 +292,20 @@ class JointWrenchHistory(JointWrenches):
         return pandas.DataFrame(table)
 
     def polar(self, joint: str | Sequence[str], ax: Axes | None = None) -> Axes:
-        """Draw the force across a joint's axis as a polar diagram, in the joint's frame on the child [N]. Needs matplotlib.
+        """Plot the force perpendicular to a joint's axis in polar coordinates, in the joint's frame on the child [N]. Needs matplotlib.
 
-        It shows the direction of the load on a bearing's pin, fixed or rotating. For joints without an axis, the plane is that of
-        the frame's x and y.
+        The diagram shows if the direction of a bearing's load is fixed in the child, or rotates. For joints without an axis, the plane is
+        the frame's x-y plane.
 
         Parameters
         ----------
         joint : a name or several
         ax : polar axes; default: a new figure
 
-        Raises NameNotFoundError if there is no wrench of a joint with that name.
+        Raises
+        ------
+        NameNotFoundError
+            There is no wrench of a joint with that name.
         """
         from ..figures import canvas
 

@@ -35,18 +35,18 @@ def status_name(status: int) -> str:
 
 
 class Sweep:
-    """Runs of one mechanism or of several: ``t, q, v, status = runs``, and ``runs[3]`` is the fourth, a :class:`Trajectory`.
+    """Many runs of one or several mechanisms: ``t, q, v, status = runs``; ``runs[3]`` is the fourth run, a :class:`Trajectory`.
 
     Attributes
     ----------
-    t : (n,) [s], of all runs
+    t : (n,) sample times of all runs [s]
     q, v : (runs, n, nq), (runs, n, nv); NaN after a run that ended early
     internal_state : (runs, n, nz) internal states of force elements, values between samples of controllers, and counted turns; see :class:`Trajectory`
-    status : (runs,) int8, a :class:`~sarrus.results.Status` each
-    limits : :class:`~sarrus.simulation.limits.Limit` each, of the joints (of the first mechanism), in the order of `excess`
+    status : (runs,) int8, the :class:`~sarrus.results.Status` of each run
+    limits : tuple of :class:`~sarrus.simulation.limits.Limit`, those of the (first) mechanism's joints, in the order of `excess`
     excess : (runs, limits) largest violation of each limit, positive above, negative below, 0 within
-    stiffness : (runs,) largest |rate| dt of the forces; 0 for implicit steps
-    efforts : (runs, n, nv) efforts of a policy from each state on; None without a policy
+    stiffness : (runs,) largest |lambda| dt, for eigenvalues lambda of small motions under the applied forces; 0 for implicit steps
+    efforts : (runs, n, nv) efforts of a policy, held from each sample to the next; None without a policy
 
     `excess` and `stiffness` of failed runs are NaN.
 

@@ -54,7 +54,7 @@ def simulate_many(
 
     Parameters
     ----------
-    mechanism : one for all runs; or one per run: variants, or a sequence (runs,) of mechanisms that differ in numbers (lengths, masses, positions)
+    mechanism : one for all runs; or one per run: variants, or a sequence (runs,) of mechanisms that differ in parameters (lengths, masses, positions)
         but not in joints. They share the lanes too, unless they differ in more than variants can, such as limits of joints: then only runs of
         the same mechanism share them
     q, v : (runs, nq), (runs, nv), or one state for all; if there are loops, states are projected onto them

@@ -61,7 +61,7 @@ class Trajectory:
         "method", "steps", "rejected", "evaluations", "seconds"
         "beyond_tolerance" : number of steps of "dopri5" whose error exceeds the tolerance because of rounding near a singular position
         "limits" : violated limits of joints, a list of dicts (joint, index, quantity, lower, upper, time, reached); efforts before saturation
-        "stiffness" : the largest |rate| dt of the applied forces
+        "stiffness" : the largest |lambda| dt, for eigenvalues lambda of small motions under the applied forces
         "work", "work_known_to" : work of controllers, loads, dampers, friction, contacts and functions of time, and a bound of its error [J]
         "contact" : largest errors of all steps of rigid contact. "kinematics" (J v - c of the loops) and "positions" after the step
             [rad/s, m/s; rad, m], "penetration" [m], "momentum" (relative residual of the equations of motion). Of the cones "primal"

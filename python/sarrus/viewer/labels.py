@@ -12,7 +12,7 @@ import numpy as np
 from .._arrays import Array
 from ..spatial import Rotation
 
-HEIGHT, LETTER, PADDING = 20.0, 7.0, 10.0  # [px] viser's label: height of the box, width of a letter, padding
+HEIGHT, LETTER, PADDING = 20.0, 7.0, 10.0  # [px] viser's label: height of the box, width of a character, padding
 GAP = 4.0  # [px] between boxes
 # directions and distances [px] of a name from its point, nearest first, and sideways before above and below
 DIRECTIONS = tuple((math.cos(k * math.pi / 4), math.sin(k * math.pi / 4)) for k in (0, 4, 7, 1, 5, 3, 2, 6))
@@ -106,8 +106,18 @@ class Labels:
 
 
 def spread(points: Array, widths: Array, area: Array) -> Array:
-    """Return centres (k, 2) [px] of boxes next to points (k, 2) in a picture (2,), without overlaps; NaN without room or point.
+    """Return centres (k, 2) [px] for label boxes next to their points, such that boxes do not overlap.
 
+    The centre is NaN if a point is outside the picture, or if there is no free position near it.
+
+    Parameters
+    ----------
+    points : (k, 2) positions in the picture [px]
+    widths : (k,) widths of the boxes [px]
+    area : (2,) width and height of the picture [px]
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from sarrus.viewer.labels import spread
     >>> spread(np.array([[100.0, 100.0], [100.0, 104.0]]), np.array([40.0, 40.0]), np.array([390.0, 844.0])).tolist()

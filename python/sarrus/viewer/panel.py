@@ -125,7 +125,7 @@ FOLLOWED = 8  # sliders whose range is computed by moving the mechanism; limited
 
 
 class Panel:
-    """Controls in a viser server.
+    """Panel with the controls of a viewer, in a viser server.
 
     Attributes
     ----------
@@ -133,9 +133,9 @@ class Panel:
     home, views : button that resets the view, and buttons of the camera presets
     configurations : menu of named configurations, if there are any
     sliders : coordinate to its slider, as in :attr:`Inputs.names`
-    boxes : "bodies", "joints" and "frames", if there are any, to the box that shows their names
-    visuals : box that shows bodies by their visuals, if there are any
-    forces, dark : boxes for arrows of forces, and for dark colours
+    boxes : "bodies", "joints" and "frames", if there are any, to the checkbox that shows their names
+    visuals : checkbox that shows meshes instead of bars, if bodies have visuals
+    forces, dark : checkboxes for arrows of forces, and for dark colours
     play, clock, speed, repeat : controls of the playback, only with runs
     run : slider of the displayed run, only with several runs
     """
@@ -186,7 +186,7 @@ class Panel:
         self.status.content, self.status.visible = _plain(text), bool(text)
 
     def set_note(self, text: str) -> None:
-        """Set the text of the note under the boxes; "" hides it."""
+        """Set the text of the note under the checkboxes; "" hides it."""
         content = _plain(text.strip())
         if content != self.note.content:
             self.note.content, self.note.visible = content, bool(content)

@@ -210,8 +210,11 @@ def test_bad_arguments(changes, error, says):
 def test_bad_actions():
     env = made()
     env.reset()
-    for actions in (np.zeros((N, 2)), np.full((N, 1), np.nan)):
-        with pytest.raises(sarrus.ShapeError, match=r"actions must be finite, \(6, 1\)"):
+    for actions, message in (
+        (np.zeros((N, 2)), r"actions have shape \(6, 2\); expected \(6, 1\)"),
+        (np.full((N, 1), np.nan), "actions must be finite"),
+    ):
+        with pytest.raises(sarrus.ShapeError, match=message):
             env.step(actions)
 
 

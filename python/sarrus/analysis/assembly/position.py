@@ -375,14 +375,15 @@ def assembly_modes(
     robot: LoopFunctions, *, fixed: JointCoordinates | None = None, time: float | None = None, attempts: int = 200, seed: int = 0,
     tolerance: float = TOLERANCE,
 ) -> list[Array]:  # fmt: skip
-    """Search all assembly modes: the configurations, each (nq,), in which the loops close with some joints fixed.
+    """Search for all assembly modes: the configurations (nq,) in which the loops close with the given joints fixed.
 
-    The search may miss modes; more attempts find more. The mode nearest to the home is first. Without modes the list is empty. Joint limits are ignored.
+    The search may miss modes; more attempts find more. The mode nearest to the home configuration is first. Without modes the list is
+    empty. Joint limits are ignored.
 
     Parameters
     ----------
     fixed, time, seed, tolerance : as :meth:`assemble`, for one state
-    attempts : number of starts
+    attempts : number of initial guesses
 
     Returns
     -------
