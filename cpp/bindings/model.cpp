@@ -286,7 +286,7 @@ struct JointOfCore {
 };
 void read(const Given& g, model::JointType& to) {
   if (!is(g.value, from_python().JointType))
-    throw ModelError(g.subject() + " needs a joint type such as sarrus.Revolute('z'); got " + shown(g.value));
+    throw ModelError(g.subject() + " needs a joint type such as sarrus.Free(); got " + shown(g.value));
   to = attribute(g.value, "_core").cast<const JointOfCore&>().type;
 }
 

@@ -66,6 +66,14 @@ template <class T> struct Manifold {
       if (feature[k] == name) return at + k;
     return nullptr;
   }
+  const ContactPoint<T>* nearest(const Vec3<T>& place) const {
+    const auto away = [&](const ContactPoint<T>& point) {
+      const Vec3<T> d = point.position - place;
+      return dot(d, d);
+    };
+    const auto closer = [&](const ContactPoint<T>& a, const ContactPoint<T>& b) { return away(a) < away(b); };
+    return count > 0 ? std::min_element(at, at + count, closer) : nullptr;
+  }
 };
 
 template <class T> SARRUS_INLINE T clamped(const T& x, const T& low, const T& high) {

@@ -182,7 +182,7 @@ class StepRows {
     if (point.pair != moved_pair_) {  // points of a pair are contiguous
       moved_pair_ = point.pair, moved_by_ = moment;
       // relative to the point, against rounding far from the origin; a caller's function may rely on the world's axes and origin
-      const Vec3<double> about = function ? zero3<double>() : row.position;
+      const Vec3<double> about = moved_about_ = function ? zero3<double>() : row.position;
       const auto pose_after = [&](const PlacedShape& s, double time) {
         const LinkMotion<double>& body = k.link[link(all, s)];
         const Vec3<double>& w = body.V.angular;
@@ -202,11 +202,15 @@ class StepRows {
         moved_[side] = *points;
       }
     }
-    const int feature = static_cast<int>(point.id % Scene::features);
-    const ContactPoint<double>*before = moved_[0].find_feature(feature), *after = moved_[1].find_feature(feature);
-    if (before && after) {
-      at.p_dot = (after->position - before->position) / (2.0 * moved_by_);
-      at.n_dot = (after->normal - before->normal) / (2.0 * moved_by_);
+    const ContactPoint<double> present = {Vec3<double>(point.at.position - moved_about_), point.at.normal, point.at.distance};
+    const auto same = [&](const Manifold<double>& m) {  // a caller's function may return its points in another order
+      return function ? m.nearest(present.position) : m.find_feature(static_cast<int>(point.id % Scene::features));
+    };
+    const ContactPoint<double>*before = same(moved_[0]), *after = same(moved_[1]);
+    if (before || after) {  // one side alone, where another feature takes its place on the other
+      const double span = (before && after ? 2.0 : 1.0) * moved_by_;
+      const ContactPoint<double>&first = before ? *before : present, &last = after ? *after : present;
+      at.p_dot = (last.position - first.position) / span, at.n_dot = (last.normal - first.normal) / span;
       return true;
     }
     if (all.scene->on_a_plane(point.pair).first < 0) return false;
@@ -427,6 +431,7 @@ class StepRows {
   int stands_ = 0;
   int moved_pair_ = -1;
   Manifold<double> moved_[2];  // points of that pair, `moved_by_` seconds ago and later
+  Vec3<double> moved_about_;  // the origin of their positions
   double moved_by_ = 0.0;
 };
 

@@ -131,7 +131,7 @@ def test_what_cannot_be_told_apart_is_named():
     assert len(found.names) == 5
     expected = ("motor.offset", "pin.parent.x", "wrist.parent.x", "guide.parent.z", "motor.parent.x")
     assert all(name in " ".join(found.names) for name in expected)
-    assert "do not show" in found.report() or not found.unseen
+    assert "without influence" in found.report() or not found.unseen
     out = calibrate(robot, Measurements(inputs, {"slider": robot.pose(q, "slider")[:, :3, 3]}), near=q)
     assert "pin.parent.y" in out.binding and "pin.parent.x" not in out.binding
 
@@ -213,7 +213,7 @@ def test_an_outlier_that_pulls_at_all_residuals_is_found():
 def test_numbers_that_are_few_are_warned_of():
     robot, q, inputs = delta(5)
     seen = robot.pose(q, "platform")[:, :3, 3] + 1e-4 * np.random.default_rng(0).standard_normal((5, 3))
-    with pytest.warns(sarrus.ModelWarning, match="15 numbers for .* combinations .* follows their noise"):
+    with pytest.warns(sarrus.ModelWarning, match="15 numbers for .* combinations .* follows the noise"):
         calibrate(robot, Measurements(inputs, {"platform": seen}), near=q)
 
 
@@ -238,7 +238,7 @@ def test_distances_and_angles_of_joints_are_enough_and_outliers_are_not_believed
 
 
 REFUSED = {
-    "nothing measured": (lambda r, q, i: calibrate(r, Measurements(i)), sarrus.ModelError, "nothing is measured"),
+    "nothing measured": (lambda r, q, i: calibrate(r, Measurements(i)), sarrus.ModelError, "no measurements"),
     "loss": (lambda r, q, i: calibrate(r, Measurements(i), loss="l1"), sarrus.ModelError, "'huber' or 'cauchy'"),
     "several losses": (
         lambda r, q, i: calibrate(r, Measurements(i), loss=np.zeros(2)),

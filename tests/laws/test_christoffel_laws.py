@@ -119,7 +119,7 @@ def test_armature_of_a_joint_that_closes_a_loop_turns_with_the_configuration(arm
 
 def test_they_are_too_many_to_count_on_long_chains():
     robot = random_mechanism(1, bodies=220, joints=("free",))
-    with pytest.raises(sarrus.ShapeError, match=r"christoffel_symbols of this mechanism holds .* numbers a state"):
+    with pytest.raises(sarrus.ShapeError, match=r"christoffel_symbols of this mechanism has .* numbers per state"):
         sarrus.formulations.christoffel_symbols(robot, robot.neutral())
 
 

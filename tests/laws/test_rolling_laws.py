@@ -349,7 +349,7 @@ def test_a_radius_of_few_digits():
             sarrus.StateError,
             "no pair of points with opposite normals",
         ),
-        (lambda: Surface().geometry([0.0, 0.0]), NotImplementedError, "its own"),
+        (lambda: Surface().geometry([0.0, 0.0]), NotImplementedError, "does not define first"),
         *((lambda s=s: s.first(0.1), sarrus.ShapeError, "u has shape") for s in SURFACES.values()),
         *((lambda s=s: s.side([[0.1]]), sarrus.ShapeError, "u has shape") for s in SURFACES.values()),
         *((lambda s=s: s.point({0: 1}), (TypeError, sarrus.ShapeError), "u must") for s in SURFACES.values()),

@@ -186,7 +186,7 @@ def test_numbers_and_tables_run_by_run():
 
 PENDULUM = sarrus.mechanisms.pendulum()
 CANNOT = [
-    ({"controller": PID("pivot", target=[harmonic(1.0, 2.0), "up"])}, "target of 'pivot' is a law"),
+    ({"controller": PID("pivot", target=[harmonic(1.0, 2.0), "up"])}, "target of 'pivot' must be a time function"),
     (
         {"controller": FeedforwardEffort("pivot", [])},
         "effort of 'pivot' must be a time function or number, or one for each run",
@@ -197,7 +197,7 @@ CANNOT = [
         r"times of EffortTable must be \(n,\), the same in all runs",
     ),
     ({"controller": SampleAndHold(PID("pivot"), [1e-3, 2e-3])}, "period of SampleAndHold must be a finite number"),
-    ({"mechanism": [PENDULUM, sarrus.mechanisms.four_bar()]}, "differ in numbers only; .* other joints"),
+    ({"mechanism": [PENDULUM, sarrus.mechanisms.four_bar()]}, "differ in parameters only; .* different joints"),
     ({"mechanism": [PENDULUM] * 3, "q": np.zeros((2, 1))}, "with 3 mechanisms, have different numbers of runs"),
     ({"mechanism": [PENDULUM, 3]}, "mechanism must be a Mechanism"),
 ]

@@ -387,7 +387,7 @@ def test_shapes_may_differ_from_run_to_run():
     other = sarrus.Builder("ball")
     floating(other, "brick", sarrus.Inertia.sphere(1.0, 0.1), Sphere(0.1))
     other.add_shape("ground", Plane())
-    with pytest.raises(sarrus.ModelError, match="other shapes that touch"):
+    with pytest.raises(sarrus.ModelError, match="different shapes that touch"):
         sarrus.simulate_many([robots[0], other.build()], q[:2], np.zeros(6), 0.1, method="contact")
 
 

@@ -181,7 +181,7 @@ def test_rows_that_are_a_function_are_refused(closed):
     assume(closed.robot._asks_for_rows)
     q, v, _, time = closed.state
     for name, inputs in (("constraint_residual", (q,)), ("constraint_rates", (q, v))):
-        with pytest.raises(sarrus.StateError, match=f"derivatives of {name} lack"):
+        with pytest.raises(sarrus.StateError, match=f"derivatives of {name} are not available"):
             getattr(D, name)(closed.robot, *inputs, time=time)
 
 

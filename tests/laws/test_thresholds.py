@@ -168,7 +168,7 @@ def test_samples_off_the_loops_are_refused(how):
     )
     check_states(robot, samples)
     rows[1, 0] += 1e-6 * units.m
-    with pytest.raises(sarrus.StateError, match="sample 1 is off the loops"):
+    with pytest.raises(sarrus.StateError, match="sample 1 violates the loops"):
         check_states(robot, samples)
 
 

@@ -123,7 +123,7 @@ def test_of_the_gallery(name, method):
 def test_products_are_those_of_the_matrix():
     robot, q, v = crank_rocker()
     drive = [PID("motor", 4.0, 2.0, 0.3, target=1.0), FeedforwardEffort("pivot", 0.5)]
-    how = {"controller": drive, "z": [0.7], "method": "rkmk4"}
+    how = {"controller": drive, "internal_state": [0.7], "method": "rkmk4"}
     rng = np.random.default_rng(1)
     dq, dv, dz, wq, wv, wz = (rng.normal(size=n) for n in (3, 3, 1, 3, 3, 1))
     J = D.step(robot, q, v, 0.01, **how)

@@ -149,7 +149,7 @@ def test_moments_stay_within_their_disks_and_take_energy():
     assert np.diff(run.energy).max() < 1e-6
     assert run.statistics["contact"]["work"] < 1e-6
     free = [RigidContact(f"ball{i}", radius=0.02, friction=0.3) for i in range(3)]
-    assert simulate(robot, q, [2.0, 1.0, 6.0, 1.0, 0.5, 0], 1.0, free).z.shape[1] == 12
+    assert simulate(robot, q, [2.0, 1.0, 6.0, 1.0, 0.5, 0], 1.0, free).internal_state.shape[1] == 12
 
 
 def test_shapes_and_points_are_one():

@@ -302,7 +302,7 @@ def test_axes_and_some_of_them():
     assert many.shape == (6, 20, 4, 4)
     assert_allclose(many[4, 7], each[4].pose(q[4], "rocker"), rtol=0, atol=1e-14)
     assert variants.pose(q[None, :3], "rocker").shape == (6, 3, 4, 4)
-    with pytest.raises(sarrus.ShapeError, match="first axis must be that of the 6 variants"):
+    with pytest.raises(sarrus.ShapeError, match="first axis is that of the variants, of which there are 6"):
         variants.pose(q[:4], "rocker")
     for which in ([4, 1, 4], slice(1, 5, 2), np.arange(6) % 2 == 0):
         some = variants[which]
@@ -347,7 +347,7 @@ REFUSED = {
     "not finite": ({"gravity": [[0, 0, 1], [0, np.nan, 0]]}, ModelError, "variant 1 has the invalid value"),
     "one for all": ({"damping": {"motor": 2.0}}, sarrus.ShapeError, "the first one over variants|needs"),
     "no inertia": ({"inertias": {"crank": np.eye(2, 10)}}, ModelError, "variant 1"),
-    "reflected": ({"placements": {"pin1.parent": np.diag([1.0, 1.0, -1.0, 1.0])[None]}}, ModelError, "no rotation"),
+    "reflected": ({"placements": {"pin1.parent": np.diag([1.0, 1.0, -1.0, 1.0])[None]}}, ModelError, "not a rotation"),
     "armature across": ({"armature": {"pin2": [0.0, 1.0]}}, ModelError, "variant 1: joint 'pin2' closes a loop"),
     "next to no inertia": (
         {"inertias": {"crank": np.array([Inertia.sphere(m, 0.1).parameters for m in (1.0, 1e-9)])}},

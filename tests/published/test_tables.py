@@ -459,7 +459,7 @@ BAD_TABLES = [
     (
         sarrus.from_sdof,
         {"parameters": [[0] * 6, [0] * 5]},
-        r"parameters, row 2 has shape \(5,\); wanted \(6,\)",
+        r"parameters, row 2 has shape \(5,\); expected \(6,\)",
     ),
     (
         sarrus.from_sdof,
@@ -483,10 +483,10 @@ BAD_TABLES = [
     (sarrus.from_sdof, {"inertia": [[1, 1, 1], np.eye(2)]}, r"inertia, row 2 has shape \(2, 2\)"),
     (sarrus.from_sdof, {"names": ["a"]}, "names has 1 entries; there are 2 links"),
     (sarrus.from_sdof, {"names": ["a", "a"]}, "'a'"),
-    (sarrus.from_dh, {"rows": np.zeros((2, 5))}, r"rows, row 1 has shape \(5,\); wanted \(4,\)"),
+    (sarrus.from_dh, {"rows": np.zeros((2, 5))}, r"rows, row 1 has shape \(5,\); expected \(4,\)"),
     (sarrus.from_dh, {"convention": "craig"}, "convention must be 'standard' or 'modified'; got 'craig'"),
-    (sarrus.from_dh, {"joint_types": "RX"}, "joint_types is 'RX'; wanted 2 letters, R or P"),
-    (sarrus.from_dh, {"joint_types": "RRR"}, "joint_types is 'RRR'; wanted 2 letters"),
+    (sarrus.from_dh, {"joint_types": "RX"}, "joint_types is 'RX'; expected 2 letters, R or P"),
+    (sarrus.from_dh, {"joint_types": "RRR"}, "joint_types is 'RRR'; expected 2 letters"),
     (sarrus.from_dh, {"offsets": [0]}, "offsets has 1 rows"),
     (
         sarrus.from_screws,
@@ -504,8 +504,8 @@ BAD_TABLES = [
     (sarrus.from_screws, {"tip": np.eye(3)}, r"tip has shape \(3, 3\)"),
     (sarrus.from_spacedyn, {"BB": [0, 2]}, r"BB\(2\) is 2; a link below has an index from 0 to 1"),
     (sarrus.from_spacedyn, {"BB": [0, 0.5]}, r"BB\(2\) is 0.5"),
-    (sarrus.from_spacedyn, {"cc": np.zeros((2, 2, 3))}, r"cc has shape \(2, 2, 3\); wanted \(3, 2, 2\)"),
-    (sarrus.from_spacedyn, {"Qi": np.zeros((2, 3))}, r"Qi has shape \(2, 3\); wanted \(3, 2\)"),
+    (sarrus.from_spacedyn, {"cc": np.zeros((2, 2, 3))}, r"cc has shape \(2, 2, 3\); expected \(3, 2, 2\)"),
+    (sarrus.from_spacedyn, {"Qi": np.zeros((2, 3))}, r"Qi has shape \(2, 3\); expected \(3, 2\)"),
     (sarrus.from_spacedyn, {"c0": [[0, 0], [0, 0], [0, np.inf]]}, "c0 holds a number that is not finite"),
     (sarrus.from_spacedyn, {"J_type": "RQ"}, "J_type is 'RQ'"),
     (sarrus.from_spacedyn, {"m": [1]}, "m has 1 rows"),

@@ -23,7 +23,7 @@ def test_the_script_that_models_start_from():
         "Mechanism 'crank-rocker': 3 bodies",
         "Mobility of 'crank-rocker'",
         "largest motor torque at 3.14 rad/s: 7.44 N m",
-        "loops open by",
+        "loop error",
     ):
         assert printed in done.stdout
 

@@ -160,7 +160,7 @@ class LoopFunctions(StateFunctions):
 
     @_operation
     def constraint_jacobian(self, q: ArrayLike, **options: Unpack[TimeOptions]) -> Array:
-        """Return the Jacobian J (..., nc, nv) of all constraints: J v = c(q, t), with c = :meth:`constraint_velocity`.
+        """Return the Jacobian J (..., nc, nv) of all constraints by the tree's velocities: J v = c(q, t), with c = :meth:`constraint_velocity`.
 
         c is zero without prescribed motion. The rows of a loop joint are the complement of its motion space (van der Merwe 2.10-2.16). They
         are the constrained components, in the child's joint frame, of the child's velocity relative to the parent.
@@ -173,7 +173,7 @@ class LoopFunctions(StateFunctions):
 
     @_operation
     def constraint_jacobian_derivative(self, q: ArrayLike, v: ArrayLike, **options: Unpack[TimeOptions]) -> Array:
-        """Return J-dot (..., nc, nv), the exact rate of :meth:`constraint_jacobian` along v.
+        """Return J-dot (..., nc, nv), the exact rate of :meth:`constraint_jacobian` along the velocities v of the tree.
 
         For a consistent v, J-dot v = dc/dt - gamma. The forward dynamics needs only J-dot v, which is in :meth:`constraint_bias`. For Pfaffian
         rows that are functions of q it is their `derivative`, or computed by finite differences.
@@ -199,7 +199,7 @@ class LoopFunctions(StateFunctions):
 
     @_operation
     def constraint_bias(self, q: ArrayLike, v: ArrayLike, **options: Unpack[TimeOptions]) -> Array:
-        """Return gamma (..., nc) of J a = gamma: minus J-dot v, plus the accelerations of prescribed motions (van der Merwe 5.22-5.26).
+        """Return gamma (..., nc) of J a = gamma, with a of the tree: minus J-dot v, plus the accelerations of prescribed motions (van der Merwe 5.22-5.26).
 
         >>> import numpy as np
         >>> import sarrus

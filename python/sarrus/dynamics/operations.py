@@ -612,7 +612,7 @@ class StateFunctions(_core.Mechanism):
 
     @_operation
     def gravity_forces(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
-        """Return the generalised force (..., nv) that balances gravity, with all loops open (5.61 with v = 0, without springs).
+        """Return the generalised force (..., nv) that balances gravity on the tree, with all loops open (5.61 with v = 0, without springs).
 
         >>> import numpy as np
         >>> import sarrus

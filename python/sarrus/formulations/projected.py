@@ -143,7 +143,7 @@ def operational_inertia(
     >>> sarrus.formulations.operational_inertia(sarrus.mechanisms.pendulum(), [0.0], "tip")
     Traceback (most recent call last):
         ...
-    sarrus.errors.StateError: frame 'tip' can move in 1 of 6 directions: its inertia is infinite in the others
+    sarrus.errors.StateError: frame 'tip' can move in 1 of 6 directions: its inertia is infinite in the other directions
     """
     checked_mechanism(robot, "robot")
     rows = component_rows(components)

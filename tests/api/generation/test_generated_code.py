@@ -332,7 +332,7 @@ BAD = {
     ),
     "a result called as an input": (lambda r: {"q": r.q * 2.0}, ValueError, "'q' cannot be"),
     "a result that C cannot name": (lambda r: {"double": r.q * 2.0}, ValueError, "'double' cannot be"),
-    "nothing": ([], ValueError, "one or more"),
+    "nothing": ([], ValueError, "at least one name"),
     "two of a name": (["pose:rocker", "pose_rocker"], (ValueError, KeyError), "no function|two functions"),
     "a decision": (lambda r: {"x": np.maximum(r.q, 0.0)}, TypeError, "nothing can be decided"),
     "a comparison": (lambda r: {"x": np.where(r.q == 0.0, 1.0, 2.0)}, TypeError, "nothing can be decided"),

@@ -197,7 +197,7 @@ def test_tensors_share_the_arrays_memory():
         ({"tensors": "jax"}, ValueError, "'numpy' or 'torch'"),
         ({"motors": ["none"]}, sarrus.NameNotFoundError, "none"),
         ({"observe": lambda q, v: q[:, 0]}, sarrus.ShapeError, r"observe must return \(6, k\)"),
-        ({"start": {"motor": (0.1, 0.2), "pin1": (3.0, 3.1)}}, sarrus.AssemblyError, "20 draws"),
+        ({"start": {"motor": (0.1, 0.2), "pin1": (3.0, 3.1)}}, sarrus.AssemblyError, "20 random draws"),
         ({"robot": FOURBAR.variants(gravity=np.zeros((2, 3)))}, sarrus.ShapeError, "a variant for each of 6"),
         ({"controller": lambda t, q, v: q}, TypeError, "elements of sarrus.control"),
     ],

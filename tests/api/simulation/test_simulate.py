@@ -377,7 +377,7 @@ BAD_CALLS = [
     ({"gains": (1.0, -1.0), **BAUMGARTE}, ValueError, "not negative"),
     ({"gains": (1.0, "x"), **BAUMGARTE}, ValueError, "gains must be two"),
     ({"gains": (1.0, 1.0)}, ValueError, "'projection' has no gains, only 'corrective' and 'baumgarte' have"),
-    ({"gains": (1.0, 1.0), "stabilisation": "none"}, ValueError, "'none' takes no gains"),
+    ({"gains": (1.0, 1.0), "stabilisation": "none"}, ValueError, "'none' has no gains"),
     # events
     ({"events": 3}, TypeError, "events must be an Event or a function .*got 3"),
     ({"events": "up"}, TypeError, "events must be .*got 'up'"),

@@ -569,7 +569,7 @@ BAD_MANY = [
     ({"method": "rk5"}, ValueError, "method must be one of"),
     ({"stabilisation": "glue"}, ValueError, "stabilisation must be one of"),
     ({"gains": (1.0, np.nan), "stabilisation": "baumgarte"}, ValueError, "gains must be two"),
-    ({"gains": (1.0, 1.0)}, ValueError, "takes no gains"),
+    ({"gains": (1.0, 1.0)}, ValueError, "has no gains"),
     ({"dt": 0.0}, ValueError, "dt must be positive and finite; got 0.0"),
     ({"start": 1e16}, ValueError, "time cannot advance"),
     ({"v": np.ma.array([0.1], mask=[True])}, TypeError, "v must be numbers"),

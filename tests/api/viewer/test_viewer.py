@@ -551,7 +551,7 @@ def test_the_builder_takes_shapes_and_says_what_is_wrong():
     for shape, match in (
         ("box", "visual of body 'brick' needs a Box, Cylinder, Sphere or Mesh of sarrus.shapes; got 'box'"),
         (Box((1, 2)), r"size of a box needs three finite numbers \[m\]; got \(1, 2\)"),
-        (Box((1, 2, -3)), r"size of a box must be positive; got \(1, 2, -3\)"),
+        (Box((1, 2, -3)), r"size of a box must be positive; got \(1.0, 2.0, -3.0\)"),
         (Sphere(0), "radius of a sphere must be positive; got 0"),
         (Cylinder(1, np.inf), "length of a cylinder needs one finite number; got inf"),
         (Mesh(""), "a mesh needs the name of a file; got ''"),
