@@ -58,15 +58,17 @@ class Trajectory:
         the efforts [N m, N]
     statistics : cost and errors of the run.
 
-        "method", "steps", "rejected", "evaluations", "seconds"
-        "beyond_tolerance" : number of steps of "dopri5" whose error exceeds the tolerance because of rounding near a singular position
-        "limits" : violated limits of joints, a list of dicts (joint, index, quantity, lower, upper, time, reached); efforts before saturation
-        "stiffness" : the largest |lambda| dt, for eigenvalues lambda of small motions under the applied forces
-        "work", "work_known_to" : work of controllers, loads, dampers, friction, contacts and functions of time, and a bound of its error [J]
-        "contact" : largest errors of all steps of rigid contact. "kinematics" (J v - c of the loops) and "positions" after the step
-            [rad/s, m/s; rad, m], "penetration" [m], "momentum" (relative residual of the equations of motion). Of the cones "primal"
-            [N s], "dual" [m/s], "complementarity" [J] and "natural_map" [m/s]. "work" of contacts in a step [J], positive if they gain
-            energy. "as_touching", the number of steps in which nearly touching points had to count as touching
+        - "method", "steps", "rejected", "evaluations", "seconds"
+        - "beyond_tolerance": number of steps of "dopri5" whose error exceeds the tolerance because of rounding near a singular position
+        - "limits": violated limits of joints, a list of dicts (joint, index, quantity, lower, upper, time, reached); efforts before
+          saturation
+        - "stiffness": the largest |lambda| dt, for eigenvalues lambda of small motions under the applied forces
+        - "work", "work_known_to": work of controllers, loads, dampers, friction, contacts and functions of time, and a bound of its error [J]
+        - "contact": largest errors of all steps of rigid contact. "kinematics" (J v - c of the loops) and "positions" after the step
+          [rad/s, m/s; rad, m], "penetration" [m], "momentum" (relative residual of the equations of motion). Of the cones "primal"
+          [N s], "dual" [m/s], "complementarity" [J] and "natural_map" [m/s]. "work" of contacts in a step [J], positive if they gain
+          energy. "as_touching", the number of steps in which nearly touching points had to count as touching
+
     status : "finished", "terminated: <event>", "interrupted", "diverged"; "prescribed" from :meth:`from_motion`; "unknown" from a .csv
     events : name -> times (k,) of the event [s]
     checkpoint : state from which :func:`~sarrus.simulate` can resume
