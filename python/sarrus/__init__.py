@@ -1,4 +1,4 @@
-"""sarrus: rigid-body dynamics for mechanisms that close on themselves.
+"""sarrus: rigid-body dynamics for mechanisms with closed loops.
 
 >>> import numpy as np
 >>> import sarrus
