@@ -14,7 +14,7 @@ struct Manipulability {
 
 inline Manipulability manipulability(const StateFunctions& functions, const double* q, const Frame& frame) {
   RowMajor G(6, functions.tree().loops.actuators);
-  functions.ask(Operation::loop_jacobian, {q}, G.data(), frame);
+  functions.evaluate(Operation::loop_jacobian, {q}, G.data(), frame);
   const Vector values = singular_values(G);
   return {values.prod(), values};
 }

@@ -97,7 +97,7 @@ def reduced_form(
     """
     q = q if type(q) is np.ndarray else real_array("q", q)
     v = v if type(v) is np.ndarray else real_array("v", v)
-    one_state = q.ndim == v.ndim == 1 and not wrenches and (time is None or not np.ndim(time))
+    one_state = q.ndim == v.ndim == 1 and wrenches is None and (time is None or not np.ndim(time))
     choice = _choose(robot, coordinates, task)
     if choice is None and not one_state:
         choice = _Choice.at(robot, best_shown(robot, q, time))

@@ -112,7 +112,7 @@ def compare(mujoco, model, robot):
     assert (robot.nq, robot.nv) == (model.nq, model.nv)
     assert_allclose(interop.to_mujoco_state(robot, robot.configuration("qpos0")), model.qpos0, rtol=0, atol=1e-10)
     assert_allclose(
-        robot.gravity, 0.0 * robot.gravity if "gravity is switched off" in str(robot.warnings) else model.opt.gravity
+        robot.gravity, 0.0 * robot.gravity if "gravity is disabled" in str(robot.warnings) else model.opt.gravity
     )
     for data in states(mujoco, model):
         q, v = interop.from_mujoco_state(robot, data.qpos.copy(), data.qvel.copy())

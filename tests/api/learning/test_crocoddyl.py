@@ -127,7 +127,7 @@ def test_what_crocoddyl_would_differentiate_wrongly_is_refused():
         if robot.nq == robot.nv:
             sarrus.crocoddyl.ActionModel(robot, 0.01, known)
             continue
-        with pytest.raises(sarrus.ModelError, match=r"'x': .*take sarrus\.crocoddyl\.StateResidual"):
+        with pytest.raises(sarrus.ModelError, match=r"'x': .*use sarrus\.crocoddyl\.StateResidual"):
             sarrus.crocoddyl.ActionModel(robot, 0.01, known)
     robot = sarrus.mechanisms.four_bar()
     state = sarrus.crocoddyl.State(robot)
