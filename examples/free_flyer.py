@@ -76,7 +76,7 @@ def main(output: Path | None = None, duration: float = 12.0, films: Path | None 
     names = ("swing, {}", "turn, {}", "momentum, {}")
     labels = ("paddle swings after the motion by [m]", "satellite turns by at most [rad]", "momentum, which is zero")
     rows = [(label, [results[name.format(kind)] for kind in runs]) for label, name in zip(labels, names, strict=True)]
-    table("Free flyer", ["straight", "reactionless"], rows)
+    table("Free flyer", ["straight", "reactionless, sarrus"], rows)
     figure(
         "Solar paddles under the motion of an arm",
         [

@@ -40,7 +40,7 @@ def main(output: Path | None = None, duration: float | None = None, films: Path 
         panels.append(Panel(f"{robot.name}: {body}", "m", run.t, {axis: place[:, k] for k, axis in enumerate("xyz")}))
     table(
         "Lattices",
-        ["velocities", "rows", "freedoms", "energy up to [J]", "drift [J]", "loops open [m]"],
+        ["velocities", "rows", "freedoms", "energy up to [J]", "drift, sarrus [J]", "loops open [m]"],
         rows,
     )
     figure("Lattices that fall", panels, output)

@@ -72,7 +72,7 @@ def main(output: Path | None = None, duration: float = 20.0, films: Path | None 
     }
     table(
         "Macro-micro arm: the swing of the wrist",
-        ["held", "damped"],
+        ["held", "damped, sarrus"],
         [
             ("in the last fifth, of that at the start", (results["left, held"], results["left, damped"])),
             ("slowest rate of decay [1/s]", (results["rate, held"], results["rate, damped"])),

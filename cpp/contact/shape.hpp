@@ -2,7 +2,7 @@
 //
 // The caller decides which of two shapes is the first: functions of a pair are written for one order, and `touch` (pairs.hpp) swaps the result. No
 // absolute length occurs: the same shapes in micrometres and in kilometres have the same points. The number of points differs from state to state,
-// so these functions branch: T is a double, or one with its rate (Dual), no packet.
+// so these functions branch: T is a scalar, no packet.
 #pragma once
 
 #include <algorithm>

@@ -110,8 +110,8 @@ class StepRows {
   bool note_missed(const double* v, double fastest) {
     bool missed = false;
     for (StepRow& row : *this) {
-      const bool sink_limit = approach(row, v) + row.shift + row.bend(0) < -cones::reached * fastest;
-      missed |= sink_limit && !row.acts, row.acts |= sink_limit;
+      const bool penetrates = approach(row, v) + row.shift + row.bend(0) < -cones::reached * fastest;
+      missed |= penetrates && !row.acts, row.acts |= penetrates;
     }
     return add_missed_corners(v, fastest) || missed;
   }
@@ -313,13 +313,12 @@ class StepRows {
       if (dot(w, w) + dot(v, v) > 0.0) fastest = std::max(fastest, v.norm() + w.norm() * reach(i));
     }
     fastest += h_ * gravity_;
-    double* look_ahead = ahead_ = doubles(n);
+    double* ahead = ahead_ = doubles(n);
     for (int i = 0; i < n; ++i)
-      look_ahead[i] =
-          contact_steps::look_ahead * h_ * fastest + contact_steps::near * std::max(0.0, scene.shapes[i].shape.reach());
+      ahead[i] = contact_steps::look_ahead * h_ * fastest + contact_steps::near * std::max(0.0, scene.shapes[i].shape.reach());
     int count = 0;
     const PressedPoint* pressed = strongest(all, count);
-    return scene.touching(at, look_ahead, arena_, pressed, count);
+    return scene.touching(at, ahead, arena_, pressed, count);
   }
   /// Mark shapes with many corners that rest on planes: four points represent them until others would penetrate.
   void note_standing(const Touching<double>& touching) {

@@ -377,7 +377,7 @@ def test_example_runs(example, name, tmp_path, capsys):
     assert path.read_bytes().startswith(b"\x89PNG")
     assert all(np.isfinite(x) for x in found.values())
     said = capsys.readouterr().out
-    assert "figures: " in said and len(said.splitlines()) > 4
+    assert "sarrus" in said or "exact" in said
 
 
 @pytest.mark.parametrize(("name", "films"), [("rover", ["rover.html"]), ("lattices", None)])
