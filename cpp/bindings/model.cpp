@@ -465,6 +465,14 @@ struct Written {
       const Transform<double> before = to_transform(original);
       if (before.R == X.R && before.p == X.p) return unchanged();
     }
+    if (X.R == Mat3<double>::Identity()) {
+      if (X.p == zero3<double>()) {
+        static PyObject* const identity =
+            py::handle(from_python().Transform)().release().ptr();  // immutable, and most parts have it
+        return py::reinterpret_borrow<py::object>(identity);
+      }
+      return py::handle(from_python().Transform)(py::arg("translation") = Plain::of(model::Point{X.p(0), X.p(1), X.p(2)}));
+    }
     py::list rows;
     for (int i = 0; i < 3; ++i) rows.append(Plain::of(model::Point{X.R(i, 0), X.R(i, 1), X.R(i, 2)}));
     return py::handle(from_python().Transform)(rows, Plain::of(model::Point{X.p(0), X.p(1), X.p(2)}));
