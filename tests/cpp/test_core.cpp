@@ -856,7 +856,7 @@ void derivatives_through_steps(const Mechanism& m, const States& states) {
     std::vector<signed char> status(count);
     for (long i = 0; i < count; ++i)
       for (int k = 0; k < n; ++k) S[i * n * n + k * n + k] = 1.0, back[i * n + k] = std::sin(k + 1.0);
-    const Stretch stretch = {{0.0, 1e-5, 0, steps}, x.data(), size, kept, all.parameter, 0, Onto::nothing, 0.0, status.data()};
+    const Stretch stretch = {{0.0, 1e-5, 0, steps}, x.data(), size, kept, all.parameter, 0, Onto::none, 0.0, status.data()};
     kernels.push_forward(t, plan, stretch, {S.data(), n, of_state.data()}, 0, count);
     kernels.pull_back(t, plan, stretch, {back.data(), by_number.data(), {t.nv, t.nv}}, 0, count);
     for (long i = 0; i < count && t.loops.rows == 0; ++i)
