@@ -32,6 +32,7 @@
 #include "mobility/mobility.hpp"
 #include "model/builder.hpp"
 #include "model/text.hpp"
+#include "position/positions.hpp"
 #include "simulation/driver.hpp"
 #include "simulation/events.hpp"
 
@@ -40,11 +41,6 @@ extern "C" const sarrus::KernelTable* sarrus_kernel_table();
 namespace sarrus {
 
 using Numbers = std::vector<double>;
-
-/// Error: the state contradicts the constraints, or a freedom has no inertia.
-struct NoAnswer : std::domain_error {
-  using std::domain_error::domain_error;
-};
 
 /// External wrench on a frame, in its axes: [moment; force] [N m, N].
 struct Wrench {
@@ -133,12 +129,14 @@ class Robot : public Mechanism {
     check_coordinates("home", written_->home);
     for (const auto& [name, coordinates] : written_->configurations)
       check_coordinates("configuration '" + name + "'", coordinates);
+    positions_ = std::make_unique<const Positions>(position_model());
   }
   /// Create a robot with different parameters, in microseconds: see Mechanism.
   Robot(const Robot& other, const Builder& changed)
       : Mechanism(other, model::core_description(changed.complete())),
         sizes_(other.sizes_),
-        written_(std::make_shared<const model::Description>(changed.description())) {}
+        written_(std::make_shared<const model::Description>(changed.description())),
+        positions_(std::make_unique<const Positions>(position_model())) {}
 
   /// Return the description as plain data, with names.
   const model::Description& written() const { return *written_; }
@@ -221,6 +219,37 @@ class Robot : public Mechanism {
     const StateFunctions of = functions();
     const double* at = configuration("internal_efforts", q);
     return sarrus::internal_efforts(ScaledLoops(of, at, time, std::move(rows)), at, motors(actuated));
+  }
+
+  // Positions and motions that loops allow: position/positions.hpp documents them. The first call with the same joints and frames prepares them.
+
+  /// Compute a configuration that closes the loops, near another one, on its branch, with these coordinates of fixed joints.
+  Assembled assemble(const AssemblyStart& near = {}, const JointNumbersByName& fixed = {},
+                     const AssemblyOptions& options = {}) const {
+    return positions_->assemble(near, fixed, options);
+  }
+  /// The same with frames at their targets: points [m], or rows of [R p].
+  Assembled inverse_kinematics(const FrameNumbersByName& frames, const AssemblyStart& near = {},
+                               const JointNumbersByName& fixed = {}, const AssemblyOptions& options = {}) const {
+    return positions_->inverse_kinematics(frames, near, fixed, options);
+  }
+  /// Search for all assembly modes with these joints fixed.
+  std::vector<Vector> assembly_modes(const JointNumbersByName& fixed, const std::optional<double>& time = {}) const {
+    return positions_->assembly_modes(fixed, time);
+  }
+  /// Compute closed configurations (n, nq) along prescribed inputs, on one branch.
+  RowMajor follow(const PathInputs& inputs, const AssemblyStart& near = {}, const PathOptions& options = {}) const {
+    return positions_->follow(inputs, near, options);
+  }
+  /// Compute the velocity that the constraints allow with given velocities of joints and frames, in the frames' axes.
+  Numbers complete_velocity(const Input& q, const JointNumbersByName& joints, const FrameNumbersByName& frames = {},
+                            const std::optional<double>& time = {}) const {
+    return numbers(positions_->complete_velocity(vector(q), joints, frames, time));
+  }
+  /// The same for accelerations.
+  Numbers complete_acceleration(const Input& q, const Input& v, const JointNumbersByName& joints,
+                                const FrameNumbersByName& frames = {}, const std::optional<double>& time = {}) const {
+    return numbers(positions_->complete_acceleration(vector(q), vector(v), joints, frames, time));
   }
 
   /// Return a simulation. The caller keeps the plan and the parameters of its force elements.
@@ -325,8 +354,20 @@ class Robot : public Mechanism {
                                 " entries; it needs " + std::to_string(sizes_[static_cast<int>(operation)].input[input]));
   }
 
+  static Vector vector(const Input& x) { return Eigen::Map<const Vector>(x.data(), static_cast<Eigen::Index>(x.size())); }
+  static Numbers numbers(const Vector& x) { return {x.begin(), x.end()}; }
+  PositionModel position_model() const {
+    PositionModel facts{*this, *sarrus_kernel_table(), {}, {}, {}};
+    for (const model::Joint& joint : written_->joints)
+      facts.limits.push_back(joint.joint.limits ? JointRange{joint.joint.limits->first, joint.joint.limits->second}
+                                                : JointRange{});
+    if (!written_->home.empty()) facts.home = vector(home());
+    return facts;
+  }
+
   std::array<Sizes, operations> sizes_;
   std::shared_ptr<const model::Description> written_;
+  std::unique_ptr<const Positions> positions_;
 };
 
 inline Robot model::Builder::build() const { return Robot(*this); }

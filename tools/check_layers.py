@@ -25,6 +25,7 @@ CPP = (
     "simulation",
     "kernels",
     "mobility",
+    "position",
     "recording",
     "sarrus.hpp",
     "bindings",

@@ -86,9 +86,24 @@ py::tuple internal_efforts_of(const py::object& self, const Row& q, const Names&
   return py::make_tuple(all, counts);
 }
 
+/// Return random numbers `first` and the following of a seed: the same on every machine.
+py::array_t<double> uniform_numbers(std::uint64_t seed, std::uint64_t first, py::ssize_t count, double low, double high) {
+  RandomNumbers numbers(seed + first * RandomNumbers::step);
+  py::array_t<double> all(count);
+  for (py::ssize_t k = 0; k < count; ++k) all.mutable_at(k) = numbers.uniform(low, high);
+  return all;
+}
+py::array_t<double> normal_numbers(py::ssize_t count) {
+  const Matrix all = RandomNumbers().normal(1, static_cast<int>(count));
+  return py::array_t<double>(count, all.data());
+}
+
 }  // namespace
 
 void bind_mobility(py::module_& m) {
+  m.def("uniform_numbers", &uniform_numbers, py::arg("seed"), py::arg("first"), py::arg("count"), py::arg("low"),
+        py::arg("high"));
+  m.def("normal_numbers", &normal_numbers, py::arg("count"));
   m.def("mobility", &mobility_of, py::arg("mechanism"), py::arg("q"), py::arg("actuated"), py::arg("output"),
         py::arg("components"), py::arg("time"));
   m.def("open_reactions", &open_reactions_of, py::arg("mechanism"), py::arg("q"), py::arg("time"));

@@ -24,11 +24,13 @@ class StateFunctions {
   const Mechanism& mechanism() const { return mechanism_; }
   const Tree& tree() const { return mechanism_.tree(); }
 
-  /// Evaluate an operation; inputs in the order of operation_list.hpp, null for omitted ones.
-  void evaluate(Operation operation, std::initializer_list<const double*> inputs, double* out, const Frame& frame = {}) const {
+  /// Evaluate an operation; inputs in the order of operation_list.hpp, null for omitted ones. `waypoints`: their number, for branches. Returns the
+  /// status.
+  double evaluate(Operation operation, std::initializer_list<const double*> inputs, double* out, const Frame& frame = {},
+                  int waypoints = 1) const {
     const double* in[max_inputs] = {};
     std::copy(inputs.begin(), inputs.end(), in);
-    kernels_.single[static_cast<int>(operation)](tree(), {frame, 0, nullptr, false}, in, nullptr, out);
+    return kernels_.single[static_cast<int>(operation)](tree(), {frame, 0, nullptr, false, false, waypoints}, in, nullptr, out);
   }
 
   /// Evaluate for many configurations (nq), a row each, with the same other inputs: out (count x size).

@@ -372,7 +372,7 @@ template <class T> class Branch {
     if (const auto free = abs(outcome - T(branch_outcome::free)) < T(0.5); any(free)) {  // the nearest one, as by a search
       segment_.prescribe(q);
       const ClosureOptions<T> near = {options_.column, options_.row, T(tolerances::near_damping),
-                                      select(free, T(tolerances::near_steps), T(0.0)), T(jump_farthest)};
+                                      select(free, T(tolerances::near_steps), T(0.0)), T(tolerances::near_gap)};
       const T left = close(tree_, arena_, near, &segment_.time, segment_.targets, q);
       open = select(free, left, open);
     }

@@ -1,4 +1,4 @@
-// Errors of descriptions.
+// Errors of descriptions and of states.
 #pragma once
 
 #include <stdexcept>
@@ -13,6 +13,11 @@ struct ModelError : std::invalid_argument {
 /// No part has this name.
 struct NameNotFoundError : ModelError {
   using ModelError::ModelError;
+};
+
+/// The state contradicts the constraints, or a degree of freedom has no inertia.
+struct NoAnswer : std::domain_error {
+  using std::domain_error::domain_error;
 };
 
 }  // namespace sarrus

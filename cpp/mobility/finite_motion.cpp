@@ -35,10 +35,10 @@ struct Steps {
 
 /// Velocities at q that J allows and that lead to finite motions; none if that is undecided. J alone is not sufficient: a
 /// structure at its dead centre inside a mechanism has everywhere a velocity that leads to no motion.
-std::optional<Neighbour> tangent(const ScaledLoops& loops, const Vector& q, NormalNumbers& random) {
+std::optional<Neighbour> tangent(const ScaledLoops& loops, const Vector& q, RandomNumbers& random) {
   const Matrix N = null_space(loops.holonomic_rows(loops.jacobian(q.data())), present);
   const int d = static_cast<int>(N.cols());
-  const Matrix directions = d ? orthogonal_from(random.draw(d, d)) : Matrix(0, 0);
+  const Matrix directions = d ? orthogonal_from(random.normal(d, d)) : Matrix(0, 0);
   std::optional<Neighbour> result;
   // a few of many directions suffice if all lead to the same result
   for (const bool few : {true, false}) {
@@ -66,11 +66,11 @@ FiniteMotion branches(const ScaledLoops& loops, const double* q, const Matrix& m
   const Matrix N = plain ? motions : null_space(J, tolerance);
   const int d = static_cast<int>(N.cols()), nv = static_cast<int>(N.rows());
   if (d == 0) return {0, "nothing moves here", {}};
-  NormalNumbers random;
+  RandomNumbers random;
   const int count = std::min(d, 8) + 4;
   const bool independent = J.rows() + d == nv;
   if (independent && plain && !compared) return {d, "the constraints are independent here", {}};
-  const Matrix drawn = scaled_to_one(random.draw(count, d) * N.transpose());
+  const Matrix drawn = scaled_to_one(random.normal(count, d) * N.transpose());
   Vector size(count);
   for (int k = 0; k < count; ++k) size(k) = k % 2 ? step_size / 4.0 : step_size;
   const auto straight = [&](const Steps& steps, int k, int first) {

@@ -126,12 +126,12 @@ Matrix orthogonal_from(const Matrix& A) {
   return Eigen::ColPivHouseholderQR<Matrix>(A).householderQ();
 }
 
-double NormalNumbers::uniform() {
-  std::uint64_t z = state_ += 0x9e3779b97f4a7c15;
+double RandomNumbers::uniform(double low, double high) {
+  std::uint64_t z = state_ += step;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9, z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-  return (static_cast<double>((z ^ (z >> 31)) >> 11) + 0.5) * 0x1p-53;
+  return low + (high - low) * ((static_cast<double>((z ^ (z >> 31)) >> 11) + 0.5) * 0x1p-53);
 }
-Matrix NormalNumbers::draw(int rows, int columns) {
+Matrix RandomNumbers::normal(int rows, int columns) {
   Matrix x(rows, columns);
   for (int i = 0; i < rows; ++i)
     for (int j = 0; j < columns; ++j) {

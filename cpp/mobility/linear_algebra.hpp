@@ -35,14 +35,17 @@ RightFactor right_singular_vectors(Matrix A);
 /// Orthogonal matrix (n, n) whose first columns span those of A (n, k).
 Matrix orthogonal_from(const Matrix& A);
 
-/// Normally distributed numbers that are the same on every machine (SplitMix64, Box and Muller).
-class NormalNumbers {
+/// Random numbers that are the same on every machine (SplitMix64; normal ones by Box and Muller).
+class RandomNumbers {
  public:
-  Matrix draw(int rows, int columns);
+  static constexpr std::uint64_t step = 0x9e3779b97f4a7c15;  // of the state, by each uniform number
+
+  explicit RandomNumbers(std::uint64_t seed = 0) : state_(seed) {}
+  double uniform(double low = 0.0, double high = 1.0);
+  Matrix normal(int rows, int columns);
 
  private:
-  double uniform();
-  std::uint64_t state_ = 0;
+  std::uint64_t state_;
 };
 
 }  // namespace sarrus

@@ -56,7 +56,7 @@ ScaledLoops::ScaledLoops(const StateFunctions& f, const double* q, const std::op
     for (int i = 0; i < loops.constraints; ++i)
       if (const Constraint& c = loops.constraint[i]; c.child >= 0 && r < c.rows) multipliers[c.row + r] = 1.0, any = true;
     if (!any) break;
-    f.evaluate(Operation::loop_wrenches, {q, multipliers.data(), at()}, wrenches.data());
+    f.evaluate(Operation::loop_wrenches, {q, multipliers.data(), at_time()}, wrenches.data());
     for (int i = 0; i < loops.constraints; ++i) {
       const Constraint& c = loops.constraint[i];
       if (c.child < 0 || r >= c.rows) continue;
@@ -71,6 +71,11 @@ ScaledLoops::ScaledLoops(const StateFunctions& f, const double* q, const std::op
     });
     for (int r = 0; c.child < 0 && r < c.rows; ++r) row_scale(c.row + r) = row_size(c, column_scale, J.row(c.row + r));
   }
+  // coordinates of a loop joint are those of a pose that its own rows close to the square of a step only; the step that closes them shifts the
+  // coordinates by as much, and must count as progress
+  constexpr double shifted = 64.0;
+  for (int i = 0; i < loops.constraints; ++i)
+    if (const Constraint& c = loops.constraint[i]; c.target == Target::coordinates) row_scale.segment(c.row, c.rows) *= shifted;
   for (double& size : row_scale) size = size > 0.0 ? 1.0 / size : 1.0;
 }
 
@@ -94,17 +99,17 @@ std::vector<double> ScaledLoops::values(const double* q) const {
 Matrix ScaledLoops::jacobian(const double* q) const {
   const Tree& tree = functions.tree();
   RowMajor J(tree.loops.rows, tree.nv);
-  functions.evaluate(Operation::constraint_jacobian, {q, at(), values(q).data()}, J.data());
+  functions.evaluate(Operation::constraint_jacobian, {q, at_time(), values(q).data()}, J.data());
   return row_scale.asDiagonal() * J * column_scale.asDiagonal();
 }
 Vector ScaledLoops::residual(const double* q) const {
   Vector phi(functions.tree().loops.rows);
-  functions.evaluate(Operation::constraint_residual, {q, at(), values(q).data()}, phi.data());
+  functions.evaluate(Operation::constraint_residual, {q, at_time(), values(q).data()}, phi.data());
   return phi.cwiseProduct(row_scale);
 }
 Vector ScaledLoops::prescribed(const double* q) const {
   Vector c(functions.tree().loops.rows);
-  functions.evaluate(Operation::constraint_velocity, {q, at(), values(q).data()}, c.data());
+  functions.evaluate(Operation::constraint_velocity, {q, at_time(), values(q).data()}, c.data());
   return c.cwiseProduct(row_scale);
 }
 
@@ -156,7 +161,7 @@ ScaledLoops::Walk ScaledLoops::walk(const double* q, const Matrix& x) const {
                           {{starts.data(), tree.nq, false},
                            {scale.data(), static_cast<int>(scale.size()), true},
                            {steps, 3, true},
-                           {at(), 1, true},
+                           {at_time(), 1, true},
                            {numbers ? target_values.data() : nullptr, numbers, false}},
                           n, tree.nq + 1, closed.data());
   for (int k = 0; k < n; ++k) {

@@ -32,6 +32,13 @@ class ScaledLoops {
   /// Return the largest entry of R phi; AssemblyError if it is more than given configurations may leave.
   double check_closed(const double* q) const;
 
+  /// Return the same scales at another time, with other values of rows.
+  ScaledLoops at(const std::optional<double>& time, RowsOfState rows) const {
+    ScaledLoops other = *this;
+    other.time_ = time, other.rows_ = std::move(rows);
+    return other;
+  }
+
   /// Steps along scaled velocities (k, nv) from q and onto the loops: their ends (k, nq), the distance in scaled velocities (k, nv), and the
   /// remaining residuals (k), infinite if there is no such configuration.
   struct Walk {
@@ -48,7 +55,7 @@ class ScaledLoops {
   std::string row_name(int row) const;
 
  private:
-  const double* at() const { return time_ ? &*time_ : nullptr; }
+  const double* at_time() const { return time_ ? &*time_ : nullptr; }
   std::vector<double> values(const double* q) const;
   Matrix rows_of(const Matrix& J, bool holds_positions) const;
 

@@ -17,7 +17,8 @@ void print(const char* what, const Numbers& x) {
 int main() {
   const sarrus::Robot robot = four_bar(0.4, 1.1, 0.9, 1.0);
 
-  const Numbers q = robot.configuration_by_mass(robot.home());  // projection onto the loop
+  const sarrus::Assembled closed = robot.assemble({}, {{"motor", {0.5}}});  // near the home, on its branch
+  const Numbers q(closed.q.begin(), closed.q.end());
   const Numbers v = robot.velocity_by_mass(q, Numbers{6.0, -8.0, -4.0});
   const Numbers tau = {2.0, 0.0, 0.0};
   print("q", q);

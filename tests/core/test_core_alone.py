@@ -12,6 +12,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import sarrus
+from tests.random_closed import random_closed
 
 ROOT = Path(__file__).parents[2]
 PATH = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
@@ -82,7 +83,7 @@ def examples(tmp_path_factory):
 
 def test_it_says_what_python_says(printed):
     robot = sarrus.mechanisms.four_bar(0.4, 1.1, 0.9, 1.0)
-    q = robot.project_configuration([0.5, -1.7, -1.9])
+    q = robot.assemble([0.5, -1.7, -1.9], fixed={"motor": 0.5})
     v = robot.project_velocity(q, [6.0, -8.0, -4.0])
     tau = np.array([2.0, 0.0, 0.0])
     a = robot.forward_dynamics(q, v, tau)
@@ -186,3 +187,138 @@ def test_a_file_that_python_wrote(examples, tmp_path):
     assert_allclose(printed["gravity_forces"], robot.gravity_forces(q), rtol=0.0, atol=1e-10)
     (tmp_path / "delta.json").write_text((tmp_path / "delta.json").read_text().replace('"platform"', '"platfrom"', 1))
     assert "did you mean 'platf" in run(examples, "load", tmp_path / "delta.json").stderr
+
+
+def test_efforts_along_a_path(examples, tmp_path):
+    robot = sarrus.mechanisms.delta()
+    robot.save(tmp_path / "delta.json")
+    printed = numbers_of(examples, "delta", tmp_path / "delta.json")
+    t = np.arange(50) / 50
+    angle, rate, zero = 2.0 * np.pi * t, 2.0 * np.pi, np.zeros(50)
+    circle = 0.1 * np.stack([np.cos(angle), np.sin(angle), zero], axis=1)
+    velocity = 0.1 * rate * np.stack([-np.sin(angle), np.cos(angle), zero], axis=1)
+    q = robot.follow(frames={"platform": circle - (0.0, 0.0, 0.55)}, time=t)
+    options = {"expressed_in": "world_aligned"}
+    v = robot.complete_velocity(q, {}, frames={"platform": velocity}, **options)
+    a = robot.complete_acceleration(q, v, {}, frames={"platform": -(rate**2) * circle}, **options)
+    efforts = robot.actuator_efforts(q, v, a)
+    assert_allclose([printed[str(k)] for k in range(50)], efforts, rtol=0.0, atol=1e-9)
+    assert printed["largest"] == pytest.approx(abs(efforts).max(), rel=1e-12)
+
+
+# ---- positions -------------------------------------------------------------------------------------------------------
+
+POSITIONS = [
+    *("four_bar", "slider_crank", "delta", "stewart", "gripper", "cable_platform", "three_finger_hand", "tsai_3upu"),
+    *range(6),  # seeds of random mechanisms
+]
+
+
+@pytest.fixture(scope="module")
+def positions(examples):
+    """The program that answers requests for positions, built with the installed library."""
+    program, installed = examples / "positions", examples.parent / "installed"
+    eigen = next(
+        ROOT.glob("build/*/headers/Eigen"), Path(sysconfig.get_path("platlib")) / "cmeel.prefix/include/eigen3"
+    )
+    flags = ["-std=c++17", "-DEIGEN_DONT_VECTORIZE", "-I", installed / "include" / "sarrus", "-isystem", eigen]
+    files = [ROOT / "tests" / "cpp" / "positions.cpp", installed / "lib" / "libsarrus.a", "-pthread", "-o", program]
+    done = subprocess.run([COMPILER, *map(str, flags + files)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return program
+
+
+class Requests:
+    """Requests of a mechanism: lines for the program, and what Python returns."""
+
+    def __init__(self, robot):
+        self.robot, self.lines, self.expected = robot, [], []
+
+    def add(self, question, words, function, *arguments, **options):
+        """Add a request, `words` by key and name, and return what the function returns."""
+        parts = [question]
+        for key, named in words.items():
+            for name, x in named.items():
+                numbers = np.ravel(x)
+                parts += [key, name, str(numbers.size), *map(repr, numbers.tolist())]
+        self.lines.append(" ".join(parts))
+        try:
+            self.expected.append(np.ravel(function(*arguments, **options)))
+        except (sarrus.AssemblyError, sarrus.ModelError, sarrus.StateError) as error:
+            self.expected.append(error)
+        return self.expected[-1]
+
+    def check(self, program, file):
+        self.robot.save(file)
+        text = "\n".join(self.lines) + "\n"
+        done = subprocess.run([program, file], input=text, capture_output=True, text=True, check=True)
+        for line, expected, answer in zip(self.lines, self.expected, done.stdout.splitlines(), strict=True):
+            if isinstance(expected, Exception):
+                assert answer.startswith(" error: "), line
+                words = answer.removeprefix(" error: ").split()
+                assert words[:7] == str(expected).split()[:7] or isinstance(expected, sarrus.StateError), line
+            else:
+                numbers = np.array(answer.split("|")[0].split(), float)
+                assert_allclose(numbers, expected, rtol=0.0, atol=1e-9, err_msg=line)
+
+
+def plain(by_joint):
+    """Numbers of joints with one coordinate, or paths of these, as Python takes them."""
+    return {name: float(x[0]) if x.shape == (1,) else x[:, 0] for name, x in by_joint.items()}
+
+
+@pytest.mark.filterwarnings("ignore::sarrus.BranchWarning")
+@pytest.mark.parametrize("name", POSITIONS)
+def test_positions(positions, name, tmp_path):
+    """Near and far from the home, on a branch and on any, of tree joints and loop joints, frames, paths and velocities."""
+    robot = getattr(sarrus.mechanisms, name)() if isinstance(name, str) else random_closed(name).robot
+    rng, requests, home = np.random.default_rng(0), Requests(robot), robot.assemble()
+    requests.add("assemble", {}, robot.assemble)
+    current, near = robot.joint_states(home).q, {"near": {"q": home}}
+    given = [j for j in robot.actuated or robot.joints if robot.joint(j).type.nq == 1 == robot.joint(j).type.nv]
+    for size in (0.1, 1.0) if given else ():
+        fixed = {j: current[j] + size * rng.uniform(-1.0, 1.0, 1) for j in given}
+        goal, words = plain(fixed), {"fixed": fixed}
+        q = requests.add("assemble", words, robot.assemble, fixed=goal)
+        requests.add("assemble", words | near, robot.assemble, home, fixed=goal)
+        requests.add("assemble", {"guess": fixed}, robot.assemble, near=goal)
+        for branch in ("any", "only"):
+            requests.add("assemble", words | {"branch": {branch: ()}}, robot.assemble, fixed=goal, branch=branch)
+        path = {j: np.linspace(current[j], x, 7) for j, x in fixed.items()}
+        requests.add("follow", {"fixed": path} | near, robot.follow, plain(path), home)
+        if not isinstance(q, Exception):
+            rates = {j: rng.normal(size=1) for j in given}
+            words = {"near": {"q": q}, "fixed": rates}
+            v = requests.add("velocity", words, robot.complete_velocity, q, plain(rates))
+            if not isinstance(v, Exception):
+                requests.add("acceleration", words | {"v": {"v": v}}, robot.complete_acceleration, q, v, plain(rates))
+    for j in [j for j in robot.loop_joints if robot.joint(j).type.nv == 1][:2]:
+        x = current[j] + 0.05
+        requests.add("assemble", {"fixed": {j: x}}, robot.assemble, fixed=plain({j: x}))
+    body = robot.bodies[-1]
+    point = robot.pose(home, body)[:3, 3] + 0.01 * rng.normal(size=3)
+    requests.add("assemble", {"frame": {body: point}} | near, robot.inverse_kinematics, {body: point}, near=home)
+    if name in ("four_bar", "delta"):
+        requests.add("modes", {"fixed": fixed}, robot.assembly_modes, fixed=goal)
+    requests.check(positions, tmp_path / "robot.json")
+    assert sum(not isinstance(x, Exception) for x in requests.expected) > 3
+
+
+def test_positions_of_prescribed_motions(positions, tmp_path):
+    b = sarrus.Builder("driven four-bar")
+    for bar, length in (("crank", 0.4), ("coupler", 1.1), ("rocker", 0.9)):
+        b.add_body(bar, sarrus.Inertia.rod(1.0, (0, 0, 0), (length, 0, 0)))
+    pin = sarrus.Revolute("y")
+    b.add_joint("motor", pin, "ground", "crank")
+    b.add_joint("pin1", pin, "crank", "coupler", at_parent=(0.4, 0, 0))
+    b.add_joint("pivot", pin, "ground", "rocker", at_parent=(1.0, 0, 0))
+    b.add_joint("pin2", pin, "coupler", "rocker", at_parent=(1.1, 0, 0), at_child=(0.9, 0, 0))
+    b.add_prescribed_motion("drive", "motor", sarrus.laws.polynomial(0.5, 2.0))
+    robot = b.build()
+    requests = Requests(robot)
+    for time in (0.0, 0.7, 30.0):
+        words = {"time": {"t": time}}
+        q = requests.add("assemble", words, robot.assemble, time=time)
+        requests.add("velocity", words | {"near": {"q": q}}, robot.complete_velocity, q, {}, time=time)
+    assert requests.expected[4][0] == pytest.approx(60.5, rel=1e-12)
+    requests.check(positions, tmp_path / "robot.json")

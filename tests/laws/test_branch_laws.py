@@ -10,6 +10,7 @@ import sarrus
 from sarrus import _core
 from sarrus.analysis.assembly.leading import free_motions
 from sarrus.results import Status
+from tests.gallery import made
 
 mechanisms = sarrus.mechanisms
 
@@ -249,3 +250,20 @@ def test_frames_of_variants_that_prescribe_too_much():
     pose = {robot.frames[-1]: sarrus.Transform(translation=(0.1, 0, 0.1))}
     q, status = variants.inverse_kinematics(frames=pose, near=robot.assemble() + 0.01, return_status=True)
     assert status.tolist() == [2, 2] and np.isnan(q).all()
+
+
+@pytest.mark.filterwarnings("ignore::sarrus.BranchWarning")
+@pytest.mark.parametrize("name", [name for name in sarrus.mechanisms.__all__ if made(name).loop_joints])
+def test_options_of_computation_change_no_result(name):
+    """Also where the fixed joints leave motion, and a jump is longer than the first steps of a search."""
+    robot = made(name)
+    home, rng = robot.assemble(), np.random.default_rng(3)
+    single = [j for j in robot.joints if robot.joint(j).type.nq == 1]
+    for size in (0.3, 1.0):
+        for j in rng.permutation(single)[:2]:
+            fixed = {str(j): float(home[robot.joint(str(j)).q_slice][0]) + size * rng.uniform(-1.0, 1.0)}
+            plain, status = robot.assemble(home, fixed=fixed, return_status=True)
+            try:
+                assert_allclose(robot.assemble(home, fixed=fixed), plain, rtol=0.0, atol=1e-9, err_msg=str(fixed))
+            except sarrus.AssemblyError:
+                assert status not in (0, 9)

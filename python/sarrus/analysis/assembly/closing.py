@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import functools
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
 from ..._arrays import Array, ArrayLike, NDArray, check_mapping
-from ..._core import branch_outcome, tolerances
+from ..._core import branch_outcome, normal_numbers, tolerances
 from ...description.constraints import ConstraintSpec, TargetSpec
 from ...description.joints import LIMIT_MARGIN, TURN, JointType, middle, turns_into
 from ...description.specs import JointSpec
@@ -215,10 +214,9 @@ class Closing:
         return within
 
 
-@functools.lru_cache(maxsize=64)
 def _anywhere(nv: int) -> Array:
-    """Return a random step (nv,) in scaled velocities; cached, because drawing it takes half as long as the rest of the preparation."""
-    return 0.1 * np.random.default_rng(0).normal(size=nv)
+    """Return a random step (nv,) in scaled velocities."""
+    return 0.1 * normal_numbers(nv)
 
 
 def _by_name(robot: LoopFunctions) -> NDArray[np.intp]:

@@ -8,12 +8,11 @@ do not move. Units are those of :mod:`sarrus.analysis.scaling`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cached_property
 
 import numpy as np
 
 from ..._arrays import Array, ArrayLike, NDArray, checked_number
-from ..._core import tolerances
+from ..._core import tolerances, uniform_numbers
 from ...dynamics.loop_operations import LoopFunctions
 from ..joint_targets import quoted
 from .closing import FAR, NEAR, Coordinates, Frames, closing
@@ -32,17 +31,10 @@ class Search:
         frames: Frames = (), targets: Array | None = None, single: Coordinates = (),
     ) -> None:  # fmt: skip
         self.start, self.fixed, self.base, self.frames = start, tuple(fixed), robot, frames
-        self._seed = seed
+        self._seed = seed % 2**64
         self.closure = closing(robot, frames, self.fixed, single)
         self.robot, self.loops = self.closure.robot, self.closure.at(time, targets)
         self.moving, self.weights = self.closure.moving, np.ones(self.robot.nc)
-
-    @cached_property
-    def rng(self) -> np.random.Generator:
-        """Generator of the other starts, created if the first start fails: creating it takes longer than one attempt."""
-        rng = np.random.default_rng(self._seed)
-        rng.uniform(size=self.robot.nv)  # skips the numbers of the first start
-        return rng
 
     def close(self, q: Array, steps: ArrayLike = FAR) -> tuple[Array, Array]:
         """Return configurations (k, nq) from starts q with minimal residuals, and these residuals (k,)."""
@@ -54,14 +46,16 @@ class Search:
         return np.where(np.isfinite(J), J, 0.0)
 
     def starts(self, first: int, count: int) -> Array:
-        """Return `count` starts (count, nq) of an endless sequence: the caller's, then others around it, at three distances."""
+        """Return `count` starts (count, nq) of an endless sequence: the caller's, then others around it in opposite pairs, at three distances."""
         if first == 0:
             further = self.starts(1, count - 1) if count > 1 else np.empty((0, self.robot.nq))
             return np.concatenate([self.start[None], further])
-        k = np.arange(first, first + count)[:, None]
-        spread = np.array([0.1, 0.3, 1.0])[k % 3]
+        k, nv = np.arange(first, first + count), self.robot.nv
+        pair = (k - 1) // 2  # mirrored solutions are both found, so that the seed does not select one
+        numbers = uniform_numbers(self._seed, pair[0] * nv, (pair[-1] - pair[0] + 1) * nv, -1.0, 1.0).reshape(-1, nv)
+        spread = np.array([0.3, 1.0, 0.1])[pair % 3] * np.where(k % 2, 1.0, -1.0)
         reach = np.where(self.loops.sliding, 1.0, np.pi) * self.moving
-        x = spread * reach * self.rng.uniform(-1.0, 1.0, (count, self.robot.nv))[:, self.closure.by_name]
+        x = spread[:, None] * reach * numbers[pair - pair[0]][:, self.closure.by_name]
         q = self.loops.step(np.broadcast_to(self.start, (count, self.robot.nq)), x)
         return np.clip(q, self.closure.low, self.closure.high)
 

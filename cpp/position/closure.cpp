@@ -1,0 +1,320 @@
+#include "closure.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <set>
+
+#include "../joints/visit.hpp"
+#include "../model/text.hpp"
+
+namespace sarrus {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// Call f(coordinate, index in q of the joint) for each coordinate that the joint has.
+template <class F> void each_coordinate(const JointDescription& joint, F f) {
+  visit_every(joint.kind, joint.nv, [&](auto type) {
+    int listed = 0, own = 0;
+    for (const Coordinate& coordinate : type.coordinates)
+      if (type.has(joint.constants, listed++)) f(coordinate, own++);
+  });
+}
+
+/// Return the same mechanism on the same tree, with these constraints in addition.
+std::shared_ptr<const Mechanism> with_targets(const Mechanism& mechanism, std::vector<ConstraintDescription> more) {
+  Description d = mechanism.description();
+  for (std::size_t j = 0; j < d.joints.size(); ++j) {
+    d.joints[j].close_loop = mechanism.joints()[j].closes_a_loop;
+    d.joints[j].keep_in_tree = !d.joints[j].close_loop;
+  }
+  std::move(more.begin(), more.end(), std::back_inserter(d.constraints));
+  return std::make_shared<const Mechanism>(std::move(d));
+}
+
+std::vector<ConstraintDescription> target_constraints(const Mechanism& mechanism, const std::vector<FrameKey>& frames,
+                                                      const std::vector<int>& loop_joints) {
+  std::vector<ConstraintDescription> all;
+  for (const FrameKey& key : frames) {
+    ConstraintDescription c{};
+    c.name = "target of " + key.frame;
+    c.kind = LoopJoint(key.is_pose ? JointKind::fixed : JointKind::spherical, {}, key.is_pose ? 6 : 3);
+    c.parent = "ground", c.child = key.frame, c.target = Target::frame;
+    c.at_parent = c.at_child = Transform<double>::identity();
+    all.push_back(std::move(c));
+  }
+  for (const int j : loop_joints) {
+    ConstraintDescription c{};
+    c.joint = mechanism.description().joints[j].name, c.name = "target of joint " + c.joint;
+    c.kind = LoopJoint(), c.target = Target::coordinates;
+    all.push_back(std::move(c));
+  }
+  return all;
+}
+
+std::vector<int> closing_among(const Mechanism& mechanism, const std::vector<int>& joints) {
+  std::vector<int> closing;
+  for (const int j : joints)
+    if (mechanism.joints()[j].closes_a_loop && mechanism.description().joints[j].nv > 0) closing.push_back(j);
+  return closing;
+}
+
+/// Middle of the range in which turns of an angle are counted: between two limits, or a quarter turn within a single one.
+double middle(double low, double high) {
+  if (std::isfinite(low) && std::isfinite(high)) return 0.5 * (low + high);
+  return std::isfinite(low) ? low + 0.5 * M_PI : std::isfinite(high) ? high - 0.5 * M_PI : 0.0;
+}
+
+}  // namespace
+
+char coordinate_unit(const JointDescription& joint, int coordinate) {
+  char unit = '1';
+  each_coordinate(joint, [&](const Coordinate& c, int k) {
+    if (k == coordinate) unit = c.unit[0];
+  });
+  return unit;
+}
+bool whole_turns_return(const JointDescription& joint) {
+  return visit_every(joint.kind, joint.nv, [](auto type) { return type.whole_turns_return; });
+}
+Vector neutral_coordinates(const JointDescription& joint) {
+  Vector q = Vector::Zero(joint.nq);
+  each_coordinate(joint, [&](const Coordinate& c, int k) { q(k) = std::string(c.name) == "qw" ? 1.0 : 0.0; });
+  return q;
+}
+Vector PositionModel::neutral() const {
+  Vector q = Vector::Zero(mechanism.tree().nq);
+  for (const int k : mechanism.quaternions()) q(k + 3) = 1.0;
+  return q;
+}
+
+double turns_into(double x, double low, double high, double margin) {
+  if (x >= low - margin && x <= high + margin) return 0.0;
+  const double turns = x < low - margin ? std::ceil((low - x - margin) / full_turn) : std::floor((high - x + margin) / full_turn);
+  if (!std::isfinite(turns)) return 0.0;
+  const double turned = x + full_turn * turns;
+  return turned >= low - margin && turned <= high + margin ? turned - x : 0.0;
+}
+
+std::vector<int> without_loops(const Mechanism& mechanism, const std::vector<int>& joints) {
+  std::vector<int> group(mechanism.description().bodies.size() + 1);
+  std::iota(group.begin(), group.end(), 0);  // by body; the ground is body 0
+  const auto root = [&](int body) {
+    while (group[body] != body) body = group[body];
+    return body;
+  };
+  std::vector<int> kept;
+  for (const int j : joints) {
+    if (std::find(kept.begin(), kept.end(), j) != kept.end()) continue;
+    const bool is_unconstrained =
+        visit_every(mechanism.description().joints[j].kind, 0, [](auto type) { return type.is_unconstrained; });
+    const int parent = root(mechanism.joints()[j].ends[0]), child = root(mechanism.joints()[j].ends[1]);
+    // without rows, as many such coordinates can be fixed as there are degrees of freedom
+    if (!is_unconstrained && parent == child) continue;
+    if (!is_unconstrained) group[parent] = child;
+    kept.push_back(j);
+  }
+  return kept;
+}
+
+std::string quoted_joints(const Mechanism& mechanism, const std::vector<int>& joints) {
+  std::vector<std::string> names;
+  for (const int j : joints) names.push_back("'" + mechanism.description().joints[j].name + "'");
+  return joined(names);
+}
+
+Closure::Closure(const PositionModel& m, std::vector<FrameKey> prescribed, std::vector<int> joints)
+    : model(m),
+      frames(std::move(prescribed)),
+      fixed(std::move(joints)),
+      loop_joints(closing_among(m.mechanism, fixed)),
+      mechanism_(frames.empty() && loop_joints.empty()
+                     ? std::shared_ptr<const Mechanism>(std::shared_ptr<void>(), &m.mechanism)
+                     : with_targets(m.mechanism, target_constraints(m.mechanism, frames, loop_joints))),
+      functions_(*mechanism_, m.kernels) {
+  const Mechanism& base = model.mechanism;
+  const std::vector<JointDescription>& described = base.description().joints;
+  const Tree& tree = mechanism_->tree();
+  if (!loop_joints.empty() && without_loops(base, fixed).size() < fixed.size())
+    throw ModelError("joints " + quoted_joints(base, fixed) +
+                     " cannot all be given: they close a loop among themselves, so that their coordinates depend on each other; "
+                     "expected joints without such a loop");
+
+  Vector neutral_targets(tree.loops.pfaffian_values - base.tree().loops.pfaffian_values);
+  numbers = static_cast<int>(neutral_targets.size());
+  int at = 0;
+  for (const FrameKey& key : frames) {
+    neutral_targets.segment(at, key.numbers()).setZero();
+    if (key.is_pose) neutral_targets(at) = neutral_targets(at + 5) = neutral_targets(at + 10) = 1.0;
+    at += key.numbers();
+  }
+  joint_numbers = numbers - at;
+  for (const int j : loop_joints) {
+    neutral_targets.segment(at, described[j].nq) = neutral_coordinates(described[j]);
+    at += described[j].nq;
+  }
+  const std::vector<int>& constraints = mechanism_->constraints();
+  for (std::size_t i = base.constraints().size(); i < constraints.size(); ++i)
+    target_rows_.emplace_back(tree.loops.constraint[constraints[i]].row, tree.loops.constraint[constraints[i]].rows);
+
+  // rows have their usual size at a random configuration, unlike at special ones, such as one with a rod of zero length
+  std::vector<int> by_name = [&] {
+    std::vector<int> order(described.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::sort(order.begin(), order.end(), [&](int a, int b) { return described[a].name < described[b].name; });
+    return order;
+  }();
+  const Matrix random = RandomNumbers().normal(1, tree.nv);
+  Vector away(tree.nv);
+  int drawn = 0;
+  for (const int j : by_name)
+    for (int k = 0; k < base.joints()[j].nv && !base.joints()[j].closes_a_loop; ++k) {
+      const int iv = base.joints()[j].iv + k;
+      away(iv) = 0.1 * tree.unit[iv] * random(0, drawn++);
+    }
+  const Vector neutral = model.neutral();
+  Vector q(tree.nq);
+  functions_.evaluate(Operation::integrate, {neutral.data(), away.data()}, q.data());
+  loops_ =
+      std::make_unique<ScaledLoops>(functions_, q.data(), std::nullopt, [this, neutral_targets](const double* x, double* out) {
+        const Vector all = values(Eigen::Map<const Vector>(x, mechanism_->tree().nq), neutral_targets);
+        std::copy(all.begin(), all.end(), out);
+      });
+
+  std::set<std::string> related;  // joints whose whole turns constraints count
+  for (const ConstraintDescription& c : base.description().constraints)
+    if (std::holds_alternative<Coupler>(c.kind))
+      for (const auto& coordinate : c.coordinates) related.insert(coordinate.joint);
+  moving.assign(tree.nv, true), whole_turns_.assign(tree.nq, false);
+  low_ = Vector::Constant(tree.nq, -infinity), high_ = Vector::Constant(tree.nq, infinity);
+  margin_ = Vector::Constant(tree.nq, limit_margin);
+  loop_low_ = Vector::Constant(tree.loop_nq, -infinity), loop_high_ = Vector::Constant(tree.loop_nq, infinity);
+  loop_margin_ = Vector::Constant(tree.loop_nq, limit_margin), loop_near_ = Vector::Zero(tree.loop_nq);
+  bool loops_limited = false;
+  for (std::size_t j = 0; j < described.size(); ++j) {
+    const Mechanism::PlacedJoint& joint = base.joints()[j];
+    const bool is_fixed = std::find(fixed.begin(), fixed.end(), static_cast<int>(j)) != fixed.end();
+    if (!joint.closes_a_loop && is_fixed) std::fill_n(moving.begin() + joint.iv, joint.nv, false);
+    const bool returns = whole_turns_return(described[j]) && !related.count(described[j].name);
+    const int first = joint.closes_a_loop ? tree.loop_motion[joint.constraint].iq : joint.iq;
+    Vector& low = joint.closes_a_loop ? loop_low_ : low_;
+    Vector& high = joint.closes_a_loop ? loop_high_ : high_;
+    Vector& margin = joint.closes_a_loop ? loop_margin_ : margin_;
+    for (int k = 0; k < described[j].nq; ++k) {
+      if (coordinate_unit(described[j], k) == 'm') margin(first + k) *= tree.length;
+      if (is_fixed) continue;
+      if (!joint.closes_a_loop) whole_turns_[first + k] = returns && coordinate_unit(described[j], k) == 'r';
+      if (model.limits[j].empty()) continue;
+      low(first + k) = model.limits[j].low[k], high(first + k) = model.limits[j].high[k];
+      const bool finite_limit = std::isfinite(low(first + k)) || std::isfinite(high(first + k));
+      limited = limited || finite_limit, loops_limited = loops_limited || (finite_limit && joint.closes_a_loop);
+    }
+  }
+  if (loops_limited)
+    for (int k = 0; k < tree.loop_nq; ++k) loop_near_(k) = middle(loop_low_(k), loop_high_(k));
+  else
+    loop_low_.resize(0);
+}
+
+Vector Closure::values(const Vector& q, const Vector& targets) const {
+  const int rows = model.mechanism.tree().loops.pfaffian_values;
+  Vector all(rows + numbers);
+  if (rows > 0) model.rows(q.data(), all.data());
+  if (numbers > 0) all.tail(numbers) = targets;
+  return all;
+}
+
+ScaledLoops Closure::loops(const ClosingInput& input) const {
+  return loops_->at(input.time, [this, targets = input.targets](const double* q, double* out) {
+    const Vector all = values(Eigen::Map<const Vector>(q, mechanism_->tree().nq), targets);
+    std::copy(all.begin(), all.end(), out);
+  });
+}
+
+Vector Closure::scale(const Vector& weights) const {
+  const Tree& tree = mechanism_->tree();
+  Vector all(tree.nv + tree.loops.rows);
+  for (int k = 0; k < tree.nv; ++k) all(k) = moving[k] ? loops_->column_scale(k) : 0.0;
+  for (int r = 0; r < tree.loops.rows; ++r)
+    all(tree.nv + r) = loops_->holonomic[r] ? loops_->row_scale(r) * (weights.size() ? weights(r) : 1.0) : 0.0;
+  return all;
+}
+
+Vector Closure::units() const {
+  Vector all = scale();
+  all.head(mechanism_->tree().nv) = loops_->column_scale;
+  return all;
+}
+
+Closure::Closed Closure::close(const Vector& q, const ClosingInput& input, const ClosingSteps& steps,
+                               const Vector& weights) const {
+  const int nq = mechanism_->tree().nq;
+  const double options[3] = {steps.damping, steps.most, steps.farthest};
+  const Vector factors = scale(weights), rows = values(q, input.targets);
+  Vector out(nq + 1);
+  functions_.evaluate(Operation::close, {q.data(), factors.data(), options, input.time ? &*input.time : nullptr, rows.data()},
+                      out.data());
+  return {out.head(nq), out.allFinite() ? out(nq) : infinity};
+}
+
+Matrix Closure::jacobian(const Vector& q, const ClosingInput& input) const {
+  const ScaledLoops at = loops(input);
+  Matrix J = at.holonomic_rows(at.jacobian(q.data()));
+  for (int k = 0; k < J.cols(); ++k)
+    if (!moving[k]) J.col(k).setZero();
+  return J.unaryExpr([](double x) { return std::isfinite(x) ? x : 0.0; });
+}
+
+bool Closure::within(const Vector& q, double margin, const std::optional<double>& time) const {
+  if (((q - low_ + margin * margin_).array() < 0.0).any() || ((high_ + margin * margin_ - q).array() < 0.0).any()) return false;
+  if (loop_low_.size() == 0) return true;
+  Vector x(mechanism_->tree().loop_nq);
+  functions_.evaluate(Operation::loop_joint_coordinates, {q.data(), loop_near_.data(), time ? &*time : nullptr}, x.data());
+  return ((x - loop_low_ + margin * loop_margin_).array() >= 0.0).all() &&
+         ((loop_high_ + margin * loop_margin_ - x).array() >= 0.0).all();
+}
+
+Vector Closure::unwound(Vector q, const Vector& start) const {
+  for (Eigen::Index k = 0; k < q.size(); ++k) {
+    if (!whole_turns_[k]) continue;
+    q(k) -= full_turn * std::nearbyint((q(k) - start(k)) / full_turn);
+    if (std::isfinite(low_(k)) || std::isfinite(high_(k))) q(k) += turns_into(q(k), low_(k), high_(k), margin_(k));
+  }
+  return q;
+}
+
+std::string Closure::kind_of(int constraint) const {
+  const Mechanism& base = model.mechanism;
+  if (constraint >= static_cast<int>(base.constraints().size())) return "Target";
+  const int index = base.constraints()[constraint];
+  for (std::size_t j = 0; j < base.joints().size(); ++j)
+    if (base.joints()[j].closes_a_loop && base.joints()[j].constraint == index)
+      return visit_every(base.description().joints[j].kind, 0, [](auto type) { return std::string(type.name); });
+  return visit_constraint(base.tree().loops.constraint[index].kind, [](const auto& kind) { return std::string(kind.name); });
+}
+
+Vector Closure::step(const Vector& q, const Vector& x) const {
+  const Vector v = loops_->column_scale.cwiseProduct(x);
+  Vector next(q.size());
+  functions_.evaluate(Operation::integrate, {q.data(), v.data()}, next.data());
+  return next;
+}
+Vector Closure::difference(const Vector& q0, const Vector& q1) const {
+  Vector v(mechanism_->tree().nv);
+  functions_.evaluate(Operation::difference, {q0.data(), q1.data()}, v.data());
+  return v.cwiseQuotient(loops_->column_scale);
+}
+
+Vector Closure::targets(const std::vector<Vector>& of_frames, const std::vector<Vector>& coordinates) const {
+  Vector all(numbers);
+  int at = 0;
+  for (const Vector& x : of_frames) all.segment(at, x.size()) = x, at += static_cast<int>(x.size());
+  for (std::size_t i = 0; i < fixed.size(); ++i)
+    if (std::find(loop_joints.begin(), loop_joints.end(), fixed[i]) != loop_joints.end())
+      all.segment(at, coordinates[i].size()) = coordinates[i], at += static_cast<int>(coordinates[i].size());
+  return all;
+}
+
+}  // namespace sarrus

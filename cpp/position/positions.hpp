@@ -1,0 +1,166 @@
+// Configurations that close all loops: assembly, assembly modes, inverse kinematics and path continuation; and the velocities and accelerations
+// that loops allow. Functions and results are those of Python's Mechanism, for one state.
+//
+// The rows of the loops are F(u, x) = 0, with prescribed coordinates x and the other coordinates u. If x determines the motion at the start, the
+// branch along the straight path from the start to the goal is one curve u(s), whose end the kernels compute (loops/branch.hpp): in one jump if
+// it is certain to stay on the branch, else by continuation. If x leaves motion, or the start is singular, there is no branch, and the
+// nearest configuration is searched for from many starts (search.hpp).
+#pragma once
+
+#include <map>
+#include <mutex>
+
+#include "other_tree.hpp"
+#include "search.hpp"
+
+namespace sarrus {
+
+/// If the branch of the start does not reach the goal: return the nearest solution on any branch, or raise an error, or ignore the branch.
+enum class BranchChoice { start, only, any };
+
+/// Options of assembly. `starts`: number of other starts that are tried if the first one fails; `tolerance`: largest residual of a
+/// closed loop [rad, mean sizes of the bodies]; `time` of prescribed motions [s].
+struct AssemblyOptions {
+  BranchChoice branch = BranchChoice::start;
+  int starts = 60;
+  std::uint64_t seed = 0;
+  double tolerance = tolerances::closed;
+  std::optional<double> time;
+};
+
+/// Numbers of joints, by name: coordinates [rad, m, quaternions (x, y, z, w)], or velocities or accelerations.
+using JointNumbersByName = std::vector<std::pair<std::string, std::vector<double>>>;
+/// Numbers of frames, by name: targets, 12 numbers (rows of [R p]) or a point of 3 [m]; or velocities or accelerations, [angular; linear] or
+/// those of the origin only.
+using FrameNumbersByName = std::vector<std::pair<std::string, std::vector<double>>>;
+
+/// Start of a search: a configuration (nq), or coordinates of joints, which are kept if the loops can close with them; none: the home.
+struct AssemblyStart {
+  std::optional<Vector> q;
+  JointNumbersByName joints;
+
+  AssemblyStart() = default;
+  AssemblyStart(Vector configuration) : q(std::move(configuration)) {}
+  AssemblyStart(const std::vector<double>& configuration)
+      : q(Eigen::Map<const Vector>(configuration.data(), static_cast<Eigen::Index>(configuration.size()))) {}
+  AssemblyStart(JointNumbersByName coordinates) : joints(std::move(coordinates)) {}
+};
+
+/// Closed configuration. `other_branch`: it is on another branch than the start, or on an undecided one, for this reason.
+struct Assembled {
+  Vector q;
+  bool other_branch = false;
+  std::string reason;
+};
+
+/// The branch of the start ends before the goal: its configurations up to there, and its end.
+struct PathTrackingError : AssemblyError {
+  PathTrackingError(const std::string& message, RowMajor on_path, Vector end)
+      : AssemblyError(message), path(std::move(on_path)), last(std::move(end)) {}
+  RowMajor path;
+  Vector last;
+};
+
+/// Inputs along a path of n configurations: joints and frames with n times their numbers, and times (n) [s], which may be empty.
+struct PathInputs {
+  JointNumbersByName joints;
+  FrameNumbersByName frames;
+  std::vector<double> times;
+};
+/// `max_step`: largest motion of a joint in one step [rad, mean sizes of the bodies]. `min_step`: smallest step, as a fraction of the path between
+/// two inputs; the branch ends if a shorter one is needed.
+struct PathOptions {
+  double max_step = 0.2, min_step = 1e-7, tolerance = tolerances::closed;
+};
+
+/// Positions of one mechanism. Closures are prepared at the first call with the same joints and frames and kept; any number of threads may call.
+class Positions {
+ public:
+  explicit Positions(PositionModel model) : model_(std::move(model)) {}
+
+  /// Solve the loop-closure equations for a configuration near another one, on its branch, with coordinates of the `fixed` joints.
+  /// AssemblyError: the loops cannot close, or no start succeeded; PathTrackingError: the branch of the start ends before.
+  Assembled assemble(const AssemblyStart& near = {}, const JointNumbersByName& fixed = {},
+                     const AssemblyOptions& options = {}) const {
+    return inverse_kinematics({}, near, fixed, options);
+  }
+  /// The same, with frames at their targets.
+  Assembled inverse_kinematics(const FrameNumbersByName& frames, const AssemblyStart& near = {},
+                               const JointNumbersByName& fixed = {}, const AssemblyOptions& options = {}) const;
+  /// Search for all assembly modes with these joints fixed, the nearest to the home first. ModelError: the mechanism can still move.
+  std::vector<Vector> assembly_modes(const JointNumbersByName& fixed, const std::optional<double>& time = {}, int attempts = 200,
+                                     std::uint64_t seed = 0, double tolerance = tolerances::closed) const;
+  /// Compute closed configurations (n, nq) along prescribed inputs, on one branch. PathTrackingError: the branch ends.
+  RowMajor follow(const PathInputs& inputs, const AssemblyStart& near = {}, const PathOptions& options = {}) const;
+  /// Compute the velocity (nv) that the constraints allow with given velocities of joints and frames, in the frames' axes; other motion is minimal.
+  /// NoAnswer: the loops do not allow these velocities.
+  Vector complete_velocity(const Vector& q, const JointNumbersByName& joints, const FrameNumbersByName& frames = {},
+                           const std::optional<double>& time = {}) const {
+    return completed(q, nullptr, joints, frames, time);
+  }
+  /// The same for an acceleration at a velocity v. Accelerations of frames are the rates of their velocities' components.
+  Vector complete_acceleration(const Vector& q, const Vector& v, const JointNumbersByName& joints,
+                               const FrameNumbersByName& frames = {}, const std::optional<double>& time = {}) const {
+    return completed(q, &v, joints, frames, time);
+  }
+
+  const PositionModel& model() const { return model_; }
+
+ private:
+  /// Checked request: joints by index with their coordinates, frames with their targets.
+  struct Goal {
+    std::vector<int> joints;
+    std::vector<Vector> coordinates;
+    std::vector<FrameKey> frames;
+    std::vector<Vector> targets;
+  };
+  /// Start of a search: a configuration, or guessed coordinates of joints.
+  struct Near {
+    std::optional<Vector> q;
+    std::vector<int> joints;
+    std::vector<Vector> coordinates;
+  };
+  struct Continuation;
+  struct Found {
+    Vector q;
+    bool closed;
+    std::string why;  // message if it is not closed
+  };
+
+  Goal goal(const FrameNumbersByName& frames, const JointNumbersByName& joints) const;
+  Near start(const AssemblyStart& near) const;
+  Found nearest(const Goal& goal, const Near& near, const AssemblyOptions& options) const;
+  Found looked_for(const PositionModel& model, const Goal& goal, const Near& near, const AssemblyOptions& options) const;
+  Found nearby(const Goal& goal, const Vector& q, const AssemblyOptions& options) const;
+  std::vector<int> leading(const Vector& start, const Goal& goal, const std::optional<double>& time) const;
+  Continuation continued(const Goal& goal, const Vector& near, const Vector& start, const AssemblyOptions& options) const;
+  bool fits(Continuation& result, const Goal& goal, const AssemblyOptions& options) const;
+  std::optional<Assembled> on_branch(const Goal& goal, const Vector& near, const Vector& start,
+                                     const AssemblyOptions& options) const;
+  std::pair<std::string, Vector> branch_end(const Closure& closure, const std::vector<int>& joints, const Vector& inputs,
+                                            int count, const PathOptions& options, const Vector& start, const RowMajor* path,
+                                            int& passed) const;
+  Vector completed(const Vector& q, const Vector* v, const JointNumbersByName& joints, const FrameNumbersByName& frames,
+                   const std::optional<double>& time) const;
+  Vector coordinates_now(int joint, const Vector& q, const std::optional<double>& time) const;
+  Vector frame_now(const FrameKey& key, const Vector& q) const;
+  std::pair<Vector, double> free_motions(const Vector& q, const std::optional<double>& time) const;
+
+  std::shared_ptr<const Closure> closure(const PositionModel& model, const std::vector<FrameKey>& frames,
+                                         const std::vector<int>& fixed) const;
+  /// The tree in which a search for these joints runs; null: the mechanism's own.
+  std::shared_ptr<const OtherTree> other_tree(const Goal& goal, Near& near) const;
+
+  const PositionModel model_;
+  struct Key {
+    const PositionModel* model;
+    std::vector<FrameKey> frames;
+    std::vector<int> fixed;
+    bool operator<(const Key& o) const { return std::tie(model, frames, fixed) < std::tie(o.model, o.frames, o.fixed); }
+  };
+  mutable std::mutex mutex_;
+  mutable std::map<Key, std::shared_ptr<const Closure>> closures_;
+  mutable std::map<std::vector<int>, std::shared_ptr<const OtherTree>> trees_;  // null: these joints cannot all be in a tree
+};
+
+}  // namespace sarrus

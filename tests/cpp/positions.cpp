@@ -1,0 +1,80 @@
+// Answers requests for positions of a mechanism, line by line, for comparison with Python (tests/core/test_positions.py):
+//   positions FILE.json < requests
+// A request is "assemble", "modes", "follow", "velocity" or "acceleration", then words of the form KEY NAME COUNT NUMBERS...
+#include <cstdio>
+#include <iostream>
+#include <sstream>
+
+#include <sarrus.hpp>
+
+using namespace sarrus;
+
+namespace {
+
+/// The words of a request, by their keys.
+struct Request {
+  std::string question;
+  JointNumbersByName fixed, guess;
+  FrameNumbersByName frames;
+  std::optional<Vector> near, v;
+  std::vector<double> times;
+  AssemblyOptions options;
+
+  explicit Request(const std::string& line) {
+    std::istringstream words(line);
+    words >> question;
+    for (std::string key, name; words >> key;) {
+      std::size_t count = 0;
+      words >> name >> count;
+      std::vector<double> x(count);
+      for (double& number : x) words >> number;
+      if (key == "fixed") fixed.emplace_back(name, x);
+      if (key == "guess") guess.emplace_back(name, x);
+      if (key == "frame") frames.emplace_back(name, x);
+      if (key == "near") near = Eigen::Map<const Vector>(x.data(), static_cast<Eigen::Index>(count));
+      if (key == "v") v = Eigen::Map<const Vector>(x.data(), static_cast<Eigen::Index>(count));
+      if (key == "time") times = x, options.time = x[0];
+      if (key == "branch")
+        options.branch = name == "any" ? BranchChoice::any : name == "only" ? BranchChoice::only : BranchChoice::start;
+    }
+  }
+  AssemblyStart start() const {
+    AssemblyStart start(guess);
+    start.q = near;
+    return start;
+  }
+};
+
+template <class Numbers> void print(const Numbers& x) {
+  for (Eigen::Index k = 0; k < static_cast<Eigen::Index>(x.size()); ++k) std::printf(" %.17g", x.data()[k]);
+}
+
+void answer(const Robot& robot, const Request& r) {
+  if (r.question == "assemble") {
+    const Assembled found = robot.inverse_kinematics(r.frames, r.start(), r.fixed, r.options);
+    print(found.q);
+    std::printf(" | %s", found.other_branch ? found.reason.c_str() : "");
+  } else if (r.question == "modes") {
+    for (const Vector& q : robot.assembly_modes(r.fixed, r.options.time)) print(q);
+  } else if (r.question == "follow") {
+    print(robot.follow({r.fixed, r.frames, r.times}, r.start()));
+  } else if (r.question == "velocity") {
+    print(robot.complete_velocity(*r.near, r.fixed, r.frames, r.options.time));
+  } else if (r.question == "acceleration") {
+    print(robot.complete_acceleration(*r.near, *r.v, r.fixed, r.frames, r.options.time));
+  }
+}
+
+}  // namespace
+
+int main(int, char** arguments) {
+  const Robot robot = load(arguments[1]);
+  for (std::string line; std::getline(std::cin, line);) {
+    try {
+      answer(robot, Request(line));
+    } catch (const std::exception& error) {
+      std::printf(" error: %s", error.what());
+    }
+    std::printf("\n");
+  }
+}
