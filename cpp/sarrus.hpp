@@ -357,7 +357,7 @@ class Robot : public Mechanism {
   static Vector vector(const Input& x) { return Eigen::Map<const Vector>(x.data(), static_cast<Eigen::Index>(x.size())); }
   static Numbers numbers(const Vector& x) { return {x.begin(), x.end()}; }
   PositionModel position_model() const {
-    PositionModel facts{*this, *sarrus_kernel_table(), {}, {}, {}};
+    PositionModel facts{*this, *sarrus_kernel_table(), {}, {}, {}, {}};
     for (const model::Joint& joint : written_->joints)
       facts.limits.push_back(joint.joint.limits ? JointRange{joint.joint.limits->first, joint.joint.limits->second}
                                                 : JointRange{});

@@ -15,7 +15,7 @@ namespace py = pybind11;
 
 struct FromPython {
   PyObject *ModelError = PyExc_ValueError, *ShapeError = PyExc_ValueError, *StateError = PyExc_ValueError,
-           *AssemblyError = PyExc_ValueError;
+           *AssemblyError = PyExc_ValueError, *PathTrackingError = PyExc_ValueError;
   PyObject* NameNotFoundError = PyExc_KeyError;
   PyObject *Transform = nullptr, *Inertia = nullptr, *JointType = nullptr;  // classes
   PyObject* real_numbers = nullptr;  // (value): a float64 array; TypeError or ValueError if it is something else
@@ -37,6 +37,7 @@ inline void hand_over(const py::KWArgs<py::object>& all) {
                {"StateError", to.StateError},
                {"NameNotFoundError", to.NameNotFoundError},
                {"AssemblyError", to.AssemblyError},
+               {"PathTrackingError", to.PathTrackingError},
                {"explain", to.explain},
                {"pfaffian_values", to.pfaffian_values},
                {"Transform", to.Transform},

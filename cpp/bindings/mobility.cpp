@@ -13,11 +13,7 @@
 #include "state.hpp"
 
 namespace sarrus::bindings {
-namespace {
 
-using Row = py::array_t<double, py::array::c_style | py::array::forcecast>;
-
-/// Return rows that depend on q, which Python evaluates.
 RowsOfState rows_from_python(const py::handle& self, const Tree& tree) {
   if (tree.loops.pfaffian_values == 0) return {};
   return [self, &tree](const double* q, double* values) {
@@ -27,6 +23,10 @@ RowsOfState rows_from_python(const py::handle& self, const Tree& tree) {
     std::copy_n(reinterpret_cast<const double*>(proxy(plain.ptr())->data), tree.loops.pfaffian_values, values);
   };
 }
+
+namespace {
+
+using Row = py::array_t<double, py::array::c_style | py::array::forcecast>;
 
 const double* configuration(const Row& q, const Tree& tree) {
   if (q.ndim() != 1 || q.shape(0) != tree.nq) throw py::value_error("one configuration is needed");

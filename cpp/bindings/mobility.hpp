@@ -6,6 +6,9 @@
 
 namespace sarrus::bindings {
 
+/// Return rows that depend on q, which Python evaluates.
+RowsOfState rows_from_python(const pybind11::handle& self, const Tree& tree);
+
 void bind_mobility(pybind11::module_& m);
 
 }  // namespace sarrus::bindings

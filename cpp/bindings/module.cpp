@@ -17,6 +17,7 @@
 #include "force_elements.hpp"
 #include "from_python.hpp"
 #include "mobility.hpp"
+#include "position.hpp"
 #include "model.hpp"
 #include "processor.hpp"
 #include "shapes.hpp"
@@ -340,6 +341,8 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
       PyErr_SetString(from_python().NameNotFoundError, e.what());
     } catch (const sarrus::ModelError& e) {
       PyErr_SetString(from_python().ModelError, e.what());
+    } catch (const sarrus::NoAnswer& e) {
+      PyErr_SetString(from_python().StateError, e.what());
     } catch (const sarrus::AssemblyError& e) {
       PyErr_SetString(from_python().AssemblyError, e.what());
     }
@@ -402,6 +405,7 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
   bind_contact(m);
   bind_shapes(m);
   bind_mobility(m);
+  bind_position(m);
 
   auto spatial = m.def_submodule("spatial", "Rotations, rigid transforms and inertias on small arrays.");
   bind_spatial(spatial);

@@ -212,6 +212,9 @@ Closure::Closure(const PositionModel& m, std::vector<FrameKey> prescribed, std::
       limited = limited || finite_limit, loops_limited = loops_limited || (finite_limit && joint.closes_a_loop);
     }
   }
+  fixed_mask.resize(tree.nv);
+  for (int k = 0; k < tree.nv; ++k) fixed_mask(k) = moving[k] ? 0.0 : 1.0;
+  units = scale(), units.head(tree.nv) = loops_->column_scale;
   if (loops_limited)
     for (int k = 0; k < tree.loop_nq; ++k) loop_near_(k) = middle(loop_low_(k), loop_high_(k));
   else
@@ -239,12 +242,6 @@ Vector Closure::scale(const Vector& weights) const {
   for (int k = 0; k < tree.nv; ++k) all(k) = moving[k] ? loops_->column_scale(k) : 0.0;
   for (int r = 0; r < tree.loops.rows; ++r)
     all(tree.nv + r) = loops_->holonomic[r] ? loops_->row_scale(r) * (weights.size() ? weights(r) : 1.0) : 0.0;
-  return all;
-}
-
-Vector Closure::units() const {
-  Vector all = scale();
-  all.head(mechanism_->tree().nv) = loops_->column_scale;
   return all;
 }
 

@@ -29,6 +29,7 @@ struct PositionModel {
   std::vector<JointRange> limits;
   std::optional<Vector> home;  // (nq), from which assembly starts; none: the neutral configuration
   RowsOfState rows;  // evaluates the rows that depend on q, if constraints have any
+  std::function<void()> check_interrupt;  // called between the starts of a search; an exception ends it
 
   Vector neutral() const;
 };
@@ -87,8 +88,6 @@ class Closure {
   Vector frame_targets(const Vector& targets) const { return targets.head(targets.size() ? numbers - joint_numbers : 0); }
   /// Return the scales (nv + rows) for the kernels; fixed velocities and velocity constraints have zero.
   Vector scale(const Vector& weights = {}) const;
-  /// Return the scales of all velocities and rows, fixed or not.
-  Vector units() const;
   /// Return the values of the rows of a call: those that depend on q, then targets.
   Vector values(const Vector& q, const Vector& targets) const;
   /// Return the rows of the target of a frame, by its position in `frames`, or of a fixed loop joint, by its position in `loop_joints` after these.
@@ -99,6 +98,7 @@ class Closure {
   const std::vector<int> fixed, loop_joints;  // joints by index; loop_joints: the fixed ones that close loops
   int numbers = 0, joint_numbers = 0;  // of targets: all, and those of loop joints
   std::vector<bool> moving;  // (nv) true for velocities that are not fixed
+  Vector fixed_mask, units;  // (nv) 1 for fixed velocities; (nv + rows) scales of all velocities and rows, fixed or not
   bool limited = false;  // true if a joint that is not fixed has limits
 
   const Mechanism& mechanism() const { return *mechanism_; }

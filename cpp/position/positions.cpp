@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "../constraints/law.hpp"
+#include "../kernels/batch.hpp"
 #include "../loops/branch_outcome.hpp"
 #include "../loops/pivoted_qr.hpp"
 #include "../mobility/actuation.hpp"
@@ -36,20 +37,21 @@ void check_movable(const Mechanism& mechanism, const std::string& name) {
     throw ModelError("frame '" + name + "' is fixed to the ground; expected a frame of a moving body");
 }
 
-/// Coordinates with a unit quaternion; invalid_argument if they are not finite, or the quaternion is zero.
+/// Coordinates with a unit quaternion; NoAnswer if they are not finite, or the quaternion is zero.
 Vector checked_coordinates(const JointDescription& joint, const std::vector<double>& numbers, const char* quantity, int count) {
-  const std::string of = std::string(quantity) + " of joint '" + joint.name + "'";
+  const auto of = [&] { return std::string(quantity) + " of joint '" + joint.name + "'"; };
   if (static_cast<int>(numbers.size()) != count)
     throw std::invalid_argument("joint '" + joint.name + "' takes " + std::to_string(count) + " " + quantity + "; got " +
                                 std::to_string(numbers.size()));
   Vector x = vector(numbers);
-  if (!x.allFinite()) throw std::invalid_argument(of + " must be finite");
-  if (count == joint.nq && has_quaternion(joint.kind) && std::string(quantity) == "coordinates") {
-    const double size = x.head(4).norm();
-    if (!(size > 0.0))
-      throw std::invalid_argument("quaternion of joint '" + joint.name + "': is not a rotation; expected a nonzero quaternion");
-    x.head(4) /= size;
-  }
+  if (!x.allFinite()) throw NoAnswer(of() + " must be finite");
+  if (count == 7 || count == 4)
+    if (has_quaternion(joint.kind) && joint.nq == count) {
+      const double size = x.head(4).norm();
+      if (!(size > 0.0))
+        throw NoAnswer("quaternion of joint '" + joint.name + "': is not a rotation; expected a nonzero quaternion");
+      x.head(4) /= size;
+    }
   return x;
 }
 
@@ -117,9 +119,15 @@ Positions::Goal Positions::goal(const FrameNumbersByName& frames, const JointNum
 Positions::Near Positions::start(const AssemblyStart& near) const {
   Near start;
   if (near.q) {
-    if (near.q->size() != model_.mechanism.tree().nq || !near.q->allFinite())
-      throw std::invalid_argument("near must be a finite configuration of nq = " + std::to_string(model_.mechanism.tree().nq) +
+    if (near.q->size() != model_.mechanism.tree().nq)
+      throw std::invalid_argument("near must be a configuration of nq = " + std::to_string(model_.mechanism.tree().nq) +
                                   " numbers");
+    for (Eigen::Index k = 0; k < near.q->size(); ++k)
+      if (!std::isfinite((*near.q)(k))) throw NoAnswer("near must be finite; near[" + std::to_string(k) + "] is " + shortest((*near.q)(k)));
+    for (const int k : model_.mechanism.quaternions())
+      if (!usable_quaternion(near.q->data() + k))
+        throw NoAnswer("near[" + std::to_string(k) + ":" + std::to_string(k + 4) +
+                       "] is a quaternion of norm zero; expected a rotation");
     start.q = near.q;
   }
   Goal guess = goal({}, near.joints);
@@ -361,12 +369,11 @@ Positions::Continuation Positions::continued(const Goal& goal, const Vector& nea
   result.inputs << input(frames, first), input(goal.targets, last);
 
   const double steps[3] = {PathOptions().max_step, PathOptions().min_step, options.tolerance};
-  Vector prescribed(tree.nv), answer(tree.nq + branch_outcome::numbers);
-  for (int k = 0; k < tree.nv; ++k) prescribed(k) = closing.moving[k] ? 0.0 : 1.0;
-  const Vector scale = closing.units();
+  Vector answer(tree.nq + branch_outcome::numbers);
   const auto move = [&](const double* path, int waypoints) {
     const double status = closing.functions().evaluate(
-        Operation::move_along_branch, {start.data(), prescribed.data(), scale.data(), steps, path}, answer.data(), {}, waypoints);
+        Operation::move_along_branch, {start.data(), closing.fixed_mask.data(), closing.units.data(), steps, path}, answer.data(),
+        {}, waypoints);
     if (status != 0.0 || !answer.allFinite()) answer.tail(branch_outcome::numbers) << branch_outcome::free, 0.0, 0.0, 0.0;
   };
   move(result.inputs.data() + count, 1);
@@ -411,11 +418,10 @@ std::pair<std::string, Vector> Positions::branch_end(const Closure& closing, con
   const Tree& tree = closing.mechanism().tree();
   const int numbers = 1 + tree.nq + tree.loops.pfaffian_values;
   const double steps[3] = {options.max_step, options.min_step, options.tolerance};
-  Vector prescribed(tree.nv), answer(tree.nq + branch_outcome::numbers);
-  for (int i = 0; i < tree.nv; ++i) prescribed(i) = closing.moving[i] ? 0.0 : 1.0;
-  const Vector scale = closing.units();
+  Vector answer(tree.nq + branch_outcome::numbers);
   closing.functions().evaluate(Operation::move_along_branch,
-                               {start.data(), prescribed.data(), scale.data(), steps, inputs.data()}, answer.data(), {}, count);
+                               {start.data(), closing.fixed_mask.data(), closing.units.data(), steps, inputs.data()},
+                               answer.data(), {}, count);
   const Vector q = answer.head(tree.nq);
   const double passed = answer(tree.nq + 2);
   k = std::min(static_cast<int>(passed), count - 1);
@@ -490,6 +496,45 @@ std::optional<Assembled> Positions::on_branch(const Goal& goal, const Vector& ne
   throw PathTrackingError(text, start.transpose(), last);
 }
 
+std::optional<Vector> quick_solution(const Closure& closing, const double* near, const double* input) {
+  const Tree& tree = closing.mechanism().tree();
+  const int nq = tree.nq;
+  const Eigen::Map<const Vector> start(near, nq);
+  if (closing.fixed.empty() && closing.frames.empty()) {
+    const Closure::Closed closed = closing.close(start, {*input, {}}, near_steps);
+    const bool good = closed.open <= tolerances::closed && (!closing.limited || closing.within(closed.q, 0.0, *input));
+    return good ? std::optional<Vector>(closed.q) : std::nullopt;
+  }
+  const double steps[3] = {PathOptions().max_step, PathOptions().min_step, tolerances::closed};
+  Vector answer(nq + branch_outcome::numbers);
+  const double status = closing.functions().evaluate(
+      Operation::move_along_branch, {near, closing.fixed_mask.data(), closing.units.data(), steps, input}, answer.data());
+  const double outcome = answer(nq), passed = answer(nq + 2), crossings = answer(nq + 3);
+  if (status != 0.0 || !answer.allFinite() || outcome < branch_outcome::free || passed < 1.0 || crossings > 0.0)
+    return std::nullopt;
+  Vector q = answer.head(nq);
+  if (outcome >= branch_outcome::followed) q = closing.unwound(q, start);
+  if (closing.limited && !closing.within(q, 0.0, *input)) return std::nullopt;
+  return q;
+}
+
+/// Return the closed start.
+Positions::Found Positions::begun(const Near& near, const AssemblyOptions& options) const {
+  const AssemblyOptions usual;
+  const bool is_home = !near.q && near.joints.empty() && options.tolerance == usual.tolerance && !options.time &&
+                       options.starts == usual.starts && options.seed == usual.seed;
+  if (is_home) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (closed_home_) return *closed_home_;
+  }
+  Found found = nearest({}, near, options);
+  if (is_home) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    closed_home_ = found;
+  }
+  return found;
+}
+
 Assembled Positions::inverse_kinematics(const FrameNumbersByName& frames, const AssemblyStart& near,
                                         const JointNumbersByName& fixed, const AssemblyOptions& options) const {
   if (!(options.tolerance >= tolerances::rounding))
@@ -504,11 +549,20 @@ Assembled Positions::inverse_kinematics(const FrameNumbersByName& frames, const 
   const bool asks = !request.joints.empty() || !request.frames.empty();
   if (options.branch == BranchChoice::any || !asks) return nearest_of_all();
   if (request.frames.empty() && model_.mechanism.tree().loops.rows == 0) return nearest_of_all();
-  const Found begun = nearest({}, from, options);
-  if (!begun.closed) return nearest_of_all();
+  if (options.tolerance == tolerances::closed && model_.mechanism.tree().loops.pfaffian_values == 0 && from.q &&
+      from.joints.empty() && sound_quaternions(model_.mechanism, false, from.q->data())) {
+    const auto closing = closure(request.frames, request.joints);
+    const int nq = model_.mechanism.tree().nq;
+    Vector input = Vector::Zero(1 + nq + closing->numbers), fixed = Vector::Zero(nq);
+    set_coordinates(model_.mechanism, request.joints, request.coordinates, fixed);
+    input << options.time.value_or(0.0), fixed, closing->targets(request.targets, request.coordinates);
+    if (std::optional<Vector> q = quick_solution(*closing, from.q->data(), input.data())) return {*q, false, {}};
+  }
+  const Found start = begun(from, options);
+  if (!start.closed) return nearest_of_all();
   Vector guess = start_near(model_, from.q, options.time);
   set_coordinates(model_.mechanism, from.joints, from.coordinates, guess);
-  if (std::optional<Assembled> found = on_branch(request, guess, begun.q, options)) return *found;
+  if (std::optional<Assembled> found = on_branch(request, guess, start.q, options)) return *found;
   return nearest_of_all();
 }
 
@@ -569,6 +623,7 @@ RowMajor Positions::follow(const PathInputs& inputs, const AssemblyStart& near, 
   const Mechanism& mechanism = model_.mechanism;
   std::size_t n = inputs.times.size();
   const auto take = [&](const std::string& name, const std::vector<double>& numbers, std::size_t size) {
+    if (size == 0 && numbers.empty()) return;  // of a joint without coordinates
     const std::size_t count = size ? numbers.size() / size : 0;
     if (count == 0 || numbers.size() % size != 0 || (n && count != n))
       throw std::invalid_argument("inputs need equally many values, at least one; '" + name + "' has " +
@@ -606,12 +661,10 @@ RowMajor Positions::follow(const PathInputs& inputs, const AssemblyStart& near, 
     row.tail(closing->numbers) = closing->targets(input.targets, input.coordinates);
     waypoints.segment(k * size, size) = row;
   }
-  Vector prescribed(tree.nv);
-  for (int k = 0; k < tree.nv; ++k) prescribed(k) = closing->moving[k] ? 0.0 : 1.0;
   const double steps[3] = {options.max_step, options.min_step, options.tolerance};
-  const Vector scale = closing->units();
   RowMajor path(count, tree.nq);
-  closing->functions().evaluate(Operation::branch, {q.data(), prescribed.data(), scale.data(), steps, waypoints.data()},
+  closing->functions().evaluate(Operation::branch,
+                                {q.data(), closing->fixed_mask.data(), closing->units.data(), steps, waypoints.data()},
                                 path.data(), {}, count);
   if (path.allFinite()) return path;
   int k = 0;

@@ -105,6 +105,10 @@ class Positions {
   }
 
   const PositionModel& model() const { return model_; }
+  /// Return the closure with these frames and fixed joints, prepared at the first call.
+  std::shared_ptr<const Closure> closure(const std::vector<FrameKey>& frames, const std::vector<int>& fixed) const {
+    return closure(model_, frames, fixed);
+  }
 
  private:
   /// Checked request: joints by index with their coordinates, frames with their targets.
@@ -135,6 +139,7 @@ class Positions {
   std::vector<int> leading(const Vector& start, const Goal& goal, const std::optional<double>& time) const;
   Continuation continued(const Goal& goal, const Vector& near, const Vector& start, const AssemblyOptions& options) const;
   bool fits(Continuation& result, const Goal& goal, const AssemblyOptions& options) const;
+  Found begun(const Near& near, const AssemblyOptions& options) const;
   std::optional<Assembled> on_branch(const Goal& goal, const Vector& near, const Vector& start,
                                      const AssemblyOptions& options) const;
   std::pair<std::string, Vector> branch_end(const Closure& closure, const std::vector<int>& joints, const Vector& inputs,
@@ -160,7 +165,12 @@ class Positions {
   };
   mutable std::mutex mutex_;
   mutable std::map<Key, std::shared_ptr<const Closure>> closures_;
+  mutable std::optional<Found> closed_home_;
   mutable std::map<std::vector<int>, std::shared_ptr<const OtherTree>> trees_;  // null: these joints cannot all be in a tree
 };
+
+/// Return the solution on the branch of a closed configuration in one call of the kernels, as in a control loop; nothing if that takes more.
+/// `input`: time, a configuration with the fixed coordinates, and targets. Without frames and fixed joints: the nearest solution.
+std::optional<Vector> quick_solution(const Closure& closure, const double* near, const double* input);
 
 }  // namespace sarrus

@@ -54,6 +54,7 @@ Closure::Closed Search::nearest(int starts, double tolerance) {
     const int tried = static_cast<int>(candidates.size()), count = std::min(1 + 3 * tried, starts + 1 - tried);
     bool found = false;
     for (int k = 0; k < count; ++k) {
+      check_interrupt();
       closed = closure_.close(tried + k == 0 ? start_ : next_start(), input_, far_steps);
       closed.q = closure_.unwound(closed.q, start_);
       found = found || (closed.open <= tolerance && is_within(closed));
@@ -73,6 +74,7 @@ Closure::Closed Search::nearest(int starts, double tolerance) {
 std::vector<Vector> Search::all(int starts, double tolerance) {
   std::vector<Vector> found;
   for (int k = 0; k < starts; ++k) {
+    check_interrupt();
     const Closure::Closed closed = closure_.close(k == 0 ? start_ : next_start(), input_, far_steps);
     if (closed.open <= tolerance) found.push_back(closure_.unwound(closed.q, start_));
   }

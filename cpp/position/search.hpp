@@ -29,6 +29,9 @@ class Search {
   int degrees_of_freedom(const Vector& q) const;
 
  private:
+  void check_interrupt() const {
+    if (closure_.model.check_interrupt) closure_.model.check_interrupt();
+  }
   Vector next_start();
   bool is_nearer(const Vector& a, const Vector& b) const;
   std::vector<double> distances(const Vector& q) const;

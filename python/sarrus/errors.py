@@ -193,4 +193,5 @@ _core.hand_over(
     ShapeError=ShapeError,
     StateError=StateError,
     AssemblyError=AssemblyError,
+    PathTrackingError=PathTrackingError,
 )

@@ -22,10 +22,9 @@ from ._arrays import (
     real_array,
 )
 from .analysis.actuation import efforts
-from .analysis.assembly.closing import check_frames, closing
+from .analysis.assembly.closing import TOLERANCE, check_frames, checked_tolerance, closing
 from .analysis.assembly.continuation import Branch, checked_steps
 from .analysis.assembly.leading import led_or_nearest
-from .analysis.assembly.multistart import TOLERANCE, checked_tolerance
 from .analysis.assembly.position import Targets, looked_for, warn_of_branch
 from .analysis.joint_targets import JointCoordinates, coordinates, paths, start_near
 from .analysis.mobility.map import mobility_map

@@ -10,19 +10,20 @@ from __future__ import annotations
 import copy
 import dataclasses
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
-from ..._arrays import Array, ArrayLike, NDArray, check_mapping
-from ..._core import branch_outcome, normal_numbers, tolerances
+from ... import _core
+from ..._arrays import Array, ArrayLike, NDArray, check_mapping, checked_number, real_array
+from ..._core import normal_numbers, tolerances
 from ...description.constraints import ConstraintSpec, TargetSpec
 from ...description.joints import LIMIT_MARGIN, TURN, JointType, middle, turns_into
 from ...description.specs import JointSpec
 from ...dynamics.loop_operations import LoopFunctions
-from ...errors import ModelError, SarrusError, check_name
+from ...errors import ModelError, ShapeError, StateError, check_name
 from ...spatial import Transform
-from ..joint_targets import quoted
+from ..joint_targets import coordinates, quoted
 from ..scaling import ScaledLoops, coordinate_scale, velocity_scale
 
 if TYPE_CHECKING:
@@ -33,10 +34,11 @@ if TYPE_CHECKING:
 NEAR: Array = np.array([tolerances.near_damping, tolerances.near_steps, tolerances.near_gap])
 EACH: Array = np.array([1e-2, 30.0, 1e300])
 FAR: Array = np.array([1.0, 100.0, 1e300])
+SMALL = 1e-6  # relative singular values of independent velocities are larger
+ZERO = 1e-12  # singular values that are zero in all configurations are smaller, by rounding
 STEPS = (0.2, 1e-7)  # longest and shortest step of a path, the defaults of `follow`
-LEADING: Array = np.array([*STEPS, tolerances.closed])
-FLOAT = np.dtype(np.float64)
-PLAIN = frozenset((float, np.float64, int))
+TOLERANCE: float = tolerances.closed
+DEGREES = 12.0  # larger angles may be in degrees
 EVERY = slice(None)
 
 Kept = TypeVar("Kept")
@@ -108,13 +110,6 @@ class Closing:
             [-1 if name in self.loop_joints else getattr(robot.joint(name), part).start for name in fixed]
             for part in ("q_slice", "v_slice")
         )
-        # an input of the core's `move_along_branch`: time, a configuration for the fixed joints, and targets; then the indices of the fixed joints in it
-        self.blank_input, self.input_end = np.zeros(1 + robot.nq + self.numbers), 1 + robot.nq
-        first = self.input_end + self.numbers - self.joint_numbers
-        self.input_places = [
-            place + 1 if place >= 0 else first + self.loop_joints.index(name)
-            for name, place in zip(fixed, self.places, strict=True)
-        ]
         self.still, self.no_change = np.zeros(robot.nv), np.zeros(self.numbers) if to else None
 
     def for_variants(self, variants: VariantFunctions) -> Closing:
@@ -140,13 +135,6 @@ class Closing:
         """Return the targets of frames, the first of `targets` (..., numbers); None without targets or frames."""
         return targets[..., : self.numbers - self.joint_numbers] if targets is not None and self.frames else None
 
-    def start(self, near: Array, inputs: Array) -> tuple[Array, Array | None]:
-        """Return the configuration `near` with the fixed joints of an input, and the targets of the input."""
-        q = near.copy()
-        places = [place for place in self.places if place >= 0]
-        q[places] = inputs[1 : self.input_end][places]
-        return q, inputs[self.input_end :] if self.numbers else None
-
     def targets(self, frames: Sequence[Array], coordinates: Mapping[str, Array], lead: tuple[int, ...]) -> Array | None:
         """Return the targets (*lead, numbers) of frames and loop joints in the core's order; None without targets."""
         parts = [*frames, *(coordinates[name] for name in self.loop_joints)]
@@ -165,38 +153,6 @@ class Closing:
         loops = copy.copy(self.loops)
         loops.time, loops.targets = time, targets
         return loops
-
-    def nearby(self, q: Array, targets: Array | None, time: Any, steps: Array = NEAR) -> Array | None:
-        """Return the closed configuration (nq,) from q by such steps; None if they do not converge, or a full check is required.
-
-        This is the fast path of a control loop: it performs the necessary checks only.
-        """
-        try:
-            solution = self.robot._close(q, self.scale, steps, time=time, pfaffian_values=targets)
-        except SarrusError:
-            return None
-        if not solution[-1] <= tolerances.closed:
-            return None
-        closed = solution[:-1].copy() if steps is NEAR else self.unwound(solution[:-1], q)
-        return None if self.limited and not self.within(closed, 0.0, time) else closed
-
-    def on_branch(self, near: Array, inputs: Array, time: Any) -> Array | None:
-        """Return the configuration (nq,) on the branch of `near` (nq,) at an input; None without a branch, or if a full check is required."""
-        if time is not None:
-            inputs[0] = time
-        try:
-            answer = self.robot._move_along_branch(near, self.fixed_mask, self.units, LEADING, inputs)
-        except SarrusError:
-            return None
-        outcome, _, passed, crossings = answer[-branch_outcome.numbers :].tolist()
-        if outcome < branch_outcome.free or passed < 1.0 or crossings:
-            return None
-        closed = (
-            answer[: -branch_outcome.numbers].copy()
-            if outcome < branch_outcome.followed
-            else self.unwound(answer[: -branch_outcome.numbers], near)
-        )
-        return None if self.limited and not self.within(closed, 0.0, time) else closed
 
     def unwound(self, q: Array, start: Array) -> Array:
         """Return configurations (..., nq) without unnecessary whole turns: as near to the start as limits allow."""
@@ -321,44 +277,77 @@ def fitting(robot: LoopFunctions, joints: Iterable[str]) -> list[str]:
     return [name for name in dict.fromkeys(joints) if ties(name)]
 
 
-def plain_question(
-    robot: LoopFunctions, targets: Mapping[str, Any], near: Any, fixed: Any, time: Any
-) -> tuple[Closing, Array] | None:
-    """Return the closure and the input of a usual call of a control loop; None if its arguments require a full check."""
-    if type(near) is not np.ndarray or near.dtype is not FLOAT or near.shape != (robot.nq,):
-        return None
-    if not (time is None or type(time) is float) or not (fixed is None or type(fixed) is dict):
-        return None
-    frames: Frames = ()
-    numbers = None
-    if targets:
-        parts = []
-        for name, value in targets.items():
-            x = value.matrix if type(value) is Transform else np.array(value) if type(value) in (list, tuple) else value
-            if type(x) is not np.ndarray or x.dtype is not FLOAT or (turned := x.shape == (4, 4)) is (x.shape == (3,)):
-                return None
-            if turned and x[3].tolist() != [0.0, 0.0, 0.0, 1.0]:
-                return None
-            frames += ((name, turned),)
-            parts.append(x[:3].ravel() if turned else x)
-        numbers = parts[0] if len(parts) == 1 else np.concatenate(parts)
-    values = fixed or {}
-    names = tuple(values)
-    closure = robot._prepared.get((frames, names))
-    if closure is None:
-        if not set(names) <= robot._joints.keys() or not {name for name, _ in frames} <= movable_frames(robot):
+class Request(NamedTuple):
+    """Targets of frames, start, first guesses and coordinates of fixed joints of one state, as the core expects them."""
+
+    frames: list[tuple[str, Any]]
+    near: Array | None
+    guess: list[tuple[str, Any]]
+    fixed: list[tuple[str, Any]]
+
+
+def of_one_state(robot: LoopFunctions, targets: Mapping[str, Any], near: Any, fixed: Any, time: Any) -> Request | None:
+    """Return the request of a call for one state; None for a batch. Raise the errors of invalid arguments."""
+    start, guess = None, None
+    if type(near) is np.ndarray or not (near is None or isinstance(near, Mapping)):
+        start = real_array("near", near)
+        if start.ndim != 1:
             return None
-        closure = closing(robot, frames, names)
-    if not closure.simple:
+        if len(start) != robot.nq:
+            expected = f"expected configurations (..., {robot.nq}), or a mapping of joints to coordinates"
+            raise ShapeError(f"near has shape {start.shape}; {expected}")
+    else:
+        guess = near
+    if time is not None and np.ndim(time):
         return None
-    inputs = closure.blank_input.copy()
-    if numbers is not None:
-        inputs[closure.input_end : closure.input_end + len(numbers)] = numbers
-    for place, value in zip(closure.input_places, values.values()):  # noqa: B905 (equal lengths: these are the key of the closure)
-        if type(value) not in PLAIN:
+    frames = []
+    for name, value in targets.items():
+        x = checked_target(robot, name, value)
+        if x.ndim > 1 + (x.shape[-1] == 4):
             return None
-        inputs[place] = value
-    return closure, inputs
+        frames.append((name, (x[:3].ravel() if x.ndim == 2 else x).tolist()))
+    guessed, by_joint = _of_joints(robot, guess) if guess else [], _of_joints(robot, fixed) if fixed else []
+    if guessed is None or by_joint is None:
+        return None
+    return Request(frames, start, guessed, by_joint)
+
+
+def _of_joints(robot: LoopFunctions, by_joint: Any) -> list[tuple[str, Any]] | None:
+    """Return the checked coordinates of joints; None if they are those of several states."""
+    if type(by_joint) is dict and all(
+        type(x) is float and -DEGREES < x < DEGREES and name in robot._joints and robot._joints[name].type.nq == 1
+        for name, x in by_joint.items()
+    ):
+        return [(name, (x,)) for name, x in by_joint.items()]
+    checked = coordinates(robot, by_joint, many=True)
+    return None if any(x.ndim > 1 for x in checked.values()) else [(name, x.tolist()) for name, x in checked.items()]
+
+
+def positions(robot: LoopFunctions) -> _core.Positions:
+    """Return the core's positions of a mechanism."""
+
+    def make() -> _core.Positions:
+        d = robot.description
+        limits = [None if j.joint.limits is None else tuple(x.tolist() for x in j.joint.limits) for j in d.joints]
+        return _core.Positions(robot, limits, robot._at(d.home) if d.home else None)
+
+    return prepared(robot, "positions", make)
+
+
+def checked_target(robot: LoopFunctions, frame: str, value: ArrayLike | Transform) -> Array:
+    """Return the target of a frame: a pose (..., 4, 4), or a point (..., 3)."""
+    check_movable(robot, frame)
+    if isinstance(value, Transform):
+        return value.matrix
+    target = real_array(f"the target of frame '{frame}'", value)
+    if target.shape[-1:] != (3,) and target.shape[-2:] != (4, 4):
+        expected = "a pose (..., 4, 4) or a point (..., 3)"
+        raise ShapeError(f"the target of frame '{frame}' must be {expected}; got shape {target.shape}")
+    if target.ndim > 2 or (target.shape[-1] == 3 and target.ndim > 1):
+        return target  # its numbers are checked later, state by state
+    if not np.isfinite(target).all():
+        raise StateError(f"the target of frame '{frame}' must be finite; got {target.tolist()}")
+    return target if target.ndim == 1 else Transform.from_matrix(target).matrix
 
 
 def from_each(
@@ -392,3 +381,20 @@ def from_each(
         status[(status == 0) & ~closure.within(q, time=time)] = 2
     q[status != 0] = np.nan
     return q, status
+
+
+def nearly_singular(J: Array) -> NDArray[np.bool_]:
+    """Return True (k,) for scaled Jacobians (k, rows, nv) that are singular within rounding: iterations stop within 1e-8 of a double root."""
+    s = np.linalg.svd(J, compute_uv=False)
+    relative = s / np.maximum(s.max(axis=-1, initial=0.0, keepdims=True), 1e-300)
+    return np.asarray(((relative > ZERO) & (relative < SMALL)).any(axis=-1))
+
+
+def checked_tolerance(value: float) -> float:
+    """Return the checked tolerance of residuals; raise ValueError if it is below rounding, which no search reaches."""
+    tolerance = checked_number("tolerance", value)
+    if tolerance < tolerances.rounding:
+        raise ValueError(
+            f"tolerance must be at least {tolerances.rounding:g}, the rounding error of a closed loop; got {value!r}"
+        )
+    return tolerance

@@ -8,11 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..._arrays import Array, NDArray, checked_number
-from ..._core import branch_outcome
-from ...errors import PathTrackingError
-from ..joint_targets import quoted
 from .closing import Closing
-from .multistart import SMALL
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -68,40 +64,3 @@ class Branch:
         options: dict[str, Any] = {} if out is None else {"out": out}
         path, status = self.closure.robot._branch(*self._question(q), threads=threads, return_status=True, **options)
         return path, status
-
-    def last(self, q: Array) -> tuple[Array, float]:
-        """Return the last configuration of the branch of q (nq,), and the number of passed inputs, with the fraction of the path to the next."""
-        numbers = self.closure.robot._move_along_branch(*self._question(q))
-        return numbers[: -branch_outcome.numbers], float(numbers[-2])
-
-    def end(self, path: Array) -> PathTrackingError:
-        """Return the error of a branch that ends, with the cause."""
-        k, q, why = self.stop(path[0], path)
-        return PathTrackingError(f"the branch ends between inputs {k} and {k + 1}{why}", path[: k + 1], q)
-
-    def stop(self, start: Array, path: Array | None = None) -> tuple[int, Array, str]:
-        """Return the number of passed inputs, the configuration at the end of the branch of a start (nq,), and the cause as text."""
-        q, passed = self.last(start)
-        k = int(passed)
-        at = float(np.interp(passed, np.arange(len(self.times)), self.times))
-        loops = self.closure.at(at, None if self.targets is None else self.targets[k])
-        before = start if path is None else path[k]
-        regular, singular = (loops.jacobian(x)[loops.holonomic] * self.closure.moving for x in (before, q))
-        s = np.linalg.svd(regular, compute_uv=False)
-        rank = int((s > SMALL * s.max(initial=0.0)).sum())
-        return k, q, self._why(q, at, np.where(np.isfinite(singular), singular, 0.0), rank)
-
-    def _why(self, q: Array, time: float, J: Array, rank: int) -> str:
-        robot = self.closure.base
-        coordinates = robot.joint_states(q, time=time).q
-        at = {name: np.array2string(coordinates[name], precision=6)[1:-1].strip() for name in self.paths}
-        reached = ", ".join(f"{name} = {motion}" for name, motion in at.items())
-        where = f", at {reached}" if reached else ""
-        motion = np.linalg.svd(J)[2][max(rank - 1, 0)] if len(J) else np.zeros(robot.nv)
-        slowest = float(np.linalg.norm(J @ motion))
-        moving = quoted(
-            name for name in robot.joints if np.abs(motion[robot.joint(name).v_slice]).max(initial=0.0) > 0.1
-        )
-        if slowest < 0.05 and moving:
-            return f"{where}: a limit position (dead point), in which {moving} can move while the inputs rest"
-        return f"{where}: no step closes the loops, not even the shortest"

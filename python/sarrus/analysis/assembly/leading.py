@@ -20,7 +20,6 @@ from ..._core import branch_outcome as outcomes
 from ...description.joints import TURN
 from ...dynamics.loop_operations import LoopFunctions
 from .closing import EACH, STEPS, Closing, Frames, closing, from_each
-from .continuation import Branch
 
 # largest deviation of dependent joints from their prescribed coordinates [rad, sizes of the bodies]
 FITS = 1e-6
@@ -59,21 +58,6 @@ class Continuation:
     steps: tuple[float, float, float]
     state: NDArray[np.int8]
     outside_limits: NDArray[np.bool_]
-
-    def end(self, start: Array) -> tuple[str, Array | None]:
-        """Return the reason for which the first state left its branch from `start` (nq,), and the end of the branch, None if it does not end."""
-        if self.outside_limits[0]:
-            return "joints leave their limits on it", None
-        if self.crossed[0]:
-            return "a singular position lies on the path, at which branches meet", None
-        if self.passed[0]:
-            return "the fixed coordinates of dependent joints contradict it", None
-        paths, (longest, shortest, tolerance) = {name: x[0] for name, x in self.joint_paths.items()}, self.steps
-        branch = Branch(
-            self.closure, np.repeat(self.times[0], 2), paths, self.targets[0], (longest, shortest), tolerance
-        )
-        _, q, why = branch.stop(start)
-        return f"it ends{why}", q
 
 
 def led_or_nearest(

@@ -7,44 +7,42 @@ a loop joint from the ground to the target. The core follows branches (:mod:`sar
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..._arrays import Array, checked_count, checked_time, checked_times, checked_truth, common_axes, into, real_array
 from ..._core import Status
 from ...dynamics.loop_operations import LoopFunctions
-from ...dynamics.options import DEFAULTS, Branching, FrameTimeOptions, SearchOptions, Unpack, shows_options
+from ...dynamics.options import Branching, FrameTimeOptions, SearchOptions, Unpack, shows_options
 from ...errors import (
     AssemblyError,
     BranchWarning,
-    ModelError,
     PathTrackingError,
-    SarrusError,
     ShapeError,
     StateError,
     check_choice,
     warn_caller,
 )
-from ...spatial import Rotation, Transform
-from ..joint_targets import JointCoordinates, coordinates, paths, quoted, start_near
+from ...spatial import Transform
+from ..joint_targets import JointCoordinates, coordinates, paths, start_near
 from .closing import (
     EACH,
-    FAR,
-    NEAR,
+    TOLERANCE,
     Closing,
     Frames,
+    Request,
     check_frames,
-    check_movable,
+    checked_target,
+    checked_tolerance,
     closing,
     from_each,
-    plain_question,
-    prepared,
-    target_name,
+    nearly_singular,
+    of_one_state,
+    positions,
 )
-from .multistart import SAME, TOLERANCE, Search, checked_tolerance, nearly_singular, open_by, why_open
 from .rates import Rates, completed
 from .recut import Recut, searched
 
@@ -120,35 +118,64 @@ def _closed(
     robot: LoopFunctions, targets: Targets, near: Any, fixed: Any, *, warns: bool = True, **options: Any
 ) -> Any:
     """Return configurations with closed loops, fixed joints and frames at their targets, on the branch that `branch` selects."""
-    branch = "start"
-    if options:
-        options = {name: x for name, x in options.items() if not _is_default(name, x)}
-        branch = options.pop("branch", branch)
-        check_choice("branch", branch, Branching)
-    if branch == "any" or not (fixed or targets):
-        return _nearest(robot, targets, near, fixed, **options)
-    if not options or options.keys() <= {"time"}:
-        time = options.get("time")
-        prepared_call = plain_question(robot, targets, near, fixed, time)
-        if prepared_call and (closed := prepared_call[0].on_branch(near, prepared_call[1], time)) is not None:
-            return closed
-    if targets or robot.nc:
+    if (not options or options.keys() == {"time"}) and type(near) is np.ndarray and type(time := options.get("time", 0.0)) is float:
+        quick: Array | None = positions(robot).quick(near, targets, fixed, time)
+        if quick is not None:
+            return quick
+    if request := of_one_state(robot, targets, near, fixed, options.get("time") if options else None):
+        return _solved(robot, request, warns, **options) if options else _solved_by_default(robot, request, warns)
+    branch = options.pop("branch", "start")
+    check_choice("branch", branch, Branching)
+    if branch != "any" and (fixed or targets) and (targets or robot.nc):
         return _led(robot, targets, near, fixed, branch, warns, **options)
     return _nearest(robot, targets, near, fixed, **options)
 
 
+def _solved_by_default(robot: LoopFunctions, request: Request, warns: bool) -> Array:
+    """Return the core's solution for one state, without options: the call of a control loop."""
+    q: Array
+    q, other, reason = positions(robot).solve(*request, "start", 60, 0, TOLERANCE, None)
+    if other and warns:
+        warn_of_branch(1, 1, reason)
+    return q
+
+
+def _solved(
+    robot: LoopFunctions, request: Request, warns: bool, *, branch: str = "start", starts: int = 60, seed: int = 0, tolerance: float = TOLERANCE,
+    time: Any = None, out: Array | None = None, threads: int = 1, return_status: bool = False,
+) -> Any:  # fmt: skip
+    """Return the core's solution for one state."""
+    check_choice("branch", branch, Branching)
+    checked_count("threads", threads)
+    return_status, time = checked_truth("return_status", return_status), checked_time(time)
+    starts, seed = checked_count("starts", starts, 0), checked_count("seed", seed, 0) % 2**64
+    q, state, reason = np.full(robot.nq, np.nan), Status.FINE, ""
+    if request.near is not None and not np.isfinite(request.near).all():
+        if not return_status:
+            raise StateError(f"near must be finite; got {request.near}")
+        state = Status.INVALID_STATE
+    else:
+        try:
+            q, other, reason = positions(robot).solve(
+                *request, branch, starts, seed, checked_tolerance(tolerance), time
+            )
+            state = Status.OTHER_BRANCH if other else state
+        except AssemblyError:
+            if not return_status:
+                raise
+            state = Status.NO_ANSWER
+    if state == Status.OTHER_BRANCH and warns and not return_status:
+        warn_of_branch(1, 1, reason)
+    q = q if out is None else into(out, q)
+    return (q, np.asarray(np.int8(state))) if return_status else q
+
+
+# ---- batches: first steps side by side, and continuation on branches -------------------------------------------------
+
+
 def _nearest(robot: LoopFunctions, targets: Targets, near: Any, fixed: Any, **options: Any) -> Any:
-    """Return configurations with closed loops, fixed joints and frames at their targets, on any branch."""
-    time = options.get("time")
-    plain = not options or options.keys() <= {"time"}
-    prepared_call: tuple[Closing, Array, Array | None] | None = None
-    if plain and (usual_call := plain_question(robot, targets, near, fixed, time)):
-        prepared_call = (usual_call[0], *usual_call[0].start(near, usual_call[1]))
-        if (closed := prepared_call[0].nearby(prepared_call[1], prepared_call[2], time)) is not None:
-            return closed
+    """Return configurations (..., nq) with closed loops, fixed joints and frames at their targets, on any branch."""
     tree, near = searched(robot, fixed, near=near)
-    if prepared_call and (closed := _after_a_jump(robot, tree, prepared_call, near, fixed, time)) is not None:
-        return closed
     if tree is None:
         return looked_for(robot, targets, near, fixed, **options)
     return _looked_for_in(robot, tree, targets, near, fixed, **options)
@@ -167,7 +194,7 @@ def _led(
     if near is not None and not isinstance(near, Mapping):
         shapes["near"] = real_array("near", near).shape[:-1]
     axes = common_axes(shapes)
-    start, open_ = _start(robot, near, options)
+    start, open_ = _closed(robot, {}, near, None, return_status=True, **options)
 
     def nearest() -> Any:
         return _nearest(robot, targets, near, fixed, out=out, return_status=return_status, **options)
@@ -186,12 +213,11 @@ def _led(
     places = {key: in_rows(x, 1 + key[1]) for key, x in frames.items()}
     times = None if time is None else in_rows(time, 0)
 
-    def again(rows: Any, origin: Array, status: bool = True) -> Any:
-        rows = rows if axes else 0
-        at = options if times is None else options | {"time": times[rows] if axes else float(times[0])}
+    def again(rows: Any, origin: Array) -> Any:
+        at = options if times is None else options | {"time": times[rows]}
         aims = {frame: x[rows] for (frame, _), x in places.items()}
         inputs = {name: x[rows] for name, x in goals.items()}
-        return _nearest(robot, aims, origin[rows], inputs, return_status=status, **at)
+        return _nearest(robot, aims, origin[rows], inputs, return_status=True, **at)
 
     search_options = {"tolerance": options.get("tolerance", TOLERANCE), "threads": options.get("threads", 1)}
     from .leading import led_or_nearest
@@ -201,28 +227,10 @@ def _led(
     )
     if result is None:
         return nearest()
-    if not return_status and not axes and result.state[0] != 0:
-        if result.state[0] != Status.OTHER_BRANCH:
-            raise _unreachable(
-                None if branch == "only" else lambda: again(0, start, False), start, *result.end(start[0])
-            )
-        if warns:
-            warn_of_branch(1, 1, result.end(start[0])[0])
-    elif warns and not return_status and (count := int((result.state == Status.OTHER_BRANCH).sum())):
+    if warns and not return_status and (count := int((result.state == Status.OTHER_BRANCH).sum())):
         warn_of_branch(count, len(start))
     q = into(out, result.q.reshape(*axes, robot.nq))
     return (q, result.state.reshape(axes)) if return_status else q
-
-
-def _unreachable(search: Callable[[], Any] | None, start: Array, reason: str, last: Array | None) -> AssemblyError:
-    """Return the error of a failed continuation: the reason for which the branch does not reach the goal, and the message of the search."""
-    text = f"the goal is not on the branch of the start: {reason}"
-    try:
-        if search:
-            search()
-    except AssemblyError as error:
-        text = f"{error}; {text}"
-    return AssemblyError(text) if last is None else PathTrackingError(text, start, last)
 
 
 def warn_of_branch(count: int, total: int, reason: str = "") -> None:
@@ -231,48 +239,6 @@ def warn_of_branch(count: int, total: int, reason: str = "") -> None:
     reason_text = f": {reason}" if reason else f" (status {Status.OTHER_BRANCH:d})"
     text = f"{where} on another branch than that of the start, or on an undecided one{reason_text}"
     warn_caller(f"{text}; branch='any' accepts it without a warning, branch='only' raises an error", BranchWarning)
-
-
-def _start(robot: LoopFunctions, near: Any, options: Mapping[str, Any]) -> tuple[Array, NDArray[np.int8]]:
-    """Return the closed start configurations (..., nq), and a status (...)."""
-
-    def solve() -> tuple[Array, NDArray[np.int8]]:
-        q, state = _nearest(robot, {}, near, None, return_status=True, **options)
-        return q, np.asarray(state)
-
-    if near is None and not options:
-        return prepared(robot, ("start",), solve)
-    if type(near) is np.ndarray and near.ndim == 1 and not options:
-        try:
-            return _nearest(robot, {}, near, None), np.asarray(np.int8(0))
-        except AssemblyError:
-            pass
-    return solve()
-
-
-def _after_a_jump(
-    robot: LoopFunctions, tree: Recut | None, question: Any, near: Array, fixed: Any, time: Any
-) -> Array | None:
-    """Return the result of the search's first start; None if it does not close the loops."""
-    closure, q, targets = question
-    solution: Array | None
-    if tree is None:
-        solution = closure.nearby(q, targets, time, FAR)
-        return solution
-    other_closure = closing(tree.robot, closure.frames, tuple(fixed or ()))
-    try:
-        start = tree.convert(near, time)
-    except SarrusError:  # the search raises it again
-        return None
-    start[other_closure.places] = list((fixed or {}).values())
-    for steps in (NEAR, FAR):
-        if (converted := other_closure.nearby(start, closure.frame_targets(targets), time, steps)) is not None:
-            back = tree.convert_back_near(
-                converted, near, time, tuple(name for name in fixed or () if name not in closure.loop_joints)
-            )
-            solution = closure.nearby(back, targets, time)
-            return solution
-    return None
 
 
 def _looked_for_in(
@@ -344,29 +310,13 @@ def looked_for(
         return closure, None if targets is None else targets.reshape(-1, closure.numbers)[states]
 
     start = start_near(robot, near, start_coordinates, time, lead).reshape(math.prod(lead), robot.nq)
-    if nearby or lead:
-        time = None if time is None else np.broadcast_to(time, lead).ravel()
-        closure, target_numbers = to(start_coordinates)
-        q, state = from_each(closure, start, target_numbers, time, tolerance, threads, nearby)
-        if len(start_coordinates) > len(fixed_coordinates) and (open_ := state == 2).any():
-            closure, target_numbers = to(fixed_coordinates, open_)
-            when = None if time is None else time[open_]
-            q[open_], state[open_] = from_each(closure, start[open_], target_numbers, when, tolerance, threads)
-    else:
-        # at the second attempt guessed joints may move
-        for fixed_joints in (
-            (start_coordinates, fixed_coordinates)
-            if len(start_coordinates) > len(fixed_coordinates)
-            else (fixed_coordinates,)
-        ):
-            search = Search(robot, start[0], fixed_joints, time, seed, frame_names, to(fixed_joints, 0)[1])
-            q, residual = search.nearest(starts, tolerance)
-            if residual <= tolerance:
-                break
-        if residual > tolerance and not return_status:
-            raise AssemblyError(_why_out_of_reach(search, q, frames) if frames else why_open(search, q))
-        state = np.array([2 if residual > tolerance else 0], np.int8)
-        q = np.where(state == 0, q, np.nan)
+    time = None if time is None else np.broadcast_to(time, lead).ravel()
+    closure, target_numbers = to(start_coordinates)
+    q, state = from_each(closure, start, target_numbers, time, tolerance, threads, nearby)
+    if len(start_coordinates) > len(fixed_coordinates) and (open_ := state == 2).any():
+        closure, target_numbers = to(fixed_coordinates, open_)
+        when = None if time is None else time[open_]
+        q[open_], state[open_] = from_each(closure, start[open_], target_numbers, when, tolerance, threads)
     q = into(out, q.reshape(*lead, robot.nq))
     return (q, state.reshape(lead)) if return_status else q
 
@@ -401,33 +351,11 @@ def assembly_modes(
     >>> [float(fourbar.pose(q, "rocker")[0, 0].round(3)) for q in fourbar.assembly_modes(fixed={"motor": 0.5})]
     [-0.329, 0.237]
     """
-    if tree := searched(robot, fixed)[0]:
-        options: dict[str, Any] = {"time": time, "attempts": attempts, "seed": seed, "tolerance": tolerance}
-        return [
-            tree.convert_back(q, None, time, tuple(fixed or ()))
-            for q in assembly_modes(tree.robot, fixed=fixed, **options)
-        ]
     attempts, tolerance = checked_count("attempts", attempts, most=10**6), checked_tolerance(tolerance)
-    fixed_coordinates = coordinates(robot, fixed)
-    time, seed = checked_time(time), checked_count("seed", seed, 0)
-    search = Search(robot, start_near(robot, None, fixed_coordinates, time), fixed_coordinates, time, seed)
-    q, residuals = search.close(search.starts(0, attempts))
-    q = search.closure.unwound(q[residuals <= tolerance], search.start)
-    if len(q) == 0:
-        return []
-    freedom = min(search.freedom(configuration) for configuration in q)
-    if freedom > 0:
-        raise ModelError(
-            f"with {quoted(fixed_coordinates) or 'no joint'} fixed {freedom} degrees of freedom are left, and so infinitely many configurations: "
-            "fix more joints"
-        )
-    q = q[np.lexsort(search.order(q))]
-    appearances = search.appearance(q)
-    modes: list[int] = []
-    for k, appearance in enumerate(appearances):
-        if np.abs(appearances[modes] - appearance).max(axis=1, initial=0.0).min(initial=np.inf) > SAME:
-            modes.append(k)
-    return [q[k].copy() for k in modes]
+    time, seed = checked_time(time), checked_count("seed", seed, 0) % 2**64
+    fixed_joints = [(name, x.tolist()) for name, x in coordinates(robot, fixed).items()]
+    modes: list[Array] = positions(robot).assembly_modes(fixed_joints, time, attempts, seed, tolerance)
+    return modes
 
 
 @shows_options
@@ -513,7 +441,7 @@ def follow(
     ...     print(end.path.shape, end.last_configuration[fourbar.joint("pivot").q_slice].round(3))
     (14, 3) [-1.324]
     """
-    from .continuation import Branch, checked_steps
+    from .continuation import checked_steps
 
     steps = checked_steps(max_step, min_step)
     joints, frames = {} if joints is None else joints, {} if frames is None else frames
@@ -528,25 +456,26 @@ def follow(
         name: np.array([Transform.from_matrix(matrix).matrix for matrix in x]) if turned else x
         for (name, turned), x in targets_by_frame.items()
     }
-    first: dict[str, Any] = {
-        name: float(coordinate_path[0, 0]) if coordinate_path.shape[1] == 1 else coordinate_path[0]
-        for name, coordinate_path in paths_by_joint.items()
-    }
-    targets = {name: x[0] for name, x in frame_paths.items()}
-    q = _closed(robot, targets, near, first, time=float(times[0]), tolerance=tolerance, warns=False)
-    if q.ndim > 1:
-        raise ShapeError(f"near must be one configuration, ({robot.nq},), the start of a path; got shape {q.shape}")
-    closure = closing(robot, tuple(targets_by_frame), first)
-    rows = [x[:, :3].reshape(len(x), 12) if x.ndim == 3 else x for x in frame_paths.values()]
-    branch = Branch(
-        closure, times, paths_by_joint, closure.targets(rows, paths_by_joint, (len(times),)), steps, tolerance
-    )
-    path, status = branch.follow(q, out)
-    if checked_truth("return_status", return_status):
-        return cast("Array", (path, status))
-    if status:
-        raise branch.end(path)
-    return path
+    start = real_array("near", near) if near is not None and not isinstance(near, Mapping) else None
+    if start is not None and start.ndim > 1:
+        raise ShapeError(f"near must be one configuration, ({robot.nq},), the start of a path; got shape {start.shape}")
+    guess = [(name, x.tolist()) for name, x in (coordinates(robot, near) if isinstance(near, Mapping) else {}).items()]
+    by_joint = [(name, x.ravel().tolist()) for name, x in paths_by_joint.items()]
+    rows = {name: x[:, :3].reshape(len(x), 12) if x.ndim == 3 else x for name, x in frame_paths.items()}
+    by_frame = [(name, x.ravel().tolist()) for name, x in rows.items()]
+    status = Status.FINE
+    try:
+        path = positions(robot).follow(
+            by_joint, by_frame, times.tolist(), start, guess, *steps, checked_tolerance(tolerance)
+        )
+    except AssemblyError as error:
+        if not checked_truth("return_status", return_status):
+            raise
+        path, status = np.full((len(times), robot.nq), np.nan), Status.NO_ANSWER
+        if isinstance(error, PathTrackingError):
+            path[: len(error.path)] = error.path
+    path = path if out is None else into(out, path)
+    return cast("Array", (path, np.asarray(np.int8(status)))) if checked_truth("return_status", return_status) else path
 
 
 @shows_options
@@ -686,49 +615,7 @@ def _merged(q: Array | None, state: Array | None, more: Array, other: Array) -> 
     return np.where((state == 0)[..., None], q, more), np.where(state == 0, state, other).astype(np.int8)
 
 
-def _is_default(option: str, value: Any) -> bool:
-    """Return True if an option has its default value."""
-    default = DEFAULTS.get(option, _is_default)
-    return type(value) is type(default) and bool(value == default)
-
-
 def _targets(robot: LoopFunctions, frames: Targets) -> dict[tuple[str, bool], Array]:
     """Return the target of each frame, a pose (..., 4, 4) if its flag is True, else a point (..., 3)."""
-    targets = {name: _target(robot, name, value) for name, value in frames.items()}
+    targets = {name: checked_target(robot, name, value) for name, value in frames.items()}
     return {(name, x.shape[-1] == 4): x for name, x in targets.items()}
-
-
-def _target(robot: LoopFunctions, frame: str, value: ArrayLike | Transform) -> Array:
-    """Return the target of a frame: a pose (..., 4, 4), or a point (..., 3)."""
-    check_movable(robot, frame)
-    if isinstance(value, Transform):
-        return value.matrix
-    target = real_array(f"the target of frame '{frame}'", value)
-    if target.shape[-1:] != (3,) and target.shape[-2:] != (4, 4):
-        expected = "a pose (..., 4, 4) or a point (..., 3)"
-        raise ShapeError(f"the target of frame '{frame}' must be {expected}; got shape {target.shape}")
-    if target.ndim > 2 or (target.shape[-1] == 3 and target.ndim > 1):
-        return target  # its numbers are checked later, state by state
-    if not np.isfinite(target).all():
-        raise StateError(f"the target of frame '{frame}' must be finite; got {target.tolist()}")
-    return target if target.ndim == 1 else Transform.from_matrix(target).matrix
-
-
-def _why_out_of_reach(search: Search, q: Array, targets: Mapping[tuple[str, bool], Array]) -> str:
-    """Return the message of unreachable targets: the distances of the frames with closed loops."""
-    robot, aims = search.robot, {target_name(name) for name, _ in targets}
-    search.weights = np.full(robot.nc, 1e4)  # loops before targets
-    for name in aims:
-        search.weights[robot.constraint(name).rows] = 1.0
-    q = search.close(q[None])[0][0]
-    if max((residual for name, residual in open_by(search, q).items() if name not in aims), default=0.0) > 1e-6:
-        return why_open(search, q)
-    texts = []
-    for (name, turned), target in targets.items():
-        pose = robot.pose(q, name)
-        text = f"frame '{name}' stays {np.linalg.norm(pose[:3, 3] - (target[:3, 3] if turned else target)):.3g} m"
-        if turned:
-            text += f" and {np.linalg.norm(Rotation(target[:3, :3].T @ pose[:3, :3]).log()):.3g} rad"
-        texts.append(f"{text} away")
-    fixed = f" with {quoted(search.fixed)} fixed" if search.fixed else ""
-    return f"no configuration was found with all frames at their targets{fixed}: at best, with loops closed, {'; '.join(texts)}"

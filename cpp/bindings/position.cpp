@@ -1,0 +1,202 @@
+// Positions of one mechanism, for one state.
+#include "position.hpp"
+
+#include <pybind11/eigen.h>
+#include <pybind11/stl.h>
+
+#include "../kernels/batch.hpp"
+#include "../position/positions.hpp"
+#include "arrays.hpp"
+#include "from_python.hpp"
+#include "mobility.hpp"
+#include "state.hpp"
+
+namespace sarrus::bindings {
+namespace {
+
+using Limits = std::vector<std::optional<std::pair<std::vector<double>, std::vector<double>>>>;
+
+PositionModel model_of(const py::object& self, const Limits& limits, const std::optional<Vector>& home) {
+  const Mechanism& m = built(self);
+  PositionModel facts{m, kernels(), {}, home, rows_from_python(self, m.tree()), [] {
+                        if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+                      }};
+  for (const auto& pair : limits) facts.limits.push_back(pair ? JointRange{pair->first, pair->second} : JointRange{});
+  return facts;
+}
+
+AssemblyStart start_of(const std::optional<Vector>& q, const JointNumbersByName& joints) {
+  AssemblyStart start(joints);
+  start.q = q;
+  return start;
+}
+
+/// Call f; raise Python's PathTrackingError for the core's, with the path and the end of the branch.
+template <class F> auto tracked(F f) {
+  try {
+    return f();
+  } catch (const PathTrackingError& e) {
+    const py::object args = py::make_tuple(e.what(), py::cast(e.path), py::cast(e.last));
+    PyErr_SetObject(bindings::from_python().PathTrackingError, args.ptr());
+    throw py::error_already_set();
+  }
+}
+
+/// Positions, and the frames and joints of the last quick call: a control loop names the same ones in each cycle.
+class PyPositions : public Positions {
+ public:
+  using Positions::Positions;
+
+  /// Return the solution near a configuration in one call of the kernels; None if that takes more, or an argument needs a full check.
+  py::object quick(const py::handle& near, const py::handle& frames, const py::handle& fixed, double time) {
+    const Mechanism& m = model().mechanism;
+    const Tree& tree = m.tree();
+    if (!is_plain(near.ptr()) || tree.loops.pfaffian_values > 0 || !std::isfinite(time)) return py::none();
+    const Array* q = proxy(near.ptr());
+    const auto* x = reinterpret_cast<const double*>(q->data);
+    if (q->nd != 1 || q->dimensions[0] != tree.nq || !finite(x, tree.nq) || !sound_quaternions(m, false, x)) return py::none();
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!read(frames, fixed)) return py::none();
+    input_[0] = time;
+    const std::optional<Vector> solution = quick_solution(*closing_, x, input_.data());
+    if (!solution) return py::none();
+    const Py_ssize_t dims[1] = {tree.nq};
+    double* out;
+    py::object made = py::reinterpret_steal<py::object>(new_array(1, dims, &out));
+    std::copy(solution->begin(), solution->end(), out);
+    return made;
+  }
+
+ private:
+  /// Numbers of a target: a point (3) or a pose (4 x 4); 0 if it is something else.
+  static int numbers_of(PyObject* value, double* out) {
+    if (PyTuple_CheckExact(value) && PyTuple_GET_SIZE(value) == 3) {
+      for (int k = 0; k < 3; ++k) {
+        PyObject* x = PyTuple_GET_ITEM(value, k);
+        if (!PyFloat_Check(x)) return 0;
+        out[k] = PyFloat_AS_DOUBLE(x);
+      }
+      return finite(out, 3) ? 3 : 0;
+    }
+    if (!is_plain(value)) return 0;
+    const Array* x = proxy(value);
+    const auto* data = reinterpret_cast<const double*>(x->data);
+    const bool is_pose = x->nd == 2 && x->dimensions[0] == 4 && x->dimensions[1] == 4;
+    if (!is_pose && !(x->nd == 1 && x->dimensions[0] == 3)) return 0;
+    if (is_pose && (data[12] != 0.0 || data[13] != 0.0 || data[14] != 0.0 || data[15] != 1.0)) return 0;
+    const int count = is_pose ? 12 : 3;
+    std::copy_n(data, count, out);
+    return finite(out, count) ? count : 0;
+  }
+
+  bool read(const py::handle& frames, const py::handle& fixed) {
+    if (!PyDict_CheckExact(frames.ptr()) || !(fixed.is_none() || PyDict_CheckExact(fixed.ptr()))) return false;
+    const std::size_t count = PyDict_Size(frames.ptr()) + (fixed.is_none() ? 0 : PyDict_Size(fixed.ptr()));
+    numbers_.clear();
+    bool same = count == names_.size() && closing_;
+    std::size_t k = 0;
+    PyObject *name, *value;
+    std::vector<FrameKey> keys;
+    std::vector<PyObject*> names;
+    for (Py_ssize_t at = 0; PyDict_Next(frames.ptr(), &at, &name, &value); ++k) {
+      double x[12];
+      const int size = numbers_of(value, x);
+      if (size == 0 || !PyUnicode_Check(name)) return false;
+      same = same && names_[k].ptr() == name && sizes_[k] == size;
+      names.push_back(name), keys.push_back({{}, size == 12});
+      numbers_.insert(numbers_.end(), x, x + size);
+    }
+    for (Py_ssize_t at = 0; !fixed.is_none() && PyDict_Next(fixed.ptr(), &at, &name, &value); ++k) {
+      if (!PyUnicode_Check(name) || !PyFloat_Check(value)) return false;
+      const double x = PyFloat_AS_DOUBLE(value);
+      constexpr double degrees = 12.0;  // larger angles may be in degrees
+      if (!(std::abs(x) < degrees)) return false;
+      same = same && names_[k].ptr() == name && sizes_[k] == 1;
+      names.push_back(name), numbers_.push_back(x);
+    }
+    if (!same && !prepare(names, std::move(keys))) return false;
+    for (std::size_t i = 0; i < numbers_.size(); ++i) input_[places_[i]] = numbers_[i];
+    return true;
+  }
+
+  bool prepare(const std::vector<PyObject*>& names, std::vector<FrameKey> frames) {
+    const Mechanism& m = model().mechanism;
+    std::vector<int> joints;
+    closing_ = nullptr, names_.clear(), sizes_.clear(), places_.clear();
+    for (std::size_t k = 0; k < names.size(); ++k) {
+      const std::string name = py::handle(names[k]).cast<std::string>();
+      if (k < frames.size()) {
+        const Mechanism::PlacedFrame* frame = m.find_frame(name);
+        if (!frame || frame->body == 0) return false;
+        frames[k].frame = name;
+        continue;
+      }
+      for (std::size_t j = 0; j < m.joints().size(); ++j)
+        if (m.description().joints[j].name == name && m.description().joints[j].nq == 1) joints.push_back(static_cast<int>(j));
+      if (joints.size() != k + 1 - frames.size()) return false;
+    }
+    try {
+      closing_ = closure(frames, joints);
+    } catch (const std::invalid_argument&) {
+      return false;
+    }
+    int target = 1 + m.tree().nq;
+    for (const FrameKey& key : frames) {
+      sizes_.push_back(key.numbers());
+      for (int i = 0; i < key.numbers(); ++i) places_.push_back(target++);
+    }
+    for (const int j : joints)
+      sizes_.push_back(1), places_.push_back(m.joints()[j].closes_a_loop ? target++ : 1 + m.joints()[j].iq);
+    input_.assign(1 + m.tree().nq + closing_->numbers, 0.0);
+    for (PyObject* name : names) names_.push_back(py::reinterpret_borrow<py::object>(name));
+    return true;
+  }
+
+  std::mutex mutex_;
+  std::shared_ptr<const Closure> closing_;
+  std::vector<py::object> names_;
+  std::vector<int> sizes_, places_;  // numbers of each name; place of each number in the input
+  std::vector<double> numbers_, input_;
+};
+
+BranchChoice choice_of(const std::string& branch) {
+  return branch == "any" ? BranchChoice::any : branch == "only" ? BranchChoice::only : BranchChoice::start;
+}
+
+}  // namespace
+
+void bind_position(py::module_& m) {
+  // the mechanism owns its positions, which refer to it
+  py::class_<PyPositions>(m, "Positions")
+      .def(py::init([](const py::object& mechanism, const Limits& limits, const std::optional<Vector>& home) {
+             return std::make_unique<PyPositions>(model_of(mechanism, limits, home));
+           }),
+           py::arg("mechanism"), py::arg("limits"), py::arg("home"))
+      .def("quick", &PyPositions::quick, py::arg("near"), py::arg("frames"), py::arg("fixed"), py::arg("time"))
+      .def(
+          "solve",
+          [](const PyPositions& self, const FrameNumbersByName& frames, const std::optional<Vector>& near,
+             const JointNumbersByName& guess, const JointNumbersByName& fixed, const std::string& branch, int starts,
+             std::uint64_t seed, double tolerance, const std::optional<double>& time) {
+            const AssemblyOptions options{choice_of(branch), starts, seed, tolerance, time};
+            const Assembled found =
+                tracked([&] { return self.inverse_kinematics(frames, start_of(near, guess), fixed, options); });
+            return py::make_tuple(found.q, found.other_branch, found.reason);
+          },
+          py::arg("frames"), py::arg("near"), py::arg("guess"), py::arg("fixed"), py::arg("branch"), py::arg("starts"),
+          py::arg("seed"), py::arg("tolerance"), py::arg("time"))
+      .def("assembly_modes", &PyPositions::assembly_modes, py::arg("fixed"), py::arg("time"), py::arg("attempts"),
+           py::arg("seed"), py::arg("tolerance"))
+      .def(
+          "follow",
+          [](const PyPositions& self, const JointNumbersByName& joints, const FrameNumbersByName& frames,
+             const std::vector<double>& times, const std::optional<Vector>& near, const JointNumbersByName& guess,
+             double max_step, double min_step, double tolerance) {
+            return tracked(
+                [&] { return self.follow({joints, frames, times}, start_of(near, guess), {max_step, min_step, tolerance}); });
+          },
+          py::arg("joints"), py::arg("frames"), py::arg("times"), py::arg("near"), py::arg("guess"), py::arg("max_step"),
+          py::arg("min_step"), py::arg("tolerance"));
+}
+
+}  // namespace sarrus::bindings
