@@ -531,9 +531,7 @@ class PySimulation {
             [this] { return interrupts_.pending() || stopped_; }}};
 };
 
-}  // namespace
-
-void bind_simulation(py::module_& m) {
+void bind_methods(py::module_& m) {
   py::class_<MethodFacts>(m, "Method")
       .def_readonly("name", &MethodFacts::name)
       .def_readonly("stages", &MethodFacts::stages)
@@ -547,7 +545,9 @@ void bind_simulation(py::module_& m) {
   for (const StabilisationFacts& s : stabilisations) gains[s.name] = py::make_tuple(s.gains[0], s.gains[1]);
   m.attr("methods") = facts_by_name;
   m.attr("stabilisations") = gains;
+}
 
+void bind_schedule(py::module_& m) {
   py::class_<Schedule>(m, "Schedule")
       .def(py::init(&Schedule::between), py::arg("start"), py::arg("end"), py::arg("step"), py::arg("every") = 1)
       .def_property_readonly("start", [](const Schedule& s) { return s.clock.start; })
@@ -562,7 +562,12 @@ void bind_simulation(py::module_& m) {
             return Schedule{
                 {t[0].cast<double>(), t[1].cast<double>(), 0, t[2].cast<Count>()}, t[3].cast<double>(), t[4].cast<Count>()};
           }));
+}
 
+}  // namespace
+
+void bind_simulation(py::module_& m) {
+  bind_methods(m), bind_schedule(m);
   py::class_<PySimulation>(m, "Simulation")
       .def(py::init<const py::object&, const std::string&, const std::string&, const std::array<double, 2>&, const py::list&,
                     const std::vector<double>&, const Numbers&, py::object, std::vector<py::object>, py::object,

@@ -59,6 +59,39 @@ std::optional<Neighbour> tangent(const ScaledLoops& loops, const Vector& q, Rand
   return result;
 }
 
+/// Dimension of the largest branch, from the ends of steps that curve: they are repeated from there, to follow branches and to leave dead ends.
+FiniteMotion largest_branch(const ScaledLoops& loops, const double* q, const Matrix& N, const Vector& size, Steps steps,
+                            RandomNumbers& random) {
+  const int d = static_cast<int>(N.cols()), count = static_cast<int>(size.size());
+  for (int again = 0; again < 2; ++again) steps = Steps(loops, q, scaled_to_one(steps.displacements * N * N.transpose()), size);
+  int back = 0;
+  for (int k = 0; k < count; ++k) back += steps.reliable[k] && steps.distance(k) < 0.02;
+  if (back == count) return {0, std::to_string(count) + " random steps along possible velocities all led back", {}};
+  FiniteMotion result;
+  int most[2] = {0, 0};
+  bool clear = true;
+  for (const int small : {0, 1}) {
+    int used = 0;
+    for (int k = small; k < count && used < most_neighbours; k += 2) {
+      if (!(steps.reliable[k] && steps.distance(k) > 0.8 && steps.distance(k) < 1.25)) continue;
+      ++used;
+      const std::optional<Neighbour> neighbour = tangent(loops, steps.ends.row(k), random);
+      clear = clear && neighbour;
+      if (!neighbour) continue;
+      most[small] = std::max(most[small], static_cast<int>(neighbour->tangent.cols()));
+      if (neighbour->tangent.cols() > 0) result.neighbours.push_back(*neighbour);
+    }
+  }
+  if (!clear || most[0] != most[1] || result.neighbours.empty()) {
+    result.reason = "undecided: steps of different sizes and directions do not agree";
+    return result;
+  }
+  result.freedom = most[0];
+  result.reason = std::string(most[0] < d ? "bifurcation: of" : "of") + " the largest branch, from " +
+                  std::to_string(result.neighbours.size()) + " configurations nearby";
+  return result;
+}
+
 /// Branches of the closed configurations, without constraints on velocities only.
 FiniteMotion branches(const ScaledLoops& loops, const double* q, const Matrix& motions, double tolerance, bool compared) {
   const bool plain = loops.holonomic_rows(Matrix::Zero(loops.holonomic.size(), 0)).rows() == Eigen::Index(loops.holonomic.size());
@@ -97,35 +130,7 @@ FiniteMotion branches(const ScaledLoops& loops, const double* q, const Matrix& m
     for (int k = 0; k < most_neighbours; ++k) add(result, steps.ends.row(k));
     return result;
   }
-
-  for (int again = 0; again < 2; ++again)  // repeat from the end points, to follow branches and to leave dead ends
-    steps = Steps(loops, q, scaled_to_one(steps.displacements * N * N.transpose()), size);
-  int back = 0;
-  for (int k = 0; k < count; ++k) back += steps.reliable[k] && steps.distance(k) < 0.02;
-  if (back == count) return {0, std::to_string(count) + " random steps along possible velocities all led back", {}};
-  FiniteMotion result;
-  int most[2] = {0, 0};
-  bool clear = true;
-  for (const int small : {0, 1}) {
-    int used = 0;
-    for (int k = small; k < count && used < most_neighbours; k += 2) {
-      if (!(steps.reliable[k] && steps.distance(k) > 0.8 && steps.distance(k) < 1.25)) continue;
-      ++used;
-      const std::optional<Neighbour> neighbour = tangent(loops, steps.ends.row(k), random);
-      clear = clear && neighbour;
-      if (!neighbour) continue;
-      most[small] = std::max(most[small], static_cast<int>(neighbour->tangent.cols()));
-      if (neighbour->tangent.cols() > 0) result.neighbours.push_back(*neighbour);
-    }
-  }
-  if (!clear || most[0] != most[1] || result.neighbours.empty()) {
-    result.reason = "undecided: steps of different sizes and directions do not agree";
-    return result;
-  }
-  result.freedom = most[0];
-  result.reason = std::string(most[0] < d ? "bifurcation: of" : "of") + " the largest branch, from " +
-                  std::to_string(result.neighbours.size()) + " configurations nearby";
-  return result;
+  return largest_branch(loops, q, N, size, std::move(steps), random);
 }
 
 }  // namespace

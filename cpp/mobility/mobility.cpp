@@ -241,6 +241,50 @@ Names named_rows(const ScaledLoops& loops, const std::vector<int>& rows) {
   return names;
 }
 
+/// Decide which reactions of constraints and joints are unique, from self-stresses: multipliers `stress` (rows, redundant), and the wrenches of `result`.
+void decide_reactions(const StateFunctions& functions, const Placed& placed, const Matrix& stress, Mobility& result) {
+  const Mechanism& mechanism = functions.mechanism();
+  Named<bool> constraints;
+  for (std::size_t i = 0; i < mechanism.constraints().size(); ++i) {
+    const Constraint& c = functions.tree().loops.constraint[mechanism.constraints()[i]];
+    const std::string& name = mechanism.constraint_name(static_cast<int>(i));
+    const int dependent = stress.cols() ? sarrus::rank(stress.middleRows(c.row, c.rows), present) : 0;
+    if (dependent) result.dependent_groups.push_back({name, dependent});
+    constraints.push_back({name, dependent == 0});
+  }
+  std::size_t wrench = constraints.size(), closing = 0;
+  for (std::size_t j = 0; j < mechanism.joints().size(); ++j) {
+    const Mechanism::PlacedJoint& joint = mechanism.joints()[j];
+    if (joint.closes_a_loop) {
+      result.unique_reactions.push_back(constraints[closing++]);
+      continue;
+    }
+    // the efforts of couplers along the joint's motion are not reactions
+    const auto& [name, wrenches] = result.self_stress[wrench++];
+    const bool unique = wrenches.rows() == 0 || joint.nv == 6 ||
+                        (in_one_unit(wrenches, result.length) * placed.across(joint)).cwiseAbs().maxCoeff() < present;
+    result.unique_reactions.push_back({name, unique});
+  }
+  result.unique_reactions.insert(result.unique_reactions.end(), constraints.begin() + closing, constraints.end());
+}
+
+/// Add a sentence for each doubtful rank, singularity and contradiction.
+void warn(const ScaledLoops& loops, const double* q, const Matrix& stress, Mobility& result) {
+  Names& warnings = result.warnings;
+  warn_of_rank(result.singular_values, result.rank, result.gap, warnings);
+  if (const auto finite = result.finite_degrees_of_freedom; finite && *finite < result.degrees_of_freedom)
+    warnings.push_back("singular: " + std::to_string(result.degrees_of_freedom) + " degrees of freedom here, of which " +
+                       std::to_string(*finite) + " are finite");
+  const Vector c = loops.prescribed(q);
+  if ((stress.transpose() * c).norm() > present * c.norm())
+    warnings.push_back("no velocity does what is prescribed and keeps the loops closed");
+  if (result.actuation && !result.actuation->output_singular.value_or(false) && result.actuation->singular_values.size()) {
+    const double slowest = result.actuation->singular_values.minCoeff();
+    if (slowest > present && slowest < nearly_singular)
+      warnings.push_back(text("near an output singularity: joints move %.1g times as fast as motors", 1.0 / slowest));
+  }
+}
+
 }  // namespace
 
 std::vector<int> removable_rows(const Matrix& stress) {
@@ -301,42 +345,8 @@ Mobility mobility(const StateFunctions& functions, const double* q, const Mobili
   result.self_stress = braced_wrenches(functions, placed, q, loops.row_scale.asDiagonal() * stress, options.time);
   result.idle = joints_by_motion(false, mechanism, N);
 
-  Named<bool> constraints;
-  for (std::size_t i = 0; i < mechanism.constraints().size(); ++i) {
-    const Constraint& c = functions.tree().loops.constraint[mechanism.constraints()[i]];
-    const std::string& name = mechanism.constraint_name(static_cast<int>(i));
-    const int dependent = stress.cols() ? sarrus::rank(stress.middleRows(c.row, c.rows), present) : 0;
-    if (dependent) result.dependent_groups.push_back({name, dependent});
-    constraints.push_back({name, dependent == 0});
-  }
-  std::size_t wrench = constraints.size(), closing = 0;
-  for (std::size_t j = 0; j < mechanism.joints().size(); ++j) {
-    const Mechanism::PlacedJoint& joint = mechanism.joints()[j];
-    if (joint.closes_a_loop) {
-      result.unique_reactions.push_back(constraints[closing++]);
-      continue;
-    }
-    // the efforts of couplers along the joint's motion are not reactions
-    const auto& [name, wrenches] = result.self_stress[wrench++];
-    const bool unique = wrenches.rows() == 0 || joint.nv == 6 ||
-                        (in_one_unit(wrenches, loops.length) * placed.across(joint)).cwiseAbs().maxCoeff() < present;
-    result.unique_reactions.push_back({name, unique});
-  }
-  result.unique_reactions.insert(result.unique_reactions.end(), constraints.begin() + closing, constraints.end());
-
-  Names& warnings = result.warnings;
-  warn_of_rank(s, rank, result.gap, warnings);
-  if (finite.freedom && *finite.freedom < nv - rank)
-    warnings.push_back("singular: " + std::to_string(nv - rank) + " degrees of freedom here, of which " +
-                       std::to_string(*finite.freedom) + " are finite");
-  const Vector c = loops.prescribed(q);
-  if ((stress.transpose() * c).norm() > present * c.norm())
-    warnings.push_back("no velocity does what is prescribed and keeps the loops closed");
-  if (result.actuation && !result.actuation->output_singular.value_or(false) && result.actuation->singular_values.size()) {
-    const double slowest = result.actuation->singular_values.minCoeff();
-    if (slowest > present && slowest < nearly_singular)
-      warnings.push_back(text("near an output singularity: joints move %.1g times as fast as motors", 1.0 / slowest));
-  }
+  decide_reactions(functions, placed, stress, result);
+  warn(loops, q, stress, result);
   return result;
 }
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..._arrays import Array, NDArray, checked_number
+from ..._core import branch_outcome
 from .closing import Closing
 
 EPS = float(np.finfo(np.float64).eps)
@@ -64,3 +65,8 @@ class Branch:
         options: dict[str, Any] = {} if out is None else {"out": out}
         path, status = self.closure.robot._branch(*self._question(q), threads=threads, return_status=True, **options)
         return path, status
+
+    def last(self, q: Array) -> tuple[Array, float]:
+        """Return the last configuration of the branch of q (nq,), and the number of passed inputs, with the fraction of the path to the next."""
+        numbers = self.closure.robot._move_along_branch(*self._question(q))
+        return numbers[: -branch_outcome.numbers], float(numbers[-2])

@@ -35,13 +35,8 @@ class Continuation:
     q : (n, nq) configurations
     on_branch : (n,) True if the configuration is on the branch of its start
     free : (n,) True without a branch: the prescribed coordinates leave motion, or the start is singular
-    passed : (n,) True if the end of the path was reached
-    crossed : (n,) True if the path passes a singular position, after which the choice of a branch is arbitrary
     closure : loop closure with the prescribed joints and frames
-    joint_paths : joint to coordinates (n, 2, nq of the joint) at the start and at the goal
-    targets : (n, 2, numbers) targets at the start and at the goal
-    times : (n,) [s]
-    steps : longest step, shortest step, tolerance
+    joints : the prescribed joints that determine the motion
     state : (n,) a Status: OTHER_BRANCH also if the branch is undecided; NO_ANSWER without a configuration
     outside_limits : (n,) True if joints leave their limits on the branch
     """
@@ -49,13 +44,8 @@ class Continuation:
     q: Array
     on_branch: NDArray[np.bool_]
     free: NDArray[np.bool_]
-    passed: NDArray[np.bool_]
-    crossed: NDArray[np.bool_]
     closure: Closing
-    joint_paths: dict[str, Array]
-    targets: Array
-    times: Array
-    steps: tuple[float, float, float]
+    joints: tuple[str, ...]
     state: NDArray[np.int8]
     outside_limits: NDArray[np.bool_]
 
@@ -88,7 +78,7 @@ def led_or_nearest(
     result.free |= (
         ~result.on_branch & (np.abs(moved).max(axis=1, initial=0.0) > tolerances.longest_step) & (branch != "only")
     )
-    closure = closing(robot, tuple(places), tuple(result.joint_paths))
+    closure = closing(robot, tuple(places), result.joints)
 
     def within(q: Array) -> NDArray[np.bool_]:
         return closure.within(q, time=times) if closure.limited else np.ones(len(q), bool)
@@ -161,7 +151,7 @@ def continued(
     free = (outcome == outcomes.free) | (outcome == outcomes.off_loops)
     state = np.where(on_branch, 0, 2).astype(np.int8)
     result = Continuation(
-        configurations, on_branch, free, reached, crossed, closure, paths, targets, times, (*STEPS, tolerance), state, np.zeros(n, bool)
+        configurations, on_branch, free, closure, names, state, np.zeros(n, bool)
     )  # fmt: skip
     if len(names) < len(fixed) and on_branch.any():
         rows = np.flatnonzero(on_branch)

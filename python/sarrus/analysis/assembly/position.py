@@ -118,7 +118,11 @@ def _closed(
     robot: LoopFunctions, targets: Targets, near: Any, fixed: Any, *, warns: bool = True, **options: Any
 ) -> Any:
     """Return configurations with closed loops, fixed joints and frames at their targets, on the branch that `branch` selects."""
-    if (not options or options.keys() == {"time"}) and type(near) is np.ndarray and type(time := options.get("time", 0.0)) is float:
+    if (
+        (not options or options.keys() == {"time"})
+        and type(near) is np.ndarray
+        and type(time := options.get("time", 0.0)) is float
+    ):
         quick: Array | None = positions(robot).quick(near, targets, fixed, time)
         if quick is not None:
             return quick
