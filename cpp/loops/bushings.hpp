@@ -2,7 +2,7 @@
 // blocks. The body with the fewest neighbours is eliminated first. This minimum-degree order is computed for each state, with one bit per
 // body.
 //
-// cost    about 400 multiplications per body, and 200 for each pair of bodies that its elimination couples
+//   cost    about 400 multiplications per body, and 200 for each pair of bodies that its elimination couples
 #pragma once
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 // these constraint forces), Li and Wu 4.6. The equation is solved by saddle.hpp.
 //
 //   reads   q (nq), v, tau (nv), wrenches, time     writes  a (nv); lambda (rows) on request
-// cost    O(bodies * depth) for M; the rows of the loops add a cost linear in the number of loops, if each couples few bodies
+//   cost    O(bodies * depth) for M; the rows of the loops add a cost linear in the number of loops, if each couples few bodies
 #pragma once
 
 #include "substructures.hpp"

@@ -15,7 +15,7 @@
 // The rank of P is the number of degrees of freedom. An M-orthonormal basis L of its range is sufficient: P = L L^T M, and the inverse of M on the
 // loops is L L^T.
 //
-// cost    with `tangent` O(bodies) and four solves per degree of freedom; otherwise O(bodies) and two solves per velocity
+//   cost    with `tangent` O(bodies) and four solves per degree of freedom; otherwise O(bodies) and two solves per velocity
 #pragma once
 
 #include <optional>
