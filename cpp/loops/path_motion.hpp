@@ -192,7 +192,7 @@ class GuidedLoops {
   }
   int rows() const { return tree_.loops.rows + count_; }
 
-  /// Evaluate the residual at q, on the right-hand side; on request the matrix, and c for `velocity`.
+  /// Evaluate the residual at q, for the right-hand side. On request also the matrix, and c for `velocity`.
   void evaluate(const double* q, bool matrix, bool rates = false) {
     const Arena::Scope scope(arena_);
     const Loops& loops = tree_.loops;
@@ -206,7 +206,7 @@ class GuidedLoops {
     for (int r = 0; r < count_; ++r) b_[loops.rows + r] = dot_product(tree_.nv, K_ + r * tree_.nv, offset);
   }
   PivotedQr factor(Arena& arena) { return PivotedQr(rows(), tree_.nv, A_, arena, 0.0); }
-  /// Scaled velocities that produce the residual.
+  /// Solve for the scaled velocities that produce the residual.
   void step(const PivotedQr& factor, double* x) const { factor.solve(b_, x); }
   void scale(double share, double* x) const {
     for (int k = 0; k < tree_.nv; ++k) x[k] *= column_[k] * share;
@@ -230,8 +230,8 @@ class GuidedLoops {
  private:
   double dot(const double* K, int r, const double* x) const { return dot_product(tree_.nv, K + r * tree_.nv, x); }
 
-  /// Rows of the loops, then K times the derivatives of the displacement from p to q with respect to the velocities, which are
-  /// joint by joint.
+  /// Fill the matrix: rows of the loops, then K times the derivatives of the displacement from p to q with respect to the velocities. These
+  /// derivatives are a block per joint.
   void fill(const double* q) {
     const int nv = tree_.nv, m = rows();
     std::fill(A_, A_ + m * nv, 0.0);
@@ -252,8 +252,8 @@ class GuidedLoops {
       }
     });
   }
-  /// Derivatives of the displacement from p to q along v: the angular velocity of q relative to p; in q's axes, a vector fixed in
-  /// p rotates backwards.
+  /// Compute the rate of the displacement from p to q along v, and its second derivative if `bends`. For rotations the rate is the angular velocity
+  /// of q relative to p; in the axes of q, a vector fixed in p rotates backwards.
   void offset_motion(const double* q, const double* v, bool bends) {
     chart_.rates(q, v, rate);
     if (bends) chart_.second_rates(arena_, q, v, zeros<double>(arena_, tree_.nv), bend);
@@ -296,10 +296,10 @@ class GuidedLoops {
   double *K_, *K1_, *K2_, *J_, *A_, *b_, *target_;
 };
 
-/// Take Newton's steps from q onto the loops, none longer than a third of a radian. Returns true if they converge, no farther than a radian from p.
+/// Take Newton steps from q onto the loops, each at most 0.3 rad. Returns true if they converge at most 1 rad from p.
 inline bool follow(const Tree& tree, Arena& arena, GuidedLoops& loops, double* q, double* v, double* a) {
-  constexpr double small = 1e-9;  // Newton's next would be 1e-18
-  constexpr double close_by = 1e-3;  // share of the residual that each step with the last factorisation leaves
+  constexpr double small = 1e-9;  // the error after the next Newton step would be 1e-18
+  constexpr double close_by = 1e-3;  // fraction of the residual that a step with an old factor leaves
   double *x = arena.take<double>(tree.nv), *next = arena.take<double>(tree.nq), size = 1e300, before = size;
   std::optional<Arena::Scope> scope;
   std::optional<PivotedQr> factor;
@@ -316,7 +316,7 @@ inline bool follow(const Tree& tree, Arena& arena, GuidedLoops& loops, double* q
     if (!std::isfinite(size)) return false;
     loops.scale(-std::min(1.0, 0.3 / std::max(size, 1e-300)), x);
     integrate(tree, q, x, next), std::copy(next, next + tree.nq, q);
-    arrived = size < small && (again || size < close_by * small || size > 0.1 * before);  // or rounding is reached
+    arrived = size < small && (again || size < close_by * small || size > 0.1 * before);  // the last test: rounding is reached
   }
   loops.evaluate(q, true, true);
   refactorise();
@@ -327,7 +327,7 @@ inline bool follow(const Tree& tree, Arena& arena, GuidedLoops& loops, double* q
   return true;
 }
 
-/// q, v and a on the cubic, or, with a guide, on the loops near it; then 1 if the loops do not close nearby, else 0.
+/// Write q, v and a of the cubic or, with a guide, of the closed loops near it. The last entry is 1 if the loops do not close nearby, else 0.
 inline void path_motion(const Tree& tree, Arena& arena, const PathPiece& piece, const double* scale, const double* guide,
                         const double* time, double* out) {
   const double now = time ? *time : piece.start;
@@ -338,7 +338,7 @@ inline void path_motion(const Tree& tree, Arena& arena, const PathPiece& piece, 
   *lost = 0.0;
   if (guide && scale && tree.loops.rows > 0) {
     GuidedLoops loops(tree, arena, chart, p, piece, PathGuide::over(tree.nv, guide), scale, &now);
-    // rows that come with the call constrain velocities only, or are targets: they have no path
+    // rows with values from the caller constrain only velocities, or are targets: their values between samples are unknown
     if (tree.loops.pfaffian_values > 0 || !follow(tree, arena, loops, q, v, a)) std::fill(q, lost, 0.0), *lost = 1.0;
     return;
   }
