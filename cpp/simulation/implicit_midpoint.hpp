@@ -201,7 +201,7 @@ inline void implicit_midpoint_step(System<double>& s, double time, double h, con
     }
     residual = now;
   }
-  if (residual > 1e-7 && s.status == 0.0)  // near singular positions rounding reaches this size
+  if (residual > 1e-7 && s.status == 0.0)  // near singular positions rounding is as large as this
     s.status = residual < rule.overflow ? no_convergence : diverged;
   rule.finish(y);
 }
