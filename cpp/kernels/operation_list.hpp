@@ -1,4 +1,4 @@
-// The functions of a state by name, with their inputs and results: enough for a caller that does not include the algorithms.
+// Functions of a state by name, with their inputs and results, for callers that do not include the algorithms.
 #pragma once
 
 #include "../control/quadratic_programme.hpp"
@@ -6,20 +6,20 @@
 
 namespace sarrus {
 
-/// Arguments of a call besides rows of numbers.
+/// Arguments of a call besides rows of values.
 struct Parameters {
   Frame frame;
   int wrenches;
   const Frame* wrench_frame;
-  bool check;  // true: a state off the loops gets a status instead of a result
-  bool exact = false;  // true: so does a motion that the loops do not allow
-  int inputs = 1;  // waypoints of a branch
+  bool check;  // true: a state off the loops results in a status
+  bool exact = false;  // true: a motion that the loops forbid results in a status
+  int inputs = 1;  // number of waypoints of a branch
   QuadraticProgramme solve = nullptr;
 };
 
 constexpr int max_inputs = 7;
 
-/// Properties of an operation besides its inputs and results.
+/// Properties of an operation besides inputs and results.
 namespace fact {
 enum Fact : unsigned {
   at_frame = 1,       // takes a frame, and the axes that the result is expressed in
