@@ -117,7 +117,7 @@ template <class T> struct Cascade {
   static constexpr double dependent =
       1e-10;  // remainder of a row, relative to its size, below which it yields no direction: it may be rounding
   static constexpr double dependent_in_single = 1e-4, rounding_in_single = 1e-6;
-  static constexpr double rounding = 1e-12;  // below this it is rounding; in between, the direction is left out as if it were fully damped
+  static constexpr double rounding = 1e-12;  // below this it is rounding; in between it is left out as if fully damped
   static constexpr double singular = 1e-3;
 
   Arena& arena;

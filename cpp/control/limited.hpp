@@ -34,7 +34,7 @@ struct LimitedRows {
   const bool* soft;  // true for limits of motion, which are relaxed before hard rows
   const double* q = nullptr;  // directions of the cascade without limits,
   const CascadeMark* mark = nullptr;  // and its state after each level; null: unknown
-  const int* first = nullptr;  // (limits + 1) offset into `column` of each limit's nonzero columns; none are listed for dense rows
+  const int* first = nullptr;  // (limits + 1) offset into `column` of each limit's nonzero columns; dense rows have none listed
   const int* column = nullptr;
   const double* length = nullptr;  // norm of each limit's row
 

@@ -71,7 +71,7 @@ SARRUS_NOINLINE void borrow_inertia(const Saddle<T>& matrix, Arena& arena, T* mo
   find_moved();
   for (int r = 0; r < s.rows; ++r) size[r] = select(moved[r] > T(0.0), scale[r], T(0.0));
   for (int k = 0; k < nv; ++k) inertia[k] = T(0.0);
-  constexpr int links = 4;  // largest number of massless bodies in a chain between two bodies with mass through which an inertia is transmitted
+  constexpr int links = 4;  // largest number of massless bodies between two with mass that transmit an inertia
   for (int pass = 0; pass < links; ++pass) {
     T* felt = arena.take<T>(nv);
     for (int k = 0; k < nv; ++k) felt[k] = lacks[k] ? s.M[s.first_entry(k)] : T(0.0);

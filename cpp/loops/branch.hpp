@@ -236,11 +236,11 @@ template <class T> class Branch {
   static constexpr int changes = 10;  // orders of differences of steps, the steps (order 0) included
   static constexpr int most_unseen = 3;  // consecutive inputs without a second step
   static constexpr double jump_farthest = 1.0;  // largest |phi| for which a jump is tried; the jump is verified afterwards
-  static constexpr double half_turn = 3.2;  // [rad]; larger displacements of revolute joints are shorter backwards: no path is traced
+  static constexpr double half_turn = 3.2;  // [rad]; larger displacements of revolute joints are shorter backwards: not traced
   static constexpr double contraction = 0.25;  // largest ratio of Newton's second step to the first
   static constexpr double shares = 5e-4;  // largest (step / previous step)^2 at which the following steps reuse the factor
   static constexpr int most_newton_steps = 10;
-  static constexpr double singular = tolerances::present * tolerances::present;  // pivots of J^T J below it are zero, relative to the largest
+  static constexpr double singular = tolerances::present * tolerances::present;  // relative size of zero pivots of J^T J
 
   Residual<T> gap() { return {arena_.take<T>(tree_.loops.rows), arena_.take<T>(tree_.loops.entries), T(0.0)}; }
 
@@ -369,7 +369,7 @@ template <class T> class Branch {
       const auto jumped = outcome > T(branch_outcome::free + 0.5);
       for (int i = 0; i < tree_.nq; ++i) q[i] = select(jumped, q[i], start[i]);
     }
-    if (const auto free = abs(outcome - T(branch_outcome::free)) < T(0.5); any(free)) {  // nearest configuration, as a search's first attempt
+    if (const auto free = abs(outcome - T(branch_outcome::free)) < T(0.5); any(free)) {  // the nearest, as in a search
       segment_.prescribe(q);
       const ClosureOptions<T> near = {options_.column, options_.row, T(tolerances::near_damping),
                                       select(free, T(tolerances::near_steps), T(0.0)), T(jump_farthest)};

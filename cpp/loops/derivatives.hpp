@@ -453,7 +453,7 @@ class AllowedMotions {
     const Arena::Scope scope(arena);
     R *d = arena.take<R>(nv_), *x = arena.take<R>(state.equation().unknowns()), *Mx = arena.take<R>(nv_);
     double* reach = arena.take<double>(nv_);
-    for (int k = 0; k < nv_; ++k) reach[k] = std::sqrt(inverse_or_zero(state.equation().inertia(k)));  // P has no effect on massless velocities
+    for (int k = 0; k < nv_; ++k) reach[k] = std::sqrt(inverse_or_zero(state.equation().inertia(k)));  // 0: no inertia
     const auto project = [&] {
       state.project(d, displacements, x);
       state.equation().momentum(M, x, Mx);

@@ -171,7 +171,7 @@ T project_configuration(const Tree& tree, Arena& arena, const T* q, const T* wei
 /// mechanism), the right-hand sides c of the rows, and the rounding of their terms (`size`: squared norm per row, or null).
 template <class T>
 T size_of_motion(const LoopEquation<T>& e, const T* x, const T* c, const T* size) {
-  constexpr double rounding = tolerances::rounding / tolerances::contradiction;  // rounding of the terms, relative to the tolerance
+  constexpr double rounding = tolerances::rounding / tolerances::contradiction;  // rounding of terms, relative to the tolerance
   const Tree& tree = e.matrix.tree;
   T terms = T(square(tolerances::at_rest));
   for (int k = 0; k < tree.nv; ++k) terms += x[k] * x[k] * T(tree.numbers<T>()(tree.per_unit_square[k]));

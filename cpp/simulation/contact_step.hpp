@@ -526,7 +526,7 @@ class ContactStep {
   double* impulse_ =
       nullptr;  // (nv + rows) impulses of contacts, stops and dry friction; then multipliers of loops, with the sign of solutions
   double* late_ =
-      nullptr;  // (nv) by the change of velocities: impulses of implicit terms without the tree's springs; null: none
+      nullptr;  // (nv) per change of velocity: impulses of implicit terms, without those of the tree's springs; null: there are none
   struct {
     double positions = 0.0, kinematics = 0.0, momentum = 0.0, natural_map = 0.0;
     ConeResiduals cones;

@@ -129,7 +129,7 @@ template <class T> class DryFriction {
     for (int k = 0; k < n_; ++k) {
       // the velocity of a loop joint is a difference; if it is rounding, the joint is at rest
       const T acts =
-          select(limit_[k] > T(0.0), T(1.0), T(0.0));  // a lane's variant may have no friction along this joint
+          select(limit_[k] > T(0.0), T(1.0), T(0.0));  // the joint may have no friction in the variant of this lane, but in others
       rests_[k] = select(abs(speed_[k]) > size[k], T(0.0), acts);
       direction_[k] = sign(speed_[k]) * (acts - rests_[k]);
       slowing_[k] = lets_go_[k] = T(0.0);
@@ -385,14 +385,14 @@ template <class T> class DryFriction {
   // beginning; velocity that friction can remove per second; limit
   T *direction_, *rests_, *stops_, *lets_go_, *speed_, *slowing_, *limit_;
   T* kept_ = nullptr;  // output for the friction forces of an evaluation; null: none
-  T *v_begun_, *braked_;  // velocities at the step's beginning; velocities that friction has removed per second, over all evaluations
+  T *v_begun_, *braked_;  // velocities at the step's beginning; those that friction has removed per second, in all evaluations
 };
 
 /// Take a step that ends and continues at each time at which a joint comes to rest. Lanes in which no joint does wait for the others.
 template <class T, class Step>
 void step_with_friction(System<T>& s, const T& time, const T& h, const SimulationState<T>& x, Step&& step) {
   if (!s.friction) return step(time, h);
-  constexpr int most_pieces = 4;  // joints that stop one after another in a step; if there are more, they stop by impulses at its end
+  constexpr int most_pieces = 4;  // joints that stop one after another in a step; further ones stop by impulses at its end
   const int size = s.integrated();
   T *begun = s.arena.template take<T>(size), *done = s.arena.template take<T>(size);
   T now = time, left = h, waits = T(0.0);

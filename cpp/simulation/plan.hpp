@@ -50,7 +50,7 @@ struct Plan {
   const Tree *
       described = nullptr,
      *full_tree =
-         nullptr;  // trees for control laws, and with the terms that runs take over (run_numbers.hpp); null: the simulated tree
+         nullptr;  // trees for control laws, and with the terms that runs compute themselves (run_numbers.hpp); null: the simulated tree
   // variants: their parameters; the variant of each run; the units of each run (all null without variants)
   const VariantNumbers* variants = nullptr;
   const std::int64_t* variant = nullptr;

@@ -55,7 +55,7 @@ template <class T> T eaten_by_steps(const T* y0, const T* y1, const T* y2, const
     off += left * left;
   }
   const T real = T(0.5) * a, square = b - real * real;
-  const auto swings = both(both(independent > T(1e-6), off < T(1e-2)), square > real * real);  // true if one pair of complex eigenvalues dominates
+  const auto swings = both(both(independent > T(1e-6), off < T(1e-2)), square > real * real);  // one complex pair dominates
   const T imaginary = sqrt(select(swings, square, T(0.0)));
   T x = T(1.0), y = T(0.0);  // R(z) = 1 + z (1 + z/2 (1 + z/3 (1 + z/4)))
   for (double k : {4.0, 3.0, 2.0, 1.0}) {
@@ -91,7 +91,7 @@ SARRUS_NOINLINE Stiffness<T> fastest_rate(System<T>& s, const T& time, const T& 
   // y is in units of the velocities and of z, so that fast motions in metres and in radians have comparable norms
   const auto unit = [&](int k) { return s.unit(s.plan.velocity_unit, k); };
   const auto z_unit = [&](int k) { return s.unit(s.plan.z_unit, k); };
-  const T small = h * T(1e-6);  // displacement; velocities change by 1e-6, which is small compared with any slip speed of friction
+  const T small = h * T(1e-6);  // displacement; velocities change by 1e-6, far less than any slip speed of friction
   for (int k = 0; k < n; ++k) y[k] = T(scattered(k));
   T size = sqrt(sum_of_squares(y, n)), growth[rounds], eaten = T(0.0);
   for (int round = 0; round < rounds; ++round) {

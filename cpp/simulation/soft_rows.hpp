@@ -63,7 +63,7 @@ class SoftRows {
     if (empty()) return true;
     W_ = doubles(count_ * n_), U_ = doubles(count_ * count_), scale_ = doubles(count_);
     const bool one_by_one =
-        e.pieces || e.matrix.plan.fronts;  // because fronts use lanes for the rows of one right-hand side
+        e.pieces || e.matrix.plan.fronts;  // because fronts use lanes for the rows of a single right-hand side
     for (int i = 0; i < count_; i += one_by_one ? 1 : width_of<SideBySide>)
       one_by_one ? solve<double>(e, factor, i) : solve<SideBySide>(e, factor, i);
     for (int i = 0; i < count_; ++i) {
