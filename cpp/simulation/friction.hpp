@@ -129,7 +129,7 @@ template <class T> class DryFriction {
     for (int k = 0; k < n_; ++k) {
       // the velocity of a loop joint is a difference; if it is rounding, the joint is at rest
       const T acts =
-          select(limit_[k] > T(0.0), T(1.0), T(0.0));  // the joint may have no friction in the variant of this lane, but in others
+          select(limit_[k] > T(0.0), T(1.0), T(0.0));  // 0 in lanes whose variant has no friction there, unlike other lanes
       rests_[k] = select(abs(speed_[k]) > size[k], T(0.0), acts);
       direction_[k] = sign(speed_[k]) * (acts - rests_[k]);
       slowing_[k] = lets_go_[k] = T(0.0);
