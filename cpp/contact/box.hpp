@@ -40,7 +40,7 @@ template <class T>
 void sphere_cylinder(const Vec3<T>& center, double r, const Transform<T>& X, double radius, double half, Manifold<T>& m) {
   const Vec3<T> p = transpose_times(X.R, Vec3<T>(center - X.p));
   const Vec3<T> out = unit_or(vec3<T>(p(0), p(1), T(0.0)), vec3<T>(T(1.0), T(0.0), T(0.0)));
-  // this box is so wide that its sides normal to the other direction are never the nearest
+  // the box is so wide in y, which is normal to the half plane, that its sides there are never the nearest
   const auto near = nearest_on_box(vec3<T>(dot(out, p), T(0.0), p(2)), {radius, 2.0 * (radius + half), half});
   const auto turned = [&](const Vec3<T>& x) { return Vec3<T>(X.R * vec3<T>(out(0) * x(0), out(1) * x(0), x(2))); };
   m.add(turned(near.place) + X.p, turned(near.normal), near.distance - T(r), 0);

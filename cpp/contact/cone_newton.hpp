@@ -206,8 +206,8 @@ class ConeNewton : public ScaledCones {
     std::copy(p, p + n_, least);
     return cones::unbounded;
   }
-  /// Find them with one factor from rest, if sticking, open and limited rows have not changed. Returns their natural map; if that fails, returns
-  /// `unbounded`, and x is invalid.
+  /// Find the impulses of least norm with one factor, for resting contacts: this succeeds if sticking, open and limited rows do not change. Returns
+  /// their natural map; if it fails, returns `unbounded`, and x is invalid.
   double find_least_at_rest(double* x) { return solve_softened(x, cones::least, 1) ? refine_least(x) : cones::unbounded; }
   /// Correct the error eps p / (eigenvalue of G) by a moving reference, which does not change components in the null space of G.
   double refine_least(double* x) { return points(x, cones::least, 3, 4, false); }

@@ -38,10 +38,10 @@ enum Fact : unsigned {
 };
 }
 
-//  operation, inputs (`?` marks one that may be left out), axes of the result, facts
-//  an axis is q or v (as many as q or v has), a digit, p (bodies), P (their inertial parameters) or k (cached kinematics); of loops c (rows),
-//  w (constraints), u (efforts), i (nv + rows) m (nv + rows + 3), l (bodies and constraints), C (rows, and 6 for each of l), Q (nq + 1) or A (nq + 4), E (see equilibrium.hpp), R (reduced_dynamics.hpp), F (nv * nv + 1), S (nq + 2 nv + 1), D (derivatives.hpp), L (linear_equations.hpp; as many as `independent` has), G (3 nv + 10 (bodies - 1)), H (nv + 10 (bodies - 1)), N (dynamics/dimensions.hpp); W (waypoints), B (efforts, and what limits lack); J and K (coordinates and velocities of joints that close them);
-//  j (velocities without the base's of a floating mechanism)
+//  operation, inputs (`?`: optional), axes of the result, facts. An axis is a digit, or a letter for its length: q nq, v nv, p bodies, P 10 p,
+//  u efforts, k cached kinematics, c constraint rows, w constraints, l p + w, i v + c, m v + c + 3, C c + 6 l, Q q + 1, A q + 4, F v v + 1, B u + 1,
+//  S q + 2 v + 1, G 3 v + P, H v + P, W waypoints, J and K coordinates and velocities of loop joints, j joint velocities of a floating mechanism;
+//  in operation_sizes.hpp: E equilibrium, R reduced dynamics, D derivatives, L linear equations (by `independent`), N dimensions
 #define SARRUS_TREE_OPERATIONS(X)                                            \
   X(inverse_dynamics, "q v a base_velocity? base_acceleration?", "v", loads) \
   X(mass_matrix, "q", "vv", 0)                                               \

@@ -6,11 +6,11 @@
 //   x = onward + argmin |J y - (c - J onward)|^2 + mu |y|^2,    c = -d phi / ds along the inputs
 //
 // A step follows the tangent and then closes the loops again; it is halved if the correction is too long. Where J loses rank, branches intersect.
-// The undetermined component of the motion then continues in its previous direction (`onward`), straight through the intersection; elsewhere onward
-// is zero. Where branches only come close, a step must not change to the other branch. Let Q be an orthonormal basis of the range of J at one end
-// of the step: det(Q^T J) has the same sign along a branch, and the opposite sign on the other branch. The same holds for det(J_0^T J_1), with J at
-// both ends. A step with a negative determinant is halved too; if halving reaches its limit, the branches intersect exactly, and the step is
-// accepted.
+// The undetermined component of the motion then continues in its previous direction (`onward`), straight through; elsewhere onward is zero.
+// Where branches only come close, a step must not change to the other one. Let Q be an orthonormal basis of the range of J at one end of a step:
+// det(Q^T J) has one sign along a branch, and the opposite sign on the other branch. The same holds for det(J_0^T J_1), with J at both ends.
+// A step with a negative determinant is halved too; if halving reaches its limit, the branches intersect exactly, and the step is accepted.
+//
 // If the inputs determine the motion and it is smooth, no tangent is needed: the differences of previous steps predict the next step, and two Newton
 // steps with one factor correct it. With e the error of the prediction, the first leaves C e^2 and the second C^2 e^3. The length of the second step
 // yields C without another evaluation of the rows (Ortega and Rheinboldt 1970, 10.2). C changes little between inputs. If it predicts that the first
@@ -343,7 +343,7 @@ template <class T> class Branch {
     return both(contracts(), open < in_.tolerance * T(1.0 + 1e-12));
   }
 
-  /// Move q to a nearby configuration at the input; returns one of `branch_outcome`.
+  /// Move q to a nearby configuration for the prescribed inputs. Returns one of `branch_outcome`.
   T jump(T* q, T& open) {
     const Loops& loops = tree_.loops;
     segment_.begin(in_.waypoints, in_.waypoints, q);

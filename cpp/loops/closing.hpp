@@ -31,7 +31,7 @@ template <class T> struct Residual {
 };
 
 /// Take steps from q while they reduce the residual. `evaluate(q, residual)` computes a residual, without J if J is null; `step(q, residual, mu, x)`
-/// computes the step x. With zero damping, the first step that does not reduce the residual ends the loop.
+/// computes the step x. With zero damping, the first step that does not reduce the residual ends the iteration.
 template <class T, class Evaluate, class Step>
 SARRUS_INLINE T take_steps(const Tree& tree, Arena& arena, T damping, const T& most, const T& farthest, const Evaluate& evaluate,
                            const Step& step, Residual<T> current, Residual<T> trial, T* q) {

@@ -42,7 +42,7 @@ template <class T> struct LoopEquation {
     matrix.inertia = inverses(arena, matrix.tree.nv, matrix.mobility);
   }
 
-  /// Relative residual. Rounding of the terms is small in it even if the terms cancel; it is 0 if they overflow.
+  /// Residual relative to the terms of the right-hand side, so that it is small even if these cancel; 0 if they overflow.
   SARRUS_INLINE T relative(const T& error) const {
     return select(terms < T(1e300), sqrt(error / select(terms > T(0.0), terms, T(1.0))), T(0.0));
   }

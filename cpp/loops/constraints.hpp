@@ -6,8 +6,8 @@
 
 namespace sarrus {
 
-/// Test if a state is off the loops. It is, if some row is violated by more than tolerances::off_loops: its gap by the displacement that closes the
-/// row, its rate by the change of velocity, relative to max(1, norm of the velocities).
+/// Test if a state is off the loops. A row is violated if closing its gap needs a displacement of more than tolerances::off_loops, or if its rate
+/// needs a change of velocity of more than that fraction of max(1, norm of the velocities).
 template <class T> struct OffLoops {
   T fault = T(0.0);  // 1: the velocity violates the loops; 2: a loop is open
   T open = T(0.0);  // the largest gap below that limit and above rounding, squared, as a displacement

@@ -30,8 +30,8 @@
 
 namespace sarrus {
 
-/// Derivatives of accelerations with respect to q, v and tau (nv x nv each). displacement and change: the columns of P, along which they are.
-/// velocity: the change of v with q. residual (2 x nv): relative inconsistency of each column of q and v.
+/// Derivatives of accelerations with respect to q, v and tau (nv x nv each). displacement, change: columns of P, the directions of the derivatives by
+/// q and v. velocity: the change of v with q. residual (2 x nv): relative inconsistency of each column of q and v.
 template <class T> struct ForwardDerivatives {
   T *q, *v, *tau, *displacement, *change, *velocity, *residual;
   static int size(int nv) { return nv * (6 * nv + 2); }
@@ -59,7 +59,7 @@ template <class R, class T = double> class SensitivityEquation {
   bool dependent = false;  // true if rows depend on one another, in any of the states
   bool is_tight = false;  // true if the factor solves without corrections
 
-  /// If `later`, the multipliers are not computed here; the caller then calls depend or find_multipliers.
+  /// If `later`, multipliers are not computed yet: the caller then calls find_multipliers() or take_multipliers().
   SensitivityEquation(const Tree& tree, Arena& arena, const LoopInput<T>& in, bool later = false) : tree_(tree) {
     T* acceleration = arena.take<T>(tree.nv);
     a = acceleration;
@@ -75,7 +75,7 @@ template <class R, class T = double> class SensitivityEquation {
     rounding = sqrt(moved / select(size > T(0.0), size, T(1.0)));
     const T least = select(is_near_singular(moved, size), T(tolerances::contradiction), T(0.0));
     error = select(least > error, least, error);
-    // Regularisation changes a solution by its ratio to the least eigenvalue of the rows; `moved` grows with that eigenvalue as 1 / square.
+    // regularisation changes a solution by regularisation / (least eigenvalue of the rows); 1 / that eigenvalue is moved / (size entry_rounding^2)
     const bool borrows = equation_->epsilon || equation_->pieces;
     const auto tight =
         moved * T(tolerances::regularisation) < size * T(square(tolerances::entry_rounding) * tolerances::unresolved);

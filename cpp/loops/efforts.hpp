@@ -233,8 +233,8 @@ SARRUS_NOINLINE T forbidden(const Tree& tree, Arena& arena, const RneaInput<T>& 
   return worst;
 }
 
-/// Compute u. Returns the relative part of the required force that motors and loops cannot supply. On request, also computes the violation of the
-/// loops by the state, and internal_efforts().
+/// Compute u. Returns the fraction of the required force that motors and loops cannot supply. On request, also computes the violation of the loops by
+/// the state, and internal_efforts().
 template <class T>
 T actuator_efforts(const Tree& tree, Arena& arena, const RneaInput<T>& in, const T* time, const T* pfaffian_values,
                    const Sharing<T>& sharing, T* u, OffLoops<T>* off, T* internal = nullptr) {
@@ -261,7 +261,7 @@ T actuator_efforts(const Tree& tree, Arena& arena, const RneaInput<T>& in, const
 }
 
 /// G (6 x actuators): the velocity of a frame per velocity of the motors, V = G u-dot, with zero rates of prescribed motions. By virtual work, a row
-/// of G contains the efforts that balance a unit load on the frame: the least ones, if motors are redundant. Returns the relative part of the frame's
+/// of G contains the efforts that balance a unit load on the frame: the least ones, if motors are redundant. Returns the fraction of the frame's
 /// motion that no motor determines.
 template <class T>
 T loop_jacobian(const Tree& tree, Arena& arena, const Kinematics<T>& k, const LoopState<T>& state, const Frame& f, T* out) {

@@ -360,7 +360,7 @@ class Reactions {
 
   void add_relation(const Constraint& c, const double* multipliers) {
     const int rows = c.rows, columns = c.columns;
-    for (int k = 0; k < columns; ++k) {  // if axes are parallel, no wrench has exactly these efforts: they do not change
+    for (int k = 0; k < columns; ++k) {  // parallel axes: no wrench has exactly these efforts, which remain
       const int link = tree_.column_link[c.column[k]];
       if (bearing_[link_bearing_[link]].basis.n < tree_.link[link].nv) return;
     }

@@ -3,9 +3,9 @@
 //
 //   J_q G = 0, E_q G = 1     J W = 0, E_v W = 1
 //
-// J_q are the position rows of J; E_q and E_v select the velocities that are coordinates, and E_v the first rows of E_q. If q moves along G y with
-// E_v v constant, v changes by V_y = Dv - W E_v Dv. Dv is the change of v with least kinetic energy (derivatives.hpp); the second term restores E_v
-// v. A deviation d of q has the rate d-dot = dv + [d, v], so that
+// J_q are the position rows of J; E_q and E_v select the coordinates' velocities; E_v are the first rows of E_q. If q moves along G y with E_v v
+// fixed, v changes by V_y = Dv - W E_v Dv (Dv: least kinetic energy, derivatives.hpp). A deviation d of q has the rate d-dot = dv + [d, v]:
+//
 //   [y-dot]   [E_q (V_y + [G, v])         E_q W   ] [y]
 //   [u-dot] = [E_v (Da along (G, V_y))  E_v Da W  ] [u]     and by forces u-dot = E_v (M^-1 within the loops) d
 //

@@ -3,7 +3,7 @@
 //
 //   J^T Dlambda = f,   Dlambda = DJ y + J Dy        so that Dlambda, of all with J^T Dlambda = f, is nearest to DJ y
 //
-// where f = M Da - bare the forces on the rows. (The Dlambda of the equation itself has arbitrary rounding errors along J^T z = 0.)
+// where f = M Da - b are the forces on the rows. (The Dlambda of the equation itself has arbitrary rounding errors along J^T z = 0.)
 #pragma once
 
 #include "derivatives.hpp"

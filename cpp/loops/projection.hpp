@@ -102,7 +102,7 @@ T change_velocity(const Tree& tree, Arena& arena, const T* q, const T* v, const 
   return solution.error;
 }
 
-/// Squared gap of the row with the largest gap, as a motion [rad, body sizes] of the velocities in the row that closes it.
+/// Largest squared gap of all rows; a gap is measured by the motion of the row's velocities that closes it [rad, body sizes].
 template <class T> SARRUS_INLINE T farthest_row(int rows, const T* phi) {
   T farthest = T(0.0);
   for (int r = 0; r < rows; ++r) {

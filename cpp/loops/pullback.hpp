@@ -445,7 +445,7 @@ template <class R, class T> class ForwardPullback {
     for (int r = 0; r < rows_; ++r) force_v[r] = -y[r];
     pull(pullback, loops, {nullptr, nullptr, force_v}, {by, none, none}, dimensions);
   }
-  /// Do the same, then project `by` along the loops. Also add the derivatives by dimensions, with q following them.
+  /// As pull_velocities(); then project `by` along the loops. Also adds the derivatives by dimensions, which q follows.
   template <class Loops> void project_along_loops(const SensitivityEquation<R, T>& equation, Pullback& pullback,
                                                   const Loops& loops, const T* y, T* by, const Dimensions<T>* dimensions) {
     pull_velocities(pullback, loops, y, by, dimensions);

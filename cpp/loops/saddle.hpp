@@ -22,8 +22,8 @@ namespace sarrus {
 //
 // The elimination subtracts (l_a / d) l_b from entry (a, b) of each later row a, for b >= a. The columns of row a are found in advance:
 //
-//   row 4:   4  5  7        the same columns, without a gap     run = first[4]: consecutive slots from this one on
-//   row 5:   5  6  7        column 6 lies between               run = -1 - t: target[t], target[t + 1] are the slots of columns 5 and 7
+//   row 4:   4  5  7        the same columns, without a gap    run = first[4]: consecutive slots from this one on
+//   row 5:   5  6  7        column 6 lies between              run = -1 - t: target[t], target[t + 1] are the slots of columns 5 and 7
 //   row 7:   7                                                 run = first[7]
 /// Factorise the matrix, regularised by epsilon (nv; null: zero) and mu (rows).
 template <class T> SARRUS_NOINLINE Factor<T> factorise(const Saddle<T>& s, Arena& arena, const T* epsilon, const T* mu) {

@@ -24,7 +24,7 @@ template <class T> struct Saddle {
   SARRUS_INLINE int first_entry(int i) const { return mass_first ? mass_first[i] : i; }
 };
 
-/// L above the diagonal, row-major, and 1/D. Unless by fronts, also the mu that was used for each row (rows).
+/// L^T above the diagonal, row-major, and 1/D. Unless by fronts, also the mu that was used for each row (rows).
 template <class T> struct Factor {
   T* L;
   T* D_inverse;

@@ -86,7 +86,7 @@ template <class T> class SubstructuredEquation {
   const T* weight;  // velocities are weight times the unknowns; null: ones
   bool borrows;  // true if massless bodies borrow inertia
 
-  /// `X`: poses of the bodies in their parents; `columns`: the stored columns of joints, of those that visit() does not inline.
+  /// `X`: poses of the bodies in their parents; `columns`: stored columns of the joints that visit() does not inline.
   SARRUS_NOINLINE SubstructuredEquation(const Tree& full_tree, Arena& arena, const LoopState<T>& state, Poses<T> X,
                                         const Motion<T>* columns, const Metric<T>& metric)
       : pieces(*full_tree.loops.substructures),

@@ -61,7 +61,7 @@ constexpr double work = 3e-8;
 // ---- steps that close the loops -------------------------------------------------------------------------------------------------------
 
 /// First attempt of a search, from nearby: damping (mu / |phi|), largest number of steps, and largest initial |phi|. No joint makes half a revolution
-/// in these steps, so the loops close without extra turns. For robots with bodies of 0.5 m, near_gap is a jump of 5 cm or more.
+/// in these steps, so none closes with additional revolutions. For robots with bodies of 0.5 m, near_gap is a jump of 5 cm or more.
 constexpr double near_damping = 1e-2, near_steps = 6.0, near_gap = 0.2;
 
 /// Longest step [rad, body sizes]: the linear model of the rows is invalid farther away.
@@ -94,8 +94,8 @@ constexpr double rigid = 1e-7;
 constexpr double regularisation = 2e-15, regularisation_in_single = 1e-6;
 /// Least ratio of a correction to the rounding of the motion at which the correction is significant.
 constexpr double corrects = 10.0;
-/// Number of corrections after which a direction is singular: if each correction removes less than 1/100 of the error, corrections cannot solve
-/// it.
+/// Largest ratio of the sum of all further corrections to the next one, in an error bound. If each removes less than 1/100 of the error, the
+/// direction is singular.
 constexpr double many_corrections = 100.0;
 /// Least fraction of a row's entry of J M^-1 J^T that remains after the elimination of the rows before it, if every reaction is determined. Over 37
 /// mechanisms the fraction of independent rows was at least 2e-3; that of dependent ones at most 2e-10, by rounding.
@@ -106,7 +106,7 @@ constexpr double free_bushings = 2e-13;
 /// Largest number of corrections. A few suffice, except within 1e-6 rad of a singular position.
 constexpr int most_corrections = 60;
 /// Inertia that the factor borrows for massless bodies, relative to the inertia that rows couple to them. Ten digits remain for small quantities. If
-/// every motion on the loops has at least 1e-10 of that inertia, a few corrections remove the borrowed one.
+/// every motion on the loops has at least a millionth of that coupled inertia, a few corrections remove the borrowed one.
 constexpr double borrowed = 1e-10, borrowed_in_single = 1e-4;
 /// A motion whose inertia is below ten times the borrowed one is massless: the position is undetermined.
 constexpr double no_inertia = 1e-1;
@@ -119,8 +119,8 @@ constexpr double contradiction = 1e-6, contradiction_in_single = 1e-3;
 /// Relative residual above that of any regular equation. Near a singular position, or if rows are nearly dependent, rounding determines the rank of
 /// the rows.
 constexpr double unresolved = 1e-12, unresolved_in_single = 1e-3;
-/// Residual of the computed multipliers, relative to that of the multipliers of least norm. Below this ratio the latter have lost part of the load.
-/// Both contain the residual of the accelerations.
+/// Residual of the multipliers of the solution, relative to that of the multipliers of least norm. Below this ratio the latter have lost part of the
+/// load. Both residuals contain that of the accelerations.
 constexpr double loses = 0.1;
 /// Rounding of an entry of J, relative to the largest entry of the same constraint in that column.
 constexpr double no_entry = 1e-14, no_entry_in_single = 1e-6;
@@ -129,7 +129,7 @@ constexpr double entry_rounding = 2e-17;
 /// Relative change of accelerations by rounding of the loops' rows above which derivatives are useless. At the distance d from a singular position,
 /// it is 1e-16 / d. The q of closed loops has the same error, and derivatives change with it as 1 / d^4. This value is reached at d = 0.5e-4 rad.
 constexpr double differentiable = 2e-12;
-/// Relative change of accelerations by rounding of the rows below which derivatives are exact to rounding: at distances above about 0.1 rad.
+/// Relative change of accelerations by rounding of the rows below which derivatives are exact to rounding: above 0.1 rad from a singular position.
 constexpr double regular = 1e-15;
 
 }  // namespace sarrus::tolerances

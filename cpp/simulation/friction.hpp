@@ -4,7 +4,7 @@
 // Directions of sliding do not change within a step, so that the method integrates a smooth function. The first evaluation of a step decides them.
 // Let W = E M^-1 E^T on the loops for joints at rest, with E the directions of friction. The accelerations r and friction forces f satisfy
 //
-//   r = r_0 + W f,   r_i = 0 where |f_i| <= F_i,  else f_i = -F_i and r_i >= 0, or the other way round
+//   r = r_0 + W f,   r_i = 0 if |f_i| <= F_i,   else f_i = -F_i and r_i >= 0, or f_i = F_i and r_i <= 0
 //
 // by principal pivoting (Murty 1974). If a joint comes to rest within a step, the step ends there. Impulses of friction then remove the remaining
 // velocity of the joint, and directions are decided again. No threshold separates rest from motion: a joint at rest has zero velocity.

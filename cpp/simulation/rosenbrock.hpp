@@ -98,7 +98,7 @@ template <class L> class StiffPart {
     elements(along, to);
     add_linear_terms<L>(s_.tree, s_.arena, q_, v_, to);
   }
-  /// Evaluate the same for force elements alone, with springs of loop joints only if requested.
+  /// Evaluate the generalised force and z-dot of force elements alone, with springs of loop joints only if requested.
   void elements(const L* along, L* to) {
     for (int k = 0; k < nv_; ++k) u_[k] = L(step) * along[k], v_[k] = x_.v[k] + L(step) * along[nv_ + k];
     for (int k = 0; k < nz_; ++k) z_[k] = x_.z[k] + L(step) * along[2 * nv_ + k];

@@ -8,12 +8,12 @@
 //
 // (Sherman, Morrison and Woodbury.) The Cholesky factor U is dimensionless, although rows have units of metres and radians.
 //
-// The row of a spring rotates with the motion. For s along the drift, a straight line, the stretch at both ends of the step
-// exceeds that in its middle by h^2/8 J_s-dot v. The rates at the ends are J_s v* - h/2 J_s-dot v and J_s v' + h/2 J_s-dot
-// v. The force is evaluated at these ends, because otherwise an oscillating stiff wire would gain an energy of the order
-// h^4 k.
-// A spring without damper whose rate the step resolves stays explicit: that is also of second order, and costs nothing.
+// The row of a spring rotates with the motion. For s along the drift, a straight line, the stretch at both ends of the step exceeds that in its
+// middle by h^2/8 J_s-dot v. The rates at the ends are J_s v* - h/2 J_s-dot v and J_s v' + h/2 J_s-dot v. The force is evaluated at these ends,
+// because otherwise an oscillating stiff wire would gain an energy of the order h^4 k.
+//
 // A spring without damper whose rate the step resolves remains explicit, which is also of second order and costs nothing.
+//
 //   cost    a solution of the factor's equation for each register of rows, plus the cube of the number of rows
 #pragma once
 

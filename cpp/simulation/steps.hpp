@@ -1,8 +1,8 @@
 // Explicit steps on the manifold of configurations.
 //
-//   euler            q + h v,        v + h a                        the thesis' own (ch. 5.5)
-//   semi_implicit    v' = v + h a,   q + h v'                       symplectic where M is constant
-//   rk4              Runge and Kutta's, on the coordinates; quaternions are made unit again
+//   euler            q + h v,        v + h a                        van der Merwe, ch. 5.5
+//   semi_implicit    v' = v + h a,   q + h v'                       symplectic if M is constant
+//   rk4              Runge-Kutta of order 4, on the coordinates; quaternions are normalised
 //   rkmk4, dopri5    on the argument u of q = q0 exp(u)             (Munthe-Kaas 1999; Dormand and Prince 1980)
 //
 // Rows that agree only on the loops (Bennett's linkage, Bricard's) are too restrictive off them, and stages are off the loops by the order of the

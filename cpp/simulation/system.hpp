@@ -326,7 +326,7 @@ template <class T> struct System {
     work.supplied += impulse_work(impulse, passed, q, before, after);
   }
 
-  /// Compute rows that are a function of the caller of q, with their c and gamma; or their rates.
+  /// Compute rows from the caller's function of q, with their c and gamma; or their rates.
   const T* pfaffian_values(const T* q, const T* v, bool rates = false) {
     if (tree.loops.pfaffian_values == 0) return nullptr;
     T* numbers = arena.template take<T>(tree.loops.pfaffian_values);
