@@ -22,19 +22,19 @@ constexpr int max_inputs = 7;
 /// Properties of an operation besides inputs and results.
 namespace fact {
 enum Fact : unsigned {
-  at_frame = 1,       // takes a frame, and the axes that the result is expressed in
+  at_frame = 1,       // takes a frame, and the axes in which the result is expressed
   loads = 2,          // takes wrenches from outside
   divides = 4,        // solves an equation: a valid state may have no solution
-  needs_mass = 8,     // has no solution in a mechanism without mass
+  needs_mass = 8,     // has no solution if the mechanism has no mass
   any_length = 16,    // takes quaternions of any length
-  checks_loops = 32,  // checks that the state is on the loops, unless this is disabled
-  closes_loops = 64,  // projects a state onto the loops: without a result, they stay open
+  checks_loops = 32,  // checks that the state is on the loops, unless the check is disabled
+  closes_loops = 64,  // projects a state onto the loops; no result if they remain open
   dense = 128,        // uses an nv x nv matrix internally
-  row_rates = 256,    // takes the rates of rows that depend on q instead of the rows
-  on_loops = 1024,    // solves on the loops: bodies in these may be massless
-  ends = 4096,  // a result that ends in NaN is valid
+  row_rates = 256,    // takes the rates of rows that depend on q, not the rows themselves
+  on_loops = 1024,    // solves on the loops, in which bodies may be massless
+  ends = 4096,  // a result whose last entries are NaN is valid
   checks_motion = 2048,  // checks, on request, that the loops allow a motion
-  floats = 512        // of mechanisms that float: a free joint carries the base, and nothing else ties it to the ground
+  floats = 512        // only for floating mechanisms: a free joint connects the base to the ground, and no other constraint does
 };
 }
 

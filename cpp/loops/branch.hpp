@@ -20,7 +20,7 @@
 //
 // If only the last configuration is requested, a single jump suffices if it stays on the branch. The criteria: Newton's second step is at most a
 // quarter of the first (Deuflhard's estimate of Kantorovich's condition: Newton Methods for Nonlinear Problems, 2.1), and det(J_0^T J_1) is positive.
-// Either one alone accepts other branches: two dyads that fold over together leave the sign, and steps also contract to mirrored positions.
+// Either one alone accepts other branches: two dyads that fold over together keep the sign, and steps also contract to mirrored positions.
 #pragma once
 
 #include <limits>

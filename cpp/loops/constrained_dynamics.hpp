@@ -14,7 +14,7 @@ template <class T> struct LoopInput {
   int wrenches = 0;
   const ExternalWrench<T>* wrench = nullptr;
   const T *time = nullptr, *pfaffian_values = nullptr;
-  double velocity_gain = 0.0, position_gain = 0.0;  // J a = gamma - velocity_gain (J v - c) - position_gain phi
+  double velocity_gain = 0.0, position_gain = 0.0;  // set J a = gamma - velocity_gain (J v - c) - position_gain phi
   OffLoops<T>* off = nullptr;  // receives the violation of the loops by q and v; null: not computed
 };
 

@@ -105,7 +105,7 @@ enum class Stabilisation : int { none, corrective, baumgarte, projection };
 
 struct StabilisationFacts {
   const char* name;
-  double gains[2];  // default gains of velocities and of positions: those of the thesis (5.5.5); alpha = beta = 10/s
+  double gains[2];  // default gains of velocities and positions: those of van der Merwe 5.5.5; alpha = beta = 10/s
 };
 inline constexpr StabilisationFacts stabilisations[] = {
     {"none", {}}, {"corrective", {40.0, 60.0}}, {"baumgarte", {20.0, 100.0}}, {"projection", {}}};
