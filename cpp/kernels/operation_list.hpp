@@ -34,7 +34,7 @@ enum Fact : unsigned {
   on_loops = 1024,    // solves on the loops, in which bodies may be massless
   ends = 4096,  // a result whose last entries are NaN is valid
   checks_motion = 2048,  // checks, on request, that the loops allow a motion
-  floats = 512        // only for floating mechanisms: a free joint connects the base to the ground, and no other constraint does
+  floats = 512        // only for floating mechanisms: a free joint is the only connection of the base to the ground
 };
 }
 
