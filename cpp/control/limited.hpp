@@ -487,7 +487,7 @@ inline int solve_limited(QuadraticProgramme solve, Arena& arena, const LimitedRo
     if (!s.softens) std::copy(p.lower, p.lower + p.limits, s.lower), std::copy(p.upper, p.upper + p.limits, s.upper);
     std::fill(report.active, report.active + p.limits, static_cast<signed char>(0));
     flag = limited::attempt(solve, arena, p, s, x, damping, report);
-    if (flag != 1 && pinned && s.pins_motion) {  // contradictory limits are relaxed, equations like ranges
+    if (flag != 1 && pinned && s.pins_motion) {  // relax contradictory limits, also those with lower = upper
       s.pins_motion = s.relaxed = s.softens = report.misses_hard = false;
       flag = limited::again;
     }

@@ -234,7 +234,7 @@ template <class T> class Branch {
   static constexpr double most_steps = 18.0;
   static constexpr double aside = 0.1;  // largest distance of a prediction from the branch, relative to the length of the step
   static constexpr int changes = 10;  // orders of differences of steps, the steps (order 0) included
-  static constexpr int most_unseen = 3;  // consecutive inputs without a second step
+  static constexpr int most_unseen = 3;  // largest number of consecutive inputs without a second step
   static constexpr double jump_farthest = 1.0;  // largest |phi| for which a jump is tried; the jump is verified afterwards
   static constexpr double half_turn = 3.2;  // [rad]; larger displacements of revolute joints are shorter backwards: not traced
   static constexpr double contraction = 0.25;  // largest ratio of Newton's second step to the first

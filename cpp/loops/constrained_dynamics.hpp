@@ -187,7 +187,7 @@ SARRUS_INLINE LoopSolution<T> solve_tightly(const LoopEquation<T>& e, Arena& are
   T* y = arena.take<T>(matrix.plan.unknowns);
   const T* lifted = e.lifted(arena, b);
   T error = e.relative(refine(matrix, arena, factor, lifted, y, tolerances::most_corrections));
-  if (const auto large = error > T(tolerances::unresolved); any(large)) {  // it may precede the last correction
+  if (const auto large = error > T(tolerances::unresolved); any(large)) {  // refine() may return an earlier error
     const Arena::Scope scope(arena);
     error = select(large, e.relative(residual(matrix, lifted, y, arena.take<T>(matrix.plan.unknowns))), error);
   }

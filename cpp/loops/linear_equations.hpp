@@ -269,7 +269,7 @@ template <class R> class LinearEquations {
   bool chooses_;
   double* numbers_;
   LinearOutput out_{};
-  double *G_ = nullptr, *V_ = nullptr, *W_ = nullptr;  // motions contiguous
+  double *G_ = nullptr, *V_ = nullptr, *W_ = nullptr;  // columns, each contiguous
 };
 
 /// `chooses`: choose the best-conditioned coordinates instead of using y.

@@ -181,7 +181,7 @@ inline void reduced_dynamics(const Tree& tree, Arena& arena, const ReducedInput&
   add_product(nv, nv, M, out.bias_acceleration, h);
   for (int i = 0; i < k; ++i) {
     double* G = d.G + i * nv;
-    for (int a = 0; a < nv; ++a) G[a] /= y.unit[i], d.G_dot[i * nv + a] /= y.unit[i];  // per unit of the rates themselves
+    for (int a = 0; a < nv; ++a) G[a] /= y.unit[i], d.G_dot[i * nv + a] /= y.unit[i];  // convert to the rates' own units
     out.bias[i] = dot_product(nv, G, h);
     std::fill(rest, rest + nv, 0.0), add_product(nv, nv, M, G, rest);
     for (int j = 0; j <= i; ++j) out.mass[i * k + j] = out.mass[j * k + i] = dot_product(nv, d.G + j * nv, rest);

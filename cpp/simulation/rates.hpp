@@ -85,7 +85,7 @@ SARRUS_NOINLINE Stiffness<T> fastest_rate(System<T>& s, const T& time, const T& 
   };
   const int chords = s.plan.force_elements.chords();
   s.chords = {take(chords), false};
-  for (int i = 0; i < chords; ++i) s.chords.chord[i] = T(1.0);  // initial value; also of open contacts
+  for (int i = 0; i < chords; ++i) s.chords.chord[i] = T(1.0);  // open contacts keep this value
   forces(q, v, z, tau, z_dot);
   s.chords.frozen = true;
   // y is in units of the velocities and of z, so that fast motions in metres and in radians have comparable norms

@@ -27,7 +27,7 @@ template <class L> class StiffPart {
       : s_(s), time_(time), length_(length), x_{spread(x.q, s.tree.nq), spread(x.v, nv_), spread(x.z, nz_)}, response_(response) {
     there_.held_values = spread(s.held_values, s.plan.force_elements.held_size), there_.since = L(s.since),
     there_.has_springs = s.has_springs;
-    std::fill_n(chords_.chord, s.plan.force_elements.chords(), L(1.0));  // initial value; also of open contacts
+    std::fill_n(chords_.chord, s.plan.force_elements.chords(), L(1.0));  // open contacts keep this value
     std::fill(along_, along_ + m_, L(0.0));
     forces(along_, force_);
     chords_.frozen = true;

@@ -149,7 +149,7 @@ class Run {
     at.t = at.start + static_cast<double>(at.k) * at.dt;
     const bool arrived = at.k == all.clock.count;
     finished_ = stretch.status != 0.0 || (arrived && all.rest == 0.0);
-    if (arrived && std::abs(stretch.time.back() - end_) <= 1e-9 * at.dt) stretch.time.back() = end_;  // without rounding
+    if (arrived && std::abs(stretch.time.back() - end_) <= 1e-9 * at.dt) stretch.time.back() = end_;  // the exact end
     if (ended()) {
       end_by_event(stretch);
       at.start = at.t, at.k = 0;  // a later run continues from this state

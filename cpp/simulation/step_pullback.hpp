@@ -469,7 +469,7 @@ template <class P, class R> class StepPullback {
         carry(side);
       else
         std::copy(rest, rest + n_, side);
-      add_constraint_forces(tree_, c.J, static_cast<const P*>(b), side);  // add the difference of J1 and J to the side
+      add_constraint_forces(tree_, c.J, static_cast<const P*>(b), side);  // right-hand side: add the difference of J1 and J
       const P* solved = solve_finely(c, side);
       P off = P(0.0), size = P(0.0);
       for (int r = 0; r < rows_; ++r) off = most(off, abs(P(solved[n_ + r] - b[r]))), size = most(size, abs(solved[n_ + r]));
