@@ -1,7 +1,7 @@
-// Two boxes. Penetrating boxes separate along one of fifteen axes: normals of sides, and normals of pairs of edges (Gottschalk, Lin and
-// Manocha 1996). Distances along these axes are lower bounds of the distance of the boxes, so that an axis whose distance two points have is the
-// right one. For the axis of a side, the other box's side is clipped to the prism of that side (Sutherland and Hodgman 1974), and the rest is
-// where they touch. If only a corner is near, none of these axes is that of the nearest points: then all edges are tried.
+// Two boxes. Penetrating boxes separate along one of fifteen axes: normals of sides, and common normals of two edges (Gottschalk, Lin and Manocha
+// 1996). The distance along each axis is a lower bound of the distance of the boxes. Therefore the correct axis is the one whose distance equals that
+// of two points. For the normal of a side, the facing side of the other box is clipped to the prism of that side (Sutherland and Hodgman 1974); the
+// remaining polygon is the contact area. If only corners are near, none of these axes is that of the nearest points; then all edges are tried.
 #pragma once
 
 #include "box.hpp"
@@ -22,19 +22,19 @@ template <class T> struct OrientedBox {
   }
 };
 
-/// Part of a side of one box over a side of the other. Its corners are named by the edges that meet there: 0 to 3 of this side, 4 to 7 of the other
-/// one's prism.
+/// Part of a side of one box over a side of the other. A corner is named by the two edges that meet there: 0 to 3 are edges of this side, 4 to 7
+/// sides of the other box's prism.
 template <class T> struct CutSide {
   static constexpr int most = 12;
   Vec3<T> corner[most];
-  int edge[most];  // edge from a corner to the next
+  int edge[most];  // edge from each corner to the next
   int count = 0;
 
   int name(int k) const { return 8 * edge[(k + count - 1) % count] + edge[k]; }
   void add(const Vec3<T>& p, int along) {
     if (count < most) corner[count] = p, edge[count++] = along;
   }
-  /// Keep the part with n . x < offset; corners beyond it by less than `little` are in.
+  /// Return the part with n . x < offset. Corners beyond it by less than `little` are included.
   CutSide cut(const Vec3<T>& n, const T& offset, const T& little, int name) const {
     CutSide left;
     for (int k = 0; k < count; ++k) {
@@ -49,8 +49,8 @@ template <class T> struct CutSide {
   }
 };
 
-/// Choose four of the points that are near enough: the lowest, the one farthest from it, and the farthest on either side of the line between
-/// them. Their polygon covers most of that of all points. Of equal points the first is taken, by their names.
+/// Choose four of the points within the distance `within`: the lowest, the one farthest from it, and the farthest one on each side of the line
+/// through both. Their polygon covers most of the polygon of all points. Of equal points, the one with the first name is chosen.
 template <class T> void choose_four(const Vec3<T>* at, const T* height, int count, const T& within, const Vec3<T>& n,
                                     const T& size, int (&kept)[4], int& k) {
   const T little = size * T(same_length);
@@ -80,7 +80,7 @@ template <class T> void choose_four(const Vec3<T>* at, const T* height, int coun
   farthest([&](int i) { return -left(i); }, least);
 }
 
-/// Find the points of two boxes; points farther apart than `within` are not candidates for the four points.
+/// Find the contact points of two boxes. Points farther apart than `within` are not candidates for the four points.
 template <class T> void box_box(const OrientedBox<T>& a, const OrientedBox<T>& b, const T& within, Manifold<T>& m) {
   const OrientedBox<T>* const boxes[] = {&a, &b};
   const Vec3<T> between = b.X.p - a.X.p;
@@ -100,7 +100,7 @@ template <class T> void box_box(const OrientedBox<T>& a, const OrientedBox<T>& b
     const T distance = abs(along) - a.reach(n) - b.reach(n);
     if (chosen >= 0 && !(distance > most)) continue;
     most = distance;
-    // an axis so close to a side's normal counts as that: its distances are accurate to half the square of the angle
+    // an axis this close to the normal of a side is replaced by it, because its distances have an error of half the squared angle
     if (chosen >= 0 && distance > separation && !(dot(n, normal) > T(1.0 - 0.5 * as_parallel * as_parallel))) chosen = -1;
     if (chosen < 0) chosen = axis, separation = distance, normal = n;
   }
@@ -140,14 +140,14 @@ template <class T> void box_box(const OrientedBox<T>& a, const OrientedBox<T>& b
       choose_four(cut.corner, height, cut.count, within, n, size, kept, count);
       for (int k = 0; k < count; ++k) {
         const Vec3<T>& p = cut.corner[kept[k]];
-        // the place on b; that on a follows along the normal
+        // the point on b; the point on a follows along the normal
         const Vec3<T> on_b = side_on_b ? Vec3<T>(p - n * height[kept[k]]) : p;
         const int sides = ((chosen * 2 + (dot(n, Vec3<T>(face.X.R.col(normal_axis))) > T(0.0))) * 6 + 2 * side + upper) * 64;
         m.add(on_b, -normal, height[kept[k]], sides + cut.name(kept[k]));
       }
       return;
     }
-    if (!(most > T(0.0))) {  // so deep that this side is not over the other one: take its lowest corner
+    if (!(most > T(0.0))) {  // the boxes penetrate so deep that this side is not over the other one: use its lowest corner
       Vec3<T> p;
       for (int k = 0; k < 3; ++k) p(k) = T(down(k) > T(0.0) ? -other.half(k) : other.half(k));
       p = other.X.R * p + other.X.p;
@@ -165,7 +165,7 @@ template <class T> void box_box(const OrientedBox<T>& a, const OrientedBox<T>& b
       return m.add(f.at(t), -normal, separation, 8192 + 12 * edge_a + edge_b);
   }
 
-  // nearest by a corner: corners of either box against the other, then edges
+  // the nearest points include a corner: try corners of each box against the other box, then edges
   Nearest<T> best{zero3<T>(), zero3<T>(), T(1e300)};
   int name = 0;
   const auto take = [&](const Vec3<T>& on_b, const Vec3<T>& from_b, int named) {

@@ -1,12 +1,12 @@
-// G = J A^-1 J^T of many rows J (count x nv), for example of contacts, where A^-1 is the inverse on the loops: the response of motions along rows
-// to forces along rows. It uses the existing factor of the saddle equation (loops/saddle.hpp), with rows side by side in the lanes of a packet:
+// G = J A^-1 J^T of many rows J (count x nv), for example of contacts, where A^-1 is the inverse on the loops: the motions along rows caused by
+// forces along rows. Uses the existing factor of the saddle equation (loops/saddle.hpp); the lanes of a packet compute several rows at once:
 //
 //   [A J_l^T; J_l -mu] = L D L^T,    U = L^-1 [J^T; 0],    G = U^T D^-1 U - sum over rows mu_r y_r y_r^T
 //
-// This is half a solve per row, and symmetric by construction. L^-1 covers only the unknowns that a row reaches in the elimination tree: the
-// bodies between a contact and the ground, and the rows of loops around these. The sum, with the multipliers y of the back substitution, is the
-// first of the corrections by which saddle.hpp removes the regularisation. It may be large: near a singular position, and if massless bodies borrow
-// inertia, whose corrections are many. Then, and for mechanisms in substructures, every row is solved and corrected separately.
+// This is half a solve per row, and symmetric by construction. L^-1 is applied only to the unknowns that a row reaches in the elimination tree: the
+// bodies between a contact and the ground, and the rows of loops that contain these. The sum, with the multipliers y of the back substitution, is the
+// first of the corrections by which saddle.hpp removes the regularisation. It may be large near a singular position, or if massless bodies borrow
+// inertia, which needs many corrections. In both cases, and for substructures, each row is solved and corrected separately.
 #pragma once
 
 #include "../loops/constrained_dynamics.hpp"
@@ -15,13 +15,13 @@
 namespace sarrus {
 
 namespace cones {
-/// Largest ratio of a first correction of G whose error, its square, is negligible.
+/// Largest ratio of the first correction to G; the remaining error is then its square, which is negligible.
 constexpr double corrected = 1e-8;
-/// Ratio of a row's mobility to that without loops, below which it is rounding: the loops lock the row.
+/// A row is locked by the loops if its mobility is below this fraction of its mobility without loops, which is rounding.
 constexpr double locked = 1e-12;
 }  // namespace cones
 
-/// Packet of rows, in the order of elimination: the unknowns that they reach, U of these, and the solution.
+/// A packet of rows, in the order of elimination: the unknowns that they reach, U at these unknowns, and the solution.
 template <class P> struct ReachedRows {
   int* list;
   int count;
@@ -48,7 +48,7 @@ SARRUS_INLINE ReachedRows<P> eliminate_rows(const LoopEquation<double>& e, const
   }
   if (e.matrix.rows == 0) return r;
   for (int k = n - 1; k >= 0; --k) {
-    P w = r.U[k] * P(f.D_inverse[k]), other = P(0.0);  // two sums in parallel, as in solve()
+    P w = r.U[k] * P(f.D_inverse[k]), other = P(0.0);  // two independent sums, as in solve()
     const int nearest = plan.first[k] + 1;
     int s = plan.first[k + 1] - 1;
     for (; s > nearest + 1; s -= 2) w -= P(f.L[s]) * r.x[plan.column[s]], other -= P(f.L[s - 1]) * r.x[plan.column[s - 1]];
@@ -60,7 +60,7 @@ SARRUS_INLINE ReachedRows<P> eliminate_rows(const LoopEquation<double>& e, const
   return r;
 }
 
-/// Solve for each row separately, with its corrections.
+/// Solve for each row separately, with corrections.
 SARRUS_NOINLINE inline void solve_rows(const LoopEquation<double>& e, const Factor<double>& f, Arena& arena, int count,
                                        const double* J, double* G) {
   const Saddle<double>& matrix = e.solved();
@@ -89,8 +89,8 @@ inline void lock_rows(const LoopEquation<double>& e, int count, const double* J,
   }
 }
 
-/// Set w (count) of locked rows to its `shift` (count, or null), if the rest, of `motion` (nv), is rounding: no force could stop that. A negative
-/// shift counts as zero, because no force could produce it.
+/// Set w (count) of locked rows to `shift` (count, or null: zero), if the velocity along the row, from `motion` (nv), is rounding: no force could
+/// stop it. A negative shift is replaced by zero, because no force could produce it.
 inline void rest_on_loops(const LoopEquation<double>& e, int count, const double* J, const double* G, const double* motion,
                           const double* shift, double* w) {
   const int nv = e.matrix.tree.nv;
@@ -143,8 +143,8 @@ SARRUS_NOINLINE void inverse_along_rows(const LoopEquation<double>& e, const Fac
   lock_rows(e, count, J, G);
 }
 
-/// Rows that are combinations of fewer rows J: row i is that of share (count x width) i times J's rows from first i on. Many points of one body
-/// move by its six velocities.
+/// Rows that are combinations of fewer rows J: row i is row i of `share` (count x width) times the rows of J from first[i] on. Example: many points
+/// of one body, which move with its six velocities.
 struct CombinedRows {
   static constexpr int width = 8;  // six, and zeros that fill registers
   int count, fewer;
@@ -153,7 +153,7 @@ struct CombinedRows {
   double* share;
 };
 
-/// Compute G of combined rows, with J all rows: G = B G_fewer B^T.
+/// Compute G = B G_fewer B^T of combined rows; J: all rows.
 inline void inverse_along_combined(const LoopEquation<double>& e, const Factor<double>& f, Arena& arena, const CombinedRows& rows,
                                    const double* J, double* G) {
   if (rows.fewer == rows.count) return inverse_along_rows(e, f, arena, rows.count, J, G);
@@ -173,8 +173,8 @@ inline void inverse_along_combined(const LoopEquation<double>& e, const Factor<d
   lock_rows(e, n, J, G);
 }
 
-/// Solve for the right-hand side of e plus forces p (count) along rows J; returns the unknowns, valid while the caller's scope lasts, and the
-/// relative residual.
+/// Solve for the right-hand side of e plus forces p (count) along rows J. Returns the unknowns, valid during the caller's scope, and the relative
+/// residual in `error`.
 inline const double* solve_pushed(const LoopEquation<double>& e, const Factor<double>& f, Arena& arena, int count,
                                   const double* J, const double* p, double* error = nullptr) {
   const int nv = e.matrix.tree.nv, n = nv + e.matrix.rows;

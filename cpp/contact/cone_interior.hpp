@@ -1,5 +1,5 @@
-// The second stage: an interior point method on the cones themselves, with Nesterov and Todd's scaling, and De Saxce's shift and its rates in
-// every step.
+// Second stage: an interior-point method on the cones, with the scaling of Nesterov and Todd. De Saxce's shift and its derivatives are part of every
+// step.
 #pragma once
 
 #include "cone_newton.hpp"
@@ -7,9 +7,9 @@
 namespace sarrus {
 
 namespace cones {
-/// Gap at which the interior point method hands over to Newton.
+/// Complementarity gap at which Newton's method continues.
 constexpr double near = 1e-6;
-/// Smallest friction coefficient of a cone for the interior point, which divides by mu.
+/// Smallest friction coefficient in the interior-point method, which divides by mu.
 constexpr double thinnest = 1e-8;
 }  // namespace cones
 
@@ -26,12 +26,12 @@ struct ScaledCone {
   static void times(const double* A, const double* a, double* out) {
     for (int r = 0; r < 3; ++r) out[r] = A[3 * r] * a[0] + A[3 * r + 1] * a[1] + A[3 * r + 2] * a[2];
   }
-  /// Solve lambda o a = r for a.
+  /// Solve lambda o a = r for a (see ScaledCone for o).
   void divide(const double* r, double* a) const {
     a[0] = (lambda[0] * r[0] - lambda[1] * r[1] - lambda[2] * r[2]) / det(lambda);
     for (int k = 1; k < 3; ++k) a[k] = (r[k] - lambda[k] * a[0]) / lambda[0];
   }
-  /// Compute Nesterov and Todd's W with W s = W^-1 x = lambda.
+  /// Compute the scaling W of Nesterov and Todd, with W s = W^-1 x = lambda.
   void scale(const double* p, const double* z, double mu) {
     wide = mu;
     for (int k = 0; k < 3; ++k) x[k] = p[k] * (k == 0 ? mu : 1.0), s[k] = z[k] / (k == 0 ? mu : 1.0);
@@ -47,7 +47,7 @@ struct ScaledCone {
       }
     times(W, s, lambda);
   }
-  /// Return the largest step along d with which a stays within the cone.
+  /// Return the largest step along d for which a remains in the cone.
   static double reach(const double* a, const double* d) {
     const double A = d[0] * d[0] - d[1] * d[1] - d[2] * d[2], B = 2.0 * (a[0] * d[0] - a[1] * d[1] - a[2] * d[2]), C = det(a);
     double most = d[0] < 0.0 ? -a[0] / d[0] : 1e9;
@@ -73,7 +73,7 @@ class ConeInterior : public ConeNewton {
   void interior(double* answer, bool slowly);
 };
 
-/// Unknowns of the path, the equation of a step at them, and the step.
+/// Iterate of the interior-point method, the equation of its step, and the step.
 class ConeInterior::InteriorPoint {
  public:
   static constexpr double start = 2.0;
@@ -82,7 +82,7 @@ class ConeInterior::InteriorPoint {
       : c_(c), n_(c.n_), cones_(c.contacts_ + c.moments_), m_(3 * cones_), ends_(c.intervals() + (c.floor_ ? c.contacts_ : 0)) {
     end_ = c.arena_.take<int>(ends_), low_ = c.take(ends_), high_ = c.take(ends_);
     for (int j = 0; j < ends_; ++j) {
-      const int i = j - c.intervals();  // after those of intervals floors, of rows p_n
+      const int i = j - c.intervals();  // rows p_n of floors follow those of intervals
       end_[j] = i < 0 ? c.ends_at_ + j : 3 * i;
       low_[j] = i < 0 ? c.low_[j] : c.floor_[i] > 0.0 ? c.floor_[i] : -cones::unbounded;
       high_[j] = i < 0 ? c.high_[j] : cones::unbounded;
@@ -106,7 +106,7 @@ class ConeInterior::InteriorPoint {
   double gap() const { return gap_; }
   double worst() const { return worst_; }  // largest residual of the equations
 
-  /// Compute the residuals at the current point, and eliminate the matrix of a step; false if that failed.
+  /// Compute the residuals at the current iterate, and factorise the matrix of a step. Returns false if that fails.
   bool set_up() {
     gap_ = worst_ = 0.0;
     c_.velocities(at_.p, r_), c_.add_shift(r_);
@@ -140,7 +140,7 @@ class ConeInterior::InteriorPoint {
     return eliminate(n_, K, [&](int row, int with) { other_[row] = with; }, c_.limit_.within());
   }
 
-  /// Compute the step towards the point of the path at which all products are `centre`; returns the ratio that stays within cones and intervals.
+  /// Compute the step to the point of the central path with all products equal to `centre`. Returns its fraction within cones and intervals.
   double step(double centre) {
     for (int i = 0; i < n_; ++i) by_.p[i] = -r_[i];
     for (int i = 0; i < cones_; ++i) {
@@ -171,7 +171,7 @@ class ConeInterior::InteriorPoint {
     return reach();
   }
 
-  /// Return the largest deviation of the products from `middle`, relative to it.
+  /// Return the largest deviation of the products x o s from `middle`, relative to `middle`.
   double off_path(double middle) const {
     double most = 0.0;
     for (int i = 0; i < cones_; ++i) {
@@ -186,7 +186,7 @@ class ConeInterior::InteriorPoint {
     return most / middle;
   }
 
-  /// Compute Mehrotra's correction: products of the parts of the last step.
+  /// Compute Mehrotra's correction, from the products of the components of the last step.
   void correct() {
     for (int i = 0; i < cones_; ++i) {
       double d[3], a[3], b[3];
@@ -201,7 +201,7 @@ class ConeInterior::InteriorPoint {
     std::fill(correct_low_, correct_low_ + ends_, 0.0), std::fill(correct_high_, correct_high_ + ends_, 0.0);
   }
 
-  /// Move by that ratio of the step. Returns true if all numbers are finite.
+  /// Move by the fraction `share` of the step. Returns true if all values are finite.
   bool go(double share) {
     double sum = 0.0;
     for (int i = 0; i < n_; ++i) at_.p[i] += share * by_.p[i], sum += std::abs(at_.p[i]);
@@ -212,10 +212,10 @@ class ConeInterior::InteriorPoint {
 
  private:
   struct Unknowns {
-    double *p, *z, *low, *high;  // (rows), (cones, 3), and multipliers of the intervals' ends
+    double *p, *z, *low, *high;  // (rows), (cones, 3), and multipliers of the bounds of intervals
   };
   Unknowns unknowns() { return {c_.take(n_), c_.take(m_), c_.take(ends_), c_.take(ends_)}; }
-  /// Cones of contacts, then those of moments: (p_n, p_t), with one or two tangential rows. Missing rows stay zero.
+  /// Cones of contacts, then those of moments: (p_n, p_t), with one or two tangential rows. Missing rows are zero.
   const FrictionDisk* moment(int i) const { return i < c_.contacts_ ? nullptr : c_.moment_ + (i - c_.contacts_); }
   double mu(int i) const { return moment(i) ? moment(i)->mu : c_.mu_[i]; }
   int size(int i) const { return moment(i) ? 1 + moment(i)->rows : 3; }
@@ -232,7 +232,7 @@ class ConeInterior::InteriorPoint {
 
   void solve(double* x) {
     std::copy(x, x + n_, right_), std::fill(x, x + n_, 0.0);
-    for (int round = 0; round < 2; ++round) {  // the second round removes the rounding errors of the first
+    for (int round = 0; round < 2; ++round) {  // the second round removes rounding errors of the first
       for (int i = 0; i < n_; ++i) left_[i] = right_[i] - scalar_product(K_ + i * n_, x, n_);
       for (int i = 0; i < n_; ++i) std::swap(left_[i], left_[other_[i]]);
       solve_eliminated(n_, c_.K_, left_);
@@ -258,7 +258,7 @@ class ConeInterior::InteriorPoint {
   const int n_, cones_, m_, ends_;
   Unknowns at_, by_;
   ScaledCone* cone_;
-  int *other_, *end_;  // exchanged rows; rows of ends
+  int *other_, *end_;  // exchanged rows; rows of bounds
   double *low_, *high_, *r_, *K_, *right_, *left_, *h_, *correction_, *correct_low_, *correct_high_;
   int pairs_ = 0;
   double gap_ = 0.0, worst_ = 0.0;
@@ -281,14 +281,14 @@ inline void ConeInterior::interior(double* answer, bool slowly) {
     if (!limit_.spend(n_) || !point.set_up()) break;
     const double gap = point.gap(), worst = point.worst();
     double share = 0.0;
-    if (slowly) {  // near the path of this target before the next one
+    if (slowly) {  // converge to the central path before the next target
       while (point.off_path(target) < 0.5 && worst < std::min(0.3 * std::sqrt(target), 1e3 * target)) target *= 0.3;
       share = point.step(target);
     } else {
       const double blocked = 1.0 - point.step(0.0), centre = std::max(gap * blocked * blocked * blocked, 0.01 * worst * worst);
       point.correct();
       share = point.step(centre);
-      if (share < 0.3) {  // too near to an edge to follow the path: back to the centre
+      if (share < 0.3) {  // too close to the boundary to follow the path: return to the centre
         point.forget_corrections();
         share = point.step(std::max(0.5 * gap, centre));
       }

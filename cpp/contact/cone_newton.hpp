@@ -1,5 +1,5 @@
-// The first stage: Newton's method on Alart and Curnier's function (1991) of a slightly regularised problem; and the minimal impulses with the same
-// velocities.
+// First stage: Newton's method on the function of Alart and Curnier (1991), for a slightly regularised problem. Also: the impulses of least norm that
+// produce given velocities.
 #pragma once
 
 #include "cone_problem.hpp"
@@ -7,10 +7,10 @@
 namespace sarrus {
 
 namespace cones {
-/// Regularisation of proximal points, relative to rows with unit G: small enough that a step is Newton's, large enough that two corners of an
-/// edge, of which one sticks and one slips, have a solution.
+/// Regularisation of the proximal method, relative to rows with unit G. So small that a step is Newton's; so large that two corners of an edge, of
+/// which one sticks and one slips, have a solution.
 constexpr double proximity = 1e-5;
-/// Regularisation of the problem whose solution is the minimal force: negligible as a share of the weight.
+/// Regularisation of the problem whose solution is the force of least norm: negligible relative to the weight.
 constexpr double least = 1e-8;
 }  // namespace cones
 
@@ -22,8 +22,8 @@ class ConeNewton : public ScaledCones {
   }
 
  protected:
-  /// Evaluate Alart and Curnier's function at (p, u); returns its square. With y = p - u it is, for an open contact, y_n <= 0: p; for a sticking one,
-  /// |y_t| < mu y_n: u; for a slipping one: (u_n, p_t - mu y_n y_t / |y_t|); for an interval: p - clip(p - u).
+  /// Evaluate the function F of Alart and Curnier at (p, u); returns its squared norm. Let y = p - u. For an open contact (y_n <= 0) it is p; for a
+  /// sticking one (|y_t| < mu y_n) it is u; for a slipping one (u_n, p_t - mu y_n y_t / |y_t|); for an interval p - clip(p - u).
   double function(const double* p, const double* u, double* F) const {
     for (int i = 0; i < contacts_; ++i) {
       const int k = 3 * i;
@@ -50,7 +50,7 @@ class ConeNewton : public ScaledCones {
     return sum;
   }
 
-  /// Choose the rows that Newton's step solves for: number them in `place` (others -1), and set the step of the others. Returns their number.
+  /// Choose the rows of Newton's step: number them in `place` (-1 for others), and set the step of the other rows. Returns the number of chosen rows.
   int choose_active(const double* p, const double* u, const double* F, double* step, int* place, bool& passive_moves) {
     int count = 0;
     std::fill(place, place + n_, -1), passive_moves = false;
@@ -70,20 +70,20 @@ class ConeNewton : public ScaledCones {
     return count;
   }
 
-  /// Visit all disks of friction: of contacts, then of moments.
+  /// Visit all friction disks: of contacts, then of moments.
   template <class Visit> void each_disk(Visit&& visit) const {
     for (int i = 0; i < contacts_; ++i) visit(FrictionDisk{mu_[i], 3 * i, 3 * i + 1, 2, slipping(i)});
     for (const FrictionDisk* m = moment_; m < moment_ + moments_; ++m) visit(*m);
   }
-  /// Return true if friction is at its limit, or opposes a contact that slips already: then the rows of a disk are not those of u.
+  /// Return true if friction is at its limit, or opposes the direction of a slipping contact: then the rows of the disk differ from those of u.
   bool slides(const FrictionDisk& disk, const double* p, const double* u) const {
     const int k = disk.first, n = disk.normal;
     const double y[2] = {p[k] - u[k], disk.rows == 1 ? 0.0 : p[k + 1] - u[k + 1]};
     return disk.slips || !(length(y) < disk.mu * std::max(p[n] - u[n], floor_of(n)));
   }
 
-  /// Compute Newton's step, (A + B (G + eps)) step = -F. Rows of open contacts, and of intervals at an end, are those of the identity: they are
-  /// eliminated, and the matrix has the others only.
+  /// Compute Newton's step, (A + B (G + eps)) step = -F. Rows of open contacts, and of intervals at a bound, are rows of the identity. They are
+  /// eliminated, so that the matrix contains only the others.
   bool newton_step(const double* p, const double* u, const double* F, double eps, double* step) {
     const Arena::Scope scope(arena_);
     int* place = arena_.take<int>(n_);
@@ -106,7 +106,7 @@ class ConeNewton : public ScaledCones {
     for (int a = 0; a < count; ++a) step[active_[a]] = right[a];
     return true;
   }
-  /// Write G + eps of the active rows.
+  /// Write the entries of G + eps for active rows.
   void fill(int count, double eps, double* K) const {
     for (int a = 0; a < count; ++a) {
       const double* G = G_ + active_[a] * n_;
@@ -115,7 +115,7 @@ class ConeNewton : public ScaledCones {
       row[a] += eps;
     }
   }
-  /// Solve if no friction is at its limit: the matrix is G + eps, whose factor is kept as long as the same rows are active.
+  /// Solve if no friction is at its limit. The matrix is G + eps, whose factor is reused as long as the same rows are active.
   bool solve_holding(int count, double eps, double* x) {
     if (factor_.count != count || factor_.eps != eps || !std::equal(active_, active_ + count, factor_.row)) {
       factor_.count = 0;
@@ -127,7 +127,7 @@ class ConeNewton : public ScaledCones {
     if (factor_.count > 0) cholesky_solve(count, factor_.U, x);
     return factor_.count > 0;
   }
-  /// Subtract from the rows of F_t = p_t - mu y_n d, d = y_t / |y_t|: mu d (dp_n - du_n) and N (dp_t - du_t), N = mu y_n / |y_t| (1 - d d^T).
+  /// Subtract the derivatives of F_t = p_t - mu y_n d, d = y_t / |y_t|: mu d (dp_n - du_n) and N (dp_t - du_t), N = mu y_n / |y_t| (1 - d d^T).
   void let_slip(const FrictionDisk& disk, const double* p, const double* u, const double* F, const int* place, int count,
                 double* right) {
     const Arena::Scope scope(arena_);
@@ -142,7 +142,7 @@ class ConeNewton : public ScaledCones {
     const double change_n = a < 0 ? 0.0 : right[a] + u[n];
     for (int r = 0; r < size; ++r) {
       const double N[2] = {pull * ((r == 0) - d[r] * d[0]), pull * ((r == 1) - d[r] * d[1])},
-                   m = a < 0 ? 0.0 : disk.mu * d[r];  // p_n stays at its floor
+                   m = a < 0 ? 0.0 : disk.mu * d[r];  // p_n remains at its floor
       double* to = tangential + r * count;
       for (int c = 0; c < count; ++c) to[c] = m * normal[c] + N[0] * rows[0][c] + N[1] * rows[1][c];
       if (a >= 0) to[a] -= m;
@@ -153,8 +153,8 @@ class ConeNewton : public ScaledCones {
     for (int r = 0; r < size; ++r) std::copy(tangential + r * count, tangential + (r + 1) * count, rows[r]);
   }
 
-  /// Run Newton's method on the problem of G + eps, w - eps p_ref, from p to its best iterate. After `steps` steps p_ref moves there, with a tenth
-  /// of eps. With one step per reference it is Newton's method on the problem itself, with a regularised matrix only. Returns the natural map.
+  /// Run Newton's method on the problem of G + eps, w - eps p_ref, from p to its best iterate. After `steps` steps p_ref becomes the iterate, and eps
+  /// a tenth. With one step per reference, this is Newton's method on the problem itself with a regularised matrix. Returns the natural map.
   double points(double* p, double eps, int references, int steps, bool searches) {
     const Arena::Scope scope(arena_);
     double *best = take(n_), *reference = take(n_), *step = take(n_), *trial = take(n_), *F = take(n_), at = cones::unbounded;
@@ -190,8 +190,8 @@ class ConeNewton : public ScaledCones {
   void proximal_from_afar(double* p) { points(p, 1e3 * cones::proximity, 10, 8, true); }
   void polish(double* p, int steps) { points(p, 0.1 * cones::proximity, steps, 1, false); }
 
-  /// Find the minimal impulses with these velocities, in the scales of p', in which each counts by the energy that it alone would leave: those of
-  /// G + eps, corrected. Returns their natural map, or `unbounded` if they were not found; then `least` is p.
+  /// Find the impulses `least` of least norm with the velocities of p: those of G + eps, corrected. The norm is that of the scaled p', in which each
+  /// entry is measured by the energy of its impulse alone. Returns their natural map; if not found, returns `unbounded` and sets `least` to p.
   double find_least(const double* p, double* least) {
     std::copy(p, p + n_, least);
     bool converged = solve_softened(least, cones::least);
@@ -206,12 +206,12 @@ class ConeNewton : public ScaledCones {
     std::copy(p, p + n_, least);
     return cones::unbounded;
   }
-  /// Find them if sticking, open and limited rows have not changed: from rest, by one factor. Returns their natural map, or `unbounded`; then x is
-  /// invalid.
+  /// Find the impulses of least norm with one factor, for resting contacts: this succeeds if sticking, open and limited rows do not change. Returns
+  /// their natural map; if it fails, returns `unbounded`, and x is invalid.
   double find_least_at_rest(double* x) { return solve_softened(x, cones::least, 1) ? refine_least(x) : cones::unbounded; }
-  /// Correct the error eps p / eigenvalue of G by a moving reference, which keeps the components in the null space of G minimal.
+  /// Correct the error eps p / (eigenvalue of G) by a moving reference, which does not change components in the null space of G.
   double refine_least(double* x) { return points(x, cones::least, 3, 4, false); }
-  /// Take Newton's steps to the unique solution of the regularised problem. Returns true if they converge, with at most `factors` factors.
+  /// Take Newton steps to the unique solution of the regularised problem. Returns true if they converge with at most `factors` factors.
   bool solve_softened(double* x, double soft, int factors = 20) {
     const Arena::Scope scope(arena_);
     double* step = take(n_);

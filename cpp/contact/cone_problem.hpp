@@ -2,33 +2,33 @@
 //
 //   contact (rows n, t1, t2)   K* contains u + mu |u_t| n, perpendicular to p in K = {|p_t| <= mu p_n}        (De Saxce 1992)
 //   interval (one row)         p in [lo, hi]: u >= 0 at lo, u <= 0 at hi, u = 0 between
-//   moments (of a contact)     of one row about its normal, or two across it: |m| <= mu_m p_n, one more cone with the same p_n
-//   floor                      K without the part below p_n = c: u_n >= 0 there, friction of up to mu c
+//   moments (of a contact)     one row about its normal, or two about its tangents: |m| <= mu_m p_n, another cone with the same p_n
+//   floor                      K without the part below p_n = c: at p_n = c, u_n >= 0, and friction is at most mu c
 //
-// and, if u are accelerations of contacts that slip already, along d: p_t = -mu p_n d, u_n and p_n as before.
+// If u are accelerations of contacts that already slip along d: p_t = -mu p_n d, with u_n and p_n as before.
 //
-// With moments K is the intersection of a contact's cones, whose dual is K* = {u_n >= sum of mu |u_t|, the sum over its frictions}. De Saxce's
-// shift is the sum of all mu |u_t|, turning included: only with this shift u_n >= 0 is perpendicular to p_n, and each friction is the most
-// dissipative one of its disk. A smaller shift would lift a body that spins or rolls, by mu |u_t|.
+// With moments, K is the intersection of the contact's cones, and its dual is K* = {u_n >= sum of mu |u_t|}, the sum over all its frictions. De
+// Saxce's shift is that sum, including rotation. Only with this shift is u_n >= 0 perpendicular to p_n, and each friction the most dissipative one of
+// its disk. A smaller shift would lift a spinning or rolling body at the speed mu |u_t|.
 //
 // G is symmetric and positive semidefinite, of any rank: four points of a rigid foot are twelve rows of rank six. w contains target values of the
-// normal velocity. At a solution the natural map r = p - proj(p - u - mu |u_t| n) vanishes. Its unit is m/s, each row weighted by its own inverse
-// mass, so that it means the same for bodies of any mass; the solution is accepted at `reached` times the largest w. Rotations are converted to
-// m/s by their energy, compared with that of their contact, or with the mean of all intervals: radians and metres are not compared.
-// There are three stages, each for the cases in which the previous one fails; before them, the minimal impulses of contacts that rest as before
-// (cone_newton.hpp):
+// normal velocity. At a solution the natural map r = p - proj(p - u - mu |u_t| n) vanishes. Its unit is m/s, because each row is weighted by its
+// inverse mass; so it has the same meaning for bodies of any mass. A solution is accepted if r is at most `reached` times the largest w. Rotations
+// are converted to m/s by their energy, relative to that of their contact, or to the mean of all intervals, so that radians and metres are not
+// compared. Of three stages, each is for problems that the previous one does not solve. Before them, the impulses of least norm are tried, for
+// contacts that rest as before (cone_newton.hpp):
 //
-//   proximal   Newton on Alart and Curnier's function (1991) of the problem with G + eps, w - eps p_ref, whose friction is unique; p_ref follows
-//   interior   primal-dual path with Nesterov and Todd's scaling, De Saxce's shift and its rates in every step. For feet at the limit of their
-//              friction, where every Newton method is slow; for Painleve's impacts, where its steps have the wrong direction; and for many points on few bodies, where a
-//              delayed shift oscillates around the solution. First with the longest possible steps (Mehrotra's), then near the path
-//   sweeps     over exact solutions of single contacts, from zero, then Newton
+//   proximal   Newton on Alart and Curnier's function (1991) for G + eps, w - eps p_ref, whose friction is unique; p_ref follows p
+//   interior   primal-dual path with Nesterov and Todd's scaling; De Saxce's shift and its derivatives in every step. For feet at the limit of
+//              friction, where Newton methods are slow; for Painleve's impacts, where their steps have the wrong direction; for many points on
+//              few bodies, where a delayed shift oscillates around the solution. First with the longest steps (Mehrotra's), then near the path
+//   sweeps     over exact solutions of single contacts, from zero; then Newton
 //
-// Forces are not unique if G is singular. Velocities are unique except in Painleve's cases: then the solution is the one near the start, if the
-// stages find it from there. (Acary, Bremond and Huber 2018 compare methods: none solves all problems; so there is a status.)
+// Forces are not unique if G is singular. Velocities are unique except in Painleve's cases; there, the result is the solution near the initial guess,
+// if the stages find it from there. (Acary, Bremond and Huber 2018 compare methods: none solves all problems. Therefore the result has a status.)
 //
-// Each stage is in one file, a class derived from that of the stage before: this one has the problem in its scales, then cone_newton.hpp (with
-// the minimal impulses), cone_interior.hpp, cone_sweeps.hpp, and cone_solver.hpp, which tries them in turn.
+// Each stage is a class in its own file, derived from the stage before. This file contains the scaled problem. Then follow cone_newton.hpp (also
+// impulses of least norm), cone_interior.hpp, cone_sweeps.hpp, and cone_solver.hpp, which tries them in order.
 #pragma once
 
 #include <algorithm>
@@ -41,30 +41,30 @@
 namespace sarrus {
 
 namespace cones {
-/// Tolerance of the natural map, relative to the largest w: a hundred thousand times rounding, for a G of many rows.
+/// Largest natural map of a solution, relative to the largest w: a hundred thousand times rounding, for a G with many rows.
 constexpr double reached = 1e-10;
 }  // namespace cones
 
-/// Limit of a solver: it gives up if the caller stops it, or if its cost is too high. One limit for all problems of a step.
+/// Limit of the solver: it stops if the caller requires it, or if its cost is too high. All problems of a step share one limit.
 struct SolverLimit {
   bool (*stops)(void* self) = nullptr;
   void* self = nullptr;
-  /// Multiplications and additions of factors: 150 factors of a thousand rows, ten seconds of any. More rows are many points on few bodies.
+  /// Remaining multiplications and additions of factorisations: 150 of a thousand rows, or ten seconds. More rows mean many points on few bodies.
   double operations = 5e10;
   double unchecked = 0.0;  // operations since the last call of stops()
   bool interrupted = false, exhausted = false;
 
   bool over() const { return interrupted || exhausted; }
-  /// Return true if one factor of so many rows is within the limit.
+  /// Return true if one factorisation of this number of rows is within the limit.
   bool allows(double rows) { return exhausted |= rows * rows * rows / 3.0 > operations, !over(); }
-  /// Add the cost of such a factor. Returns true if the solver may continue.
+  /// Subtract the cost of a factorisation. Returns true if the solver may continue.
   bool spend(double rows) {
     if (!allows(rows)) return false;
     operations -= rows * rows * rows / 3.0;
     if (rows > 30.0 && stops) interrupted = stops(self);
     return !over();
   }
-  /// Return a function that large factors call, several times per second, to stop.
+  /// Return a function that large factorisations call several times per second; it returns whether to stop.
   auto within() {
     return [this](double done) {
       if (stops && (unchecked += done) > 1e8) unchecked = 0.0, interrupted |= stops(self);
@@ -73,21 +73,21 @@ struct SolverLimit {
   }
 };
 
-/// Project onto {|p_t| <= mu p_n}.
+/// Project y onto the cone {|p_t| <= mu p_n}.
 inline void project_on_cone(double mu, const double* y, double* x) {
   const double t = std::sqrt(y[1] * y[1] + y[2] * y[2]), along = (y[0] + mu * t) / (1.0 + mu * mu);
   const bool inside = y[0] >= 0.0 && t <= mu * y[0],
-             opposite = along <= 0.0;  // without friction 0 <= -0 does not count as inside
+             opposite = along <= 0.0;  // y_n >= 0 is tested too, because 0 <= -0 if mu = 0
   const double share = inside ? 1.0 : opposite || t == 0.0 ? 0.0 : mu * along / t;
   x[0] = inside ? y[0] : opposite ? 0.0 : along;
   x[1] = share * y[1], x[2] = share * y[2];
 }
 
-/// A disk of friction: rows whose |p| <= mu p_n.
+/// A friction disk: rows with |p| <= mu p_n.
 struct FrictionDisk {
   double mu;
   int normal, first, rows;
-  const double* slips;  // the direction in which it slips already, or null
+  const double* slips;  // direction of a contact that already slips; null: it does not
 
   double length(const double* x) const {
     x += first;
@@ -95,8 +95,8 @@ struct FrictionDisk {
   }
 };
 
-/// Project onto several cones that share their p_n, which is no less than `floor`. The squares are minimal at the zero of
-/// f(x) = x - y_n - sum of mu max(|y_t| - mu x, 0), which rises and is concave. So Newton's steps from the left reach it after one per cone.
+/// Project onto several cones with a common p_n >= `floor`. The sum of squares is minimal at the zero of f(x) = x - y_n - sum of mu max(|y_t| - mu x,
+/// 0), which increases and is concave. So Newton's method from the left reaches the zero after at most one step per cone.
 inline void project_on_cones(int count, const FrictionDisk* disk, double floor, const double* y, double* x) {
   double normal = floor;
   for (int k = 0; k <= count; ++k) {
@@ -113,8 +113,8 @@ inline void project_on_cones(int count, const FrictionDisk* disk, double floor, 
   }
 }
 
-/// The problem in scaled variables: p = size scale p', u = size u' / scale. The members are p', with G' = scale G scale, whose diagonal blocks have
-/// mean one, and w', at most one. One scale per contact and one per moment, so that cones stay cones.
+/// The problem in scaled variables: p = size scale p', u = size u' / scale. The members are p', G' = scale G scale, whose diagonal blocks have a mean
+/// of one, and w', which is at most one. Each contact and each moment has one scale, so that cones remain cones.
 class ScaledCones {
  public:
   ScaledCones(const ConeProblem& problem, Arena& arena, SolverLimit& limit)
@@ -129,13 +129,13 @@ class ScaledCones {
         floor_(nullptr),
         slips_(problem.slip) {
     G_ = take(n_ * n_), w_ = take(n_), scale_ = take(n_), weight_ = take(n_), low_ = take(intervals()), high_ = take(intervals());
-    double* fast = take(n_);  // speed of each row, without impulses or with the minimal ones
+    double* fast = take(n_);  // speed of each row, without impulses or with those of least norm
     for (int i = 0; i < n_; ++i) {
       double u = problem.w[i];
       for (int k = 0; k < contacts_ && problem.floor; ++k) u += problem.G[i * n_ + 3 * k] * problem.floor[k];
       fast[i] = std::max(std::abs(problem.w[i]), std::abs(u));
     }
-    // compare rows of one kind only: metres with metres, rotations with rotations
+    // compare only rows of one type: metres with metres, rotations with rotations
     double most = 1.0;
     const auto compare = [&](int first, int end) {
       most = 0.0;
@@ -165,7 +165,7 @@ class ScaledCones {
     }
     compare(ends_at_, n_);
     for (; at < n_; ++at) scale(at, 1);
-    // in m/s, also for rotations
+    // the unit is m/s, also for rotations
     double speed = 1e-300;
     std::copy(scale_, scale_ + n_, weight_);
     for (int i = 0; i < moments_; ++i)
@@ -200,7 +200,7 @@ class ScaledCones {
   }
   static double length(const double* t) { return std::sqrt(t[0] * t[0] + t[1] * t[1]); }
   double floor_of(int normal) const { return floor_ ? floor_[normal / 3] : 0.0; }
-  /// Return the direction in which a contact slips already, or null.
+  /// Return the direction in which a contact already slips, or null.
   const double* slipping(int i) const {
     return slip_ && (slip_[2 * i] != 0.0 || slip_[2 * i + 1] != 0.0) ? slip_ + 2 * i : nullptr;
   }
@@ -217,7 +217,7 @@ class ScaledCones {
       project_on_cone(mu_[i], from, to);
     }
     if (moments_ == 0 && !floor_) return project_on_intervals(y, x);
-    for (int i = 0, m = 0; i < contacts_; ++i) {  // contacts with moments: project on all their cones
+    for (int i = 0, m = 0; i < contacts_; ++i) {  // contacts with moments: project onto all their cones
       FrictionDisk all[3] = {{mu_[i], 3 * i, 3 * i + 1, 2, slipping(i)}};
       int count = 1;
       while (m < moments_ && moment_[m].normal == 3 * i) all[count++] = moment_[m++];
@@ -234,7 +234,7 @@ class ScaledCones {
     for (int m = 0; m < moments_; ++m)
       if (!moment_[m].slips) u[moment_[m].normal] += moment_[m].mu * moment_[m].length(u);
   }
-  /// Add the rates of the shifts to K, the rates of velocities.
+  /// Add the derivatives of the shifts to K, the derivatives of velocities.
   void add_rate_of_shift(const double* p) {
     velocities(p, u_);
     for (int i = 0; i < contacts_; ++i)
@@ -246,7 +246,7 @@ class ScaledCones {
         for (int r = m->first; r < m->first + m->rows; ++r)
           for (int k = 0; k < n_; ++k) K_[m->normal * n_ + k] += m->mu * u_[r] / t * G_[r * n_ + k];
   }
-  /// Return the largest entry of the natural map [m/s], no less than the rounding of impulses so large that velocities vanish in it.
+  /// Return the largest entry of the natural map [m/s], at least the rounding of impulses (which may be so large that velocities vanish in it).
   double natural_map(const double* p) {
     const Arena::Scope scope(arena_);
     double *y = take(n_), *x = take(n_), most = 0.0, sum = 0.0;
@@ -268,10 +268,10 @@ class ScaledCones {
   int n_, contacts_, moments_, ends_at_, iterations_ = 0;  // ends_at_: first row of intervals
   const double *mu_, *slip_;
   double* floor_;
-  bool slips_;  // true: a contact slips already
+  bool slips_;  // true: some contact already slips
   FrictionDisk* moment_;
   double *G_, *w_, *scale_, *weight_, *low_, *high_, size_ = 0.0, tolerance_ = 0.0;
-  double *u_, *K_;  // work space of the stages: velocities, and a matrix
+  double *u_, *K_;  // work space of the stages: velocities, a matrix
 };
 
 }  // namespace sarrus

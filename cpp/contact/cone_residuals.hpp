@@ -1,11 +1,11 @@
-// Residuals of impulses p and velocities u = G p + w in a cone problem, by the usual measures (Tsounis et al. 2025, with their names). With De
-// Saxce's shift u' = u + mu |u_t| n, the cones and intervals K, and their dual K*:
+// Residuals of impulses p and velocities u = G p + w in a cone problem, with the usual measures (names as in Tsounis et al. 2025). With De Saxce's
+// shift u' = u + mu |u_t| n, the cones and intervals K, and their dual cones K*:
 //
 //   primal   |p - proj_K(p)|         [N s, N m s]
-//   dual     |u' - proj_K*(u')|      [m/s, rad/s]   = |proj_K(-u')| (Moreau); of intervals none
-//   compl    |p . u'| of a contact   [J]            with its moments; of an interval (p - lo) max(u, 0) + (hi - p) max(-u, 0)
+//   dual     |u' - proj_K*(u')|      [m/s, rad/s]   = |proj_K(-u')| (Moreau); none for intervals
+//   compl    |p . u'| of a contact   [J]            including its moments; for an interval (p - lo) max(u, 0) + (hi - p) max(-u, 0)
 //
-// and the work p . (u + u_before) / 2 of contacts [J], which does not increase if they dissipate energy.
+// and the work p . (u + u_before) / 2 of contacts [J], which is not positive if they dissipate energy.
 #pragma once
 
 #include "cone_problem.hpp"
@@ -22,7 +22,7 @@ struct ConeResiduals {
   }
 };
 
-/// Compute the residuals. u_before (rows): velocities before the impulses, without the shift that w contains.
+/// Compute the residuals. u_before (rows): velocities before the impulses, without the shift that is part of w.
 inline ConeResiduals cone_residuals(const ConeProblem& problem, const double* p, const double* shift, const double* u_before) {
   ConeResiduals residuals;
   const int n = problem.rows, contacts = problem.contacts;
@@ -31,7 +31,7 @@ inline ConeResiduals cone_residuals(const ConeProblem& problem, const double* p,
   double work = 0.0;
   int m = 0, at = 3 * contacts;
   for (int i = 0; i < contacts; ++i) {
-    // rows of a contact, then of its moments
+    // first the rows of a contact, then those of its moments
     FrictionDisk disk[3] = {{problem.friction[i], 0, 1, 2, nullptr}};
     int row[6] = {3 * i, 3 * i + 1, 3 * i + 2}, rows = 3, disks = 1;
     for (; m < problem.moments && problem.moment[m].contact == i; ++m) {

@@ -1,4 +1,4 @@
-// The stages one after another, until one has reached the solution.
+// Solver of cone problems: tries the stages in order until one reaches the solution.
 #pragma once
 
 #include "cone_sweeps.hpp"
@@ -9,7 +9,7 @@ class ConeSolver : public ConeSweeps {
  public:
   using ConeSweeps::ConeSweeps;
 
-  /// Solve from the guess p, which becomes the impulses. `least`, if not null: the minimal impulses with the same velocities. They depend neither on
+  /// Solve from the guess p, which becomes the impulses. `least` (or null): impulses of least norm with the same velocities; they depend neither on
   /// the guess nor on the order of the rows.
   ConeSolution solve(double* p, double* least) {
     double *best = take(n_), *start = take(n_), *zero = take(n_), *x = take(n_);
@@ -27,7 +27,7 @@ class ConeSolver : public ConeSweeps {
       solution.reached = now <= tolerance_, solution.stage = stage;
     };
     solution.reached = solution.natural_map == 0.0;
-    // resting contacts: the minimal impulses are the solution at once if they satisfy the problem itself
+    // for resting contacts, impulses of least norm are the solution immediately if they satisfy the problem itself
     if (least && !solution.reached) {
       std::copy(start, start + n_, x);
       if (const double now = find_least_at_rest(x); now <= tolerance_) {
@@ -45,7 +45,7 @@ class ConeSolver : public ConeSweeps {
     if (least) {
       const double now = find_least(best, x);
       give(x, least);
-      // the minimal impulses become the solution if they are as accurate
+      // the impulses of least norm become the solution if they are as accurate
       if (now <= tolerance_) std::copy(x, x + n_, best), solution.natural_map = now, solution.reached = true;
     }
     give(best, p);
@@ -53,7 +53,7 @@ class ConeSolver : public ConeSweeps {
   }
 };
 
-/// Solve a problem for its impulses, from a guess.
+/// Solve a problem for its impulses, from the guess p.
 inline ConeSolution solve_cones(const ConeProblem& problem, Arena& arena, double* p, double* least, SolverLimit& limit) {
   if (!limit.allows(problem.rows)) return {false, cones::unbounded, 0, 0};
   const Arena::Scope scope(arena);

@@ -1,4 +1,4 @@
-// Dispatch for any two shapes: the function of each pair, and the supported pairs.
+// Selection of the function for any pair of shapes, and the list of supported pairs.
 #pragma once
 
 #include <utility>
@@ -9,7 +9,7 @@
 
 namespace sarrus {
 
-/// Return true if the pair has a closed form, in either order.
+/// Return true if the pair, in either order, is supported by a function in closed form.
 inline bool can_touch(ShapeKind a, ShapeKind b) {
   if (a > b) std::swap(a, b);
   switch (b) {
@@ -30,7 +30,7 @@ constexpr const char* touching_pairs =
     "point is a "
     "sphere";
 
-/// Find the points at which two shapes touch; points farther apart than `within` may be left out. The pair has a closed form: `can_touch`.
+/// Find the contact points of two shapes of a pair that can_touch(). Points farther apart than `within` may be omitted.
 template <class T>
 Manifold<T> touch(const Shape& a, const Transform<T>& X, const Shape& b, const Transform<T>& Y, const T& within) {
   Manifold<T> m;

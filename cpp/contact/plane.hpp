@@ -1,4 +1,4 @@
-// Shapes against the half space below z = 0 of a frame, whose z is the normal n.
+// Shapes against the half space z < 0 of a frame, whose z axis is the normal n.
 #pragma once
 
 #include "round.hpp"
@@ -22,7 +22,7 @@ template <class T> void capsule_plane(const Segment<T>& a, double radius, const 
   for (const int end : {0, 1}) plane.meet(a.at(T(end ? 1.0 : -1.0)), radius, end, m);
 }
 
-/// Add the corners of the side that faces the plane most: the lowest corner is among them, and so are those on which the box would land.
+/// Add the corners of the side that most faces the plane. They include the lowest corner, and those on which the box would land.
 template <class T> void box_plane(const Transform<T>& X, const Vec3<double>& half, const HalfSpace<T>& plane, Manifold<T>& m) {
   const Vec3<T> up = transpose_times(X.R, plane.n);
   int side = 2;
@@ -36,11 +36,11 @@ template <class T> void box_plane(const Transform<T>& X, const Vec3<double>& hal
   }
 }
 
-/// First name of the points of a cylinder's rims that depend on its pose.
+/// First name (feature) of those points of a cylinder's rims that depend on its pose.
 constexpr int rim_of_cylinder = 8;
 
-/// Add the lowest point of the lower rim and two more, a third of a turn away, and the lowest of the other rim. For an upright cylinder, whose
-/// rims have no lowest point, add four points of the lower rim that are fixed to it.
+/// Add the lowest point of the lower rim and two more, each a third of a revolution away, and the lowest point of the other rim. The rims of an
+/// upright cylinder have no lowest point; then add four points of the lower rim that are fixed in the cylinder.
 template <class T>
 void cylinder_plane(const Transform<T>& X, double radius, double half, const HalfSpace<T>& plane, Manifold<T>& m) {
   const Vec3<T> up = transpose_times(X.R, plane.n);
@@ -60,8 +60,8 @@ void cylinder_plane(const Transform<T>& X, double radius, double half, const Hal
   rim(x * c - y * s, y * c + x * s, lower, 6), rim(x * c + y * s, y * c - x * s, lower, 7);
 }
 
-/// Find the corner, or point of the rims of an upright cylinder, nearest to p (world), on a plane of normal n, and its name. False: the shape has
-/// neither, or rolls on its rim.
+/// Find the corner of a shape, or the point of an upright cylinder's rims, that is nearest to p (world) on a plane with the normal n, and its name.
+/// Returns false if the shape has no corners or rims, or rolls on its rim.
 inline bool nearest_corner(const Shape& shape, const Transform<double>& X, const Vec3<double>& n, const Vec3<double>& p,
                            Vec3<double>& corner, int& name) {
   const Vec3<double> local = transpose_times(X.R, Vec3<double>(p - X.p));
@@ -83,8 +83,8 @@ inline bool nearest_corner(const Shape& shape, const Transform<double>& X, const
   return true;
 }
 
-/// Find the lowest corner, or point of the rims of an upright cylinder, in the direction `up` (axes of the shape), and its name. False: the shape
-/// has neither, no point is the lowest, or it rolls on its rim.
+/// Find the corner of a shape, or the point of an upright cylinder's rims, that is lowest in the direction `up` (axes of the shape), and its name.
+/// Returns false if the shape has no corners or rims, if no point is the lowest, or if it rolls on its rim.
 inline bool lowest_corner(const Shape& shape, const Vec3<double>& up, Vec3<double>& corner, int& name) {
   if (shape.kind == ShapeKind::cylinder) {
     const double tilt = std::sqrt(up(0) * up(0) + up(1) * up(1)), out = -shape.radius / tilt;
@@ -100,7 +100,7 @@ inline bool lowest_corner(const Shape& shape, const Vec3<double>& up, Vec3<doubl
   return true;
 }
 
-/// Add the lowest point of an ellipsoid: its normal, A^-2 p of semi-axes A, is opposite to the plane's, so that p = -A^2 n / |A n|.
+/// Add the lowest point p of an ellipsoid. Its normal A^-2 p (semi-axes A) is opposite to that of the plane, so p = -A^2 n / |A n|.
 template <class T>
 void ellipsoid_plane(const Transform<T>& X, const Vec3<double>& semi_axes, const HalfSpace<T>& plane, Manifold<T>& m) {
   Vec3<T> stretched = transpose_times(X.R, plane.n);
@@ -110,8 +110,8 @@ void ellipsoid_plane(const Transform<T>& X, const Vec3<double>& semi_axes, const
   plane.meet(X.R * lowest + X.p, 0.0, 0, m);
 }
 
-/// Add the lowest point; the one farthest from it; and, to either side of the line through both, the one farthest from the line. Distances are in
-/// the plane, minus the height, so that points of a supporting face precede those above it. A point within their hull is never the lowest.
+/// Add the lowest point; the point farthest from it; and on each side of the line through both, the point farthest from the line. Distances are in
+/// the plane, minus the height, so that points of a supporting face precede points above it. Points within the convex hull are never lowest.
 template <class T>
 void points_plane(const Transform<T>& X, const std::vector<Vec3<double>>& points, double reach, const HalfSpace<T>& plane,
                   const T& within, Manifold<T>& m) {
@@ -125,7 +125,7 @@ void points_plane(const Transform<T>& X, const std::vector<Vec3<double>>& points
   while (height(first) > low + flat) ++first;
   const auto add = [&](int i) { plane.meet(X.R * cast<T>(points[i]) + X.p, 0.0, i, m); };
   add(first);
-  // the point with the largest measure, or -1
+  // return the index of the point with the largest measure, or -1
   const auto farthest = [&](auto&& measure) {
     int best = -1;
     T most = flat;

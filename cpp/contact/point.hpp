@@ -1,7 +1,7 @@
-// Points at which two bodies touch or come near: the results of shapes, from which rows of contact are built.
+// Points at which two bodies touch or are close: results of the functions of shapes, and input of contact rows.
 //
-// All vectors are in the world. The normal is that of the touched surface: an impulse p_n >= 0 along it acts on the first body, its opposite on the
-// second. The place is midway between both surfaces, so that it does not depend on the order of the bodies.
+// All vectors are in the world. The normal is that of the second body's surface: an impulse p_n >= 0 along it acts on the first body, the opposite
+// one on the second. The position is midway between both surfaces, so that it does not depend on the order of the bodies.
 #pragma once
 
 #include "../joints/joint.hpp"
@@ -10,28 +10,28 @@ namespace sarrus {
 
 template <class T> struct ContactPoint {
   Vec3<T> position;  // midway between both surfaces
-  Vec3<T> normal;  // unit; pushes the first body away from the second
-  T distance;  // between the surfaces along the normal; negative: penetration
+  Vec3<T> normal;  // unit vector; pushes the first body away from the second
+  T distance;  // distance of the surfaces along the normal; negative: penetration
 };
 
 /// Properties that are constant while two bodies touch. Link 0 is the ground.
 struct ContactPair {
-  int first, second;  // links of the tree; never the same
-  double friction;  // Coulomb coefficient of the pair; not negative
+  int first, second;  // links of the tree; always different
+  double friction;  // Coulomb friction coefficient of the pair; not negative
   double restitution = 0.0;  // 0 to 1
   double torsional = 0.0, rolling = 0.0;  // friction against spinning about the normal and against rolling [m]; not negative
-  bool poisson = false;  // restitution is Poisson's, not Newton's
+  bool poisson = false;  // true: Poisson's law of restitution; false: Newton's
 };
 
-/// A point of a pair. Its id persists while it touches: the same feature of the same two shapes has the same id in the next step, in any order of the
-/// points. Warm starts and reports use it.
+/// A contact point of a pair. Its id persists: the same feature of the same two shapes has the same id in the next step, independent of the order of
+/// points. Warm starts and outputs use the id.
 template <class T> struct TouchingPoint {
   ContactPoint<T> at;
   int pair;  // index of the pair
   long long id;  // id of this point
 };
 
-/// Return rows: a unit normal, then two tangents. Their choice does not affect the velocities.
+/// Return the contact's axes as rows: the unit normal, then two tangents. The choice of tangents does not affect the velocities.
 inline Mat3<double> contact_axes(const Vec3<double>& normal) {
   const Mat3<double> Q = axis_frame(normal);
   Mat3<double> E;

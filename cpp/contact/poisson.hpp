@@ -1,19 +1,19 @@
-// Poisson's restitution: an impact is compression, after which contacts are at rest along their normals, and then expansion, with an impulse of at
-// least the share e of the first one:
+// Poisson's restitution. An impact is a compression, after which contacts are at rest along their normals, followed by an expansion with at least e
+// times the normal impulse of compression:
 //
 //   u_c = G p_c + w,    p_c within the cones;      u_e = G p_e + u_c,    p_e within the cones and p_e,n >= e p_c,n        p = p_c + p_e
 //
-// each with De Saxce's shift, and with friction of either phase within the limit of its total p_n (Glocker 2013, without his tangential
-// restitution). For a single contact without friction, u_e,n = -e u_n, as in Newton's law, which with friction may add energy (Kane and
-// Levinson 1985). Poisson's law adds none without friction, nor for a single contact with friction (Glocker); for several there are
-// counterexamples. Intervals apply to the impulse of both phases together.
+// Each phase includes De Saxce's shift, and its friction is limited by its total p_n (Glocker 2013, without his tangential restitution). For a single
+// contact without friction, u_e,n = -e u_n, as in Newton's law. Newton's law with friction may add energy (Kane and Levinson 1985). Poisson's law
+// adds none without friction, and none for a single contact with friction (Glocker); for several contacts there are counterexamples. Intervals apply
+// to the sum of both phases' impulses.
 #pragma once
 
 #include "islands.hpp"
 
 namespace sarrus {
 
-/// Set up the problem of expansion after impulses p, of contacts with a restitution e (contacts). It is valid while the arena's scope lasts.
+/// Return the problem of expansion after impulses p, with the restitution e of each contact (contacts). Valid while the arena's scope lasts.
 inline ConeProblem expansion(const ConeProblem& problem, const double* restitution, Arena& arena, const double* p) {
   const int n = problem.rows, first = problem.first_interval();
   double *w = arena.take<double>(n), *floor = arena.take<double>(problem.contacts), *low = arena.take<double>(n - first),
@@ -28,7 +28,7 @@ inline ConeProblem expansion(const ConeProblem& problem, const double* restituti
   return second;
 }
 
-/// Add the impulses q of expansion to those of compression. The solution's residuals are the larger ones of both.
+/// Solve the expansion, and add its impulses q to those of compression. The residuals become the larger ones of both phases.
 inline void expand(const ConeProblem& second, Arena& arena, double* q, double* p, double* least, ConeSolution& solution,
                    SolverLimit& limit) {
   const Arena::Scope scope(arena);

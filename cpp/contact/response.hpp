@@ -1,12 +1,12 @@
-// Response of contacts in one state, on the loops: accelerations and forces, or the velocities after an impact.
+// Response of contacts at one state, with loop constraints: accelerations and forces, or the velocities after an impact.
 //
 //   M a + h = tau + J^T lambda + J_c^T p,   J a = gamma,   u-dot = J_c a + J_c-dot v
 //
-// with the cones of cone_problem.hpp on (u-dot, p) of contacts at rest along their normals. Slipping contacts have friction against their velocity,
-// and separating ones have none; against spinning and rolling each is one more cone of the same p_n, with rates of rotation. An impact is the same
-// for impulses and velocities, with Newton's restitution: u_n after >= -e u_n before, or Poisson's (poisson.hpp).
-// A point or a ball of the first body touches a plane of the second. Rates are relative to the plane's frame, since a ball's centre, not its
-// touching point, keeps its distance.
+// with the cones of cone_problem.hpp for (u-dot, p) of contacts at rest along their normals. Friction of slipping contacts opposes their velocity;
+// separating contacts have no forces. Friction against spinning and rolling adds one cone each, with the same p_n, for rates of rotation. An impact
+// has the same equations for impulses and velocities, with Newton's restitution (u_n after >= -e u_n before) or Poisson's (poisson.hpp). A point or a
+// ball of the first body touches a plane of the second. Rates are relative to the plane's frame, because the centre of a ball keeps its distance from
+// the plane, but its contact point does not.
 //
 //   cost    the equation of constrained dynamics, its factor, two solves and half a solve per row
 #pragma once
@@ -22,7 +22,7 @@
 
 namespace sarrus {
 
-/// Add the Jacobian of the point p of a link in the axes E, times sign, to three rows of J.
+/// Add the Jacobian of the point p of a link, in the axes E and multiplied by `sign`, to three rows of J.
 inline void add_point_rows(const Tree& tree, const Kinematics<double>& k, int link, const Vec3<double>& p, const Mat3<double>& E,
                            double sign, double* J) {
   for (int b = link; b > 0; b = tree.link[b].parent)
@@ -33,7 +33,7 @@ inline void add_point_rows(const Tree& tree, const Kinematics<double>& k, int li
     }
 }
 
-/// Add that of the angular velocity.
+/// Add the Jacobian of a link's angular velocity in the same way.
 inline void add_turning_rows(const Tree& tree, const Kinematics<double>& k, int link, const Mat3<double>& E, double sign,
                              double* J) {
   for (int b = link; b > 0; b = tree.link[b].parent)
@@ -43,13 +43,13 @@ inline void add_turning_rows(const Tree& tree, const Kinematics<double>& k, int 
     }
 }
 
-/// Return the rate of the angular velocity between two bodies without accelerations, as seen from the second one.
+/// Return the rate of the relative angular velocity of two bodies at zero joint accelerations, in axes fixed in the second.
 inline Vec3<double> turning_bias(const Kinematics<double>& k, const ContactPair& pair) {
   const LinkMotion<double>&first = k.link[pair.first], &second = k.link[pair.second];
   return first.A.angular - second.A.angular - cross(second.V.angular, first.V.angular);
 }
 
-/// Compute velocity and acceleration of the point of a link that is at p.
+/// Compute velocity and acceleration of the point of a link that coincides with p.
 inline void point_motion(const LinkMotion<double>& b, const Vec3<double>& p, Vec3<double>& v, Vec3<double>& a) {
   const Vec3<double> r = p - b.X.p, &w = b.V.angular;
   v = b.V.linear + cross(w, r);
@@ -68,13 +68,13 @@ inline Vec3<double> contact_bias(const Kinematics<double>& k, const ContactPair&
   return E * Vec3<double>(a - cross(turning_bias(k, pair), normal) * radius);
 }
 
-/// A place of contact that moves along both surfaces: its velocity, and the rate of the normal there (world).
+/// A contact point that moves along both surfaces: its velocity, and the rate of the normal there (world).
 struct MovingPlace {
   Vec3<double> p_dot, n_dot;
 };
 
-/// Return the rate of the velocity between two bodies at such a place p, in axes that turn with the normal without spin. Bodies accelerate
-/// according to k.
+/// Return the rate of the relative velocity of two bodies at a moving contact point p, in axes that rotate with the normal but do not spin about it.
+/// The accelerations of the bodies are those in k.
 inline Vec3<double> moving_bias(const Kinematics<double>& k, const ContactPair& pair, const Vec3<double>& p,
                                 const Mat3<double>& E, const MovingPlace& at) {
   Vec3<double> u = zero3<double>(), a = zero3<double>();
@@ -88,7 +88,7 @@ inline Vec3<double> moving_bias(const Kinematics<double>& k, const ContactPair& 
   return E * a + vec3<double>(dot(turns, along), -turns(1) * along(0), -turns(2) * along(0));
 }
 
-/// Rows of a state's contacts, without separating ones.
+/// Rows of the contacts of a state, without those that separate.
 struct ContactRows {
   int count = 0;
   int* index;
@@ -96,9 +96,9 @@ struct ContactRows {
   double *J, *w, *friction, *slip, *expands;
   MomentFriction* moment;
   bool slips = false;
-  int moments = 0, size = 0;  // size: rows of contacts and of moments
+  int moments = 0, size = 0;  // size: number of rows, of contacts and of moments
 
-  /// Add friction against turning of a contact; `turning` are three rows, about the normal first, and u their velocities.
+  /// Add rows of rotational friction of a contact. `turning`: three rows, the first about the normal; u: velocities along them.
   void add_moments(const ContactPair& pair, int contact, int nv, const double* turning, const double* free, const double* u,
                    double rest) {
     for (const auto& [first, count, mu] : {std::tuple{0, 1, pair.torsional}, std::tuple{1, 2, pair.rolling}}) {

@@ -1,29 +1,29 @@
-// Spheres and capsules, which are points and segments with a radius: nearest points, and the line between them that meets both surfaces.
+// Spheres and capsules, as points and segments with a radius: nearest points, and the line through them to both surfaces.
 #pragma once
 
 #include "shape.hpp"
 
 namespace sarrus {
 
-/// Sines of angles above which lines and faces do not count as parallel. The wide one is for a second point that reports the distance of the other
-/// end: it costs nothing, and detects that end before it lands. The small one is for a face in place of an edge's direction: errors of distances
-/// are half its square.
+/// Sines of the largest angles at which lines and faces are parallel. may_rock, the wide one, is for a second point at the other end of a line: it
+/// costs nothing, and detects that end before it lands. as_parallel, the narrow one, is for replacing the direction of an edge by the normal of a
+/// face: the error of distances is half its square.
 constexpr double may_rock = 0.2, as_parallel = 0.01;
-/// Relative difference, in sizes of the shapes, below which lengths count as equal, so that rounding does not choose between features.
+/// Relative difference, in sizes of the shapes, below which lengths are equal, so that rounding does not choose between features.
 constexpr double same_length = 1e-9;
 
-/// A segment: its middle, and the vector from there to its end.
+/// A segment: its middle, and the vector from the middle to its end.
 template <class T> struct Segment {
   Vec3<T> middle, half;
   Vec3<T> at(const T& s) const { return middle + half * s; }
-  /// Return the place along it, from -1 to 1, that is nearest to a point.
+  /// Return the parameter, from -1 to 1, of the segment's point that is nearest to p.
   T nearest(const Vec3<T>& p) const {
     const T length2 = dot(half, half);
     return length2 > T(0.0) ? clamped(T(dot(Vec3<T>(p - middle), half) / length2), T(-1.0), T(1.0)) : T(0.0);
   }
 };
 
-/// Find the nearest places of two segments; of parallel ones the middles of the overlap.
+/// Find the nearest points of two segments; if these are parallel, the middle of their overlap.
 template <class T> void nearest_of_two(const Segment<T>& a, const Segment<T>& b, T& s, T& t) {
   const Vec3<T> n = cross(a.half, b.half), between = b.middle - a.middle;
   const T aa = dot(a.half, a.half), bb = dot(b.half, b.half), nn = dot(n, n);
@@ -38,7 +38,7 @@ template <class T> void nearest_of_two(const Segment<T>& a, const Segment<T>& b,
   t = b.nearest(a.at(s)), s = a.nearest(b.at(t));
 }
 
-/// Find the point of a sphere about p and one about c; concentric ones separate along an axis of the second.
+/// Find the contact point of a sphere about p and another about c. Concentric spheres separate along an axis of the second shape.
 template <class T>
 void sphere_sphere(const Vec3<T>& p, double r, const Vec3<T>& c, double radius, const Vec3<T>& otherwise, int name,
                    Manifold<T>& m) {
@@ -46,13 +46,13 @@ void sphere_sphere(const Vec3<T>& p, double r, const Vec3<T>& c, double radius, 
   m.add(c + n * T(radius), n, dot(n, d) - T(r) - T(radius), name);
 }
 
-/// Return a direction across a segment, always the same one.
+/// Return a direction perpendicular to a segment, always the same one for a given segment.
 template <class T> Vec3<T> across(const Segment<T>& a, const Mat3<T>& axes) {
   const Vec3<T> x = axes.col(0), z = axes.col(2);
   return unit_or(cross(a.half, x), z);
 }
 
-/// Find the points of two capsules: the nearest ones, and both ends of the overlap if the angle between them is small. The ends show how they rock.
+/// Find the contact points of two capsules: the nearest points, and both ends of the overlap if the angle is small, so that rocking is detected.
 template <class T>
 void capsule_capsule(const Segment<T>& a, double r, const Segment<T>& b, double radius, const Mat3<T>& axes_of_b,
                      Manifold<T>& m) {
@@ -73,7 +73,7 @@ void capsule_capsule(const Segment<T>& a, double r, const Segment<T>& b, double 
       }
     }
   }
-  // crossed segments separate along their common normal if they intersect
+  // intersecting segments separate along their common normal
   const Vec3<T> parting = nn > T(0.0) ? unit(n) : otherwise;
   Manifold<T> nearest;
   sphere_sphere(a.at(s), r, b.at(t), radius, parting, 0, nearest);

@@ -1,4 +1,4 @@
-// Scene of shapes: the pairs that may touch, a sweep that finds those near each other, and their points.
+// Scene of shapes: pairs that may touch, a sweep that finds pairs of nearby shapes, and their contact points.
 #pragma once
 
 #include <algorithm>
@@ -13,19 +13,19 @@
 
 namespace sarrus {
 
-/// A shape on a body: a link of the tree, or another place with an index of the caller.
+/// A shape on a body: on a link of the tree, or at another pose that the caller identifies by an index.
 struct PlacedShape {
   Shape shape;
   int link;
   Transform<double> at;
 };
 
-/// Function that returns the points of two shapes with these poses, for a pair without a closed form. The normal pushes the first away from the
-/// second, and points farther apart than `within` may be left out. No value: the caller's function failed.
+/// Function that returns the contact points of two shapes at these poses, for a pair without a closed form. The normal pushes the first shape away
+/// from the second. Points farther apart than `within` may be omitted. Without a value: the caller's function failed.
 using PairFunction = std::function<std::optional<Manifold<double>>(const Transform<double>& first,
                                                                    const Transform<double>& second, double within)>;
 
-/// Points of a scene, valid while the arena's scope lasts.
+/// Contact points of a scene, valid while the arena's scope lasts.
 template <class T> struct Touching {
   TouchingPoint<T>* first;
   int count = 0;
@@ -34,23 +34,23 @@ template <class T> struct Touching {
   const TouchingPoint<T>* end() const { return first + count; }
 };
 
-/// A point of a pair that pressed in the last step, and its place (world).
+/// A point of a pair with a contact force in the last step, and its position (world).
 struct PressedPoint {
   int pair;
   Vec3<double> position;
 };
-/// Largest number of points of a pair that are kept from the last step.
+/// Largest number of points of a pair that are remembered from the last step.
 constexpr int most_kept = 4;
 
 class Scene {
  public:
-  /// Factor of the pair's number in the id of a point; the rest is the feature of the two shapes.
+  /// The id of a point is its pair's index times this factor, plus the feature of the two shapes.
   static constexpr long long features = 16384;
 
   std::vector<PlacedShape> shapes;
   std::vector<ContactPair> pairs;
 
-  /// Allow the second shape to touch the first, as a pair with these coefficients.
+  /// Allow contact between two shapes, with these coefficients of the pair.
   void allow(int first, int second, double friction, double restitution, double torsional = 0.0, double rolling = 0.0,
              PairFunction function = nullptr) {
     if (first > second) std::swap(first, second);
@@ -61,17 +61,17 @@ class Scene {
   }
   std::pair<int, int> shapes_of(int pair) const { return shapes_of_pairs[pair]; }
 
-  /// Return the caller's function of a pair, or null if it has a closed form.
+  /// Return the caller's function for a pair; null if the pair has a closed form.
   const PairFunction& function(int pair) const { return functions[pair]; }
 
-  /// Return the shape that rests on a plane, and the plane, of a pair in closed form; -1: neither.
+  /// Return the shapes of a pair in closed form as (body, plane); -1 if none of them is a plane.
   std::pair<int, int> on_a_plane(int pair) const {
     const auto [i, j] = shapes_of_pairs[pair];
     if (functions[pair] || (shapes[i].shape.kind != ShapeKind::plane && shapes[j].shape.kind != ShapeKind::plane))
       return {-1, -1};
     return shapes[j].shape.kind == ShapeKind::plane ? std::pair{i, j} : std::pair{j, i};
   }
-  /// Return the point of such a pair at a corner, in the shape's axes.
+  /// Return the contact point of such a pair at a corner, given in the shape's axes.
   TouchingPoint<double> meeting(int pair, const Transform<double>& body, const Transform<double>& plane,
                                 const Vec3<double>& corner, int name) const {
     Manifold<double> m;
@@ -79,14 +79,14 @@ class Scene {
     if (shapes[shapes_of_pairs[pair].first].shape.kind == ShapeKind::plane) m.at[0].normal = -m.at[0].normal;
     return {m.at[0], pair, pair * features + name};
   }
-  /// Return true if two points of a pair are at one place.
+  /// Return true if two points of a pair are at the same position.
   bool same(const TouchingPoint<double>& a, const TouchingPoint<double>& b) const {
     const int body = on_a_plane(a.pair).first;
     return a.pair == b.pair && body >= 0 &&
            Vec3<double>(a.at.position - b.at.position).norm() < same_place * shapes[body].shape.reach();
   }
 
-  /// Return the largest number of points of a pair.
+  /// Return the largest number of contact points of a pair.
   int most_points(int pair) const {
     if (functions[pair]) return 4;
     const auto [i, j] = shapes_of_pairs[pair];
@@ -95,9 +95,9 @@ class Scene {
     return a == ShapeKind::sphere || a == ShapeKind::ellipsoid ? 1 : a == ShapeKind::capsule ? 2 : many ? 4 + 2 * most_kept : 4;
   }
 
-  /// Find all points of pairs that are no farther apart than the search distances of both shapes, pair by pair, for these poses of the links. An id
-  /// is a pair and one of 2^14 features. The pose of a body selects the four points that represent its many. `pressed`, ordered by pairs, stay among
-  /// them, so that a resting body keeps its points.
+  /// Find all contact points of pairs that are closer than the search distances of both shapes, pair by pair, for these poses of the links. The pose
+  /// of a body selects at most four of its points. `pressed` points, ordered by pairs, remain among them, so that a resting body keeps its points. An
+  /// id is a pair and one of 2^14 features.
   template <class T>
   Touching<T> touching(const Transform<T>* links, const T* ahead, Arena& arena, const PressedPoint* pressed = nullptr,
                        int pressed_count = 0) const {
@@ -112,7 +112,7 @@ class Scene {
       low[i] = reach < 0.0 ? T(-1e300) : T(at[i].p(0) - T(reach) - ahead[i]);
       high[i] = reach < 0.0 ? T(1e300) : T(at[i].p(0) + T(reach) + ahead[i]);
     }
-    // sweep along x: only a shape that begins before another has ended can be near it
+    // sweep along x: a shape can be near another only if it begins before the other one ends
     std::sort(order, order + n, [&](int i, int j) { return low[i] < low[j] || (!(low[j] < low[i]) && i < j); });
     for (int k = 0; k < n; ++k)
       for (int l = k + 1; l < n && !(low[order[l]] > high[order[k]]); ++l) {
@@ -148,7 +148,7 @@ class Scene {
   }
 
  private:
-  /// Add the point of a shape on a plane that is nearest to one that pressed, unless it is among the touching points.
+  /// Add the point of a shape on a plane that is nearest to a pressed point of the last step, unless it is already a contact point.
   void keep(const PressedPoint& pressed, const Transform<double>* at, double within, Touching<double>& touching_points) const {
     const auto [body, plane] = on_a_plane(pressed.pair);
     Vec3<double> corner;
@@ -163,11 +163,11 @@ class Scene {
     touching_points.first[touching_points.count++] = point;
   }
 
-  /// Distance, relative to the size of a shape, below which points are the same.
+  /// Distance, relative to the size of a shape, below which points are at the same position.
   static constexpr double same_place = 1e-6;
-  std::vector<int> numbers_of_pairs;  // by shapes, the lower number first; -1: not allowed to touch
+  std::vector<int> numbers_of_pairs;  // by two shapes, the lower index first; -1: may not touch
   std::vector<std::pair<int, int>> shapes_of_pairs;
-  std::vector<PairFunction> functions;  // of pairs; most are empty
+  std::vector<PairFunction> functions;  // for each pair; most are empty
 
   int number(int i, int j) const { return numbers_of_pairs.empty() ? -1 : numbers_of_pairs[i * shapes.size() + j]; }
 };

@@ -1,8 +1,8 @@
-// Touching shapes, about the origin of their own frame, and the at most four points at which two of them touch.
+// Collision shapes, each about the origin of its own frame, and the contact points of two shapes, at most four.
 //
-// The caller decides which of two shapes is the first: functions of a pair are written for one order, and `touch` (pairs.hpp) swaps the result. No
-// absolute length occurs: the same shapes in micrometres and in kilometres have the same points. The number of points differs from state to state,
-// so these functions branch: T is a scalar, no packet.
+// The caller decides which of two shapes is the first. The functions of pairs are written for one order, and `touch` (pairs.hpp) exchanges the
+// result. There are no absolute lengths, so the same shapes in micrometres and in kilometres have the same points. The number of points depends on
+// the state, therefore these functions branch on values, and T is a scalar, not a packet.
 #pragma once
 
 #include <algorithm>
@@ -15,11 +15,11 @@
 
 namespace sarrus {
 
-/// Kinds of shapes, in the order in which pairs.hpp takes them. A point is a sphere without radius.
+/// Types of shapes, in the order that pairs.hpp requires. A point is a sphere with radius zero.
 enum class ShapeKind { sphere, capsule, box, cylinder, ellipsoid, points, plane, terrain };
 
-/// Heights z = f(x, y) over a grid about the origin, x by rows. Between them the surface has one tangent plane everywhere (terrain.hpp); beyond its
-/// border it continues level.
+/// Heights z = f(x, y) on a grid about the origin, one row of the array per x. The interpolated surface has a continuous tangent plane (terrain.hpp).
+/// Outside the grid it continues horizontally.
 struct Heights {
   int nx, ny;
   double dx, dy;
@@ -28,13 +28,13 @@ struct Heights {
 
 struct Shape {
   ShapeKind kind = ShapeKind::sphere;
-  double radius = 0.0;  // of a sphere, capsule or cylinder; of points, the largest distance from the origin
-  double half = 0.0;  // of a capsule, between its centres, or a cylinder; along z
-  Vec3<double> box = Vec3<double>::Zero();  // half its size; of an ellipsoid, its semi-axes
-  std::shared_ptr<const std::vector<Vec3<double>>> points;  // corners of a convex body, and perhaps some within it
-  std::shared_ptr<const Heights> heights;  // of a terrain; a plane is z = 0: both are solid below
+  double radius = 0.0;  // of a sphere, capsule or cylinder; of points: the largest distance from the origin
+  double half = 0.0;  // half length along z, of a cylinder, or between the centres of a capsule
+  Vec3<double> box = Vec3<double>::Zero();  // half edge lengths of a box; semi-axes of an ellipsoid
+  std::shared_ptr<const std::vector<Vec3<double>>> points;  // corners of a convex body, perhaps also points within it
+  std::shared_ptr<const Heights> heights;  // of a terrain; terrain and plane (z = 0) are solid below
 
-  /// Return the radius of the bounding sphere about its origin; negative: it is unbounded.
+  /// Return the radius of the bounding sphere about the origin; negative if the shape is unbounded.
   double reach() const {
     switch (kind) {
       case ShapeKind::sphere:
@@ -50,13 +50,13 @@ struct Shape {
   }
 };
 
-/// Points at which two shapes touch or come near. A feature identifies the touching parts: it is constant while they touch.
+/// Contact points of two shapes. The feature of a point identifies the touching parts; it is constant while they touch.
 template <class T> struct Manifold {
   ContactPoint<T> at[4];
   int feature[4];
   int count = 0;
 
-  /// Add a point by its place on the second shape, the normal there, and the distance of the first along it.
+  /// Add a point: its position on the second shape, the normal there, and the distance of the first shape along the normal.
   void add(const Vec3<T>& on_second, const Vec3<T>& normal, const T& distance, int name) {
     at[count] = {on_second + normal * (distance * T(0.5)), normal, distance};
     feature[count++] = name;
@@ -80,7 +80,7 @@ template <class T> SARRUS_INLINE T clamped(const T& x, const T& low, const T& hi
   const T above = select(x < low, low, x);
   return select(above > high, high, above);
 }
-/// Return a / |a|, or another direction if a has no length.
+/// Return a / |a|, or `other` if a is zero.
 template <class T> SARRUS_INLINE Vec3<T> unit_or(const Vec3<T>& a, const Vec3<T>& other) {
   return dot(a, a) > T(0.0) ? unit(a) : other;
 }

@@ -1,19 +1,19 @@
-// Points and spheres over ground of heights z = f(x, y).
+// Points and spheres over a terrain of heights z = f(x, y).
 #pragma once
 
 #include "shape.hpp"
 
 namespace sarrus {
 
-/// A height, its slopes along x and y, and its curvatures xx, xy, yy.
+/// A height z, its slopes along x and y, and its second derivatives xx, xy, yy.
 template <class T> struct Height {
   T z, x, y, xx, xy, yy;
 };
 
-/// Interpolate the heights of a grid by cubics that have the slopes of central differences at its points (Catmull and Rom 1974), along x, then along
-/// y.
+/// Interpolate the heights of a grid, first along x, then along y, by cubics whose slopes at grid points are central differences (Catmull and Rom
+/// 1974).
 template <class T> Height<T> height_at(const Heights& grid, const T& x, const T& y) {
-  T w[2][3][4];  // weights of four heights in a row: for the value, its first and its second derivative
+  T w[2][3][4];  // weights of four heights in a row, for the value and its first two derivatives
   int first[2];
   const int counts[] = {grid.nx, grid.ny};
   const double steps[] = {grid.dx, grid.dy};
@@ -48,8 +48,8 @@ template <class T> Height<T> height_at(const Heights& grid, const T& x, const T&
   return {sum(0, 0), sum(1, 0), sum(0, 1), sum(2, 0), sum(1, 1), sum(0, 2)};
 }
 
-/// Find the place of the ground nearest to p, from where the way to p is normal to it: (x, y) - p_xy + (f - p_z) grad f = 0. Newton's method from
-/// below p, by the whole matrix if that is positive, else without the curvature (Gauss and Newton), for at most 20 steps.
+/// Find the point of the terrain nearest to p, where p is on the normal: (x, y) - p_xy + (f - p_z) grad f = 0. Newton's method starts below p. Uses
+/// the full matrix if it is positive definite, otherwise without the curvature (Gauss-Newton); at most 20 steps.
 template <class T, class Law>
 void sphere_terrain(const Vec3<T>& center, double radius, const Transform<T>& X, const Law& law, Manifold<T>& m) {
   const Vec3<T> p = transpose_times(X.R, Vec3<T>(center - X.p));

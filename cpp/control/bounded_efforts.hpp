@@ -1,10 +1,10 @@
-// Efforts of redundant motors within limits. The efforts for a motion are u = u_0 + P p: the least efforts, and the effect of a preload p on them
-// (loops/efforts.hpp). With weights D^2 of efforts, D P D^-1 is an orthogonal projector; with V an orthonormal basis of its range,
+// Efforts of redundant motors within limits. The efforts for a motion are u = u_0 + P p: the least efforts u_0, plus the effect of a preload p
+// (loops/efforts.hpp). With weights D^2 of efforts, D P D^-1 is an orthogonal projector. With V an orthonormal basis of its range,
 //
 //   u = u_0 + D^-1 V y,    |D (u - u_0)| = |y|
 //
-// so that the least efforts between limits are a quadratic programme for the least y. If no efforts are between them, the programme for the least
-// t by which all limits would have to be wider gives the lack.
+// so that the least efforts within limits are the solution of a quadratic programme for the least y. If no efforts are within the limits, another
+// programme returns the least t by which all limits would have to be wider.
 #pragma once
 
 #include "../loops/efforts.hpp"
@@ -14,7 +14,7 @@
 namespace sarrus {
 
 struct EffortBounds {
-  static constexpr double unlimited = 1e30;  // no limit
+  static constexpr double unlimited = 1e30;  // a limit of this value is no limit
   static constexpr double rounding = 1e-10;  // tolerance of limits, relative to the largest effort or limit
 
   const double *lower, *upper;  // actuators
@@ -31,8 +31,8 @@ struct EffortBounds {
   }
 };
 
-/// Move u between the bounds by the least motion along k directions, rows of `moves` (nu x k). Returns by how much the bounds lack, or 0. The
-/// programme has an absolute tolerance: u is scaled by the largest effort, and directions by their longest row, so that no unit matters.
+/// Move u between the bounds by the shortest motion along k directions, the columns of `moves` (nu x k, row-major). Returns by how much the bounds
+/// are too narrow, or 0. Since the tolerance of the programme is absolute, u is scaled by the largest effort, and directions by their longest row.
 inline double move_between(QuadraticProgramme solve, Arena& arena, int nu, int k, const double* moves, const double* unit,
                            const EffortBounds& bounds, double* u) {
   const double size = bounds.largest(nu, unit, u);
@@ -79,7 +79,7 @@ inline double move_between(QuadraticProgramme solve, Arena& arena, int nu, int k
     int active = 0;
     for (int i = 0; i < nu; ++i)
       if (holds(i)) end[active++] = force[i] > 0.0 ? high(i) : low(i);
-    for (int i = 0, r = 0; i < nu; ++i)  // columns of length `end`
+    for (int i = 0, r = 0; i < nu; ++i)  // C is stored by columns of length `end`
       if (holds(i)) {
         for (int j = 0; j < k; ++j) C[j * active + r] = scaled[i * k + j];
         ++r;
@@ -103,7 +103,7 @@ inline double move_between(QuadraticProgramme solve, Arena& arena, int nu, int k
   return y[k] <= slack ? 0.0 : y[k] * size / widest;
 }
 
-/// Compute u (actuators), and by how much the bounds lack; returns the relative residual of the motors' equation.
+/// Compute u (actuators), and by how much the bounds are too narrow. Returns the relative residual of the motors' equation.
 inline double bounded_efforts(QuadraticProgramme solve, const Tree& tree, Arena& arena, const RneaInput<double>& in,
                               const double* time, const double* pfaffian_values, const Sharing<double>& sharing,
                               const EffortBounds& bounds, double* u, double& lacking) {
@@ -118,7 +118,7 @@ inline double bounded_efforts(QuadraticProgramme solve, const Tree& tree, Arena&
   }
   for (int j = 0; j < nu; ++j)
     for (int i = 0; i < nu; ++i) P[j * nu + i] *= root[i] / root[j];
-  constexpr double dependent = 1e-3;  // the rest of a projector's column, longest first, is of order one or rounding
+  constexpr double dependent = 1e-3;  // remaining columns of a projector, longest first, are either of order one or rounding
   const PivotedQr range(nu, nu, P, arena, dependent, 1.0);
   double* v = arena.take<double>(nu);
   for (int j = 0; j < range.rank; ++j) {

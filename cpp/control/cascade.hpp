@@ -1,17 +1,17 @@
-// Linear least squares in strict order: each level A x = b is solved as well as the freedom left by the levels before allows (Nakamura 1991;
-// Siciliano and Slotine 1991), in a form without pivots, so that several states are solved side by side.
+// Linear least squares in strict order: each level A x = b is solved as well as the levels before permit (Nakamura 1991; Siciliano and Slotine 1991).
+// The algorithm needs no pivots, so that several states are solved at once in lanes.
 //
-// The directions determined by the levels so far are kept as orthonormal q_j. A row is split into its parts along them and a rest (Gram-Schmidt,
-// twice if much cancels). The normalised rest is a new direction; there is none if the row depends on those before.
-// With A N = L in the new directions the level solves min |L c - (b - A x)|, and x moves by the sum of c_j q_j: no later level can change A x.
+// The directions that the levels so far determine are orthonormal vectors q_j. Gram-Schmidt splits a row into components along them and a remainder
+// (twice if much cancels). The normalised remainder is a new direction; there is none if the row depends on those before. With A N = L in the new
+// directions N, the level minimises |L c - (b - A x)|, and x changes by the sum of c_j q_j. No later level can change A x.
 //
-// Every row has a size, the one that it would have far from singular positions, weight included. Divided by them, the level is K = U S V^T. If a
-// singular value is below `singular`, a level that may be missed is damped along it (Nakamura and Hanafusa 1986). mu grows from 0 to `singular`,
-// with the weights W = diag(size) of its rows:
+// Every row has a size: its norm far from singular positions, weight included. Rows divided by their sizes are K = U S V^T. If a singular value is
+// below `singular`, a level that may have errors is damped along its vector (Nakamura and Hanafusa 1986). The damping mu grows from 0 to `singular`
+// as the singular value decreases to 0. With the weights W = diag(size) of the rows, the level is
 //
 //   min |W (K c - r)|^2 + |W F c|^2      F = U diag(mu) V^T
 //
-// Neither rotations of the rows nor of the unknowns change that.
+// The result does not depend on rotations of the rows or of the unknowns.
 #pragma once
 
 #include <algorithm>
@@ -24,14 +24,14 @@
 
 namespace sarrus {
 
-/// Return true if x exceeds a limit in any lane. Recordings evaluate this on their samples and assume that elsewhere x stays below `unnoticed`
+/// Return true if x exceeds a limit in some lane. A recording evaluates this on its samples; elsewhere it assumes that x remains below `unnoticed`
 /// times the limit (recording/operations.cpp).
 template <class T> SARRUS_INLINE bool exceeds(const T& x, const T& limit, [[maybe_unused]] double unnoticed = 1.0) {
   return any(x > limit);
 }
 
-/// Gram-Schmidt: subtract from `rest` (n) its parts along orthonormal directions (count x n), twice if much cancels. Parts from the `first` direction
-/// on are added to `along`. `size` and the result are the squares of its length before and after.
+/// Gram-Schmidt: subtract from `rest` (n) its components along orthonormal directions (count x n), twice if much cancels. Components from the
+/// direction `first` on are added to `along`. `size` is the squared norm of `rest` before; returns that after.
 template <class T>
 SARRUS_INLINE T orthogonalise(const T* directions, int first, int count, int n, const T& size, T* rest, T* along) {
   constexpr int together = 4;  // independent products, for instruction-level parallelism
@@ -50,12 +50,12 @@ SARRUS_INLINE T orthogonalise(const T* directions, int first, int count, int n, 
         if (j + l >= first) along[j + l - first] += part[l];
     }
     left = scalar_product(rest, rest, n);
-    if (!exceeds(T(size * T(0.01)), left, 100.0)) break;  // little cancellation loses no digits
+    if (!exceeds(T(size * T(0.01)), left, 100.0)) break;  // without much cancellation no digits are lost
   }
   return left;
 }
 
-/// Return the sum of weight x^2, as four independent sums, for instruction-level parallelism.
+/// Return the sum of weight x^2. It uses four independent sums, for instruction-level parallelism.
 template <class T> SARRUS_INLINE T weighed_square(const T* x, const T* weight, int count) {
   T sum[4] = {T(0.0), T(0.0), T(0.0), T(0.0)};
   int i = 0;
@@ -65,14 +65,14 @@ template <class T> SARRUS_INLINE T weighed_square(const T* x, const T* weight, i
   return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
-/// Return 1 / x, and 0 if x is not positive.
+/// Return 1 / x, or 0 if x is not positive.
 template <class T> SARRUS_INLINE T inverse_or_none(const T& x) {
   const auto positive = x > T(0.0);
   return select(positive, T(1.0) / select(positive, x, T(1.0)), T(0.0));
 }
 
-/// Factorise A = Q R by columns (k x m, by columns, which become Q); R (m x m) upper triangular, by columns. A column that depends on those before
-/// becomes zero, with zero on R's diagonal.
+/// Factorise A = Q R. `column` (k x m, column-major) contains A, and becomes Q; R (m x m) is upper triangular, column-major. A column that depends on
+/// those before becomes zero, and so does its diagonal entry of R.
 template <class T> SARRUS_INLINE void orthonormal_columns(T* column, int k, int m, T* R) {
   for (int j = 0; j < m; ++j) {
     T *at = column + j * k, *along = R + j * m;
@@ -84,9 +84,9 @@ template <class T> SARRUS_INLINE void orthonormal_columns(T* column, int k, int 
   }
 }
 
-/// Compute singular vectors by rotations of pairs of columns (Hestenes 1958): `column` (k x m, by columns) becomes U S, and V (m x m), by columns.
+/// Compute singular vectors by rotations of pairs of columns (Hestenes 1958). `column` (k x m, column-major) becomes U S; V (m x m), column-major.
 template <class T> SARRUS_NOINLINE void singular_columns(T* column, int k, int m, T* V) {
-  constexpr int sweeps = 12;  // each squares the error once it is small
+  constexpr int sweeps = 12;  // each sweep squares the error once it is small
   for (int i = 0; i < m * m; ++i) V[i] = T(i % (m + 1) == 0 ? 1.0 : 0.0);
   for (int sweep = 0; sweep < sweeps; ++sweep) {
     bool turned = false;
@@ -115,15 +115,15 @@ template <class T> SARRUS_NOINLINE void singular_columns(T* column, int k, int m
 
 template <class T> struct Cascade {
   static constexpr double dependent =
-      1e-10;  // ratio to a row's size below which there is no direction: the rest may be rounding,
+      1e-10;  // remainder of a row, relative to its size, below which it yields no direction: it may be rounding
   static constexpr double dependent_in_single = 1e-4, rounding_in_single = 1e-6;
-  static constexpr double rounding = 1e-12;  // and this is rounding; between the two a direction is left out as if fully damped
+  static constexpr double rounding = 1e-12;  // below this it is rounding; in between it is left out as if fully damped
   static constexpr double singular = 1e-3;
 
   Arena& arena;
   int n;
   T* x;
-  T* q;  // directions x n, with room for n more
+  T* q;  // directions x n, with memory for n more
   int directions = 0;
   bool everywhere = true;  // true if all lanes have all directions; else some are zero in some lanes
   T damping = T(0.0);  // largest mu
@@ -133,11 +133,11 @@ template <class T> struct Cascade {
     for (int k = 0; k < n; ++k) x[k] = T(0.0);
   }
 
-  /// Return true if no direction is free.
+  /// Return true if no direction remains for later levels.
   bool full() const { return everywhere && directions == n; }
 
-  /// Add k rows, already weighted, with their sizes. `yields`: true if they may be damped. `damped`, if not null: output W F as rows of x (k x n).
-  /// Returns true if there is damping.
+  /// Add k rows, already weighted, with their sizes. `yields`: true if they may be damped. `damped` (k x n, or null): output W F, as rows for x.
+  /// Returns true if the level is damped.
   SARRUS_NOINLINE bool add(const T* A, const T* b, const T* sizes, int k, bool yields, T* damped = nullptr) {
     if (n == 0 || k == 0) return false;
     const Arena::Scope scope(arena);
@@ -179,7 +179,7 @@ template <class T> struct Cascade {
     if (exact && !small) {
       forward(L, r, k, m, c);
     } else {
-      // by columns, with room for the rows of the damping
+      // column-major, with memory for the rows of damping
       T *columns = arena.template take<T>(2 * k * m), *right = arena.template take<T>(2 * k);
       if (small) damps = damp(L, sizes, k, m, first, columns, right, damped);
       const int rows = damps ? 2 * k : k;
@@ -192,10 +192,10 @@ template <class T> struct Cascade {
     return damps;
   }
 
-  /// Add directions until there are n: of unit vectors, the one with the largest free part. For one state, because it compares numbers.
+  /// Add directions until there are n: repeatedly the unit vector with the largest free component. For a single state, because it compares values.
   void add_all_directions() {
     const Arena::Scope scope(arena);
-    T *left = arena.template take<T>(n), *along = arena.template take<T>(n);  // squares of the free parts
+    T *left = arena.template take<T>(n), *along = arena.template take<T>(n);  // squared norms of the free components
     for (int k = 0; k < n; ++k) left[k] = T(1.0);
     for (int j = 0; j < n; ++j) {
       T* direction = q + j * n;
@@ -217,10 +217,10 @@ template <class T> struct Cascade {
     for (int i = 0; i < m; ++i) c[i] = (r[i] - scalar_product(L + i * k, c, i)) / L[i * k + i];
   }
 
-  /// Return true if a singular value of the rows divided by their sizes may be below `singular`: none is below 1 / |K^-1|.
+  /// Return true if K (the rows divided by their sizes) may have a singular value below `singular`. No singular value is below 1 / |K^-1|.
   bool may_be_singular(const T* L, const T* sizes, int k, int m, bool triangular) {
     const Arena::Scope scope(arena);
-    T* R = arena.template take<T>(m * m);  // upper triangular, by columns: of K^T, or of K = Q R
+    T* R = arena.template take<T>(m * m);  // upper triangular, column-major: of K^T, or of K = Q R
     if (triangular) {
       for (int i = 0; i < m; ++i) {
         const T inverse = inverse_or_none(sizes[i]);
@@ -231,7 +231,7 @@ template <class T> struct Cascade {
       divided(L, sizes, k, m, columns);
       orthonormal_columns(columns, k, m, R);
     }
-    // the inverse, column by column; a direction that is missing in a lane counts as zero
+    // the inverse, column by column; a direction that is missing in some lane is zero
     T norm = T(0.0), *y = arena.template take<T>(m), *inverse = arena.template take<T>(m);
     for (int i = 0; i < m; ++i) inverse[i] = inverse_or_none(R[i * m + i]);
     for (int j = 0; j < m; ++j) {
@@ -245,7 +245,7 @@ template <class T> struct Cascade {
     return exceeds(norm, T(1.0 / (singular * singular)));
   }
 
-  /// Write K by columns.
+  /// Write K, column-major.
   static void divided(const T* L, const T* sizes, int k, int m, T* columns) {
     for (int i = 0; i < k; ++i) {
       const T inverse = inverse_or_none(sizes[i]);
@@ -253,7 +253,7 @@ template <class T> struct Cascade {
     }
   }
 
-  /// Write W F below the level's rows, in `columns` (2 k x m), and its right-hand side, which damps motion along the new directions. Returns true if
+  /// Write W F below the level's rows in `columns` (2 k x m), and its right-hand side, which damps motion along the new directions. Returns true if
   /// there is damping.
   bool damp(const T* L, const T* sizes, int k, int m, int first, T* columns, T* right, T* damped) {
     const Arena::Scope scope(arena);
@@ -287,7 +287,7 @@ template <class T> struct Cascade {
     return true;
   }
 
-  /// Compute the c of least |columns c - right|, and one correction by the residual.
+  /// Compute the c that minimises |columns c - right|, with one correction by the residual.
   void least_squares(T* columns, T* right, int k, int m, T* c) {
     T *Q = arena.template take<T>(k * m), *R = arena.template take<T>(m * m), *inverse = arena.template take<T>(m),
       *step = arena.template take<T>(m);

@@ -1,14 +1,14 @@
-// Contact of a body with fixed surroundings: the point does not move, and its force stays within a cone.
+// Contact of a body with fixed surroundings: the contact point does not accelerate, and its force is within a friction cone.
 //
-// A contact requires J a = -J' v - damping J v. If several points of one rigid body each required this separately, their centripetal
-// accelerations w x (w x r) would be no motion of a rigid body. So the requirement applies to one place c, the middle of them all,
+// A contact requires J a = -J' v - damping J v. Problem: if several points of one rigid body each required this, their centripetal accelerations w x
+// (w x r) would be no motion of a rigid body. Therefore the requirement applies to one point c of the body, the mean of the contacts,
 //
 //   a_c = -damping v_c      w' = -damping w      at each point p: J a = -J' v - damping J v + w x (w x (p - c))
 //
-// which equals the first form for a single contact, and for points at rest. Of a sphere p is its centre, and its lowest point is at rest: it rolls.
+// which is equivalent for a single contact, and for points at rest. For a sphere, p is its centre, and its lowest point is at rest: it rolls.
 //
-// Contacts come and go: an inactive contact, by a function of time or at a distance from its plane, has no requirement and no
-// force. Its rows and columns are zero then, so that lanes may differ.
+// A contact can be inactive, by a function of time or at a distance from its plane. It then has no requirement and no force: its rows and columns are
+// zero, so that lanes may differ.
 #pragma once
 
 #include "tasks/task.hpp"
@@ -16,15 +16,15 @@
 namespace sarrus {
 
 struct TaskContact {
-  TaskFrame frame;  // its z is the normal, away from the surroundings,
-  std::optional<Mat3<double>> world_axes;  // or that of these axes, which do not turn with the link
-  int rows;  // 1: along the normal alone; 3: at a point; 4: there, and about the normal; 6: on a rectangle about the frame's origin
-  double friction, torsion, half_x, half_y;  // torsion: moment about the normal per normal force [m]
+  TaskFrame frame;  // its z axis is the normal, away from the surroundings,
+  std::optional<Mat3<double>> world_axes;  // unless these axes are given, which do not rotate with the link
+  int rows;  // 1: normal force; 3: force at a point; 4: that, and the moment about the normal; 6: on a rectangle about the frame's origin
+  double friction, torsion, half_x, half_y;  // torsion: largest moment about the normal per normal force [m]
   double damping;  // damping of a residual velocity [1/s]
-  std::vector<int> together;  // contacts on its rigid body, including itself; empty for a single contact
-  std::optional<Law> stands;  // active while it is positive; none: always
+  std::vector<int> together;  // contacts on the same rigid body, including itself; empty for a single contact
+  std::optional<Law> stands;  // active while this function is positive; none: always
   double radius = 0.0, offset = 0.0,
-         within = HUGE_VAL;  // of a sphere: its plane is normal . x = offset, and it is active within this distance of it
+         within = HUGE_VAL;  // of a sphere: its plane is normal . x = offset; it is active within this distance
 
   template <class F> void fields(F field) {
     field("frame", frame), field("world_axes", world_axes), field("rows", rows), field("friction", friction);
@@ -48,7 +48,7 @@ struct TaskContact {
     const Transform<T>& X = s.k.link[frame.link].X;
     return X.p + X.R * cast<T>(frame.X.p);
   }
-  /// Return 1 while the contact is active, else 0.
+  /// Return 1 if the contact is active, else 0.
   template <class T> T standing(const TaskState<T>& s) const {
     T on = T(1.0), g[3] = {on, on, on};
     if (stands) sarrus::evaluate(*stands, s.parameter, s.time, g), on = select(g[0] > T(0.0), on, T(0.0));
@@ -57,7 +57,7 @@ struct TaskContact {
     return select(above < T(offset + radius + within), on, T(0.0));
   }
 
-  /// Evaluate forces, and moments, in world axes at its place: J (rows x nv), and the required J a of a fixed contact; `all` contacts.
+  /// Evaluate the contact's forces and moments in world axes at its point: J (rows x nv), and the J a that it requires. `all`: all contacts.
   template <class T> void evaluate(const TaskState<T>& s, const std::vector<TaskContact>& all, T* J, T* right) const {
     const LinkMotion<T> m = frame_motion(s, frame);
     const Mat3<T> E = axes(m.X);
@@ -81,7 +81,7 @@ struct TaskContact {
     for (int k = 0; k < rows * s.tree.nv; ++k) J[k] *= on;
   }
 
-  /// Return the mean point of the active contacts of its body.
+  /// Return the mean of the active contact points on its body.
   template <class T> Vec3<T> middle(const TaskState<T>& s, const std::vector<TaskContact>& all) const {
     Vec3<T> sum = zero3<T>();
     T count = T(0.0);
@@ -92,7 +92,7 @@ struct TaskContact {
     return sum * inverse_or_none(count);
   }
 
-  /// Call bound(component, ratio, sign) for each side of the cone, 0 <= ratio f_n - sign f_component; component -1: the normal force itself.
+  /// Call bound(component, ratio, sign) for each side of the cone, 0 <= ratio f_n - sign f_component. Component -1 is the normal force.
   template <class Bound> void each_side(Bound bound) const {
     bound(-1, 1.0, 0.0);
     const double edge = friction / std::sqrt(2.0), ratio[6] = {edge, edge, 0.0, half_y, half_x, torsion};

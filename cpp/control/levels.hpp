@@ -1,8 +1,8 @@
-// Rows of all levels, A xi = b in scaled unknowns x = scale xi: contacts and hard tasks, priorities, least effort.
+// Rows A xi = b of all levels, in scaled unknowns x = scale xi: contacts and hard tasks, then priorities, then least effort.
 //
-// Unknowns are scaled so that each moves the mechanism by a unit of energy, and rows by their response to units of energy. So singularity is a
-// matter of motion, not of the lightest joints. Neither scale is below that of the mechanism as one rigid body, so that a motor or a row whose
-// effect vanishes is detected (tasks/task.hpp).
+// Unknowns are scaled so that each moves the mechanism by a unit of energy, and rows by their response to units of energy. So the detection of
+// singular positions depends on motions, not on the lightest joints. No scale is below that of the mechanism as one rigid body (tasks/task.hpp), so
+// that a motor or a row without effect is detected.
 #pragma once
 
 #include "limited.hpp"
@@ -13,11 +13,11 @@ namespace sarrus {
 
 template <class T> class TaskLevels {
  public:
-  T *A, *b, *size;  // rows x n, rows, rows: as the cascade takes them, weighted
-  T* terms;  // squared size of the terms whose difference b is, relative to the row's size
-  int* level;  // levels + 3: first row of each level
+  T *A, *b, *size;  // rows x n, rows, rows: weighted, as input of the cascade
+  T* terms;  // squared norm of the terms whose difference is b, relative to the row's size
+  int* level;  // (levels + 3) first row of each level
   int row = 0, tasks_from = 0;  // number of rows; first row of tasks
-  T* error;  // errors of the rows of tasks: target minus actual value; of forces, the target
+  T* error;  // errors of the tasks' rows: target minus actual value; for forces, the target
   const RigidMechanism<T> rigid_body;
   Cascade<T> cascade;
 
@@ -44,7 +44,7 @@ template <class T> class TaskLevels {
     rest_length = weighed_square(u.a, respond.inertia, nv);
   }
 
-  /// Write the rows of all levels; the cascade solves hard rows, which the sizes of the others depend on.
+  /// Write the rows of all levels. Also solves hard rows, because the sizes of the other rows depend on them.
   void write(const T* contact_right, const T* z) {
     level[0] = 0;
     for (int k = c.motors(), i = 0; k < n; k += c.contact[i++].rows)
@@ -65,16 +65,16 @@ template <class T> class TaskLevels {
     level[c.levels + 2] = row;
   }
 
-  /// Solve without limits: priorities, and least effort in the remaining freedom.
+  /// Solve without limits: priorities, then least effort in the remaining directions.
   void solve() {
     for (int l = 1; l <= c.levels; ++l) add(l, true);
     if (!cascade.full()) add(c.levels + 1, false);
   }
 
-  /// States of the cascade after each level, for one state and with limits; else null.
+  /// State of the cascade after each level; only for a single state with limits, else null.
   CascadeMark* mark = nullptr;
 
-  /// Return true if hard rows are violated: their squared relative residual exceeds that of a contradiction.
+  /// Return true if hard rows are violated: their squared relative residual exceeds the tolerance of a contradiction.
   auto contradicts() const {
     T missed = T(0.0), size_of_terms = T(0.0);
     const T squared_length = scalar_product(cascade.x, cascade.x, n);
@@ -86,7 +86,7 @@ template <class T> class TaskLevels {
     const T share = tolerance<T>(tolerances::contradiction, tolerances::contradiction_in_single);
     return select(missed > size_of_terms * square(share), T(1.0), contacts_contradict) > T(0.5);
   }
-  T contacts_contradict = T(0.0);  // 1 if contacts alone contradict each other
+  T contacts_contradict = T(0.0);  // 1 if contacts contradict one another
 
  private:
   const TaskState<T>& s;
@@ -94,12 +94,12 @@ template <class T> class TaskLevels {
   const TaskUnknowns<T>& u;
   const TaskResponses<T>& respond;
   const int n, nv;
-  T *J, *right;  // of one task
-  T* reach;  // rows x n: response of its rows to units of energy
-  T* squares;  // its squared length in the freedom left by contacts and hard rows
-  T* mobility;  // of its rows
-  T* x_after = nullptr;  // levels x n: solutions of the cascade
-  T *length, rest_length;  // squared lengths of the accelerations of unknowns and of a_0, weighted by inertias
+  T *J, *right;  // rows of one task
+  T* reach;  // rows x n: response of the task's rows to units of energy
+  T* squares;  // its squared norm in the directions that contacts and hard rows leave free
+  T* mobility;  // mobility of these rows
+  T* x_after = nullptr;  // (levels x n) solutions after each level
+  T *length, rest_length;  // squared norms, weighted by inertia, of the accelerations by unknowns, and of a_0
 
   T* take(int count) { return s.arena.template take<T>(count); }
   static int row_count(const TaskControl& c) {
@@ -117,7 +117,7 @@ template <class T> class TaskLevels {
     }
   }
 
-  /// Add contacts, then hard tasks.
+  /// Add contacts, then hard tasks, to the cascade.
   void add_hard_rows() {
     cascade.add(A, b, size, tasks_from, false);
     if (tasks_from > (width_of<T> > 1 ? 0 : cascade.directions)) yield_contacts();
@@ -126,8 +126,8 @@ template <class T> class TaskLevels {
     keep_mark(0, false);
   }
 
-  /// Relax contacts that depend on each other, or on loops: from now on they require the feasible accelerations nearest to the original ones. The
-  /// difference must be explained by velocities, like a constraint's centripetal accelerations: at rest consistent contacts do not contradict.
+  /// Relax contacts that depend on one another or on loops: they then require the nearest feasible accelerations. The difference must be explained by
+  /// velocities, like the centripetal accelerations of a constraint; at rest, consistent contacts do not contradict one another.
   void yield_contacts() {
     T missed = T(0.0), moves = T(0.0), size_of_terms = T(0.0), fastest = T(0.0);
     double damping = 0.0;
@@ -144,13 +144,13 @@ template <class T> class TaskLevels {
       size_of_terms += terms[r] + scalar_product(along, along, n) * weight * squared_length;
       b[r] = at;
     }
-    constexpr double rates = 4.0;  // bound of velocity-product accelerations: twice the product, of two bodies
+    constexpr double rates = 4.0;  // bound of velocity-product accelerations: twice the product, for two bodies
     const T explained =
         moves * square(T(rates) * sqrt(fastest) + T(damping)) + size_of_terms * T(square(tolerances::contradiction));
     contacts_contradict = select(missed > explained, T(1.0), T(0.0));
   }
 
-  /// Set the scales of unknowns to units of energy. A group, such as the three components at a point, has one scale, so that axes do not matter.
+  /// Scale unknowns to units of energy. The members of a group, such as three components at a point, share one scale, so that axes have no effect.
   void set_scales() {
     for (int k = 0; k < c.motors(); k += c.motor[k].same)
       set_scale(k, c.motor[k].same, rigid_body.joint_mobility(s, c.motor[k].iv, c.motor[k].angular));
@@ -169,7 +169,7 @@ template <class T> class TaskLevels {
     for (int k = first; k < first + count; ++k) u.scale[k] = scale;
   }
 
-  /// Set the reach of rows to zero if their terms cancel, such as momentum about the centre of mass that no motor changes.
+  /// Set the reach of rows to zero if their terms cancel, for example momentum about the centre of mass, which no motor changes.
   void set_reach(const T* rows, int count) {
     for (int r = 0; r < count; ++r) {
       mobility[r] = weighed_square(rows + r * nv, respond.mobility, nv);
@@ -185,7 +185,7 @@ template <class T> class TaskLevels {
     }
   }
 
-  /// Write rows J a = r, `count` of them, followed by `companions`; weights: null for one.
+  /// Write `count` rows J a = r, followed by `companions` without targets. weight: weights of the rows, null for one.
   template <class Kind>
   void write_accelerations(const Kind& kind, int count, int companions, const T* rows, const T* r_wanted, const T* weight) {
     const int all = count + companions;

@@ -1,9 +1,9 @@
-// The cascade with limits: each level is solved as well as possible within them and within the freedom left by the levels before (Kanoun, Lamiraux
-// and Wieber 2011; Escande, Mansard and Wieber 2014). From a feasible point a level reaches its optimum by active sets (Nocedal and Wright 2006,
-// algorithm 16.3): it never leaves the limits, so that the optimum is reached even in tiny feasible sets. If no feasible starting point is known, a
-// quadratic programme computes one. The next level keeps A x and has the same limits.
+// The cascade with limits: each level is solved as well as the limits and the levels before permit (Kanoun, Lamiraux and Wieber 2011; Escande,
+// Mansard and Wieber 2014). From a feasible point, a level reaches its optimum by active sets (Nocedal and Wright 2006, algorithm 16.3). This never
+// leaves the limits, so the optimum is reached even in tiny feasible sets. If no feasible point is known, a quadratic programme computes one. The
+// next level must not change A x, and has the same limits.
 //
-// Every row is compared with its size, and every limit with the size of its terms: no unit matters.
+// Every row is compared with its size, and every limit with the norm of its terms, so that units have no effect.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace sarrus {
 
-/// State of the cascade without limits after a level: its first directions, and x.
+/// State of the cascade without limits after a level: its number of directions, and x.
 struct CascadeMark {
   int directions;
   bool damped;
@@ -22,21 +22,21 @@ struct CascadeMark {
   const double* x;
 };
 
-/// Weighted rows of all levels, and of the limits.
+/// Weighted rows of all levels, and rows of the limits.
 struct LimitedRows {
-  int n, levels;  // unknowns; levels, including that of hard rows and the last, of least effort
-  const int* level;  // levels + 1: first row of each
-  const double *A, *b, *size;  // rows x n; sizes as the cascade's
+  int n, levels;  // unknowns; levels, including hard rows (first) and least effort (last)
+  const int* level;  // (levels + 1) first row of each level
+  const double *A, *b, *size;  // rows x n; sizes as in cascade.hpp
   int limits;
   const double* C;  // limits x n
   const double *lower, *upper;
-  const double* terms;  // size of the terms of a limit
-  const bool* soft;  // true for limits of motion, which are relaxed first
+  const double* terms;  // norm of the terms of each limit
+  const bool* soft;  // true for limits of motion, which are relaxed before hard rows
   const double* q = nullptr;  // directions of the cascade without limits,
-  const CascadeMark* mark = nullptr;  // and its state after each level; or null
-  const int* first = nullptr;  // limits + 1: index of the first nonzero column of each limit; dense rows have none listed
+  const CascadeMark* mark = nullptr;  // and its state after each level; null: unknown
+  const int* first = nullptr;  // (limits + 1) offset into `column` of each limit's nonzero columns; dense rows have none listed
   const int* column = nullptr;
-  const double* length = nullptr;  // of each limit's row
+  const double* length = nullptr;  // norm of each limit's row
 
   void set_columns(Arena& arena) {
     int *starts = arena.take<int>(limits + 1), *columns = arena.take<int>(limits * n), count = 0;
@@ -62,7 +62,7 @@ struct LimitedRows {
   static constexpr int few = 2;
 };
 
-/// Active limits: -1 or 1 at the lower or upper end; 3 times that if it had to be relaxed.
+/// Active limits: -1 or 1 if at the lower or upper bound; -3 or 3 if that bound had to be relaxed.
 struct LimitedReport {
   signed char* active;
   bool misses_hard = false;  // true if hard rows are violated
@@ -72,36 +72,36 @@ namespace limited {
 
 inline double square(double x) { return x * x; }
 
-constexpr double rounding = 1e-9;  // of a limit's size
-constexpr double immobile = 1e-9;  // free ratio of a limit's row below which it cannot move
-constexpr double near_end = 100.0;  // times rounding: nearer to its end a limit counts as active
-constexpr double converged = 1e-12;  // relative improvement below which a level is at its optimum
+constexpr double rounding = 1e-9;  // relative to the norm of a limit's terms
+constexpr double immobile = 1e-9;  // free fraction of a limit's row below which it cannot move
+constexpr double near_end = 100.0;  // multiple of the rounding within which a limit is active
+constexpr double converged = 1e-12;  // relative improvement below which a level has reached its optimum
 
-/// Ends of the limits: those of motion, and then hard rows, are relaxed if they contradict the others.
+/// Bounds of the limits. If limits contradict one another, first the limits of motion are relaxed, then hard rows.
 struct Ends {
   double *lower, *upper;
-  bool relaxed = false;  // limits of motion
-  bool softens = false;  // hard rows are the highest priority
-  bool pins_motion = true;  // limits of motion with a single value are equations
+  bool relaxed = false;  // limits of motion were relaxed
+  bool softens = false;  // hard rows are solved as the highest priority
+  bool pins_motion = true;  // limits of motion with lower = upper are equations
 };
 
-/// Position of x along a limit: 1 or -1 if it exceeds the upper or lower end by more than `margin` times rounding; else 0.
+/// Position of x along a limit. side_of: 1 or -1 if x exceeds the upper or lower bound by more than `margin` times rounding; else 0.
 struct Place {
-  double at, low, high;  // low, high: rounding errors of the ends
+  double at, low, high;  // low, high: rounding errors of the bounds
 
   int side_of(const Ends& s, int i, double margin = 1.0) const {
     return at > s.upper[i] + margin * high ? 1 : at < s.lower[i] - margin * low ? -1 : 0;
   }
 };
 inline Place place(const LimitedRows& p, const Ends& s, int i, const double* x) {
-  constexpr double noise = 1e-4;  // of `rounding`: error of x relative to its length
+  constexpr double noise = 1e-4;  // relative to `rounding`: error of x per norm of x
   const double* row = p.C + i * p.n;
   double size = p.terms[i] + noise * p.length[i] * std::sqrt(scalar_product(x, x, p.n));
   for (int k = 0; k < p.n; ++k) size += std::abs(row[k] * x[k]);
   return {p.along(i, x), rounding * (size + std::abs(s.lower[i])), rounding * (size + std::abs(s.upper[i]))};
 }
 
-/// Return true if x is within all limits, without tolerance for rounding.
+/// Return true if x is within all limits, without a tolerance for rounding.
 inline bool within_exactly(const LimitedRows& p, const double* x) {
   for (int i = 0; i < p.limits; ++i) {
     const double at = scalar_product(p.C + i * p.n, x, p.n);
@@ -110,17 +110,17 @@ inline bool within_exactly(const LimitedRows& p, const double* x) {
   return true;
 }
 
-/// Return true if x is within the limits, up to rounding; `all`: limits of motion too.
+/// Return true if x is within the limits, up to rounding; if `all`, also within the limits of motion.
 inline bool within(const LimitedRows& p, const Ends& s, const double* x, bool all = true) {
   for (int i = 0; i < p.limits; ++i) {
     const double at = p.along(i, x);
-    const bool plain = at >= s.lower[i] && at <= s.upper[i];  // without tolerance for rounding
+    const bool plain = at >= s.lower[i] && at <= s.upper[i];  // without a tolerance for rounding
     if (!plain && (all || !p.soft[i]) && place(p, s, i, x).side_of(s, i) != 0) return false;
   }
   return true;
 }
 
-/// Move the ends of violated limits of motion to x, and report them.
+/// Move violated bounds of motion limits to x, and mark them in `active`.
 inline void relax(const LimitedRows& p, const double* x, Ends& s, signed char* active) {
   for (int i = 0; i < p.limits; ++i) {
     const Place position = place(p, s, i, x);
@@ -132,12 +132,12 @@ inline void relax(const LimitedRows& p, const double* x, Ends& s, signed char* a
   }
 }
 
-/// Free space, x = x_0 + N^T y, and the limits in it, each divided by its length in x: low <= c y <= high.
+/// Free space x = x_0 + N^T y, and the limits in it, low <= C y <= high, each divided by its norm in x.
 struct FreeSpace {
   int d;
   const double* N;  // d x n
   double *C, *low, *high;  // limits x d
-  double* ratio;  // free ratio of a limit's row; 0: it cannot move
+  double* ratio;  // free fraction of each limit's row; 0: it cannot move
 
   FreeSpace(Arena& arena, const LimitedRows& p, const double* directions, int count)
       : d(count),
@@ -154,7 +154,7 @@ struct FreeSpace {
     }
   }
 
-  /// Set the ends of the limits relative to x. If x is at an end, rounding does not make it infeasible.
+  /// Set the bounds of the limits relative to x. If x is at a bound, rounding must not make it infeasible.
   void set_ends(const LimitedRows& p, const Ends& s, const double* x, bool inside) {
     for (int i = 0; i < p.limits; ++i) {
       const double at = p.along(i, x), inverse = p.length[i] > 0.0 ? 1.0 / p.length[i] : 0.0;
@@ -169,7 +169,7 @@ struct FreeSpace {
   }
 };
 
-/// Working set: active limits, with 1 at the upper end, -1 at the lower.
+/// Working set: active limits, with the side 1 at the upper bound, -1 at the lower one.
 struct WorkingSet {
   int* limit;
   signed char* side;
@@ -182,7 +182,7 @@ struct WorkingSet {
   }
 };
 
-/// Compute y, the feasible point nearest to `goal` (d), by the programme; `all`: limits of motion too. Returns true if there is one.
+/// Compute the feasible y nearest to `goal` (d) by the quadratic programme; `all`: also for limits of motion. Returns true if there is one.
 inline bool nearest_feasible(QuadraticProgramme solve, Arena& arena, const LimitedRows& p, const FreeSpace& f, const double* goal,
                              bool all, WorkingSet& w, double* y) {
   const Arena::Scope scope(arena);
@@ -205,7 +205,7 @@ inline bool nearest_feasible(QuadraticProgramme solve, Arena& arena, const Limit
   std::copy(goal, goal + d, y);
   w.count = 0;
   if (!(size > 0.0)) return true;
-  constexpr double none = 1e30;  // the programme's infinity
+  constexpr double none = 1e30;  // infinity in the programme
   for (int i = 0; i < rows; ++i) {
     low[i] = low[i] > -none * std::min(size, 1.0) ? std::max(low[i] / size, -none) : -none;
     high[i] = high[i] < none * std::min(size, 1.0) ? std::min(high[i] / size, none) : none;
@@ -222,7 +222,7 @@ inline bool nearest_feasible(QuadraticProgramme solve, Arena& arena, const Limit
   return true;
 }
 
-/// Project onto the limits of `w`, by new directions of `space` after those of earlier limits. Dependent limits are removed from w.
+/// Project onto the limits of `w`, by adding directions to `space` for limits after those already in it. Removes dependent limits from w.
 inline void project_onto(const FreeSpace& f, WorkingSet& w, Cascade<double>& space) {
   for (int k = space.directions; k < w.count;) {
     const int i = w.limit[k], before = space.directions;
@@ -236,7 +236,7 @@ inline void project_onto(const FreeSpace& f, WorkingSet& w, Cascade<double>& spa
   }
 }
 
-/// Move y from a feasible point to the least |B y - e| (B: m x d) within the limits, by active sets. Returns true if that converged.
+/// Move y from a feasible point to the minimum of |B y - e| (B: m x d) within the limits, by active sets. Returns true if that converged.
 inline bool minimise(Arena& arena, const LimitedRows& p, const FreeSpace& f, const double* B, const double* e, int m,
                      WorkingSet& w, double* y) {
   const Arena::Scope scope(arena);
@@ -249,7 +249,7 @@ inline bool minimise(Arena& arena, const LimitedRows& p, const FreeSpace& f, con
     for (int j = 0; j < d; ++j) terms += B[i * d + j] * y[j] * B[i * d + j] * y[j];
   }
   Cascade<double> space(arena, d, m + d);
-  // limits that depend on active ones: steps along the active limits do not move along them either, except for rounding
+  // limits that depend on active ones: a step along the active limits moves along these only by rounding
   bool* depends = arena.take<bool>(p.limits);
   std::fill(depends, depends + p.limits, false);
   const auto active = [&](int i) { return std::find(w.limit, w.limit + w.count, i) != w.limit + w.count; };
@@ -266,7 +266,7 @@ inline bool minimise(Arena& arena, const LimitedRows& p, const FreeSpace& f, con
     double gain = 0.0;
     for (int i = 0; i < m; ++i) gain += square(scalar_product(B + i * d, step, d));
     if (gain <= converged * converged * terms) std::fill(step, step + d, 0.0);  // only rounding
-    // largest fraction of the step within the limits
+    // largest fraction of the step that remains within the limits
     const double length = std::sqrt(scalar_product(step, step, d));
     double fraction = 1.0;
     int next = -1, side = 0;
@@ -285,7 +285,7 @@ inline bool minimise(Arena& arena, const LimitedRows& p, const FreeSpace& f, con
       w.add(added = next, side);
       continue;
     }
-    // at the optimum of this working set: find a limit whose multiplier has the wrong sign
+    // this is the optimum of the working set: search for a limit whose multiplier has the wrong sign
     double size = 0.0, worst = 0.0;
     std::fill(slope, slope + d, 0.0);
     for (int i = 0; i < m; ++i) {
@@ -304,7 +304,7 @@ inline bool minimise(Arena& arena, const LimitedRows& p, const FreeSpace& f, con
       const int i = w.limit[k];
       const double pulls = -push[k] * w.side[k] * f.ratio[i];
       if (pulls <= negligible) continue;
-      // the largest; after many rounds, in case of cycling, the first (Bland's rule)
+      // choose the largest multiplier; after many rounds, in case of cycling, the first limit (Bland's rule)
       if (round > patience ? wrong < 0 || i < w.limit[wrong] : pulls > worst) wrong = k, worst = pulls;
     }
     if (wrong < 0) return true;
@@ -314,19 +314,19 @@ inline bool minimise(Arena& arena, const LimitedRows& p, const FreeSpace& f, con
   return false;
 }
 
-/// Move x (n) to a feasible point, near `goal` if possible, by the programme; `all`: limits of motion too. Returns true if there is one.
+/// Move x (n) to a feasible point, near `goal` if possible, by the programme; `all`: also for limits of motion. Returns true if there is one.
 inline bool make_feasible(QuadraticProgramme solve, Arena& arena, const LimitedRows& p, const Ends& s, const FreeSpace& f,
                           const double* goal, bool all, WorkingSet& w, double* x) {
   const Arena::Scope scope(arena);
   Cascade<double> space(arena, f.d, f.d);
   double *y = arena.take<double>(f.d), *toward = arena.take<double>(f.d), *moved = arena.take<double>(p.n);
-  for (const double factor : {1.0, 0.0}) {  // if the goal is too far away for the programme, near the current point
+  for (const double factor : {1.0, 0.0}) {  // if the goal is too far away for the programme, use the current point
     for (int j = 0; j < f.d; ++j)
       toward[j] = factor * (scalar_product(f.N + j * p.n, goal, p.n) - scalar_product(f.N + j * p.n, x, p.n));
     if (!nearest_feasible(solve, arena, p, f, toward, all, w, y)) continue;
     std::copy(toward, toward + f.d, space.x);
     space.directions = 0;
-    project_onto(f, w, space);  // to a higher precision than the programme's
+    project_onto(f, w, space);  // more precisely than the programme did
     for (const double* place : {static_cast<const double*>(space.x), static_cast<const double*>(y)}) {
       std::copy(x, x + p.n, moved), f.move(place, p.n, moved);
       if (!within(p, s, moved, all)) continue;
@@ -338,9 +338,9 @@ inline bool make_feasible(QuadraticProgramme solve, Arena& arena, const LimitedR
   return false;
 }
 
-/// Move x, which is within the other limits, as near as possible to those of motion: least squares, each in units of energy.
+/// Move x, which is within all other limits, as near as possible to the limits of motion: by least squares, each in units of energy.
 inline bool approach_motion_limits(Arena& arena, const LimitedRows& p, const Ends& s, FreeSpace& f, WorkingSet& w, double* x) {
-  constexpr int rounds = 5;  // after each round, limits that are reached become active
+  constexpr int rounds = 5;  // after each round, limits that were reached become active
   for (int round = 0; round < rounds; ++round) {
     const Arena::Scope scope(arena);
     double *B = arena.take<double>(p.limits * f.d), *e = arena.take<double>(p.limits), *y = arena.take<double>(f.d);
@@ -365,7 +365,7 @@ inline bool approach_motion_limits(Arena& arena, const LimitedRows& p, const End
   return true;
 }
 
-constexpr int again = 100;  // to be repeated with hard rows as the highest priority
+constexpr int again = 100;  // result: repeat with hard rows as the highest priority
 
 inline int attempt(QuadraticProgramme solve, Arena& arena, const LimitedRows& p, Ends& s, double* x, double& damping,
                    LimitedReport& report) {
@@ -378,8 +378,8 @@ inline int attempt(QuadraticProgramme solve, Arena& arena, const LimitedRows& p,
   WorkingSet w = {arena.take<int>(p.limits + n + 1), arena.take<signed char>(p.limits + n + 1)};
   std::copy(cascade.x, cascade.x + n, x);
   bool inside = within(p, s, x);  // true after the first level
-  bool same = p.mark && !s.softens;  // true if the levels so far are those of the cascade without limits
-  const auto pin = [&] {  // limits with a single value are equations
+  bool same = p.mark && !s.softens;  // true if the levels so far equal those of the cascade without limits
+  const auto pin = [&] {  // limits with lower = upper are equations
     const int before = cascade.directions;
     for (int i = 0; i < p.limits; ++i) {
       if (s.upper[i] <= s.lower[i] && (s.pins_motion || !p.soft[i]))
@@ -396,9 +396,9 @@ inline int attempt(QuadraticProgramme solve, Arena& arena, const LimitedRows& p,
     if (l == 0 && (s.softens || k == 0)) pin();
     if (k == 0) continue;
     const int before = cascade.directions;
-    if (before >= n) break;  // no freedom is left
+    if (before >= n) break;  // no direction remains
     std::copy(x, x + n, start), std::copy(x, x + n, cascade.x);
-    // the level without limits, damped if required
+    // the level without limits, damped if necessary
     same = same && !p.mark[l].damped;
     bool damped = false;
     if (same) {
@@ -409,7 +409,7 @@ inline int attempt(QuadraticProgramme solve, Arena& arena, const LimitedRows& p,
     } else {
       damped = cascade.add(A, b, size, k, l > 0 && l < p.levels - 1, F);
     }
-    if (l == 0 && !s.softens) {  // hard rows hold, whatever the limits
+    if (l == 0 && !s.softens) {  // hard rows are satisfied first, regardless of the limits
       pin();
       continue;
     }
@@ -428,7 +428,7 @@ inline int attempt(QuadraticProgramme solve, Arena& arena, const LimitedRows& p,
     std::fill(y, y + f.d, 0.0);
     f.set_ends(p, s, start, inside);
     if (!inside) {
-      // limits of motion are relaxed if necessary; if that does not suffice, hard rows too
+      // relax limits of motion if necessary; if that does not suffice, relax hard rows too
       if (!make_feasible(solve, arena, p, s, f, cascade.x, true, w, start)) {
         const bool within_others = within(p, s, start, false) || make_feasible(solve, arena, p, s, f, cascade.x, false, w, start);
         if (!within_others && !s.softens) return s.softens = report.misses_hard = true, again;
@@ -436,12 +436,12 @@ inline int attempt(QuadraticProgramme solve, Arena& arena, const LimitedRows& p,
         relax(p, start, s, report.active);
       }
       f.set_ends(p, s, start, inside = true);
-    } else {  // the working set of the levels before, as far as it is still active
+    } else {  // the working set of the level before, as far as its limits are still active
       for (int j = w.count - 1; j >= 0; --j)
         if (f.ratio[w.limit[j]] == 0.0 || place(p, s, w.limit[j], start).side_of(s, w.limit[j], -near_end) != w.side[j])
           w.drop(j);
     }
-    // the level in the free space, [A; F] N = Q R: only the first m columns of R's rows are not zero
+    // the level in the free space, [A; F] N = Q R: only the first m columns of R's rows are nonzero
     const int rows = damped ? 2 * k : k;
     double *column = arena.take<double>(rows * m), *R = arena.take<double>(m * m), *off = arena.take<double>(rows),
            *B = arena.take<double>(m * f.d), *e = arena.take<double>(m);
@@ -474,8 +474,8 @@ inline int attempt(QuadraticProgramme solve, Arena& arena, const LimitedRows& p,
 
 }  // namespace limited
 
-/// Solve the cascade within the limits. Returns 1; or 0 if limits and hard rows contradict each other, as reported, and least squares approach limits
-/// of motion or, if that does not suffice, hard rows. Below 0: no solution.
+/// Solve the cascade within the limits. Returns 1; or 0 if limits and hard rows contradict one another, as reported. Then x approaches the limits of
+/// motion by least squares, and if that does not suffice, hard rows too. Below 0: no solution.
 inline int solve_limited(QuadraticProgramme solve, Arena& arena, const LimitedRows& p, double* x, double& damping,
                          LimitedReport& report) {
   const Arena::Scope scope(arena);
@@ -487,7 +487,7 @@ inline int solve_limited(QuadraticProgramme solve, Arena& arena, const LimitedRo
     if (!s.softens) std::copy(p.lower, p.lower + p.limits, s.lower), std::copy(p.upper, p.upper + p.limits, s.upper);
     std::fill(report.active, report.active + p.limits, static_cast<signed char>(0));
     flag = limited::attempt(solve, arena, p, s, x, damping, report);
-    if (flag != 1 && pinned && s.pins_motion) {  // inconsistent_constraints limits are relaxed, single values like ranges
+    if (flag != 1 && pinned && s.pins_motion) {  // relax contradictory limits, also those with lower = upper
       s.pins_motion = s.relaxed = s.softens = report.misses_hard = false;
       flag = limited::again;
     }

@@ -1,12 +1,12 @@
-// Limits of a task controller, as rows lower <= C xi <= upper of the scaled unknowns: of motors' efforts, of the motion of joints, and the sides of
-// contacts' cones.
+// Limits of a task controller, as rows lower <= C xi <= upper of the scaled unknowns: for efforts of motors, motions of joints, and the sides of the
+// contacts' friction cones.
 #pragma once
 
 #include "tasks.hpp"
 
 namespace sarrus {
 
-/// Rows of limits; terms: size of the terms whose difference their ends are.
+/// Rows of limits; terms: norm of the terms whose difference is the bound.
 template <class T> struct LimitRows {
   int n;
   T *C, *lower, *upper, *terms;
@@ -18,11 +18,11 @@ template <class T> struct LimitRows {
   }
 };
 
-/// Add limits of an effort: between its ends, and |effort velocity| <= power.
+/// Add the limits of an effort: between its bounds, and |effort velocity| <= power.
 template <class T>
 void effort_limit(const TaskState<T>& s, const TaskUnknowns<T>& u, const TaskMotor& motor, int k, LimitRows<T>& out) {
   const T rate = abs(motor.iv < u.nv ? s.v[motor.iv] : s.loop.v[motor.iv - u.nv]);
-  // rounded towards zero, so that no product with the rate exceeds it; no power at rest
+  // rounded towards zero, so that the product with the rate never exceeds the power; there is no limit of power at rest
   T most = T(far_limit);
   if (motor.power < far_limit) {
     const auto counts = rate > T(motor.power * 1e-250);
@@ -33,8 +33,8 @@ void effort_limit(const TaskState<T>& s, const TaskUnknowns<T>& u, const TaskMot
   for (int i = 0; i < u.n; ++i) row[i] = T(i == k ? 1.0 : 0.0) * u.scale[i];
 }
 
-/// Add a limit of the acceleration. Within the horizon the speed must not exceed the greatest one, nor the speed u from which braking after another
-/// horizon stops in time. u t + u^2 / 2b = room, and u decreases by b u / (u + b t) per second. Its slope is at most 1 / t.
+/// Add a limit of the acceleration. Within one horizon t, the speed must not exceed its limit, nor the speed u from which braking with b, one horizon
+/// later, stops within the remaining room: u t + u^2 / 2b = room. u decreases by b u / (u + b t) per second, with a slope of at most 1 / t.
 template <class T>
 void motion_limit(const TaskState<T>& s, const TaskUnknowns<T>& u, const MotionLimit& limit, double horizon, LimitRows<T>& out) {
   const auto joint = limit.coordinate.motion(s);
@@ -59,7 +59,7 @@ void motion_limit(const TaskState<T>& s, const TaskUnknowns<T>& u, const MotionL
   for (int i = 0; i < u.n; ++i) row[i] = along(u.A + i * u.nv) * u.scale[i];
 }
 
-/// Add the sides of a contact's cone; `first`: the contact's first unknown.
+/// Add the sides of a contact's friction cone. `first`: index of the contact's first unknown.
 template <class T> void cone(const TaskUnknowns<T>& u, const TaskContact& contact, int first, LimitRows<T>& out) {
   contact.each_side([&](int component, double ratio, double sign) {
     T* row = out.next(T(0.0), T(far_limit));
@@ -70,7 +70,7 @@ template <class T> void cone(const TaskUnknowns<T>& u, const TaskContact& contac
   });
 }
 
-/// Return all limits, in the order of the reports.
+/// Return all limits, in the order of the report.
 template <class T> LimitRows<T> limit_rows(const TaskState<T>& s, const TaskControl& c, const TaskUnknowns<T>& u) {
   const int count = c.limits();
   const auto take = [&](int size) { return s.arena.template take<T>(size); };

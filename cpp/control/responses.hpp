@@ -1,8 +1,8 @@
-// Responses to generalised forces: accelerations, and multipliers of loops, by the saddle equation or, of a tree, by its mass matrix.
+// Responses to generalised forces: accelerations, and multipliers of loops. From the saddle equation or, for a tree, from its mass matrix.
 //
 //   M a + h = force + J^T lambda, J a = gamma
 //
-// Responses are corrected near singular positions of loops, and an acceleration is checked against the loops like that of forward dynamics.
+// Responses are corrected near singular positions of loops. The resulting acceleration is compared with the loops, as in forward dynamics.
 #pragma once
 
 #include <optional>
@@ -14,18 +14,18 @@
 
 namespace sarrus {
 
-/// Accelerations and multipliers caused by forces: by the saddle equation, or of a tree by its mass matrix.
+/// Accelerations and multipliers caused by forces, from the saddle equation or, for a tree, from its mass matrix.
 template <class T> struct TaskResponses {
-  /// Relative change by one more correction, above which a solution has too few digits: singular.
+  /// Relative change of a solution by one more correction above which it has too few digits: the position is singular.
   static constexpr double singular_correction = 1e-7;
 
   const Tree& tree;
   Arena& arena;
   T* b;  // -h, then gamma
-  const T* L = nullptr;  // factor of a tree's mass matrix
+  const T* L = nullptr;  // factor of the mass matrix of a tree; null: with loops
   const T* mobility;  // 1/M_ii
   T* inertia;  // M_ii
-  const bool checks;  // true if the precision of responses is estimated, also if loops carry little
+  const bool checks;  // true if the precision of responses is estimated even if loads of loops are small
   std::optional<LoopEquation<T>> e{};
   Factor<T> factor{};
   T correction = T(0.0);  // largest relative change of a response by one more correction
@@ -50,7 +50,7 @@ template <class T> struct TaskResponses {
     L = M;
   }
 
-  /// Compute a and lambda (rows) of a generalised force (nv) and gamma (rows; null: zero).
+  /// Compute a and lambda (rows) for a generalised force (nv) and gamma (rows; null: zero).
   SARRUS_NOINLINE void operator()(const T* force, const T* gamma, T* a, T* lambda) {
     if (L) return each(force, 1, a, lambda);
     const Arena::Scope scope(arena);
@@ -66,8 +66,8 @@ template <class T> struct TaskResponses {
     if (checks || strained(force, lambda)) estimate_correction(right, solution);
   }
 
-  /// Compute responses to `count` generalised forces. They are corrected if loops carry far more than the applied forces, because the regularisation of
-  /// the saddle equation is noticeable then. Immobile joints are set to rest: their motion would be rounding.
+  /// Compute responses to `count` generalised forces. Corrects them if loads of loops are far larger than the applied forces, because the
+  /// regularisation of the saddle equation is noticeable then. Accelerations of immobile joints, which are rounding, become zero.
   void answers(const T* forces, int count, T* a, T* lambda) {
     each(forces, count, a, lambda);
     if (L) return;
@@ -83,7 +83,7 @@ template <class T> struct TaskResponses {
     }
   }
 
-  /// Return the residual J a - gamma relative to the applied forces and those of the unknowns x along B (count x nv).
+  /// Return the residual J a - gamma, relative to the applied forces and those of the unknowns x along B (count x nv).
   T residual_ratio(const T* a, const T* B, const T* x, int count) {
     if (L) return T(0.0);
     const Arena::Scope scope(arena);
@@ -97,7 +97,7 @@ template <class T> struct TaskResponses {
     return select(terms < T(1e300), sqrt(error * inverse_or_none(terms)), T(0.0));
   }
 
-  /// Compute responses to `count` generalised forces one after the other; several at a time if one state's factor serves all.
+  /// Compute responses to `count` generalised forces one after another; several at once if one state's factor serves all.
   SARRUS_NOINLINE void each(const T* forces, int count, T* a, T* lambda) {
     int k = 0;
     if constexpr (std::is_same_v<T, double>) {
@@ -109,16 +109,16 @@ template <class T> struct TaskResponses {
   }
 
  private:
-  /// Return true in code for single precision, in which the regularisation matters everywhere.
+  /// Return true in recordings for single precision, in which the regularisation is noticeable everywhere.
   static bool coarse() { return any(tolerance<T>(0.0, 1.0) > T(0.0)); }
-  /// Return true if loops carry far more than the applied forces, as near singular positions.
+  /// Return true if loads of loops are far larger than the applied forces, as near singular positions.
   bool strained(const T* force, const T* lambda) const {
     constexpr double strong = 30.0;
     const T carried = weighed_square(lambda, e->scale, tree.loops.rows);
     return any(carried > weighed_square(force, mobility, tree.nv) * T(strong * strong));
   }
 
-  /// Estimate the change of a solution by one more correction.
+  /// Estimate the relative change of a solution by one more correction.
   void estimate_correction(const T* right, const T* solution) {
     const Arena::Scope scope(arena);
     const Saddle<T>& matrix = e->solved();
@@ -134,7 +134,7 @@ template <class T> struct TaskResponses {
     correction = select(share > correction, share, correction);
   }
 
-  /// Return an entry of right-hand side l: a lane, or the number itself.
+  /// Return the entry x of right-hand side l: its lane l, or x itself if it is no packet.
   template <class P> static T at(const P& x, int l) {
     if constexpr (std::is_same_v<P, T>)
       return x;

@@ -1,11 +1,11 @@
-// A task controller, as plain constants: motors, tasks in their order of priority, contacts with forces, limits.
+// A task controller as plain data: motors, tasks by priority, contacts with forces, limits.
 //
-// The unknowns are the efforts of motors, then the forces of contacts. Accelerations follow from them by the equation of constrained dynamics, so
-// that no solution can contradict the dynamics, the loops or a passive joint:
+// The unknowns are the efforts of motors and the forces of contacts. The accelerations follow from them by the equation of constrained dynamics, so
+// that no solution can violate the dynamics, the loops or a passive joint:
 //
 //   a = a_0 + A x      lambda = lambda_0 + Lambda x      x = (u, f)
 //
-// Numbers that a sweep may vary are read from a row of parameters.
+// Values that a sweep may vary are in a row of parameters.
 #pragma once
 
 #include "contacts.hpp"
@@ -16,14 +16,14 @@ namespace sarrus {
 
 struct Task {
   AnyTask kind;
-  int level;  // 0: hard task; then priorities, from the highest on
+  int level;  // 0: hard task; from 1 on: priorities, the highest first
   RowNumbers weight;
   template <class F> void fields(F field) { field("level", level), field("weight", weight); }
 
   int rows() const {
     return std::visit([](const auto& kind) { return kind.rows(); }, kind);
   }
-  /// Return the number of rows, including those that complete its groups.
+  /// Return the number of rows, including companion rows that complete groups.
   int all_rows() const {
     return std::visit(
         [](const auto& kind) {
@@ -36,13 +36,13 @@ struct Task {
   }
 };
 
-constexpr double far_limit = 1e300;  // no limit: kernels assume finite numbers
+constexpr double far_limit = 1e300;  // no limit; finite, because kernels assume finite values
 
 struct TaskMotor {
-  int iv;  // velocity that it drives, numbered on over loop joints
+  int iv;  // index of the velocity that it drives; loop joints follow the tree
   bool angular;  // true for a rotation
-  int same;  // number of motors from this one on with the same joint and unit: they have one scale
-  double weight;  // of its squared effort
+  int same;  // number of consecutive motors from this one on with the same joint and unit, which share one scale
+  double weight;  // weight of its squared effort
   double lower, upper, power;  // limits
 
   template <class F> void fields(F field) {
@@ -55,7 +55,7 @@ struct TaskMotor {
 struct MotionLimit {
   TaskCoordinate coordinate;
   double lower, upper, velocity, braking;
-  double middle;  // angles without counted turns are taken nearest to this
+  double middle;  // angles without counted revolutions are those nearest to this value
 
   template <class F> void fields(F field) {
     field("coordinate", coordinate), field("lower", lower), field("upper", upper), field("velocity", velocity);
@@ -68,11 +68,11 @@ struct TaskControl {
   std::vector<Task> task;  // by level
   std::vector<TaskContact> contact;
   std::vector<MotionLimit> motion;
-  double horizon = 0.01;  // time within which a velocity may reach its limit [s]
+  double horizon = 0.01;  // [s] time in which a velocity may reach its limit
   bool limited = false;
-  double force_arm = 0.01;  // [m] a contact's force counts like the moment that it has at this arm
+  double force_arm = 0.01;  // [m] a contact's force has the scale of its moment at this arm
   int levels = 0;
-  int parameters = 0, call_numbers = 0, states = 0;  // numbers of each
+  int parameters = 0, call_numbers = 0, states = 0;  // numbers of parameters, values of the call, internal states
   bool drives_loop_joints = false;
   QuadraticProgramme solve = nullptr;
 
@@ -95,26 +95,26 @@ struct TaskControl {
   }
 };
 
-/// Results of a controller besides the efforts; null: not requested.
+/// Outputs of a controller besides the efforts; a null pointer is not computed.
 template <class T> struct TaskReport {
   T *x = nullptr, *a = nullptr, *tau = nullptr, *multipliers = nullptr,
     *error = nullptr;  // error: of the rows of all tasks, without contacts
-  T* missed = nullptr;  // of the same rows: weighted residual of J a
+  T* missed = nullptr;  // for the same rows: weighted residual of J a
   T* damping = nullptr;
-  signed char* active = nullptr;  // of each limit: see limited.hpp
+  signed char* active = nullptr;  // for each limit: see limited.hpp
   int* conflict = nullptr;  // 1: limits of motion were relaxed; 2: hard rows were relaxed; 3: contacts contradict one another
 };
 
-/// Data of a state besides q and v; null: none. If the caller counts turns of loop joints: their coordinates, and the generalised force (nv) of
-/// the mechanism's springs with these angles, which are not part of the tree. Without counting, an angle is the one nearest to its target. Rows from
-/// a caller's function, with their c and gamma.
+/// Data of a state besides q and v; null: none. loop_q: coordinates of loop joints, if the caller counts revolutions; otherwise an angle is the one
+/// nearest to its target. springs: generalised force (nv) of springs with these angles, which are not part of the tree. pfaffian_values: rows from a
+/// function of the caller, with their c and gamma.
 template <class T> struct Surroundings {
   const T *loop_q = nullptr, *springs = nullptr, *pfaffian_values = nullptr;
 };
 
-/// Add the efforts of motors to `motor`, of all joints. z and z_dot are of the multipliers' tasks; `call`: numbers of the call. `other_forces`, or
-/// null: forces of other elements on the joints (loop joints too, if the controller reads them). They do not enter the control law, but the measured
-/// multipliers. Returns the status.
+/// Add the efforts of motors to `motor` (all joints). z, z_dot: internal states of multiplier tasks, and their rates. `call`: values of the call.
+/// `other_forces` (or null): forces of other elements on the joints, and on loop joints if the controller reads them. They are no input of the
+/// control law, but change the measured multipliers. Returns the status.
 template <class T>
 T task_control(const Tree& tree, Arena& arena, const TaskControl& c, const T* parameter, const T* call, const T& time, const T* q,
                const T* v, const T* z, const T* other_forces, T* motor, T* z_dot, const Surroundings<T>& around = {},

@@ -1,5 +1,5 @@
-// Many states on several threads, and the status of each. Arithmetic never mixes rows, so an invalid state affects only its own row: its
-// result becomes NaN, and its status gives the reason.
+// Evaluation of many states on several threads, with a status for each. Arithmetic never mixes rows, so an invalid state affects only its own row:
+// its result is NaN, and its status is the reason.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 namespace sarrus {
 
 inline bool finite(const double* x, std::int64_t n) {
-  // x * 0 is 0 or NaN; several sums, because one would be a chain of dependent additions
+  // x * 0 is 0 or NaN; several sums, because additions in a single sum would wait for one another
   using P = Packet<2>;
   const auto pair = [x](std::int64_t i) { return P(Register<2>::real{x[i], x[i + 1]}) * P(0.0); };
   P a = 0.0, b = 0.0, c = 0.0, d = 0.0;
@@ -32,7 +32,7 @@ inline bool finite(const double* x, std::int64_t n) {
 }
 
 inline double squared_norm(const double* q) { return q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]; }
-/// A quaternion may have drifted (the kernels divide by its norm), but one that is far from unit is an error of the caller.
+/// A quaternion may be slightly off unit norm (kernels divide by the norm), but one that is far off is an error of the caller.
 inline bool unit_quaternion(const double* q) { return squared_norm(q) > 0.998 && squared_norm(q) < 1.002; }
 inline bool usable_quaternion(const double* q) { return q[0] != 0.0 || q[1] != 0.0 || q[2] != 0.0 || q[3] != 0.0; }
 
@@ -51,11 +51,11 @@ struct Batch {
   const Rows& rows;
   std::int64_t count;
   bool is_configuration[max_inputs];
-  bool any_length;  // of quaternions
-  bool answerless;  // no result in any state, because there is no inertia to divide by
-  bool ends;  // part of the result may be missing
+  bool any_length;  // quaternions may have any norm
+  bool answerless;  // no state has a result, because there is no inertia to divide by
+  bool ends;  // part of a result may be NaN
 
-  /// Run all chunks. The calling thread calls `stop` between chunks; returns true if it stopped the run.
+  /// Evaluate all chunks. The calling thread calls `stop` between chunks. Returns true if `stop` ended the evaluation.
   template <class Stop> bool run(std::int64_t threads, Stop stop) const {
     const std::int64_t chunk = rows_at_once(), chunks = (count + chunk - 1) / chunk;
     std::atomic<std::int64_t> next{0};
@@ -66,7 +66,7 @@ struct Batch {
           work(c * chunk, std::min(count, (c + 1) * chunk));
           if (polls && stop()) stopped = true;
         }
-      } catch (...) {  // out of memory; no exception may leave a thread
+      } catch (...) {  // for example out of memory; no exception may leave a thread
         failed = true;
       }
     };
@@ -81,7 +81,7 @@ struct Batch {
     return stopped;
   }
 
-  /// Status of row i, whose result is in its place.
+  /// Return the status of row i, and set its result to NaN if it is invalid.
   signed char judge(std::int64_t i) const {
     double* out = rows.out + i * rows.out_size;
     signed char verdict = (ends || finite(out, rows.out_size)) && !answerless ? rows.status[i] : no_answer;
@@ -98,7 +98,7 @@ struct Batch {
   }
 
  private:
-  /// Run the rows of variants, whose states are stored variant by variant.
+  /// Evaluate the rows of variants, whose states are stored variant by variant.
   void run_variants(std::int64_t begin, std::int64_t end) const {
     const VariantNumbers& numbers = m.variants()->view();
     const std::int64_t *variant = m.variant_indices().data(),
@@ -115,7 +115,7 @@ struct Batch {
     }
   }
 
-  /// Rows per chunk of a thread: few enough for its cache, and enough to outweigh the copy of a variants' block.
+  /// Rows per chunk of a thread: few enough for its cache, and so many that copying a variant's block costs little in comparison.
   std::int64_t rows_at_once() const { return m.variants() ? 512 : 64; }
 
   void work(std::int64_t begin, std::int64_t end) const {
@@ -123,7 +123,7 @@ struct Batch {
       run_variants(begin, end);
     else
       kernel(m.tree(), p, rows, begin, end);
-    // the whole chunk is checked at once, and each row only if the check fails
+    // check the complete chunk at once, and single rows only if that check fails
     bool clean = !answerless && finite(rows.out + begin * rows.out_size, (end - begin) * rows.out_size);
     for (std::int64_t i = begin; i < end; ++i) clean &= rows.status[i] == fine;
     for (int k = 0; k < max_inputs && clean; ++k) {

@@ -1,6 +1,6 @@
-// Every function of a state, behind one signature: constants in, rows of scalars in, rows of scalars out, and a status (a
-// status, lane by lane). Kernels are compiled from the list of operations for one state and for packets of states, and bindings are made
-// from it.
+// Common signature of all functions of a state: constants and rows of scalars in; a row of scalars and a status (one per
+// lane) out. Kernels for one state and for packets of states are compiled from the list of operations, and so are the
+// bindings.
 #pragma once
 
 #include "../dynamics/kinematics.hpp"
@@ -9,7 +9,7 @@
 
 namespace sarrus {
 
-/// A call's arguments: in[k] is the row of input k (null: not given), wrench values follow in `wrench`.
+/// Arguments of a call: in[k] is the row of input k (null: omitted); the values of wrenches are in `wrench`.
 template <class T> struct Call {
   const Tree& tree;
   Arena& arena;
@@ -25,7 +25,7 @@ template <class T> struct Call {
     kinematics(tree, arena, q, v, a, k, ground);
     return k;
   }
-  /// Kinematics in input 0, from an earlier call of `kinematics`.
+  /// Kinematics stored in input 0 by an earlier call of `kinematics`.
   Kinematics<T> cached_motion() const { return Kinematics<T>::over(tree, const_cast<T*>(in[0])); }
 };
 

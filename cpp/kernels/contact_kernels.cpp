@@ -1,4 +1,4 @@
-// Rigid contact, at the instruction set level that this file is compiled for.
+// Kernels of rigid contact, at the instruction set level for which this file is compiled.
 #include "../contact/response.hpp"
 #include "kernels.hpp"
 #include "shared.hpp"

@@ -1,4 +1,4 @@
-// Control of tasks, at the instruction set level that this file is compiled for.
+// Kernels of task control, at the instruction set level for which this file is compiled.
 #include "../control/bounded_efforts.hpp"
 #include "../control/task_control.hpp"
 #include "kernels.hpp"

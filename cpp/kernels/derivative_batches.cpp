@@ -1,12 +1,12 @@
-// For states side by side: derivatives with respect to a state of plain trees, and products of cotangents with derivatives. For
-// all other operations, the directions of one state fill the registers: derivative_kernels.cpp.
+// Kernels for states in lanes: derivatives of plain trees with respect to a state, and products of cotangents with derivatives. For all other
+// operations, lanes contain the directions of one state: derivative_kernels.cpp.
 #include "derivative_operations.hpp"
 #include "packets.hpp"
 #include "shared.hpp"
 
 namespace sarrus {
 
-// compiled in derivative_kernels.cpp
+// these are compiled in derivative_kernels.cpp
 #define SARRUS_COMPILED(name, ...) \
   extern template void one_by_one<Operation::name>(const Tree&, const Parameters&, const Rows&, std::int64_t, std::int64_t);
 SARRUS_DERIVATIVE_OPERATIONS(SARRUS_COMPILED)

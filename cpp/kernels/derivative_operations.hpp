@@ -1,4 +1,4 @@
-// Products of cotangents with derivatives with respect to a state: for one state with its directions in lanes, and for states in
+// Kernels for products of cotangents with derivatives with respect to a state: for one state with directions in lanes, and for states in
 // lanes.
 #pragma once
 
@@ -13,7 +13,7 @@ SARRUS_KERNEL(inverse_dynamics_vjp, {
   const RneaInput<T> motion = {in[0], in[1], in[2], {in[4], in[5]}, call.wrenches(), call.wrench};
   inverse_dynamics_vjp<Along<T>>(tree, arena, motion, in[3], out);
 })
-// projection onto the loops is chosen for a whole call
+// projection onto the loops is an argument of the call, for all its states
 SARRUS_KERNEL(forward_dynamics_vjp, {
   OffLoops<T> off;
   LoopInput<T> state = {in[0], in[1], in[2], call.wrenches(), call.wrench, in[5], in[6]};
@@ -21,7 +21,7 @@ SARRUS_KERNEL(forward_dynamics_vjp, {
   return verdict_of_solution(forward_dynamics_vjp<Along<T>>(tree, arena, state, in[3], lane(in[4][0], 0) > 0.0, out), off);
 })
 
-// by dimensions
+// derivatives with respect to dimensions
 SARRUS_KERNEL(inverse_dynamics_by_dimensions, {
   const RneaInput<T> motion = {in[0], in[1], in[2], {in[4], in[5]}, call.wrenches(), call.wrench};
   std::fill(out, out + Dimensions<T>::size(tree), T(0.0));

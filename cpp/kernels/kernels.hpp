@@ -1,5 +1,5 @@
-// The border between the caller and the kernels: tables of plain functions over rows of doubles. Each instruction set level is a
-// shared object of its own that hands over one table, because objects of different levels in one link merge their inline functions.
+// Interface between callers and kernels: tables of plain functions over rows of doubles. Each instruction set level is a separate shared object with
+// one table, because objects of different levels in one link would merge their inline functions.
 #pragma once
 
 #include <cstdint>
@@ -12,32 +12,32 @@
 
 namespace sarrus {
 
-/// Many states: row i of input k starts at in[k] + i * in_step[k] (a step of 0 repeats one row; a null input was not given).
+/// Many states: row i of input k starts at in[k] + i * in_step[k] (step 0: all states use one row; null: omitted input).
 struct Rows {
   const double* in[max_inputs];
   std::int64_t in_step[max_inputs];
   int in_size[max_inputs];
-  const double* const* wrench;  // six numbers per row
+  const double* const* wrench;  // six values per row
   const std::int64_t* wrench_step;
   double* out;
   int out_size;
   signed char* status;
 };
 
-/// Returns the status: 0, or the reason that there is no result.
+/// Kernel for one state. Returns the status: 0, or the reason for a missing result.
 using OneState = double (*)(const Tree&, const Parameters&, const double* const* in, const double* const* wrench, double* out);
 using ManyStates = void (*)(const Tree&, const Parameters&, const Rows&, std::int64_t begin, std::int64_t end);
 
-/// Kernel of variants: row i is a state of variant which[i / states].
+/// Kernel for variants: row i is a state of the variant variant[i / states].
 using ManyVariants = void (*)(const VariantNumbers&, const std::int64_t* variant, std::int64_t states, const Parameters&,
                               const Rows&, std::int64_t begin, std::int64_t end);
 
-/// Returns the status. Adds efforts to `motor`, of all joints.
+/// Add efforts to `motor` (all joints). Returns the status.
 using ControlTasks = double (*)(const Tree&, const TaskControl&, const double* parameter, const double* call, double time,
                                 const double* q, const double* v, const double* z, double* motor, const Surroundings<double>&,
                                 const TaskReport<double>&);
 
-/// True if the factors of so many states exceed the cache: they are then made one by one, as the dense rows of fronts fill registers.
+/// True if the factors of this number of states exceed the cache. They are then computed one by one, with the dense rows of fronts in lanes.
 inline bool leaves_the_cache(const Tree& tree, int lanes) {
   constexpr std::int64_t cache = 1 << 20;
   const Substructures* pieces = tree.loops.substructures;
@@ -46,17 +46,17 @@ inline bool leaves_the_cache(const Tree& tree, int lanes) {
 
 struct KernelTable {
   const char* level;
-  int lanes;  // states that ManyStates works on at once
+  int lanes;  // number of states that ManyStates evaluates at once
   OneState single[operations];
-  ManyStates many[operations];  // side by side
-  ManyStates each[operations];  // one by one
-  ManyVariants variants[operations];  // side by side; null: one by one
+  ManyStates many[operations];  // states in lanes
+  ManyStates each[operations];  // states one by one
+  ManyVariants variants[operations];  // variants in lanes; null: one by one
   SimulationKernels simulation;
   ControlTasks tasks;
   ContactKernels contact;
 };
 
-/// Each file of kernels adds its own; those of batches replace the ones of single states.
+/// Each file of kernels adds its own; kernels for states in lanes replace those for single states.
 void add_tree_kernels(KernelTable&);
 void add_loop_kernels(KernelTable&);
 void add_derivative_kernels(KernelTable&);
@@ -71,9 +71,9 @@ void add_derivative_batches(KernelTable&);
 void add_simulation_batches(KernelTable&);
 void add_variant_batches(KernelTable&);
 
-/// SimulationKernels::advance_many for methods that do not use lanes.
+/// SimulationKernels::advance_many for methods that do not use lanes, run by run.
 void advance_one_by_one(const Tree&, const Plan&, const Clock&, const Sweep&, std::int64_t begin, std::int64_t end);
-/// The same for methods that use lanes, and for variants.
+/// The same for variants, in methods that use lanes.
 void advance_variants(const Plan&, const Clock&, const Sweep&, std::int64_t begin, std::int64_t end);
 
 }  // namespace sarrus

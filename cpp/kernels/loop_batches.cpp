@@ -1,11 +1,11 @@
-// Operations of mechanisms with loops, for states side by side in the registers of the instruction set level that this file is compiled for.
+// Kernels of mechanisms with loops, for states in lanes, at the instruction set level for which this file is compiled.
 #include "loop_operations.hpp"
 #include "packets.hpp"
 #include "shared.hpp"
 
 namespace sarrus {
 
-// compiled in loop_kernels.cpp
+// these are compiled in loop_kernels.cpp
 #define SARRUS_COMPILED(name, ...) \
   extern template void one_by_one<Operation::name>(const Tree&, const Parameters&, const Rows&, std::int64_t, std::int64_t);
 SARRUS_LOOP_OPERATIONS(SARRUS_COMPILED)
@@ -19,8 +19,8 @@ void many_at_a_time(const Tree& tree, const Parameters& p, const Rows& rows, std
     many<op, loop_lanes>(tree, p, rows, begin, end);
 }
 
-/// Operations without batches. Rows on dual numbers take half a minute to compile and are not performance-critical. An
-/// equilibrium uses lanes for directions. Ranks need branches, which differ from state to state.
+/// Operations without kernels for states in lanes. Rows on dual numbers take half a minute to compile, and are not performance-critical. An
+/// equilibrium uses lanes for directions. Ranks need branches that differ between states.
 constexpr bool is_unbatched(Operation op) {
   return op == Operation::constraint_jacobian_derivative || op == Operation::equilibrium || op == Operation::loop_motions ||
          op == Operation::reduced_dynamics || op == Operation::path_motion || op == Operation::least_reactions;

@@ -1,4 +1,4 @@
-// Operations of mechanisms with loops, state by state, at the instruction set level that this file is compiled for.
+// Kernels of mechanisms with loops, one state at a time, at the instruction set level for which this file is compiled.
 #include "loop_operations.hpp"
 #include "run.hpp"
 #include "shared.hpp"

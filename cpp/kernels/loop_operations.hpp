@@ -1,4 +1,4 @@
-// Functions of a state of mechanisms with loops, each as a Run; forward dynamics is one of them, because loops change its result.
+// Kernels for functions of a state of mechanisms with loops. Forward dynamics is one of them, because loops change its result.
 #pragma once
 
 #include "../dynamics/aba.hpp"
@@ -18,7 +18,7 @@
 
 namespace sarrus {
 
-/// a, and if they are not null the multipliers, and the residual with an error bound of a and the rows' least pivot.
+/// Compute a. If not null: multipliers; and residual, followed by the error bound of a and the least pivot of the rows.
 template <class T> T constrained_dynamics(const Call<T>& call, T* a, T* multipliers, T* residual) {
   LoopInput<T> in = {call.in[0], call.in[1], call.in[2], call.wrenches(), call.wrench, call.in[3], call.in[4]};
   OffLoops<T> off;
@@ -40,7 +40,7 @@ SARRUS_KERNEL(constrained_motion, {
   }
   return constrained_dynamics(call, out, multipliers, multipliers + tree.loops.rows);
 })
-/// Return status 2 if loops stay open.
+/// Return the status no_answer if loops remain open, else 0.
 template <class T> SARRUS_INLINE T closure(const T& error) {
   return select(error > T(square(tolerances::projected)), T(no_answer), T(0.0));
 }
@@ -89,12 +89,12 @@ SARRUS_KERNEL(loop_joint_jacobian, {
   joints.J = out;
   read_loop_joints(tree, arena, place(tree, arena, in[0], in[1], none), none, joints);
 })
-/// Return status 3 if no velocity satisfies the loops; the linear equation otherwise leaves only rounding.
+/// Return the status inconsistent_constraints if no velocity satisfies the loops. Otherwise the linear equation leaves only rounding.
 template <class T> SARRUS_INLINE T allowed(const T& error) {
   return verdict_beyond(error, T(tolerances::unresolved), inconsistent_constraints);
 }
 
-/// The same, and 4 if a gap of the loops decides.
+/// The same, and the status off_loops if a gap of the loops determines the result.
 template <class T> T changed_velocity(const Call<T>& call, const T* restitution, const T* const* in, bool plain, T* impulses) {
   T ambiguous;
   const T error = change_velocity(call.tree, call.arena, call.in[0], call.in[1], restitution, in[0], in[1], plain, call.out,
@@ -107,13 +107,13 @@ SARRUS_KERNEL(velocity_jump, return changed_velocity(call, in[2], in + 3, false,
 SARRUS_KERNEL(configuration_by_mass, return closure(project_configuration(tree, arena, in[0], in[1], in[2], in[3], false, out));)
 SARRUS_KERNEL(configuration_plain, return closure(project_configuration(tree, arena, in[0], in[1], in[2], in[3], true, out));)
 SARRUS_KERNEL(least_motion, return verdict(least_motion(tree, arena, in[0], in[1], in[2], in[3], in[4], in[5], in[6], out));)
-// the remaining |phi| is stored after the configuration: the caller compares it with a tolerance
+// the remaining |phi| follows the configuration: the caller compares it with its tolerance
 SARRUS_KERNEL(close, {
   normalize(tree, in[0], out);
   const ClosureOptions<T> options = {in[1], in[1] + tree.nv, in[2][0], in[2][1], in[2][2]};
   out[tree.nq] = close(tree, arena, options, in[3], in[4], out);
 })
-/// Start of a branch and its data.
+/// Data of a branch, and the branch from its initial configuration.
 template <class T> struct TracedBranch {
   BranchInput<T> in;
   Branch<T> branch;
@@ -131,7 +131,7 @@ SARRUS_KERNEL(branch, {
   return select(traced.branch.trace(q, out) < T(call.parameters.inputs - 1.0), T(no_answer), T(0.0));
 })
 SARRUS_KERNEL(move_along_branch, TracedBranch<T>(call).branch.move(out, out + tree.nq);)
-// as above: the caller judges the imbalance along each free motion
+// as above: the caller compares the imbalance along each mode with its tolerance
 SARRUS_KERNEL(equilibrium, {
   const int nv = tree.nv;
   const EquilibriumInput input = {in[1], in[2], in[2] + nv, in[3][0] > 0.0, in[3][1], in[4], in[5]};
@@ -163,7 +163,7 @@ SARRUS_KERNEL(reduced_dynamics, {
   reduced_dynamics(tree, arena, input, call.frame(), out);
 })
 SARRUS_KERNEL(path_motion, path_motion(tree, arena, PathPiece::over(tree, in[0]), in[1], in[2], in[3], out);)
-// the projector onto the motions that loops leave free, for scaled velocities, and the number of these motions
+// projector onto the motions that the loops allow, for scaled velocities; then the number of these motions
 SARRUS_KERNEL(loop_motions, {
   T* J = arena.take<T>(tree.loops.entries);
   ConstraintRows<T> row_output;

@@ -1,4 +1,4 @@
-// The functions of a state by name, with their inputs and results: enough for a caller that does not include the algorithms.
+// Functions of a state by name, with their inputs and results, for callers that do not include the algorithms.
 #pragma once
 
 #include "../control/quadratic_programme.hpp"
@@ -6,42 +6,42 @@
 
 namespace sarrus {
 
-/// Arguments of a call besides rows of numbers.
+/// Arguments of a call besides rows of values.
 struct Parameters {
   Frame frame;
   int wrenches;
   const Frame* wrench_frame;
-  bool check;  // true: a state off the loops gets a status instead of a result
-  bool exact = false;  // true: so does a motion that the loops do not allow
-  int inputs = 1;  // waypoints of a branch
+  bool check;  // true: a state off the loops results in a status
+  bool exact = false;  // true: a motion that the loops forbid results in a status
+  int inputs = 1;  // number of waypoints of a branch
   QuadraticProgramme solve = nullptr;
 };
 
 constexpr int max_inputs = 7;
 
-/// Properties of an operation besides its inputs and results.
+/// Properties of an operation besides inputs and results.
 namespace fact {
 enum Fact : unsigned {
-  at_frame = 1,       // takes a frame, and the axes that the result is expressed in
+  at_frame = 1,       // takes a frame, and the axes in which the result is expressed
   loads = 2,          // takes wrenches from outside
   divides = 4,        // solves an equation: a valid state may have no solution
-  needs_mass = 8,     // has no solution in a mechanism without mass
+  needs_mass = 8,     // has no solution if the mechanism has no mass
   any_length = 16,    // takes quaternions of any length
-  checks_loops = 32,  // checks that the state is on the loops, unless this is disabled
-  closes_loops = 64,  // projects a state onto the loops: without a result, they stay open
+  checks_loops = 32,  // checks that the state is on the loops, unless the check is disabled
+  closes_loops = 64,  // projects a state onto the loops; no result if they remain open
   dense = 128,        // uses an nv x nv matrix internally
-  row_rates = 256,    // takes the rates of rows that depend on q instead of the rows
-  on_loops = 1024,    // solves on the loops: bodies in these may be massless
-  ends = 4096,  // a result that ends in NaN is valid
+  row_rates = 256,    // takes the rates of rows that depend on q, not the rows themselves
+  on_loops = 1024,    // solves on the loops, in which bodies may be massless
+  ends = 4096,  // a result whose last entries are NaN is valid
   checks_motion = 2048,  // checks, on request, that the loops allow a motion
-  floats = 512        // of mechanisms that float: a free joint carries the base, and nothing else ties it to the ground
+  floats = 512        // only for floating mechanisms: a free joint is the only connection of the base to the ground
 };
 }
 
-//  operation, inputs (`?` marks one that may be left out), axes of the result, facts
-//  an axis is q or v (as many as q or v has), a digit, p (bodies), P (their inertial parameters) or k (cached kinematics); of loops c (rows),
-//  w (constraints), u (efforts), i (nv + rows) m (nv + rows + 3), l (bodies and constraints), C (rows, and 6 for each of l), Q (nq + 1) or A (nq + 4), E (see equilibrium.hpp), R (reduced_dynamics.hpp), F (nv * nv + 1), S (nq + 2 nv + 1), D (derivatives.hpp), L (linear_equations.hpp; as many as `independent` has), G (3 nv + 10 (bodies - 1)), H (nv + 10 (bodies - 1)), N (dynamics/dimensions.hpp); W (waypoints), B (efforts, and what limits lack); J and K (coordinates and velocities of joints that close them);
-//  j (velocities without the base's of a floating mechanism)
+//  operation, inputs (`?`: optional), axes of the result, facts. An axis is a digit, or a letter for its length: q nq, v nv, p bodies, P 10 p,
+//  u efforts, k cached kinematics, c constraint rows, w constraints, l p + w, i v + c, m v + c + 3, C c + 6 l, Q q + 1, A q + 4, F v v + 1, B u + 1,
+//  S q + 2 v + 1, G 3 v + P, H v + P, W waypoints, J and K coordinates and velocities of loop joints, j joint velocities of a floating mechanism;
+//  in operation_sizes.hpp: E equilibrium, R reduced dynamics, D derivatives, L linear equations (by `independent`), N dimensions
 #define SARRUS_TREE_OPERATIONS(X)                                            \
   X(inverse_dynamics, "q v a base_velocity? base_acceleration?", "v", loads) \
   X(mass_matrix, "q", "vv", 0)                                               \

@@ -1,4 +1,4 @@
-// Sizes of an operation's inputs and results, from the words of operation_list.hpp.
+// Lengths of an operation's inputs and results, from their descriptions in operation_list.hpp.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace sarrus {
 
-/// Size of an input, by kind.
+/// Length of an input, by category.
 enum class InputSize : char {
   q,
   v,
@@ -38,7 +38,7 @@ enum class InputSize : char {
   two_of_efforts
 };
 
-/// Size by the name of the input; others have a number for each velocity.
+/// Length of an input by its name; inputs of other names have one value per velocity.
 inline InputSize size_by_name(const std::string& input) {
   static const std::pair<const char*, InputSize> named[] = {{"time", InputSize::scalar},
                                                             {"restitution", InputSize::scalar},
@@ -88,7 +88,7 @@ inline int size_of(InputSize size, const Tree& t) {
     case InputSize::coordinates: return t.nv + 6;
     case InputSize::piece: return 2 * (t.nq + t.nv + 1);
     case InputSize::guide: return 1 + 2 * t.nv * t.nv;
-    case InputSize::waypoints: return 1 + t.nq + t.loops.pfaffian_values;  // of each input that it passes
+    case InputSize::waypoints: return 1 + t.nq + t.loops.pfaffian_values;  // per waypoint
     case InputSize::displacements: return 3 * t.nv;
     case InputSize::near: return t.loop_nq;
     case InputSize::loop_efforts: return t.loop_nv;
@@ -102,7 +102,7 @@ inline int size_of(InputSize size, const Tree& t) {
   return 0;
 }
 
-/// True if a row of so many numbers may be such an input.
+/// True if a row of this number of values may be an input of this length.
 inline bool fits(InputSize size, std::int64_t numbers, const Tree& t) {
   const int expected = size_of(size, t);
   return size == InputSize::waypoints ? numbers > 0 && numbers % expected == 0 : numbers == expected;
@@ -110,13 +110,13 @@ inline bool fits(InputSize size, std::int64_t numbers, const Tree& t) {
 
 inline int size_of_input(const std::string& input, const Tree& t) { return size_of(size_by_name(input), t); }
 
-/// Inputs of a call that determine the size of some axes.
+/// Inputs of a call that determine the lengths of results.
 struct SizeInputs {
   const double* independent = nullptr;
-  int inputs = 0;  // waypoints
+  int inputs = 0;  // number of waypoints
 };
 
-/// Size of the linear equations in n coordinates of configuration and velocity together (loops/linear_equations.hpp).
+/// Length of the results of linearisation (loops/linear_equations.hpp) with n coordinates of configuration and velocity together.
 inline int linear_equations_size(int nv, int n) { return 5 + n * (1 + 2 * nv + n); }
 
 inline int size_of_axis(char axis, const Tree& t) {
@@ -137,7 +137,7 @@ inline int size_of_axis(char axis, const Tree& t) {
     case 'A': return t.nq + branch_outcome::numbers;
     case 'E': return t.nq + t.loops.rows + t.nv * (3 + t.nv) + 2;
     case 'D': return t.nv * (6 * t.nv + 2);
-    case 'L': return linear_equations_size(t.nv, 2 * t.nv) + t.nv;  // of any coordinates, and which
+    case 'L': return linear_equations_size(t.nv, 2 * t.nv) + t.nv;  // for any coordinates, and which they are
     case 'N': return Dimensions<double>::size(t);
     case 'G': return 3 * t.nv + 10 * (t.bodies - 1);
     case 'H': return t.nv + 10 * (t.bodies - 1);

@@ -1,6 +1,6 @@
-// First derivatives of functions of a state: a column for each displacement of an input, of q in the tangent space. Each
-// function's kernel is evaluated on dual numbers (simd/dual.hpp), with as many directions as there are lanes; there are no
-// formulas here.
+// Kernels of first derivatives of functions of a state: one column for each displacement of an input (of q in the tangent space). The
+// kernel of the function is evaluated on dual numbers (simd/dual.hpp), with as many directions as there are lanes, so there are no formulas
+// here.
 #include "../dynamics/derivatives.hpp"
 #include "loop_operations.hpp"
 #include "run.hpp"
@@ -9,8 +9,8 @@
 
 namespace sarrus {
 
-/// Call each(input, first, count, result) with `size` results along displacements of each varied input. `inputs` names them in the order of
-/// the operation: q or v (nv numbers like it) vary; t and p, a time and values of rows, are constant.
+/// Call each(input, first, count, result), where result contains `size` dual numbers along displacements of a varied input. `inputs` lists the inputs
+/// in the order of the operation: q and v (nv values like it) vary; t (a time) and p (values of rows) are constant.
 template <class R, Operation op, class Each>
 void along_displacements(const Call<double>& call, const char* inputs, int size, const Each& each) {
   const Tree& tree = call.tree;
@@ -34,7 +34,7 @@ void along_displacements(const Call<double>& call, const char* inputs, int size,
     });
 }
 
-/// The rates (inputs x size x nv) of a function with numbers as result.
+/// Write the derivatives (inputs x size x nv) of a function whose result is a row of values.
 template <class R, Operation op> void derivatives(const Call<double>& call, const char* inputs, int size) {
   along_displacements<R, op>(call, inputs, size, [&](int input, int first, int count, const Varied<R>* answer) {
     double* out = call.out + input * size * call.tree.nv;
@@ -43,7 +43,7 @@ template <class R, Operation op> void derivatives(const Call<double>& call, cons
   });
 }
 
-/// E (nq x nv): q-dot = E v. A joint's columns are orthogonal, so that v = N q-dot with N (nv x nq) = (E^T E)^-1 E^T.
+/// Compute E (nq x nv), q-dot = E v. Columns of a joint are orthogonal, therefore v = N q-dot with N (nv x nq) = (E^T E)^-1 E^T.
 inline void coordinates_by_tangent(const Tree& tree, Arena& arena, const double* q, double* E) {
   double *v = arena.take<double>(tree.nv), *rate = arena.take<double>(tree.nq);
   std::fill(v, v + tree.nv, 0.0);
@@ -64,7 +64,7 @@ inline void tangent_by_coordinates(const Tree& tree, Arena& arena, const double*
   }
 }
 
-/// Derivatives of J(q) v: the rates of J times v, and J.
+/// Write the derivatives of J(q) v: the rates of J times v, and J.
 inline void constraint_rates_derivatives(const Call<double>& call) {
   const Tree& tree = call.tree;
   const int nv = tree.nv, rows = tree.loops.rows;
@@ -81,7 +81,7 @@ inline void constraint_rates_derivatives(const Call<double>& call) {
   constraint_jacobian(tree, call.arena, place(tree, call.arena, state[0], state[1], state[2]), call.out + rows * nv);
 }
 
-/// Rates of the configuration, in its own tangent space.
+/// Write the derivatives of the integrated configuration, in its own tangent space.
 inline void integrate_derivatives(const Call<double>& call) {
   const Tree& tree = call.tree;
   const int nq = tree.nq, nv = tree.nv;
@@ -113,7 +113,7 @@ SARRUS_KERNEL(difference_derivatives, derivatives<double, Operation::difference>
 SARRUS_KERNEL(coordinates_by_tangent, coordinates_by_tangent(tree, arena, in[0], out);)
 SARRUS_KERNEL(tangent_by_coordinates, tangent_by_coordinates(tree, arena, in[0], out);)
 
-// shared algorithms of other kernel files, on dual numbers
+// instantiations of shared algorithms for other kernel files, on dual numbers
 SARRUS_SHARED_RATES(, double)
 #ifndef SARRUS_ONE_STATE
 SARRUS_SHARED_RATES(, Packet<loop_lanes>)

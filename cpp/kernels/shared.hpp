@@ -1,6 +1,6 @@
-// Algorithms that more than one file of kernels needs. They are compiled once per level: of joints in shared_joints.cpp, the rest
-// for one state in shared_one.cpp, for packets in shared_many.cpp, on dual numbers in rate_kernels.cpp, and control of tasks in
-// control_kernels.cpp. Files that include this header call those: compiled into each file again, they would double the time of a build.
+// Algorithms that several kernel files need, compiled once per instruction set level. Those of joints are in shared_joints.cpp, those for one state
+// in shared_one.cpp, for packets in shared_many.cpp, on dual numbers in rate_kernels.cpp, and task control in control_kernels.cpp. Files that include
+// this header call these instances; compiling them in each file would double the build time.
 #pragma once
 
 #include "../control/tasks.hpp"
@@ -13,7 +13,7 @@
 #include "../loops/projection.hpp"
 #include "../simd/lanes.hpp"
 
-// EXTERN is `extern`, or nothing where they are compiled
+// EXTERN is `extern`, or empty in the file that compiles them
 #define SARRUS_SHARED(EXTERN, T)                                                                                                \
   EXTERN template void kinematics(const Tree&, Arena&, const T*, const T*, const T*, const Kinematics<T>&,                      \
                                   const GroundMotion<T>&);                                                                      \

@@ -1,4 +1,4 @@
-// Functions of any joint that algorithms share.
+// Instances of shared functions of any joint.
 #define SARRUS_COMPILES_SHARED
 #include "shared.hpp"
 

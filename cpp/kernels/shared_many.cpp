@@ -1,4 +1,4 @@
-// Functions that several files of kernels share, for as many states as a packet holds.
+// Instances of shared functions for several states, one per lane of a packet.
 #define SARRUS_COMPILES_SHARED
 #include "shared.hpp"
 

@@ -1,4 +1,4 @@
-// Functions that several files of kernels share, for one state.
+// Instances of shared functions for one state.
 #define SARRUS_COMPILES_SHARED
 #include "shared.hpp"
 

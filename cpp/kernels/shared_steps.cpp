@@ -1,4 +1,4 @@
-// Steps on dual numbers, and vector-Jacobian products of steps, for as many states as a packet holds.
+// Instances of steps on dual numbers, and of vector-Jacobian products of steps, for several states in lanes.
 #include "../simulation/step_pullback.hpp"
 #include "shared.hpp"
 #include "step_change.hpp"

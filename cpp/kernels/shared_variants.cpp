@@ -1,4 +1,4 @@
-// Functions that the kernels of variants share, for as many variants as a packet holds.
+// Instances of shared functions for several variants in lanes.
 #define SARRUS_COMPILES_SHARED
 #include "shared.hpp"
 

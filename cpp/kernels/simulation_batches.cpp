@@ -1,4 +1,4 @@
-// Simulation of runs side by side in the registers of the instruction set level that this file is compiled for.
+// Simulation of several runs in lanes, at the instruction set level for which this file is compiled.
 #include "../simulation/advance.hpp"
 #include "packets.hpp"
 #include "shared.hpp"

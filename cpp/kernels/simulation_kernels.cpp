@@ -1,4 +1,4 @@
-// Simulation of one run, at the instruction set level that this file is compiled for.
+// Simulation of one run, at the instruction set level for which this file is compiled.
 #include "../simulation/advance.hpp"
 #include "../simulation/dormand_prince.hpp"
 #include "kernels.hpp"
@@ -124,7 +124,7 @@ void row_units_at(const Tree& tree, double time, const double* q, const double* 
   constraint_rows(tree, arena, place(tree, arena, q, &time, none), out, 0, tree.loops.constraints);
   for (int i = 0; i < tree.loops.constraints; ++i) {
     const Constraint& c = tree.loops.constraint[i];
-    const double columns = c.columns > 0 ? c.columns : 1;  // on average over its joints: a long loop is closed no less tightly
+    const double columns = c.columns > 0 ? c.columns : 1;  // columns per joint, so that long loops have the same tolerance
     for (int r = c.row; r < c.row + c.rows; ++r) rows[r] = rows[r] > 0.0 ? std::sqrt(rows[r] / columns) : 1.0;
   }
 }

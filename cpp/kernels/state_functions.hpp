@@ -1,4 +1,4 @@
-// The functions of a state for algorithms that are compiled once, in double, for all instruction set levels: rows of numbers in, rows of numbers out.
+// Functions of a state for algorithms that are compiled once, in double, for all instruction set levels: rows of values in and out.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace sarrus {
 
-/// Numbers of the rows that depend on q, at one configuration: Loops::pfaffian_values of them. Empty: there are no such rows.
+/// Values of the rows that depend on q, at one configuration (Loops::pfaffian_values of them). Empty: there are no such rows.
 using RowsOfState = std::function<void(const double* q, double* values)>;
 
 class StateFunctions {
@@ -24,8 +24,8 @@ class StateFunctions {
   const Mechanism& mechanism() const { return mechanism_; }
   const Tree& tree() const { return mechanism_.tree(); }
 
-  /// Evaluate an operation; inputs in the order of operation_list.hpp, null for omitted ones. `waypoints`: their number, for branches. Returns the
-  /// status.
+  /// Evaluate an operation; inputs in the order of operation_list.hpp, null if omitted. `waypoints`: their number, for branches. Returns
+  /// the status.
   double evaluate(Operation operation, std::initializer_list<const double*> inputs, double* out, const Frame& frame = {},
                   int waypoints = 1) const {
     const double* in[max_inputs] = {};
@@ -33,7 +33,7 @@ class StateFunctions {
     return kernels_.single[static_cast<int>(operation)](tree(), {frame, 0, nullptr, false, false, waypoints}, in, nullptr, out);
   }
 
-  /// Evaluate for many configurations (nq), a row each, with the same other inputs: out (count x size).
+  /// Evaluate for many configurations (rows of nq) with the same other inputs: out (count x size).
   struct Repeated {
     const double* data;
     int size;

@@ -1,4 +1,4 @@
-// A step along changes of its start, compiled once per level (shared_steps.cpp), for changes through time (step_kernels.cpp).
+// A step along changes of its initial state, compiled once per level (shared_steps.cpp), for derivatives of runs (step_kernels.cpp).
 #pragma once
 
 #include "../mechanism/arena.hpp"
@@ -10,7 +10,7 @@
 
 namespace sarrus {
 
-/// States abreast, and their rates along one direction: along several at once a compiler takes three times as long.
+/// States in lanes, and their rates along one direction: with several directions, compilation takes three times as long.
 #ifdef SARRUS_ONE_STATE
 using Abreast = double;
 #else
@@ -26,11 +26,11 @@ struct StepAtHand {
   double time, h;
 };
 
-/// See step_with_rates.
+/// Take a step with changes: see step_with_rates.
 Abreast step_with_change(const StepAtHand&, const Abreast& closes, Abreast* x, Rates* change, const Rates* parameter_change, Onto,
                          Rates* start);
 
-/// See StepPullback. Returns true if steps have such products; for one step, with these parameters, true if it did.
+/// steps_have_products: true if StepPullback supports these steps. step_back_by_products: see StepPullback::pull; true if it succeeded.
 bool steps_have_products(const Tree&, const Plan&);
 bool step_back_by_products(const StepAtHand&, const Abreast* x, const Abreast* after, Abreast* lambda, const int* acting,
                            int count, Abreast* by_parameter, Abreast& status);

@@ -1,8 +1,8 @@
-// Changes of states through many steps, and cotangents back through them.
+// Propagation of changes of a state forward through many steps, and of cotangents backward.
 //
-// A cotangent goes back by products of derivatives (simulation/step_pullback.hpp). If a step has none, by products of the step with directions of
-// its start: with all of them or, on loops, with as many as there are freedoms. Directions w_j, drawn once, become B = P W on the loops. With
-// c = B^T lambda, the products of the cotangent with these, lambda = U B (B^T U B)^-1 c; U are units in which entries compare.
+// A cotangent goes backward by vector-Jacobian products (simulation/step_pullback.hpp). If a step has none, derivatives of the step along directions
+// of its initial state are used: along all of them or, on loops, along as many as there are degrees of freedom. Random directions W become B = P W on
+// the loops. With c = B^T lambda, the cotangent times these derivatives, lambda = U B (B^T U B)^-1 c. U are units that make entries comparable.
 #include <algorithm>
 #include <cmath>
 
@@ -19,7 +19,7 @@ namespace {
 using P = Abreast;
 constexpr int together = directions_of<Rates>, abreast = width_of<P>;
 
-/// Indices of the runs i, i + 1, ...; the last one is repeated to fill the packet.
+/// Load the states of the runs i, i + 1, ... into lanes; the last run is repeated to fill the packet.
 void gather_runs(const double* from, std::int64_t run_step, int size, std::int64_t i, std::int64_t end, P* to) {
   for (int l = 0; l < abreast; ++l) {
     const double* row = from + std::min(i + l, end - 1) * run_step;
@@ -31,7 +31,7 @@ void scatter_runs(const P* from, int size, std::int64_t i, std::int64_t end, dou
     for (int k = 0; k < size; ++k) to[(i + l) * run_step + k] = lane(from[k], l);
 }
 
-/// Mark the parameters that may act from one time to another: of efforts, those at the times around and between.
+/// Mark the parameters that may have an effect between two times. For tables of efforts, these are the values at times in between and next to them.
 void mark_acting(const ForceElements& elements, double from, double to, bool* acts) {
   elements.each([&](const auto& element) {
     using Kind = std::decay_t<decltype(element)>;
@@ -40,7 +40,7 @@ void mark_acting(const ForceElements& elements, double from, double to, bool* ac
       if constexpr (std::is_same_v<X, Number>) acts[x.at] = true;
       if constexpr (std::is_same_v<X, Range>) acts[x.lower.at] = acts[x.upper.at] = true;
     };
-    const_cast<Kind&>(element).fields([&](const char*, const auto& x, auto...) { mark(x); });  // only looked at
+    const_cast<Kind&>(element).fields([&](const char*, const auto& x, auto...) { mark(x); });  // only read
     constexpr bool is_held = std::is_same_v<Kind, ZeroOrderHold>;
     if constexpr (is_held || std::is_same_v<Kind, EffortTable>) {
       double instant = 0.0;
@@ -58,7 +58,7 @@ void mark_acting(const ForceElements& elements, double from, double to, bool* ac
   });
 }
 
-/// Steps of some runs, one by one: their common data.
+/// Common data of single steps of some runs.
 struct Steps {
   const Tree& tree;
   const Plan& plan;
@@ -83,7 +83,7 @@ struct Steps {
     if (moves()) gather_runs(stretch.x + (k + 1) * size, stretch.run_step, size, i, end, after);
   }
 
-  /// Changes of a state, and of the parameters, through step k from the loaded state. The stored guard determines if stages are closed.
+  /// Propagate changes of the state and of the parameters through step k from the loaded state. The stored guard determines if stages are closed.
   void differentiate(std::int64_t k, Rates* change, const Rates* parameter_change, Onto onto, Rates* start) {
     const Arena::Scope scope(arena);
     const StepAtHand step = {tree, arena, plan, parameter, time(k), stretch.clock.step};
@@ -103,7 +103,7 @@ struct Steps {
       return;
     }
   }
-  /// Pull a cotangent back from the end of step k to the loaded state, if the step has such products.
+  /// Pull a cotangent back from the end of step k to the loaded state. Returns false if the step has no such products.
   bool back_by_products(std::int64_t k, P* lambda, const int* acting, int count, P* by_parameter) {
     if (any(closes > P(0.5))) return false;
     const StepAtHand step = {tree, arena, plan, parameter, time(k), stretch.clock.step};
@@ -115,7 +115,7 @@ struct Steps {
   }
 
  private:
-  /// Lanes whose repeated step does not end where the run's step ended.
+  /// Return the lanes in which the repeated step does not end at the stored state of the run.
   Reproduced<P>::Mask missed() const {
     const Arena::Scope scope(arena);
     Reproduced<P> end(plan);
@@ -157,7 +157,7 @@ void push_forward(const Tree& tree, const Plan& plan, const Stretch& stretch, co
   }
 }
 
-/// Cotangents along directions of a loop, and the cotangent of the state that they determine.
+/// Cotangents along directions on the loops, and the cotangent of the state that they determine.
 class Basis {
  public:
   Basis(const Steps& s, const int (&freedoms)[2])
@@ -183,13 +183,13 @@ class Basis {
     c_[j] = c;
     for (int r = 0; r < s_.m; ++r) B_[r * count() + j] = along(start[r], d);
   }
-  /// The cotangent; returns the status.
+  /// Compute the cotangent of the state. Returns the status.
   P cotangent(P* lambda) {
     if (complete()) return std::copy(c_, c_ + count(), lambda), P(0.0);
     for (int r = 0; r < s_.m; ++r) lambda[r] = P(0.0);
     for (int k = 0; k < s_.plan.force_elements.nz; ++k) lambda[2 * nv_ + k] = c_[displacements_ + changes_ + k];
     P status = solve(displacements_, changes_, nv_, lambda);
-    for (int j = 0; j < displacements_; ++j)  // velocities that follow displacements
+    for (int j = 0; j < displacements_; ++j)  // subtract the velocities that follow displacements
       for (int r = 0; r < nv_; ++r) c_[j] -= B_[(nv_ + r) * count() + j] * lambda[nv_ + r];
     const P other = solve(0, displacements_, 0, lambda);
     return select(other > status, other, status);
@@ -198,7 +198,7 @@ class Basis {
  private:
   double unit(int r) const { return Plan::unit_of(s_.plan.velocity_unit, r); }
   P b(int part, int r, int j) const { return B_[(part + r) * count() + j] * P(1.0 / unit(r)); }
-  /// Solve by Cholesky's factor of the products of n directions from the first.
+  /// Solve with the n directions from `first` on, by a Cholesky factor of their products.
   P solve(int first, int n, int part, P* lambda) {
     const Arena::Scope scope(s_.arena);
     P *G = s_.take<P>(n * n), *y = s_.take<P>(n), status = P(0.0);

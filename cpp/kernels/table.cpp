@@ -1,4 +1,4 @@
-// The table of one instruction set level.
+// Table of kernels of one instruction set level.
 #include "kernels.hpp"
 
 #ifndef SARRUS_LEVEL

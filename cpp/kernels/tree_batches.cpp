@@ -1,4 +1,4 @@
-// The operations that a tree has, for states side by side in the registers of the instruction set level that this file is compiled for.
+// Kernels of trees, for states in lanes, at the instruction set level for which this file is compiled.
 #include "packets.hpp"
 #include "shared.hpp"
 #include "tree_operations.hpp"

@@ -1,4 +1,4 @@
-// The operations that a tree has, state by state, at the instruction set level that this file is compiled for.
+// Kernels of trees, one state at a time, at the instruction set level for which this file is compiled.
 #include "run.hpp"
 #include "shared.hpp"
 #include "tree_operations.hpp"

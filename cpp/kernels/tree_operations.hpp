@@ -1,4 +1,4 @@
-// The functions of a state that a tree has, each as a Run.
+// Kernels for functions of a state of trees.
 #pragma once
 
 #include "../dynamics/bodies.hpp"
@@ -57,7 +57,7 @@ SARRUS_KERNEL(cached_jacobian_derivative, frame_jacobian<T>(tree, call.cached_mo
 
 SARRUS_KERNEL(center_of_mass, store3(center_of_mass(tree, call.motion(in[0], none, none)), out);)
 SARRUS_KERNEL(center_of_mass_jacobian, {
-  // the linear rows of the momentum matrix, per mass
+  // the linear rows of the momentum matrix, divided by the mass
   const Kinematics<T> k = call.motion(in[0], none, none);
   T* A = arena.take<T>(6 * tree.nv);
   momentum_matrix(tree, arena, k, center_of_mass(tree, k), A);

@@ -1,4 +1,4 @@
-// The operations that are most frequent for many variants, for as many of them side by side as a packet holds; the others run one by one.
+// Kernels for the most frequent operations on variants, for several variants in lanes. Other operations evaluate variants one by one.
 #include "loop_operations.hpp"
 #include "packets.hpp"
 #include "shared.hpp"

@@ -1,6 +1,6 @@
-// A thread's copy of the variants' block: with the numbers of one variant (VariantCopy), or of W variants interleaved by lanes
-// (VariantLanes), as NumbersOf expects. The frames of a call follow the block, because their poses are numbers of a variant too.
-// Other data that need all numbers may follow instead (simulation/run_numbers.hpp).
+// A thread's copy of the block of variants' parameters: with those of one variant (VariantCopy), or of W variants interleaved by lanes
+// (VariantLanes), as NumbersOf requires. The frames of a call follow the block, because their poses are parameters of a variant too. Other data that
+// need the parameters may follow instead (simulation/run_numbers.hpp).
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ class VariantCall {
     parameters_->wrench_frame = wrench_;
   }
   const Parameters& parameters() const { return *parameters_; }
-  /// Place frames as these do.
+  /// Set the poses of the frames from `frames`.
   void place(const PlacedFrame* frames) {
     each_frame([&](Frame& f) {
       if (f.placed >= 0) f.X = frames[f.placed].X;
@@ -90,10 +90,10 @@ template <int W> class VariantLanes {
       for (int i = 0; i < pose; ++i) lanes_of(f)[i] = P(f.X.R.data()[i]);
     });
   }
-  /// Take a variant for each lane; the last one is repeated.
+  /// Copy one variant to each lane; the last variant is repeated.
   template <class Variant> void take(int count, Variant variant) {
     std::int64_t index[W];
-    bool in_row = true;  // of a group
+    bool in_row = true;  // true if the variants are consecutive within a group
     for (int l = 0; l < W; ++l) {
       index[l] = variant(l < count ? l : count - 1);
       in_row = in_row && index[l] == index[0] + l;
@@ -120,7 +120,7 @@ template <int W> class VariantLanes {
   char* behind() const { return memory_ + source_.bytes; }
 
  private:
-  static constexpr int pose = 12;  // numbers of one
+  static constexpr int pose = 12;  // values of one pose
   static_assert(sizeof(Transform<double>) == pose * sizeof(double), "no padding");
   static int packets(std::size_t bytes) { return static_cast<int>(bytes / sizeof(P)) + 1; }
   P* lanes_of(Frame& f) { return lanes_ + (reinterpret_cast<char*>(&f.X) - memory_) / sizeof(double); }

@@ -1,4 +1,4 @@
-// Runs of variants, one by one: a tree and a plan of the current one, in a thread's own copy.
+// Runs of variants, one by one: tree and plan of the current variant, in a thread's own copy.
 #pragma once
 
 #include "../simulation/run_numbers.hpp"
@@ -15,7 +15,7 @@ class VariantRun {
         plan_(plan) {
     numbers_.give(plan_, copy_.tree());
   }
-  /// Take a variant of the plan.
+  /// Copy the variant of run `variant` of the plan.
   void take(std::int64_t variant) {
     copy_.take(plan_.variant[variant]);
     numbers_.take<double>(copy_.tree(), plan_, [&](int) { return plan_.units_of + variant * units_; });

@@ -1,4 +1,4 @@
-// Simulation of variants side by side: as many as a packet holds, each by its own numbers.
+// Simulation of several variants in lanes, each with its own parameters.
 #include "../simulation/advance.hpp"
 #include "packets.hpp"
 #include "shared.hpp"

@@ -6,23 +6,23 @@
 
 namespace sarrus {
 
-/// Return 2 if the equation leaves a motion open; otherwise `status` if its relative residual exceeds `most`.
+/// Return no_answer if the equation leaves a motion undetermined; otherwise `status` if its relative residual exceeds `most`, else 0.
 template <class T> SARRUS_INLINE T verdict_beyond(const T& error, const T& most, Status status) {
   const T outcome = select(error > most, T(status), T(0.0));
   return select(error < T(tolerances::undetermined), outcome, T(no_answer));
 }
-/// Return 3 if the relative residual is that of a contradiction.
+/// Return inconsistent_constraints if the relative residual is that of a contradiction, else 0.
 template <class T> SARRUS_INLINE T verdict(const T& error) {
   return verdict_beyond(error, tolerance<T>(tolerances::contradiction, tolerances::contradiction_in_single),
                         inconsistent_constraints);
 }
-/// Return 4 if the state is off the loops. If they are closed and no velocity is allowed, 3 takes precedence.
+/// Return off_loops if the state is off the loops. If the loops are closed and no velocity is allowed, inconsistent_constraints takes precedence.
 template <class T> SARRUS_INLINE T verdict(const T& error, const OffLoops<T>& off) {
   const T outcome = verdict(error);
   return select(off.fault > select(outcome > T(0.0), T(1.0), T(0.0)), T(off_loops), outcome);
 }
 
-/// Return 2 also if rounding decides which rows are independent.
+/// Return no_answer also if rounding determines the rank of the rows.
 template <class T> SARRUS_INLINE T verdict_of_solution(const T& error, const OffLoops<T>& off) {
   const T status = verdict(error, off);
   return select(both(error > tolerance<T>(tolerances::unresolved, tolerances::unresolved_in_single), status < T(no_answer)),

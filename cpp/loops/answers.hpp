@@ -1,4 +1,4 @@
-// Constraints as a user sees them: the dense Jacobian, and the wrenches of the multipliers.
+// Outputs of constraints for users: the dense Jacobian, and the wrenches of the multipliers.
 #pragma once
 
 #include "../dynamics/configuration.hpp"
@@ -21,8 +21,8 @@ template <class T> void constraint_jacobian(const Tree& tree, Arena& arena, cons
   }
 }
 
-/// J-dot (rows x nv) along v: the rate of J at q + epsilon q-dot, t + epsilon. For rows that come with the call, the caller
-/// passes their rates.
+/// J-dot (rows x nv) along v: the rate of J at q + epsilon q-dot, t + epsilon. For rows that a caller computes, `pfaffian_rates` are the rates of
+/// their coefficients.
 template <class T>
 void constraint_jacobian_derivative(const Tree& tree, Arena& arena, const T* q, const T* v, const T* time,
                                     const T* pfaffian_rates, T* out) {
@@ -35,7 +35,7 @@ void constraint_jacobian_derivative(const Tree& tree, Arena& arena, const T* q, 
   for (int k = 0; k < tree.loops.rows * tree.nv; ++k) out[k] = J[k].rate;
 }
 
-/// gamma, the required J a. `size` (rows), on request: sum of the squares of its terms.
+/// gamma, the required J a. `size` (rows, or null) receives the sum of the squares of the terms of gamma.
 template <class T>
 void constraint_bias(const Tree& tree, Arena& arena, const T* q, const T* v, const T* time, const T* pfaffian_values, T* out,
                      T* size = nullptr) {
@@ -48,7 +48,7 @@ void constraint_bias(const Tree& tree, Arena& arena, const T* q, const T* v, con
   constraint_rows(tree, arena, state, row_output, 0, tree.loops.constraints);
 }
 
-/// Wrench of the multipliers on a constraint's child, in its frame's axes at its origin; zero without a child.
+/// Wrench of the multipliers on a constraint's child, at the origin and in the axes of its frame; zero if the constraint has no child.
 template <class T>
 Force<T> constraint_wrench(const Tree& tree, Arena& arena, const LoopState<T>& state, const Constraint& c, const T* multipliers) {
   Force<T> f = Force<T>::zero();
@@ -71,7 +71,7 @@ Force<T> constraint_wrench(const Tree& tree, Arena& arena, const LoopState<T>& s
   return f;
 }
 
-/// The same for every constraint, in its frame's axes of the description.
+/// Wrenches of all constraints as above, but in the axes of the frames of the description.
 template <class T>
 void loop_wrenches(const Tree& tree, Arena& arena, const LoopState<T>& state, const T* multipliers, T* out) {
   for (int i = 0; i < tree.loops.constraints; ++i) {

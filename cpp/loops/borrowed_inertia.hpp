@@ -1,12 +1,12 @@
-// Massless bodies in loops. M is singular along their joints, or would be in some configuration, and yet the accelerations are determined as
-// long as every motion that the loops allow moves some mass: N^T M N is positive. The factor eliminates velocities before rows and so
-// divides by M alone; it borrows a little inertia for them, epsilon. The corrections of saddle.hpp use the true M, and remove it again: each
-// leaves the share epsilon / (epsilon + the inertia of the motion on the loops).
+// Massless bodies in loops. M is singular along their joints, or would be in some configuration. The accelerations are still determined if every
+// motion that the loops allow moves some mass, because N^T M N is then positive. But the factor eliminates velocities before rows, and so divides by
+// M alone. Therefore it borrows a small inertia epsilon for these bodies. The corrections of saddle.hpp use the true M and remove epsilon: each
+// leaves the fraction epsilon / (epsilon + inertia of the motion on the loops).
 //
-// The size of epsilon follows from the inertias that rows tie a velocity to. A row r between masses that are moved by J M^-1 J^T = s_r for a unit
-// of force adds J_rk^2 / s_r of them to velocity k. So light fingers on a heavy robot borrow inertia of their own size. Rows
-// between massless bodies only transmit the borrowed inertia; velocities that no mass is tied to borrow in proportion to the
-// whole mechanism.
+// The value of epsilon follows from the inertias that rows couple to a velocity. Let a unit force along row r move the masses on it by s_r
+// = J M^-1 J^T. The row then adds the inertia J_rk^2 / s_r to velocity k. So light fingers of a heavy robot borrow little inertia. Rows
+// between massless bodies only transmit the borrowed inertia. Velocities without any coupled mass borrow in proportion to the mass of the
+// mechanism.
 #pragma once
 
 #include "saddle_matrix.hpp"
@@ -20,13 +20,13 @@ inline double scattered(int k) {
   return (k % 2 ? -1.0 : 1.0) * (0.5 + part - static_cast<int>(part));
 }
 
-/// Velocities without inertia of their own have no mobility until borrow_inertia() sets it.
+/// Set the mobility (1/M_kk) of velocities without inertia to zero; borrow_inertia() replaces it later.
 template <class T> SARRUS_INLINE void leave_out_massless(const Tree& tree, T* mobility) {
   for (int k = 0; tree.lacks_inertia && k < tree.nv; ++k)
     if (tree.lacks_inertia[k]) mobility[k] = T(0.0);
 }
 
-/// f(row, column, entry) of all rows of the matrix.
+/// Call f(row, column, entry) for each entry of J.
 template <class T, class F> SARRUS_INLINE void each_entry(const Saddle<T>& s, F&& f) {
   const T* J = s.J;
   for (int i = 0; i < s.constraints; ++i) {
@@ -36,8 +36,8 @@ template <class T, class F> SARRUS_INLINE void each_entry(const Saddle<T>& s, F&
   }
 }
 
-/// J without entries that are rounding, compared with those that other rows of a constraint have in the same column. A row of such entries alone
-/// moves nothing, but compared with its own size it would count like any other.
+/// J without entries that are rounding, compared with the entries that other rows of the constraint have in the same column. A row of rounding errors
+/// moves nothing, but residuals relative to its own scale would treat it as an ordinary row.
 template <class T> SARRUS_INLINE const T* without_rounding(const Saddle<T>& s, Arena& arena) {
   int entries = 0;
   for (int i = 0; i < s.constraints; ++i) entries += s.tree.loops.constraint[i].rows * s.tree.loops.constraint[i].columns;
@@ -54,8 +54,8 @@ template <class T> SARRUS_INLINE const T* without_rounding(const Saddle<T>& s, A
   return clean;
 }
 
-/// Add to `epsilon` (nv) the inertia that the factor borrows, set the `mobility` (nv) of massless velocities by it, and add these to the
-/// `scale` of the rows, which does not include them before.
+/// Add the borrowed inertia to `epsilon` (nv), set the `mobility` (nv) of massless velocities by it, and add their part to the `scale` of the
+/// rows.
 template <class T>
 SARRUS_NOINLINE void borrow_inertia(const Saddle<T>& matrix, Arena& arena, T* mobility, T* scale, T* epsilon) {
   const Arena::Scope scope(arena);
@@ -71,7 +71,7 @@ SARRUS_NOINLINE void borrow_inertia(const Saddle<T>& matrix, Arena& arena, T* mo
   find_moved();
   for (int r = 0; r < s.rows; ++r) size[r] = select(moved[r] > T(0.0), scale[r], T(0.0));
   for (int k = 0; k < nv; ++k) inertia[k] = T(0.0);
-  constexpr int links = 4;  // largest number of massless bodies between two with mass, for an inertia to act across them
+  constexpr int links = 4;  // largest number of massless bodies between two with mass that transmit an inertia
   for (int pass = 0; pass < links; ++pass) {
     T* felt = arena.take<T>(nv);
     for (int k = 0; k < nv; ++k) felt[k] = lacks[k] ? s.M[s.first_entry(k)] : T(0.0);
@@ -101,7 +101,7 @@ SARRUS_NOINLINE void borrow_inertia(const Saddle<T>& matrix, Arena& arena, T* mo
   for (int r = 0; r < s.rows; ++r) scale[r] = select(scale[r] > T(0.0), scale[r], T(1.0));
 }
 
-/// True if the loops allow a motion that moves no mass: a pseudo-random force then accelerates massless bodies by 1 / epsilon.
+/// True if the loops allow a motion that moves no mass. A pseudo-random force then accelerates the massless bodies by about 1 / epsilon.
 template <class T, class Solve>
 SARRUS_NOINLINE auto is_undetermined(const Saddle<T>& s, Arena& arena, const Solve& solve) {
   const Arena::Scope scope(arena);

@@ -1,26 +1,26 @@
-// Tracing a branch: the configurations q(s) that close the loops while prescribed joints, time and targets go from one waypoint to the next.
+// Path continuation on a branch: configurations q(s) with closed loops, while prescribed joints, time and targets go from waypoint to waypoint.
 //
-// With J and phi the rows as closing.hpp scales them, over the free velocities, the tangent x of the branch has least norm among all with
-// J x = c, where c is the rate at which inputs open the rows:
+// J and phi are the rows scaled as in closing.hpp, restricted to the velocities that are not prescribed. The tangent x of the branch has the least
+// norm of all x with J x = c, where c is the rate at which inputs change the rows:
 //
 //   x = onward + argmin |J y - (c - J onward)|^2 + mu |y|^2,    c = -d phi / ds along the inputs
 //
-// A step follows the tangent and then returns to the loops; it is halved if that return is too long. Where J loses rank, branches
-// meet: the undetermined part of the motion then continues as before (`onward`), straight through; otherwise onward is zero.
-// Where branches only nearly meet, a step must not change to the other branch. With Q an orthonormal basis of the range of J at
-// one end of the step, det(Q^T J) keeps its sign on a branch nearby, and has another one on the other; so has det(J_0^T J_1), of
-// J at both ends. A step with a negative one is halved too, to the end if branches meet exactly.
+// A step follows the tangent and then closes the loops again; it is halved if the correction is too long. Where J loses rank, branches intersect.
+// The undetermined component of the motion then continues in its previous direction (`onward`), straight through; elsewhere onward is zero.
+// Where branches only come close, a step must not change to the other one. Let Q be an orthonormal basis of the range of J at one end of a step:
+// det(Q^T J) has one sign along a branch, and the opposite sign on the other branch. The same holds for det(J_0^T J_1), with J at both ends.
+// A step with a negative determinant is halved too; if halving reaches its limit, the branches intersect exactly, and the step is accepted.
 //
-// If the inputs determine the motion and it is smooth, no tangent is needed: the differences of previous steps predict the next one, and Newton's
-// steps correct it. Two of them share a factor, made at the first one. With e its error, the first one leaves C e^2 and the second one C^2 e^3,
-// which its length shows without evaluating the rows again (Ortega and Rheinboldt 1970, 10.2). C changes little from one input to the next: if
-// it predicts that the first step leaves rounding, the second is taken at every fourth input only.
+// If the inputs determine the motion and it is smooth, no tangent is needed: the differences of previous steps predict the next step, and two Newton
+// steps with one factor correct it. With e the error of the prediction, the first leaves C e^2 and the second C^2 e^3. The length of the second step
+// yields C without another evaluation of the rows (Ortega and Rheinboldt 1970, 10.2). C changes little between inputs. If it predicts that the first
+// step reaches rounding, the second one is computed at every fourth input only.
 //
-// Lanes go from one input to the next together; those that have arrived, and those whose branch has ended, wait.
+// All lanes of a packet proceed from input to input together; lanes that have arrived, or whose branch has ended, wait.
 //
-// If only the last configuration is requested, one jump is enough if it stays on the branch: Newton's second step is at most a quarter of the
-// first (Deuflhard's estimate of Kantorovich's condition: Newton Methods for Nonlinear Problems, 2.1), and det(J_0^T J_1) is positive. Either
-// alone accepts other branches: if two dyads fold over together the sign does not change, and steps contract towards mirrored positions too.
+// If only the last configuration is requested, a single jump suffices if it stays on the branch. The criteria: Newton's second step is at most a
+// quarter of the first (Deuflhard's estimate of Kantorovich's condition: Newton Methods for Nonlinear Problems, 2.1), and det(J_0^T J_1) is positive.
+// Either one alone accepts other branches: two dyads that fold over together keep the sign, and steps also contract to mirrored positions.
 #pragma once
 
 #include <limits>
@@ -33,21 +33,21 @@
 namespace sarrus {
 
 template <class T> struct BranchInput {
-  const T* prescribed;  // (nv) 1 for fixed joints, the same for all lanes
-  const T* scale;  // (nv + rows) of velocities and rows, as in closing.hpp
-  T max_step, min_step;  // longest scaled step of a joint; part of a segment below which the branch counts as ended
-  T tolerance;  // of |phi|
+  const T* prescribed;  // (nv) 1 for prescribed (fixed) joints, else 0; the same for all lanes
+  const T* scale;  // (nv + rows) scales of velocities and rows, as in closing.hpp
+  T max_step, min_step;  // longest scaled step of a joint; fraction of a segment below which the branch has ended
+  T tolerance;  // largest |phi| of closed loops
   int inputs;
   const T* waypoints;  // for each waypoint: time, a configuration with the fixed coordinates, and targets (BranchInput::numbers)
 
   static int numbers(const Tree& tree) { return 1 + tree.nq + tree.loops.pfaffian_values; }
 };
 
-/// Inputs between two waypoints: coordinates of prescribed joints along `displacement`, all others linearly.
+/// Inputs between two waypoints: prescribed joints move along `displacement`; time and targets are linear, rotations geodesic.
 template <class T> class PathSegment {
  public:
   T time, *targets, *displacement;
-  T* pace;  // (paces) of all inputs
+  T* pace;  // (paces) rates of all inputs per segment: displacements of joints, time, targets
 
   static int paces(const Tree& tree) { return tree.nv + 1 + tree.loops.pfaffian_values; }
 
@@ -62,7 +62,7 @@ template <class T> class PathSegment {
     for (int k = 0; k < paces(tree); ++k) pace[k] = T(0.0);
   }
 
-  /// Set fixed coordinates to their values at its end.
+  /// Set prescribed coordinates to their values at the end of the segment.
   void prescribe(T* q) const {
     for (int i = 1; i < tree_.links; ++i) {
       const Link& b = tree_.link[i];
@@ -72,7 +72,7 @@ template <class T> class PathSegment {
       });
     }
   }
-  /// Begin at the first of two waypoints; q is the configuration there.
+  /// Start the segment between two waypoints; q is the configuration at the first one.
   void begin(const T* from, const T* to, const T* q) {
     from_ = from, to_ = to;
     for (int k = 0; k < tree_.nq; ++k) goal_[k] = q[k];
@@ -113,7 +113,7 @@ template <class T> class PathSegment {
       for (int j = 0; j < 3; ++j) R(i, j) = x[4 * i + j];
     return quaternion(R);
   }
-  /// Call f(place among the targets, true if it is the rows of a pose, or false if it is a quaternion).
+  /// Call f(index in the targets, is_matrix) for each rotation of a target: the matrix of a pose if true, else a quaternion.
   template <class F> void each_rotation(F f) const {
     for (int i = 0; i < tree_.loops.constraints; ++i) {
       const Constraint& c = tree_.loops.constraint[i];
@@ -150,7 +150,7 @@ template <class T> SARRUS_NOINLINE T sign_of_determinant(int n, T* A, double zer
     sign = select(pivot > least, sign, select(pivot < -least, -sign, T(0.0)));
     const T inverse = T(1.0) / select(abs(pivot) > T(0.0), pivot, T(1.0));
     for (int i = k + 1; i < n; ++i) {
-      if (!any(abs(A[i * n + k]) > T(0.0))) continue;  // joints of different loops
+      if (!any(abs(A[i * n + k]) > T(0.0))) continue;  // entry of joints in different loops
       const T l = A[i * n + k] * inverse;
       for (int j = k + 1; j < n; ++j) A[i * n + j] -= l * A[k * n + j];
     }
@@ -185,8 +185,8 @@ template <class T> class Branch {
     for (int k = 0; k < segment_.paces(tree); ++k) pace_[k] = T(0.0);
   }
 
-  /// Trace the branch from q (nq), which closes the loops at the first waypoint, along all of them. `path` (inputs x nq, or null): NaN after the
-  /// end of the branch; q becomes its last configuration. Returns the number of waypoints passed, with the part of the next segment.
+  /// Trace the branch from q (nq), closed at the first waypoint, along all waypoints. q becomes its last configuration; `path` (inputs x nq, or null)
+  /// is NaN after the end of the branch. Returns the number of waypoints passed plus the completed fraction of the next segment.
   T trace(T* q, T* path) {
     const int nq = tree_.nq, stride = in_.numbers(tree_);
     const T ended = T(std::numeric_limits<double>::quiet_NaN());
@@ -200,9 +200,9 @@ template <class T> class Branch {
     }
     return select(ended_ > T(0.5), passed + reached_, passed);
   }
-  /// Move q, which closes the loops, along its branch to the last waypoint. With a single waypoint the motion of the prescribed joints is the only
-  /// segment, and a jump is tried first. `out`: the outcome (`branch_outcome`), the remaining |phi|, the number of waypoints passed, with the part
-  /// of the next segment, and the number of singular positions.
+  /// Move q, which closes the loops, along its branch to the last waypoint. If there is only one waypoint, the segment goes from q to it, and a jump
+  /// is tried first. `out`: the outcome (`branch_outcome`), the remaining |phi|, the number of waypoints passed plus the completed fraction of the
+  /// next segment, and the number of singular positions.
   void move(T* q, T* out) {
     T outcome = T(branch_outcome::followed), open = in_.tolerance, passed = T(0.0);
     if (in_.inputs > 1) {
@@ -226,21 +226,21 @@ template <class T> class Branch {
     const T none = no_rotation(tree_, in_.waypoints + (in_.inputs - 1) * in_.numbers(tree_) + 1 + tree_.nq);
     out[0] = outcome, out[1] = open, out[2] = select(none > T(0.5), T(0.0), passed), out[3] = crossings_;
   }
-  /// Rank of J at the start of the last step, or its largest rank.
+  /// Rank of J at the beginning of the last step; at an intersection of branches, its rank elsewhere.
   T rank() const { return rank_; }
 
  private:
-  static constexpr double damping = 1e-3;  // of the return to the loops: a prediction is near
+  static constexpr double damping = 1e-3;  // damping of the steps that close the loops: low, because a prediction is close
   static constexpr double most_steps = 18.0;
-  static constexpr double aside = 0.1;  // largest distance of a prediction from the branch, relative to its length
-  static constexpr int changes = 10;  // differences of steps, the steps themselves among them
-  static constexpr int most_unseen = 3;  // consecutive inputs without a second step
-  static constexpr double jump_farthest = 1.0;  // |phi| up to which a jump is tried: its result is certified
-  static constexpr double half_turn = 3.2;  // beyond it the opposite direction is shorter, for joints that return after a turn
-  static constexpr double contraction = 0.25;  // of Newton's steps, at most
-  static constexpr double shares = 5e-4;  // (second / first step)^2 up to which their factor serves the next ones
+  static constexpr double aside = 0.1;  // largest distance of a prediction from the branch, relative to the length of the step
+  static constexpr int changes = 10;  // orders of differences of steps, the steps (order 0) included
+  static constexpr int most_unseen = 3;  // largest number of consecutive inputs without a second step
+  static constexpr double jump_farthest = 1.0;  // largest |phi| for which a jump is tried; the jump is verified afterwards
+  static constexpr double half_turn = 3.2;  // [rad]; larger displacements of revolute joints are shorter backwards: not traced
+  static constexpr double contraction = 0.25;  // largest ratio of Newton's second step to the first
+  static constexpr double shares = 5e-4;  // largest (step / previous step)^2 at which the following steps reuse the factor
   static constexpr int most_newton_steps = 10;
-  static constexpr double singular = tolerances::present * tolerances::present;  // pivots of J^T J
+  static constexpr double singular = tolerances::present * tolerances::present;  // relative size of zero pivots of J^T J
 
   Residual<T> gap() { return {arena_.take<T>(tree_.loops.rows), arena_.take<T>(tree_.loops.entries), T(0.0)}; }
 
@@ -258,7 +258,7 @@ template <class T> class Branch {
 
   void evaluate(const T* q, Residual<T>& out) { scaled_rows(tree_, arena_, options_, q, &segment_.time, segment_.targets, out); }
 
-  /// The largest of velocities, scaled.
+  /// Largest scaled component of a velocity.
   T largest(const T* x) const {
     T most = T(0.0);
     for (int k = 0; k < tree_.nv; ++k) {
@@ -290,21 +290,21 @@ template <class T> class Branch {
     }
     return all;
   }
-  /// Negative if the motion is determined at both ends of a step and the second end is on another branch.
+  /// Negative if the motion is determined at both ends of a step and the two ends are on different branches.
   T sense(const Residual<T>& a, const Residual<T>& b) {
     const Arena::Scope scope(arena_);
     if (!any(determined_ > T(0.5))) return T(1.0);
     return select(determined_ > T(0.5), sign_of_determinant(movings_, gram(a.J, b.J)), T(1.0));
   }
 
-  /// Sign of det(A^T B), 0 if either has lost rank.
+  /// Sign of det(A^T B), 0 if A or B has lost rank.
   T orientation(const T* A, const T* B) {
     const Arena::Scope scope(arena_);
     return sign_of_determinant(movings_, gram(A, B), singular);
   }
 
-  /// Newton's steps from q, where J is current_.J, to the input: q becomes the result, `open` the remaining |phi|, and trial_.J is J nearby. Returns
-  /// true if they contract. The factor of one step serves the next ones if each is a thousandth of the one before.
+  /// Take Newton steps from q, where J is current_.J, to the input: q becomes the result, `open` the remaining |phi|, and trial_.J is J near the
+  /// result. Returns true if the steps contract and close the loops. Steps share a factor while each is at most 1/45 of the one before (`shares`).
   auto newton(T* q, T& open) {
     const Arena::Scope scope(arena_);
     const int nv = tree_.nv, nq = tree_.nq, rows = tree_.loops.rows;
@@ -343,7 +343,7 @@ template <class T> class Branch {
     return both(contracts(), open < in_.tolerance * T(1.0 + 1e-12));
   }
 
-  /// Move q to a nearby configuration at the input; returns one of `branch_outcome`.
+  /// Move q to a nearby configuration for the prescribed inputs. Returns one of `branch_outcome`.
   T jump(T* q, T& open) {
     const Loops& loops = tree_.loops;
     segment_.begin(in_.waypoints, in_.waypoints, q);
@@ -369,7 +369,7 @@ template <class T> class Branch {
       const auto jumped = outcome > T(branch_outcome::free + 0.5);
       for (int i = 0; i < tree_.nq; ++i) q[i] = select(jumped, q[i], start[i]);
     }
-    if (const auto free = abs(outcome - T(branch_outcome::free)) < T(0.5); any(free)) {  // the nearest one, as by a search
+    if (const auto free = abs(outcome - T(branch_outcome::free)) < T(0.5); any(free)) {  // the nearest, as in a search
       segment_.prescribe(q);
       const ClosureOptions<T> near = {options_.column, options_.row, T(tolerances::near_damping),
                                       select(free, T(tolerances::near_steps), T(0.0)), T(tolerances::near_gap)};
@@ -379,7 +379,7 @@ template <class T> class Branch {
     return select(violation < square(in_.tolerance + T(tolerances::given_closed)), outcome, T(branch_outcome::off_loops));
   }
 
-  /// Note the step of a complete segment, for the prediction of the next.
+  /// Record the step of a complete segment, for the prediction of the next one.
   void note_step(const T* q) {
     const Arena::Scope scope(arena_);
     T* step = arena_.take<T>(tree_.nv);
@@ -391,7 +391,7 @@ template <class T> class Branch {
       }
   }
 
-  /// Take the complete segment in one step, in lanes with a determined and smooth motion.
+  /// Extrapolate over the whole segment in one step, in lanes with a determined and smooth motion.
   void extrapolate(T* q) {
     const auto tried = both(determined_ > T(0.5), done_ < T(1.0));
     if (!any(tried)) return;
@@ -400,7 +400,7 @@ template <class T> class Branch {
     T *x = arena_.take<T>(nv), *start = arena_.take<T>(nq), *next = arena_.take<T>(nq);
     T before = largest(change_[0]), use = T(1.0);
     for (int k = 0; k < nv; ++k) x[k] = change_[0][k];
-    for (int j = 1; j < changes; ++j) {  // as long as they become smaller
+    for (int j = 1; j < changes; ++j) {  // higher differences are used while each is at most half of the previous one
       const T size = largest(change_[j]);
       use = select(size < before * T(0.5), use, T(0.0)), before = size;
       for (int k = 0; k < nv; ++k) x[k] += use * change_[j][k];
@@ -439,13 +439,13 @@ template <class T> class Branch {
     done_ = select(good, T(1.0), done_), quick_ = select(good, T(1.0), quick_);
   }
 
-  /// J at q, and the rate at which inputs open the rows while nothing else moves.
+  /// Compute J at q, and the rate at which inputs change the rows if nothing else moves.
   void rates(const T* q, T* opening) {
     const Arena::Scope scope(arena_);
     const Loops& loops = tree_.loops;
     T* target = arena_.take<T>(loops.rows);
     for (int r = 0; r < loops.rows; ++r) opening[r] = T(0.0);
-    if (loops.pfaffian_values > 0) {  // rates of targets, by finite differences, which are accurate enough for a tangent
+    if (loops.pfaffian_values > 0) {  // rates of targets by finite differences, which are accurate enough for a tangent
       constexpr double little = 1e-4;
       Residual<T> side = {target, nullptr, T(0.0)};
       for (const double sign : {1.0, -1.0}) {
@@ -471,10 +471,10 @@ template <class T> class Branch {
     scale_jacobian(tree_, options_, current_.J);
   }
 
-  /// Compute the scaled tangent at q, if it is not known yet, and the lanes in which the motion is determined.
+  /// Compute the scaled tangent at q, and the lanes in which the inputs determine the motion.
   void tangent(const T* q, T* x) {
     const int nv = tree_.nv, rows = tree_.loops.rows;
-    T* opening = arena_.take<T>(rows);  // rate at which inputs open the rows while nothing else moves
+    T* opening = arena_.take<T>(rows);  // rate at which inputs change the rows if nothing else moves
     rates(q, opening);
 
     SingularValues<T> values(movings_, gram(current_.J, current_.J), arena_);
@@ -484,7 +484,7 @@ template <class T> class Branch {
     rank_ = select(meet, rank_, values.rank);
     T along = T(0.0), size = T(0.0);
     for (int k = 0; k < segment_.paces(tree_); ++k) along += segment_.pace[k] * pace_[k], size += pace_[k] * pace_[k];
-    // no effect if the motion is determined, but better conditioned near the intersection of branches
+    // no effect on the result if the motion is determined, but better conditioned near the intersection of branches
     const T continues = select(meet, T(1.0), determined_), share = continues * (along / select(size > T(0.0), size, T(1.0)));
     for (int k = 0; k < nv; ++k) x[k] = select(options_.column[k] > T(0.0), onward_[k] * share, T(0.0));
 
@@ -546,7 +546,7 @@ template <class T> class Branch {
     for (int k = 0; k < segment_.paces(tree_); ++k) pace_[k] = select(active, segment_.pace[k], pace_[k]);
     for (int i = 0; i < nq; ++i) q[i] = select(good, next[i], q[i]);
     for (int k = 0; k < tree_.loops.entries; ++k) current_.J[k] = select(good, trial_.J[k], current_.J[k]);
-    // after so many halvings the step is zero in any units
+    // after 60 halvings the step is zero in any units
     const T size = select(failures_ > T(60.0), T(0.0), step_);
     const auto ends = both(both(active, failures_ > T(0.5)), size < in_.min_step);
     ended_ = select(ends, T(1.0), ended_), reached_ = select(ends, done_, reached_);
@@ -554,7 +554,7 @@ template <class T> class Branch {
     step_ = select(good, step_ * T(2.0), step_ * T(0.5));
   }
 
-  /// The tangent at the end of the last segment, in lanes that needed none on it: derivative of the extrapolated steps.
+  /// Set the tangent in lanes that extrapolated the last segment: it is the derivative of the extrapolation at the end of the segment.
   void remember(const T& quick) {
     for (int k = 0; k < tree_.nv; ++k) {
       T x = T(0.0);
@@ -568,17 +568,17 @@ template <class T> class Branch {
   const BranchInput<T>& in_;
   PathSegment<T> segment_;
   ClosureOptions<T> options_;
-  Residual<T> current_, trial_;  // here_.J: where the last step ended
+  Residual<T> current_, trial_;  // current_.J: J at the end of the last step
   int* moving_;
   int movings_ = 0;
-  T *onward_, *pace_;  // the last tangent, scaled, and of which inputs
+  T *onward_, *pace_;  // the last tangent, scaled; the rates of the inputs that it belongs to
   T *before_, *per_unit_;  // the last configuration; 1 / scale
-  T* change_[changes];  // steps from input to input, their first and their second differences
-  T rank_ = T(0.0), determined_ = T(0.0), quick_ = T(0.0);  // quick: the last leg at once
-  T first_length_ = T(1.0), second_length_ = T(1.0);  // Newton's two steps at the last input with both
-  int unseen_ = 0;  // inputs since then
-  T failures_ = T(0.0);  // steps in a row
-  T done_ = T(0.0), step_ = T(1.0), ended_ = T(0.0), reached_ = T(0.0);  // of a leg
+  T* change_[changes];  // differences of the steps between inputs, from order 0 on
+  T rank_ = T(0.0), determined_ = T(0.0), quick_ = T(0.0);  // quick_: 1 in lanes that extrapolated the last segment
+  T first_length_ = T(1.0), second_length_ = T(1.0);  // lengths of Newton's two steps at the last input where both were computed
+  int unseen_ = 0;  // number of inputs since then
+  T failures_ = T(0.0);  // number of consecutive failed steps
+  T done_ = T(0.0), step_ = T(1.0), ended_ = T(0.0), reached_ = T(0.0);  // fractions of a segment
   T crossings_ = T(0.0);  // singular positions that were passed
 };
 

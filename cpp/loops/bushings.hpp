@@ -1,8 +1,8 @@
-// The stiffness matrix of bodies on bushings of unit stiffness, between each other and to the ground, and its Cholesky factor by
-// 6 x 6 blocks. The body with the fewest neighbours is eliminated first (minimum degree, repeated for each state, with one bit
-// per body).
+// Stiffness matrix of bodies on bushings of unit stiffness, between each other and to the ground, and its Cholesky factor by 6 x 6
+// blocks. The body with the fewest neighbours is eliminated first. This minimum-degree order is computed for each state, with one bit per
+// body.
 //
-//   cost    about 400 multiplications per body, and 200 for each pair that its elimination joins
+//   cost    about 400 multiplications per body, and 200 for each pair of bodies that its elimination couples
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace sarrus {
 
 using Six = Eigen::Matrix<double, 6, 1>;
 
-/// 6 x 6 block with rows padded to eight by zeros, to use full registers.
+/// 6 x 6 block. Rows are padded to eight entries with zeros, to use full registers.
 class Block {
  public:
   double& operator()(int i, int j) { return entry_[i][j]; }
@@ -32,13 +32,13 @@ class Block {
  private:
   alignas(64) double entry_[6][8];
 };
-/// y -= factor x, of eight numbers; and y -= X^T x, of six rows of them.
+/// subtract_row: y -= factor x, for eight entries. subtract_rows: y -= X^T x, for a body's six entries x.
 SARRUS_INLINE void subtract_row(double* y, double factor, const double* x) { subtract_scaled(y, x, factor, 8); }
 SARRUS_INLINE void subtract_rows(double* y, const Block& X, const double (&x)[6]) {
   const double* const rows[6] = {X.row(0), X.row(1), X.row(2), X.row(3), X.row(4), X.row(5)};
   subtract_scaled(y, rows, x, 8);
 }
-/// Six numbers of a body, with room for eight.
+/// Vector of six entries for a body, padded to eight.
 struct Eight {
   alignas(64) double value[8];
   Eigen::Map<Six> six() { return Eigen::Map<Six>(value); }
@@ -55,7 +55,7 @@ class Bushings {
     if (a == b) return;
     row(a)[b / 64] |= bit(b), row(b)[a / 64] |= bit(a);
   }
-  /// After all bodies are connected: compute the order, and allocate a zero block for each pair that fills in.
+  /// Compute the order of elimination and allocate a zero block for each pair that fills in. Call after all bodies are connected.
   SARRUS_NOINLINE void plan() {
     int *degree = arena_.take<int>(n_), blocks = 0;
     const auto count = [&](int a) {
@@ -78,7 +78,7 @@ class Bushings {
     }
     block_ = arena_.take<Block>(blocks), first_ = arena_.take<int>(n_ + 1), later_ = arena_.take<int>(blocks);
     slot_ = arena_.take<int>(n_ * n_);
-    for (int k = 0, at = 0; k < n_; first_[++k] = at) {  // row k: its diagonal, then the later ones that it meets
+    for (int k = 0, at = 0; k < n_; first_[++k] = at) {  // row k: its diagonal block, then those of coupled later bodies
       first_[k] = at, later_[at++] = k;
       each_met(order_[k], [&](int a) { later_[at++] = place_[a]; });
       std::sort(later_ + first_[k] + 1, later_ + at);
@@ -87,7 +87,7 @@ class Bushings {
     for (int i = 0; i < blocks; ++i) block_[i].clear();
   }
 
-  /// K += factor S on the rows of a and the columns of b; once of each two.
+  /// K += factor S on the rows of body a and the columns of body b. Call once for each pair.
   void add(int a, int b, double factor, const Block& S) {
     const int i = place_[a], j = place_[b];
     Block& K = block_[i <= j ? slot_[i * n_ + j] : slot_[j * n_ + i]];
@@ -98,7 +98,7 @@ class Bushings {
         for (int c = 0; c < 6; ++c) K(r, c) += factor * S(c, r);
   }
 
-  /// K + epsilon (1 + its diagonal) = U^T U: U replaces K, with the inverse of each pivot on its diagonal.
+  /// Factorise K + epsilon (1 + diagonal of K) = U^T U. U replaces K; its diagonal stores the inverse of each pivot.
   SARRUS_NOINLINE void factorise(double epsilon) {
     for (int k = 0; k < n_; ++k) {
       Block& D = block_[first_[k]];
@@ -132,7 +132,7 @@ class Bushings {
     }
   }
 
-  /// x of each body becomes K^-1 x.
+  /// Replace x by K^-1 x.
   SARRUS_NOINLINE void solve(Eight* x) const {
     for (int k = 0; k < n_; ++k) {
       const Block& U = block_[first_[k]];
@@ -169,7 +169,7 @@ class Bushings {
 
   int n_, words_;
   Arena& arena_;
-  std::uint64_t* meets_;  // for each body, its remaining neighbours
+  std::uint64_t* meets_;  // for each body, a bit set of its remaining neighbours
   int *order_, *place_, *first_, *later_, *slot_;
   Block* block_;
 };

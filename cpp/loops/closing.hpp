@@ -2,14 +2,14 @@
 //
 //   x = argmin |J x + phi|^2 + mu |x|^2,    q <- integrate(q, x),    mu in proportion to |phi|,
 //
-// as by Levenberg and Marquardt, which tend to Newton's. They converge quadratically also if rows of J depend on one another, as in planar loops,
-// and if solutions are not isolated and J loses rank on them (Fan and Yuan, Computing 74, 2005). At a double root each halves the distance.
-// With y = -(J x + phi) / mu a step is the saddle equation
+// These are Levenberg and Marquardt's steps, which tend to Newton's. They converge quadratically even if rows of J depend on one another, as in
+// planar loops, or if J loses rank on a set of solutions that are not isolated (Fan and Yuan, Computing 74, 2005). At a double root each step halves
+// the distance. With y = -(J x + phi) / mu a step is the saddle equation
 //
 //   [1 J^T; J -mu] [x; -y] = [0; -phi].
 //
-// Everything is scaled. A velocity by `column`, in which radians and metres compare and which is 0 for fixed joints; a row by `row`, which is 0
-// for inactive rows. A step is accepted only if it reduces the residual; a finished lane keeps its configuration.
+// Velocities and rows are scaled. `column` scales velocities, so that radians and metres are comparable; it is 0 for fixed joints. `row` scales rows;
+// it is 0 for inactive rows. A step is accepted only if it reduces the residual; a finished lane keeps its configuration.
 #pragma once
 
 #include "../dynamics/configuration.hpp"
@@ -20,18 +20,18 @@ namespace sarrus {
 
 template <class T> struct ClosureOptions {
   const T *column, *row;
-  T damping;  // mu / |phi| at the start
-  T steps;  // at most
-  T farthest;  // largest |phi| of an acceptable start
+  T damping;  // initial mu / |phi|
+  T steps;  // largest number of steps
+  T farthest;  // largest initial |phi|; from farther away no step is taken
 };
 
-/// The rows at a configuration.
+/// Residual and Jacobian of the rows at a configuration, scaled.
 template <class T> struct Residual {
   T *phi, *J, size;  // size: |phi|
 };
 
-/// Take steps from q while they reduce the residual. `evaluate(q, residual)` computes a residual, without J if J is null;
-/// `step(q, residual, mu, x)` computes x. An undamped step that does not reduce the residual is the last.
+/// Take steps from q while they reduce the residual. `evaluate(q, residual)` computes a residual, without J if J is null; `step(q, residual, mu, x)`
+/// computes the step x. With zero damping, the first step that does not reduce the residual ends the iteration.
 template <class T, class Evaluate, class Step>
 SARRUS_INLINE T take_steps(const Tree& tree, Arena& arena, T damping, const T& most, const T& farthest, const Evaluate& evaluate,
                            const Step& step, Residual<T> current, Residual<T> trial, T* q) {
@@ -51,14 +51,14 @@ SARRUS_INLINE T take_steps(const Tree& tree, Arena& arena, T damping, const T& m
     current.size = select(improves, trial.size, current.size);
     const T lower = damping * T(0.3), higher = damping * T(4.0), least = T(tolerances::least_damping);
     damping = select(damping > T(0.0), select(improves, select(lower > least, lower, least), higher), damping);
-    // more damping may help, but not against rounding
+    // more damping may help, unless the residual is already at rounding level
     const T hope = select(improves, T(1.0), select(current.size > T(tolerances::rounding), damping, T(0.0)));
     active = both(both(active, current.size > exact), both(hope > T(0.0), damping < T(tolerances::stuck)));
   }
   return current.size;
 }
 
-/// J, in blocks, as steps take it.
+/// Scale J (blocks) by rows and columns.
 template <class T> SARRUS_INLINE void scale_jacobian(const Tree& tree, const ClosureOptions<T>& options, T* J) {
   for (int i = 0; i < tree.loops.constraints; ++i) {
     const Constraint& c = tree.loops.constraint[i];
@@ -70,7 +70,7 @@ template <class T> SARRUS_INLINE void scale_jacobian(const Tree& tree, const Clo
   }
 }
 
-/// Compute phi of all constraints at q and, if J is not null, J (blocks), scaled.
+/// Compute phi of all constraints at q and, if J is not null, J (blocks); both scaled.
 template <class T> SARRUS_NOINLINE void scaled_rows(const Tree& tree, Arena& arena, const ClosureOptions<T>& options, const T* q,
                                                     const T* time, const T* pfaffian_values, Residual<T>& out) {
   const Arena::Scope scope(arena);
@@ -83,7 +83,7 @@ template <class T> SARRUS_NOINLINE void scaled_rows(const Tree& tree, Arena& are
   out.size = sqrt(sum_of_squares(out.phi, loops.rows));
 }
 
-/// Return 1 if a target pose of a frame has no rotation matrix, else 0.
+/// Return 1 if the target pose of some frame has no valid rotation matrix, else 0.
 template <class T> SARRUS_INLINE T no_rotation(const Tree& tree, const T* pfaffian_values) {
   T defect = T(0.0);
   for (int i = 0; i < tree.loops.constraints && pfaffian_values; ++i) {
@@ -96,24 +96,24 @@ template <class T> SARRUS_INLINE T no_rotation(const Tree& tree, const T* pfaffi
   return select(defect < T(1e-8), T(0.0), T(1.0));
 }
 
-/// Convert scaled unknowns to velocities, with the step limited to the validity of the linear model.
+/// Convert a scaled step y to velocities x, shortened to the range in which the linear model is valid.
 template <class T> SARRUS_INLINE void scaled_step(const Tree& tree, const ClosureOptions<T>& options, const T* y, T* x) {
   T longest = T(tolerances::longest_step);
   for (int k = 0; k < tree.nv; ++k) longest = select(abs(y[k]) > longest, abs(y[k]), longest);
   for (int k = 0; k < tree.nv; ++k) x[k] = y[k] * options.column[k] * (T(tolerances::longest_step) / longest);
 }
 
-/// The equation of steps at one configuration, factorised: for any phi it returns y = argmin |J y + phi|^2 + mu |y|^2.
+/// Factorised equation of the steps at one configuration: for any phi it returns y = argmin |J y + phi|^2 + mu |y|^2.
 template <class T> class StepSolver {
  public:
-  /// J in blocks, scaled. `tight` (0: unused) replaces a mu below tolerances::least_square, and the proximal method replaces a single solution.
+  /// J: scaled blocks. `tight` (0: unused) regularises rows, relative to J J^T, if mu is below least_square; proximal corrections remove it.
   SARRUS_NOINLINE StepSolver(const Tree& tree, Arena& arena, const ClosureOptions<T>& options, const T* q, const T* time,
                              const T* pfaffian_values, const T* J, const T& mu, const T& tight)
       : tree_(tree), arena_(arena), rows_(tree.loops.rows + tree.loops.motor_rows), tight_(tight) {
     const Loops& loops = tree.loops;
     const int nv = tree.nv;
     b_ = arena.take<T>(nv + rows_), y_ = arena.take<T>(nv + rows_), work_ = arena.take<T>(nv + rows_);
-    if (loops.rows == 0) return;  // a tree has no matrix: y = 0
+    if (loops.rows == 0) return;  // a mechanism without rows needs no matrix: y = 0
     if (loops.substructures) {
       const LoopState<T> state = place(tree, arena, q, time, pfaffian_values);
       pieces_ = new (arena.take<SubstructuredEquation<T>>(1))
@@ -126,8 +126,8 @@ template <class T> class StepSolver {
       *least = arena.take<T>(rows_);
     for (int k = 0; k < nv; ++k) unit_weights[k] = T(1.0);
     for (int r = 0; r < rows_; ++r) unit_row_weights[r] = T(1.0), least[r] = T(0.0);
-    for (int r = 0; r < rows_; ++r) S[r] = r < loops.rows ? mu : T(1.0);  // rows of motors are inactive
-    // damping below rounding needs the proximal method, without changing the result of other lanes
+    for (int r = 0; r < rows_; ++r) S[r] = r < loops.rows ? mu : T(1.0);  // motor rows are inactive
+    // a damping below rounding needs the proximal method; the results of other lanes do not change
     if (any(tight > T(0.0)))
       for (int i = 0; i < loops.constraints; ++i) {
         const Constraint& c = loops.constraint[i];

@@ -1,8 +1,8 @@
-// M a + h = tau + J^T lambda, J a = gamma: the acceleration that satisfies the loops, and their multipliers. Van der Merwe 5.22-5.33
-// (with these constraint forces), Li and Wu 4.6; solved by saddle.hpp.
+// M a + h = tau + J^T lambda, J a = gamma: the accelerations that satisfy the loop constraints, and the multipliers. Van der Merwe 5.22-5.33 (with
+// these constraint forces), Li and Wu 4.6. The equation is solved by saddle.hpp.
 //
 //   reads   q (nq), v, tau (nv), wrenches, time     writes  a (nv); lambda (rows) on request
-//   cost    O(bodies * depth) for M, then the coupling by the loops: linear in their number if they are local
+//   cost    O(bodies * depth) for M; the rows of the loops add a cost linear in the number of loops, if each couples few bodies
 #pragma once
 
 #include "substructures.hpp"
@@ -14,25 +14,25 @@ template <class T> struct LoopInput {
   int wrenches = 0;
   const ExternalWrench<T>* wrench = nullptr;
   const T *time = nullptr, *pfaffian_values = nullptr;
-  double velocity_gain = 0.0, position_gain = 0.0;  // J a = gamma - velocity_gain (J v - c) - position_gain phi
-  OffLoops<T>* off = nullptr;  // on request, the violation of the loops by q and v
+  double velocity_gain = 0.0, position_gain = 0.0;  // set J a = gamma - velocity_gain (J v - c) - position_gain phi
+  OffLoops<T>* off = nullptr;  // receives the violation of the loops by q and v; null: not computed
 };
 
-/// The matrix of one state with its right-hand side.
+/// Saddle matrix of one state, with its right-hand side.
 template <class T> struct LoopEquation {
   Saddle<T> matrix;
-  T* b;  // forces, then gamma
-  T* scale;  // of the rows
-  T terms;  // squared size of the terms of the right-hand side, with the weights of residuals
-  const SubstructuredEquation<T>* pieces = nullptr;  // equation of the substructures, if that is solved instead; M is then null
-  const T* epsilon = nullptr;  // inertia that the factor borrows for massless bodies (nv), if there are any
+  T* b;  // right-hand side: forces, then gamma
+  T* scale;  // scale of each row
+  T terms;  // squared norm of the terms of the right-hand side, weighted like residuals
+  const SubstructuredEquation<T>* pieces = nullptr;  // if the equation of the substructures is solved instead; M is then null
+  const T* epsilon = nullptr;  // (nv) inertia that the factor borrows for massless bodies; null without such bodies
 
   const Saddle<T>& solved() const { return pieces ? pieces->matrix : matrix; }
-  /// Convert velocities and rows of the mechanism to the unknowns of the solved equation, and back.
+  /// lifted: convert velocities and rows of the mechanism to the unknowns of the solved equation; lowered: convert back.
   const T* lifted(Arena& arena, const T* b) const { return pieces ? pieces->lift(matrix.tree, arena, b) : b; }
   const T* lowered(Arena& arena, const T* x) const { return pieces ? pieces->lower(matrix.tree, arena, x) : x; }
 
-  /// Without pieces, after the rows are set.
+  /// Borrow inertia for massless bodies, unless substructures do it. Call after the rows are set.
   void borrow(Arena& arena) {
     if (!matrix.tree.lacks_inertia || pieces) return;
     T* borrowed = arena.take<T>(matrix.tree.nv);
@@ -42,7 +42,7 @@ template <class T> struct LoopEquation {
     matrix.inertia = inverses(arena, matrix.tree.nv, matrix.mobility);
   }
 
-  /// Relative residual, in which rounding of the terms does not count, even if they cancel or overflow.
+  /// Residual relative to the terms of the right-hand side, so that it is small even if these cancel; 0 if they overflow.
   SARRUS_INLINE T relative(const T& error) const {
     return select(terms < T(1e300), sqrt(error / select(terms > T(0.0), terms, T(1.0))), T(0.0));
   }
@@ -53,7 +53,7 @@ SARRUS_INLINE void set_row_weights(Arena& arena, LoopEquation<T>& e) {
   e.matrix.row_weight = inverses(arena, e.matrix.rows, e.scale);
 }
 
-/// Set M or another metric at a configuration, or the substructures instead; rows and right-hand side are not set.
+/// Set M or another metric at a configuration, or the substructures instead. Does not set rows and right-hand side.
 template <class T>
 SARRUS_INLINE LoopEquation<T> mass_equation(const Tree& tree, Arena& arena, const LoopState<T>& state, Poses<T> X,
                                             const Motion<T>* columns, const Metric<T>& metric = {}) {
@@ -81,11 +81,11 @@ SARRUS_INLINE LoopEquation<T> mass_equation(const Tree& tree, Arena& arena, cons
   return e;
 }
 
-/// Armature of loop joints, after the rows of constraints: with r = sqrt(A) J_m the equation
+/// Add the armature A of loop joints as rows after the constraints. With J_m the Jacobian of these joints and r = sqrt(A) J_m, the equation
 ///
 ///   [M r^T; r -1] [a; y] = [f; 0]    is    (M + J_m^T A J_m) a = f
 ///
-/// Write its entries into J, and into e their scale, S and the right-hand side; the matrix gets as many more rows.
+/// Write the entries of r into J, and their scale, S and right-hand side into e, whose matrix gets this number of additional rows.
 template <class T>
 SARRUS_NOINLINE void add_rotors(const Tree& tree, Arena& arena, const LoopState<T>& state, const T* mobility, T* J,
                                 LoopEquation<T>& e) {
@@ -107,8 +107,8 @@ SARRUS_NOINLINE void add_rotors(const Tree& tree, Arena& arena, const LoopState<
   e.matrix.soft = soft, e.matrix.rows = rows, e.matrix.constraints = loops.constraints + loops.motor_constraints;
 }
 
-/// Set M and the constraint rows at (q, v), and tau - h and gamma on the right-hand side. With v null: at rest, without the
-/// right-hand side.
+/// Set M, the constraint rows at (q, v), and the right-hand side tau - h and gamma. If in.v is null, the velocity is zero and the right-hand side
+/// remains incomplete.
 template <class T> LoopEquation<T> loop_equation(const Tree& tree, Arena& arena, const LoopInput<T>& in) {
   const Loops& loops = tree.loops;
   T* b = arena.take<T>(tree.nv + loops.rows + loops.rotor_rows);
@@ -154,7 +154,7 @@ template <class T> Factor<T> factorise_tightly(const LoopEquation<T>& e, Arena& 
   return factorise(e.matrix, arena, e.epsilon, mu);
 }
 
-/// Replace x by the solution with the regularised matrix, without corrections.
+/// Replace x by the solution with the regularised matrix, without correction steps.
 template <class T> void solve_once(const LoopEquation<T>& e, Arena& arena, const Factor<T>& factor, T* x) {
   const Arena::Scope scope(arena);
   const Saddle<T>& matrix = e.solved();
@@ -165,7 +165,7 @@ template <class T> void solve_once(const LoopEquation<T>& e, Arena& arena, const
   for (int k = 0; k < e.matrix.tree.nv + e.matrix.tree.loops.rows; ++k) x[k] = lowered[k];
 }
 
-/// Solve the whole equation with corrections; the solution is in the arena.
+/// Solve the equation with correction steps. The solution is [a; -lambda] of the mechanism, in the arena.
 template <class T> const T* solve_corrected(const LoopEquation<T>& e, Arena& arena, const Factor<T>& factor, const T* b) {
   const Saddle<T>& matrix = e.solved();
   T* y = arena.take<T>(matrix.plan.unknowns);
@@ -173,21 +173,21 @@ template <class T> const T* solve_corrected(const LoopEquation<T>& e, Arena& are
   return e.lowered(arena, y);
 }
 
-/// [a; -lambda], and the solution of the solved equation, with the velocities and rows of substructures if there are any.
+/// [a; -lambda] in x, and in y the solution of the solved equation, which includes velocities and rows of substructures if there are any.
 template <class T> struct LoopSolution {
   const T *x, *y;
-  T error;  // the relative residual
+  T error;  // relative residual
   Factor<T> factor;
 };
 
-/// The error is tolerances::undetermined if the loops allow a motion that moves no mass.
+/// Solve with correction steps. The error is tolerances::undetermined if the loops allow a motion that moves no mass.
 template <class T>
 SARRUS_INLINE LoopSolution<T> solve_tightly(const LoopEquation<T>& e, Arena& arena, const T* b, const Factor<T>& factor) {
   const Saddle<T>& matrix = e.solved();
   T* y = arena.take<T>(matrix.plan.unknowns);
   const T* lifted = e.lifted(arena, b);
   T error = e.relative(refine(matrix, arena, factor, lifted, y, tolerances::most_corrections));
-  if (const auto large = error > T(tolerances::unresolved); any(large)) {  // before the last correction, perhaps
+  if (const auto large = error > T(tolerances::unresolved); any(large)) {  // refine() may return an earlier error
     const Arena::Scope scope(arena);
     error = select(large, e.relative(residual(matrix, lifted, y, arena.take<T>(matrix.plan.unknowns))), error);
   }
@@ -201,15 +201,15 @@ template <class T> LoopSolution<T> solve_tightly(const LoopEquation<T>& e, Arena
   return solve_tightly(e, arena, b, factorise_tightly(e, arena));
 }
 
-/// Squared size of velocities, in the metric of residuals.
+/// Squared norm of velocities, in the metric of residuals (divided by the mobility of each).
 template <class T> SARRUS_INLINE T in_metric(const Saddle<T>& s, const T* a) {
   T sum = T(0.0);
   for (int k = 0; k < s.tree.nv; ++k) sum += a[k] * a[k] * inverse_or_zero(s.mobility[k]);
   return sum;
 }
 
-/// Squared change of the accelerations by an error in every entry of the equation, relative to the largest (size: theirs, squared, with that of
-/// the accelerations of free bodies under the same forces).
+/// Squared change of the solution if every entry of the equation has the relative error `share` (compared with the largest entry). `size`: squared
+/// norm of the accelerations, plus that of the accelerations of free bodies under the same forces.
 template <class T> T moved_by_errors(const LoopEquation<T>& e, Arena& arena, const Factor<T>& factor, const T& size,
                                      const T& share, bool rows_only = false) {
   const Saddle<T>& matrix = e.solved();
@@ -224,7 +224,7 @@ template <class T> T moved_by_errors(const LoopEquation<T>& e, Arena& arena, con
   return in_metric(matrix, static_cast<const T*>(r));
 }
 
-/// Change of accelerations by rounding of the rows, as above: towards a singular position it grows as 1 / distance.
+/// Squared change of the accelerations by rounding of the rows, as above. Towards a singular position its root grows as 1 / distance.
 template <class T> T moved_by_rounding(const LoopEquation<T>& e, Arena& arena, const Factor<T>& factor, const T& size) {
   return moved_by_errors(e, arena, factor, size, T(tolerances::entry_rounding), true);
 }
@@ -233,8 +233,8 @@ template <class T> SARRUS_INLINE auto is_near_singular(const T& moved, const T& 
   return moved > size * T(square(tolerances::differentiable));
 }
 
-/// True if loops with gaps of this squared size determine the accelerations: a gap makes dependent rows independent, and they would lock the
-/// mechanism. `rows_only`: ignore forces, if some velocities have no inertia. Rows of a state off the loops stay as they are.
+/// True if gaps of the squared size `open` change the accelerations by more than tolerances::decides: a gap makes dependent rows independent, and
+/// they would lock the mechanism. `rows_only`: errors in rows alone, if some velocities have no inertia. Rows of states off the loops do not change.
 template <class T>
 SARRUS_NOINLINE auto gap_decides(const LoopEquation<T>& e, Arena& arena, const LoopSolution<T>& solution, const T& open,
                                  bool rows_only = false) {
@@ -249,10 +249,10 @@ void check_gap(const LoopEquation<T>& e, Arena& arena, const LoopSolution<T>& so
   if (any(off.open > T(0.0))) off.fault = select(gap_decides(e, arena, solution, off.open), T(2.0), off.fault);
 }
 
-/// Error bound of the accelerations, relative to them and to those of free bodies under the same forces. It is the change by further corrections
-/// and by an error of rounding in every entry of the equation. Towards a singular position this grows as the error does, by 1 / singular value,
-/// even if the residual does not show it. Corrections that fall by a ratio each, slowly if the regularisation is large compared with the
-/// singular value's square, add up to the first of them / (1 - ratio).
+/// Error bound of the accelerations, relative to them and to those of free bodies under the same forces. It adds two changes: by further corrections,
+/// and by a rounding error in every entry of the equation. Towards a singular position the second grows as the true error does, by 1 / singular
+/// value, even if the residual stays small. If each correction is a constant ratio times the one before, all together are the first of them / (1 -
+/// ratio). The ratio is near 1 if the regularisation is large compared with the squared singular value.
 template <class T> T relative_error(const LoopEquation<T>& e, Arena& arena, const LoopSolution<T>& solution) {
   const Saddle<T>& matrix = e.solved();
   const int n = matrix.plan.unknowns;
@@ -269,7 +269,7 @@ template <class T> T relative_error(const LoopEquation<T>& e, Arena& arena, cons
   const T another = sqrt(in_metric(matrix, static_cast<const T*>(second)));
   const T rounding = sqrt(moved_by_errors(e, arena, solution.factor, size, T(tolerances::entry_rounding)));
   const T falls = correction - another;
-  // corrections at rounding level do not determine a ratio
+  // corrections at rounding level do not determine their ratio
   const auto is_regular = both(correction > rounding * T(tolerances::corrects), correction > T(0.0));
   const T least = correction / T(tolerances::many_corrections);
   const T remaining =
@@ -277,13 +277,13 @@ template <class T> T relative_error(const LoopEquation<T>& e, Arena& arena, cons
   return select(size > T(0.0), (remaining + rounding) / sqrt(select(size > T(0.0), size, T(1.0))), T(0.0));
 }
 
-/// The lambda of least norm among those with the same J^T lambda. Multipliers of dependent rows contain rounding, as their equation is nearly
-/// 0 / 0. lambda = J y removes it, and J^T J y = f is the saddle equation with zero for M and one for S:
+/// Return the lambda of least norm among those with the same J^T lambda. The multipliers of dependent rows contain arbitrary rounding errors, because
+/// their equation is nearly 0 / 0. The form lambda = J y excludes those errors. J^T J y = f is the saddle equation with 0 for M and 1 for S:
 ///
 ///   [0 J^T; J -1] [y; lambda] = [f; 0],  f = M a + h - tau = J^T lambda
 ///
-/// A y may be of any size, so entries of J that are rounding would count: they are left out. With substructures only the loops' rows count, S is
-/// zero for the joints at the cuts, and rows of armature stay as they are. Returns lambda of the solved equation.
+/// Entries of J at rounding level are set to zero, because y can be so large that they would contribute. With substructures, S is 1 for the rows of
+/// loops and 0 for the joints at the cuts, and armature rows do not change. The result has the rows of the solved equation.
 template <class T>
 T* least_multipliers(const Tree& full_tree, Arena& arena, const LoopEquation<T>& e, const LoopSolution<T>& solution) {
   const Saddle<T>& matrix = e.solved();
@@ -293,7 +293,7 @@ T* least_multipliers(const Tree& full_tree, Arena& arena, const LoopEquation<T>&
   const int rows = e.pieces ? loops.rows : loops.rows + loops.motor_rows;
   const int entries = e.pieces ? loops.mass_first[nv] : nv;
   T *lambda = arena.take<T>(matrix.rows), *moves = arena.take<T>(nv + matrix.rows), *missing = arena.take<T>(nv + matrix.rows);
-  // f by M has the rounding of forces, and by J^T lambda that of all self-stresses of dependent rows
+  // f is computed from M: if computed from J^T lambda it would have the rounding of all self-stresses of dependent rows
   for (int k = 0; k < nv + matrix.rows; ++k) moves[k] = k < nv || k - nv >= carrying ? solution.y[k] : T(0.0);
   residual(matrix, e.lifted(arena, e.b), static_cast<const T*>(moves), missing);
   T *J = arena.take<T>(loops.entries), *zero_mass = arena.take<T>(entries), *epsilon = arena.take<T>(nv),
@@ -337,9 +337,9 @@ T* least_multipliers(const Tree& full_tree, Arena& arena, const LoopEquation<T>&
   return lambda;
 }
 
-/// The same for all rows, and their relative residual. Near a singular position the least multipliers lose the loads of rows that nearly depend on
-/// each other. Then the multipliers of the solution are used, if they leave clearly less. (The residual of the accelerations themselves is in
-/// both.) Returns the residual of the chosen ones.
+/// Compute the least multipliers of all rows, and in `left` their relative residual. Near a singular position, the least multipliers lose the loads
+/// of nearly dependent rows. Then the multipliers of the solution are used instead, if their residual is clearly smaller. (Both residuals include
+/// that of the accelerations.) Returns the smaller of the two residuals.
 template <class T>
 T least_multipliers(const Tree& tree, Arena& arena, const LoopEquation<T>& e, const LoopSolution<T>& solution, T* multipliers,
                     T& left) {
@@ -357,8 +357,8 @@ T least_multipliers(const Tree& tree, Arena& arena, const LoopEquation<T>& e, co
   return select(with_any < with_least, with_any, with_least);
 }
 
-/// Least pivot of the loops' rows, as a share of J M^-1 J^T: at rounding level if a row depends on others; 0 if unknown, with
-/// substructures.
+/// Least pivot of the loops' rows, as a fraction of their entry of J M^-1 J^T. It is at rounding level if a row depends on others, and 0 (unknown)
+/// with substructures.
 template <class T> T least_pivot(const LoopEquation<T>& e, const LoopSolution<T>& solution) {
   if (e.pieces) return T(0.0);
   T most = T(1.0);
@@ -369,8 +369,8 @@ template <class T> T least_pivot(const LoopEquation<T>& e, const LoopSolution<T>
   return T(1.0) / most;
 }
 
-/// Compute a and, if not null, the least multipliers (rows), the relative residual of both, the error bound of a, and the least
-/// pivot. Returns the relative residual of a.
+/// Compute a. If not null, `multipliers` (rows) receives the least multipliers, and `accuracy` the relative residual of both, the error bound of a,
+/// and the least pivot. Returns the relative residual of a.
 template <class T>
 T constrained_dynamics(const Tree& tree, Arena& arena, const LoopInput<T>& in, T* a, T* multipliers, T* accuracy) {
   const LoopEquation<T> e = loop_equation(tree, arena, in);

@@ -1,4 +1,4 @@
-// The rows of all constraints in one state: J with J v = c, phi and gamma, as each kind in constraints/ defines them.
+// Rows of all constraints at one state: J with J v = c, phi and gamma, as the files in constraints/ define them.
 #pragma once
 
 #include "relative_motion.hpp"
@@ -6,14 +6,14 @@
 
 namespace sarrus {
 
-/// Test if a state is off the loops: to close some row, its velocities would have to move by more than the limit, or to change by
-/// more than that share of max(1, their size).
+/// Test if a state is off the loops. A row is violated if closing its gap needs a displacement of more than tolerances::off_loops, or if its rate
+/// needs a change of velocity of more than that fraction of max(1, norm of the velocities).
 template <class T> struct OffLoops {
   T fault = T(0.0);  // 1: the velocity violates the loops; 2: a loop is open
-  T open = T(0.0);  // the largest such gap, squared, if above rounding
+  T open = T(0.0);  // the largest gap below that limit and above rounding, squared, as a displacement
 
-  /// Add a row. Squares of gap and rate along it; of the row's change with the velocities, weighted by their mobilities; the sum of these, and of the
-  /// velocities' squares, both for Tree::unit of each. (No division: this is on the hottest path.)
+  /// Add a row. Arguments: squares of its gap and rate; `change`, of J_rk weighted by 1/M_kk, summed over k; `mobility`, the same for one Tree::unit
+  /// of each velocity; `speed`, the sum of squared velocities in Tree::unit. (No division, because this is on the hottest path.)
   SARRUS_INLINE void include(const T& gap, const T& rate, const T& change, const T& mobility, const T& speed) {
     const T size = select(change > T(0.0), change, mobility) * T(tolerances::off_loops * tolerances::off_loops);
     const auto opens = gap * mobility > size, slips = rate * mobility > size * (T(1.0) + speed);
@@ -26,23 +26,23 @@ template <class T> struct OffLoops {
   }
 };
 
-/// Results, one entry per row in the order of the constraints. Null: not requested.
+/// Outputs, one entry per row in the order of the constraints. A null pointer: not computed.
 template <class T> struct ConstraintRows {
-  T* J = nullptr;  // blocks, rows x columns, column by column
+  T* J = nullptr;  // blocks of rows x columns, column-major
   T* target = nullptr;  // c
   T* gamma = nullptr;
   T* residual = nullptr;
-  const T* mobility = nullptr;  // 1/M_ii of the velocities: with it,
-  T* scale = nullptr;  // the size that J M^-1 J^T would have if the row were no small difference of large numbers
-  T* gamma_size = nullptr;  // squared size of the terms of gamma, with which its rounding is compared
-  OffLoops<T>* off = nullptr;  // with scale
+  const T* mobility = nullptr;  // (nv) 1/M_ii of the velocities; null: no scale
+  T* scale = nullptr;  // entry of J M^-1 J^T that the row would have if its entries were no small differences of large terms
+  T* gamma_size = nullptr;  // squared norm of the terms of gamma, to which its rounding is relative
+  OffLoops<T>* off = nullptr;  // needs `scale`
 
   SARRUS_INLINE void set_scale(int row, const T& size) const {
     if (scale) scale[row] = select(size > T(0.0), size, T(1.0));
   }
 };
 
-/// Compute the rows of a constraint between two bodies; returns the number of leading rows that are components of one length.
+/// Compute the rows of a constraint between two bodies. Returns the number of leading rows that are components of one length.
 template <class T> SARRUS_INLINE int evaluate(const Constraint& c, const RelativeMotion<T>& m, Row<T>* rows) {
   return visit_constraint(c.kind, [&](const auto& kind) SARRUS_INLINED {
     if constexpr (between_bodies<decltype(kind)>) {
@@ -53,8 +53,8 @@ template <class T> SARRUS_INLINE int evaluate(const Constraint& c, const Relativ
   });
 }
 
-/// Residual of a joint whose rows are plain components, by chords instead of angles, from the axes in the world. Its free motion is complete, none, or
-/// along or about z.
+/// Add the residual of a joint with plain component rows to `off`, with chords of the world's axes instead of angles. Its free rotations are all,
+/// none, or those about z; its free translations all, none, or those along or normal to z.
 template <class T>
 SARRUS_INLINE void check_plain_joint(const LoopState<T>& s, const Constraint& c, const LoopJoint& joint,
                                      const RelativeMotion<T>& m, const Columns<T>& l, OffLoops<T>& off) {
@@ -73,7 +73,7 @@ SARRUS_INLINE void check_plain_joint(const LoopState<T>& s, const Constraint& c,
   else
     parent = frame_on_parent(s, c);
   const Vec3<T> z = Vec3<T>(parent.R.col(2)), d = l.child.p - parent.p;
-  // by products and differences that are accurate for small gaps
+  // products and differences that are accurate for small gaps
   if (slides == 1) gap.linear = square(dot(z, d));
   if (slides == 2) gap.linear = dot(cross(z, d), cross(z, d));
   if (slides == 3) gap.linear = dot(d, d);
@@ -85,13 +85,13 @@ SARRUS_INLINE void check_plain_joint(const LoopState<T>& s, const Constraint& c,
   off.include(gap.linear, rate.linear, m.velocity_size.linear, l.mobility, l.speed);
 }
 
-/// True if the joint holds a point and leaves all rotations free, so that the orientation of its frames does not matter.
+/// True if the joint fixes a point and leaves all rotations free, so that the orientation of its frames has no effect.
 inline bool is_ball(const Constraint& c, const LoopJoint& joint) {
   return joint.joint == JointKind::spherical && joint.moves == 0 && !c.driven;
 }
 
-/// A joint whose rows are plain components of the relative motion, the most frequent kind. Only the residual needs the pose of one frame in the
-/// other, and no row needs forces.
+/// Compute the rows of a joint that are plain components of the relative motion: the most frequent constraint. Only the residual needs the pose of
+/// one frame in the other, and no row is defined by forces.
 template <class T>
 SARRUS_INLINE void plain_joint_rows(const LoopState<T>& s, const Constraint& c, const LoopJoint& joint,
                                     const RelativeMotion<T>& m, const Columns<T>& l, bool moving, const ConstraintRows<T>& out) {
@@ -124,7 +124,7 @@ SARRUS_INLINE void plain_joint_rows(const LoopState<T>& s, const Constraint& c, 
   }
 }
 
-/// The rows of any other constraint between bodies, which its kind defines by their forces.
+/// Compute the rows of any other constraint between bodies, which its type defines by constraint forces.
 template <class T>
 SARRUS_NOINLINE void force_rows(const Constraint& c, const RelativeMotion<T>& m, const Columns<T>& l, bool moving,
                                 const ConstraintRows<T>& out) {
@@ -188,7 +188,7 @@ template <class T> SARRUS_NOINLINE void rows_between_coordinates(const Tree& tre
   });
 }
 
-/// All constraints from `begin` to `end`.
+/// Compute the rows of the constraints from `begin` to `end` (exclusive).
 template <class T>
 SARRUS_INLINE void constraint_rows(const Tree& tree, Arena& arena, const LoopState<T>& s, const ConstraintRows<T>& out, int begin,
                                    int end) {
@@ -198,8 +198,8 @@ SARRUS_INLINE void constraint_rows(const Tree& tree, Arena& arena, const LoopSta
   }
 }
 
-/// Scale of each row (rows): its largest change by a radian or a length of the mechanism along each velocity that it touches.
-/// Residuals are relative to this scale.
+/// Scale of each row (rows), to which residuals are relative: the largest change of the row over all velocities in it, each by 1 rad or by one length
+/// of the mechanism.
 template <class T>
 T* row_sizes(const Tree& tree, Arena& arena, const T* q, const T* time, const T* pfaffian_values) {
   T *size = arena.take<T>(tree.loops.rows), *mobility = arena.take<T>(tree.nv);
@@ -213,7 +213,7 @@ T* row_sizes(const Tree& tree, Arena& arena, const T* q, const T* time, const T*
   return size;
 }
 
-/// out += scale * J v, one entry per row.
+/// Add scale * J v to out, one entry per row.
 template <class T> SARRUS_INLINE void add_motion_along_rows(const Tree& tree, const T* J, const T* v, const T& scale, T* out) {
   for (int i = 0; i < tree.loops.constraints; ++i) {
     const Constraint& c = tree.loops.constraint[i];
@@ -224,7 +224,7 @@ template <class T> SARRUS_INLINE void add_motion_along_rows(const Tree& tree, co
   }
 }
 
-/// tau += J^T force.
+/// Add J^T force to tau.
 template <class T> SARRUS_INLINE void add_constraint_forces(const Tree& tree, const T* J, const T* force, T* tau) {
   for (int i = 0; i < tree.loops.constraints; ++i) {
     const Constraint& c = tree.loops.constraint[i];

@@ -1,21 +1,21 @@
-// Derivatives of forward dynamics, loops included. Along a direction of the state
+// Derivatives of forward dynamics with loop constraints. Along a direction of the state,
 //
 //   [M J^T; J 0] [Da; -Dlambda] = [Dtau - D(M a + h) + DJ^T lambda; D gamma - DJ a]
 //
-// with the matrix and the factor of the forward solve. The right-hand side is the rate of inverse dynamics and of the rows, on
-// dual numbers (dynamics/derivatives.hpp). For plain trees with plain loop joints and many directions it comes from the
-// recursions of rnea_derivatives.hpp and row_derivatives.hpp. Right-hand sides are solved in lanes.
+// with the matrix and the factor of the forward solution. The right-hand side contains the rates of inverse dynamics and of the rows, by dual numbers
+// (dynamics/derivatives.hpp). For plain trees with plain loop joints and many directions, it comes from the recursions of rnea_derivatives.hpp and
+// row_derivatives.hpp. Several right-hand sides are solved at once, in lanes.
 //
-// Off the loops, dependent rows are inconsistent, so that no derivative exists. With `tangent` the directions stay on the
-// loops to first order. Changes of v are projected onto the motions that the loops allow, P = 1 - M^-1 J^T (J M^-1 J^T)^+ J, displacements of
-// q likewise by the rows of positions. If q moves along P d, v follows with the least kinetic energy that keeps J v = c:
+// Off the loops, dependent rows are inconsistent, so no derivative exists. With `tangent`, directions stay on the loops to first order. Changes of v
+// are projected onto the motions that the loops allow, by P = 1 - M^-1 J^T (J M^-1 J^T)^+ J; displacements of q by the same formula with the position
+// rows of J. If q moves along P d, v follows with least kinetic energy so that J v = c remains satisfied:
 //
 //   Dv = -M^-1 J^T (J M^-1 J^T)^+ (DJ v - Dc)
 //
-// P has as many dimensions as the mechanism has freedoms. So an M-orthonormal basis L of its range is enough, P = L L^T M, and M^-1 within the
+// The rank of P is the number of degrees of freedom. An M-orthonormal basis L of its range is sufficient: P = L L^T M, and the inverse of M on the
 // loops is L L^T.
 //
-//   cost    along the loops O(bodies) and four solves per freedom; else two and O(bodies) a velocity
+//   cost    with `tangent` O(bodies) and four solves per degree of freedom; otherwise O(bodies) and two solves per velocity
 #pragma once
 
 #include <optional>
@@ -30,8 +30,8 @@
 
 namespace sarrus {
 
-/// Derivatives of accelerations with respect to q, v and tau (nv x nv each); the displacements and changes of v that their
-/// columns belong to, P; and the change of v with q. residual (2 x nv): relative inconsistency of each column of q and v.
+/// Derivatives of accelerations with respect to q, v and tau (nv x nv each). displacement, change: columns of P, the directions of the derivatives by
+/// q and v. velocity: the change of v with q. residual (2 x nv): relative inconsistency of each column of q and v.
 template <class T> struct ForwardDerivatives {
   T *q, *v, *tau, *displacement, *change, *velocity, *residual;
   static int size(int nv) { return nv * (6 * nv + 2); }
@@ -46,20 +46,20 @@ inline bool holds_position(const Constraint& c, int r) {
   return visit_constraint(c.kind, [r](const auto& kind) { return kind.holonomic(r); });
 }
 
-/// The factorised equation at one state, for right-hand sides [forces (nv); rows] in lanes; or at states in lanes, for one
-/// right-hand side each.
+/// Factorised equation at one state for right-hand sides [forces (nv); rows] in lanes; or at several states in lanes, with one right-hand side per
+/// state.
 template <class R, class T = double> class SensitivityEquation {
  public:
   using Truth = decltype(T() < T());
 
   const T *a, *lambda = nullptr;
-  T error = T(0.0);  // relative residual of the state, or an inconsistency because of which there is no derivative
+  T error = T(0.0);  // relative residual of the state, or an inconsistency that makes derivatives invalid
   T solved = T(0.0);  // relative residual of its accelerations
   T rounding = T(0.0);  // relative change of its accelerations by rounding of the rows
   bool dependent = false;  // true if rows depend on one another, in any of the states
   bool is_tight = false;  // true if the factor solves without corrections
 
-  /// `later`: the caller will check the dependence of rows, and find the multipliers.
+  /// If `later`, multipliers are not computed yet: the caller then calls find_multipliers() or take_multipliers().
   SensitivityEquation(const Tree& tree, Arena& arena, const LoopInput<T>& in, bool later = false) : tree_(tree) {
     T* acceleration = arena.take<T>(tree.nv);
     a = acceleration;
@@ -75,7 +75,7 @@ template <class R, class T = double> class SensitivityEquation {
     rounding = sqrt(moved / select(size > T(0.0), size, T(1.0)));
     const T least = select(is_near_singular(moved, size), T(tolerances::contradiction), T(0.0));
     error = select(least > error, least, error);
-    // the regularisation takes its share of the rows' least eigenvalue from a solution, which changes by 1 / that, squared
+    // regularisation changes a solution by regularisation / (least eigenvalue of the rows); 1 / that eigenvalue is moved / (size entry_rounding^2)
     const bool borrows = equation_->epsilon || equation_->pieces;
     const auto tight =
         moved * T(tolerances::regularisation) < size * T(square(tolerances::entry_rounding) * tolerances::unresolved);
@@ -83,7 +83,7 @@ template <class R, class T = double> class SensitivityEquation {
     hold_positions(arena);
     if (!later) find_multipliers(arena, depend(arena));
   }
-  /// Use the multipliers of the solution, if a part without effect on forces does not matter.
+  /// Use the multipliers of the solution. Valid if components without effect on the forces do not matter.
   void take_multipliers(Arena& arena) { find_multipliers(arena, T(0.0) > T(0.0)); }
 
   void find_multipliers(Arena& arena, const Truth& rows_depend) {
@@ -99,19 +99,19 @@ template <class R, class T = double> class SensitivityEquation {
   }
 
   int unknowns() const { return tree_.nv + tree_.loops.rows; }
-  bool holds_velocities_only() const { return holding_.has_value(); }  // some row
+  bool holds_velocities_only() const { return holding_.has_value(); }  // true if some rows constrain only velocities
   bool uses_fronts() const { return all_->matrix.plan.fronts; }
-  /// Blocks of J.
+  /// J, in blocks.
   const T* J() const { return equation_->matrix.J; }
   T terms() const { return equation_->terms; }
-  /// Dense M, if the equation does not contain all of it: with armature of loop joints, or with substructures. Otherwise null.
+  /// Dense M, if the equation does not contain the complete M (armature of loop joints, or substructures); otherwise null.
   const T* composed_mass_matrix(Arena& arena, const T* q) const {
     if (!equation_->pieces && tree_.loops.rotor_rows == 0) return nullptr;
     T* M = arena.take<T>(tree_.nv * tree_.nv);
     crba(tree_, arena, q, M);
     return M;
   }
-  /// M x for motions in lanes; M as above.
+  /// Mx = M x for motions in lanes; M is the result of composed_mass_matrix().
   template <class S> void momentum(const T* M, const S* x, S* Mx) const {
     const int n = tree_.nv;
     for (int i = 0; i < n; ++i) Mx[i] = S(0.0);
@@ -130,11 +130,11 @@ template <class R, class T = double> class SensitivityEquation {
   }
   T inertia(int k) const { return inverse_or_zero(equation_->matrix.mobility[k]); }
   T row_weight(int r) const { return equation_->matrix.row_weight[r]; }
-  /// Right-hand side of the rows; dependent rows leave their inconsistency as residual.
+  /// Pseudo-random right-hand side of row r. If rows are dependent it is inconsistent, and leaves a residual.
   T probe(int r) const { return T(scattered(tree_.nv + r)) / sqrt(row_weight(r)); }
 
-  /// Solve for b; returns the relative residual. `terms` (unknowns): squared sizes of the terms of b; null: no residual is needed. S: R, or T for
-  /// one right-hand side. `positions`: by the rows of positions alone. `least`: squared size below which b counts as rounding.
+  /// Solve for b; returns the relative residual. `terms` (unknowns): squared norms of the terms of b; if null, no residual is computed. S is R, or T
+  /// for a single right-hand side. `positions`: use position rows only. `least`: squared norm below which b is rounding.
   template <class S>
   S solve(Arena& arena, const S* b, const S* terms, S* x, bool positions = false, const S& least = S(0.0)) const {
     const Arena::Scope scope(arena);
@@ -177,7 +177,7 @@ template <class R, class T = double> class SensitivityEquation {
     return solve(arena, static_cast<const T*>(b), static_cast<const T*>(terms), arena.take<T>(n)) > T(tolerances::contradiction);
   }
 
-  /// Second factorisation, in which rows that constrain velocities only are compliant.
+  /// Factorise a second time, with compliant rows for constraints on velocities only.
   void hold_positions(Arena& arena) {
     constexpr double anything = 1e30;
     const Saddle<T>& matrix = all_->matrix;
@@ -202,7 +202,7 @@ template <class R, class T = double> class SensitivityEquation {
     holding_->factor = factorise(holding_->matrix, arena, epsilon, static_cast<const T*>(mu));
   }
 
-  /// Fronts use the lanes for the rows of a single right-hand side.
+  /// Solve with corrections. With fronts, lanes are solved one by one, because fronts use lanes for the rows of one right-hand side.
   template <class S> S refined(Arena& arena, const Factored& by, const S* b, S* y, bool shows_residual) const {
     const int n = by.matrix.plan.unknowns;
     if constexpr (!std::is_same_v<S, T>)
@@ -230,7 +230,7 @@ template <class R, class T = double> class SensitivityEquation {
   std::optional<Factored> all_, holding_;
 };
 
-/// Right-hand sides, each with the squared sizes of its terms.
+/// Right-hand sides, and the squared norms of their terms.
 template <class R> struct Sides {
   R *b, *terms;
   Sides(Arena& arena, int n) : b(arena.take<R>(n)), terms(arena.take<R>(n)) { clear(n); }
@@ -242,12 +242,12 @@ template <class R> struct Sides {
 
 template <class R> class ForwardSensitivity {
  public:
-  /// `later`: as above.
+  /// `later`: see SensitivityEquation.
   ForwardSensitivity(const Tree& tree, Arena& arena, const LoopInput<double>& in, bool later = false)
       : tree_(tree), arena_(arena), in_(in), equation_(tree, arena, in, later) {}
   void find_multipliers(bool rows_depend) { equation_.find_multipliers(arena_, rows_depend); }
   void take_multipliers() { equation_.take_multipliers(arena_); }
-  /// Prepare matrices for many directions, if these cover all forces. Call after the multipliers are computed.
+  /// Prepare derivative matrices for many directions, if the recursions for plain trees cover all forces. Call after the multipliers are computed.
   void prepare() {
     if (!is_plain_tree(tree_) || !has_plain_rows(tree_)) return;
     const RneaInput<double> in = {in_.q, in_.v, equation_.a, {}, in_.wrenches, in_.wrench};
@@ -261,7 +261,7 @@ template <class R> class ForwardSensitivity {
   const SensitivityEquation<R>& equation() const { return equation_; }
   bool holds_velocities_only() const { return equation_.holds_velocities_only(); }
 
-  /// x (unknowns): the part of d, a displacement or a change of v, that the loops allow, in its first nv.
+  /// Set the first nv of x (unknowns) to the part of d that the loops allow; d is a displacement or a change of v.
   void project(const R* d, bool displacement, R* x) const {
     const Arena::Scope scope(arena_);
     R* b = arena_.take<R>(equation_.unknowns());
@@ -272,7 +272,7 @@ template <class R> class ForwardSensitivity {
     for (int k = 0; k < tree_.nv; ++k) x[k] = d[k] - x[k];
   }
 
-  /// x (unknowns): Dv, in its first nv, if q moves along d. In lanes with d = 0, Da for a change of these forces (null: none).
+  /// Set the first nv of x (unknowns) to Dv if q moves along d. In lanes with d = 0 they are Da for a change of the forces `force` (null: none).
   void follow(const R* d, R* x, const R* force = nullptr) const {
     const Arena::Scope scope(arena_);
     Sides<R> side(arena_, equation_.unknowns());
@@ -284,12 +284,12 @@ template <class R> class ForwardSensitivity {
     equation_.template solve<R>(arena_, side.b, nullptr, x);
   }
 
-  /// x (unknowns): Da and -Dlambda along these directions and changes of tau (null: none); returns the relative residual, `least` as above.
-  /// Intermediate results are stored on request, if not prepared.
+  /// Set x (unknowns) to Da and -Dlambda along these directions and changes of tau (null: none). Returns the relative residual; `least` as in
+  /// SensitivityEquation::solve. Kept: intermediate results, stored on request if no matrices are prepared.
   struct Kept {
     const double* y = nullptr;
-    R* DJ_y = nullptr;  // rows: the change of J, times y
-    R* force = nullptr;  // nv: the right-hand side
+    R* DJ_y = nullptr;  // (rows) DJ y
+    R* force = nullptr;  // (nv) right-hand side
   };
   R accelerate(const Directions<R>& along, const R* tau_rate, R* x, const R& least = R(0.0), const Kept& kept = {}) const {
     const Arena::Scope scope(arena_);
@@ -300,7 +300,7 @@ template <class R> class ForwardSensitivity {
     return equation_.solve(arena_, side.b, side.terms, x, false, least);
   }
 
-  /// x (unknowns): Da and -Dlambda for changes of these forces.
+  /// Set x (unknowns) to Da and -Dlambda for a change d of the forces.
   void push(const R* d, R* x) const {
     const Arena::Scope scope(arena_);
     R* b = arena_.take<R>(equation_.unknowns());
@@ -309,8 +309,8 @@ template <class R> class ForwardSensitivity {
   }
 
  private:
-  /// -D inverse dynamics, DJ^T lambda and D gamma - DJ a, by matrices, for pairs of velocities of which one is on the other's
-  /// path to the ground.
+  /// Add -D inverse dynamics, DJ^T lambda and D gamma - DJ a from the prepared matrices. They are nonzero only for pairs of velocities of which one
+  /// is on the path from the other to the ground.
   void add_prepared(const Directions<R>& along, Sides<R>& side) const {
     const int n = tree_.nv;
     R* needed = arena_.take<R>(n);
@@ -328,7 +328,7 @@ template <class R> class ForwardSensitivity {
     if (along.q) rows_->forces(along.q, [&](int k, const R& rate) SARRUS_INLINED { side.add(k, rate); });
   }
 
-  /// Change of J v, less the prescribed motion, as the rows turn.
+  /// Add the change of c - J v along d, with constant v.
   void turn_rows(const R* d, Sides<R>& side) const {
     const R* none = nullptr;
     const Loops& loops = tree_.loops;
@@ -345,7 +345,7 @@ template <class R> class ForwardSensitivity {
                       SARRUS_INLINED { side.add(tree_.nv + row, -entry.rate * R(in_.v[column])); });
   }
 
-  /// -D inverse dynamics, DJ^T lambda and D gamma - DJ a, by dual numbers.
+  /// Add -D inverse dynamics, DJ^T lambda and D gamma - DJ a by dual numbers.
   void add_rates(const Directions<R>& along, Sides<R>& side, const Kept& kept) const {
     Varied<R>* tau = arena_.take<Varied<R>>(tree_.nv);
     const auto motion =
@@ -355,7 +355,7 @@ template <class R> class ForwardSensitivity {
     if (tree_.loops.rows > 0) add_rows(motion, work, along.q != nullptr, side, kept);
   }
 
-  /// DJ^T lambda, and D gamma - DJ a; J changes with q. For rows between bodies, whose accelerations are those of the motion, gamma is gamma - J a.
+  /// Add DJ^T lambda and D gamma - DJ a. For rows between bodies, the accelerations of the bodies are included, so gamma is already gamma - J a.
   void add_rows(const RneaInput<Varied<R>>& motion, const RneaWork<Varied<R>>& work, bool moves, Sides<R>& side,
                 const Kept& kept) const {
     const Loops& loops = tree_.loops;
@@ -396,11 +396,11 @@ template <class R> class ForwardSensitivity {
   Arena& arena_;
   const LoopInput<double>& in_;
   SensitivityEquation<R> equation_;
-  double *by_q_ = nullptr, *by_v_ = nullptr;  // inverse dynamics, if prepared
+  double *by_q_ = nullptr, *by_v_ = nullptr;  // derivatives of inverse dynamics, if prepared
   std::optional<RowDerivatives<double>> rows_;
 };
 
-/// Without loops: M Da = Dtau - D(M a + h). `inverse_dynamics` returns the derivatives of the right-hand side.
+/// Without loops: M Da = Dtau - D(M a + h). `inverse_dynamics` computes the derivatives of M a + h.
 template <class T, class Inverse>
 void tree_dynamics_derivatives(const Tree& tree, Arena& arena, const LoopInput<T>& in, const ForwardDerivatives<T>& out,
                                Inverse inverse_dynamics) {
@@ -417,7 +417,7 @@ void tree_dynamics_derivatives(const Tree& tree, Arena& arena, const LoopInput<T
   for (int k = 0; k < n; ++k) out.displacement[k * n + k] = out.change[k * n + k] = T(1.0);
   using R = Along<T>;
   by_mass.template invert<R>(arena, out.tau);
-  const int count = (2 * n + columns_of<T, R> - 1) / columns_of<T, R>;  // of q, then of v
+  const int count = (2 * n + columns_of<T, R> - 1) / columns_of<T, R>;  // for q, then for v
   R* X = arena.take<R>(n * count);
   std::fill(X, X + n * count, R(0.0));
   for (int k = 0; k < n; ++k) {
@@ -438,13 +438,13 @@ void tree_dynamics_derivatives(const Tree& tree, Arena& arena, const LoopInput<d
   });
 }
 
-/// All motions that the loops allow, P = L L^T M, M-orthonormal columns; a displacement or a change of v is L of its shares, L^T M.
+/// All motions that the loops allow: P = L L^T M with M-orthonormal columns of L. A displacement or a change of v is L times its components, L^T M d.
 class AllowedMotions {
  public:
   int count = 0;
-  const double *L, *shares;  // stored by rows, count x nv
+  const double *L, *shares;  // L^T and L^T M: by rows, count x nv
 
-  /// Collect allowed motions by projecting pseudo-random ones, as many at a time as there are lanes, until two are dependent.
+  /// Compute allowed motions by projecting pseudo-random ones, one per lane at a time, until two of them are dependent.
   template <class R>
   AllowedMotions(const Tree& tree, Arena& arena, const ForwardSensitivity<R>& state, const double* M, bool displacements)
       : nv_(tree.nv) {
@@ -453,7 +453,7 @@ class AllowedMotions {
     const Arena::Scope scope(arena);
     R *d = arena.take<R>(nv_), *x = arena.take<R>(state.equation().unknowns()), *Mx = arena.take<R>(nv_);
     double* reach = arena.take<double>(nv_);
-    for (int k = 0; k < nv_; ++k) reach[k] = std::sqrt(inverse_or_zero(state.equation().inertia(k)));  // massless: P sees none
+    for (int k = 0; k < nv_; ++k) reach[k] = std::sqrt(inverse_or_zero(state.equation().inertia(k)));  // 0: no inertia
     const auto project = [&] {
       state.project(d, displacements, x);
       state.equation().momentum(M, x, Mx);
@@ -465,8 +465,8 @@ class AllowedMotions {
       project();
       for (int l = 0; l < width_of<R> && old < 2 && count < nv_; ++l) old += !add(x, Mx, l, basis, with_mass);
     }
-    // often only a small part of a pseudo-random motion is allowed, and rounding is relative to all of it, which matters near
-    // singular positions
+    // often only a small part of a pseudo-random motion is allowed, but its rounding is relative to the complete motion; near singular positions that
+    // error matters, so the basis is projected again
     const int freedom = count;
     count = 0;
     for (int first = 0; first < freedom; first += width_of<R>) {
@@ -478,7 +478,7 @@ class AllowedMotions {
     }
   }
 
-  /// Call see(first, count, d) with all motions, as many at a time as there are lanes.
+  /// Call see(first, count, d) with all motions, one per lane at a time.
   template <class R, class Visit> void each(Arena& arena, Visit visit) const {
     for (int first = 0; first < count; first += width_of<R>) {
       const Arena::Scope scope(arena);
@@ -489,14 +489,14 @@ class AllowedMotions {
       visit(first, used_lanes, d);
     }
   }
-  /// X L^T M of columns X (rows x count), row-major.
+  /// out = X L^T M, where X has columns (rows x count), row-major.
   void spread(const double* X, int rows, double* out) const { products(X, rows, shares, out); }
-  /// L L^T.
+  /// out = L L^T.
   void inverse_inertia(double* out) const { products(L, nv_, L, out); }
 
  private:
   void products(const double* X, int rows, const double* Y, double* out) const {
-    constexpr int together = 4;  // so that a row is traversed a quarter as often
+    constexpr int together = 4;  // four at once, so that a row is traversed a quarter as often
     for (int r = 0; r < rows; ++r) {
       std::fill(out + r * nv_, out + (r + 1) * nv_, 0.0);
       int i = 0;
@@ -513,7 +513,7 @@ class AllowedMotions {
     }
   }
 
-  /// Add the independent part of lane l of x, with M x; return false if there is none.
+  /// Add the part of lane l of x that is independent of the motions before; Mx is M x. Returns false if there is none.
   template <class R> bool add(const R* x, const R* Mx, int l, double* basis, double* with_mass) {
     double *column = basis + count * nv_, *mass_column = with_mass + count * nv_;
     for (int k = 0; k < nv_; ++k) column[k] = lane(x[k], l), mass_column[k] = lane(Mx[k], l);
@@ -545,7 +545,7 @@ double derivatives_along_loops(const Tree& tree, Arena& arena, const LoopInput<d
   std::optional<AllowedMotions> holonomic_motions;
   if (state.holds_velocities_only()) holonomic_motions.emplace(tree, arena, state, M, true);
   const AllowedMotions& displacements = holonomic_motions ? *holonomic_motions : changes;
-  // one direction after the other: displacements, then changes of v
+  // one direction after another: displacements first, then changes of v
   const int moves = displacements.count, all = moves + changes.count;
   double *with = arena.take<double>(moves * n), *by = arena.take<double>(all * n), worst[2] = {0.0, 0.0};
   R *d = arena.take<R>(n), *change = arena.take<R>(n), *x = arena.take<R>(unknowns);
@@ -587,7 +587,7 @@ double derivatives_along_loops(const Tree& tree, Arena& arena, const LoopInput<d
   return std::max(worst[0], worst[1]);
 }
 
-/// Returns the relative error bound of the accelerations, or the inconsistency of columns along the loops if that is larger.
+/// Returns the relative error bound of the accelerations, or, if larger, the inconsistency of the columns along the loops.
 template <class R>
 double forward_dynamics_derivatives(const Tree& tree, Arena& arena, const LoopInput<double>& in, bool tangent,
                                     const ForwardDerivatives<double>& out) {
@@ -597,8 +597,8 @@ double forward_dynamics_derivatives(const Tree& tree, Arena& arena, const LoopIn
   }
   const bool along = tangent && tree.loops.rows > 0;
   ForwardSensitivity<R> state(tree, arena, in, along);
-  // any multipliers are valid: self-stresses of dependent rows keep J^T lambda = 0, and some Dlambda balances their rate, DJ^T
-  // lambda
+  // any multipliers are valid: a self-stress of dependent rows contributes nothing to J^T lambda, and some Dlambda compensates its contribution to
+  // DJ^T lambda
   if (along) state.take_multipliers();
   state.prepare();
   if (along) {
@@ -622,8 +622,8 @@ double forward_dynamics_derivatives(const Tree& tree, Arena& arena, const LoopIn
   return state.error();
 }
 
-/// The rate of a along a displacement of q and changes of v and tau (null: none); with `tangent` along the part of them that the loops allow. Returns the
-/// relative residual.
+/// Compute the rate of a along a displacement of q and changes of v and tau (null: none); with `tangent` along the parts of them that the loops
+/// allow. Returns the relative residual.
 inline double accelerate_along(const Tree& tree, Arena& arena, const ForwardSensitivity<double>& state, const double* q,
                                const double* v, const double* tau, bool tangent, double* rate) {
   const int n = tree.nv, unknowns = n + tree.loops.rows;
@@ -641,7 +641,7 @@ inline double accelerate_along(const Tree& tree, Arena& arena, const ForwardSens
   return left;
 }
 
-/// Along one displacement of q and changes of v and tau (nv each); with `tangent` along the part of them that the loops allow. Returns as above.
+/// As accelerate_along(), for one direction (q, v, tau: nv each). Returns the error of the state, or that residual if it is a contradiction.
 inline double forward_dynamics_jvp(const Tree& tree, Arena& arena, const LoopInput<double>& in, const double* q, const double* v,
                                    const double* tau, bool tangent, double* rate) {
   const int n = tree.nv;

@@ -1,14 +1,14 @@
-// Motor efforts as linear functions of the bodies' inertial parameters: u = W pi + efforts of friction and springs.
+// Motor efforts as linear functions of the bodies' inertial parameters pi: u = W pi + efforts of friction and springs.
 //
-// The equation of the motors K [y; lambda] = [tau; 0], u = C [y; lambda] (efforts.hpp) is symmetric, so that effort k is the power of tau along one
-// motion that the loops allow:
+// The equation of the motors K [y; lambda] = [tau; 0], u = C [y; lambda] (efforts.hpp) is symmetric. Therefore effort k is the power of tau along one
+// motion x_k that the loops allow:
 //
 //   K [x_k; z_k] = C^T e_k     u_k = x_k . tau,    tau = Y pi + ...    W_k = x_k . Y
 //
-// The part of a body in row k is parameter_powers() along its own velocity under x_k: Y is not computed.
+// The entries of a body in row k are parameter_powers() along its velocity under x_k; Y itself is not computed.
 //
-//   writes x_k (nv), W_k (10 bodies) of each motor, contiguous; cost: a factor, a solve per motor (of many states three motors'
-// at once: solving waits for the unknown before), O(bodies motors)
+//   writes x_k (nv), W_k (10 bodies) of each motor, contiguous
+//   cost   a factor, O(bodies motors), a solve per motor; for many states, three motors in one solve, because one alone has long dependent sums
 #pragma once
 
 #include "../dynamics/bodies.hpp"
@@ -17,7 +17,7 @@
 
 namespace sarrus {
 
-/// Velocities of all links under joint velocities x, in world axes at their origins.
+/// Velocities V of all links for joint velocities x, in world axes at the origins of the links.
 template <class T> void link_velocities(const Tree& tree, const Kinematics<T>& k, const T* x, Motion<T>* V) {
   V[0] = Motion<T>::zero();
   for (int i = 1; i < tree.links; ++i) {
@@ -28,7 +28,7 @@ template <class T> void link_velocities(const Tree& tree, const Kinematics<T>& k
   }
 }
 
-/// Solve the equation for motor `first` and those after it, as many as an S holds. Returns x (nv) of each, and the squared residual.
+/// Solve for motors from `first` on, as many as S has directions. Returns x (nv) of each motor, and the squared residual.
 template <class S, class T>
 SharedOut<S> motor_motions(const Tree& tree, Arena& arena, MotorEquation<T>* motors, int first) {
   const Loops& loops = tree.loops;
@@ -48,7 +48,7 @@ SharedOut<S> motor_motions(const Tree& tree, Arena& arena, MotorEquation<T>* mot
   return {e.pieces ? e.pieces->lower(tree, arena, static_cast<const S*>(y)) : y, error};
 }
 
-/// W (actuators x (nv + 10 bodies)), in the order of the description. Returns the relative residual of the motors' motions.
+/// W (actuators x (nv + 10 bodies)), actuators in the order of the description. Returns the relative residual of the motors' motions.
 template <class T> T effort_regressor(const Tree& tree, Arena& arena, const Kinematics<T>& k, const LoopState<T>& state, T* out) {
   const Loops& loops = tree.loops;
   const int nu = loops.actuators, n = tree.nv, row = n + 10 * (tree.bodies - 1);
@@ -65,14 +65,14 @@ template <class T> T effort_regressor(const Tree& tree, Arena& arena, const Kine
     for (int m = first; m < std::min(nu, first + directions_of<S>); ++m) {
       T* x = out + m * row;
       for (int i = 0; i < n; ++i) x[i] = along(shared.x[i], m - first);
-      const T error = along(shared.error, m - first) * square(unit_of_effort<T>(tree, m));  // of a moment of 1
+      const T error = along(shared.error, m - first) * square(unit_of_effort<T>(tree, m));  // per unit moment
       worst = select(error > worst, error, worst);
       link_velocities(tree, k, static_cast<const T*>(x), V + m * tree.links);
     }
   };
   int m = 0;
   if constexpr (width_of<T> > 1)
-    if (motors && !motors->e.solved().plan.fronts)  // which use the lanes for the rows of one right-hand side
+    if (motors && !motors->e.solved().plan.fronts)  // fronts use the lanes for the rows of one right-hand side
       for (; m + 1 < nu; m += 3) add(Several<T, 3>(), m);
   for (; m < nu; ++m) add(T(), m);
   for (int i = 1; i < tree.bodies; ++i) {

@@ -1,15 +1,15 @@
-// Motor efforts in a closed mechanism. A motion needs the generalised force tau = M a + h; motors give it S u, the loops J^T lambda.
-// Of all u with S u + J^T lambda = tau the one of least norm is (Lagrange) u = S^T y with
+// Motor efforts in a closed-chain mechanism. A motion requires the generalised force tau = M a + h, which is the sum of S u from the motors and J^T
+// lambda from the loops. Of all u with S u + J^T lambda = tau, that of least norm is (by Lagrange) u = S^T y with
 //
 //   [S S^T  J^T; J  0] [y; lambda] = [tau; 0]
 //
-// the equation of constrained dynamics with the motors in place of the masses: y is a motion that the loops allow, along which the motors share.
-// S S^T has a one at each velocity of the tree with a motor, and is zero elsewhere. A motor in a loop joint is a compliant row: J_s y - u = 0.
-// Li and Wu 4.6; Sonoda, Ishii and Isobe's G is a basis of the motions by J, which is not needed here.
+// This is the equation of constrained dynamics with motors instead of masses: y is a motion that the loops allow. S S^T is diagonal: 1 at each tree
+// velocity with a motor, 0 elsewhere. A motor in a loop joint is a compliant row: J_s y - u = 0. Li and Wu 4.6; Sonoda, Ishii and Isobe's G is a
+// basis of the motions allowed by J, which is not needed here.
 //
-// Newtons and newton metres compare by the mechanism's length l: a force f counts as a moment l f, a slide x as a turn x / l (Tree::unit). The
-// entry of its motor is then 1/l^2, and neither the result nor its residual depends on the unit of length. With weights w it is 1/w instead
-// (u = S^T y / w), and with a preload p the motors share the rest: tau - S p.
+// Newtons and newton metres are compared by the mechanism's length l: a force f has the weight of a moment l f, a slide x that of a rotation x / l
+// (Tree::unit). The diagonal entry of a slide's motor is then 1/l^2, so the result and its residual do not depend on the unit of length. With weights
+// w the entry is 1/w instead (u = S^T y / w). With a preload p the motors share tau - S p.
 #pragma once
 
 #include <optional>
@@ -20,7 +20,7 @@
 
 namespace sarrus {
 
-/// Sharing among motors: least sum of weights (u - preload)^2, each (actuators). Null: weights by Tree::unit, no preload.
+/// Load sharing of the motors: minimise the sum of weights (u - preload)^2; both (actuators). Null: weights by Tree::unit, zero preload.
 template <class T> struct Sharing {
   const T *weights = nullptr, *preload = nullptr;
 };
@@ -30,7 +30,7 @@ template <class T> SARRUS_INLINE T unit_of_effort(const Tree& tree, int k) {
   return tree.numbers<T>()(carrier < 0 ? tree.unit[carrier + tree.nv] : tree.loops.motor_unit[carrier - tree.loops.rows]);
 }
 
-/// Weights (actuators); the least is as by Tree::unit: only their ratios matter. Returns the largest, by Tree::unit.
+/// Scale the weights (actuators) so that the least is 1, relative to Tree::unit: only ratios matter. Returns the largest, relative to Tree::unit.
 template <class T> SARRUS_NOINLINE T relative_weights(const Tree& tree, const T* weights, T* weight) {
   const int actuators = tree.loops.actuators;
   T least = T(1e300), most = T(1.0);
@@ -46,7 +46,7 @@ template <class T> SARRUS_NOINLINE T relative_weights(const Tree& tree, const T*
   return most;
 }
 
-/// b -= S p, of the motors in the tree and of those in loop joints, whose motion J contains.
+/// b -= S p, for motors in the tree and, by their rows of J, for motors in loop joints.
 template <class T> SARRUS_NOINLINE void take_preload(const Tree& tree, Arena& arena, const T* J, const T* preload, T* b) {
   const Loops& loops = tree.loops;
   T* closing = arena.take<T>(loops.motor_rows);
@@ -63,11 +63,11 @@ template <class T> SARRUS_NOINLINE void take_preload(const Tree& tree, Arena& ar
   }
 }
 
-/// The equation of the motors, factorised; a right-hand side is to come.
+/// Factorised equation of the motors, for right-hand sides [forces (nv); rows].
 template <class T> struct MotorEquation {
   LoopEquation<T> e;
   Factor<T> factor;
-  const T* motors;  // of each velocity: weight of its motor's unit, or 0
+  const T* motors;  // (nv) entries of S S^T: inverse weight of the velocity's motor, or 0 without a motor
 };
 
 template <class T>
@@ -78,7 +78,7 @@ MotorEquation<T> motor_equation(const Tree& tree, Arena& arena, const LoopState<
   T *weight = nullptr, passive = tolerance<T>(tolerances::passive, tolerances::passive_in_single);
   if (sharing.weights) {
     weight = arena.take<T>(loops.actuators);
-    // rounding of the factor, eps / passive, and the residual of a correction by the heaviest motor's effort, passive * largest, are then equal
+    // This equates the rounding of the factor, eps / passive, and the residual after a correction for the heaviest motor, passive * largest.
     passive = passive / sqrt(relative_weights(tree, sharing.weights, weight));
   }
   T *mobility = arena.take<T>(nv), *motors = arena.take<T>(nv), *epsilon = arena.take<T>(nv);
@@ -101,9 +101,9 @@ MotorEquation<T> motor_equation(const Tree& tree, Arena& arena, const LoopState<
   ConstraintRows<T> row_output;
   row_output.J = J, row_output.scale = scale, row_output.mobility = mobility, row_output.off = off;
   constraint_rows(tree, arena, state, row_output, 0, loops.constraints);
-  row_output.off = nullptr;  // motors may move
+  row_output.off = nullptr;  // rows of motors have no position to violate
   constraint_rows(tree, arena, state, row_output, loops.constraints, constraints);
-  for (int i = loops.constraints; i < constraints; ++i) {  // a joint may have armature and no motor
+  for (int i = loops.constraints; i < constraints; ++i) {  // joints with armature may have no motor
     const Constraint& c = loops.constraint[i];
     for (int k = 0; k < c.columns * c.rows; ++k) J[c.entry + k] *= T(loops.driven[c.row - loops.rows]);
   }
@@ -113,7 +113,7 @@ MotorEquation<T> motor_equation(const Tree& tree, Arena& arena, const LoopState<
   }
   LoopEquation<T> e = {{tree, loops.statics, nullptr, constraints, rows, motors, J, soft, mobility, nullptr}, b, scale, T(0.0)};
   set_row_weights(arena, e);
-  if (weight) {  // or light motors would not count
+  if (weight) {  // otherwise residuals would neglect light motors
     T* inertia = arena.take<T>(nv);
     for (int k = 0; k < nv; ++k) inertia[k] = motors[k] * motors[k] * mobility[k];
     e.matrix.inertia = inertia;
@@ -124,13 +124,13 @@ MotorEquation<T> motor_equation(const Tree& tree, Arena& arena, const LoopState<
   return {e, e.pieces ? e.pieces->factorise(arena) : factorise(e.solved(), arena, epsilon, mu), motors};
 }
 
-/// Solution of the motors' equation: [y; lambda], and the square of the part of the forces that is not balanced [N m].
+/// Solution [y; lambda] of the motors' equation, and the squared norm of the forces that it does not balance [N m].
 template <class T> struct SharedOut {
   const T* x;
   T error;
 };
 
-/// For [forces (nv); rows].
+/// Solve for the right-hand side b = [forces (nv); rows].
 template <class T>
 SharedOut<T> solve(const Tree& tree, Arena& arena, MotorEquation<T>& m, const T* b, OffLoops<T>* off) {
   LoopEquation<T>& e = m.e;
@@ -145,7 +145,7 @@ SharedOut<T> solve(const Tree& tree, Arena& arena, MotorEquation<T>& m, const T*
   return {x, error};
 }
 
-/// u (actuators) for tau (nv); returns the square of the part of tau that motors and loops cannot supply [N m].
+/// Compute u (actuators) for tau (nv). Returns the squared norm of the part of tau that motors and loops cannot supply [N m].
 template <class T>
 T share_out(const Tree& tree, Arena& arena, MotorEquation<T>& m, const T* tau, const T* preload, T* u, OffLoops<T>* off) {
   T* b = m.e.b;
@@ -167,7 +167,7 @@ T share_out(const Tree& tree, Arena& arena, const LoopState<T>& state, Poses<T> 
   return share_out(tree, arena, motors, tau, sharing.preload, u, off);
 }
 
-/// P (actuators x actuators): column k is the least efforts with a unit of preload of motor k, which cause no motion.
+/// P (actuators x actuators): column k contains the least efforts for tau = 0 with unit preload of motor k. They cause no motion.
 template <class T> void internal_efforts(const Tree& tree, Arena& arena, MotorEquation<T>& m, T* P) {
   const int nu = tree.loops.actuators;
   T *none = arena.take<T>(tree.nv), *unit = arena.take<T>(nu);
@@ -182,14 +182,14 @@ template <class T> void internal_efforts(const Tree& tree, Arena& arena, MotorEq
   }
 }
 
-/// Squared size of generalised forces [N m].
+/// Squared norm of generalised forces, in moments [N m].
 template <class T> T squared_size(const Tree& tree, const T* tau) {
   T sum = T(0.0);
   for (int k = 0; k < tree.nv; ++k) sum += square(T(tau[k] * tree.numbers<T>()(tree.unit[k])));
   return sum;
 }
 
-/// Squared size of the forces and moments along the joints whose difference is tau [N m], for comparison with rounding.
+/// Squared norm of the forces and moments at the joints whose difference is tau [N m]: the reference for rounding of tau.
 template <class T> T transmitted(const Tree& tree, const RneaWork<T>& work) {
   T sum = T(0.0);
   for (int i = 1; i < tree.links; ++i) {
@@ -206,7 +206,7 @@ template <class T> T transmitted(const Tree& tree, const RneaWork<T>& work) {
   return sum;
 }
 
-/// Violation of the loops by a motion: J v - c, or J a - gamma, relative to the effect of rounding and badly closed loops.
+/// Violation of the loops by a motion (J v - c, and J a - gamma): the largest, relative to the effect of rounding and poorly closed loops.
 template <class T>
 SARRUS_NOINLINE T forbidden(const Tree& tree, Arena& arena, const RneaInput<T>& in, const T* time, const T* pfaffian_values) {
   const Loops& loops = tree.loops;
@@ -233,7 +233,7 @@ SARRUS_NOINLINE T forbidden(const Tree& tree, Arena& arena, const RneaInput<T>& 
   return worst;
 }
 
-/// u, and the relative part of the needed force that motors and loops cannot supply; on request, the violation of the loops by
+/// Compute u. Returns the fraction of the required force that motors and loops cannot supply. On request, also computes the violation of the loops by
 /// the state, and internal_efforts().
 template <class T>
 T actuator_efforts(const Tree& tree, Arena& arena, const RneaInput<T>& in, const T* time, const T* pfaffian_values,
@@ -260,9 +260,9 @@ T actuator_efforts(const Tree& tree, Arena& arena, const RneaInput<T>& in, const
   return sqrt(error / size);
 }
 
-/// G (6 x actuators): the velocity of a frame per velocity of the motors, V = G u-dot, with prescribed motions at rest. By
-/// virtual work, a row is the efforts that balance a unit load on the frame: the least ones, if motors are redundant. Returns the
-/// relative part of the frame's motion that no motor determines.
+/// G (6 x actuators): the velocity of a frame per velocity of the motors, V = G u-dot, with zero rates of prescribed motions. By virtual work, a row
+/// of G contains the efforts that balance a unit load on the frame: the least ones, if motors are redundant. Returns the fraction of the frame's
+/// motion that no motor determines.
 template <class T>
 T loop_jacobian(const Tree& tree, Arena& arena, const Kinematics<T>& k, const LoopState<T>& state, const Frame& f, T* out) {
   const int nu = tree.loops.actuators;

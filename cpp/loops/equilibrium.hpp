@@ -1,16 +1,16 @@
-// Static equilibrium of gravity, springs, a constant force tau and the loops,
+// Static equilibrium of gravity, springs, a constant force tau and the constraint forces of the loops,
 //
 //   f(q) = tau - g(q),   f + J^T lambda = 0,   phi = 0,
 //
-// and its stiffness. With N an orthonormal basis of the motions that J leaves free (scaled as in closing.hpp), the imbalance is N^T f, and
+// and its stiffness. N is an orthonormal basis of the motions that J allows (scaled as in closing.hpp). The imbalance is N^T f, and
 //
 //   K = N^T d/dq (g - J^T lambda) N = V diag(stiffness) V^T
 //
-// is the Hessian of the potential energy on the loops: an equilibrium is stable if all are positive. A step is Newton's along every mode V. By
-// |stiffness| it goes to a minimum (damped until the energy falls); by the stiffness itself, to an equilibrium of any kind (until N^T f falls).
-// Then the loops are closed. If N^T f is small compared with the rounding of the energy, N^T f is the criterion in both cases.
+// is the Hessian of the potential energy on the loops: an equilibrium is stable if all stiffnesses are positive. A step is Newton's along each mode
+// V, and closes the loops. Division by |stiffness| leads to a minimum; damping increases until the energy decreases. Division by the stiffness leads
+// to any equilibrium; damping increases until N^T f decreases. If rounding hides changes of the energy, N^T f has to decrease in both searches.
 //
-// One state at a time: its motions N are in lanes L, and K is their central differences. Dense; cost O(nv^2 rows) a step.
+// For one state at a time. K is found by central differences, one motion of N per lane. Dense; cost O(nv^2 rows) a step.
 #pragma once
 
 #include <algorithm>
@@ -25,17 +25,17 @@ namespace sarrus {
 
 struct EquilibriumInput {
   const double *tau, *column,
-      *row;  // tau may be null; scale of velocities (0: held) and rows (0: they hold no positions) as in closing.hpp
+      *row;  // tau: null for zero; scales as in closing.hpp: velocities (0: fixed joint), rows (0: rows without positions)
   bool minimum;
   double steps;
   const double *time, *pfaffian_values;
 };
 
-/// Results; as many of the last `motion` rows are set as there are degrees of freedom.
+/// Results. The first `freedom` entries (or rows) of stiffness, imbalance and motion are set; the others are zero.
 struct EquilibriumOutput {
-  double *q, *multipliers, *holding_effort;  // holding_effort (nv): f + J^T lambda, the negative effort that holds fixed joints
+  double *q, *multipliers, *holding_effort;  // (nv) f + J^T lambda, the negative effort of fixed joints
   double *freedom, *gap;
-  double *stiffness, *imbalance, *motion;  // of each mode: (nv), (nv), and (nv, nv) velocities
+  double *stiffness, *imbalance, *motion;  // modes: stiffness (nv), imbalance (nv), velocities (nv x nv)
 };
 
 /// g - tau - J^T lambda at q, and J (blocks).
@@ -56,7 +56,7 @@ template <class T> void unbalanced(const Tree& tree, Arena& arena, const T* q, c
   add_constraint_forces(tree, J, push, out);
 }
 
-/// Eigenvalues, on the diagonal of A (n x n, symmetric), and eigenvectors, rows of V, by Jacobi's rotations.
+/// Jacobi's rotations: replace A (n x n, symmetric) by its eigenvalues, on the diagonal; the rows of V are eigenvectors.
 inline void diagonalise(int n, double* A, double* V) {
   for (int i = 0; i < n * n; ++i) V[i] = i % (n + 1) == 0 ? 1.0 : 0.0;
   const auto rotate = [](double& a, double& b, double c, double s) {
@@ -81,13 +81,13 @@ inline void diagonalise(int n, double* A, double* V) {
   }
 }
 
-/// Forces and stiffness at one configuration, of scaled velocities that may move. L is the lanes in which differences are taken.
+/// Forces and stiffness at one configuration, in scaled velocities of joints that are not fixed. L: lanes, one difference quotient in each.
 template <class L> class Balance {
  public:
   int moving = 0, freedom = 0;
-  double *q, *lambda, *f, *N, *open, *r, *stiffness, *mode;  // imbalance along N and along modes
+  double *q, *lambda, *f, *N, *open, *r, *stiffness, *mode;  // open: imbalance along N; r: along modes
   double U = 0.0, imbalance = 0.0, size = 0.0, stiffest = 0.0, gap = 0.0;
-  bool answers = false;  // true if the stiffness is as accurate as a result
+  bool answers = false;  // true if the stiffness has the accuracy of a result
 
   Balance(const Tree& tree, Arena& arena, const EquilibriumInput& in)
       : tree_(tree), arena_(arena), in_(in), index_(arena.take<int>(tree.nv)) {
@@ -99,7 +99,7 @@ template <class L> class Balance {
     N = take(moving * moving), mode = take(moving * moving);
   }
 
-  /// Forces, free motions and energy at q.
+  /// Compute forces, allowed motions and energy at q.
   void evaluate() {
     const Arena::Scope scope(arena_);
     const Loops& loops = tree_.loops;
@@ -109,7 +109,7 @@ template <class L> class Balance {
     unbalanced<double>(tree_, arena_, q, in_.time, in_.pfaffian_values, in_.tau, nullptr, J, f);
     std::fill(place_of, place_of + tree_.nv, -1), std::fill(A, A + rows * moving, 0.0);
     for (int i = 0; i < moving; ++i) place_of[index_[i]] = i, b[i] = f[index_[i]] * in_.column[index_[i]];
-    // rows that constrain velocities only have the size of the others
+    // rows that constrain only velocities have the weight 1
     const double* entry = J;
     for (int i = 0; i < loops.constraints; ++i) {
       const Constraint& c = loops.constraint[i];
@@ -138,17 +138,17 @@ template <class L> class Balance {
     U = potential_energy<double>(tree_, k, q);
   }
 
-  /// True if the next step hardly changes the stiffness.
+  /// True if the next step is so short that the stiffness hardly changes.
   bool nearly() const { return imbalance < square(1e-10 * size); }
-  /// The stiffness along free motions, its modes, and r along these. `last`: with twelve digits instead of the few that a step
-  /// needs.
+  /// Compute the stiffness along allowed motions, its modes, and the imbalance r along the modes. If `last`, to twelve digits; otherwise to the few
+  /// that a step needs.
   void stiffen(bool last) {
     const Arena::Scope scope(arena_);
     answers = last;
     struct Side {
       double reach, weight;
     };
-    // central differences of second order, and of fourth with longer steps: truncation, and rounding / step, are less than 1e-9 and 1e-12
+    // Central differences: second order for steps, fourth order with longer displacements for results; their errors are below 1e-9 and 1e-12.
     constexpr double h = 1e-5, H = 3e-4;
     static constexpr Side two[] = {{h, 0.5 / h}, {-h, -0.5 / h}},
                           four[] = {
@@ -194,7 +194,7 @@ template <class L> class Balance {
     for (int i = 0; i < freedom; ++i) stiffest = std::max(stiffest, std::abs(stiffness[i]));
   }
 
-  /// The step x (nv), limited in each mode; returns the expected decrease of the energy.
+  /// Set x (nv) to the step, limited in each mode. Returns the expected decrease of the energy.
   double step(double damping, double* x) const {
     const double least = std::max(tolerances::negligible * stiffest, 1e-300);
     double falls = 0.0;
@@ -209,7 +209,7 @@ template <class L> class Balance {
     return falls;
   }
 
-  /// Relative residual of a mode's force: 1 is the tolerance of an equilibrium, an error of 1e-8 or 1e-12 of all forces.
+  /// Imbalance of a mode relative to the tolerance of an equilibrium: 1e-8 of its stiffness, or 1e-12 of the largest force or stiffness.
   double share_open(int i) const {
     const double allowed = std::max(1e-8 * std::abs(stiffness[i]), 1e-12 * std::max(size, stiffest));
     return r[i] == 0.0 ? 0.0 : r[i] / std::max(allowed, 1e-300);
@@ -241,7 +241,7 @@ template <class L> class Balance {
   int* index_;
 };
 
-/// Find an equilibrium from a closed configuration q; the results are those of the last configuration.
+/// Find an equilibrium from a configuration q with closed loops. Results refer to the last configuration.
 template <class L>
 void equilibrium(const Tree& tree, Arena& arena, const EquilibriumInput& in, const double* q, const EquilibriumOutput& out) {
   const ClosureOptions<double> options = {in.column, in.row, 1e-2, 10.0, 1e300};

@@ -1,21 +1,21 @@
-// L D L^T of the saddle equation front by front (mechanism/fronts.hpp): all sums are over dense rows, for any graph.
+// L D L^T of the saddle equation by fronts (the multifrontal method, mechanism/fronts.hpp). All sums are over dense rows, for any sparsity graph.
 //
-// A front takes its entries of M and J and the contributions of earlier fronts, eliminates its pivots, and leaves the rest, packed row-major, on
-// a stack for its parent. mu is added at a row's elimination, as in saddle.hpp.
+// A front adds its entries of M and J to the contributions of earlier fronts and eliminates its pivots. The remaining matrix, packed row-major, goes
+// onto a stack for the parent front. mu is added when a row is eliminated, as in saddle.hpp.
 #pragma once
 
 #include "saddle_matrix.hpp"
 
 namespace sarrus {
 
-/// Four pivots at a time, so that the rows below them are traversed a quarter as often.
+/// Pivots eliminated together: with four, the rows below them are traversed a quarter as often.
 constexpr int panel = 4;
 
-/// The dense matrix of a front: the rows of its pivots are in L, the others are separate.
+/// Dense matrix of a front. `ahead`: rows of its pivots, stored in L; `behind`: the other rows.
 template <class T> struct FrontRows {
   int pivots, size;
   T *ahead, *behind;
-  T* passed;  // of each row, the size of the numbers subtracted from its diagonal
+  T* passed;  // for each row, the sum of the absolute values subtracted from its diagonal
 
   SARRUS_INLINE T* row(int i) const { return (i < pivots ? ahead + i * size : behind + (i - pivots) * size); }
 };
@@ -62,7 +62,7 @@ template <class T> SARRUS_NOINLINE Factor<T> factorise_by_fronts(const Saddle<T>
   T *behind = arena.take<T>(static_cast<std::size_t>(e.largest) * e.widest), *passed = arena.take<T>(e.widest),
     *pivot_mu = arena.take<T>(e.widest);
   bool* is_row = arena.take<bool>(e.widest);
-  int* waiting = arena.take<int>(e.fronts);  // fronts with contributions on the stack
+  int* waiting = arena.take<int>(e.fronts);  // stack of fronts whose contributions are not yet added
   for (int n = 0; n < e.fronts; ++n) {
     const Front& f = e.front[n];
     const int m = f.size, later = m - f.pivots;
@@ -103,7 +103,7 @@ template <class T> SARRUS_NOINLINE Factor<T> factorise_by_fronts(const Saddle<T>
   return {L, D_inverse};
 }
 
-/// Replace x, velocities then rows, by the solution. `work` has the same size.
+/// Replace x (velocities, then rows) by the solution. `work` has the length of x.
 template <class T> SARRUS_NOINLINE void solve_by_fronts(const Elimination& e, const Factor<T>& f, Arena& arena, T* x, T* work) {
   const Arena::Scope scope(arena);
   T* front_values = arena.take<T>(e.widest);

@@ -1,9 +1,9 @@
-// Loads of every joint in a motion: Newton and Euler's equations of each body, with the forces of the loops. van der Merwe 4.23, 4.30 with 5.22.
-// Loop joints and tree joints are treated alike, so that the result does not depend on the spanning tree.
+// Loads of every joint in a motion, by the Newton-Euler equations of each body with the constraint forces of the loops: van der Merwe 4.23, 4.30 with
+// 5.22. Loop joints and tree joints are treated alike, so the result does not depend on the spanning tree.
 //
 //   reads   multipliers (rows) of the loops; efforts (loop_nv) of motors, or other forces, along loop joints
-//   writes  wrenches on the children of joints [moment; force], in the joints' frames there: of every body's own joint, in
-//           the bodies' order of the description, then of the constraints
+//   writes  wrenches on the children of joints [moment; force], in the joints' frames there: first of each body's own joint,
+//           in the order of bodies in the description, then of the constraints
 #pragma once
 
 #include "../dynamics/bodies.hpp"
@@ -12,7 +12,7 @@
 
 namespace sarrus {
 
-/// Wrench of efforts along the motion of the i-th loop joint, on its child, in its axes at its origin.
+/// Wrench of efforts along the motion of loop joint i: on its child, at the origin and in the axes of its frame there.
 template <class T>
 Force<T> effort_wrench(const Tree& tree, Arena& arena, const LoopState<T>& state, int i, const T* efforts) {
   const Arena::Scope scope(arena);
@@ -28,7 +28,7 @@ Force<T> effort_wrench(const Tree& tree, Arena& arena, const LoopState<T>& state
   return f;
 }
 
-/// The same for every constraint, in its frame's axes of the description; zero for constraints that are not joints.
+/// Effort wrenches of all constraints, in the axes of their frames of the description; zero for constraints that are not joints.
 template <class T>
 void effort_wrenches(const Tree& tree, Arena& arena, const LoopState<T>& state, const T* efforts, T* out) {
   for (int i = 0; i < 6 * tree.loops.constraints; ++i) out[i] = T(0.0);
@@ -44,7 +44,7 @@ template <class T>
 void joint_loads(const Tree& tree, Arena& arena, const Kinematics<T>& k, const LoopState<T>& state, int wrenches,
                  const ExternalWrench<T>* wrench, const T* multipliers, const T* efforts, T* out) {
   const Loops& loops = tree.loops;
-  Force<T>* across = arena.take<Force<T>>(loops.constraints);  // except for friction, springs and armature along the joints
+  Force<T>* across = arena.take<Force<T>>(loops.constraints);  // without friction, springs and armature of the joints
   for (int i = 0; i < loops.constraints; ++i) across[i] = constraint_wrench(tree, arena, state, loops.constraint[i], multipliers);
   for (int i = 0; i < tree.loop_motions; ++i)
     across[tree.loop_motion[i].constraint] += effort_wrench(tree, arena, state, i, efforts);

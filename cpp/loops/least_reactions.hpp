@@ -1,20 +1,20 @@
-// Reactions that rigid bodies do not determine: the reactions of least norm, over all joints and constraints, that keep each body in equilibrium.
+// Reactions that equilibrium leaves indeterminate: of all reactions that balance each body, those of least norm over all joints and constraints.
 //
-// A joint's reaction does no work on its free motion phi. It is the part x of its wrench w = [moment / l; force], about the middle between its two
-// frames, that is perpendicular to [l angular; linear] of phi there; its efforts are the rest. For rods and rolling contacts it is the wrench at
-// the child's frame, for relations between coordinates their efforts [moment / l; force] along joints. With A the reactions' action on bodies,
+// A joint's reaction does no work on its free motion phi. It is the component x of the joint's wrench w = [moment / l; force], about the midpoint of
+// its two frames, that is perpendicular to [l angular; linear] of phi there. The rest of w are its efforts. For rods and rolling contacts x is the
+// wrench at the child's frame; for relations between coordinates, efforts [moment / l; force] along joints. A maps reactions to forces on bodies:
 //
 //   A x = f = A x0,   |x| least:    x = A^+ f = A^T y,    (A A^T) y = f
 //
-// y are the bodies' displacements if each constrained direction of a joint is a bushing of unit stiffness. A A^T is zero along free motions, and so is
-// f: it is factorised with a regularised diagonal, whose effect corrections remove (as in saddle.hpp). If they do not converge,
-// near a singular position, A^T P = Q R is used: x is the part of x0 in the span of Q's first columns, and its other columns span
-// the self-stresses S. With joint compliances C, reactions differ along S: least x^T C x, then |x|, is x + S z with the shortest
-// z of least |root(C) (x + S z)|. Menabrea's theorem; Wojtyra and Fraczek, Multibody System Dynamics 29, 2013, for the minima.
+// y are the displacements of the bodies if each constrained direction of a joint is a bushing of unit stiffness. A A^T is singular along free
+// motions, where f is zero. It is factorised with a regularised diagonal, whose effect corrections remove (as in saddle.hpp). They may not converge
+// near a singular position. Then A^T P = Q R is used: x is the component of x0 in the span of Q's first columns; the other columns of Q span the
+// self-stresses S. With compliances C of joints, the result is x + S z, with the shortest z that minimises |root(C) (x + S z)|: least energy first,
+// then least norm. Menabrea's theorem; Wojtyra and Fraczek, Multibody System Dynamics 29, 2013, for the minima.
 //
-//   reads   multipliers (rows); loads, as joint_loads() has them of these; root(C) (6 x 6 for each load, in its axes), or null
-//   writes  multipliers of the same J^T lambda, and their loads
-//   cost    bushings.hpp; of the second method, dense: O(joints bodies^2)
+//   reads   multipliers (rows); their loads, as joint_loads() returns them; root(C) (6 x 6 for each load, in its axes), or null
+//   writes  multipliers with the same J^T lambda, and their loads
+//   cost    see bushings.hpp; by Q R, dense: O(joints bodies^2)
 #pragma once
 
 #include "bushings.hpp"
@@ -23,13 +23,13 @@
 
 namespace sarrus {
 
-/// Orthonormalise columns one by one, without dependent ones: V = u T.
+/// Orthonormal basis u of the columns V added, without dependent ones: V = u T. from[i]: column that added u[i].
 struct Orthonormal {
   int n = 0, from[6];
   Six u[6];
   double T[6][6];
 
-  /// A column is dependent if a smaller share of it is left.
+  /// Add a column, unless the norm of its independent part is at most `negligible` times its norm.
   void add(Six v, int column, double negligible) {
     const double length = v.norm();
     double along[6] = {};
@@ -53,21 +53,21 @@ struct Orthonormal {
 /// A joint, or another constraint between bodies.
 struct Bearing {
   int body[2];  // parent, child: for a tree joint the inner and the outer body. -1: the ground
-  Vec3<double> at;  // reference point of moments, from the point that its bodies share [l]
-  Transform<double> X;  // the frame of its load in the world
-  Vec3<double> arm;  // vector to that from `at` [l]
-  int load;  // its place
-  double sign;  // of that on the child
-  bool moves;  // true if u are its motions, to which its reactions are perpendicular; else u are its reactions
+  Vec3<double> at;  // reference point of moments, relative to that of its bodies (share_points) [l]
+  Transform<double> X;  // pose of the load's frame in the world
+  Vec3<double> arm;  // vector from `at` to that frame [l]
+  int load;  // index of the load
+  double sign;  // sign of the load as a force on the child
+  bool moves;  // true: basis spans the free motions, to which reactions are perpendicular; false: the reactions
   Orthonormal basis;
-  Six w, before;  // reaction on the child, and its value before
+  Six w, before;  // reaction on the child: current value, initial value
 
   bool is_free() const { return moves && basis.n == 6; }
   Six carried(const Six& w) const {
     if (is_free()) return Six::Zero();
     return moves ? Six(w - basis.project(w)) : basis.project(w);
   }
-  /// Action on the bodies, about their reference point, and its transpose: the displacement caused by those of the bodies.
+  /// on_bodies: a wrench on bodies, about their common point. moved: the transpose, the displacement of the joint by those of the bodies.
   Six on_bodies(Six w) const {
     w.head<3>() += cross(at, Vec3<double>(w.tail<3>()));
     return w;
@@ -78,7 +78,7 @@ struct Bearing {
   }
 };
 
-/// An orthonormal effort of a relation between coordinates: the action of one unit of it on bodies, and along joints.
+/// One of the orthonormal efforts of a relation between coordinates: `put` and `along` are the effects of its unit on bodies and along joints.
 struct Effort {
   int bodies, *body;
   Six* put;
@@ -86,7 +86,7 @@ struct Effort {
   Six* along;
   double x, before;
 };
-/// A relation between coordinates: the efforts of the rows `from` are u T.
+/// A relation between coordinates: its independent rows `from` have the efforts u T, where u are its orthonormal efforts.
 struct Relation {
   int row, first, n, *from;
   double* T;  // n x n
@@ -110,7 +110,7 @@ class Reactions {
       if (loops.constraint[i].child < 0) add_relation(loops.constraint[i], multipliers);
   }
 
-  /// Reactions of least norm; false if corrections do not converge.
+  /// Compute reactions of least norm by bushings; returns false if corrections do not converge.
   SARRUS_NOINLINE bool by_bushings() {
     Bushings K(n_, arena_);
     for (int j = 0; j < bearings_; ++j)
@@ -166,7 +166,7 @@ class Reactions {
         for (int i = 0; i < effort_[e].bodies; ++i) more += effort_[e].put[i].dot(y[effort_[e].body[i]].six());
         x[e] += more, step += more * more;
       }
-      // the ratio of successive corrections is constant
+      // successive corrections decrease by a constant ratio
       if (step * step <= square(tolerances::exact) * std::max(last, step) * size || step <= square(tolerances::rounding) * size)
         break;
       if (k == tolerances::most_corrections || (k > 2 && step > 0.1 * last)) return false;
@@ -177,7 +177,7 @@ class Reactions {
     return true;
   }
 
-  /// The same by A^T P = Q R; where `root` is not null, shares by compliance.
+  /// Compute reactions of least norm by A^T P = Q R; if `root` is not null, those of least energy.
   SARRUS_NOINLINE void by_self_stresses(const double* root) {
     int *first = arena_.take<int>(bearings_ + 1), unknowns = 0;
     Six* basis = arena_.take<Six>(6 * bearings_);
@@ -212,14 +212,14 @@ class Reactions {
     for (int e = 0; e < efforts_; ++e) effort_[e].x = x[unknowns + e];
   }
 
-  /// Change lambda (rows) and loads from those of the previous reactions to those of the current ones.
+  /// Add the difference of current and initial reactions to lambda (rows) and loads.
   SARRUS_NOINLINE void change(double* lambda, double* loads) const {
     change_loads(loads);
     for (int j = n_; j < bearings_; ++j) {
       const Bearing& b = bearing_[j];
       const Constraint& c = tree_.loops.constraint[constraint_index(j)];
       const Six w = b.w - b.before;
-      if (const LoopJoint* joint = plain(c)) {  // components in the child's frame
+      if (const LoopJoint* joint = plain(c)) {  // loads are components in the child's frame
         const Vec3<double> F = w.tail<3>(), N = (Vec3<double>(w.head<3>()) - cross(b.arm, F)) * l_;
         const Mat3<double> R = b.X.R * c.R_described;
         const Vec3<double> components[2] = {transpose_times(R, N), transpose_times(R, F)};
@@ -277,7 +277,7 @@ class Reactions {
     b.X = body.reversed ? inner_frame : outer_frame;
     b.sign = body.reversed ? -1.0 : 1.0, b.at = (outer_frame.p + inner_frame.p) * 0.5;
     b.moves = true, b.basis = {};
-    if (inner == body.link) return;  // a weld
+    if (inner == body.link) return;  // a rigid connection within one link
     const Link& link = tree_.link[body.link];
     link_bearing_[body.link] = i - 1;
     for (int k = 0; k < link.nv; ++k) {
@@ -298,7 +298,7 @@ class Reactions {
     b.X = {child.R * Mat3<double>(c.R_described.transpose()), child.p};
     b.sign = 1.0, b.at = joint ? Vec3<double>((child.p + parent.p) * 0.5) : child.p;
     b.basis = {}, b.moves = plain(c);
-    if (c.rows == 0) {  // a cable, or a free joint
+    if (c.rows == 0) {  // a cable or a free joint has no reaction
     } else if (const LoopJoint* plainly = plain(c)) {
       bool is_constrained[6] = {};
       for (int r = 0; r < c.rows; ++r) is_constrained[plainly->component[r]] = true;
@@ -327,7 +327,7 @@ class Reactions {
     ++bearings_;
   }
 
-  /// Connected bodies measure moments about one point, in the middle of their joints; then set the reactions.
+  /// Choose for each group of connected bodies one reference point of moments, in the middle of their joints; then set the reactions.
   void share_points() {
     int *group = arena_.take<int>(n_), *joints = arena_.take<int>(n_);
     Vec3<double>* middle = arena_.take<Vec3<double>>(n_);
@@ -360,7 +360,7 @@ class Reactions {
 
   void add_relation(const Constraint& c, const double* multipliers) {
     const int rows = c.rows, columns = c.columns;
-    for (int k = 0; k < columns; ++k) {  // for parallel axes no wrench has exactly these efforts: they stay unchanged
+    for (int k = 0; k < columns; ++k) {  // parallel axes: no wrench has exactly these efforts, which remain
       const int link = tree_.column_link[c.column[k]];
       if (bearing_[link_bearing_[link]].basis.n < tree_.link[link].nv) return;
     }
@@ -372,7 +372,7 @@ class Reactions {
     ConstraintRows<double> row_output;
     row_output.J = J;
     rows_between_coordinates(tree_, state_, c, row_output);
-    for (int r = 0; r < rows; ++r) {  // along(i, r): component of the efforts of row r along the i-th orthonormal vector
+    for (int r = 0; r < rows; ++r) {  // along(i, r): component of row r's efforts along orthonormal vector i
       for (int k = 0; k < columns; ++k) left[k] = J[c.entry + k * rows + r] * tree_.unit[c.column[k]] / l_;
       const double length = std::sqrt(dot_product(columns, left, left));
       for (int twice = 0; twice < 2; ++twice)
@@ -403,7 +403,7 @@ class Reactions {
     }
   }
 
-  /// Convert the efforts of each column to wrenches along their joints.
+  /// Convert the efforts of each column to wrenches along the column's joint.
   void put_along_joints(const Constraint& c, const double* efforts, Effort& e) {
     for (int begin = 0, end; begin < c.columns; begin = end) {
       const int link = tree_.column_link[c.column[begin]];
@@ -411,7 +411,7 @@ class Reactions {
       for (end = begin; end < c.columns && tree_.column_link[c.column[end]] == link; ++end)
         tau[c.column[end] - tree_.link[link].iv] = efforts[end] * l_ / tree_.unit[c.column[end]];
       const Bearing& b = bearing_[link_bearing_[link]];
-      const Orthonormal& phi = b.basis;  // T^T (along u) = tau
+      const Orthonormal& phi = b.basis;  // wrench along phi with T^T (along) = tau
       double along[6];
       Six w = Six::Zero();
       for (int i = 0; i < phi.n; ++i) {
@@ -439,7 +439,7 @@ class Reactions {
       for (int j = 0; j < 6; ++j) S(i, j) += sign * a(i) * b(j);
   }
 
-  /// Its contribution to A A^T, about the point that its bodies share.
+  /// Contribution of a bearing to A A^T, about the reference point of its bodies.
   static Block stiffness(const Bearing& b) {
     Block S;
     S.clear();
@@ -458,7 +458,7 @@ class Reactions {
     return S;
   }
 
-  /// Compute an orthonormal basis of its reactions; returns their number.
+  /// Compute an orthonormal basis of a bearing's reactions. Returns the number of basis vectors.
   int basis_of(const Bearing& b, Six* basis) const {
     if (!b.moves) {
       std::copy(b.basis.u, b.basis.u + b.basis.n, basis);
@@ -476,7 +476,7 @@ class Reactions {
     return 6 - Q.rank;
   }
 
-  /// Replace x, of least norm, by the one of least energy; if that is not unique, by the shortest of these.
+  /// Replace x, of least norm, by the reactions of least energy; of several, by those of least change.
   void share_by_compliance(const PivotedQr& Q, int m, const int* first, const Six* basis, const double* root, double* x) const {
     const int k = m - Q.rank, rows = 6 * bearings_;
     double *S = arena_.take<double>(m * k), *strain = arena_.take<double>(rows * k), *b = arena_.take<double>(rows),
@@ -511,13 +511,13 @@ class Reactions {
   const double* loads_;
   double l_;
   int n_, bearings_ = 0, relations_ = 0, efforts_ = 0;
-  Bearing* bearing_;  // of each body's own joint, then of constraints
+  Bearing* bearing_;  // those of each body's own joint, then those of constraints
   Relation* relation_;
   Effort* effort_;
-  int* link_bearing_;  // which bearing a link's joint is
+  int* link_bearing_;  // for each link, the index of its joint's bearing
 };
 
-/// True if all reactions are determined, by the least pivot of a row in the factorisation for accelerations.
+/// True if all reactions are determined, from the least pivot of a row in the factorisation for the accelerations.
 inline bool determined(const double* least_pivot) { return least_pivot && *least_pivot > tolerances::independent; }
 
 inline void least_reactions(const Tree& tree, Arena& arena, const LoopState<double>& state, const double* multipliers,

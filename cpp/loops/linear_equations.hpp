@@ -1,17 +1,17 @@
-// The motion near a state to first order, in as many coordinates y of the configuration and u of the velocity as the loops leave free. Deviations
-// are q = integrate(q0, G y), and W u of v, with
+// Linearised motion near a state, in as many coordinates y of the configuration and u of the velocity as the loops leave free. With deviations y and
+// u, the configuration is q = integrate(q0, G y), and v changes by W u, where
 //
 //   J_q G = 0, E_q G = 1     J W = 0, E_v W = 1
 //
-// J_q being the rows of positions, and E_v the first rows of E_q. With q along G y the velocity changes as rows allow it while E_v v is constant:
-// Dv, by the least kinetic energy (derivatives.hpp), and back along W, V_y = Dv - W E_v Dv. A deviation d changes by d-dot = dv + [d, v], so that
+// J_q are the position rows of J; E_q and E_v select the coordinates' velocities; E_v are the first rows of E_q. If q moves along G y with E_v v
+// fixed, v changes by V_y = Dv - W E_v Dv (Dv: least kinetic energy, derivatives.hpp). A deviation d of q has the rate d-dot = dv + [d, v]:
 //
 //   [y-dot]   [E_q (V_y + [G, v])         E_q W   ] [y]
 //   [u-dot] = [E_v (Da along (G, V_y))  E_v Da W  ] [u]     and by forces u-dot = E_v (M^-1 within the loops) d
 //
-// Derivatives are taken along these freedoms only, as many at a time as there are lanes.
+// Derivatives are computed along these degrees of freedom only, one per lane at a time.
 //
-//   cost    O(bodies) and three solves per freedom; dense in the loops' rows for G and W (loop_motions.hpp)
+//   cost    O(bodies) and three solves per degree of freedom; dense in the loops' rows for G and W (loop_motions.hpp)
 #pragma once
 
 #include "derivatives.hpp"
@@ -19,13 +19,13 @@
 
 namespace sarrus {
 
-/// k velocities that are coordinates of the configuration, of which the first m are those of velocity, too.
+/// Coordinates: indices of k velocities for the configuration, of which the first m are also those of the velocity.
 struct LinearCoordinates {
   int k = 0, m = 0;
   int* place;
 
-  /// `coordinates` (nv): index of the velocity of each coordinate, counted from 1; negative for a coordinate of the configuration
-  /// alone; 0: end. Null: to be chosen.
+  /// `coordinates` (nv): index of each coordinate's velocity, counted from 1; negative for a coordinate of the configuration only; 0 ends the list.
+  /// Null: the coordinates are chosen later.
   LinearCoordinates(int nv, Arena& arena, const double* coordinates) : place(arena.take<int>(nv)) {
     for (int i = 0; i < nv && coordinates; ++i) {
       if (coordinates[i] == 0.0) continue;
@@ -42,14 +42,14 @@ struct LinearCoordinates {
   }
 };
 
-/// Results, one by one in the row of numbers of a state; its size is linear_equations_size (kernels/operation_sizes.hpp).
+/// Results, contiguous in the output row of a state; its length is linear_equations_size (kernels/operation_sizes.hpp).
 struct LinearOutput {
-  double* exact;  // 1 if A is exact, 0.5 if the derivatives contain rounding of q, 0 if there are none
-  // Degrees of freedom of velocity, and the number that the coordinates determine; the same for the configuration. All else is
-  // zero if they do not determine all
+  double* exact;  // 1 if A is exact, 0.5 if the derivatives contain rounding of q, 0 if derivatives do not exist
+  // [0]: degrees of freedom of the velocity; [1]: number of these that the coordinates determine; [2], [3]: the same of the configuration. If not all
+  // are determined, all other outputs are zero.
   double* freedom;
-  double *rate, *G, *W;  // (k + m), E_q v and E_v a; (nv, k); (nv, m)
-  double *A, *E;  // (k + m, k + m); (k + m, nv), whose first k rows stay zero
+  double *rate, *G, *W;  // rate (k + m): E_q v, E_v a; G (nv, k); W (nv, m)
+  double *A, *E;  // A (k + m, k + m); E (k + m, nv), first k rows zero
 
   static LinearOutput over(int nv, int k, int m, double* x) {
     double *G = x + 5 + k + m, *W = G + nv * k, *A = W + nv * m;
@@ -57,20 +57,20 @@ struct LinearOutput {
   }
 };
 
-/// Relative residual of the state's equation; the largest residual that decides if derivatives exist; and the change of
-/// accelerations by rounding.
+/// Relative residual of the state's equation; the largest residual that decides if derivatives exist; the relative change of the accelerations by
+/// rounding.
 struct LinearErrors {
   double state = 0.0, derivatives = 0.0, rounding = 0.0;
 };
 
 template <class R> class LinearEquations {
  public:
-  /// `numbers` are zero.
+  /// `numbers`: output, initially zero.
   LinearEquations(const Tree& tree, Arena& arena, const LoopInput<double>& in, LinearCoordinates& y, bool chooses,
                   double* numbers)
       : tree_(tree), arena_(arena), in_(in), y_(y), chooses_(chooses), numbers_(numbers) {}
 
-  /// Equations of a mechanism without loops: every velocity is a coordinate.
+  /// Linearise a mechanism without loops: every velocity is a coordinate.
   LinearErrors linearize_tree() {
     const int nv = tree_.nv;
     if (chooses_) y_.all(nv);
@@ -92,7 +92,7 @@ template <class R> class LinearEquations {
     return {};
   }
 
-  /// `column`, `row`: scales as in closing.hpp.
+  /// Linearise with loops. `column`, `row`: scales as in closing.hpp.
   LinearErrors linearize_loops(const double* column, const double* row) {
     ForwardSensitivity<R> state(tree_, arena_, in_, true);
     const double* J = state.equation().J();
@@ -118,11 +118,11 @@ template <class R> class LinearEquations {
   }
 
  private:
-  static constexpr double undetermined = 1.0;  // no derivatives in coordinates that do not determine the motion
+  static constexpr double undetermined = 1.0;  // error if the coordinates do not determine the motion: derivatives do not exist
 
   double& A(int i, int j) const { return out_.A[i * (y_.k + y_.m) + j]; }
 
-  /// After the coordinates are set.
+  /// Allocate results. Call after the coordinates are set.
   void make_room(int freedom, int freedom_of_positions) {
     const int nv = tree_.nv;
     out_ = LinearOutput::over(nv, y_.k, y_.m, numbers_);
@@ -130,7 +130,7 @@ template <class R> class LinearEquations {
     G_ = arena_.take<double>(nv * y_.k), V_ = arena_.take<double>(nv * y_.k), W_ = arena_.take<double>(nv * y_.m);
   }
 
-  /// J, with zero rows for constraints on velocities only.
+  /// J (blocks) in which rows that constrain only velocities are zero.
   const double* rows_of_positions(const double* J) const {
     const Loops& loops = tree_.loops;
     double* kept = arena_.take<double>(loops.entries);
@@ -143,7 +143,7 @@ template <class R> class LinearEquations {
     return kept;
   }
 
-  /// Choose the coordinates that determine the motion best, and then those of the configuration.
+  /// Choose the coordinates that determine the velocities best, then additional ones of the configuration.
   void choose(const LoopMotions& motions, const double* N, const LoopMotions& displacements, const double* N_q) {
     const int nv = tree_.nv, m = motions.freedom, k = displacements.freedom;
     double* P = arena_.take<double>(nv * nv);
@@ -159,8 +159,8 @@ template <class R> class LinearEquations {
       if (std::find(y_.place, y_.place + m, shown[i]) == y_.place + m) y_.place[y_.k++] = shown[i];
   }
 
-  /// X = N (E N)^-1 for the first `count` coordinates, one motion after the other. `answer`: degrees of freedom, and the number
-  /// that these coordinates determine.
+  /// X = N (E N)^-1 for the first `count` coordinates, motions contiguous. `answer`: [0] degrees of freedom (input), [1] the number of these that the
+  /// coordinates determine. Returns false if they do not determine all.
   bool depend_on(const double* N, const double* column, int count, double* answer, double* X) const {
     const int nv = tree_.nv, freedom = static_cast<int>(answer[0]);
     const Arena::Scope scope(arena_);
@@ -180,7 +180,7 @@ template <class R> class LinearEquations {
     return true;
   }
 
-  /// G, W, the rates, and the part of A that follows from them.
+  /// Store G, W, the rates, and the part of A that follows from them.
   void put_motions(const double* a) const {
     const int nv = tree_.nv, k = y_.k, m = y_.m;
     double* bracket_with_v = arena_.take<double>(nv);
@@ -197,7 +197,7 @@ template <class R> class LinearEquations {
     }
   }
 
-  /// Lanes from coordinate `first` on: their number, and the number of coordinates of the configuration among them.
+  /// Return the number of lanes in use from coordinate `first` on, and how many of these are coordinates of the configuration.
   std::pair<int, int> lanes(int first) const {
     const int count = std::min(width_of<R>, y_.k + y_.m - first);
     return {count, std::clamp(y_.k - first, 0, count)};
@@ -217,7 +217,7 @@ template <class R> class LinearEquations {
     return d;
   }
 
-  /// V_y; and then E, by symmetry from the accelerations of a unit of force along each u.
+  /// Compute V_y. Also compute E, by symmetry from the accelerations under a unit force along each u.
   void follow(const ForwardSensitivity<R>& state, int first) const {
     const Arena::Scope scope(arena_);
     const int nv = tree_.nv;
@@ -225,7 +225,7 @@ template <class R> class LinearEquations {
     R *force = arena_.take<R>(nv), *x = arena_.take<R>(state.equation().unknowns());
     for (int i = 0; i < nv; ++i) force[i] = R(0.0);
     for (int l = moving; l < count; ++l) lane(force[y_.place[first + l - y_.k]], l) = 1.0;
-    if (moving == 0 || rests())  // then no velocity follows
+    if (moving == 0 || rests())  // then v does not change with q
       state.push(force, x);
     else
       state.follow(displacements(first, moving), x, force);
@@ -239,14 +239,14 @@ template <class R> class LinearEquations {
     }
   }
 
-  /// Columns of A. Returns the largest relative residual.
+  /// Compute columns of A. Returns the largest relative residual.
   double accelerate(const ForwardSensitivity<R>& state, int first) const {
     const Arena::Scope scope(arena_);
     const int nv = tree_.nv, k = y_.k;
     const auto [count, moving] = lanes(first);
     R *d = moving > 0 ? displacements(first, moving) : nullptr, *change = arena_.take<R>(nv),
       *x = arena_.take<R>(state.equation().unknowns());
-    // along some motions, such as a common shift, only rounding changes: compare with forces that rotate by a radian
+    // along some motions, such as a common translation, only rounding changes: residuals are relative to forces that rotate by 1 rad
     R least = R(0.0);
     for (int i = 0; i < nv; ++i) {
       change[i] = R(0.0);
@@ -269,10 +269,10 @@ template <class R> class LinearEquations {
   bool chooses_;
   double* numbers_;
   LinearOutput out_{};
-  double *G_ = nullptr, *V_ = nullptr, *W_ = nullptr;  // one motion after the other
+  double *G_ = nullptr, *V_ = nullptr, *W_ = nullptr;  // columns, each contiguous
 };
 
-/// `chooses`: choose the best-conditioned coordinates.
+/// `chooses`: choose the best-conditioned coordinates instead of using y.
 template <class R>
 LinearErrors linear_equations(const Tree& tree, Arena& arena, const LoopInput<double>& in, LinearCoordinates& y, bool chooses,
                               const double* column, const double* row, double* numbers) {

@@ -1,19 +1,19 @@
-// Coordinates, velocities and accelerations of loop joints: like those of the tree's joints in q, v and a, but read from the relative motion of
-// the two bodies.
+// Coordinates, velocities and accelerations of loop joints. They have the form of those of tree joints in q, v and a, but are computed from the
+// relative motion of the two bodies.
 #pragma once
 
 #include "constraints.hpp"
 
 namespace sarrus {
 
-/// Results, one by one in the order of the joints. Null: not requested.
+/// Outputs, contiguous in the order of the joints. A null pointer: not computed.
 template <class T> struct LoopJoints {
   T *q = nullptr, *v = nullptr, *a = nullptr;
-  T* J = nullptr;  // loop_nv x nv: maps the velocities of the tree to those of loop joints, without prescribed motions
+  T* J = nullptr;  // loop_nv x nv: maps tree velocities to loop joint velocities; prescribed motions at rest
 };
 
-/// `near`: coordinates from which turns are counted; null: zeros. Velocities need state.v; accelerations need state.link with the accelerations of
-/// the tree's joints.
+/// `near`: reference coordinates, which determine the number of whole revolutions; null: zero. Velocities need state.v; accelerations need
+/// state.link, with the accelerations of the tree.
 template <class T>
 void read_loop_joints(const Tree& tree, Arena& arena, const LoopState<T>& state, const T* near, const LoopJoints<T>& out) {
   const T none[7] = {T(0.0), T(0.0), T(0.0), T(0.0), T(0.0), T(0.0), T(0.0)};
@@ -37,8 +37,8 @@ void read_loop_joints(const Tree& tree, Arena& arena, const LoopState<T>& state,
   }
 }
 
-/// For each constraint, the wrench of a joint's friction, springs and armature on its child, at its frame, in the axes of the
-/// description; zero for other constraints.
+/// For each constraint: wrench of friction, springs and armature of a loop joint on its child, at its frame, in the axes of the description; zero for
+/// other constraints.
 template <class T> void loop_joint_wrenches(const Tree& tree, const Kinematics<T>& k, T* out) {
   const auto numbers = tree.numbers<T>();
   for (int i = 0; i < 6 * tree.loops.constraints; ++i) out[i] = T(0.0);

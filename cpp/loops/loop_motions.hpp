@@ -1,11 +1,11 @@
-// The motions that loops leave free, and solutions of J x = g, with dependent rows too. With C and R the scales of velocities and rows in which
-// radians and metres compare (closing.hpp),
+// Motions that the loops allow, and solutions of J x = g, also with dependent rows. C and R are scales of velocities and rows in which radians and
+// metres are comparable (closing.hpp):
 //
 //   (R J C)^T P = Q U,    x = C Q [z; y],    U^T z = P^T R g,    y free
 //
-// so that the last columns of C Q span the null space of J. The rank is that of J in these scales: a row counts as dependent if its part independent
-// of those before it is less than tolerances::negligible of the largest. If no x satisfies J x = g, the nearest feasible g is
-// used, in the rows' own units. One state at a time; dense, cost O(nv rows rank).
+// The last columns of C Q span the null space of J. The rank is that of R J C: a row is dependent if the part of it that is independent of the rows
+// before is below tolerances::negligible, relative to the largest row. If no x satisfies J x = g, g is replaced by the nearest feasible one, in the
+// rows' own units. For one state at a time; dense, cost O(nv rows rank).
 #pragma once
 
 #include "constraints.hpp"
@@ -13,14 +13,14 @@
 
 namespace sarrus {
 
-/// Columns z of multipliers with J^T z = 0.
+/// Basis of the multipliers z with J^T z = 0, as columns.
 class SelfStresses {
  public:
   SelfStresses(int rows, int count, const double* Z, Arena& arena)
       : rows_(rows), count_(count), Z_(Z), arena_(arena), factor_(rows, count, copied(arena, count * rows, Z), arena, 0.0) {}
 
-  /// Replace lambda by the multipliers with the same J^T lambda that are nearest to `to` (rows; null: zero), in the rows' own
-  /// units.
+  /// Replace lambda by the multipliers with the same J^T lambda that are nearest to `to` (rows; null: zero), in the units of the
+  /// rows.
   SARRUS_NOINLINE void bring_near(const double* to, double* lambda) const {
     const Arena::Scope scope(arena_);
     double *x = arena_.take<double>(rows_), *y = arena_.take<double>(count_);
@@ -46,7 +46,7 @@ class LoopMotions {
  public:
   int freedom;
 
-  /// J by blocks, of all constraints.
+  /// J: blocks of all constraints.
   SARRUS_NOINLINE LoopMotions(const Tree& tree, Arena& arena, const double* J, const double* column, const double* row)
       : nv_(tree.nv),
         rows_(tree.loops.rows),
@@ -58,7 +58,7 @@ class LoopMotions {
     freedom = nv_ - loops_.rank;
   }
 
-  /// A basis of them, one motion (nv) after the other, orthonormal in scaled velocities: C^-1 N.
+  /// Basis C^-1 N of the allowed motions, orthonormal in scaled velocities; each motion (nv) is contiguous.
   const double* basis() const {
     double* N = arena_.take<double>(freedom * nv_);
     for (int i = 0; i < freedom; ++i) {
@@ -70,17 +70,17 @@ class LoopMotions {
     return N;
   }
 
-  /// P (nv, nv), the projector onto them, in scaled velocities.
+  /// P (nv, nv): projector onto the allowed motions, in scaled velocities.
   SARRUS_NOINLINE void projector(const double* N, double* P) const {
     double* n = arena_.take<double>(nv_);
     std::fill(P, P + nv_ * nv_, 0.0);
     for (int i = 0; i < freedom; ++i) {
-      for (int k = 0; k < nv_; ++k) n[k] = column_[k] > 0.0 ? N[i * nv_ + k] / column_[k] : 0.0;  // 0: it is held
+      for (int k = 0; k < nv_; ++k) n[k] = column_[k] > 0.0 ? N[i * nv_ + k] / column_[k] : 0.0;  // 0: a fixed joint
       for (int a = 0; a < nv_; ++a) add_multiple(nv_, n[a], n, P + a * nv_);
     }
   }
 
-  /// Some lambda (rows) with J^T lambda = f (nv), of the independent rows.
+  /// Return some lambda (rows) with J^T lambda = f (nv), nonzero only in independent rows.
   SARRUS_NOINLINE void forces(const double* f, double* lambda) const {
     const Arena::Scope scope(arena_);
     double* x = arena_.take<double>(nv_);
@@ -90,8 +90,8 @@ class LoopMotions {
     for (int j = 0; j < rows_; ++j) lambda[loops_.pivot(j)] = j < loops_.rank ? x[j] * row_[loops_.pivot(j)] : 0.0;
   }
 
-  /// All multipliers with J^T z = 0, scaled so that moments and forces are comparable, so that the precision of an entry does not
-  /// depend on the unit of length.
+  /// Return a basis of all z with J^T z = 0. Moments and forces are scaled to be comparable, so that the precision of entries does not depend on the
+  /// unit of length.
   SARRUS_NOINLINE SelfStresses self_stresses() const {
     const int rank = loops_.rank, count = rows_ - rank;
     double *Z = arena_.take<double>(count * rows_), *x = arena_.take<double>(rank);
@@ -108,7 +108,7 @@ class LoopMotions {
     return {rows_, count, Z, arena_};
   }
 
-  /// Some x (nv) with J x = g (rows).
+  /// Compute some x (nv) with J x = g (rows).
   SARRUS_NOINLINE void solve(const double* g, double* x) const {
     const Arena::Scope scope(arena_);
     const int rank = loops_.rank;
@@ -139,14 +139,14 @@ class LoopMotions {
     }
     return A;
   }
-  /// Apply U^-1, of U's square part, to the first `rank` entries of x.
+  /// Apply U^-1, of the square part of U, to the first `rank` entries of x.
   void solve_triangle(double* x) const {
     for (int i = loops_.rank - 1; i >= 0; --i) {
       for (int j = i + 1; j < loops_.rank; ++j) x[i] -= loops_.R(i, j) * x[j];
       x[i] *= loops_.inverse(i);
     }
   }
-  /// U^T by columns, with rows in their own units, if not all of them are independent.
+  /// U^T by columns, with rows in their own units; null if all rows are independent.
   double* triangle() const {
     if (loops_.rank == rows_) return nullptr;
     double* A = arena_.take<double>(rows_ * loops_.rank);

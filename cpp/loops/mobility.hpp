@@ -1,12 +1,12 @@
-// Mobility of a mechanism in one configuration, in numbers: the rank of J, and the velocities of motors and of an output frame
-// along the motions that J leaves free. With P the projector onto these motions, S the motors' rows and G the output's, all
-// scaled as in closing.hpp,
+// Mobility of a mechanism in one configuration: the rank of J, and the velocities of motors and of an output frame along the motions that J allows.
+// Let P be the projector onto these motions, S the rows of the motors' velocities and G those of the output frame, all scaled as in closing.hpp.
+// Then
 //
 //   B B^T = S P S^T,   C = G P S^T,   G P G^T
 //
-// determine all of it: a motion that moves no motor is an output singularity, a motor that does not move the output an input singularity
-// (Gosselin and Angeles 1990), and K = C (B B^T)^-1 is the output's velocity per motor's. Singular values are square roots of eigenvalues,
-// so that those below 1e-6 (of rows of size one) count as zero.
+// determine all results. A motion that moves no motor is an output singularity; a motor that does not move the output is an input singularity
+// (Gosselin and Angeles 1990). K = C (B B^T)^-1 maps motor velocities to output velocities. Singular values are roots of eigenvalues of these
+// products; therefore those below 1e-6 (with rows of norm one) are zero.
 #pragma once
 
 #include "../dynamics/frame.hpp"
@@ -14,7 +14,7 @@
 
 namespace sarrus {
 
-/// Reduce a symmetric matrix (n x n, destroyed) to tridiagonal form by Householder reflections: its diagonal, and its squared
+/// Reduce a symmetric matrix A (n x n, destroyed) to tridiagonal form by Householder reflections. Sets its diagonal, and the squares of its
 /// off-diagonal entries.
 template <class T> SARRUS_NOINLINE void tridiagonalise(int n, T* A, T* diagonal, T* squares, Arena& arena) {
   T *v = arena.take<T>(n), *w = arena.take<T>(n);
@@ -40,7 +40,7 @@ template <class T> SARRUS_NOINLINE void tridiagonalise(int n, T* A, T* diagonal,
   }
 }
 
-/// Nonzero singular values of F, from F F^T (n x n, destroyed): Sturm's sequences count the eigenvalues above a number.
+/// Nonzero singular values of F, from F F^T (n x n, destroyed): Sturm sequences yield the number of eigenvalues above a value.
 template <class T> class SingularValues {
  public:
   T rank;
@@ -50,7 +50,7 @@ template <class T> class SingularValues {
     tridiagonalise(n, A, d_, e_, arena);
     rank = above(T(least));
   }
-  /// The count-th largest, to nine digits; 0 if there is none.
+  /// Return the count-th largest singular value, to nine digits; 0 if there are fewer.
   SARRUS_NOINLINE T find(const T& count) const {
     T low = T(least), high = T(least) + trace_ * T(1.001);
     for (int k = 0; k < 34; ++k) {
@@ -78,10 +78,10 @@ template <class T> class SingularValues {
   T *d_, *e_, trace_;
 };
 
-/// Eight numbers of one configuration: rank and smallest singular value of J; rank and smallest singular value of B; rank of G on the
-/// motions, rank of B and G together; condition of K, and its rank.
+/// Eight outputs for one configuration: rank and smallest singular value of J; rank and smallest singular value of B; rank of G on the allowed
+/// motions, rank of B and G together; condition number of K, and its rank.
 ///
-///   scale   (nv + rows) as in closing.hpp        gains  (efforts + 6) 1 / weight of a unit of each motor's velocity and of the output's
+///   scale   (nv + rows) as in closing.hpp        gains  (efforts + 6) inverse weights of unit velocities, of each motor and of the output
 template <class T> void mobility_numbers(const Tree& tree, Arena& arena, const Frame& frame, const ClosureOptions<T>& options,
                                          const T* gains, const T* q, const T* time, const T* pfaffian_values, T* out) {
   const Loops& loops = tree.loops;
@@ -103,7 +103,7 @@ template <class T> void mobility_numbers(const Tree& tree, Arena& arena, const F
       }
   }
 
-  // rows of the velocities of motors and output, over the scaled velocities
+  // rows of the velocities of motors and output, in scaled velocities
   T* F = arena.take<T>(rate_rows * nv);
   for (int k = 0; k < rate_rows * nv; ++k) F[k] = T(0.0);
   for (int a = 0; a < motors; ++a) {
@@ -143,7 +143,7 @@ template <class T> void mobility_numbers(const Tree& tree, Arena& arena, const F
   for (int a = 0; a < rate_rows; ++a) {
     for (int k = 0; k < nv; ++k) x[k] = F[a * nv + k];
     for (int twice = 0; rows > 0 && twice < 2;
-         ++twice) {  // each leaves mu / (mu + squared singular value) of the part that violates the constraints
+         ++twice) {  // each leaves mu / (mu + s^2), s a singular value of J, of the forbidden part
       for (int r = 0; r < rows; ++r) x[nv + r] = T(0.0);
       pieces ? void(pieces->solve(tree, arena, factor, x, x, 20)) : solve(loops.statics, factor, arena, x, work);
     }
@@ -159,7 +159,7 @@ template <class T> void mobility_numbers(const Tree& tree, Arena& arena, const F
   };
   const auto B = block(0, motors), G = block(motors, rate_rows), both_of_them = block(0, rate_rows);
 
-  // K^T: (B B^T) K^T = C^T, by Cholesky's factor; a redundant motor's direction has nothing on the right, to 1e-16
+  // K^T from (B B^T) K^T = C^T by a Cholesky factor. The right-hand side has no component, to 1e-16, along the direction of a redundant motor.
   T *L = arena.take<T>(motors * motors), *K = arena.take<T>(motors * 6), *KK = arena.take<T>(36);
   for (int a = 0; a < motors; ++a)
     for (int b = 0; b <= a; ++b) {

@@ -1,9 +1,9 @@
-// Rates of the multipliers. For independent rows they follow from the equation itself (derivatives.hpp). For others lambda = J y is the least one
-// that gives the same forces; along the loops it stays so, and
+// Rates of the multipliers. For independent rows they follow from the equation itself (derivatives.hpp). For dependent rows, lambda = J y is the
+// solution of least norm for the same forces. Along the loops it remains so, and therefore
 //
 //   J^T Dlambda = f,   Dlambda = DJ y + J Dy        so that Dlambda, of all with J^T Dlambda = f, is nearest to DJ y
 //
-// with the forces f = M Da - b that the equation leaves to them. (Its own Dlambda has rounding of any size along J^T z = 0.)
+// where f = M Da - b are the forces on the rows. (The Dlambda of the equation itself has arbitrary rounding errors along J^T z = 0.)
 #pragma once
 
 #include "derivatives.hpp"
@@ -34,10 +34,10 @@ template <class R> class MultiplierRates {
     crba(tree, arena, q, M_);
   }
 
-  /// Factor of DJ; null if rows are independent.
+  /// y with lambda = J y; null if rows are independent.
   const double* y() const { return y_; }
 
-  /// Project z (rows) onto J^T z = 0, for dependent rows.
+  /// Project z (rows) onto the multipliers with J^T z = 0. Only for dependent rows.
   void leave_dependent(double* z) const {
     const Arena::Scope scope(arena_);
     double* motion = arena_.take<double>(tree_.nv);
@@ -45,7 +45,7 @@ template <class R> class MultiplierRates {
     add_motion_along_rows(tree_, J_, motion, -1.0, z);
   }
 
-  /// Lane l of Dlambda (rows), for x, the forces on the right-hand side, and DJ y (null: J is constant).
+  /// Compute lane l of Dlambda (rows). x: solution of the equation; force: its right-hand side; DJ_y: DJ y (null if J is constant).
   void put(const R* x, const R* force, const R* DJ_y, int l, double* out) const {
     for (int r = 0; r < rows_; ++r) out[r] = -lane(x[tree_.nv + r], l);
     if (!y_) return;
@@ -72,8 +72,8 @@ template <class R> class MultiplierRates {
   std::optional<SelfStresses> self_stresses_;
 };
 
-/// Derivatives of the multipliers with respect to q, v and tau (rows x nv each), along the same directions as those of the
-/// accelerations; returns as forward_dynamics_derivatives.
+/// Derivatives of the multipliers with respect to q, v and tau (rows x nv each), along the same directions as those of the accelerations. Returns the
+/// same error as forward_dynamics_derivatives.
 template <class R>
 double multiplier_derivatives(const Tree& tree, Arena& arena, const LoopInput<double>& in, bool tangent, double* out) {
   const int n = tree.nv, rows = tree.loops.rows;
@@ -83,7 +83,7 @@ double multiplier_derivatives(const Tree& tree, Arena& arena, const LoopInput<do
   double *by_q = out, *by_v = out + rows * n, *by_tau = out + 2 * rows * n, worst = 0.0;
   R *x = arena.take<R>(n + rows), *follows = arena.take<R>(n + rows), *DJ_y = arena.take<R>(rows), *force = arena.take<R>(n);
   double* multiplier_rate = arena.take<double>(rows);
-  // weight the rates of each direction by its components in the unit displacements
+  // sum the rates of all directions, weighted by the components of unit displacements along them
   const auto along = [&](const AllowedMotions* motions, double* to, auto rate) {
     const auto add = [&](int first, int count, const R* d) {
       const R* moved = rate(d);

@@ -1,18 +1,18 @@
-// Interpolation between two samples, with closed loops if there are any.
+// Interpolation of a motion between two samples, with closed loops if there are any.
 //
-// Between samples every joint follows the cubic x(s) of Hermite with the configurations and velocities of both,
+// Between samples every joint follows Hermite's cubic x(s), which matches the configurations and velocities of both samples,
 //
-//   x = s h (r0 + s (3 m - 2 r0 - r1 + s (r0 + r1 - 2 m)))      m = x1 / h, rates r, share s of the interval h
+//   x = s h (r0 + s (3 m - 2 r0 - r1 + s (r0 + r1 - 2 m)))      h: interval, s in [0, 1], r0, r1: rates, m = x1 / h
 //
-// in coordinates x (nv) from the first sample on: those of q, with rates x-dot = E(q) v, E orthogonal; for quaternions the rotation vector,
+// in coordinates x (nv) relative to the first sample: those of q, with rates x-dot = E(q) v, E orthogonal. For quaternions x is the rotation vector,
 // R = R_0 exp(x) (Kang and Park 1999). Before the first sample x is linear.
 //
-// With loops that spline p(t) violates them, and the path is determined by loops and a guide,
+// With loops, the spline p(t) violates them. The path then satisfies the loop equations and a guide,
 //
 //   phi(q, t) = 0,    K(t) (q - p(t)) = 0
 //
-// K between those of the samples, blended by s^2 (3 - 2 s). Its derivatives are exact: J v = c and J a = gamma with those of the guide. Newton's
-// steps from p, dense: one state at a time, cost O(nv^2 rows) a step.
+// where K is interpolated between those of the samples with the weight s^2 (3 - 2 s). Its derivatives are exact: J v = c and J a = gamma, and the
+// derivatives of the guide. The equations are solved by Newton steps from p. Dense, one state at a time, cost O(nv^2 rows) a step.
 #pragma once
 
 #include <optional>
@@ -29,15 +29,15 @@ inline void put3(const Vec3<double>& x, double* out) {
   for (int i = 0; i < 3; ++i) out[i] = x(i);
 }
 
-/// Components in axes turned by exp(x).
+/// Components of v in axes rotated by exp(x).
 inline Vec3<double> in_turned_axes(const Vec3<double>& x, const Vec3<double>& v) { return transpose_times(rotation(exp(x)), v); }
 
-/// The coordinates x of a mechanism.
+/// Coordinates x of the joints, relative to a configuration.
 class Chart {
  public:
   Chart(const Tree& tree, Arena& arena) : tree_(tree), in_q_(arena.take<double>(tree.nq)) {}
 
-  /// Call of(joint's first velocity, it has a rotation vector, number of plain coordinates, their places in x and in q)
+  /// Call of(link, has_rotation_vector, number of plain coordinates, their first index in x, their first index in q) for each joint.
   template <class F> void each(F&& of) const {
     for (int i = 1; i < tree_.links; ++i) {
       const Link& b = tree_.link[i];
@@ -47,14 +47,14 @@ class Chart {
       });
     }
   }
-  /// x of q1 from q0, rotations along the shorter path.
+  /// Compute the coordinates x of q1 relative to q0; rotations along the shorter path.
   void difference(const double* q0, const double* q1, double* x) const {
     sarrus::difference(tree_, q0, q1, x);
     each([&](const Link&, bool, int n, int v, int q) {
       for (int k = 0; k < n; ++k) x[v + k] = q1[q + k] - q0[q + k];
     });
   }
-  /// The configuration at x from q.
+  /// Compute the configuration q1 at x relative to q0. `turns`: work space (nv).
   void moved(const double* q0, const double* x, double* turns, double* q1) const {
     each([&](const Link& b, bool ball, int n, int v, int) {
       for (int k = 0; k < 3 && ball; ++k) turns[b.iv + k] = x[b.iv + k];
@@ -65,18 +65,18 @@ class Chart {
       for (int k = 0; k < n; ++k) q1[q + k] = q0[q + k] + x[v + k];
     });
   }
-  /// E v; of rotations the angular velocity.
+  /// Compute x-dot = E v; for rotations the angular velocity.
   void rates(const double* q, const double* v, double* x_dot) const {
     coordinate_rate(tree_, q, v, in_q_);
     assign_rates(v, x_dot);
   }
-  /// The rate of E v for the acceleration a; for rotations the angular acceleration.
+  /// Compute x-ddot, the rate of E v for the acceleration a; for rotations the angular acceleration.
   void second_rates(Arena& arena, const double* q, const double* v, const double* a, double* x_ddot) const {
     const Arena::Scope scope(arena);
     coordinate_acceleration(tree_, arena, q, v, a, in_q_);
     assign_rates(a, x_ddot);
   }
-  /// E of one joint (6 x 6, column by column): x-dot of each of its velocities.
+  /// E of one joint (6 x 6, column-major): column i is x-dot for unit velocity i.
   void block(const Link& b, const double* q, double* E) const {
     visit_every(b.described, b.nv, [&](auto joint) {
       constexpr bool turns = joint.has_quaternion;
@@ -88,7 +88,7 @@ class Chart {
       }
     });
   }
-  /// v = E^T x-dot.
+  /// Compute v = E^T x-dot.
   void velocities(const double* q, const double* x_dot, double* v) const {
     each([&](const Link& b, bool, int, int, int) {
       double E[36];
@@ -109,8 +109,8 @@ class Chart {
   double* in_q_;
 };
 
-/// Two samples: q and v of each, and their times. The second may be the earlier one: for times after the last sample, the last
-/// interval is used backwards.
+/// Two samples: q and v of each, and their times. For times after the last sample the samples are exchanged, so that the last interval is used
+/// backwards.
 struct PathPiece {
   const double *q0, *v0, *q1, *v1;
   double start, end;
@@ -122,7 +122,7 @@ struct PathPiece {
   }
 };
 
-/// K of both samples, (count, nv) each, over velocities in their scale.
+/// K at both samples, (count, nv) each, for scaled velocities.
 struct PathGuide {
   int count;
   const double *K0, *K1;
@@ -134,7 +134,7 @@ struct PathGuide {
   }
 };
 
-/// Point of the cubic: q, x-dot and x-ddot; of rotations angular velocity and acceleration.
+/// Point of the cubic: q, x-dot and x-ddot; for rotations the angular velocity and acceleration.
 struct SplinePoint {
   double *q, *rate, *second;
 };
@@ -162,10 +162,10 @@ inline SplinePoint cubic(const Tree& tree, Arena& arena, const Chart& chart, con
   return at;
 }
 
-/// The loops and the guide, in the scales of velocities and rows of closing.hpp.
+/// Residual of the loop equations and the guide, in the scales of velocities and rows of closing.hpp.
 class GuidedLoops {
  public:
-  double *offset, *rate, *bend;  // the displacement from p to q, per scale, and its derivatives
+  double *offset, *rate, *bend;  // scaled displacement from p to q, and its first and second derivative
 
   GuidedLoops(const Tree& tree, Arena& arena, const Chart& chart, const SplinePoint& p, const PathPiece& piece,
               const PathGuide& guide, const double* scale, const double* time)
@@ -192,7 +192,7 @@ class GuidedLoops {
   }
   int rows() const { return tree_.loops.rows + count_; }
 
-  /// Evaluate the residual at q, on the right-hand side; on request the matrix, and c for `velocity`.
+  /// Evaluate the residual at q, for the right-hand side. On request also the matrix, and c for `velocity`.
   void evaluate(const double* q, bool matrix, bool rates = false) {
     const Arena::Scope scope(arena_);
     const Loops& loops = tree_.loops;
@@ -206,7 +206,7 @@ class GuidedLoops {
     for (int r = 0; r < count_; ++r) b_[loops.rows + r] = dot_product(tree_.nv, K_ + r * tree_.nv, offset);
   }
   PivotedQr factor(Arena& arena) { return PivotedQr(rows(), tree_.nv, A_, arena, 0.0); }
-  /// Scaled velocities that produce the residual.
+  /// Solve for the scaled velocities that produce the residual.
   void step(const PivotedQr& factor, double* x) const { factor.solve(b_, x); }
   void scale(double share, double* x) const {
     for (int k = 0; k < tree_.nv; ++k) x[k] *= column_[k] * share;
@@ -230,8 +230,8 @@ class GuidedLoops {
  private:
   double dot(const double* K, int r, const double* x) const { return dot_product(tree_.nv, K + r * tree_.nv, x); }
 
-  /// Rows of the loops, then K times the derivatives of the displacement from p to q with respect to the velocities, which are
-  /// joint by joint.
+  /// Fill the matrix: rows of the loops, then K times the derivatives of the displacement from p to q with respect to the velocities. These
+  /// derivatives are a block per joint.
   void fill(const double* q) {
     const int nv = tree_.nv, m = rows();
     std::fill(A_, A_ + m * nv, 0.0);
@@ -252,8 +252,8 @@ class GuidedLoops {
       }
     });
   }
-  /// Derivatives of the displacement from p to q along v: the angular velocity of q relative to p; in q's axes, a vector fixed in
-  /// p rotates backwards.
+  /// Compute the rate of the displacement from p to q along v, and its second derivative if `bends`. For rotations the rate is the angular velocity
+  /// of q relative to p; in the axes of q, a vector fixed in p rotates backwards.
   void offset_motion(const double* q, const double* v, bool bends) {
     chart_.rates(q, v, rate);
     if (bends) chart_.second_rates(arena_, q, v, zeros<double>(arena_, tree_.nv), bend);
@@ -296,10 +296,10 @@ class GuidedLoops {
   double *K_, *K1_, *K2_, *J_, *A_, *b_, *target_;
 };
 
-/// Take Newton's steps from q onto the loops, none longer than a third of a radian. Returns true if they converge, no farther than a radian from p.
+/// Take Newton steps from q onto the loops, each at most 0.3 rad. Returns true if they converge at most 1 rad from p.
 inline bool follow(const Tree& tree, Arena& arena, GuidedLoops& loops, double* q, double* v, double* a) {
-  constexpr double small = 1e-9;  // Newton's next would be 1e-18
-  constexpr double close_by = 1e-3;  // share of the residual that each step with the last factorisation leaves
+  constexpr double small = 1e-9;  // the error after the next Newton step would be 1e-18
+  constexpr double close_by = 1e-3;  // fraction of the residual that a step with an old factor leaves
   double *x = arena.take<double>(tree.nv), *next = arena.take<double>(tree.nq), size = 1e300, before = size;
   std::optional<Arena::Scope> scope;
   std::optional<PivotedQr> factor;
@@ -316,7 +316,7 @@ inline bool follow(const Tree& tree, Arena& arena, GuidedLoops& loops, double* q
     if (!std::isfinite(size)) return false;
     loops.scale(-std::min(1.0, 0.3 / std::max(size, 1e-300)), x);
     integrate(tree, q, x, next), std::copy(next, next + tree.nq, q);
-    arrived = size < small && (again || size < close_by * small || size > 0.1 * before);  // or rounding is reached
+    arrived = size < small && (again || size < close_by * small || size > 0.1 * before);  // the last test: rounding is reached
   }
   loops.evaluate(q, true, true);
   refactorise();
@@ -327,7 +327,7 @@ inline bool follow(const Tree& tree, Arena& arena, GuidedLoops& loops, double* q
   return true;
 }
 
-/// q, v and a on the cubic, or, with a guide, on the loops near it; then 1 if the loops do not close nearby, else 0.
+/// Write q, v and a of the cubic or, with a guide, of the closed loops near it. The last entry is 1 if the loops do not close nearby, else 0.
 inline void path_motion(const Tree& tree, Arena& arena, const PathPiece& piece, const double* scale, const double* guide,
                         const double* time, double* out) {
   const double now = time ? *time : piece.start;
@@ -338,7 +338,7 @@ inline void path_motion(const Tree& tree, Arena& arena, const PathPiece& piece, 
   *lost = 0.0;
   if (guide && scale && tree.loops.rows > 0) {
     GuidedLoops loops(tree, arena, chart, p, piece, PathGuide::over(tree.nv, guide), scale, &now);
-    // rows that come with the call constrain velocities only, or are targets: they have no path
+    // rows with values from the caller constrain only velocities, or are targets: their values between samples are unknown
     if (tree.loops.pfaffian_values > 0 || !follow(tree, arena, loops, q, v, a)) std::fill(q, lost, 0.0), *lost = 1.0;
     return;
   }

@@ -1,4 +1,4 @@
-// Rank-revealing QR factorisation of small dense matrices: orthonormal basis of the column space, least-squares solutions of minimum norm.
+// Rank-revealing QR factorisation of small dense matrices: orthonormal basis of the column space, and least-squares solutions of least norm.
 #pragma once
 
 #include <algorithm>
@@ -13,14 +13,14 @@
 namespace sarrus {
 
 inline double dot_product(int n, const double* a, const double* b) { return scalar_product(a, b, n); }
-/// y += factor x.
+/// Add factor x to y.
 inline void add_multiple(int n, double factor, const double* x, double* y) { subtract_scaled(y, x, -factor, n); }
 
-/// A P = Q R of n columns of m numbers (A is destroyed), by Householder's reflections, the longest column first: Q's first `rank` columns span
-/// them. The rest of a column counts as zero below `negligible` of the largest, or of `size` if that is larger.
+/// Factorisation A P = Q R (m x n, A is destroyed) by Householder reflections, the longest remaining column first. The first `rank` columns of Q span
+/// those of A. A column is dependent if its remaining norm is below `negligible`, relative to the longest column, or to `size` if that is larger.
 ///
-/// Reflections have zeros above their diagonal, so that all of them use the same packets of a column. Otherwise a reflection
-/// would have to wait for results of the previous one in the processor's store buffer.
+/// Reflection vectors have zeros above their first entry, so all of them begin at a packet boundary of a column. Otherwise a reflection would wait
+/// for results of the one before, in the processor's store buffer.
 class PivotedQr {
  public:
   int rank = 0;
@@ -42,19 +42,19 @@ class PivotedQr {
     std::fill(b, b + rank, 0.0);
     times(b);
   }
-  /// Find the shortest y with A y nearest to b: R R^T z = Q^T b, y = R^T z; b becomes the residual.
+  /// Compute the shortest y with A y nearest to b: R R^T z = Q^T b, y = R^T z. b becomes the residual.
   void solve(double* b, double* y) const;
 
  private:
   using Wide = WideDoubles;
   static constexpr int width = sizeof(Wide) / sizeof(double);
-  static constexpr int together = 4;  // columns, with independent sums
+  static constexpr int together = 4;  // columns reflected together, with independent sums
 
   double* column(int j) const { return A_ + j * m_; }
-  /// First entry of the packet in which the reflection begins.
+  /// Index of the first entry of the packet that contains entry k, where the reflection begins.
   static int first(int k) { return k - k % width; }
   void swap(double* a, double* b) const;
-  /// Reflect x of `count` columns.
+  /// Apply reflection k to `count` columns x.
   template <int count> void reflect(int k, double* x) const {
     const double* v = V_ + k * m_;
     const int vector_end = m_ - m_ % width;
@@ -79,13 +79,13 @@ class PivotedQr {
   }
 
   int m_, n_;
-  double *A_, *V_;  // R, and vectors v of reflections 1 - turn v v^T, column by column
+  double *A_, *V_;  // R; vectors v of the reflections 1 - turn v v^T; column-major
   int* pivot_;
   double *diagonal_, *inverse_, *turn_;
   Arena& arena_;
 };
 
-/// Restrict the projector P (n x n) to motions with zero velocity k.
+/// Restrict the projector P (n x n) to the motions with zero velocity k.
 inline void hold_velocity(int n, double* P, int k) {
   const double pivot = P[k * n + k];
   const double* row = P + k * n;
@@ -94,9 +94,9 @@ inline void hold_velocity(int n, double* P, int k) {
   for (int a = 0; a < n; ++a) P[k * n + a] = P[a * n + k] = 0.0;
 }
 
-/// The velocities that determine the motions best, P (n x n, destroyed) being the projector onto them. They are the pivots of a
-/// Cholesky factorisation: the largest ones, the first of equal ones up to rounding. The first `chosen` of the `count` columns
-/// are given.
+/// Choose the velocities that determine best the motions onto which P (n x n, destroyed) projects: pivots of a Cholesky
+/// factorisation, the largest first, and of those that are equal up to rounding the first. The first `chosen` of the `count` columns
+/// are inputs.
 inline void showing(int n, double* P, int count, int chosen, int* columns) {
   for (int i = 0; i < count; ++i) {
     int& k = columns[i];
@@ -110,10 +110,10 @@ inline void showing(int n, double* P, int count, int chosen, int* columns) {
   std::sort(columns, columns + count);
 }
 
-/// Return the groups of velocities (each from one column to before another) that determine the motions that P (n x n, destroyed)
-/// projects onto. A group is returned if it can still move with the groups before it at rest.
+/// Return which groups of velocities (each a half-open range of columns) determine the motions onto which P (n x n, destroyed) projects. A group is
+/// one of them if it can still move while the groups before it are at rest.
 inline std::vector<bool> determining_groups(int n, double* P, const std::vector<std::pair<int, int>>& groups) {
-  constexpr double moves = tolerances::nearly_singular * tolerances::nearly_singular;  // P has squares on its diagonal
+  constexpr double moves = tolerances::nearly_singular * tolerances::nearly_singular;  // the diagonal of P contains squares
   std::vector<bool> leads;
   for (const auto& [first, end] : groups) {
     double left = 0.0;

@@ -1,5 +1,5 @@
-// Projections onto the loops: the nearest velocity that satisfies them, the jump of velocity at an impact, and the nearest closed
-// configuration. Distances are in the metric of M, that of constraint forces (Li and Wu 4.6), or of plain velocities.
+// Projections onto the loops: the nearest velocity that satisfies them, the change of velocity at an impact, and the nearest closed configuration.
+// Distances are in the metric of M, as for constraint forces (Li and Wu 4.6), or in that of scaled velocities (`plain`).
 #pragma once
 
 #include "answers.hpp"
@@ -8,7 +8,7 @@
 
 namespace sarrus {
 
-/// J's columns times weights (nv).
+/// Multiply the columns of J by the weights (nv).
 template <class T> SARRUS_INLINE void weigh_columns(const Tree& tree, int constraints, const T* weight, T* J) {
   for (int i = 0; i < constraints; ++i) {
     const Constraint& c = tree.loops.constraint[i];
@@ -17,16 +17,16 @@ template <class T> SARRUS_INLINE void weigh_columns(const Tree& tree, int constr
   }
 }
 
-/// M without the velocities whose weight is 0: these have 1 on the diagonal, and zero elsewhere.
+/// Remove velocities of weight 0 from M: 1 on the diagonal, 0 in the rest of their rows and columns.
 template <class T> SARRUS_INLINE void hold_inertias(const Tree& tree, const T* weight, T* M) {
   for (int i = 0; i < tree.nv; ++i)
     for (int j = i; j >= 0; j = tree.column_parent[j], ++M)
       *M = i == j ? select(weight[i] > T(0.0), *M, T(1.0)) : *M * (weight[i] * weight[j]);
 }
 
-/// The matrix at q with M, or with 1 in its place; the right-hand side is zero. With weights (nv) the velocities are x = weight y, and the matrix is
-/// that of y: a joint is fixed if they are 0, and with M the others are 1. On request: `off`, the violation of the loops by q; `target`, c;
-/// `J` without weights, in `unweighed`.
+/// Set up the matrix at q with M, or with 1 instead of M (`plain`), and a zero right-hand side. With weights (nv) the unknowns y are related to the
+/// velocities by x = weight y. A weight of 0 fixes a joint; with M all other weights are 1. Computed on request: `off`, the violation of the loops by
+/// q; `target`, c; `unweighed`, J without weights.
 template <class T>
 LoopEquation<T> metric_equation(const Tree& tree, Arena& arena, const T* q, const T* weight, const T* time,
                                 const T* pfaffian_values, bool plain, OffLoops<T>* off = nullptr, T* target = nullptr,
@@ -38,10 +38,10 @@ LoopEquation<T> metric_equation(const Tree& tree, Arena& arena, const T* q, cons
   T* J = arena.take<T>(loops.entries + loops.motor_entries);
   e.b = arena.take<T>(tree.nv + rows + loops.rotor_rows);
   for (int k = 0; k < tree.nv + rows; ++k) e.b[k] = T(0.0);
-  for (int r = loops.rows; r < rows; ++r) e.scale[r] = T(1.0);  // rows of motors are inactive
+  for (int r = loops.rows; r < rows; ++r) e.scale[r] = T(1.0);  // motor rows are inactive
   ConstraintRows<T> out;
   out.J = J, out.target = target, out.scale = e.scale, out.mobility = e.matrix.mobility, out.off = off;
-  if (weight) {  // per unit of y, for each velocity
+  if (weight) {  // mobilities for unit y
     T* moved = arena.take<T>(tree.nv);
     for (int k = 0; k < tree.nv; ++k) moved[k] = e.matrix.mobility[k] * weight[k] * weight[k];
     out.mobility = moved;
@@ -62,7 +62,7 @@ LoopEquation<T> metric_equation(const Tree& tree, Arena& arena, const T* q, cons
   return e;
 }
 
-/// Residual c - J v.
+/// Compute c - J v.
 template <class T> void missing_velocity(const Tree& tree, Arena& arena, const LoopEquation<T>& e, const T* q, const T* v,
                                          const T* time, const T* pfaffian_values, T* out) {
   const Loops& loops = tree.loops;
@@ -73,8 +73,8 @@ template <class T> void missing_velocity(const Tree& tree, Arena& arena, const L
   add_motion_along_rows(tree, e.matrix.J, v, T(-1.0), out);
 }
 
-/// v + dv with J (v + dv) - c = -restitution (J v - c), and the least impulses: M dv = J^T impulses. Returns the relative
-/// residual; `ambiguous`: 1 if a gap of the loops decides which velocities they allow, else 0.
+/// Compute v + dv with J (v + dv) - c = -restitution (J v - c), and the least impulses with M dv = J^T impulses. Returns the relative residual.
+/// `ambiguous`: 1 if a gap of the loops determines which velocities they allow, else 0.
 template <class T>
 T change_velocity(const Tree& tree, Arena& arena, const T* q, const T* v, const T* restitution, const T* time,
                   const T* pfaffian_values, bool plain, T* after, T* impulses, T& ambiguous) {
@@ -102,7 +102,7 @@ T change_velocity(const Tree& tree, Arena& arena, const T* q, const T* v, const 
   return solution.error;
 }
 
-/// Squared motion that would close the row with the largest gap, over the velocities that it touches [rad, sizes of the bodies].
+/// Largest squared gap of all rows; a gap is measured by the motion of the row's velocities that closes it [rad, body sizes].
 template <class T> SARRUS_INLINE T farthest_row(int rows, const T* phi) {
   T farthest = T(0.0);
   for (int r = 0; r < rows; ++r) {
@@ -112,10 +112,10 @@ template <class T> SARRUS_INLINE T farthest_row(int rows, const T* phi) {
   return farthest;
 }
 
-/// Take Newton's steps from q onto the loops, no longer than the linear model is valid, and shortened if they do not reduce the residual. Meant for a
-/// start that is close. If M is nearly singular, as in a long chain that folds, its shortest steps are long in the joints and may diverge. Then damped
-/// steps in the metric of velocities follow, from q again. `weight` (nv, or null): 1, or 0 for fixed joints. Returns the remaining residual, as
-/// `farthest_row` does.
+/// Take Newton steps from q onto the loops. They are limited to the validity of the linear model, and shortened after a step that increases the
+/// residual. q should be close to the loops. If M is nearly singular, as in a folded long chain, steps of least M-norm are long in the joints and may
+/// diverge; then damped steps in the metric of velocities start again from q. `weight` (nv, or null): 1, or 0 for fixed joints. Returns the remaining
+/// farthest_row().
 template <class T>
 T project_configuration(const Tree& tree, Arena& arena, const T* q, const T* weight, const T* time, const T* pfaffian_values,
                         bool plain, T* out) {
@@ -135,7 +135,7 @@ T project_configuration(const Tree& tree, Arena& arena, const T* q, const T* wei
   constexpr double least_damping = tolerances::least_damping;
   const auto step = [&](const T* at, const Residual<T>& gap, const T& mu, T* x) {
     const T least_mu = gap.size * T(least_damping),
-            part = select(mu > least_mu, least_mu / mu, T(1.0));  // shorter after one that increased the residual
+            part = select(mu > least_mu, least_mu / mu, T(1.0));  // shorter after a step that increased the residual
     const LoopEquation<T> e = metric_equation(tree, arena, at, weight, time, pfaffian_values, plain);
     for (int r = 0; r < loops.rows; ++r) e.b[tree.nv + r] = -gap.phi[r] * unit[r];
     const T* y = solve_tightly(e, arena, e.b).x;
@@ -148,7 +148,7 @@ T project_configuration(const Tree& tree, Arena& arena, const T* q, const T* wei
     const T kept = T(tolerances::longest_step) / longest;
     for (int k = 0; k < tree.nv; ++k) x[k] *= kept;
   };
-  // near singular positions each removes a part only
+  // near singular positions each step removes only part of the residual
   take_steps(tree, arena, T(least_damping), T(50.0), T(1e300), evaluate, step, {phi, nullptr, T(0.0)}, {trial, nullptr, T(0.0)},
              out);
   const T farthest = farthest_row(loops.rows, phi);
@@ -167,11 +167,11 @@ T project_configuration(const Tree& tree, Arena& arena, const T* q, const T* wei
   return select(better, left, farthest);
 }
 
-/// Squared size below which contradictions of the rows for velocities or accelerations x are rounding alone: of x, in radians and lengths of the
-/// mechanism, of the rows' right-hand sides c, and of the rounding of their terms (`size`, squares, a row; or null).
+/// Squared norm relative to which contradictions of the rows for velocities or accelerations x are rounding. It sums x (in rad and lengths of the
+/// mechanism), the right-hand sides c of the rows, and the rounding of their terms (`size`: squared norm per row, or null).
 template <class T>
 T size_of_motion(const LoopEquation<T>& e, const T* x, const T* c, const T* size) {
-  constexpr double rounding = tolerances::rounding / tolerances::contradiction;  // bound of error / terms
+  constexpr double rounding = tolerances::rounding / tolerances::contradiction;  // rounding of terms, relative to the tolerance
   const Tree& tree = e.matrix.tree;
   T terms = T(square(tolerances::at_rest));
   for (int k = 0; k < tree.nv; ++k) terms += x[k] * x[k] * T(tree.numbers<T>()(tree.per_unit_square[k]));
@@ -180,9 +180,9 @@ T size_of_motion(const LoopEquation<T>& e, const T* x, const T* c, const T* size
   return terms;
 }
 
-/// v + dv with J (v + dv) = c, with the least dv for these weights (nv); a weight of 0 fixes a velocity. With `a`, accelerations
-/// at v: a + da with J (a + da) = gamma. `rates` (rows, or null): contributions of prescribed frames and joints of the call to c,
-/// or to gamma. Returns the relative residual.
+/// Compute v + dv with J (v + dv) = c and least dv with these weights (nv); a weight of 0 fixes a velocity. If `a` is not null, compute instead
+/// accelerations at v: a + da with J (a + da) = gamma. `rates` (rows, or null): contributions of frames and joints with prescribed motion to c or
+/// gamma, from the caller. Returns the relative residual.
 template <class T>
 T least_motion(const Tree& tree, Arena& arena, const T* q, const T* v, const T* a, const T* weight, const T* rates, const T* time,
                const T* pfaffian_values, T* out) {

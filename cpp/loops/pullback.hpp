@@ -1,31 +1,31 @@
-// Pullback of a scalar of the loops' rows to q and v, and with it the vector-Jacobian product of forward dynamics.
+// Pullback of a scalar function of the constraint rows to q and v, and with it the vector-Jacobian product of forward dynamics.
 //
-// Rows of a constraint between bodies depend on their relative motion alone. So a displacement of the child has the opposite
-// effect of the same displacement of the parent, and likewise for V and A. For plain joints, with the force F = psi f fixed in
-// the child:
+// Rows of a constraint between bodies depend only on their relative motion. Therefore a displacement of the child and the same displacement of the
+// parent have opposite effects; likewise for V and A. For plain joints, with the force F = psi f fixed in the child, the covectors E of the child's
+// displacement (S), virtual velocity (W), velocity (S') and acceleration (S'') are:
 //
-//   f . J x          E_S = W_p x* F                              E_W   = F                       (p: the parent; the child has these, the
-//   z . (J v - c)    E_S = V_p x* F                              E_S'  = F                       parent the negative ones)
+//   f . J x            E_S = W_p x* F                              E_W   = F                       p: the parent, whose covectors are the
+//   z . (J v - c)      E_S = V_p x* F                              E_S'  = F                       negatives of these
 //   g . (J a - gamma)  E_S = A_p x* F + V_p x* (V x* F)          E_S'  = (V_p + V) x* F          E_S'' = F
 //
-// For other types, by dual numbers, with the child moved along twelve directions.
+// Other constraints: by dual numbers, with the child displaced along twelve directions.
 //
-// By dimensions likewise: a displaced frame of a constraint acts like a displacement of its body.
+// Derivatives by dimensions use the same covectors: displacing a constraint's frame has the effect of displacing its body.
 //
-// Forward dynamics: for a cotangent w of the accelerations
+// Forward dynamics, for a cotangent w of the accelerations:
 //
-//   [M J^T; J 0] [x; y] = [w; 0]     by tau  x     by q, v  of  -x . inverse dynamics(q, v, a) + lambda . J x - y . (J a - gamma)
+//   [M J^T; J 0] [x; y] = [w; 0]     by tau: x     by q, v: derivatives of -x . inverse dynamics(q, v, a) + lambda . J x - y . (J a - gamma)
 //
-// Along the loops (`tangent`) these go through the projections of derivatives.hpp, transposed: P^T b = b - J^T y of [x; y] for [b; 0]. As v follows
-// q by Dv = -M^-1 J^T (J M^-1 J^T)^+ (DJ v - Dc), the derivative b with respect to v adds the derivative of -y . (J v - c) with respect to q.
+// Along the loops (`tangent`) these derivatives b are projected by P^T b = b - J^T y (derivatives.hpp), where [x; y] is the solution for [b; 0].
+// Since v follows q by Dv = -M^-1 J^T (J M^-1 J^T)^+ (DJ v - Dc), projecting that by v adds the derivative of -y . (J v - c) to that by q.
 //
-// By dimensions p, q moves as little as closes the loops, D_p q = -M^-1 J^T (J M^-1 J^T)^+ D_p phi, and v with both: the
-// derivative b with respect to q adds -y . phi by p, with the y of its projection, and that with respect to v adds -y . (J v - c)
-// by p. If rows depend on one another, some dimensions may leave loops open: those that change z . phi, or z . (J v - c) along
-// the motion, for a pseudo-random combination z with J^T z = 0.
+// If dimensions p change, q moves as little as closes the loops, D_p q = -M^-1 J^T (J M^-1 J^T)^+ D_p phi, and v follows p and q. Therefore the
+// projections add the derivatives by p of -y . phi (y of the projection for q) and of -y . (J v - c) (y of that for v). If rows are dependent,
+// some dimensions may open the loops: those that change z . phi, or z . (J v - c) along the motion, for a pseudo-random combination z with J^T z
+// = 0.
 //
-//   cost    O(bodies) and a solve; two more along the loops. With dependent rows one combination z of theirs with J^T z = 0, from
-// the solution of a pseudo-random right-hand side, is pulled back as well
+//   cost    O(bodies) and a solve; along the loops two more solves. If rows are dependent, also the pullback of one combination z
+//           of them with J^T z = 0, from the solution for a pseudo-random right-hand side
 #pragma once
 
 #include "../dynamics/pullback.hpp"
@@ -33,7 +33,7 @@
 
 namespace sarrus {
 
-/// Factors of J x, J a - gamma, J v - c, and phi, each of all rows; null: none.
+/// Coefficients (rows) of J x, J a - gamma, J v - c, and phi in the scalar; null: zero.
 template <class T> struct RowForces {
   const T *force_x = nullptr, *force_a = nullptr, *force_v = nullptr, *force_position = nullptr;
 };
@@ -47,8 +47,8 @@ template <class R, class T> class LoopPullback {
   LoopPullback(const Tree& tree, Arena& arena, const LoopInput<T>& in, const Kinematics<T>& k, const T* a, const T* x)
       : tree_(tree), arena_(arena), in_(in), k_(k), a_(a), x_(x) {}
 
-  /// Add the pullback of all constraints, or of the first `constraints`. `dimensions`: also with respect to dimensions, unless
-  /// null.
+  /// Add the pullback of all constraints, or of the first `constraints` of them. If `dimensions` is not null, also add the derivatives with respect
+  /// to dimensions.
   void add(const RowForces& by, Pullback<T>& to, const Gradient<T>& gradient, int constraints = -1,
            const Dimensions<T>* dimensions = nullptr) const {
     for (int i = 0; i < (constraints < 0 ? tree_.loops.constraints : constraints); ++i) {
@@ -74,7 +74,7 @@ template <class R, class T> class LoopPullback {
  private:
   static Number number(const T& x) { return {x, R(0.0)}; }
 
-  /// Covectors of the child, about its frame's origin.
+  /// Return the covectors of the child, about the origin of its frame.
   Covectors plain_joint_covectors(const Constraint& c, const LoopJoint& joint, const RowForces& by, const Pullback<T>& to) const {
     const Transform<T> child = k_.link[c.child].X * cast<T>(c.X_child);
     const auto force = [&](const T* rows) {
@@ -99,18 +99,18 @@ template <class R, class T> class LoopPullback {
     return e;
   }
 
-  /// Rows of a constraint with the relative motion of its frames: at V, and virtually at W.
+  /// Rows of a constraint for the relative motion of its frames: at the velocity V and the virtual velocity W.
   struct MovedRows {
     Row<Number> row[6];
     Motion<Number> V, W;
   };
 
-  /// Covectors of the child, about its origin.
+  /// Return the covectors of the child, about its origin.
   Covectors body_covectors(const Constraint& c, const RowForces& by, const Pullback<T>& to) const {
     const LinkMotion<T>&child = k_.link[c.child], &parent = k_.link[c.parent];
     const LoopState<Number> s = beside_the_child(c);
     const Motion<T> W = in_axes(child.X.R, to.W_about(c.child, child.X.p)), W_p = to.W_about(c.parent, parent.X.p);
-    Force<T> force_x, force_a, force_position;  // on the child, in its frame's axes
+    Force<T> force_x, force_a, force_position;  // forces on the child, in the axes of its frame
     Covectors e = covectors_of<R>(child, 2, [&](int first, int last) {
       MovedRows moved;
       move_child(c, s, moved_body<R>(child, cast<T>(tree_.gravity), first, last), W, W_p, moved);
@@ -125,7 +125,7 @@ template <class R, class T> class LoopPullback {
         if (by.force_x) scalar += dot(moved.W, row.force) * number(by.force_x[c.row + r]), put(force_x, by.force_x[c.row + r]);
         if (by.force_v) scalar += dot(moved.V, row.force) * number(by.force_v[c.row + r]);
         if (by.force_a) scalar -= row.gamma * number(by.force_a[c.row + r]), put(force_a, by.force_a[c.row + r]);
-        if (by.force_position) put(force_position, by.force_position[c.row + r]);  // on the loops phi changes by J
+        if (by.force_position) put(force_position, by.force_position[c.row + r]);  // on the loops, J is the derivative of phi
       }
       return scalar.rate;
     });
@@ -139,7 +139,7 @@ template <class R, class T> class LoopPullback {
     return e;
   }
 
-  /// Derivatives with respect to the parameters of its type, by differences, which are exact because rows are linear in them.
+  /// Compute derivatives by the parameters of the constraint's type, by differences, which are exact because rows are linear in them.
   void by_own_numbers(const Constraint& c, const RowForces& by, const Pullback<T>& to, T* out) const {
     visit_constraint(c.kind, [&](const auto& kind) {
       using Kind = std::decay_t<decltype(kind)>;
@@ -173,15 +173,15 @@ template <class R, class T> class LoopPullback {
       }
     });
   }
-  /// Derivatives with respect to the parameters of a coupler, in which it is linear: of q^k, with k q^(k - 1) and k (k - 1)
-  /// q^(k - 2), and of its offset.
+  /// Compute derivatives with respect to the parameters of a coupler, in which its row is linear. Coefficient k multiplies q^k, with the derivatives
+  /// k q^(k - 1) and k (k - 1) q^(k - 2). The offset is subtracted.
   void by_coefficients(const Constraint& c, const RowForces& by, T* out) const {
     const Coupler* coupler = std::get_if<Coupler>(&c.kind);
     if (!coupler) return;
     const auto times = [&](const T* force) { return force ? force[c.row] : T(0.0); };
     for (int i = 0; i < c.columns; ++i) {
       const T q = in_.q[c.coordinate[i]], v = in_.v[c.column[i]];
-      T power[3] = {T(0.0), T(0.0), T(1.0)};  // of q: the last three
+      T power[3] = {T(0.0), T(0.0), T(1.0)};  // the last three powers of q
       for (int k = 1; k <= static_cast<int>(coupler->coefficients[i].size()); ++k) {
         const T slope = T(k) * power[2], curvature = T(k * (k - 1)) * power[1];
         *out++ += times(by.force_x) * slope * x_[c.column[i]] + times(by.force_v) * slope * v +
@@ -199,7 +199,7 @@ template <class R, class T> class LoopPullback {
     link.set_omega();
   }
 
-  /// State with the parent in its pose, and a place for the child.
+  /// State with the parent in its pose, and memory for the child.
   LoopState<Number> beside_the_child(const Constraint& c) const {
     LoopState<Number> s = {};
     const R* none = nullptr;
@@ -218,7 +218,7 @@ template <class R, class T> class LoopPullback {
     out.V = m.V;
   }
 
-  /// Motion and virtual motion of the frames.
+  /// Compute relative motion and relative virtual motion of the frames.
   void relative(const Constraint& c, const LoopState<Number>& s, const MovedBody<R, T>& b, const Motion<T>& W,
                 const Motion<T>& W_p, RelativeMotion<Number>& m, Motion<Number>& virtually) const {
     place(s, c.child, b);
@@ -229,7 +229,7 @@ template <class R, class T> class LoopPullback {
     const auto child_motion = [&](const Vec3<Number>& w, const Vec3<Number>& u) {
       return cast<Number>(c.X_child).to_child(Motion<Number>{w, u});
     };
-    const auto parent_motion = [&](const Motion<T>& V) {  // of its point at the child's frame
+    const auto parent_motion = [&](const Motion<T>& V) {  // motion of the parent's point at the child's frame
       const Vec3<Number> w = still<R>(V.angular), r = l.child.p - still<R>(parent.X.p);
       return in_axes(l.child.R, Motion<Number>{w, still<R>(V.linear) + cross(w, r)});
     };
@@ -239,7 +239,7 @@ template <class R, class T> class LoopPullback {
     virtually = child_motion(still<R>(W.angular), still<R>(W.linear)) + parent_motion(W_p) * Number(-1.0);
   }
 
-  /// Without residuals.
+  /// Compute the rows without residuals.
   static void rows_of(const Constraint& c, const RelativeMotion<Number>& m, Row<Number>* rows) {
     const LoopJoint* joint = std::get_if<LoopJoint>(&c.kind);
     if (!joint || !joint->plain()) {
@@ -254,7 +254,7 @@ template <class R, class T> class LoopPullback {
     }
   }
 
-  /// Along the velocities that it touches.
+  /// Add the derivatives along the velocities in a constraint between coordinates.
   void add_between_coordinates(const Constraint& c, const RowForces& by, const Gradient<T>& gradient) const {
     Number *q = arena_.take<Number>(tree_.nq), *v = arena_.take<Number>(tree_.nv);
     for (int k = 0; k < c.columns; ++k)
@@ -310,7 +310,7 @@ template <class R, class T> class LoopPullback {
 };
 
 /// Gradient of w . forward dynamics with respect to q, v, tau and the inertial parameters of all bodies: 3 nv + 10 (bodies - 1)
-/// numbers.
+/// entries.
 template <class R, class T> class ForwardPullback {
  public:
   using RowForces = sarrus::RowForces<T>;
@@ -336,18 +336,18 @@ template <class R, class T> class ForwardPullback {
     by_motion(pullback, dimensions, [](const Gradient&) {});
   }
 
-  /// Return the relative error bound of the accelerations, or the contradiction of rows if that is larger. `open`: residuals of
-  /// dimensions that open the loops.
+  /// Return the relative error bound of the accelerations, or the contradiction of the rows if that is larger. `open`: receives the rates at which
+  /// dimensions open the loops.
   T pull_loops(bool tangent, const Dimensions<T>* dimensions, const Dimensions<T>* open) {
     SensitivityEquation<R, T> equation(tree_, arena_, in_, true);
-    // [x; y]; and with the forces z, J^T z = 0, the test for dependent rows
+    // first [x; y]; then the test for dependent rows, whose residual z satisfies J^T z = 0
     const int n = n_ + rows_;
     T *b = cleared(2 * n), left[2] = {T(0.0), T(0.0)}, *solved = arena_.take<T>(2 * n), *z = solved + n + n_;
     std::copy(w_, w_ + n_, b);
     for (int r = 0; r < rows_; ++r) b[n + n_ + r] = equation.probe(r);
     solve(equation, rows_ > 0 ? 2 : 1, b, solved, false, left);
     const auto dependent = left[1] > T(tolerances::contradiction);
-    const bool any_dependent = any(dependent);  // of the states
+    const bool any_dependent = any(dependent);  // in any of the states
     std::copy(solved, solved + n, x_);
     if (dimensions)
       equation.find_multipliers(arena_, dependent);
@@ -362,13 +362,13 @@ template <class R, class T> class ForwardPullback {
               [&](const Gradient& by) { loops.add({force_x, force_a, nullptr}, pullback, by, -1, dimensions); });
     if (rows_ == 0) return equation.error;
 
-    T* c = cleared(2 * n_);  // z . (J a - gamma) by q and v
+    T* c = cleared(2 * n_);  // derivatives of z . (J a - gamma) with respect to q and v
     if (any_dependent) {
       set_size(equation, z);
       pull(pullback, loops, {nullptr, z, nullptr}, {c, c + n_, by_.a}, nullptr);
     }
-    const T* allowed = nullptr;  // a displacement
-    if (tangent) {  // the part by v that J^T removes
+    const T* allowed = nullptr;  // an allowed displacement
+    if (tangent) {  // remove from the derivative by v the part in the range of J^T
       T *by_v = cleared(3 * n), *along = arena_.take<T>(3 * n);
       std::copy(by_.v, by_.v + n_, by_v), std::copy(c + n_, c + 2 * n_, by_v + n);
       scatter(equation, by_v + 2 * n);
@@ -397,7 +397,7 @@ template <class R, class T> class ForwardPullback {
     return x;
   }
 
-  /// Solve right-hand sides (n_ + rows_ each), in lanes if that is faster; `left`: the relative residual of each.
+  /// Solve for `count` right-hand sides (n_ + rows_ each), in lanes if that is faster. `left`: relative residual of each.
   void solve(const SensitivityEquation<R, T>& equation, int count, const T* b, T* solved, bool positions, T* left = nullptr) {
     if (count == 1 || equation.uses_fronts())
       solve_by<T>(equation, count, b, solved, positions, left);
@@ -425,7 +425,7 @@ template <class R, class T> class ForwardPullback {
     }
   }
 
-  /// Pull back the factors of the rows in one pass.
+  /// Pull back the coefficients of the rows in one pass.
   template <class Loops>
   void pull(Pullback& pullback, const Loops& loops, const RowForces& forces, const Gradient& by,
             const Dimensions<T>* dimensions) {
@@ -437,7 +437,7 @@ template <class R, class T> class ForwardPullback {
     else
       pullback.inward(by);
   }
-  /// -y . (J v - c) by q is added to `by`.
+  /// Add the derivative of -y . (J v - c) with respect to q to `by`.
   template <class Loops>
   void pull_velocities(Pullback& pullback, const Loops& loops, const T* y, T* by, const Dimensions<T>* dimensions) {
     const Arena::Scope scope(arena_);
@@ -445,7 +445,7 @@ template <class R, class T> class ForwardPullback {
     for (int r = 0; r < rows_; ++r) force_v[r] = -y[r];
     pull(pullback, loops, {nullptr, nullptr, force_v}, {by, none, none}, dimensions);
   }
-  /// The same, and `by` becomes its part along the loops; by dimensions, with q moving along.
+  /// As pull_velocities(); then project `by` along the loops. Also adds the derivatives by dimensions, which q follows.
   template <class Loops> void project_along_loops(const SensitivityEquation<R, T>& equation, Pullback& pullback,
                                                   const Loops& loops, const T* y, T* by, const Dimensions<T>* dimensions) {
     pull_velocities(pullback, loops, y, by, dimensions);
@@ -486,7 +486,7 @@ template <class R, class T> class ForwardPullback {
     pullback.by_placements(in_.q, open);
   }
 
-  /// x . inverse dynamics - lambda . J x + y . (J a - gamma) is the negative of the result
+  /// Pull back x . inverse dynamics - lambda . J x + y . (J a - gamma), and change the sign of the result.
   template <class Loops> void by_motion(Pullback& pullback, const Dimensions<T>* dimensions, Loops loops) {
     const int parameters = 10 * (tree_.bodies - 1);
     std::fill(out_, out_ + 2 * n_, T(0.0)), std::fill(by_.a, by_.a + n_, T(0.0));
@@ -506,7 +506,7 @@ template <class R, class T> class ForwardPullback {
     for (int k = 0; k < parameters; ++k) out_[3 * n_ + k] = -out_[3 * n_ + k];
   }
 
-  /// P^T, of the y of its solution.
+  /// Subtract J^T y from `force`: P^T force, if y is from the solution for it.
   void subtract_forces(const SensitivityEquation<R, T>& equation, const T* y, T* force) {
     const Arena::Scope scope(arena_);
     T* away = arena_.take<T>(rows_);
@@ -514,20 +514,20 @@ template <class R, class T> class ForwardPullback {
     add_constraint_forces(tree_, equation.J(), away, force);
   }
 
-  /// z is normalised over all rows, with the weights of residuals.
+  /// Normalise z over all rows, with the weights of residuals.
   void set_size(const SensitivityEquation<R, T>& equation, T* z) const {
     T size = T(0.0);
     for (int r = 0; r < rows_; ++r) size += z[r] * z[r] / equation.row_weight(r);
     for (int r = 0; r < rows_; ++r) z[r] /= sqrt(size);
   }
 
-  /// Forces that move everything about equally.
+  /// Set forces that give all velocities accelerations of comparable magnitude.
   void scatter(const SensitivityEquation<R, T>& equation, T* force) const {
     for (int k = 0; k < n_; ++k) force[k] = equation.inertia(k) * T(scattered(k) * tree_.unit[k]);
   }
-  /// Inconsistency of dependent rows along pseudo-random changes of q and v, or along given allowed ones: if there is any, no
-  /// derivative exists. c: the derivatives of z . (J a - gamma) with respect to q and v, for a combination z of all rows.
-  /// Relative to the terms of J and gamma, and to forces that rotate by a radian.
+  /// Return the inconsistency of dependent rows along pseudo-random changes of q and v, or along allowed ones; if it is not zero, no derivative
+  /// exists. c: derivatives of z . (J a - gamma) with respect to q and v, for a combination z of all rows. The result is relative to the terms of J
+  /// and gamma, and to forces that rotate by 1 rad.
   T contradiction(const SensitivityEquation<R, T>& equation, const T* c, const T* allowed) {
     const Arena::Scope scope(arena_);
     T *q = arena_.take<T>(n_), *v = arena_.take<T>(n_);
@@ -563,8 +563,8 @@ template <class R, class T> class ForwardPullback {
   Gradient by_;
 };
 
-/// Vector-Jacobian product of forward dynamics; on request also with respect to dimensions, with the gap of the loops for each;
-/// both are zero on entry.
+/// Vector-Jacobian product of forward dynamics. On request also with respect to `dimensions`, and the rate at which each dimension opens the loops
+/// (`open`). Both must be zero on entry.
 template <class R, class T>
 T forward_dynamics_vjp(const Tree& tree, Arena& arena, const LoopInput<T>& in, const T* w, bool tangent, T* out,
                        const Dimensions<T>* dimensions = nullptr, const Dimensions<T>* open = nullptr) {

@@ -1,15 +1,15 @@
-// The equations of motion in as many coordinates y as a mechanism on its loops has freedoms (Li and Wu 2011, 4.6; Sonoda, Ishii and Isobe). Their
-// rates are y-dot = E v, some of the velocities or components of a frame's; with J v = c the velocities follow, v = G y-dot + g, from
+// Equations of motion of a closed-chain mechanism in as many coordinates y as it has degrees of freedom (Li and Wu 2011, 4.6; Sonoda, Ishii and
+// Isobe). Their rates y-dot = E v are some of the velocities, or components of a frame's velocity. With J v = c they determine v = G y-dot + g, where
 //
 //   J G = 0, E G = 1     J g = c, E g = 0     and, differentiated,     J G-dot = -J-dot G, E G-dot = -E-dot G
 //
-// a = G y-ddot + a_0, J a_0 = gamma, E a_0 = -E-dot v, and with M a + h = tau + J^T lambda
+// The accelerations are a = G y-ddot + a_0 with J a_0 = gamma and E a_0 = -E-dot v. With M a + h = tau + J^T lambda:
 //
 //   G^T M G y-ddot + G^T (M a_0 + h) = G^T tau
 //
-// With more coordinates than freedoms only some rates are possible: the range of the projector P = (E N)(E N)^+, where N spans
-// the null space of J. Then E G = P is the best possible; among the G that are correct for all possible rates, the least one is
-// used: G = N (E N)^+, and G P = G. With change = E K + E-dot G of a K that solves J K = -J-dot G, and D = (1 - P) change,
+// If there are more coordinates than degrees of freedom, not all rates are possible, only those in the range of the projector P = (E N)(E N)^+, where
+// N spans the null space of J. E G = P then replaces E G = 1. Of all G that are correct for the possible rates, that of least norm is used: G = N (E
+// N)^+, with G P = G. Let K solve J K = -J-dot G, change = E K + E-dot G, and D = (1 - P) change:
 //
 //   G-dot = K + G (D^T - change)
 #pragma once
@@ -22,20 +22,20 @@
 namespace sarrus {
 
 struct ReducedInput {
-  const double *q, *v, *column, *row;  // scales of velocities and rows as in closing.hpp
+  const double *q, *v, *column, *row;  // column, row: scales as in closing.hpp
   const double*
-      coordinates;  // (nv + 6): for each velocity and component of the frame, the number of its coordinate, from 1; 0: none. Null: those
-  // in which the motion shows best
+      coordinates;  // (nv + 6) for each velocity and component of the frame, the index of its coordinate, from 1; or 0. If null, the
+  // best-conditioned ones are chosen
   const double *time, *pfaffian_values, *pfaffian_rates;
   int wrenches;
   const ExternalWrench<double>* wrench;
 };
 
-/// Results, one by one in the row of numbers of a state; k coordinates. If these do not determine the motion, only the first three are set.
+/// Results, contiguous in the output row of a state, for k coordinates. If these do not determine the motion, only the first three are set.
 struct ReducedOutput {
-  double *freedom, *determined, *count;  // freedoms; number of them that the coordinates determine; k
-  double *index, *drift, *bias_acceleration;  // (nv): index of each coordinate in the input; g; a_0
-  double *velocity, *bias, *G, *G_dot, *mass;  // (k): y-dot, G^T (M a_0 + h); (nv, k); (nv, k); (k, k)
+  double *freedom, *determined, *count;  // degrees of freedom; the number that the coordinates determine; k
+  double *index, *drift, *bias_acceleration;  // (nv) index of each coordinate in the input; g; a_0
+  double *velocity, *bias, *G, *G_dot, *mass;  // y-dot (k); G^T (M a_0 + h) (k); (nv, k); (nv, k); (k, k)
 
   static int size(int nv) { return 3 + nv * (5 + 3 * nv); }
   static ReducedOutput over(int nv, int k, double* x) {
@@ -44,7 +44,7 @@ struct ReducedOutput {
   }
 };
 
-/// Rows, and with them J by blocks.
+/// Terms of the rows; J in blocks.
 struct LoopRates {
   double *J, *target, *gamma, *J_dot;  // J_dot (rows, nv)
 };
@@ -66,7 +66,7 @@ SARRUS_NOINLINE inline LoopRates loop_rates(const Tree& tree, Arena& arena, cons
   return rates;
 }
 
-/// E (k, nv) and its rate, of the requested coordinates, and the unit in which each row of E measures its rate.
+/// E (k, nv) and its rate, for the requested coordinates, and the unit of the rate in each row of E.
 struct ReducedCoordinates {
   int count = 0;
   int* index;
@@ -107,17 +107,17 @@ struct ReducedCoordinates {
   }
 };
 
-/// y += A x, A (m, n).
+/// y += A x, where A is m x n.
 inline void add_product(int m, int n, const double* A, const double* x, double* y) {
   for (int i = 0; i < m; ++i) y[i] += dot_product(n, A + i * n, x);
 }
 
-/// G and its rate by columns, G_i after G_i-1.
+/// G and its rate, stored column after column.
 struct Dependence {
   double *G, *G_dot;
 };
 
-/// `EN` (k, freedom) is E N, factorised.
+/// Compute G and its rate; `EN` (k, freedom) is the factorised E N.
 SARRUS_NOINLINE inline Dependence dependence(const Tree& tree, Arena& arena, const LoopMotions& motions, const double* N,
                                              const ReducedCoordinates& y, const PivotedQr& EN, const double* J_dot) {
   const int nv = tree.nv, k = y.count, rows = tree.loops.rows;
@@ -163,7 +163,7 @@ inline void reduced_dynamics(const Tree& tree, Arena& arena, const ReducedInput&
   for (int i = 0; i < k; ++i) out.index[i] = y.index[i], out.velocity[i] = y.unit[i] * dot_product(nv, y.E + i * nv, in.v);
 
   const Dependence d = dependence(tree, arena, motions, N, y, determined, rates.J_dot);
-  // the x with J x = g and the required E x
+  // compute the x with J x = g and E x as required by `open`
   const auto on_loops = [&](const double* g, double* open, double* x) {
     motions.solve(g, x);
     for (int i = 0; i < k; ++i) open[i] -= dot_product(nv, y.E + i * nv, x);
@@ -171,7 +171,7 @@ inline void reduced_dynamics(const Tree& tree, Arena& arena, const ReducedInput&
   };
   double* open = take(k);
   std::fill(open, open + k, 0.0);
-  // without prescribed motion there is none
+  // g is zero without prescribed motion
   if (std::any_of(rates.target, rates.target + tree.loops.rows, [](double c) { return c != 0.0; }))
     on_loops(rates.target, open, out.drift);
   for (int i = 0; i < k; ++i) open[i] = -dot_product(nv, y.E_dot + i * nv, in.v);
@@ -181,7 +181,7 @@ inline void reduced_dynamics(const Tree& tree, Arena& arena, const ReducedInput&
   add_product(nv, nv, M, out.bias_acceleration, h);
   for (int i = 0; i < k; ++i) {
     double* G = d.G + i * nv;
-    for (int a = 0; a < nv; ++a) G[a] /= y.unit[i], d.G_dot[i * nv + a] /= y.unit[i];  // of the rates themselves
+    for (int a = 0; a < nv; ++a) G[a] /= y.unit[i], d.G_dot[i * nv + a] /= y.unit[i];  // convert to the rates' own units
     out.bias[i] = dot_product(nv, G, h);
     std::fill(rest, rest + nv, 0.0), add_product(nv, nv, M, G, rest);
     for (int j = 0; j <= i; ++j) out.mass[i * k + j] = out.mass[j * k + i] = dot_product(nv, d.G + j * nv, rest);

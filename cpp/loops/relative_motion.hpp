@@ -1,23 +1,23 @@
-// Relative motion of the frames of a constraint between two bodies, as its kind reads it.
+// Relative motion of the two frames of a constraint between bodies: the input of its rows.
 #pragma once
 
 #include "../dynamics/rnea.hpp"
 
 namespace sarrus {
 
-/// Poses of the bodies and, on request, their accelerations while the joints' accelerations are zero.
+/// Poses of the bodies and, on request, their accelerations at zero accelerations of the joints.
 template <class T> struct LoopState {
-  const T *q, *v;  // v may be null: at rest
-  const T *time, *pfaffian_values;  // may be null: time 0, no Pfaffian values
-  Transform<T>* X;  // of the bodies, in the world
-  Motion<T>* column;  // of the velocities, in world axes at the origin of the body that they move
-  const RneaLink<T>* link;  // null: accelerations are not needed
-  const Transform<T>* in_parent = nullptr;  // if made from q alone: the bodies' poses in their parents,
+  const T *q, *v;  // v: null if at rest
+  const T *time, *pfaffian_values;  // null: time 0, no Pfaffian values
+  Transform<T>* X;  // poses of the bodies in the world
+  Motion<T>* column;  // columns of the velocities, in world axes at the origin of the body that each moves
+  const RneaLink<T>* link;  // null if accelerations are not needed
+  const Transform<T>* in_parent = nullptr;  // only if computed from q alone: poses of the bodies in their parents,
   const Motion<T>* stored = nullptr;  // and the columns of joints that visit() does not inline
   NumbersOf<T> numbers = {};
 };
 
-/// Poses and columns in the world from those in the parents.
+/// Compute poses and columns in the world from those in the parents.
 template <class T>
 SARRUS_NOINLINE void place(const Tree& tree, Arena& arena, Poses<T> X, const Motion<T>* columns, LoopState<T>& state) {
   state.numbers = tree.numbers<T>();
@@ -34,7 +34,7 @@ SARRUS_NOINLINE void place(const Tree& tree, Arena& arena, Poses<T> X, const Mot
   }
 }
 
-/// State from q alone.
+/// Compute the state from q alone.
 template <class T> SARRUS_NOINLINE LoopState<T> place(const Tree& tree, Arena& arena, const T* q, const T* time,
                                                       const T* pfaffian_values) {
   LoopState<T> state = {q, nullptr, time, pfaffian_values, nullptr, nullptr, nullptr};
@@ -46,16 +46,16 @@ template <class T> SARRUS_NOINLINE LoopState<T> place(const Tree& tree, Arena& a
   return state;
 }
 
-/// Columns of the relative motion of a constraint's frames, for the velocities that it touches.
+/// Columns of the relative motion of a constraint's frames, for the velocities in the constraint.
 template <class T> struct Columns {
-  Motion<T>* column;  // child's axes at its origin, those of the parent negative
-  Motion<T> drive;  // velocity at which functions of time move the parent's frame
-  Transform<T> child;  // its frame in the world
-  T mobility, speed;  // of the velocities: sum of 1/M_ii, sum of squares
+  Motion<T>* column;  // in the child's axes at its origin; negative for velocities of the parent
+  Motion<T> drive;  // velocity by which time functions move the parent's frame
+  Transform<T> child;  // pose of the child's frame in the world
+  T mobility, speed;  // sum of 1/M_ii, sum of squares of these velocities
 };
 
-/// A frame moved by a gimbal, both as described: X becomes X R^T Gimbal(g(t)) R, where R rotates the joint's axis onto z. V and A
-/// (apparent) are its contributions, in the moved frame.
+/// Move a frame of the description by a gimbal of time functions g(t): X becomes X R^T Gimbal(g(t)) R, where R rotates the joint's axis onto z. V and
+/// A (the apparent acceleration) are the contributions of this motion, in the moved frame.
 template <class T> SARRUS_NOINLINE void carry(const Constraint& c, const NumbersOf<T>& numbers, const T* time, Transform<T>& X,
                                               Motion<T>& V, Motion<T>& A) {
   T q[6], sin[3], cos[3], v[6], a[6];
@@ -75,7 +75,7 @@ template <class T> SARRUS_NOINLINE void carry(const Constraint& c, const Numbers
   A = in_axes(R, S * a + Gimbal<6>::subspace_rate(coordinates, v) * v);
 }
 
-/// Target pose of a frame from the call's numbers: a point, or the rows of a pose.
+/// Target pose of a frame from the values of the caller: a point, or the rows of a pose.
 template <class T> SARRUS_INLINE Transform<T> target_pose(const Constraint& c, const T* values) {
   Transform<T> X = Transform<T>::identity();
   const int step = c.turns ? 4 : 1;
@@ -93,13 +93,13 @@ template <class T> SARRUS_INLINE Transform<T> frame_on_parent(const LoopState<T>
 }
 
 /// Compute the relative acceleration of the frames at zero joint acceleration. If time functions move the parent's frame, `carried` and A are the
-/// velocity and the apparent acceleration of this motion.
+/// velocity and the apparent acceleration of that motion.
 template <class T>
 SARRUS_INLINE void relative_acceleration(const LoopState<T>& s, const Constraint& c, const Transform<T>& X_child,
                                          const Motion<T>& carried, const Motion<T>& A, RelativeMotion<T>& m) {
   const Mat3<T> R_child = c.in_world ? Mat3<T>(s.X[c.child].R.transpose()) : s.numbers(c.X_child.R);
   const auto motion_at = [&](int link, const Vec3<T>& p, const Mat3<T>& R, Vec3<T>& w, Vec3<T>& dw, Vec3<T>& a) SARRUS_INLINED {
-    // R: the child's axes in the body's
+    // R: from the child's axes to the body's
     const RneaLink<T>& b = s.link[link];
     w = transpose_times(R, b.w), dw = transpose_times(R, b.dw);
     a = transpose_times(R, Vec3<T>(b.a + b.Omega * p));
@@ -115,7 +115,7 @@ SARRUS_INLINE void relative_acceleration(const LoopState<T>& s, const Constraint
               a_parent);
   }
   if (c.driven) {
-    // the moved frame rotates with w_parent + w_d; its point at the child's origin moves with u_d in addition
+    // the moved frame rotates with w_parent + w_d; its point at the child's origin has the additional velocity u_d
     const Vec3<T>&w_d = carried.angular, &u_d = carried.linear;
     const Vec3<T> r = transpose_times(m.X.R, m.X.p);  // from the moved frame's origin, child's axes
     const Vec3<T> dw_d = transpose_times(m.X.R, A.angular);
@@ -132,7 +132,7 @@ SARRUS_INLINE void relative_acceleration(const LoopState<T>& s, const Constraint
   m.acceleration_size.linear = dot(a_child, a_child) + dot(a_parent, a_parent);
 }
 
-/// The child's frame in the world, and on request m.X; if laws drive the parent's frame, its velocity and its apparent acceleration.
+/// Compute the child's frame in the world, m.X on request, and velocity and apparent acceleration by which time functions move the parent.
 template <class T>
 SARRUS_INLINE void relative_pose(const LoopState<T>& s, const Constraint& c, bool posed, RelativeMotion<T>& m, Columns<T>& l,
                                  Motion<T>& A_drive) {
@@ -144,11 +144,11 @@ SARRUS_INLINE void relative_pose(const LoopState<T>& s, const Constraint& c, boo
   if (c.driven) carry(c, s.numbers, s.time, X_parent, l.drive, A_drive);
   m.X = {Mat3<T>(X_parent.R.transpose()) * l.child.R, transpose_times(X_parent.R, Vec3<T>(l.child.p - X_parent.p))};
 }
-/// Call after m.V of the frames on the bodies is set.
+/// Subtract the driven motion and complete m. Call after m.V of the frames on the bodies is set.
 template <class T>
 SARRUS_INLINE void complete_relative_motion(const LoopState<T>& s, const Constraint& c, const Transform<T>& X_child,
                                             const Motion<T>& A_drive, RelativeMotion<T>& m, Columns<T>& l) {
-  if (c.driven) {  // the motion of the drive is subtracted
+  if (c.driven) {  // subtract the motion of the drive
     l.drive = m.X.to_child(l.drive);
     m.V = m.V + l.drive * T(-1.0);
   }
@@ -158,7 +158,7 @@ SARRUS_INLINE void complete_relative_motion(const LoopState<T>& s, const Constra
   if (m.accelerates) relative_acceleration(s, c, X_child, l.drive, A_drive, m);
 }
 
-/// `posed`: compute m.X too; `mobility`: compute m.velocity_size and l.mobility.
+/// Compute the relative motion. `posed`: also m.X. `mobility` (1/M_ii, or null): also m.velocity_size and l.mobility.
 template <class T>
 SARRUS_INLINE void relative_motion(const Tree& tree, Arena& arena, const LoopState<T>& s, const Constraint& c,
                                    RelativeMotion<T>& m, Columns<T>& l, bool posed, const T* mobility) {
@@ -186,7 +186,7 @@ SARRUS_INLINE void relative_motion(const Tree& tree, Arena& arena, const LoopSta
     }
     if (s.v) m.V = m.V + column * s.v[k], l.speed += s.v[k] * s.v[k] * s.numbers(tree.per_unit_square[k]);
   }
-  if (mobility) {  // if nothing moves along the row, a gap is compared with a radian, or with the mechanism's length
+  if (mobility) {  // without a velocity along the row, the reference of gaps is 1 rad, or the mechanism's length
     l.mobility = select(l.mobility > T(0.0), l.mobility, T(1.0));
     const T angular = l.mobility, linear = angular * square(T(s.numbers(tree.length)));
     m.velocity_size.angular = select(m.velocity_size.angular > T(0.0), m.velocity_size.angular, angular);

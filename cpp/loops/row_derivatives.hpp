@@ -1,17 +1,17 @@
-// Derivatives of the rows of plain loop joints from the columns of a moving tree
-// (dynamics/rnea_derivatives.hpp): of a joint between the bodies b and c, with rows psi fixed in c, f = psi lambda, about one
-// point, and e = 1 for columns that move c, -1 for those of b
+// Derivatives of the rows of plain loop joints from the columns of a moving tree (dynamics/rnea_derivatives.hpp). For a joint between bodies b
+// (parent) and c (child): rows psi are fixed in c, f = psi lambda; all about one point; e = 1 for columns that move c, -1 for those that move b. S',
+// S'': rates of a column S
 //
 //   J v              by q     e psi . (S' - V_b x S)
 //   J a - gamma      by q     e psi . (S'' - A_b x S - (V_c + V_b) x S' + V_c x (V_b x S))         = psi . (A_c - A_b + V_c x V_b)
 //                    by v     e psi . (2 S' - (V_c + V_b) x S)
-//   (J^T lambda)_k   by q_j   S_k . (S_j x* f)    of both that move c where j carries f and not S_k, of both that move b where j carries S_k
-//                             - S_k . (S_j x* f)  of S_k that moves b, and S_j that moves c
+//   (J^T lambda)_k   by q_j   S_k . (S_j x* f)    both move c, and S_j moves f but not S_k; or both move b, and S_j moves S_k
+//                             - S_k . (S_j x* f)  S_k moves b, and S_j moves c
 //
-// Columns that move both bodies change nothing. For joints whose velocities are not rates 2 S' has a counterpart, and each
-// carries all columns.
+// Columns that move both bodies have no effect. For joints whose velocities are not coordinate rates, 2 S' has a counterpart, and each of their
+// velocities moves all columns of the joint.
 //
-//   cost    of each joint its columns, squared
+//   cost    for each joint, the square of the number of its columns
 #pragma once
 
 #include "../dynamics/rnea_derivatives.hpp"
@@ -19,7 +19,7 @@
 
 namespace sarrus {
 
-/// True if all constraints are such joints without prescribed motion.
+/// True if all constraints are plain loop joints without prescribed motion.
 inline bool has_plain_rows(const Tree& tree) {
   for (int i = 0; i < tree.loops.constraints; ++i) {
     const Constraint& c = tree.loops.constraint[i];
@@ -31,7 +31,7 @@ inline bool has_plain_rows(const Tree& tree) {
 
 template <class T> class RowDerivatives {
  public:
-  /// lambda (rows).
+  /// Compute the derivatives; lambda (rows): multipliers.
   RowDerivatives(const Tree& tree, Arena& arena, const TreeMotion<T>& motion, const T* lambda)
       : loops_(tree.loops),
         velocity_by_q_(arena.take<T>(loops_.entries)),
@@ -48,12 +48,12 @@ template <class T> class RowDerivatives {
     }
   }
 
-  /// J v, and J a - gamma, along a displacement d of q and a change w of v, either of which may be null: put(row, its rate).
+  /// Compute the rates of J v, and of J a - gamma, along a displacement d of q and a change w of v (either may be null): put(row, rate).
   template <class R, class Put> void velocities(const R* d, Put put) const {
     along(velocity_by_q_, d, static_cast<const T*>(nullptr), static_cast<const R*>(nullptr), put);
   }
   template <class R, class Put> void accelerations(const R* d, const R* w, Put put) const { along(by_q_, d, by_v_, w, put); }
-  /// J^T lambda along a displacement: put(velocity, part of a constraint).
+  /// Compute the rate of J^T lambda along a displacement: put(velocity, contribution of a constraint).
   template <class R, class Put> void forces(const R* d, Put put) const {
     const T* rate = force_by_q_;
     for (int i = 0; i < loops_.constraints; ++i) {
@@ -117,7 +117,7 @@ template <class T> class RowDerivatives {
     for (int k = 0; k < c.columns; ++k) {
       const int link = tree.column_link[c.column[k]];
       const bool all_are_carried = !moves_by_rates(tree.link[link]), k_of_child = k < c.child_columns;
-      // true if velocity j carries the column of k along, both of which move one body; columns may be in another order than links
+      // true if velocity j moves the column of k, where both move the same body; columns may be in another order than links
       const auto carries = [&](int j) {
         const int other = tree.column_link[c.column[j]];
         return other < link || (other == link && (all_are_carried || c.column[j] <= c.column[k]));

@@ -1,11 +1,11 @@
-// [M J^T; J -S] [x; y] = [f; g]: the equation of all problems with loops. M is symmetric and positive semidefinite (the mass matrix, or a
-// diagonal), S a diagonal that is zero except for compliant rows. J is arbitrary: rows may depend on each other.
+// Saddle equation [M J^T; J -S] [x; y] = [f; g], for all problems with loops. M is symmetric and positive semidefinite (the mass matrix, or a
+// diagonal). S is a diagonal that is zero except in compliant rows. J is arbitrary: rows may be dependent.
 //
-// With -mu added to the lower right block, and epsilon to the upper left where M has no inertia, the matrix is quasi-definite: L
-// D L^T exists in every order and needs no pivoting (Vanderbei 1995). The order is fixed once per mechanism. The residual of the
-// equation without mu then drives a few corrections, which is the proximal method: along independent rows each correction leaves
-// the share mu / (mu + eigenvalue of J M^-1 J^T), along dependent ones there is no residual. (Carpentier, Budhiraja and Mansard
-// 2021; Featherstone, [RBDA] 6.5 for the order.)
+// -mu is added to the lower right block, and epsilon to the upper left one where M has no inertia. The matrix is then quasi-definite: L D L^T exists
+// in every order and needs no pivoting (Vanderbei 1995). The order is fixed once per mechanism. A few corrections, driven by the residual of the
+// equation without mu, remove the effect of mu: this is the proximal method. Along independent rows each correction leaves the fraction mu / (mu +
+// eigenvalue of J M^-1 J^T) of the error; dependent rows have no residual. (Carpentier, Budhiraja and Mansard 2021; Featherstone, [RBDA] 6.5 for the
+// order.)
 #pragma once
 
 #include <type_traits>
@@ -14,18 +14,18 @@
 
 namespace sarrus {
 
-// One row of the factor, of an unknown k that meets three later ones:
+// One row of the factor, of an unknown k that is coupled to three later unknowns:
 //
 //   slot      first[k]   +1    +2    +3
 //   column       k        4     5     7
-//   L            d       l_4   l_5   l_7        after the elimination of k: 1/d separately, and l_a / d in the place of l_a
+//   L            d       l_4   l_5   l_7        after the elimination of k, 1/d is stored separately, and l_a / d replaces l_a
 //
-// It subtracts (l_a / d) l_b from entry (a, b) of each later row a, for b >= a. The columns of row a were found once:
+// The elimination subtracts (l_a / d) l_b from entry (a, b) of each later row a, for b >= a. The columns of row a are found in advance:
 //
-//   row 4:   4  5  7        the same columns without a gap     run = first[4]: from this slot on, one after another
-//   row 5:   5  6  7        6 lies between                     run = -1 - t: target[t], target[t + 1] are the slots of 5 and 7
+//   row 4:   4  5  7        the same columns, without a gap    run = first[4]: consecutive slots from this one on
+//   row 5:   5  6  7        column 6 lies between              run = -1 - t: target[t], target[t + 1] are the slots of columns 5 and 7
 //   row 7:   7                                                 run = first[7]
-/// epsilon (nv, null: none) and mu (rows) regularise.
+/// Factorise the matrix, regularised by epsilon (nv; null: zero) and mu (rows).
 template <class T> SARRUS_NOINLINE Factor<T> factorise(const Saddle<T>& s, Arena& arena, const T* epsilon, const T* mu) {
   const Elimination& e = s.plan;
   if (e.fronts) return factorise_by_fronts(s, arena, epsilon, mu);
@@ -77,12 +77,12 @@ template <class T> SARRUS_NOINLINE Factor<T> factorise(const Saddle<T>& s, Arena
   return {L, D_inverse, used};
 }
 
-/// Replace x, velocities then rows, by the solution with the regularised matrix. `work` has the same size. T is that of the
-/// factor, or a packet of right-hand sides that one state's factor solves at once; not by fronts.
+/// Replace x (velocities, then rows) by the solution with the regularised matrix. `work` has the length of x. T is the factor's scalar, or a packet
+/// of right-hand sides for the factor of one state (not with fronts).
 template <class F, class T> SARRUS_NOINLINE void solve(const Elimination& e, const Factor<F>& f, Arena& arena, T* x, T* work) {
   if constexpr (std::is_same_v<F, T>)
     if (e.fronts) return solve_by_fronts(e, f, arena, x, work);
-  // each sum depends on the unknown that was found last, so that term is added last; the rest are two independent sums
+  // each sum depends on the unknown computed last; that term is therefore added last, and the others form two independent sums
   for (int k = 0; k < e.unknowns; ++k) {
     T w = x[e.unknown[k]], other = T(0.0);
     int i = e.before[k];
@@ -111,8 +111,8 @@ template <class F, class T> SARRUS_NOINLINE void solve(const Elimination& e, con
   }
 }
 
-/// r = b - [M J^T; J -S] x; returns its squared size, each entry weighted by its mobility. T is that of the matrix, or a packet
-/// of right-hand sides, as in `solve`.
+/// r = b - [M J^T; J -S] x. Returns its squared norm, in which each entry is weighted by its mobility. T is the matrix's scalar, or a packet of
+/// right-hand sides, as in `solve`.
 template <class F, class T> SARRUS_NOINLINE T residual(const Saddle<F>& s, const T* b, const T* x, T* r) {
   const int nv = s.tree.nv;
   const T* y = x + nv;
@@ -150,14 +150,14 @@ template <class F, class T> SARRUS_NOINLINE T residual(const Saddle<F>& s, const
   return size;
 }
 
-/// x = [x; y] of the unregularised equation; returns the squared size of the remaining residual, or of the last computed one.
+/// Solve the unregularised equation for x = [x; y]. Returns the squared norm of the remaining residual, or of the last one computed.
 ///
-/// Corrections continue until one changes the motion by less than 1e-12 of it, or by the rounding of an unconstrained one, or changes it no less than
-/// the one before and leaves the residual unchanged: then they are rounding. A small residual, or one that stops falling, is not
-/// a criterion. Near a singular position it is rounding from the start, and yet represents a large error, of which each
-/// correction removes a little (Carpentier et al.'s lambda / (mu + lambda)) and so measures it. Motions are measured by the
-/// minimised quantity, x^T M x + y^T S y, so that metres and radians compare, and motions without inertia do not count. Finished
-/// lanes keep their solution.
+/// Corrections end if one changes the motion by less than 1e-12 of it, or by less than the rounding of an unconstrained motion. They also
+/// end if one is not smaller than the one before and does not reduce the residual: then they are rounding. A small residual, or one that
+/// no longer decreases, is no criterion. Near a singular position it is at rounding level from the beginning, but represents a large
+/// error, of which each correction removes a small part (Carpentier et al.'s lambda / (mu + lambda)). Motions are measured by the
+/// minimised quantity x^T M x + y^T S y, which makes metres and radians comparable and ignores motions without inertia. Finished lanes
+/// keep their solution.
 template <class F, class T>
 SARRUS_NOINLINE T refine(const Saddle<F>& s, Arena& arena, const Factor<F>& f, const T* b, T* x, int most) {
   const int n = s.plan.unknowns;
@@ -167,8 +167,8 @@ SARRUS_NOINLINE T refine(const Saddle<F>& s, Arena& arena, const Factor<F>& f, c
   solve(s.plan, f, arena, x, work);
   T error = residual(s, b, x, r);
   auto active = error > T(0.0);
-  T before = T(1e150);  // motion of the previous correction
-  T unheld = T(0.0);  // squared size of the unconstrained motion
+  T before = T(1e150);  // squared norm of the previous correction
+  T unheld = T(0.0);  // squared norm of the unconstrained motion
   for (int i = 0; i < nv; ++i) unheld += b[i] * b[i] * s.mobility[i];
   for (int r = 0; r < s.rows; ++r) unheld += b[nv + r] * b[nv + r] * s.row_weight[r];
   LastCorrection<T> last = {T(0.0), T(0.0), T(0.0), unheld};
@@ -183,12 +183,12 @@ SARRUS_NOINLINE T refine(const Saddle<F>& s, Arena& arena, const Factor<F>& f, c
     for (int i = 0; i < nv; ++i) count(i, s.inertia ? s.inertia[i] : s.M[s.first_entry(i)]);
     for (int r = 0; s.soft && r < s.rows; ++r) count(nv + r, s.soft[r]);
     for (int i = 0; i < n; ++i) step[i] += x[i];
-    // a lane that no longer moves is finished, and its residual is not needed; the residual decides about the others
+    // a lane whose motion no longer changes is finished and needs no residual; in the others the residual determines if the correction is accepted
     const T little = size * tolerance<T>(1e-24, 1e-14) + unheld * T(1e-30);
     const auto settled = both(active, moved < little), unsettled = both(active, moved > little);
     T next_error = error;
     if (any(unsettled)) next_error = residual(s, b, step, r);
-    // both decrease in proportion: multiply both by the smaller of the two ratios
+    // motion and residual decrease in proportion: compare the smaller of the two ratios with 1, without a division
     const T by_motion = moved * error, by_residual = next_error * before, previous = before * error;
     const auto accepted = both(unsettled, select(by_motion < by_residual, by_motion, by_residual) < previous);
     for (int i = 0; i < n; ++i) x[i] = select(settled, step[i], select(accepted, step[i], x[i]));

@@ -1,10 +1,10 @@
-// The equation of constrained dynamics for a mechanism that is cut into substructures (mechanism/substructures.hpp). With x' the velocities
-// of the floating pieces, C takes them to those of the joints, x = C x': at the cuts it is the rows of the joints' own motion. Then
+// Constrained dynamics of a mechanism that is cut into substructures (mechanism/substructures.hpp). With x' the velocities of the floating
+// substructures, the velocities of the joints are x = C x'. For joints at the cuts, the rows of C are those of the joint's free motion. Then
 //
-//   [M' J'^T; J' -S] [x'; y'] = [C^T f; g, 0]      J': the loops' rows, and those of the joints at the cuts
+//   [M' J'^T; J' -S] [x'; y'] = [C^T f; g, 0]      J': rows of the loops, then those of the joints at the cuts
 //
-// has the same solution as [M J^T; J 0] [x; y] = [f; g], but M' is a block a piece. Armature A of a joint at a cut is one more row, its motion,
-// with the compliance S = 1/A.
+// has the same solution as [M J^T; J 0] [x; y] = [f; g], but M' has one block per substructure. The armature A of a joint at a cut is one more row,
+// along its free motion, with the compliance S = 1/A.
 #pragma once
 
 #include "../dynamics/crba.hpp"
@@ -14,7 +14,7 @@
 
 namespace sarrus {
 
-/// 1/M_ii; zero without inertia.
+/// 1/M_ii; zero for velocities without inertia.
 template <class T> SARRUS_INLINE T* mobilities(const Tree& tree, Arena& arena, const T* M) {
   T* mobility = arena.take<T>(tree.nv);
   for (int i = 0; i < tree.nv; ++i) {
@@ -43,22 +43,22 @@ template <class T> SARRUS_INLINE T* inverses(Arena& arena, int n, const T* x) {
 
 template <class T> SARRUS_INLINE T inverse_or_one(const T& x) { return T(1.0) / select(x > T(0.0), x, T(1.0)); }
 
-// regularisation of the factor if the metric is zero; corrections remove it
-constexpr double floating = 1e-10;  // of pieces
-constexpr double unfelt = 1e-8;  // about an axis of a thin rod, as a share of that about others
+// Regularisation of the factor for velocities with zero metric; corrections remove its effect.
+constexpr double floating = 1e-10;  // for floating substructures
+constexpr double unfelt = 1e-8;  // for the axis of a thin rod, relative to its inertia about other axes
 
-/// Objective: kinetic energy, or with `plain` the sum of squares of y, where x = weight y (nv, null: ones) are the velocities; a
-/// weight of 0 fixes a velocity. With kinetic energy the other weights are 1.
+/// Minimised quantity: kinetic energy, or with `plain` the sum of squares of y, where the velocities are x = weight y (nv, null: ones). A weight of 0
+/// fixes a velocity. For kinetic energy all other weights are 1.
 template <class T> struct Metric {
   const T* weight = nullptr;
   bool plain = false;
-  const T* motors = nullptr;  // plain: 1/weight of a velocity with a motor, 0 for the others, which are not part of the objective
-  const T* closing_motors = nullptr;  // with motors: the weights of those in loop joints (motor rows)
+  const T* motors = nullptr;  // plain: (nv) 1/weight of a velocity's motor; 0 without a motor, as not part of the objective
+  const T* closing_motors = nullptr;  // with motors: weights of motors in loop joints (motor rows)
   T passive = T(0.0);  // with motors: tolerances::passive, relative to the largest weight
   bool is_mass() const { return !weight && !plain; }
 };
 
-/// The state of the rows, in the pieces' velocities: at rest.
+/// State of the rows for zero velocities of the substructures, with columns for these velocities.
 template <class T>
 LoopState<T> in_substructures(const Substructures& pieces, Arena& arena, const LoopState<T>& state, const Motion<T>* columns,
                               Motion<T>* stored) {
@@ -73,20 +73,20 @@ LoopState<T> in_substructures(const Substructures& pieces, Arena& arena, const L
   return cut;
 }
 
-/// Its matrix in one configuration, and the relation between the pieces' velocities and those of the joints.
+/// Saddle matrix of the substructures in one configuration, and conversion between their velocities and those of the joints.
 template <class T> class SubstructuredEquation {
  public:
   const Substructures& pieces;
   Saddle<T> matrix;
-  T* scale;  // of its rows
-  T* J;  // with the motions after the rows of the matrix
+  T* scale;  // (rows) scale of each row
+  T* J;  // blocks of the matrix's rows, then of the free motions at cuts
   T* compliance;  // S
   T* row_weight;
-  T* epsilon = nullptr;  // regularisation of the factor if the metric is zero
-  const T* weight;  // velocities are weight times the unknowns; or null
-  bool borrows;  // inertia, for massless bodies
+  T* epsilon = nullptr;  // (nv) regularisation of velocities with zero metric
+  const T* weight;  // velocities are weight times the unknowns; null: ones
+  bool borrows;  // true if massless bodies borrow inertia
 
-  /// `X`, `columns`: the bodies' poses in their parents, and the columns of joints that visit() does not inline.
+  /// `X`: poses of the bodies in their parents; `columns`: stored columns of the joints that visit() does not inline.
   SARRUS_NOINLINE SubstructuredEquation(const Tree& full_tree, Arena& arena, const LoopState<T>& state, Poses<T> X,
                                         const Motion<T>* columns, const Metric<T>& metric)
       : pieces(*full_tree.loops.substructures),
@@ -148,7 +148,7 @@ template <class T> class SubstructuredEquation {
     for (int r = 0; metric.motors && r < full_tree.loops.motor_rows; ++r)
       if (full_tree.loops.driven[r] != 0.0) S[loops.rows + r] = metric.closing_motors[r];
     if (weight) apply_weights(M);
-    if (metric.motors) {  // their efforts, by unit^2
+    if (metric.motors) {  // norm of the motors' efforts, in units of moment
       T* inertia = arena.take<T>(tree.nv);
       for (int k = 0; k < tree.nv; ++k) inertia[k] = square(M[loops.mass_first[k]]) * square(T(state.numbers(tree.unit[k])));
       matrix.inertia = inertia;
@@ -161,7 +161,7 @@ template <class T> class SubstructuredEquation {
     matrix.soft = compliance = S;
   }
 
-  /// Scale the loops' rows by `row`, with compliance S, for steps onto the loops.
+  /// Scale the loops' rows by `row` and set their compliance S, for steps that close the loops.
   void weigh_rows(const Tree& full_tree, const T* row, const T& S) {
     for (int i = 0; i < full_tree.loops.constraints; ++i) {
       const Constraint& c = pieces.tree.loops.constraint[i];
@@ -173,7 +173,7 @@ template <class T> class SubstructuredEquation {
       scale[r] *= row[r] * row[r], row_weight[r] = T(1.0);
     }
   }
-  /// Solve for x = [y; multipliers] of the full mechanism for b = [f; g]; returns the squared size of the residual.
+  /// Solve for x = [y; multipliers] of the full mechanism, for b = [f; g]. Returns the squared norm of the residual.
   T solve(const Tree& full_tree, Arena& arena, const Factor<T>& factor, const T* b, T* x, int corrections) const {
     T* y = arena.take<T>(pieces.tree.nv + matrix.rows);
     const T error = refine(matrix, arena, factor, lift(full_tree, arena, b), y, corrections);
@@ -188,7 +188,7 @@ template <class T> class SubstructuredEquation {
     return sarrus::factorise(matrix, arena, epsilon, mu);
   }
 
-  /// Mobility of each velocity of the tree (nv), for a unit of force along it: size of J M'^-1 J^T along it.
+  /// Mobility of each velocity of the tree (nv), its acceleration by a unit force along it: the entry of J M'^-1 J^T.
   T* joint_mobilities(Arena& arena, int nv) const {
     T* mobility = arena.take<T>(nv);
     for (int k = 0; k < nv; ++k) {
@@ -198,7 +198,7 @@ template <class T> class SubstructuredEquation {
     return mobility;
   }
 
-  /// [C^T f; g, 0] for [f; g] of the whole tree. B is T, or a packet of right-hand sides.
+  /// Convert [f; g] of the full tree to [C^T f; g, 0]. B is T, or a packet of right-hand sides.
   template <class B> B* lift(const Tree& full_tree, Arena& arena, const B* b) const {
     const Tree& tree = pieces.tree;
     B *y = arena.take<B>(tree.nv + matrix.rows), *f = arena.take<B>(full_tree.nv);
@@ -216,7 +216,7 @@ template <class T> class SubstructuredEquation {
     return y;
   }
 
-  /// [C x'; y] for [x'; y'].
+  /// Convert [x'; y'] to [C x'; y] of the full tree.
   template <class B> const B* lower(const Tree& full_tree, Arena& arena, const B* y) const {
     const Tree& tree = pieces.tree;
     B *motion = arena.take<B>(tree.loops.rows + tree.loops.motor_rows),
@@ -231,16 +231,16 @@ template <class T> class SubstructuredEquation {
       if (weight) x[k] = select(weight[k] > T(0.0), x[k] / B(weight[k]), B(0.0));
     }
     for (int r = 0; r < full_tree.loops.rows; ++r) x[full_tree.nv + r] = y[tree.nv + r];
-    const bool motors = matrix.rows > tree.loops.rows;  // they are the first rows after those of dynamics
+    const bool motors = matrix.rows > tree.loops.rows;  // motor rows are the first rows after those of dynamics
     for (int r = 0; r < full_tree.loops.motor_rows; ++r)
       x[full_tree.nv + full_tree.loops.rows + r] = motors ? y[tree.nv + tree.loops.rows + r] : B(0.0);
     return x;
   }
 
  private:
-  /// Mobilities that scale the rows: a floating body has, about all axes, the rotational mobility of its axis of largest inertia.
-  /// The mobility of a thin rod about its own axis would make its rows, which hardly depend on that rotation, thousands of times
-  /// too large, and their regularisation with them.
+  /// Mobilities for the scales of rows. A floating body uses the rotational mobility of its axis of largest inertia for all three axes. The mobility
+  /// of a thin rod about its own axis would make the scale of its rows, and so their regularisation, thousands of times too large, although these
+  /// rows hardly depend on that rotation.
   const T* least_about_any_axis(Arena& arena) const {
     const Tree& tree = pieces.tree;
     T* mobility = arena.take<T>(tree.nv);
@@ -255,9 +255,9 @@ template <class T> class SubstructuredEquation {
     return mobility;
   }
 
-  static constexpr double free_row = 1e30;  // without any resistance
+  static constexpr double free_row = 1e30;  // compliance of an inactive row
 
-  /// 1/weight^2 of the joints that are not cut; the floating ones have none.
+  /// 1/weight^2 of joints that are not cut; floating velocities have zero metric.
   T* plain_metric(Arena& arena, const T* motors) const {
     const Tree& tree = pieces.tree;
     T* M = arena.take<T>(tree.loops.mass_first[tree.nv]);
@@ -269,7 +269,7 @@ template <class T> class SubstructuredEquation {
     }
     return M;
   }
-  /// Remove fixed velocities of uncut joints from M and J.
+  /// Remove the fixed velocities of uncut joints from M and J.
   void apply_weights(T* M) const {
     const Tree& tree = pieces.tree;
     const auto weight_of = [&](int k) {

@@ -1,135 +1,135 @@
-// The tolerances of loops, each with its reason. Python reads them as sarrus._core.tolerances; nothing else repeats them.
+// Tolerances of loops, with reasons; in Python: sarrus._core.tolerances. Lengths are relative to the mean size of the bodies.
 #pragma once
 
 #include "../simd/tolerance.hpp"
 
 namespace sarrus {
 
-/// Squared sizes of the last correction of an equation's solution, of the one before it (or the solution itself), and of the solution.
+/// Squared norms: last correction of a solution, the correction before it (or the solution), the solution, the unconstrained motion.
 template <class T> struct LastCorrection {
   T moved, before, size, unheld;
 };
-/// Record that no correction is left: nothing to do if corrections go on until then. Code for single precision has as many as sample states need
-/// (recording/record.hpp).
+/// Record that corrections have converged. No effect, except in recorded code for single precision: it has a fixed number of corrections, as many as
+/// the sample states need (recording/record.hpp).
 template <class T> inline void expect_settled(const LastCorrection<T>&) {}
 
 }  // namespace sarrus
 
 namespace sarrus::tolerances {
 
-// ---- positions: residuals relative to the mechanism's size, or in rad and m ----------------------------------------------------------
+// ---- positions: residuals relative to the scale of each row (row_sizes), or in rad and m -----------------------------------------------
 
-/// Residual of a closed loop by rounding: a thousand eps. A double root is then known to its square root, 3e-7.
+/// Least residual |phi| that rounding allows for a closed loop: a thousand eps. At a double root, q then has an error of its square root, 3e-7.
 constexpr double rounding = 1e-13;
-/// Rounding level of a row's residual: smaller values are chance, and another step would not improve it.
+/// Residual of a single row below which Newton's steps stop: smaller values are rounding, and another step would not reduce them.
 constexpr double exact = 1e-15;
-/// Residual of a closed loop if the caller gives none: above rounding even for loops that are a thousand times ill-conditioned.
+/// Default of the largest |phi| of a closed loop. Rounding stays below it even for loops with a condition number of a thousand.
 constexpr double closed = 1e-10;
-/// The same for given configurations, which may have been written with six digits.
+/// Largest |phi| of a closed loop in a configuration of the caller, who may have written it with six digits.
 constexpr double given_closed = 1e-6;
-/// Largest residual from which Newton's steps close the loops, with a margin [rad, sizes of the bodies].
+/// Largest residual [rad, body sizes] from which single Newton steps close the loops, with a margin.
 constexpr double projected = 1e-9;
-/// A state farther off the loops is not one of this mechanism, and accelerations would be meaningless; nearer, it may be measured
-/// [rad, sizes of the bodies; of the velocities, or of 1 rad/s, or such a size a second].
+/// Largest gap [rad, body sizes] and largest velocity error (relative to the velocities, or to 1 rad/s or a body size a second) of a state on the
+/// loops. In a state farther off, accelerations would be meaningless. In a nearer one, the error may come from measurement.
 constexpr double off_loops = 1e-3;
-/// Share of the accelerations that a gap of the loops may change before the state counts as off the loops.
+/// Largest relative change of the accelerations by the gaps of the loops. Above it, gaps determine the accelerations, and the state is off the loops.
 constexpr double decides = 0.1;
 
-/// Relative effect of rounding and badly closed loops on a motion that they allow, and on its forces.
+/// Largest violation of J v = c and J a = gamma by rounding or poorly closed loops, relative to the terms of the row.
 constexpr double allowed = 1e-6;
-/// Velocities and accelerations that count as zero [rad/s, sizes of the bodies a second; per s].
+/// Velocities and accelerations below it are zero [rad/s, body sizes a second; the same per s]. Above the rounding of states that are at rest.
 constexpr double at_rest = 1e-9;
 
-// ---- steps of a simulation [rad, sizes of the bodies] ---------------------------------------------------------------------------------
+// ---- steps of a simulation [rad, body sizes] ------------------------------------------------------------------------------------------
 
-/// Residual of a step's projection: a hundred eps. Less would be rounding of the rows, and a share of it would drift.
+/// Residual at which the projection of a step stops: a hundred eps. Smaller ones are rounding of the rows; correcting it would cause drift.
 constexpr double no_drift = 1e-14;
-/// A projection that leaves more used a factor from too far away, which is then replaced. Ten times the above, for rows that are sums of many
-/// lengths.
+/// Residual above which a projection gets a new factor, because the configuration is too far from that of the old one. Ten times no_drift, because
+/// some rows are sums of many lengths.
 constexpr double nearly_closed = 1e-13;
-/// Residual above which a loop is open and the step has failed. Rounding opens a loop at a double root by the square root of eps,
-/// 1.5e-8; other loops that steps can solve stay below this value.
+/// Residual above which a loop is open and the step has failed. At a double root, rounding opens a loop by the square root of eps, 1.5e-8; all other
+/// loops that steps can solve stay below this value.
 constexpr double torn = 1e-8;
-/// Dependent rows agree off the loops too if, a ten-thousandth of a radian off them, they forbid no more than this of a velocity: ten thousand times
-/// rounding. A smaller contradiction is too weak to withstand the regularisation of the saddle equation.
+/// Dependent rows are consistent off the loops too if, at a distance of 1e-4 rad from the loops, they forbid at most this fraction of an allowed
+/// velocity. It is ten thousand times rounding. A smaller contradiction has no effect, because it is below the regularisation of the saddle equation.
 constexpr double agreement = 1e-11;
-/// Constraint forces do no work, except in a stage that is off the loops by the square of a step: a share of their possible work. Above this share
-/// the step checks if they lock the mechanism there: each radian loses 3e-8 of its energy otherwise. Many steps add up: at 1e-7
-/// per run of eighteen lost a millionth unchecked.
+/// Constraint forces do no work, except in a stage that is off the loops by the square of the step. Their work is compared with the largest that
+/// these forces could do. Above this ratio the step is checked for rows that lock the mechanism off the loops, which costs 3e-8 of the energy per
+/// radian. The loss adds up: with 1e-7, one of eighteen runs lost a millionth undetected.
 constexpr double work = 3e-8;
 
-// ---- steps onto the loops -----------------------------------------------------------------------------------------------------------
+// ---- steps that close the loops -------------------------------------------------------------------------------------------------------
 
-/// The first steps of a search, from nearby: their damping (mu / |phi|), their largest number, and the largest |phi| of their start. No joint makes half
-/// a turn in them, so that none is wound up, and no other start would be nearer: a jump of 5 cm and more of robots whose bodies are half a metre long.
+/// First attempt of a search, from nearby: damping (mu / |phi|), largest number of steps, and largest initial |phi|. No joint makes half a revolution
+/// in these steps, so none closes with additional revolutions. For robots with bodies of 0.5 m, near_gap is a jump of 5 cm or more.
 constexpr double near_damping = 1e-2, near_steps = 6.0, near_gap = 0.2;
 
-/// Longest step [rad, sizes of the bodies]: a linear model is invalid farther away.
+/// Longest step [rad, body sizes]: the linear model of the rows is invalid farther away.
 constexpr double longest_step = 0.5;
-/// Damping grows fourfold with each step that does not reduce the residual; at this one the next step would be shorter than
-/// rounding of the residual.
+/// Damping (mu / |phi|) at which a search stops. Each step that does not reduce the residual multiplies the damping by four; beyond this value the
+/// next step would be shorter than the rounding of the residual.
 constexpr double stuck = 1e8;
-/// Least damping: steps are Newton's by then.
+/// Least damping (mu / |phi|): steps are practically Newton's by then.
 constexpr double least_damping = 1e-6;
-/// Directions whose singular value is below the square root of this (3e-7 of the largest possible) do not move: the rounding of a residual would
-/// determine their motion.
+/// Least mu of a step. Directions whose singular value is below its square root (3e-7 of the largest possible) then do not move, because the rounding
+/// of a residual would determine their motion.
 constexpr double least_square = 1e-13;
 
-// ---- ranks: singular values relative to the largest possible --------------------------------------------------------------------------
+// ---- ranks: singular values relative to the largest possible one ----------------------------------------------------------------------
 
-/// Threshold for zero if loops are closed to rounding: well above eps times the condition of their rows.
+/// Singular values below it are zero, if the loops are closed to rounding. Far above eps times the condition number of the rows.
 constexpr double negligible = 1e-9;
-/// Above rounding in a unit vector of a null space, whose error is negligible / the next singular value.
+/// Components above it are nonzero in a unit vector of a null space. The vector's error is negligible / (the next singular value).
 constexpr double present = 1e-6;
-/// Singular values below it deserve a warning: forces and velocities are a thousand times their apparent size.
+/// Singular values below it cause a warning: forces and velocities are then a thousand times as large as those of a regular position.
 constexpr double nearly_singular = 1e-3;
 
-/// Square root of the ratio of two compliances at which the smaller counts as rigid.
+/// Square root of the ratio of two compliances below which the less compliant element is rigid.
 constexpr double rigid = 1e-7;
 
 // ---- the saddle equation ------------------------------------------------------------------------------------------------------------
 
-/// mu, relative to a row's J M^-1 J^T: small enough to leave 1e-10 of accuracy at a hundred-thousandth of a radian from a singular position, large
-/// enough to be above the rounding of that product.
+/// mu, relative to the row's entry of J M^-1 J^T. Small enough to leave an accuracy of 1e-10 at 1e-5 rad from a singular position; large enough to
+/// exceed the rounding of that product.
 constexpr double regularisation = 2e-15, regularisation_in_single = 1e-6;
-/// Least significant ratio of a correction to the motion; smaller ratios are rounding.
+/// Least ratio of a correction to the rounding of the motion at which the correction is significant.
 constexpr double corrects = 10.0;
-/// Largest number of corrections of a regular direction: if each removes less than that share of the error, the direction is
-/// singular.
+/// Largest ratio of the sum of all further corrections to the next one, in an error bound. If each removes less than 1/100 of the error, the
+/// direction is singular.
 constexpr double many_corrections = 100.0;
-/// Share of a row's J M^-1 J^T that the rows before it leave if every reaction is determined. Over 37 mechanisms no less than 2e-3; otherwise 2e-10
-/// at most, by rounding.
+/// Least fraction of a row's entry of J M^-1 J^T that remains after the elimination of the rows before it, if every reaction is determined. Over 37
+/// mechanisms the fraction of independent rows was at least 2e-3; that of dependent ones at most 2e-10, by rounding.
 constexpr double independent = 1e-6;
-/// Stiffness of the bodies' bushings to the ground, relative to reactions shared by bushings of unit stiffness: free motions need some; corrections
-/// remove it.
+/// Stiffness of the bushings between bodies and ground, relative to the bushings of unit stiffness that share the reactions. It makes the matrix
+/// regular if bodies are free to move; corrections remove its effect.
 constexpr double free_bushings = 2e-13;
-/// Largest number of corrections; a few suffice, except within a millionth of a radian of a singular position.
+/// Largest number of corrections. A few suffice, except within 1e-6 rad of a singular position.
 constexpr int most_corrections = 60;
-/// Inertia that the factor borrows for massless bodies, relative to the inertia that rows tie them to. Ten digits are left for small quantities, and a
-/// few corrections remove it if every motion on the loops has at least a millionth of that.
+/// Inertia that the factor borrows for massless bodies, relative to the inertia that rows couple to them. Ten digits remain for small quantities. If
+/// every motion on the loops has at least a millionth of that coupled inertia, a few corrections remove the borrowed one.
 constexpr double borrowed = 1e-10, borrowed_in_single = 1e-4;
-/// A motion with less than ten times this inertia counts as massless.
+/// A motion whose inertia is below ten times the borrowed one is massless: the position is undetermined.
 constexpr double no_inertia = 1e-1;
-/// Share in the metric of efforts that the factor borrows for joints without a motor; corrections remove it.
+/// Weight that the factor borrows for joints without a motor, relative to the weights in the metric of efforts. Corrections remove it.
 constexpr double passive = 1e-8, passive_in_single = 2e-4;
-/// Residual that marks an equation with an undetermined motion, because no inertia resists it: larger than any other residual.
+/// Residual that marks an equation with an undetermined motion, because no inertia resists it. It exceeds every residual that can be computed.
 constexpr double undetermined = 1e200;
-/// A relative residual that no rounding explains: constraints contradict one another.
+/// Relative residual above which constraints contradict one another: rounding cannot explain it.
 constexpr double contradiction = 1e-6, contradiction_in_single = 1e-3;
-/// Relative residual above that of any regular equation: near a singular position, or with nearly dependent rows, rounding
-/// decides which rows are independent.
+/// Relative residual above that of any regular equation. Near a singular position, or if rows are nearly dependent, rounding determines the rank of
+/// the rows.
 constexpr double unresolved = 1e-12, unresolved_in_single = 1e-3;
-/// Residual of other multipliers, relative to that of the least ones, below which the least ones have lost part of the load. Both
-/// contain the residual of the accelerations themselves.
+/// Residual of the multipliers of the solution, relative to that of the multipliers of least norm. Below this ratio the latter have lost part of the
+/// load. Both residuals contain that of the accelerations.
 constexpr double loses = 0.1;
-/// Rounding of an entry of J, relative to the largest entry that a constraint's rows have in the same column.
+/// Rounding of an entry of J, relative to the largest entry of the same constraint in that column.
 constexpr double no_entry = 1e-14, no_entry_in_single = 1e-6;
-/// Rounding of an entry of the saddle equation, relative to the largest: a tenth of eps, since it mostly cancels.
+/// Rounding of an entry of the saddle equation, relative to the largest entry: a tenth of eps, since most of it cancels.
 constexpr double entry_rounding = 2e-17;
-/// Relative change of accelerations by rounding of the loops' rows above which derivatives are useless. Towards a singular position, at the distance
-/// d, this is 1e-16 / d; q of closed loops has the same error, and derivatives change with it as 1 / d^4. Half of 1e-4 rad.
+/// Relative change of accelerations by rounding of the loops' rows above which derivatives are useless. At the distance d from a singular position,
+/// it is 1e-16 / d. The q of closed loops has the same error, and derivatives change with it as 1 / d^4. This value is reached at d = 0.5e-4 rad.
 constexpr double differentiable = 2e-12;
-/// Relative change of accelerations by rounding below which derivatives are exact to rounding: from about a tenth of a radian on.
+/// Relative change of accelerations by rounding of the rows below which derivatives are exact to rounding: above 0.1 rad from a singular position.
 constexpr double regular = 1e-15;
 
 }  // namespace sarrus::tolerances

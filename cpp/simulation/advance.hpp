@@ -1,4 +1,4 @@
-// Fixed steps of any method, single ones and sequences.
+// Fixed steps of all methods: a single step, and a sequence of steps.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,15 @@
 
 namespace sarrus {
 
-/// Return true if a row constrains velocities only, so that no projection can restore the configuration.
+/// Return true if some row constrains only velocities, so that no projection can restore the configuration.
 inline bool nonholonomic(const Tree& tree) {
   for (int i = 0; i < tree.loops.constraints; ++i)
     if (!holonomic(tree.loops.constraint[i])) return true;
   return false;
 }
 
-/// Take a step, close the loops at its end, and set v to displacement / h (SHAKE: Ryckaert, Ciccotti and Berendsen 1977). This v satisfies the
-/// loops to the order of h. Projecting it exactly would add or remove energy at every step; if rows agree only on the loops, it must be projected.
+/// Take a step, close the loops at its end, and set v to displacement / h (SHAKE: Ryckaert, Ciccotti and Berendsen 1977). This v satisfies the loops
+/// to the order of h. An exact projection of v would add or remove energy in every step. But if rows agree only on the loops, v must be projected.
 template <class T> void semi_implicit_step_on_loops(System<T>& s, const T& time, const T& h, const SimulationState<T>& x) {
   const Tree& tree = s.tree;
   T *before = s.arena.template take<T>(tree.nq), *u = s.arena.template take<T>(tree.nv);
@@ -35,7 +35,7 @@ template <class T> void semi_implicit_step_on_loops(System<T>& s, const T& time,
   copy_where(by_displacement, u, x.v, tree.nv);
 }
 
-/// Return true if dry friction holds a joint: a linearly implicit step would move it.
+/// Return true if dry friction holds a joint at rest. A linearly implicit step would move that joint.
 template <class T> bool holds_a_joint(const System<T>& s) {
   if constexpr (carries_rates<T>) return false;
   return s.friction && s.friction->holds();
@@ -83,11 +83,11 @@ template <class T> void step_once(System<T>& s, const T& time, const T& h, const
   if (begun) s.add_kick(h, begun, begun + s.tree.nq, x.v);
   if (!momenta) return;
   for (int g = 0; g < groups->count; ++g) momenta[g] += s.impulses[g];
-  groups->move_bases(momenta, x.q, x.v);  // this does not affect the loops
+  groups->move_bases(momenta, x.q, x.v);  // moving the bases does not affect the loops
   s.impulses = nullptr;
 }
 
-/// Record the limits of the coordinates and velocities of a state.
+/// Record violations of limits by the coordinates and velocities of a state.
 template <class T> void note_state(System<T>& s, const T& time, const SimulationState<T>& x, const Record<T>& record) {
   const Arena::Scope scope(s.arena);
   AllJoints<T> all = {x.q, x.v, nullptr, s.tree.nv};
@@ -95,10 +95,10 @@ template <class T> void note_state(System<T>& s, const T& time, const Simulation
   note_limits(s.plan, time, all.q, all.v, static_cast<const T*>(nullptr), record);
 }
 
-/// Largest rate of the forces, times the step, for which the stages resolve the work of dampers.
+/// Largest rate of the forces, times the step, at which the stages resolve the work of dampers.
 constexpr double resolved_by_quadrature = 0.3;
 
-/// Take `count` steps of h from time + first h. The row contains (q, v, z, held values) and the data carried by the run. Returns the status.
+/// Take `count` steps of length h from time + first h. `row`: (q, v, z, held values), then the run's data (record.hpp). Returns the status.
 template <class T>
 T advance(const Tree& tree, Arena& arena, const Plan& plan, const T* parameter, double time, double h, std::int64_t first,
           std::int64_t count, T* row) {
@@ -119,7 +119,7 @@ T advance(const Tree& tree, Arena& arena, const Plan& plan, const T* parameter, 
   for (std::int64_t k = first; k < first + count; ++k) {
     const double begin = time + static_cast<double>(k) * h, end = time + static_cast<double>(k + 1) * h;
     s.fast = s.acting && (k == 0 || any(*record.stiffness > T(resolved_by_quadrature)));
-    int pieces = 0;  // of the current step
+    int pieces = 0;  // number of parts of the current step so far
     for (double from = begin, to = end;; from = to) {
       const Arena::Scope scope(arena);
       const T now = T(from);

@@ -1,4 +1,4 @@
-// A step with rigid contact, stops and dry friction of joints: half a drift, one kick, half a drift.
+// A step with rigid contacts, end stops and dry friction of joints: half a drift, one kick, half a drift.
 //
 //   q_m = q + h/2 v,   v* = v in the axes of q_m                                                             (glide.hpp)
 //   A (v' - v*) = h (tau - g - c(u)) + J^T lambda + J_c^T p,   u = (v* + v')/2,   A = M + theta h D + theta^2 h^2 K
@@ -6,31 +6,31 @@
 //   contacts: v_c + mu |v_ct| n in K*, perpendicular to p in K_mu, of v_c = J_c v' + beta + b n;   stops: p >= 0;   dry friction: |p| <= h f
 //   q' = closed(q_m + h/2 v'),   v' onto J(q') v' = c
 //
-// All but the first and the last line are evaluated at q_m, the middle of the step, with one factor; so are the reported forces and places of
-// contacts. The step is of second order if nothing hits, and symmetric except for D. It is a drift, kick, drift splitting (Hairer, Lubich and
+// All lines except the first and the last are evaluated at q_m, the middle of the step, with one factor. The reported forces and points of contacts
+// also refer to q_m. The step is of second order if nothing hits, and symmetric except for D. It is a drift-kick-drift splitting (Hairer, Lubich and
 // Wanner 2006, II.5) with Moreau's impulses (Acary and Brogliato 2008, ch. 10).
 //
-// - Bias. c(u) is that of the mean velocity, which conserves the energy and |I w| of freely rotating bodies (the midpoint rule), without the
-//   transport terms that glide() integrates exactly. MidpointBias iterates, with the last step's impulses in place of p.
-// - Loops. J v' = c holds at the end of the step instead of its middle, to second order: loops reflect velocities like mirrors. Projecting
-//   them onto J(q_m) v' = c would remove a share (h w)^2 / 2 of them in every step.
+// - Bias. c(u) is the bias at the mean velocity, which conserves the energy and |I w| of freely rotating bodies (the midpoint rule), without the
+//   transport terms that glide() integrates exactly. MidpointBias iterates; it uses the impulses of the last step as p.
+// - Loops. J v' = c holds to second order at the end of the step instead of its middle: loops reflect velocities like mirrors. A projection
+//   onto J(q_m) v' = c would remove the fraction (h w)^2 / 2 of the velocities in every step.
 // - Moving contacts. Likewise beta = h/2 J_c-dot v* moves the cones to the end of the step, for points that touch and move along the surface.
-//   J_c is that of the contact place, which moves along both shapes as their normal turns.
-// - Gaps and bounces. For a contact at distance d, b = d / h: it may just touch. A penetrating contact separates, at most as fast as a body
-//   that falls as deep. A hit bounces: u_n' >= -e u_n (Newton), or by a second impulse of expansion in the same step (Poisson:
-//   contact/poisson.hpp). Slower hits than three times what gravity adds in a step do not bounce: there a ball comes to rest (Zeno).
-// - Hits. Impulses that differ from those of the last step make another u. The bias is then the mean before and after, (c(v*) + c(v'))/2, and
-//   the cones are solved once more.
-// - Implicit terms. D and K, of dampers and springs along joints and of controllers, are implicit: implicit_rates.hpp; between bodies:
-//   soft_rows.hpp. Other forces are those of q_m and v*.
+//   J_c is the Jacobian of the contact point, which moves along both shapes as their normal rotates.
+// - Gaps and bounces. A contact at distance d has b = d / h: it may just touch. A penetrating contact separates, at most at the speed of a
+//   body that falls from that depth. A hit bounces: u_n' >= -e u_n (Newton), or by a second impulse of expansion in the same step (Poisson:
+//   contact/poisson.hpp). Hits slower than three times the speed that gravity adds in a step do not bounce: there a ball comes to rest.
+// - Hits. If the impulses differ from those of the last step, u differs too. The bias is then the mean before and after, (c(v*) + c(v'))/2,
+//   and the cones are solved a second time.
+// - Implicit terms. D and K of dampers, springs and controllers along joints are implicit (implicit_rates.hpp), and so are those between
+//   bodies (soft_rows.hpp). Other forces are evaluated at q_m and v*.
 //
-// Attempts. No step is applied unless its cones are solved; the first attempt that solves them is the step:
-//   1. Rows for what comes near in this step: rows of far corners would add to the problem, but not to its rank. Contacts without a row that
-//      would penetrate in the solution get rows, and the step is solved again. So the choice of rows is a matter of cost only.
+// Attempts. A step is applied only if its cones are solved. The first attempt that solves them is the step:
+//   1. Rows for contacts that come near in this step (rows of far corners would add to the problem, but not to its rank). Contacts without a
+//      row that would penetrate in the solution get rows, and the step is solved again. So the choice of rows affects only the cost.
 //   2. Two half steps, each halved once more if its cones are not solved.
 //   3. Attempts 1 and 2, with small gaps treated as zero, except for the part that motions can close (GapTreatment::unreachable_as_zero).
 //   4. Attempts 1 and 2, with all small gaps treated as zero (GapTreatment::zero).
-//   5. None: the step fails with a status (no_convergence, or exhausted or interrupted if the solver reached its limit).
+//   5. Otherwise the step fails with a status (no_convergence, or exhausted or interrupted if the solver reached its limit).
 #pragma once
 
 #include "../contact/cone_residuals.hpp"
@@ -42,21 +42,21 @@
 namespace sarrus {
 
 namespace contact_steps {
-/// Number of times that a step may be halved if its cones are not solved.
+/// Largest number of halvings of a step whose cones are not solved.
 constexpr int halvings = 2;
-/// Ratio of the velocities, in the energy norm. A change of velocity beyond that of the last step's impulses by more than this is a hit.
+/// A hit: the velocity differs from that predicted with the last step's impulses by more than this ratio of the velocities, in the energy norm.
 constexpr double hit_ratio = 0.1;
-/// Residual of J v = c, relative to the velocities, that the factor of the middle may leave; a larger one gets a factor of the step's end.
+/// Largest residual of J v = c, relative to the velocities, that the middle's factor may leave. Above it, a factor of the step's end is used.
 constexpr double slips = 1e-13;
 }  // namespace contact_steps
 
-/// Treatment of small gaps: their actual distance; zero except for the part that motions can close; or zero. See the attempts above.
+/// Treatment of small gaps: the actual distance; zero, except for the part that motions can close; or zero. See the attempts above.
 enum class GapTreatment { actual, unreachable_as_zero, zero };
 
-/// Result of a step: cones not solved, solved without any impulse, or solved with impulses.
+/// Result of a step: cones not solved; solved with zero impulses; or solved with impulses.
 enum class StepOutcome { failed, free, pushed };
 
-/// Return true if forces act that a step evaluates at v*, so that it is of first order if they depend on velocities.
+/// Return true if forces that may depend on velocities are evaluated at v*, which makes the step first-order.
 inline bool acts_on_velocities(const System<double>& s) {
   bool acts = s.plan.controller;
   for (int i = 0; i < s.tree.loop_motions; ++i) acts |= s.tree.loop_motion[i].has_armature;
@@ -73,7 +73,7 @@ class ContactStep {
   ContactStep(System<double>& s, double time, double h, const SimulationState<double>& x, GapTreatment gaps, SolverLimit& limit)
       : s_(s), tree_(s.tree), arena_(s.arena), x_(x), limit_(limit), time_(time), h_(h), nv_(s.tree.nv), gaps_(gaps) {}
 
-  /// Take the step. If the cones are not solved the state is unchanged.
+  /// Take the step. If the cones are not solved, the state does not change.
   StepOutcome take() {
     const Arena::Scope scope(arena_);
     const int size = s_.integrated();
@@ -92,7 +92,7 @@ class ContactStep {
   double middle() const { return time_ + 0.5 * h_; }
   double end() const { return time_ + h_; }
 
-  /// Move by half a step at the velocities of the state.
+  /// Move by half a step at the current velocities.
   void drift() {
     double *u = doubles(nv_), *q = doubles(tree_.nq);
     for (int k = 0; k < nv_; ++k) u[k] = 0.5 * h_ * x_.v[k];
@@ -100,7 +100,7 @@ class ContactStep {
     std::copy(q, q + tree_.nq, x_.q);
   }
 
-  /// Close the loops at the end of the step, in position and velocity, by the factor of the middle as long as that converges.
+  /// Close the loops at the end of the step, in position and velocity. Uses the factor of the middle as long as corrections converge.
   void close(const LoopEquation<double>& e, const Factor<double>& factor) {
     if (!s_.projects()) return;
     const Arena::Scope scope(arena_);
@@ -123,7 +123,7 @@ class ContactStep {
     for (int r = 0; r < rows.size(); ++r) left_.kinematics = std::max(left_.kinematics, std::abs(rows.slip[r]));
   }
 
-  /// Compute the generalised force at the middle, without joint forces and contacts. States of elements are also those of the middle.
+  /// Compute the generalised force at the middle, without joint forces and contacts. Also computes the rates of the elements' internal states there.
   double* forces(double* z_dot) {
     const int nz = s_.plan.force_elements.nz;
     double* tau = doubles(nv_);
@@ -139,15 +139,15 @@ class ContactStep {
     return tau;
   }
 
-  /// Kick and second drift; false if the cones were not solved.
+  /// Kick and second drift. Returns false if the cones were not solved.
   bool kick() {
     const Loops& loops = tree_.loops;
-    if (s_.projects() && s_.closes > 0.5) project(s_, middle(), x_.q, x_.v, nullptr, false);  // if rows agree on the loops only
+    if (s_.projects() && s_.closes > 0.5) project(s_, middle(), x_.q, x_.v, nullptr, false);  // if rows agree only on the loops
     const double* v = x_.v;
     double* z_dot = doubles(s_.plan.force_elements.nz);
     double* tau = forces(z_dot);
     add_joint_forces<double>(tree_, x_.q, v, -1.0, tau);
-    // A is the mass matrix of a tree with this added armature
+    // A is the mass matrix of a tree with this additional armature
     Tree tree = tree_;
     tree.has_joint_forces = false;
     const LinearRates rates = linear_rates(s_);
@@ -199,7 +199,7 @@ class ContactStep {
     return true;
   }
 
-  /// Add theta h D + theta^2 h^2 K (nv) to the tree's armature, and subtract from the force the remaining part of K.
+  /// Add theta h D + theta^2 h^2 K (nv) to the tree's armature. Subtract from the force the remaining part of K.
   double* implicit_armature(Tree& tree, const LinearRates& rates, double* tau) {
     double* more = doubles(nv_);
     if (s_.acting) late_ = doubles(nv_);
@@ -220,7 +220,7 @@ class ContactStep {
     return more;
   }
 
-  /// Add to a bias force what uniform motion requires, and subtract its contribution from the rates of the rows.
+  /// Add the forces of uniform motion to a bias force, and subtract the contribution of that motion from the rates of the rows.
   void take_uniform(const LoopEquation<double>& e, const double* uniform, const double* more, double* force, double* turn) {
     if (e.pieces) {
       bias_forces(tree_, arena_, x_.q, x_.v, force);
@@ -235,7 +235,7 @@ class ContactStep {
     add_motion_along_rows(tree_, e.matrix.J, uniform, -1.0, turn);
   }
 
-  /// Add the work of the kick to v_end: impulses times mean velocities.
+  /// Add the work of the kick that ends at v_end: impulses times mean velocities.
   void add_work(const double* J, const SoftRows& soft, const double* v_end) {
     double *impulse = doubles(nv_), *passed = doubles(nv_), *mean = doubles(nv_), dissipated = 0.0;
     for (int k = 0; k < nv_; ++k) {
@@ -249,7 +249,7 @@ class ContactStep {
     s_.work.pushed += scalar_product(impulse_, mean, nv_);
   }
 
-  /// Compute the velocities without contacts.
+  /// Compute the velocities after a kick without contacts.
   void move_freely(const LoopEquation<double>& e, const Factor<double>& factor, const SoftRows& soft, double* v_free) {
     const LoopSolution<double> free = solve_tightly(e, arena_, e.b, factor);
     s_.flag_contradiction(free.error);
@@ -259,7 +259,7 @@ class ContactStep {
     for (int k = 0; k < nv_; ++k) v_free[k] += x_.v[k];
   }
 
-  /// Kick with rows for all contacts that would penetrate otherwise.
+  /// Solve with rows for all contacts that would otherwise penetrate.
   bool solve_all_contacts(StepRows& rows, const LoopEquation<double>& e, const Factor<double>& factor, const SoftRows& soft,
                           const double* v_free, double* v_end, double fastest) {
     do {
@@ -268,7 +268,7 @@ class ContactStep {
     return true;
   }
 
-  /// Solve once more after a hit, with the mean of the bias forces before and after it. If these cones are not solved the first solution stays.
+  /// Solve again after a hit, with the mean of the bias forces before and after it. If the cones are not solved, the first solution remains.
   void solve_contacts_again(StepRows& rows, MidpointBias& bias, LoopEquation<double>& e, const Factor<double>& factor,
                             const SoftRows& soft, double* v_free, double* v_end, double fastest) {
     const Arena::Scope scope(arena_);
@@ -283,14 +283,14 @@ class ContactStep {
     std::copy(first, first + nv_, v_end), std::copy(reported, reported + nz, x_.z), std::copy_n(impulse, size, impulse_);
   }
 
-  /// Return true if c is zero: no row depends on a function of time or on a function of the caller.
+  /// Return true if c is zero: no row depends on a time function or on a function of the caller.
   static bool rows_rest(const Loops& loops) {
     bool rows_rest = loops.pfaffian_values == 0;
     for (int i = 0; i < loops.constraints; ++i) rows_rest &= !loops.constraint[i].driven;
     return rows_rest;
   }
 
-  /// Active rows: contacts, then their moments, then intervals. G is not computed yet.
+  /// Active rows: contacts, then their moments, then rows with intervals of impulses. G is computed later.
   struct Packed {
     ConeProblem problem;
     double *J, *w, *p, *shift, *expands;
@@ -340,7 +340,7 @@ class ContactStep {
     return all;
   }
 
-  /// Express the rows of bodies that touch at many points by rows of the relative motion of the two bodies.
+  /// Express the rows of bodies that touch at many points by rows of the relative motion of these two bodies.
   CombinedRows combine(StepRows& rows, const ConeProblem& problem, const double* J) {
     constexpr int width = CombinedRows::width;
     const int n = problem.rows;
@@ -388,7 +388,7 @@ class ContactStep {
     return all;
   }
 
-  /// Solve the active rows: impulses within their cones, and the velocities after them. Returns true if they were solved.
+  /// Solve the active rows for impulses within their cones, and compute the velocities after them. Returns true if they were solved.
   bool solve_contacts(StepRows& rows, const LoopEquation<double>& e, const Factor<double>& factor, const SoftRows& soft,
                       const double* v_free, double* v_end) {
     const Arena::Scope scope(arena_);
@@ -418,7 +418,7 @@ class ContactStep {
       if (before) left_.cones.add(cone_residuals(second, q, shift, before));
     }
     left_.natural_map = solution.natural_map;
-    // Roots of energies compare metres with radians. Smaller impulses are the solver's rounding, which must not decide on the order of a step.
+    // Roots of energies make metres and radians comparable. Smaller impulses are rounding of the solver, which must not determine the step's order.
     double fastest = 0.0;
     for (int i = 0; i < n; ++i)
       if (const double mobility = G[i * n + i]; mobility > 0.0) fastest = std::max(fastest, std::abs(w[i]) / std::sqrt(mobility));
@@ -433,10 +433,10 @@ class ContactStep {
     return true;
   }
 
-  /// Treat small gaps as zero (attempts 3 and 4). If points outnumber the motions of their bodies, gaps of nanometres require velocities that no
-  /// motion has, or only one that hardly moves the points. Then tiny gaps decide on the distribution of forces, without bound.
-  /// Gaps smaller than the limit for rows count as zero instead, except for the part that motions can close. This part s is a least-squares
-  /// solution with a small weight c on the impulses that close the gap: s <- G (G + c)^-1 s.
+  /// Treat small gaps as zero (attempts 3 and 4). Problem: if there are more points than motions of their bodies, even gaps of nanometres may require
+  /// velocities that no motion has, or that need a huge impulse. Then tiny gaps determine the distribution of forces, which is unbounded. Cure: gaps
+  /// smaller than the limit for rows are zero, except for the part s that motions can close. s is a least-squares solution with a small weight c on
+  /// the impulses that close the gap: s <- G (G + c)^-1 s.
   void close_gaps(StepRows& rows, int n, const double* G, double* w, double* shift) {
     const Arena::Scope scope(arena_);
     int *at = arena_.take<int>(n), count = 0, i = 0;
@@ -461,7 +461,7 @@ class ContactStep {
     }
   }
 
-  /// Record the residuals of the step.
+  /// Record the residuals of the step, as maxima.
   void note(StepRows& rows) {
     if (!s_.record) return;
     double sunk = 0.0;
@@ -475,7 +475,7 @@ class ContactStep {
     most(record.work, left_.cones.work);
   }
 
-  /// Write the states of contacts: mean forces of the minimal impulses, and moments, which follow those of all contacts.
+  /// Write the states of contacts: mean forces of the impulses of least norm. `moment`: the moments, which follow the impulses of all contacts.
   void report_contacts(StepRows& rows, const double* impulse, const double* moment, double natural_map) {
     const auto& shapes = s_.plan.force_elements.all<CollisionContacts>();
     for (const CollisionContacts& all : shapes) x_.z[all.iz] = natural_map;
@@ -505,7 +505,7 @@ class ContactStep {
     }
   }
 
-  /// Write the states of stops, whose impulses follow those of contacts and moments.
+  /// Write the states of stops. `impulse`: the impulses of stops, which follow those of contacts and moments.
   void report_stops(StepRows& rows, const double* impulse) {
     for (const StepRow& row : rows) {
       if (!row.acts || row.contact) continue;
@@ -524,17 +524,17 @@ class ContactStep {
   GapTreatment gaps_;
   bool pushed_ = false;
   double* impulse_ =
-      nullptr;  // (nv + rows) impulses of contacts, stops and dry friction along velocities; then multipliers of loops, with their sign in solutions
+      nullptr;  // (nv + rows) impulses of contacts, stops and dry friction; then multipliers of loops, with the sign of solutions
   double* late_ =
-      nullptr;  // (nv) times the change of velocities: impulses of implicit terms without the tree's springs; null: none
+      nullptr;  // (nv) per change of velocity: impulses of implicit terms, without those of the tree's springs; null: there are none
   struct {
     double positions = 0.0, kinematics = 0.0, momentum = 0.0, natural_map = 0.0;
     ConeResiduals cones;
   } left_;
 };
 
-/// Extrapolate from one full step and two half steps, in an order of two: the state moves on from the full step's end by the difference of both
-/// once more (Deuflhard, Hairer and Zugck 1987).
+/// Extrapolate, to second order, from one full step and two half steps: add to the end of the half steps its difference from the end of the full step
+/// (Deuflhard, Hairer and Zugck 1987).
 inline void extrapolate(System<double>& s, double end, const double* full_step, const SimulationState<double>& x) {
   const Arena::Scope scope(s.arena);
   const int nq = s.tree.nq, nv = s.tree.nv;
@@ -542,12 +542,12 @@ inline void extrapolate(System<double>& s, double end, const double* full_step, 
   difference(s.tree, full_step, x.q, u);
   integrate(s.tree, x.q, u, q);
   std::copy(q, q + nq, x.q);
-  for (int k = nq; k < s.integrated(); ++k) x.q[k] += x.q[k] - full_step[k];  // v and z follow q
+  for (int k = nq; k < s.integrated(); ++k) x.q[k] += x.q[k] - full_step[k];  // v and z follow q in memory
   if (s.projects()) close_step(s, end, x);
 }
 
-/// Take the step or, if its cones are not solved, its halves; false if those are not solved either. If other forces would make it a step of
-/// first order, it is extrapolated while no contact pushes.
+/// Take the step or, if its cones are not solved, its two halves. Returns false if these are not solved either. A step that other forces make
+/// first-order is extrapolated, as long as no contact pushes.
 inline bool halved_step(System<double>& s, double time, double h, const SimulationState<double>& x, GapTreatment gaps,
                         SolverLimit& limit, int halvings = contact_steps::halvings) {
   const Arena::Scope scope(s.arena);
@@ -575,7 +575,7 @@ inline bool halved_step(System<double>& s, double time, double h, const Simulati
   return true;
 }
 
-/// Take the step by the first successful attempt (see the list at the top); else set the status.
+/// Take the step by the first successful attempt (see the list at the top). If none succeeds, set the status.
 inline void contact_step(System<double>& s, double time, double h, const SimulationState<double>& x) {
   SolverLimit limit = {s.plan.stops, s.plan.self};
   for (const GapTreatment gaps : {GapTreatment::actual, GapTreatment::unreachable_as_zero, GapTreatment::zero}) {

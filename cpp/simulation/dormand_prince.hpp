@@ -1,5 +1,5 @@
-// A step of Dormand and Prince's pair of orders 5 and 4, on the argument u of q = q0 exp(u), with dense output of order 4 (Hairer, Norsett and
-// Wanner II.5 and II.6). The last stage is not reused as the first of the next step, because a projection may move the state between them.
+// A step of Dormand and Prince's pair of orders 5 and 4, for the argument u of q = q0 exp(u), with dense output of order 4 (Hairer, Norsett and
+// Wanner II.5 and II.6). The last stage is not reused as the first one of the next step, because a projection may change the state in between.
 #pragma once
 
 #include "friction.hpp"
@@ -8,16 +8,16 @@
 
 namespace sarrus {
 
-/// Result of a trial step: the end state, its error, and the polynomial in between.
+/// Result of a trial step: final state, error, and interpolating polynomial.
 template <class T> struct Trial {
-  T* x;  // (q, v, z) at the end
+  T* x;  // final (q, v, z)
   T error;  // largest error of (u, v, z), relative to the tolerance
-  T* dense;  // 5 x (2 nv + nz), of (u, v, z): see `between`
-  T* work = nullptr;  // (5) of the work in the step, if it is added up
+  T* dense;  // 5 x (2 nv + nz), polynomial of (u, v, z): see `between`
+  T* work = nullptr;  // (5) polynomial of the work in the step; null: not computed
 };
 
-/// Write the five coefficients, `width` apart, of a component that changes by `difference` from `start` and has the rates of the first and the
-/// last stage at its ends. (Hairer, Norsett and Wanner II.6, program DOPRI5: contd5)
+/// Write the five coefficients (`width` apart) of a component that changes from `start` by `difference`. `first` and `last` are its rates in the
+/// first and the last stage. (Hairer, Norsett and Wanner II.6, program DOPRI5: contd5)
 template <class T>
 SARRUS_INLINE void polynomial(const T& start, const T& difference, const T& first, const T& last, const T& bend, int width,
                               T* d) {
@@ -36,11 +36,11 @@ void embedded_step(System<T>& s, const T& time, const T& h, const T* row, double
   const int stages = tableau.stages;
   const auto x0 = SimulationState<T>::of(s.tree, const_cast<T*>(row)), x1 = SimulationState<T>::of(s.tree, out.x);
   for (int i = 0; i < stages; ++i) step.evaluate_stage(x0, i, time, h);
-  step.combine(x0, tableau.b, stages - 1, h, x1.q, x1.v, x1.z);  // leaves the sum of q in u
+  step.combine(x0, tableau.b, stages - 1, h, x1.q, x1.v, x1.z);  // also leaves the weighted sum of the q slopes in u
 
   out.error = T(0.0);
   T* d = out.dense;
-  // one component: its slopes, and its values before and after, or its displacement from zero
+  // for one component: its slopes, its initial value and its change (for u: zero and the displacement)
   const auto finish = [&](T* Slopes<T>::* part, int k, const T& start, const T& difference, const T& size, double unit) {
     T off = T(0.0), bend = T(0.0);
     for (int i = 0; i < stages; ++i)
@@ -61,7 +61,7 @@ void embedded_step(System<T>& s, const T& time, const T& h, const T* row, double
     finish(&Slopes<T>::z, k, x0.z[k], x1.z[k] - x0.z[k], most(abs(x0.z[k]), abs(x1.z[k])), s.unit(s.plan.z_unit, k));
 }
 
-/// Evaluate the state at the part theta of the step from row.
+/// Evaluate the state at the fraction theta of the step from `row`.
 template <class T> void between(const Tree& tree, int nz, const T* row, const T* dense, double theta, T* u, T* out) {
   const int nv = tree.nv, width = 2 * nv + nz;
   for (int k = 0; k < nv; ++k) u[k] = value(dense + k, width, theta);
@@ -69,8 +69,8 @@ template <class T> void between(const Tree& tree, int nz, const T* row, const T*
   for (int k = nv; k < width; ++k) out[tree.nq + k - nv] = value(dense + k, width, theta);
 }
 
-/// Find the time at which the first sliding joint stops within the step, by its polynomial: a search at eighths and then by halving. The state
-/// at that time becomes the step's end. Returns the part of the step up to there, 1 if no joint stops.
+/// Find the time in the step at which the first sliding joint stops. Searches its polynomial at eighths, then by bisection. The state at that time
+/// becomes the end of the step. Returns the fraction of the step up to there; 1 if no joint stops.
 inline double end_where_a_joint_stops(System<double>& s, double time, double step, const double* row, const double* dense,
                                       const SimulationState<double>& end) {
   const Arena::Scope scope(s.arena);

@@ -1,5 +1,5 @@
-// A simulation from its start to its end, by the kernels' steps: of fixed length, of adaptive length, and many runs side by side.
-// A caller passes functions that are called after each step:
+// A simulation from its initial to its final time, by steps of the kernels: of fixed length, of adaptive length, or of many runs in parallel. The
+// caller passes functions that are called after each step:
 //
 //   sample(step, x)               store the state after `step` steps
 //   watch(time, before, after)    true: the simulation ends with this step
@@ -30,13 +30,13 @@ inline bool is_finite(const double* x, Count n) {
   return std::all_of(x, x + n, [](double number) { return std::isfinite(number); });
 }
 
-/// Full steps from the clock's start, then one of length `rest` if this is positive. The state is kept after every `every` steps, and at the end.
+/// Full steps from the clock's start, then one of length `rest` if that is positive. States are stored after every `every` steps, and at the end.
 struct Schedule {
   Clock clock;
   double rest;
   Count every = 1;
 
-  /// Build the schedule; rounding does not decide on the number of steps up to an end, or on the remaining length.
+  /// Build the schedule. Rounding neither changes the number of steps up to an end nor leaves a tiny last step.
   static Schedule between(double start, double end, double step, Count every = 1) {
     const double full_steps = std::floor((end - start) / step * (1.0 + 1e-14) + 1e-9), rest = end - (start + full_steps * step);
     const Schedule all = {{start, step, 0, static_cast<Count>(full_steps)}, rest > 1e-9 * step ? rest : 0.0};
@@ -44,13 +44,13 @@ struct Schedule {
   }
   Count steps() const { return clock.count + (rest > 0.0); }
   Count samples() const { return (steps() + every - 1) / every; }
-  /// Return step k as a clock of one step.
+  /// Return step k as a schedule of one step.
   Schedule step(Count k) const {
     return {{clock.start + static_cast<double>(k) * clock.step, k < clock.count ? clock.step : rest, 0, 1}, 0.0};
   }
 };
 
-/// Call work(begin, end, stopped) for chunks of runs, on threads of which the calling one is the only one that calls stop().
+/// Call work(begin, end, stopped) for chunks of runs on several threads. Only the calling thread calls stop().
 template <class Stop, class Work> void on_threads(Count count, Count threads, Count chunk, Stop&& stop, Work&& work) {
   std::atomic<Count> next{0};
   std::atomic<bool> stopping{false};
@@ -62,7 +62,7 @@ template <class Stop, class Work> void on_threads(Count count, Count threads, Co
     try {
       for (Count begin; !stopping && (begin = next.fetch_add(chunk)) < count;)
         work(begin, std::min(count, begin + chunk), stopped);
-    } catch (...) {  // out of memory
+    } catch (...) {  // for example out of memory
       stopping = true;
       throw;
     }
@@ -86,12 +86,12 @@ struct Simulation {
   const SimulationKernels& kernels;
   const Tree& tree;
   const Plan& plan;
-  const double* parameter;  // parameters of the force elements
+  const double* parameter;  // of the force elements
 
   int integrated() const { return tree.nq + tree.nv + plan.force_elements.nz; }
   int size() const { return integrated() + plan.force_elements.held_size; }
   int row_size() const { return size() + carried_size(plan); }
-  /// Return true if a state is finite and no velocity moves farther in a step than every scale of the mechanism [rad, its lengths].
+  /// Return true if a state is finite, and no velocity moves more than `farthest` in a step [rad, lengths of the mechanism].
   bool is_sound(const double* x, double step) const {
     constexpr double farthest = 1e12;
     if (!is_finite(x, size())) return false;
@@ -99,7 +99,7 @@ struct Simulation {
       if (std::abs(x[tree.nq + k]) * step > farthest * (plan.velocity_unit ? plan.velocity_unit[k] : 1.0)) return false;
     return true;
   }
-  /// Return the row of a run that begins at a state (q, v, z).
+  /// Return the row of a run with the initial state (q, v, z).
   std::vector<double> begin(const std::vector<double>& state) const {
     std::vector<double> row(row_size());
     std::copy_n(state.begin(), size(), row.begin());
@@ -111,7 +111,7 @@ struct Simulation {
     Count steps = 0;
     double status = 0.0;
   };
-  /// Take fixed steps from the row, a state with the run's carried data. A step that fails leaves the row unchanged.
+  /// Take fixed steps from the row: a state, then the data that the run carries. A failed step does not change the row.
   template <class Sample, class Watch, class Stop>
   Outcome run_fixed(const Clock& clock, double* row, Sample&& sample, Watch&& watch, Stop&& stop) const {
     const int n = size(), wide = row_size();
@@ -145,7 +145,7 @@ struct Simulation {
         [] { return false; });
   }
 
-  /// Compute the state a part of a step after a row; nothing is recorded.
+  /// Compute the state at h (less than a step) after a row. Nothing is recorded.
   void part_of_step(double time, double h, const double* row, double* end_state) const {
     Plan only_step = plan;
     only_step.records = only_step.measures = false, only_step.limits = 0;
@@ -158,13 +158,13 @@ struct Simulation {
     return tree.loops.rows > 0 && kernels.weakest_row(tree, plan, time, q) < 1e-4;
   }
 
-  /// Run many simulations side by side, on threads of which the calling one is the only one that calls stop(). States go to kept (sweep, samples,
-  /// size), with NaN from the failure of a run on; other runs are not affected. The status of each run is in sweep.status.
+  /// Run many simulations in parallel; only the calling thread calls stop(). States go to `kept` (runs, samples, size). After the failure of a run
+  /// its states are NaN; other runs are not affected. sweep.status receives the status of each run.
   template <class Stop>
   void run_many(const Schedule& schedule, const Sweep& sweep, Count count, Count threads, double* kept, Stop&& stop) const {
     const Count samples = schedule.samples(), chunk = plan.variants
                                                           ? std::clamp(count / (2 * threads) / 16 * 16, Count{16}, Count{64})
-                                                          : 16;  // one copy of their block serves all
+                                                          : 16;  // so that one copy of their block serves all
     std::fill(sweep.status, sweep.status + count, static_cast<signed char>(interrupted));
     std::fill(kept, kept + count * samples * size(), std::numeric_limits<double>::quiet_NaN());
     on_threads(count, threads, chunk, stop, [&](Count begin, Count end, auto&& stopped) {
@@ -179,7 +179,7 @@ struct Simulation {
   template <class Stopped>
   void run_chunk(const Schedule& schedule, const Sweep& mine, Count count, double* kept, Stopped&& stopped) const {
     const auto& [start, step, first, full_steps] = schedule.clock;
-    const Count n = size(), samples = schedule.samples(), piece = 256;  // steps between calls of stop()
+    const Count n = size(), samples = schedule.samples(), piece = 256;  // number of steps between calls of stop()
     std::vector<signed char> status(static_cast<std::size_t>(count));
     Sweep now = mine;
     now.status = status.data();
@@ -200,13 +200,13 @@ struct Simulation {
       }
       for (Count i = 0; i < count; ++i)
         if (mine.status[i] == 0) std::copy_n(mine.x + i * mine.size, n, kept + (i * samples + k) * n);
-      // states that are not copied are NaN; if all runs have failed, the rest is NaN
+      // states that are not copied remain NaN; if all runs have failed, all later states do
       if (std::all_of(mine.status, mine.status + count, [](signed char s) { return s != 0; })) return;
     }
   }
 };
 
-/// Adaptive steps from a state, and the states within the last step.
+/// Adaptive steps from a state, and interpolation of the last step.
 class AdaptiveRun {
  public:
   struct State {
@@ -218,7 +218,7 @@ class AdaptiveRun {
     double relative, absolute, longest;
   };
   struct Samples {
-    const double* time;  // in order
+    const double* time;  // in ascending order
     Count count;
     double* kept;  // count x size
   };
@@ -230,16 +230,16 @@ class AdaptiveRun {
 
   explicit AdaptiveRun(const Simulation& simulation) : s_(simulation) {}
 
-  /// Run until `pause` is passed or `end` is reached. Step lengths do not depend on the end: a step that the end cuts short only yields the
-  /// state `last`. It leaves `at` unchanged, so that another call continues as if this one had not ended. `beyond_tolerance` counts steps that were
-  /// accepted because no other length gave a smaller error.
+  /// Run until the time passes `pause` or reaches `end`. Step lengths do not depend on the end: a step that the end cuts short yields only the state
+  /// `last`. It does not change `at`, so another call continues as if there had been no end. `beyond_tolerance`: number of steps that were accepted
+  /// because no other length had a smaller error.
   template <class Watch, class Stop>
   Outcome run(State& at, double pause, double end, const Options& options, const Samples& samples, double* last,
               const Record<double>& record, Watch&& watch, Stop&& stop) {
     const int n = s_.size();
     const double tolerance[] = {options.relative, options.absolute};
     std::vector<double> end_state(n), dense(5 * (2 * s_.tree.nv + s_.plan.force_elements.nz)),
-        demanded(s_.tree.nv + s_.tree.loop_nv);  // efforts of controllers at the start of the step
+        demanded(s_.tree.nv + s_.tree.loop_nv);  // efforts of controllers at the beginning of the step
     SimulationKernels::TrialResult trial = {0.0, 1.0, demanded.data()};
     const double& error = trial.error;
     Outcome done;
@@ -256,12 +256,12 @@ class AdaptiveRun {
     };
     const ForceElements& elements = s_.plan.force_elements;
     done.status = sample(at.time, at.x);
-    if (!x_.empty()) keep(samples, at.time, nullptr, done);  // samples that did not fit into the last call
+    if (!x_.empty()) keep(samples, at.time, nullptr, done);  // samples for which the last call had no room
     while (!done.finished && at.time < pause && done.status == 0.0) {
       const double due = next_sample(elements, at.x + s_.integrated()), instant = one_instant(elements);
       bool samples_end = due < end + instant && at.time + length.next() >= due - instant;
       bool ends = !samples_end && at.time + length.next() >= end;
-      bool finishes = ends || (samples_end && due > end - instant);  // although the two may differ by rounding
+      bool finishes = ends || (samples_end && due > end - instant);  // also if both differ by rounding
       double reached = samples_end ? due : ends ? end : at.time + length.next();
       const double planned = length.next();
       const double step = samples_end || ends ? reached - at.time : planned;
@@ -320,11 +320,11 @@ class AdaptiveRun {
     return done;
   }
 
-  /// Return the state at a time within the last step.
+  /// Interpolate the state at a time within the last step.
   void at(double time, double* x) const {
     s_.kernels.between(s_.tree, s_.plan, s_.parameter, from_, step_, time, x_.data(), guard_, dense_.data(), x);
   }
-  /// Return the work of applied forces in the last step up to a time, if work is added up.
+  /// Return the work of applied forces from the beginning of the last step to a time; only if work is computed.
   double work(double time) const { return value(work_, 1, (time - from_) / step_); }
 
  private:
@@ -342,7 +342,7 @@ class AdaptiveRun {
     note_limits(s_.plan, time, q.data(), v.data(), static_cast<const double*>(nullptr), record);
   }
 
-  /// Store samples up to a time within the last step, whose end state is `end_state`.
+  /// Store samples up to the time `upto` within the last step. `end_state`: the state at its end.
   void keep(const Samples& samples, double upto, const double* end_state, Outcome& done) const {
     for (; done.samples < samples.count && samples.time[done.samples] <= upto; ++done.samples) {
       double* to = samples.kept + done.samples * s_.size();
@@ -354,9 +354,9 @@ class AdaptiveRun {
   }
 
   const Simulation& s_;
-  std::vector<double> x_, dense_;  // the last step
+  std::vector<double> x_, dense_;  // initial state and polynomial of the last step
   double from_ = 0.0, step_ = 1.0, guard_[Guard<double>::size] = {}, work_[5] = {};
-  struct Tail {  // start of the first step that would pass the end
+  struct Tail {  // beginning of the first step that would pass the end
     std::vector<double> x;
     double time, guard[Guard<double>::size];
     StepLength length;

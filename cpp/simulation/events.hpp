@@ -1,4 +1,4 @@
-// Zero crossings of functions of time and state, within the steps of a simulation.
+// Events: zero crossings of functions of time and state within the steps of a simulation.
 #pragma once
 
 #include <algorithm>
@@ -10,13 +10,13 @@
 namespace sarrus {
 
 struct Event {
-  int direction;  // 1: rising zero crossings only, -1: falling ones only, 0: both
+  int direction;  // 1: rising zero crossings only; -1: falling ones only; 0: both
   bool terminal;  // true: the simulation ends at this event
 };
 
-/// Finder of events, called after each step as a simulation's watch() is.
-///   value(event, time, x)      value of the event's function; NaN if it failed: the simulation then ends
-///   within(x, time, h, state)  the state a part h of the step after x
+/// Detector of events. It is called after each step, like watch() of a simulation.
+///   value(event, time, x)      value of the event's function; NaN if the function failed, which ends the simulation
+///   within(x, time, h, state)  computes the state at h (less than a step) after x
 class EventFinder {
  public:
   struct Occurrence {
@@ -24,14 +24,14 @@ class EventFinder {
     double time;
   };
   std::vector<Occurrence> occurred;
-  int ended_by = -1;  // the terminal event, the last of `occurred`; `end` is its state
+  int ended_by = -1;  // index of the terminal event, the last one of `occurred`; `end` is its state
   std::vector<double> end;
 
   EventFinder() = default;
   explicit EventFinder(std::vector<Event> events) : events_(std::move(events)), value_(events_.size()) {}
 
   bool any() const { return !events_.empty(); }
-  /// Start with a step from `time`; events up to `since` were found before.
+  /// Start with a step from `time`. Events up to `since` are ignored, because they were already reported.
   void begin(double time, double since) { last_ = time, since_ = since, evaluated_ = false; }
 
   template <class Value, class Within>
@@ -68,7 +68,7 @@ class EventFinder {
   }
 
  private:
-  /// Find the part of the step at which f is zero: false position that does not stall (Illinois), then bisection.
+  /// Find the fraction of the step at which f is zero: by the Illinois variant of false position, then by bisection.
   template <class F> static double root(double old, double now, F&& f) {
     double low = 0.0, high = 1.0, f_low = old, f_high = now;
     for (int k = 0; k < 60 && f_high != 0.0 && !(high - low < 1e-14); ++k) {

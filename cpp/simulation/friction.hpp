@@ -1,15 +1,15 @@
-// Dry friction of joints in a simulation, as a set-valued law (Moreau 1988; Glocker 2001): a sliding joint is braked by its limit F, and a joint
-// at rest is held by a force within [-F, F].
+// Dry friction of joints in a simulation, as a set-valued law (Moreau 1988; Glocker 2001). A sliding joint is braked by its limit F; a joint at rest
+// is held by a force in [-F, F].
 //
-// Directions of sliding do not change within a step, so that the method integrates a smooth function. They are decided in the step's first
-// evaluation: of joints at rest with W = E M^-1 E^T on the loops, E the directions along which friction acts, the accelerations and forces
+// Directions of sliding do not change within a step, so that the method integrates a smooth function. The first evaluation of a step decides them.
+// Let W = E M^-1 E^T on the loops for joints at rest, with E the directions of friction. The accelerations r and friction forces f satisfy
 //
-//   r = r_0 + W f,   r_i = 0 where |f_i| <= F_i,  else f_i = -F_i and r_i >= 0, or the other way round
+//   r = r_0 + W f,   r_i = 0 if |f_i| <= F_i,   else f_i = -F_i and r_i >= 0, or f_i = F_i and r_i <= 0
 //
-// by principal pivoting (Murty 1974). If a joint comes to rest within a step, the step ends there, impulses of friction remove the rest of its
-// velocity, and directions are decided anew. No threshold separates rest from motion: a joint at rest has velocity zero.
+// by principal pivoting (Murty 1974). If a joint comes to rest within a step, the step ends there. Impulses of friction then remove the remaining
+// velocity of the joint, and directions are decided again. No threshold separates rest from motion: a joint at rest has zero velocity.
 //
-// Dependent joints of a loop can share friction in many ways, all with the same motion; a compliance of 1e-11 chooses one of them.
+// Dependent joints of a loop can share friction in many ways, with equal motions; a compliance of 1e-11 selects one solution.
 #pragma once
 
 #include <algorithm>
@@ -20,10 +20,10 @@
 
 namespace sarrus {
 
-/// Solve W f = -r for f (n) of the resting joints (1; others 0, with f zero). A joint that no force moves would get a force without bound.
+/// Solve W f = -r for the f (n) of resting joints (1; 0 for others, where f = 0). The compliance bounds f of joints that no force can move.
 template <class T> void hold_at_rest(Arena& arena, int n, const T* W, const T* r, const T* resting, T* f) {
   constexpr double compliance = 1e-11,
-                   rounding = 1e-13;  // relative to W's diagonal: above its rounding errors, too small to affect a step
+                   rounding = 1e-13;  // relative to the diagonal of W: above its rounding errors, too small to affect a step
   constexpr double without_bound = 1e30;
   const Arena::Scope scope(arena);
   T *L = arena.take<T>(n * n), *inverse = arena.take<T>(n), *movable = arena.take<T>(n);
@@ -49,9 +49,9 @@ template <class T> void hold_at_rest(Arena& arena, int n, const T* W, const T* r
   }
 }
 
-constexpr double margin = 1e-9;  // relative: a force at its limit holds, and an acceleration of rounding is zero
+constexpr double margin = 1e-9;  // relative; within it a force is at its limit, and an acceleration is zero
 
-/// Decide in which direction each joint at rest begins to slide: -1, 1, or 0 if friction holds it.
+/// Decide for each joint at rest in which direction it begins to slide: -1, 1, or 0 if friction holds it.
 inline void decide_directions(Arena& arena, int n, const double* W, const double* r, const double* limit, const double* rests,
                               double* direction) {
   const Arena::Scope scope(arena);
@@ -64,7 +64,7 @@ inline void decide_directions(Arena& arena, int n, const double* W, const double
       for (int j = 0; j < n; ++j) left[i] -= W[i * n + j] * limit[j] * direction[j];
     }
     hold_at_rest(arena, n, W, left, resting, f);
-    // First all wrong decisions change at once, which is nearly always enough; then one by one, which always terminates.
+    // First, all wrong decisions change at once, which nearly always suffices; then one at a time, which always terminates.
     bool right = true;
     for (int i = 0; i < n && (right || change < 20); ++i) {
       if (rests[i] < 0.5) continue;
@@ -83,7 +83,7 @@ inline void decide_directions(Arena& arena, int n, const double* W, const double
   }
 }
 
-/// Change of the velocities by a force at a configuration, on the loops: M^-1.
+/// Change of the velocities by a force at one configuration, on the loops: the operator M^-1.
 template <class T> class Response {
  public:
   Response(System<T>& s, const T& time, const T* q, const T* v) : tree_(s.tree), arena_(s.arena) {
@@ -108,7 +108,7 @@ template <class T> class Response {
   T* L_ = nullptr;
 };
 
-/// Dry friction in the current step; the method's evaluations call `accelerate`.
+/// Dry friction in the current step. The evaluations of the method call `accelerate`.
 template <class T> class DryFriction {
  public:
   explicit DryFriction(System<T>& system) : s_(system) {
@@ -120,16 +120,16 @@ template <class T> class DryFriction {
     }
   }
 
-  /// Begin a step at x.
+  /// Begin a step at x: determine which joints rest.
   void begin(const T& time, const SimulationState<T>& x) {
     const Arena::Scope scope(s_.arena);
     T* size = take(n_);
     speeds(time, x.q, x.v, speed_, size);
     undecided_ = false;
     for (int k = 0; k < n_; ++k) {
-      // the velocity of a loop joint is a difference, whose rounding counts as rest
+      // the velocity of a loop joint is a difference; if it is rounding, the joint is at rest
       const T acts =
-          select(limit_[k] > T(0.0), T(1.0), T(0.0));  // the variant of another lane may have friction along this joint
+          select(limit_[k] > T(0.0), T(1.0), T(0.0));  // 0 in lanes whose variant has no friction there, unlike other lanes
       rests_[k] = select(abs(speed_[k]) > size[k], T(0.0), acts);
       direction_[k] = sign(speed_[k]) * (acts - rests_[k]);
       slowing_[k] = lets_go_[k] = T(0.0);
@@ -139,7 +139,7 @@ template <class T> class DryFriction {
     std::copy(x.v, x.v + nv_, v_begun_), std::fill(braked_, braked_ + nv_, T(0.0));
   }
 
-  /// Compute a under tau and friction.
+  /// Compute the accelerations a by tau and friction.
   void accelerate(const T& time, const T* q, const T* v, T* tau, T* a) {
     const Arena::Scope scope(s_.arena);
     const T* J = rows(time, q);
@@ -154,7 +154,7 @@ template <class T> class DryFriction {
     T *r = take(n_), *resting = take(n_), *f = take(n_);
     rates(time, q, v, a, r);
     const Columns columns(*this, time, q, v, J);
-    T* begins = take(n_);  // directions in which joints begin to slide
+    T* begins = take(n_);  // directions in which resting joints begin to slide
     for (int k = 0; k < n_; ++k) begins[k] = T(0.0);
     if (std::exchange(undecided_, false)) {
       decide(columns.W, r, begins);
@@ -171,8 +171,8 @@ template <class T> class DryFriction {
     for (int k = 0; kept_ && k < n_; ++k) kept_[k] += f[k];
   }
 
-  /// Compute the force (n) along each joint with friction, in a state of a run whose steps are about h long. Between the steps, joints at rest
-  /// have velocities of rounding: friction alone would stop these within a billionth of a step.
+  /// Compute the force (n) along each joint with friction, at a state between steps of length of about h. There, joints at rest have velocities of
+  /// rounding, which friction would stop within 1e-9 of a step; these joints are at rest.
   void forces(const T& time, const T& h, const SimulationState<T>& x, T* tau, T* force) {
     const Arena::Scope scope(s_.arena);
     begin(time, x);
@@ -191,7 +191,7 @@ template <class T> class DryFriction {
     kept_ = nullptr;
   }
 
-  /// Return the part of the step after which the first joint stops, 1 if none does, for a step that ends at x; and mark the joints that stop.
+  /// Return the fraction of the step, ending at x, after which the first joint stops (1 if none does), and mark the joints that stop.
   T stopped(const T& time, const T& h, const SimulationState<T>& x) {
     const Arena::Scope scope(s_.arena);
     T *speed = take(n_), *part = take(n_), first = T(1.0);
@@ -200,7 +200,7 @@ template <class T> class DryFriction {
       const auto turned = both(rests_[k] < T(0.5), speed[k] * direction_[k] < T(0.0));
       part[k] = select(turned, speed_[k] / select(turned, speed_[k] - speed[k], T(1.0)), T(2.0));
       first = least(first, part[k]);
-      // a joint rests if it did before and was held, or hardly moved, as the last of several joints that rest together
+      // a joint comes to rest if it was at rest and held, or if it hardly moved because it stops just after another joint
       const auto moved = speed[k] * direction_[k] > h * slowing_[k] * T(1e-9);
       stops_[k] = rests_[k] * (T(1.0) - lets_go_[k]) * select(moved, T(0.0), T(1.0));
     }
@@ -208,7 +208,7 @@ template <class T> class DryFriction {
     for (int k = 0; k < n_; ++k) stops_[k] = select(part[k] < first + T(least_part), T(1.0), stops_[k]);
     return first;
   }
-  /// Return true if a joint that slid at the start has reversed its direction at x.
+  /// Return true if a joint that slid at the beginning of the step has the opposite direction at x.
   bool turned(const T& time, const SimulationState<T>& x) {
     const Arena::Scope scope(s_.arena);
     T* speed = take(n_);
@@ -217,18 +217,18 @@ template <class T> class DryFriction {
     for (int k = 0; k < n_; ++k) any_has = any_has || any(both(rests_[k] < T(0.5), speed[k] * direction_[k] < T(0.0)));
     return any_has;
   }
-  /// Return true if a joint slid at the start.
+  /// Return true if some joint slid at the beginning of the step.
   bool slides() const {
     return std::any_of(rests_, rests_ + n_, [](const T& rests) { return any(rests < T(0.5)); });
   }
-  /// Return true if a joint rested at the start.
+  /// Return true if some joint was at rest at the beginning of the step.
   bool holds() const {
     return std::any_of(rests_, rests_ + n_, [](const T& rests) { return any(rests > T(0.5)); });
   }
-  static constexpr double least_part = 1e-3;  // of a step: an impulse removes the rest
+  static constexpr double least_part = 1e-3;  // least fraction of a step; for shorter ones an impulse stops the joint
 
-  /// Bring stopped joints to rest at the end of the step of length h, which was to be most_length long. Velocities that are rounding become zero:
-  /// relative to what friction took from them, and to what they were before a stop.
+  /// Stop the marked joints at the end of a step of length h, which was planned with most_length. Velocities at rounding level become zero: they are
+  /// compared with what friction has removed from them, and with their values before a stop.
   void settle(const T& time, const T& h, const T& most_length, const SimulationState<T>& x) {
     if (!rest_ && !any(stopping() > T(0.5))) return;
     const Arena::Scope scope(s_.arena);
@@ -243,7 +243,7 @@ template <class T> class DryFriction {
       const Columns columns(*this, time, x.q, x.v, J);
       std::swap(rests_, stops_);
       hold_at_rest(s_.arena, n_, columns.W, speed, stops_, impulse);
-      // a joint that reverses because of the loop's geometry, like a rocker, is not stopped by friction
+      // a joint that reverses because of the geometry of a loop, like a rocker, is not stopped by friction
       bool stop = true;
       for (int k = 0; k < n_; ++k) {
         const auto over = abs(impulse[k]) > limit_[k] * most_length;
@@ -259,9 +259,9 @@ template <class T> class DryFriction {
     for (int k = 0; k < n_; ++k)
       if (friction_[k].iv < nv_) x.v[friction_[k].iv] = select(stops_[k] > T(0.5), T(0.0), x.v[friction_[k].iv]);
   }
-  static constexpr double rounding = 1e-9;  // of velocities on loops, which projections leave
+  static constexpr double rounding = 1e-9;  // of velocities on loops, after projections
 
-  /// Compute the velocities along which friction acts, and the values below which they are rounding.
+  /// Compute the velocities along which friction acts, and the values below which each of them is rounding.
   void speeds(const T& time, const T* q, const T* v, T* speed, T* rounding) {
     const Arena::Scope scope(s_.arena);
     const T* J = rows(time, q);
@@ -276,14 +276,14 @@ template <class T> class DryFriction {
  private:
   T* take(int size) { return s_.arena.template take<T>(size); }
 
-  /// Return 1 if a sliding joint comes to rest, or if a joint that began to slide returns to rest.
+  /// Return 1 if a sliding joint comes to rest, or if a joint that began to slide comes to rest again.
   T stopping() const {
     T any_stops = T(0.0);
     for (int k = 0; k < n_; ++k) any_stops = most(any_stops, select(abs(direction_[k]) > T(0.5), stops_[k], T(0.0)));
     return any_stops;
   }
 
-  /// Compute J of loop joints (loop_nv x nv), if one of them has friction.
+  /// Compute J of loop joints (loop_nv x nv), if some loop joint has friction.
   const T* rows(const T& time, const T* q) {
     if (!closing_) return nullptr;
     LoopJoints<T> joints;
@@ -301,7 +301,7 @@ template <class T> class DryFriction {
     each_entry(J, k, [&](int i, const T& entry) { tau[i] += entry * force; });
   }
 
-  /// Compute the rates of the velocities along which friction acts.
+  /// Compute the rates r of the velocities along which friction acts.
   void rates(const T& time, const T* q, const T* v, const T* a, T* r) {
     T* loop_rates = nullptr;
     if (closing_) {
@@ -315,7 +315,7 @@ template <class T> class DryFriction {
     for (int k = 0; k < n_; ++k) r[k] = friction_[k].iv < nv_ ? a[friction_[k].iv] : loop_rates[friction_[k].iv - nv_];
   }
 
-  /// M^-1 E^T and W of joints that rest in some lane.
+  /// M^-1 E^T and W of joints that are at rest in some lane.
   struct Columns {
     int n, nv;
     T *M_inverse_E, *W;
@@ -342,7 +342,7 @@ template <class T> class DryFriction {
     }
   };
 
-  /// Compute the forces of resting joints within the limits. A joint that exceeds its limit is free from then on, and the others take its load.
+  /// Compute friction forces of resting joints within their limits. A joint that exceeds its limit is then free, and the others take its load.
   void hold(const T* W, T* r, T* resting, T* f) {
     hold_at_rest(s_.arena, n_, W, r, resting, f);
     bool lets_go = false;
@@ -362,7 +362,7 @@ template <class T> class DryFriction {
     for (int k = 0; k < n_; ++k) f[k] = limited[k] + least(most(f[k], -limit_[k]), limit_[k]);
   }
 
-  /// Decide directions in each lane.
+  /// Decide the directions of resting joints in each lane.
   void decide(T* W, T* r, T* begins) {
     const Arena::Scope scope(s_.arena);
     const auto doubles = [&](int size) { return s_.arena.template take<double>(size); };
@@ -381,22 +381,22 @@ template <class T> class DryFriction {
   const JointFriction* friction_ = s_.plan.friction;
   const int n_ = s_.plan.frictions, nv_ = tree_.nv;
   bool closing_ = false, undecided_ = false, rest_ = false;
-  // directions of sliding; joints that rested at the step's start, that come to rest at its end, and that exceeded their limit; speeds at the
-  // start; velocity that friction can remove per second
+  // direction of sliding; 1 for joints that are at rest at the step's beginning, that come to rest at its end, that exceed their limit; speed at the
+  // beginning; velocity that friction can remove per second; limit
   T *direction_, *rests_, *stops_, *lets_go_, *speed_, *slowing_, *limit_;
-  T* kept_ = nullptr;  // output for the forces of an evaluation
-  T *v_begun_, *braked_;  // velocities at the step's start, and those that friction has removed per second, in all evaluations
+  T* kept_ = nullptr;  // output for the friction forces of an evaluation; null: none
+  T *v_begun_, *braked_;  // velocities at the step's beginning; those that friction has removed per second, in all evaluations
 };
 
-/// Take a step that is divided at the times at which joints come to rest. Lanes in which none does wait for the others.
+/// Take a step that ends and continues at each time at which a joint comes to rest. Lanes in which no joint does wait for the others.
 template <class T, class Step>
 void step_with_friction(System<T>& s, const T& time, const T& h, const SimulationState<T>& x, Step&& step) {
   if (!s.friction) return step(time, h);
-  constexpr int most_pieces = 4;  // joints that stop one after the other within a step; further ones stop by impulses at its end
+  constexpr int most_pieces = 4;  // joints that stop one after another in a step; further ones stop by impulses at its end
   const int size = s.integrated();
   T *begun = s.arena.template take<T>(size), *done = s.arena.template take<T>(size);
   T now = time, left = h, waits = T(0.0);
-  Work<T> work{};  // of all pieces
+  Work<T> work{};  // sum over all parts of the step
   for (int piece = 1;; ++piece) {
     const Arena::Scope scope(s.arena);
     const T status = s.status;

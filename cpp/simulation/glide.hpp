@@ -1,8 +1,8 @@
-// Uniform motion: bodies turn at a constant rate while the origins of Free and Planar joints move along straight lines.
+// Uniform motion: bodies rotate at constant rates, while the origins of Free and Planar joints move along straight lines.
 //
-// Velocities of these joints are components along the successor's own axes, which turn with it. The velocity of an origin in uniform motion
-// keeps its components in the predecessor's axes. In the successor's axes, v' = R'^T R v, exactly, at the rate -w x v. An integrator that glides
-// has this transport term in its drift, and its kick uses the remaining accelerations only. All other joints move by integrate().
+// Velocities of these joints are components along the successor's axes, which rotate with it. In uniform motion, the velocity of an origin is
+// constant in the predecessor's axes. In the successor's axes it changes by v' = R'^T R v, exactly, at the rate -w x v. An integrator that uses
+// glide() includes this transport term in its drift, and its kick uses only the other accelerations. All other joints move by integrate().
 #pragma once
 
 #include "../dynamics/configuration.hpp"
@@ -10,7 +10,7 @@
 
 namespace sarrus {
 
-/// Compute the configuration q1 after the displacement u (nv), a velocity times a duration. v (nv) is transformed to the axes of q1.
+/// Compute the configuration q1 after the displacement u (nv), a velocity times a duration. Transforms v (nv) to the axes of q1.
 template <class T> void glide(const Tree& tree, const T* q, const T* u, T* q1, T* v) {
   for (int i = 1; i < tree.links; ++i) {
     const Link& b = tree.link[i];
@@ -24,7 +24,7 @@ template <class T> void glide(const Tree& tree, const T* q, const T* u, T* q1, T
         const Vec3<T> displacement = R * vec3<T>(by[3], by[4], by[5]), along = R * vec3<T>(w[3], w[4], w[5]);
         const Vec3<T> turned = transpose_times(R1, along);
         const auto turns =
-            by[0] * by[0] + by[1] * by[1] + by[2] * by[2] > T(0.0);  // without rotation the velocity stays bit for bit
+            by[0] * by[0] + by[1] * by[1] + by[2] * by[2] > T(0.0);  // without rotation, not even rounding changes the velocity
         for (int k = 0; k < 3; ++k) to[4 + k] = from[4 + k] + displacement(k), w[3 + k] = select(turns, turned(k), w[3 + k]);
       } else if constexpr (std::is_same_v<decltype(joint), Planar>) {
         T s[2], c[2];

@@ -1,30 +1,30 @@
-// Stiffness K and damping D along joints, of the tree's own springs and dampers and of controllers, in a step that is implicit in them.
+// Steps that are implicit in stiffness K and damping D along joints: of the tree's springs and dampers, and of controllers.
 //
-// With A = M + theta h D + theta^2 h^2 K a kick v' - v is that of forces at the velocity v + theta (v' - v) and at the resulting position.
-// theta = 1/2 is the implicit midpoint rule: of second order, and undamped oscillations conserve their energy at any frequency. theta = 1 is
-// implicit Euler, which stops in one step any motion that is damped faster than that. In between, theta is fitted to the decay of a single
-// joint, v' = v exp(-x) with x = h D / I (exponential fitting: Liniger and Willoughby 1970):
+// With A = M + theta h D + theta^2 h^2 K, a kick v' - v uses the forces at the velocity v + theta (v' - v) and at the resulting position. theta = 1/2
+// is the implicit midpoint rule: it is of second order, and undamped oscillations of any frequency conserve their energy. theta = 1 is implicit
+// Euler: it stops in one step any motion with faster damping than the step. In between, theta is fitted to the decay of a single joint, v' = v
+// exp(-x) with x = h D / I (exponential fitting: Liniger and Willoughby 1970):
 //
 //   theta = 1 / (1 - exp(-x)) - 1 / x,      1/2 + x / 12 for small x, so that the step stays of second order;  1 for large x
 //
-// I is the inertia that the joint carries with all joints at zero, by its mean moment of inertia. It only affects how fast stiff dampers come
-// to rest, because v^T D v (1/2 <= theta <= 1) bounds every step.
+// I is the inertia that the joint moves if all joints are at zero, from its mean moment of inertia. It only affects how fast stiff dampers come to
+// rest: for any 1/2 <= theta <= 1 the dissipation v^T D v bounds every step.
 #pragma once
 
 #include "system.hpp"
 
 namespace sarrus {
 
-/// Linear rates along joints of the tree, then along loop joints: [N m/rad, N/m], [N m s/rad, N s/m].
+/// Linear stiffness and damping along the tree's joints, then along loop joints: [N m/rad, N/m], [N m s/rad, N s/m].
 struct LinearRates {
   double *stiffness, *damping;
-  const double *stiffness_of_elements, *damping_of_elements;  // parts that are due to force elements
+  const double *stiffness_of_elements, *damping_of_elements;  // contributions of force elements
   bool any = false, any_closing = false;
 };
 
-/// Collect the rates of joints, and those of elements in the last evaluation, which `s` stores.
+/// Collect the stiffness and damping of joints, and those of force elements in the last evaluation, which `s` stores.
 inline LinearRates linear_rates(const System<double>& s) {
-  const Tree& tree = s.full_tree();  // with springs along angles of loop joints
+  const Tree& tree = s.full_tree();  // this tree includes springs along angles of loop joints
   const int nv = tree.nv, all = nv + tree.loop_nv;
   LinearRates rates = {s.arena.take<double>(all), s.arena.take<double>(all), s.stiffness, s.damping};
   const auto begin = [&](int k, const PassiveTerms& terms) {
@@ -38,10 +38,10 @@ inline LinearRates linear_rates(const System<double>& s) {
   return rates;
 }
 
-/// Compute the inertia that each joint moves, with all joints at zero: mass, or the mean moment of inertia about its origin, and armature (nv).
+/// Compute the inertia (nv) that each joint moves with all joints at zero: mass, or the mean moment of inertia about its origin, plus armature.
 inline double* carried_inertia(const Tree& tree, Arena& arena) {
   struct Carried {
-    double mass, spread;  // spread: the integral of r^2 dm about the origin
+    double mass, spread;  // spread: integral of r^2 dm about the origin
     Vec3<double> moment;
   };
   double* inertia = arena.take<double>(tree.nv);
@@ -70,7 +70,7 @@ inline double* carried_inertia(const Tree& tree, Arena& arena) {
   return inertia;
 }
 
-/// Return theta for x = h D / I.
+/// Return theta (implicit_rates.hpp, top) for x = h D / I.
 inline double implicit_share(double x) {
   if (x < 1e-3) return 0.5 + x * (1.0 / 12.0);
   return x < 1e3 ? 1.0 / (1.0 - std::exp(-x)) - 1.0 / x : 1.0;

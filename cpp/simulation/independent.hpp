@@ -1,7 +1,7 @@
-// Loops by coordinates instead of multipliers: as many velocities are dependent as there are independent constraints, and only the others are
-// integrated. Positions and velocities of the dependent ones follow from the loops in every stage (Wehage and Haug 1982). The choice is made anew
-// at every step, by elimination with pivots on J, its columns in units in which rotations and displacements compare: the velocities that the
-// loops constrain most are dependent.
+// Coordinate partitioning: loops by coordinates instead of multipliers. As many velocities are dependent as there are independent constraints, and
+// only the independent ones are integrated. In every stage, positions and velocities of the dependent ones follow from the loops (Wehage and Haug
+// 1982). Each step chooses them by elimination with pivots on J, whose columns are scaled so that rotations and displacements are comparable: the
+// velocities that the loops constrain most are dependent.
 #pragma once
 
 #include <algorithm>
@@ -11,10 +11,10 @@
 
 namespace sarrus {
 
-constexpr double dependent_pivot = 1e-7;  // relative to the largest: a row with a smaller pivot depends on others
+constexpr double dependent_pivot = 1e-7;  // relative to the largest pivot: a row with a smaller pivot depends on others
 
-/// Mark the independent velocities by Gaussian elimination with complete pivoting. Each row is divided by the size of its terms, so that a row
-/// of rounding errors stays small.
+/// Mark the independent velocities by Gaussian elimination with complete pivoting. Each row is divided by the norm of its terms, so that a row of
+/// rounding errors remains small.
 inline void choose_independent(System<double>& s, double time, const double* q, const double* v, bool* independent) {
   const Tree& tree = s.tree;
   const int rows = tree.loops.rows, nv = tree.nv;

@@ -1,4 +1,4 @@
-// The integration methods, one per line, with the coefficients of the Runge-Kutta methods.
+// Integration methods, one per line of a table, and the coefficients of the Runge-Kutta methods.
 #pragma once
 
 #include <cmath>
@@ -9,7 +9,7 @@ namespace sarrus {
 struct Tableau {
   int stages;
   const double *a, *b, *c;  // a: stages x stages, row-major
-  // of an embedded pair, else null: b minus the weights of the lower order; and the last coefficient of the polynomial between both ends
+  // only of an embedded pair, else null: b minus the weights of the lower order; the last coefficients of the interpolating polynomial
   const double *error, *dense;
 };
 
@@ -47,7 +47,7 @@ inline constexpr Tableau dopri5 = {7, dopri5_a, dopri5_b, dopri5_c, dopri5_error
 /// Functions that take one step (advance.hpp); the rows of the table below refer to them.
 enum class Step : int { euler, semi_implicit, runge_kutta, implicit_midpoint, independent, contact, rosenbrock };
 
-/// Return true if a step function takes several states side by side; the others take one state at a time, because their operations depend on it.
+/// Return true if a step function computes several states in lanes. The others compute one state at a time, because their operations depend on it.
 inline constexpr bool in_lanes(Step step) {
   switch (step) {
     case Step::euler:
@@ -64,12 +64,12 @@ inline constexpr bool in_lanes(Step step) {
 struct MethodFacts {
   const char* name;
   Step step;
-  int stages;  // evaluations per step; 0: the number varies with the iteration
+  int stages;  // evaluations per step; 0: variable, because of an iteration
   int order;
-  double stable;  // largest |lambda| h of stable steps, on the negative real axis; infinite: no bound, or adaptive
-  const Tableau* tableau;  // or null
-  bool exponential;  // on the argument u of q = q0 exp(u), not on the coordinates
-  bool varies;  // true if steps have derivatives: see step_rates.hpp
+  double stable;  // largest |lambda| h of stable steps, on the negative real axis; infinite: no bound, or adaptive steps
+  const Tableau* tableau;  // null: no Runge-Kutta method
+  bool exponential;  // true: integrates the argument u of q = q0 exp(u); false: the coordinates
+  bool varies;  // true if derivatives of steps are available: see step_rates.hpp
   bool rigid;  // contacts, stops and dry friction are rows of its steps, which also close loops: see contact_step.hpp
 
   bool in_lanes() const { return sarrus::in_lanes(step); }
@@ -100,12 +100,12 @@ inline constexpr MethodFacts methods[] = {
 };
 inline constexpr const MethodFacts& facts(Method method) { return methods[static_cast<int>(method)]; }
 
-/// Methods that limit the drift of loops: see system.hpp.
+/// Methods that limit the drift off the loops: see system.hpp.
 enum class Stabilisation : int { none, corrective, baumgarte, projection };
 
 struct StabilisationFacts {
   const char* name;
-  double gains[2];  // default gains of velocities and of positions: those of the thesis (5.5.5); alpha = beta = 10/s
+  double gains[2];  // default gains of velocities and positions: those of van der Merwe 5.5.5; alpha = beta = 10/s
 };
 inline constexpr StabilisationFacts stabilisations[] = {
     {"none", {}}, {"corrective", {40.0, 60.0}}, {"baumgarte", {20.0, 100.0}}, {"projection", {}}};

@@ -1,9 +1,9 @@
-// Bias forces c(u) of the mean velocity u = (v* + v')/2 of a kick, by iteration:
+// Bias forces c(u) at the mean velocity u = (v* + v')/2 of a kick, by iteration:
 //
 //   v' - v* <- A^-1 (b - h c(u) + J_c^T p_0)     one RNEA and one solution with the factor a round
 //
-// p_0 are the estimated impulses of contacts. A round reduces the error by about half the angle of the largest rotation in the step. With u
-// exact a free body conserves its energy and the size of its angular momentum (implicit midpoint rule).
+// p_0 are estimated impulses of contacts. A round reduces the error by a factor of about half the angle of the largest rotation in the step. With
+// exact u, a free body conserves its energy and the norm of its angular momentum (implicit midpoint rule).
 #pragma once
 
 #include "../loops/constrained_dynamics.hpp"
@@ -13,15 +13,15 @@
 namespace sarrus {
 
 namespace contact_steps {
-/// Maximal number of rounds. Errors relative to the velocities: the tolerance for a passive mechanism, which conserves energy over many steps.
-/// The tolerance with springs, dampers or motors; and the largest error that is accepted if more rounds do not reduce it.
+/// Largest number of rounds, and errors relative to the velocities. iteration_tolerance: for a passive mechanism, which conserves energy over many
+/// steps. iteration_tolerance_with_rates: with springs, dampers or motors. acceptable: largest error if more rounds do not reduce it.
 constexpr int rounds = 20;
 constexpr double iteration_tolerance = 1e-10, iteration_tolerance_with_rates = 1e-8, acceptable = 1e-6;
-/// Angles [rad] and displacements [sizes of the bodies] of a step below which c(v*) is c(u).
+/// Rotations [rad] and displacements [body sizes] in a step below which c(v*) replaces c(u).
 constexpr double slow = 1e-7;
 }  // namespace contact_steps
 
-/// Compute the forces (nv) for a motion that glides at v, without joint forces and forces between links: gravity, gyroscopic and Coriolis forces.
+/// Compute gravity, gyroscopic and Coriolis forces (nv) in uniform motion at v (glide.hpp), without joint forces and forces between links.
 inline void bias_forces(const Tree& tree, Arena& arena, const double* q, const double* v, double* force) {
   const Arena::Scope scope(arena);
   Tree bare = tree;
@@ -33,7 +33,7 @@ inline void bias_forces(const Tree& tree, Arena& arena, const double* q, const d
 
 class MidpointBias {
  public:
-  double* force;  // (nv) of v* at first; of u after the iteration
+  double* force;  // (nv) bias force: at v*, and at u after the iteration
 
   MidpointBias(const Tree& tree, Arena& arena, const double* q, const double* v, double h)
       : force(arena.take<double>(tree.nv)),
@@ -44,8 +44,8 @@ class MidpointBias {
         h_(h),
         expected_(arena.take<double>(tree.nv)) {}
 
-  /// Replace e.b, of `force`, by that of c(u). pressed (nv): the estimated generalised impulse of contacts. `share`: tolerance relative to the
-  /// velocities. False: no convergence.
+  /// Replace the right-hand side e.b, which contains `force`, by that with c(u). pressed (nv): estimated generalised impulse of contacts. `share`:
+  /// tolerance relative to the velocities. Returns false if the iteration does not converge.
   bool find(LoopEquation<double>& e, const Factor<double>& factor, const SoftRows& soft, const double* pressed, double share) {
     const Arena::Scope scope(arena_);
     const int nv = tree_.nv, n = nv + e.matrix.rows;
@@ -70,7 +70,7 @@ class MidpointBias {
         e.b[k] -= by, force[k] = now[k], change += square(by) * e.matrix.mobility[k];
       }
       change = std::sqrt(change / size);
-      // estimate of the next change: the first is half the square of an angle, and each later one is smaller by the factor of half an angle
+      // estimate of the next change: the first change is half the square of an angle, and each later one is smaller by a factor of half an angle
       const double next = change * std::min(round == 0 ? std::sqrt(change) : change / last, 1.0);
       if (next <= share) return true;
       if (round > 2 && !(change < last)) return change <= contact_steps::acceptable;
@@ -79,7 +79,7 @@ class MidpointBias {
     return last <= contact_steps::acceptable;
   }
 
-  /// Return true if v_end differs from the velocity predicted with the guess by more than a share of the velocities.
+  /// Return true if v_end differs from the predicted velocity by more than the fraction `share` of the velocities.
   bool missed(const LoopEquation<double>& e, const double* v_end, double share) const {
     if (rests_) return false;
     const Arena::Scope scope(arena_);
@@ -88,7 +88,7 @@ class MidpointBias {
     return in_metric(e.matrix, static_cast<const double*>(off)) > square(share) * in_metric(e.matrix, v_);
   }
 
-  /// Replace e.b by that of (c(v*) + c(v_end))/2.
+  /// Replace e.b by the right-hand side with (c(v*) + c(v_end))/2.
   void take_ends(LoopEquation<double>& e, const double* v_end) {
     const Arena::Scope scope(arena_);
     double *before = arena_.take<double>(tree_.nv), *after = arena_.take<double>(tree_.nv);

@@ -1,11 +1,11 @@
-// Stiffness of the applied forces for a step: the largest |lambda| h, for eigenvalues lambda of small motions about the state.
+// Stiffness of the applied forces relative to the step h: the largest |lambda| h of the eigenvalues lambda of small motions about the state.
 //
-// With constant M and loops, small motions follow p-dot = w, w-dot = M^-1 d tau(p, w, z), z-dot = d zeta(p, w, z). Power iteration on this
-// matrix times h, with its products by differences of the forces, as in explicit methods that choose their stages (Sommeijer, Shampine and
-// Verwer 1998): an explicit step is stable only if the result is within its region. The forces are those of controllers, contact, end stops and
-// sticking friction, and of springs and viscous dampers of the mechanism; functions of the caller are left out.
-// Friction of a contact counts as a damper with its force and speed, and so does the limited damper of an end stop. In steps that are too long for
-// it, the contact slips to and fro at a speed at which its own slope is small, while fast and steady slipping is harmless.
+// With constant M and loops, small motions follow p-dot = w, w-dot = M^-1 d tau(p, w, z), z-dot = d zeta(p, w, z). Power iteration finds the largest
+// eigenvalue of this matrix times h; products with the matrix are finite differences of the forces (as in Sommeijer, Shampine and Verwer 1998). An
+// explicit step is stable only if the result is in its stability region. The forces are those of controllers, contacts, end stops, sticking friction,
+// and the mechanism's springs and viscous dampers. Functions of the caller are not included.
+// Friction of a contact is represented by a damper with the same force at the current speed, and so is the limited damper of an end stop. Reason: in
+// too long steps such a contact slips to and fro at speeds at which the slope of its force is small, while fast steady slipping is harmless.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace sarrus {
 
-/// Add springs and viscous dampers of the mechanism; not dry friction, whose jump at rest has no rate.
+/// Add the mechanism's springs and viscous dampers, but no dry friction, which jumps at rest and has no rate.
 template <class T> void add_linear_terms(const Tree& tree, Arena& arena, const T* q, const T* v, T* tau) {
   const auto numbers = tree.numbers<T>();
   for (int k = 0; k < tree.nv; ++k) {
@@ -35,18 +35,18 @@ template <class T> void add_linear_terms(const Tree& tree, Arena& arena, const T
   each_force_between(tree, k, push, false);
 }
 
-/// Fastest rate times h, and the share of energy that a step dissipates numerically in the motion with this rate.
+/// Fastest rate times h, and the fraction of energy that a step dissipates numerically in the motion with this rate.
 template <class T> struct Stiffness {
   T rate, eaten;
 };
 
-/// Return the share of energy that steps dissipate in a motion with z = rate h. For its consecutive states y0, y1 and y2, B y = z y gives
-/// B^2 - a B + b = 0. The Runge-Kutta method of order 4 removes 1 - |R(z)|^2 of the motion's energy per step; the exact solution loses
-/// 1 - |exp z|^2, about -2 Re z. The share counts if it is larger than that, because a fast damped motion decays soon in either.
+/// Return the fraction of energy that steps dissipate in a motion with z = rate h. The matrix B of the iteration, with B y = z y, satisfies B^2 - a B
+/// + b = 0 on its consecutive states y0, y1, y2. The Runge-Kutta method of order 4 removes 1 - |R(z)|^2 of the motion's energy in a step, the exact
+/// solution 1 - |exp z|^2, about -2 Re z. The result is zero unless the first is larger, because a fast damped motion decays soon in both.
 template <class T> T eaten_by_steps(const T* y0, const T* y1, const T* y2, const T& g1, const T& g2, int n) {
   T s00 = T(0.0), s01 = T(0.0), s02 = T(0.0), s12 = T(0.0);
   for (int k = 0; k < n; ++k) s00 += y0[k] * y0[k], s01 += y0[k] * y1[k], s02 += y0[k] * y2[k], s12 += y1[k] * y2[k];
-  // g1 g2 y2 = a g1 y1 - b y0, where all three are of length 1
+  // g1 g2 y2 = a g1 y1 - b y0, with y0, y1, y2 of norm 1
   const T independent = T(1.0) - s01 * s01, inverse = T(1.0) / most(independent, T(1e-12));
   const T a = g2 * (s12 - s01 * s02) * inverse, b = -g1 * g2 * (s02 - s01 * s12) * inverse;
   T off = T(0.0);
@@ -55,7 +55,7 @@ template <class T> T eaten_by_steps(const T* y0, const T* y1, const T* y2, const
     off += left * left;
   }
   const T real = T(0.5) * a, square = b - real * real;
-  const auto swings = both(both(independent > T(1e-6), off < T(1e-2)), square > real * real);  // one pair of motions dominates
+  const auto swings = both(both(independent > T(1e-6), off < T(1e-2)), square > real * real);  // one complex pair dominates
   const T imaginary = sqrt(select(swings, square, T(0.0)));
   T x = T(1.0), y = T(0.0);  // R(z) = 1 + z (1 + z/2 (1 + z/3 (1 + z/4)))
   for (double k : {4.0, 3.0, 2.0, 1.0}) {
@@ -85,13 +85,13 @@ SARRUS_NOINLINE Stiffness<T> fastest_rate(System<T>& s, const T& time, const T& 
   };
   const int chords = s.plan.force_elements.chords();
   s.chords = {take(chords), false};
-  for (int i = 0; i < chords; ++i) s.chords.chord[i] = T(1.0);  // chords of open contacts
+  for (int i = 0; i < chords; ++i) s.chords.chord[i] = T(1.0);  // open contacts keep this value
   forces(q, v, z, tau, z_dot);
   s.chords.frozen = true;
-  // y is in units of the velocities and of z, so that fast motions in metres count as much as those in radians
+  // y is in units of the velocities and of z, so that fast motions in metres and in radians have comparable norms
   const auto unit = [&](int k) { return s.unit(s.plan.velocity_unit, k); };
   const auto z_unit = [&](int k) { return s.unit(s.plan.z_unit, k); };
-  const T small = h * T(1e-6);  // displacement; velocities change by 1e-6, small compared with any slip speed of friction
+  const T small = h * T(1e-6);  // displacement; velocities change by 1e-6, far less than any slip speed of friction
   for (int k = 0; k < n; ++k) y[k] = T(scattered(k));
   T size = sqrt(sum_of_squares(y, n)), growth[rounds], eaten = T(0.0);
   for (int round = 0; round < rounds; ++round) {
@@ -113,13 +113,13 @@ SARRUS_NOINLINE Stiffness<T> fastest_rate(System<T>& s, const T& time, const T& 
     std::swap(before, y), std::swap(y, next);
   }
   s.chords = {};
-  // two rounds, because a spring's motion alternates between position and speed; the first rounds find the direction
+  // the mean of two rounds, because the motion of a spring alternates between position and velocity; earlier rounds find the direction
   const T rate = sqrt(growth[rounds - 2] * growth[rounds - 1]);
   return {select(rate > T(1e-12), rate, T(0.0)), eaten};
 }
 
 /// Record the fastest rate at the end of step k if it exceeds the recorded one. It is computed at intervals, because it costs as much as four
-/// evaluations, and soon after contacts or stops begin or end to press.
+/// evaluations. It is also computed soon after contacts or stops start or stop pressing.
 template <class T>
 void note_rates(System<T>& s, std::int64_t k, const T& time, const T& h, const SimulationState<T>& x, const Record<T>& record) {
   const int period = facts(s.plan.method).order == 1 ? 256 : 64;
@@ -133,7 +133,7 @@ void note_rates(System<T>& s, std::int64_t k, const T& time, const T& h, const S
   s.status = status;
   const auto due = select(changed, T(1.0), T(regular ? 1.0 : 0.0)) > T(0.5);
   *record.stiffness = select(both(due, fastest.rate > *record.stiffness), fastest.rate, *record.stiffness);
-  if (regular) *record.energy_eaten += fastest.eaten * T(k == 0 ? 1 : period);  // since the last evaluation
+  if (regular) *record.energy_eaten += fastest.eaten * T(k == 0 ? 1 : period);  // for all steps since the last evaluation
   *record.pressing = select(due, pressing, *record.pressing),
   *record.looked_at = select(due, T(static_cast<double>(k)), *record.looked_at);
 }

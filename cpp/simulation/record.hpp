@@ -1,5 +1,5 @@
-// Data that a run carries, written after its state so that every lane has its own: first the guard of redundant rows (redundancy.hpp), then, if
-// the plan records, the monitored quantities. Each is a view of consecutive numbers.
+// Data that a run carries, stored after its state, so that every lane has its own: first the guard for redundant rows (redundancy.hpp), then the
+// monitored quantities, if the plan records. Guard and Record are views of consecutive values.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace sarrus {
 
-/// Return true if the velocity along a constraint's rows may differ from zero, so that they do work.
+/// Return true if the velocity along a constraint's rows can be nonzero, so that the constraint does work.
 inline bool does_work(const Constraint& c) {
   return c.driven ||
          visit_constraint(c.kind, [](const auto& kind) { return std::is_same_v<std::decay_t<decltype(kind)>, Pfaffian>; });
@@ -21,41 +21,41 @@ inline bool rows_do_work(const Tree& tree) {
   return std::any_of(tree.loops.constraint, tree.loops.constraint + tree.loops.constraints, does_work);
 }
 
-/// Return true if any force can be stiff.
+/// Return true if some force may be stiff.
 inline bool has_rates(const Tree& tree, const ForceElements& elements) {
   bool any = elements.have_rates() || tree.ties_links;
   for (int k = 0; k < tree.nv; ++k) any = any || tree.passive[k].damping != 0.0 || tree.passive[k].stiffness != 0.0;
   return any;
 }
 
-/// Return true if rates can be too fast for the steps. Rows from a caller's function would need more of its calls, so their rates are not checked.
+/// Return true if rates may be too fast for the steps. Rows from a function of the caller are not checked, because that would need more calls.
 inline bool rates_matter(const Tree& tree, const Plan& plan) {
   return facts(plan.method).stable < HUGE_VAL && tree.loops.pfaffian_values == 0 && has_rates(tree, plan.force_elements);
 }
 
-/// Guard of a run whose redundant rows agree only on the loops.
+/// Guard of a run against redundant rows that agree only on the loops.
 template <class T> struct Guard {
   static constexpr int size = 2;
-  T& closes;  // 1: stages are closed; 0: they are not; negative: not evaluated yet
-  T& alarm;  // squared work ratio of constraint forces that triggers a new evaluation
+  T& closes;  // 1: stages are projected onto the loops; 0: they are not; negative: not decided yet
+  T& alarm;  // squared work ratio of constraint forces above which this is decided again
 
   explicit Guard(T* at) : closes(at[0]), alarm(at[1]) {}
   void begin() { closes = T(-1.0), alarm = T(tolerances::work * tolerances::work); }
 };
 
-/// Monitored quantities of a run. Efforts are those that controllers command, before the limits.
+/// Monitored quantities of a run. Efforts are those commanded by controllers, before limits.
 template <class T> struct Record {
-  T* stiffness = nullptr;  // the fastest rate of the applied forces, times the step: see rates.hpp
+  T* stiffness = nullptr;  // the largest rate of the applied forces, times the step: see rates.hpp
   T* energy_eaten =
-      nullptr;  // sum of the shares of energy that steps dissipate in the fastest motion, if no force damps it as much
+      nullptr;  // sum over the steps of the fraction of energy that they dissipate in the fastest motion (rates.hpp)
   T *supplied = nullptr, *quadrature_error = nullptr;  // work [J]: see Work
   T *pressing = nullptr,
-    *looked_at = nullptr;  // contacts and end stops that pressed at the last evaluation of rates, and its step
+    *looked_at = nullptr;  // signature of pressing contacts and end stops at the last evaluation of rates; its step
   T* left_at = nullptr;  // time at which each limit was first exceeded [s]; infinite: never
-  T* excess = nullptr;  // largest excess, positive above the upper limit, negative below the lower one
-  // rigid steps, maxima over all steps: J v - c and phi of loops at the end; penetration [m]; relative residual of the equations of motion;
+  T* excess = nullptr;  // largest excess: positive above the upper limit, negative below the lower one
+  // rigid steps; the maxima over all steps of: J v - c and phi of loops at the end; penetration [m]; relative residual of the equations of motion;
   // residuals of the cones (cone_residuals.hpp) and their natural map; work of contacts in a step [J], ideally zero. Then the number of steps that
-  // were solved only with small gaps taken as zero; and the work of contacts, stops and dry friction in all steps [J]
+  // needed small gaps to be zero; and the work of contacts, stops and dry friction in all steps [J]
   T *kinematics = nullptr, *positions = nullptr, *penetration = nullptr, *momentum = nullptr, *primal = nullptr, *dual = nullptr,
     *complementarity = nullptr, *natural_map = nullptr, *work = nullptr, *as_touching = nullptr, *pushed = nullptr;
   T* linearly_implicit = nullptr;  // number of steps of method "rosenbrock" that were linearly implicit
@@ -70,7 +70,7 @@ template <class T> struct Record {
 
   enum class Of { run, limit, cones, stiff };
   int size(Of of) const { return of == Of::run ? 1 : of == Of::limit ? limits : of == Of::cones ? cones : stiff; }
-  /// Call field(name, first number, count, initial value) for each field, in the order of storage.
+  /// Call field(name, pointer to the first value, count, initial value) for each field, in the order of storage.
   template <class Field> void fields(Field&& field) {
     field("stiffness", stiffness, Of::run, 0.0);
     field("energy_eaten", energy_eaten, Of::run, 0.0);
@@ -95,13 +95,13 @@ template <class T> struct Record {
   }
 };
 
-/// Work [J] of forces that neither store energy nor constrain: controllers, loads, dampers, dry friction, functions of time.
+/// Work [J] of forces that neither store energy nor constrain: of controllers, loads, dampers, dry friction and time functions.
 template <class T> struct Work {
   T supplied = T(0.0);  // by the quadrature of the method
-  // Estimated error of that: impulses times mean velocities minus it, which is exact for linear dampers that the quadrature does not resolve; in
-  // linearly implicit steps, the work due to changes of the mass matrix and the loops within a step.
+  // Estimated error of `supplied`. Usually impulses times mean velocities, which are exact for linear dampers that the quadrature does not resolve,
+  // minus `supplied`. In linearly implicit steps: the work due to changes of the mass matrix and the loops within a step.
   T quadrature_error = T(0.0);
-  T pushed = T(0.0);  // by contacts, stops and dry friction in rigid steps
+  T pushed = T(0.0);  // work of contacts, stops and dry friction in rigid steps
 
   void add(const Work& other) { supplied += other.supplied, quadrature_error += other.quadrature_error, pushed += other.pushed; }
   void note(const Record<T>& record) const {
@@ -110,7 +110,7 @@ template <class T> struct Work {
   }
 };
 
-/// Return the number of values that follow a state.
+/// Return the number of values that a run carries after its state.
 inline int carried_size(const Plan& plan) {
   int size = Guard<double>::size;
   Record<double> record(plan);
@@ -125,7 +125,7 @@ inline void begin_carried(const Plan& plan, double* carried) {
     record.fields([&](const char*, double* at, auto of, double begin) { std::fill(at, at + record.size(of), begin); });
 }
 
-/// Record the excess of the given quantities over their limits (others: null).
+/// Record the excess of quantities over their limits; null quantities are skipped.
 template <class T>
 void note_limits(const Plan& plan, const T& time, const T* q, const T* v, const T* motor, const Record<T>& record) {
   for (int i = 0; i < plan.limits; ++i) {

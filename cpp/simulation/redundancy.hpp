@@ -1,16 +1,16 @@
-// Detection of rows that are redundant on the loops but independent at a small distance from them.
+// Detection of rows that are redundant on the loops, but independent at a small distance from them.
 //
-// Redundant rows of planar loops agree at every configuration, and a stage of a step may be off the loops by a residual that is not corrected
-// yet. Those of Bennett's, Goldberg's and Bricard's linkages agree only on closed loops. At a distance d from them, a combination lambda with
-// lambda^T J = 0 on the loops forbids motions, by lambda^T (dJ/dq d) v to first order, and the linkage is locked.
+// Redundant rows of planar loops are consistent at every configuration, so a stage of a step may be off the loops by a small residual. The rows of
+// Bennett's, Goldberg's and Bricard's linkages are consistent only on closed loops. At a distance d from these, a combination lambda with lambda^T J
+// = 0 on the loops forbids motions, by lambda^T (dJ/dq d) v to first order, and the linkage is locked.
 //
-// So a velocity v that the loops allow is evaluated at a configuration at distance d. With J of the closed one, whose factor is available,
+// To detect this, take a velocity v that the loops allow, and J(d) at a distance d. With J of the closed configuration, whose factor is available,
 //
-//   v <- v - J^+ J(d) v,   again and again,
+//   v <- v - J^+ J(d) v,   repeated,
 //
-// removes from J(d) v the part in the range of J. If the rows agree at d too, the rest is zero, to rounding; else it is the forbidden motion. No
-// rank is counted. A wrong result is improbable: with directions drawn from a continuum, the probability that only a millionth of
-// the forbidden part is left is one in a million.
+// removes from J(d) v the part in the range of J. If the rows are consistent at d too, the remainder is zero, to rounding; otherwise it is the
+// forbidden motion. No rank has to be determined. A wrong result is improbable: with random directions, the probability is one in a million that the
+// remainder is below a millionth of the forbidden motion.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ template <class T> class Redundancy {
  public:
   Redundancy(System<T>& system, const T& time) : s_(system), time_(time) {}
 
-  /// Return 1 if rows agree only on the loops, else 0: near q, not at q, which may be singular.
+  /// Return 1 if rows are consistent only on the loops, else 0. Evaluated near q, because q may be singular.
   T only_on_loops(const T* q) {
     const Arena::Scope scope(s_.arena);
     T most = T(0.0);
@@ -40,7 +40,7 @@ template <class T> class Redundancy {
   T* take(int size) { return s_.arena.template take<T>(size); }
   const T* pfaffian_values(const T* q) { return s_.pfaffian_values(q, zeros<T>(s_.arena, tree_.nv)); }
 
-  /// Move by a small distance along the loops.
+  /// Compute a configuration at a small distance from q along the loops.
   void move(const T* q, int sample, T* displaced) {
     const Arena::Scope scope(s_.arena);
     LeastMotion<T> motion(tree_, s_.arena, q, time_, pfaffian_values(q));
@@ -56,7 +56,7 @@ template <class T> class Redundancy {
     for (int k = 0; k < tree_.nq; ++k) displaced[k] = select(error < T(square(tolerances::nearly_closed)), displaced[k], q[k]);
   }
 
-  /// Return a random velocity that the loops allow, its components weighted by their inertia; rows are those of the factor.
+  /// Return a random velocity that the loops allow. Its components are scaled by their inertia. The rows are those of the factor.
   T* allowed(LeastMotion<T>& motion, int sample) {
     T *v = take(tree_.nv), *slip = take(tree_.loops.rows);
     for (int k = 0; k < tree_.nv; ++k) v[k] = T(scattered(k + sample * tree_.nv)) * sqrt(motion.e.matrix.mobility[k]);
@@ -64,7 +64,7 @@ template <class T> class Redundancy {
     return v;
   }
 
-  /// Replace v by v - J^+ J_displaced v; returns |J_displaced v|, squared, each row weighted by its size.
+  /// Replace v by v - J^+ J_displaced v. Returns the squared norm of J_displaced v, weighted by the scales of the rows.
   T subtract_reachable(LeastMotion<T>& motion, const T* J_displaced, T* v, T* slip) {
     const int rows = tree_.loops.rows;
     for (int r = 0; r < rows; ++r) slip[r] = T(0.0);
@@ -76,7 +76,7 @@ template <class T> class Redundancy {
     return size;
   }
 
-  /// Return the share of the velocities allowed at q that the rows forbid at a small distance from q.
+  /// Return the fraction of a velocity allowed at q that the rows forbid at a small distance from q.
   T forbidden_near(const T* q, int sample) {
     const Arena::Scope scope(s_.arena);
     LeastMotion<T> motion(tree_, s_.arena, q, time_, pfaffian_values(q), nullptr, false);
@@ -103,7 +103,7 @@ template <class T> class Redundancy {
     return sqrt(error);
   }
 
-  /// Return a displacement by off_loops rad, and by comparable lengths, from the ratio of masses and moments of inertia.
+  /// Return a displacement of off_loops rad, and of a comparable length, which follows from the ratio of moments of inertia and masses.
   const T* displacement(const T* mobility, const T* q, int sample) {
     T *d = take(tree_.nv), turning = T(0.0), turns = T(0.0);
     const LoopState<T> state = place(tree_, s_.arena, q, &time_, static_cast<const T*>(nullptr));
@@ -122,10 +122,10 @@ template <class T> class Redundancy {
   const Tree& tree_ = s_.tree;
 };
 
-/// Take a step from x, with closed stages if rows agree only on the loops. This is evaluated at the start of a run, and again if constraint
-/// forces have done work in a step; if it holds by then, the step is repeated. The threshold rises after a false alarm, as in long steps. The step
-/// is also repeated if its rows contradicted one another. Rows may agree everywhere, but by a combination that turns with the configuration; then
-/// their accelerations agree only if velocities are on the loops.
+/// Take a step from x, with stages projected onto the loops if rows agree only there. That is decided at the beginning of a run, and again after a
+/// step in which constraint forces have done work. If it is then true, the step is repeated. The threshold of work rises after a false alarm, as in
+/// long steps. A step is also repeated if its rows contradicted one another: rows may agree everywhere, but by a combination that depends on the
+/// configuration; then their accelerations agree only if velocities are on the loops.
 template <class T, class Step> void guarded_step(System<T>& s, const T& time, T* x, const Guard<T>& guard, Step&& step) {
   if (!s.projects()) return step();
   T &closes = guard.closes, &alarm = guard.alarm;

@@ -1,15 +1,15 @@
-// A linearly implicit step (Rosenbrock 1963), for forces that are too stiff for an explicit one: y = (q, v, z), y-dot = f(t, y),
+// A linearly implicit step (Rosenbrock 1963), for forces that are too stiff for an explicit step: y = (q, v, z), y-dot = f(t, y),
 //
 //   (1 - g h A) k1 = f(t, y0),   (1 - g h A) k2 = f(t + h, y0 + h k1) - 2 k1,   y1 = y0 + h (3 k1 + k2) / 2,   g = 1 - 1/sqrt(2)
 //
-// of order 2 for any A, and L-stable if A is the derivative of f (Verwer, Spee, Blom and Hundsdorfer 1999, ROS2). A includes only the terms that
-// make steps unstable: the derivatives of the forces, by differences, with M and the loops of the start. Limited forces count as dampers with
-// their current force and speed (element.hpp, Chords): the slope of friction at a slip speed is small, and such a contact would not come to rest
-// in long steps.
+// is of order 2 for any A, and L-stable if A is the derivative of f (Verwer, Spee, Blom and Hundsdorfer 1999, ROS2). A includes only the terms that
+// make steps unstable: the derivatives of the forces, by finite differences, with constant M and loops. Limited forces are represented by dampers
+// with the same force at the current speed (element.hpp, Chords). Reason: the slope of friction at a slip speed is small, so with it such a contact
+// would not come to rest in long steps.
 //
-// A step uses one matrix and two evaluations, without iteration, so it cannot fail to converge. If the forces are slow enough for an explicit
-// step, the Runge-Kutta step of order 4 is taken, at a third of the cost. A joint held by dry friction, which is no function of the state, needs the
-// implicit midpoint rule (advance.hpp).
+// A step uses one matrix and two evaluations, and no iteration that could fail to converge. If the forces are slow enough, an explicit Runge-Kutta
+// step of order 4 is taken instead, at a third of the cost. If dry friction holds a joint, the implicit midpoint rule is used (advance.hpp), because
+// that force is no function of the state.
 #pragma once
 
 #include "../simd/dense.hpp"
@@ -19,15 +19,15 @@
 
 namespace sarrus {
 
-/// Derivative of f at the state x, and the solution of (1 - g h A) k = r. A motion is (q, v, z), of sizes nv, nv and nz, displacements first. L is
-/// the type of the lanes that evaluate states of differences side by side, or double if functions of the caller are involved.
+/// Derivative of f at the state x, and solver of (1 - g h A) k = r. A motion is (q, v, z) of lengths nv, nv and nz, displacements first. L: type of
+/// the lanes that evaluate differences; double if functions of the caller are used.
 template <class L> class StiffPart {
  public:
   StiffPart(System<double>& s, double time, double length, const SimulationState<double>& x, Response<double>& response)
       : s_(s), time_(time), length_(length), x_{spread(x.q, s.tree.nq), spread(x.v, nv_), spread(x.z, nz_)}, response_(response) {
     there_.held_values = spread(s.held_values, s.plan.force_elements.held_size), there_.since = L(s.since),
     there_.has_springs = s.has_springs;
-    std::fill_n(chords_.chord, s.plan.force_elements.chords(), L(1.0));  // chords of open contacts
+    std::fill_n(chords_.chord, s.plan.force_elements.chords(), L(1.0));  // open contacts keep this value
     std::fill(along_, along_ + m_, L(0.0));
     forces(along_, force_);
     chords_.frozen = true;
@@ -46,7 +46,7 @@ template <class L> class StiffPart {
 
   bool sound() const { return sound_; }
   bool failed() const { return lane(there_.status, 0) == caller_failed; }
-  /// Replace r by k.
+  /// Replace r by the solution k.
   void solve(double* r) {
     std::fill(along_, along_ + m_, L(0.0));
     double largest = 0.0;
@@ -60,7 +60,7 @@ template <class L> class StiffPart {
     solve_eliminated(n_, A_, r + nv_);
     for (int k = 0; k < nv_; ++k) r[k] += length_ * r[nv_ + k];
   }
-  /// Add to a generalised force (nv) that of force elements alone, as it changes by a displacement of this length along a motion.
+  /// Add to a generalised force (nv) the change of the force elements alone along a motion, for a displacement of this length.
   void add_elements(const double* motion, double length, double* force) {
     const Arena::Scope scope(s_.arena);
     there_.has_springs = false;
@@ -76,29 +76,29 @@ template <class L> class StiffPart {
   }
 
  private:
-  static constexpr double step = 1e-6;  // small compared with any slip speed of friction
+  static constexpr double step = 1e-6;  // step of differences: small compared with any slip speed of friction
 
   template <class T> T* take(int size) { return s_.arena.template take<T>(size); }
-  /// Spread the same numbers to all lanes.
+  /// Copy values to all lanes.
   L* spread(const double* from, int size) {
     L* to = take<L>(size);
     for (int k = 0; k < size; ++k) to[k] = L(from[k]);
     return to;
   }
   double unit(int c) const { return c < nv_ ? s_.unit(s_.plan.velocity_unit, c) : s_.unit(s_.plan.z_unit, c - nv_); }
-  /// Move along the velocity or internal state c, in lane l, with the displacement of a velocity.
+  /// Set lane l to a change of the velocity or internal state c, with the displacement of a velocity.
   void move(int c, int l, double by) {
     lane(along_[nv_ + c], l) = by;
     if (c < nv_) lane(along_[c], l) = length_ * by;
   }
-  /// Evaluate the generalised force (nv) and z-dot (nz), a number of steps along a motion from x.
+  /// Evaluate the generalised force (nv) and z-dot (nz) at x + step * motion.
   void forces(const L* along, L* to) {
     const Arena::Scope scope(s_.arena);
     there_.has_springs = s_.has_springs;
     elements(along, to);
     add_linear_terms<L>(s_.tree, s_.arena, q_, v_, to);
   }
-  /// Evaluate those of force elements alone, with springs of loop joints only if requested.
+  /// Evaluate the generalised force and z-dot of force elements alone, with springs of loop joints only if requested.
   void elements(const L* along, L* to) {
     for (int k = 0; k < nv_; ++k) u_[k] = L(step) * along[k], v_[k] = x_.v[k] + L(step) * along[nv_ + k];
     for (int k = 0; k < nz_; ++k) z_[k] = x_.z[k] + L(step) * along[2 * nv_ + k];
@@ -106,7 +106,7 @@ template <class L> class StiffPart {
     there_.chords = chords_;
     there_.forces(time_, q_, v_, z_, to, to + nv_);
   }
-  /// Compute the differences of v-dot and z-dot along motions.
+  /// Compute the differences of v-dot and z-dot along the motions of all lanes.
   void differences(L* to) {
     forces(along_, to);
     for (int k = 0; k < n_; ++k) to[k] = (to[k] - force_[k]) / L(step);
@@ -145,7 +145,7 @@ void linearly_implicit_step(System<double>& s, double time, double h, const Simu
   std::copy(x.v, x.v + nv, k1);
   s.evaluate(time, x.q, x.v, x.z, k1 + nv, k1 + 2 * nv);
   double* impulse =
-      s.acting ? take(nv) : nullptr;  // if work is added up: impulse of the forces at both ends, and of the terms of A
+      s.acting ? take(nv) : nullptr;  // if work is computed: impulse of the forces at both ends, and of the terms of A
   for (int k = 0; k < nv && impulse; ++k) impulse[k] = 0.5 * h * s.acting[k];
   solve(k1);
   for (int k = 0; k < nv; ++k) u[k] = h * k1[k], v[k] = x.v[k] + h * k1[nv + k];
@@ -156,7 +156,7 @@ void linearly_implicit_step(System<double>& s, double time, double h, const Simu
   exponential_rate(s.tree, u, v, k2);
   s.evaluate(time + h, q, v, z, k2 + nv, k2 + 2 * nv);
   double* moved =
-      impulse ? take(nv) : nullptr;  // forces with the same acceleration at the start, minus those at the predicted state
+      impulse ? take(nv) : nullptr;  // forces with the same acceleration at the beginning, minus those at the predicted state
   if (moved) {
     for (int k = 0; k < nv; ++k) impulse[k] += 0.5 * h * s.acting[k];
     const Arena::Scope scope(s.arena);
@@ -185,16 +185,16 @@ void linearly_implicit_step(System<double>& s, double time, double h, const Simu
   for (int k = 0; k < nv + nz; ++k) x.v[k] += k1[nv + k];  // v and z are contiguous
 }
 
-/// Largest rate, times the step, for which the Runge-Kutta step of order 4 dissipates no more of an oscillation than this step.
+/// Largest rate, times the step, for which a Runge-Kutta step of order 4 dissipates at most as much of an oscillation as this step.
 constexpr double followed = 0.7;
 
 inline void rosenbrock_step(System<double>& s, double time, double h, const SimulationState<double>& x) {
   Response<double> response(s, time, x.q, x.v);
   const double status = s.status, rate = fastest_rate(s, time, h, x.q, x.v, x.z, response, true).rate;
-  if (s.status != caller_failed) s.status = status;  // the status of states that are not part of the run is dropped
+  if (s.status != caller_failed) s.status = status;  // the status of states outside the run is ignored
   if (rate <= followed) return runge_kutta_step(s, time, h, x);
   if (s.record) *s.record->linearly_implicit += 1.0;
-  if (s.plan.controller || s.tree.loops.pfaffian_values > 0)  // the functions of the caller take one state
+  if (s.plan.controller || s.tree.loops.pfaffian_values > 0)  // functions of the caller compute one state at a time
     linearly_implicit_step<double>(s, time, h, x, response);
   else
     linearly_implicit_step<SideBySide>(s, time, h, x, response);

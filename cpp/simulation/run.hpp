@@ -1,5 +1,5 @@
-// A run, advanced in stretches of steps of fixed or adaptive length: its stored states, events within its steps, and the data that another run
-// needs to continue.
+// A run, advanced in stretches of steps of fixed or adaptive length. Contains its stored states, the events within its steps, and the data that
+// another run needs to continue it.
 #pragma once
 
 #include <cmath>
@@ -26,7 +26,7 @@ class Run {
     double start;  // times of fixed steps are start + k dt
     Count k;
     double dt, t, h;  // h: length of the next adaptive step
-    Shown shown;  // the last state; the end may be a part of a step after x, from which another run continues
+    Shown shown;  // last output state; the end may be within a step after x, from which another run continues
 
     template <class Field> void fields(Field&& field) {
       field("x", x), field("start", start), field("k", k), field("dt", dt), field("t", t), field("h", h), field("shown", shown);
@@ -35,10 +35,10 @@ class Run {
   /// Functions of the caller.
   struct Caller {
     std::function<double(int event, double time, const double* x)>
-        event;  // the event's function; NaN if it failed: the run then ends
+        event;  // the event's function; NaN if it failed, which ends the run
     std::function<bool()> stop;  // called after each step; true interrupts the run
   };
-  /// Times and states, a row each; the first one is the last state that the run had shown or reached.
+  /// Times and states, one row each. The first row is the last state that the run has output or reached.
   struct Stretch {
     std::vector<double> time, x;
     double status = 0.0;
@@ -57,32 +57,32 @@ class Run {
   bool finished() const { return finished_; }
   Record<double> record() { return {s_.plan, carried.data() + Guard<double>::size}; }
 
-  /// Begin at a state, at which controllers take the samples that are due.
+  /// Begin at a state. Controllers take the samples that are due there.
   void begin(std::vector<double> x, double time, double dt) {
     at = {std::move(x), time, 0, dt, time, dt, {}};
     check_redundancy();
     sample();
   }
-  /// Begin anew at the current state with other force elements, whose sampling starts there.
+  /// Begin again at the current state with other force elements, whose sampling begins there.
   void begin_anew() {
     at.t = at.start = at.shown.time, at.x = at.shown.x, at.k = 0;
     std::fill(at.x.begin() + s_.integrated(), at.x.end() - (s_.plan.counts() ? s_.tree.loop_nq : 0), 0.0);
     sample();
   }
-  /// Decide at the current configuration if stages are closed, because redundant rows agree only on the loops.
+  /// Decide at the current configuration if stages are projected onto the loops, because redundant rows agree only there.
   void check_redundancy() {
     const bool projects = s_.plan.stabilisation == Stabilisation::projection && s_.tree.loops.rows > 0;
     Guard<double>(carried.data()).closes = projects ? s_.kernels.only_on_loops(s_.tree, s_.plan, at.t, at.x.data()) : 0.0;
   }
 
-  /// Set the end of the run. Adaptive steps keep the states at these times; default: every dt, and the end. Events up to the last shown state are not
+  /// Set the end of the run, and the output times of adaptive steps (default: every dt, and the end). Events up to the last output state are not
   /// reported again.
   void aim(double end, std::optional<std::vector<double>> times, const AdaptiveRun::Options& options) {
     end_ = end, since_ = at.shown.time, times_ = std::move(times), options_ = options, sampled_ = 0;
     finished_ = since_ >= end && refused_ == 0.0;
   }
 
-  /// Advance by at most so many steps, or samples of adaptive steps.
+  /// Advance by at most this number of steps, or of samples if steps are adaptive.
   Stretch advance(Count most) {
     if (refused_ != 0.0) {  // failure before the first step
       finished_ = true;
@@ -109,7 +109,7 @@ class Run {
     };
   }
 
-  /// Record the part of a step after a row up to the event that ended the run.
+  /// Record the part of the last step, from `begun` to the event that ended the run.
   void record_part(double begun, const double* before) {
     const double end = events.occurred.back().time, h = end - begun;
     if (facts(s_.plan.method).adaptive()) {
@@ -123,13 +123,13 @@ class Run {
     carried_at_end_.assign(row.begin() + s_.size(), row.end());
   }
 
-  /// Compute a state within the last step, by the polynomial of an adaptive step, or by a shorter step.
+  /// Compute a state within the last step: by the polynomial of an adaptive step, or by a shorter step.
   void within_step(const double* x, double time, double h, double* state) const {
     if (facts(s_.plan.method).adaptive()) return adaptive_.at(time + h, state);
     s_.part_of_step(time, h, x, state);
   }
 
-  /// Set the last state to that of the event which ended the run.
+  /// Replace the last state by that of the event that ended the run.
   void end_by_event(Stretch& stretch) {
     at.t = stretch.time.back() = events.occurred.back().time, at.x = events.end;
     std::copy(at.x.begin(), at.x.end(), stretch.x.end() - s_.size());
@@ -149,17 +149,17 @@ class Run {
     at.t = at.start + static_cast<double>(at.k) * at.dt;
     const bool arrived = at.k == all.clock.count;
     finished_ = stretch.status != 0.0 || (arrived && all.rest == 0.0);
-    if (arrived && std::abs(stretch.time.back() - end_) <= 1e-9 * at.dt) stretch.time.back() = end_;  // exact despite rounding
+    if (arrived && std::abs(stretch.time.back() - end_) <= 1e-9 * at.dt) stretch.time.back() = end_;  // the exact end
     if (ended()) {
       end_by_event(stretch);
-      at.start = at.t, at.k = 0;  // a later run continues at this state
+      at.start = at.t, at.k = 0;  // a later run continues from this state
       return stretch;
     }
     at.shown = {at.t, at.x};
     return stretch;
   }
 
-  /// Take the remaining part of a step; it is shown, but a later run does not continue from it.
+  /// Take the remaining part of a step. Its end is output, but a later run does not continue from it.
   Stretch rest(double length) {
     at.shown = {at.t, at.x}, finished_ = true;
     Stretch stretch = {{at.t}, at.x};
@@ -178,7 +178,7 @@ class Run {
     return stretch;
   }
 
-  /// Integrate from x, append the samples to the segment, and return the status.
+  /// Integrate from x, append the samples to the stretch, and return the status.
   double run(const Clock& clock, std::vector<double>& x, Stretch& stretch) {
     const auto n = static_cast<std::ptrdiff_t>(x.size());
     std::vector<double> row(x);
@@ -221,7 +221,7 @@ class Run {
     if (ended())
       end_by_event(stretch);
     else if (done.status != 0.0 && times_ && at.t > at.shown.time)
-      at.shown = {at.t, at.x};  // so that later samples are after it
+      at.shown = {at.t, at.x};  // so that later samples follow it
     else if (done.status == 0.0 && finished_)
       at.shown = {end_, std::move(last)};
     return stretch;
@@ -234,9 +234,9 @@ class Run {
   std::optional<std::vector<double>> times_;
   AdaptiveRun::Options options_ = {};
   Count sampled_ = 0;
-  double refused_ = 0.0;  // status of the samples at the start of the run
+  double refused_ = 0.0;  // status of the samples at the beginning of the run
   bool finished_ = false;
-  std::vector<double> carried_at_end_;  // of a run of fixed steps that ended with an event
+  std::vector<double> carried_at_end_;  // of a run with fixed steps that ended at an event
 };
 
 }  // namespace sarrus

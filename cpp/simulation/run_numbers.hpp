@@ -1,9 +1,9 @@
-// Parameters of a mechanism that a run stores besides its tree, in one block of memory: the trees without the terms that the run
-// takes over, and the units of its plan. Of variants they follow their block (kernels/variant_copies.hpp), so that each lane has
-// its own.
+// Parameters that a run stores besides the mechanism's tree, in one block of memory: modified trees without the terms that the run computes itself,
+// and the units of its plan. For variants the block follows that of the variant (kernels/variant_copies.hpp), so that each lane has its own
+// parameters.
 //
-// A run takes over the springs along angles of loop joints, because it counts the turns (turns.hpp): the tree of control laws has
-// none of them. It also takes over dry friction, which its steps solve for (friction.hpp): the integrated tree has neither.
+// Two terms are computed by the run. Springs along angles of loop joints are force elements, because the run counts revolutions (turns.hpp): the tree
+// for control laws lacks them. Dry friction is solved in the steps (friction.hpp): the integrated tree lacks both terms.
 #pragma once
 
 #include <cstring>
@@ -14,7 +14,7 @@
 
 namespace sarrus {
 
-/// Terms that runs take over: those of the tree, or of any of several trees of the same structure.
+/// Terms that runs compute themselves: those of one tree, or of any of several trees with the same structure.
 class TakenOver {
  public:
   explicit TakenOver(const Tree& t) : angles_(loop_angles(t)), spring_(t.loop_nv), friction_(t.nv + t.loop_nv) { add(t); }
@@ -60,14 +60,14 @@ class RunNumbers {
   static std::size_t bytes(const Tree& t, int units) {
     return 2 * TreeOfRun::bytes(t) + VariantNumbers::lines(static_cast<std::size_t>(units) * sizeof(double));
   }
-  /// Place the trees of a run in `memory`, for mechanisms of this structure; take() then copies their parameters.
+  /// Create the trees of a run in `memory`, for mechanisms of this structure. take() then copies their parameters.
   RunNumbers(const Tree& t, int units, char* memory)
       : described_(t, memory),
         moved_(t, memory + TreeOfRun::bytes(t)),
         unit_(reinterpret_cast<double*>(memory + 2 * TreeOfRun::bytes(t))),
         units_(units) {}
 
-  /// Copy the parameters of a mechanism, or of one per lane; unit(lane) are the plan's units of that lane.
+  /// Copy the parameters of a mechanism, or of one mechanism per lane. unit(lane): the plan's units for that lane.
   template <class T, class Units> void take(const Tree& full_tree, const Plan& plan, Units&& unit) const {
     described_.template take<T>(full_tree);
     for (const LoopSpring& s : plan.force_elements.all<LoopSpring>())
@@ -79,7 +79,7 @@ class RunNumbers {
     for (int l = 0; l < width_of<T>; ++l)
       for (int k = 0; k < units_; ++k) lane(place_of<T>(full_tree, unit_[k]), l) = unit(l)[k];
   }
-  /// Tree that is integrated.
+  /// The tree that is integrated.
   const Tree& tree() const { return *moved_.tree; }
   void give(Plan& plan, const Tree& full_tree) const {
     plan.full_tree = &full_tree, plan.described = described_.tree;
@@ -94,7 +94,7 @@ class RunNumbers {
       return number;
   }
 
-  /// Tree with its own terms along its joints.
+  /// A copy of a tree with its own passive terms along its joints.
   struct TreeOfRun {
     Tree* tree;
     PassiveTerms* passive;
@@ -118,7 +118,7 @@ class RunNumbers {
       double& x = const_cast<PassiveTerms&>(at.of(*tree)).*number;
       x = 0.0, place_of<T>(*tree, x) = T(0.0);
     }
-    /// Update the flags of forces that are left. For several mechanisms they stay, because the current numbers are those of one lane only.
+    /// Update the flags of the remaining forces. With several mechanisms they do not change, because current parameters are those of one lane.
     void update_flags(const Tree& full_tree) const {
       if (full_tree.lanes != 0) return;
       tree->has_joint_forces = false, tree->ties_links = tree->springs > 0;

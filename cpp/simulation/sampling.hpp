@@ -1,4 +1,4 @@
-// Values that are held between samples, of all elements with such values: see ../elements/held.hpp.
+// Sampling of all force elements whose values are held between samples: see ../elements/held.hpp.
 #pragma once
 
 #include <algorithm>
@@ -14,21 +14,21 @@ template <class Visit> void each_that_holds(const ForceElements& elements, Visit
   });
 }
 
-/// Return the time of the next sample: at once in a run that has not begun.
+/// Return the time of the next sample. In a run that has not begun, it is due immediately.
 template <class T> double next_sample(const ForceElements& elements, const T* held_values) {
   double due = never;
   each_that_holds(elements, [&](const auto& element) { due = std::min(due, element.due(held_values)); });
   return due;
 }
 
-/// Return the difference below which times count as equal.
+/// Return the time difference below which two times are equal.
 inline double one_instant(const ForceElements& elements) {
   double slack = never;
   each_that_holds(elements, [&](const auto& element) { slack = std::min(slack, element.instant()); });
   return slack < never ? slack : 0.0;
 }
 
-/// Take the samples that are due at `time`, of each element with held values; see ../elements/held.hpp for `evaluate`.
+/// Take the samples that are due at `time`, for each element with held values. `evaluate`: see ../elements/held.hpp.
 template <class T, class Evaluate> void take_samples(const ForceElements& elements, const T* parameter, double time,
                                                      T* held_values, Evaluate&& evaluate) {
   const double upto = time + one_instant(elements);
@@ -40,7 +40,7 @@ template <class T, class Evaluate> void take_samples(const ForceElements& elemen
   });
 }
 
-/// Round to the nearest multiple of each step; no steps: numbers stay unchanged.
+/// Round each value to the nearest multiple of its step. Without steps, values do not change.
 template <class T> void quantise(const std::vector<double>& step, int count, T* x) {
   for (int k = 0; !step.empty() && k < count; ++k)
     if (step[k] > 0.0) x[k] = nearest(x[k] / T(step[k])) * T(step[k]);

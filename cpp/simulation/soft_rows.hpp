@@ -1,20 +1,20 @@
-// Springs and dampers between bodies in a step that is implicit in them: between points, and along loop joints.
+// Springs and dampers between bodies (between points, and along loop joints) in a step that is implicit in them.
 //
-// Each acts along one row J_s of the velocities, by -(k s + c s-dot). As K and D of joints do (implicit_rates.hpp), it adds
-// b = theta h c + theta^2 h^2 k to the matrix of the kick, but as a term J_s^T b J_s of rank one, which couples joints that are independent in the
-// factor's pattern:
+// Each acts along one row J_s of the velocities with the force -(k s + c s-dot). Like K and D of joints (implicit_rates.hpp), it adds b = theta h c +
+// theta^2 h^2 k to the matrix of the kick, but as a term J_s^T b J_s of rank one. That term couples joints that are independent in the factor's
+// sparsity pattern, so the factor cannot include it:
 //
 //   (A + J_s^T b J_s)^-1 = A^-1 - W^T W,   U^T W = b^1/2 Y,   U^T U = 1 + b^1/2 J_s Y^T b^1/2,   Y = J_s A^-1
 //
-// (Sherman, Morrison and Woodbury). The matrix of the Cholesky factor U has no units: it mixes rows of metres and of radians.
+// (Sherman, Morrison and Woodbury.) The Cholesky factor U is dimensionless, although rows have units of metres and radians.
 //
-// The row of a spring turns with the motion. For s along the drift, a straight line, the stretch at both ends of the step exceeds that in its
-// middle by h^2/8 J_s-dot v, and the rates at the ends are J_s v* - h/2 J_s-dot v and J_s v' + h/2 J_s-dot v. The force is evaluated at these ends:
-// otherwise an oscillating stiff wire would gain an energy of the order h^4 k.
+// The row of a spring rotates with the motion. For s along the drift, a straight line, the stretch at both ends of the step exceeds that in its
+// middle by h^2/8 J_s-dot v. The rates at the ends are J_s v* - h/2 J_s-dot v and J_s v' + h/2 J_s-dot v. The force is evaluated at these ends,
+// because otherwise an oscillating stiff wire would gain an energy of the order h^4 k.
 //
-// A spring without damper whose rate the step resolves stays explicit: that is also of second order, and costs nothing.
+// A spring without damper whose rate the step resolves remains explicit, which is also of second order and costs nothing.
 //
-//   cost    a solution of the factor's equation for each register of rows, and the cube of the number of rows
+//   cost    a solution of the factor's equation for each register of rows, plus the cube of the number of rows
 #pragma once
 
 #include "../contact/response.hpp"
@@ -24,7 +24,7 @@
 namespace sarrus {
 
 namespace contact_steps {
-/// Largest rate, times the step, for which springs without dampers are explicit.
+/// Largest rate, times the step, at which springs without dampers are explicit.
 constexpr double resolved = 0.1;
 }  // namespace contact_steps
 
@@ -53,8 +53,8 @@ class SoftRows {
 
   bool empty() const { return count_ == 0; }
 
-  /// Add the rows to the kick of an equation, and subtract from its right-hand side (impulses) the explicit part of the stiffness. False if the
-  /// result is not finite.
+  /// Add the rows to the kick of an equation, and subtract the explicit part of the stiffness from its right-hand side (impulses). Returns false if
+  /// the result is not finite.
   bool join(LoopEquation<double>& e, const Factor<double>& factor) {
     int kept = 0;
     for (int i = 0; i < count_; ++i)
@@ -63,7 +63,7 @@ class SoftRows {
     if (empty()) return true;
     W_ = doubles(count_ * n_), U_ = doubles(count_ * count_), scale_ = doubles(count_);
     const bool one_by_one =
-        e.pieces || e.matrix.plan.fronts;  // because fronts fill registers with the rows of one right-hand side
+        e.pieces || e.matrix.plan.fronts;  // because fronts use lanes for the rows of a single right-hand side
     for (int i = 0; i < count_; i += one_by_one ? 1 : width_of<SideBySide>)
       one_by_one ? solve<double>(e, factor, i) : solve<SideBySide>(e, factor, i);
     for (int i = 0; i < count_; ++i) {
@@ -90,7 +90,7 @@ class SoftRows {
     return true;
   }
 
-  /// Convert velocities, and multipliers of loops, of a solution by the factor into those of the kick.
+  /// Convert velocities, and multipliers of loops, from a solution by the factor to those of the kick.
   void soften(double* v, double* multipliers = nullptr) const {
     if (empty()) return;
     const Arena::Scope scope(arena_);
@@ -102,7 +102,7 @@ class SoftRows {
       if (multipliers) subtract_scaled(multipliers, W_ + i * n_ + nv_, along[i], n_ - nv_);
     }
   }
-  /// Add to an impulse (nv) that of dampers and elements beyond h times their force at the start, in a kick from v to v_end.
+  /// Add to an impulse (nv) the part of dampers and elements that exceeds h times their force at the beginning, for a kick from v to v_end.
   void add_late(const double* v, const double* v_end, double* impulse) const {
     for (int i = 0; i < count_; ++i) {
       const Row& row = row_[i];
@@ -110,7 +110,7 @@ class SoftRows {
       subtract_scaled(impulse, row.J, row.late * change + row.ahead, nv_);
     }
   }
-  /// Return the work that the mechanism's dampers, displaced by `passed` (nv), dissipate in a motion `mean` (nv).
+  /// Return the work that the mechanism's dampers dissipate in a motion: their force is that for `passed` (nv), their motion `mean` (nv).
   double damped(const double* passed, const double* mean) const {
     double work = 0.0;
     for (int i = 0; i < count_; ++i) {
@@ -119,7 +119,7 @@ class SoftRows {
     }
     return work;
   }
-  /// Convert G = J A^-1 J^T of rows J (count x nv) in the same way.
+  /// Convert G = J A^-1 J^T of rows J (count x nv) from the factor's matrix to that of the kick.
   void soften(int count, const double* J, double* G) const {
     if (empty()) return;
     const Arena::Scope scope(arena_);
@@ -136,9 +136,9 @@ class SoftRows {
  private:
   struct Row {
     const double* J;
-    double stiffness, damping, rate, bend;  // s-dot, and J_s-dot v
-    double stiffness_of_elements, damping_of_elements;  // parts that are due to force elements
-    double late, ahead;  // impulse of dampers and elements: per change of velocity along the row, and its constant part
+    double stiffness, damping, rate, bend;  // rate: s-dot; bend: J_s-dot v
+    double stiffness_of_elements, damping_of_elements;  // contributions of force elements
+    double late, ahead;  // impulse of dampers and elements: per change of the velocity along the row; constant part
   };
   /// Solve for Y of the rows from `first` on, as many as T has lanes.
   template <class T> void solve(const LoopEquation<double>& e, const Factor<double>& factor, int first) {
@@ -169,7 +169,7 @@ class SoftRows {
       const Vec3<double> difference = force.end[1] - force.end[0];
       const double length = difference.norm();
       if (!(length > 0.0) || (spring.stiffness == 0.0 && spring.damping == 0.0)) continue;
-      double* J = doubles(3 * nv_);  // along the spring, and across it
+      double* J = doubles(3 * nv_);  // along the spring, and perpendicular to it
       std::fill(J, J + 3 * nv_, 0.0);
       const Mat3<double> E = contact_axes(Vec3<double>(difference / length));
       for (const int end : {0, 1}) add_point_rows(tree_, k, spring.link[end], force.end[end], E, end ? 1.0 : -1.0, J);
@@ -181,7 +181,7 @@ class SoftRows {
       row_[count_++] = {J, spring.stiffness, spring.damping, force.rate, bend, 0.0, 0.0, 0.0, 0.0};
     }
   }
-  /// Return true if the step resolves the spring, by the mobility of its ends without loops.
+  /// Return true if the step resolves the spring, judged by the mobility of its ends without loops.
   bool is_resolved(const Row& row, const double* mobility) const {
     if (row.damping != 0.0) return false;
     double most = 0.0;
@@ -192,9 +192,9 @@ class SoftRows {
   const Tree& tree_;
   Arena& arena_;
   double h_;
-  int nv_, n_, count_ = 0;  // n: with multipliers of loops
+  int nv_, n_, count_ = 0;  // n: velocities and multipliers of loops
   Row* row_ = nullptr;
-  double *W_ = nullptr, *U_ = nullptr, *scale_ = nullptr;  // count x n, count x count, and the roots of b
+  double *W_ = nullptr, *U_ = nullptr, *scale_ = nullptr;  // count x n; count x count; roots of b (count)
 };
 
 }  // namespace sarrus

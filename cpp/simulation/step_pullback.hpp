@@ -1,23 +1,23 @@
-// Vector-Jacobian products of explicit steps (steps.hpp): the transpose of step_rates.hpp, at a cost that does not grow
-// with the number of directions.
+// Vector-Jacobian products of explicit steps (steps.hpp): the transpose of step_rates.hpp, at a cost that does not grow with the number of
+// directions.
 //
-//   a stage    a = a(q, v, tau), z' of it                        loops/pullback.hpp, with the factor of the stage; forces of elements along directions
-//   the end    h b_j of each slope; back from the last stage, h a_ij of those before it
+//   a stage    a = a(q, v, tau) and z': loops/pullback.hpp, with the factor of the stage; force elements by derivatives along directions
+//   the end    passes h b_j to each slope; then, from the last stage on, each stage passes h a_ij to the slopes before it
 //
-// A projection ends when  M u + J^T y = 0, phi(q1 + u) = 0  and  M w + J^T z = 0, J1 (v + w) = c,  with M and J of the step's end and J1 of the
-// projected state. So, with
+// A projection satisfies  M u + J^T y = 0, phi(q1 + u) = 0  and  M w + J^T z = 0, J1 (v + w) = c.  u and w are the changes of q and v; M and J are
+// those at the end of the step, J1 that of the projected state. So, with
 //
 //   M x + J1^T b = lambda,  J x = 0                              once for positions, once for velocities
 //
-// lambda before it is lambda - J1^T b, minus the derivative of x . M u + y . J x with respect to q (and of w, z likewise), and
-// the derivative of -b . (J v - c) with respect to q is added at the projected state.
+// the cotangent before the projection is lambda - J1^T b, minus the derivative of x . M u + y . J x with respect to q (and likewise for w, z). The
+// derivative of -b . (J v - c) with respect to q is added at the projected state.
 //
-// Integration acts joint by joint and is pulled back along the directions of all joints at once: q0 exp(u), the rate of u or of coordinates, and
-// displacements of these. With u, J1 follows its differential.
+// The maps of integration are separate for each joint, so they are pulled back along the directions of all joints at once: q0 exp(u), the rate of u
+// or of the coordinates, and displacements. With u, J1 is multiplied by the differential of these maps.
 //
-// Closed stages, steps that solve equations, and rows that constrain velocities only use step_rates.hpp.
+// step_rates.hpp is used instead for closed stages, for steps that solve equations, and for rows that constrain only velocities.
 //
-//   cost    per stage two to three times that of forward dynamics
+//   cost    two to three times that of forward dynamics for each stage
 #pragma once
 
 #include <optional>
@@ -35,7 +35,7 @@ inline bool goes_back_by_products(const Tree& tree, const Plan& plan) {
   return yes;
 }
 
-/// Indices of parameters that act in a step.
+/// Indices of the parameters that have an effect in a step.
 struct Acting {
   const int* at;
   int count;
@@ -43,7 +43,7 @@ struct Acting {
 
 template <class P, class R> class StepPullback {
  public:
-  /// Pull back through steps from rows (q, v, z, held values), with these parameters.
+  /// Prepare for pulling back steps from rows (q, v, z, held values), with these parameters.
   StepPullback(const Tree& tree, Arena& arena, const Plan& plan, const P* parameter)
       : tree_(tree),
         arena_(arena),
@@ -62,8 +62,8 @@ template <class P, class R> class StepPullback {
     plan.force_elements.each([&](const auto& element) { sees_state_ |= !is_of_time_alone<std::decay_t<decltype(element)>>; });
   }
 
-  /// Replace the cotangent (2 nv + nz) of the end `after` of a step of h from x at `time` by that of x; those of parameters are added up.
-  /// Returns true if the step ends at `after`, in one piece; else nothing has changed.
+  /// Replace the cotangent (2 nv + nz) of the end `after` of a step of length h by that of its initial state x at `time`. Cotangents of parameters
+  /// are accumulated. Returns true if the repeated step ends at `after`, undivided; otherwise nothing is changed.
   bool pull(double time, double h, const P* x, const P* after, P* lambda, const Acting& acting, P* by_parameter, P& status) {
     const Arena::Scope scope(arena_);
     if (is_cut(time + h, x)) return false;
@@ -130,13 +130,13 @@ template <class P, class R> class StepPullback {
   template <class Kind> static constexpr bool is_of_time_alone =
       std::is_same_v<Kind, EffortTable> || std::is_same_v<Kind, ZeroOrderHold>;
   static constexpr int most_stages = 4;
-  static constexpr double rounding = 3e-12;  // effects of smaller motions, in the plan's units, are neglected
+  static constexpr double rounding = 3e-12;  // smaller motions, in the plan's units, are neglected
 
-  /// State after a step along weighted slopes: y, the sum of the slopes of u or of the coordinates; and that state.
+  /// State after a step along weighted slopes; y is the weighted sum of the slopes of u or of the coordinates.
   struct Point {
     P *y, *q, *v, *z;
   };
-  /// Cotangent of a displacement, v and z, contiguous, and of y; or of slopes: v and z of a and z'.
+  /// Cotangents of a displacement, v and z (contiguous), and of y; for slopes, v and z are the cotangents of a and z'.
   struct Cotangent {
     P *q, *v, *y;
   };
@@ -147,14 +147,14 @@ template <class P, class R> class StepPullback {
     std::optional<SensitivityEquation<P, P>> equation{};
     AbaWork<P> tree{};
   };
-  /// Projection from q, v to the loops: by u and w, with y and z; J, and J1 after it.
+  /// Projection of (q, v) onto the loops by the changes u and w, with the multipliers y and z; J before it, and J1 after it.
   struct Closing {
     P time;
     const P *q, *u, *w;
     P *y = nullptr, *z = nullptr;
     std::optional<LeastMotion<P>> least{};
     const P *J = nullptr, *J1 = nullptr;
-    bool turns = false, changes = false;  // true: by more than rounding
+    bool turns = false, changes = false;  // true if u, or w, is more than rounding
   };
 
   P* take(int n) const { return arena_.take<P>(n); }
@@ -163,7 +163,7 @@ template <class P, class R> class StepPullback {
     std::copy(from, from + n, to);
     return to;
   }
-  /// Return true if a sample is due before the end of a step.
+  /// Return true if a sample is due before the end of the step.
   bool is_cut(double end, const P* x) const {
     const ForceElements& elements = plan_.force_elements;
     return elements.hold() && next_sample(elements, x + tree_.nq + n_ + nz_) < end - one_instant(elements);
@@ -211,7 +211,7 @@ template <class P, class R> class StepPullback {
     wrong = select(s.equation->error < P(tolerances::contradiction), wrong, P(double(Status::inconsistent_constraints)));
   }
 
-  /// Pull back a stage; `by` (2 nv + nz): cotangents of q, v and z are added to it.
+  /// Pull back a stage: add the cotangents of q, v and z to `by` (2 nv + nz).
   void pull_stage(const Stage& s, const P* row, double since, const Cotangent& slope, P* by, const Acting& acting,
                   P* by_parameter) {
     const Arena::Scope scope(arena_);
@@ -249,7 +249,7 @@ template <class P, class R> class StepPullback {
     return k;
   }
 
-  /// Pull back through the force elements, from cotangents of tau and z', along as many directions of the state and parameters as lanes.
+  /// Pull back through the force elements, from cotangents of tau and z', along as many directions of state and parameters as there are lanes.
   void pull_forces(const Stage& s, const P* row, double since, const P* by_tau, const P* by_z_dot, P* by, const Acting& acting,
                    P* by_parameter) {
     const int nq = tree_.nq, m = 2 * n_ + nz_, end = m + acting.count, begin = sees_state_ ? 0 : m;
@@ -266,7 +266,7 @@ template <class P, class R> class StepPullback {
       const Arena::Scope scope(arena_);
       const int last = std::min(first + directions_of<R>, end);
       for (int k = first; k < last; ++k) along(rate(k), k - first) = P(1.0);
-      if (first < n_ + directions_of<R>) integrate(tree_, q_constant, d, q);  // and once more after the last one, to reset q
+      if (first < n_ + directions_of<R>) integrate(tree_, q_constant, d, q);  // one more call after the last direction resets q
       vary_held_efforts(plan_, static_cast<const Varied*>(numbers_), held_values);
       auto element_system = system(static_cast<const Varied*>(numbers_), static_cast<const Varied*>(held_values), since);
       element_system.forces(Varied(s.time, R(0.0)), q, v, z, tau, z_dot);
@@ -285,13 +285,13 @@ template <class P, class R> class StepPullback {
     return to;
   }
 
-  /// Values joint by joint, as coordinates or as velocities, and their cotangents; or none.
+  /// Coordinates or velocities of all joints, and their cotangents; or null.
   struct Part {
     const P* value;
     P* by;
-    bool is_coordinate;  // or velocity
+    bool is_coordinate;  // false: velocities
   };
-  /// Add cotangents of map(x0, x1, out), joint by joint, to those of x0 and x1.
+  /// Add the cotangents of map(x0, x1, out), joint by joint, to those of x0 and x1.
   template <class Map> void pull_joints(const Part& x0, const Part& x1, const P* by_out, bool out_is_coordinate, Map map) {
     const Arena::Scope scope(arena_);
     const int size = std::max(tree_.nq, n_);
@@ -325,7 +325,7 @@ template <class P, class R> class StepPullback {
       }
     }
   }
-  /// Convert a cotangent of q integrated by u into those of a displacement of q, and of u.
+  /// Convert a cotangent of integrate(q, u) into those of a displacement of q, and of u.
   void pull_integration(const P* q, const P* u, const P* by, P* by_q, P* by_u) {
     const Arena::Scope scope(arena_);
     const P* rest = zeros<P>(arena_, n_);
@@ -338,7 +338,7 @@ template <class P, class R> class StepPullback {
       difference(tree_, to, static_cast<const Varied*>(end), out);
     });
   }
-  /// Convert a cotangent of a point's displacement into one of y and, for u, of a displacement of the start.
+  /// Convert a cotangent of a point's displacement into those of y and, if steps use u, of a displacement of the initial state.
   void pull_point(const Point& at, const P* x, const Cotangent& by, P* by_start) {
     if (by_rates_) {
       for (int k = 0; k < n_; ++k) by.y[k] += by.q[k];
@@ -351,7 +351,7 @@ template <class P, class R> class StepPullback {
     pull_joints({at.q, by.y, true}, {}, by.q, false,
                 [&](const Varied* q, const Varied*, Varied* out) { difference(tree_, q_constant, q, out); });
   }
-  /// Convert a cotangent of the rate of y into those of y and v.
+  /// Convert a cotangent of the slope of y into those of y and v.
   void pull_slope(const Point& at, const P* by_slope, const Cotangent& by) {
     if (by_rates_)
       for (int k = 0; k < n_; ++k) by.v[k] += by_slope[k];
@@ -362,7 +362,7 @@ template <class P, class R> class StepPullback {
       pull_joints({at.q, by.y, true}, {at.v, by.v, false}, by_slope, true,
                   [&](const Varied* q, const Varied* v, Varied* out) { coordinate_rate(tree_, q, v, out); });
   }
-  /// Pull back coordinates of the start to a displacement.
+  /// Convert a cotangent of the initial coordinates into that of a displacement.
   void pull_start(const P* x, const Cotangent& begin) {
     if (by_rates_) {
       for (int k = 0; k < n_; ++k) begin.q[k] += begin.y[k];
@@ -374,7 +374,7 @@ template <class P, class R> class StepPullback {
     pull_joints({rest, begin.q, false}, {}, begin.y, true,
                 [&](const Varied* d, const Varied*, Varied* out) { integrate(tree_, from, d, out); });
   }
-  /// Pull back v at the end, the displacement over h, to displacements of both ends.
+  /// Pull back v = displacement / h at the end of the step to displacements of both ends.
   void pull_displacement(double h, const P* x, const P* after, P* by_start, P* by_end) {
     const Arena::Scope scope(arena_);
     P* by = take(n_);
@@ -388,7 +388,7 @@ template <class P, class R> class StepPullback {
     });
   }
 
-  /// Return true if the end is the known state `after`; `closing` is set if it is projected.
+  /// Return true if the end is equal to the stored state `after`. If that is projected, `closing` receives the projection.
   bool arrive(const Point& end, const P& time, const P* after, std::optional<Closing>& closing) {
     const int nq = tree_.nq;
     Reproduced<P> ends(plan_);
@@ -417,7 +417,7 @@ template <class P, class R> class StepPullback {
     constraint_rows(tree_, arena_, place(tree_, arena_, after, &c.time, static_cast<const P*>(nullptr)), output, 0,
                     tree_.loops.constraints);
   }
-  /// Return true if a motion is more than rounding; compute y with M motion + J^T y = 0, if it is a projection onto the loops.
+  /// Return true if a motion is more than rounding. If it is a projection onto the loops, also compute y with M motion + J^T y = 0.
   bool split(Closing& c, const P* motion, P* y, Reproduced<P>& ends) {
     const Arena::Scope scope(arena_);
     P *b = take(n_ + rows_), size = P(0.0);
@@ -432,7 +432,7 @@ template <class P, class R> class StepPullback {
   }
   const P* solve_finely(const Closing& c, const P* b) const { return solve_corrected(c.least->e, arena_, c.least->factor, b); }
 
-  /// Replace lambda after a projection by that before it.
+  /// Replace the cotangent lambda after a projection by that before it.
   void open(const Closing& c, const P* after, P* lambda) {
     const Arena::Scope scope(arena_);
     P *x = take(n_), *b = take(rows_), *bent = take(n_);
@@ -446,7 +446,7 @@ template <class P, class R> class StepPullback {
     if (c.turns) bend(c, x, c.u, c.y, bent);
     for (int k = 0; k < n_; ++k) lambda[k] -= bent[k];
   }
-  /// Replace lambda by lambda - J1^T b; `carried`: before the displacement u.
+  /// Replace lambda by lambda - J1^T b. `carried`: also pull it back through the displacement u.
   void take_away(const Closing& c, bool carried, P* lambda, P* x, P* b) {
     const Arena::Scope scope(arena_);
     P *side = take(n_ + rows_), *rest = take(n_), *away = take(rows_), *at_start = take(n_);
@@ -469,7 +469,7 @@ template <class P, class R> class StepPullback {
         carry(side);
       else
         std::copy(rest, rest + n_, side);
-      add_constraint_forces(tree_, c.J, static_cast<const P*>(b), side);  // difference of J1 and J on the right-hand side
+      add_constraint_forces(tree_, c.J, static_cast<const P*>(b), side);  // right-hand side: add the difference of J1 and J
       const P* solved = solve_finely(c, side);
       P off = P(0.0), size = P(0.0);
       for (int r = 0; r < rows_; ++r) off = most(off, abs(P(solved[n_ + r] - b[r]))), size = most(size, abs(solved[n_ + r]));
@@ -516,9 +516,9 @@ template <class P, class R> class StepPullback {
   const Plan& plan_;
   const P* parameter_;
   int n_, nz_, rows_;
-  bool on_u_;  // slopes of u, not of coordinates
-  bool follows_;  // q moves by the velocity of the end
-  bool shake_;  // and on the loops v follows from the displacement
+  bool on_u_;  // slopes are those of u, not of the coordinates
+  bool follows_;  // q moves with the final velocity of the step
+  bool shake_;  // on the loops, v follows from the displacement
   bool by_rates_ = true;  // displacements are added to coordinates, and velocities are their rates
   bool sees_state_ = false;
   int ny_;

@@ -1,16 +1,16 @@
-// Derivatives of fixed steps: the steps themselves (steps.hpp) on dual numbers, along as many directions as there are lanes.
+// Derivatives of fixed steps: the steps of steps.hpp on dual numbers, along as many directions as there are lanes.
 //
-// Equations are solved on values only; the rates of their solutions follow. With M, J and the factor available,
+// Equations are solved for values only; the rates of their solutions follow from the same M, J and factor:
 //
-//   of accelerations          [M J^T; J 0] [Da; -Dlambda] = [Dtau - D(M a + h) + DJ^T lambda; D gamma - DJ a]     loops/derivatives.hpp
-//   of the least motion u     [M J^T; J 0] [Du; Dy]       = [-DM u - DJ^T y; D change - DJ u]
+//   accelerations             [M J^T; J 0] [Da; -Dlambda] = [Dtau - D(M a + h) + DJ^T lambda; D gamma - DJ a]     loops/derivatives.hpp
+//   least motion u            [M J^T; J 0] [Du; Dy]       = [-DM u - DJ^T y; D change - DJ u]
 //
-// so that a projection onto the loops, which repeats least motions until the residual vanishes, also carries rates, and continues until the rates
-// satisfy the loops as well. A changed state is first projected onto the loops, like the start of a run: so every change of it has a derivative,
-// that of a run from the nearest state.
+// A projection onto the loops repeats least motions until the residual vanishes. So it also yields rates, and it continues until the rates satisfy
+// the loops as well. A changed state is first projected onto the loops, like the initial state of a run. Therefore every change of the state has a
+// derivative: that of a run from the nearest closed state.
 //
 // Discontinuous terms have no derivatives: dry friction of joints, functions of the caller, values held between samples, tasks with bounds. Limits,
-// end stops and contacts have the derivative of their current side.
+// end stops and contacts have the derivative on their current side.
 #pragma once
 
 #include "../loops/derivatives.hpp"
@@ -34,7 +34,7 @@ template <class T, class Put> void each_entry_of_rows(const Loops& loops, const 
   }
 }
 
-/// Compute a at a state by M alone.
+/// Compute a at a state without loops, by M alone.
 template <class P, class R>
 void tree_accelerations_with_rates(System<Dual<P, R>>& s, const Dual<P, R>* q, const Dual<P, R>* v, const Dual<P, R>* tau,
                                    Dual<P, R>* a) {
@@ -71,7 +71,7 @@ SARRUS_NOINLINE void accelerations_with_rates(System<Dual<P, R>>& s, const Dual<
   const LoopEquation<P> e = loop_equation(tree, arena, in);
   const LoopSolution<P> solution = solve_tightly(e, arena, e.b);
   s.flag_contradiction(T(solution.error, R(0.0)));
-  // no derivative near a singular position, as in loops/derivatives.hpp
+  // there is no derivative near a singular position, as in loops/derivatives.hpp
   const P size = e.terms + in_metric(e.solved(), solution.y);
   const auto singular = is_near_singular(moved_by_rounding(e, arena, solution.factor, size), size);
   s.status.value = select(singular, sarrus::most(s.status.value, P(double(inconsistent_constraints))), s.status.value);
@@ -95,7 +95,7 @@ SARRUS_NOINLINE void accelerations_with_rates(System<Dual<P, R>>& s, const Dual<
   }
   each_entry_of_rows(loops, J, [&](const Constraint& c, int row, int column, const T& entry) {
     side[column].rate = side[column].rate - entry.rate * R(solution.x[n + row]);  // solution.x is -lambda
-    // rows between bodies, whose accelerations are those of this motion, have J a subtracted from gamma already
+    // for rows between bodies, gamma is already gamma - J a, because the motion includes the accelerations of the bodies
     if (c.child < 0) gamma[row].rate = gamma[row].rate - entry.rate * R(solution.x[column]);
   });
 
@@ -108,7 +108,7 @@ SARRUS_NOINLINE void accelerations_with_rates(System<Dual<P, R>>& s, const Dual<
   }
 }
 
-/// Least motion with its rates, by a factorisation of values only.
+/// Least motion with rates, from a factorisation of values only.
 template <class P, class R> struct LeastMotion<Dual<P, R>> {
   using T = Dual<P, R>;
   const Tree& tree;
@@ -123,7 +123,7 @@ template <class P, class R> struct LeastMotion<Dual<P, R>> {
     x = arena.template take<T>(tree.nv + plain.e.matrix.rows);
   }
 
-  /// Compute J, which is valid while the caller's scope lasts.
+  /// Compute J; valid during the caller's scope.
   const T* rows() const {
     T* J = arena.template take<T>(tree.loops.entries);
     ConstraintRows<T> output;
@@ -147,7 +147,7 @@ template <class P, class R> struct LeastMotion<Dual<P, R>> {
     for (int r = 0; r < rows; ++r) side[n + r] = change[r] * T(share);
     bend(side);
     P* b = arena.template take<P>(all);
-    for (int d = 0; d < directions_of<R>; ++d) {  // corrected, because forces may be large, unlike drifts
+    for (int d = 0; d < directions_of<R>; ++d) {  // with corrections, because forces may be large, unlike drifts
       const Arena::Scope direction_scope(arena);
       for (int k = 0; k < all; ++k) b[k] = k < n + rows ? sarrus::along(side[k].rate, d) : P(0.0);
       const P* rates = solve_corrected(plain.e, arena, plain.factor, static_cast<const P*>(b));
@@ -163,7 +163,7 @@ template <class P, class R> struct LeastMotion<Dual<P, R>> {
     return to;
   }
 
-  /// Add the contribution of the changing matrix, which is negligible if the motion is rounding.
+  /// Add the contribution of the change of the matrix, unless the motion is rounding.
   void bend(T* side) {
     const int n = tree.nv;
     P size = P(0.0);
@@ -180,7 +180,7 @@ template <class P, class R> struct LeastMotion<Dual<P, R>> {
   }
 };
 
-/// Squares of rates, each in its unit, of each direction separately: the rate of a slide may be a million times that of a rotation.
+/// Sums of squared rates, each in its unit, separately for each direction: the rate of a slide may be a million times that of a rotation.
 template <class P, class R> struct SizeOfRates {
   P of[directions_of<R>];
 
@@ -201,7 +201,7 @@ template <class P, class R> struct SizeOfRates {
   }
 };
 
-/// Compute u (nv) whose rates are those of q.
+/// Compute u (nv) with the rates of q.
 template <class P, class R> void rates_of_displacement(const Tree& tree, Arena& arena, const Dual<P, R>* q, Dual<P, R>* u) {
   const Arena::Scope scope(arena);
   Dual<P, R>* plain = arena.take<Dual<P, R>>(tree.nq);
@@ -215,12 +215,12 @@ template <class P, class R> SizeOfRates<P, R> size_of_displacement(System<Dual<P
   return {s.tree.nv, u, s.plan.velocity_unit};
 }
 
-/// Project as in system.hpp, by the same least motions, until rates satisfy the loops too.
+/// Project as in system.hpp, by the same least motions, until the rates satisfy the loops too.
 template <class P, class R>
 SARRUS_NOINLINE Dual<P, R> project(System<Dual<P, R>>& s, const Dual<P, R>& time, Dual<P, R>* q, Dual<P, R>* v,
                                    const bool* fixed_velocities = nullptr, bool velocities = true) {
   using T = Dual<P, R>;
-  constexpr double no_rate = 1e-13;  // relative to the given rates
+  constexpr double no_rate = 1e-13;  // relative to the initial rates
   if (s.tree.loops.rows == 0) return T(0.0);
   const Arena::Scope scope(s.arena);
   const int rows_in_all = s.tree.loops.rows, nv = s.tree.nv;
@@ -254,7 +254,7 @@ SARRUS_NOINLINE Dual<P, R> project(System<Dual<P, R>>& s, const Dual<P, R>& time
 }
 
 template <class P, class R> bool goes_on(const LeftOpen<Dual<P, R>>&, const LeftOpen<Dual<P, R>>&) { return true; }
-/// Close the loops at the end of a step, and detect rates that leave them, relative to those at its start.
+/// Return true if the end of a step is on the loops, and if its rates leave them by rounding only, relative to the rates at the beginning.
 template <class P, class R>
 bool keeps_loops(const LoopRows<Dual<P, R>>& open, const Dual<P, R>& residual, const SimulationState<Dual<P, R>>& begin) {
   System<Dual<P, R>>& s = open.s;
@@ -264,7 +264,7 @@ bool keeps_loops(const LoopRows<Dual<P, R>>& open, const Dual<P, R>& residual, c
   return !any(residual.value > P(square(tolerances::no_drift))) && !left.exceeds(size, 1e-12);
 }
 
-/// Solve the fixed point y = G(y) by Newton's method on values, then (1 - dG/dy) Dy = DG with y fixed. Columns of dG/dy are the rates due to those of y.
+/// Solve the fixed point y = G(y) by Newton's method on values, then (1 - dG/dy) Dy = DG for fixed y. Columns of dG/dy are computed as rates of G.
 template <class P, class R>
 void implicit_midpoint_step(System<Dual<P, R>>& s, const Dual<P, R>& time, const Dual<P, R>& h,
                             const SimulationState<Dual<P, R>>& x, const Dual<P, R>* guess = nullptr) {
@@ -289,11 +289,11 @@ void implicit_midpoint_step(System<Dual<P, R>>& s, const Dual<P, R>& time, const
   const T status = s.status;
   constexpr int most_rounds = 20;
   for (int round = 1;; ++round) {
-    s.status = status;  // of the last round only
+    s.status = status;  // only the status of the last round remains
     rule.apply(y, fixed_point);
     for (int first = 0; first < n; first += together) {
       const int count = std::min(together, n - first);
-      P seed[together];  // as large as the value that it is subtracted from
+      P seed[together];  // of the magnitude of the value from which it is subtracted
       for (int d = 0; d < count; ++d) {
         seed[d] = P(1.0);
         for (int r = 0; r < n; ++r) seed[d] = most(seed[d], P(abs(along(fixed_point[r].rate, d)) / rule.unit(r).value));
@@ -327,7 +327,7 @@ void implicit_midpoint_step(System<Dual<P, R>>& s, const Dual<P, R>& time, const
   rule.finish(y);
 }
 
-/// Set the rates of held efforts to those of the parameters that they copy.
+/// Set the rates of held efforts to those of the parameters from which they are copied.
 template <class T> void vary_held_efforts(const Plan& plan, const T* numbers, T* held_values) {
   for (const ZeroOrderHold& element : plan.force_elements.all<ZeroOrderHold>())
     for (std::size_t k = 0; k < element.motors.size(); ++k)
@@ -335,11 +335,11 @@ template <class T> void vary_held_efforts(const Plan& plan, const T* numbers, T*
         held_values[element.place + 1 + element.motors[k].iv].rate = numbers[at].rate;
 }
 
-/// Return the size of a change of the state: a displacement, a change of v, of z.
+/// Return the length of a change of the state: a displacement, changes of v and of z.
 inline int tangent_size(const Tree& tree, const Plan& plan) { return 2 * tree.nv + plan.force_elements.nz; }
 
-/// Take a step of length h from the row x (q, v, z, held values) of states on the loops, along changes of the state (tangent_size) and of the
-/// parameters. `closes`: 1 if stages are closed. With h = 0 the state is only projected. Returns the status; `x` becomes the end.
+/// Take a step of length h from the row x (q, v, z, held values) of a state on the loops, along changes of the state (tangent_size) and parameters.
+/// `closes`: 1 if stages are projected onto the loops. With h = 0, only project the state. Returns the status; `x` becomes the final state.
 template <class P, class R>
 SARRUS_NOINLINE P step_with_rates(const Tree& tree, Arena& arena, const Plan& plan, const P* parameter, double time, double h,
                                   const P& closes, P* x, R* change, const R* parameter_change, Onto onto, R* start = nullptr) {
@@ -349,8 +349,8 @@ SARRUS_NOINLINE P step_with_rates(const Tree& tree, Arena& arena, const Plan& pl
   T *row = arena.take<T>(size + plan.force_elements.held_size), *numbers = arena.take<T>(plan.force_elements.parameters);
   T *u = arena.take<T>(nv), *displaced = arena.take<T>(nq);
   System<T> s{tree, arena, plan, numbers};
-  // directions are scaled to a radian or a length of the mechanism, and the results scaled back, because directions of very
-  // different sizes lose precision
+  // directions are scaled to 1 rad or one length of the mechanism, and the results scaled back, because directions of very different norms lose
+  // precision
   P length[directions_of<R>];
   for (int d = 0; d < directions_of<R>; ++d) {
     length[d] = P(0.0);

@@ -1,4 +1,4 @@
-// Candidate rows of a step with rigid contact, at the configuration of its middle: touching points, end stops, dry friction of joints.
+// Candidate rows of a step with rigid contact, at the configuration in its middle: contact points, end stops, dry friction of joints.
 #pragma once
 
 #include "../contact/response.hpp"
@@ -8,42 +8,42 @@
 namespace sarrus {
 
 namespace contact_steps {
-/// Distance, relative to the smaller shape, below which a contact gets rows at once.
+/// Distance, relative to the smaller shape, below which a contact is active from the first attempt on.
 constexpr double near = 1e-3;
-/// Speed, relative to what gravity adds in a step, below which hits do not bounce.
+/// Speed of approach, relative to the speed that gravity adds in a step, below which hits do not bounce.
 constexpr double bounce_speed = 3.0;
-/// Penetration, relative to the smaller shape, at which a bounce comes early: faster bodies would pass through.
+/// Penetration, relative to the smaller shape, at which a contact bounces before it touches: faster bodies would pass through.
 constexpr double sink_limit = 0.1;
-/// Distance, relative to the smaller shape, within which a point of the last step is identified with the nearest one now.
+/// Distance, relative to the smaller shape, within which a contact point is identified with the nearest one of the last step.
 constexpr double match_distance = 0.1;
-/// Factor of the distance that shapes move in a step, within which pairs are searched: an impact of a heavy body doubles a speed.
+/// Pairs are searched within this factor of the distance that shapes move in a step, because an impact of a heavy body doubles a speed.
 constexpr double look_ahead = 2.0;
-/// Motion to either side over which rates of points are central differences [rad, sizes of the smaller shape].
+/// Motion [rad, sizes of the smaller shape] before and after the step's middle for central differences of contact points.
 constexpr double difference = 1e-5;
 }  // namespace contact_steps
 
-/// Row of a contact, whose impulse (n, t1, t2) and moments against turning lie in their cones; or a row along one velocity, whose impulse lies
-/// in an interval.
+/// Row of a contact, whose impulse (n, t1, t2) and moments against rotation are in their friction cones; or a row along one velocity, whose impulse
+/// is in an interval.
 struct StepRow {
   double* J;  // 3 x nv, or nv
   bool contact, acts, bounces;
   double distance, shift, near, friction, low, high, guess[3];
-  const RigidContact* element = nullptr;  // element whose states receive the impulses, or
-  const TouchingPoint<double>* point = nullptr;  // touching point of shapes
-  const EndStop* stop = nullptr;  // element of a row that is no contact; its force is multiplied by `sign`
+  const RigidContact* element = nullptr;  // element whose states receive the impulses; or
+  const TouchingPoint<double>* point = nullptr;  // contact point of two shapes
+  const EndStop* stop = nullptr;  // element of a stop's row; its force is multiplied by `sign`
   double sign = 1.0;
-  double *turning = nullptr, torsional = 0.0, rolling = 0.0;  // 3 x nv, about (n, t1, t2); null: no friction against turning
+  double *turning = nullptr, torsional = 0.0, rolling = 0.0;  // 3 x nv, about (n, t1, t2); null: no rotational friction
   double guessed_moment[3] = {0.0, 0.0, 0.0};
-  Vec3<double> bend = zero3<double>();  // beta: change of its velocity (n, t1, t2) in half a step without forces
-  double expands = 0.0;  // coefficient of restitution, if it bounces by Poisson's law
-  int first = 0, second = 0;  // links, place and axes of a contact
+  Vec3<double> bend = zero3<double>();  // beta (contact_step.hpp): change of the contact's velocity (n, t1, t2) in half a step
+  double expands = 0.0;  // coefficient of restitution of a bounce by Poisson's law; else 0
+  int first = 0, second = 0;  // links, point and axes of a contact
   Vec3<double> position{};
   Mat3<double> axes{};
-  int combined = -1;  // first combined row, of the motion of its body about a place; -1: none
+  int combined = -1;  // first row of its body's combined motion about `about`; -1: not combined
   Vec3<double> about{};
 
   int rows() const { return contact ? 3 : 1; }
-  /// Call moment(first axis, number of axes, friction [m]) for each moment.
+  /// Call moment(first axis, number of axes, friction length [m]) for each moment.
   template <class Moment> void each_moment(Moment&& moment) const {
     if (torsional > 0.0) moment(0, 1, torsional);
     if (rolling > 0.0) moment(1, 2, rolling);
@@ -74,7 +74,7 @@ class StepRows {
 
   StepRow* begin() { return row_; }
   StepRow* end() { return row_ + count_; }
-  /// Add the motion of a contact's first body against its second one, angular first, at the place `at` of both: six rows of J.
+  /// Add the motion of a contact's first body relative to the second, at the point `at` of both: six rows of J, angular first.
   void add_relative_motion(const StepRow& row, const Vec3<double>& at, double* J) const {
     const Mat3<double> world = Mat3<double>::Identity();
     for (const auto& [link, sign] : {std::pair{row.first, 1.0}, std::pair{row.second, -1.0}}) {
@@ -84,7 +84,7 @@ class StepRows {
   }
   double approach(const StepRow& row, const double* v) const { return scalar_product(row.J, v, nv_); }
 
-  /// Compute the generalised impulse (nv) of the guesses for contacts.
+  /// Compute the generalised impulse (nv) of the estimated impulses and moments of contacts.
   const double* guessed(double* impulse) const {
     std::fill(impulse, impulse + nv_, 0.0);
     for (const StepRow* row = row_; row < row_ + count_; ++row)
@@ -96,7 +96,7 @@ class StepRows {
     return impulse;
   }
 
-  /// Activate rows that come near in this step, at such velocities; returns the largest speed of all.
+  /// Activate rows that come near in this step at the velocities v. Returns the largest speed along all rows.
   double note_nearing(const double* v) {
     double fastest = 0.0;
     for (StepRow& row : *this) {
@@ -106,7 +106,7 @@ class StepRows {
     }
     return fastest;
   }
-  /// Activate rows that would penetrate; returns true if one of them was inactive.
+  /// Activate rows that would penetrate at the velocities v. Returns true if one of them was inactive.
   bool note_missed(const double* v, double fastest) {
     bool missed = false;
     for (StepRow& row : *this) {
@@ -130,14 +130,14 @@ class StepRows {
     std::fill(row.J, row.J + row.rows() * nv_, 0.0);
     return row;
   }
-  /// Set the shift of a row: a separated contact may just touch; a penetrating one separates, at most as fast as a body that falls as deep. A
-  /// velocity of `unit` counts like 1 rad/s.
+  /// Set the shift of a row. A separated contact may just touch; a penetrating one separates, at most at the speed of a body that falls from that
+  /// depth. `unit`: the velocity along the row that corresponds to 1 rad/s.
   void place(StepRow& row, double distance, double unit, double size) {
     row.distance = distance, row.near = contact_steps::near * size;
     row.shift =
         distance >= 0.0 ? distance / h_ : std::max(distance / h_, -std::sqrt(-2.0 * distance * unit * gravity_ / tree_.length));
   }
-  /// Let a row bounce if it is fast enough and touches; before that only if it would penetrate by more than `deepest`.
+  /// Let a row bounce if it approaches fast and touches. If it does not touch yet, it bounces only if it would penetrate by more than `deepest`.
   void bounce(StepRow& row, double restitution, bool poisson, double deepest) {
     const double before = approach(row, x_.v);
     if (!(restitution > 0.0 && before < -contact_steps::bounce_speed * gravity_ * h_)) return;
@@ -152,28 +152,28 @@ class StepRows {
     return row;
   }
 
-  /// Set beta of a point that touches and moves along the surface, so that its cone holds at the end of the step. `rate` is that of its velocity.
+  /// Set beta of a point that touches and moves along the surface, so that its cone applies at the step's end. `rate`: its acceleration.
   void bend(StepRow& row, double distance, const Vec3<double>& rate) {
     const Vec3<double> bend = rate * (0.5 * h_);
     const double most = std::abs(bend(0));
     const bool touches = row.guess[0] > 0.0 || std::abs(distance) <= h_ * most;
     if (touches && !(std::abs(approach(row, x_.v) - bend(0)) > most)) row.bend = bend;
   }
-  /// Set beta of a contact of shapes, whose place moves along both.
+  /// Set beta of a contact between shapes, whose point moves along both.
   void bend(StepRow& row, const CollisionContacts& all, const TouchingPoint<double>& point, const Kinematics<double>& k,
             double size) {
-    double squares = 0.0;  // squared motion per second, in radians and sizes of the shape
+    double squares = 0.0;  // squared rate of motion, in radians and sizes of the shape
     for (int r = 0; r < 3; ++r) squares += square(scalar_product(row.J + r * nv_, x_.v, nv_) / size);
     for (const int link : {row.first, row.second}) squares += dot(k.link[link].V.angular, k.link[link].V.angular);
     if (square(h_) * squares <= square(contact_steps::slow)) return;
     MovingPlace at = {};
     if (!move(row, all, point, k, contact_steps::difference / std::sqrt(squares), at)) return;
     if (square(h_) * (dot(at.n_dot, at.n_dot) + dot(at.p_dot, at.p_dot) / square(size)) > 1.0)
-      return;  // a corner on a corner has no rate
+      return;  // a corner that touches a corner has no rate
     bend(row, point.at.distance, moving_bias(k, {row.first, row.second, row.friction}, row.position, row.axes, at));
   }
-  /// Compute the motion of a point and of its normal, by central differences between `moment` before and after. False: the point does not persist, or
-  /// the caller's function failed.
+  /// Compute the rates of a contact point and of its normal, by central differences between `moment` seconds before and after. Returns false if the
+  /// point does not persist, or if the function of the caller failed.
   bool move(const StepRow& row, const CollisionContacts& all, const TouchingPoint<double>& point, const Kinematics<double>& k,
             double moment, MovingPlace& at) {
     const auto [i, j] = all.scene->shapes_of(point.pair);
@@ -181,7 +181,7 @@ class StepRows {
     const PairFunction& function = all.scene->function(point.pair);
     if (point.pair != moved_pair_) {  // points of a pair are contiguous
       moved_pair_ = point.pair, moved_by_ = moment;
-      // relative to the point, against rounding far from the origin; a caller's function may rely on the world's axes and origin
+      // coordinates relative to the point avoid rounding far from the origin; a function of the caller may depend on the world's axes and origin
       const Vec3<double> about = moved_about_ = function ? zero3<double>() : row.position;
       const auto pose_after = [&](const PlacedShape& s, double time) {
         const LinkMotion<double>& body = k.link[link(all, s)];
@@ -203,18 +203,18 @@ class StepRows {
       }
     }
     const ContactPoint<double> present = {Vec3<double>(point.at.position - moved_about_), point.at.normal, point.at.distance};
-    const auto same = [&](const Manifold<double>& m) {  // a caller's function may return its points in another order
+    const auto same = [&](const Manifold<double>& m) {  // a function of the caller may return points in another order
       return function ? m.nearest(present.position) : m.find_feature(static_cast<int>(point.id % Scene::features));
     };
     const ContactPoint<double>*before = same(moved_[0]), *after = same(moved_[1]);
-    if (before || after) {  // one side alone, where another feature takes its place on the other
+    if (before || after) {  // only one of them if another feature replaces this one on the other side
       const double span = (before && after ? 2.0 : 1.0) * moved_by_;
       const ContactPoint<double>&first = before ? *before : present, &last = after ? *after : present;
       at.p_dot = (last.position - first.position) / span, at.n_dot = (last.normal - first.normal) / span;
       return true;
     }
     if (all.scene->on_a_plane(point.pair).first < 0) return false;
-    // a point kept from the last step is a corner of a shape that rests on a plane
+    // a point remembered from the last step is a corner of a shape on a plane
     const bool stands = first_shape.shape.kind != ShapeKind::plane;
     const LinkMotion<double>&body = k.link[stands ? row.first : row.second], &plane = k.link[stands ? row.second : row.first];
     at.p_dot = body.V.linear + cross(body.V.angular, Vec3<double>(row.position - body.X.p));
@@ -248,7 +248,7 @@ class StepRows {
     bounce(row, s_.parameter[c.restitution.at], c.poisson, HUGE_VAL);
   }
 
-  /// Return the size of the smaller one of two shapes. Points and unbounded shapes have no size and do not count.
+  /// Return the size of the smaller of two shapes. Points and unbounded shapes have no size and are ignored.
   double size_of(double first_size, double second_size) const {
     const double least =
         first_size > 0.0 && second_size > 0.0 ? std::min(first_size, second_size) : std::max(first_size, second_size);
@@ -278,7 +278,7 @@ class StepRows {
     place(row, point.at.distance - 0.25 * h_ * row.bend(0), tree_.length, size);
     bounce(row, s_.parameter[all.restitution.at + point.pair], all.poisson, contact_steps::sink_limit * size);
   }
-  /// Return the states of the last step at a point, or null: those of the nearest point of the same pair within `reach`, with any id.
+  /// Return the last step's states of a contact point, or null: those of the nearest point of the same pair within `reach`, with any id.
   const double* state_of(const CollisionContacts& all, const TouchingPoint<double>& point, double reach) const {
     const double* best = nullptr;
     double nearest = square(reach);
@@ -299,7 +299,7 @@ class StepRows {
     for (int b = 0; b < bodies; ++b) at[b] = k.link[all.bodies[b].link].X * all.bodies[b].on_the_link<double>(tree_);
     Vec3<double>* center = arena_.take<Vec3<double>>(n);
     for (int i = 0; i < n; ++i) center[i] = at[scene.shapes[i].link].R * scene.shapes[i].at.p + at[scene.shapes[i].link].p;
-    // an unbounded shape moves at the places of the others
+    // the motion of an unbounded shape is measured at the distance of the other shapes
     const auto reach = [&](int i) {
       double most = scene.shapes[i].shape.reach();
       for (int j = 0; j < n && scene.shapes[i].shape.reach() < 0.0; ++j)
@@ -320,7 +320,7 @@ class StepRows {
     const PressedPoint* pressed = strongest(all, count);
     return scene.touching(at, ahead, arena_, pressed, count);
   }
-  /// Mark shapes with many corners that rest on planes: four points represent them until others would penetrate.
+  /// Mark shapes with many corners that stand on planes. Four points represent each of them, until other corners would penetrate.
   void note_standing(const Touching<double>& touching) {
     const auto& shapes = s_.plan.force_elements.all<CollisionContacts>();
     for (const TouchingPoint<double>& point : touching) {
@@ -332,7 +332,7 @@ class StepRows {
         stand_[stands_++] = {point.pair, 0, arena_.take<TouchingPoint<double>>(most_kept)};
     }
   }
-  /// Add rows of corners that would penetrate at these velocities, one per shape; returns true if there are any.
+  /// Add rows for corners that would penetrate at these velocities, one per shape. Returns true if there are any.
   bool add_missed_corners(const double* v, double fastest) {
     bool missed = false;
     for (Standing* stands = stand_; stands < stand_ + stands_; ++stands) {
@@ -358,7 +358,7 @@ class StepRows {
     }
     return missed;
   }
-  /// Return the angular velocity of a link relative to another.
+  /// Return the angular velocity of a link relative to another link.
   Vec3<double> turning(int link, int other, const double* v) {
     const Arena::Scope scope(arena_);
     double* J = doubles(3 * nv_);
@@ -371,7 +371,7 @@ class StepRows {
   Transform<double> pose(const CollisionContacts& all, const PlacedShape& shape) const {
     return kinematics_.link[link(all, shape)].X * all.bodies[shape.link].on_the_link<double>(tree_) * shape.at;
   }
-  /// Return the points of the last step to keep among those of their pair: the ones with the largest forces.
+  /// Return the points of the last step that are remembered: those with the largest forces.
   const PressedPoint* strongest(const CollisionContacts& all, int& count) const {
     const int count_stored = std::min(static_cast<int>(x_.z[all.iz + 1]), all.kept), wide = all.numbers_per_point();
     const double* z = x_.z + all.iz + CollisionContacts::before_points;
@@ -383,7 +383,7 @@ class StepRows {
       for (int l = 0; l < count_stored; ++l)
         stronger += pair(l) == pair(k) && (push(l) > push(k) || (push(l) == push(k) && l < k));
       if (stronger >= most_kept) continue;
-      int at = count++;  // ordered by pairs, as nearly all are already
+      int at = count++;  // insertion sort by pairs; nearly all are in order
       for (; at > 0 && pressed[at - 1].pair > pair(k); --at) pressed[at] = pressed[at - 1];
       pressed[at] = {pair(k), Vec3<double>(z + k * wide + CollisionContacts::position)};
     }
@@ -421,7 +421,7 @@ class StepRows {
   StepRow* row_ = nullptr;
   Kinematics<double> kinematics_;
   double* ahead_ = nullptr;  // search distance of each shape
-  /// A shape with many corners on a plane, and its corners that are neither points of the last step nor among the four of the tilt.
+  /// A shape with many corners on a plane. `corner`: its corners that are neither points of the last step nor among the four of the current tilt.
   struct Standing {
     int pair, added;
     TouchingPoint<double>* corner;
@@ -429,8 +429,8 @@ class StepRows {
   Standing* stand_ = nullptr;
   int stands_ = 0;
   int moved_pair_ = -1;
-  Manifold<double> moved_[2];  // points of that pair, `moved_by_` seconds ago and later
-  Vec3<double> moved_about_;  // the origin of their positions
+  Manifold<double> moved_[2];  // points of that pair, `moved_by_` seconds before and after
+  Vec3<double> moved_about_;  // origin of their positions
   double moved_by_ = 0.0;
 };
 

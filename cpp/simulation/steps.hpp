@@ -1,12 +1,12 @@
 // Explicit steps on the manifold of configurations.
 //
-//   euler            q + h v,        v + h a                        the thesis' own (ch. 5.5)
-//   semi_implicit    v' = v + h a,   q + h v'                       symplectic where M is constant
-//   rk4              Runge and Kutta's, on the coordinates; quaternions are made unit again
+//   euler            q + h v,        v + h a                        van der Merwe, ch. 5.5
+//   semi_implicit    v' = v + h a,   q + h v'                       symplectic if M is constant
+//   rk4              Runge-Kutta of order 4, on the coordinates; quaternions are normalised
 //   rkmk4, dopri5    on the argument u of q = q0 exp(u)             (Munthe-Kaas 1999; Dormand and Prince 1980)
 //
-// Rows that agree only on the loops (Bennett's linkage, Bricard's) are too restrictive off them, and stages are off by the order of the step. Such
-// stages are projected first: these are steps of the same order for f after projection, which on the loops equals f.
+// Rows that agree only on the loops (Bennett's linkage, Bricard's) are too restrictive off them, and stages are off the loops by the order of the
+// step. Such stages are first projected. The result is a step of the same order for f after projection, which equals f on the loops.
 #pragma once
 
 #include <algorithm>
@@ -15,20 +15,20 @@
 
 namespace sarrus {
 
-/// Rates in one stage: of the coordinates or of the exponential's argument, of v and of z.
+/// Rates in one stage: q of the coordinates or of the argument u of exp(u), v of v, z of z.
 template <class T> struct Slopes {
   T *q, *v, *z;
 };
 
-/// Stages of an explicit Runge-Kutta method from x0 = (q, v, z) at `time`.
+/// Stages of an explicit Runge-Kutta method with the initial state x0 = (q, v, z) at `time`.
 template <class T> struct RungeKutta {
   System<T>& s;
   const Tableau& tableau;
   bool exponential;
-  const bool* fixed_velocities;  // if not null, every stage is projected onto the loops by the other velocities
+  const bool* fixed_velocities;  // if not null, each stage is projected onto the loops by changing the other velocities
   Slopes<T>* slope;  // one per stage
   T *u, *q, *v, *z;  // of the current stage
-  // if work is added up: its power in each stage; the impulses and displacements (nv) of forces and dampers so far; and q in the middle
+  // if work is computed: its power in each stage; impulses (nv) of forces, and displacements (nv) for dampers, so far; q in the middle
   T *power = nullptr, *impulse = nullptr, *passed = nullptr, *q_middle = nullptr;
 
   explicit RungeKutta(System<T>& system, const bool* fixed = nullptr)
@@ -48,7 +48,7 @@ template <class T> struct RungeKutta {
     std::fill(impulse, impulse + nv, T(0.0)), std::fill(passed, passed + nv, T(0.0));
   }
 
-  /// Compute the state after h with the weighted slopes of the first n stages.
+  /// Compute the state after h from the weighted slopes of the first n stages.
   SARRUS_INLINE void combine(const SimulationState<T>& x0, const double* weight, int n, const T& h, T* q_to, T* v_to, T* z_to) {
     const auto sum = [&](T* to, const T* from, int size, T* Slopes<T>::* part) SARRUS_INLINED {
       for (int k = 0; k < size; ++k) to[k] = from ? from[k] : T(0.0);

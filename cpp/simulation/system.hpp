@@ -1,6 +1,6 @@
-// A mechanism with its force elements as an ordinary differential equation: q-dot = v, v-dot = a(t, q, v, z), z-dot.
+// A mechanism with its force elements as an ordinary differential equation: q-dot = v, v-dot = a(t, q, v, z), and z-dot.
 //
-// Loops are closed by the accelerations; the drift of the integration is corrected
+// Accelerations satisfy the loop constraints; the drift of the integration is corrected (Stabilisation)
 //   not at all           none
 //   by a force           corrective   -K_p phi - K_v (J v - c) along the rows, after lambda is known       (van der Merwe 5.75)
 //   in the acceleration  baumgarte    J a = gamma - 2 alpha (J v - c) - beta^2 phi                         (Baumgarte 1972)
@@ -22,18 +22,18 @@
 
 namespace sarrus {
 
-/// q, v and the internal states z of force elements, in one row, followed by the held values of samplings.
+/// q, v and the internal states z of force elements, in one row. The held values of sampled elements follow.
 template <class T> struct SimulationState {
   T *q, *v, *z;
   static SimulationState of(const Tree& tree, T* row) { return {row, row + tree.nq, row + tree.nq + tree.nv}; }
 };
 
-/// q and v of all joints: those of the tree, then those of loop joints, whose v is J v of the tree.
+/// q and v of all joints: those of the tree, then those of loop joints, whose velocities are J times v of the tree.
 template <class T> struct AllJoints {
   const T *q, *v, *J;  // J: loop_nv x tree.nv
   int nv;
 };
-/// Compute them. Loop coordinates count turns from `counted`, their values `passed` seconds ago; null: angles within half a turn.
+/// Compute coordinates of all joints. Loop angles count revolutions from `counted`, their values `passed` seconds ago; null: within [-pi, pi].
 template <class T>
 SARRUS_NOINLINE AllJoints<T> all_joints(const Tree& tree, Arena& arena, const Plan& plan, const T& time, const T* q, const T* v,
                                         const T* counted, const T& passed) {
@@ -59,44 +59,44 @@ template <class T> struct System {
   Arena& arena;
   const Plan& plan;
   const T* parameter;
-  LeastMotion<T>* least = nullptr;  // least motion at the start of the step, if projections use it
+  LeastMotion<T>* least = nullptr;  // least motion at the beginning of the step, if projections use it; else null
   T status = T(0.0);
-  T closes = T(0.0);  // 1: stages of a step are projected onto the loops too: see redundancy.hpp
+  T closes = T(0.0);  // 1: stages of a step are also projected onto the loops (redundancy.hpp)
 
-  const T* held_values = nullptr;  // values of samplings, after z, and the coordinates whose turns are counted
-  T since = T(0.0);  // time at which these were last counted
-  bool has_springs = true;  // true if springs of loop joints act
+  const T* held_values = nullptr;  // held values of sampled elements, which follow z, and the counted angles
+  T since = T(0.0);  // time at which angles were last counted
+  bool has_springs = true;  // true if springs of loop joints are included in the forces
   Chords<T> chords{};  // to be stored or used: see rates.hpp
-  DryFriction<T>* friction = nullptr;  // friction of joints, or null: see friction.hpp
+  DryFriction<T>* friction = nullptr;  // dry friction of joints (friction.hpp); null: none
 
-  // true: the next evaluation computes the work of constraint forces; and its squared ratio to the largest possible work
+  // watches: the next evaluation computes the work of constraint forces. worked: the square of its ratio to the largest possible work
   bool watches = false;
   T worked = T(0.0);
 
-  // if not null: output for the efforts that controllers command, at a step's first evaluation or, if it is implicit, at its last
+  // output for the efforts that controllers command, in the first evaluation of a step, or the last one of an implicit step; null: none
   T* demanded = nullptr;
   bool kept = false;
-  const Record<T>* record = nullptr;  // output for the residuals of rigid steps
-  bool rigid = false;  // contacts and stops apply no forces: see contact_step.hpp
-  T *stiffness = nullptr, *damping = nullptr;  // if not null: linear rates of elements along joints (all), in the last evaluation
-  const T* late = nullptr;  // if not null: an additional generalised force (nv); see implicit_midpoint.hpp
-  // if not null, work is added up: the generalised force (nv), in the last evaluation, of all forces that do work, without dampers of the mechanism
+  const Record<T>* record = nullptr;  // output for the residuals of rigid steps; null: none
+  bool rigid = false;  // true: contacts and stops apply no forces (contact_step.hpp)
+  T *stiffness = nullptr, *damping = nullptr;  // linear rates of elements along all joints in the last evaluation; null: none
+  const T* late = nullptr;  // additional generalised force (nv) of implicit_midpoint.hpp; null: none
+  // generalised force (nv), in the last evaluation, of all forces that do work, without dampers of the mechanism; null: work is not computed
   T* acting = nullptr;
-  bool drives = false;  // true if functions of time, or rows of the caller, contribute
+  bool drives = false;  // true if time functions, or rows of the caller, do work
   bool fast = false;  // true if dampers may be too fast for the method's quadrature
-  T power = T(0.0);  // of all these forces
-  Work<T> work{};  // in the current step
+  T power = T(0.0);  // power of all these forces [W]
+  Work<T> work{};  // work in the current step
   T pressing = T(0.0);  // signature of the contacts and end stops that pressed in the last evaluation
   Force<T>* impulses =
-      nullptr;  // if not null: impulses of external forces on each floating group, in the midpoint rule's last step
+      nullptr;  // impulses of external forces on each floating group, in the last step of the midpoint rule; null: none
 
-  /// Tree that control laws use.
+  /// The tree that control laws use.
   const Tree& described() const { return plan.described ? *plan.described : tree; }
-  /// Tree with the terms that the run takes over.
+  /// The tree that includes the terms that the run computes itself (run_numbers.hpp).
   const Tree& full_tree() const { return plan.full_tree ? *plan.full_tree : tree; }
   /// Return one of the plan's units.
   SARRUS_INLINE T unit(const double* units, int k) const { return units ? T(tree.numbers<T>()(units[k])) : T(1.0); }
-  /// Sizes of the integrated state, and of a state with the held values.
+  /// Lengths of the integrated state, and of a state with the held values.
   int integrated() const { return tree.nq + tree.nv + plan.force_elements.nz; }
   int size() const { return integrated() + plan.force_elements.held_size; }
   bool samples() const { return plan.force_elements.hold(); }
@@ -109,13 +109,13 @@ template <class T> struct System {
     for (int k = 0; k < tree.nv; ++k) sum += square(v[k] / unit(plan.velocity_unit, k));
     return sum;
   }
-  /// Return true if a step may turn out to need closed stages.
+  /// Return true if the check for rows that agree only on the loops may be needed after a step.
   bool guards() const { return projects() && any(closes < T(0.5)); }
 
   AllJoints<T> joints(const T& time, const T* q, const T* v) {
     return all_joints(tree, arena, plan, time, q, v, plan.counts() ? held_values + plan.counted : nullptr, T(time - since));
   }
-  /// Count the turns of loop joints at the end of a step, in the row x.
+  /// Count the revolutions of loop joints at the end of a step, in the row x.
   void count_turns(const T& time, T* x) {
     if (!plan.counts()) return;
     const Arena::Scope scope(arena);
@@ -137,7 +137,7 @@ template <class T> struct System {
     }
     return tau;
   }
-  /// Set the inputs of elements besides the state.
+  /// Set the inputs of elements other than the state.
   void set_surroundings(ElementCall<T>& e, const T* springs) {
     e.springs = springs, e.around = {plan.counts() && plan.drives_loop_joints ? e.q + tree.nq : nullptr, springs};
     if (tree.loops.pfaffian_values == 0) return;
@@ -146,7 +146,7 @@ template <class T> struct System {
     };
   }
 
-  /// Compute the generalised force of force elements, and z-dot. `calls`: true if the caller's function is also called.
+  /// Compute the generalised force of force elements, and z-dot. `calls`: also call the function of the caller.
   void forces(const T& time, const T* q, const T* v, const T* z, T* tau, T* z_dot, bool calls = true) {
     const ForceElements& elements = plan.force_elements;
     const double* limit = elements.effort_limit;
@@ -198,7 +198,7 @@ template <class T> struct System {
                  });
   }
 
-  /// Compute the efforts of controllers at a sample, and their z after it.
+  /// Compute the efforts of sampled controllers, and their z after the sample.
   void evaluate_controllers(const SampleAndHold& s, int sampling, const T& time, const T* q, const T* v, T* z, T* effort) {
     const Arena::Scope scope(arena);
     AllJoints<T> all = {q, v, nullptr, tree.nv};
@@ -245,7 +245,7 @@ template <class T> struct System {
     if (watches) watch(e, v, solution.x + tree.nv);
   }
 
-  /// Add to a generalised force (nv) that of rows with nonzero velocity, by their multipliers, which have the sign of solutions.
+  /// Add to a generalised force (nv) that of rows with prescribed motion, from their multipliers, which have the sign of solutions.
   void add_drives(const T* J, const T* multiplier, T* force) const {
     for (int i = 0; i < tree.loops.constraints; ++i) {
       const Constraint& c = tree.loops.constraint[i];
@@ -255,8 +255,8 @@ template <class T> struct System {
     }
   }
 
-  /// Compute the work ratio of constraint forces, without those of laws. Off the loops a velocity may violate the rows, by the square of a step. The
-  /// work is noticeable only if rows that agree on the loops lock the mechanism near them.
+  /// Compute the work ratio of constraint forces, without rows driven by time functions. Off the loops a velocity may violate the rows by the square
+  /// of a step. This work is noticeable only if rows that agree on the loops lock the mechanism near them.
   SARRUS_NOINLINE void watch(const LoopEquation<T>& e, const T* v, const T* force) {
     T work = T(0.0), speed = T(0.0);
     const T* J = e.matrix.J;
@@ -272,7 +272,7 @@ template <class T> struct System {
       const T& mobility = e.matrix.mobility[k];
       if (e.matrix.M)
         speed += v[k] * v[k] * e.matrix.M[e.matrix.first_entry(k)];
-      else  // substructures have their own
+      else  // substructures have their own matrix
         speed += select(mobility > T(0.0), v[k] * v[k] / select(mobility > T(0.0), mobility, T(1.0)), T(0.0));
     }
     worked = select(speed > T(0.0), work * work / select(speed > T(0.0), speed * e.terms, T(1.0)), T(0.0));
@@ -292,7 +292,7 @@ template <class T> struct System {
     }
   }
 
-  /// Return the power that a motion w loses in the mechanism's dampers, whose forces are those at v [W].
+  /// Return the power that the mechanism's dampers take from a motion w, with their forces at the velocity v [W].
   SARRUS_NOINLINE T damped(const T* q, const T* v, const T* w) {
     T sum = T(0.0);
     for (int k = 0; k < tree.nv; ++k) sum += T(tree.template numbers<T>()(tree.passive[k].damping)) * v[k] * w[k];
@@ -311,14 +311,14 @@ template <class T> struct System {
     return damped_between_bodies(tree, k);
   }
 
-  /// Return the work of impulses (nv), and of dampers displaced by `passed` (nv), with q between both ends: times the mean of the velocities there.
+  /// Return the work of impulses (nv), and of dampers by their forces for `passed` (nv), over the mean of the velocities before and after.
   T impulse_work(const T* impulse, const T* passed, const T* q, const T* before, const T* after) {
     const Arena::Scope scope(arena);
     T* mean = arena.template take<T>(tree.nv);
     for (int k = 0; k < tree.nv; ++k) mean[k] = T(0.5) * (before[k] + after[k]);
     return scalar_product(impulse, mean, tree.nv) - damped(q, passed, mean);
   }
-  /// Add the work of a kick by the forces of the last evaluation, which was at `q` and `before`.
+  /// Add the work of a kick by the forces of the last evaluation, which was at `q` and at the velocity `before`.
   void add_kick(const T& h, const T* q, const T* before, const T* after) {
     const Arena::Scope scope(arena);
     T *impulse = arena.template take<T>(tree.nv), *passed = arena.template take<T>(tree.nv);
@@ -326,7 +326,7 @@ template <class T> struct System {
     work.supplied += impulse_work(impulse, passed, q, before, after);
   }
 
-  /// Evaluate rows that the caller gives as a function of q, and their c and gamma; or their rates.
+  /// Compute rows from the caller's function of q, with their c and gamma; or their rates.
   const T* pfaffian_values(const T* q, const T* v, bool rates = false) {
     if (tree.loops.pfaffian_values == 0) return nullptr;
     T* numbers = arena.template take<T>(tree.loops.pfaffian_values);
@@ -335,7 +335,7 @@ template <class T> struct System {
     return numbers;
   }
 
-  /// Set the status from the elements: efforts that no motor can deliver, and failures of tasks.
+  /// Set the status from the results of elements: efforts that no motor can supply, and failed tasks.
   SARRUS_INLINE void take_status(const ElementCall<T>& e) {
     flag_contradiction(e.lacking);
     status = sarrus::most(status, e.status);
@@ -345,7 +345,7 @@ template <class T> struct System {
     status = select(residual > T(tolerances::contradiction), most(status, T(inconsistent_constraints)), status);
   }
 
-  /// Apply lambda and the correction as forces to the open chain.
+  /// Apply lambda and the correction as forces to the tree without loops.
   SARRUS_NOINLINE void correct(const LoopInput<T>& in, T* tau, T* a) {
     const LoopEquation<T> e = loop_equation(tree, arena, in);
     const int nv = tree.nv, rows = tree.loops.rows;
@@ -364,7 +364,7 @@ template <class T> struct System {
   }
 };
 
-/// Set the entries of J to zero in rows that functions of time drive.
+/// Set the entries of J to zero in rows that time functions drive.
 template <class T> void drop_driven_rows(const Tree& tree, const T* J) {
   for (int i = 0; i < tree.loops.constraints; ++i) {
     const Constraint& c = tree.loops.constraint[i];
@@ -372,7 +372,7 @@ template <class T> void drop_driven_rows(const Tree& tree, const T* J) {
   }
 }
 
-/// Least motion in the metric of M that changes the rows by given values; or, with `fixed_velocities`, that of the other velocities.
+/// Least motion, in the metric of M, that changes the rows by given values. With `fixed_velocities`, only the other velocities change.
 template <class T> struct LeastMotion {
   const Tree& tree;
   LoopEquation<T> e;
@@ -389,7 +389,7 @@ template <class T> struct LeastMotion {
     factor = factorise_tightly(e, arena);
     x = arena.take<T>(tree.nv + e.matrix.rows);
   }
-  /// Project by a given equation and its factor.
+  /// Use an existing equation and its factor.
   LeastMotion(const Tree& t, Arena& a, const LoopEquation<T>& equation, const Factor<T>& given_factor)
       : tree(t), e(equation), factor(given_factor), arena(a), x(a.take<T>(t.nv + equation.matrix.rows)) {}
   const T* rows() const { return e.matrix.J; }
@@ -415,7 +415,7 @@ template <class T> struct LeastMotion {
   }
 
  private:
-  /// Solve lane by lane: fronts fill registers with the rows of one right-hand side.
+  /// Solve lane by lane, because fronts use lanes for the rows of one right-hand side.
   template <class X> void one_by_one(X* force) {
     T* force_of_lane = arena.take<T>(tree.nv);
     for (int l = 0; l < width_of<X>; ++l) {
@@ -424,7 +424,7 @@ template <class T> struct LeastMotion {
       for (int k = 0; k < tree.nv; ++k) lane(force[k], l) = force_of_lane[k];
     }
   }
-  /// Return weights: 0 for fixed velocities, 1 for the others.
+  /// Return the weights of metric_equation(): 0 for fixed velocities, 1 for the others.
   static const T* free_weights(const Tree& tree, Arena& arena, const bool* fixed_velocities) {
     if (!fixed_velocities) return nullptr;
     T* weight = arena.take<T>(tree.nv);
@@ -433,8 +433,8 @@ template <class T> struct LeastMotion {
   }
 };
 
-/// Return the distance from a singular position: the smallest pivot of the factor that is no rounding, relative to its row. A row that depends on
-/// others has none: the rest of J M^-1 J^T has no negative pivots, and a zero one has zeros next to it. Driven rows are left out.
+/// Return the distance from a singular position: the smallest pivot of the factor, relative to its row, that is above rounding. Pivots of dependent
+/// rows are rounding: what remains of J M^-1 J^T has no negative pivots, and the row of a zero pivot is zero. Driven rows are not included.
 inline double weakest_row(System<double>& s, double time, const double* q) {
   const Arena::Scope scope(s.arena);
   const LeastMotion<double> motion(s.tree, s.arena, q, time, s.pfaffian_values(q, zeros<double>(s.arena, s.tree.nv)), nullptr,
@@ -452,7 +452,7 @@ inline double weakest_row(System<double>& s, double time, const double* q) {
   return weakest;
 }
 
-/// All rows at a configuration, in one pass: phi, J, and c - J v.
+/// All rows at one configuration, computed in one pass: phi, J, and c - J v.
 template <class T> struct LoopRows {
   System<T>& s;
   const T& time;
@@ -465,7 +465,7 @@ template <class T> struct LoopRows {
     J = s.arena.template take<T>(loops.entries);
   }
   int size() const { return s.tree.loops.rows; }
-  /// Return the squares of phi, which goes to `residual`; slip is c.
+  /// Return the squared norm of phi, which is written to `residual`; slip becomes c.
   T evaluate(const T* q, T* residual) {
     const Arena::Scope scope(s.arena);
     ConstraintRows<T> out;
@@ -473,12 +473,12 @@ template <class T> struct LoopRows {
     constraint_rows(s.tree, s.arena, place(s.tree, s.arena, q, &time, pfaffian_values), out, 0, s.tree.loops.constraints);
     return squares(residual);
   }
-  /// Return the squares of slip, after subtracting J v.
+  /// Subtract J v from slip, and return its squared norm.
   T subtract_motion(const T* v) {
     add_motion_along_rows(s.tree, J, v, T(-1.0), slip);
     return squares(slip);
   }
-  /// Return the sum of squares, each in its row's unit.
+  /// Return the squared norm of x, with each row in its unit.
   T squares(const T* x) const {
     T sum = T(0.0);
     for (int r = 0; r < size(); ++r) sum += square(x[r] / s.unit(s.plan.row_unit, r));
@@ -486,12 +486,12 @@ template <class T> struct LoopRows {
   }
 };
 
-/// Least motion for corrections: that of the step's start if the system has one, else one that is computed at first use.
+/// Least motion for corrections: that of the beginning of the step, if the system has one; otherwise one that is computed at its first use.
 template <class T> struct Corrections {
   System<T>& s;
   const T& time;
   const T* pfaffian_values;
-  const bool* fixed_velocities;  // velocities that are not changed, or null
+  const bool* fixed_velocities;  // velocities that must not change; null: none
   LeastMotion<T>* least = fixed_velocities ? nullptr : s.least;
   std::optional<LeastMotion<T>> made{};
 
@@ -506,7 +506,7 @@ template <class T, class M> void copy_where(const M& lanes, const T* from, T* to
   for (int k = 0; k < n; ++k) to[k] = select(lanes, from[k], to[k]);
 }
 
-/// Close the positions. One factor serves all corrections: it differs from the exact one by the size of the drift, and each leaves that share.
+/// Close the positions. One factor serves all corrections: its relative error is that of the drift, and each correction leaves that fraction.
 template <class T> T close_positions(LoopRows<T>& rows, Corrections<T>& corrections, T residual, T* q) {
   const Tree& tree = rows.s.tree;
   T *moved = rows.s.arena.template take<T>(tree.nq), *phi_moved = rows.s.arena.template take<T>(rows.size());
@@ -522,13 +522,13 @@ template <class T> T close_positions(LoopRows<T>& rows, Corrections<T>& correcti
       residual = select(improved, now, residual);
       if (any(worse)) rows.evaluate(q, rows.phi);
     }
-    active = residual > T(square(tolerances::nearly_closed));  // after a long step that factor was too inaccurate
+    active = residual > T(square(tolerances::nearly_closed));  // the step was so long that the factor was inaccurate
     if (any(active)) corrections.renew();
   }
   return residual;
 }
 
-/// Close the velocities. Lanes whose velocities already satisfy the loops keep them: Runge-Kutta methods preserve linear
+/// Close the velocities. Lanes whose velocities already satisfy the loops are not changed, because Runge-Kutta methods preserve linear
 /// relations.
 template <class T> void close_velocities(LoopRows<T>& rows, Corrections<T>& corrections, const T* q, T* v) {
   const int nv = rows.s.tree.nv;
@@ -544,9 +544,9 @@ template <class T> void close_velocities(LoopRows<T>& rows, Corrections<T>& corr
   }
 }
 
-/// Project q and v onto the loops by the least motion in the metric of M; with `fixed_velocities` (nv, or null), by the others only. If rows agree
-/// only on the loops, the factor is that of the step's start, which is closed: rows slightly off the loops would allow no motion. Returns the
-/// squared residual.
+/// Project q and v onto the loops by the least motion in the metric of M. With `fixed_velocities` (nv, or null), only the other velocities change. If
+/// rows agree only on the loops, the factor is that of the beginning of the step, which is closed: rows slightly off the loops would allow no motion.
+/// Returns the squared residual.
 template <class T>
 SARRUS_NOINLINE T project(System<T>& s, const T& time, T* q, T* v, const bool* fixed_velocities = nullptr,
                           bool velocities = true) {
@@ -560,7 +560,7 @@ SARRUS_NOINLINE T project(System<T>& s, const T& time, T* q, T* v, const bool* f
   return residual;
 }
 
-/// Project at the end of a step, which fails if loops stay open. Lanes with closed stages use the factor of the step's start.
+/// Project at the end of a step; set the status if loops remain open. Lanes with projected stages use the factor of the beginning of the step.
 template <class T>
 void close_step(System<T>& s, const T& time, const SimulationState<T>& x, const bool* fixed_velocities = nullptr,
                 bool velocities = true) {

@@ -1,8 +1,8 @@
-// Derivatives of runs of fixed steps with stored samples: changes of the initial state and of parameters forward to the samples, and
-// cotangents of the samples back.
+// Derivatives of runs with fixed steps and stored samples: forward, changes of the samples by changes of the initial state and of parameters;
+// backward, the cotangents of these from cotangents of the samples.
 //
-// Samples are the checkpoints. On the way back, the steps between two of them are recomputed exactly, from the last pair to the first. Back needs
-// the memory of that many states of some runs, and of the samples; forward needs no additional memory.
+// Samples are the checkpoints. Backward, the steps between two samples are recomputed exactly, from the last pair of samples to the first. This needs
+// memory for these states of some runs, and for the samples. Forward needs no additional memory.
 #pragma once
 
 #include <cmath>
@@ -12,29 +12,29 @@
 
 namespace sarrus {
 
-/// Samples (runs, samples + 1, size) of runs, with the parameters of each run, or shared ones (parameter_step 0).
+/// Samples (runs, samples + 1, size), with the parameters of each run, or shared parameters (parameter_step 0).
 struct Samples {
   const double* kept;
   Count runs;
   Schedule schedule;
   const double* parameter;
   Count parameter_step;
-  signed char* status;  // runs
+  signed char* status;  // (runs)
 };
 
 class ThroughTime {
  public:
   ThroughTime(const Simulation& simulation, const Samples& samples) : s_(simulation), samples_(samples), plan_(simulation.plan) {
     plan_.records = plan_.measures = false, plan_.limits = 0;
-    if (projects() && samples_.runs > 0)  // a property of the mechanism; a run with another result has different states
+    if (projects() && samples_.runs > 0)  // computed for one run: agreement of rows is a property of the mechanism
       closes_ = s_.kernels.only_on_loops(s_.tree, plan_, samples_.schedule.clock.start, sample(0, 0));
     count_freedoms();
   }
-  /// Return the size of a change of a state: displacement, changes of v and of z.
+  /// Return the length of a change of a state: displacement, changes of v and of z.
   int tangent() const { return 2 * s_.tree.nv + plan_.force_elements.nz; }
 
-  /// Propagate the derivatives S (runs, samples + 1, tangent, columns) from sample to sample. On entry, the first sample of each run
-  /// has the derivatives of the initial state.
+  /// Propagate the derivatives S (runs, samples + 1, tangent, columns) from sample to sample. On entry, the first sample of each run contains the
+  /// derivatives of the initial state.
   void forward(int columns, const int* parameter, double* S, Count begin, Count end) const {
     const Count m = tangent() * columns, all = samples_.schedule.samples() + 1;
     std::vector<double> now((end - begin) * m);
@@ -54,7 +54,7 @@ class ThroughTime {
     }
   }
 
-  /// Convert cotangents (runs, samples + 1, tangent) of the samples to those of the initial state (runs, tangent) and of parameters (runs, parameters).
+  /// Convert cotangents (runs, samples + 1, tangent) of samples to those of initial states (runs, tangent) and parameters (runs, parameters).
   void back(const double* cotangent, double* state, double* parameter, Count begin, Count end) const {
     const Count m = tangent(), all = samples_.schedule.samples() + 1, numbers = plan_.force_elements.parameters;
     Cotangents to = {state + begin * m, parameter + begin * numbers, {freedoms_[0], freedoms_[1]}};
@@ -95,8 +95,8 @@ class ThroughTime {
     return at;
   }
 
-  /// Count the freedoms that the loops allow: the trace of the projection of all directions at the first start. Symplectic steps leave velocities a
-  /// little off the loops: see advance.hpp.
+  /// Determine how many degrees of freedom the loops allow: the trace of the projection of all directions at the first initial state. Symplectic
+  /// steps leave velocities slightly off the loops: see advance.hpp.
   void count_freedoms() {
     const int nv = s_.tree.nv, m = tangent();
     freedoms_[0] = freedoms_[1] = nv;
@@ -122,7 +122,7 @@ class ThroughTime {
     return all;
   }
 
-  /// Visit the steps from sample k to the next: full ones, and one that is shorter.
+  /// Visit the steps from sample k to sample k + 1: full steps, and perhaps a shorter one.
   template <class Visit> void each_stretch(Count k, Count begin, Count end, bool backward, Visit&& visit) const {
     const Schedule& schedule = samples_.schedule;
     const auto& [time, step, zero, full_steps] = schedule.clock;
@@ -170,7 +170,7 @@ class ThroughTime {
   const Simulation& s_;
   const Samples& samples_;
   Plan plan_;
-  double closes_ = 0.0;  // 1 if stages are closed
+  double closes_ = 0.0;  // 1 if stages are projected onto the loops
   int freedoms_[2];
   Onto onto_;
 };

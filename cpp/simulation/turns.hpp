@@ -1,10 +1,10 @@
-// Turns of loop joints. The coordinates of a loop joint follow from the relative pose of two bodies, which does not determine the number of turns
-// of an angle. A run counts them: its state contains, after the held values, these coordinates at the end of the last step, and
+// Revolutions of loop joints. The coordinates of a loop joint follow from the relative pose of two bodies, which determines an angle only up to whole
+// revolutions. A run counts them. Its state contains, after the held values, these coordinates at the end of the last step. The value
 //
 //   x = angle + 2 pi n,   the one nearest to x_last + (t - t_last) v
 //
-// is the value that acts, in stages within a step too, and that the end of the step stores; v, so that steps may be longer than half a turn.
-// Springs of such angles are force elements in a run, because those of the mechanism act on the angle that is nearest to their rest.
+// is used in evaluations, also in stages within a step, and stored at the end of the step. The term with v allows steps longer than half a
+// revolution. In a run, springs of such angles are force elements, because the mechanism's springs use the angle nearest to their rest.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace sarrus {
 
-/// Return the angles of loop joints whose turns a pose does not determine.
+/// Return the angles of loop joints whose number of revolutions the pose does not determine.
 inline std::vector<LoopAngle> loop_angles(const Tree& tree) {
   std::vector<LoopAngle> angles;
   for (int i = 0; i < tree.loop_motions; ++i) {

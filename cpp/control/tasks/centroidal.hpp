@@ -1,4 +1,4 @@
-// Tasks of the mechanism's centre of mass and momentum: with h = H v its momentum about the centre of mass c, and m its mass,
+// Tasks for the mechanism's centre of mass and momentum. h = H v is its momentum about the centre of mass c, m its mass, g the target:
 //
 //   centre of mass   (H / m) a = g-dot-dot + kd (g-dot - h / m) + kp (g - c) - H-dot v / m
 //   momentum         H a = g-dot + gain (g - h) - H-dot v

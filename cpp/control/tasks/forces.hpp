@@ -1,6 +1,6 @@
-// Tasks of the forces of constraints and contacts:
+// Tasks for forces of constraints and contacts:
 //
-//   multipliers     of rows of constraints: lambda = target + integral z, z-dot = target - lambda (Li and Wu 4.6)
+//   multipliers     of constraint rows: lambda = target + integral z, z-dot = target - lambda (Li and Wu 4.6)
 //   contact force   components of a contact's force, which are unknowns themselves
 #pragma once
 
@@ -10,7 +10,7 @@ namespace sarrus {
 
 struct MultiplierTask : ForceTask {
   static constexpr const char* name = "MultiplierTask";
-  std::vector<int> row;  // rows among those of all constraints
+  std::vector<int> row;  // indices of constraint rows
   RowNumbers integral = {0, 0, true};
   int state = -1;
 
@@ -31,7 +31,7 @@ struct MultiplierTask : ForceTask {
 
 struct ContactForceTask : ForceTask {
   static constexpr const char* name = "ContactForceTask";
-  std::vector<int> unknown;  // unknowns that are its rows
+  std::vector<int> unknown;  // indices of its unknowns
 
   int rows() const { return static_cast<int>(unknown.size()); }
   template <class F> void fields(F field) { ForceTask::fields(field), field("unknowns", unknown); }

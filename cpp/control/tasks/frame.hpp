@@ -1,4 +1,4 @@
-// Task of a frame that follows a pose: J a = A_t + kd (V_t - V) + kp e - drift, as in pose.hpp.
+// Task of a frame that follows a target pose: J a = A_t + kd (V_t - V) + kp e - drift, as in pose.hpp.
 #pragma once
 
 #include "pose.hpp"

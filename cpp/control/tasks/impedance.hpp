@@ -1,4 +1,4 @@
-// Task of a frame that complies with forces like a mass on a spring and a damper (Hogan 1985), in components s of the pose's error:
+// Task of a frame that responds to forces like a mass with spring and damper (Hogan 1985), in components s of the pose error:
 //
 //   inertia (a_t - a) + damping s-dot + stiffness s + wrench = 0
 //   J a = A_t - drift + inertia^-1 (damping s-dot + stiffness s + wrench)
@@ -12,7 +12,7 @@ struct ImpedanceTask : AccelerationTask, PoseFollower {
   static constexpr const char* name = "ImpedanceTask";
   using PoseFollower::companions, PoseFollower::group;
   std::vector<double> mobility, stiffness, damping;  // rows x rows; mobility: inertia^-1
-  std::optional<Targets> wrench;  // external wrench of each row, or none
+  std::optional<Targets> wrench;  // external wrench in each row; none: zero
 
   template <class F> void fields(F field) {
     PoseFollower::fields(field);

@@ -1,4 +1,4 @@
-// Task of joint coordinates, including those of loop joints, that follow laws: J a = g-dot-dot + kd (g-dot - rate) + kp (g - q) - drift.
+// Task of joint coordinates, also of loop joints, that follow time functions g: J a = g-dot-dot + kd (g-dot - rate) + kp (g - q) - drift.
 #pragma once
 
 #include "task.hpp"

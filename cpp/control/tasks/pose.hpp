@@ -1,7 +1,7 @@
-// Error of a frame's pose relative to a target, which may move in a moving frame of reference. With e the rotation vector and the displacement to
-// the target, V_t and A_t the motion of a point that is fixed to the target,
+// Error of a frame's pose relative to a target, which may move relative to a moving reference frame. e consists of the rotation vector and the
+// displacement to the target; V_t and A_t are the motion of a point fixed in the target:
 //
-//   J a = A_t + kd (V_t - V) + kp e - drift          J: of the frame less that of the reference at the target
+//   J a = A_t + kd (V_t - V) + kp e - drift          J: Jacobian of the frame, minus that of the reference at the target
 //
 // (Khatib 1987; Murray, Li and Sastry 4.5.2), along the axes of the reference or of the target.
 #pragma once
@@ -12,10 +12,10 @@
 
 namespace sarrus {
 
-/// Target pose: a number and law for each of rotation vector and position, or numbers of a call, R (9), p (3), V, A (6 each).
+/// Target pose: a value and a time function for each component of rotation vector and position; or values of the call: R (9), p (3), V, A (6 each).
 struct PoseTarget {
   Targets numbers;
-  int call = -1;  // index of the call's first number
+  int call = -1;  // index of its first value in the call; -1: not from the call
 
   template <class F> void fields(F field) { field("numbers", numbers), field("call", call); }
 
@@ -56,12 +56,12 @@ struct PoseTarget {
   }
 };
 
-/// Data of tasks that follow a pose.
+/// Data of a task that follows a pose.
 struct PoseFollower {
   TaskFrame frame, reference;
   Components components;
   PoseTarget target;
-  bool target_axes = false;  // components along the target's axes, not the reference's
+  bool target_axes = false;  // true: components along the target's axes; false: along the reference's
 
   int rows() const { return components.rows(); }
   int companions() const { return components.companions(); }
@@ -75,7 +75,7 @@ struct PoseFollower {
     return components[row] < 3 ? rigid_body.angular_mobility(X.p + X.R * cast<T>(frame.X.p)) : rigid_body.linear_mobility();
   }
 
-  /// Compute J, the error and its rate, and the part of r that is not feedback.
+  /// Compute J, the error and its rate, and the part of r without feedback.
   template <class T> void evaluate(const TaskState<T>& s, const TaskRows<T>& out, T* rate) const {
     const typename PoseTarget::Motion<T> g = target.motion(s);
     const LinkMotion<T> me = frame_motion(s, frame);
@@ -83,7 +83,7 @@ struct PoseFollower {
     const Transform<T> X0 = base.X * cast<T>(reference.X);
     const Mat3<T> R_t = X0.R * g.R;
     const Vec3<T> p_t = X0.p + X0.R * g.p;
-    // the target's motion while joints do not accelerate
+    // motion of the target at zero joint accelerations
     const Vec3<T> d = p_t - base.X.p, &w0 = base.V.angular;
     const Motion<T> V_g = turned(X0.R, g.V), A_g = turned(X0.R, g.A);
     const Motion<T> V_t = {w0 + V_g.angular, base.V.linear + cross(w0, d) + V_g.linear};
@@ -103,8 +103,8 @@ struct PoseFollower {
     add_columns(s, frame.link, me.X.p, 1.0, all, along, out.J);
     add_columns(s, reference.link, p_t, -1.0, all, along, out.J);
 
-    // Components s = E^T e along axes that turn with w_E: s-dot = E^T (e-dot - w_E x e), and s-dot-dot has the accelerations of a turning
-    // frame; of those, w_E-dot x e partly depends on the joints' accelerations, through the reference
+    // Components s = E^T e along axes that rotate with w_E: s-dot = E^T (e-dot - w_E x e). s-dot-dot includes the accelerations of a rotating frame.
+    // One of these, w_E-dot x e, depends in part on joint accelerations, through the reference
     const Vec3<T>& w_E = target_axes ? V_t.angular : w0;
     const Vec3<T>& alpha_E = target_axes ? A_t.angular : base.A.angular;
     const auto turning = [&](const Vec3<T>& x, const Vec3<T>& x_dot) {

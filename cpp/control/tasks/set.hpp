@@ -1,4 +1,4 @@
-// The set of all kinds of task, one per line.
+// All types of tasks, one per line.
 #pragma once
 
 #include <variant>

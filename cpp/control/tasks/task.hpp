@@ -1,26 +1,26 @@
-// Interface of a kind of task. A task consists of rows of one of two types:
+// Interface of a type of task. A task consists of rows of one of two categories:
 //
-//   accelerations    J a = r: r drives the error of the kind to zero
-//   forces           the force of a constraint or a contact, an affine function of the unknowns, equals a target
+//   accelerations    J a = r, where r reduces the error of the task to zero
+//   forces           a force of a constraint or a contact, an affine function of the unknowns, is equal to a target
 //
-// A kind is a struct with its numbers, and
+// A type is a struct with its parameters, and
 //
-//   name                    name of the kind in descriptions
+//   name                    name of the type in descriptions
 //   rows()                  number of rows
-//   fields(field)           field("key", member) for each member of a description; types of members are below
+//   fields(field)           calls field("key", member) for each member of a description; the types of members are below
 //
-// A kind of accelerations is an AccelerationTask, and defines for a state s
+// A type of acceleration task is derived from AccelerationTask, and defines for a state s
 //
 //   evaluate(s, out)        J, r and the error of each row
-//   rigid_mobility(s, rigid_body, row)   J M^-1 J^T of a row, if the mechanism were one rigid body; the scale for small values
-//   group(row)              rows of a group share one scale; default: each row is its own group
-//   companions()            number of additional rows of J without a target, which complete the groups; default: none
+//   rigid_mobility(s, rigid_body, row)   J M^-1 J^T of a row if the mechanism were one rigid body: the lower bound of its scale
+//   group(row)              rows of a group share one scale; default: each row is a separate group
+//   companions()            number of additional rows of J without targets that complete the groups; default: none
 //
-// A kind of forces is a ForceTask:
+// A type of force task is derived from ForceTask:
 //
-//   affine(u, row, along)   the force: its value at rest, and the contribution of each unknown
-//   value(x, lambda, row)   the force in the solution
-//   size(row_weight, row)   lower bound of its squared scale
+//   affine(u, row, along)   the force: its value at zero unknowns, and the contribution of each unknown
+//   value(x, lambda, row)   the force for a solution
+//   size(row_weight, row)   lower bound of the row's squared scale
 //   state                   index of its first integral among the controller's internal states; -1: none
 #pragma once
 
@@ -36,24 +36,24 @@ namespace sarrus {
 
 // ---- the state -----------------------------------------------------------------------------------------------------
 
-/// State, as read by tasks.
+/// State, the input of tasks.
 template <class T> struct TaskState {
   const Tree& tree;
   Arena& arena;
   const T *q, *v, *time, *parameter;
-  const T* call;  // numbers of a call: targets that are functions of the caller
-  Kinematics<T> k;  // while joints do not accelerate
-  LoopJoints<T> loop;  // motion of loop joints, if tasks, motors or limits use them; a: their drift
-  bool counts;  // true if their turns are counted
+  const T* call;  // values of the call, for targets that are functions of the caller
+  Kinematics<T> k;  // at zero joint accelerations
+  LoopJoints<T> loop;  // motion of loop joints, if tasks, motors or limits use them; its a is their drift
+  bool counts;  // true if revolutions of loop joints are counted
 };
 
-/// Frame on a link.
+/// A frame on a link.
 struct TaskFrame {
   int link = 0;
   Transform<double> X = Transform<double>::identity();
 };
 
-/// Compute its pose and velocity, and its acceleration while joints do not accelerate, in world axes at its origin.
+/// Compute the frame's pose, velocity, and acceleration at zero joint accelerations, in world axes at its origin.
 template <class T> SARRUS_INLINE LinkMotion<T> frame_motion(const TaskState<T>& s, const TaskFrame& frame) {
   const LinkMotion<T>& link = s.k.link[frame.link];
   const Transform<T> X = link.X * cast<T>(frame.X);
@@ -62,7 +62,7 @@ template <class T> SARRUS_INLINE LinkMotion<T> frame_motion(const TaskState<T>& 
       X, {w, link.V.linear + cross(w, r)}, {link.A.angular, link.A.linear + cross(link.A.angular, r) + cross(w, cross(w, r))}};
 }
 
-/// Add to J (rows x nv) the motion of the point p of a link by each velocity, times sign: axis(row, angular, linear) of it.
+/// Add to J (rows x nv) the motion of the point p of a link for each unit velocity, times `sign`; axis(row, angular, linear) returns its component.
 template <class T, class Axis>
 SARRUS_INLINE void add_columns(const TaskState<T>& s, int link, const Vec3<T>& p, double sign, int rows, Axis&& axis, T* J) {
   const int nv = s.tree.nv;
@@ -77,8 +77,8 @@ SARRUS_INLINE void add_columns(const TaskState<T>& s, int link, const Vec3<T>& p
   }
 }
 
-/// The mechanism as one rigid body. Its mobility is a lower bound: a joint or frame moves less only by leverage, at a singular position or at a dead
-/// centre.
+/// The mechanism as one rigid body. Its mobility is a lower bound: joints and frames have a lower mobility only by leverage, at a singular position
+/// or a dead centre.
 template <class T> struct RigidMechanism {
   T mass = T(0.0), trace = T(0.0);  // trace of the inertia about c
   Vec3<T> c = zero3<T>();
@@ -98,13 +98,13 @@ template <class T> struct RigidMechanism {
     }
   }
 
-  /// Return 1 / inertia, at most half the trace about p, about any axis through it; with the armature of a joint.
+  /// Return the inverse of the inertia about any axis through p, which is at most half the trace about p; with the armature of a joint.
   T angular_mobility(const Vec3<T>& p, double armature = 0.0) const {
     const Vec3<T> r = p - c;
     return inverse_or_none(T(0.5) * trace + mass * dot(r, r) + T(armature));
   }
   T linear_mobility(double armature = 0.0) const { return inverse_or_none(mass + T(armature)); }
-  /// Return the mobility along a velocity of any joint.
+  /// Return the mobility of the rigid mechanism along the velocity of any joint.
   T joint_mobility(const TaskState<T>& s, int iv, bool angular) const {
     if (iv < s.tree.nv) {
       const double armature = s.tree.passive[iv].armature;
@@ -122,14 +122,14 @@ template <class T> struct RigidMechanism {
 
 // ---- members of a kind ---------------------------------------------------------------------------------------------
 
-/// Number of each row, which runs may vary: index of the first in a run's row of parameters.
+/// One value per row, which runs may vary: index of the first value in the parameters of a run.
 struct RowNumbers {
   int first = 0, rows = 0;
-  bool any_sign = false;  // true if it may be negative
+  bool any_sign = false;  // true if values may be negative
   template <class T> T operator()(const TaskState<T>& s, int row) const { return s.parameter[first + row]; }
 };
 
-/// Numbers that runs may vary, each with an optional function of time that is added.
+/// Values that runs may vary, to each of which an optional time function is added.
 struct Targets {
   std::vector<std::optional<Law>> law;
   int first = 0;
@@ -139,7 +139,7 @@ struct Targets {
       if (target_law) return true;
     return false;
   }
-  /// Evaluate value, rate and acceleration.
+  /// Compute value, rate and acceleration of target i.
   template <class T> SARRUS_INLINE void evaluate(const TaskState<T>& s, int i, T (&g)[3]) const {
     g[0] = g[1] = g[2] = T(0.0);
     if (law[i]) sarrus::evaluate(*law[i], s.parameter, s.time, g);
@@ -147,7 +147,7 @@ struct Targets {
   }
 };
 
-/// Selected components 0 .. 5 of [angular; linear], and the other components of the selected halves, which affect their scale.
+/// Selected components 0 .. 5 of [angular; linear]. Companions: the other components of the same halves, which share their scale.
 struct Components {
   std::vector<int> row, companion;
 
@@ -168,14 +168,14 @@ struct Components {
   }
 };
 
-/// Coordinate of a joint, numbered on from the tree's over those of loop joints.
+/// Coordinate of a joint: index in the tree's coordinates, followed by those of loop joints.
 struct TaskCoordinate {
   int iq, iv;
-  bool turns;  // true if a pose does not determine its number of turns
+  bool turns;  // true if a pose does not determine its number of revolutions
   bool angular;  // true if its velocity is a rotation
   template <class F> void fields(F field) { field("q", iq), field("v", iv), field("turns", turns), field("angular", angular); }
 
-  /// Value, rate, drift while the tree's joints do not accelerate, and row of J (nv; null: the unit row of iv).
+  /// Value, rate, drift (its acceleration at zero tree accelerations), and row of J (nv; null: the unit row of iv).
   template <class T> struct Motion {
     T q, v, a;
     const T* J;
@@ -189,7 +189,7 @@ struct TaskCoordinate {
 
 // ---- the two types -------------------------------------------------------------------------------------------------
 
-/// Rows of one task: J (rows and companions x nv), the required J a, and the error: target minus actual value.
+/// Rows of one task: J (rows and companions x nv), the required J a, and the error, which is target minus actual value.
 template <class T> struct TaskRows {
   T *J, *right, *error;
 };
@@ -200,7 +200,7 @@ struct AccelerationTask {
   int companions() const { return 0; }
 };
 
-/// Task whose errors decay as oscillators, e'' = -damping e' - stiffness e.
+/// Task whose errors decay like damped oscillators, e'' = -damping e' - stiffness e.
 struct FollowingTask : AccelerationTask {
   RowNumbers stiffness, damping;
   template <class F> void fields(F field) { field("stiffness", stiffness), field("damping", damping); }
@@ -222,7 +222,7 @@ struct ForceTask {
   static constexpr int state = -1;
   Targets target;
   template <class F> void fields(F field) { field("target", target); }
-  /// Return the change of the target by integral action with internal states z.
+  /// Return the change of the target by integral action with the internal states z.
   template <class T> T integral_action(const TaskState<T>&, int, const T*) const { return T(0.0); }
 };
 
