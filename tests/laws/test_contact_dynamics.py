@@ -382,7 +382,7 @@ def test_a_point_of_a_massless_body_carries(mass):
     b.add_joint("p2", sarrus.Revolute("y"), "b", "c", at_parent=(1.1, 0, 0), at_child=(0.9, 0, 0))
     b.add_frame("tip", "b", (0.5, 0, 0.2))
     robot = b.build()
-    q, rest = robot.assemble(fixed={"m": 0.5}), np.zeros(3)
+    q, rest = robot.assemble(near={"p1": 0.2, "p": 1.3}, fixed={"m": 0.5}), np.zeros(3)
     answer = robot.contact_dynamics(q, rest, rest, [ContactPoint("tip", friction=1.0)])
     assert_allclose(answer.motion, 0.0, atol=1e-6)
     moves = robot.project_velocity(q, [1.0, 0.0, 0.0])

@@ -152,7 +152,7 @@ def _solved(
     check_choice("branch", branch, Branching)
     checked_count("threads", threads)
     return_status, time = checked_truth("return_status", return_status), checked_time(time)
-    starts, seed = checked_count("starts", starts, 0), checked_count("seed", seed, 0) % 2**64
+    starts, seed = checked_count("starts", starts, 0, most=10**6), checked_count("seed", seed, 0) % 2**64
     q, state, reason = np.full(robot.nq, np.nan), Status.FINE, ""
     if request.near is not None and not np.isfinite(request.near).all():
         if not return_status:
@@ -461,7 +461,7 @@ def follow(
         for (name, turned), x in targets_by_frame.items()
     }
     start = real_array("near", near) if near is not None and not isinstance(near, Mapping) else None
-    if start is not None and start.ndim > 1:
+    if start is not None and start.shape != (robot.nq,):
         raise ShapeError(f"near must be one configuration, ({robot.nq},), the start of a path; got shape {start.shape}")
     guess = [(name, x.tolist()) for name, x in (coordinates(robot, near) if isinstance(near, Mapping) else {}).items()]
     by_joint = [(name, x.ravel().tolist()) for name, x in paths_by_joint.items()]
