@@ -1,1 +1,1 @@
-"""Benchmarks of sarrus and its peers in one run: ``python -m benchmarks``. See README.md."""
+"""Benchmarks of sarrus and of libraries that it is compared with (peers): ``python -m benchmarks``. See README.md."""

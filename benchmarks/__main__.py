@@ -19,7 +19,7 @@ from . import tables
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure the named tables; return 1 if one of them fails."""
+    """Measure the selected tables; return 1 if one of them fails."""
     options = _parser().parse_args(arguments)
     names = (
         [*tables.TABLES] if options.all or (options.smoke and not options.tables) else options.tables or ["dynamics"]
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         start = perf_counter()
         try:
             rows, text, seen[name] = measured(name, run, options.plot)
-        except Exception as error:  # of any kind, so that other tables continue
+        except Exception as error:  # any error, so that the other tables are measured nevertheless
             traceback.print_exc()
             failed.append(f"{name}: {type(error).__name__}: {error}")
             continue
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             options.json.mkdir(parents=True, exist_ok=True)
             write_json(options.json / f"{name}.json", facts, rows)
     texts.append(tables.summary(seen))
-    if not options.smoke:  # its numbers have no meaning
+    if not options.smoke:  # the numbers of a smoke test have no meaning
         print(texts[-1])
     if options.markdown:
         options.markdown.write_text("\n".join(texts), encoding="utf-8")
@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def measured(name: str, run: tables.Run, picture: Path | None = None) -> tuple[list[Any], str, dict[str, float | None]]:
-    """Return the rows of a table, its text, and the numbers with goals."""
+    """Return the rows of a table, its text, and the measured values that have goals."""
     run.tell(f"---- {name}")
     module = tables.module(name)
     rows = list(module.rows(run))

@@ -1,7 +1,7 @@
 """Errors of the accelerations of sarrus and of Pinocchio's two solvers, relative to a dense pseudo-inverse in extended precision.
 
-The reference is ``tests/oracles``: constraints from geometry, a = J^+ gamma + Z y with J Z = 0, in 80-bit NumPy if the machine has it.
-``python -m benchmarks --accuracy``, from a checkout.
+The reference is in ``tests/oracles``: constraints are computed from geometry, and a = J^+ gamma + Z y with J Z = 0, in 80-bit NumPy if the machine
+supports it. Run ``python -m benchmarks --accuracy`` in a checkout.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from .loop_peers import DEFAULT, SOURCE, NoPeerError, PinocchioLoops, Settings
 from .peers import Array
 from .tables import GOALS, Run
 
-# relative to the largest, smaller singular values of J are rounding, because J is as exact as q
+# singular values of J below this fraction of the largest one are rounding errors, because J is as exact as q
 NEGLIGIBLE = 1e-11
 
 STATES = 16
-FEW_STATES = 3  # of mechanisms with more velocities than
+FEW_STATES = 3  # number of states for mechanisms with many velocities
 LARGE = 100
 
 ANYWHERE, NEARLY_FLAT = (GOALS["accuracy"][f"error, {where}"].number for where in ("anywhere", "nearly flat"))
-ANGLES = (1e-2, 1e-4, 1e-6, 0.0)  # from the flat position [rad]
+ANGLES = (1e-2, 1e-4, 1e-6, 0.0)  # distances from the flat position [rad]
 # largest factor between the reported and the true residual, unless both are rounding
 HONEST = GOALS["accuracy"]["residual that is reported, off by"].number
 ROUNDING = 1e-13
-STILL = 1e-4  # rows of smaller relative mobility count as immobile
+STILL = 1e-4  # rows with a smaller mobility, relative to the largest, are considered immobile
 
 PEERS = {
     "exact, default": ("exact", DEFAULT),
@@ -58,12 +58,12 @@ class Accuracy:
     ----------
     section : "anywhere" or "nearly flat"
     smallest : smallest singular value of J above rounding, relative to the largest, in the worst state
-    error : relative, of sarrus' accelerations, one state at a time, in the worst state
-    batch_error : the same for all states in one call
+    error : relative error of sarrus' accelerations in the worst state, one state per call
+    batch_error : relative error of sarrus' accelerations in the worst state, all states in one call
     bar : limit of the error
-    reported, true : relative residual that sarrus reports in the worst state, and the true one
-    peers : relative error in the worst state by solver and settings; NaN counts as the worst
-    residuals : by solver and settings, (reported, true) absolute residual of J a = gamma in the worst state
+    reported, true : relative residual that sarrus reports in the worst state, and the true residual
+    peers : (solver, settings) -> relative error in the worst state; NaN is the worst error
+    residuals : (solver, settings) -> (reported, true) absolute residual of J a = gamma in the worst state
     """
 
     section: str
@@ -80,11 +80,11 @@ class Accuracy:
 
     @property
     def reached(self) -> bool:
-        return max(self.error, self.batch_error) <= self.bar  # not, if one of them is NaN
+        return max(self.error, self.batch_error) <= self.bar  # False if one of the errors is NaN
 
     @property
     def off_by(self) -> float:
-        """Ratio of the reported and the true residual, the larger over the smaller; 1 if both are rounding."""
+        """Ratio of the reported and the true residual, the larger one divided by the smaller one; 1 if both are rounding errors."""
         low, high = sorted((self.reported, self.true))
         return high / low if high > ROUNDING else 1.0
 
@@ -112,13 +112,13 @@ class Reference:
     def residual(self, q: Array, v: Array, tau: Array, a: Array, multipliers: Array) -> float:
         """Return the norm of [M a + h - tau - J^T multipliers; J a - gamma], relative to [tau - h; gamma].
 
-        Entries are weighted by their mobility: 1/M_ii, and for rows 1/(J M^-1 J^T)_rr. Immobile rows, such as those across the plane of a
-        planar linkage, contain only rounding and get no more weight than others.
+        Entries are weighted by their mobility: 1/M_ii for velocities, and 1/(J M^-1 J^T)_rr for constraint rows. Immobile rows, such as out-of-plane
+        rows of a planar linkage, contain only rounding errors. Their weight is therefore limited.
         """
         oracle = self._oracle
         M = oracle.mass_matrix(q)
         h = oracle.inverse_dynamics(q, v, np.zeros(self.robot.nv))
-        # the rows of sarrus, because the multipliers belong to them
+        # uses the constraint rows of sarrus, because the multipliers refer to them
         J = np.asarray(self.robot.constraint_jacobian(q), np.longdouble)
         gamma = np.asarray(self.robot.constraint_bias(q, v), np.longdouble)
         force_weights = 1 / np.diag(M)
@@ -140,14 +140,14 @@ class Reference:
 
 
 def relative_error(got: Array, wanted: Array) -> Array:
-    """Return relative errors (count,), in the norm of each state's reference."""
+    """Return the relative errors (count,), each in units of the norm of the state's reference."""
     wanted = np.asarray(wanted, np.longdouble)
     sizes = np.sqrt(np.sum(wanted**2, axis=1))
     return np.asarray(np.sqrt(np.sum((got - wanted) ** 2, axis=1)) / sizes, float)
 
 
 def measure(section: str, title: str, robot: Any, states: States, bar: float, library: Path | None) -> Accuracy:
-    """Return the errors of one mechanism at these states."""
+    """Return the errors of one mechanism at these states, as an :class:`Accuracy`."""
     reference = Reference(robot)
     wanted = reference.accelerations(states)
     answers, reported, true = [], [], []
@@ -162,7 +162,8 @@ def measure(section: str, title: str, robot: Any, states: States, bar: float, li
     residuals: dict[str, tuple[float, float]] = {}
     for label, (solver, settings) in PEERS.items() if library else ():
         assert library
-        try:  # a new solver each time, because the loop-constrained ABA keeps a NaN
+        # a new solver for each state, because the loop-constrained ABA returns NaN in all calls after the first NaN
+        try:
             peer = PinocchioLoops(library, robot)
         except NoPeerError:
             break
@@ -207,11 +208,11 @@ def rows(run: Run) -> list[Accuracy]:
 
 
 def seen(rows: Sequence[Accuracy]) -> dict[str, float | None]:
-    """Return the largest errors by their goals."""
+    """Return the largest errors by the names of their goals."""
     errors_by_goal: dict[str, float | None] = {"residual that is reported, off by": max(r.off_by for r in rows)}
     for section in ("anywhere", "nearly flat"):
         errors = [(r.error, r.batch_error) for r in rows if r.section == section]
-        errors_by_goal[f"error, {section}"] = float(np.max(errors))  # NaN, if one of them is
+        errors_by_goal[f"error, {section}"] = float(np.max(errors))  # NaN if one of the errors is NaN
     return errors_by_goal
 
 

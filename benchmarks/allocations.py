@@ -1,7 +1,7 @@
-"""Allocations in a warm call with ``out=``, counted by a preloaded malloc (Linux with glibc).
+"""Count of memory allocations in a call with ``out=`` after warm-up, by a preloaded malloc (Linux with glibc).
 
-Python's own allocator is switched off (PYTHONMALLOC=malloc), so that its objects are counted with the core's memory.
-Objects in Python's free lists (floats, tuples, frames) are not counted.
+Python's own allocator is switched off (PYTHONMALLOC=malloc), so that Python objects are counted, too. Objects from Python's free lists (floats,
+tuples, frames) are not counted.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def compiler() -> str:
 
 
 def tree_calls(robot: Any, states: int = 64) -> dict[str, list[tuple[Any, ...]]]:
-    """Return arguments of the `CALLS` at random states, with closed loops if there are any."""
+    """Return the arguments of the functions in `CALLS` at random states, in which all loops are closed."""
     rng = np.random.default_rng(0)
     triples = []
     for _ in range(states):
@@ -43,12 +43,12 @@ def tree_calls(robot: Any, states: int = 64) -> dict[str, list[tuple[Any, ...]]]
 
 
 def count_allocations(robot: Any, calls: Mapping[str, Sequence[tuple[Any, ...]]]) -> dict[str, float]:
-    """Return allocations per call with ``out=`` after warm-up, by function, measured in a separate process.
+    """Return the number of allocations per call with ``out=`` after warm-up, for each function. A separate process counts them.
 
     Parameters
     ----------
     robot : `sarrus.Mechanism`
-    calls : name of a function of `robot` -> its arguments at some states
+    calls : name of a method of `robot` -> list of arguments, one entry for each state
     """
     with tempfile.TemporaryDirectory() as directory:
         counter = Path(directory) / "allocations.so"
@@ -76,7 +76,7 @@ def _count_here() -> None:
 
     def loop(call: Any, states: Any, out: Any) -> int:
         before = allocations()
-        if len(states[0]) == 1:  # no call(*arguments), because that would allocate
+        if len(states[0]) == 1:  # avoids call(*arguments), which would allocate memory
             for (q,) in states:
                 call(q, out=out)
         else:
@@ -91,7 +91,7 @@ def _count_here() -> None:
         out = np.empty_like(call(*states[0]))
         for warm in (nothing, call):
             loop(warm, states, out)
-        # the counting itself allocates a little
+        # subtracts an empty loop, because the counting itself allocates memory
         counts[name] = (loop(call, states, out) - loop(nothing, states, out)) / len(states)
     print(json.dumps(counts))
 

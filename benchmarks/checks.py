@@ -1,4 +1,7 @@
-"""Cost of the check that a state is on the loops, in forward dynamics and efforts of one state: with and without it, alternating."""
+"""Cost of the check that a state satisfies the loop constraints, in forward dynamics and motor efforts of one state.
+
+Calls with and without the check alternate.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Control by tasks: a step of each law, many runs, and the same two tasks by hand. ``python -m benchmarks --control``
+"""Task control: time of a step of several controllers, of many runs, and comparison with Pinocchio and ProxQP. ``python -m benchmarks --control``
 
-By hand: Pinocchio's M, h and Jacobians, and ProxQP over accelerations and torques with the dynamics as equality constraints, the usual form
-of inverse dynamics control. Everything constant is computed once.
+The comparison is the usual form of inverse dynamics control: Pinocchio computes M, h and Jacobians, and ProxQP solves for accelerations and torques,
+with the dynamics as equality constraints. All constants are computed once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .tables import Row, Run, installed
 
 
 def rows(run: Run) -> Iterator[Row]:
-    """Measure a step of each law [µs], many runs, and two tasks by hand."""
+    """Measure a step of each controller [µs], many runs, and two tasks in comparison with Pinocchio and ProxQP."""
     repeats, rounds = run.of((2000, 9), (500, 5), (2, 1))
     for name, law, q, v in laws():
         what = f"{law.robot.name}: {name}"
@@ -34,7 +34,7 @@ def rows(run: Run) -> Iterator[Row]:
 
 
 def laws() -> Iterator[tuple[str, control.TaskControl, Any, Any]]:
-    """Measure a frame task away from its target: without limits, with inactive effort limits, and with active ones."""
+    """Measure a frame task at a distance from its target: without limits, with inactive effort limits, and with active effort limits."""
     for make, frame, components in (
         (sarrus.mechanisms.delta, "platform", "tx ty tz"),
         (sarrus.mechanisms.stewart, "platform", None),
@@ -65,7 +65,7 @@ def laws() -> Iterator[tuple[str, control.TaskControl, Any, Any]]:
 
 
 def many(run: Run) -> Row:
-    """Measure runs with different targets: a batch on two threads relative to single runs on one."""
+    """Measure runs with different targets: a batch on two threads, relative to single runs on one thread."""
     robot, count = sarrus.mechanisms.delta(), run.of(10_000, 1000, 50)
     run.tell(f"{count} runs of a Delta")
     q, v = robot.assemble(), np.zeros(robot.nv)

@@ -1,4 +1,6 @@
-"""Derivatives by a state: of trees relative to Pinocchio, in C++ and from Python; of closed chains relative to their forward dynamics."""
+"""Times of derivatives with respect to a state: trees relative to Pinocchio, in C++ and from Python; closed chains relative to their forward
+dynamics.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ from .tables import Run
 
 
 class Row(NamedTuple):
-    """Times [µs], relative to Pinocchio (NaN without it) and to the differentiated function."""
+    """Time [µs], and its ratios to Pinocchio's time (NaN without Pinocchio) and to the time of the differentiated function."""
 
     what: str
     time: float
@@ -81,7 +83,7 @@ def _products_of_many(robot: sarrus.Mechanism, q: np.ndarray, count: int, second
 def _through_time(
     name: str, robot: sarrus.Mechanism, q: np.ndarray, v: np.ndarray, count: int, steps: int, seconds: float
 ) -> Row:
-    """Measure gradients of runs, by the start and by the torque of a motor at each step, relative to the runs."""
+    """Measure gradients of runs with respect to the initial state and to a motor's torque at each step, relative to the time of the runs."""
     motor = next(name for name in robot.joints if robot.joint(name).actuated)
     at = np.arange(steps + 1) * 1e-3
     push = sarrus.control.EffortTable(at, np.sin(9.0 * at)[:, None], [motor])
@@ -100,7 +102,7 @@ def _through_time(
 def _in_cpp(s: Subject, seconds: float) -> list[Row]:
     """Measure one state, and a batch in one call from Python, relative to Pinocchio's templates in a loop.
 
-    Both also compute M or its inverse, as Pinocchio's call does.
+    The calls of both libraries also compute M or its inverse, because Pinocchio's function always does.
     """
     D, one, n = sarrus.derivatives, np.ones((len(s.q), 1)), len(s.q)
     results = []
@@ -144,7 +146,7 @@ def _in_cpp(s: Subject, seconds: float) -> list[Row]:
 
 
 def _linear(robot: sarrus.Mechanism, count: int, seconds: float) -> list[Row]:
-    """Measure linear equations in the motors' coordinates, at one state and in a batch, with the time per state."""
+    """Measure linearised equations of motion in the motors' coordinates, at one state and in a batch; times are per state."""
     q = robot.assemble()
     v = robot.project_velocity(q, np.random.default_rng(0).normal(size=robot.nv))
     results = []

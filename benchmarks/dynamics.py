@@ -22,7 +22,7 @@ def rows(run: Run) -> list[Result]:
 
 
 def seen(rows: Sequence[Result]) -> dict[str, float | None]:
-    """Return numbers by their goals; for allocations the largest."""
+    """Return the measured values by the names of their goals; for allocations the largest value."""
     found = {f"{r.group}, {r.algorithm}, {r.model}": r.seen for r in rows if r.allocations is None}
     counted = [r.allocations for r in rows if r.allocations is not None]
     return found | ({"allocations": max(counted)} if counted else {})
@@ -46,7 +46,7 @@ def markdown(rows: Sequence[Result]) -> str:
 
 
 def _comparison(rows: list[Result], titles: dict[str, str]) -> list[str]:
-    """Return a table of two sides, the first relative to the second."""
+    """Return a table that compares two libraries, the first relative to the second."""
     group = rows[0].group
     show = microseconds if group in ("cpp", "python") else rate
     compared = "sarrus / peer" if show is microseconds else "times as fast"
@@ -72,7 +72,7 @@ def _comparison(rows: list[Result], titles: dict[str, str]) -> list[str]:
 
 
 def _solvers(rows: list[Result], titles: dict[str, str]) -> list[str]:
-    """Return a table of every side with the relative error of its accelerations."""
+    """Return a table of all solvers, with the relative error of their accelerations."""
     sides = list(rows[0].times)
     peers = "".join(f" {side} |" for side in sides[1:])
     lines = [f"| model | sarrus |{peers} sarrus / faster | to reach | |", "|---" * (len(sides) + 4) + "|"]
@@ -83,7 +83,7 @@ def _solvers(rows: list[Result], titles: dict[str, str]) -> list[str]:
 
 
 def _growth(rows: list[Result], titles: dict[str, str]) -> list[str]:
-    """Return a table of the growth of each side's time for the long ladder."""
+    """Return a table of the factor by which the time of each solver grows for a longer ladder."""
     sides = [side for side in rows[0].times if f"{side}, short" in rows[0].times]
     lines = [f"| model | {' | '.join(sides)} | to reach | |", "|---" * (len(sides) + 3) + "|"]
     for r in rows:
@@ -110,7 +110,7 @@ def _allocations(rows: list[Result], titles: dict[str, str]) -> list[str]:
 
 
 def plot(path: Path, results: Sequence[Result], run: Run) -> None:
-    """Draw the speed of each row relative to the fastest peer, with its goal as a stroke."""
+    """Draw the speed of each row relative to the fastest peer, and mark the goal by a line."""
     from matplotlib.figure import Figure
 
     rows = [r for r in results if r.ratio and r.group not in ("pin-threads", "loops-growth")]

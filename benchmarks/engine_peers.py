@@ -1,4 +1,4 @@
-"""The same problem in other engines, each with the settings that its developers recommend for such mechanisms."""
+"""Simulations of a benchmark problem in other engines, with the settings that their developers recommend for closed chains."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ def installed() -> dict[str, Engine]:
     return {name: engine for package, those in known.items() if is_there(package) for name, engine in those.items()}
 
 
-# ---- MuJoCo: implicitfast, Newton, elliptic cones, as its documentation advises; its default reference, and as stiff as a step allows -----------
+# ---- MuJoCo: implicitfast, Newton, elliptic cones, as its documentation advises; with the default time constant of constraints, and with the
+# smallest that a step allows -----------
 
 
 def in_mujoco(problem: Problem, dt: float, times: np.ndarray) -> Motion:
@@ -43,11 +44,11 @@ def in_stiff_mujoco(problem: Problem, dt: float, times: np.ndarray) -> Motion:
 
 
 def mujoco_model(problem: Problem, dt: float, reference: float | None) -> tuple[Any, Any]:
-    """Return model and data at the start; `reference`: time constant of loops and contacts [s]."""
+    """Return MuJoCo's model, and its data in the initial state. `reference` is the time constant of loops and contacts [s]."""
     import mujoco
 
     with TemporaryDirectory() as folder, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # none of them changes the motion
+        warnings.simplefilter("ignore")  # none of the warnings is about a change of the motion
         file = Path(folder) / "model.xml"
         problem.robot.save(file, lossy=True)
         root = ET.parse(file).getroot()
@@ -69,10 +70,10 @@ def mujoco_model(problem: Problem, dt: float, reference: float | None) -> tuple[
     data = mujoco.MjData(model)
     states = problem.robot.joint_states(problem.q, problem.v)
     if not problem.v.any() and model.nkey and np.array_equal(problem.q, (problem.solved or problem.robot).assemble()):
-        mujoco.mj_resetDataKeyframe(model, data, 0)  # joints of several axes, too
+        mujoco.mj_resetDataKeyframe(model, data, 0)  # sets joints of several axes, too
     for name in () if data.qpos.any() else problem.robot.joints:
         joint, q = model.joint(name), states.q[name]
-        if len(q) >= 4:  # quaternions begin with w there, and a free joint with its place
+        if len(q) >= 4:  # in MuJoCo a quaternion begins with w, and a free joint's coordinates with its position
             q = np.r_[q[4:], q[3], q[:3]]
         data.qpos[joint.qposadr[0] :][: len(q)] = q
         data.qvel[joint.dofadr[0] :][: len(states.v[name])] = states.v[name] if len(q) < 7 else 0.0
@@ -106,7 +107,8 @@ def _mujoco(problem: Problem, dt: float, times: np.ndarray, reference: float | N
     return Motion(np.array(samples), twists, seconds)
 
 
-# ---- Pinocchio: no steps of its own; symplectic Euler with its constrained forward dynamics and Baumgarte's gains -----------------------------
+# ---- Pinocchio: it has no time integration; symplectic Euler steps with its constrained forward dynamics and Baumgarte stabilisation
+# -----------------------------
 
 
 def in_pinocchio(problem: Problem, dt: float, times: np.ndarray) -> Motion:
@@ -151,11 +153,12 @@ def in_pinocchio(problem: Problem, dt: float, times: np.ndarray) -> Motion:
     return Motion(np.array(samples), np.array([np.r_[twist.angular, twist.linear] for twist in twists]), seconds)
 
 
-# ---- Exudyn: redundant coordinates, generalised alpha of its defaults, redundant rows ignored by its dense solver -----------------------------
+# ---- Exudyn: redundant coordinates, generalised alpha with default parameters, and a dense solver that ignores redundant rows
+# -----------------------------
 
 
 def in_exudyn(problem: Problem, dt: float, times: np.ndarray) -> Motion:
-    """Exudyn with all rows of hinges; no contacts."""
+    """Exudyn with all constraint rows of hinges, also redundant ones; no contacts."""
     import exudyn
     import exudyn.utilities as exu
 
@@ -219,11 +222,12 @@ def in_exudyn(problem: Problem, dt: float, times: np.ndarray) -> Motion:
     return Motion(np.stack([first, X]), twists, seconds)
 
 
-# ---- Drake: discrete, SAP, loops by balls and point contacts, as its constraints require -------------------------------------------------------
+# ---- Drake: discrete time, SAP solver, point contact; loops are closed by ball constraints, because SAP requires them
+# -------------------------------------------------------
 
 
 def in_drake(problem: Problem, dt: float, times: np.ndarray) -> Motion:
-    """Drake with two balls on the axis of each loop hinge."""
+    """Drake with two ball constraints on the axis of each loop hinge."""
     from pydrake.multibody.plant import AddMultibodyPlant, DiscreteContactApproximation, MultibodyPlantConfig
     from pydrake.systems.analysis import Simulator
     from pydrake.systems.framework import DiagramBuilder
@@ -256,7 +260,7 @@ def in_drake(problem: Problem, dt: float, times: np.ndarray) -> Motion:
 
 
 def _drake_model(problem: Problem, plant: Any) -> tuple[dict[str, Any], list[Any]]:
-    """Build bodies, joints, loops, shapes and motors."""
+    """Add bodies, joints, loop constraints, shapes and motors to a MultibodyPlant."""
     from pydrake.geometry import Box as DrakeBox
     from pydrake.geometry import HalfSpace
     from pydrake.geometry import Sphere as DrakeSphere
@@ -349,7 +353,7 @@ def _framed(plant: Any, name: str, ends: Any) -> list[Any]:
 
 
 def _drake_start(problem: Problem, plant: Any, context: Any, motors: list[Any]) -> None:
-    """Return coordinates and velocities of hinges, and targets of motors."""
+    """Return the initial coordinates and velocities of hinges, and the targets of motors."""
     from pydrake.math import RigidTransform, RollPitchYaw, RotationMatrix
 
     states = problem.robot.joint_states(problem.q, problem.v)

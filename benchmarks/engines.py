@@ -1,7 +1,7 @@
 """Closed chains in every installed engine, accuracy before speed: ``python -m benchmarks --engines``.
 
-All engines get the same numbers: bodies, joints and shapes of a mechanism's description, and PD laws of its motors (implicit in the step, if the
-engine supports it). All results are computed from the poses of the bodies, by the same code for all engines.
+All engines get the same parameters: bodies, joints and shapes of a mechanism's description, and PD controllers of its motors (integrated implicitly,
+if the engine supports this). Errors are computed from the poses of the bodies, by the same code for all engines.
 """
 
 from __future__ import annotations
@@ -24,16 +24,19 @@ from .tables import Run, installed
 
 sys.path.append(
     str(Path(__file__).parents[1] / "examples" / "contact")
-)  # the boxes, the walker and the gripper are the demonstrations'
+)  # the boxes, the walker and the gripper are those of the demonstrations
 
-TORN = 0.1  # [m]: larger loop errors mean torn loops
-RAISED = 0.02  # the cube [m], gently enough for soft contacts
+TORN = 0.1  # [m] loops with larger errors are considered torn
+RAISED = 0.02  # height by which the cube is lifted [m], slowly enough for soft contacts
 SAMPLED = 0.02  # sampling interval, a multiple of all steps [s]
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Problem: a mechanism, its start, the targets of its motors, and the steps to try; `solved`: another model for sarrus, if any."""
+    """Benchmark problem: a mechanism, its initial state, the targets of its motors, and the time steps to measure.
+
+    `solved` is another model for sarrus, or None.
+    """
 
     name: str
     robot: sarrus.Mechanism
@@ -41,9 +44,10 @@ class Problem:
     v: np.ndarray
     duration: float
     steps: tuple[float, ...]
-    gains: dict[str, tuple[float, float, float]] = field(default_factory=dict)  # kp, kd, target
+    gains: dict[str, tuple[float, float, float]] = field(default_factory=dict)  # motor -> (kp, kd, target)
     solved: sarrus.Mechanism | None = None
-    watched: tuple[str, ...] = ()  # bodies at rest at the end (default: all), relative to another body or the world
+    # bodies that should be at rest at the end (default: all), relative to another body or to the world
+    watched: tuple[str, ...] = ()
     beside: str = ""
 
     @property
@@ -53,7 +57,10 @@ class Problem:
 
 @dataclass(frozen=True)
 class Motion:
-    """Poses (samples, bodies, 4, 4) of all bodies, velocities (bodies, 6) of their frames at the end, angular first, in the world; CPU time [s]."""
+    """Poses (samples, bodies, 4, 4) of all bodies, velocities (bodies, 6) [angular; linear] of their frames at the end, and CPU time [s].
+
+    Poses and velocities are expressed in world axes.
+    """
 
     poses: np.ndarray
     twists: np.ndarray
@@ -62,14 +69,14 @@ class Motion:
 
 Engine = Callable[
     [Problem, float, np.ndarray], Motion
-]  # a problem, a step, times of samples (the first is the start's)
+]  # (problem, time step, times of samples; the first one is the initial time)
 
 
 # ---- problems ------------------------------------------------------------------------------------------------------------------------
 
 
 def problems() -> Iterable[Problem]:
-    """Return the problems; DR Legs and DR TestMech only if their files are next to the project."""
+    """Return the problems. DR Legs and DR TestMech are included only if their files are in a folder next to the project."""
     import dropped
     import gripper
     import walker
@@ -155,7 +162,7 @@ def _held(robot: sarrus.Mechanism) -> Problem:
 
 
 def energy(robot: sarrus.Mechanism, poses: np.ndarray, twists: np.ndarray) -> float:
-    """Return the energy of bodies (n, 4, 4), (n, 6) in gravity, without springs [J]."""
+    """Return the kinetic and gravitational energy [J] of bodies with poses (n, 4, 4) and velocities (n, 6), without springs."""
     total = 0.0
     for body, X, V in zip(robot.description.bodies, poses, twists, strict=True):
         inertia, R = body.inertia, X[:3, :3]
@@ -172,7 +179,7 @@ def energy(robot: sarrus.Mechanism, poses: np.ndarray, twists: np.ndarray) -> fl
 
 
 def gaps(robot: sarrus.Mechanism, poses: np.ndarray) -> float:
-    """Return the largest distance of the two frames of loop joints [m]."""
+    """Return the largest distance [m] between the two frames of a loop joint."""
     place = {body.name: k for k, body in enumerate(robot.description.bodies)}
     farthest = 0.0
     for joint in robot.description.joints:
@@ -187,7 +194,7 @@ def gaps(robot: sarrus.Mechanism, poses: np.ndarray) -> float:
 
 
 def sunk(robot: sarrus.Mechanism, poses: np.ndarray) -> float:
-    """Return the largest penetration of shapes [m]."""
+    """Return the largest penetration depth of collision shapes [m]."""
     d = robot.description
     terms, bodies = scene(d, [spec.shape for spec in d.shapes], touching_pairs(d))
     place = {body.name: k for k, body in enumerate(d.bodies)}
@@ -206,7 +213,7 @@ def sunk(robot: sarrus.Mechanism, poses: np.ndarray) -> float:
 
 
 def in_sarrus(problem: Problem, dt: float, times: np.ndarray, **how: object) -> Motion:
-    """Simulate by Runge-Kutta steps with projection without contact, else by time stepping with friction cones."""
+    """Simulate with sarrus: by Runge-Kutta steps with projection, or by time stepping with friction cones if there is contact."""
     robot = problem.solved or problem.robot
     motors = [
         sarrus.control.PID(joint, proportional=kp, derivative=kd, target=target)
@@ -228,7 +235,7 @@ def in_sarrus(problem: Problem, dt: float, times: np.ndarray, **how: object) -> 
 
 @dataclass(frozen=True)
 class Cost:
-    """Cost of a step of a standing mechanism [s], and ratios to MuJoCo: median and quartiles."""
+    """CPU time of a step of a standing mechanism [s], and its ratio to MuJoCo's time: median and quartiles."""
 
     problem: str
     dt: float
@@ -241,7 +248,7 @@ class Cost:
 
 
 def costs(run: Run) -> Iterator[Cost]:
-    """Measure CPU time per step of standing mechanisms, in single and in many runs, alternating with MuJoCo."""
+    """Measure the CPU time per step of standing mechanisms, in single runs and in many parallel runs; calls alternate with MuJoCo."""
     from .engine_peers import mujoco_model
     from .measure import interleave, ratio
 
@@ -285,7 +292,7 @@ def costs(run: Run) -> Iterator[Cost]:
 
 
 def standing() -> Iterable[tuple[Problem, float, int, int]]:
-    """Return problems, steps, numbers of parallel runs, and numbers of timed steps."""
+    """Return the problems of standing mechanisms, with time steps, numbers of parallel runs, and numbers of timed steps."""
     for problem in problems():
         if problem.name.endswith("stands"):
             yield problem, problem.steps[0], 64, 50
@@ -311,14 +318,14 @@ class Row:
     problem: str
     engine: str
     dt: float
-    seconds: float = np.nan  # of CPU a simulated one
-    error: float = np.nan  # of the farthest body at the end [m], where nothing touches
-    energy: float = np.nan  # its change where nothing touches, else what is left at the end [J]
+    seconds: float = np.nan  # CPU seconds per simulated second
+    error: float = np.nan  # largest position error of a body at the end [m], in problems without contact
+    energy: float = np.nan  # energy at the end [J]; in problems without contact, its difference from the reference
     gap: float = np.nan
     depth: float = np.nan
-    moving: float = np.nan  # the fastest body at the end [m/s]
-    creep: float = np.nan  # of the farthest body in the last quarter [m]
-    failure: str = ""  # reason for missing numbers
+    moving: float = np.nan  # largest velocity component of a body at the end [m/s], in problems with contact
+    creep: float = np.nan  # largest displacement component of a watched body in the last quarter of the simulation [m]
+    failure: str = ""  # reason for missing values
 
 
 def engines() -> dict[str, Engine]:
@@ -344,7 +351,7 @@ def rows(run: Run) -> Iterator[Row | Cost]:
         for dt in dts:
             motions: dict[str, list[Motion]] = {}
             failures: dict[str, str] = {}
-            for _ in range(rounds):  # in turns
+            for _ in range(rounds):  # engines alternate
                 for name, engine in engines().items():
                     run.tell(f"{problem.name}, {1e3 * dt:g} ms, {name}")
                     try:
@@ -366,7 +373,7 @@ def rows(run: Run) -> Iterator[Row | Cost]:
 
 
 class UnstableError(Exception):
-    """Error of an engine whose result is not a motion of the mechanism."""
+    """Error of an engine whose result diverges or tears the mechanism's loops."""
 
 
 class UnsupportedError(Exception):

@@ -1,4 +1,7 @@
-"""Cost of graphs: rings, strips and nets, compared with SciPy's sparse factorisation of the same saddle matrix in maximal coordinates."""
+"""Cost of forward dynamics for mechanisms with many loops (rings, strips, nets), compared with a sparse factorisation.
+
+The comparison is SciPy's factorisation of the saddle matrix of the same mechanism in maximal coordinates.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ BATCH = 64
 
 
 def rows(run: Run) -> list[Row]:
-    """Measure families and their growth relative to a sparse factorisation, batches, and large graphs."""
+    """Measure families of mechanisms and the growth of their times, relative to a sparse factorisation; also batches, and large mechanisms."""
     m, results, seconds = sarrus.mechanisms, [], run.seconds
     peer = installed("scipy")
 
@@ -67,7 +70,7 @@ def rows(run: Run) -> list[Row]:
 
 
 def plot(path: Path, rows: Sequence[Row], run: Run) -> None:
-    """Draw the cost over the number of loops, of four families."""
+    """Draw the cost of four families of mechanisms over the number of loops."""
     from matplotlib.figure import Figure
 
     m, seconds = sarrus.mechanisms, run.of(1.0, 0.1, 0.0)
@@ -104,7 +107,7 @@ def _time(call: Callable[[], object], seconds: float) -> float:
 
 
 def _interleaved(first: Callable[[], object], second: Callable[[], object], seconds: float) -> tuple[float, float]:
-    """Return the medians of both, timed alternately."""
+    """Return the median times of both functions, which are timed alternately."""
     times: tuple[list[float], list[float]] = ([], [])
     first(), second()
     end = perf_counter() + seconds
@@ -117,7 +120,10 @@ def _interleaved(first: Callable[[], object], second: Callable[[], object], seco
 
 
 class Saddle:
-    """Saddle matrix [M G^T; G -mu] of floating bodies at rest, with rows for all joints: pins about y and balls."""
+    """Saddle matrix [M G^T; G -mu] of floating bodies at rest.
+
+    G has rows for all joints, which are pins about y or balls; mu is the regularisation.
+    """
 
     def __init__(self, robot: sarrus.Mechanism, q: np.ndarray) -> None:
         import scipy.sparse as sparse
@@ -154,7 +160,7 @@ class Saddle:
         size = np.asarray(self.G.multiply(self.G).sum(axis=1)).ravel() / self.M.diagonal().max()
         spin = 1e-9 * sparse.diags(
             self.M.diagonal().max() * np.ones(len(self.f))
-        )  # because a thin rod has no inertia about itself
+        )  # a thin rod has no inertia about its own axis, so that the matrix would be singular
         self.matrix = sparse.bmat([[self.M + spin, self.G.T], [self.G, -MU * sparse.diags(size)]]).tocsc()
         self.exact = sparse.bmat([[self.M, self.G.T], [self.G, None]]).tocsr()
 

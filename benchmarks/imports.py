@@ -12,7 +12,7 @@ TIMED = "from time import perf_counter; start = perf_counter(); {}; print(perf_c
 
 
 def rows(run: Run) -> list[Row]:
-    """Return times [ms]; the first round, which writes compiled files, does not count."""
+    """Return times [ms]. The first round, in which Python writes compiled files, is discarded."""
     rounds = run.of(15, 5, 2)
     times: dict[str, list[float]] = {"import numpy": [], "import sarrus": []}
     for _ in range(rounds + 1):

@@ -11,7 +11,7 @@ import numpy as np
 import sarrus
 from sarrus.shapes import Box, Plane
 
-FLOATS = 1e-6  # the file's numbers are of 32 bits: axes that are to be parallel are so within this
+FLOATS = 1e-6  # the file's numbers have 32 bits: axes that should be parallel are parallel within this error
 
 
 def numbers() -> dict[str, Any] | None:
@@ -33,9 +33,10 @@ def _inertia(body: dict[str, Any]) -> sarrus.Inertia:
 
 
 def legs(numbers: dict[str, Any], friction: float = 0.7) -> tuple[sarrus.Mechanism, sarrus.Mechanism]:
-    """Return DR Legs as in newton's example, without armature and damping of loop joints, which other formats lack; soles on z = 0.
+    """Return two models of DR Legs as in newton's example, with the soles on z = 0.
 
-    There are two models: with the file's numbers, and without the rows that are redundant except for rounding.
+    Loop joints have no armature and no damping, because other formats cannot represent them. The first model has the file's numbers. In the second
+    one, constraint rows are removed that are redundant up to rounding.
     """
     data, b = numbers["dr_legs"], sarrus.Builder("DR Legs")
     drives = data["drives"]["newton_example"]
@@ -64,9 +65,9 @@ def legs(numbers: dict[str, Any], friction: float = 0.7) -> tuple[sarrus.Mechani
 
 
 def testmech(numbers: dict[str, Any]) -> sarrus.Mechanism:
-    """Return DR TestMech: a joint of each kind, four loops closed by balls, one degree of freedom, falling.
+    """Return DR TestMech, which falls freely: a joint of each kind, four loops closed by ball joints, one degree of freedom.
 
-    Its translational joint consists of three slides, with bodies of a milligram between them, which some engines require.
+    Its translational joint is a chain of three slides. The bodies between the slides have a mass of 1 mg, because some engines require mass.
     """
     data, b = numbers["dr_testmech"], sarrus.Builder("DR TestMech")
     bodies, joints = data["bodies"], data["joints"]
@@ -79,7 +80,8 @@ def testmech(numbers: dict[str, Any]) -> sarrus.Mechanism:
         R = _turned(joint["rotation_in_both"])
         parent, child = joint["parent"] or "ground", joint["child"]
         at_parent, at_child = (sarrus.Transform(R, joint[end]) for end in ("at_parent", "at_child"))
-        if name == "link1_2":  # the other way round: what hangs on the slider closes by a ball
+        # the joint is reversed: the body on the slider is connected by a ball joint that closes the loop
+        if name == "link1_2":
             parent, child, at_parent, at_child = child, parent, at_child, at_parent
         if joint["type"] == "cartesian":
             for axis, before, behind in (
@@ -97,7 +99,7 @@ def testmech(numbers: dict[str, Any]) -> sarrus.Mechanism:
                 name, kinds[joint["type"]], parent, child, at_parent=at_parent, at_child=at_child, loop=name in balls
             )
     robot = b.build()
-    # where balls are, of 32 bits, to where loops close
+    # corrects the positions of ball joints, which have 32 bits, such that the loops close
     where = robot.project_configuration(robot.neutral())
     states = robot.joint_states(where).q
     b.set_home({name: states[name] for name in robot.joints})

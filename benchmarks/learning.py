@@ -1,6 +1,6 @@
-"""Cost of gradients in PyTorch and JAX compared with the core's, and steps per second of environments: ``python -m benchmarks --learning``.
+"""Cost of gradients in PyTorch and JAX, compared with the core's gradients; steps per second of environments. ``python -m benchmarks --learning``
 
-Medians of processor time of alternating calls, on one thread; PyTorch and JAX if they are installed.
+Times are medians of the processor time of alternating calls, on one thread. PyTorch and JAX are measured if they are installed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .tables import Row, Run, installed
 
 
 def rows(run: Run) -> Iterator[Row]:
-    """Measure times of the core [ms], times of other libraries relative to them, and steps of environments."""
+    """Measure times of the core [ms], times through PyTorch and JAX relative to these, and steps of environments."""
     if installed("gymnasium"):
         yield from environment(run)
     yield from overheads(run)
@@ -24,7 +24,7 @@ def rows(run: Run) -> Iterator[Row]:
 
 
 def medians(calls: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
-    """Return the times of each function [s]."""
+    """Return the median time of each function [s]."""
     seconds: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(repeats + 1):
         for name, call in calls.items():
@@ -41,7 +41,7 @@ def _row(what: str, times: dict[str, float]) -> Row:
 
 
 def programs() -> dict[str, Callable[..., tuple[Callable[[], object], Callable[[], object]]]]:
-    """Return, for each installed library, makers of a function's call and of its gradient's call."""
+    """Return for each installed library two functions: one creates a call of a function, the other a call of its gradient."""
     results: dict[str, Callable[..., tuple[Callable[[], object], Callable[[], object]]]] = {}
     try:
         import torch

@@ -1,4 +1,4 @@
-"""Closed chains: five for speed, the full gallery for accuracy, and states that satisfy their constraints."""
+"""Models of closed chains (five for speed, the full gallery for accuracy), and states that satisfy their constraints."""
 
 from __future__ import annotations
 
@@ -87,9 +87,9 @@ def _unit(x: Array) -> Array:
 
 
 def almost_flat(robot: Any, angle: float, count: int, seed: int = 0) -> States:
-    """Return states of a ladder whose rods are flat except for `angle` [rad], to either side; the rank of the constraints drops at zero.
+    """Return states of a ladder whose rods are flat except for +-`angle` [rad]; at zero the rank of the constraints drops.
 
-    Rods on the ground turn by pi/2 -+ angle and the rods on them turn back, so that the loops close to rounding.
+    The rods on the ground are rotated by pi/2 -+ angle, and the rods on them are rotated back, so that the loops close up to rounding.
     """
     rng = np.random.default_rng(seed)
     along = np.zeros(robot.nv)
@@ -123,12 +123,12 @@ REDUNDANT = [
 def all_closed() -> list[LoopModel]:
     """Return every mechanism with loops in the gallery, with default arguments.
 
-    Two mechanisms are left out: the reference has no springs, and its states follow first-order motions.
+    Two mechanisms are left out, because the dense reference has no springs, and its states are computed from first-order motions.
     """
     models = []
     for name in (name for name in gallery.__all__ if name not in ("tensegrity_prism", "wren_platform")):
         make = _ladder(3) if name == "four_bar_ladder" else getattr(gallery, name)
         model = LoopModel(name, name, make, reach=0.2)
-        if model.robot.nc:  # cables have no rows
+        if model.robot.nc:  # mechanisms with cables only have no constraint rows
             models.append(model)
     return models

@@ -1,6 +1,6 @@
 """Pinocchio's constrained dynamics, in C++, on mechanisms that sarrus has built.
 
-Its closures are points (three rows) and welds (six), so it supports spherical and fixed loop joints.
+Pinocchio's loop constraints are points (three rows) and welds (six rows), so that only spherical and fixed loop joints can be compared.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SOLVERS = ["exact", "loop-constrained ABA"]
 
 
 class NoPeerError(ValueError):
-    """Error of a mechanism with a joint or closure that Pinocchio lacks."""
+    """Error of a mechanism with a joint or loop joint that Pinocchio lacks."""
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,12 @@ class Settings:
     iterations: int = 10
 
 
-# ProximalSettings() as Pinocchio constructs it
+# Pinocchio's default values of ProximalSettings
 DEFAULT = Settings(accuracy=1e-12, mu=0.0, iterations=1)
 
 
 class Said(NamedTuple):
-    """Report of a solver."""
+    """Report of a solver about its convergence."""
 
     iterations: int
     absolute_residual: float
@@ -65,7 +65,7 @@ class PinocchioLoops:
         specs = {spec.name: spec for spec in description.joints}
         tree = _depth_first([robot.joint(name) for name in robot.joints])
         number = {"ground": 0} | {joint.child: i for i, joint in enumerate(tree, 1)}
-        # every body's frame is at its joint
+        # in Pinocchio, every body's frame is at its joint
         frame = {joint.child: specs[joint.name].at_child.inverse() for joint in tree}
 
         def place(at: Any, body: str) -> Array:
@@ -97,7 +97,7 @@ class PinocchioLoops:
         )
         if not self._peer:
             raise ValueError("Pinocchio refused the model")
-        # their q = our q[self._q], and so on: depth first, and a free joint's halves the other way round
+        # index arrays: Pinocchio's q = sarrus' q[self._q], and so on. Joints are depth first, and a free joint's position comes before its quaternion
         self._q = np.concatenate([_order(joint.kind, joint.q_slice) for joint in tree])
         self._v = np.concatenate([_order(joint.kind, joint.v_slice) for joint in tree])
 
@@ -120,7 +120,7 @@ class PinocchioLoops:
         return float(self._c.loops_time(self._peer, SOLVERS.index(solver), len(theirs.q), q, v, tau, repeats))
 
     def accelerations(self, solver: str, states: States) -> tuple[Array, list[Said]]:
-        """Return accelerations (count, nv) in sarrus' coordinates, and the solver's report of each."""
+        """Return the accelerations (count, nv) in sarrus' coordinates, and the solver's report for each state."""
         answers, said = np.empty_like(states.v), []
         a, report = np.empty(self._nv), np.empty(3)
         for i, state in enumerate(zip(*self.states(states))):
@@ -137,7 +137,7 @@ def _closes(spec: Any) -> bool:
 
 
 def _kind(joint: Any) -> tuple[int, Array]:
-    """Return the index into `JOINT_KINDS`, and axes (2, 3)."""
+    """Return the index of a joint's kind in `JOINT_KINDS`, and its axes (2, 3)."""
     axes = np.zeros((2, 3))
     kind = joint.kind
     if kind in ("Revolute", "Prismatic"):

@@ -21,16 +21,17 @@ from .rows import BATCH, CYCLE, Result, Row, Selection
 from .subjects import DisagreementError
 from .tables import Run
 
-# Pinocchio's two solvers with the settings of its headers, and one step of the loop-constrained ABA, which is faster and less exact.
+# Pinocchio's two solvers with the settings of its headers, and one iteration of the loop-constrained ABA, which is faster and less exact.
 SIDES = {
     "exact": ("exact", Settings(accuracy=1e-10, mu=1e-12, iterations=10)),
     "loop-constrained ABA": ("loop-constrained ABA", Settings(accuracy=1e-8, mu=1e-6, iterations=10)),
     "one step of it": ("loop-constrained ABA", Settings(mu=1e-8, iterations=1)),
 }
-JUDGED = ("exact", "loop-constrained ABA")  # a side with errors of 1e-1 on long ladders is no reference
+# solvers that are compared; one iteration of the loop-constrained ABA is excluded, because its errors on long ladders are about 0.1
+JUDGED = ("exact", "loop-constrained ABA")
 TOLERANCE = {"sarrus": 1e-10, "exact": 1e-10, "loop-constrained ABA": 1e-4}
 
-LARGE = 100  # velocities, above which fewer states are measured
+LARGE = 100  # number of velocities, above which fewer states are measured
 CHECKED = 8
 
 
@@ -39,8 +40,8 @@ class LoopSubject:
 
     Attributes
     ----------
-    states : in sarrus' coordinates
-    peers : peers by the names of `SIDES`; empty without the library
+    states : states in sarrus' coordinates
+    peers : name in `SIDES` -> solver of Pinocchio; empty without Pinocchio
     """
 
     def __init__(self, model: LoopModel, library: Path | None) -> None:
@@ -54,12 +55,12 @@ class LoopSubject:
             self.peers[side].set(solver, settings)
 
     def errors(self) -> dict[str, float]:
-        """Return the median relative error of each side's accelerations from the dense reference.
+        """Return the median error of each solver's accelerations, relative to the dense reference.
 
         Raises
         ------
         DisagreementError
-            The error of a side exceeds its `TOLERANCE`.
+            The error of a solver exceeds its `TOLERANCE`.
         """
         few = self.states.first(max(2, CHECKED // self._fewer))
         wanted = Reference(self.robot).accelerations(few)
@@ -82,7 +83,7 @@ class LoopSubject:
         return repeated(sample, len(self.states.q))
 
     def theirs(self, side: str) -> Sample:
-        """Return the same sample for a peer."""
+        """Return the sample of :meth:`ours` for a solver of Pinocchio."""
         peer = self.peers[side]
         return repeated(partial(peer.time, SIDES[side][0], peer.states(self.states)), len(self.states.q))
 
@@ -93,7 +94,7 @@ def one_state(s: LoopSubject) -> Row:
 
 
 def growth(long: LoopSubject, short: LoopSubject) -> Row:
-    """Measure the growth of the time for a ladder eight times as long."""
+    """Measure the factor by which the time grows for a ladder that is eight times as long."""
     sides = {"sarrus": long.ours(), "sarrus, short": short.ours()}
     for side in JUDGED if long.peers else ():
         sides |= {side: long.theirs(side), f"{side}, short": short.theirs(side)}
@@ -114,20 +115,20 @@ def many_states(s: LoopSubject, count: int) -> Row:
 
 
 def motions(model: LoopModel, count: int) -> list[tuple[Any, Any, Any]]:
-    """Return (q, v, a) that the loops allow."""
+    """Return states (q, v, a) that satisfy the constraints."""
     states = model.states(count)
     return list(zip(states.q, states.v, model.robot.forward_dynamics(*states)))
 
 
 def efforts(model: LoopModel) -> Row:
-    """Measure the least efforts of redundant motors, one state per call, from Python."""
+    """Measure the computation of efforts of least norm for redundant motors, one state per call, from Python."""
     f, u = model.robot.actuator_efforts, np.empty(model.robot.nu)
     sides = {"sarrus": statement("f(q, v, a, out=u)", "q, v, a", motions(model, CYCLE), f=f, u=u)}
     return Row("loops-python", "efforts", model.name, sides, ())
 
 
 def allocations(model: LoopModel, algorithm: str) -> Result:
-    """Measure a warm call with out=."""
+    """Count the allocations of a call with out= after warm-up."""
     if algorithm == "loops":
         function, inputs = "forward_dynamics", list(zip(*model.states(32)))
     else:

@@ -1,6 +1,6 @@
 """Speed of sarrus on this machine: inverse dynamics, mass matrix, forward dynamics, steps and batches, compared with an earlier run.
 
-The numbers are stored in the folder for caches ($XDG_CACHE_HOME/sarrus, or ~/.cache/sarrus). It takes a few seconds.
+The times are stored in the cache folder ($XDG_CACHE_HOME/sarrus, or ~/.cache/sarrus). A measurement takes a few seconds.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SIZES: dict[str, dict[str, Any]] = {"four_bar_ladder": {"n": 8}}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, compare with the earlier run, and store the numbers."""
+    """Measure times, compare them with an earlier run, and store them."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.machine", description=__doc__)
     parser.add_argument("--json", type=Path, metavar="FILE", help="file for the numbers")
     parser.add_argument(
@@ -69,12 +69,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _cache() -> Path:
-    """Return the folder for caches."""
+    """Return the path of the cache folder."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sarrus"
 
 
 def _earlier(path: Path, required: bool) -> dict[str, Any] | None:
-    """Return an earlier run's numbers; None if there are none; raise an error if a named file is missing."""
+    """Return the times of an earlier run, or None if there are none. If `required`, a missing file raises an error."""
     try:
         measured = json.loads(path.read_text(encoding="utf-8"))
         for row in measured["models"].values():
@@ -91,7 +91,7 @@ def _earlier(path: Path, required: bool) -> dict[str, Any] | None:
 
 
 def _compare(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Return the speed relative to an earlier run, column by column."""
+    """Return the speed relative to an earlier run, for each column of the table."""
     print(
         f"\nTimes as fast as on {before.get('date', 'an earlier day')}, sarrus {before.get('version')}; * where slower by more than a sixth\n"
     )
@@ -106,11 +106,11 @@ def _compare(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
 
 
 def _measured(robot: sarrus.Mechanism) -> dict[str, float]:
-    """Return medians of the most frequent calls [ns]."""
+    """Return the median times [ns] of the most frequent calls."""
     q = robot.assemble()
     v = robot.project_velocity(q, np.ones(robot.nv)) if robot.nc else np.ones(robot.nv)
     run = sarrus.simulate(robot, q, v, 0.1)
-    # states along a motion, with closed loops as in a controller
+    # states along a simulated motion, so that loops are closed
     pick = np.arange(STATES) % len(run)
     many = run.q[pick], run.v[pick], np.zeros((STATES, robot.nv))
     a, M, many_a, tau = np.empty(robot.nv), np.empty((robot.nv, robot.nv)), np.empty_like(many[2]), np.zeros(robot.nv)
@@ -126,7 +126,7 @@ def _measured(robot: sarrus.Mechanism) -> dict[str, float]:
 
 
 def _median(work: Callable[[], Any], count: int = 1) -> float:
-    """Return the time of a call that does its work `count` times [ns each], the median of alternating samples."""
+    """Return the median time [ns] of a call divided by `count`, the number of states that the call evaluates."""
     work()
     timer = Timer(work)
     once = max(timer.timeit(1), 1e-9)
@@ -136,7 +136,7 @@ def _median(work: Callable[[], Any], count: int = 1) -> float:
 
 
 def _chain(n: int) -> sarrus.Mechanism:
-    """Return a chain of rods of 0.3 m, on hinges across them."""
+    """Return a chain of n rods of 0.3 m with revolute joints perpendicular to the rods."""
     b = sarrus.Builder(f"chain of {n}")
     for k in range(n):
         parent, place = ("ground", (0, 0, 0)) if k == 0 else (f"rod{k - 1}", (0, 0, -0.3))
@@ -146,7 +146,7 @@ def _chain(n: int) -> sarrus.Mechanism:
 
 
 def _threads() -> int:
-    """Return the number of processors of this process."""
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -1,4 +1,4 @@
-"""Interleaved timing: only neighbours in time are compared, because the machine's speed changes."""
+"""Interleaved timing. Only measurements that follow each other directly are compared, because the machine's speed changes."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
-Sample = Callable[[], float]  # one short repetition; returns seconds per state
+Sample = Callable[[], float]  # function that executes one short repetition, and returns seconds per state
 
-FEWEST, MOST = 7, 300  # rounds
+FEWEST, MOST = 7, 300  # smallest and largest number of rounds
 
 
 def interleave(sides: Mapping[str, Sample], seconds: float) -> dict[str, NDArray[np.float64]]:
-    """Return the time per state of each side (rounds,) [s], measured alternately A, B, C, A, B, C, ... for about `seconds`."""
+    """Return the time per state (rounds,) [s] of each side, that is, of each function that is compared.
+
+    The sides A, B, C are measured alternately (A, B, C, A, B, C, ...) for about `seconds`.
+    """
     for sample in sides.values():
-        sample()  # warm up caches, workspaces, branch predictors
+        sample()  # warms up caches, workspaces and branch predictors
     times: dict[str, list[float]] = {name: [] for name in sides}
     end = perf_counter() + seconds
     for i in range(MOST):
@@ -28,17 +31,17 @@ def interleave(sides: Mapping[str, Sample], seconds: float) -> dict[str, NDArray
 
 
 def repeated(sample: Callable[[int], float], states: int, seconds: float = 1e-3) -> Sample:
-    """Return `sample(repeats)` with as many passes through its `states` as take about `seconds`."""
+    """Return a sample that calls `sample(repeats)`; `repeats` is the number of passes through the states that take about `seconds`."""
     sample(1)
     repeats = max(1, round(seconds / (states * sample(1))))
     return lambda: sample(repeats)
 
 
 def statement(code: str, variables: str, states: Sequence[object], **names: object) -> Sample:
-    """Return a sample that times a line of Python over `states`, each unpacked into `variables`; `names` has all other names.
+    """Return a sample that times a line of Python for all `states`.
 
-    The line is compiled into its loop, as in timeit, so that no side pays for a wrapper. The cost of the loop, about 20 ns a pass,
-    is included.
+    Each state is unpacked into `variables`; `names` has all other names that the line uses. As in timeit, the line is compiled into the loop, so that
+    the time includes no function call. It includes the loop itself, about 20 ns per pass.
     """
     names = {"states": states, "perf_counter": perf_counter, **names}
     source = f"""def loop(repeats, {", ".join(f"{name}={name}" for name in names)}):
@@ -53,6 +56,6 @@ def statement(code: str, variables: str, states: Sequence[object], **names: obje
 
 
 def ratio(numerator: NDArray[np.float64], denominator: NDArray[np.float64]) -> tuple[float, float, float]:
-    """Return median and quartiles of the ratios of neighbours."""
+    """Return median and quartiles of the ratios of measurements in the same round."""
     low, median, high = np.quantile(numerator / denominator, [0.25, 0.5, 0.75])
     return float(median), float(low), float(high)

@@ -1,4 +1,4 @@
-"""Five models as URDF texts, so that every library reads the same numbers."""
+"""Five models as URDF texts, so that every library reads the same parameters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from .tables import Run, installed
 
-# Friction, springs, contact shapes and transmissions differ between the libraries or belong to none of the rows.
+# Elements that are removed, because libraries interpret them differently, or because no measurement uses them.
 NOT_RIGID_BODY_DYNAMICS = ("visual", "collision", "dynamics", "mimic", "transmission", "gazebo")
 
 
@@ -32,7 +32,7 @@ class Model:
     ----------
     name : name for ``--only``
     urdf : description for all libraries
-    floating : True if its root link is free in space
+    floating : True if the root link floats
     """
 
     name: str
@@ -46,7 +46,7 @@ class Model:
 
 
 def _robot(path: str, locked: tuple[str, ...] = ()) -> str:
-    """Return the text of a URDF of example-robot-data, without unused elements and with some joints `locked`."""
+    """Return the text of a URDF of example-robot-data, in which unused elements are removed and the joints in `locked` are fixed."""
     robots = distribution("example-robot-data").locate_file("cmeel.prefix/share/example-robot-data/robots")
     root = ET.parse(Path(str(robots)) / path).getroot()
     for parent in [root, *root.findall("link"), *root.findall("joint")]:
@@ -60,13 +60,13 @@ def _robot(path: str, locked: tuple[str, ...] = ()) -> str:
 
 
 def chain(links: int = 100, seed: int = 0) -> str:
-    """Return the URDF text of a chain of revolute joints about x, y, z in turn, with irregular bodies of some 30 cm."""
+    """Return the URDF text of a chain of revolute joints about x, y, z, x, ..., with irregular bodies of about 0.3 m."""
     rng = np.random.default_rng(seed)
     lines = [f'<robot name="chain{links}">', '<link name="base"/>']
     parent = "base"
     for i in range(links):
         mass = float(rng.uniform(0.5, 1.5))
-        side = rng.uniform(0.2, 0.4, 3)  # a box, turned and displaced
+        side = rng.uniform(0.2, 0.4, 3)  # inertia of a box, rotated and displaced
         ixx, iyy, izz = (mass / 12 * (np.sum(side**2) - side**2)).tolist()
         axis = ("1 0 0", "0 1 0", "0 0 1")[i % 3]
         place = f'xyz="{_text(rng.uniform(-0.1, 0.1, 3))}" rpy="{_text(rng.uniform(-1, 1, 3))}"'
@@ -87,7 +87,7 @@ def _text(numbers: np.ndarray) -> str:
 
 
 def all_models() -> list[Model]:
-    """Return all five, or only the chain without example-robot-data."""
+    """Return all five models, or only the chain if example-robot-data is not installed."""
     models = [Model("chain", chain())]
     if not installed("example-robot-data"):
         return models
@@ -102,6 +102,6 @@ def all_models() -> list[Model]:
 
 
 def models_of(run: Run) -> list[Model]:
-    """Return the models of a run; in its smallest form a fixed and a floating one."""
+    """Return the models of a run; the smallest run has one fixed and one floating model."""
     models = all_models()
     return run.of(models, models, [m for m in models if m.name in ("panda", "solo")] or models)

@@ -1,8 +1,8 @@
-"""Errors of accelerations near a singular position, and reported errors: ladders whose rods are almost flat.
+"""Errors of accelerations near a singular position, and the errors that sarrus reports: ladders whose rods are almost flat.
 
-The two branches of a flat parallelogram meet there. On each branch all rods turn by the same angle s, so that q = turn + s u,
-v = s' u and a = s'' u with a constant u. Lagrange's equation of the degree of freedom is s'' = u (tau - h) / (u M u), without
-cancellation at any angle. The flat ladder has two degrees of freedom, and its acceleration is that of the pseudo-inverse.
+Two branches of a parallelogram meet in the flat position. On each branch all rods rotate by the same angle s, so that q = q_flat + s u, v = s' u and
+a = s'' u with a constant vector u. Lagrange's equation of this degree of freedom is s'' = u (tau - h) / (u M u), which has no cancellation at any
+angle. The flat ladder has two degrees of freedom; the reference of its acceleration is the pseudo-inverse.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from .loop_models import almost_flat
 from .tables import Run
 
 Array = NDArray[np.float64]
-DISTINCT = 5e-8  # [rad] the square root of the regularisation
+# [rad] smallest angle that differs from the flat position numerically: the square root of the regularisation
+DISTINCT = 5e-8
 
 
 def on_the_branch(robot: Any, q: Array, v: Array, tau: Array) -> Array:
@@ -33,7 +34,7 @@ def on_the_branch(robot: Any, q: Array, v: Array, tau: Array) -> Array:
 
 
 def where_flat(robot: Any, q: Array, v: Array, tau: Array) -> Array:
-    """Return the acceleration in the null space of J, whose vanishing entries are set to zero."""
+    """Return the acceleration in the null space of J, after setting the entries of J to zero that vanish in the flat position."""
     J, M, f = robot.constraint_jacobian(q), robot.mass_matrix(q), tau - robot.bias_forces(q, v)
     out = np.empty_like(v)
     for k, (Jk, gamma) in enumerate(zip(np.where(np.abs(J) < 1e-7, 0.0, J), robot.constraint_bias(q, v), strict=True)):
@@ -45,17 +46,17 @@ def where_flat(robot: Any, q: Array, v: Array, tau: Array) -> Array:
 
 
 def exact(robot: Any, angle: float, q: Array, v: Array, tau: Array) -> Array:
-    """Return the exact acceleration of the branch or of the flat ladder, by the angle [rad]."""
+    """Return the exact acceleration: that of the branch, or that of the flat ladder if `angle` [rad] is below DISTINCT / 2."""
     return (on_the_branch if angle > DISTINCT / 2 else where_flat)(robot, q, v, tau)
 
 
 def off(a: Array, truth: Array) -> Array:
-    """Return relative errors (n,)."""
+    """Return the relative errors (n,) of accelerations a."""
     return np.asarray(np.linalg.norm(a - truth, axis=1) / np.linalg.norm(truth, axis=1))
 
 
 class Row(NamedTuple):
-    """Medians of the relative error and of the reported error; NaN if the status is "no answer"."""
+    """Medians of the relative error and of the reported error; NaN if the status is 2, no result."""
 
     ladder: int
     angle: float
@@ -65,7 +66,7 @@ class Row(NamedTuple):
 
 
 def rows(run: Run) -> Iterator[Row]:
-    """Measure the errors over the distance from flat."""
+    """Measure the errors for several distances from the flat position."""
     angles = 10.0 ** np.arange(-1.0, -16.1, run.of(-0.25, -1.0, -5.0))
     for n in (1, 3):
         run.tell(f"ladder({n})")
@@ -98,7 +99,7 @@ def markdown(rows: Sequence[Row]) -> str:
 
 
 def plot(path: Path, rows: Sequence[Row], run: Run) -> None:
-    """Draw true and reported error over the distance."""
+    """Draw the true and the reported error over the distance from the flat position."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, 4.0), layout="constrained")

@@ -1,4 +1,4 @@
-"""Write the results of ``results`` into the pages that quote them: ``python -m benchmarks.pages``; the tests compare both.
+"""Write the results in the folder ``results`` into the pages that quote them: ``python -m benchmarks.pages``. A test checks that both agree.
 
 ``python -m benchmarks --TABLE --json benchmarks/results`` measures a table again; ``python docs/pictures`` draws the README's chart.
 """
@@ -16,13 +16,13 @@ from .tables import HERE, Row, markdown
 
 ROOT = HERE.parent
 PAGES = ("README.md", "docs/speed.md")
-# from a comment to its closing comment, or to a heading
+# text between a comment and its closing comment, or the next heading
 BLOCK = re.compile(r"(<!-- benchmark: (.+?) -->\n).*?(?=<!-- /benchmark -->|\n## )", re.DOTALL)
 
-# displayed steps of the problems of --engines, if not a millisecond
+# problem of --engines -> time step that is displayed [s], if it is not 1 ms
 SHOWN = {"gripper lifts a cube": 2e-3, "walker of twelve motors, stands": 4e-3, "DR Legs, stands": 4e-3}
 
-# rows of the README: label, group, algorithm and model
+# rows of the README's table: label -> (group, algorithm, model)
 README = {
     "Panda, inverse dynamics, one state, C++": ("cpp", "rnea", "panda"),
     "Panda, forward dynamics, one state, from Python": ("python", "aba", "panda"),
@@ -32,13 +32,13 @@ README = {
 
 
 def kept(table: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return facts and rows of a measured table."""
+    """Return the machine's facts and the rows of a measured table."""
     contents = json.loads((HERE / "results" / f"{table}.json").read_text(encoding="utf-8"))
     return contents["facts"], contents["rows"]
 
 
 def written(page: str) -> str:
-    """Return a text with its blocks filled from the results."""
+    """Return the text of a page with its blocks replaced by the results."""
     return BLOCK.sub(lambda block: block[1] + BLOCKS[block[2]]().rstrip() + "\n", page)
 
 

@@ -1,7 +1,6 @@
-"""Libraries that sarrus is compared with; all read the same URDF text.
+"""Libraries that sarrus is compared with (peers); all of them read the same URDF text.
 
-The common coordinates are Pinocchio's: joints in its order, a free joint as q = [position; quaternion],
-v = [linear; angular].
+The common coordinates are those of Pinocchio: joints in its order; a free joint has q = [position; quaternion] and v = [linear; angular].
 """
 
 from __future__ import annotations
@@ -43,14 +42,14 @@ FLAGS = [
         "-fPIC",
         "-fvisibility=hidden",
         "-fno-gnu-unique",
-    ),  # so that its symbols do not clash with the wheel's
+    ),  # hidden visibility, so that symbols do not clash with those of Pinocchio's wheel
     *("-DBOOST_MPL_LIMIT_LIST_SIZE=30", "-DBOOST_MPL_LIMIT_VECTOR_SIZE=30"),
     *("-DBOOST_MPL_CFG_NO_PREPROCESSED_HEADERS", "-DBOOST_FUSION_INVOKE_MAX_ARITY=12"),
 ]
 
 
 class PeerNotBuiltError(RuntimeError):
-    """Error if Pinocchio's templates are not compiled on this machine yet, or cannot be."""
+    """Error if Pinocchio's templates are not compiled on this machine yet, or cannot be compiled."""
 
 
 def pinocchio_model(model: Model) -> pin.Model:
@@ -67,7 +66,7 @@ def cxx_version() -> str:
 
 
 def build_pinocchio_peer(extra_flags: tuple[str, ...] = (), *, build: bool = False, source: Path = SOURCE) -> Path:
-    """Return the shared object of `source`: from the user's cache, or compiled (a minute or two) if `build`."""
+    """Return the path of the shared library of `source`: from the user's cache or, if `build`, compiled (in one or two minutes)."""
     prefix = next((p for p in Path(pin.__file__).parents if (p / "include/pinocchio").is_dir()), None)
     if prefix is None:
         raise PeerNotBuiltError("Pinocchio's headers are not installed: pip install pin")
@@ -146,7 +145,7 @@ class PinocchioCpp:
 
 
 def load_mujoco(model: Model, pin_model: pin.Model) -> MuJoCo | None:
-    """Return the model in MuJoCo, None if MuJoCo is not installed or rejects it."""
+    """Return the model in MuJoCo; None if MuJoCo is not installed, or rejects the model."""
     try:
         return MuJoCo(model, pin_model) if mujoco else None
     except ValueError:
@@ -156,14 +155,14 @@ def load_mujoco(model: Model, pin_model: pin.Model) -> MuJoCo | None:
 def pointer(array: NDArray[Any]) -> ctypes.c_void_p:
     if not array.flags.c_contiguous:
         raise ValueError("the C++ peer takes C-contiguous arrays")
-    return array.ctypes.data_as(ctypes.c_void_p)  # the pointer keeps the array alive
+    return array.ctypes.data_as(ctypes.c_void_p)  # data_as returns a pointer that keeps the array alive
 
 
 class MuJoCo:
     """MuJoCo on one model, without contacts, limits, friction, actuators and sensors.
 
-    `mj_inverse` and `mj_forward` always compute the mass matrix and its sparse factor, too. This is the cost for a user of
-    MuJoCo, but more work than RNEA.
+    `mj_inverse` and `mj_forward` always compute the mass matrix and its sparse factor, too. Their times are the cost for a user of MuJoCo, but they
+    include more work than RNEA.
     """
 
     def __init__(self, model: Model, pin_model: pin.Model) -> None:
@@ -180,7 +179,7 @@ class MuJoCo:
         self.data = mujoco.MjData(m)
         off = mujoco.mjtDisableBit
         m.opt.disableflags |= off.mjDSBL_CONSTRAINT | off.mjDSBL_CONTACT | off.mjDSBL_ACTUATION | off.mjDSBL_SENSOR
-        # q_mujoco = q_pin[q_order] and so on; only a free joint's vectors need turning as well
+        # q_mujoco = q_pin[q_order], and so on; only the vectors of a free joint must also be rotated to other axes
         self.floating = model.floating
         self.q_order, self.v_order = np.empty(m.nq, dtype=int), np.empty(m.nv, dtype=int)
         for i in range(1, pin_model.njoints):
@@ -194,7 +193,8 @@ class MuJoCo:
     def states(self, q: Array, v: Array, a: Array, tau: Array) -> tuple[Array, Array, Array, Array]:
         """Return Pinocchio's states in MuJoCo's coordinates, (N, nq) and (N, nv)."""
         v, a, tau = v.copy(), a.copy(), tau.copy()
-        if self.floating:  # linear parts in world axes; acceleration of a point, no longer the derivative in the body
+        # linear components are expressed in world axes, and accelerations are those of a point instead of the derivative in the body's frame
+        if self.floating:
             R = np.array([pin.Quaternion(*row[[6, 3, 4, 5]]).matrix() for row in q])
             a[:, :3] += np.cross(v[:, 3:6], v[:, :3])
             for x in (v, a, tau):

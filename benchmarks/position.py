@@ -1,4 +1,4 @@
-"""Positions of closed chains, in real time and in batches, relative to the mechanism's forward dynamics."""
+"""Times of solving for configurations of closed chains, one at a time and in batches, relative to the mechanism's forward dynamics."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .tables import Run
 
 
 class Row(NamedTuple):
-    """Time per call or configuration [µs], relative to one forward_dynamics call, and the largest error."""
+    """Time per call or configuration [µs], its ratio to the time of one forward_dynamics call, and the largest error."""
 
     what: str
     time: float

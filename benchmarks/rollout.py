@@ -1,7 +1,7 @@
 """Many parallel runs, compared with MuJoCo's rollout, on one thread each. ``python -m benchmarks --rollout``
 
-Both keep every state of every run. The crank-rocker's loop is closed to rounding in every step of sarrus; in MuJoCo it is an equality
-constraint, a stiff spring.
+Both libraries store every state of every run. In sarrus, the loop of the crank-rocker is closed up to rounding in every step; in MuJoCo it is an
+equality constraint, which acts as a stiff spring.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ DT = 1e-3
 
 
 def rows(run: Run) -> Iterator[Row]:
-    """Steps per second relative to MuJoCo."""
+    """Measure steps per second, relative to MuJoCo."""
     runs, steps, repeats = run.of((256, 1000, 5), (64, 250, 3), (8, 20, 1))
     for name, (robot, q, v) in {"crank-rocker": crank_rocker(), "double pendulum": double_pendulum()}.items():
-        # from one place, at half the speed to the whole
+        # one configuration, with velocities from half of v to v
         starts = np.tile(q, (runs, 1)), np.linspace(0.5, 1.0, runs)[:, None] * v
         for method, kind in (("semi_implicit", "Euler"), ("rk4", "RK4")):
             run.tell(f"{name}, {method}")
@@ -40,12 +40,12 @@ def rows(run: Run) -> Iterator[Row]:
 
 
 def double_pendulum() -> tuple[sarrus.Mechanism, np.ndarray, np.ndarray]:
-    """Return a double pendulum with its start (q, v), half a radian from hanging."""
+    """Return a double pendulum and its initial state (q, v), half a radian from the hanging position."""
     return sarrus.mechanisms.double_pendulum(), np.array([0.5, 0.3]), np.array([1.0, -1.0])
 
 
 def sarrus_runs(robot: sarrus.Mechanism, q: np.ndarray, v: np.ndarray, method: Any, steps: int) -> Callable[[], None]:
-    """Return a function that simulates all runs."""
+    """Return a function that simulates all runs by sarrus."""
 
     def run() -> None:
         assert not sarrus.simulate_many(robot, q, v, steps * DT, method=method, dt=DT).status.any()
@@ -76,7 +76,7 @@ def mujoco_runs(
 
 
 def fastest(run: Callable[[], None], repeats: int) -> float:
-    """Return the shortest time of a run of `run` [s]."""
+    """Return the shortest time [s] of several calls of `run`."""
     seconds = []
     for _ in range(repeats):
         begun = time.perf_counter()

@@ -45,13 +45,14 @@ GROUPS = {
     "floating-batch": "Generalized Jacobian on a floating base: 10,000 states, one thread, over one state from Python",
     "allocations": "Allocations in a warm call with `out=`",
 }
-CYCLE, BATCH = 256, 10_000  # states of the one-state rows, and states of a batch
-LARGEST_OUTPUT = 256e6  # bytes; the mass matrices of 10,000 chains of 100 links are three times that
+CYCLE, BATCH = 256, 10_000  # number of states for measurements of one state per call, and number of states of a batch
+# [bytes] a batch with a larger result is not measured; 10,000 mass matrices of a chain of 100 links have three times as many
+LARGEST_OUTPUT = 256e6
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Return the rows that ``--only`` selects; a kind without a named member is selected completely."""
+    """Selection of rows by ``--only``. If none of its words is a group, all groups are selected; the same holds for algorithms and models."""
 
     algorithms: frozenset[str]
     groups: frozenset[str]
@@ -71,11 +72,11 @@ class Result:
 
     Attributes
     ----------
-    times : median seconds per state of every side
-    peer : the fastest of the sides that sarrus is compared with, or None
-    ratio : sarrus' time over the peer's: median and quartiles over pairs of neighbours
-    allocations : allocations per call, in rows that count them
-    errors : relative errors of the sides, in rows in which they differ
+    times : side (library and call) -> median time per state [s]
+    peer : the fastest side of the other libraries, or None
+    ratio : sarrus' time divided by the peer's time: median and quartiles over measurements in the same round
+    allocations : allocations per call, if the row counts them
+    errors : side -> relative error, in rows in which errors differ
     """
 
     group: str
@@ -96,7 +97,7 @@ class Result:
 
     @property
     def seen(self) -> float | None:
-        """Number to compare with the goal; None without a goal or a peer."""
+        """Measured value to compare with the goal; None without a goal or a peer."""
         if self.allocations is not None:
             return self.allocations
         if self.goal and self.goal.unit == "µs":
@@ -107,7 +108,7 @@ class Result:
 
     @property
     def target(self) -> float | None:
-        """Goal, as the speed relative to the peer."""
+        """Goal, expressed as speed relative to the peer."""
         if not (self.goal and self.ratio):
             return None
         return 1 / self.goal.number if self.goal.sense == "at most" else self.goal.number
@@ -115,7 +116,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Row:
-    """Sides to time alternately; the first is compared with the fastest of `peers`."""
+    """Functions (sides) that are timed alternately; the first one is compared with the fastest of `peers`."""
 
     group: str
     algorithm: str
@@ -142,7 +143,7 @@ def inside_cpp(s: Subject, algorithm: str) -> Row:
 
     sides = {"sarrus": repeated(ours, len(s.q))}
     if cpp := s.cpp:
-        # RNEA has one form; the faster of the two conventions depends on the algorithm and the model
+        # Pinocchio has RNEA in one convention, and other algorithms in two conventions, of which the faster depends on algorithm and model
         for convention in [""] if algorithm == "rnea" else [" local", " world"]:
             which = algorithm + convention
             sides[f"Pinocchio C++{convention}"] = repeated(partial(cpp.time, which, s.pin_q, s.pin_v, pin_x), len(s.q))
@@ -196,7 +197,7 @@ def from_python(s: Subject, algorithm: str) -> Row:
 
 
 def many_states(s: Subject, algorithm: str) -> Iterator[Row]:
-    """Measure the rows "batch", "threads" and "pin-threads"; every call has an output array."""
+    """Measure the rows "batch", "threads" and "pin-threads"; every call writes into an output array."""
     n, nv = len(s.q), s.robot.nv
     out = np.empty((n, nv, nv) if algorithm == "crba" else (n, nv))
     x, pin_x = (s.a, s.pin_a) if algorithm == "rnea" else (s.tau, s.pin_tau)
@@ -212,14 +213,16 @@ def many_states(s: Subject, algorithm: str) -> Iterator[Row]:
         return sample
 
     sides, name = {"sarrus": ours(1)}, s.model.name
-    if algorithm == "crba":  # Pinocchio has no parallel CRBA: its C++ in a loop, each result left in its workspace
+    # Pinocchio has no parallel CRBA. Its C++ function is called in a loop, and results are not copied from its workspace
+    if algorithm == "crba":
         if cpp := s.cpp:
             for convention in ("local", "world"):
                 loop = partial(cpp.time, f"crba {convention}", s.pin_q, s.pin_v, pin_x, 1)
                 sides[f"Pinocchio C++ {convention}"] = loop
     elif s.pin:
         parallel, pool = getattr(pin, f"{algorithm}InParallel"), pin.ModelPool(s.pin, 2)
-        columns = [y.T for y in (s.pin_q, s.pin_v, pin_x, np.empty((n, nv)))]  # column-major, as Pinocchio requires
+        # states are columns, as Pinocchio requires
+        columns = [y.T for y in (s.pin_q, s.pin_v, pin_x, np.empty((n, nv)))]
 
         def theirs(threads: int) -> Sample:
             def sample() -> float:
@@ -236,13 +239,13 @@ def many_states(s: Subject, algorithm: str) -> Iterator[Row]:
         yield Row("threads", algorithm, name, sides, ("sarrus(1)",))
         if (
             algorithm != "crba" and s.pin
-        ):  # not with ours, because OpenMP's idle threads spin for a while and keep a core busy
+        ):  # measured separately from sarrus, because OpenMP's idle threads keep cores busy for a while
             sides = {f"pin.{algorithm}InParallel({k})": theirs(k) for k in (2, 1)}
             yield Row("pin-threads", algorithm, name, sides, (f"pin.{algorithm}InParallel(1)",))
 
 
 def measured(models: list[Model], run: Run, selection: Selection) -> list[Result]:
-    """Check that the libraries agree, then measure."""
+    """Check that the results of all libraries agree, then measure the rows."""
     library, states = run.library(SOURCE), run.of(BATCH, BATCH, 64)
     algorithms = [algorithm for algorithm in TREE_ALGORITHMS if algorithm in selection.algorithms]
     groups = selection.groups & {*TREE_GROUPS, "allocations"}

@@ -14,26 +14,31 @@ from .tables import Row, Run
 
 
 def crank_rocker() -> tuple[sarrus.Mechanism, np.ndarray, np.ndarray]:
-    """Return a four-bar of 0.4, 1.1, 0.9 and 1.0 m with rods of 1 kg, at 0.5 rad with 6 rad/s and the rocker below."""
+    """Return a four-bar linkage of 0.4, 1.1, 0.9 and 1.0 m with bars of 1 kg, and its initial state.
+
+    The crank is at 0.5 rad and rotates with 6 rad/s; the rocker is below the ground line.
+    """
     robot = sarrus.mechanisms.four_bar(crank=0.4, coupler=1.1, rocker=0.9, ground=1.0)
     q = min(robot.assembly_modes(fixed={"motor": 0.5}), key=robot.potential_energy)
     return robot, q, along_the_loops(robot, q, "motor", 6.0)
 
 
 def along_the_loops(robot: sarrus.Mechanism, q: np.ndarray, joint: str, speed: float) -> np.ndarray:
-    """Return the velocity of a mechanism with one degree of freedom, for the speed of a joint."""
+    """Return the velocity (nv,) of a mechanism with one degree of freedom that satisfies the constraints, for the speed of a joint."""
     v = np.linalg.svd(robot.constraint_jacobian(q))[2][-1]
     return v * (speed / v[robot.joint(joint).v_slice][0])
 
 
 def ladder(n: int, speed: float) -> tuple[sarrus.Mechanism, np.ndarray, np.ndarray]:
-    """Return the upright ladder, its top moving at `speed` [m/s]."""
+    """Return a ladder, its upright configuration, and a velocity of the ladder that is proportional to `speed`; at 1 m/s, uprights of 1 m rotate at 1
+    rad/s.
+    """
     robot = sarrus.mechanisms.four_bar_ladder(n)
     q = robot.assemble(fixed={"pivot0": 0.0})
     v = np.zeros(robot.nv)
     J = robot.constraint_jacobian(q)
     free = np.linalg.svd(J)[2][np.linalg.matrix_rank(J, 1e-9) :]
-    # the allowed motion in which all uprights have the same velocity
+    # the motion in which all uprights rotate with the same velocity
     alike = np.array([1.0 if robot.joint(name).parent == "ground" else -1.0 for name in robot.joints])
     v = free.T @ (free @ alike)
     return robot, q, v * speed

@@ -1,4 +1,4 @@
-"""Model in every library, with the same states in each library's coordinates, and a check that they agree."""
+"""A model in every library, with the same states in each library's coordinates, and a check that the libraries' results agree."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import sarrus
 from .models import Model
 from .peers import ALGORITHMS, Array, PinocchioCpp, load_mujoco, pin, pinocchio_model
 
-TOLERANCE = 1e-10  # relative, in the norm of each result
-CHECKED = 32  # states
+TOLERANCE = 1e-10  # largest difference between libraries, relative to the norm of each result
+CHECKED = 32  # number of states that are compared
 
 
 class DisagreementError(RuntimeError):
@@ -22,7 +22,7 @@ class DisagreementError(RuntimeError):
 
 
 class Subject:
-    """Model, loaded by every library, at `count` random states.
+    """A model that is loaded by every library, with `count` random states.
 
     Attributes
     ----------
@@ -91,7 +91,9 @@ class Subject:
         return q_order, v_order
 
     def check(self) -> dict[str, float]:
-        """Return the largest relative difference of every library from Pinocchio, one state and a batch; without Pinocchio, of sarrus' two.
+        """Return the largest relative difference of every library from Pinocchio, for single states and a batch.
+
+        Without Pinocchio, sarrus' results for single states and for a batch are compared.
 
         Raises
         ------
@@ -126,7 +128,7 @@ class Subject:
         for what, error in errors.items():
             if not error < TOLERANCE:
                 raise DisagreementError(f"{self.model.title}, {what}: off by {error:.1e}, more than {TOLERANCE:.0e}")
-        if self.mujoco:  # left out of the tables if it differs, without an error
+        if self.mujoco:  # if MuJoCo's results differ, it is left out of the tables without an error
             mq, mv, ma, mtau = self.first(n).mujoco_states()
             errors["MuJoCo mj_inverse"] = _error([self.mujoco.inverse(*s) for s in zip(mq, mv, ma)], mtau)
             errors["MuJoCo mj_forward"] = _error([self.mujoco.forward(*s) for s in zip(mq, mv, mtau)], ma)
@@ -136,7 +138,7 @@ class Subject:
 
 
 def _error(got: Any, wanted: Array) -> float:
-    """Return the largest relative difference, in the norm of each state's result."""
+    """Return the largest difference, relative to the norm of each state's result."""
     got = np.asarray(got).reshape(len(wanted), -1)
     wanted = wanted.reshape(len(wanted), -1)
     return float(np.max(np.linalg.norm(got - wanted, axis=1) / np.linalg.norm(wanted, axis=1)))

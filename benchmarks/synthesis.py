@@ -1,6 +1,7 @@
-"""Dimensional synthesis compared with SciPy's differential evolution, in equal time: a six-bar whose tracer passes 30 points.
+"""Dimensional synthesis, compared with SciPy's differential evolution: a six-bar linkage whose coupler point passes through 30 points.
 
-``python -m benchmarks --synthesis``: root mean square errors of both in the same time. Both evaluate mechanisms as variants in a batch.
+``python -m benchmarks --synthesis`` measures the root mean square error that each method reaches in equal time. Both methods evaluate mechanisms as
+variants in a batch.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ from .tables import Row, Run, installed
 
 
 def six_bar() -> sarrus.Mechanism:
-    """Return a Stephenson III six-bar: a four-bar, and a link and an arm from its coupler to the ground; the tracer is on the link."""
+    """Return a Stephenson III six-bar linkage: a four-bar linkage whose coupler is connected to the ground by a link and an arm.
+
+    The tracer point is on the link.
+    """
     b, pin = sarrus.Builder("six-bar"), sarrus.Revolute("y")
     for name, length in {"crank": 0.3, "coupler": 0.8, "rocker": 0.6, "link": 0.7, "arm": 0.5}.items():
         b.add_body(name, sarrus.Inertia.rod(1.0, (0, 0, 0), (length, 0, 0), 0.01))
@@ -34,7 +38,7 @@ def six_bar() -> sarrus.Mechanism:
     return b.build()
 
 
-# largest changes of twelve lengths and places [m]
+# largest changes [m] of twelve lengths and positions
 VARIABLES = [
     Variable(name, -0.15, 0.15)
     for name in (
@@ -45,7 +49,7 @@ VARIABLES = [
 
 
 def task(seed: int = 1, spread: float = 0.08) -> tuple[sarrus.Mechanism, dict[str, np.ndarray], FramePath]:
-    """Return a six-bar, crank angles, and 30 points of the curve of another, random six-bar."""
+    """Return a six-bar linkage, 30 crank angles, and the path objective: points on the coupler curve of a six-bar linkage with random dimensions."""
     from sarrus.dimensions import Dimensions
 
     robot, crank = six_bar(), {"motor": np.linspace(0.3, 2.9, 30)}
@@ -60,8 +64,8 @@ def task(seed: int = 1, spread: float = 0.08) -> tuple[sarrus.Mechanism, dict[st
 
 
 def rows(run: Run) -> Iterator[Row]:
-    """Measure both, in two minutes each."""
-    if not installed("scipy"):  # sarrus.design needs it, too
+    """Measure both methods, in two minutes each."""
+    if not installed("scipy"):  # sarrus.design needs SciPy, too
         yield Row("sarrus.design", None)
         return
     from scipy.optimize import differential_evolution

@@ -1,7 +1,7 @@
 """Common parts of all tables: sizes, installed libraries, facts of the machine, and goals.
 
-The module of a table has ``rows(run)``. If its rows are not of type `Row`, it also has ``markdown(rows)`` and, with goals, ``seen(rows)``.
-A table with a picture has ``plot(path, rows, run)``.
+The module of a table has a function ``rows(run)``. If the rows are not of type `Row`, the module also has ``markdown(rows)`` and, if there are goals,
+``seen(rows)``. If the table has a picture, the module has ``plot(path, rows, run)``.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ TABLES = {
     "checks": "cost of the check that states are on the loops",
     "import": "cost of `import sarrus`",
 }
-# package -> module of peers, and of other requirements of tables
+# package that tables compare with or need -> name of its module
 PEERS = {
     "pin": "pinocchio",
     "mujoco": "mujoco",
@@ -67,7 +67,7 @@ class Run:
     ----------
     size : 0, 1 with ``--quick``, 2 with ``--smoke``
     only : the words of ``--only``
-    build_peer, peer_flags : True if Pinocchio's templates may be compiled, and additional flags
+    build_peer, peer_flags : True if Pinocchio's templates may be compiled, and additional compiler flags
     """
 
     size: int = 0
@@ -109,7 +109,7 @@ class Run:
 
 
 class Goal(NamedTuple):
-    """Goal of a number."""
+    """Goal of a measured value."""
 
     sense: str
     number: float
@@ -129,7 +129,7 @@ GOALS = {
 
 
 class Row(NamedTuple):
-    """Row of a number, with the name of its goal if it has one; None without its peer."""
+    """Row with one measured value, and the name of its goal if it has one. The value is None if the library that it is compared with is missing."""
 
     what: str
     seen: float | None
@@ -160,7 +160,7 @@ def verdict(seen: float | None, goal: Goal | None) -> str:
 
 
 def summary(seen: dict[str, dict[str, float | None]]) -> str:
-    """Return a summary of the measured numbers and the goals of their tables."""
+    """Return a summary of the measured values and their goals."""
     lines = ["| table | what | seen | to reach | |", "|---|---|---|---|---|"]
     judged = []
     for table, numbers in seen.items():
@@ -187,7 +187,7 @@ def _told(seen: float | None, unit: str) -> str:
 
 
 def hide_peers() -> None:
-    """Hide all `PEERS`; call this before any of them is imported."""
+    """Hide all packages in `PEERS`; call this function before any of them is imported."""
     sys.modules.update(dict.fromkeys(PEERS.values()))  # type: ignore[arg-type]  # None there is an ImportError
 
 
@@ -202,7 +202,7 @@ def installed(package: str) -> str | None:
 
 
 def facts(run: Run) -> dict[str, Any]:
-    """Return facts of the machine, the date and the versions."""
+    """Return the machine's properties, the date, and the versions of all libraries."""
     entries: dict[str, Any] = {
         "date": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
         "processor": f"{_processor()}, {os.cpu_count()} cores",
@@ -220,7 +220,7 @@ def facts(run: Run) -> dict[str, Any]:
 
 
 def told(facts: dict[str, Any]) -> str:
-    """Return the facts as a list, with the missing peers."""
+    """Return the facts as a Markdown list, with the packages that are missing."""
     peers = facts["peers"]
     versions = ", ".join(f"{package} {v}" for package, v in peers.items()) or "none"
     lines = {

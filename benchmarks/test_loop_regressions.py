@@ -51,7 +51,7 @@ def test_no_allocation(model: LoopModel) -> None:
 
 @by_name(FAST)
 def test_right(model: LoopModel) -> None:
-    """Accelerations and the reported residual agree with the dense reference, as in ``python -m benchmarks --accuracy``."""
+    """Accelerations and the reported residual agree with the dense reference of ``python -m benchmarks --accuracy``."""
     accuracy = pytest.importorskip("benchmarks.accuracy")
     measured = accuracy.measure("anywhere", model.title, model.robot, model.states(2), accuracy.ANYWHERE, None)
     assert measured.reached and measured.honest, measured

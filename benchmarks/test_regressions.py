@@ -18,7 +18,7 @@ from .allocations import CALLS, count_allocations, tree_calls
 from .models import Model, all_models
 
 MODELS = {model.name: model for model in all_models()}
-LARGEST_OUTPUT = 64e6  # bytes
+LARGEST_OUTPUT = 64e6  # a batch with a larger result is skipped [bytes]
 
 
 @pytest.fixture(params=MODELS)

@@ -1,4 +1,4 @@
-"""Variants of mechanisms in one batch, compared with a batch of one mechanism, and one by one. ``python -m benchmarks --variants``"""
+"""Time of a batch of variants, compared with a batch of one mechanism, and with single calls. ``python -m benchmarks --variants``"""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .tables import Run
 
 
 class Row(NamedTuple):
-    """Time per variant [µs], relative to a batch of one mechanism; and one by one, relative to the variants."""
+    """Time per variant [µs] in a batch, its ratio to a batch of one mechanism, and the ratio of single calls to it."""
 
     what: str
     time: float
@@ -23,7 +23,7 @@ class Row(NamedTuple):
 
 
 def rows(run: Run) -> list[Row]:
-    """Measure functions of a state of 10,000 variants, assembled positions, and a turn of four-bars."""
+    """Measure functions of a state for 10,000 variants, assembled configurations, and a full crank rotation of four-bar linkages."""
     rng, seconds, (count, few) = np.random.default_rng(0), run.seconds, run.of((10_000, 100), (10_000, 100), (16, 2))
     gallery = sarrus.mechanisms
     robots = [sarrus.loads(model.urdf) for model in all_models() if model.name == "panda"]
@@ -78,7 +78,7 @@ def rows(run: Run) -> list[Row]:
 
 
 def quadrupeds(run: Run) -> list[Row]:
-    """Measure 256 variants with different masses in ten steps with contact, also as a list of mechanisms."""
+    """Measure a simulation of ten steps with contact for 256 variants with different masses, and for a list of 256 mechanisms."""
     rng, (number, steps) = np.random.default_rng(0), run.of((256, 10), (256, 10), (8, 2))
     robot = sarrus.mechanisms.quadruped()
     factor = rng.uniform(0.9, 1.1, number)
@@ -105,7 +105,7 @@ def quadrupeds(run: Run) -> list[Row]:
 
 
 def other_sizes(robot: sarrus.Mechanism, factor: np.ndarray) -> dict[str, dict[str, np.ndarray]]:
-    """Return a mechanism with scaled distances of joints on their bodies, and scaled masses."""
+    """Return arguments of `Mechanism.variants`: positions of joints on their bodies and inertial parameters, scaled by `factor` (N,)."""
     joints = {f"{j.name}.parent": np.outer(factor, j.at_parent.translation) for j in robot.description.joints}
     closing = {f"{j.name}.child": np.outer(factor, j.at_child.translation) for j in robot.description.joints}
     places = {name: x for name, x in (joints | closing).items() if _is_a_shift(robot, name)}
@@ -116,7 +116,7 @@ def other_sizes(robot: sarrus.Mechanism, factor: np.ndarray) -> dict[str, dict[s
 
 
 def _is_a_shift(robot: sarrus.Mechanism, name: str) -> bool:
-    """Return True if a frame is not rotated, so that its placement is a translation."""
+    """Return True if a frame's placement in its body is a translation without rotation."""
     joint, end = name.rsplit(".", 1)
     placement = getattr(next(j for j in robot.description.joints if j.name == joint), f"at_{end}")
     return bool(

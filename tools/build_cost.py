@@ -3,11 +3,11 @@
 
     python3 tools/build_cost.py --python .venv/bin/python [--log FILE] [--keep] "COMMAND"
 
-COMMAND is a shell line that builds and installs sarrus for that Python, on an idle machine. The tool prints its CPU seconds, their ratio to
-the CPU seconds of compiling benchmarks/build_yardstick.cpp (so that machines are comparable), and the memory of its largest process, a
-compiler. benchmarks/build_cost.json stores both figures by instruction set level and compiler. The exit code is 1 if a figure exceeds its
-stored value by more than a fifth. Levels and compilers without stored figures pass. --keep stores the measured figures instead. The slowest
-compilation units, from ninja's log, are listed.
+COMMAND is a shell line that builds and installs sarrus for that Python; the machine should be idle. The tool prints three figures: the CPU seconds of
+COMMAND, their ratio to the CPU seconds of compiling benchmarks/build_yardstick.cpp (so that machines are comparable), and the memory of the largest
+process, a compiler. benchmarks/build_cost.json stores the ratio and the memory for each instruction set level and compiler. The exit code is 1 if
+either exceeds its stored value by more than 20 %. Levels and compilers without stored values pass. --keep stores the measured values instead of
+comparing them. The tool also lists the slowest compilation units in ninja's log.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "benchmarks" / "build_cost.json"
 YARDSTICK = ROOT / "benchmarks" / "build_yardstick.cpp"
-MOST = 1.2  # largest ratio to the stored figure
+MOST = 1.2  # largest allowed ratio of a measured value to its stored value
 SHOWN = 8  # number of listed compilation units
 CXX = os.environ.get("CXX", "c++")
 
@@ -37,14 +37,18 @@ def cpu_seconds() -> float:
 
 
 def yardstick() -> float:
-    """Return the CPU seconds of compiling the fixed file, in parallel as the build does, because processors share cores."""
+    """Return the CPU seconds of compiling benchmarks/build_yardstick.cpp.
+
+    Several copies are compiled in parallel as in a build, because hardware threads that share a core slow each other down.
+    """
     copies, before = os.cpu_count() or 1, cpu_seconds()
     with tempfile.TemporaryDirectory() as folder:
         compilers = [
             subprocess.Popen([CXX, "-std=c++17", "-O3", "-c", YARDSTICK, "-o", f"{folder}/{k}.o"])
             for k in range(copies)
         ]
-        statuses = [compiler.wait() for compiler in compilers]  # of all, so that their CPU time is counted
+        # waits for all compilers, so that their CPU time is counted
+        statuses = [compiler.wait() for compiler in compilers]
         if any(statuses):
             sys.exit(f"{CXX} does not compile {YARDSTICK}")
     return (cpu_seconds() - before) / copies
@@ -82,14 +86,14 @@ def main() -> int:
         output = log if options.log else None
         status = subprocess.call(options.command, shell=True, stdout=output, stderr=output and subprocess.STDOUT)
     seconds = cpu_seconds() - before
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e6  # [GB], of kilobytes on Linux
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e6  # [GB]; ru_maxrss is in kilobytes on Linux
     if status:
         print(
             "\n".join(Path(options.log).read_text().splitlines()[-200:]) if options.log else "",
             f"\nfailed: {options.command}",
         )
         return 1
-    units.append(yardstick())  # again, because the machine's speed may change
+    units.append(yardstick())  # measured before and after the build, because the machine's speed may change
     unit = sum(units) / len(units)
 
     query = [options.python, "-c", "import sarrus; print(sarrus.build_info()['isa'])"]

@@ -1,4 +1,7 @@
-"""Dependency check: a file includes or imports from its own layer or a lower one. Usage: ``python tools/check_layers.py [CHECKOUT]``."""
+"""Dependency check: a file may only include or import files of its own layer or of lower layers.
+
+Usage: ``python tools/check_layers.py [CHECKOUT]``.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-# folders of cpp/ and the header for C++ programs, from the lowest layer up
+# layers of C++: folders of cpp/, and the header for C++ programs, the lowest layer first
 CPP = (
     "simd",
     "spatial",
@@ -31,7 +34,7 @@ CPP = (
     "bindings",
 )
 
-# modules and packages of python/sarrus/, from the lowest layer up; __init__ is the package's public interface
+# layers of Python: modules and packages of python/sarrus/, the lowest layer first; __init__ is the package's public interface
 PYTHON = (
     ("_core", "_deferred", "_recording", "_renamed", "errors", "works"),
     ("_arrays", "_files", "_showing"),
@@ -59,7 +62,7 @@ PYTHON = (
     ("__main__",),
 )
 
-# methods of a mechanism in higher layers, which are imported when they are called
+# allowed exceptions: methods of Mechanism that are defined in higher layers, and imported when they are called
 FROM_ABOVE = {("mechanism", "building"), ("mechanism", "figures"), ("mechanism", "io"), ("mechanism", "formulations")}
 
 # headers that only bindings may include, because kernels are compiled without Python
@@ -70,7 +73,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 
 
 def upward(root: Path) -> list[str]:
-    """Return a line for each include or import of the checkout that is upward, or that has no layer."""
+    """Return a line of text for each include or import of a file in a higher layer, or in no layer."""
     return [*_upward_includes(root / "cpp"), *_upward_imports(root / "python" / "sarrus")]
 
 
@@ -112,7 +115,7 @@ def _upward_imports(package: Path) -> Iterator[str]:
                 and not (package / f"{target_layer}.py").is_file()
                 and target_layer not in layer_of
             ):
-                target_layer = "__init__"  # a name that the package itself holds
+                target_layer = "__init__"  # a name that is defined in the package's __init__
             if target_layer == folder:
                 continue
             if target_layer not in layer_of:
@@ -122,12 +125,12 @@ def _upward_imports(package: Path) -> Iterator[str]:
 
 
 def _imports(path: Path, inside: tuple[str, ...]) -> Iterator[tuple[int, str]]:
-    """Return (line, first name below sarrus) of every import from the package, also of late ones and those for type checkers."""
+    """Return (line, first name below sarrus) of every import from the package, including imports inside functions and for type checkers."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path))):
         if isinstance(node, ast.Import):
             targets = [alias.name.split(".") for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            # one dot is the package that contains the file, for modules and for __init__
+            # one dot refers to the package that contains the file, for modules and for __init__
             base = ["sarrus", *inside[: len(inside) - node.level]] if node.level else []
             base += node.module.split(".") if node.module else []
             targets = [[*base, alias.name] for alias in node.names]

@@ -1,4 +1,4 @@
-"""Type stubs of the extension module, made after linking: ``python tools/make_stubs.py MODULE_FILE FOLDER`` (CMake runs it)."""
+"""Generate type stubs of the extension module after linking: ``python tools/make_stubs.py MODULE_FILE FOLDER`` (called by CMake)."""
 
 import re
 import shutil
@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pybind11_stubgen
 
-# modules in signatures that a build does not need, so that stubgen must not resolve them
+# modules that signatures refer to, and that need not be installed for a build; stubgen must not import them
 ELSEWHERE = ("numpy", "numpy.typing", "typing_extensions")
-# enums: members in the form of type checkers, without inherited methods
+# patterns for enumerations: members are written as type checkers expect them, and inherited methods are removed
 MEMBER, METHODS = (
     re.compile(r"^    (\w+): typing\.ClassVar\[\w+\].*$", re.MULTILINE),
     re.compile(r"(?:    @\w+\n)?    def __\w+__\(.*\n(?: {8}.*\n)+"),
@@ -22,7 +22,8 @@ def main() -> None:
     module, folder = Path(sys.argv[1]).resolve(), Path(sys.argv[2])
     name = module.name.split(".")[0]
     shutil.rmtree(folder / name, ignore_errors=True)
-    sys.path.insert(0, str(module.parent))  # without the package, because that needs NumPy
+    # imports the extension module without the package, because the package needs NumPy
+    sys.path.insert(0, str(module.parent))
     unresolved = r"(numpy|typing_extensions)\..*"
     pybind11_stubgen.main([name, "--output-dir", str(folder), "--exit-code", "--ignore-unresolved-names", unresolved])
     for stub in (folder / name).rglob("*.pyi"):

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-# files with the version, and its pattern
+# file that contains the version -> pattern of the version
 PLACES = {
     "pyproject.toml": r'^version = "(.*)"$',
     "python/sarrus/_build.py": r'^__version__ = "(.*)"$',
@@ -44,7 +44,7 @@ def versions(read: dict[str, str]) -> dict[str, str]:
 
 
 def faults(version: str, read: dict[str, str], tags: list[str], status: str) -> list[str]:
-    """Return the obstacles of a release."""
+    """Return the reasons why a release is not possible; an empty list if it is possible."""
     versions_found, obstacles = versions(read), []
     if len({*versions_found.values()}) > 1:
         obstacles.append(

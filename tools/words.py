@@ -33,7 +33,7 @@ BARS = {
     "headings": Bar(0.0, 1, "", "headings are relative clauses"),
 }
 
-LONG = 30  # words of a sentence
+LONG = 30  # a sentence with more words is long
 FIRST_WORDS = {
     "what", "of", "where", "whether", "how", "those", "as", "and", "by", "who", "whose", "that", "which", "so", "such", "but", "to", "in", "at",
     "from", "with", "if", "when", "one", "it", "they", "these",
@@ -60,7 +60,7 @@ class Report:
         self.places: dict[str, list[str]] = {measure: [] for measure in BARS}
 
     def value(self, measure: str) -> float:
-        """Return the share of a measure, in units of its bar."""
+        """Return the value of a measure, in the units of its bar: places per 100 or 1000, or the number of places."""
         bar = BARS[measure]
         return len(self.places[measure]) * bar.per / (max(1, self.totals[bar.total]) if bar.total else 1)
 

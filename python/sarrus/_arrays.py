@@ -1,4 +1,4 @@
-"""Arrays as the core reads them, and checks of arguments that several modules share."""
+"""Conversion of arrays for the core, and checks of arguments that several modules use."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ Array = NDArray[np.float64]
 
 
 def is_masked(x: object) -> bool:
-    """Return True if a mask hides some entries; ``numpy.ma`` is not imported for that."""
+    """Return True for a masked array with masked entries, without importing ``numpy.ma``."""
     ma = sys.modules.get("numpy.ma")
     return ma is not None and bool(ma.is_masked(x))
 
 
-MOST_AXES = 32  # every function of NumPy accepts as many
+MOST_AXES = 32  # number of axes that every function of NumPy accepts
 
 
 def real_numbers(x: ArrayLike) -> Array:
-    """Return a float64 copy; raise TypeError or ValueError for texts, complex numbers, truth values, None and masked entries."""
+    """Return a float64 copy; raise TypeError or ValueError for strings, complex numbers, booleans, None and masked entries."""
     try:
         a = np.asarray(x)
-        # astype would convert any object; fractions and long integers are objects that are accepted
+        # astype would convert any object. Objects with __float__, such as fractions and long integers, are accepted
         if a.dtype.kind not in "fiu" and not (a.dtype.kind == "O" and all(hasattr(n, "__float__") for n in a.flat)):
             raise TypeError(f"got {a.dtype}")
         if is_masked(x):
@@ -42,12 +42,12 @@ def real_numbers(x: ArrayLike) -> Array:
             raise ValueError(f"got {a.ndim} axes; there may be {MOST_AXES}")
         return a.astype(float)
     except (OverflowError, RuntimeError) as error:
-        # an integer beyond float64, or more axes than NumPy iterates over
+        # an integer is beyond the range of float64, or the array has more axes than NumPy can iterate over
         raise ValueError(error) from None
 
 
 def real_array(name: str, value: ArrayLike) -> Array:
-    """Return numbers as float64, copied only if needed; raise TypeError for complex or masked entries."""
+    """Return the value as a float64 array, copied only if needed; raise TypeError for complex or masked entries."""
     if is_masked(value):
         raise TypeError(f"{name} has masked entries, whose hidden values would count; give {name}.filled(value)")
     try:
@@ -62,9 +62,10 @@ def real_array(name: str, value: ArrayLike) -> Array:
 
 
 def real_rows(name: str, value: ArrayLike, size: int, lead: tuple[int, ...] = (), *, finite: bool = True) -> Array:
-    """Return numbers (..., size), whose leading axes broadcast with `lead`; raise TypeError or ShapeError otherwise.
+    """Return a float64 array (..., size), whose leading axes broadcast with `lead`; raise TypeError or ShapeError otherwise.
 
-    As in the core, a row that is not finite raises StateError if it is the only one, and becomes NaN in a batch; with ``finite=False`` neither.
+    As in the core, a row that is not finite raises StateError if it is the only row, and becomes NaN in a batch. With ``finite=False``, rows are not
+    checked.
     """
     x = real_array(name, value)
     if x.ndim == 0 or x.shape[-1] != size:
@@ -78,17 +79,17 @@ def real_rows(name: str, value: ArrayLike, size: int, lead: tuple[int, ...] = ()
 
 
 def common_axes(shapes: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
-    """Return the leading axes to which these shapes broadcast; raise ShapeError if they do not."""
+    """Return the shape to which these shapes of leading axes broadcast; raise ShapeError if they do not broadcast."""
     try:
         return np.broadcast_shapes(*shapes.values())
-    except (ValueError, RuntimeError) as error:  # RuntimeError: more axes than NumPy supports
+    except (ValueError, RuntimeError) as error:  # RuntimeError is raised for more axes than NumPy supports
         why = "do not broadcast" if isinstance(error, ValueError) else "are too many for NumPy"
         listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items() if shape)
         raise ShapeError(f"leading axes {why}: {listed}") from None
 
 
 def into(out: Array | None, result: Array) -> Array:
-    """Return the result, in `out` if it is given; raise ShapeError if that cannot hold it."""
+    """Return the result, copied into `out` unless that is None; raise ShapeError if `out` has another shape or type."""
     if out is None:
         return result
     if type(out) is not np.ndarray or out.dtype != np.float64 or not out.flags.writeable:
@@ -103,19 +104,22 @@ def into(out: Array | None, result: Array) -> Array:
 
 
 def checked_names(argument: str, value: Any) -> list[str]:
-    """Return a list of names, also of a single one; raise TypeError for anything else."""
+    """Return a list of names from a sequence of names or a single name; raise TypeError for other values."""
     return checked_several(argument, [value] if isinstance(value, str) else value, str, "names, each a str")
 
 
 def checked_text(name: str, value: Any) -> str:
-    """Return a str; raise TypeError for anything else."""
+    """Return the value if it is a str; raise TypeError otherwise."""
     if not isinstance(value, str):
         raise TypeError(f"{name} must be a str; got {value!r}")
     return value
 
 
 def checked_several(argument: str, value: Any, kind: type | Callable[[Any], bool], expected: str) -> list[Any]:
-    """Return a list of objects of this kind, also of a single one; raise TypeError, which names what is expected, otherwise."""
+    """Return a list of objects of a class from a sequence or a single object; raise TypeError otherwise.
+
+    `expected` describes valid values in the message.
+    """
     several = list(value) if np.iterable(value) else [value]
     if not all(isinstance(item, kind) if isinstance(kind, type) else kind(item) for item in several):
         raise TypeError(f"{argument} must be {expected}; got {value!r}")
@@ -123,7 +127,7 @@ def checked_several(argument: str, value: Any, kind: type | Callable[[Any], bool
 
 
 def check_mapping(argument: str, value: Any, members: str, least: int = 1, *, optional: bool = False) -> None:
-    """Raise TypeError if a value is not a mapping with at least so many members."""
+    """Raise TypeError if a value is not a mapping with at least `least` members."""
     if not (optional and value is None) and (not isinstance(value, Mapping) or len(value) < least):
         raise TypeError(f"{argument} must be a mapping of {members}; got {value!r}")
 
@@ -150,7 +154,7 @@ def check_callable(argument: str, value: Any) -> None:
 def checked_number(
     name: str, value: Any, kind: str = "positive", *, finite: bool = True, most: float = np.inf
 ) -> float:
-    """Return a real number that is "positive", "seconds, not negative" or any; raise TypeError or ValueError otherwise."""
+    """Return a real number; raise TypeError or ValueError if it violates `kind`, such as "positive" or "seconds, not negative"."""
     x: Any = value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
     if isinstance(x, bool) or not isinstance(x, Real) or is_masked(value):
         raise TypeError(f"{name} must be a number; got {value!r}")
@@ -167,19 +171,19 @@ def checked_number(
 
 
 def checked_truth(name: str, value: Any) -> bool:
-    """Return the truth value; raise TypeError for arrays of more or fewer elements than one."""
+    """Return a bool; raise TypeError for arrays that do not have exactly one element."""
     if isinstance(value, np.ndarray) and value.size != 1:
         raise TypeError(f"{name} must be True or False; got {value!r}")
     return bool(value)
 
 
 def checked_time(value: Any) -> float | None:
-    """Return a time [s], or None."""
+    """Return a checked time [s], or None."""
     return None if value is None else checked_number("time", value, "")
 
 
 def checked_times(value: Any) -> float | Array | None:
-    """Return a time [s], an array of times, or None."""
+    """Return a checked time [s], an array of times [s], or None."""
     several: bool = np.iterable(value) and not isinstance(value, str)
     return real_array("time", value) if several else checked_time(value)
 
@@ -194,10 +198,10 @@ def checked_count(name: str, value: Any, least: int = 1, most: float = np.inf) -
     return count
 
 
-ENDLESS = 10**9  # counts beyond take longer than any caller waits, and such arrays do not fit in memory
+ENDLESS = 10**9  # largest count: larger ones take longer than any caller waits, and their arrays do not fit in memory
 
 
 def check_counts(least: int = 1, **counts: Any) -> None:
-    """Raise TypeError or ValueError if a count of trials or samples is not one."""
+    """Raise TypeError or ValueError if a count of trials or samples is not an integer from `least` on."""
     for name, count in counts.items():
         checked_count(name, count, least, ENDLESS)

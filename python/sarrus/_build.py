@@ -1,4 +1,4 @@
-"""Selection of the kernels: the best instruction set level that the processor supports and the wheel contains."""
+"""Selection of the compiled kernels: the best level of the instruction set that the processor supports and the wheel contains."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _REBUILD = "pip install --force-reinstall --no-cache-dir --no-binary sarrus sarr
 
 
 def _built() -> list[str]:
-    """Return the levels that this build contains, the best first."""
+    """Return the levels of the instruction set that this build contains, the best first."""
     return [level for level, module in _LEVELS.items() if importlib.util.find_spec(f"sarrus.{module}")]
 
 
 def _choose() -> None:
-    """Load the kernels of the best level, or of SARRUS_ISA; no code that the processor does not support is loaded."""
+    """Load the kernels of the best supported level, or of the level in SARRUS_ISA. Kernels that the processor does not support are never loaded."""
     isa, built = os.environ.get("SARRUS_ISA", ""), _built()
     if isa not in ("", *_LEVELS):
         raise SarrusError(f"SARRUS_ISA={isa} is not one of {', '.join(_LEVELS)}")
@@ -40,18 +40,18 @@ def _choose() -> None:
 
 
 def build_info() -> dict[str, object]:
-    """Return facts of the build and the kernels in use.
+    """Return information about the build and the loaded kernels.
 
     Returns
     -------
     dict with these entries:
 
     - ``version``, ``compiler``
-    - ``isa``: level of the kernels in use; the environment variable ``SARRUS_ISA`` overrides the choice
+    - ``isa``: level of the loaded kernels; the environment variable ``SARRUS_ISA`` selects another level
     - ``lanes``: number of states that a kernel evaluates at once
     - ``available``: levels that were built and that this processor supports, the best first
-    - ``processor``: the best level that this processor supports. If it is not available, sarrus was built for another processor, and
-      ``pip install --force-reinstall --no-cache-dir --no-binary sarrus sarrus`` builds it
+    - ``processor``: the best level that this processor supports. If it is not in ``available``, sarrus was built for other processors; ``pip install
+      --force-reinstall --no-cache-dir --no-binary sarrus sarrus`` builds this level
 
     >>> import sarrus
     >>> sorted(sarrus.build_info())

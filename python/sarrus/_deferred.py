@@ -11,7 +11,7 @@ from ._renamed import raise_renamed
 
 
 class Deferred:
-    """A module of sarrus whose functions are methods of a class; the first access to one imports the module."""
+    """Module of sarrus whose functions are methods of a class; the first access to a method imports the module."""
 
     def __init__(self, module: str) -> None:
         self._module = module
@@ -21,7 +21,7 @@ class Deferred:
 
 
 class Method:
-    """A function of a deferred module; the first access replaces it in its class by the function itself."""
+    """Descriptor for a function of a deferred module; the first access imports the function and replaces the descriptor in its class."""
 
     def __init__(self, module: str, function: str) -> None:
         self._module, self._function = module, function
@@ -42,7 +42,7 @@ class Method:
 
 
 def attributes(package: str, modules: Mapping[str, Iterable[str]]) -> Callable[[str], Any]:
-    """Return the ``__getattr__`` of a package, for names of its modules and for the modules themselves."""
+    """Return the ``__getattr__`` of a package, which imports the modules, and the names in them, at first access."""
     module_of = {name: module for module, names in modules.items() for name in names}
 
     def __getattr__(name: str) -> Any:

@@ -1,10 +1,10 @@
 """Table of differentiable functions of arrays, for :mod:`sarrus.torch`, :mod:`sarrus.jax` and :mod:`sarrus.casadi`.
 
-Rows of the table have derivatives with respect to displacements in tangent spaces, like :mod:`sarrus.derivatives`.
-Other programs differentiate with respect to the entries of arrays, including all four entries of a quaternion. :class:`Function`
-converts: a gradient with respect to displacements times N is a gradient with respect to entries, zero along a
-quaternion's length (:func:`~sarrus.derivatives.tangent_by_coordinates`); a gradient with respect to the entries of a
-result times E is one with respect to its displacements.
+Rows of the table have derivatives with respect to displacements in tangent spaces, like :mod:`sarrus.derivatives`. PyTorch, JAX and CasADi
+differentiate with respect to the entries of arrays, including all four entries of a quaternion. :class:`Function` converts between the two. A
+gradient with respect to displacements, times the matrix N, is a gradient with respect to entries, with zero component along a quaternion
+(:func:`~sarrus.derivatives.tangent_by_coordinates`). A gradient with respect to the entries of a result, times the matrix E, is a gradient with
+respect to its displacements.
 """
 
 from __future__ import annotations
@@ -39,14 +39,16 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Row:
-    """A differentiable function of a mechanism; its functions take the :class:`Function` f, which has the mechanism and the options.
+    """Differentiable function of a mechanism. The functions in its fields have the argument f, a :class:`Function` with the mechanism and the
+    options.
 
-    summary : first sentence of its docstring
-    inputs, outputs : last axes of the arrays, by :data:`SIZES`; "q" is a configuration, whose changes are displacements (nv)
-    value(f, x) : results y for arrays x of equal leading axes; with `writes` it also takes out= for its only result
+    summary : first sentence of the function's docstring
+    inputs, outputs : kinds of the arrays, keys of :data:`SIZES`, which define their last axes; "q" is a configuration, whose changes are
+    displacements (nv)
+    value(f, x) : results y for arrays x of equal leading axes; if `writes` is True, it also accepts out= for its only result
     vjp(f, x, y, w) : cotangents of the inputs, for cotangents w of y
-    jvp(f, x, y, dx) : change of y along dx; None if it is expensive
-    words : names of arguments after the arrays that are not differentiated
+    jvp(f, x, y, dx) : change of y along dx; None if it would be expensive
+    words : names of non-differentiable arguments that follow the arrays
     """
 
     summary: str
@@ -75,9 +77,9 @@ SIZES: dict[str, Callable[[Function], Shape]] = {
 
 @dataclass(frozen=True, eq=False)
 class Function:
-    """A row of the table for one mechanism, with derivatives with respect to the entries of its arrays.
+    """Function of one mechanism from a row of the table, with derivatives with respect to the entries of its arrays.
 
-    With `remembers`, the reverse pass reuses the runs of the forward pass, so it must be called for the same x.
+    With `remembers`, the reverse pass reuses the simulations of the preceding forward pass, so that it must be called with the same x.
     """
 
     row: Row
@@ -91,13 +93,13 @@ class Function:
         return tuple(self.options.get("motors") or self.robot.actuated or self.robot.joints)
 
     def shapes(self, kinds: Sequence[str], steps: int = 0) -> list[Shape]:
-        """Return the last axes of arrays of these kinds."""
+        """Return the sizes of the last axes of arrays of these kinds; `steps` is the number of simulation steps."""
         counts = {"steps": steps, "samples": -(-steps // checked_count("every", self.options.get("every", 1))) + 1}
         parts = [kind.partition(" of ") for kind in kinds]
         return [((counts[first], *SIZES[last](self)) if last else SIZES[first](self)) for first, _, last in parts]
 
     def spread(self, shapes: Sequence[Shape]) -> list[Shape]:
-        """Return the shapes of inputs with equal leading axes; raise ShapeError for wrong last axes."""
+        """Return the shapes of the inputs after broadcasting of their leading axes; raise ShapeError for wrong last axes."""
         wide, leads = self.shapes([*self.row.inputs.values()], self.steps(shapes)), {}
         for name, want, shape in zip(self.row.inputs, wide, shapes, strict=True):
             leads[name], last = shape[: len(shape) - len(want)], shape[-len(want) :]
@@ -111,7 +113,7 @@ class Function:
         return [(*lead, *want) for want in wide]
 
     def steps(self, shapes: Sequence[Shape]) -> int:
-        """Return the number of steps of runs, else 0."""
+        """Return the number of steps if the function is a simulation, else 0."""
         return shapes[-1][-2] if "steps of motors" in self.row.inputs.values() and len(shapes[-1]) > 1 else 0
 
     def outputs(self, shapes: Sequence[Shape]) -> list[Shape]:
@@ -119,7 +121,7 @@ class Function:
         return [(*shapes[0][:-1], *last) for last in self.shapes(self.row.outputs, self.steps(shapes))]
 
     def value(self, *x: Array, out: Sequence[Array] = ()) -> tuple[Array, ...]:
-        """Return results, in `out` if the row writes there."""
+        """Return the results; they are written to `out` if the row supports this."""
         if _empty(x):
             return tuple(np.zeros(shape) for shape in self.outputs([array.shape for array in x]))
         return tuple(self.row.value(self, x, **({"out": out[0]} if out and self.row.writes else {})))
@@ -143,7 +145,9 @@ class Function:
         return self._between(self.row.outputs, y, dy, D.coordinates_by_tangent, back=False)
 
     def _between(self, kinds: Iterable[str], at: Arrays, x: Arrays, matrix: Any, back: bool) -> tuple[Array, ...]:
-        """Return rows x times the matrix, or the matrix times columns x, for arrays of configurations."""
+        """Return the arrays, with those that are configurations multiplied by the conversion matrix: rows x times the matrix, or the matrix times
+        columns x.
+        """
         return tuple(
             self._by_joints(q, change, matrix, back) if kind.endswith("q") else change
             for kind, q, change in zip(kinds, at, x, strict=True)
@@ -155,7 +159,7 @@ class Function:
             return x
         entries = back == (
             matrix is D.coordinates_by_tangent
-        )  # True if x is differentiated by entries and the result by displacements
+        )  # True if x is differentiated with respect to entries, and the result with respect to displacements
         answer = np.empty((*x.shape[:-1], self.robot.nv if entries else self.robot.nq))
         for joint, single in self._joints:
             source, target = (joint.q_slice, joint.v_slice) if entries else (joint.v_slice, joint.q_slice)
@@ -168,7 +172,10 @@ class Function:
 
     @cached_property
     def _joints(self) -> list[tuple[Any, Mechanism | None]]:
-        """Joints, each with a mechanism of this joint only if its velocities may differ from the rates of its coordinates."""
+        """Joints of the mechanism.
+
+        A joint whose velocities can differ from the rates of its coordinates has a mechanism that consists of this joint only.
+        """
         joints = [self.robot.joint(name) for name in self.robot.joints]
         return [(joint, _single(joint.type) if joint.type.nv > 1 else None) for joint in joints]
 
@@ -189,7 +196,7 @@ def _single(joint: JointType) -> Mechanism:
 def function(
     name: str, robot: Mechanism, arguments: tuple[Any, ...], options: Mapping[str, Any], remembers: bool = False
 ) -> tuple[Function, list[Any]]:
-    """Return the function of this name with its options, and its arrays; raise TypeError for wrong arguments."""
+    """Return the :class:`Function` of this name with its options, and its arrays; raise TypeError for wrong arguments."""
     row = ROWS[name]
     check_robot(robot, variants=False)
     names = (*row.inputs, *row.words)
@@ -229,9 +236,7 @@ def docstring(name: str) -> str:
 
 
 def by_matrices(matrices: Callable[[Function, Arrays, Arrays], Arrays]) -> dict[str, Any]:
-    """Return vjp and jvp of a function with one result, from its derivatives (..., result, size of a change) with
-    respect to each input.
-    """
+    """Return vjp and jvp of a function with one result, from its Jacobians with respect to each input: (..., size of the result, size of a change)."""
 
     def flat(x: Arrays, M: Array) -> Array:
         return M.reshape(*x[0].shape[:-1], -1, M.shape[-1])
@@ -249,7 +254,10 @@ def by_matrices(matrices: Callable[[Function, Arrays, Arrays], Arrays]) -> dict[
 
 
 def state_function(name: str, *inputs: str, output: str, summary: str, words: tuple[str, ...] = ()) -> Row:
-    """Return the row of a method, with its derivatives in :mod:`sarrus.derivatives`: one array, or attributes by the names of inputs."""
+    """Return the row of a method.
+
+    Its derivatives are those of :mod:`sarrus.derivatives`, which are one array, or an object with an attribute for each input.
+    """
 
     def call(target: Any, f: Function, x: Arrays, **out: Array) -> Any:
         options = dict(f.options) | out
@@ -274,7 +282,7 @@ def state_function(name: str, *inputs: str, output: str, summary: str, words: tu
 
 
 def run(f: Function, x: Arrays) -> Sweep:
-    """Return runs whose steps have the efforts of the rows of u (..., steps, motors)."""
+    """Return simulations in which row k of u (..., steps, motors) has the efforts of step k."""
     q, v, u = x
     options: dict[str, Any] = dict(f.options)
     options.pop("motors", None)
@@ -339,7 +347,8 @@ def along_one_step(f: Function, x: Arrays, y: Arrays, dx: Arrays) -> list[Array]
 
 
 def assembled(f: Function, x: Arrays) -> list[Array]:
-    options = {"branch": "only"} | dict(f.options)  # a jump to another branch has no derivative
+    # with other options the result could jump to another branch, and a jump has no derivative
+    options = {"branch": "only"} | dict(f.options)
     fixed = {name: x[0][..., k] for k, name in enumerate(options.pop("leading"))}
     return [f.robot.assemble(options.pop("near", None), fixed=fixed, return_status=True, **options)[0]]
 

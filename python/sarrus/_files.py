@@ -20,7 +20,8 @@ __all__ = ["check_regular", "is_within", "locked", "needed", "read_bytes", "repl
 def needed(package: str, purpose: str, install: str) -> Any:
     """Import and return an optional package; raise ImportError with the command that installs it."""
     try:
-        importlib.import_module(package.partition(".")[0])  # parts of the package may be installed without it
+        # a subpackage may be installed although the package itself is missing
+        importlib.import_module(package.partition(".")[0])
         return importlib.import_module(package)
     except ImportError as missing:
         raise type(missing)(f"{purpose}: pip install {install}", name=missing.name) from missing
@@ -30,7 +31,10 @@ def needed(package: str, purpose: str, install: str) -> Any:
 
 
 def check_regular(path: str | os.PathLike[str], most: int) -> None:
-    """Raise OSError if a path is not a regular file (pipes and devices need not end), or the file has more than `most` bytes."""
+    """Raise OSError if a path is not a regular file, or the file has more than `most` bytes.
+
+    Pipes and devices are excluded because they may never end.
+    """
     status = os.stat(path)
     if not stat.S_ISREG(status.st_mode):
         raise OSError(0, "it is no regular file", os.fspath(path))
@@ -48,7 +52,7 @@ def read_bytes(path: str | os.PathLike[str], most: int) -> bytes:
 
 
 def is_within(path: str | os.PathLike[str], folders: Iterable[str | os.PathLike[str]]) -> bool:
-    """Return True if a file is in one of the folders or below, after links are resolved."""
+    """Return True if a file is in one of the folders or their subfolders, after resolving symbolic links."""
     real = os.path.realpath(path)
     for folder in folders:
         root = os.path.join(os.path.realpath(folder), "")
@@ -62,10 +66,10 @@ def is_within(path: str | os.PathLike[str], folders: Iterable[str | os.PathLike[
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a new file in the same folder; on exit it replaces the old one atomically, with the old permissions.
+    """Yield a new file in the same folder; on exit it replaces the old file atomically and gets the old permissions.
 
-    If writing fails, the old file is unchanged and the new one is removed. A link is kept, and refers to the new file. A path that is
-    no regular file, or in a folder without permission to create files, is written in place.
+    If writing fails, the old file is unchanged and the new one is removed. If the path is a symbolic link, the link stays and refers to the new file.
+    The path is written in place if it is not a regular file, or if the folder's permissions do not allow new files.
     """
     target = Path(os.path.realpath(path))
     try:
@@ -76,9 +80,9 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         yield target
         return
     if old is not None:
-        with target.open("ab"):  # a PermissionError if it is read-only
+        with target.open("ab"):  # raises PermissionError if the old file is read-only
             pass
-    # shortened, because names have a maximum length; with the suffix, from which libraries infer the format
+    # the name is shortened, because file systems limit its length; the suffix is kept, because libraries infer the format from it
     fresh = target.with_name(f".{target.stem[:40]}.{secrets.token_hex(4)}{target.suffix}")
     try:
         os.close(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
@@ -106,7 +110,11 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 @contextmanager
 def locked(path: str | os.PathLike[str], wait: float = 1.0) -> Iterator[bool]:
-    """Hold the lock of a file; yield False if another holder, in this process or another, keeps it for `wait` [s]. It ends with the process."""
+    """Acquire the lock of a file, release it on exit, and yield True.
+
+    Yields False if the lock is not free within `wait` seconds; another thread or process then has it. The operating system releases the lock when the
+    process ends.
+    """
     with open(path, "ab") as file:
         until = time.monotonic() + wait
         while not (free := _lock(file.fileno())) and time.monotonic() < until:
@@ -142,20 +150,21 @@ else:
         return True
 
     def _unlock(descriptor: int) -> None:
-        fcntl.flock(descriptor, fcntl.LOCK_UN)  # forked workers, which have the file open too, would keep it
+        # unlocks explicitly, because forked worker processes, which inherit the open file, would keep the lock
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
 
 
 def _named(path: str | os.PathLike[str], error: OSError | None = None) -> OSError:
-    """Return the error with the path that the caller passed."""
+    """Return the error with its file name replaced by the path that the caller passed."""
     number = errno.EACCES if error is None or error.errno is None else error.errno
     return OSError(number, os.strerror(number), os.fspath(path))
 
 
 def relative(folder: str, path: str) -> str:
-    """Return a path relative to a folder; a relative path is unchanged."""
+    """Return an absolute path relative to a folder; return a relative path unchanged."""
     if not folder or not os.path.isabs(path):
         return path
     try:
         return os.path.relpath(path, folder)
-    except ValueError:  # on another drive
+    except ValueError:  # the path is on another drive of Windows
         return path

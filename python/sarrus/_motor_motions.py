@@ -1,11 +1,13 @@
-"""Motions of the mechanism by each motor, loops included, efforts of the motors, and derivatives of both with respect to dimensions.
+"""Motions of a closed chain that each motor causes, efforts of the motors, and derivatives of both with respect to dimensions.
 
-Effort k is the power of the generalised force along the loops' motion in which only motor k moves, at unit rate: u_k = x_k . tau (virtual
-power). A joint can be cut in some directions by fixed joints with motors, whose efforts are then the joint's reactions in these directions.
+Let x_k be the velocity that satisfies the constraints while motor k moves at unit rate and all other motors are at rest. By virtual power, effort k
+is u_k = x_k . tau. A joint can be cut in some directions, by adding fixed joints with motors. The efforts of these motors are then the joint's
+reactions in these directions.
 
-The derivative of x_k follows from accelerations: motor k accelerates the mechanism from rest along x_k, so x_k has the derivative of that acceleration
-(`sarrus.derivatives.forward_dynamics`, exact by dimensions), without its component along the motors. Masses do not matter, so a twin on the
-same tree is used, all of whose bodies have unit mass; a massless body would make its equations singular.
+The derivative of x_k is computed from accelerations. If motor k accelerates the mechanism from rest, the acceleration is proportional to x_k. Its
+exact derivative with respect to dimensions is `sarrus.derivatives.forward_dynamics`; the component along the motors is removed. The result does not
+depend on masses. Therefore a twin of the mechanism with the same tree is used, in which all bodies have unit mass; massless bodies could make the
+equations singular.
 """
 
 from __future__ import annotations
@@ -29,18 +31,18 @@ from .errors import ModelError
 from .mechanism import Mechanism
 from .spatial import Inertia, Transform
 
-ALONE = 1e-6  # tolerance of the rates of other motors in a motion at unit rate
+ALONE = 1e-6  # tolerance of the rates of the other motors, in a motion in which one motor has unit rate
 
 
 class MotorMotions:
-    """Motions and efforts of the motors of a mechanism, one joint of which is cut in some directions (`AXES` of its frame on the child).
+    """Motions and efforts of a mechanism's motors. One joint can be cut in some directions: `AXES` of the joint's frame on the child.
 
     Attributes
     ----------
     robot, twin : the mechanism with the cut; the twin has bodies of unit mass
     fixed_joints : joints added by the cut
     columns : (m) indices of the velocities of the motors, then of the fixed joints
-    scale : (nv,) units of velocities: the mechanism's length for sliding ones, else 1
+    scale : (nv,) units of velocities: the mechanism's length for linear velocities, 1 for angular ones
     """
 
     def __init__(self, robot: Mechanism, joint: str, axes: Sequence[str]) -> None:
@@ -63,11 +65,11 @@ class MotorMotions:
 
     @classmethod
     def of(cls, robot: Mechanism, joint: str = "", axes: Sequence[str] = ()) -> MotorMotions:
-        """Return the motions of a mechanism; they are made once."""
+        """Return the motions of a mechanism; the object is created once and cached."""
         return prepared(robot, ("motor motions", joint, tuple(axes)), lambda: cls(robot, joint, axes))
 
     def renamed(self, dimension: str) -> str:
-        """Return the name of a dimension in the mechanism with the cut."""
+        """Return the name that a dimension has in the mechanism with the cut."""
         frame, _, axis = dimension.rpartition(".")
         return f"{self._moved.get(frame, frame)}.{axis}"
 
@@ -92,13 +94,19 @@ class MotorMotions:
         return many, twins
 
     def units(self, many: Any, q: Array) -> Array:
-        """Return each motor's motion at unit rate (N, n, m, nv) of variants of `robot`, shared among redundant motors; NaN if there is none."""
+        """Return the motions x_k (N, n, m, nv) of variants of `robot`; NaN if a motion does not exist.
+
+        If motors are redundant, they share the motion.
+        """
         rest = np.zeros(self.robot.nv)
         x, status = many._effort_regressor(q, rest, rest, return_status=True)
         return np.where(np.asarray(status == 0)[..., None, None], x[..., self._order, : self.robot.nv], np.nan)
 
     def efforts(self, variants: Any, q: Array, rates: Array, bends: Array) -> Array:
-        """Return efforts (N, n, m) at rates (n, m) of the motors and their accelerations; fixed joints do not move."""
+        """Return the efforts (N, n, m) for velocities `rates` (n, m) and accelerations `bends` (n, m) of the motors.
+
+        Fixed joints of the cut do not move.
+        """
         q, (many, twins) = self.configurations(q), self.variants(variants)
         x = self.units(many, q)
         off = np.abs(x[..., self.columns] - np.eye(len(self.columns)))
@@ -115,23 +123,29 @@ class MotorMotions:
         return cast(Array, np.einsum("mnkv,mnv->mnk", x, many.inverse_dynamics(q, v, a, return_status=True)[0]))
 
     def actuation(self, variants: Any, q: Array) -> Array:
-        """Return the smallest singular value (N, n) of the map from motions of unit size to motor velocities, of as many as there are freedoms."""
+        """Return the smallest singular value (N, n) of the map from motions of unit norm to motor velocities.
+
+        As many singular values are considered as there are degrees of freedom.
+        """
         x = np.swapaxes(self.units(self.variants(variants)[0], self.configurations(q)), -1, -2)
         along = x / self.scale[:, None] * self.scale[self.columns]
         sound = np.asarray(np.isfinite(along).all(axis=(-2, -1)))
         U, size, _ = np.linalg.svd(np.where(sound[..., None, None], along, 0.0), full_matrices=False)
-        free = size > tolerances.present * size[..., :1]  # fewer than motors, if these are redundant
+        # number of degrees of freedom, which is smaller than the number of motors if these are redundant
+        free = size > tolerances.present * size[..., :1]
         seen = np.linalg.svd(U[..., self.columns, :] * free[..., None, :], compute_uv=False)
         least = np.take_along_axis(seen, np.maximum(free.sum(axis=-1, keepdims=True) - 1, 0), axis=-1)[..., 0]
         return np.where(sound, least, np.nan)
 
 
 class MotorChanges:
-    """Derivatives of motions and efforts of one mechanism by p dimensions, at q (n, nq), which depends on the dimensions through the driven joints.
+    """Derivatives of motions and efforts of one mechanism with respect to p dimensions, at configurations q (n, nq).
+
+    The driven joints are fixed, so that q depends on the dimensions.
 
     Attributes
     ----------
-    basis : (n, nv, k) motions on the loops, of the driven joints and the fixed joints
+    basis : (n, nv, k) motions x_k that satisfy the constraints, of the driven joints and of the fixed joints of the cut
     """
 
     def __init__(self, of: MotorMotions, moves: Moves, q: Array) -> None:
@@ -146,14 +160,21 @@ class MotorChanges:
         self.by_numbers = twin_moves.numbers(derivatives.dimensions(self.twin))
 
     def accelerations(self, v: Array, a: Array, dv: Array, x: Array, kept: Array) -> Array:
-        """Return derivatives of accelerations (..., n, nv, p) at constant rates `kept` (n, k, nv); motion k of x (n, nv, k) has only rate k, which is 1."""
+        """Return derivatives (..., n, nv, p) of accelerations with respect to dimensions, at constant rates.
+
+        Rate i of a velocity v is the product of row i of `kept` (n, k, nv) with v. Motion k of x (n, nv, k) has rate k equal to 1, and all other
+        rates zero.
+        """
         F = derivatives.forward_dynamics(self.twin, self.q, v, self.twin.inverse_dynamics(self.q, v, a))
         da = np.nan_to_num(F.dimensions) @ self.by_numbers + F.q @ self.dq + F.v @ (dv - F.velocity @ self.dq)
         return np.asarray(da - x @ (kept @ da))
 
     def actuation(self) -> tuple[Array, Array]:
-        """Return :meth:`MotorMotions.actuation` (n,) and its derivatives (n, p): u . d(B) w of a singular value with vectors u and w."""
-        T = np.linalg.qr(self.basis / self.scale[:, None])[0]  # motions of size one
+        """Return :meth:`MotorMotions.actuation` (n,) and its derivatives (n, p).
+
+        The derivative of a singular value of a matrix B is u . dB w, with its left and right singular vectors u and w.
+        """
+        T = np.linalg.qr(self.basis / self.scale[:, None])[0]  # motions of unit norm
         U, sizes, W = np.linalg.svd(T[:, self.columns], full_matrices=False)
         y = (T @ W[:, -1, :, None])[..., 0] * self.scale
         still, fixed, units = np.zeros(len(self.scale)), np.zeros_like(self.dq), self.scale[:, None]
@@ -187,7 +208,9 @@ def _on_its_tree(robot: Mechanism) -> Description:
 
 
 def _cut(d: Description, joint: str, axes: Sequence[str], fixed_joints: Sequence[str]) -> Description:
-    """Return a description in which the joint moves a massless body, and fixed joints in series connect that body to the child."""
+    """Return a description in which the joint is cut: its child becomes a massless body, and fixed joints in series connect this body to the original
+    child.
+    """
     links = [f"{name}, parent" for name in fixed_joints]
     joints = []
     for j in d.joints:

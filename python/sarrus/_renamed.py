@@ -1,4 +1,4 @@
-"""Old public names with the new ones, and errors that name the new one: of attributes, arguments, their values and options."""
+"""Table of renamed public attributes, arguments, values and command-line options, and errors that contain the new name."""
 
 from __future__ import annotations
 
@@ -113,16 +113,16 @@ RENAMED = {
     "sarrus.rolling": {name: f"sarrus.rolling.{name}Surface" for name in ("Cylinder", "Plane", "Sphere", "Torus")},
 }  # fmt: skip
 
-# kinds of force elements in stored checkpoints and sweeps
+# old -> new kinds of force elements in stored checkpoints and sweeps
 ELEMENTS = {"HeldEfforts": "ZeroOrderHold"} | {
     old: new.rpartition(".")[2] for old, new in RENAMED["sarrus.control"].items()
 }
-VALUES = {("limits", "stop"): "enforce"}  # of arguments
+VALUES = {("limits", "stop"): "enforce"}  # (argument, old value) -> new value
 OPTIONS = {"--motion": "--prescribe", "--run": "--trajectory", "--show-what": "--plot-quantity"}  # of the command line
 
 
 def raise_renamed(owner: str, name: str) -> None:
-    """Raise AttributeError with the new name if `name` is an old one of the module or class `owner`."""
+    """Raise AttributeError with the new name if `name` is an old name in the module or class `owner`."""
     if name in RENAMED.get(owner, ()):
         raise AttributeError(f"{owner}.{name} is now {RENAMED[owner][name]}", name=name)
 
@@ -135,11 +135,11 @@ def renamed_attribute(self: object, name: str) -> NoReturn:
 
 
 class RenamedMembers(EnumMeta):
-    """The class of enumerations with renamed members."""
+    """Metaclass of enumerations with renamed members."""
 
     def __getattr__(cls, name: str) -> Any:
         raise_renamed(cls.__name__, name)
-        if name in cls._member_map_:  # Python 3.10 looks members up here
+        if name in cls._member_map_:  # Python 3.10 accesses members through this method
             return cls._member_map_[name]
         raise AttributeError(f"type object '{cls.__name__}' has no attribute '{name}'", name=name, obj=cls)
 
@@ -160,13 +160,13 @@ def renamed_arguments(**new_names: str) -> Callable[[F], F]:
 
 
 def renamed_value(argument: str, value: object) -> str:
-    """Return the end of an error about a value that an argument does not take: the new name of an old value, or ""."""
+    """Return the end of an error message about an invalid value of an argument: the new name if it is an old value, otherwise ""."""
     new = VALUES.get((argument, value)) if isinstance(value, str) else None
     return f"; {value!r} is now {new!r}" if new else ""
 
 
 def with_new_kinds(stored: Any) -> Any:
-    """Return what a file stores of force elements, with the new names of their kinds."""
+    """Return the force elements that a file stores, with new names of their kinds."""
     if isinstance(stored, dict):
         kind = stored.get("kind")
         new = {"kind": ELEMENTS[kind]} if isinstance(kind, str) and kind in ELEMENTS else {}
@@ -175,5 +175,5 @@ def with_new_kinds(stored: Any) -> Any:
 
 
 def renamed_options(message: str) -> str:
-    """Return an error of the command line with the new names of old options in it."""
+    """Return an error message of the command line, extended by the new names of old options in it."""
     return "; ".join([message, *(f"{old} is now {new}" for old, new in OPTIONS.items() if old in message.split())])

@@ -1,4 +1,4 @@
-"""Short representations of results in a terminal and in a notebook; arrays by their shapes."""
+"""Short representations of results in a terminal and in a notebook, in which arrays are represented by their shapes."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import numpy as np
 if TYPE_CHECKING:
     from typing import Self
 
-MOST = 6  # numbers or names that are printed
+MOST = 6  # largest number of values or names that are printed
 
 
 def brief(value: Any) -> str:
-    """Return a short text of a value: an array by its shape, long sequences by their length."""
+    """Return a short text for a value: the shape of an array, the length of a long sequence."""
     if isinstance(value, np.ndarray):
         if value.ndim == 0:
             return brief(value.item())
@@ -47,7 +47,7 @@ class Brief:
 
     @classmethod
     def _made(cls, **fields: Any) -> Self:
-        """Return an object with these fields at once: a frozen dataclass's constructor takes as long as the dynamics of an arm."""
+        """Return an object with these fields without calling the constructor, which for a frozen dataclass takes as long as the dynamics of an arm."""
         made = object.__new__(cls)
         object.__setattr__(made, "__dict__", fields)
         return made
@@ -65,14 +65,14 @@ class Brief:
 
 
 def largest(vectors: Any) -> str:
-    """Return the norm of the longest of vectors (..., k) as text."""
+    """Return the largest norm of vectors (..., k) as text."""
     sizes = np.linalg.norm(vectors, axis=-1)
     return f"{np.max(sizes, initial=0.0, where=np.isfinite(sizes)):.4g}"
 
 
 def table(rows: Iterable[Sequence[object]], caption: str = "", head: Sequence[str] = ()) -> str:
     """Return an HTML table of rows of texts and numbers, whose first column is the header."""
-    from html import escape  # not imported with the package
+    from html import escape  # imported here, to keep `import sarrus` fast
 
     lines = [f"<caption>{escape(caption)}</caption>"] if caption else []
     if head:

@@ -1,6 +1,7 @@
-"""Calibration of lengths, placements and encoder offsets from measured poses, distances or joint angles, loops included.
+"""Calibration of lengths, placements and encoder offsets from measured poses, distances or joint angles, also for closed chains.
 
-The rank of exact derivatives decides identifiability. Indistinguishable dimensions are reported as combinations, and change as little as possible.
+Identifiability is decided by the numerical rank of the Jacobian of the measurements with respect to the dimensions. If dimensions cannot be
+distinguished, their identifiable linear combinations are reported, and the solution of least norm is used.
 
 References
 ----------
@@ -27,11 +28,12 @@ from .spatial import log
 
 __all__ = ["Calibration", "Measurements", "calibrate"]
 
-SHARPEST = 1e-12  # fraction of the largest singular value, below which rounding dominates
-ROUNDING = 1e-15  # [rad, sizes of the bodies] residuals at rounding level, because loops are closed to 1e-13
-SMALL = 0.02  # smaller parts of a combination are omitted from its name
-FEW = 1.5  # measured numbers per identified combination, below which the fit follows noise
-DISTURBED = 1.5  # [standard deviations] residuals beyond are more than noise
+SHARPEST = 1e-12  # singular values below this fraction of the largest one are rounding errors
+# residuals at rounding level [rad, or relative to the size of the bodies], because loops are closed to 1e-13
+ROUNDING = 1e-15
+SMALL = 0.02  # dimensions with a smaller coefficient in a combination are omitted from the combination's name
+FEW = 1.5  # smallest number of measured values per identified combination; with fewer, the fit follows the noise
+DISTURBED = 1.5  # residuals above this bound [standard deviations] are not explained by noise
 SETTLED = 1e-6  # relative decrease of the cost below which iterations end
 
 
@@ -40,14 +42,15 @@ def __dir__() -> list[str]:
 
 
 class Loss(NamedTuple):
-    """Loss function of the size z of a residual, in units of the spread: cost, weight (first derivative / z), second derivative."""
+    """Loss function of z, the absolute residual in units of the spread: cost, weight (first derivative / z), second derivative."""
 
     cost: Callable[[Array], Array]
     weight: Callable[[Array], Array]
     curvature: Callable[[Array], Array]
 
 
-HUBER, CAUCHY = 1.345, 2.385  # sizes beyond which weights decrease; efficiency 95 % for normal noise
+# values of z above which weights decrease; the estimators then have 95 % efficiency for normally distributed noise
+HUBER, CAUCHY = 1.345, 2.385
 LOSSES = {
     "squares": Loss(lambda z: z**2 / 2, np.ones_like, np.ones_like),
     "huber": Loss(
@@ -69,11 +72,11 @@ class Measurements(Brief):
 
     Attributes
     ----------
-    inputs : driven joint to its encoder's readings (n,) [rad, m]; as many joints as determine the position
+    inputs : driven joint to its encoder's readings (n,) [rad, m]. The driven joints must determine the position
     frames : frame to points (n, 3) [m] of its origin, or poses (n, 4, 4), in the world. NaN for missing measurements
     distances : (frame, frame) to (n,) distances between their origins [m]; "ground" is the world's origin
     joints : joint with one coordinate to readings (n,) of an additional encoder [rad, m]
-    noise : standard deviation of lengths [m], and of angles [rad]
+    noise : standard deviations of measured lengths [m] and of measured angles [rad]
     """
 
     inputs: Mapping[str, ArrayLike]
@@ -90,17 +93,18 @@ class Calibration(Brief):
     Attributes
     ----------
     robot : the mechanism with the calibrated dimensions
-    changes : dimension to its change from the nominal value [rad, m]; the smallest changes that fit, also for indistinguishable dimensions
+    changes : dimension to its change from the nominal value [rad, m]. If dimensions cannot be distinguished, these are the changes of least norm
     offsets : joint to the offset that must be added to its encoder's reading
-    names : (k) identified combinations of dimensions, such as "rod.length - 1 elbow.parent.x"; parts below 2 % are omitted
+    names : (k) identified linear combinations of dimensions, such as "rod.length - 1 elbow.parent.x"; coefficients below 2 % are omitted
     values, deviations : (k,) changes of these combinations, and their standard deviations
-    unseen : dimensions without an effect on the measurements
-    binding : dimensions that were not calibrated because a change would open the loops, such as those out of the plane of a planar linkage
-    condition : condition number of the derivatives, the largest amplification of noise
-    before, after : root mean square of the residuals [their standard deviations]
-    outliers : (measurement, position) of residuals to which the robust loss gives a weight below 1/2
+    unseen : dimensions that do not affect the measurements
+    binding : dimensions that were not calibrated because a change of them alone would open the loops, such as out-of-plane dimensions of a planar
+    linkage
+    condition : condition number of the Jacobian, the largest amplification of noise
+    before, after : root mean square of the residuals before and after the calibration, in units of their standard deviations
+    outliers : (measurement, position) of residuals with a weight below 1/2 in the robust loss
     covariance : (k, k) covariance of the combinations
-    base : columns of the derivatives that were chosen
+    base : (k) indices of the dimensions, one for each combination, whose columns of the Jacobian are linearly independent
     """
 
     robot: Mechanism
@@ -139,19 +143,20 @@ def calibrate(
     robot: Mechanism, measurements: Measurements, *, dimensions: Sequence[str] | None = None, near: ArrayLike | None = None,
     spread: tuple[float, float] = (0.01, 0.01), loss: str = "huber", iterations: int = 30,
 ) -> Calibration:  # fmt: skip
-    """Fit dimensions and encoder offsets to measurements, by Gauss-Newton steps of least norm with exact derivatives.
+    """Fit dimensions and encoder offsets to measurements by Gauss-Newton steps of least norm, with exact derivatives.
 
     Parameters
     ----------
     robot : the nominal mechanism
-    measurements : measured positions, and their noise
+    measurements : measurements in n positions, and their noise
     dimensions : names of :mod:`sarrus.dimensions`; default: placements of all joints on both bodies, rods, encoder offsets of the driven joints, and
         placements of measured frames
-    near : (nq,) or (n, nq) configurations near the positions; default: along the inputs from the home, on one branch
-    spread : standard deviations of dimensions before the calibration, of lengths [m] and angles [rad]. Combinations that the measurements
-        do not determine better are not identified
-    loss : "squares", "huber" or "cauchy". The last two reduce the weight of residuals far beyond the noise; if residuals are larger than
-        the given noise, they also start from that noise. An outlier with much influence on the result distorts "huber"; "cauchy" rejects it
+    near : (nq,) or (n, nq) configurations near the measured positions; default: the configurations of `follow` along the inputs, from the home
+    spread : prior standard deviations of the changes of lengths [m] and of angles [rad]. A combination is not identified if the measurements would
+    determine it less precisely than this prior
+    loss : "squares", "huber" or "cauchy". The last two reduce the weight of residuals that are much larger than the noise. An outlier with much
+    influence on the result distorts "huber", whereas "cauchy" rejects it. With both, if the residuals exceed the stated noise, a second fit uses this
+    noise for the weights
     iterations : maximum number of steps
 
     Returns
@@ -165,12 +170,12 @@ def calibrate(
     AssemblyError
         The loops do not close at the inputs.
     StateError, NameNotFoundError, ShapeError
-        The inputs do not determine the position; names are unknown; sizes are wrong.
+        The inputs do not determine the position; names are unknown; arrays have wrong shapes.
 
     Warns
     -----
     ModelWarning
-        There are fewer than 1.5 numbers for each identified combination of dimensions, so the fit follows the noise.
+        There are fewer than 1.5 measured values for each identified combination of dimensions, so that the fit follows the noise.
 
     Examples
     --------
@@ -211,7 +216,8 @@ def calibrate(
     options = (rows, chosen, prior, iterations, least)
     best = _fitted(fit, loss, *options)
     if loss != "squares" and _size(best.residual) > DISTURBED:
-        # an outlier may be spread over all residuals, which increases the estimated spread: also start from the given noise
+        # the least-squares fit can distribute an outlier over all residuals, which increases the estimated spread. Therefore a second trial begins
+        # with the stated noise as the spread
         trials = [_fitted(_fitted(start, "cauchy", *options, scale=1.0), loss, *options) for start in (fit, best)]
         best = min(best, *trials, key=lambda trial: (_spread(trial.residual), _cost(trial.residual, loss)))
     x, residual, place = best
@@ -251,7 +257,7 @@ def _of_lengths_and_angles(name: str, value: tuple[float, float]) -> list[float]
 def _fitted(
     fit: _Fit, loss: str, rows: _Rows, chosen: Dimensions, prior: Array, iterations: int, least: float, scale: float | None = None
 ) -> _Fit:  # fmt: skip
-    """Return the fit after Gauss-Newton steps, until the cost settles; `scale` replaces the estimated spread of the residuals."""
+    """Return the fit after Gauss-Newton steps, which end when the cost converges. `scale` replaces the estimated spread of the residuals."""
     for _ in range(iterations):
         x, residual, place = fit
         if _size(residual) < least:
@@ -271,7 +277,10 @@ def _fitted(
 def _descended(
     rows: _Rows, chosen: Dimensions, x: Array, change: Array, residual: Array, loss: str, scale: float | None
 ) -> _Fit | None:
-    """Return the fit after the longest part of a change that does not increase the cost, or None."""
+    """Return the fit after a step of the line search: the largest tried fraction of `change` that does not increase the cost.
+
+    Returns None if there is none.
+    """
     part = 1.0
     while part >= 1e-2:
         x_new = x - part * change
@@ -290,20 +299,24 @@ def _size(residual: Array) -> float:
 
 
 def _spread(residual: Array) -> float:
-    """Return the spread of residuals [standard deviations], robust and at least 1: few outliers exceed it, many errors of a wrong model do not."""
+    """Return a robust estimate of the spread of the residuals [standard deviations], at least 1.
+
+    A few outliers do not affect the estimate; many errors of a wrong model increase it.
+    """
     return max(1.0, 1.4826 * float(np.median(np.abs(residual))))
 
 
 def _root_weights(residual: Array, loss: str, scale: float | None = None) -> Array:
-    """Return square roots of the weights (rows,)."""
+    """Return the square roots (rows,) of the residuals' weights."""
     return np.sqrt(LOSSES[loss].weight(np.abs(residual) / (scale or _spread(residual))))
 
 
 def _scale_of_deviations(residual: Array, loss: str, identified: int) -> float:
-    """Return the factor of deviations over those of weighted least squares with the stated noise: Huber, Robust Statistics, 1981, chapter 7.
+    """Return the ratio of the estimated standard deviations to those of weighted least squares with the stated noise (Huber, Robust Statistics, 1981,
+    ch. 7).
 
-    It is sum of psi^2 / (rows - identified), over the squared mean slope of psi, with psi the derivative of the cost. Outliers contribute only
-    their psi.
+    The square of the ratio is sum(psi^2) / (rows - identified), divided by the squared mean slope of psi, with psi the derivative of the cost. An
+    outlier contributes to the sum only, because its slope is small.
     """
     spread = _spread(residual)
     z = np.abs(residual) / spread
@@ -319,26 +332,28 @@ def _cost(residual: Array, loss: str, scale: float | None = None) -> float:
 
 
 def _least_step(J: Array, residual: Array, prior: Array) -> Array:
-    """Return the smallest change, in units of the prior deviations, that removes the residual in directions that are determined better than the prior."""
+    """Return the least-norm change, in units of the prior deviations, that minimises the residual over the directions that are determined better than
+    the prior.
+    """
     U, s, Vt = np.linalg.svd(J * prior, full_matrices=False)
     identified = s > max(1.0, SHARPEST * s.max(initial=0.0))
     return np.asarray(prior * (Vt[identified].T @ ((U[:, identified].T @ residual) / s[identified])))
 
 
 class _Place(NamedTuple):
-    """Poses of measured frames, frame to (n, 4, 4), and their derivatives."""
+    """Poses of the measured frames, frame -> (n, 4, 4), and their derivatives with respect to the dimensions."""
 
     pose: dict[str, Array]
     moves: Moves
 
     def between(self, a: str, b: str) -> Array:
-        """Return vectors (n, 3) from the origin of frame a to that of frame b; "ground" is the world's."""
+        """Return the vectors (n, 3) [m] from the origin of frame a to the origin of frame b; "ground" is the world's frame."""
         start, end = (np.zeros(3) if name == "ground" else self.pose[name][:, :3, 3] for name in (a, b))
         return np.broadcast_to(end - start, (self.moves.determined.size, 3))
 
 
 class _Fit(NamedTuple):
-    """Changes of dimensions, with their residuals and poses."""
+    """Changes of dimensions, with the residuals and poses that result from them."""
 
     x: Array
     residual: Array
@@ -352,7 +367,7 @@ class _Rows:
     ----------
     inputs : driven joint to (n, nv of the joint)
     seen : measured frames
-    names : (rows) measurement and position of each residual
+    names : (rows) (measurement, position) of each residual
     """
 
     def __init__(self, robot: Mechanism, m: Measurements, near: ArrayLike | None) -> None:
@@ -398,10 +413,10 @@ class _Rows:
         self.names = [label for label, measured in zip(labels, self.read, strict=True) if measured]
 
     def at(self, dimensions: Dimensions, x: Array) -> tuple[Array, _Place]:
-        """Return residuals (rows,) and poses with these changes; raise AssemblyError if loops cannot be closed."""
+        """Return the residuals (rows,) and poses after changes x (p,) of the dimensions; raise AssemblyError if loops cannot be closed."""
         robot = dimensions.changed(x)
         driven = dimensions.driven(self.inputs, x)
-        # starts are near, so that the branch is the same
+        # the initial guesses are so near that the branch is the same
         q, status = robot.assemble(near=self.start, fixed=driven, branch="any", return_status=True)
         if np.any(status):
             raise AssemblyError(
@@ -433,7 +448,7 @@ class _Rows:
         return np.concatenate(parts)[self.read], place
 
     def derivatives(self, place: _Place) -> Array:
-        """Return derivatives of the residuals (rows, p)."""
+        """Return the derivatives (rows, p) of the residuals with respect to the dimensions."""
         length, angle = self.noise
         moves, parts = place.moves, []
         p = len(moves.closes)

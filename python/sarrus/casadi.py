@@ -1,10 +1,12 @@
 """Functions of a mechanism for CasADi, with their Jacobians: ``pip install casadi``.
 
-They call the core, for any mechanism, without a compiler, also functions with iterations such as `assemble`. For faster evaluations, or programs
-without Python, :func:`sarrus.generation.generate` with ``targets=["casadi"]`` writes functions of one mechanism as C code, with their Jacobians.
+These functions call the core, work for any mechanism and need no compiler. Iterative functions such as `assemble` are included. For faster
+evaluation, or for programs without Python, :func:`sarrus.generation.generate` with ``targets=["casadi"]`` writes functions of one mechanism as C
+code, with their Jacobians.
 
-Each function returns a callback for single states with first derivatives; use limited-memory Hessians in IPOPT. Gradients are with respect to the entries of q, zero
-along the length of quaternions; in closed chains they are along motions that the loops allow.
+Each function returns a CasADi callback for single states. It has first derivatives only; therefore use limited-memory Hessians in IPOPT. Gradients
+are with respect to the entries of q; the component along a quaternion itself is zero. For closed chains, gradients are along motions that the loops
+allow.
 
 >>> import casadi
 >>> import sarrus, sarrus.casadi
@@ -30,7 +32,8 @@ from ._arrays import Array, real_array
 from ._differentiable import ROWS, Function, docstring, function
 from .mechanism import Mechanism
 
-__all__ = [name for name in ROWS if name != "rollouts"]  # its sizes are unknown before the first call
+# rollouts is excluded, because its array sizes are unknown before the first call
+__all__ = [name for name in ROWS if name != "rollouts"]
 
 
 def __getattr__(name: str) -> Callable[..., Callback]:
@@ -52,7 +55,7 @@ def __dir__() -> list[str]:
 
 
 class Callback(casadi.Callback):
-    """A function of one state. The caller must keep a reference to it, because CasADi does not."""
+    """CasADi callback of a function of one state. The caller must keep a reference to it, because CasADi does not."""
 
     def __init__(self, name: str, f: Function) -> None:
         super().__init__()
@@ -62,7 +65,10 @@ class Callback(casadi.Callback):
         self.construct(name, {})
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
-        """Return results for arrays, CasADi's numbers or symbols; raise TypeError for complex arrays, whose imaginary parts CasADi drops."""
+        """Return the results for NumPy arrays, or for CasADi's numbers or symbols.
+
+        Complex arrays raise TypeError, because CasADi would silently drop their imaginary parts.
+        """
         for name, x in (*zip(self.f.row.inputs, inputs, strict=False), *named.items()):
             if isinstance(x, (np.ndarray, np.generic, complex)):
                 real_array(name, x)
@@ -95,7 +101,10 @@ class Callback(casadi.Callback):
 
 
 class _Jacobian(casadi.Callback):
-    """Function of inputs and results: the derivative of each result, flattened by columns, by each input."""
+    """CasADi callback for the Jacobian: a function of the inputs and results.
+
+    It returns the derivative of each result with respect to each input, flattened by columns.
+    """
 
     def __init__(self, name: str, callback: Callback, names: tuple[Any, Any], options: Any) -> None:
         super().__init__()
@@ -126,7 +135,7 @@ class _Jacobian(casadi.Callback):
         y = callback.f.value(*x)
         blocks: list[Any] = []
         for k, answer in enumerate(y):
-            n = answer.size  # a unit cotangent for each entry, all in one call
+            n = answer.size  # the unit cotangents of all entries of the result, evaluated in one call
             w = [np.zeros((n, *array.shape)) for array in y]
             w[k] = np.eye(n).reshape(n, *answer.shape[::-1]).transpose(0, *range(answer.ndim, 0, -1))
             repeated = [[np.broadcast_to(array, (n, *array.shape)) for array in arrays] for arrays in (x, y)]

@@ -1,4 +1,4 @@
-"""Steps of a mechanism as an action model of Crocoddyl, loops and quaternions included: ``pip install crocoddyl``.
+"""Action model of Crocoddyl for a step of a mechanism, with closed loops and quaternions. Needs ``pip install crocoddyl``.
 
 >>> import crocoddyl  # doctest: +SKIP
 >>> model = sarrus.crocoddyl.ActionModel(robot, 0.02, costs)  # doctest: +SKIP
@@ -26,13 +26,14 @@ NO_ANSWER = (
     StateError,
     AssemblyError,
     IntegrationError,
-)  # errors of a state; others are errors of the model's arguments
+)  # errors that depend on the state; all other errors are faults of the model's arguments
 
 
 class State(crocoddyl.StateAbstract):
-    """State x = (q, v) of a mechanism; changes are displacements dq (nv) and changes of v. Its zero is the home, at rest.
+    """State x = (q, v) of a mechanism. Its tangent vectors are (dq (nv), dv (nv)); the state `zero` is the home configuration at rest.
 
-    Invalid states (not finite, or quaternions of zero length) have results NaN, because an exception in a solver ends the process.
+    For invalid states (not finite, or with quaternions of zero norm) the methods return NaN, because an exception inside a solver would end the
+    process.
     """
 
     def __init__(self, robot: Mechanism) -> None:
@@ -75,7 +76,10 @@ class State(crocoddyl.StateAbstract):
 
 
 class StateResidual(crocoddyl.ResidualModelAbstract):
-    """Difference of a state from a reference. Crocoddyl's own residual assumes a diagonal derivative, which is wrong for quaternions."""
+    """Residual: difference of a state from a reference.
+
+    ``crocoddyl.ResidualModelState`` assumes a diagonal derivative, which is wrong for quaternions.
+    """
 
     def __init__(self, state: State, reference: Array, nu: int) -> None:
         super().__init__(state, state.ndx, nu, True, True, False)
@@ -89,23 +93,23 @@ class StateResidual(crocoddyl.ResidualModelAbstract):
 
 
 class ActionModel(crocoddyl.ActionModelAbstract):
-    """Action model of one step of :func:`~sarrus.simulate_many` under efforts of the motors, with exact derivatives.
+    """Action model of one step of :func:`~sarrus.simulate_many`, with exact derivatives. The controls are the motors' efforts.
 
-    If the step has no result (loops cannot be closed, or no convergence), the next state and its derivatives are NaN. Crocoddyl's solvers then
-    shorten their step; an exception would end the process. The last node has no efforts, and no costs of efforts.
+    If the step fails (the loops cannot be closed, or an iteration does not converge), the next state and its derivatives are NaN. Crocoddyl's solvers
+    then reduce their step length; an exception would end the process. The terminal node has no efforts, and therefore no costs of efforts.
 
     Parameters
     ----------
-    robot : the mechanism; the start is projected onto its loops
-    dt : length of the step [s]; 0 for the last node, which has costs and no step
+    robot : the mechanism; the initial state of a step is projected onto the constraints
+    dt : length of the step [s]; 0 for the terminal node, which has costs but no step
     costs : ``crocoddyl.CostModelSum`` over ``State(robot)`` and the motors
-    options : method, stabilisation, gains of the step
+    options : options `method`, `stabilisation` and `gains` of :func:`~sarrus.simulate_many`
 
     Raises
     ------
     ModelError
-        A cost uses ``crocoddyl.ResidualModelState``, and displacements of a joint are not differences of coordinates (quaternions), so that its
-        derivative is not diagonal. Use :class:`StateResidual`.
+        A cost uses ``crocoddyl.ResidualModelState``, but the mechanism has quaternions, for which the derivative of this residual is wrong. Use
+        :class:`StateResidual`.
     """
 
     def __init__(self, robot: Mechanism, dt: float, costs: Any, **options: Any) -> None:

@@ -1,9 +1,9 @@
-"""Exact derivatives of the equations of motion and of functions of a state, loops included. Each has the name of its function.
+"""Exact derivatives of the equations of motion and of functions of a state, also for closed chains. A derivative has the name of the function that it
+differentiates.
 
-``*_jvp`` are products of a Jacobian with a change of the state, ``*_vjp`` products of a cotangent with a Jacobian.
-
-Derivatives through time: :func:`step` of one step, :func:`rollouts_vjp` in reverse mode through runs, and
-``sarrus.simulate(..., sensitivities=...)`` in forward mode through a run.
+Functions ``*_jvp`` return the product of a Jacobian with a change of the state, functions ``*_vjp`` the product of a cotangent with a Jacobian.
+Derivatives through time are :func:`step` for one step, :func:`rollouts_vjp` for simulations in reverse mode, and ``sarrus.simulate(...,
+sensitivities=...)`` for a simulation in forward mode.
 
 Derivatives with respect to q are those with respect to displacements dq (nv) in the tangent space; the displaced configuration is
 ``robot.integrate(q, dq)``.

@@ -1,8 +1,8 @@
 """Dimensional synthesis, and tolerance budgets.
 
-Objectives and constraints are rows of residuals along a motion in which joints pass through given inputs. Derivatives
-with respect to dimensions are exact, for positions, efforts, reactions and singular values. If a class of the user has
-no derivatives, they are central differences of variants.
+Objectives and constraints are residuals at n configurations of a motion, in which the driven joints pass through prescribed inputs. Derivatives with
+respect to dimensions are exact for positions, efforts, reactions and singular values. If a user-defined objective has no derivatives, central
+differences of variants are used.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ __all__ = [
 
 __getattr__ = attributes(__name__, {})
 
-STEP = 1e-4  # step of central differences, as a fraction of a dimension's range
-BROKEN = 1e3  # residual if loops do not close
+STEP = 1e-4  # step of central differences, relative to the range between a dimension's bounds
+BROKEN = 1e3  # value of all residuals if the loops do not close
 
 
 def __dir__() -> list[str]:
@@ -56,7 +56,7 @@ def __dir__() -> list[str]:
 
 
 class _Checked:
-    """Base of dataclasses whose attributes are checked by their annotations."""
+    """Base class of dataclasses whose attributes are checked against their annotations."""
 
     def __post_init__(self) -> None:
         for field in fields(self):  # type: ignore[arg-type]
@@ -83,7 +83,10 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
 
 
 def _at_inputs(label: str, x: Any, q: Array, *more: int) -> Array:
-    """Return numbers (n, ...) for the n inputs of configurations (..., n, nq); raise ShapeError for another shape."""
+    """Return x as an array (n, ...) with one row for each of the n inputs of the configurations q (..., n, nq).
+
+    Raises ShapeError if x has another number of rows.
+    """
     if x.shape != (q.shape[-2], *more):
         raise ShapeError(
             f"{label} must be one for each of {q.shape[-2]} inputs, {(q.shape[-2], *more)}; got shape {x.shape}"
@@ -99,8 +102,8 @@ class FramePath(_Checked):
     ----------
     frame : name of the frame
     points : (n, 3) in the world [m], NaN for a component without requirement; or poses (n, 4, 4)
-    scale : displacement that counts as a residual of 1 [m]
-    turn : rotation from a pose that counts as a residual of 1 [rad]
+    scale : displacement that corresponds to a residual of 1 [m]
+    turn : angle of rotation that corresponds to a residual of 1 [rad]
     """
 
     frame: str
@@ -109,7 +112,10 @@ class FramePath(_Checked):
     turn: float = 1.0
 
     def rows(self, variants: Any, q: Array) -> Array:
-        """Return residuals (N, 3 n), or (N, 6 n) for poses: the rotation vector in the frame's axes, then the displacement."""
+        """Return the residuals (N, 3 n) of N variants, or (N, 6 n) for poses.
+
+        A pose has six: the rotation vector in the frame's axes, then the displacement.
+        """
         points, X = self._points(q), variants.pose(q, self.frame)
         rows = [(X[..., :3, 3] - (points[:, :3, 3] if points.ndim == 3 else points)) / self.scale]
         if points.ndim == 3:
@@ -153,9 +159,9 @@ class JointAngle(_Checked):
 
 @dataclass(frozen=True, eq=False)
 class TransmissionAngle(_Checked):
-    """Constraint on the angle of two bars at a pin: it is at least `least` [rad] from the aligned position. Residuals are the deficits.
+    """Constraint on the angle between two bars at a pin: it must differ by at least `least` [rad] from the aligned position.
 
-    `straight` is the joint coordinate of the aligned position.
+    A residual is the amount by which the constraint is violated. `straight` [rad] is the joint coordinate at which the bars are aligned.
     """
 
     joint: str
@@ -181,11 +187,13 @@ class TransmissionAngle(_Checked):
 
 @dataclass(frozen=True, eq=False)
 class MotorEfforts(_Checked):
-    """Efforts of the motors along the motion. Residuals are the excess beyond `limit`, or the efforts themselves if it is 0 [N m, N].
+    """Efforts of the motors along the motion [N m, N]. Residuals are the amounts by which efforts exceed `limit`, or the efforts themselves if
+    `limit` is 0.
 
     Attributes
     ----------
-    velocity, acceleration : motor to its rates (n,) at the inputs [rad/s, m/s; per s]; as many motors as freedoms, all in tree joints
+    velocity, acceleration : motor to its velocities and accelerations (n,) at the inputs [rad/s, m/s; per s]. There must be as many motors as degrees
+    of freedom, all at tree joints
     """
 
     velocity: Mapping[str, ArrayLike]
@@ -211,14 +219,14 @@ class MotorEfforts(_Checked):
 
 @dataclass(frozen=True, eq=False)
 class Reaction(_Checked):
-    """Force or moment of a joint along the motion. Residuals are the excess of its norm beyond `limit`, or the norm if that is 0.
+    """Force or moment of a joint along the motion. Residuals are the amounts by which its norm exceeds `limit`, or the norm itself if `limit` is 0.
 
     Attributes
     ----------
     joint : name of a tree joint or loop joint
-    velocity, acceleration : motor to its rates (n,), as for :class:`MotorEfforts`
-    axes : components on the child in the joint's frame there: "x", "y", "z" of the force [N], or "rx", "ry", "rz" of the moment [N m].
-        Indeterminate components, such as those of a planar linkage out of its plane, raise an error
+    velocity, acceleration : motor to its velocities and accelerations (n,), as for :class:`MotorEfforts`
+    axes : components whose norm is used: "x", "y", "z" of the force [N], or "rx", "ry", "rz" of the moment [N m]. They act on the child, in the axes
+    of the joint's frame on the child. Indeterminate components raise an error, such as out-of-plane components of a planar linkage
     """
 
     joint: str
@@ -253,9 +261,10 @@ class Reaction(_Checked):
 
 @dataclass(frozen=True, eq=False)
 class Clearance(_Checked):
-    """Constraint on the distance to singular positions: `actuation` of the mobility map is at least `least`. Residuals are the deficits.
+    """Constraint on the distance to singular positions: `actuation` of :meth:`~sarrus.Mechanism.mobility_map` must be at least `least`.
 
-    The length of the initial mechanism makes sliding joints comparable with turning ones.
+    A residual is the amount by which the constraint is violated. Velocities of sliding joints are divided by the length of the initial mechanism, so
+    that they are comparable with angular velocities.
     """
 
     least: float
@@ -274,7 +283,7 @@ class Clearance(_Checked):
 
 
 def _rates(work: MotorMotions, of: MotorEfforts | Reaction, q: Array) -> tuple[Array, Array]:
-    """Return rates and their derivatives, (n, m) each; those of fixed joints are zero."""
+    """Return the velocities and accelerations of the motors, (n, m) each; the entries of fixed joints are zero."""
     motors = work.base.actuated
     for name in motors:
         if name not in of.velocity or name not in of.acceleration:
@@ -308,11 +317,11 @@ class Design(Brief):
     robot : the best mechanism
     changes : dimension to its change [rad, m]
     q : (n, nq) configurations along the inputs
-    cost, first_cost : half the sum of squared residuals, of the best mechanism, and of the best start before its improvement
+    cost, first_cost : half the sum of squared residuals, of the best mechanism, and of the best initial guess before its improvement
     rows : (rows,) residuals of all objectives, in their order
-    largest : largest residual of each objective, times its scale; zero, or small, for a satisfied constraint
-    starts, closed : number of initial guesses, and of those with closed loops at all inputs
-    costs : of all improved starts, ascending; if many are equal, a better mechanism nearby is unlikely
+    largest : largest residual of each objective, times its scale; zero or small for a satisfied constraint
+    starts, closed : number of initial guesses, and number of initial guesses whose loops close at all inputs
+    costs : costs of all improved initial guesses, ascending. If many costs are equal to the lowest, a better mechanism within the bounds is unlikely
     evaluations : number of Jacobians that were evaluated
     """
 
@@ -335,33 +344,33 @@ def design(
 ) -> Design:  # fmt: skip
     """Minimise objectives over dimensions, along one branch.
 
-    Many starts are evaluated at once as variants, and the best are improved by SciPy's `least_squares`. Mechanisms whose branch ends before the
-    inputs do are rejected. The mechanism's own dimensions are the first start.
+    Many initial guesses are evaluated together as variants, and the best ones are improved by SciPy's `least_squares`. A mechanism is rejected if its
+    branch ends before the last input. The first initial guess has the dimensions of `robot`.
 
     Parameters
     ----------
     robot : the initial mechanism
-    inputs : driven joint with one coordinate to its (n,) values [rad, m]
+    inputs : driven joint with one coordinate, to its values (n,) [rad, m] along the motion
     variables : dimensions that may change, by the names of :mod:`sarrus.dimensions`, with their bounds
     objectives : :class:`FramePath`, :class:`JointAngle`, :class:`TransmissionAngle`, :class:`MotorEfforts`, :class:`Reaction`,
         :class:`Clearance`, or an object with ``rows(variants, q)`` and, for exact derivatives, ``derivatives(robot, q, moves)``.
         An objective whose residuals are zero if it is satisfied is a constraint; a smaller `scale` makes it stricter
-    near : configuration near which loops close at the first inputs, as for :meth:`sarrus.Mechanism.follow`; it selects the branch
+    near : initial guess of the configuration at the first inputs, as for :meth:`sarrus.Mechanism.follow`; it selects the branch
     starts : number of initial guesses, drawn from the uniform distribution within the bounds
-    improved : number of starts, the best ones, that are improved
-    seconds : time limit [s] until which rounds of starts and improvements are repeated; default: one round
-    seed : seed of the random starts
+    improved : number of initial guesses, beginning with the best, that are improved
+    seconds : time limit [s]; until then, rounds of initial guesses and improvements are repeated. Default: one round
+    seed : seed of the random initial guesses
 
     Raises
     ------
     AssemblyError
-        No start closes its loops at all inputs.
+        No initial guess closes its loops at all inputs.
     ImportError
         SciPy is not installed: ``pip install scipy``.
     StateError
         The inputs do not determine the position.
     ModelError, ShapeError, NameNotFoundError
-        Bounds are invalid; names are unknown; sizes are wrong.
+        Bounds are invalid; names are unknown; arrays have wrong shapes.
 
     Examples
     --------
@@ -421,7 +430,7 @@ def design(
 
 
 class _Problem:
-    """Objectives as functions of the changes x (p,) of dimensions."""
+    """Optimisation problem: objectives as functions of the changes x (p,) of the dimensions."""
 
     def __init__(
         self,
@@ -462,14 +471,14 @@ class _Problem:
         self.at, self.q, self.broken = np.full(len(self.low), np.nan), np.zeros((0, robot.nq)), True
 
     def _followed(self, x: Array) -> tuple[Any, Array]:
-        """Return variants of changes (N, p), and their configurations (N, n, nq) along the inputs; NaN after the end of a branch."""
+        """Return the variants with changes x (N, p), and their configurations (N, n, nq) along the inputs; NaN after the end of a branch."""
         variants = self.dimensions.variants(x)
         if any(name.rpartition(".")[2] == "offset" for name in self.dimensions.names):
             raise ModelError("a design has no encoder offsets: change the inputs, or rotate the placement of a joint")
         return variants, variants.follow({name: values[:, 0] for name, values in self.inputs.items()}, self.near)
 
     def costs(self, x: Array) -> Array:
-        """Return half the sums of squares (N,); inf for open loops."""
+        """Return half the sums of squared residuals (N,); inf if loops cannot be closed."""
         variants, q = self._followed(x)
         good = np.isfinite(q).all(axis=(1, 2))
         cost = np.full(len(x), np.inf)
@@ -479,7 +488,7 @@ class _Problem:
         return cost
 
     def residual(self, x: Array) -> Array:
-        """Return the residuals (rows,), or large numbers if loops do not close."""
+        """Return the residuals (rows,); all are BROKEN if loops do not close."""
         variants, q = self._followed(x[None])
         self.at, self.q, self.broken = x.copy(), q[0], not np.isfinite(q).all()
         if not self.broken:
@@ -502,7 +511,7 @@ class _Problem:
         parts: list[Array | None] = [None] * len(self.objectives)
         if any(self.exact):
             moves = self.dimensions.moves(robot, self.q, x, self.frames, self.joints)
-            if not moves.determined.all():  # no derivatives exist at a singular position
+            if not moves.determined.all():  # at a singular position, exact derivatives do not exist
                 return np.zeros((self.count, len(x)))
             parts = [
                 of.derivatives(robot, self.q, moves) if exact else None
@@ -522,18 +531,18 @@ class _Problem:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Budget(Brief):
-    """Tolerance budget: standard deviations of quantities due to the errors of dimensions.
+    """Tolerance budget: standard deviations of positions that result from errors of the dimensions.
 
     Attributes
     ----------
     names, spread : (p) dimensions, and their standard deviations [rad, m]
     of : (k) names of the quantities, such as "tool.x", "slider"
-    parts : (n, k, p) standard deviation of each quantity due to each dimension, to first order, at n inputs
-    first_order : (n, k) standard deviation of each quantity due to all dimensions, to first order
-    drawn : (n, k) standard deviation among mechanisms drawn at random; NaN if none were drawn
-    worst : (n, k) largest deviation from the mean among the mechanisms drawn
-    lost : number of mechanisms drawn whose loops did not close
-    binding : dimensions that the loops cannot absorb; their parts are zero, and their errors were not drawn
+    parts : (n, k, p) standard deviation of each quantity caused by each dimension alone, to first order, at n inputs
+    first_order : (n, k) standard deviation of each quantity caused by all dimensions, to first order
+    drawn : (n, k) standard deviation of each quantity over randomly drawn mechanisms; NaN if none were drawn
+    worst : (n, k) largest absolute deviation of each quantity from its mean over the drawn mechanisms
+    lost : number of drawn mechanisms whose loops did not close
+    binding : dimensions whose error would open the loops. Their entries of `parts` are zero, and their errors were not drawn
     """
 
     names: tuple[str, ...]
@@ -547,7 +556,7 @@ class Budget(Brief):
     binding: tuple[str, ...]
 
     def report(self, count: int = 10) -> str:
-        """Return a table of the dimensions with the largest parts, for each quantity at its worst inputs."""
+        """Return a table for each quantity, at the inputs with its largest deviation: the dimensions that contribute most."""
         lines, count = [], _arrays.checked_count("count", count)
         for k, name in enumerate(self.of):
             i = int(np.argmax(self.first_order[:, k]))
@@ -564,7 +573,10 @@ class Budget(Brief):
         return "\n".join(lines + [f"not absorbed by the loops: {', '.join(self.binding)}"] * bool(self.binding))
 
     def plot(self, of: str | None = None, *, count: int = 8, ax: Axes | None = None) -> Axes:
-        """Plot stacked variances of one quantity along the inputs, the largest parts by name, and the variance drawn. Needs matplotlib."""
+        """Plot the variance of one quantity along the inputs, stacked by dimension. Needs matplotlib.
+
+        The `count` dimensions with the largest contributions are named. The variance over the drawn mechanisms is plotted, too.
+        """
         import matplotlib.pyplot as plt
 
         from .figures.canvas import literal
@@ -595,24 +607,26 @@ def tolerances(
     robot: Mechanism, spread: Mapping[str, float], inputs: Mapping[str, ArrayLike], of: Sequence[str], *, near: ArrayLike | None = None,
     samples: int = 1000, seed: int = 0, threads: int = 1,
 ) -> Budget:  # fmt: skip
-    """Return first-order and Monte Carlo tolerance budgets of positions, for normal and independent errors of dimensions.
+    """Return the tolerance budget of positions, to first order and by Monte Carlo sampling. Errors of dimensions are independent and normally
+    distributed.
 
     Parameters
     ----------
     robot : the nominal mechanism
-    spread : dimension (:mod:`sarrus.dimensions`) to its standard deviation [rad, m]; ``"joints.x"`` (y, z, rx, ry, rz) for the frames of all joints
-    inputs : driven joint to its (n,) coordinates [rad, m]
-    of : quantities: "FRAME.x" (y, z, rx, ry, rz) in world axes, or a joint with one coordinate
-    near : configuration near which loops close at the first inputs, as for :meth:`sarrus.Mechanism.follow`
-    samples : number of mechanisms drawn, 0 for none
-    seed, threads : seed and threads of the draws
+    spread : dimension (:mod:`sarrus.dimensions`) to its standard deviation [rad, m]; ``"joints.x"`` (or y, z, rx, ry, rz) sets it for the frames of
+    all joints
+    inputs : driven joint to its coordinates (n,) [rad, m]
+    of : quantities: "FRAME.x" (or y, z, rx, ry, rz) for a frame's displacement or rotation in world axes, or the name of a joint with one coordinate
+    near : initial guess of the configuration at the first inputs, as for :meth:`sarrus.Mechanism.follow`
+    samples : number of mechanisms to draw; 0 for none
+    seed, threads : seed of the random draws, and number of threads for their evaluation
 
     Raises
     ------
     NameNotFoundError, ModelError, ShapeError
         Names are unknown; a spread is negative.
     StateError
-        The inputs do not determine the position. If only some inputs do not, their parts are NaN.
+        The inputs do not determine the position. If this happens at some of the n inputs only, their entries of `parts` are NaN instead.
 
     Examples
     --------
@@ -648,7 +662,7 @@ def tolerances(
         many = dimensions.variants(errors)
         start = np.broadcast_to(q, (samples, *q.shape))
         driven = dimensions.driven(paths, errors)
-        # from starts that are near, the same branch is found
+        # the initial guesses are so near that the same branch is found
         q_drawn, status = many.assemble(start, fixed=driven, branch="any", threads=threads, return_status=True)
         good = (status == 0).all(axis=1)
         lost = int((~good).sum())
@@ -677,7 +691,7 @@ def _spreads(robot: Mechanism, inputs: Mapping[str, Array], spread: Mapping[str,
 
 
 def _quantity(robot: Mechanism, name: str) -> tuple[str, int]:
-    """Return a frame and the component of its displacement, or a joint and -1."""
+    """Return the frame and the component of a quantity such as "tool.x", or the joint and -1."""
     if name in robot._joints:
         return name, -1
     frame, _, axis = name.rpartition(".")
@@ -688,12 +702,12 @@ def _quantity(robot: Mechanism, name: str) -> tuple[str, int]:
 
 
 def _off(robot: Mechanism, variants: Any, q: Array, q_drawn: Array, name: str, k: int) -> Array:
-    """Return deviations (samples, n) of variants from the mechanism."""
+    """Return the deviations (samples, n) of a quantity of the variants from the nominal mechanism."""
     if k < 0:
         return np.asarray(variants.joint_states(q_drawn).q[name][..., 0] - robot.joint_states(q).q[name][:, 0])
     X, X0 = variants.pose(q_drawn, name), robot.pose(q, name)
     if k >= 3:
         return np.asarray(X[..., k - 3, 3] - X0[:, k - 3, 3])
-    turn = X[..., :3, :3] @ X0[:, :3, :3].swapaxes(-1, -2)  # in world axes, to first order
+    turn = X[..., :3, :3] @ X0[:, :3, :3].swapaxes(-1, -2)  # rotation vector in world axes, to first order
     i, j = (k + 2) % 3, (k + 1) % 3
     return np.asarray(0.5 * (turn[..., i, j] - turn[..., j, i]))

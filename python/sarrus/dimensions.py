@@ -1,7 +1,7 @@
-"""Dimensions of a mechanism by name, and mechanisms with changed dimensions, for calibration, tolerances and synthesis.
+"""Named dimensions of a mechanism, for calibration, tolerances and synthesis.
 
 - "elbow.parent.x": displacement [m] of the joint's frame on its parent, along its own x axis; "elbow.parent.rx": rotation [rad] about that axis
-- "tool.x": the same of an added frame
+- "tool.x": displacement [m] of an added frame along its own x axis; also "tool.rx", as for joints
 - "rod.length": length of a distance constraint [m]
 - "motor.offset": difference between the joint's coordinate and its encoder's reading [rad, m]
 """
@@ -26,11 +26,11 @@ AXES = ("rx", "ry", "rz", "x", "y", "z")
 
 
 class Dimensions:
-    """A choice of a mechanism's dimensions; x (p,) are their changes from the nominal values.
+    """List of p dimensions of a mechanism; vectors x (p,) are their changes from the nominal values.
 
     Attributes
     ----------
-    robot, leading : the mechanism, and the driven joints, whose coordinates are inputs
+    robot, leading : the mechanism, and the names of its driven joints, whose coordinates are inputs
     names : (p) names of the dimensions
     angular : (p,) True for dimensions in radians
     """
@@ -51,7 +51,8 @@ class Dimensions:
             for k in range(robot.joint(joint).type.nv):
                 places[f"{joint}.offset" + f"[{k}]" * (robot.joint(joint).type.nv > 1)] = ("offset", joint, k)
         places |= {f"{rod}.length": ("length", rod, 0) for rod in self.rods}
-        # displacements first: combinations of indistinguishable dimensions are named by the first, and these are easier to understand
+        # displacements come first, because a combination of indistinguishable dimensions is named after its first dimension, and displacements are
+        # easier to understand
         for axes in (AXES[3:], AXES[:3]):
             places |= {f"{frame}.{axis}": ("frame", frame, AXES.index(axis)) for frame in self._at for axis in axes}
         usual = [n for n, (kind, of, _) in places.items() if kind != "frame" or of in joints or of in frames]
@@ -73,7 +74,7 @@ class Dimensions:
         return len(self.names)
 
     def some(self, indices: Sequence[int]) -> Dimensions:
-        """Return a subset of the dimensions."""
+        """Return the dimensions with these indices."""
         return Dimensions(self.robot, self.leading, [self.names[i] for i in indices])
 
     def numbers(self, changes: Mapping[str, float]) -> Array:
@@ -86,7 +87,7 @@ class Dimensions:
     # ---- mechanisms ----
 
     def _changes(self, x: Array) -> dict[str, dict[str, Array]]:
-        """Return placements (N, 4, 4) and lengths (N,) by changes (N, p)."""
+        """Return the placements, frame -> (N, 4, 4), and the lengths, rod -> (N,) [m], after changes x (N, p)."""
         moved: dict[str, Array] = {}
         changes: dict[str, dict[str, Array]] = {}
         for (kind, of, k), each in zip(self._places, x.T, strict=True):
@@ -101,19 +102,24 @@ class Dimensions:
         return changes
 
     def changed(self, x: ArrayLike) -> Mechanism:
-        """Return the mechanism with changed dimensions; it does not contain offsets, which belong to the encoders."""
+        """Return the mechanism with changes x (p,) of its dimensions.
+
+        Encoder offsets in x have no effect, because they are not part of the mechanism.
+        """
         changes: Any = self._changes(real_array("x", x).reshape(1, -1))
         make: dict[str, Any] = {"placements": Transform.from_matrix, "lengths": float}
         numbers: Any = {key: {name: make[key](values[0]) for name, values in of.items()} for key, of in changes.items()}
         return self.robot.replace(**numbers) if numbers else self.robot
 
     def variants(self, x: Array) -> Any:
-        """Return variants with changes (N, p)."""
+        """Return the variants with changes x (N, p) of the dimensions."""
         changes: Any = self._changes(x)
         return self.robot.variants(**(changes or {"gravity": np.tile(self.robot.gravity, (len(x), 1))}))
 
     def driven(self, inputs: Mapping[str, Array], x: Array) -> dict[str, Array]:
-        """Return coordinates of the driven joints (..., n, nv of the joint): the inputs (n, nv) plus offsets of x (..., p)."""
+        """Return the coordinates (..., n, nv of the joint) of the driven joints: the inputs (n, nv of the joint) plus the encoder offsets in x (...,
+        p).
+        """
         driven = {name: np.array(np.broadcast_to(y, (*x.shape[:-1], *y.shape))) for name, y in inputs.items()}
         for i, (kind, joint, k) in enumerate(self._places):
             if kind == "offset" and joint in driven:
@@ -123,11 +129,13 @@ class Dimensions:
     # ---- derivatives ----
 
     def moves(self, robot: Mechanism, q: Array, x: Array, frames: Sequence[str], joints: Sequence[str] = ()) -> Moves:
-        """Return derivatives of frames and joints of `changed(x)` at q (n, nq) with respect to each dimension."""
+        """Return the derivatives of frames and joints of `changed(x)` at the configurations q (n, nq), with respect to each dimension."""
         return Moves(self, assembled_positions(robot, q, list(self.leading)), x, frames, joints)
 
     def _turned(self, x: Array) -> dict[str, Array]:
-        """Return frame to (6, 6): its displacement in its changed axes, by changes of the six numbers of its placement."""
+        """Return frame -> (6, 6), the derivative of the frame's displacement, in its changed axes, with respect to the six parameters of its
+        placement.
+        """
         turns: dict[str, Array] = {}
         for (kind, of, k), change in zip(self._places, x, strict=True):
             if kind == "frame":
@@ -146,10 +154,10 @@ class Moves:
 
     Attributes
     ----------
-    frames : frame to (n, 6, p), its displacement [rotation; translation] in its own axes
-    joints : joint with one coordinate to (n, p), the change of the coordinate, or of the reading if the joint has an offset
-    closes : (p,) True if the loops close again after a change, in all determined configurations
-    determined : (n,) True if the driven joints determine the position; elsewhere, such as at singular positions, derivatives are NaN
+    frames : frame to (n, 6, p), the derivative of its displacement [rotation; translation] in its own axes
+    joints : joint with one coordinate to (n, p), the derivative of the coordinate, or of the encoder's reading if the joint has an offset
+    closes : (p,) True if the loops can be closed after a change of this dimension, in all determined configurations
+    determined : (n,) True if the driven joints determine the position. In other configurations, such as singular positions, derivatives are NaN
     of, x : the dimensions, and their current changes (p,)
     """
 
@@ -182,11 +190,11 @@ class Moves:
                 self.joints[joint][:, of.names.index(f"{joint}.offset")] -= 1.0
 
     def coordinates(self) -> Array:
-        """Return displacements of q (n, nv, p)."""
+        """Return the derivatives (n, nv, p) of q, as displacements."""
         return self._columns([self._D.leading, self._D.placements, self._D.lengths], None)
 
     def numbers(self, places: Mapping[str, slice]) -> Array:
-        """Return derivatives (numbers, p) of the numbers of :func:`sarrus.derivatives.dimensions`, whose places are given."""
+        """Return the derivatives (numbers, p) of the parameters in :func:`sarrus.derivatives.dimensions`; `places` has the index of each parameter."""
         by = np.zeros((max((place.stop for place in places.values()), default=0), len(self.of)))
         for i, (kind, name, k) in enumerate(self.of._places):
             place = places.get(f"{name}.length" if kind == "length" else name)
@@ -199,7 +207,7 @@ class Moves:
         return (self._D.joints.index(joint), SIDES.index(side)) if joint in self._D.joints and side in SIDES else None
 
     def _columns(self, parts: Sequence[Array], frame: str | None) -> Array:
-        """Return derivatives (n, rows, p), zero for dimensions whose change would open loops."""
+        """Return derivatives (n, rows, p), which are zero for dimensions whose change would open the loops."""
         by_leading, by_placements, by_lengths = parts
         columns, first = np.zeros((*by_leading.shape[:2], len(self.of))), dict[str, int]()
         for joint in self.of.leading:
@@ -219,7 +227,9 @@ class Moves:
         return columns
 
     def _closing(self, joint: str, D: AssembledPositions) -> Array:
-        """Return derivatives (n, p) of a loop joint's coordinate: motion of its child's frame relative to its parent's, along the joint."""
+        """Return the derivatives (n, p) of a loop joint's coordinate: the motion of its frame on the child relative to its frame on the parent, along
+        the joint's axis.
+        """
         robot, q = D._at[0], D._at[1]
         j = robot.joint(joint)
         if j.kind not in ("Revolute", "Prismatic"):
@@ -228,14 +238,14 @@ class Moves:
             )
         parent, child = (self._columns(D.frame(f"{joint}.{side}"), f"{joint}.{side}") for side in SIDES)
         R = np.swapaxes(robot.pose(q, f"{joint}.parent")[:, :3, :3], 1, 2) @ robot.pose(q, f"{joint}.child")[:, :3, :3]
-        # a rotation of the parent's frame moves the child of a slide across the axis only
+        # for a slide, a rotation of the parent's frame moves the child only perpendicular to the axis
         part = slice(0, 3) if j.kind == "Revolute" else slice(3, 6)
         relative = R @ child[:, part] - parent[:, part]
         return np.asarray(np.asarray(unit_axis(cast(Any, j.type).axis)) @ relative)
 
 
 def checked_inputs(robot: Mechanism, inputs: Any, argument: str = "inputs") -> dict[str, Array]:
-    """Return driven joint to its coordinates (n, nv of the joint); raise ShapeError if the joints have different n."""
+    """Return driven joint -> its coordinates (n, nv of the joint); raise ShapeError if n differs between joints."""
     check_mapping(argument, inputs, "joints to their coordinates (n,)")
     paths = {}
     for name, x in inputs.items():

@@ -1,4 +1,4 @@
-"""Errors and warnings. Every error is a :class:`SarrusError` and the built-in exception that fits it."""
+"""Errors and warnings. Every error class derives from :class:`SarrusError` and from the built-in exception that describes it, such as ValueError."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ class SarrusError(Exception):
 
 
 class ModelError(SarrusError, ValueError):
-    """A mechanism's description, or a file that holds one, is wrong."""
+    """A mechanism's description, or a model file, is invalid."""
 
 
 class ModelWarning(UserWarning):
     """A part of a mechanism's description has no effect."""
 
 
-# appended to errors about the shape of tau: the core does not detect efforts u that were passed instead
+# appended to errors about the shape of tau, because motors' efforts u may have been passed instead
 OF_MOTORS = "; efforts u of motors, in the order of `robot.actuated`, become tau by robot.actuation_matrix(q) @ u"
 
 
@@ -59,7 +59,7 @@ class ShapeError(SarrusError, ValueError):
 
 
 class StateError(SarrusError, ValueError):
-    """A state holds NaN, infinity or a quaternion that is not a rotation, or no answer exists there."""
+    """A state contains NaN, infinity or a quaternion that is not a rotation; or the function has no result in this state."""
 
 
 class NameNotFoundError(SarrusError, KeyError):
@@ -74,12 +74,12 @@ class AssemblyError(SarrusError, ValueError):
 
 
 class PathTrackingError(AssemblyError):
-    """The tracked branch of :meth:`~sarrus.Mechanism.follow` or :meth:`~sarrus.Mechanism.assemble` ends before the inputs do.
+    """The tracked branch of :meth:`~sarrus.Mechanism.follow` or :meth:`~sarrus.Mechanism.assemble` ends before the last input.
 
     Attributes
     ----------
     path : (k, nq) configurations at the inputs that were reached
-    last_configuration : (nq,) where the branch ends
+    last_configuration : (nq,) configuration at which the branch ends
     """
 
     def __init__(self, message: str, path: NDArray[np.float64], last_configuration: NDArray[np.float64]) -> None:
@@ -114,7 +114,7 @@ class IntegrationError(SarrusError, ArithmeticError):
 
 
 class BranchWarning(UserWarning):
-    """Loops were closed on another branch than the start's, or behind a singular position, where the branch is undetermined."""
+    """Loops were closed on another branch than that of the initial guess, or beyond a singular position, so that the branch is undetermined."""
 
 
 class LimitWarning(UserWarning):
@@ -122,20 +122,20 @@ class LimitWarning(UserWarning):
 
 
 class DriftWarning(UserWarning):
-    """A simulation started off the loops and was projected onto them, or it ended off them."""
+    """The initial state of a simulation violated the loop constraints and was projected onto them, or the final state violates them."""
 
 
 class StiffnessWarning(UserWarning):
-    """A simulation's steps are too long for the forces that act, or for the motion: they add energy."""
+    """A simulation's steps are too long for the stiffness of the applied forces or for the motion, so that integration errors add energy."""
 
 
 def warn_of_model(message: str) -> None:
-    """Raise a ModelWarning at the line of the caller, outside of this package."""
+    """Issue a ModelWarning, located at the caller's line outside of this package."""
     warn_caller(message, ModelWarning)
 
 
 def warn_caller(message: str, category: type[Warning]) -> None:
-    """Raise a warning at the line of the caller, outside of this package."""
+    """Issue a warning, located at the caller's line outside of this package."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("sarrus."):
         frame, level = frame.f_back, level + 1
@@ -143,22 +143,22 @@ def warn_caller(message: str, category: type[Warning]) -> None:
 
 
 def raise_no_such_name(kind: str, name: object, names: Iterable[str], subject: str | None = None) -> NoReturn:
-    """Raise NameNotFoundError for a name that is not among `names`; `subject` refers to it.
+    """Raise NameNotFoundError for a name that is not in `names`; `subject` begins the message.
 
-    The message does not list frames of joints, which the core names NAME.parent and NAME.child.
+    The message does not list the frames of joints, which the core calls NAME.parent and NAME.child.
     """
     raise NameNotFoundError(_core.unknown_name(kind, str(name), names, subject or ""))
 
 
 def check_name(kind: str, name: object, names: Collection[str], subject: str | None = None) -> None:
-    """Raise NameNotFoundError if `name` is not a text among `names`; it need not be hashable."""
+    """Raise NameNotFoundError if `name` is not one of the strings in `names`; `name` need not be hashable."""
     if not isinstance(name, str) or name not in names:
         raise_no_such_name(kind, name, names, subject)
 
 
 def check_choice(argument: str, value: object, choices: Any, error: type[Exception] = ValueError) -> None:
-    """Raise if a value is not one of a few words: those of a Literal, or the keys of a table."""
-    words = getattr(choices, "__args__", choices)  # as get_args has them, in half a microsecond less
+    """Raise `error` if a value is not one of the allowed strings: those of a Literal type, or the keys of a mapping."""
+    words = getattr(choices, "__args__", choices)  # the result of typing.get_args, in half a microsecond less
     if not isinstance(value, str) or value not in words:
         *first, last = map(repr, words)
         expected = f"{'one of ' * (len(first) > 1)}{', '.join(first)} or {last}"
@@ -166,12 +166,12 @@ def check_choice(argument: str, value: object, choices: Any, error: type[Excepti
 
 
 def did_you_mean(name: object, names: Iterable[str]) -> str:
-    """Return the end of an error about an unknown name: the most similar of `names`, or all of them."""
+    """Return the end of an error message about an unknown name: the most similar names in `names`, or all of them."""
     return str(_core.did_you_mean(str(name), names))
 
 
 def check_printable(kind: str, name: str) -> None:
-    """Raise ModelError if a name has characters that cannot be printed, or is too long to print."""
+    """Raise ModelError if a name contains unprintable characters, or is too long for messages."""
     _core.check_printable(kind, name)
 
 

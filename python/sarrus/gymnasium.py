@@ -1,4 +1,4 @@
-"""Vector environment of Gymnasium: many runs of a mechanism, stepped together in C++: ``pip install gymnasium``.
+"""Vector environment of Gymnasium: many runs of a mechanism, simulated together in C++. Needs ``pip install gymnasium``.
 
 >>> import numpy as np
 >>> import sarrus, sarrus.gymnasium
@@ -37,7 +37,7 @@ from .variants import Variants
 __all__ = ["VectorEnv", "for_stable_baselines3"]
 
 Tensors = Literal["numpy", "torch"]
-DRAWS = 20  # trials of a start before an error is raised
+DRAWS = 20  # largest number of random initial states that are tried before an error is raised
 
 Start = (
     Mapping[str, tuple[ArrayLike, ArrayLike]]
@@ -48,29 +48,31 @@ Start = (
 class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
     """Vector environment whose actions are efforts of motors, constant for a period.
 
-    If a run fails (loops open, or a step has no acceleration), its episode ends in its last state, so that observations are finite.
-    ``infos["status"]`` has a :class:`~sarrus.results.Status` for each run. All runs have one clock for time functions; :meth:`reset` sets it to zero.
+    If a run fails (its loops cannot be closed, or the dynamics has no solution), its episode ends in the last valid state, so that observations are
+    finite. ``infos["status"]`` has a :class:`~sarrus.results.Status` for each run. All runs share one clock for time functions; :meth:`reset` sets it
+    to zero.
 
     Parameters
     ----------
-    robot : the mechanism; or as many variants as runs, for domain randomisation
+    robot : the mechanism; for domain randomisation, variants of it, one for each run
     num_envs : number of runs
     observe : function (q (n, nq), v (n, nv)) that returns observations (n, k)
     reward : function (q, v, u (n, motors)) that returns rewards (n,) for the state after a period and the efforts in it
-    start : initial states: joints to ranges of their coordinates, with a uniform distribution, at rest, closed by :meth:`~sarrus.Mechanism.assemble`; or
-        a function (random generator, indices of runs (m,)) that returns q (m, nq), v (m, nv), which are projected onto the loops
+    start : random initial states. Either a mapping of joints to ranges of their coordinates: these are drawn uniformly, the loops are closed by
+        :meth:`~sarrus.Mechanism.assemble`, and the velocity is zero. Or a function (random generator, indices of runs (m,)) that returns q (m, nq)
+        and v (m, nv), which are projected onto the constraints
     ends : function (q, v) that returns True for terminated episodes (n,)
     efforts : (motors,) efforts for actions of 1 [N m, N]; actions are between -1 and 1. Default: the joints' limits
-    motors : names of joints; default: the actuated ones
+    motors : names of the joints that actions drive; default: all actuated joints
     period : duration of an action [s]
-    dt : step of the simulation [s]; the period is a multiple of it
+    dt : step of the simulation [s]; the period must be a multiple of it
     seconds : duration after which an episode is truncated [s]
     controller : additional force elements, such as contact
-    method, stabilisation, gains : as for :func:`~sarrus.simulate_many`
+    method, stabilisation, gains : options of :func:`~sarrus.simulate_many`
     tensors : "numpy", or "torch" for tensors that share the arrays' memory
     dtype : type of observations and rewards
-    autoreset_mode : when a run restarts after its episode: in the same step, with the last observation and info in ``infos["final_obs"]`` and
-        ``infos["final_info"]``; in the next step; or only by ``reset(options={"reset_mask": mask})``
+    autoreset_mode : time at which a run restarts after its episode. It is the same step (``infos["final_obs"]`` and ``infos["final_info"]`` then have
+        the last observation and info), the next step, or the next call of ``reset(options={"reset_mask": mask})``
     threads : number of threads
 
     Raises
@@ -78,7 +80,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
     ModelError, NameNotFoundError, ShapeError, TypeError, ValueError
         An argument does not fit the mechanism.
     AssemblyError
-        No start was found in 20 draws.
+        The loops of a run could not be closed for any of 20 drawn initial states.
     """
 
     def __init__(
@@ -126,7 +128,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self._x = np.zeros((num_envs, self._core.size))
         self._begin(
             np.arange(num_envs), np.random.default_rng(0)
-        )  # its observation has the size of the observation space
+        )  # one evaluation, to get the size of the observation space
         seen = self._observed()
         self.single_observation_space = gymnasium.spaces.Box(-np.inf, np.inf, seen.shape[1:], self._dtype.type)
         self.single_action_space = gymnasium.spaces.Box(-1.0, 1.0, (len(self._motors),), self._dtype.type)
@@ -145,7 +147,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         return self._x[:, self.robot.nq : self.robot.nq + self.robot.nv].copy()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state without simulations of the core, which are made from the arguments."""
+        """Return the picklable state, without the core's simulations; these are created again from the arguments."""
         return {key: x for key, x in self.__dict__.items() if key not in ("_setup", "_core", "_variants", "_functions")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -188,7 +190,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self._count += 1
         next_step = self.metadata["autoreset_mode"] == AutoresetMode.NEXT_STEP
         late = self._over.copy() if next_step else np.zeros(self.num_envs, bool)
-        if late.any():  # they restart instead of this period
+        if late.any():  # these runs restart instead of simulating this period
             self._begin(np.flatnonzero(late), self.np_random)
             failed &= ~late
         _, reward, ends, _ = self._functions
@@ -221,13 +223,13 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         return torch.from_numpy(x)
 
     def _begin(self, rows: NDArray[np.intp], rng: np.random.Generator) -> None:
-        """Set new initial states of these runs."""
+        """Set new initial states of the runs with indices `rows`."""
         self._count[rows] = 0
         for _ in range(DRAWS):
             q, v = self._drawn(rows, rng)
             closed = np.asarray(np.isfinite(q).all(axis=1))
             q = np.where(closed[:, None], q, self.robot.neutral())
-            # at least two rows, because variants are evaluated in lanes
+            # at least two rows, because variants are evaluated in SIMD lanes, which need a batch
             lanes = np.resize(np.arange(len(rows)), max(2, len(rows)))
             setup = self._setup.of(rows[lanes])
             x, begun = setup.begin(self._core, q[lanes], v[lanes], self._clock, {}, self._threads)
@@ -303,7 +305,7 @@ def for_stable_baselines3(env: VectorEnv) -> Any:
 
         def reset(self) -> Any:
             seed = self._seeds[0]
-            self._reset_seeds()  # a seed applies to one reset only
+            self._reset_seeds()  # a seed is used for one reset only
             self._reset_options()
             return env.reset(seed=seed)[0]
 

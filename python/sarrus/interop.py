@@ -1,6 +1,6 @@
-"""States in the order and the conventions of other programs; :mod:`sarrus.io` converts models.
+"""Conversion of states to the order and conventions of MuJoCo and Pinocchio, and back; :mod:`sarrus.io` converts models.
 
-MuJoCo's qpos and qvel, next to q and v:
+Conventions of MuJoCo's qpos and qvel, and of q and v:
 
 ==========  ============================  ==============================  ===================================================
 joint       q                             qpos                            v and qvel
@@ -12,10 +12,11 @@ free        quaternion x, y, z, w;        position; quaternion            v: ang
             position                      w, x, y, z                      qvel: linear in the world's axes, angular in the body's
 ==========  ============================  ==============================  ===================================================
 
-A hinge or slide with a `ref` has it in both: see :mod:`sarrus.io.mujoco`. Joints are in the order in which they were added. In models read from MJCF,
-or converted by :func:`sarrus.io.from_mujoco`, this is MuJoCo's order; `joints=` gives another one.
+A nonzero `ref` of a hinge or slide is included in qpos and in q, see :mod:`sarrus.io.mujoco`. Joints are in the order in which they were added. For
+models read from MJCF, or converted by :func:`sarrus.io.from_mujoco`, this is MuJoCo's order. For other models, the argument `joints` sets MuJoCo's
+order.
 
-Pinocchio's q and v. Joints correspond by their names, and are in the order of Pinocchio's model:
+Conventions of Pinocchio's q and v. Joints correspond by their names; Pinocchio's vectors are in the order of Pinocchio's model:
 
 ===================  ==============================  =====================================  =========================================
 Pinocchio's joint    sarrus                          Pinocchio's q                          Pinocchio's v
@@ -32,8 +33,8 @@ Composite            its joints, one after another   theirs, one after another  
 Mimic                its joint, and a coupler        none                                   none
 ===================  ==============================  =====================================  =========================================
 
-If a joint of Pinocchio corresponds to several joints, their names are numbered: `wrist_1`, `wrist_2`. A joint of several axes (Cylindrical, Gimbal)
-may be a Composite in Pinocchio.
+If a joint of Pinocchio corresponds to several joints of sarrus, their names are numbered: `wrist_1`, `wrist_2`. A joint of several axes (Cylindrical,
+Gimbal) may be a Composite in Pinocchio.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-# indices in qpos of a joint's coordinates, by the number of coordinates
+# number of a joint's coordinates -> indices in qpos of the coordinates in the order of q
 FROM_QPOS = {1: [0], 4: [1, 2, 3, 0], 7: [4, 5, 6, 3, 0, 1, 2]}
 
 
@@ -76,7 +77,7 @@ def to_mujoco_state(
 def to_mujoco_state(
     robot: Mechanism, q: ArrayLike, v: ArrayLike | None = None, *, joints: Iterable[str] | None = None
 ) -> Array | tuple[Array, Array]:
-    """Return the state in MuJoCo's convention: qpos, or with a v (qpos, qvel).
+    """Return the state in MuJoCo's convention: qpos, or the tuple (qpos, qvel) if `v` is passed.
 
     Parameters
     ----------
@@ -87,7 +88,7 @@ def to_mujoco_state(
 
     Returns
     -------
-    qpos (..., nq), and qvel (..., nv) if v is given
+    qpos (..., nq), and qvel (..., nv) if `v` is passed
 
     Raises
     ------
@@ -118,7 +119,9 @@ def from_mujoco_state(
 def from_mujoco_state(
     robot: Mechanism, qpos: ArrayLike, qvel: ArrayLike | None = None, *, joints: Iterable[str] | None = None
 ) -> Array | tuple[Array, Array]:
-    """Return the state from MuJoCo's: q, or with a qvel (q, v). Quaternions are not normalised. See :func:`to_mujoco_state`.
+    """Return a state of MuJoCo in sarrus' convention: q, or the tuple (q, v) if `qvel` is passed.
+
+    Quaternions are not normalised. Arguments and errors are those of :func:`to_mujoco_state`.
 
     >>> import sarrus
     >>> from sarrus import interop
@@ -195,7 +198,7 @@ def _in_order(robot: Mechanism, names: Iterable[str] | None) -> Iterator[Joint]:
 
 # --- Pinocchio ------------------------------------------------------------------------------------------------------------------------
 
-# indices of a Free joint's coordinates in q and v of a free flyer
+# indices of the coordinates and velocities of a Free joint in q and v of Pinocchio's FreeFlyer
 FREE_Q, FREE_V = [3, 4, 5, 6, 0, 1, 2], [3, 4, 5, 0, 1, 2]
 
 
@@ -206,7 +209,7 @@ def to_pinocchio_state(robot: Mechanism, model: pinocchio.Model, q: ArrayLike, v
 def to_pinocchio_state(
     robot: Mechanism, model: pinocchio.Model, q: ArrayLike, v: ArrayLike | None = None
 ) -> Array | tuple[Array, Array]:
-    """Return the state in Pinocchio's convention: q, or with a v (q, v).
+    """Return the state in Pinocchio's convention: q, or the tuple (q, v) if `v` is passed.
 
     Parameters
     ----------
@@ -218,13 +221,13 @@ def to_pinocchio_state(
 
     Returns
     -------
-    q (..., model.nq), and v (..., model.nv) if v is given. They have no entries of mimic joints, whose coordinates are dropped
+    q (..., model.nq), and v (..., model.nv) if `v` is passed. Both have no entries for mimic joints, whose coordinates are omitted
 
     Raises
     ------
     ModelError
-        The two do not have the same joints; or a joint of several axes has its child nearer to the ground, so that Pinocchio has the
-        coordinates of its inverse.
+        The robot and the model do not have the same joints. Or the child of a joint of several axes is nearer to the ground, so that Pinocchio's
+        coordinates are those of the inverse joint.
     ShapeError
         q or v has a wrong shape.
 
@@ -258,9 +261,10 @@ def from_pinocchio_state(
 def from_pinocchio_state(
     robot: Mechanism, model: pinocchio.Model, q: ArrayLike, v: ArrayLike | None = None
 ) -> Array | tuple[Array, Array]:
-    """Return the state from Pinocchio's: q, or with a v (q, v). See :func:`to_pinocchio_state`.
+    """Return a state of Pinocchio in sarrus' convention: q, or the tuple (q, v) if `v` is passed.
 
-    Angles from cosine and sine are between -pi and pi. Coordinates of mimic joints follow from the joints that they mimic.
+    Angles computed from cosine and sine are between -pi and pi. Coordinates of mimic joints are computed from the joints that they mimic. Arguments
+    and errors are those of :func:`to_pinocchio_state`.
 
     >>> from sarrus import interop
     >>> q = interop.from_pinocchio_state(robot, model, pinocchio.neutral(model))  # doctest: +SKIP
@@ -291,9 +295,9 @@ def checked_model(model: Any) -> Any:
 
 
 class Part(NamedTuple):
-    """A joint of Pinocchio, or a part of a composite joint: its joint type, and its number of coordinates in Pinocchio.
+    """Joint of Pinocchio, or one joint of a composite joint: its joint type in sarrus, and its number of coordinates in Pinocchio.
 
-    `places` are the placements between the previous part and this one.
+    `places` has the placements between the previous joint of the composite and this joint.
     """
 
     places: tuple[Any, ...]
@@ -302,7 +306,7 @@ class Part(NamedTuple):
 
 
 def parts_of(joint: Any, n: int, name: str) -> list[Part]:
-    """Return the parts of a joint of a model with n coordinates; raise ModelError if it has no counterpart."""
+    """Return the parts of a joint of Pinocchio with n coordinates; raise ModelError if sarrus has no counterpart of the joint."""
     kind = joint.shortname()
     model = joint.extract() if hasattr(joint, "extract") else joint
     if kind == "JointModelComposite":
@@ -328,7 +332,7 @@ def parts_of(joint: Any, n: int, name: str) -> list[Part]:
         kind, cure = f"{kind} of a screw", "Pinocchio's own algorithms leave its pitch out of velocities"
     elif kind == "JointModelMimic" and model.scaling == 0.0:
         cure = "its scaling must not be zero"
-    elif kind == "JointModelMimic" or joint.nv == 1:  # the motion subspace has the axis
+    elif kind == "JointModelMimic" or joint.nv == 1:  # the axis is read from the joint's motion subspace
         data = joint.createData()
         joint.calc(data, np.zeros(n))
         slide, turn = np.split(np.ravel(data.S) / getattr(model, "scaling", 1.0), 2)
@@ -349,14 +353,17 @@ def part_names(name: str, parts: list[Part]) -> list[str]:
 
 
 def _shared(robot: Mechanism, model: Any) -> Iterator[tuple[Joint, slice, slice, tuple[Joint, float, float] | None]]:
-    """Yield joints of both models with slices into Pinocchio's q and v, and the joint that they mimic; mimic joints after all others."""
+    """Yield the joints that both models have, with their slices of Pinocchio's q and v, and the joint that each mimics or None.
+
+    Mimic joints come last.
+    """
     leader_of = mimics(model)
     moving = {name: robot.joint(name) for name in robot.joints if robot.joint(name).nq}
     left, names, mimics_found = dict(moving), list(model.names), []
     for i in range(1, len(names)):
         name, pinocchio_joint = names[i], model.joints[i]
         parts = parts_of(pinocchio_joint, model.nq, name)
-        if name in moving and len(parts) > 1:  # a composite joint, which is one joint in sarrus
+        if name in moving and len(parts) > 1:  # a composite joint that corresponds to one joint of sarrus
             parts = [Part((), moving[name].type, sum(part.nq for part in parts))]
         iq, iv = pinocchio_joint.idx_q, pinocchio_joint.idx_v
         for part_name, part in zip(part_names(name, parts), parts, strict=True):
@@ -392,5 +399,5 @@ def _orders(joint: Joint) -> tuple[list[int], list[int]]:
     """Return the indices into Pinocchio's coordinates and velocities of a joint, in the order of sarrus."""
     if joint.kind == "Free":
         return FREE_Q, FREE_V
-    turned_round = joint.reversed and joint.nq > 1  # the inverse joint has its axes in reverse order
+    turned_round = joint.reversed and joint.nq > 1  # the inverse joint has the axes in reverse order
     return list(range(joint.nq))[:: -1 if turned_round else 1], list(range(joint.nv))[:: -1 if turned_round else 1]

@@ -1,15 +1,17 @@
 """Functions of a mechanism for JAX, with their gradients: ``pip install jax``.
 
-They call the core, for every mechanism and for runs, without a compiler. :func:`sarrus.generation.generate` with ``targets=["jax"]`` generates code of
-one mechanism that JAX calls without Python; :func:`sarrus.generation.jax_functions` loads it.
+These functions call the core; they work for every mechanism and for simulations, and need no compiler. Alternatively,
+:func:`sarrus.generation.generate` with ``targets=["jax"]`` generates code for one mechanism, which JAX calls without Python;
+:func:`sarrus.generation.jax_functions` loads it.
 
-Arrays are float64 (``jax.config.update("jax_enable_x64", True)``) on the CPU. Leading axes are batches and broadcast. Callbacks use JAX's own memory
-(``jax.experimental.buffer_callback``; before jax 0.6 ``jax.pure_callback``), under ``jit`` too, and ``vmap`` calls the core once for a batch.
+Arrays are float64 (``jax.config.update("jax_enable_x64", True)``) on the CPU. Leading axes are batches and broadcast. Callbacks use JAX's memory
+without copies (``jax.experimental.buffer_callback``; before jax 0.6 ``jax.pure_callback``), also under ``jit``. ``vmap`` calls the core once for a
+batch.
 
-Functions have reverse mode (``grad``, ``vjp``, ``jacrev``: ``jax.custom_vjp``). Those of `forward`, with the same names, have forward mode (``jvp``,
-``jacfwd``: ``jax.custom_jvp``), because JAX allows only one of the two for a function. Gradients are with respect to the entries of q, zero along the length of
-quaternions. In closed chains they are gradients of the function at the nearest state on the loops, along motions that the loops allow. Rows without a
-result are NaN; a single state without a result raises an error.
+The functions of this module have reverse mode (``grad``, ``vjp``, ``jacrev``: ``jax.custom_vjp``). The functions of the same names in `forward` have
+forward mode (``jvp``, ``jacfwd``: ``jax.custom_jvp``), because JAX allows only one mode for a function. Gradients are with respect to the entries of
+q; the component along a quaternion itself is zero. For closed chains, the function is evaluated at the nearest state that satisfies the constraints,
+and gradients are along motions that the loops allow. Rows without a result are NaN; a single state without a result raises an error.
 
 >>> import jax
 >>> jax.config.update("jax_enable_x64", True)
@@ -37,7 +39,7 @@ from ._differentiable import ROWS, Function, docstring, function, signature
 
 try:
     from jax.experimental.buffer_callback import buffer_callback
-except ImportError:  # before 0.6
+except ImportError:  # versions of JAX before 0.6
     buffer_callback = None
 
 __all__ = [*ROWS, "forward"]
@@ -81,7 +83,7 @@ def _checked(name: str, x: Any) -> Any:
 
 
 def _call(function: Callable[..., Any], results: Any, *groups: Any) -> Any:
-    """Call function(places, *groups of NumPy arrays); places, if any, are JAX's buffers for the results."""
+    """Call function(places, *groups of NumPy arrays); `places` are JAX's buffers for the results, or an empty tuple if JAX has none."""
     shapes = tuple(jax.ShapeDtypeStruct(jnp.shape(x), np.float64) for x in results)
     flat, tree = jax.tree.flatten(groups)
 
@@ -127,5 +129,5 @@ def _along(f: Function, x: Any, dx: Any) -> Any:
     return y, _call(lambda _, kept, dx: f.jvp(kept[0], kept[1], dx), y, (x, y), dx)
 
 
-#: functions of the same names with forward mode: ``jax.jvp``, ``jax.jacfwd``
+# : functions of the same names that support forward mode: ``jax.jvp``, ``jax.jacfwd``
 forward = SimpleNamespace(**{name: _made(name, _on) for name, row in ROWS.items() if row.jvp})

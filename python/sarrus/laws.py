@@ -1,4 +1,4 @@
-"""Time functions of a coordinate, with their first two derivatives: plain data, which the core evaluates.
+"""Time functions of a coordinate, with their first two derivatives. They are stored as plain data, which the core evaluates.
 
 >>> from sarrus.laws import harmonic, polynomial
 >>> ramp_and_ripple = polynomial(0.0, 2.0) + harmonic(0.1, rate=10.0)
@@ -27,18 +27,18 @@ def __dir__() -> list[str]:
 
 @dataclass(frozen=True)
 class Law:
-    """Time function: a piecewise polynomial plus harmonics. Laws and numbers can be added.
+    """Time function: a piecewise polynomial plus harmonics. Time functions and numbers can be added.
 
     Attributes
     ----------
-    starts : (n,) times at which the pieces start [s]; the first piece also applies before its start, the last one without end
+    starts : (n,) initial times of the polynomial pieces [s]. The first piece also applies before its initial time, and the last piece has no end
     coefficients : (n, k) coefficients of (t - start)^0, ^1, ... of each piece
-    harmonics : (amplitude, rate [rad/s], phase [rad]) of each harmonic, amplitude sin(rate t + phase)
+    harmonics : (amplitude, rate [rad/s], phase [rad]) of each harmonic, which is amplitude x sin(rate t + phase)
 
     Raises
     ------
     ModelError
-        Numbers that are not finite, starts out of order, pieces of unequal degree, or none.
+        A number is not finite, the initial times are not ascending, the pieces have unequal degrees, or there is no piece.
 
     Examples
     --------
@@ -52,7 +52,7 @@ class Law:
     coefficients: tuple[tuple[float, ...], ...] = ((0.0,),)
     harmonics: tuple[tuple[float, float, float], ...] = ()
 
-    __array_ufunc__ = None  # a NumPy number leaves the addition to the law
+    __array_ufunc__ = None  # so that NumPy scalar + Law calls Law.__radd__
 
     def __post_init__(self) -> None:
         starts, coefficients = _finite(self.starts, "starts", 1), _finite(self.coefficients, "coefficients", 2)
@@ -82,8 +82,9 @@ class Law:
         piece = np.searchsorted(self.starts[1:], time, side="right")
         s, coefficients = time - np.array(self.starts)[piece], np.array(self.coefficients)[piece]
         value, rate, acceleration = (np.zeros(time.shape) for _ in range(3))
-        with np.errstate(over="ignore", invalid="ignore"):  # at times of 1e300 s, where the polynomial is infinite
-            for k in reversed(range(coefficients.shape[-1])):  # Horner, with its derivatives
+        # the polynomial overflows at times such as 1e300 s, which is a valid result
+        with np.errstate(over="ignore", invalid="ignore"):
+            for k in reversed(range(coefficients.shape[-1])):  # Horner's scheme for the polynomial and its derivatives
                 acceleration = acceleration * s + 2.0 * rate
                 rate = rate * s + value
                 value = value * s + coefficients[..., k]
@@ -95,13 +96,13 @@ class Law:
         return value, rate, acceleration
 
     def __add__(self, other: Law | float) -> Law:
-        """Return the sum of two laws, or of a law and a number."""
+        """Return the sum of two time functions, or of a time function and a number."""
         if not isinstance(other, (Law, Real)):
             return NotImplemented
         parts = (self, as_law(other, "a term"))
         later = sorted({start for law in parts for start in law.starts[1:]})
         starts = [later[0] if later else self.starts[0], *later]
-        # before the first change both are in their first piece
+        # before the earliest initial time, the first piece of both functions applies
         shifted = [[law._shifted(start, first=k == 0) for k, start in enumerate(starts)] for law in parts]
         degree = max(len(piece) for pieces in shifted for piece in pieces)
         rows = sum(np.array([np.pad(piece, (0, degree - len(piece))) for piece in pieces]) for pieces in shifted)
@@ -110,19 +111,22 @@ class Law:
     __radd__ = __add__
 
     def _shifted(self, start: float, *, first: bool) -> Array:
-        """Return the coefficients about another start, of the first piece or of the piece at that time."""
+        """Return the polynomial coefficients in powers of (t - start), of the first piece if `first`, otherwise of the piece that applies at `start`."""
         piece = 0 if first else int(np.searchsorted(self.starts[1:], start, side="right"))
         polynomial = np.polynomial.Polynomial(self.coefficients[piece])
         return np.asarray(polynomial(np.polynomial.Polynomial([start - self.starts[piece], 1.0])).coef, np.float64)
 
 
 def law_terms(law: Law | None) -> tuple[Any, ...] | None:
-    """Return a law as the core reads it."""
+    """Return a time function in the format of the core."""
     return None if law is None else (law.starts, np.ravel(law.coefficients).tolist(), np.ravel(law.harmonics).tolist())
 
 
 def law_terms_of_runs(value: object, label: str, column: int = -1) -> tuple[tuple[Any, ...], list[Array]]:
-    """Return one law, or one for each run, as the core reads it; and for several the index of each run's law (runs,), for a column of its row."""
+    """Return one time function, or one for each run, in the format of the core.
+
+    For several, the index of each run's time function (runs,) is returned too; it is stored in column `column` of the run's parameters.
+    """
     if not isinstance(value, (list, tuple)) and np.ndim(value) != 1:  # type: ignore[arg-type]
         law = as_law(value, label)
         return (law.starts, np.ravel(law.coefficients).tolist(), np.ravel(law.harmonics).tolist()), []
@@ -134,7 +138,8 @@ def law_terms_of_runs(value: object, label: str, column: int = -1) -> tuple[tupl
 
 
 def as_law(value: object, label: str) -> Law:
-    """Return a law, or the constant law of a number; raise ModelError, with `label` as the subject, for anything else.
+    """Return a time function, or the constant time function of a number. Any other value raises ModelError, with `label` as the subject of the
+    message.
 
     >>> from sarrus.laws import as_law, polynomial
     >>> as_law(0.5, "a law") == polynomial(0.5)
@@ -142,7 +147,7 @@ def as_law(value: object, label: str) -> Law:
     """
     if isinstance(value, Law):
         return value
-    with suppress(TypeError, ValueError):  # raised for values that are no numbers
+    with suppress(TypeError, ValueError):  # raised for values that are not numbers
         number = real_numbers(value)  # type: ignore[arg-type]
         if number.ndim == 0 and np.isfinite(number):
             return polynomial(float(number))
@@ -152,7 +157,7 @@ def as_law(value: object, label: str) -> Law:
 
 
 def polynomial(*coefficients: float) -> Law:
-    """Return the polynomial c0 + c1 t + c2 t^2 + ... of time.
+    """Return the time function c0 + c1 t + c2 t^2 + ....
 
     >>> from sarrus.laws import polynomial
     >>> polynomial(1.0, -2.0)(0.5)
@@ -165,13 +170,13 @@ def polynomial(*coefficients: float) -> Law:
 
 
 def harmonic(amplitude: float, rate: float, phase: float = 0.0, offset: float = 0.0) -> Law:
-    """Return the harmonic offset + amplitude sin(rate t + phase) of time.
+    """Return the time function offset + amplitude sin(rate t + phase).
 
     Parameters
     ----------
-    amplitude, offset : [rad, m]
-    rate : [rad/s]
-    phase : [rad]
+    amplitude, offset : amplitude and mean value [rad, m]
+    rate : angular frequency [rad/s]
+    phase : phase at t = 0 [rad]
 
     >>> from sarrus.laws import harmonic
     >>> harmonic(2.0, rate=3.0).derivatives(0.0)
@@ -182,20 +187,21 @@ def harmonic(amplitude: float, rate: float, phase: float = 0.0, offset: float = 
 
 
 def spline(times: ArrayLike, values: ArrayLike, *, slopes: tuple[float, float] = (0.0, 0.0)) -> Law:
-    """Return the cubic spline through points, with given slopes at its ends; before and after it is linear with these slopes.
+    """Return the cubic spline through points, with prescribed slopes at its two ends. Before and after the points it is linear with these slopes.
 
-    Its rate is continuous, and its acceleration is continuous except at the two ends. With slopes of zero it moves from rest to rest.
+    The first derivative is continuous; the second derivative is continuous except at the two ends. With slopes of zero, the motion begins and ends at
+    rest.
 
     Parameters
     ----------
-    times : (n,) increasing, n at least 2 [s]
-    values : (n,) [rad, m]
-    slopes : at the first and at the last point [rad/s, m/s]
+    times : (n,) increasing times of the points [s], n at least 2
+    values : (n,) values at the points [rad, m]
+    slopes : slopes at the first and at the last point [rad/s, m/s]
 
     Raises
     ------
     ModelError
-        Numbers that are not finite, times that do not increase, lengths that differ.
+        A number is not finite, the times do not increase, or the lengths of `times` and `values` differ.
 
     References
     ----------
@@ -218,7 +224,8 @@ def spline(times: ArrayLike, values: ArrayLike, *, slopes: tuple[float, float] =
         late = int(np.argmin(np.diff(t) > 0.0))
         raise ModelError(f"a spline's times must increase; got {t[late]:g} and then {t[late + 1]:g}")
     start, end = ends.tolist()
-    with np.errstate(over="ignore", invalid="ignore"):  # of points 1e-200 s apart, whose coefficients Law refuses
+    # points 1e-200 s apart cause an overflow, for which Law raises an error
+    with np.errstate(over="ignore", invalid="ignore"):
         h = np.diff(t)
         secant = np.diff(y) / h
         d = _inner_slopes(h, secant, start, end)
@@ -232,7 +239,7 @@ def _inner_slopes(h: Array, secant: Array, start: float, end: float) -> Array:
     """Return the slopes (n,) at the points that make the acceleration continuous: a tridiagonal system, which needs no pivots."""
     d = np.empty(len(h) + 1)
     d[0], d[-1] = start, end
-    # h[i] d[i-1] + 2 (h[i-1] + h[i]) d[i] + h[i-1] d[i+1] = 3 (h[i] secant[i-1] + h[i-1] secant[i]), by elimination and back substitution
+    # solves h[i] d[i-1] + 2 (h[i-1] + h[i]) d[i] + h[i-1] d[i+1] = 3 (h[i] secant[i-1] + h[i-1] secant[i]) by elimination and back substitution
     ratio, right_side = np.zeros(len(h)), np.empty(len(h))
     right_side[0] = start
     for i in range(1, len(h)):
@@ -249,7 +256,7 @@ def _finite(value: ArrayLike, label: str, axes: int) -> Array:
         raise ModelError(f"{label} must have no masked entries, whose hidden values would count; give .filled(value)")
     try:
         array = np.asarray(value)
-    except ValueError:  # rows of unequal lengths
+    except ValueError:  # raised for rows of unequal lengths
         raise ModelError(f"{label} must be rows of equally many finite numbers; got {value!r}") from None
     if array.size == 0:
         return np.zeros((0,) * axes)

@@ -1,4 +1,4 @@
-"""The class Mechanism; its methods are functions of the modules of each topic."""
+"""The class Mechanism. Its methods are defined as functions in one module for each topic."""
 
 from __future__ import annotations
 
@@ -44,19 +44,20 @@ __all__ = ["Constraint", "Joint", "Kinematics", "Mechanism"]
 
 
 class Mechanism(LoopFunctions):
-    """Rigid bodies connected by joints; made by :class:`~sarrus.Builder`, :func:`~sarrus.load` or one of the ``from_`` functions.
+    """Rigid bodies connected by joints; created by :class:`~sarrus.Builder`, :func:`~sarrus.load` or one of the ``from_`` functions.
 
-    A mechanism is immutable. It can be pickled, compares and hashes by its description, and any number of threads may use it at once.
+    A mechanism is immutable and can be pickled. Equality and hash depend on its description. Any number of threads may use it at the same time.
 
     **Functions of a state** broadcast over leading axes: q (..., nq) and v, a, tau (..., nv) give (..., k). A single state has the least overhead.
-    Batches are evaluated in SIMD lanes and, with ``threads=``, on several cores, without the GIL. Some functions have these options:
+    Batches are evaluated with SIMD instructions, without the GIL, and on several cores if ``threads`` is larger than 1. Some functions have these
+    options:
 
     wrenches : frame name to (..., 6) [moment; force] on the mechanism, in that frame's axes at its origin [N m, N]
     time : (...) [s], for prescribed motions
 
     All functions of a state have these options:
 
-    out : float64 array for the result, C-contiguous, of exactly its shape, if the result is one array
+    out : C-contiguous float64 array with the shape of the result, into which the result is written; only if the result is one array
     threads : int, number of threads for a batch; results do not depend on it
     return_status : bool; True returns (result, status), with status (...) int8:
 
@@ -71,29 +72,29 @@ class Mechanism(LoopFunctions):
 
     Exceptions, which have only some of these options:
 
-    - `kinematics`, whose result has methods of its own
+    - `kinematics`, whose result is an object with methods
     - `joint_wrenches`, `derivatives.assembled_positions`, `constraint_forces`, `poe_factors` and `reference_member`, which return
       structures of a batch, with NaN in the rows of invalid states
-    - `mobility`, `contact_dynamics` and `contact_impact`, of one state
+    - `mobility`, `contact_dynamics` and `contact_impact`, which accept a single state only
     - `mobility_map` and `dynamic_singularity_map`, whose results contain a status
     - `motion` and `path`, which return runs, and `plot`, which returns a figure
     - `contacts`, whose number of rows depends on the state
-    - `derivatives.step`, `derivatives.step_jvp`, `derivatives.step_vjp` and `derivatives.rollouts_vjp`, of time steps, which must all succeed
+    - `derivatives.step`, `derivatives.step_jvp`, `derivatives.step_vjp` and `derivatives.rollouts_vjp`, which raise an error if any time step fails
 
-    Wrong sizes raise :class:`~sarrus.ShapeError`, unknown names :class:`~sarrus.NameNotFoundError`.
+      Arrays of wrong shape raise :class:`~sarrus.ShapeError`, unknown names :class:`~sarrus.NameNotFoundError`.
 
-    Velocities are [angular; linear] in the axes of the frame that they belong to, unless ``expressed_in`` is given:
+    Velocities of a frame are [angular; linear]. The argument ``expressed_in`` selects the axes and the point; the default is "frame":
 
     "frame" : the frame's own axes, at its origin
     "world_aligned" : the world's axes, at the frame's origin
     "world" : the world's axes, for the point of the body that passes through the world's origin (the spatial velocity)
 
-    Functions of single publications and of floating bases take the mechanism as first argument: :mod:`sarrus.formulations`, :mod:`sarrus.floating`.
+    Equations of single publications, and functions for floating bases, are not methods: :mod:`sarrus.formulations` and :mod:`sarrus.floating`.
 
     Attributes
     ----------
-    description : :class:`~sarrus.Description` of all its parts, as plain data
-    warnings : tuple of sentences about entries of the model or its file that have no effect
+    description : :class:`~sarrus.Description` of all parts of the mechanism, as plain data
+    warnings : tuple of messages about entries of the model or of its file that have no effect
 
     Examples
     --------
@@ -103,9 +104,9 @@ class Mechanism(LoopFunctions):
     (2, 2)
     """
 
-    _units_of_motion = cached_property(scaling.units_of_motion)  # every run needs them
+    _units_of_motion = cached_property(scaling.units_of_motion)  # cached, because every simulation needs them
 
-    # positions: configurations that close the loops, and the motions that they allow
+    # positions: configurations that close the loops, and the motions that the loops allow
     assemble = position.assemble
     assembly_modes = position.assembly_modes
     inverse_kinematics = position.inverse_kinematics
@@ -114,7 +115,7 @@ class Mechanism(LoopFunctions):
     complete_velocity = position.complete_velocity
     complete_acceleration = position.complete_acceleration
 
-    _holding = rates.holding  # for projections
+    _holding = rates.holding  # for projections onto the constraints
 
     # efforts of motors, and wrenches of joints
     actuation_matrix = efforts.actuation_matrix
@@ -134,7 +135,10 @@ class Mechanism(LoopFunctions):
 
     @cached_property
     def _solids(self) -> list[ContactShape]:
-        """Collision shapes, meshes as the points of their hulls; meshes in no collision pair are not read, and are replaced by a point."""
+        """Collision shapes; meshes are replaced by the corners of their convex hulls.
+
+        The file of a mesh in no collision pair is not read: a point replaces the mesh.
+        """
         from .io.mesh_files import hull
 
         colliding = {k for pair in self._may_touch for k in pair[:2]}
@@ -162,30 +166,30 @@ class Mechanism(LoopFunctions):
         trace: str | Sequence[str] = (), wrenches: Mapping[str, ArrayLike] | None = None, labels: bool = False,
         drive: str | None = None, ax: Axes | None = None,
     ) -> Axes | FuncAnimation:  # fmt: skip
-        """Draw the mechanism in one configuration, or in several, with all but the last one faint. Needs matplotlib.
+        """Draw the mechanism in one or several configurations. All configurations except the last one are drawn faint. Needs matplotlib.
 
         Parameters
         ----------
         q : (nq,) or (n, nq); default: the assembled home
-        v, a : (nv,) velocity and acceleration of one configuration [rad/s, m/s; per s]. The velocity and acceleration polygons are drawn next to the
-            mechanism, normal parts dashed. The motion must be in a plane of two of the world's axes
+        v, a : (nv,) velocity and acceleration, if q is one configuration [rad/s, m/s; per s]. The velocity and acceleration polygons are drawn next
+            to the mechanism; normal accelerations are dashed. The motion must be parallel to a plane through two of the world's axes
         trace : names of frames whose paths through all q are drawn, such as a coupler curve
-        wrenches : frame name to (6,) or (n, 6) [moment; force] on the mechanism, in that frame [N m, N]: arrows for forces, texts for moments
+        wrenches : frame name to (6,) or (n, 6) [moment; force] on the mechanism, in that frame [N m, N]. Forces are drawn as arrows, moments as text
         labels : True to label joints with their names
-        drive : name of a joint with one coordinate. It is driven from q to the end of the loops' range or the joint's limits, at most half a turn
-            or the mechanism's size in each direction. The result is a film, which a notebook shows as a player with a slider
+        drive : name of a joint with one coordinate. The joint is moved from q in both directions, until the loops block it or its limits are reached,
+            but at most by pi or by the mechanism's size. The result is an animation, which a notebook shows as a player with a slider
         ax : axes to draw in; default: a new figure
 
         Returns
         -------
-        matplotlib's Axes, those of the mechanism; with ``drive=`` the film
+        matplotlib's Axes with the mechanism; if ``drive`` is passed, the animation
 
         Raises
         ------
         NameNotFoundError
             No frame or joint has that name.
         ShapeError, ValueError
-            q, v or a has a wrong shape; v is combined with several configurations or with `ax`; the motion is not in such a plane.
+            q, v or a has a wrong shape; v is combined with several configurations or with `ax`; the motion is not planar.
 
         Examples
         --------
@@ -205,7 +209,7 @@ class Mechanism(LoopFunctions):
         return mechanism(self)
 
     def to_builder(self) -> Builder:
-        """Return a :class:`~sarrus.Builder` with all parts of the mechanism, to modify and build.
+        """Return a :class:`~sarrus.Builder` with all parts of the mechanism, which can be modified and built again.
 
         Examples
         --------
@@ -226,15 +230,15 @@ class Mechanism(LoopFunctions):
         friction: Mapping[str, ArrayLike] | None = None, armature: Mapping[str, ArrayLike] | None = None,
         rest: Mapping[str, ArrayLike] | None = None, gravity: ArrayLike | None = None,
     ) -> Self:  # fmt: skip
-        """Return a copy with different parameters, in microseconds, because the copy shares the structure.
+        """Return a copy with different parameters. This takes microseconds, because the copy shares the mechanism's structure.
 
-        Results and description are exactly those of a mechanism built with these numbers. Other numbers are unchanged.
+        Results and description are exactly those of a mechanism that is built with these parameters. Parameters that are not passed are unchanged.
 
         Parameters
         ----------
         inertias : body to its :class:`~sarrus.Inertia`
-        placements : frame to its placement in its body, a Transform or a translation (3,) [m]; the frame is one that was added, or "JOINT.parent"
-            or "JOINT.child", the frames of a joint on its two bodies
+        placements : frame to its pose in its body: a Transform or a translation (3,) [m]. The frame was added to the mechanism, or it is
+            "JOINT.parent" or "JOINT.child", the frames of a joint on its two bodies
         lengths : rod (:meth:`~sarrus.Builder.add_distance`) to its length [m]
         pitch : :class:`~sarrus.Helical` joint to its pitch [m/rad]
         stiffness, damping, rest : joint to a number or one per velocity, or spring (:meth:`~sarrus.Builder.add_spring`) to a number; rest of a spring
@@ -245,15 +249,15 @@ class Mechanism(LoopFunctions):
         Raises
         ------
         ModelError
-            A number is invalid for its part, or requires another structure. Armature of a loop joint cannot become zero or stop being zero.
-            In a mechanism that is cut into substructures, the same holds for the inertia of bodies and the armature of all joints.
-            Build such a mechanism by :meth:`to_builder` or ``Mechanism(description)``.
+            A parameter is invalid, or requires another structure. The structure depends on whether the armature of a loop joint is zero. In a
+            mechanism that is cut into substructures, it also depends on whether the inertias of bodies and the armature of all joints are zero. For a
+            mechanism with another structure, use :meth:`to_builder` or ``Mechanism(description)``.
         NameNotFoundError
             No part has this name.
 
         Notes
         -----
-        Numbers without effect raise :class:`~sarrus.ModelWarning`. The description of a copy is made at the first access; functions of a state,
+        Parameters without effect raise :class:`~sarrus.ModelWarning`. The description of a copy is created at the first access; functions of a state,
         `assemble` without inputs and `simulate` do not need it.
 
         Examples
@@ -283,14 +287,14 @@ class Mechanism(LoopFunctions):
         friction: Mapping[str, ArrayLike] | None = None, armature: Mapping[str, ArrayLike] | None = None,
         rest: Mapping[str, ArrayLike] | None = None, gravity: ArrayLike | None = None,
     ) -> Variants:  # fmt: skip
-        """Return N copies with different parameters, which are evaluated at once: row i of a batch is a state of the i-th copy.
+        """Return N copies with different parameters, which are evaluated together in a batch: row i of the batch is a state of the i-th copy.
 
         Parameters
         ----------
         inertias : body to N :class:`~sarrus.Inertia`, or their parameters (N, 10), in the order of :attr:`sarrus.Inertia.parameters`
-        placements : frame, or "JOINT.parent" and "JOINT.child", to its placement: translations (N, 3) [m] or poses (N, 4, 4)
-        lengths, pitch, stiffness, damping, friction, armature, rest : as :meth:`replace`, (N,) each, or (N, nv of the joint)
-        gravity : (N, 3) [m/s2]
+        placements : frame, or "JOINT.parent" and "JOINT.child", to its poses in its body: translations (N, 3) [m] or poses (N, 4, 4)
+        lengths, pitch, stiffness, damping, friction, armature, rest : mappings as for :meth:`replace`, with values (N,) or (N, nv of the joint)
+        gravity : (N, 3) acceleration of free fall in the world's axes [m/s2]
 
         Returns
         -------
@@ -299,7 +303,8 @@ class Mechanism(LoopFunctions):
         Raises
         ------
         ModelError
-            A number of a variant is invalid for its part, or requires another structure (:meth:`replace`); or constraint rows are a function of q.
+            A parameter of a variant is invalid, or requires another structure (:meth:`replace`); or the mechanism has constraint rows that a Python
+            function of q computes.
         NameNotFoundError, ShapeError
             No part has this name; the arguments have unequal numbers of variants.
 
@@ -329,7 +334,7 @@ class Mechanism(LoopFunctions):
         ----------
         path : .json (sarrus' own format, which is complete), .urdf (loops in a .yaml in the same folder), .xml (MJCF), .sdf or
             .usda, .usd (needs ``pip install usd-core``)
-        lossy : True to omit, with a warning, parts that change the motion and that the format cannot represent
+        lossy : if True, parts that the format cannot represent are omitted with a warning, even if the motion changes
 
         Raises
         ------
@@ -341,7 +346,7 @@ class Mechanism(LoopFunctions):
 
         Notes
         -----
-        docs/files.md has a table of the parts and formats.
+        docs/files.md has a table of the parts that each format can represent.
 
         Examples
         --------

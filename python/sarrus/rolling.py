@@ -1,11 +1,12 @@
 """Rolling and sliding contact of two surfaces: Montana's equations, for planes, spheres, cylinders, tori and user-defined patches.
 
-These surfaces have coordinates and curvature. Shapes of bodies, for drawings and collisions, are in :mod:`sarrus.shapes`.
+The surfaces of this module are parametrised, for the kinematics of a permanent contact. Shapes of bodies for drawings and collisions are in
+:mod:`sarrus.shapes`.
 
-The contact coordinates are two coordinates u (2,) on each surface, and the angle psi between their frames. The frame of a surface at u has
-x along its first coordinate line, z along the outward normal, and y perpendicular to both. In contact both points coincide, the
-normals are opposite, and psi rotates one x axis onto the other. The rates of the five coordinates, in rolling, sliding and spinning, depend
-on the metric, curvature and torsion of both surfaces:
+There are five contact coordinates: two coordinates u (2,) on each surface, and the angle psi between the surfaces' frames at the contact. The frame
+of a surface at u has x along the first coordinate line, z along the outward normal, and y perpendicular to both. At the contact, the points of both
+surfaces coincide, the normals are opposite, and psi is the angle between the x-axes. The rates of the five coordinates, in rolling, sliding and
+spinning, depend on the metric, curvature and torsion of both surfaces:
 
 >>> import numpy as np
 >>> from sarrus.rolling import PlaneSurface, RollingContact, SphereSurface
@@ -16,7 +17,8 @@ array([0.2, 0. , 2. , 0. , 0. ])
 References
 ----------
 Montana, The kinematics of contact and grasp, Int. J. Robotics Research 7, 1988; Murray, Li and Sastry, A mathematical introduction to robotic
-manipulation, 1994, ch. 5. Both require orthogonal coordinate lines; here the metric is a matrix, so that any coordinates are allowed.
+manipulation, 1994, ch. 5. Both references require orthogonal coordinate lines. In this module the metric is a full matrix, so that any coordinates
+are allowed.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ __all__ = [
 
 __getattr__ = attributes(__name__, {})
 
-LARGEST = 1e50  # [m] bound of lengths whose fourth powers and their inverses are finite
+LARGEST = 1e50  # largest length [m]; its fourth power and the inverse of that are finite
 SINGULAR = 1e-9  # relative determinant below which a matrix counts as singular
 
 
@@ -57,9 +59,9 @@ class SurfaceGeometry:
     ----------
     point : (..., 3) [m]
     frame : (..., 3, 3) columns x along the first coordinate line, y, and the normal z
-    metric : M (..., 2, 2): M du is the displacement of the point along x and y [m]. Diagonal for orthogonal coordinate lines
-    curvature : K (..., 2, 2), symmetric: K M du is the change of the normal along x and y [1/m]. Positive for a ball
-    torsion : T (..., 1, 2): T M du is the rotation of the frame about z [1/m]
+    metric : M (..., 2, 2): M du is the displacement of the point along x and y [m]. M is diagonal for orthogonal coordinate lines
+    curvature : K (..., 2, 2) [1/m], symmetric: K M du is the change of the unit normal along x and y. K is positive definite for a ball
+    torsion : T (..., 1, 2) [1/m]: T M du is the rotation of the frame about z [rad]
     """
 
     point: Array
@@ -97,7 +99,7 @@ class Surface:
         Raises
         ------
         StateError
-            Coordinate lines are parallel or degenerate, such as at a sphere's poles. In a batch those rows are NaN.
+            The coordinate lines are parallel or degenerate, such as at a sphere's poles. In a batch, such rows are NaN instead.
 
         Examples
         --------
@@ -133,7 +135,7 @@ class Surface:
 
 @dataclass(frozen=True)
 class PlaneSurface(Surface):
-    """Plane z = 0, solid below; u = (x, y) [m]."""
+    """Plane z = 0 with outward normal z; u = (x, y) [m]."""
 
     def point(self, u: ArrayLike) -> Array:
         """Return the point c (..., 3) [m]."""
@@ -192,7 +194,8 @@ class CylinderSurface(Surface):
 
 @dataclass(frozen=True)
 class TorusSurface(Surface):
-    """Torus around the z axis; u = (angle around z, angle around the tube, from the outside upwards) [rad].
+    """Torus around the z axis; u = (angle around z, angle around the tube) [rad]. The second angle is zero on the outer equator, and positive above
+    it.
 
     Attributes
     ----------
@@ -210,7 +213,7 @@ class TorusSurface(Surface):
             raise ModelError(f"ring of {self} must not be negative")
 
     def _turned(self, u: ArrayLike) -> tuple[Array, ...]:
-        """Return cosines and sines, and the distance from the z axis."""
+        """Return cosines and sines of both angles, and the distance [m] from the z axis."""
         u = real_rows("u", u, 2)
         c, s = np.cos(u), np.sin(u)
         return c[..., 0], s[..., 0], c[..., 1], s[..., 1], self.ring + abs(self.tube) * c[..., 1]
@@ -235,7 +238,7 @@ class TorusSurface(Surface):
         return np.stack([around, _columns(mixed, (-r * c2 * c1, -r * c2 * s1, -r * s2))], axis=-1)
 
     def side(self, u: ArrayLike) -> Array:
-        """Return -1 for a hollow tube, else 1; the opposite if a point is beyond the z axis, such as behind a sphere's pole."""
+        """Return 1, or -1 for a hollow tube. The sign is opposite if the point is beyond the z axis, such as at a latitude above pi/2 on a sphere."""
         return np.asarray(np.sign(self.tube) * np.sign(self._turned(u)[-1]))
 
 
@@ -248,7 +251,7 @@ class SphereSurface(TorusSurface):
     """
 
     def __init__(self, radius: float) -> None:
-        super().__init__(0.0, radius)  # a torus with a ring of zero radius
+        super().__init__(0.0, radius)  # a sphere is a torus whose centre line has radius zero
 
     def __repr__(self) -> str:
         return f"SphereSurface({self.tube!r})"
@@ -256,16 +259,16 @@ class SphereSurface(TorusSurface):
 
 @dataclass(frozen=True)
 class Patch(Surface):
-    """User-defined surface by a function of u (..., 2) that returns c (..., 3); it must accept batches, so write ``u[..., 0]``.
+    """User-defined surface: a function of the coordinates u (..., 2) returns the point c (..., 3). It must accept batches, so write ``u[..., 0]``.
 
     dc/du_1 x dc/du_2 must be an outward normal. Second derivatives must be continuous, because they define the curvature.
 
     Attributes
     ----------
     place : function that returns c (..., 3) [m]
-    slopes : function that returns dc/du (..., 3, 2); None: five-point differences
-    bends : function that returns d2c/du2 (..., 3, 2, 2); None: five-point differences
-    step : step of the differences, in units of u; their error is about 1e-10 if c is smooth on the scale of ten steps
+    slopes : function that returns dc/du (..., 3, 2); if None, five-point finite differences are used
+    bends : function that returns d2c/du2 (..., 3, 2, 2); if None, five-point finite differences are used
+    step : step of the finite differences, in units of u; the error is about 1e-10 if c is smooth on the scale of ten steps
 
     Examples
     --------
@@ -319,17 +322,17 @@ class Patch(Surface):
 
 @dataclass(frozen=True)
 class RollingContact:
-    """Two surfaces in contact at one point, with five coordinates eta = (u of the first, u of the second, psi).
+    """Two surfaces in contact at one point, with five coordinates eta = (u of the first surface (2), u of the second surface (2), psi).
 
-    psi [rad]: in the frame of the first surface, the x axis of the second is (cos psi, -sin psi, 0), and its y axis (-sin psi, -cos psi, 0).
+    The angle psi [rad] defines the second surface's frame. Expressed in the first surface's frame, its x axis is (cos psi, -sin psi, 0), and its y
+    axis is (-sin psi, -cos psi, 0).
 
-    Velocities are those of the second body relative to the first, at the contact, in the axes of the first surface's frame:
-    (w_x, w_y, w_z, v_x, v_y) [rad/s, m/s]. w_x and w_y are rolling, w_z spinning, v_x and v_y sliding. The normal velocity is zero, because
-    contact is permanent.
+    The velocity (w_x, w_y, w_z, v_x, v_y) [rad/s, m/s] is that of the second body relative to the first, at the contact, in the axes of the first
+    surface's frame. w_x and w_y are rolling, w_z is spinning, v_x and v_y are sliding. The normal velocity is zero, because contact is permanent.
 
     Attributes
     ----------
-    first, second : the surfaces, each in the axes of its body
+    first, second : the two surfaces, each expressed in the frame of its body
 
     Examples
     --------
@@ -371,19 +374,20 @@ class RollingContact:
         return pose
 
     def locate(self, pose: ArrayLike, near: ArrayLike) -> tuple[Array, float]:
-        """Return eta (5,) of the contact or the nearest points, and the gap along the normal [m], negative for an overlap.
+        """Return the coordinates eta (5,) of the contact or of the nearest points, and the gap along the normal [m], negative for an overlap.
 
-        Newton's method solves, from nearby coordinates, for opposite normals and points on a common normal.
+        Newton's method starts from the coordinates `near`. It solves two conditions: the normals are opposite, and both points are on a common
+        normal.
 
         Parameters
         ----------
         pose : (4, 4) pose of the second body in the first
-        near : start eta (5,); psi is continuous from its value
+        near : initial guess of eta (5,); the result's psi is the one nearest to the guess
 
         Raises
         ------
         StateError
-            No such points were found near the start.
+            No such points were found near the initial guess.
 
         Examples
         --------
@@ -408,7 +412,7 @@ class RollingContact:
             vector = X[:3, :3] @ second.point + X[:3, 3] - first.point
             return first.frame.T @ vector, first.frame.T @ X[:3, :3] @ second.frame
 
-        # units of the coordinates, equivalent to a radian on the more curved surface
+        # scales of the coordinates: changes by these scales move the point by one radius of the more curved surface
         length, unit = self._units(start)
 
         def residual(u: Array) -> Array:
@@ -434,18 +438,18 @@ class RollingContact:
     def rates(self, eta: ArrayLike, velocity: ArrayLike) -> Array:
         """Return d(eta)/dt (..., 5) for velocities (..., 5), by Montana's equations of contact.
 
-        M_1 du_1 = (K_1 + K)^-1 ((w_y, -w_x) + K v)        K = R K_2 R: the second surface's curvature along the axes of the first
+        M_1 du_1 = (K_1 + K)^-1 ((w_y, -w_x) + K v)        K = R K_2 R: the second surface's curvature in the axes of the first surface
         M_2 du_2 = R (M_1 du_1 - v)                        R = [cos psi, -sin psi; -sin psi, -cos psi]
         dpsi = T_1 M_1 du_1 + T_2 M_2 du_2 - w_z
 
         Raises
         ------
         StateError
-            Surfaces touch along a line (K_1 + K is singular), or a surface has no frame. In a batch those rows are NaN.
+            The surfaces touch along a line (K_1 + K is singular), or a surface has no frame at u. In a batch, such rows are NaN instead.
 
         References
         ----------
-        Montana 1988; Murray, Li and Sastry 1994, ch. 5; Li and Wu 2011, 4.6, with the velocity of the first body relative to the second.
+        Montana 1988; Murray, Li and Sastry 1994, ch. 5; Li and Wu 2011, 4.6 (where the velocity is that of the first body relative to the second).
         """
         eta, velocity = real_rows("eta", eta, 5), real_rows("velocity", velocity, 5, np.shape(eta)[:-1])
         first, second, psi = self._geometries(eta)
@@ -461,7 +465,7 @@ class RollingContact:
     def along(
         self, eta: ArrayLike, rate: ArrayLike, *, spin: ArrayLike = 0.0, sliding: ArrayLike = (0.0, 0.0)
     ) -> Array:
-        """Return the velocity (..., 5) for which the contact moves over the first surface at du_1/dt (..., 2), to plan a path on it.
+        """Return the velocity (..., 5) for which the contact point moves over the first surface at du_1/dt (..., 2); useful to plan a path on it.
 
         Parameters
         ----------
@@ -485,14 +489,16 @@ class RollingContact:
     def motion(
         self, start: ArrayLike, plan: Callable[[float, Array], ArrayLike], times: ArrayLike, *, tolerance: float = 1e-9
     ) -> Array:
-        """Integrate coordinates (n, 5) to times (n,), from start (5,), for velocities plan(t, eta) (5,).
+        """Integrate the contact coordinates for velocities plan(t, eta) (5,), and return them (n, 5) at `times` (n,).
 
-        The method is Runge-Kutta with extrapolation from steps and half steps. Intervals are halved until these differ by less than the tolerance.
+        `start` (5,) are the coordinates at the first time. Each interval is integrated by a Runge-Kutta method with a step and with two half steps.
+        The step is halved until both results differ by less than the tolerance; the returned result is extrapolated from both.
 
         Raises
         ------
         IntegrationError
-            1024 steps between two times are not enough, for example if the plan jumps. Its ``trajectory`` has the coordinates before.
+            1024 steps between two times are not enough, for example because `plan` is discontinuous. The error's ``trajectory`` has the coordinates
+            up to there.
         """
         eta, t = real_rows("start", start, 5), real_array("times", times)
         if eta.ndim != 1:
@@ -510,7 +516,8 @@ class RollingContact:
             coarse = _runge_kutta(slope, path[-1], begin, end, 1)
             for halvings in range(1, 11):
                 fine = _runge_kutta(slope, path[-1], begin, end, 2**halvings)
-                error = (fine - coarse) / 15.0  # order four: half the step has a sixteenth of the error
+                # the method has order four, so that half the step has a sixteenth of the error
+                error = (fine - coarse) / 15.0
                 if np.abs(error).max() <= tolerance:
                     break
                 coarse = fine
@@ -524,7 +531,10 @@ class RollingContact:
         return np.array(path)
 
     def _units(self, eta: Array) -> tuple[float, Array]:
-        """Return a radius of curvature at eta (5,), or 1 m if there is none, and the changes of all surface coordinates (4,) that are as long."""
+        """Return a length [m] and the changes of the surface coordinates (4,) that move the contact points by it.
+
+        The length is a radius of curvature at eta (5,), or 1 m if both surfaces are flat.
+        """
         surfaces = self._geometries(eta)[:2]
         largest = float(max(np.abs(s.curvature).max() for s in surfaces))
         length = 1.0 / largest if largest > 0.0 else 1.0

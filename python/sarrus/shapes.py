@@ -1,7 +1,7 @@
 """Shapes of bodies: for visuals (:meth:`sarrus.Builder.add_visual`) and for collision (:meth:`sarrus.Builder.add_shape`).
 
-A shape has its bounding sphere, its inertia by unit density, and its numbers for the core. The numbers are checked when the shape is added to a body.
-The tables of file formats are in :mod:`sarrus.io.formats`.
+A shape has a bounding sphere, an inertia for unit density, and parameters that are passed to the core. The parameters are checked when the shape is
+added to a body. The tables of file formats are in :mod:`sarrus.io.formats`.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ __all__ = ["Box", "Capsule", "ConvexPoints", "Cylinder", "Ellipsoid", "Mesh", "P
 
 
 class AnyShape:
-    """Base of all shapes: bounding sphere and numbers for the core."""
+    """Base class of all shapes: bounding sphere and parameters for the core."""
 
-    _reach: float = math.inf  # radius of the sphere about its middle that holds it [m]
-    _middle: Vector = (0.0, 0.0, 0.0)  # in its frame
+    _reach: float = math.inf  # radius of the bounding sphere [m]
+    _middle: Vector = (0.0, 0.0, 0.0)  # centre of the bounding sphere in the shape's frame [m]
 
     @property
     def _kind(self) -> str:
-        """Name of its kind in the core."""
+        """Name of the shape's kind in the core."""
         return type(self).__name__
 
     def _core_terms(self) -> dict[str, Any]:
-        """Return its numbers for the core; missing ones are zero: see to_shape in bindings/contact.cpp."""
+        """Return the shape's parameters for the core by name; missing ones are zero, see to_shape in bindings/contact.cpp."""
         return {}
 
 
 class Volume(NamedTuple):
-    """Volume of a shape.
+    """Geometric properties of a solid shape, centred at its frame's origin.
 
-    halves : half sizes [m] along x, y and z; of a body of revolution about z the radius and half the length
+    halves : half sizes [m] along x, y and z; for a body of revolution about z, the radius and half the length
     reach : radius of the bounding sphere [m]
-    size : [m³]
-    squares : integrals of x², y² and z² over it
+    size : volume [m³]
+    squares : integrals of x², y² and z² over the volume [m⁵]
     """
 
     halves: tuple[float, ...]
@@ -51,17 +51,17 @@ class Volume(NamedTuple):
 
     @property
     def inertia(self) -> Any:
-        """Rotational inertia (3, 3) about its centre, for unit density."""
+        """Rotational inertia (3, 3) about the centre, for unit density."""
         return np.diag(sum(self.squares) - np.array(self.squares))
 
 
 class Solid(AnyShape, abc.ABC):
-    """A shape with a volume of its own."""
+    """Shape with a volume, and thus with an inertia for a density."""
 
     @property
     @abc.abstractmethod
     def _volume(self) -> Volume:
-        """Its volume, with the integrals over it."""
+        """Return the volume and the integrals over it."""
 
     @property
     def _reach(self) -> float:  # type: ignore[override]
@@ -74,7 +74,7 @@ class Solid(AnyShape, abc.ABC):
 
 @dataclass(frozen=True)
 class Box(Solid):
-    """A box about its frame's origin, of that size along x, y and z [m]."""
+    """Box centred at its frame's origin; `size` (3,) [m] has its lengths along x, y and z."""
 
     size: tuple[float, float, float]
 
@@ -87,7 +87,7 @@ class Box(Solid):
 
 @dataclass(frozen=True)
 class Cylinder(Solid):
-    """A cylinder [m] about its frame's origin, along z."""
+    """Cylinder along z, centred at its frame's origin; radius and length in m."""
 
     radius: float
     length: float
@@ -101,7 +101,7 @@ class Cylinder(Solid):
 
 @dataclass(frozen=True)
 class Sphere(Solid):
-    """A sphere [m] about its frame's origin."""
+    """Sphere centred at its frame's origin; radius in m."""
 
     radius: float
 
@@ -112,15 +112,15 @@ class Sphere(Solid):
 
 @dataclass(frozen=True)
 class Mesh(AnyShape):
-    """Mesh in a file, which is read when the mesh is drawn first.
+    """Mesh in a file. The file is read when the mesh is drawn for the first time.
 
-    `file` is the name as written: a path, "package://name/path" or "file://...". Relative names start from the folder `beside`.
-    Packages are searched for in `package_dirs`, then in that folder and above it. With a folder, the file must be in it, in its package or in
-    `package_dirs` (:func:`sarrus.load`); without one it may be anywhere. The scale along x, y and z converts the file's unit to metres;
-    a negative factor mirrors.
+    `file` is a path, "package://name/path" or "file://...". Relative paths are relative to the folder `beside`. Packages are searched in
+    `package_dirs`, then in `beside` and the folders above it. If `beside` is set, the file must be in this folder, in its package or in
+    `package_dirs` (:func:`sarrus.load`); otherwise it may be in any folder. The scale along x, y and z converts the file's unit to metres; a negative
+    factor mirrors the mesh.
 
-    As a collision shape (:meth:`sarrus.Builder.add_shape`) it is the convex hull of its vertices. It collides with planes only, and passes through
-    all other shapes. The file is read when the contacts are evaluated first.
+    As a collision shape (:meth:`sarrus.Builder.add_shape`), a mesh is the convex hull of its vertices. It collides with planes only, and passes
+    through all other shapes. The file is then read when contacts are evaluated for the first time.
     """
 
     file: str
@@ -131,7 +131,10 @@ class Mesh(AnyShape):
 
 @dataclass(frozen=True)
 class Capsule(Solid):
-    """A cylinder [m] about its frame's origin, along z, with half a sphere on either end; the length is that between their centres. For collision too."""
+    """Cylinder along z with a half sphere on both ends, centred at its frame's origin.
+
+    `length` [m] is the distance between the half spheres' centres.
+    """
 
     radius: float
     length: float
@@ -147,7 +150,7 @@ class Capsule(Solid):
 
 @dataclass(frozen=True)
 class Ellipsoid(Solid):
-    """An ellipsoid about its frame's origin, with these semi-axes along x, y and z [m]. It collides with planes only."""
+    """Ellipsoid centred at its frame's origin, with semi-axes [m] along x, y and z. It collides with planes only."""
 
     semi_axes: tuple[float, float, float]
 
@@ -160,10 +163,10 @@ class Ellipsoid(Solid):
 
 @dataclass(frozen=True)
 class ConvexPoints(AnyShape):
-    """The convex hull of points in its frame, (n, 3) [m], such as vertices of a mesh. Interior points have no effect. It collides with planes only.
+    """Convex hull of points (n, 3) [m] in its frame, such as the vertices of a mesh. Interior points have no effect. It collides with planes only.
 
-    At most four points touch at a time: the lowest, and three that are far from it. At most 16384 points are accepted, and each costs time in
-    every step. For a fine mesh, pass the corners of its hull, ``trimesh.load(file).convex_hull.vertices``, or a :class:`Mesh`.
+    At most four points are in contact at a time: the deepest point, and three points far from it. At most 16384 points are accepted, and the time of
+    each step grows with their number. For a fine mesh, pass the corners of its hull, ``trimesh.load(file).convex_hull.vertices``, or a :class:`Mesh`.
 
     Examples
     --------
@@ -174,7 +177,7 @@ class ConvexPoints(AnyShape):
     points: tuple[tuple[float, float, float], ...]
 
     def __post_init__(self) -> None:
-        """Convert an array or lists to tuples, so that shapes compare; other types raise an error when the shape is added."""
+        """Convert an array or lists to tuples, so that shapes can be compared. Other types raise an error when the shape is added to a body."""
         if isinstance(self.points, list | tuple) or hasattr(self.points, "__array__"):
             with contextlib.suppress(TypeError, ValueError):
                 points = tuple((float(x), float(y), float(z)) for x, y, z in self.points)
@@ -191,25 +194,25 @@ class ConvexPoints(AnyShape):
         return float(np.linalg.norm(self._core_terms()["heights"], axis=1).max())
 
     def _core_terms(self) -> dict[str, Any]:
-        # relative to the middle, so that the bounding sphere does not depend on the frame
+        # relative to the centre of the bounding sphere, so that the sphere does not depend on the frame
         return {"heights": np.subtract(self.points, self._middle).tolist()}
 
 
 @dataclass(frozen=True)
 class Point(AnyShape):
-    """The origin of its frame: a sphere without a radius, for collision."""
+    """Point at its frame's origin, for collision: a sphere of radius zero."""
 
     _reach, _kind = 0.0, "Sphere"
 
 
 @dataclass(frozen=True)
 class Plane(AnyShape):
-    """Half space below z = 0 of its frame: level ground, a wall, a ramp. For collision too."""
+    """Half space z < 0 of its frame, for example level ground, a wall or a ramp."""
 
 
 @dataclass(frozen=True)
 class Terrain(AnyShape):
-    """Ground of heights z = f(x, y) over a rectangle about its frame's origin. It collides with points and spheres only.
+    """Ground with heights z = f(x, y) over a rectangle centred at its frame's origin. It collides with points and spheres only.
 
     Parameters
     ----------
@@ -218,8 +221,9 @@ class Terrain(AnyShape):
 
     Notes
     -----
-    The surface is smooth: cubics through all heights, with the slopes of central differences (Catmull and Rom 1974). Beyond
-    its border it continues level. If two points of it are equally near, in a valley narrower than the sphere, one of them is used.
+    The surface is smooth: cubic polynomials interpolate all heights, with slopes from central differences (Catmull and Rom 1974). Beyond the
+    rectangle the surface continues horizontally. In a valley narrower than a sphere, two points of the surface can be equally near; one of them is
+    used.
 
     Examples
     --------

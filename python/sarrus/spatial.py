@@ -1,11 +1,12 @@
 """Rotations, poses, inertias and spatial vectors.
 
-`Rotation`, `Transform` and `Inertia` are values: immutable, comparable, hashable, picklable; their arrays are
-read-only. Spatial vectors are plain arrays (..., 6), [angular; linear], in the axes and at the origin of their frame.
-Motions are [angular velocity; velocity of the origin] [rad/s, m/s], forces [moment; force] [N m, N].
+Objects of the classes `Rotation`, `Transform` and `Inertia` are immutable, comparable, hashable and picklable; their arrays are read-only. Spatial
+vectors are plain arrays (..., 6), [angular; linear], expressed in the axes and at the origin of their frame. Motions are [angular velocity; velocity
+of the origin] [rad/s, m/s], forces [moment; force] [N m, N].
 The functions of the groups SO(3) and SE(3), from `exp` to `product_of_exponentials`, accept and return arrays with any leading axes.
 
-A pose of frame B in frame A has R and p with p_A = R p_B + p. The thesis' A is the transpose of R, its b is p.
+The pose of frame B in frame A consists of the rotation R and the translation p, with p_A = R p_B + p. In van der Merwe's thesis, A is the transpose
+of R, and b is p.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ __all__ = [
 
 
 _ZERO = (0.0, 0.0, 0.0)
-# rounding of orthonormality; matrices beyond are replaced by the nearest rotation
+# rounding error of R^T R; a matrix with a larger error is replaced by the nearest rotation
 _ROUNDING = 16 * np.finfo(float).eps
 # largest length of a body [m], whose square times any reasonable mass does not overflow
 LARGEST = 1e100
-# error of R^T R for a rotation with four decimals, at most sqrt(3) 1e-4
+# bound of the error of R^T R for a rotation matrix rounded to four decimals, at most sqrt(3) 1e-4
 _FOUR_DIGITS = 2e-4
-# moments with six digits may violate the triangle inequality by their last digit
+# relative tolerance of the triangle inequality: moments rounded to six digits may violate it by their last digit
 _SIX_DIGITS = 1e-5
 
 
@@ -51,13 +52,13 @@ def _text(shape: tuple[int | str, ...]) -> str:
 
 
 def _array(name: str, x: ArrayLike, shape: tuple[int | str, ...]) -> Array:
-    """Return a read-only finite float64 copy of a shape, in which "n" is any length; -0 becomes 0."""
+    """Return a read-only float64 copy of a finite array. `shape` is the expected shape, in which "n" is any length; -0 becomes 0."""
     a = _floats(name, x, shape)
     if a.shape != shape and (
         a.ndim != len(shape) or any(n not in ("n", k) for n, k in zip(shape, a.shape, strict=True))
     ):
         raise ShapeError(f"{name} has shape {a.shape}; it must be {_text(shape)}")
-    # Python's own floats: NumPy takes several times as long for a few numbers
+    # uses Python's floats, because NumPy takes several times as long for a few numbers
     if not (all(map(math.isfinite, a.ravel().tolist())) if a.size <= 36 else np.isfinite(a).all()):
         raise ModelError(f"{name} = {a.tolist()} is not finite")
     return _frozen(a)
@@ -70,13 +71,13 @@ def _frozen(a: Array) -> Array:
 
 
 def _number(name: str, x: ArrayLike) -> float:
-    if type(x) is float and math.isfinite(x):  # twenty times as fast
+    if type(x) is float and math.isfinite(x):  # twenty times as fast as the general conversion
         return x + 0.0
     return float(_array(name, x, ()))
 
 
 def _lengths(name: str, x: ArrayLike, shape: tuple[int, ...] = (), *, signed: bool = False) -> Array:
-    """Return lengths or positions; raise ModelError if inertias of bodies of that size overflow."""
+    """Return lengths or positions [m]; raise ModelError if they are so large that the inertia of a body would overflow."""
     a = _array(name, x, shape)
     sizes = a.ravel().tolist()
     negative, large = not signed and min(sizes) < 0.0, max(map(abs, sizes)) > LARGEST
@@ -102,7 +103,7 @@ def _pair(first: str, x: ArrayLike, second: str, y: ArrayLike) -> tuple[Array, .
 
 
 def _pose(pose: Any) -> Transform:
-    """Return a Transform, also of a translation (3,)."""
+    """Return a Transform from a Transform or from a translation (3,) [m]."""
     if isinstance(pose, Transform):
         return pose
     try:
@@ -118,7 +119,7 @@ def _mapped(matrix: Array, vectors: Array, shift: Array | float = 0.0) -> Array:
 
 
 def _unit(name: str, axis: str | ArrayLike) -> Array:
-    """Return the unit vector of "x", "-y", …, or of a vector."""
+    """Return the unit vector (3,) of an axis: "x", "-y", …, or a vector."""
     if isinstance(axis, str):
         if axis.removeprefix("-") not in ("x", "y", "z"):
             raise ModelError(f'{name} = "{axis}" is not one of "x", "y", "z", "-x", "-y", "-z", nor a vector')
@@ -126,13 +127,13 @@ def _unit(name: str, axis: str | ArrayLike) -> Array:
     a = _array(name, axis, (3,))
     if not a.any():
         raise ModelError(f"{name} = {a.tolist()} has no direction")
-    a = a / float(np.abs(a).max())  # or the squares of 1e-200 would be 0
+    a = a / float(np.abs(a).max())  # scaled first, because the squares of entries such as 1e-200 would underflow to 0
     return a / math.hypot(*a)
 
 
 def _orthonormal(name: str, x: ArrayLike) -> Array:
     R = _array(name, x, (3, 3))
-    # Python's own floats: NumPy takes several times as long for nine numbers
+    # uses Python's floats, because NumPy takes several times as long for nine numbers
     a, b, c, d, e, f, g, h, i = R.ravel().tolist()
     lengths = a * a + d * d + g * g - 1.0, b * b + e * e + h * h - 1.0, c * c + f * f + i * i - 1.0
     defect = max(map(abs, (*lengths, a * b + d * e + g * h, a * c + d * f + g * i, b * c + e * f + h * i)))
@@ -144,10 +145,10 @@ def _orthonormal(name: str, x: ArrayLike) -> Array:
 
 
 class _Value:
-    """Base of values: equality, hash, copies and text by content."""
+    """Base class of immutable objects; equality, hash, copies and representation depend on the contents only."""
 
     __slots__: tuple[str, ...] = ()
-    __array_ufunc__ = None  # array @ value and array + value are errors, not object arrays
+    __array_ufunc__ = None  # makes array @ object and array + object raise TypeError instead of returning object arrays
 
     def _set(self, *values: Any) -> None:
         for name, value in zip(self.__slots__, values, strict=True):
@@ -177,11 +178,11 @@ class _Value:
 
 @dataclass(frozen=True, eq=False, repr=False, init=False, slots=True)
 class Rotation(_Value):
-    """Rotation of a frame B against a frame A: v_A = R v_B.
+    """Rotation of a frame B relative to a frame A: v_A = R v_B.
 
     Parameters
     ----------
-    matrix : (3, 3) R. One with at least four correct digits becomes the nearest rotation
+    matrix : (3, 3) R. If it is a rotation to at least four digits, the nearest rotation is used
 
     Examples
     --------
@@ -248,11 +249,11 @@ class Rotation(_Value):
         return (_unit("axis", r), math.hypot(*r)) if r.any() else (np.array([1.0, 0.0, 0.0]), 0.0)
 
     def log(self) -> Array:
-        """Return the rotation vector (3,), axis times angle, of length at most pi [rad]."""
+        """Return the rotation vector (3,) [rad], axis times angle, with a norm of at most pi."""
         return _core.log_rotation(self.matrix)
 
     def inverse(self) -> Rotation:
-        """Return the rotation of A against B."""
+        """Return the inverse rotation, of A relative to B."""
         return Rotation(self.matrix.T)
 
     def apply(self, vectors: ArrayLike) -> Array:
@@ -314,12 +315,12 @@ class Transform(_Value):
 
     @classmethod
     def from_translation(cls, translation: ArrayLike) -> Transform:
-        """Return the pose of a frame with the same axes and its origin at a translation (3,) [m]."""
+        """Return the pose without rotation, with a translation (3,) [m]."""
         return cls(translation=translation)
 
     @classmethod
     def exp(cls, motion: ArrayLike) -> Transform:
-        """Return the pose after unit time at a constant motion (6,), in the moving frame [rad, m].
+        """Return the pose that a frame reaches from the identity in unit time at a constant motion (6,) [rad, m], expressed in the moving frame.
 
         Examples
         --------
@@ -332,7 +333,7 @@ class Transform(_Value):
         return cls.from_matrix(_core.exp_pose(_array("motion", motion, (6,))))
 
     def log(self) -> Array:
-        """Return the motion (6,) that reaches this pose in unit time, with at most half a turn [rad, m]."""
+        """Return the constant motion (6,) [rad, m] that reaches this pose from the identity in unit time, with a rotation of at most pi."""
         return _core.log_pose(self.matrix)
 
     @property
@@ -344,12 +345,12 @@ class Transform(_Value):
 
     @property
     def motion_matrix(self) -> Array:
-        """Matrix X (6, 6) from a motion's components in B to those in A; `inverse().motion_matrix` is eq. 2.6."""
+        """Matrix X (6, 6) that maps a motion's components in B to its components in A. Eq. 2.6 is `inverse().motion_matrix`."""
         return _core.motion_matrix(self.matrix)
 
     @property
     def force_matrix(self) -> Array:
-        """Matrix (6, 6) from a force's components in B to those in A (4.23): `motion_matrix` inverted and transposed."""
+        """Matrix (6, 6) that maps a force's components in B to its components in A (4.23); the inverse transpose of `motion_matrix`."""
         return _core.force_matrix(self.matrix)
 
     def inverse(self) -> Transform:
@@ -357,7 +358,7 @@ class Transform(_Value):
         return Transform(self.rotation.T, -_mapped(self.rotation.T, self.translation))
 
     def apply(self, points: ArrayLike) -> Array:
-        """Return points (..., 3) in A, given in B [m]."""
+        """Return the coordinates (..., 3) in A of points with coordinates in B [m]."""
         return _mapped(self.rotation, _vectors("points", points, 3), self.translation)
 
     def __matmul__(self, other: Transform) -> Transform:
@@ -375,13 +376,13 @@ class Inertia(_Value):
     mass : mass [kg]
     com : (3,) centre of mass [m]
     about_com : (3, 3) inertia tensor about the centre of mass, in the frame's axes [kg m²]
-    check : True to raise an error for inertias that are physically impossible; they must be finite and symmetric in any case
+    check : True to raise an error for physically impossible inertias. Inertias that are not finite or not symmetric always raise an error
 
     Raises
     ------
     ModelError
-        The mass is negative; a massless body has rotational inertia; the tensor is asymmetric; or a principal moment
-        is larger than the sum of the other two, by more than 1e-5 of the largest (rounding to six digits).
+        The mass is negative; a massless body has rotational inertia; the tensor is asymmetric; or a principal moment exceeds the sum of the other two
+        by more than 1e-5 of the largest (the tolerance for moments rounded to six digits).
 
     References
     ----------
@@ -430,24 +431,24 @@ class Inertia(_Value):
 
     @classmethod
     def box(cls, mass: float, size: ArrayLike) -> Inertia:
-        """Return the inertia of a solid box of edges `size` (3,) along x, y, z [m], about its centre."""
+        """Return the inertia of a solid box about its centre; `size` (3,) [m] has the lengths of its edges along x, y and z."""
         return cls._from_euler(mass, _ZERO, np.diag(_lengths("size", size, (3,)) ** 2 / 12))
 
     @classmethod
     def cylinder(cls, mass: float, radius: float, length: float, axis: str | ArrayLike = "z") -> Inertia:
-        """Return the inertia of a solid cylinder [m] along `axis` ("x", "y", "z" or a vector), about its centre."""
+        """Return the inertia of a solid cylinder about its centre; `axis` is "x", "y", "z" or a vector, `radius` and `length` are in m."""
         u, r, h = _unit("axis", axis), _lengths("radius", radius), _lengths("length", length)
         uu = np.outer(u, u)
         return cls._from_euler(mass, _ZERO, r**2 / 4 * (np.eye(3) - uu) + h**2 / 12 * uu)
 
     @classmethod
     def sphere(cls, mass: float, radius: float) -> Inertia:
-        """Return the inertia of a solid sphere [m], about its centre."""
+        """Return the inertia of a solid sphere about its centre; `radius` is in m."""
         return cls._from_euler(mass, _ZERO, _lengths("radius", radius) ** 2 / 5 * np.eye(3))
 
     @classmethod
     def rod(cls, mass: float, start: ArrayLike, end: ArrayLike, radius: float = 0.0) -> Inertia:
-        """Return the inertia of a uniform rod from `start` (3,) to `end` (3,) [m]; with a radius it is a solid cylinder."""
+        """Return the inertia of a uniform rod from `start` (3,) to `end` (3,) [m]; if `radius` [m] is not zero, the rod is a solid cylinder."""
         a, b = (_lengths(name, x, (3,), signed=True) for name, x in (("start", start), ("end", end)))
         r, d = _lengths("radius", radius), b - a
         spread = np.outer(d, d) / 12
@@ -484,7 +485,10 @@ class Inertia(_Value):
 
     @classmethod
     def from_parameters(cls, parameters: ArrayLike, *, check: bool = True) -> Inertia:
-        """Return the inertia of parameters (10,) [m, m c (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the origin], in which dynamics is linear."""
+        """Return the inertia from its parameters (10,) [m, m c (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the origin].
+
+        Inverse dynamics is linear in these parameters.
+        """
         m, hx, hy, hz, xx, xy, yy, xz, yz, zz = _array("parameters", parameters, (10,))
         h, about_origin = np.array([hx, hy, hz]), np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
         if m == 0 and h.any():
@@ -493,7 +497,7 @@ class Inertia(_Value):
             )
         com = h / m if m != 0 else np.zeros(3)
         about_com = _core.parallel_axes([-m, *com], about_origin)
-        # the subtraction leaves rounding, which is no inertia: a point mass must come back as one
+        # a subtraction below leaves a rounding error in the tensor, which is removed so that the parameters of a point mass return a point mass
         size, lost = np.abs(about_com).max(), _ROUNDING * np.abs(about_origin).max()
         if size <= lost:
             return cls(m, com, np.zeros((3, 3)), check=check)
@@ -504,9 +508,9 @@ class Inertia(_Value):
 
     @classmethod
     def _from_euler(cls, mass: float, com: ArrayLike, spread: Array) -> Inertia:
-        """Return the inertia of an Euler tensor about the centre of mass per unit mass (3.30)."""
+        """Return the inertia from the Euler tensor about the centre of mass per unit mass (3.30)."""
         m = _number("mass", mass)
-        with np.errstate(over="ignore"):  # which is found to be not finite
+        with np.errstate(over="ignore"):  # overflow is detected later, because the result is not finite
             tensor = m * spread
         return cls(m, com, _core.inertia_tensor(tensor))
 
@@ -544,9 +548,9 @@ class Inertia(_Value):
     def is_physical(self, tolerance: float = _SIX_DIGITS) -> bool:
         """Return True if the inertia is physically possible.
 
-        Either mass and inertia are zero; or the mass is positive and no principal moment is larger than the sum of the
-        other two (by more than `tolerance` times the largest). This is equivalent to a positive semidefinite
-        `pseudo_inertia`, and to the existence of a mass distribution.
+        The inertia is possible if mass and tensor are zero. It is also possible if the mass is positive, and no principal moment exceeds the sum of
+        the other two by more than `tolerance` times the largest. This is equivalent to a positive semidefinite `pseudo_inertia`, and to the existence
+        of a mass distribution with this inertia.
         """
         return _core.is_physical(self.mass, self.about_com, tolerance)
 
@@ -562,13 +566,13 @@ class Inertia(_Value):
         )
 
     def transformed(self, pose: Transform | ArrayLike) -> Inertia:
-        """Return the inertia of the same body in frame A; `pose`, or a translation (3,) [m], is that of its current frame in A (4.4)."""
+        """Return the inertia of the same body in another frame A (4.4). `pose` is the pose of the current frame in A, or its translation (3,) [m]."""
         at = _pose(pose)
         R = at.rotation
         return Inertia(self.mass, at.apply(self.com), R @ self.about_com @ R.T, check=False)
 
     def __add__(self, other: Inertia) -> Inertia:
-        """Return the inertia of both bodies, rigidly joined, in the same frame."""
+        """Return the inertia of two rigidly connected bodies; all inertias are in one frame."""
         if not isinstance(other, Inertia):
             return NotImplemented
         m = self.mass + other.mass
@@ -577,7 +581,7 @@ class Inertia(_Value):
                 raise ModelError(f"masses {self.mass:g} and {other.mass:g} sum to zero, so there is no centre of mass")
             return Inertia(0.0, _ZERO, self.about_com + other.about_com, check=False)
         d = other.com - self.com
-        # the reduced mass keeps digits that a detour over a distant origin would lose
+        # the reduced mass and the distance d of the centres avoid the cancellation of a sum about a distant origin
         about_com = _core.parallel_axes([self.mass * other.mass / m, *d], self.about_com + other.about_com)
         return Inertia(m, self.com + other.mass / m * d, about_com, check=False)
 
@@ -588,7 +592,8 @@ class Inertia(_Value):
 def cross_motion(v: ArrayLike, m: ArrayLike) -> Array:
     """Return v x m, the rate of a motion m that is constant in a frame moving at v.
 
-    v and m are motions (..., 6), whose leading axes broadcast; so is [w x m_angular; w x m_linear + v_linear x m_angular].
+    v and m are motions (..., 6), whose leading axes broadcast. The result is the motion [w x m_angular; w x m_linear + v_linear x m_angular], with w
+    = v_angular.
 
     References
     ----------
@@ -606,7 +611,8 @@ def cross_motion(v: ArrayLike, m: ArrayLike) -> Array:
 def cross_force(v: ArrayLike, f: ArrayLike) -> Array:
     """Return v x* f, the rate of a force f that is constant in a frame moving at v; (v x m).f = -m.(v x* f).
 
-    v is a motion (..., 6), f a force; leading axes broadcast. So is [w x moment + v_linear x force; w x force].
+    v is a motion (..., 6), f a force (..., 6); leading axes broadcast. The result is the force [w x moment + v_linear x force; w x force], with w =
+    v_angular.
 
     References
     ----------
@@ -622,7 +628,7 @@ def cross_force(v: ArrayLike, f: ArrayLike) -> Array:
 
 
 def transform_motion(pose: Transform, m: ArrayLike) -> Array:
-    """Return a motion (..., 6) at A's origin in A's axes, given in B; `pose` is that of B in A (2.5).
+    """Return the components (..., 6) in frame A of a motion with components m in frame B; `pose` is the pose of B in A (2.5).
 
     Examples
     --------
@@ -635,7 +641,7 @@ def transform_motion(pose: Transform, m: ArrayLike) -> Array:
 
 
 def transform_force(pose: Transform, f: ArrayLike) -> Array:
-    """Return a force (..., 6) at A's origin in A's axes, given in B; `pose` is that of B in A (4.23).
+    """Return the components (..., 6) in frame A of a force with components f in frame B; `pose` is the pose of B in A (4.23).
 
     Examples
     --------
@@ -653,11 +659,11 @@ def transform_force(pose: Transform, f: ArrayLike) -> Array:
 def exp(x: ArrayLike) -> Array:
     """Return the exponential of so(3) or se(3): rotations (..., 3, 3) of rotation vectors (..., 3), poses (..., 4, 4) of motions (..., 6).
 
-    `Rotation.exp` and `Transform.exp` of one are checked values.
+    `Rotation.exp` and `Transform.exp` compute the exponential of one vector and return objects.
 
     Parameters
     ----------
-    x : axis times angle [rad], or [angular; linear] constant for unit time in the moving frame [rad, m]
+    x : rotation vectors (axis times angle) [rad]; or motions [angular; linear] [rad, m] that are constant in the moving frame for unit time
 
     References
     ----------
@@ -676,10 +682,10 @@ def exp(x: ArrayLike) -> Array:
 
 
 def log(X: ArrayLike | Rotation | Transform) -> Array:
-    """Return the logarithm of rotations (..., 3, 3) or poses (..., 4, 4): the shortest x with exp(x) = X, of at most half a turn.
+    """Return the logarithm of rotations (..., 3, 3) or poses (..., 4, 4): the x with exp(x) = X and a rotation of at most pi.
 
-    Returns (..., 3) [rad] or (..., 6) [rad, m]. At half a turn both axes are right, and one of them is given.
-    Raises ModelError for matrices that are no rotations, or poses, to four digits; of what is not finite comes NaN.
+    Returns (..., 3) [rad] or (..., 6) [rad, m]. If the rotation is pi, two opposite axes are possible, and one of them is returned. Raises ModelError
+    for matrices that are not rotations or poses to four digits. The logarithm of a matrix that is not finite is NaN.
 
     Examples
     --------
@@ -696,9 +702,10 @@ def log(X: ArrayLike | Rotation | Transform) -> Array:
 
 
 def left_jacobian(x: ArrayLike) -> Array:
-    """Return J_l(x) = sum of ad(x)^n / (n + 1)!, exp(x + dx) = exp(J_l dx) exp(x): (..., 3, 3) of rotation vectors, (..., 6, 6) of motions.
+    """Return the left Jacobian J_l(x) = sum of ad(x)^n / (n + 1)!, n >= 0, of rotation vectors (..., 3) or motions (..., 6).
 
-    exp(x) moves at J_l x-dot, seen from where it starts (a rotation's in space axes); the right one is seen from where it leads.
+    The result is (..., 3, 3) or (..., 6, 6), with exp(x + dx) = exp(J_l dx) exp(x) to first order. If x depends on time, the velocity of the frame
+    exp(x) is J_l x-dot in space axes; :func:`right_jacobian` returns it in body axes.
 
     References
     ----------
@@ -717,7 +724,7 @@ def left_jacobian(x: ArrayLike) -> Array:
 
 
 def right_jacobian(x: ArrayLike) -> Array:
-    """Return J_r(x) = J_l(-x), exp(x + dx) = exp(x) exp(J_r dx): :func:`left_jacobian` in body axes.
+    """Return the right Jacobian J_r(x) = J_l(-x), with exp(x + dx) = exp(x) exp(J_r dx) to first order: :func:`left_jacobian` in body axes.
 
     >>> import numpy as np
     >>> import sarrus
@@ -730,7 +737,9 @@ def right_jacobian(x: ArrayLike) -> Array:
 
 
 def left_jacobian_inverse(x: ArrayLike) -> Array:
-    """Return the inverse of :func:`left_jacobian`: log(exp(dx) exp(x)) = x + J_l^-1 dx. It does not exist at full turns, except zero.
+    """Return the inverse of :func:`left_jacobian`: log(exp(dx) exp(x)) = x + J_l^-1 dx to first order.
+
+    The inverse does not exist if the rotation angle of x is a nonzero multiple of 2 pi.
 
     >>> import numpy as np
     >>> import sarrus
@@ -742,7 +751,9 @@ def left_jacobian_inverse(x: ArrayLike) -> Array:
 
 
 def right_jacobian_inverse(x: ArrayLike) -> Array:
-    """Return the inverse of :func:`right_jacobian`: log(exp(x) exp(dx)) = x + J_r^-1 dx. It does not exist at full turns, except zero.
+    """Return the inverse of :func:`right_jacobian`: log(exp(x) exp(dx)) = x + J_r^-1 dx to first order.
+
+    The inverse does not exist if the rotation angle of x is a nonzero multiple of 2 pi.
 
     >>> import numpy as np
     >>> import sarrus
@@ -754,9 +765,10 @@ def right_jacobian_inverse(x: ArrayLike) -> Array:
 
 
 def adjoint(pose: ArrayLike | Transform) -> Array:
-    """Return Ad (..., 6, 6) of poses (..., 4, 4) of B in A, from a motion's components in B to those in A: [R 0; p~ R, R].
+    """Return the adjoint matrices Ad = [R 0; p~ R, R] (..., 6, 6) of poses (..., 4, 4) of B in A.
 
-    The slides' Ad_g, with the angular part first. References: Li and Wu 2011, 4.2; Murray, Li and Sastry 1994, 2.58.
+    Ad maps a motion's components in B to its components in A; p~ is the skew-symmetric matrix of p. It is Ad_g of Li and Wu (2011, 4.2) and of
+    Murray, Li and Sastry (1994, 2.58), but with the angular components first.
 
     >>> import sarrus
     >>> axle = sarrus.Transform(translation=(0, 1, 0))
@@ -767,9 +779,9 @@ def adjoint(pose: ArrayLike | Transform) -> Array:
 
 
 def adjoint_dual(pose: ArrayLike | Transform) -> Array:
-    """Return Ad* = Ad^-T (..., 6, 6) of poses (..., 4, 4) of B in A, from a force's components in B to those in A.
+    """Return Ad* = Ad^-T (..., 6, 6) of poses (..., 4, 4) of B in A; it maps a force's components in B to its components in A.
 
-    The slides' Ad_g^T with g = A in B takes them this way too.
+    It equals Ad_g^T of Li and Wu (2011) if g is the pose of A in B.
 
     >>> import numpy as np
     >>> import sarrus
@@ -781,7 +793,7 @@ def adjoint_dual(pose: ArrayLike | Transform) -> Array:
 
 
 def ad(v: ArrayLike) -> Array:
-    """Return ad (..., 6, 6) of motions (..., 6): ad(v) m = v x m = :func:`cross_motion`, the Lie bracket [w~ 0; v~ w~].
+    """Return the matrices ad = [w~ 0; v~ w~] (..., 6, 6) of motions (..., 6): ad(v) m = v x m, see :func:`cross_motion`.
 
     >>> import sarrus
     >>> (sarrus.spatial.ad([0, 0, 2, 0, 0, 0]) @ [1, 0, 0, 0, 3, 0]).tolist()
@@ -791,7 +803,9 @@ def ad(v: ArrayLike) -> Array:
 
 
 def ad_dual(v: ArrayLike) -> Array:
-    """Return ad* = -ad^T (..., 6, 6) of motions (..., 6): ad_dual(v) f = v x* f = :func:`cross_force`. The slides' ad_V^T is its negative.
+    """Return the matrices ad* = -ad^T (..., 6, 6) of motions (..., 6): ad_dual(v) f = v x* f, see :func:`cross_force`.
+
+    Li and Wu (2011) use ad_V^T, which is the negative.
 
     >>> import sarrus
     >>> (sarrus.spatial.ad_dual([0, 0, 2, 0, 0, 0]) @ [1, 0, 0, 0, 3, 0]).tolist()
@@ -801,13 +815,13 @@ def ad_dual(v: ArrayLike) -> Array:
 
 
 def product_of_exponentials(screws: ArrayLike, q: ArrayLike, home: ArrayLike | Transform | None = None) -> Array:
-    """Return the pose (..., 4, 4) of a chain's end: exp(xi_1 q_1) ... exp(xi_n q_n) home.
+    """Return the pose (..., 4, 4) of the end of a serial chain: exp(xi_1 q_1) ... exp(xi_n q_n) home.
 
     Parameters
     ----------
     screws : (..., n, 6) [angular; linear] of each joint at q = 0, in space axes, as returned by `sarrus.formulations.joint_screws`
     q : (..., n) joint coordinates [rad, m]
-    home : (..., 4, 4) or `Transform`, pose of the end at q = 0; default: the identity
+    home : (..., 4, 4) or `Transform`, pose of the chain's end at q = 0; default: the identity
 
     References
     ----------
@@ -832,9 +846,10 @@ def product_of_exponentials(screws: ArrayLike, q: ArrayLike, home: ArrayLike | T
 
 
 def spatial_jacobian(screws: ArrayLike, q: ArrayLike) -> Array:
-    """Return the spatial Jacobian (..., 6, n); column k is the screw xi_k at q: Ad of the factors on its left (MLS 3.54).
+    """Return the spatial Jacobian (..., 6, n) of a serial chain, [angular; linear] in space axes (Murray, Li and Sastry 1994, 3.54).
 
-    It equals `Mechanism.jacobian` of a frame at the end with ``expressed_in="world"``; screws and q are those of :func:`product_of_exponentials`.
+    Column k is the screw xi_k, transformed by exp(xi_1 q_1) ... exp(xi_(k-1) q_(k-1)). The result equals `Mechanism.jacobian` of a frame at the
+    chain's end with ``expressed_in="world"``. Arguments are those of :func:`product_of_exponentials`.
 
     >>> import sarrus
     >>> sarrus.spatial.spatial_jacobian([[0, 0, 1, 0, 0, 0], [0, 0, 1, 0, -1, 0]], [1.5707963267948966, 0.0]).round(6)[3:5]
@@ -845,9 +860,10 @@ def spatial_jacobian(screws: ArrayLike, q: ArrayLike) -> Array:
 
 
 def body_jacobian(screws: ArrayLike, q: ArrayLike, home: ArrayLike | Transform | None = None) -> Array:
-    """Return the body Jacobian (..., 6, n), in the axes and at the origin of the chain's end: Ad^-1 of its pose times the spatial one (MLS 3.56).
+    """Return the body Jacobian (..., 6, n) of a serial chain, [angular; linear] in the frame of its end (Murray, Li and Sastry 1994, 3.56).
 
-    It equals `Mechanism.jacobian` of a frame at the end.
+    It is Ad^-1 of the end's pose times the spatial Jacobian, and equals `Mechanism.jacobian` of a frame at the chain's end. Arguments are those of
+    :func:`product_of_exponentials`.
 
     >>> import sarrus
     >>> sarrus.spatial.body_jacobian([[0, 0, 1, 0, 0, 0]], [0.3], sarrus.Transform(translation=(2, 0, 0)))[:, 0].round(12).tolist()
@@ -867,7 +883,7 @@ def _of_algebra(name: str, x: ArrayLike, rotation: Any, motion: Any, sign: float
 
 
 def _checked_rotations(name: str, R: Array) -> Array:
-    """Return matrices (..., 3, 3); raise ModelError unless all finite ones are rotations to four digits."""
+    """Return the matrices (..., 3, 3); raise ModelError if a finite matrix is not a rotation to four digits."""
     with np.errstate(over="ignore", invalid="ignore"):
         defect = abs(np.swapaxes(R, -1, -2) @ R - np.eye(3)).max(axis=(-2, -1))
         reflected = np.linalg.det(R) < 0.0
@@ -879,7 +895,7 @@ def _checked_rotations(name: str, R: Array) -> Array:
 
 
 def checked_poses(name: str, poses: ArrayLike | Transform) -> Array:
-    """Return homogeneous matrices (..., 4, 4); raise ModelError unless all finite ones are poses to four digits."""
+    """Return the homogeneous matrices (..., 4, 4); raise ModelError if a finite matrix is not a pose to four digits."""
     H = poses.matrix if isinstance(poses, Transform) else _floats(name, poses, ("...", 4, 4))
     if H.ndim < 2 or H.shape[-2:] != (4, 4):
         raise ShapeError(f"{name} has shape {H.shape}; it must be a Transform, or poses (..., 4, 4)")
@@ -891,7 +907,7 @@ def checked_poses(name: str, poses: ArrayLike | Transform) -> Array:
 
 
 def _exponentials(screws: ArrayLike, q: ArrayLike) -> tuple[Array, Array]:
-    """Return the product (..., 4, 4) and its spatial Jacobian (..., 6, n)."""
+    """Return the product of exponentials (..., 4, 4) and its spatial Jacobian (..., 6, n)."""
     xi, angle = _floats("screws", screws, ("...", "n", 6)), _floats("q", q, ("...", "n"))
     if xi.ndim < 2 or xi.shape[-1] != 6:
         raise ShapeError(f"screws has shape {xi.shape}; it must be (..., n, 6)")

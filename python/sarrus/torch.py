@@ -1,9 +1,10 @@
 """Functions of a mechanism for PyTorch, with their gradients: ``pip install torch``.
 
-Tensors are float64 on the CPU, and share memory with sarrus (DLPack). Leading axes are batches and broadcast. Gradients are with respect to the entries of q,
-zero along the length of quaternions. In closed chains they are gradients of the function at the nearest state on the loops, along motions that the loops
-allow. Rows without a result are NaN; a single state without a result raises an error. ``torch.func.vmap`` adds a leading axis. ``grad``, ``vjp``,
-``jvp``, ``jacrev`` and ``jacfwd`` work, for :func:`rollouts` only reverse mode. Second derivatives raise an error.
+Tensors are float64 on the CPU, and share memory with sarrus (DLPack). Leading axes are batches and broadcast. Gradients are with respect to the
+entries of q; the component along a quaternion itself is zero. For closed chains, the function is evaluated at the nearest state that satisfies the
+constraints, and gradients are along motions that the loops allow. Rows without a result are NaN; a single state without a result raises an error.
+``torch.func.vmap`` adds a leading axis. ``grad``, ``vjp``, ``jvp``, ``jacrev`` and ``jacfwd`` are supported; :func:`rollouts` supports reverse mode
+only. Second derivatives raise an error.
 
 >>> import torch
 >>> import sarrus, sarrus.torch
@@ -73,7 +74,7 @@ def _tensors(x: tuple[Array, ...]) -> Tensors:
 
 
 class _Differentiable(torch.autograd.Function):
-    """Base of functions of (f, *tensors); vmap adds a leading axis."""
+    """Base class of differentiable functions of (f, *tensors), with f a :class:`~sarrus._differentiable.Function`; vmap adds a leading axis."""
 
     @classmethod
     def vmap(cls, info: Any, in_dims: Any, f: Function, *x: torch.Tensor) -> tuple[Tensors, tuple[int, ...]]:
@@ -117,7 +118,7 @@ class _Value(_Differentiable):
 
 
 def _cut(f: Function, x: Tensors) -> tuple[list[Array], list[Array], list[Array]]:
-    """Return inputs, results, and remaining arrays."""
+    """Split arrays into the inputs of f, its results, and the remaining arrays."""
     arrays, n, m = _arrays(x), len(f.row.inputs), len(f.row.outputs)
     return arrays[:n], arrays[n : n + m], arrays[n + m :]
 

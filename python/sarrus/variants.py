@@ -1,4 +1,4 @@
-"""Many mechanisms of one structure with different numbers: :meth:`sarrus.Mechanism.variants`."""
+"""Mechanisms with the same structure and different parameters, see :meth:`sarrus.Mechanism.variants`."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ from .spatial import Transform
 
 
 class Variants(VariantFunctions):
-    """Many mechanisms of one structure with different numbers; made by :meth:`~sarrus.Mechanism.variants`.
+    """N mechanisms with the same structure and different parameters; returned by :meth:`~sarrus.Mechanism.variants`.
 
-    It has the functions of a state of :class:`~sarrus.Mechanism`. The first axis of states is that of the variants, (N, nq), or (N, k, nq) for k
-    states of each; one state, or (1, k, nq), is evaluated for all of them. ``variants[i]`` is one mechanism, for simulations or figures.
-    A slice ``variants[2:5]``, a list of indices or a mask select some of them.
+    The class has the functions of a state of :class:`~sarrus.Mechanism`. The first axis of a state is the variant: (N, nq), or (N, k, nq) for k
+    states of each variant. A single state (nq,), or (1, k, nq), is evaluated for all variants. ``variants[i]`` is one mechanism, for simulations or
+    figures. A slice ``variants[2:5]``, a list of indices or a mask selects a subset.
 
     Attributes
     ----------
-    base : the mechanism of which they are variants; joints, bodies, frames, nq, nv ... are those of the base
+    base : the mechanism from which the variants differ; attributes such as joints, bodies, frames, nq and nv are those of the base
     """
 
     actuator_efforts = efforts.actuator_efforts
@@ -56,14 +56,15 @@ class Variants(VariantFunctions):
         self, near: ArrayLike | JointCoordinates | None = None, *, fixed: JointCoordinates | None = None,
         **options: Unpack[SearchOptions],
     ) -> Array:  # fmt: skip
-        """Return a configuration (N, ..., nq) of each variant that closes all loops, near a given one.
+        """Return a configuration (N, ..., nq) of each variant that closes all loops, near an initial guess.
 
         Parameters
         ----------
-        near : start (nq,) or (N, ..., nq), or a mapping of joints to coordinates as a first guess. Default: the home of the description
-        fixed, branch, time, tolerance, out, threads, return_status : as for :meth:`sarrus.Mechanism.assemble`, with coordinates (N, ...) or the same for
-            all variants. Each variant is searched for from its own start only; if its loops stay open, its row is NaN and its status 2.
-            Coordinates that loops and `fixed` leave free can differ from those of ``variants[i]``, whose search may use another tree
+        near : initial guess (nq,) or (N, ..., nq), or a mapping of joints to coordinates. Default: the home configuration
+        fixed, branch, time, tolerance, out, threads, return_status : as for :meth:`sarrus.Mechanism.assemble`, with coordinates (N, ...), or the same
+            for all variants. Each variant is solved from its own initial guess only. If the loops of a variant cannot be closed, its row is NaN and
+            its status is 2. If loops and `fixed` leave coordinates undetermined, these can differ from the result of ``variants[i].assemble``, which
+            may use another spanning tree
 
         Raises
         ------
@@ -92,8 +93,8 @@ class Variants(VariantFunctions):
 
         Parameters
         ----------
-        frames : frame to its pose (..., 4, 4) or point (..., 3) in the world, the same for all or (N, ...)
-        near, fixed, **options : as for :meth:`assemble`
+        frames : frame to its target in the world: pose (..., 4, 4) or point (..., 3) [m], the same for all variants or (N, ...)
+        near, fixed, **options : arguments of :meth:`assemble`
 
         Examples
         --------
@@ -115,8 +116,9 @@ class Variants(VariantFunctions):
 
         Parameters
         ----------
-        joints : driven joint to its coordinates (n,) or (n, nq of the joint), the same for all variants; it moves uniformly between them
-        near : as for :meth:`assemble`, which closes the loops at the first inputs
+        joints : driven joint to its coordinates (n,) or (n, nq of the joint), the same for all variants. Between them the joint moves at a constant
+        rate
+        near : initial guess at the first inputs, as for :meth:`assemble`
         time : (n,) [s], for prescribed motions
         max_step, min_step : as for :meth:`sarrus.Mechanism.follow`
         tolerance, out, threads, return_status : as for :meth:`assemble`. Status 2: a branch ends, or the loops do not close at the first inputs
@@ -176,7 +178,7 @@ class Variants(VariantFunctions):
         if lead[0] != len(self):
             raise ShapeError(f"the first axis must be that of the {len(self)} variants; got leading axes {lead}")
 
-        def in_rows(x: Array, axes: int = 1) -> Array:  # all leading axes as one
+        def in_rows(x: Array, axes: int = 1) -> Array:  # combines all leading axes to one
             return np.broadcast_to(x, (*lead, *x.shape[x.ndim - axes :])).reshape(-1, *x.shape[x.ndim - axes :])
 
         each = np.repeat(np.arange(len(self)), math.prod(lead[1:]))
@@ -215,7 +217,7 @@ class Variants(VariantFunctions):
 
 
 class Listed(Variants):
-    """Existing mechanisms as variants of the first. Raises ModelError if their structures differ."""
+    """Variants made of existing mechanisms; the first mechanism is the base. Raises ModelError if their structures differ."""
 
     _mechanisms: Sequence[Any]
 

@@ -2,21 +2,21 @@
 
     python -m tools.fuzz [--minutes 60] [--seed N] [--only calls|files|cli|control|contact|variants|adapters] [--strict]
 
-A case is a short Python program, as text, so that a finding is its own reproducer. A child process reports each case before it runs it, so
-that crashes and hangs can be attributed. The kinds of cases alternate:
+A case is a short Python program, stored as text, so that a finding can be reproduced by running its text. A child process reports each case before
+executing it, so that crashes and hangs can be attributed to a case. The kinds of cases alternate:
 
-calls : the public functions, constructors, methods, properties, copies and pickles, found by inspection. arguments.txt has valid values by
-        the parameters' names, in addition to annotations and defaults, and hostile values
-files : URDF, SDF, MJCF and USD from a grammar, .npz and .csv of trajectories, with changed elements, numbers, members and bytes; also
-        mechanisms that are written and read again
-cli   : command lines, from the parser's own options
+calls : the public functions, constructors, methods, properties, copies and pickles, found by inspection. Arguments follow from annotations and
+defaults, and from arguments.txt, which has valid values by parameter name, and hostile values
+files : model files (URDF, SDF, MJCF, USD) generated from a grammar, and trajectory files (.npz, .csv), with changed elements, numbers, members and
+        bytes. Also mechanisms that are written and read again
+cli   : command lines, generated from the options of the parser
 control, contact, variants : random task controllers, force elements in short runs, variants in one batch. Results must obey the
         laws of motion and the limits, unless an error, a status or a warning reports the violation
-adapters : the same functions with arrays of PyTorch, JAX, CasADi, Gymnasium and Crocoddyl, if installed, and generated code
+adapters : functions for PyTorch, JAX, CasADi, Gymnasium and Crocoddyl, as far as these are installed, and generated code
 
 Findings are: a crash; a call of more than `LIMIT` seconds; an exception that is neither a sarrus error, nor named in the function's
 docstring, nor a TypeError, nor a ValueError that sarrus raised (--strict: TypeErrors, too); a warning of NumPy; NaN or an open loop
-without a report; a changed argument. Findings at the same place count once. The exit code is 1 if there were any.
+without a report; a changed argument. Several findings at the same line of code count as one. The exit code is 1 if there were findings.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from .motions import motion_program
 from .verdict import STRICT, fault, in_argument, place, silent
 
 LIMIT = 60.0  # time limit of a case [s]
-MEMORY = 8 << 30  # address space of a child [bytes]; MemoryError is no finding, the end of the process is
+MEMORY = 8 << 30  # address space of a child [bytes]; a MemoryError is not a finding, but the end of the process is
 BATCH = {
     "calls": 400,
     "files": 150,
@@ -111,7 +111,7 @@ def child(kind: str, seed: str, count: int, report: Any) -> None:
                     break
                 if not line.startswith("x."):
                     break
-                continue  # a builder remains usable after an error
+                continue  # the case continues, because a builder must remain usable after an error
             done.append(line)
             if line.startswith("r ="):
                 answered.add(target.key)
@@ -169,7 +169,7 @@ def main() -> int:
         set(),
     )
     while time.monotonic() < end:
-        # a fraction of the time for each kind, also of a short run
+        # each kind gets an equal fraction of the time, also in a short run
         until = min(end, time.monotonic() + max(60 * options.minutes / (1 if options.only else len(TURNS)), 1.0))
         kind = options.only or TURNS[turn % len(TURNS)]
         name = [kind, f"{seed}.{turn}"]
@@ -198,7 +198,7 @@ def main() -> int:
                 if (code or not over) and not slow:
                     block = output[
                         max(output.find("Current thread"), output.rfind("\nThread 0x")) :
-                    ]  # of the thread that ran the case
+                    ]  # the part of the report about the thread that ran the case
                     where = re.search(rf'File ".*{os.sep}sarrus{os.sep}(\S+)", line (\d+) in (\w+)', block)
                     spot = (
                         f"{where[1]}:{where[2]} in {where[3]}"
@@ -224,7 +224,7 @@ def main() -> int:
 
 
 def hangs(program: list[str]) -> bool:
-    """Return True if a program hangs alone, too, because cases may wait on a busy machine."""
+    """Return True if a program also hangs when it runs alone. On a busy machine, a case may be slow only because of other processes."""
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     source = "\n".join(["from tools.fuzz.pieces import *", *program])
     try:
@@ -235,7 +235,7 @@ def hangs(program: list[str]) -> bool:
 
 
 def note(findings: dict[str, int], label: str, message: str, program: list[str], name: list[str]) -> None:
-    """Count a finding, and print it if it is the first at its place."""
+    """Count a finding, and print it if it is the first one with this label."""
     findings[label] = findings.get(label, 0) + 1
     if findings[label] == 1:
         print(

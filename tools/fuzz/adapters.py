@@ -49,7 +49,10 @@ def leaders(m: Any) -> Any:
 
 @contextlib.contextmanager
 def foreign() -> Iterator[None]:
-    """Convert an error of another program that repeats one of sarrus, by its name and message, to `Refused`; CasADi repeats only the message."""
+    """Context that converts an error of another library to `Refused` if the error repeats the name and message of an error of sarrus.
+
+    CasADi repeats only the message.
+    """
     try:
         yield
     except Exception as error:
@@ -62,13 +65,14 @@ def foreign() -> Iterator[None]:
 
 
 def through(library: str, name: str, m: Any, *arguments: Any, **options: Any) -> Any:
-    """Call a function with another library's arrays, and compute the gradient of the sum of its results."""
+    """Call a function with arrays of another library, and compute the gradient of the sum of the results."""
     with_gradient = {"torch": _by_torch, "jax": _by_jax, "casadi": _by_casadi}[library]
     row = _differentiable.ROWS[name]
     count = len(row.inputs)
     with foreign():
         answers = with_gradient(name, m, arguments[:count], arguments[count:], options)
-    if library != "casadi" and all(  # where it is what solvers take for no answer
+    # NaN in CasADi is allowed, because its solvers interpret NaN as a failed evaluation
+    if library != "casadi" and all(
         np.ndim(one) == (2 if key == "u" and name == "rollouts" else 1)
         for key, one in zip(row.inputs, arguments, strict=False)
     ):
@@ -122,12 +126,12 @@ def _by_casadi(name: str, m: Any, arrays: Any, words: Any, options: Any) -> Any:
         raise Refused("CasADi's own words")
     y = f(*map(casadi.DM, x))
     y = y if isinstance(y, tuple) else (y,)
-    f.jacobian()(*map(casadi.DM, x), *y)  # NaN where there is none, which solvers take for an answer
+    f.jacobian()(*map(casadi.DM, x), *y)  # NaN if no result exists, because solvers accept NaN as a failed evaluation
     return [np.asarray(one) for one in y]
 
 
 def environment(m: Any, count: Any, seed: int, **options: Any) -> Any:
-    """Reset an environment and make a few steps by actions of all sizes; observations must be finite."""
+    """Reset an environment and make a few steps with small and large actions; observations must be finite."""
     import sarrus.gymnasium
 
     home = dict.fromkeys(leaders(m), (-0.1, 0.1))
@@ -162,12 +166,12 @@ def optimised(m: Any, q: Any, v: Any, dt: float, u: Any = None, **options: Any) 
         model.calc(data, x, np.zeros(m.nu) if u is None else u)
         model.calcDiff(data, x, np.zeros(m.nu) if u is None else u)
     except Exception as error:
-        if not isinstance(error, sarrus.SarrusError):  # Crocoddyl's own, or Boost's
+        if not isinstance(error, sarrus.SarrusError):  # the error is from Crocoddyl or Boost
             raise Refused(str(error)) from error
         raise
     return [
         np.array(one) for one in (data.xnext, data.Fx, data.Fu, data.Lx)
-    ]  # NaN where there is none, which solvers take for an answer
+    ]  # NaN if no result exists, because solvers accept NaN as a failed evaluation
 
 
 def compiled(m: Any, functions: Any, targets: Any, scalar: str = "double") -> Any:

@@ -33,7 +33,7 @@ ELEMENTS = [name for name in sarrus.control.__all__ if hasattr(getattr(sarrus.co
     "TaskControl"
 ]
 SPOILED, ANYTHING = RIGHT.pop("SPOILED"), RIGHT.pop("ANYTHING")
-# arguments whose large values need long computations, which are no hangs
+# arguments whose large values cause long computations, which are not hangs
 COUNTS = {"n", "stages", "starts", "attempts", "size", "every", "frames_per_second", "speed", "max_step", "min_step"}
 FORCED = {"open_browser": "False", "block": "False"}
 NEEDED = {
@@ -47,7 +47,7 @@ NEEDED = {
     "exciting_motion": ("samples", "rounds"),
     "generate": ("most_statements",),
 }
-# not called: functions that serve until Ctrl-C, have their own grammar or run a compiler, and classes that only the library constructs
+# not called: functions that serve until Ctrl-C, that have a fuzzer of their own or that run a compiler; and classes that only the library constructs
 SKIPPED = {
     "View.wait",
     "main",
@@ -61,7 +61,7 @@ SKIPPED = {
     "Sweep",
     "Variants",
 }
-# methods of objectives that `design` calls with its own arrays
+# methods of objectives, which only `design` calls
 SKIPPED |= {f"{name}.{method}" for name in sarrus.design.__all__ for method in ("rows", "derivatives")}
 
 
@@ -77,11 +77,11 @@ class Target:
     def __init__(self, name: str, value: Any, owner: type | None, template: str) -> None:
         self.name, self.value, self.owner, self.template = name, value, owner, template
         self.key = f"{owner.__name__}.{name}" if owner else name
-        self.plain = False  # a constructor that only stores its arguments
+        self.plain = False  # True for a constructor that only stores its arguments
         function = value.func if isinstance(value, functools.cached_property) else getattr(value, "fget", None) or value
         self.doc = (getattr(function, "__doc__", "") or "") + ((owner and owner.__doc__) or "")
         parameters: list[inspect.Parameter] = []
-        self.returns = ""  # its annotation
+        self.returns = ""  # annotation of the returned value
         if "(" in template and "{}" in template:
             with contextlib.suppress(TypeError, ValueError):
                 signature = inspect.signature(value)
@@ -94,19 +94,19 @@ class Target:
         )
 
     def call(self, arguments: dict[str, str]) -> str:
-        """Return the expression of a call with these arguments, by the parameters' names."""
+        """Return the expression of a call with these arguments, parameter -> expression."""
         by_place = {p.name for p in self.parameters if p.kind in (p.POSITIONAL_ONLY, p.VAR_POSITIONAL)}
         if any(p.kind == p.VAR_POSITIONAL and p.name in arguments for p in self.parameters):
             by_place |= {p.name for p in self.parameters if p.kind == p.POSITIONAL_OR_KEYWORD}
         return self.template.format(", ".join(t if n in by_place else f"{n}={t}" for n, t in arguments.items()))
 
 
-# adapters, whose arguments are arrays of other programs that may not be installed; tests of their own check their errors
+# adapters, whose arguments are arrays of other libraries that may not be installed; separate tests check their errors
 OTHERS = {"casadi", "crocoddyl", "gymnasium", "jax", "torch", "works"}
 
 
 def modules() -> list[types.ModuleType]:
-    """Return the modules of the package without private ones and OTHERS."""
+    """Return the modules of the package, except private ones and OTHERS."""
     names = [info.name for info in pkgutil.walk_packages(sarrus.__path__, "sarrus.") if "._" not in info.name]
     return [sarrus, *(importlib.import_module(name) for name in names if name.split(".")[1] not in OTHERS)]
 
@@ -127,9 +127,10 @@ def surface() -> dict[str, Target]:
         short = path.rpartition(".")[2]
         if isinstance(value, type) and issubclass(value, Exception):
             continue
-        if short in targets and dataclasses.is_dataclass(value):  # a shape that is called as a surface is
+        # two classes, a shape and a surface, may have the same name
+        if short in targets and dataclasses.is_dataclass(value):
             continue
-        if short in targets:  # of another module
+        if short in targets:  # the name is already used by another module
             short = path.removeprefix("sarrus.")
         targets[short] = Target(short, value, None, f"{path}({{}})")
         targets[short].plain = dataclasses.is_dataclass(value) and not hasattr(value, "__post_init__")
@@ -153,7 +154,7 @@ def surface() -> dict[str, Target]:
 
 
 class Calls:
-    """Programs that call public targets; results are kept and used in later calls."""
+    """Generator of programs that call public targets; results are stored and used in later calls."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng, self.targets = rng, surface()
@@ -175,7 +176,7 @@ class Calls:
         self.weights = [4 if t.parameters else 1 for t in self.asked]
 
     def makers(self, owner: type) -> list[Target]:
-        """Return the functions and methods of a mechanism whose annotation returns such an object."""
+        """Return the functions, and methods of a mechanism, that return an object of this class according to their annotation."""
         word = re.compile(rf"\b{owner.__name__}\b")
         found = [t for t in self.targets.values() if t.parameters and t.owner in (None, sarrus.Mechanism)]
         return [t for t in found if not t.plain and word.search(t.returns)]
@@ -202,7 +203,7 @@ class Calls:
         return lines[:at] + header + lines[at:], target
 
     def receiver(self, owner: type) -> list[str]:
-        """Return lines that make an object x of this class: an earlier result, or a call of a function or of the constructor."""
+        """Return lines of code that create an object x of this class: from an earlier result, or by a call of a function or of the constructor."""
         rng = self.rng
         if rng.random() < 0.03:
             return [f"x = {self.path(owner)}.__new__({self.path(owner)})"]
@@ -227,7 +228,7 @@ class Calls:
         return target.call(self.arguments(target))
 
     def arguments(self, target: Target) -> dict[str, str]:
-        """Return the arguments to pass, by the parameters' names."""
+        """Return the arguments to pass, parameter -> expression."""
         rng, arguments = self.rng, {}
         for p in target.parameters:
             if p.kind == p.VAR_KEYWORD:
@@ -276,7 +277,7 @@ class Calls:
         return self.rng.choice(SPOILED).replace("{x}", f"({right})" if right.startswith("lambda") else right)
 
     def keep(self, lines: list[str], r: Any) -> None:
-        """Store the lines that made an object of a public class."""
+        """Store the lines of code that created an object of a public class."""
         owner = type(r)
         if self.classes.get(owner.__name__) is owner and len(lines) <= 6 and lines[-1].startswith("r = "):
             pool = self.pool.setdefault(owner, [])

@@ -1,4 +1,4 @@
-"""Programs that read files and run command lines, valid ones and changed ones."""
+"""Generator of programs that read files and run command lines, some of them valid, others with random changes."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def mjcf(rng: random.Random) -> list[str]:
         for first in (True, False)[: rng.choice((0, 1, 1, 1, 2))]:
             kind = rng.choice(
                 ("hinge", "slide", "ball") if first else ("slide",)
-            )  # whatever they are, the mass matrix is regular
+            )  # parameters for which the mass matrix is always regular
             terms = rng.choice(
                 (
                     "",
@@ -148,7 +148,7 @@ def mjcf(rng: random.Random) -> list[str]:
                     'frictionloss="1"',
                 )
             )
-            axis = f"{x()} {x()} 1" if first else f"1 {x()} 0"  # never two slides along one line
+            axis = f"{x()} {x()} 1" if first else f"1 {x()} 0"  # directions such that two slides are never parallel
             lines.append(f'<joint name="j{len(joints)}" type="{kind}" pos="{xyz()}" axis="{axis}" {terms}/>')
             joints.append((f"j{len(joints)}", kind))
     lines += ["</body>"] * depth + ["</worldbody>"]

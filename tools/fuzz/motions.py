@@ -1,6 +1,7 @@
-"""Random cases of task control, force elements and variants: results obey the laws of motion, or an error or a warning reports why not.
+"""Random cases of task control, force elements and variants. Results must obey the laws of motion, unless an error or a warning reports the
+violation.
 
-A case is a seed, so that a finding is one line: ``touched(123)``. All sizes are drawn over many decades.
+A case is defined by a seed, so that a finding is one line: ``touched(123)``. All parameters are drawn over many orders of magnitude.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from .calls import Target
 __all__ = ["changed", "controlled", "touched"]
 
 METHODS = ("auto", "rk4", "implicit_midpoint", "rosenbrock", "semi_implicit", "dopri5")
-RESIDUAL = 1e-6  # relative to the largest term of an equation of motion
-CANCELS = 1e-9  # relative to all applied forces: smaller forces count as zero
-AGREE = 1e-7  # relative difference of single runs and a batch of runs
+RESIDUAL = 1e-6  # largest residual of an equation of motion, relative to the equation's largest term
+CANCELS = 1e-9  # forces below this fraction of all applied forces are considered zero
+AGREE = 1e-7  # largest relative difference between single runs and a batch of runs
 
 
 def _decade(rng: random.Random, low: float, high: float) -> float:
@@ -148,7 +149,8 @@ def touched(seed: int) -> None:
     assert said or (np.isfinite(run.q).all() and np.isfinite(run.v).all()), "a run that is not finite, without a word"
     gained = run.energy[-1] - run.energy[0]
     size = run.kinetic_energy.max() + 1e-9 * np.abs(run.energy).max()
-    stiction = any(isinstance(x, control.LuGreFriction) for x in elements)  # because its bristles return stored energy
+    # LuGre friction may increase the energy, because its bristles return stored energy
+    stiction = any(isinstance(x, control.LuGreFriction) for x in elements)
     driven = any(s.prescribed(0.0) for s in m.description.constraints) or any(s.laws for s in m.description.joints)
     driven = driven or bool(m.nc and m.constraint_velocity(q).any())  # Pfaffian rows that prescribe a velocity
     if not (said or stiction or driven) and method not in ("semi_implicit",):
@@ -162,7 +164,7 @@ def _has_functions(m: sarrus.Mechanism) -> bool:
 
 
 def changed(seed: int) -> None:
-    """Check copies with changed numbers: they work, and a batch of runs agrees with single runs."""
+    """Check variants with changed parameters: they can be simulated, and a batch of runs agrees with single runs."""
     rng = random.Random(seed)
     m = _mechanism(rng)
     variants = [m]
@@ -186,7 +188,7 @@ def changed(seed: int) -> None:
                 variants.append(made)
     q, v = _start(rng, m, 0.1)
     threads, method = rng.choice((1, 2)), rng.choice(("rk4", "semi_implicit", "implicit_midpoint", "rosenbrock"))
-    wrong = set()  # runs with a warning of too long steps, because rounding grows with the motion
+    wrong = set()  # runs with a StiffnessWarning, in which rounding errors can grow exponentially
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         alone = []
@@ -203,7 +205,7 @@ def changed(seed: int) -> None:
             many = sarrus.simulate_many(
                 variants, *start, 0.01, dt=1e-3, method=method, limits="ignore", threads=threads
             )
-        except sarrus.ModelError:  # they differ in more than numbers
+        except sarrus.ModelError:  # the mechanisms differ in more than parameters
             return
     for k, run in ((k, run) for k, run in enumerate(alone) if k not in wrong):
         off = np.abs(many.q[k, -1] - run.q[-1]).max() / max(1.0, np.abs(run.q[-1]).max())
@@ -216,7 +218,7 @@ PROGRAMS = {"control": controlled, "contact": touched, "variants": changed}
 
 
 def motion_program(kind: str, rng: random.Random) -> tuple[list[str], Target]:
-    """Return one of these cases as a program."""
+    """Return a case of this kind as a program."""
     asked = PROGRAMS[kind]
     return ["from tools.fuzz.motions import *", f"r = {asked.__name__}({rng.randrange(10**6)})"], Target(
         kind, asked, None, ""

@@ -1,6 +1,6 @@
-"""Calls with one wrong argument: every parameter of the public functions with a dozen wrong values, and the other arguments valid.
+"""Calls with one wrong argument. Every parameter of every public function gets a dozen wrong values, while all other arguments are valid.
 
-Valid arguments are found by trial: draws from arguments.txt until a call returns.
+Valid arguments are found by drawing from arguments.txt until a call returns.
 """
 
 from __future__ import annotations
@@ -26,14 +26,17 @@ TRIES = 100
 
 
 class OneWrong(Calls):
-    """Valid calls of all functions with arguments, and faults of the errors if one argument is wrong."""
+    """Search for valid calls of all functions with arguments, and for faulty errors if one argument is wrong."""
 
     def __init__(self, seed: int = 0) -> None:
         super().__init__(random.Random(seed))
         self.asked = [t for t in self.asked if t.parameters and t.name not in SKIPPED]
 
     def right_call(self, target: Target) -> tuple[list[str], dict[str, str], dict[str, Any]] | None:
-        """Return the lines before a call that returns, its arguments, and the names defined then; None if no call was found."""
+        """Return a valid call: the lines of code before it, its arguments, and the names that these lines define.
+
+        Returns None if no valid call was found.
+        """
         for attempt in range(TRIES):
             self.about, self.optional = ABOUT[attempt % len(ABOUT)], self.rng.choice((0.0, 0.1, 0.3))
             arguments = self.arguments(target)
@@ -51,7 +54,7 @@ class OneWrong(Calls):
         return None
 
     def findings(self, target: Target, values: Sequence[str] = WRONG) -> list[tuple[str, list[str]]] | None:
-        """Return faults with the programs that show them; None if no valid call was found."""
+        """Return the faults with programs that reproduce them; None if no valid call was found."""
         found = self.right_call(target)
         return None if found is None else list(self._findings(target, values, *found))
 

@@ -1,4 +1,4 @@
-"""Building blocks of the programs of fuzzing; a reproducer begins with ``from tools.fuzz.pieces import *``."""
+"""Functions and classes for the generated programs; every program begins with ``from tools.fuzz.pieces import *``."""
 
 from __future__ import annotations
 
@@ -106,11 +106,11 @@ def couplings() -> Any:
 
 
 class Refused(Exception):
-    """Error of a caller's own object, which must propagate or become an error of sarrus."""
+    """Error that a user's object raises; it must propagate, or become an error of sarrus."""
 
 
 class Hostile:
-    """Argument that acts when it is read."""
+    """Argument whose methods have side effects when sarrus reads it."""
 
     def __init__(self, act: Callable[[], Any] | None = None, array: Any = None) -> None:
         self.act, self.array = act, array
@@ -137,11 +137,11 @@ class Changing(dict):  # type: ignore[type-arg]
 def trap(frame: Any) -> Any:
     """Return {frame: array-like}, which becomes empty when the array-like is read."""
     wrenches: dict[Any, Any] = {}
-    key = "".join(list(frame)) if isinstance(frame, str) else frame  # a new object without other references
+    key = "".join(list(frame)) if isinstance(frame, str) else frame  # a new str object without other references
 
     def empty() -> list[Any]:
         wrenches.clear()
-        return [np.full(6, np.nan) for _ in range(100)]  # where it stood
+        return [np.full(6, np.nan) for _ in range(100)]  # overwrites the memory of the deleted array
 
     wrenches[key] = Hostile(empty, np.zeros(6))
     return wrenches
@@ -153,7 +153,7 @@ def saddle(u: Any) -> Any:
 
 
 def led(m: Any) -> Any:
-    """Return three coordinates of each motor as targets."""
+    """Return three target coordinates for each motor."""
     at = m.joint_states(_home(m)).q
     return {
         name: at[name][0] + np.array([0.0, 0.02, 0.05]) for name in m.actuated or m.joints[:1] if len(at[name]) == 1
@@ -204,7 +204,7 @@ def mapped(x: Any) -> Any:
 
 
 def touch(m: Any) -> None:
-    """Call the operations of every mechanism on a result."""
+    """Call operations that every mechanism supports on a resulting mechanism."""
     q, v = m.neutral(), np.zeros(m.nv)
     str(m), repr(m), hash(m), pickle.loads(pickle.dumps(m))
     for ask in (m.forward_dynamics, m.inverse_dynamics, m.joint_wrenches):
@@ -245,7 +245,7 @@ def on_disk(path: str) -> str:
 
 
 def look(run: Any) -> None:
-    """Call the operations of every trajectory on one that was read."""
+    """Call operations that every trajectory supports on a trajectory that was read."""
     assert all(x.dtype == float for x in (run.t, run.q, run.v)), "numbers that are not float64"
     (
         repr(run),
@@ -271,7 +271,7 @@ def valid(text: str, floating_base: bool | None) -> Any:
 
 
 def rewritten(m: Any, suffix: str) -> Any:
-    """Write and read a model file; it must have the same mass, motors and freedoms, or a warning."""
+    """Write and read a model file. The result must have the same mass, motors and degrees of freedom, unless a warning reports a loss."""
     path, side = Path(f"robot{suffix}"), Path("robot.yaml")
     side.unlink(missing_ok=True)
     with warnings.catch_warnings(record=True) as said:
@@ -279,7 +279,7 @@ def rewritten(m: Any, suffix: str) -> Any:
         m.save(path)
     told = " ".join(str(warning.message) for warning in said)
     r = sarrus.load(path, loops=side) if side.exists() else sarrus.load(path)
-    digits = 1e-6 if suffix == ".usda" else 1e-9  # its numbers of masses are float
+    digits = 1e-6 if suffix == ".usda" else 1e-9  # USD stores masses with 32 bits
     assert abs(r.mass - m.mass) <= digits * m.mass, f"{suffix}: another mass"
 
     def motors(robot: Any) -> int:
@@ -295,7 +295,7 @@ def rewritten(m: Any, suffix: str) -> Any:
 
 
 def spoil(path: str, seed: int) -> str:
-    """Change bytes of a file, or a member or cell."""
+    """Change bytes of a file, a member of an .npz, or a cell of a table."""
     rng, data = random.Random(seed), Path(path).read_bytes()
     mutation = rng.randrange(4)
     if mutation == 0 and data:
@@ -370,7 +370,7 @@ def command(words: list[str]) -> int:
     assert "--traceback shows where" not in complaint and "Traceback" not in complaint, (
         f"{shown}: {complaint.strip()[-300:]}"
     )
-    found = words[0] == "check" and said.strip()  # findings are its regular output
+    found = words[0] == "check" and said.strip()  # `sarrus check` prints its findings as regular output
     assert code == 0 or complaint.strip() or found, f"{shown}: exit code {code} without a word"
     assert code or not re.search(r"\bnan\b", said), f"{shown}: exit code 0, and NaN"
     return code

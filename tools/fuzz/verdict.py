@@ -19,7 +19,7 @@ STRICT = "SARRUS_FUZZ_STRICT"  # environment variable that passes --strict to ch
 
 
 def place(error: BaseException) -> tuple[str, bool]:
-    """Return the innermost line of sarrus in an error's traceback, and True if sarrus raised the error explicitly."""
+    """Return the innermost line of sarrus' code in an error's traceback, and True if sarrus raised the error explicitly."""
     location, on_purpose = "", True
     for frame, _ in traceback.walk_tb(error.__traceback__):
         path = frame.f_code.co_filename
@@ -36,7 +36,7 @@ def place(error: BaseException) -> tuple[str, bool]:
 
 
 def in_argument(error: BaseException, line: str) -> bool:
-    """Return True if the error is in the case itself, in the expression of an argument."""
+    """Return True if the error is raised in the case itself, by the expression of an argument."""
     frame = error.__traceback__
     while frame is not None and frame.tb_frame.f_code.co_filename != "<case>":
         frame = frame.tb_next
@@ -47,11 +47,11 @@ def in_argument(error: BaseException, line: str) -> bool:
 
 
 def fault(error: BaseException, target: Target, strict: bool = False) -> str | None:
-    """Return the fault of an error; None for a proper error."""
+    """Return a description of what is wrong with an error; None for a proper error."""
     kind = type(error)
     if isinstance(error, (Refused, MemoryError)) or re.search(
         "lambda|local object", str(error)
-    ):  # objects of the case itself that cannot be pickled
+    ):  # objects that the case defines, and that cannot be pickled
         return None
     documented = any(
         re.search(rf"\b{c.__name__}\b", target.doc) for c in kind.__mro__ if c not in (Exception, BaseException, object)
@@ -61,7 +61,7 @@ def fault(error: BaseException, target: Target, strict: bool = False) -> str | N
             return "an error without a message"
         location, on_purpose = place(error)
         if kind is TypeError and not strict and not os.environ.get(STRICT):
-            return None  # Python's own error for a value of the wrong type
+            return None  # an error of Python itself for a value of the wrong type
         clear = isinstance(error, sarrus.SarrusError) or re.match(
             r"\w+(\(\))? (must|is|has|got|missing|takes|needs)\b", str(error)
         )
@@ -70,7 +70,7 @@ def fault(error: BaseException, target: Target, strict: bool = False) -> str | N
 
 
 def silent(target: Target, r: Any, names: dict[str, Any], line: str) -> str | None:
-    """Return the fault of a result without an error; None for a proper result."""
+    """Return a description of what is wrong with a result that was returned without an error; None for a proper result."""
     if target.owner is not sarrus.Mechanism or isinstance(r, sarrus.Mechanism):
         return None
     if (

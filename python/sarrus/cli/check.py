@@ -18,16 +18,17 @@ from ..figures.skeleton import Skeleton
 from ..io.document import NO_CONTACTS
 from ..mechanism import Mechanism
 
-# fraction of the heaviest body's mass: accelerations of a lighter body lose up to ten digits
+# a body is suspiciously light below this fraction of the heaviest body's mass, because its accelerations lose up to ten digits
 LIGHT = 1e-6
-# radius of gyration, or distance of the centre of mass, in sizes of the mechanism: a tensor in g mm², a mesh in mm
+# largest radius of gyration, or distance of the centre of mass, relative to the size of the mechanism. Larger values indicate wrong units, such as a
+# tensor in g mm² or a mesh in mm
 FAR = 100.0
-# singular value of rows that would depend on one another without rounding in the file
+# constraint rows with a smaller singular value are probably redundant, up to rounding of the numbers in the file
 ROUNDED = 3e-3
 
 
 def usual(robot: Mechanism) -> Iterator[str]:
-    """Return a line for each property of a mechanism that is worth a remark but not a fault."""
+    """Return a line of text for each notable property of a mechanism that is not a fault."""
     yield from (text for text in robot.warnings if NO_CONTACTS in text)
     with contextlib.suppress(SarrusError):  # `suspicious` reports these errors
         report = robot.mobility(robot.assemble(time=0.0), time=0.0) if robot.nc else None
@@ -37,7 +38,7 @@ def usual(robot: Mechanism) -> Iterator[str]:
 
 
 def suspicious(robot: Mechanism) -> Iterator[str]:
-    """Return a line for each kind of suspicious property of a mechanism."""
+    """Return a line of text for each kind of suspicious property of a mechanism."""
     yield from (text for text in robot.warnings if NO_CONTACTS not in text)
     yield from _mass_findings(robot)
     start = start_near(robot, None, {}, 0.0)
@@ -94,7 +95,9 @@ def _loop_findings(robot: Mechanism) -> Iterator[str]:
 
 
 def _across_a_plane(robot: Mechanism, report: Mobility) -> bool:
-    """Return True if all self-stress is normal to a plane: forces along its normal, and moments about axes in it."""
+    """Return True if all internal forces of the redundant constraints are normal to a plane: forces along its normal, and moments about axes in the
+    plane.
+    """
     q, stressed = robot.assemble(time=0.0), {name: w for name, w in report.self_stress.items() if np.any(w)}
     if not stressed.keys() <= robot._joints.keys():
         return False
@@ -126,14 +129,14 @@ def _names(bodies: Iterable[object]) -> str:
 # ---- four-bar linkages -----------------------------------------------------------------------------------------------
 
 
-SAME = 1e-9  # relative difference up to which two sums of lengths count as equal
+SAME = 1e-9  # two sums of lengths are considered equal up to this relative difference
 
 
 def grashof(robot: Mechanism, q: Array) -> str:
-    """Return the class of a planar four-bar linkage of four revolute joints, in words; "" for other mechanisms.
+    """Return the name of the Grashof class of a planar four-bar linkage with four revolute joints; "" for all other mechanisms.
 
-    If the shortest and the longest link together are shorter than the other two (Grashof 1883), one link can rotate fully. The position of the
-    shortest link determines which one.
+    If the sum of the shortest and the longest link is smaller than the sum of the other two (Grashof 1883), the shortest link can rotate fully. The
+    class depends on the position of the shortest link.
     """
     joints = [robot.joint(name) for name in (*robot.joints, *robot.loop_joints)]
     if len(robot.constraints) != 1 or len(joints) != 4 or {joint.kind for joint in joints} != {"Revolute"}:

@@ -43,31 +43,32 @@ from .demo import servos
 from .parser import BY_LAW, LAW, MODEL, argument, command, file_name, joint_values, number, port_number
 
 FIGURES, FILMS = (".png", ".svg", ".pdf"), (".gif", ".html", ".mp4")
-VALVE = "valve"  # the demonstration that is not a mechanism of the gallery
-# arguments of mechanisms with a size or wheels
+VALVE = "valve"  # name of the demonstration that is not a mechanism of the gallery
+# mechanism -> arguments of its function, if the defaults do not suit a demonstration
 SIZES: dict[str, dict[str, Any]] = {"four_bar_ladder": {"n": 8}, "rover": {"rolling": True}}
-# mechanisms that would collapse or leave the picture: motors hold and swing them
+# mechanisms that would collapse or leave the picture without control; PID-controlled motors support and swing them
 DRIVEN = (
     "biped", "biped_leg", "cable_platform", "delta", "gripper", "hslm", "humanoid_leg", "macro_micro_arm", "quadruped", "six_axis_arm",
     "stanford_arm", "stewart", "three_finger_hand", "tsai_3upu",
 )  # fmt: skip
-# mechanisms that would topple: the pelvis or trunk is fixed
+# mechanisms that would topple -> joint of the pelvis or trunk, which is fixed
 FIXED = {"biped": "float", "biped_leg": "float", "humanoid_leg": "float", "quadruped": "float"}
-PUSHED = {"whipple_bicycle": {"rear wheel": 5.0 / 0.3, "lean": 0.2}}  # [rad/s]: the bicycle is stable at 5 m/s
-# durations of free motion [s]; the lift is flat at 0.93 s, and its constraints are singular there
+# initial velocities [rad/s]: the bicycle is stable at 5 m/s
+PUSHED = {"whipple_bicycle": {"rear wheel": 5.0 / 0.3, "lean": 0.2}}
+# durations of free motion [s]; the lift is flat at 0.93 s, where its constraints are singular
 DURATION, DURATIONS = 2.0, {"scissor_lift": 0.9}
 STEP, STRIDE = 1e-4, 10  # step of a demonstration's simulation [s], and steps per drawn sample
 
 
 class UsageError(Exception):
-    """Error of a command line whose arguments contradict each other."""
+    """Error of arguments of the command line that contradict each other."""
 
 
 # ---- models ----------------------------------------------------------------------------------------------------------
 
 
 def model(arguments: argparse.Namespace) -> Mechanism:
-    """Return the mechanism of the gallery with this name, or else that of a model file."""
+    """Return the mechanism of the gallery with the name in `arguments`, or the mechanism of the model file."""
     name, floating_base, loops = arguments.model, arguments.floating_base, arguments.loops
     if name in mechanisms.__all__:
         if floating_base or loops:
@@ -89,14 +90,15 @@ def _gallery_mechanism(name: str) -> Mechanism:
 
 
 def _described(name: str) -> str:
-    """Return a mechanism's description in one line; "" if the interpreter strips docstrings (python -OO)."""
+    """Return a one-line description of a mechanism of the gallery, from its docstring; "" if the interpreter strips docstrings (python -OO)."""
     return (getattr(mechanisms, name).__doc__ or "").partition("\n")[0]
 
 
 def start(robot: Mechanism, positions: Mapping[str, Array], velocities: Mapping[str, Array]) -> tuple[Array, Array]:
-    """Return the state (q, v) with these coordinates and velocities of joints, name to array [rad, m; per s].
+    """Return the initial state (q, v) for coordinates and velocities of joints: name -> array [rad, m; per s].
 
-    The loops are closed with the given coordinates fixed. v is the least velocity that the constraints allow with the given velocities.
+    The loops are closed while these coordinates are fixed. v is the velocity of least norm that satisfies the constraints and has these joint
+    velocities.
     """
     for name in (*positions, *velocities):
         if name not in (*robot.joints, *robot.loop_joints):
@@ -167,7 +169,7 @@ def _close_valve(output: Path) -> None:
 
 
 def _move_freely(name: str, output: Path) -> None:
-    """Simulate a mechanism of the gallery from its home: freely, or with its motors if it would collapse."""
+    """Simulate a mechanism of the gallery from its home: without control, or with controlled motors if it would collapse."""
     robot, duration = _gallery_mechanism(name), DURATIONS.get(name, DURATION)
     if name in FIXED:
         b = robot.to_builder()
@@ -183,7 +185,7 @@ def _move_freely(name: str, output: Path) -> None:
     elif name in PUSHED:
         v = start(robot, {}, {joint: np.array([rate]) for joint, rate in PUSHED[name].items()})[1]
         motion = "free motion, pushed"
-    elif np.abs(robot.forward_dynamics(q, v, v)).max(initial=0.0) < 1e-3:  # an equilibrium, or nearly one
+    elif np.abs(robot.forward_dynamics(q, v, v)).max(initial=0.0) < 1e-3:  # home is an equilibrium, or nearly one
         v = robot.project_velocity(q, 1.0 / np.arange(1.0, robot.nv + 1.0), metric="euclidean")
         v /= np.abs(v).max()
         motion = "free motion, pushed"
@@ -196,7 +198,7 @@ def _move_freely(name: str, output: Path) -> None:
         print(f"  {run.t[k]:6.3f}  {drift[k]:17.1e}  {run.loop_error[k]:19.1e}")
     print(flush=True)
     shown = Trajectory(robot, run.t[::STRIDE], run.q[::STRIDE], run.v[::STRIDE])
-    # a figure has no room for all coordinates of a closed chain; those of its motors determine the motion
+    # a closed chain has too many coordinates for one figure; those of its motors determine the motion
     quantity: str | list[str] = list(robot.actuated) if robot.nc and robot.actuated else "q"
     if (robot.nq if quantity == "q" else len(quantity)) > 9:
         quantity = list(robot.actuated[:3]) or [name for name in robot.joints if robot.joint(name).nq][:1]
@@ -228,9 +230,9 @@ def _draw(run: Trajectory, quantity: str | list[str], path: Path | None) -> None
 
 
 def _without_windows() -> None:
-    """Select a backend without windows, because only files are written, unless the caller has chosen one.
+    """Select a matplotlib backend without windows, because only files are written. A backend that the user has chosen is not changed.
 
-    Without matplotlib, plot() raises the error with the cure.
+    If matplotlib is not installed, nothing happens here; plot() raises the error.
     """
     if "matplotlib.pyplot" not in sys.modules:
         with contextlib.suppress(ImportError):
@@ -277,7 +279,7 @@ def info(arguments: argparse.Namespace) -> int:
 
 
 def _counts(robot: Mechanism, q: Array | None) -> dict[str, str]:
-    """Return the numbers of joints, coordinates and degrees of freedom; q closes the loops, None if none was found."""
+    """Return a line with the numbers of joints, coordinates and degrees of freedom. q is a configuration with closed loops, None if none was found."""
     joints = [robot.joint(name) for name in (*robot.joints, *robot.loop_joints)]
     sizes = f"nq = {robot.nq}, nv = {robot.nv}"
     facts = {"joints": f"{len(joints)}, {sum(joint.type.nv > 0 for joint in joints)} of them movable"}
@@ -298,7 +300,7 @@ def _counts(robot: Mechanism, q: Array | None) -> dict[str, str]:
 
 
 def _tree(robot: Mechanism) -> str:
-    """Return the tree as the mechanism prints it; each line begins with the mass of the body at its end."""
+    """Return the tree as the mechanism prints it; each line begins with the mass of the body that the line ends with."""
     mass = {body.name: f"{body.inertia.mass:.4g}" for body in robot.description.bodies}
     _, ground, *lines = str(robot).split("\n")
     rows = [("mass [kg]", ground)]
@@ -309,7 +311,7 @@ def _tree(robot: Mechanism) -> str:
 
 
 def _named(names: Sequence[str], values: Array) -> str:
-    """Return text such as "x 0.1, y 0"; values below 1e-12 count as zero."""
+    """Return text such as "x 0.1, y 0"; values below 1e-12 are printed as zero."""
     return ", ".join(f"{name} {x:.4g}" for name, x in zip(names, values.round(12) + 0.0, strict=True))
 
 
@@ -334,7 +336,7 @@ def _print_facts(facts: Mapping[str, object]) -> None:
     *MODEL,
 )  # fmt: skip
 def check(arguments: argparse.Namespace) -> int:
-    """Return exit code 1 if there are findings."""
+    """Print suspicious properties of a model; return exit code 1 if there are any, else 0."""
     from .check import suspicious, usual
 
     robot = model(arguments)
@@ -362,7 +364,8 @@ def converted(arguments: argparse.Namespace) -> int:
         warnings.simplefilter("always", ModelWarning)
         try:
             written = save(robot, path, lossy=arguments.lossy)
-        except ModelError as error:  # its cure names the argument of the Python function
+        # the message advises an argument of the Python function, which is replaced by the option of the command line
+        except ModelError as error:
             raise ModelError(str(error).replace("lossy=True", "--lossy")) from None
     for text in (*robot.warnings, *(str(warning.message) for warning in caught)):
         print(f"sarrus: {printable(text)}", file=sys.stderr)
@@ -438,10 +441,10 @@ def simulated(arguments: argparse.Namespace) -> int:
         run = simulate(robot, q, v, arguments.time, motors, **options)
     except IntegrationError as error:
         run, code = error.trajectory, 1
-        # the rest of the message names Python attributes
+        # the rest of the message refers to Python attributes, and is removed
         print(f"sarrus: {str(error).partition('; .trajectory of this error')[0]}", file=sys.stderr)
     print(f"{robot.name}: {run.t[-1] - run.t[0]:g} s by {run.statistics['method']}")
-    with np.errstate(all="ignore"):  # the last numbers of a diverged run may overflow
+    with np.errstate(all="ignore"):  # the last samples of a diverged run may overflow
         _print_facts(_summary(run, bool(motors or arguments.prescribe)))
         if not code and not np.isfinite(run.energy).all():
             print("sarrus: the energy overflows, because the motion is too fast", file=sys.stderr)
@@ -459,7 +462,7 @@ def _with_motions(robot: Mechanism, motions: Mapping[str, Law]) -> Mechanism:
 
 
 def _check_outputs(robot: Mechanism, q: Array, v: Array, arguments: argparse.Namespace) -> None:
-    """Raise the errors of the output files before a long simulation."""
+    """Check the output files, and raise their errors, before a long simulation."""
     _check_folders(arguments.plot, arguments.csv, arguments.save, arguments.animate)
     if arguments.animate:
         _without_windows()
@@ -502,7 +505,7 @@ def _keeps_energy(robot: Mechanism) -> bool:
 
 
 def _write(run: Trajectory, arguments: argparse.Namespace) -> None:
-    """Write the requested files, tables first because films take long."""
+    """Write the requested files. Tables are written first, because films take long."""
     draw = partial(_draw, run, arguments.plot_quantity or "q")
     writers: list[tuple[str, Callable[[Path], object]]] = [("csv", run.save), ("save", run.save), ("plot", draw)]
     for option, write in (*writers, ("animate", run.animate)):

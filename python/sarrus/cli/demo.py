@@ -1,11 +1,16 @@
-"""`sarrus demo`: the Stanford manipulator closes a valve. van der Merwe 1995, section 4.6.
+"""`sarrus demo`: the Stanford manipulator closes a valve (van der Merwe 1995, section 4.6).
 
-The arm reaches from the configuration of section 4.5 for a tap on the ground, then turns it by half a turn against
-5 N m. Every joint follows a cubic from rest to rest. The joint forces of this motion are computed.
+The arm moves from the configuration of section 4.5 to a tap on the ground, and then rotates the tap by pi against a moment of 5 N m. Each joint
+follows a cubic polynomial from rest to rest. The demonstration computes the joint forces of this motion.
 
-Assumptions not in the thesis: the tap is at (0, 0, 0.5) m, y up. The gripper points straight down, the arm slopes down
-from the shoulder, and the base turns in the shorter direction. Clockwise is seen from above, a positive turn of the
-gripper. The moment is constant while the tap turns and zero before. There is no friction.
+Assumptions that are not in the thesis:
+
+- The tap is at (0, 0, 0.5) m; the y-axis points up.
+- The gripper points straight down, and the arm slopes down from the shoulder.
+- The base rotates in the shorter direction.
+- The tap rotates clockwise, seen from above; this is a positive rotation of the gripper.
+- The moment is constant while the tap rotates, and zero before.
+- There is no friction.
 """
 
 from __future__ import annotations
@@ -30,17 +35,17 @@ START = (0.0, 0.0, 0.8, 0.0, 0.0)
 TAP = (0.0, 0.0, 0.5)
 COORDINATES = ("base", "arm", "slide", "wrist", "gripper")
 FORCE_UNITS = ("N m", "N m", "N", "N m", "N m")
-CALLS, BATCH = 1_000_000, 10_000  # whole batches
+CALLS, BATCH = 1_000_000, 10_000  # number of calls, and states in a batch; CALLS is a multiple of BATCH
 
 
 class Motion(NamedTuple):
-    """Samples of a motion, with the moment of the gripper on the tap."""
+    """Samples of a motion, with the moment that the gripper exerts on the tap."""
 
-    t: Array  # (N,) [s]
-    q: Array  # (N, 5) [rad, m]
-    v: Array  # (N, 5)
-    a: Array  # (N, 5)
-    moment: Array  # (N,) about the gripper's axis, on the tap [N m]
+    t: Array  # (N,) times [s]
+    q: Array  # (N, 5) coordinates [rad, m]
+    v: Array  # (N, 5) velocities [rad/s, m/s]
+    a: Array  # (N, 5) accelerations [rad/s², m/s²]
+    moment: Array  # (N,) moment on the tap about the gripper's axis [N m]
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,10 +68,10 @@ class Phase:
 
 
 def at_tap(turn: float, tap: tuple[float, float, float] = TAP) -> Array:
-    """Return the configuration with the tip of the gripper on the tap, pointing straight down, turned by `turn` [rad].
+    """Return the configuration in which the gripper points straight down with its tip on the tap; `turn` [rad] is the gripper's angle.
 
-    Seen from above, the arm passes the base's axis at the distance `offset`: base, shoulder and tap form a right
-    triangle with the level reach of the arm. The wrist is the length `hand` above the tap.
+    Seen from above, the arm passes the base's axis at the distance `offset`. Therefore base, shoulder and tap form a right triangle, one leg of which
+    is the arm's horizontal reach. The wrist is at the height `hand` above the tap.
     """
     x, y, z = tap
     height, offset = PARAMETERS[0][4:]
@@ -77,21 +82,25 @@ def at_tap(turn: float, tap: tuple[float, float, float] = TAP) -> Array:
 
 
 def phases() -> tuple[Phase, Phase]:
-    """Return the two phases: reach for the tap in 1 s with a quarter turn of the gripper; close it by half a turn in 0.5 s."""
+    """Return the two phases of the motion.
+
+    In the first phase, the arm reaches the tap in 1 s, and the gripper rotates by pi/2. In the second phase, it closes the tap by a rotation of pi in
+    0.5 s.
+    """
     start, reached, closed = np.array(START), at_tap(pi / 2), at_tap(pi / 2 + pi)
     return Phase(0.0, 1.0, start, reached, moment=0.0), Phase(1.0, 0.5, reached, closed, moment=5.0)
 
 
 def sample(*instants: ArrayLike) -> Motion:
-    """Return the motion at times of each phase [s]; t = 1 s belongs to both phases, with different accelerations."""
+    """Return samples of the motion, phase by phase. The time t = 1 s is in both phases, with different accelerations."""
     parts = [phase.at(t) for phase, t in zip(phases(), instants, strict=True)]
     return Motion(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 def joint_forces(arm: Mechanism, motion: Motion) -> Array:
-    """Return the forces (N, 5) of the joints [N m, N], for all samples in one call."""
+    """Return the joint forces (N, 5) [N m, N] of all samples, computed in one call."""
     on_gripper = np.zeros((len(motion.t), 6))
-    on_gripper[:, 0] = -motion.moment  # the reaction of the tap, about the x axis of frame 4
+    on_gripper[:, 0] = -motion.moment  # moment of the tap on the gripper, about the x axis of frame 4
     return np.asarray(arm.inverse_dynamics(motion.q, motion.v, motion.a, wrenches={"tip": on_gripper}))
 
 
@@ -140,7 +149,7 @@ def draw(arm: Mechanism, path: str | PathLike[str]) -> None:
             for phase in phases():  # one line per phase, because accelerations and forces jump between them
                 motion = phase.at(phase.begins + np.linspace(0, phase.duration, 301))
                 values = curves(motion)
-                ax.set_prop_cycle(styles[-values.shape[1] :])  # a single curve has the gripper's style
+                ax.set_prop_cycle(styles[-values.shape[1] :])  # if there is only one curve, it has the gripper's style
                 lines = ax.plot(motion.t, values)
                 if phase.moment:
                     ax.axvspan(motion.t[0], motion.t[-1], color="0.94", zorder=0)
@@ -163,9 +172,9 @@ def draw(arm: Mechanism, path: str | PathLike[str]) -> None:
 
 
 def time_calls(arm: Mechanism) -> dict[str, float]:
-    """Return the time [s] of inverse dynamics of `CALLS` states of the motion, for each kind of call.
+    """Return the time [s] of inverse dynamics for `CALLS` states of the motion: in single calls, and in batches on one and two threads.
 
-    The kinds alternate batch by batch, so that changes of the processor's clock affect all of them.
+    The measurements alternate batch by batch, so that changes of the processor's clock rate affect all of them equally.
     """
     motion = sample(np.linspace(0, 1, BATCH * 2 // 3), np.linspace(1, 1.5, BATCH - BATCH * 2 // 3))
     q, v, a = motion.q, motion.v, motion.a
@@ -192,16 +201,19 @@ def time_calls(arm: Mechanism) -> dict[str, float]:
     return seconds
 
 
-# ---- servos of a mechanism of the gallery: a PID for each motor, which swings it about its home -----------------------
+# ---- servos of a mechanism of the gallery: a PID controller for each motor, which swings the mechanism about its home -----------------------
 
 
 STIFF = 30.0  # natural frequency of each motor's loop, critically damped [rad/s]
-ANGLE, SHIFT = 0.2, 0.03  # amplitudes [rad, m]
-RATE, LAG = 3.0, 1.1  # rate of the motion [rad/s], and phase between neighbouring motors [rad]
+ANGLE, SHIFT = 0.2, 0.03  # amplitudes of revolute and prismatic joints [rad, m]
+RATE, LAG = 3.0, 1.1  # angular frequency of the motion [rad/s], and phase shift between consecutive motors [rad]
 
 
 def servos(robot: Mechanism, q: Array) -> list[PID | FeedforwardEffort]:
-    """Return a constant effort against gravity at q and a PID for each motor, or for all tree joints if there are no motors."""
+    """Return the controllers: a constant effort against gravity at q, and a PID controller for each motor.
+
+    Without motors, all tree joints are controlled.
+    """
     names = [name for name in robot.actuated or robot.joints if all(robot.joint(name).type.rates)]
     motors = [(name, index) for name in names for index in range(robot.joint(name).type.nv)]
     rest, S = np.zeros(robot.nv), robot.actuation_matrix(q, actuated=names)
@@ -211,7 +223,7 @@ def servos(robot: Mechanism, q: Array) -> list[PID | FeedforwardEffort]:
         weight = robot.actuator_efforts(q, rest, rest, actuated=names)
     else:
         weight = np.zeros(len(motors))
-    # acceleration of a motor for a unit of its effort, with the other motors free
+    # acceleration of a motor per unit of its effort, while the other motors are free
     free = robot.forward_dynamics(q, rest, S @ weight)
     inverse_inertia = [float((robot.forward_dynamics(q, rest, S @ weight + column) - free) @ column) for column in S.T]
     coordinates = robot.joint_states(q).q

@@ -8,8 +8,8 @@
     sarrus simulate MODEL       simulate a model; write tables, figures and films
     sarrus view MODEL           show a model in the browser, until Ctrl-C
 
-MODEL is a model file or the name of a mechanism of the gallery (``sarrus demo --list``). Exit codes: 0 done; 1 the model is
-invalid or the simulation failed, with the reason in one line on standard error; 2 wrong usage; 130 Ctrl-C (0 for a view).
+MODEL is a model file or the name of a mechanism of the gallery (``sarrus demo --list``). The exit code is 0 for success; 1 if the model is invalid or
+the simulation failed (the reason is one line on standard error); 2 for wrong usage; and 130 after Ctrl-C (0 for a view).
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         Raised by argparse: with 0 after --help and --version, with 2 on wrong usage.
     """
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # names of bodies may contain characters that the terminal lacks
+        # names of bodies may contain characters that the terminal's encoding lacks, which must not raise an error
+        if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     from . import commands
 
@@ -52,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         try:
             arguments = parser.parse_args(argv)
-        except SystemExit:  # the output of --help and --version is still in the buffer
+        except SystemExit:  # writes the output of --help and --version, which is still in the buffer
             sys.stdout.flush()
             raise
         if arguments.run is None:
@@ -98,7 +99,7 @@ def _message(error: Exception) -> str:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Parser that raises if its help cannot be written; argparse ignores that."""
+    """Parser that raises an error if its help cannot be written; argparse ignores this error."""
 
     def _print_message(self, message: str, file: Any = None) -> None:
         (file or sys.stderr).write(message)
@@ -107,13 +108,13 @@ class _Parser(argparse.ArgumentParser):
         super().error(renamed_options(message))
 
 
-Argument = tuple[tuple[str, ...], dict[str, Any]]  # names, and options of argparse
+Argument = tuple[tuple[str, ...], dict[str, Any]]  # (names, keyword arguments) of argparse's add_argument
 # name -> brief and long description, example, arguments, function
 COMMANDS: dict[str, tuple[str, str, str, Sequence[Argument], Callable[[argparse.Namespace], int]]] = {}
 
 
 def command(name: str, brief: str, description: str, example: str, *arguments: Argument) -> Callable[..., Any]:
-    """Register a function of :mod:`~sarrus.cli.commands`, which returns the exit code, as a command with these arguments."""
+    """Register a function of :mod:`~sarrus.cli.commands` as a command with these arguments. The function returns the exit code."""
 
     def declared(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
         COMMANDS[name] = brief, description, example, arguments, run
@@ -146,7 +147,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 class _Paragraphs(argparse.HelpFormatter):
-    """Formatter that fills paragraphs and keeps indented lines."""
+    """Formatter of help texts that wraps paragraphs and keeps indented lines."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         fill = super()._fill_text
@@ -166,7 +167,7 @@ class ByName(argparse.Action):
 
 
 def _float(text: str) -> float:
-    """Return the number in a text, NaN if it is not a number."""
+    """Return the number that a text represents, NaN if it is not a number."""
     try:
         return float(text)
     except ValueError:
@@ -234,6 +235,6 @@ LAW = "a number, or a function of time: harmonic:AMPLITUDE,RATE[,PHASE[,OFFSET]]
 
 
 def joint_values(option: str, text: str) -> Argument:
-    """Return an option that takes values of joints by name."""
+    """Return an option of the command line whose values are assigned to joints by name."""
     many = f"{text}; several coordinates as JOINT=0.1,0.2"
     return argument(option, nargs="+", type=_assignment, action=ByName, default={}, metavar="JOINT=VALUE", help=many)

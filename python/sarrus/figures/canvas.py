@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 
-SIZE = (6.4, 4.0)  # size of a figure [in]: the width of a phone, or of a column in print
-FONT = 11.0  # [pt]
-# a few lines differ by dashes only; more lines by colours that colour-blind readers distinguish (Okabe and Ito), then also by dashes
+SIZE = (6.4, 4.0)  # size of a figure [in], which fits a phone's screen or a column in print
+FONT = 11.0  # font size [pt]
+# up to FEW lines differ by dashes only. More lines differ by colours that colour-blind readers distinguish (Okabe and Ito), and then also by dashes
 FEW = 5
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "black")
 DASHES: tuple[Any, ...] = (
@@ -36,7 +36,7 @@ FLAT = 0.02  # largest thickness of a planar mechanism, as a fraction of its ext
 
 
 def curves(t: Array, lines: Mapping[str, Array], y_label: str, *, ax: Axes | None = None, log: bool = False) -> Axes:
-    """Draw curves (n,) over times t (n,) [s], with their names at the right ends of the lines, or in a legend above without room.
+    """Draw curves (n,) over times t (n,) [s]. Their names are at the right ends of the lines or, if these overlap, in a legend above.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def curves(t: Array, lines: Mapping[str, Array], y_label: str, *, ax: Axes | Non
     if len(t) > 1 and t[-1] > t[0] and not before:
         ax.set_xlim(t[0], t[-1])
     _dressed(ax, "t [s]", y_label)
-    # without a layout engine, axes have no reserved room at the right
+    # only a layout engine reserves space for names to the right of the axes
     has_layout = ax.figure.get_layout_engine() is not None
     if len(drawn) > 1 and not (has_layout and _name_at_the_ends(ax, drawn)):
         _legend(ax, drawn, new)
@@ -68,12 +68,15 @@ def curves(t: Array, lines: Mapping[str, Array], y_label: str, *, ax: Axes | Non
 def bundles(
     t: Array, panels: Mapping[str, Mapping[str, Array]], quantiles: Array, lines: int, ax: Axes | None = None
 ) -> Axes:
-    """Draw bundles (runs, n) over times t (n,) [s]: bands between quantiles, the outer ones fainter, and the middle quantile as a line.
+    """Draw the distribution of runs (runs, n) over times t (n,) [s].
+
+    Bands are between quantiles, the outer bands fainter; the middle quantile is a line.
 
     Parameters
     ----------
     panels : unit -> (name -> values (runs, n)); NaN outside the time of a run
-    quantiles : ascending; lines : number of single runs to draw
+    quantiles : ascending quantiles, from 0 to 1
+    lines : number of single runs to draw as thin lines
     """
     all_axes = [ax if ax is None else _axes(ax)]
     if ax is None:
@@ -119,7 +122,7 @@ def portrait(paths: Mapping[str, tuple[Array, Array]], x_label: str, y_label: st
 
 
 def polar(paths: Mapping[str, tuple[Array, Array]], label: str, ax: Axes | None = None) -> Axes:
-    """Draw paths (angle (n,) [rad], size (n,)) about a pole, with a dot at their first points."""
+    """Draw paths (angle (n,) [rad], radius (n,)) in polar coordinates, with a dot at their first points."""
     new = ax is None
     if ax is None:
         projection = {"projection": "polar"}
@@ -149,7 +152,7 @@ def _axes(ax: Axes | None) -> Axes:
 
 
 def _strokes(ax: Axes, paths: Mapping[str, tuple[Array, Array]]) -> list[Line2D]:
-    """Draw lines in distinguishable styles, also from the lines already on the axes."""
+    """Draw lines in styles that differ from each other and from the lines already on the axes."""
     before = len(ax.lines)
     drawn: list[Line2D] = []
     for k, (name, (x, y)) in enumerate(paths.items(), before):
@@ -181,7 +184,7 @@ def _dressed(ax: Axes, x_label: str, y_label: str) -> None:
 
 def _legend(ax: Axes, drawn: list[Line2D], new: bool) -> None:
     """Add a legend above the curves, in as many columns as fit; a new figure becomes higher for a long legend."""
-    widest = max(len(str(line.get_label())) for line in drawn) * 0.55 * FONT + 45.0  # [pt], with the dashes
+    widest = max(len(str(line.get_label())) for line in drawn) * 0.55 * FONT + 45.0  # [pt], including the dashes
     room = ax.get_window_extent().width * 72.0 / ax.figure.dpi
     columns = int(np.clip(room // widest, 1, len(drawn)))
     if new:
@@ -216,7 +219,7 @@ def facing(t: Array, sides: Mapping[str, Mapping[str, Array]], ax: Axes | None =
     right.tick_params(axis="y", colors=colour)
     if len(t) > 1 and t[-1] > t[0]:
         left.set_xlim(t[0], t[-1])
-    if max(map(len, sides.values())) > 1:  # otherwise the labels of the axes have the names
+    if max(map(len, sides.values())) > 1:  # otherwise the labels of the axes contain the names
         _legend(left, drawn, new)
     return left
 
@@ -243,7 +246,7 @@ def _pyplot(purpose: str) -> Any:
 
 def _name_at_the_ends(ax: Axes, lines: list[Line2D]) -> bool:
     """Write each line's name at its right end and return True; return False without text if names would overlap."""
-    gap = 1.15 * FONT * ax.figure.dpi / 72.0  # distance of lines of text, in pixels
+    gap = 1.15 * FONT * ax.figure.dpi / 72.0  # smallest distance between lines of text, in pixels
     ends = []
     for line in lines:
         x, y = np.asarray(line.get_xdata(), np.float64), np.asarray(line.get_ydata(), np.float64)
@@ -256,12 +259,13 @@ def _name_at_the_ends(ax: Axes, lines: list[Line2D]) -> bool:
     ax.autoscale_view()
     height = ax.transData.transform(ends)[:, 1]
     order = np.argsort(height, kind="stable")
-    # from the lowest name up, each leaves a gap to the one below; then all are lowered by their mean displacement
+    # from the lowest name upward, each name is raised until the gap to the name below is large enough; then all names are lowered by their mean
+    # displacement
     placed = height[order]
     for k in range(1, len(placed)):
         placed[k] = max(placed[k], placed[k - 1] + gap)
     placed -= (placed - height[order]).mean()
-    # names at the ends do not identify curves that end at the same value
+    # names at the ends would be ambiguous for curves that end at nearly the same value
     if np.abs(placed - height[order]).max() > 0.75 * gap or np.diff(height[order]).min() < 0.2 * gap:
         return False
     for k, at in zip(order, placed, strict=True):
@@ -279,16 +283,19 @@ NO_POINTS, NO_ARROWS = np.empty((1, 0, 3)), np.empty((1, 0, 2, 3))
 
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """Bars and joints of a mechanism in f configurations.
+    """Lines and points that represent a mechanism in f configurations.
 
     Attributes
     ----------
-    bars : (f, s, 2, 3) ends of bars in the world [m]; `colors` (s, 3) from 0 to 1; `slender` (s,) True for bars that slide along others;
-        `boxes` (s,) True for edges of boxes, which need not be in the picture completely
-    joints : (f, j, 3) moving marks, anchors : (k, 3) fixed marks [m]
-    traces : (f, p, 3) points that leave a trace [m]
-    arrows : (f, m, 2, 3) tails and tips of forces [m]; `names` (m,); `force` of an arrow of one metre [N/m]
-    labels : name -> index of the bar that it labels
+    bars : (f, s, 2, 3) ends of s bars in the world [m]
+        colors : (s, 3) colours of the bars, from 0 to 1
+        slender : (s,) True for bars that slide along other bars
+        boxes : (s,) True for edges of boxes, which may extend beyond the picture
+        joints, anchors : (f, j, 3) marks of moving joints, and (k, 3) marks of fixed ones, in the world [m]
+        traces : (f, p, 3) points whose paths are drawn, in the world [m]
+        arrows : (f, m, 2, 3) tails and tips of force arrows, in the world [m]
+        names, force : (m,) names of the arrows, and force that an arrow of one metre represents [N/m]
+        labels : name -> index of the bar that has this label
     """
 
     bars: Array
@@ -309,18 +316,18 @@ class Shown:
         return _view(rest, self.joints, self.anchors, self.traces)
 
     def flat(self, view: Array) -> Shown:
-        """Return the projection by a view (2, 3), in which all points have two coordinates."""
+        """Return a copy in which all points are projected onto the plane of `view` (2, 3) and have two coordinates."""
         names = ("bars", "joints", "anchors", "traces", "arrows")
         return replace(self, **{name: getattr(self, name) @ view.T for name in names})
 
 
 class Drawing:
-    """Drawing of a mechanism on axes: bars in the colours of their bodies, joints, anchors, traces, and forces with their sizes."""
+    """Drawing of a mechanism on axes: bars in the colours of their bodies, joints, anchors, traces, and arrows with the magnitudes of forces."""
 
     def __init__(self, ax: Axes, shown: Shown, view: Array, opacity: float = 1.0) -> None:
         from matplotlib.collections import LineCollection
 
-        if opacity != 1.0:  # only the opaque configuration has names
+        if opacity != 1.0:  # only the opaque configuration is labelled
             shown = replace(shown, names=(), labels={})
         self._flat, self._long = shown.flat(view), np.linalg.norm(np.diff(shown.arrows, axis=2)[..., 0, :], axis=-1)
         width = np.where(shown.slender, 2.4, 5.5)
@@ -375,19 +382,22 @@ def film(
     t: Array, shown: Shown, title: str, frames_per_second: float, path: str | os.PathLike[str] | None = None,
     clock: tuple[str, str] = ("t", "s"),
 ) -> FuncAnimation:  # fmt: skip
-    """Return an animation of a mechanism, seen along the axis of the world normal to its plane, or obliquely from above if it is not planar.
+    """Return an animation of a mechanism.
+
+    A planar mechanism is seen along the world's axis that is normal to its plane, a spatial one obliquely from above.
 
     Parameters
     ----------
-    t : (f,) values of the clock; `clock` : its name and unit
-    path : file to write, .gif, .mp4 or .html; None: no file
+    t : (f,) values of the clock, which is displayed above the picture
+    path : file to write, .gif, .mp4 or .html; None for no file
+    clock : name and unit of the clock's values
     """
     ending = None if path is None else check_film(path)
     pyplot = _pyplot("films")
     from matplotlib import animation, get_backend
     from matplotlib.figure import Figure
 
-    # not a figure of pyplot, which a notebook would show in addition to the film; a file needs no window
+    # pyplot is used only if a window is needed. A notebook would show a pyplot figure in addition to the film, and a file needs no window
     window = path is None and get_backend().lower().rsplit("_", 1)[-1] not in ("inline", "agg")
     view = shown.view
     ax = _stage(pyplot.figure if window else Figure, shown.flat(view))
@@ -402,7 +412,7 @@ def film(
         return player(t, shown, title, frames_per_second, clock)
 
     class Gif(animation.PillowWriter):
-        """Writer of GIFs, whose durations of pictures are rounded to hundredths of a second with an exact sum."""
+        """Writer of GIFs. Durations of pictures are rounded to hundredths of a second, such that their sum is exact."""
 
         def finish(self) -> None:
             first, *rest = frames = list(vars(self)["_frames"])
@@ -417,7 +427,8 @@ def film(
 
         def __del__(
             self,
-        ) -> None:  # matplotlib would warn of an animation that it did not draw; the player draws itself
+            # disables matplotlib's warning about an animation that was never drawn; the player draws the pictures itself
+        ) -> None:
             pass
 
     draw(0)
@@ -444,12 +455,12 @@ def _stage(figure: Any, flat: Shown) -> Axes:
     return _framed(ax, low, high)
 
 
-TITLE = 0.35  # [in]
-GIF_RATE = 50.0  # largest frame rate [1/s], because browsers show pictures of less than 0.02 s for 0.1 s
+TITLE = 0.35  # height of the line of text above the picture [in]
+GIF_RATE = 50.0  # largest frame rate [1/s], because browsers show pictures that are shorter than 0.02 s for 0.1 s
 
 
 def _corners(flat: Shown) -> tuple[Array, Array]:
-    """Return the corners of the box around all parts, with a margin."""
+    """Return the corners of the bounding box of all lines and points, with a margin."""
     low, high = _box(flat.bars, flat.joints, flat.anchors, flat.traces, flat.arrows)
     margin = 0.07 * float((high - low).max()) or 1.0
     return low - margin, high + margin
@@ -490,13 +501,13 @@ def check_film(path: str | os.PathLike[str]) -> str:
 
 
 def _box(*points: Array) -> tuple[Array, Array]:
-    """Return the lowest and highest corner of the box around points (..., k)."""
+    """Return the lowest and highest corner of the bounding box of points (..., k)."""
     together = np.concatenate([x.reshape(-1, x.shape[-1]) for x in points])
     return together.min(axis=0), together.max(axis=0)
 
 
 def _view(*points: Array) -> Array:
-    """Return the axes of the picture (2, 3) in the world, rightward and upward."""
+    """Return the picture's rightward and upward axes (2, 3) in the world."""
     low, high = _box(*points)
     flat = high - low <= FLAT * (high - low).max()
     for across, axes in ((1, (0, 2)), (0, (1, 2)), (2, (0, 1))):
@@ -507,7 +518,7 @@ def _view(*points: Array) -> Array:
 
 
 def player(t: Array, shown: Shown, title: str, frames_per_second: float, clock: tuple[str, str]) -> str:
-    """Return a self-contained HTML page that plays the motion, and turns it by dragging; arguments as for :func:`film`."""
+    """Return a self-contained HTML page that plays the motion; dragging rotates the view. Arguments are those of :func:`film`."""
     points = {name: getattr(shown, name) for name in ("bars", "joints", "anchors", "traces", "arrows")}
     low, high = _box(*points.values())
     centre, size = (low + high) / 2.0, float(np.linalg.norm(high - low)) or 1.0
@@ -530,7 +541,8 @@ def player(t: Array, shown: Shown, title: str, frames_per_second: float, clock: 
         "view": shown.view.tolist(),
         "rate": frames_per_second,
     }
-    # "<" is escaped, so that data cannot open a tag; one substitution, so that names cannot contain a placeholder
+    # "<" is escaped, so that data cannot open a tag. All placeholders are replaced in one substitution, so that a name that contains a placeholder is
+    # not replaced
     words = {"$TITLE": html.escape(title), "$DATA": json.dumps(data).replace("<", "\\u003c")}
     page = Path(__file__).with_name("player.html").read_text(encoding="utf-8")
     return re.sub(r"\$(TITLE|DATA)", lambda at: words[at[0]], page)

@@ -1,8 +1,8 @@
 """Contents of figures and films of a trajectory; :mod:`~sarrus.figures.canvas` draws them.
 
-A figure has a curve for each number of a quantity (q, v, a, tau, energy, momentum, loop_error, reactions, efforts, joint_wrenches,
-contacts), a joint, or a frame. A joint of several coordinates has a curve for each, named after the coordinate: an angle, a shift along an
-axis, a component of a quaternion. A film has the bars of the skeleton at evenly spaced times.
+A figure has a curve for each component of a quantity (q, v, a, tau, energy, momentum, loop_error, reactions, efforts, joint_wrenches, contacts), of a
+joint, or of a frame. A joint of several coordinates has a curve for each coordinate, named after it: an angle, a displacement along an axis, or a
+component of a quaternion. A film shows the bars of the skeleton at evenly spaced times.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ SPACES = {
 QUANTITIES = (*SPACES, "energy", "loop_error", "momentum", "reactions", "efforts", "joint_wrenches", "contacts")
 
 Curve = tuple[str, str, Array]  # name, unit, values (n,)
-FEW_A_SIDE = 3  # curves of each of two units on axes left and right; with more curves, each unit has a panel
-MANY = 12  # beyond this number of coordinates, a figure without named quantities shows only those of the motors
+# largest number of curves for each of two units on axes left and right; with more curves, each unit has a panel
+FEW_A_SIDE = 3
+MANY = 12  # for more coordinates, a figure without named quantities shows only the motors' coordinates
 
 
 def figure(run: Trajectory, quantities: str | Sequence[str] | None, ax: Axes | None) -> Axes:
@@ -47,7 +48,7 @@ def figure(run: Trajectory, quantities: str | Sequence[str] | None, ax: Axes | N
     if quantities is None:
         quantities = list(run.mechanism.actuated) if run.mechanism.nq > MANY and run.mechanism.actuated else "q"
     names = checked_names("quantities", quantities)
-    panels: dict[str, dict[str, Array]] = {}  # by unit
+    panels: dict[str, dict[str, Array]] = {}  # unit -> (name -> values)
     labels: dict[str, dict[str, None]] = {}
     for name in names:
         label, curves = _curves(run, name)
@@ -59,7 +60,7 @@ def figure(run: Trajectory, quantities: str | Sequence[str] | None, ax: Axes | N
         title = ", ".join(labels[unit])
         if len(lines) == 1 < len(panels):  # a single curve of a panel has no legend
             title = next(iter(lines))
-        elif len(title) > 40:  # too long for the axis; the legend has the names
+        elif len(title) > 40:  # the title is too long for the axis; the legend contains the names
             title = SPACES["q"][0] if all(name in run.mechanism.joints for name in names) else "several"
         titled[f"{title} [{unit}]"] = lines
     if len(titled) == 2 and max(map(len, titled.values())) <= FEW_A_SIDE:
@@ -70,7 +71,7 @@ def figure(run: Trajectory, quantities: str | Sequence[str] | None, ax: Axes | N
         )
     if len(titled) > 1:
         return canvas.stacked(run.t, titled)
-    # a mechanism that cannot move has no curve
+    # without a degree of freedom there is no curve
     y_label, lines = next(iter(titled.items()), (", ".join(names), {}))
     return canvas.curves(run.t, lines, y_label, ax=ax, log=names == ["loop_error"])
 
@@ -174,7 +175,7 @@ def film(
     if path is not None and canvas.check_film(path) == ".gif":
         steps = min(steps, int(duration * canvas.GIF_RATE))
     times = np.linspace(first, last, 1 + steps)
-    if steps:  # the exact duration, which need not be a multiple of the requested interval
+    if steps:  # keeps the exact duration, which need not be a multiple of the requested interval
         frames_per_second = steps / duration
     q = run.at(times)[0]
     shown = drawn(run.mechanism, q, trace, *_arrows(run, forces, times, Skeleton(run.mechanism).size))
@@ -186,7 +187,10 @@ def film(
 
 
 def drawn(robot: Mechanism, q: Array, trace: Sequence[str], *forces: Any) -> canvas.Shown:
-    """Return configurations (f, nq) of a mechanism as bars; `forces` are arrows, their names, and the force of a metre, if there are any."""
+    """Return configurations q (f, nq) of a mechanism as lines and points.
+
+    `forces` has arrows, their names, and the force that an arrow of one metre represents [N/m], if there are any.
+    """
     skeleton = Skeleton(robot)
 
     def together(points: list[Array]) -> Array:
@@ -209,16 +213,16 @@ LONGEST = 0.4  # longest arrow of a force, as a fraction of the mechanism's size
 
 
 def _arrows(run: Trajectory, names: list[str], times: Array, size: float) -> tuple[Array, tuple[str, ...], float]:
-    """Return the arrows (f, m, 2, 3) of forces on joints' children, of loads, or of contacts, in the world, and their m names.
+    """Return the force arrows (f, m, 2, 3) [m] in the world, their m names, and the force that an arrow of one metre represents [N/m].
 
-    An arrow is its tail and its tip. The third result is the force of an arrow of one metre [N/m].
+    Forces are those of joints on their children, of loads, or of contacts. An arrow consists of its tail and its tip.
     """
     contacts = run.contacts.by_pair(len(run)) if "contacts" in names else {}
     carried = [name for name in names if name != "contacts"]
     loads, robot = run.joint_wrenches() if set(carried) - set(run.wrenches) else {}, run.mechanism
     for name in carried:
         check_name("joint or load", name, ("contacts", *loads, *run.wrenches))
-    # the force of the last sample, because bodies turn little until the next one
+    # uses the force of the preceding sample, because bodies rotate little until the next one
     k = np.clip(np.searchsorted(run.t, times, side="right") - 1, 0, len(run) - 1)
     by_name = {name: (place[k], force[k]) for name, (place, force) in contacts.items()}
     for name in carried:
@@ -232,14 +236,14 @@ def _arrows(run: Trajectory, names: list[str], times: Array, size: float) -> tup
 
 
 def scaled_arrows(forces: Array, size: float) -> tuple[Array, float]:
-    """Return tails and tips of arrows for points and forces (f, m, 2, 3), and the force of an arrow of one metre [N/m]."""
+    """Return arrows (tail, tip) for pairs (point [m], force [N]) (f, m, 2, 3), and the force that an arrow of one metre represents [N/m]."""
     longest = float(np.nanmax(np.linalg.norm(forces[:, :, 1], axis=-1), initial=0.0)) or 1.0
     scale = longest / (LONGEST * size)
     return np.stack([forces[:, :, 0], forces[:, :, 0] + np.nan_to_num(forces[:, :, 1]) / scale], axis=2), scale
 
 
 def force_on_child(robot: Mechanism, q: Array, name: str, load: Array) -> tuple[Array, Array]:
-    """Return the point (..., 3) [m] of a joint or rod on its child, and the force (..., 3) [N] of its load (..., 6), both in the world."""
+    """Return the position (..., 3) [m] of a joint or rod on its child, and the force (..., 3) [N] of its wrench `load` (..., 6), both in the world."""
     placed = {spec.name: (spec.child, spec.at_child) for spec in robot.description.joints}
     spec: Any = robot.constraint(name).spec if name not in placed else None
     child, at = placed[name] if spec is None else (spec.bodies[1], spec.at_child)
@@ -247,7 +251,7 @@ def force_on_child(robot: Mechanism, q: Array, name: str, load: Array) -> tuple[
 
 
 def force_at(pose: Array, load: Array) -> tuple[Array, Array]:
-    """Return the point of application of a wrench and its force, both in the world; the wrench is in the axes of the pose."""
+    """Return the point of application [m] of a wrench and its force [N], both in the world; the wrench is expressed in the frame at `pose`."""
     return pose[..., :3, 3], (pose[..., :3, :3] @ load[..., 3:, None])[..., 0]
 
 
@@ -315,7 +319,7 @@ def effort_curves(robot: Mechanism, name: str, u: Array) -> list[Curve]:
 
 
 def _wrenches(run: Trajectory) -> dict[str, Array]:
-    """Return the reactions of tree joints, then loop joints and other constraints, name to (n, 6) [N m, N]."""
+    """Return the reactions, name -> (n, 6) [N m, N]: those of tree joints first, then those of loop joints and other constraints."""
     from ..formulations.tree import reactions
 
     if not run.mechanism.nc:
@@ -327,12 +331,12 @@ def _wrenches(run: Trajectory) -> dict[str, Array]:
 
 
 # ---- pictures of configurations --------------------------------------------------------------------------------------
-# A mechanism in one or several configurations, or driven by a joint, and the polygons of its velocities and accelerations.
+# A mechanism in one or several configurations, or moved by one joint, and the polygons of its velocities and accelerations.
 
 
-GHOSTS = 24  # translucent configurations in a picture
-STEPS = 60  # from a joint's coordinate to each end of its range
-IN_PLANE = 1e-6  # largest relative velocity normal to the plane of a planar motion
+GHOSTS = 24  # largest number of translucent configurations in a picture
+STEPS = 60  # number of pictures from a joint's coordinate to each end of its range
+IN_PLANE = 1e-6  # largest velocity normal to the plane of a planar motion, relative to the largest velocity
 
 
 def plot(
@@ -387,7 +391,7 @@ def _label(ax: Any, text: str, at: Array) -> None:
 
 
 def _together(points: Mapping[str, Array]) -> list[tuple[str, Array]]:
-    """Return texts and points (d,), with the names of points at one place in one text."""
+    """Return texts and points (d,); the names of coinciding points are combined in one text."""
     places: dict[tuple[float, ...], list[str]] = {}
     largest = max((float(np.abs(at).max()) for at in points.values()), default=0.0) or 1.0
     for name, at in points.items():
@@ -396,7 +400,7 @@ def _together(points: Mapping[str, Array]) -> list[tuple[str, Array]]:
 
 
 def _loads(robot: Mechanism, q: Array, wrenches: Mapping[str, ArrayLike] | None) -> tuple[tuple[Any, ...], list[Any]]:
-    """Return arrows of forces with names and scale, if there are any, and moments as texts with their points."""
+    """Return the arrows of forces with names and scale, if there are forces, and the moments as texts with their positions."""
     check_mapping("wrenches", wrenches, "frames to (6,) or (n, 6)", 0, optional=True)
     forces, moments = np.zeros((len(q), len(wrenches or ()), 2, 3)), []
     for n, (frame, wrench) in enumerate((wrenches or {}).items()):
@@ -412,7 +416,7 @@ def _loads(robot: Mechanism, q: Array, wrenches: Mapping[str, ArrayLike] | None)
 
 
 def _drive_path(robot: Mechanism, q: Array, name: str) -> tuple[Array, Array]:
-    """Return values (f,) of a joint over its range through q, and the configurations (f, nq)."""
+    """Return values (f,) of a joint's coordinate over its range, which includes q, and the corresponding configurations (f, nq)."""
     joint, value = robot.joint(name), robot.joint_states(q).q[name]
     if len(value) != 1:
         raise ModelError(f"joint '{name}' has {len(value)} coordinates; drive= requires a joint with one")
@@ -426,7 +430,7 @@ def _drive_path(robot: Mechanism, q: Array, name: str) -> tuple[Array, Array]:
             halves.append(robot.follow({name: np.linspace(value[0], end, STEPS)}, near=q))
         except PathTrackingError as stopped:
             halves.append(stopped.path)
-        except AssemblyError:  # the branch ends at q
+        except AssemblyError:  # the branch ends at q in this direction
             halves.append(q[None])
     values = [np.linspace(value[0], end, STEPS)[: len(half)] for end, half in zip(ends, halves, strict=True)]
     back, forth = slice(None, 0, -1), slice(None)
@@ -438,7 +442,7 @@ def _drive_path(robot: Mechanism, q: Array, name: str) -> tuple[Array, Array]:
 
 
 def _polygon(ax: Any, robot: Mechanism, q: Array, rates: list[Array], view: Array) -> None:
-    """Draw the polygon of the velocities of joints and bars about a pole; of their accelerations, if `rates` has both."""
+    """Draw the velocity polygon of joints and bars about a pole. If `rates` also contains an acceleration, draw the acceleration polygon."""
     skeleton, across = Skeleton(robot), np.cross(view[0], view[1])
     order = len(rates)
     motions = {body: _motion(robot, q, rates, body) for body in ("ground", *robot.bodies)}
@@ -482,7 +486,10 @@ def _polygon(ax: Any, robot: Mechanism, q: Array, rates: list[Array], view: Arra
 
 
 def _motion(robot: Mechanism, q: Array, rates: list[Array], body: str) -> tuple[Array, Array]:
-    """Return velocity and classical acceleration (6,) of a body's frame, along the world's axes; zero acceleration without a."""
+    """Return the velocity and the classical acceleration (6,) of a body's frame, [angular; linear] in world axes.
+
+    The acceleration is zero if `rates` contains only a velocity.
+    """
     V = robot.velocity(q, rates[0], body, expressed_in="world_aligned")
     if len(rates) == 1:
         return V, np.zeros(6)

@@ -18,16 +18,16 @@ from .skeleton import Skeleton
 if TYPE_CHECKING:
     from ..simulation.trajectory import Trajectory
 
-SIZE, MARGIN = 220.0, 12.0  # of a picture [px]
-MOST_LINES = 24  # of a tree
-MOST_BARS = 2000  # in a picture
+SIZE, MARGIN = 220.0, 12.0  # size and margin of a picture [px]
+MOST_LINES = 24  # largest number of lines of a printed tree
+MOST_BARS = 2000  # largest number of bars in a picture
 
 
 def mechanism(robot: Mechanism) -> str:
     """Return HTML with the picture of a mechanism at home and its tree."""
     try:
         q = robot.assemble() if robot.nc else start_near(robot, None, {}, 0.0)
-    except SarrusError:  # `info` and `check` report it; the picture shows open loops
+    except SarrusError:  # the picture shows the open loops; `sarrus info` and `sarrus check` report the error
         q = start_near(robot, None, {}, 0.0)
     lines = str(robot).split("\n")
     if len(lines) > MOST_LINES:
@@ -36,7 +36,7 @@ def mechanism(robot: Mechanism) -> str:
 
 
 def trajectory(run: Trajectory) -> str:
-    """Return HTML with the picture of a run, earlier configurations in grey, and a table of facts."""
+    """Return HTML with a picture of a run, in which earlier configurations are grey, and a table of its properties."""
     facts: dict[str, object] = {"samples": len(run), "status": run.status}
     if len(run):
         facts["time"] = f"{run.t[0]:.6g} s to {run.t[-1]:.6g} s"
@@ -51,13 +51,16 @@ def trajectory(run: Trajectory) -> str:
 
 
 def picture(robot: Mechanism, q: Array) -> str:
-    """Return inline SVG of configurations (k, nq), the last one in the colour of text; "" without bars, or with too many."""
+    """Return inline SVG of configurations q (k, nq).
+
+    The last one has the colour of text, all others are grey. Returns "" if the mechanism has no bars, or too many.
+    """
     skeleton = Skeleton(robot)
     if not skeleton.bars or len(skeleton.bars) * len(q) > MOST_BARS:
         return ""
     bars, anchors = skeleton.segments_flat(q), skeleton.anchors
     joints = np.array([*skeleton.joint_points(q).values()]).reshape(-1, len(q), 3).swapaxes(0, 1)
-    view = _view(bars, joints, anchors) * [[1.0], [-1.0]]  # a screen's y points down
+    view = _view(bars, joints, anchors) * [[1.0], [-1.0]]  # the y-axis of a screen points downward
     flat, dots, fixed = bars @ view.T, joints @ view.T, anchors @ view.T
     low, high = _box(flat, dots, fixed)
     zoom = (SIZE - 2 * MARGIN) / (float((high - low).max()) or 1.0)

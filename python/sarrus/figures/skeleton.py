@@ -1,14 +1,14 @@
 """Skeleton of a mechanism without meshes: bars from joint to joint.
 
-A bar is on one body, or between two bodies that a sliding joint or a massless rod connects. Places are the points of joints, rods
-and frames on a body:
+A bar belongs to one body, or it is between two bodies that a sliding joint or a massless rod connects. The places of a body are the points of joints,
+rods and frames on it:
 
 body with two places      one bar
 places on a line          bars from each place to the next
 places in a plane         bars along their convex hull; inner places are joined to its nearest corner
 places in space           bars to their middle
 one place                 a bar to the centre of mass, or the box of the inertia if the two coincide
-rolling disc or sphere    its rim and two diameters, or three great circles
+rolling disc or sphere    for a disc its rim and two diameters, for a sphere three great circles
 sliding joint             a bar that stretches, from its place on one body to its place on the other
 distance                  a bar of constant length
 """
@@ -28,10 +28,10 @@ from ..description.specs import BodySpec, JointSpec
 from ..errors import ShapeError, check_name
 from ..mechanism import Mechanism, checked_mechanism
 
-FLAT = 0.02  # largest distance of places from a line or plane that counts as on it, relative to their extent
-SAME = 1e-9  # largest relative distance of equal places
-CORNERS = 24  # of a circle
-EDGES = 12  # of a box
+FLAT = 0.02  # places are considered on one line or plane up to this distance, relative to their extent
+SAME = 1e-9  # places are considered equal up to this relative distance
+CORNERS = 24  # corners of the polygon that represents a circle
+EDGES = 12  # edges of a box
 # colours of bodies, in turn: Tol's light scheme, which colour-blind readers distinguish (personal.sron.nl/~pault)
 PALETTE: tuple[tuple[int, int, int], ...] = (
     (119, 170, 221), (238, 136, 102), (68, 187, 153), (238, 221, 136), (153, 221, 255), (255, 170, 187), (187, 204, 51),
@@ -41,9 +41,9 @@ PALETTE: tuple[tuple[int, int, int], ...] = (
 
 @dataclass(frozen=True, eq=False)
 class Bar:
-    """Straight line from a (body, point in its frame [m]) to another; a bar that `slides` connects two bodies and stretches.
+    """Straight line between two points, each a (body, position in the body's frame [m]). A bar that `slides` connects two bodies and stretches.
 
-    The owner is the body that it represents, or the constraint if it is a massless rod.
+    The owner is the body that the bar represents, or the constraint if the bar is a massless rod.
     """
 
     owner: str
@@ -54,7 +54,10 @@ class Bar:
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """Place of a joint on its child: point (3,) [m] and unit vector (3,) of its axis in the body's frame; None without a single axis."""
+    """Position of a joint on its child: point (3,) [m], and unit vector (3,) of the joint's axis in the body's frame.
+
+    The axis is None if the joint has no single axis.
+    """
 
     joint: str
     kind: str
@@ -69,14 +72,14 @@ class Skeleton:
     Attributes
     ----------
     mechanism : the mechanism
-    bars : tuple of :class:`Bar`; `owners` : their owners, each once, in the order of the bars
-    joints : joint name to :class:`Place`, of all but free joints
+    bars, owners : tuple of :class:`Bar`, and their distinct owners in the order of the bars
+    joints : joint name to :class:`Place`, of all joints except free joints
     plates : body to its places (k, 3) in its frame [m], for bodies with more than two places that are not on a line
     colors : owner to its colour, red, green and blue from 0 to 255
     boxes : bodies that are shown as the box of their inertia
-    slender : owners of bars that slide along others, as a rod in its cylinder
+    slender : owners of bars that slide along other bars, like a rod in a cylinder
     anchors : (k, 3) points of joints and rods on the ground, in the world [m]
-    size : characteristic length: the largest extent of the mechanism at home [m]
+    size : characteristic length [m], the largest extent of the mechanism at home
 
     Examples
     --------
@@ -97,7 +100,7 @@ class Skeleton:
         self.joints = {spec.name: _place(spec) for spec in d.joints if not _floats(spec.joint)}
         places: dict[str, list[Array]] = {"ground": [], **{body.name: [] for body in d.bodies}}
         for spec in d.joints:
-            # a gliding joint leaves its place on the parent, which is then not part of a shape
+            # a gliding joint (see _glides) moves away from its place on the parent, so that this place does not define the parent's shape
             if not _glides(spec.joint):
                 places[spec.parent].append(spec.at_parent.translation)
             if not _floats(spec.joint):
@@ -204,7 +207,8 @@ class Skeleton:
         if q.ndim == 0 or q.shape[-1] != self.mechanism.nq:
             raise ShapeError(f"q has shape {q.shape}; its last axis holds nq = {self.mechanism.nq} coordinates")
         kinematics = self.mechanism.kinematics(q)
-        ground = np.broadcast_to(np.eye(4), (*q.shape[:-1], 4, 4))  # because it may be the child of a loop joint
+        # the ground's pose is needed, because the ground may be the child of a loop joint
+        ground = np.broadcast_to(np.eye(4), (*q.shape[:-1], 4, 4))
         poses = {"ground": ground, **{body: kinematics.pose(body) for body in self.mechanism.bodies}}
         return poses, q.shape[:-1]
 
@@ -215,7 +219,7 @@ def _place(spec: JointSpec) -> Place:
 
 
 def _glides(joint: JointType) -> bool:
-    """Return True if a joint shifts along axes that turn with it, as planar and free joints do."""
+    """Return True if a joint translates along axes that rotate with it, as planar and free joints do."""
     return any(unit == "m" and not rate for (_, unit), rate in zip(joint.coordinates, joint.rates, strict=False))
 
 
@@ -224,7 +228,7 @@ def _floats(joint: JointType) -> bool:
 
 
 def _slides(spec: JointSpec) -> bool:
-    """Return True if a joint's places on its two bodies move apart, so that a bar connects them; False if the parent's place is driven."""
+    """Return True if a joint's places on its two bodies move apart, so that a bar connects them. Returns False if the motion is prescribed."""
     joint = spec.joint
     along = any(unit == "m" for _, unit in joint.coordinates) or not joint.whole_turns_return
     return along and not _glides(joint) and not spec.laws
@@ -295,12 +299,12 @@ def _convex_hull(points: Array) -> list[int]:
 
 
 def _box(body: BodySpec) -> Lines:
-    """Return the edges of the uniform box with the body's inertia; none for a point mass."""
+    """Return the edges of the uniform box that has the body's inertia; no edges for a point mass."""
     mass = body.inertia.mass
     if mass <= 0:
         return []
     moments, axes = np.linalg.eigh(body.inertia.about_com)
-    # half edges a, from m a^2 / 3 = (sum of moments) / 2 - moment
+    # half edges a along the principal axes, from m a^2 / 3 = (sum of moments) / 2 - moment about this axis
     half = np.sqrt(np.maximum(3.0 / mass * (moments.sum() / 2 - moments), 0.0))
     if half.max() == 0.0:
         return []
@@ -311,7 +315,7 @@ def _box(body: BodySpec) -> Lines:
 
 
 def _round(circles: Sequence[tuple[ArrayLike, ArrayLike, float]]) -> Lines:
-    """Return the rims of circles, and two diameters of a single one, a disc."""
+    """Return the rims of circles; for a single circle, which represents a disc, also two diameters."""
     lines: Lines = []
     for center, normal, radius in circles:
         _, _, axes = np.linalg.svd(np.array(normal)[None])

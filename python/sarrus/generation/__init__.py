@@ -1,6 +1,7 @@
-"""C code of one mechanism, loops included, for a controller: straight-line C99 in double or single precision.
+"""Generation of C code for one mechanism, also with closed loops, for use in a controller: straight-line C99 in double or single precision.
 
-The code has no heap, no library and no recursion. :func:`generate` writes it; a :class:`Recorder` composes functions of a state.
+The code uses no heap, no library except math.h, and no recursion. :func:`generate` writes the code; a :class:`Recorder` defines new functions of a
+state.
 """
 
 from .compiling import Compiled, compiled, jax_functions

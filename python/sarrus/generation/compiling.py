@@ -1,4 +1,4 @@
-"""Generated code, compiled by the system's compiler and called on arrays, for trials in Python."""
+"""Compilation of generated code with the system's compiler, and calls of the code on arrays, for tests in Python."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ JAX_FLAGS = ("-std=c++17", "-O2", "-march=native", "-ffp-contract=fast", "-fno-m
 
 
 class Compiled:
-    """Compiled code: ``code(name, *arrays)`` calls a function; leading axes broadcast."""
+    """Compiled code. ``code(name, *arrays)`` calls a function of it; leading axes broadcast."""
 
     def __init__(self, generated: Generated, library: Path) -> None:
         self._generated, self._library = generated, ctypes.CDLL(str(library))
 
     def __call__(self, name: str, *arguments: ArrayLike) -> tuple[dict[str, Array], NDArray[np.int32]]:
-        """Return the results by name, and the status (...) of each state."""
+        """Call the function `name`; return its results by name, and the status (...) of each state."""
         functions = self._generated.functions
         if name not in functions:
             raise_no_such_name("function", name, functions)
@@ -74,7 +74,7 @@ def compiled(generated: Generated, compiler: str = "cc", flags: Sequence[str] = 
 
 
 def shared_library(compiler: str, flags: Sequence[str], library: Path, *sources: str | Path) -> Path:
-    """Compile sources into a shared library and return its path; relative paths of sources are in the library's folder."""
+    """Compile sources into a shared library and return its path. Relative paths of sources are relative to the library's folder."""
     path = shutil.which(compiler)
     if path is None:
         raise SarrusError(f"compiler '{compiler}' is not on the PATH")
@@ -88,12 +88,13 @@ def shared_library(compiler: str, flags: Sequence[str], library: Path, *sources:
 def jax_functions(
     generated: Generated, compiler: str = "c++", flags: Sequence[str] = JAX_FLAGS
 ) -> dict[str, Callable[..., Any]]:
-    """Return functions for JAX of code that was generated with the target "jax".
+    """Return the functions for JAX in code that was generated with the target "jax".
 
-    They take float64 arrays with leading axes and return a tuple of results, also under ``jit``, ``vmap`` and ``grad`` (reverse mode only). They
-    run on the CPU. Rows whose status is not 0 are NaN. Derivatives are with respect to the entries of q.
+    The functions accept float64 arrays with leading axes and return a tuple of results. They run on the CPU, and support ``jit``, ``vmap`` and
+    ``grad`` (reverse mode only). Rows whose status is not 0 are NaN. Derivatives are with respect to the entries of q.
 
-    The functions are those of one mechanism. :mod:`sarrus.jax` has functions of any mechanism, simulations included, which call the core.
+    The code is specific to one mechanism. In contrast, functions of :mod:`sarrus.jax` call the core; they work for any mechanism, and include
+    simulations.
 
     >>> import jax, sarrus, tempfile
     >>> jax.config.update("jax_enable_x64", True)
@@ -113,7 +114,8 @@ def jax_functions(
     )
 
     def target(name: str, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]]) -> Callable[..., Any]:
-        unique = f"{name}_{place.parent.name}"  # because JAX keeps targets by name until the process ends
+        # a unique name, because JAX registers targets by name until the process ends
+        unique = f"{name}_{place.parent.name}"
         jax.ffi.register_ffi_target(unique, jax.ffi.pycapsule(getattr(library, f"{name}_handler")), platform="cpu")
 
         def call(*x: Any) -> Any:

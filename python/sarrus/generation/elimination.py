@@ -1,4 +1,4 @@
-"""Linear equations between recorded numbers."""
+"""Solution of linear equations whose coefficients are symbolic numbers of a :class:`~sarrus.generation.Recorder`."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ if TYPE_CHECKING:
     from .._arrays import Array
     from .recorder import Numbers, Recorder
 
-LARGE = 0.1  # fraction of the best pivot: larger pivots are acceptable, and the one with the least fill-in is taken
-DEPENDENT = 1e-9  # fraction of the largest entry: rows without a larger pivot are dependent (tolerances::negligible)
-SMALL = 1e-3  # fraction of a pivot in the samples: a smaller one in use differs from the samples
+# pivots above this fraction of the best pivot are acceptable; of these, the one with the least fill-in is used
+LARGE = 0.1
+# rows without a pivot above this fraction of the largest entry are dependent (tolerances::negligible in the core)
+DEPENDENT = 1e-9
+# the generated code reports a pivot below this fraction of its smallest value in the samples, because the chosen order may be unsuitable
+SMALL = 1e-3
 
 
 def eliminated(recorder: Recorder, A: Numbers, b: Numbers) -> Numbers:
-    """Solve A x = b for A (m, n) of rank n in the samples and b (m, ...) in the span of its columns; dependent rows are left out."""
+    """Solve A x = b for A (m, n) with rank n in the samples, and b (m, ...) in the span of its columns. Dependent rows are left out."""
     x, N = solutions(recorder, A, b)
     if N.shape[1]:
         raise ModelError("these joints do not determine the configuration: name more joints")
@@ -27,20 +30,21 @@ def eliminated(recorder: Recorder, A: Numbers, b: Numbers) -> Numbers:
 
 
 def solutions(recorder: Recorder, A: Numbers, b: Numbers) -> tuple[Numbers, Numbers]:
-    """Return x and N of all solutions x + N y of A x = b, for A of any rank; y are the free entries.
+    """Return x and N such that x + N y, for any y, are the solutions of A x = b. A may have any rank; y are the undetermined entries of x.
 
-    The rank is that of most samples, because a sample, for instance the home, may be a singular position.
+    The rank is the one of most samples, because a sample, for instance the home, may be a singular position.
     """
     (m, n), shape = A.shape, b.shape[1:]
     A, b = A.copy(), b.reshape(m, math.prod(shape)).copy()
     rows, columns, pivots = list(range(m)), list(range(n)), []
     vanishes = DEPENDENT * _sizes(recorder, A).max(initial=0.0)
-    regular = np.ones(len(recorder._configurations), dtype=bool)  # samples that decide
+    # samples that are not singular so far; only these determine the pivots
+    regular = np.ones(len(recorder._configurations), dtype=bool)
     while rows and columns:
         size = _sizes(recorder, A[np.ix_(rows, columns)])
         least = size[regular].min(axis=0)
         if least.max() <= vanishes:
-            # samples without a pivot are singular positions if others have one; the code flags such states
+            # a sample without a pivot is a singular position if other samples have one; the generated code reports such states by its status
             has_pivot = size > vanishes
             i, j = np.unravel_index(np.argmax(has_pivot[regular].sum(axis=0)), least.shape)
             remaining = regular & has_pivot[:, i, j]
@@ -68,6 +72,6 @@ def solutions(recorder: Recorder, A: Numbers, b: Numbers) -> tuple[Numbers, Numb
 
 
 def _sizes(recorder: Recorder, A: Numbers) -> Array:
-    """Return the magnitudes (samples, rows, columns) of the entries; zero if not finite, so that they are not pivots."""
+    """Return the magnitudes (samples, rows, columns) of the entries. Entries that are not finite become zero, so that they are not pivots."""
     values = np.abs(recorder.values(A))
     return np.where(np.isfinite(values), values, 0.0)

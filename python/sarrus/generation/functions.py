@@ -1,4 +1,4 @@
-"""Functions that :func:`~sarrus.generation.generate` takes by name."""
+"""Functions that :func:`~sarrus.generation.generate` accepts by name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from .elimination import eliminated, solutions
 from .recorder import Numbers, Recorder
 
 Function = Callable[[Recorder], Mapping[str, Numbers]]
-COMPOSED_ONLY = ("integrate", "coordinate_rate")  # operations of the core with more arguments than a state
+# operations of the core that have other arguments besides a state, so that only a Recorder can call them
+COMPOSED_ONLY = ("integrate", "coordinate_rate")
 
 
 def _core_function(name: str) -> Callable[[Recorder, str], Mapping[str, Numbers]]:
@@ -38,9 +39,10 @@ def _inverse_dynamics_derivatives(r: Recorder, _: str) -> Mapping[str, Numbers]:
 
 
 def _forward_dynamics_derivatives(r: Recorder, _: str) -> Mapping[str, Numbers]:
-    """Return the derivatives by the implicit function theorem: M da - J' dlambda = -d(forces), J da = -d(rows).
+    """Return the derivatives by the implicit function theorem.
 
-    With J x = -d(rows) and the null space N of J: da = x - N (N' M N)^-1 N' (d(forces) + M x).
+    M da - J' dlambda = -d(forces) and J da = -d(rows), where d(...) are derivatives at constant a and lambda. With a solution x of J x = -d(rows) and
+    the null space N of J: da = x - N (N' M N)^-1 N' (d(forces) + M x).
     """
     n, time = r.robot.nv, r._time()
     a = r.apart(r.call("forward_dynamics", r.q, r.v, r.tau, time))
@@ -65,7 +67,10 @@ def _actuator_efforts_derivatives(r: Recorder, _: str) -> Mapping[str, Numbers]:
 
 
 def _by_tangent(r: Recorder, results: Numbers, constants: Numbers) -> Numbers:
-    """Return derivatives with respect to displacements in the tangent space, because q-dot is linear in v; `constants` do not depend on q."""
+    """Return derivatives of results with respect to displacements in the tangent space.
+
+    They follow from derivatives with respect to q, because q-dot is linear in v. Results in `constants` do not depend on q.
+    """
     by_q = r.derivatives(results, np.concatenate([r.q, constants]))[:, : r.robot.nq]
     return by_q @ np.stack([r.call("coordinate_rate", r.q, unit) for unit in np.eye(r.robot.nv)], axis=1)
 
@@ -76,7 +81,10 @@ def _positions(r: Recorder, joints: str) -> Mapping[str, Numbers]:
 
 
 def _step(r: Recorder, joints: str) -> Mapping[str, Numbers]:
-    """Return q and v after a step of the explicit midpoint rule, projected onto the loops with these joints fixed."""
+    """Return q and v after a step of the explicit midpoint rule.
+
+    Both are projected onto the constraints, while the coordinates and velocities of `joints` are fixed.
+    """
     q0, v0, tau, fixed = r.q, r.v, r.tau, _names(joints)
     dt = r.input("dt", np.full((len(r._configurations), 1), 1e-3))[0]
 
@@ -104,14 +112,17 @@ def _joint_jacobian(r: Recorder, joints: str) -> Mapping[str, Numbers]:
 
 
 def _torque_map(r: Recorder, joints: str) -> Mapping[str, Numbers]:
-    """Return efforts of the first joints equivalent to efforts u of the second, by virtual work: tau = J^T u with v_second = J v_first."""
+    """Return the efforts tau of the joints before ">" that are equivalent to efforts u of the joints after it.
+
+    By virtual work, tau = J^T u, if v_after = J v_before.
+    """
     start, _, to = joints.partition(">")
     J = _jacobian_rows(r, r.q, _names(start), _names(to))
     return {"tau": J.T @ r.input("u", r._samples["tau"][:, r._indices(_names(to))[1]])}
 
 
 def _transmission(r: Recorder, joints: str) -> Mapping[str, Numbers]:
-    """Return positions, Jacobian and efforts from the coordinates of the first joints and the efforts u of the second."""
+    """Return positions, Jacobian and efforts from the coordinates of the joints before ">" and the efforts u of the joints after it."""
     start, _, to = joints.partition(">")
     q, residual = r.positions(_names(start))
     J = _jacobian_rows(r, q, _names(start), _names(to))
@@ -120,7 +131,7 @@ def _transmission(r: Recorder, joints: str) -> Mapping[str, Numbers]:
 
 
 def _reduced(result: str, operation: str) -> Callable[[Recorder, str], Mapping[str, Numbers]]:
-    """Return a function that reduces the mechanism's inertia or gravity to joints."""
+    """Return a function that reduces the mechanism's inertia or gravity forces to some joints."""
 
     def recorded(r: Recorder, joints: str) -> Mapping[str, Numbers]:
         J, x = r.joint_jacobian(r.q, _names(joints)), r.call(operation, r.q)
@@ -134,7 +145,9 @@ def _jacobian_rows(r: Recorder, q: Numbers, start: list[str], to: list[str]) -> 
 
 
 def task_function(law: TaskControl) -> Function:
-    """Return a function with the efforts of a controller of tasks, the missed accelerations of its rows, and the rates of its states."""
+    """Return a function whose results are the efforts of a TaskControl, the acceleration errors of its task rows (`missed`), and the rates of its
+    internal states.
+    """
     return lambda r: {key: x for key, x in r.tasks(law).items() if key in ("efforts", "missed", "z_dot")}
 
 
@@ -142,7 +155,7 @@ def _names(joints: str) -> list[str]:
     return [name for name in joints.split(",") if name]
 
 
-# by name: functions of a recorder and of the text behind the colon
+# name -> function of a recorder and of the text after the colon
 NAMED: dict[str, Callable[[Recorder, str], Mapping[str, Numbers]]] = {
     **{name: _core_function(name) for name in _recording.operations if name not in COMPOSED_ONLY},
     "inverse_dynamics_derivatives": _inverse_dynamics_derivatives,
@@ -160,13 +173,14 @@ NAMED: dict[str, Callable[[Recorder, str], Mapping[str, Numbers]]] = {
 
 
 def by_name(text: str) -> Function:
-    """Return the function with a text NAME or NAME:OPERAND; the operand is a frame or joints."""
+    """Return the function for a text NAME or NAME:OPERAND; the operand is a frame or a list of joints."""
     name, _, operand = text.partition(":")
     if name not in NAMED:
         raise_no_such_name("function", name, NAMED)
     core = _recording.operations.get(name, ("", "", True))
     needs_operand = core[2] if name in _recording.operations else not name.endswith("_derivatives")
-    if needs_operand != bool(operand) and name != "step":  # its joints are optional for trees
+    # the operand of "step" is optional, because trees need no joints
+    if needs_operand != bool(operand) and name != "step":
         kind = "the name of a frame" if name in _recording.operations else "names of joints"
         cure = f"{name} requires {kind}, {name}:NAME" if needs_operand else f"{name} takes no name after a colon"
         raise ValueError(f"'{text}': {cure}")

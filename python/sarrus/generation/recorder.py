@@ -1,4 +1,4 @@
-"""Recorder of functions of a state, on symbolic numbers."""
+"""Recorder of functions of a state, which evaluates them with symbolic numbers."""
 
 from __future__ import annotations
 
@@ -22,25 +22,27 @@ from .tasks import recorded_tasks
 
 Numbers = Any  # array of symbolic numbers
 
-NEARBY = 0.03  # distance of a last configuration from the next one in the samples [rad, sizes of the bodies]
-MOST_STEPS = 100  # limit of Newton steps, because each is recorded; near a solution three are enough
-NO_ANSWER = 2  # least status if a result is not finite
-BROKEN = 8  # added to the status if an assumption does not hold
+# distance between a controller's previous configuration and the next one in the samples [rad, or relative to the size of the bodies]
+NEARBY = 0.03
+# largest number of Newton steps; it is limited, because each step is recorded. Near a solution three steps are enough
+MOST_STEPS = 100
+NO_ANSWER = 2  # smallest status of a state with a result that is not finite
+BROKEN = 8  # value that is added to the status if an assumption does not hold
 
 
 class Recorder:
-    """Recorder of a function of generated C, composed of functions of a state and NumPy operations on symbolic numbers.
+    """Recorder of a function for generated C code, composed of functions of a state and of NumPy operations on symbolic numbers.
 
-    Symbolic numbers add, subtract, multiply and divide, with each other and with floats, so ``J.T @ u`` works. They have no value, so code cannot
-    branch on them. Decisions of the core's algorithms, such as the number of refinements, are those in sample states. The generated code can
-    check that they hold.
+    Symbolic numbers support +, -, * and / with each other and with floats, so that ``J.T @ u`` works. They have no value, so that Python code cannot
+    branch on them. Decisions in the core's algorithms, such as the number of refinements, are made for sample states. The generated code can check
+    that the same decisions are valid in use.
 
     Parameters
     ----------
     robot : the mechanism
     scalar : "double" or "float", the floating-point type of the code
-    configurations : (n, nq) sample configurations on the loops [rad, m]; None: the home and five random configurations about it, the same ones
-        every time; for open chains six random configurations
+    configurations : (n, nq) sample configurations with closed loops [rad, m]. If None, the home and five random configurations near it are used, or
+        six random configurations for open chains. They are the same in every call
 
     Attributes
     ----------
@@ -77,7 +79,10 @@ class Recorder:
         self.status: _recording.Number | None = None
 
     def assume(self, x: Numbers, least: float) -> None:
-        """Assume that the magnitude of a number is at least `least`; the code checks this, and adds 8 to the status if it is not."""
+        """Assume that the magnitude of a symbolic number is at least `least`.
+
+        The generated code checks this, and adds 8 to the status if it is false.
+        """
         numbers = self._flat(x)
         if len(numbers) != 1:
             raise ShapeError(f"x must be one number; got {len(numbers)}")
@@ -93,7 +98,7 @@ class Recorder:
         return self.inputs[name] if name in self.inputs else self.input(name, self._samples[name])
 
     def input(self, name: str, values: ArrayLike) -> Numbers:
-        """Add an argument (n,) of the function, with its values (samples, n) in the sample states."""
+        """Add an argument (n,) of the generated function; `values` (samples, n) are its values in the sample states."""
         if checked_text("name", name) in self.inputs:
             raise ValueError(f"input '{name}' exists already")
         values = real_array(name, values)
@@ -107,9 +112,10 @@ class Recorder:
     def call(
         self, operation: str, *inputs: Numbers | None, frame: str | None = None, expressed_in: ExpressedIn = "frame"
     ) -> Numbers:
-        """Record a function of the core by its name, on arrays of numbers, and return its result, in the shape of the mechanism's method.
+        """Record a call of a function of the core on arrays of symbolic numbers, and return its result.
 
-        The status of the generated function is the largest of all calls.
+        The result has the shape that the mechanism's method of the same name returns. The status of the generated function is the largest status of
+        all recorded calls.
         """
         check_name("function", operation, _recording.operations)
         keys, axes, at_frame = _recording.operations[operation]
@@ -128,7 +134,7 @@ class Recorder:
         )
 
     def _read(self, operation: str, keys: Sequence[str], inputs: Sequence[Numbers | None]) -> list[Any]:
-        """Return arrays as flat lists of the sizes that the operation reads; keys that end in "?" are optional."""
+        """Return arrays as flat lists, with the sizes that the operation expects; keys that end in "?" are optional arguments."""
         robot = self.robot
         sizes = {
             "q": robot.nq,
@@ -151,31 +157,35 @@ class Recorder:
         """Record the results of a :class:`~sarrus.control.TaskControl` without limits and contacts.
 
         Results are `efforts` in the order of ``law.actuated``, their `acceleration`, and `errors` and `missed` of all rows in the order of
-        ``law.tasks``. Targets become inputs TASK_target, TASK_target_velocity and TASK_target_acceleration. Time functions of :mod:`sarrus.laws`
-        stay in the code. TASK is the frame, joint or constraint of the task, or else its kind. The target of a frame is a position (3,), or a
-        pose (16,), row-major, if the task controls rotations; velocities and accelerations are [angular; linear] in the reference's axes.
+        ``law.tasks``. Targets become inputs TASK_target, TASK_target_velocity and TASK_target_acceleration, except that targets which are time
+        functions (:mod:`sarrus.laws`) become part of the code. TASK is the name of the task's frame, joint or constraint; for other tasks it is the
+        kind of the task. The target of a frame is a position (3,), or a pose (16,), row-major, if the task controls rotations; velocities and
+        accelerations are [angular; linear] in the reference's axes.
         """
         return recorded_tasks(self, law)
 
     def derivatives(self, results: Numbers, inputs: Numbers) -> Numbers:
-        """Return d results / d inputs (m, n), by a reverse sweep for each result; `inputs` are any numbers, taken as independent."""
+        """Return the Jacobian (m, n) of results with respect to inputs, by a reverse sweep for each result.
+
+        `inputs` may be any symbolic numbers; they are regarded as independent.
+        """
         rows = self._recording.derivatives(self._flat(results), self._flat(inputs))
         return np.array(rows, dtype=object).reshape(np.size(results), np.size(inputs))
 
     def apart(self, numbers: Numbers) -> Numbers:
-        """Return the same numbers as independent expressions: derivatives do not propagate through them."""
+        """Return equal numbers that are independent expressions, through which derivatives do not propagate."""
         return np.array([x.apart() for x in self._flat(numbers)], dtype=object).reshape(np.shape(numbers))
 
     def constant(self, x: float) -> _recording.Number:
-        """Return a constant as a number of the recording."""
+        """Return a constant as a symbolic number of the recording."""
         return self._recording.constant(checked_number("x", x, ""))
 
     # ---- loops -------------------------------------------------------------------------------------------------------
 
     def positions(self, joints: Sequence[str], steps: int = 3) -> tuple[Numbers, Numbers]:
-        """Return q (nq,) with closed loops for given coordinates of joints, and the residual (1,) [rad, sizes of the bodies].
+        """Return q (nq,) with closed loops for prescribed coordinates of joints, and the residual (1,) [rad, or relative to the size of the bodies].
 
-        The coordinates are the input ``coordinates``. Newton's method starts at the input ``near`` (nq,).
+        The function gets two inputs: the prescribed ``coordinates``, and ``near`` (nq,), the initial guess of Newton's method.
         """
         indices, _ = self._indices(joints)
         coordinates = self.input("coordinates", self._configurations[:, indices])
@@ -188,7 +198,10 @@ class Recorder:
         return q, residual
 
     def closed(self, q: Numbers, joints: Sequence[str], steps: int = 3) -> tuple[Numbers, Numbers]:
-        """Return the configuration near q with closed loops, with these joints fixed, by Newton steps, and the residual (1,)."""
+        """Return the configuration near q with closed loops, and the residual (1,).
+
+        It is computed by Newton steps; the coordinates of `joints` are fixed.
+        """
         _, fixed = self._indices(joints)
         phi = self._rows("constraint_residual", q, self._time())
         for _ in range(checked_count("steps", steps, most=MOST_STEPS)):
@@ -199,11 +212,11 @@ class Recorder:
         return q, np.array([np.sqrt(phi @ phi + 0.0)], dtype=object)
 
     def _rows(self, name: str, q: Numbers, time: Numbers | None = None) -> Numbers:
-        """Record constraint rows, those of ball joints along the world's axes because they need fewer operations."""
+        """Record constraint rows. Rows of ball joints are expressed in world axes, because this needs fewer operations."""
         return self.call(name, q, time, expressed_in="world")
 
     def velocities(self, q: Numbers, joints: Sequence[str], rates: Numbers) -> Numbers:
-        """Return v (nv,) or (nv, k) that the loops allow, with rates (n,) or (n, k) of these joints [rad/s, m/s]."""
+        """Return the velocities v (nv,) or (nv, k) that satisfy the constraints and have the rates (n,) or (n, k) at these joints [rad/s, m/s]."""
         if self._recording.driven:
             raise ModelError("prescribed motions drive this mechanism: rates of joints do not determine its velocity")
         _, driven = self._indices(joints)
@@ -217,12 +230,15 @@ class Recorder:
         return v
 
     def joint_jacobian(self, q: Numbers, joints: Sequence[str]) -> Numbers:
-        """Return the Jacobian (nv, n) of all joints' velocities by those of these joints."""
+        """Return the Jacobian (nv, n) of the velocities of all joints with respect to the velocities of `joints`."""
         return self.velocities(q, joints, np.eye(len(self._indices(joints)[1])))
 
     @cached_property
     def _in_loops(self) -> tuple[Array, Array]:
-        """Masks of the coordinates and velocities of joints in loops; columns of other joints are zero in every configuration."""
+        """Masks of the coordinates and velocities of joints in loops.
+
+        The columns of all other joints in the constraint Jacobian are zero in every configuration.
+        """
         J = self.call("constraint_jacobian", self._hidden_input("q"))
         velocities = np.array([any(x.constant != 0.0 for x in column) for column in J.T], dtype=bool)
         coordinates = np.zeros(self.robot.nq, dtype=bool)
@@ -231,15 +247,21 @@ class Recorder:
         return coordinates, velocities
 
     def _hidden_input(self, name: str) -> Numbers:
-        """Add an input with the values of the samples that is no argument of the function; its results are left out of the code."""
+        """Add an input with values in the samples only.
+
+        It is not an argument of the generated function, and results that depend on it are left out of the code.
+        """
         return np.array(self._recording.input(self._samples[name]), dtype=object)
 
     def _extra_input(self, size: int) -> Numbers:
-        """Add an input of zeros that is no argument of the function."""
+        """Add an input of zeros that is not an argument of the generated function."""
         return np.array(self._recording.input(np.zeros((len(self._configurations), size))), dtype=object)
 
     def _loop_coordinates(self, q: Numbers) -> Numbers:
-        """Return q with joints outside the loops at the neutral configuration, because they do not change the rows and then cost nothing."""
+        """Return q with the neutral configuration of joints outside the loops.
+
+        These do not change the constraint rows, and constants need no operations.
+        """
         return self._merged(q, self.robot.neutral().astype(object))
 
     def _merged(self, in_loops: Numbers, outside: Numbers) -> Numbers:
@@ -247,15 +269,15 @@ class Recorder:
         return merged
 
     def _displaced(self) -> Array:
-        """Return configurations near the samples, as the last ones of a controller are."""
+        """Return configurations near the samples; they represent the previous configurations in a controller."""
         near = self._rng.uniform(-NEARBY, NEARBY, (len(self._configurations), self.robot.nv))
         return self.robot.integrate(self._configurations, near * self._loops.column_scale)
 
     def _solved(self, J: Numbers, fixed: list[int], b: Numbers) -> Numbers:
-        """Return x (nv, ...) with J x = b, zero at fixed velocities.
+        """Return x (nv, ...) with J x = b, in which the fixed velocities are zero.
 
-        The elimination uses the pivots of the samples: of the entries that are large in all samples, the one with the least fill-in (Markowitz).
-        Dependent rows are left out. The code checks that pivots are not much smaller than in the samples.
+        The pivots of the elimination are chosen in the samples: of the entries that are large in all samples, the one with the least fill-in
+        (Markowitz). Dependent rows are left out. The generated code checks that pivots are not much smaller than in the samples.
         """
         moving = [k for k in range(self.robot.nv) if k not in fixed and self._in_loops[1][k]]
         x = np.full((self.robot.nv, *b.shape[1:]), self._recording.constant(0.0), dtype=object)
@@ -286,6 +308,6 @@ class Recorder:
         ]
 
     def values(self, numbers: Numbers) -> Array:
-        """Return the values of numbers in the sample states (samples, ...)."""
+        """Return the values (samples, ...) of symbolic numbers in the sample states."""
         x = self._recording.values(self._flat(numbers))
         return x.reshape(len(self._configurations), *np.shape(numbers))

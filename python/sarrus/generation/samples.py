@@ -1,4 +1,4 @@
-"""Sample states that decide the branches of a recording's algorithms."""
+"""Sample states, in which the branches of recorded algorithms are decided."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from ..analysis.scaling import ScaledLoops
 from ..errors import SarrusError
 from ..mechanism import Mechanism
 
-COUNT = 6  # if all of them agree, nearly all states do
-SEED = 0  # fixed, so that a mechanism gives the same file each time
-SPREAD = 0.3  # of states about home [rad, sizes of the bodies]
-NEARER = 0.1  # spread about configurations of the caller, which span the workspace already
+COUNT = 6  # number of samples; if a decision is equal in all of them, it is equal in nearly all states
+SEED = 0  # a fixed seed, so that the same mechanism always gives the same file
+SPREAD = 0.3  # spread of states about home [rad, or relative to the size of the bodies]
+NEARER = 0.1  # spread about the user's configurations, which span the workspace already
 
 
 def configurations(robot: Mechanism, time: Array, rng: np.random.Generator, about: Array | None = None) -> Array:
-    """Return a configuration on the loops for each time: the home or the first row of `about`, and configurations near these.
+    """Return a configuration with closed loops for each time: the home or the first row of `about`, and configurations near home or near the rows of
+    `about`.
 
-    Decisions at random configurations, such as the choice of pivots, need not hold in the workspace.
+    Configurations are not drawn from the whole space, because decisions there, such as the choice of pivots, may be invalid in the workspace.
     """
     if about is None and not robot.constraints:
         return robot.random(rng, size=len(time))
@@ -36,7 +37,7 @@ def configurations(robot: Mechanism, time: Array, rng: np.random.Generator, abou
 
 
 def motion(robot: Mechanism, q: Array, time: Array, rng: np.random.Generator) -> dict[str, Array]:
-    """Return velocities and accelerations that the loops allow at these configurations (n, nq), and random forces."""
+    """Return random velocities and accelerations that satisfy the constraints at configurations q (n, nq), and random forces."""
     v, tau = rng.normal(size=(2, len(q), robot.nv))
     a = v[::-1].copy()
     if robot.constraints:

@@ -1,4 +1,7 @@
-"""Targets other than a C program; each writes its files from a template around functions of the same recording."""
+"""Targets besides the C files: CasADi, JAX, CUDA, FMU and a check program.
+
+Each is a template into which functions of the same recording are inserted.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +28,17 @@ from . import samples
 from .compiling import FLAGS, shared_library
 from .recorder import Numbers, Recorder
 
-STATES = 8  # that a check program compares
+STATES = 8  # number of states that a check program compares
 LANES = 4  # states per call of a function for JAX, because registers have 256 bits
 STEP = 1e-3  # largest step of an FMU [s]
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """Recorded function: `source` is its name or a function of a Recorder; `written` writes other functions of the same recording."""
+    """Recorded function.
+
+    `source` is the function's name, or a Python function of a Recorder; `written` writes further functions of the same recording.
+    """
 
     name: str
     source: object
@@ -87,15 +93,16 @@ def _external(
 ) -> str:  # fmt: skip
     """Return a function for CasADi.
 
-    `shapes` has the shapes of dense results, or the transposed matrices of sparse ones, without their zero entries. `answers` has the shapes of
-    inputs that are matrices, because they are results of another function.
+    `shapes` has the shape of each dense result, and for a sparse result the transposed matrix without its zero entries. `answers` has the shapes of
+    those inputs that are matrices; these are results of another function.
     """
     text, returns_status = f.written(f"{name}_columns", inputs, results)
     input_shapes = [(answers or {}).get(key, (len(x),)) for key, x in inputs.items()]
     patterns = []
     for shape in (*input_shapes, *shapes.values()):
         if isinstance(shape, tuple):
-            patterns.append([*shape, *(1,) * (2 - len(shape)), 1])  # 1 instead of columns: dense
+            # CasADi's dense pattern: 1 instead of the column indices
+            patterns.append([*shape, *(1,) * (2 - len(shape)), 1])
             continue
         nonzero = np.array([x.constant != 0.0 for x in shape.ravel()]).reshape(shape.shape)
         starts = np.cumsum([0, *nonzero.sum(axis=1)])
@@ -138,7 +145,7 @@ def _jax(prefix: str, functions: list[Recorded], c: Mapping[str, str]) -> dict[s
 
 
 def _in_lanes(text: str) -> str:
-    """Return the code for packets of states, with the vector types of GCC and Clang."""
+    """Return the code converted to packets of LANES states, by the vector types of GCC and Clang."""
     text = re.sub(r"^int |\bdouble\b", "real", text.replace("return (int)", "return real{} + "))
     text = re.sub(r"(\] = )(-?[\d.]\S*;)", r"\1real{} + \2", text)  # constants
     return re.sub(r"^real(?=\w)", "real ", text).replace("const int ", "const flags ")
@@ -195,7 +202,7 @@ def _check(prefix: str, functions: list[Recorded], c: Mapping[str, str]) -> dict
 
 
 def _core_results(recorder: Recorder, source: object, arguments: list[Array]) -> Array | None:
-    """Return the results of the core's function of the same name, None if there is none."""
+    """Return the results of the core's function of the same name, or None if the core has none."""
     name, _, frame = source.partition(":") if isinstance(source, str) else ("", "", "")
     if name not in _recording.operations:
         return None
@@ -235,7 +242,8 @@ def _fmu(prefix: str, functions: list[Recorded], c: Mapping[str, str]) -> dict[s
     parts: dict[str, str | bytes] = {
         "modelDescription.xml": xml, f"sources/{prefix}.h": c[".h"], f"sources/{prefix}.c": c[".c"], f"sources/{prefix}_fmu.c": source,
     }  # fmt: skip
-    if shutil.which("cc"):  # otherwise the importing program compiles it
+    # without a compiler, the FMU contains the sources only, and the importing program compiles them
+    if shutil.which("cc"):
         with TemporaryDirectory() as folder:
             for name, text in [*parts.items()][1:]:
                 (Path(folder) / Path(name).name).write_text(str(text), encoding="utf-8")
@@ -244,7 +252,8 @@ def _fmu(prefix: str, functions: list[Recorded], c: Mapping[str, str]) -> dict[s
     packed = BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in parts.items():
-            archive.writestr(zipfile.ZipInfo(name), content)  # without the time, so that files are reproducible
+            # ZipInfo without the current time, so that files are reproducible
+            archive.writestr(zipfile.ZipInfo(name), content)
     return {f"{prefix}.fmu": packed.getvalue()}
 
 

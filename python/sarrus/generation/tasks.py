@@ -1,4 +1,4 @@
-"""Recording of a controller of tasks; its targets become inputs."""
+"""Recording of a :class:`~sarrus.control.TaskControl`, whose targets become inputs of the generated function."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from ..errors import ModelError
 if TYPE_CHECKING:
     from .recorder import Numbers, Recorder
 
-RATES = ("", "_velocity", "_acceleration")  # suffixes of an input's name
-# number of these inputs for a kind of task, if not three; an external wrench has only its value
+RATES = ("", "_velocity", "_acceleration")  # suffixes of the names of a target's three inputs
+# kind of task -> number of its inputs, if it is not three; the target of a MultiplierTask, for example, has only a value
 ORDERS = {"MomentumTask": 2, "MultiplierTask": 1}
 
 
 def recorded_tasks(r: Recorder, law: TaskControl) -> Mapping[str, Numbers]:
     """Record the results of ``law.solve``.
 
-    They are `efforts` in the order of ``law.actuated``, `acceleration`, `errors` and `missed` of all rows in the order of ``law.tasks``, and
-    the rates `z_dot` of actuator states z.
+    The results are `efforts` in the order of ``law.actuated``, `acceleration`, `errors` and `missed` of all task rows in the order of ``law.tasks``,
+    and the rates `z_dot` of the actuators' internal states z.
     """
     _check(r, law)
     q, v, inputs = r.q, r.v, _Inputs(r, law)
@@ -70,7 +70,7 @@ def _check(r: Recorder, law: TaskControl) -> None:
 
 
 class _Inputs:
-    """Parameters and numbers of a call; targets that are not functions of time are inputs of the recorder."""
+    """Parameters of a recorded TaskControl, and values that vary between calls. Targets that are not time functions become inputs of the recorder."""
 
     def __init__(self, r: Recorder, law: TaskControl) -> None:
         self.r = r
@@ -105,7 +105,8 @@ class _Inputs:
         numbers = [self.r.input(name + suffix, self._drawn(n)) for suffix in RATES[:count]]
         numbers += [[0.0] * n] * (3 - count)
         self.parameters += [x for row in zip(*numbers, strict=True) for x in row]
-        return first, [([], at + 3 * k) for k in range(n)]  # functions without pieces: numbers of a call
+        # time functions without polynomial pieces represent values that vary between calls
+        return first, [([], at + 3 * k) for k in range(n)]
 
     def _pose(self, name: str, task: Any, fields: dict[str, Any]) -> dict[str, Any]:
         """Return the target of a frame: a position if the task controls no rotation, else a pose, row-major.

@@ -20,9 +20,9 @@ from .functions import Function, by_name, task_function
 from .recorder import BROKEN, NO_ANSWER, Numbers, Recorder
 from .targets import TARGETS, Recorded, entries
 
-MOST_STATEMENTS = 30_000  # per function, because compilers take a minute for as many
+MOST_STATEMENTS = 30_000  # default limit for one function; compilers need a minute for so many statements
 RESERVED = {
-    # words of C and C++, because programs of both include the header
+    # keywords of C and of C++, because C++ programs can include the header, too
     "alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor", "bool", "break", "case", "catch", "char", "class", "compl",
     "concept", "const", "const_cast", "constexpr", "continue", "decltype", "default", "delete", "do", "double", "dynamic_cast", "else", "enum",
     "explicit", "export", "extern", "false", "float", "for", "friend", "goto", "if", "inline", "int", "long", "mutable", "namespace", "new",
@@ -30,11 +30,11 @@ RESERVED = {
     "requires", "restrict", "return", "short", "signed", "sizeof", "static", "static_assert", "static_cast", "struct", "switch", "template",
     "this", "throw", "true", "try", "typedef", "typeid", "typename", "union", "unsigned", "using", "virtual", "void", "volatile", "wchar_t",
     "while", "xor", "xor_eq",
-    # names in the code: called functions, constants of math.h, types
+    # names that the code uses: functions, constants of math.h, types
     "sqrt", "sqrtf", "fabs", "fabsf", "atan2", "atan2f", "rint", "rintf", "NAN", "INFINITY", "real", "flags",
 }  # fmt: skip
 CODE_NAMES = re.compile(r"t\d+|sarrus_.*|(M|FP|HUGE|MATH)_.*")  # temporaries, and prefixes of names in math.h
-TARGET_SUFFIXES = ("batch", "columns", "handler", "lanes", "vjp")  # of additional functions that targets write
+TARGET_SUFFIXES = ("batch", "columns", "handler", "lanes", "vjp")  # suffixes of additional functions that targets write
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,12 +43,12 @@ class CFunction:
 
     Attributes
     ----------
-    name : its name in the code; declaration : without the semicolon
-    inputs, outputs : names of arrays to their shapes, row-major
-    operations : kind of operation to the number executed in each call; statements : number of all operations
-    alive : largest number of live values, about as many as the compiler puts on the stack
-    returns_status : True if it returns an int: 0 solved; 2 no answer, for example because a result is not finite; 3 inconsistent constraints;
-        8 more if an assumption does not hold
+    name, declaration : name of the function in the code, and its declaration without the semicolon
+    inputs, outputs : name of an array to its shape, row-major
+    operations, statements : kind of operation to the number executed in each call, and number of all operations
+    alive : largest number of values that are live at the same time; the compiler stores about as many on the stack
+    returns_status : True if the function returns an int: 0, solved; 2, no result, for example because a result is not finite; 3, inconsistent
+    constraints; plus 8 if an assumption does not hold
     """
 
     name: str
@@ -63,7 +63,7 @@ class CFunction:
 
 @dataclass(frozen=True, eq=False)
 class Generated:
-    """Files that :func:`generate` wrote: paths of header and source, "double" or "float", functions by name, and paths of other targets' files."""
+    """Result of :func:`generate`: paths of header and source, "double" or "float", functions by name, and paths of the files of other targets."""
 
     header: Path
     source: Path
@@ -72,7 +72,7 @@ class Generated:
     others: tuple[Path, ...] = ()
 
 
-@np.errstate(all="ignore")  # samples may be singular positions
+@np.errstate(all="ignore")  # results in the samples may overflow, because samples may be singular positions
 def generate(
     robot: Mechanism,
     functions: Sequence[str] | Mapping[str, str | Function | TaskControl],
@@ -87,54 +87,55 @@ def generate(
 ) -> Generated:
     """Write functions of a mechanism as C99 into a folder: NAME.h and NAME.c.
 
-    The code has no heap, no recursion, no loop and no state, and calls only square roots and arctangents of math.h. Every call executes the same
-    operations. Results agree with those of the core to rounding, redundant constraints included. The same arguments give the same files.
+    The code uses no heap, no recursion, no loop and no static data, and calls only square roots and arctangents of math.h. Every call executes the
+    same operations. Results agree with those of the core to rounding, also for redundant constraints. The same arguments always give the same files.
 
     Functions of a state have the names of the mechanism's methods: ``inverse_dynamics``, ``mass_matrix``, ``bias_forces``, ``gravity_forces``,
     ``forward_dynamics``, ``actuator_efforts``, ``constraint_residual``, ``constraint_jacobian``, ``constraint_bias``. Functions of a frame are
     ``pose:FRAME``, ``velocity:FRAME``, ``jacobian:FRAME``. ``inverse_dynamics_derivatives``, ``forward_dynamics_derivatives`` and
-    ``actuator_efforts_derivatives`` are with respect to displacements in the tangent space, along the loops if there are any. Other functions relate
-    joints A, B to joints C, D, such as motors to driven joints, or the reverse:
+    ``actuator_efforts_derivatives`` are with respect to displacements in the tangent space; for closed chains, along motions that the loops allow.
+    Other functions relate the joints A, B before ">" to the joints C, D after it, for example motors to driven joints:
 
-    ``positions:A,B`` : q and the residual, from the coordinates of A and B and the last q, by three Newton steps
+    ``positions:A,B`` : q and the residual, from the coordinates of A and B and the previous q, by three Newton steps
     ``rates:A,B`` : v from the velocities of A and B
-    ``joint_jacobian:A,B>C,D`` : velocities of C and D by those of A and B
+    ``joint_jacobian:A,B>C,D`` : Jacobian of the velocities of C and D with respect to those of A and B
     ``torque_map:A,B>C,D`` : efforts of A and B that are equivalent to efforts of C and D
-    ``transmission:A,B>C,D`` : positions, Jacobian and efforts in one function
-    ``reduced_inertia:A,B``, ``reduced_gravity:A,B`` : inertia and gravity of the mechanism, reduced to A and B
+    ``transmission:A,B>C,D`` : results of ``positions``, ``joint_jacobian`` and ``torque_map`` in one function
+    ``reduced_inertia:A,B``, ``reduced_gravity:A,B`` : mass matrix and gravity forces of the mechanism, reduced to A and B
     ``step:A,B`` : q and v after dt, by the midpoint rule and a projection onto the loops with A and B fixed; for trees ``step``
 
     Parameters
     ----------
-    functions : names of functions; or a mapping of names in the code to one of: such a name; a function of a :class:`Recorder` that returns a
-        mapping of names to arrays; a :class:`~sarrus.control.TaskControl` without limits and contacts. Targets of a TaskControl become arguments;
-        its results are the efforts and the missed accelerations of the rows (:meth:`Recorder.tasks`)
+    functions : list of names of functions, or a mapping: name in the code to function. A function is one of these names, a Python function of a
+        :class:`Recorder` that returns a mapping of names to arrays, or a :class:`~sarrus.control.TaskControl` without limits and contacts. Targets of
+        a TaskControl become arguments; :meth:`Recorder.tasks` lists its results
     folder : folder of the files; it is created if it does not exist
     name : name of the files, and prefix of the functions' names; default: the mechanism's name
     scalar : "double" or "float"
     configurations : see :class:`Recorder`
-    assumptions : True: functions check the decisions of the sample states, and add 8 to their status if one does not hold. In single precision the
-        number of refinements is not checked
-    most_statements : limit for one function, because compilers take minutes for longer ones; ModelError beyond it
+    assumptions : True if functions check the decisions that were made in the sample states, and add 8 to their status if a decision is invalid. In
+        single precision the number of refinements is not checked
+        most_statements : largest number of statements of a function, because compilers need minutes for longer functions; a longer one raises
+        ModelError
     targets : other files of the same functions. "casadi": NAME_casadi.c with Jacobians, for ``casadi.external``. "jax": NAME_jax.cc with
         gradients, for :func:`jax_functions`. "cuda": NAME.cu, with one thread for each state. "fmu": NAME.fmu (FMI 2.0, co-simulation) of a function
-        ``step``. "check": NAME_check.py, which compiles the C code and compares it with the core. "casadi", "jax" and "fmu" require
-        double precision. :mod:`sarrus.casadi` and :mod:`sarrus.jax` call the core, without a compiler and for any mechanism
+        ``step``. "check": NAME_check.py, which compiles the C code and compares it with the core. "casadi", "jax" and "fmu" require double precision.
+        Alternatively, :mod:`sarrus.casadi` and :mod:`sarrus.jax` call the core, and need no compiler
 
     Raises
     ------
     NameNotFoundError
         A function, frame or joint does not exist.
     ModelError
-        The mechanism has Pfaffian constraints of Python functions; a function is too long; a result is not finite in any sample state.
+        The mechanism has Pfaffian constraints that are Python functions; a function is too long; a result is not finite in any sample state.
     ValueError
-        A name is already used by C or by the code.
+        A name is reserved in C or C++, or the code already uses it.
 
     Notes
     -----
-    The code does not check its arguments: they must be finite, quaternions of unit length, angles less than a million [rad] (single precision: ten
-    thousand). Arrays of results may be the same as arrays of arguments. The method is that of CppADCodeGen and CasADi: operator overloading records
-    each expression once.
+    The code does not check its arguments. They must be finite, quaternions must have unit norm, and angles must be less than 10⁶ rad (10⁴ rad in
+    single precision). An array of results may be the same as an array of arguments. As in CppADCodeGen and CasADi, operator overloading records each
+    expression once.
 
     Examples
     --------
@@ -209,7 +210,8 @@ def _recorded(
     _arrays.check_callable(f"functions['{key}']", compute)
     results, inputs = compute(r), dict(r.inputs)
     _arrays.check_mapping(f"result of '{key}'", results, "names to results", 0)
-    elements = {f"{name}_{k}" for name, x in inputs.items() for k in range(len(x))}  # local variables of the code
+    # names of local variables of the code
+    elements = {f"{name}_{k}" for name, x in inputs.items() for k in range(len(x))}
     for name in (*results, *inputs):
         word = str(name)
         if (
@@ -304,5 +306,5 @@ def _identifier(name: str) -> str:
 
 
 def _safe(text: str) -> str:
-    """Return a name without the characters that end a comment of C."""
+    """Return a name without the character sequences that end a C comment."""
     return printable(text).replace("*/", "* /").replace("/*", "/ *")

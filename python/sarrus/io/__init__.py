@@ -55,7 +55,7 @@ READERS = {
     "#usda": ("usd", ""),
     "{": ("complete", ""),
 }
-# suffix -> beginning of the document; empty: the document decides
+# suffix -> beginning of the document; empty if the root element of the document selects the reader
 SUFFIXES = {
     ".urdf": "robot",
     ".xacro": "robot",
@@ -68,7 +68,7 @@ SUFFIXES = {
 SUFFIXES |= dict.fromkeys((".usd", ".usda", ".usdc", ".usdz"), "#usda")
 
 
-MOST_BYTES = 2**30  # of a file of any format
+MOST_BYTES = 2**30  # largest size of a file of any format
 
 
 def load(
@@ -77,18 +77,21 @@ def load(
 ) -> Mechanism:  # fmt: skip
     """Read a mechanism from a model file.
 
-    The modules of the formats list the result of each part of a file: :mod:`sarrus.io.urdf`, :mod:`sarrus.io.mjcf`, :mod:`sarrus.io.sdf`,
+    Each format has a module with a table of the elements that are read, and of their counterparts in the mechanism: :mod:`sarrus.io.urdf`,
+    :mod:`sarrus.io.mjcf`, :mod:`sarrus.io.sdf`,
     :mod:`sarrus.io.usd`, and :mod:`sarrus.io.complete` for sarrus' JSON.
 
     Parameters
     ----------
-    path : file name. The suffix selects the format: `.urdf`; `.mjcf`; `.sdf`, `.world`; `.json`; `.usd`, `.usda`, `.usdc`, `.usdz` with
-        ``pip install usd-core``; `.xml` by the root element; `.xacro` with ``pip install xacro``, which executes the file's macros
-    floating_base : True if the root link floats (`sarrus.Free`), False if it is fixed to the ground; default: the rule of the format. The
-        root of a URDF is fixed; a link of an SDF that no joint connects to the world floats
-    package_dirs : folders that contain the packages of "package://" and "model://" names, or are such a package; the file may include files
-        and show meshes in these folders
-    loops : sidecar of a URDF with its loops: a file name (`robot.yaml`, needs ``pip install pyyaml``), or a dict with the same keys, see
+    path : file name. The suffix selects the format: `.urdf`; `.mjcf`; `.sdf`, `.world`; `.json`; `.usd`, `.usda`, `.usdc`, `.usdz` with ``pip install
+        usd-core``; `.xml`, whose root element decides between URDF, MJCF and SDF; `.xacro` with ``pip install xacro``, which executes the file's
+        macros
+    floating_base : True if the root link floats (`sarrus.Free`), False if it is fixed to the ground. The default depends on the format: the root of a
+        URDF is fixed; in an SDF, a link floats if no joint connects it to the world
+    package_dirs : folders in which the packages of "package://" and "model://" names are searched; a folder may also be a package itself. The model
+        file may include files and meshes from these folders
+    loops : description of a URDF's loops in a separate file (sidecar): its name (`robot.yaml`, needs ``pip install pyyaml``), or a dict with the same
+    keys, see
         :class:`sarrus.io.urdf_loops.Sidecar`
     model : name of the model to read, for an SDF with several models
 
@@ -107,16 +110,18 @@ def load(
 
     Notes
     -----
-    Meshes are not part of the dynamics: `sarrus.view` searches and reads their files. A relative name starts from the model file's folder.
+    The meshes of visuals are not part of the dynamics; `sarrus.view` searches and reads their files. Relative file names are relative to the model
+    file's folder.
 
     "package://name/path" is searched in `package_dirs`, in the model file's folder and all folders above it, and in the folders of the
-    environment variables ROS_PACKAGE_PATH and AMENT_PREFIX_PATH. The package is a folder called `name` in one of these, or one of these with
-    this name. Above the file, it has to contain the file, or a package.xml or model.config. Included models of an SDF are searched in the same
-    folders, and in those of SDF_PATH, GZ_SIM_RESOURCE_PATH and GAZEBO_MODEL_PATH.
+    environment variables ROS_PACKAGE_PATH and AMENT_PREFIX_PATH. The package is the first folder called `name` among these folders and their
+    subfolders of the first level. A folder that is not in `package_dirs` or the environment variables is accepted only if it contains the model file,
+    a package.xml or a model.config. Included models of an SDF are searched in the same folders, and in the folders of SDF_PATH, GZ_SIM_RESOURCE_PATH
+    and GAZEBO_MODEL_PATH.
 
-    A file may only refer to files in its own folder, in its package, in other packages, and in `package_dirs`. Its package is the nearest folder
-    above with a package.xml or model.config; for a file in a folder called urdf, xacro or sdf, the parent folder. Symbolic links are resolved
-    first, except in the folders of environment variables.
+    A model file may only refer to files in its own folder, in its package, in other packages, and in `package_dirs`. Its package is the nearest
+    folder above it that contains a package.xml or a model.config. Without such a folder, it is the parent of a folder called urdf, xacro or sdf that
+    contains the file. Symbolic links are resolved before this check, except in the folders of environment variables.
 
     Examples
     --------
@@ -167,7 +172,8 @@ def loads(
 ) -> Mechanism:
     """Read a mechanism from the text of a model file.
 
-    The root element selects the format: robot, mujoco or sdf; "#usda" is USD, and a brace is sarrus' JSON. Arguments and errors are those of
+    The beginning of the text selects the format: the root element of XML (robot, mujoco or sdf), "#usda" for USD, or a brace for sarrus' JSON.
+    Arguments and errors are those of
     :func:`load`. Raises OSError if the file in ``loops=`` cannot be read.
 
     Examples
@@ -205,7 +211,7 @@ def _read(
             from .document import root_tag
 
             begins = root_tag(text)
-    # for an unknown beginning the URDF reader raises the error
+    # if the beginning of the text is unknown, the URDF reader raises the error
     reader, keyword = READERS.get(begins, READERS["robot"])
     options = {name: value for name, value in (("loops", loops), ("model", model)) if value is not None}
     if set(options) - {keyword}:
@@ -227,21 +233,21 @@ def _built(builder: Builder, source: str) -> Mechanism:
     check_pairs((spec.bodies for spec in specs), source)
     try:
         return builder.build()
-    except ModelError as error:  # it has the name of the joint, but not of the file
+    except ModelError as error:  # its message names the joint, but not the file
         raise ModelError(f"{source}: {printable(str(error))}") from None
 
 
 def _expanded(path: Path) -> str:
-    """Return the URDF of a xacro file, with default values of its arguments."""
+    """Return the URDF that a xacro file expands to, with the default values of the file's arguments."""
     expanded = f"{path.stem.removesuffix('.urdf')}.urdf"
     try:
         import xacro
     except ImportError:
         cure = f"pip install xacro, or expand it first: xacro {path.name} > {expanded}"
         raise ModelError(f"{path}: xacro is a macro language; {cure}") from None
-    read_bytes(path, MOST_BYTES)  # raises OSError, which xacro does not
+    read_bytes(path, MOST_BYTES)  # raises OSError for an unreadable file; xacro would raise another error
     try:
         return str(xacro.process_file(str(path)).toxml())
-    except Exception as error:  # the file may contain Python code
+    except Exception as error:  # the file may contain Python code, which can raise any error
         cure = f"if it has arguments, expand it first: xacro {path.name} ARGUMENT:=VALUE > {expanded}"
         raise ModelError(f"{path}: xacro fails: {' '.join(str(error).split())[:500]}; {cure}") from error

@@ -1,9 +1,9 @@
 """Reader and writer of sarrus' JSON, which contains the complete description of a mechanism.
 
-docs/files.md has an example, :func:`schema` is the grammar. The core reads and writes the text (cpp/model/document.cpp), for C++ and Python.
-Descriptions are passed as plain values. These and the schema follow the fields and declared types of the dataclasses in `sarrus.description`, so
-that this file has no list of joints or constraints. An object of a class with several kinds (joint type, constraint, shape) has its kind in
-"type". Pairs (name, value) become an object.
+docs/files.md has an example, and :func:`schema` returns the grammar. The core reads and writes the text (cpp/model/document.cpp), for C++ and Python.
+This module converts a description to plain values (dicts, lists, strings and floats) for the core, and back. The conversion and the schema are
+derived from the fields and declared types of the dataclasses in `sarrus.description`. Therefore this file has no list of joints or constraints. If a
+class has several kinds (joint type, constraint, shape), the entry "type" of the JSON object names the kind. Pairs (name, value) become a JSON object.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from ..spatial import Inertia
 FORMAT = 1
 SCHEMA = "https://json-schema.org/draft/2020-12/schema"
 
-# inertias of many real robots are not physical: the core keeps them and warns
+# many robot files contain unphysical inertias: the core accepts them with a warning
 _MAKE: dict[type, Callable[..., Any]] = {Inertia: partial(Inertia, check=False)}
 
 
 def save(robot: Mechanism, path: Path, *, lossy: bool = False) -> list[Path]:
-    """Write a file; it is complete, so that `lossy` has no effect."""
+    """Write a mechanism to a file. JSON can represent every mechanism, so that `lossy` has no effect."""
     text = write(robot.description, str(path.absolute().parent))
     with replacing(path) as file:
         file.write_text(text, encoding="utf-8")
@@ -47,7 +47,7 @@ def save(robot: Mechanism, path: Path, *, lossy: bool = False) -> list[Path]:
 
 
 def write(description: Description, beside: str = "") -> str:
-    """Return the document of a description; folders of meshes are relative to `beside`, the folder of the file.
+    """Return the JSON text of a description. Folders of meshes are written relative to `beside`, the folder of the file.
 
     >>> import sarrus
     >>> from sarrus.io import complete
@@ -63,7 +63,8 @@ def read(
     text: str | bytes, *, source: str = "<string>", floating_base: bool | None = None, beside: str = "",
     package_dirs: Iterable[str] = (),
 ) -> Builder:  # fmt: skip
-    """Return a builder of the mechanism in a document; `source` is its name in errors. The other arguments are those of :func:`sarrus.load`.
+    """Return a builder of the mechanism in a document; `source` is the document's name in errors. `beside` is the folder of the file; `floating_base`
+    and `package_dirs` are described in :func:`sarrus.load`.
 
     Raises ModelError with the line and column of a syntax error, or with the path of a wrong value.
     """
@@ -87,19 +88,19 @@ def read(
 
 @cache
 def _declared(cls: type) -> dict[str, tuple[Any, Any]]:
-    """Return field -> its declared type and the default of the constructor (or Parameter.empty)."""
+    """Return a dict: field -> (declared type, default value of the constructor or Parameter.empty)."""
     hints, parameters = get_type_hints(cls), inspect.signature(cls).parameters
     return {f.name: (hints[f.name], parameters[f.name].default) for f in fields(cls)}
 
 
 def _kinds(hint: Any) -> dict[str, type]:
-    """Return name -> class of the alternatives of a declared type: members of a union, or subclasses."""
+    """Return the classes that a declared type allows, by name: the members of a union, or the subclasses of a class."""
     below: list[type] = []
     if _is_union(hint):
         below = [c for c in get_args(hint) if _is_class(c)]
     elif _is_class(hint):
         below = _heirs(hint)
-    if len(below) == 1:  # X | None
+    if len(below) == 1:  # X | None: there is no choice between classes
         return {}
     return {c.__name__.removesuffix("Spec"): c for c in below}
 
@@ -122,7 +123,7 @@ def _is_union(hint: Any) -> bool:
 
 
 def _choices(hint: Any) -> list[Any]:
-    """Return the alternatives of a declared type in a file: all but functions and None."""
+    """Return the types of a union that a file can contain: all of them except functions and None."""
     parts = get_args(hint) if _is_union(hint) else (hint,)
     return [p for p in parts if p is not type(None) and get_origin(p) is not Callable and p is not Callable]
 
@@ -132,7 +133,7 @@ def _is_numbers(hint: Any) -> bool:
 
 
 def _named_values(hint: Any) -> Any:
-    """Return X of tuple[tuple[str, X], ...], which is an object in the file; None for other types."""
+    """Return X for the type tuple[tuple[str, X], ...], whose values are JSON objects in the file; None for other types."""
     args = get_args(hint)
     if get_origin(hint) is tuple and args[1:] == (...,) and get_origin(args[0]) is tuple:
         inner = get_args(args[0])
@@ -145,13 +146,14 @@ def _named_values(hint: Any) -> Any:
 
 
 def _plain(hint: Any, value: Any, path: str) -> Any:
-    """Return the plain value of an object, for JSON; `path` is its place in messages."""
+    """Return an object as a plain value for JSON; `path` locates the object in error messages."""
     if is_dataclass(value) and not isinstance(value, type):
         cls = type(value)
         several = cls not in _choices(hint) or len(_choices(hint)) > 1
         plain = {"type": cls.__name__.removesuffix("Spec")} if several else {}
         for name, (declared, default) in _declared(cls).items():
-            if (part := getattr(value, name)) is not default:  # the core omits other values that equal their default
+            # omits None and shared constants; the core omits all other values that equal their default
+            if (part := getattr(value, name)) is not default:
                 plain[name] = _plain(declared, part, f"{path}.{name}" if path else name)
         return plain
     if isinstance(value, np.ndarray):
@@ -173,7 +175,7 @@ def _plain(hint: Any, value: Any, path: str) -> Any:
 
 
 def _made(hint: Any, value: Any) -> Any:
-    """Return the object of a plain value by its declared type; the core has checked the value."""
+    """Return an object of the declared type from a plain value, which the core has checked."""
     choices = _choices(hint)
     if value is None:
         return None
@@ -215,7 +217,8 @@ def _with_folders(description: Description, moved: Callable[[str], str]) -> Desc
 def _with_own_folders(description: Description, beside: str, package_dirs: tuple[str, ...]) -> Description:
     """Return the description with meshes restricted to the folder of the document and to `package_dirs`.
 
-    Another folder in the document becomes part of the mesh's name, so that the mesh is found only if the user names this folder.
+    If the document names another folder for a mesh, the folder becomes part of the mesh's file name. The mesh is then found only if `package_dirs`
+    contains this folder.
     """
     named = [beside or os.curdir, *package_dirs]
 
@@ -276,7 +279,7 @@ def _schema(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     if kinds := _kinds(hint):
         each = [_defined(name, partial(_class_schema, c, definitions, name), definitions) for name, c in kinds.items()]
         return {"oneOf": each}
-    if not choices:  # functions cannot be in a file
+    if not choices:  # a file cannot contain functions
         return {"type": "null"}
     only = choices[0]
     if _is_class(only):
@@ -302,7 +305,7 @@ _NUMBERS = {
 
 def _defined(name: str, make: Callable[[], dict[str, Any]], definitions: dict[str, Any]) -> dict[str, Any]:
     if name not in definitions:
-        definitions[name] = {}  # breaks recursion: a definition may refer to itself
+        definitions[name] = {}  # an empty entry ends the recursion, because a definition may refer to itself
         definitions[name] = make()
     return {"$ref": f"#/$defs/{name}"}
 

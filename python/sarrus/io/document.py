@@ -1,7 +1,7 @@
-"""XML documents whose elements have their file and line, read with the standard library's expat.
+"""XML documents whose elements store their file and line; the parser is the standard library's expat.
 
-Each reader of a format has a grammar, the allowed attributes and children of each tag. Other entries raise a warning, so that no entry is ignored
-silently. A document type declaration is an error, because it allows entities, which model files do not need and attacks use.
+Each format has a grammar: the allowed attributes and children of each tag. All other entries raise a warning, so that no entry is ignored silently. A
+document type declaration is an error, because it allows entities, which model files do not need and attacks use.
 """
 
 from __future__ import annotations
@@ -25,37 +25,38 @@ from ..shapes import ContactShape, Mesh
 from ..spatial import Inertia, Transform
 from .mesh_files import at_hand
 
-DEEPEST = 100  # a model nests a dozen levels; thousands are an attack
-# elements: a chain of 12,500 links with inertias, limits and visuals has as many; they take some 3 s and 0.2 GB
+DEEPEST = 100  # largest depth of nested elements: models nest a dozen levels; thousands are an attack
+# largest number of elements, that of a chain of 12,500 links with inertias, limits and visuals; parsing takes about 3 s and 0.2 GB
 MOST = 300000
-# bodies, joints and the like among them: each takes as long as ten others; 15 s and 0.5 GB in all
+# largest number of elements with a tag in PARTS, each of which takes as long as ten other elements; 15 s and 0.5 GB in total
 MOST_PARTS = 50000
 PARTS = frozenset((
     "link", "body", "joint", "freejoint", "site", "frame", "loop", "loop_joint",
     "coupling", "constraint", "connect", "weld", "fixed", "spatial", "key",
 ))  # fmt: skip
-# tags, and attribute values with the next character; no value contains "<", so that matching takes linear time
+# patterns of a tag, and of an attribute's value with the character after it; no value contains "<", so that matching takes linear time
 TAG, VALUE = r"""<[\w:](?:[^<>"']|"[^"<]*"|'[^'<]*')*>""", r"""("[^"<]*"|'[^'<]*')([\w:]?)"""
 TAGS_OF_TEXT = re.compile(TAG), re.compile(VALUE), " "
 TAGS_OF_BYTES = re.compile(TAG.encode()), re.compile(VALUE.encode()), b" "
-LATE = r"(\s+)(<\?xml[^>]*\?>)"  # a declaration
+LATE = r"(\s+)(<\?xml[^>]*\?>)"  # an XML declaration after blank space
 LATE_IN_TEXT, LATE_IN_BYTES = re.compile(LATE), re.compile(LATE.encode())
-# comments, and sections that may contain the same characters; an unclosed one extends to the end of the text, so that matching takes linear time
+# comments, and sections that may contain "<!--". An unclosed one extends to the end of the text, so that matching takes linear time
 COMMENT = r"<!--(?P<inside>.*?)(?P<end>-->|\Z)|<!\[CDATA\[.*?(?:\]\]>|\Z)|<\?.*?(?:\?>|\Z)"
 OF_TEXT = re.compile(COMMENT, re.DOTALL), re.compile(r"[^\r\n]"), " ", "-"
 OF_BYTES = re.compile(COMMENT.encode(), re.DOTALL), re.compile(rb"[^\r\n]"), b" ", b"-"
 WITH_TEXT = ("sdf", "gazebo", "model")  # elements that contain text; other formats use attributes only
-# joints and constraints of one pair of bodies: six rows fix the pair, and the cost of dependent rows is the cube of their number
+# largest number of joints and constraints between two bodies: six rows fix the pair, and the cost of redundant rows grows with the cube of their
+# number
 MOST_BETWEEN_TWO = 100
 ONE_FRICTION = "anisotropic friction is not read: the coefficient of the first direction is used for all"
 LARGEST = 2**26  # bytes of a model, and of all that it includes
-LONGEST_TAG = 2**23  # bytes from one < to the next: some MJCFs have the vertices of a mesh in an attribute
-LONGEST = 10000  # characters of a list of numbers; a number has a few dozen
+LONGEST_TAG = 2**23  # bytes between two "<": some MJCF files have all vertices of a mesh in one attribute
+LONGEST = 10000  # characters of a list of numbers, each of which has at most a few dozen
 LONGEST_NAME = 4096  # characters of names and file names
 
 
 def check_pairs(pairs: Iterable[tuple[str, ...]], source: str) -> None:
-    """Raise ModelError if too many joints and constraints connect one pair of bodies; `pairs` are the bodies of each."""
+    """Raise ModelError if too many joints and constraints connect one pair of bodies; `pairs` has the two bodies of each joint and constraint."""
     for pair, count in Counter(tuple(sorted(pair)) for pair in pairs).items():
         if pair and count > MOST_BETWEEN_TWO:
             most = f"expected at most {MOST_BETWEEN_TWO} (six rows already fix a pair of bodies)"
@@ -67,7 +68,9 @@ NOTHING: tuple[frozenset[str], ...] = (frozenset(), frozenset())
 
 
 class Notes:
-    """Warnings of a document; equal messages become one, with the first place and the number or the names of the elements."""
+    """Warnings of a document. Equal messages are merged into one, with the position of the first element and the number or the names of all
+    elements.
+    """
 
     def __init__(self) -> None:
         self.met: dict[str, tuple[str, list[str]]] = {}
@@ -85,10 +88,10 @@ class Notes:
 def add_shape(
     builder: Builder, body: str, element: Element, shape: ContactShape | Mesh, place: Transform, **numbers: float
 ) -> str | None:
-    """Add a collision shape to a body and return its name; `numbers` are its coefficients.
+    """Add a collision shape to a body and return the name of the shape; `numbers` are its contact coefficients.
 
-    The shape has the element's name, if that is unused. A mesh raises a warning: it touches planes only. Returns None for a mesh whose file, or
-    trimesh, is missing.
+    The shape gets the element's name if no other shape has it. A mesh raises a warning, because it can touch planes only. Returns None for a mesh if
+    its file is missing or trimesh is not installed.
     """
     if isinstance(shape, Mesh):
         if not at_hand(shape):
@@ -116,7 +119,7 @@ class Element:
     tag: str
     attributes: dict[str, str]
     source: str
-    line: int | str  # in USD the path of its prim
+    line: int | str  # line in the file; in USD the path of the prim
     owner: Element | None
     notes: Notes
     grammar: Grammar
@@ -124,7 +127,7 @@ class Element:
     content: str = ""  # text of the element, up to the length of a list of numbers
 
     def __str__(self) -> str:
-        """Return the name of the element in messages: <mass> of <link name='arm'>."""
+        """Return a description of the element for messages, for example <mass> of <link name='arm'>."""
         name, above = self.attributes.get("name"), self.owner
         if name is not None:
             return f"<{self.tag} name={name[:200]!r}>"
@@ -133,15 +136,15 @@ class Element:
         return f"<{self.tag}>" if above is None or above.owner is None else f"<{self.tag}> of {above}"
 
     def fail(self, message: str) -> NoReturn:
-        """Raise ModelError with the place and the name of the element."""
+        """Raise ModelError with the file, line and description of the element."""
         raise ModelError(f"{self.source}:{self.line}: {self} {message}")
 
     def note(self, message: str, name: str = "") -> None:
-        """Add a warning; equal messages with different `name` become one warning that lists the names."""
+        """Add a warning. Equal messages with different `name` are merged into one warning that lists the names."""
         self.notes.add(f"{self.source}:{self.line}", message, name)
 
     def note_unread(self) -> None:
-        """Warn about attributes and children that the grammar does not have."""
+        """Warn about attributes and children that are not in the grammar."""
         attributes, children = self.grammar.get(self.tag, NOTHING)
         for attribute in self.attributes:
             if attribute not in attributes and not attribute.startswith("xmlns"):
@@ -174,14 +177,14 @@ class Element:
         return self.child(tag) or self.fail(f"has no <{tag}>")
 
     def get(self, attribute: str) -> str | None:
-        """Return a name or another word in an attribute, or None; raise ModelError if it is too long for a name."""
+        """Return the string in an attribute, such as a name, or None if the attribute is missing; raise ModelError if the string is too long."""
         value = self.attributes.get(attribute)
         if value is not None and len(value) > LONGEST_NAME:
             self.fail(f"has {len(value)} characters in {attribute}; expected at most {LONGEST_NAME}")
         return value
 
     def text(self, attribute: str) -> str:
-        """Return a name or another word in an attribute; raise ModelError if there is none."""
+        """Return the string in an attribute, such as a name; raise ModelError if the attribute is missing."""
         return self.get(attribute) or self.fail(f"has no {attribute}")
 
     def _needed(self, attribute: str) -> str:
@@ -194,11 +197,13 @@ class Element:
     def numbers(
         self, attribute: str | None, n: int, default: tuple[float, ...] | None = None, *, finite: bool = True
     ) -> tuple[float, ...]:
-        """Return the n numbers in an attribute, or in the text if `attribute` is None; `default` if there are none."""
+        """Return the n numbers in an attribute, or in the element's text if `attribute` is None; `default` if the attribute or the text is
+        missing.
+        """
         if default is not None and (attribute not in self.attributes if attribute else not self.content.strip()):
             return default
         text, where = (self._needed(attribute), f" in {attribute}") if attribute else (self.words(), "")
-        words = text.split(None, n)  # limited, because a file may contain millions
+        words = text.split(None, n)  # at most n + 1 words, because a file may contain millions
         try:
             # float() accepts 1_000 and digits of other scripts, which other readers reject
             plain = len(words) == n and len(text) < LONGEST + 40 * n and "_" not in text and text.isascii()
@@ -212,11 +217,11 @@ class Element:
         return values
 
     def number(self, attribute: str | None, default: float | None = None, *, finite: bool = True) -> float:
-        """Return the number in an attribute, or in the text if `attribute` is None; `default` if there is none."""
+        """Return the number in an attribute, or in the element's text if `attribute` is None; `default` if the attribute or the text is missing."""
         return self.numbers(attribute, 1, None if default is None else (default,), finite=finite)[0]
 
     def several(self, attribute: str, most: int, default: tuple[float, ...] | None = None) -> tuple[float, ...]:
-        """Return the numbers in an attribute, from one to `most`; `default` if there is no such attribute."""
+        """Return the numbers in an attribute, between one and `most` of them; `default` if there is no such attribute."""
         if default is not None and attribute not in self.attributes:
             return default
         text = self._needed(attribute)
@@ -242,9 +247,10 @@ class Element:
 def parse(
     text: str | bytes, source: str, grammar: Grammar, *, deepest: int = DEEPEST, notes: Notes | None = None
 ) -> Element:
-    """Return the root of a document.
+    """Return the root element of a document.
 
-    `source` is the name of the file in messages. `notes` are the warnings of the document that includes this one.
+    `source` is the name of the file in messages. `notes` collects the warnings; an included document passes the object of the document that includes
+    it.
     """
     if not isinstance(text, str | bytes | bytearray | memoryview):
         raise TypeError(f"text: expected the document, as str or bytes; got {text!r}. sarrus.load reads files")
@@ -305,7 +311,7 @@ def parse(
 
 
 def _readable(text: Any, source: str) -> Any:
-    """Return the text without faults that other parsers accept; raise ModelError if it, or one piece, is too long."""
+    """Return the text with faults corrected that other parsers accept; raise ModelError if the text or one of its tags is too long."""
     if isinstance(text, memoryview):
         text = text.tobytes()
     if len(text) > LARGEST:
@@ -325,16 +331,19 @@ def _with_declaration_first(text: Any) -> Any:
 
 
 def _with_spaces(text: Any) -> Any:
-    """Return the text with missing spaces between attributes added; TinyXML accepts them. Called after a parser error only."""
+    """Return the text with a space added between attributes that have none. TinyXML accepts such text. This function is called only after a parser
+    error.
+    """
     patterns: Any = TAGS_OF_TEXT if isinstance(text, str) else TAGS_OF_BYTES
     tag, value, space = patterns
     return tag.sub(lambda at: value.sub(lambda v: v[1] + space + v[2] if v[2] else v[0], at[0]), text)
 
 
 def _without_dashes(text: Any) -> Any:
-    """Return the text with blanks in comments that contain "--"; XML forbids them, TinyXML (ROS, Gazebo, MuJoCo) accepts them.
+    """Return the text with the contents of comments that contain "--" replaced by blanks.
 
-    Line numbers stay. CDATA sections and processing instructions do not change.
+    XML forbids "--" in a comment, but TinyXML (ROS, Gazebo, MuJoCo) accepts it. Line numbers, CDATA sections and processing instructions do not
+    change.
     """
     patterns: Any = OF_TEXT if isinstance(text, str) else OF_BYTES
     comments, inside, blank, dash = patterns
@@ -364,7 +373,7 @@ def root_tag(text: str | bytes) -> str:
 
 @contextmanager
 def at(element: Element) -> Iterator[None]:
-    """Context that adds the place of an element to a ModelError without one."""
+    """Context that adds the file and line of an element to a ModelError that has none."""
     try:
         yield
     except ModelError as error:
@@ -375,7 +384,7 @@ def at(element: Element) -> Iterator[None]:
 
 @contextmanager
 def left_out(element: Element, consequence: str, report: Callable[[str], None] | None = None) -> Iterator[None]:
-    """Context that turns a ModelError into a warning about a part that is left out, or into a call of `report`."""
+    """Context that replaces a ModelError by a warning that the element is left out, or by a call of `report` with the warning."""
     try:
         with at(element):
             yield
@@ -385,7 +394,7 @@ def left_out(element: Element, consequence: str, report: Callable[[str], None] |
 
 
 def by_name(robot: Element, *tags: str) -> dict[str, Element]:
-    """Return name -> child with one of these tags; raise ModelError if two have the same name."""
+    """Return the children with one of these tags by name; raise ModelError if two of them have the same name."""
     named: dict[str, Element] = {}
     for element in robot.all(*tags):
         first = named.setdefault(element.text("name"), element)
@@ -395,19 +404,19 @@ def by_name(robot: Element, *tags: str) -> dict[str, Element]:
 
 
 def listed(names: list[str], most: int = 5) -> str:
-    """Return the first names, quoted and separated by commas."""
+    """Return the first `most` names, quoted and separated by commas."""
     return ", ".join(map(repr, names[:most])) + (" …" if len(names) > most else "")
 
 
 def referred(element: Element, name: str, names: Collection[str], kind: str) -> str:
-    """Return a name in an element; raise ModelError if it is not among `names` of this kind of part."""
+    """Return a name in an element; raise ModelError if it is not in `names`. `kind` describes the names in the message, such as "link"."""
     if name not in names:
         element.fail(f"names an unknown {kind} {name!r}{did_you_mean(name, names)}")
     return name
 
 
 class Connected:
-    """Graph of bodies, with the set of bodies that were reached."""
+    """Graph of bodies, with the set of bodies that are reachable from the bodies passed to :meth:`reach`."""
 
     def __init__(self, names: Iterable[str], edges: Iterable[Sequence[str]]) -> None:
         self.neighbours: dict[str, list[str]] = {name: [] for name in names}
@@ -418,7 +427,7 @@ class Connected:
                 self.neighbours[child].append(parent)
 
     def reach(self, *start: str) -> None:
-        """Add all bodies that are connected with these to `reached`."""
+        """Add these bodies, and all bodies connected to them, to `reached`."""
         frontier = list(start)
         while frontier:
             if (name := frontier.pop()) not in self.reached:
@@ -430,23 +439,23 @@ class Names(set[str]):
     """Set of names in use."""
 
     def new(self, name: str) -> str:
-        """Return this name, with underscores if it is in use, and add it to the set."""
+        """Return an unused name and add it to the set: the requested name, with underscores appended if it is in use."""
         name = free_name(name, self)
         self.add(name)
         return name
 
 
 def free_name(name: str, used: Container[str]) -> str:
-    """Return a name that is not in use: this one, with underscores if needed."""
+    """Return the name, with underscores appended until it is not in `used`."""
     while name in used:
         name += "_"
     return name
 
 
 def mimic_circles(follows: Mapping[str, tuple[str, float, float]]) -> Iterator[tuple[str, str]]:
-    """Yield (joint, warning) for each circle of joints that mimic one another.
+    """Yield (joint, warning) for each cycle of joints that mimic one another.
 
-    `follows` maps a joint to (leader, multiplier, offset): q = multiplier q_leader + offset.
+    `follows` maps a joint to (leader, multiplier, offset), with q = multiplier q_leader + offset.
     """
     done: set[str] = set()
     for name in follows:
@@ -458,7 +467,7 @@ def mimic_circles(follows: Mapping[str, tuple[str, float, float]]) -> Iterator[t
         if name not in path:
             continue
         circle = list(path)[list(path).index(name) :]
-        factor, rest = 1.0, 0.0  # once around, q = factor q + rest
+        factor, rest = 1.0, 0.0  # the relation after one cycle: q = factor q + rest
         for joint in reversed(circle):
             _, multiplier, offset = follows[joint]
             factor, rest = multiplier * factor, multiplier * rest + offset
@@ -473,13 +482,14 @@ def placed_inertia(tensor: Element, link: Element, mass: float, moments: tuple[f
     """Return an inertia in the link frame from moments xx yy zz xy xz yz in the frame at `pose`; warn if it is not physical."""
     xx, yy, zz, xy, xz, yz = moments
     about_com = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-    with np.errstate(over="ignore", invalid="ignore"):  # Builder rejects numbers that are not finite
+    # overflow is harmless here, because Builder rejects numbers that are not finite
+    with np.errstate(over="ignore", invalid="ignore"):
         about_com = pose.rotation @ about_com @ pose.rotation.T
     return noted_inertia(mass, pose.translation, about_com, lambda text: tensor.note(f"{link}: {text}"))
 
 
 def noted_inertia(mass: float, com: ArrayLike, about_com: ArrayLike, note: Callable[[str], None]) -> Inertia:
-    """Return an inertia, unchecked, and call `note` with a warning if it is not physical."""
+    """Return an inertia without checking it; call `note` with a warning if it is not physical."""
     with np.errstate(over="ignore", invalid="ignore"):
         inertia = Inertia(mass, com, about_com, check=False)
     if text := unphysical(inertia):
@@ -488,9 +498,9 @@ def noted_inertia(mass: float, com: ArrayLike, about_com: ArrayLike, note: Calla
 
 
 def unphysical(inertia: Inertia) -> str:
-    """Return a warning for an inertia that no body can have; empty for a physical one."""
+    """Return a warning for an inertia that no body can have, or an empty string for a physical inertia."""
     principal = () if inertia.is_physical() else inertia.principal_moments.tolist()
-    # a radius of gyration below a micron is rounding of a point mass
+    # a radius of gyration below 1 µm is a rounding error of a point mass
     if max(map(abs, principal), default=0.0) <= 1e-12 * abs(inertia.mass):
         return ""
     values = ", ".join(f"{x:.3g}" for x in principal)

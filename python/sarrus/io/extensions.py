@@ -3,13 +3,14 @@
 ==============================  ===================================================================================
 `drake:ball_constraint`         a Spherical loop joint
 `drake:distance_constraint`     a distance; with a finite stiffness, a spring with a damper
-`drake:tendon_constraint`       a coupler if it is rigid and its limits are equal; otherwise a warning
+`drake:tendon_constraint`       a coupler if the tendon is rigid and its two limits are equal; otherwise a warning
 `drake:linear_spring_damper`    a spring
-`drake:rotor_inertia`,          the armature, inertia times ratio squared, of the joint that a `<transmission>` of a URDF drives,
-`drake:gear_ratio`              or of the joint of an SDF
-`drake:mu_dynamic`              the friction of a collision shape; `drake:mu_static` if it is the only one; a warning if they differ
-`drake:linear_bushing_rpy`      a Gimbal with six freedoms between the two frames, with six springs and dampers. The torques are
-                                Drake's; forces act along the axes of frame C, in Drake halfway between the frames' axes
+`drake:rotor_inertia`,          the armature (rotor inertia times gear ratio squared) of a joint: in a URDF the joint that the
+`drake:gear_ratio`              `<transmission>` drives, in an SDF the joint that contains the tags
+`drake:mu_dynamic`              the friction coefficient of a collision shape. `drake:mu_static` is used if it is the only one of the two; a warning
+                                if the two differ
+`drake:linear_bushing_rpy`      a Gimbal joint with six degrees of freedom between frames A and C, with six springs and dampers. The torques equal
+                                Drake's. The forces act along the axes of frame C; in Drake they act along axes halfway between A and C
 ==============================  ===================================================================================
 
 Names and numbers are attributes (URDF) or text (SDF).
@@ -27,7 +28,7 @@ from ..description import joints
 from ..spatial import Transform
 from .document import Element, at, free_name
 
-# function of an element and a name in it: (body, pose in the body) of the link or frame of that name
+# function (element, name) -> (body, pose in the body) of the link or frame with this name; the element locates errors
 Place = Callable[[Element, str], tuple[str, Transform]]
 
 _POINTS = "body_A body_B p_AP p_BQ"
@@ -38,7 +39,7 @@ _PARTS = {
     "linear_spring_damper": ("linear_spring_damper", f"{_POINTS} free_length stiffness damping"),
     "linear_bushing_rpy": ("bushing", "frameA frameC torque_stiffness torque_damping force_stiffness force_damping"),
 }
-FRICTIONS = ("drake:mu_static", "drake:mu_dynamic")  # the last one in the file is used
+FRICTIONS = ("drake:mu_static", "drake:mu_dynamic")  # if a file has both, the last one in this list is used
 ROTOR = ("drake:rotor_inertia", "drake:gear_ratio")
 TAGS = tuple(f"drake:{kind}" for kind in _PARTS)
 KNOWN = {
@@ -48,7 +49,7 @@ KNOWN = {
 
 
 def coupled(model: Element) -> set[str]:
-    """Return the names of joints that tendons couple; these are tree joints."""
+    """Return the names of joints that tendons couple. They must be tree joints."""
     tendons = model.all("drake:tendon_constraint")
     return {joint.text("name") for tendon in tendons for joint in tendon.all("drake:tendon_constraint_joint")}
 
@@ -80,7 +81,7 @@ def add(
 ) -> None:
     """Add the constraints and springs of a model.
 
-    `place` and `joint` return the frame and the joint of one axis for a name in an element; `used` are names in use.
+    `place` returns the (body, pose) of a frame name in an element, `joint` the single-axis joint of a joint name; `used` has the names in use.
     """
     count = dict.fromkeys(TAGS, 0)
     for element in model.all(*TAGS):
@@ -117,7 +118,7 @@ class _Parts:
         return place(child, child.get("name") or child.words())
 
     def point(self, end: str, place: Place) -> tuple[str, tuple[float, ...]]:
-        """Return (body, point) of end "A" or "B"."""
+        """Return (body, point in the body's frame) of end "A" or "B"."""
         body, pose = self.place(f"body_{end}", place)
         return body, tuple(pose.apply(self.numbers({"A": "p_AP", "B": "p_BQ"}[end], 3)).tolist())
 
@@ -158,9 +159,9 @@ def _add(
 
 
 # ---- plugins of Gazebo -----------------------------------------------------------------------------------------------
-# Plugins that couple two joints are read. Other plugins that may connect bodies or apply forces are a warning.
+# Plugins that couple two joints are read. Other plugins raise a warning if they may connect bodies or apply forces.
 
-# words in the names of plugins that are sensors, displays or controllers
+# substrings in the names of plugins that are sensors, displays or controllers
 IGNORED = re.compile(
     "sensor|camera|laser|lidar|imu|gps|navsat|magnetometer|altimeter|contact|bumper|state|publish|odometry|p3d|pose|video|gui|light|"
     "user|scene|broadcast|physics|control|drive|record|log|label|battery|init"
@@ -177,7 +178,7 @@ class Mimic(NamedTuple):
 
 
 def mimic(plugin: Element) -> Mimic | None:
-    """Return the coupling of a plugin; None for other plugins, with a warning if they may act on bodies."""
+    """Return the coupling of a plugin that couples two joints; None for other plugins, with a warning if they may act on bodies."""
     leader, follower = (next(iter(plugin.all(tag)), None) for tag in ("joint", "mimicJoint"))
     if leader is not None and follower is not None:
         numbers = plugin.child_number("multiplier", 1.0), plugin.child_number("offset", 0.0)

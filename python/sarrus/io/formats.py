@@ -1,7 +1,7 @@
-"""Tables of URDF, SDF, MJCF and USD: numbers of joints, entries that are not read, and the grammar of elements.
+"""Tables of URDF, SDF, MJCF and USD: parameters of joints, entries that are not read, and the grammar of elements.
 
-A new number of a joint is one row. Reading, writing, the error of a format without the number, and the documentation follow from it. An entry
-that needs more than a number has the values CUSTOM, and is read and written by the format's reader and writer.
+Each parameter of a joint is one row of a table. Reading, writing, the error of a format that lacks the parameter, and the documentation are generated
+from the row. A row with the values CUSTOM is an entry that one number cannot represent: the format's reader and writer have code for it.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from . import extensions
 from .mujoco import FLAGS
 from .table import BOUND, CUSTOM, POSITIVE, Format, Row
 
-NO_LIMIT = 1e16  # SDF's number for "no limit"
+NO_LIMIT = 1e16  # the number by which SDF represents "no limit"
 WAY_OUT = "compile the file with MuJoCo: sarrus.io.from_mujoco(mujoco.MjModel.from_xml_path(...))"
 _PLACE, _SPEED, _EFFORT = "rad, m", "rad/s, m/s", "N m, N"
 _DAMPING, _STIFFNESS, _INERTIA = "N m s/rad, N s/m", "N m/rad, N/m", "kg m², kg"
 
 
 def page() -> str:
-    """Return the page of the documentation that lists the tables, in Markdown."""
+    """Return the documentation page with all tables, in Markdown."""
     formats = (URDF, SDF, MJCF, USD)
     return "\n".join(["# Entries of model files", "", *(line for entry in formats for line in entry.page())])
 
@@ -113,7 +113,8 @@ SDF = Format(
     [
         Row("axis axis2", "limit/lower", "lower", default=-NO_LIMIT, unit=_PLACE),
         Row("axis axis2", "limit/upper", "upper", default=NO_LIMIT, unit=_PLACE),
-        Row("axis axis2", "limit/effort", "effort_limit", BOUND, default=-1.0, unit=_EFFORT),  # zero: it is passive
+        # an effort limit of zero makes the joint passive
+        Row("axis axis2", "limit/effort", "effort_limit", BOUND, default=-1.0, unit=_EFFORT),
         Row("axis axis2", "limit/velocity", "velocity_limit", BOUND, default=-1.0, unit=_SPEED),
         Row("axis axis2", "dynamics/damping", "damping", POSITIVE, unit=_DAMPING),
         Row("axis axis2", "dynamics/friction", "friction", POSITIVE, unit=_EFFORT),
@@ -178,7 +179,7 @@ MJCF = Format(
         "replicate": f"count sep offset euler | {_INSIDE}",
         "frame": f"name childclass pos {_ORIENTED} | {_INSIDE}",
         "inertial": f"pos {_ORIENTED} mass diaginertia fullinertia |",
-        # one tag for elements of a body, an equality and a tendon
+        # the tag has three meanings: a joint of a body, an entry of an equality, an entry of a tendon
         "joint": """name class type pos axis limited ref actuatorfrclimited springdamper (group margin solreflimit solimplimit solreffriction
             solimpfriction actuatorgravcomp user) joint coef active joint1 joint2 polycoef (solref solimp) |""",
         "freejoint": "name (group) |",

@@ -1,8 +1,8 @@
-"""Common base of the writers of files: a mechanism lowered to the joints and numbers of a format.
+"""Base classes of the file writers, which reduce (lower) a mechanism to the joints and parameters of a format.
 
-A joint that the format has is written directly. Any other joint is a chain of hinges and slides, one for each axis, with names of their own. The
-slide of a screw follows its rotation. A part that neither the chain nor the format's table can represent raises an error; if the motion does not
-change without it, it is a warning.
+A joint type that the format has is written directly. Any other joint becomes a chain of hinges and slides, one for each axis, each with a name of its
+own. A screw becomes a hinge and a slide that is coupled to it. A property that the format cannot represent is a loss, see
+:class:`~sarrus.io.outline.Losses`: an error if it changes the motion, otherwise a warning.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ from .table import TOUCHING, Format, has_passive, put
 
 @dataclass(frozen=True)
 class Step:
-    """Hinge or slide in the chain of a joint, with its numbers; `pitch` [m/rad] is that of the slide of a screw, which follows the rotation."""
+    """Hinge or slide in the chain of a joint, with its parameters. `pitch` [m/rad] is set for the slide of a screw, which is coupled to the screw's
+    rotation.
+    """
 
     name: str
     axis: Axis
@@ -49,12 +51,12 @@ class Step:
 
 
 class Writer:
-    """Writer of the parts of a mechanism in a format; `root` is the document.
+    """Writer of a mechanism in a format; `root` is the root element of the document.
 
     format : table of the format
     distinct, scope : restrictions on names, as in :func:`with_plain_names`
     gravity, configurations, drives_all : True if the format has gravity, named configurations, and motors of joints of several axes
-    scalar_only : numbers that only joints of one axis have
+    scalar_only : parameters that the format has only for joints of one axis
     coefficients : contact coefficients that the format has
     """
 
@@ -68,8 +70,9 @@ class Writer:
         self.robot, self.losses, self.path, d = robot, losses, path, robot.description
         self.links = Names([b.name for b in d.bodies] + [f.name for f in d.frames])
         self.joints = Names(spec.name for spec in d.joints)
-        self.coordinates: dict[tuple[str, int], str] = {}  # (joint, index) -> joint in the file with this coordinate
-        self.driven = set[str]()  # names of actuated joints of one axis in the file
+        # (joint, index of the coordinate) -> name of the joint in the file that has this coordinate
+        self.coordinates: dict[tuple[str, int], str] = {}
+        self.driven = set[str]()  # names of actuated single-axis joints in the file
 
     def files(self) -> dict[Path, str]:
         """Return path -> text of the document and of the files next to it."""
@@ -100,7 +103,7 @@ class Writer:
         return values
 
     def chain(self, link: Link) -> Iterator[tuple[Step, tuple[str, Transform], tuple[str, Transform]]]:
-        """Yield each hinge or slide of a joint with (inner body, frame) and (outer body, frame); bodies between have no mass."""
+        """Yield each hinge or slide of a joint with (inner body, frame) and (outer body, frame). Bodies between two of them are massless."""
         inner, start = link.inner, link.start
         for step in self.steps(link):
             point, last = Transform(translation=step.axis.point), step.axis is link.axes[-1]
@@ -114,7 +117,7 @@ class Writer:
         return f"{step.name}_link"
 
     def uniform_numbers(self, spec: JointSpec) -> dict[str, Any]:
-        """Return the parameters of a joint that the format has, one for all directions; add its losses."""
+        """Return the passive terms of a joint that the format has, one value for all directions; add the joint's losses."""
         joint, label = spec.joint, f"joint '{spec.name}' ({spec.joint.kind})"
         terms = [row.field for row in self.format.numbers if row.field in PASSIVE and row.field not in self.scalar_only]
         values = {name: getattr(joint, name) for name in terms}
@@ -126,7 +129,7 @@ class Writer:
         return {name: x[0] for name, x in values.items()}
 
     def note_missing(self, spec: JointSpec) -> None:
-        """Add as losses the parameters of a joint for which the format has no row."""
+        """Report as losses the parameters of a joint for which the format has no row."""
         passive, bounds = self.format.missing(spec.joint)
         if passive:
             self.losses.motion.append(f"{' and '.join(passive)} of joint '{spec.name}'")
@@ -134,7 +137,7 @@ class Writer:
             self.losses.minor.append(f"the {' and the '.join(bounds).replace('_', ' ')} of joint '{spec.name}'")
 
     def note_bounds(self, spec: JointSpec) -> None:
-        """Add as losses the limits and the motor of a joint of several axes."""
+        """Report as losses the limits and the motor of a joint of several axes."""
         label = f"joint '{spec.name}' ({spec.joint.kind})"
         if has_bounds(spec.joint):
             self.losses.minor.append(f"limits of {label}")
@@ -142,7 +145,7 @@ class Writer:
             self.losses.minor.append(f"the motor of {label}")
 
     def note_inverse(self, link: Link) -> None:
-        """Add the loss of a joint whose child is the inner body."""
+        """Report as a loss that a joint whose child is the inner body is written with the inverse motion."""
         if link.backward and link.joint.nv:
             ends = f"from '{link.outer}' to '{link.inner}'"
             self.losses.minor.append(
@@ -150,7 +153,7 @@ class Writer:
             )
 
     def note_planar(self, link: Link) -> None:
-        """Add the loss of a planar joint's velocities along the body's axes."""
+        """Report as a loss that a planar joint's velocities change their axes, from the body's to the plane's."""
         if link.joint.kind == "Planar":
             text = f"velocities of joint '{link.spec.name}' along the body's axes: they are along the plane's axes"
             self.losses.minor.append(text)
@@ -175,13 +178,13 @@ class Writer:
         raise NotImplementedError
 
     def constraint(self, spec: ConstraintSpec) -> bool:
-        """Write another constraint; return False if the format cannot represent it."""
+        """Write a constraint that is not a loop joint; return False if the format cannot represent it."""
         raise NotImplementedError
 
     # ---- visuals and collision shapes of URDF and SDF ----------------------------------------------------------------
 
     def looks(self, links: Mapping[str, Element]) -> None:
-        """Write visuals and collision shapes into the elements of their bodies."""
+        """Write the visuals and collision shapes of all bodies into the bodies' elements."""
         for visual in self.robot.description.visuals:
             self.visual(links.get(visual.body), visual)
         for shape in self.robot.description.shapes:
@@ -202,7 +205,7 @@ class Writer:
         return element
 
     def note_shapes(self) -> None:
-        """Add as losses the groups and coefficients of collision shapes."""
+        """Report as losses the groups and contact coefficients of collision shapes that the format lacks."""
         shapes = self.robot.description.shapes
         if any(spec.group is not None for spec in shapes) or self.robot.description.contacts:
             self.losses.minor.append("groups of shapes, and which pairs may touch")
@@ -239,9 +242,9 @@ class Writer:
 
 
 class PosedWriter(Writer):
-    """Writer of a format with poses of bodies, in which loop joints are written like tree joints."""
+    """Writer of a format that stores the poses of bodies; loop joints are then written like tree joints."""
 
-    pose: dict[str, Transform]  # poses of bodies in the world, in the file
+    pose: dict[str, Transform]  # body -> its pose in the world that the file stores
 
     def parts(self) -> None:
         """Write bodies, joints, frames and constraints."""
@@ -278,10 +281,10 @@ class PosedWriter(Writer):
         raise NotImplementedError
 
     def loop_joint(self, spec: JointSpec) -> None:
-        """Do nothing: :meth:`parts` writes loop joints with the other joints."""
+        """Do nothing, because :meth:`parts` writes loop joints together with tree joints."""
 
     def note_free(self, spec: JointSpec) -> None:
-        """Add the losses of a Free joint, which is not written because its body floats in the file."""
+        """Report the losses of a Free joint. The joint is not written, because a body without a joint floats in the format."""
         if passive := has_passive(spec.joint):
             self.losses.motion.append(f"{', '.join(passive)} of joint '{spec.name}' (Free)")
         self.note_bounds(spec)
@@ -294,7 +297,10 @@ def has_bounds(joint: JointType) -> bool:
 
 
 def coincident_points(joint: JointType, distance: float = 1.0) -> list[Array]:
-    """Return points (3,) [m] in the joint frame that coincide on both bodies of a loop joint; none for a joint that points cannot close."""
+    """Return the points (3,) [m] in the joint frame whose coincidence on both bodies replaces a loop joint.
+
+    The list is empty if coincident points cannot replace the joint. `distance` [m] is that of the second point on a hinge's axis.
+    """
     if joint.kind == "Revolute":
         return [np.zeros(3), vars(joint)["axis"] * distance]
     return [np.zeros(3)] if joint.kind in ("Fixed", "Spherical") else []
@@ -303,10 +309,10 @@ def coincident_points(joint: JointType, distance: float = 1.0) -> list[Array]:
 def closes(
     spec: JointSpec, fits: bool, losses: Losses, *, can: str = "Fixed, Spherical and Revolute", driven: bool = False
 ) -> bool:
-    """Return True if the format can write a loop joint, without its numbers; add its losses.
+    """Return True if the format can represent the geometry of a loop joint; report the parameters that it cannot represent as losses.
 
     fits : True if the format has loop joints of this kind
-    can : names of these kinds, for the message
+    can : names of the kinds that the format has, for the message
     driven : True if the loss of its motor is reported elsewhere
     """
     joint, label = spec.joint, f"loop joint '{spec.name}'"
@@ -324,7 +330,7 @@ def closes(
 
 
 def save(writer: type[Writer], robot: Mechanism, path: Path, *, lossy: bool = False) -> list[Path]:
-    """Write a file and the files next to it, all or none, as :meth:`sarrus.Mechanism.save` does; return their paths."""
+    """Write a document and its accompanying files, all or none, see :meth:`sarrus.Mechanism.save`; return their paths."""
     losses = Losses(writer.format.name)
     losses.note_general(robot, gravity=writer.gravity, named=writer.configurations)
     robot = outline.with_plain_names(robot, losses, distinct=writer.distinct, scope=writer.scope)

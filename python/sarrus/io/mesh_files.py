@@ -1,6 +1,6 @@
 """Paths of mesh files, convex hulls of meshes, and their mass properties.
 
-Files are read with trimesh, which viser installs; convex hulls are SciPy's.
+trimesh, which is installed with viser, reads the files; SciPy computes the convex hulls.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from .._files import check_regular, is_within
 from ..errors import ModelError
 from ..shapes import ConvexPoints, Mesh
 
-# names of folders with model files in a package, which has another folder "meshes"
+# names of a package's subfolders for model files, next to which the package has a folder "meshes"
 PARTS = ("urdf", "xacro", "sdf")
-# files that make a folder a package of ROS, or a model of Gazebo
+# files that mark a folder as a ROS package or a Gazebo model
 MARKS = ("package.xml", "manifest.xml", "model.config")
-# environment variables of ROS and ROS 2 with folders, and the folder of packages in those
+# environment variables of ROS and ROS 2 that list folders -> subfolder of each that contains the packages
 ROS = {"ROS_PACKAGE_PATH": "", "AMENT_PREFIX_PATH": "share"}
 
 
 LARGEST = 2**29  # bytes of a mesh
-MOST_DECLARED = 2**26  # numbers that a file may declare, each counted once for each instance
-# formats that trimesh reads, without archives and formats that start other programs
+MOST_DECLARED = 2**26  # largest total of numbers that a glTF file may declare; a mesh counts once per instance
+# formats that trimesh reads, except archives and formats for which trimesh starts other programs
 READABLE = (".stl", ".obj", ".dae", ".glb", ".gltf", ".ply")
 
 
 def opened(path: Path, **options: Any) -> Any:
-    """Return trimesh's object of a file and of files in its folder that it refers to, such as textures.
+    """Return trimesh's object of a mesh file. The file may refer to other files in its folder, such as textures.
 
-    Raises ImportError without trimesh.
+    Raises ImportError if trimesh is not installed.
     """
     trimesh: Any = importlib.import_module("trimesh")
     _check_format(path)
@@ -57,7 +57,7 @@ def opened(path: Path, **options: Any) -> Any:
 
 
 def _check_format(path: Path) -> None:
-    """Raise ValueError for a file that is not a mesh of a supported format: an archive, or a glTF with too many numbers."""
+    """Raise ValueError if a file's format is not supported, such as an archive, or if a glTF declares too many numbers."""
     suffix = path.suffix.lower()
     with path.open("rb") as file:
         start = file.read(20)
@@ -71,7 +71,7 @@ def _check_format(path: Path) -> None:
     numbers = [
         SIZES.get(accessor.get("type"), 16) * int(accessor["count"]) for accessor in document.get("accessors", ())
     ]
-    # each node with a mesh is an instance of it
+    # mesh -> number of its instances; each node that refers to the mesh is one
     shown = Counter(node["mesh"] for node in document.get("nodes", ()) if "mesh" in node)
     parts = [
         (
@@ -89,11 +89,14 @@ def _check_format(path: Path) -> None:
         raise ValueError(f"it declares {total:.3g} numbers; expected at most {MOST_DECLARED}")
 
 
-SIZES = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4, "MAT2": 4, "MAT3": 9, "MAT4": 16}  # numbers of an accessor type
+# accessor type -> numbers per element
+SIZES = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4, "MAT2": 4, "MAT3": 9, "MAT4": 16}
 
 
 class MeshError(Exception):
-    """Error of a mesh that cannot be shown: its file, and the cause with the cure, which several files may share."""
+    """Error of a mesh file that cannot be read. Attributes: the file name, and the cause with the cure, which is equal for files with the same
+    fault.
+    """
 
     def __init__(self, file: str, cause: str) -> None:
         super().__init__(file, cause)
@@ -104,10 +107,10 @@ class MeshError(Exception):
 
 
 def find(mesh: Mesh) -> Path:
-    """Return the file of a mesh; raise MeshError if it does not exist or must not be read.
+    """Return the path of a mesh's file; raise MeshError if it does not exist or is outside the allowed folders.
 
-    A model file may refer to files in its own folder, in its package, and in the user's `package_dirs`, after symbolic links are resolved.
-    Folders of ROS contain links to build folders, so that links are allowed there. A mesh without a folder may be anywhere.
+    A model file may refer to files in its own folder, in its package, and in the user's `package_dirs`. Symbolic links are resolved before this
+    check, except in ROS folders, which contain links to build folders. The file of a mesh that does not come from a model file may be in any folder.
     """
     from urllib.request import url2pathname
 
@@ -143,7 +146,9 @@ def find(mesh: Mesh) -> Path:
 
 
 def _allowed_folders(mesh: Mesh) -> list[Path]:
-    """Return the folders of a model file's meshes: its folder, its package, and `package_dirs`; empty: any folder."""
+    """Return the folders that may contain a model file's meshes: the file's folder, its package, and `package_dirs`. An empty list allows any
+    folder.
+    """
     if not mesh.beside:
         return []
     beside = Path(mesh.beside).absolute()
@@ -157,12 +162,12 @@ def _is_package(folder: Path) -> bool:
 
 
 def _packages(mesh: Mesh, name: str) -> Iterator[tuple[Path, list[Path]]]:
-    """Yield folders that may be the package of a name, with the allowed folders of its files; empty: any folder."""
+    """Yield candidates for the folder of a package, each with the folders that may contain its files; an empty list allows any folder."""
     beside = Path(mesh.beside).absolute()
     named, above = list(map(Path, mesh.package_dirs)), [beside, *beside.parents]
     for folder in (*named, *above):
         for path in (folder / name, folder):
-            # a folder that the user did not name has to contain the model file or the mark of a package
+            # a folder that is not in package_dirs has to contain the model file, or a file that marks a package
             if path.name == name and (folder in named or path in above or _is_package(path)):
                 yield path, [path, *named]
     for variable, below in ROS.items():
@@ -198,7 +203,10 @@ def corners(points: Array) -> Array:
 
 
 def hull_faces(points: Array) -> tuple[Array, NDArray[np.int64]] | None:
-    """Return the corners (n, 3) of the convex hull of points, and its triangles (m, 3), counterclockwise from outside; None without a hull."""
+    """Return the corners (n, 3) of the convex hull of points, and the corner indices (m, 3) of its triangles.
+
+    The corners of a triangle are counterclockwise seen from outside. Returns None if there is no hull.
+    """
     if (solid := _hull_of(points)) is None:
         return None
     kept, triangles = np.unique(solid.simplices, return_inverse=True)
@@ -210,14 +218,17 @@ def hull_faces(points: Array) -> tuple[Array, NDArray[np.int64]] | None:
 
 
 def hull(mesh: Mesh) -> ConvexPoints:
-    """Return the corners of a mesh's convex hull [m], or all vertices without SciPy; raise ModelError if it cannot be read."""
+    """Return the corners (n, 3) [m] of a mesh's convex hull, or all vertices if SciPy is not installed.
+
+    Raises ModelError if the mesh cannot be read.
+    """
     try:
         path = find(mesh)
         solid = opened(path, force="mesh")
         vertices = corners(np.asarray(solid.vertices, np.float64))
     except MeshError as error:
         raise ModelError(f"mesh {error}: it cannot be a collision shape") from None
-    except Exception as error:  # of a dozen classes, by format and damage
+    except Exception as error:  # the classes of errors depend on the format and the damage
         raise ModelError(f"mesh {mesh.file!r} cannot be read as a collision shape: {error}") from None
     vertices = np.unique(vertices, axis=0) * mesh.scale
     if not 1 <= len(vertices) <= _core.most_points or not np.isfinite(vertices).all():
@@ -233,25 +244,25 @@ def hull(mesh: Mesh) -> ConvexPoints:
 def triangles(path: Path, *, hull: bool = False) -> Array:
     """Return the corners (n, 3, 3) of the triangles in a file, or of their convex hull.
 
-    Raises ModelError if the file cannot be read, ImportError without trimesh.
+    Raises ModelError if the file cannot be read, ImportError if trimesh is not installed.
     """
     importlib.import_module("trimesh")
     path = Path(path)
     try:
         mesh = opened(path, force="mesh", process=False)
         corners = np.asarray((mesh.convex_hull if hull else mesh).triangles, dtype=np.float64)
-    except Exception as error:  # of a dozen classes, by format and damage
+    except Exception as error:  # the classes of errors depend on the format and the damage
         raise ModelError(f"cannot read mesh {path.name!r}: {error}") from None
     if not corners.size or not np.isfinite(corners).all():
         raise ModelError(f"mesh {path.name!r} has no triangles, or vertices that are not finite")
-    return corners.astype(np.float32).astype(np.float64)  # MuJoCo's precision
+    return corners.astype(np.float32).astype(np.float64)  # rounded to 32 bits, as MuJoCo stores vertices
 
 
 def mass_properties(corners: Array, method: str) -> tuple[float, Array, Array]:
     """Return the volume [m³], centre of mass (3,) [m], and inertia (3, 3) about it for unit density, of triangles (n, 3, 3) [m].
 
-    "exact" and "convex" sum tetrahedra from one point to all triangles, with signed volumes. "legacy" takes positive volumes, which counts
-    parts of a body that is not convex twice. "shell" sums the triangles, with unit density per area.
+    Each triangle forms a tetrahedron with one common point. Methods "exact" and "convex" sum these tetrahedra with signed volumes. "legacy" uses
+    absolute volumes, which counts some regions of a nonconvex body twice. "shell" sums the triangles themselves, with unit density per area.
     """
     normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]) / 2.0
     area: Array = np.sqrt((normal**2).sum(axis=1))
@@ -266,12 +277,15 @@ def mass_properties(corners: Array, method: str) -> tuple[float, Array, Array]:
 
     first = parts(apex)
     com = first @ (middle if method == "shell" else 0.75 * middle + 0.25 * apex) / first.sum()
-    part, arms = parts(com), corners - com  # as in MuJoCo, "legacy" uses the volume from this apex
+    part, arms = (
+        parts(com),
+        corners - com,
+    )  # as in MuJoCo, "legacy" uses the volume of the tetrahedra with their apex at the centre of mass
     volume = float(part.sum())
     if not 0.0 < volume < np.inf:
         raise ModelError(f"mesh of volume {volume:g}; expected triangles that are counterclockwise from outside")
     total = arms.sum(axis=1)
-    # second moments of a tetrahedron from the origin, or of a triangle: sums over its corners and of their sum
+    # second moment of a tetrahedron with a vertex at the origin, or of a triangle: the sum of p pᵀ over its corners p, plus s sᵀ with s = sum of p
     spread = np.einsum("n,nki,nkj->ij", part, arms, arms) + np.einsum("n,ni,nj->ij", part, total, total)
     spread /= 12.0 if method == "shell" else 20.0
     return volume, com, np.trace(spread) * np.eye(3) - spread

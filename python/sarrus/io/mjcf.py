@@ -1,10 +1,11 @@
 """Reader of MJCF, MuJoCo's XML.
 
-Result of each part of a file; :mod:`sarrus.io.mujoco` lists the parts that are read as in compiled models:
+The table lists the elements of a file and their counterparts in the mechanism. :mod:`sarrus.io.mujoco` lists the elements that are read as in
+compiled models:
 
 =============================  ====================================================================================
-`<include>`                    the file's elements; file names start from the main file's folder. A file has to be in this folder or in
-                               `package_dirs`, and can be included once
+`<include>`                    the included file's elements. File names are relative to the main file's folder. An included file has to be in this
+                               folder or in `package_dirs`, and can be included once
 `<default>`, `class`,          inherited as in MuJoCo, "main" last
 `childclass`
 `<compiler>`                   angle, eulerseq, autolimits, inertiafromgeom, inertiagrouprange, boundmass, boundinertia,
@@ -19,10 +20,10 @@ Result of each part of a file; :mod:`sarrus.io.mujoco` lists the parts that are 
 `<connect>`, `<weld>`          between bodies at qpos0, or by `anchor` and `relpose`; or between sites
 `<tendon>`                     fixed tendons; spatial tendons between two sites, as springs, or as distances if an equality fixes their
                                length; a warning for other spatial tendons, which are left out
-`<actuator>`                   the joint or fixed tendon that it drives is actuated. Only the linear part of `damping` is read, and the
-                               larger of two limits, with a warning
-`<key>`                        a configuration: ``robot.configuration("home")``. Missing numbers of a short qpos are those of qpos0. A
-                               quaternion of zeros is not a rotation, with a warning
+`<actuator>`                   the joint or fixed tendon that it drives is actuated. Only the linear part of `damping` is read. If the limits of the
+                               two directions differ, the larger one is read, with a warning
+`<key>`                        a configuration: ``robot.configuration("home")``. If qpos is too short, the missing entries are those of qpos0. A
+                               quaternion of zeros is replaced by the identity, with a warning
 mocap bodies                   are fixed, with a warning
 inactive equalities            are left out, with a warning
 `<replicate>`                  copies with numbers after their names; equalities and other references to them are not copied
@@ -55,9 +56,10 @@ from .mjcf_geoms import body_inertia, geom_of, masks_of, show_geom, touch_geoms
 from .mujoco import HERE, Drives, Hinge, Tree, greatest, joint_type, note_contacts
 
 Sites = dict[str, tuple[str, Transform]]  # name -> body and pose in it
-Tendons = dict[str, dict[str, float] | None]  # name -> coefficients by joint; None for spatial tendons
-JOINTS = ("joint", "freejoint")  # they share one set of names; a geom may have the name of a joint
-STRING = ("stiffness", "damping")  # attributes of a straight tendon, which is read as a spring
+Tendons = dict[str, dict[str, float] | None]  # tendon -> (joint -> coefficient); None for spatial tendons
+# tags whose elements share one set of names; elements of other tags, such as geoms, may have the name of a joint
+JOINTS = ("joint", "freejoint")
+STRING = ("stiffness", "damping")  # attributes of a straight tendon, which is read as a spring with a damper
 UNGUIDED = "<spatial> tendons that are no springs between two sites are left out"
 DEFAULT = (0.0, 1.0, 0.0, 0.0, 0.0)  # polycoef of an equality
 
@@ -74,8 +76,8 @@ def read(
     ----------
     text : the document
     source : name of the document in errors and warnings
-    beside : folder of the file, which contains includes and meshes; default: includes raise ModelError
-    floating_base : not allowed, because an MJCF has a <freejoint/> for each floating body
+    beside : folder of the file, in which included files and meshes are searched; without it, an <include> raises ModelError
+    floating_base : must be None, because an MJCF file defines floating bodies by <freejoint/>
     package_dirs : other folders that may contain includes and meshes
 
     Examples
@@ -94,14 +96,14 @@ def read(
         root.fail("is not the root of an MJCF, <mujoco>")
     package_dirs = tuple(package_dirs)
     include(root, beside, package_dirs)
-    # numbers that overflow raise an error where they are used
+    # overflow does not need a warning of NumPy, because the functions that use the number raise an error
     with at(root), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         return _Reader(root, beside or "", package_dirs).read()
 
 
 @dataclass(eq=False)
 class _Body:
-    """Body with its contents and those of frames in it: elements with their classes' attributes, and poses of their frames."""
+    """Body with its elements, including those of <frame> elements in it. Each element has the attributes of its class, and the pose of its frame."""
 
     element: Element
     name: str
@@ -235,7 +237,7 @@ class _Reader(Document):
         return [(body, tuple(place.translation.tolist())) for body, place in ends]
 
     def springs(self, tree: Tree, sites: Sites, constrained: Container[str]) -> None:
-        """Add the straight spatial tendons that are springs; `constrained` are tendons that an equality reads."""
+        """Add the straight spatial tendons that are springs; `constrained` has the tendons that an equality uses."""
         for name, element in self.strings.items():
             stiffness, damping = (element.several(key, 3, (0.0,)) for key in ("stiffness", "damping"))
             k, c = (0.0 if switch in self.off else x[0] for switch, x in (("spring", stiffness), ("damper", damping)))
@@ -299,7 +301,7 @@ class _Reader(Document):
         gravity = (0.0, 0.0, 0.0) if "gravity" in self.off else self.option.numbers("gravity", 3, (0.0, 0.0, -9.81))
         bodies = self.bodies()
         joints = self.named(JOINTS)
-        for body in bodies:  # with the attributes of their classes, which may include the type
+        for body in bodies:  # add the attributes of the joints' classes, which may include the type
             joints |= {name: e for e, _ in body.inside if e.tag in JOINTS and (name := e.get("name"))}
         equalities = self.grouped("equality")
         ends = (
@@ -364,7 +366,7 @@ class _Reader(Document):
             if hinges and hinges[-1].type.kind == "Free" and "quat" in element.attributes:
                 w, x, y, z = element.numbers("quat", 4)
                 q0 = np.array(tree.qpos0[hinges[-1].name])
-                if q0[:4] @ (x, y, z, w) < 0.0:  # q and -q are one rotation: keep the sign of the file
+                if q0[:4] @ (x, y, z, w) < 0.0:  # q and -q represent the same rotation: keep the sign of the file
                     tree.qpos0[hinges[-1].name] = (*(-q0[:4]).tolist(), *q0[4:].tolist())
         if self.flag.get("contact") != "disable":
             masks = [(body, *masks_of(geom)) for body in geoms for geom in geoms[body]]

@@ -19,7 +19,7 @@ from .outline import turn_from_z
 
 DEEPEST = 500  # MuJoCo's limit; a chain of n bodies is nested n deep
 ELSEWHERE = "load(..., package_dirs=[...]) allows other folders"
-# attributes with lists of numbers, in which the last ones may be missing: these are inherited
+# attributes with lists of numbers. The last numbers of a list may be missing; the missing ones are inherited from the class
 PARTIAL = ("size", "stiffness", "damping", "polycoef", "gear", "gainprm")
 
 
@@ -66,7 +66,7 @@ Attributes = dict[str, str]
 
 
 def _merged(attributes: Mapping[str, str], inherited: Mapping[str, str]) -> Attributes:
-    """Return attributes, with missing ones inherited from a class."""
+    """Return the attributes of an element, completed by the attributes of its class."""
     if any(name in attributes for name in ORIENTATION):  # an orientation has one of five attributes
         inherited = {name: value for name, value in inherited.items() if name not in ORIENTATION}
     merged = {**inherited, **attributes}
@@ -78,7 +78,7 @@ def _merged(attributes: Mapping[str, str], inherited: Mapping[str, str]) -> Attr
 
 
 def _classes(sections: Sequence[Element]) -> dict[str, dict[str, Attributes]]:
-    """Return class -> tag -> attributes; all actuators share one set."""
+    """Return the dict: class -> tag -> default attributes. All kinds of actuators share one set of attributes."""
     classes: dict[str, dict[str, Attributes]] = {"main": {}}
     pending = [(section, "") for section in reversed(sections)]
     while pending:
@@ -129,11 +129,14 @@ class Document:
         self.replicate()
 
     def replicate(self) -> None:
-        """Replace each <replicate> by frames, each offset from the last one, with copies of its contents and numbered names."""
+        """Replace each <replicate> by a series of frames with copies of its contents.
+
+        Each frame is offset from the previous one; the names get numbers.
+        """
         order, made = [self.root], 0
         for element in order:
             order += element.children
-        for owner in reversed(order):  # nested ones first
+        for owner in reversed(order):  # nested <replicate> elements first
             for k, element in reversed([*enumerate(owner.children)]):
                 if element.tag != "replicate":
                     continue
@@ -161,7 +164,7 @@ class Document:
                 owner.children[k : k + 1] = frames
 
     def settings(self, tag: str) -> Element:
-        """Return one element with the attributes of all elements of a tag; later ones override earlier ones."""
+        """Return one element with the attributes of all elements of a tag; later elements override earlier ones."""
         owners = self.root.all("option") if tag == "flag" else [self.root]
         elements = [element for owner in owners for element in owner.all(tag)]
         for element in elements:
@@ -193,7 +196,7 @@ class Document:
         return elements
 
     def classed(self, element: Element, childclass: str = "", tag: str = "") -> Element:
-        """Return the element with the attributes of its class, or else of the nearest childclass around it."""
+        """Return the element with the default attributes of its class; without a class, of the class `childclass`, which a surrounding element sets."""
         name = element.get("class") or childclass or "main"
         if name not in self.classes:
             element.fail(f"has an unknown class {name!r}{did_you_mean(name, self.classes)}")
@@ -236,7 +239,7 @@ class Document:
         return R
 
     def between(self, element: Element) -> tuple[Transform, float]:
-        """Return the frame midway between the two points of `fromto`, with z along them, and half their distance [m]."""
+        """Return the frame at the midpoint of the two points of `fromto`, with z from one to the other, and half their distance [m]."""
         ends = np.reshape(element.numbers("fromto", 6), (2, 3))
         along = ends[0] - ends[1]
         length = float(np.linalg.norm(along))

@@ -24,7 +24,10 @@ from .mujoco import GEOMS, HERE, HIDDEN, exclude_by_masks, group_of, shape_of, s
 
 
 class Geom(NamedTuple):
-    """Geom of a body; its kind is "fitted" if a primitive is fitted to a mesh, its shape None if the kind has no half sizes."""
+    """Geom of a body.
+
+    The kind is "fitted" if a primitive is fitted to a mesh. The shape is None for kinds that half sizes do not define, such as meshes.
+    """
 
     element: Element
     kind: str
@@ -62,7 +65,7 @@ def masks_of(geom: Geom) -> tuple[int, int]:
 def body_inertia(
     document: Document, body: Element, inertials: Sequence[tuple[Element, Transform]], geoms: Sequence[Geom]
 ) -> Inertia:
-    """Return the inertia of a body, from its <inertial> elements (with the poses of frames around them) or from its geoms."""
+    """Return the inertia of a body, from its <inertial> elements (each with the pose of the <frame> around it) or from its geoms."""
     from_geoms = document.compiler.word("inertiafromgeom", "true false auto", "auto")
     low, high = document.compiler.numbers("inertiagrouprange", 2, (0.0, 5.0))
     if len(inertials) > 1:
@@ -160,7 +163,7 @@ def _mesh_inertia(document: Document, element: Element, body: Element) -> tuple[
     w, x, y, z = mesh.numbers("refquat", 4, (1.0, 0.0, 0.0, 0.0))
     scale, R = np.array(mesh.numbers("scale", 3, (1.0, 1.0, 1.0))), Rotation.from_quaternion((x, y, z, w)).matrix
     corners = (corners - mesh.numbers("refpos", 3, (0.0, 0.0, 0.0))) @ R * scale
-    # a mirror image turns faces inside out
+    # a reflection (negative determinant of the scale) reverses the orientation of the faces
     return mass_properties(corners if scale.prod() > 0.0 else corners[:, ::-1], method)
 
 
@@ -172,8 +175,8 @@ def touch_geoms(
 ) -> None:
     """Add collision shapes to bodies; with `warn`, entries that are not read raise warnings.
 
-    Geoms with the same masks are a group. Groups without a common mask, and excluded pairs of bodies, do not touch. `names` maps names of
-    bodies in the file to names in the builder.
+    Geoms with the same contype and conaffinity form a group. Two groups collide only if MuJoCo's masks allow it, and their bodies are not excluded.
+    `names` maps names of bodies in the file to names in the builder.
     """
     masks: dict[str, tuple[int, int]] = {}
     frictions: list[dict[str, float]] = []
@@ -201,7 +204,7 @@ def touch_geoms(
             counted.update(numbers)
             masks[group], named[element.get("name") or ""] = (contype, conaffinity), touching
     exclude_by_masks(builder, masks)
-    # if one geom of a pair uses a coefficient by its condim, MuJoCo combines both geoms' coefficients
+    # in MuJoCo the larger condim of a pair applies, so that a geom's coefficient is used although its own condim disables it
     if warn and any(len({mu[name] for mu in frictions}) > 1 for name in counted):
         element.note("the friction of a pair is the geometric mean of both geoms; MuJoCo takes the larger one")
     shapes_of: dict[str, list[str]] = {}

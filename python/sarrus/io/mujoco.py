@@ -1,10 +1,10 @@
-"""Reader of compiled MuJoCo models, and MuJoCo's rules of bodies and joints, which the MJCF reader shares.
+"""Reader of compiled MuJoCo models, and MuJoCo's rules of bodies and joints, which the MJCF reader uses too.
 
-A body has any number of joints to its parent. Each acts in the body's frame, after the joints before it: in sarrus, a chain with massless bodies.
-A coordinate counts from the joint's `ref`, at which the body has its described pose. q counts in the same way, so that q is MuJoCo's qpos except
-for the order of quaternions and free joints (:mod:`sarrus.interop`). Equality constraints become loop joints and couplers.
+In MuJoCo, a body has any number of joints to its parent, which move the body one after the other. In sarrus they become a chain of joints with
+massless bodies between them. At the joint's coordinate `ref` the body has the pose in the model. q has the same zero as MuJoCo's qpos, so that the
+two differ only in the order of quaternions and free joints (:mod:`sarrus.interop`). Equality constraints become loop joints and couplers.
 
-Result of the arrays of a compiled model:
+The table lists the arrays of a compiled model and their counterparts in the mechanism:
 
 =========================  ========================================================================================
 `body_*`                   bodies; bodies without joints are welded to their parents
@@ -13,7 +13,7 @@ Result of the arrays of a compiled model:
 `eq_*`: connect, weld      loop joints, Spherical and Fixed (Spherical if torquescale is zero)
 `eq_*`: joint, tendon      couplers, with polynomials up to degree 4. Constraints are exact: solref and solimp are not read
 `tendon_*`, `wrap_*`       fixed tendons in equalities and actuators; tendons between two sites as springs, or as distances in equalities
-`actuator_*`               their joints are actuated, effort_limit by gear and ranges; control laws are not read
+`actuator_*`               their joints are actuated, with an effort_limit from gear and ranges; control laws are not read
 `site_*`                   frames
 `qpos0`, `key_qpos`        configurations; "qpos0" is home too
 `geom_*`, `pair_*`,        visuals of groups 0 to 2: boxes, spheres, cylinders, capsules; collision shapes, if any pair may touch: boxes,
@@ -57,13 +57,14 @@ Note = Callable[[str], None]  # function that adds a warning
 FLAGS = {"constraint": 1, "equality": 2, "frictionloss": 4, "limit": 8, "spring": 32, "damper": 64, "gravity": 128}
 NO_CONTACT = 16  # flag that disables contacts; it affects a warning only
 PRIMITIVES = {2: "sphere", 3: "capsule", 4: "ellipsoid", 5: "cylinder", 6: "box"}
-# kind of a geom -> count of its half sizes, and its shape from these
+# kind of a geom -> number of its half sizes, and the function that returns its shape from them
 GEOMS: dict[str, tuple[int, Callable[..., ContactShape]]] = {
     "sphere": (1, Sphere), "capsule": (2, lambda r, half: Capsule(r, 2 * half)), "cylinder": (2, lambda r, half: Cylinder(r, 2 * half)),
     "plane": (0, Plane), "ellipsoid": (3, lambda *axes: Ellipsoid(axes)), "box": (3, lambda a, b, c: Box((2 * a, 2 * b, 2 * c))),
 }  # fmt: skip
-JOINT, JOINT_IN_PARENT, TENDON, WRAP_JOINT, WRAP_SITE, SITE = 0, 1, 3, 1, 3, 6  # of mjtTrn, mjtWrap, mjtObj
-CONNECT, WELD, JOINT_EQUALITY, TENDON_EQUALITY = range(4)  # of mjtEq
+# values of MuJoCo's enumerations mjtTrn, mjtWrap and mjtObj
+JOINT, JOINT_IN_PARENT, TENDON, WRAP_JOINT, WRAP_SITE, SITE = 0, 1, 3, 1, 3, 6
+CONNECT, WELD, JOINT_EQUALITY, TENDON_EQUALITY = range(4)  # values of MuJoCo's enumeration mjtEq
 # arrays that act on bodies and are not read -> text of the warning
 UNREAD = dict.fromkeys(
     ("body_gravcomp", "jnt_stiffnesspoly", "jnt_springyield", "dof_dampingpoly", "actuator_dampingpoly", "tendon_stiffness",
@@ -83,7 +84,7 @@ HIDDEN = 3  # first group of geoms that MuJoCo hides by default
 
 
 class Hinge(NamedTuple):
-    """Joint of a body, with its place in the body's frame, and its coordinate in the body's described pose."""
+    """Joint of a body: its pose in the body's frame, and its coordinate (`ref`) in the pose that the model describes."""
 
     name: str
     type: JointType
@@ -93,7 +94,7 @@ class Hinge(NamedTuple):
 
 
 class Tree:
-    """Builder of bodies and equalities by MuJoCo's rules; `names` are the names of joints and constraints in the model."""
+    """Builder that adds bodies and equalities by MuJoCo's rules; `names` has the names of joints and constraints in the model."""
 
     def __init__(self, name: str, gravity: ArrayLike, names: Iterable[str]) -> None:
         self.builder = Builder(name, gravity)
@@ -104,10 +105,10 @@ class Tree:
         self.keys = set[str]()
         self.qpos0: dict[
             str, tuple[float, ...]
-        ] = {}  # joint -> coordinates in the order of q; joints in MuJoCo's order
+        ] = {}  # joint -> its coordinates at qpos0 in the order of q; the joints are in MuJoCo's order
 
     def invent(self, name: str) -> str:
-        """Return a name that no joint and no constraint has: this name, or with a number after it."""
+        """Return the name, with a number appended if a joint or a constraint has the name already."""
         new = name
         while new in self.names:
             self.count[name] = self.count.get(name, 1) + 1
@@ -116,11 +117,11 @@ class Tree:
         return new
 
     def constraint_name(self, name: str | None, default: str) -> str:
-        """Return a name for an equality, which may have the name of a joint in MuJoCo but not in sarrus."""
+        """Return a name for an equality. In MuJoCo an equality may have the name of a joint; in sarrus it may not."""
         return name if name and name not in self.qpos0 else self.invent(name or default)
 
     def add_body(self, name: str, parent: str, place: Transform, inertia: Inertia, hinges: Sequence[Hinge]) -> None:
-        """Add a body with its pose in the parent and its joints to the parent."""
+        """Add a body: its pose in the parent, its inertia, and its joints to the parent."""
         pose = self.placed[name] = self.placed[parent] @ place
         if not hinges:
             self.builder.add_body(name, inertia)
@@ -139,8 +140,10 @@ class Tree:
             elif isinstance(joint, Spherical):
                 q0 = (0.0, 0.0, 0.0, 1.0)
             elif isinstance(
-                joint, Free
-            ):  # its coordinates are the pose in the world, not relative to the described pose
+                joint,
+                Free,
+                # MuJoCo's coordinates of a free joint are the pose in the world, not relative to the body's pose in the model
+            ):
                 at_parent = at_child = HERE
                 q0 = (*Rotation(pose.rotation).quaternion.tolist(), *pose.translation.tolist())
             self.builder.add_body(child, inertia if last else None)
@@ -154,7 +157,7 @@ class Tree:
     def join(
         self, name: str, ends: Sequence[str], at: Transform | None, other: Transform | None, *, rotation: bool
     ) -> None:
-        """Add a loop joint: two frames, or their origins only, coincide; a frame that is None follows from the poses at qpos0."""
+        """Add a loop joint, by which two frames, or only their origins, coincide. A frame that is None is computed from the poses at qpos0."""
         first, second = ends
         between = self.placed[first].inverse() @ self.placed[second]
         if other is None:
@@ -165,7 +168,7 @@ class Tree:
     def couple(
         self, name: str, first: Mapping[str, float], second: Mapping[str, float], polynomial: Sequence[float]
     ) -> None:
-        """Add the coupler y - y0 = P(x - x0); y and x are sums of coefficient times coordinate, y0 and x0 at qpos0."""
+        """Add the coupler y - y0 = P(x - x0). y and x are linear combinations of coordinates; y0 and x0 are their values at qpos0."""
         P, offset = Polynomial(polynomial).trim(), sum(c * self.qpos0[joint][0] for joint, c in first.items())
         terms = {joint: Polynomial([0.0, c]) for joint, c in first.items()}
         shifted = {joint: Polynomial([-c * self.qpos0[joint][0], c]) for joint, c in second.items()}
@@ -183,14 +186,14 @@ class Tree:
         self.builder.add_coupler(name, {j: p.coef[1:] for j, p in terms.items() if p.degree() > 0}, offset=offset)
 
     def distance(self, first: Point, second: Point, changed: Mapping[str, tuple[float, ...]] | None = None) -> float:
-        """Return the distance [m] of two points of bodies at qpos0, with the coordinates in `changed` replaced."""
+        """Return the distance [m] of two points of bodies at qpos0, after replacing the coordinates in `changed`."""
         robot = Mechanism(self.builder._described(()))
         q = robot._at({**self.qpos0, **(changed or {})}.items())
         start, end = (robot.pose(q, body) @ [*point, 1.0] for body, point in (first, second))
         return float(np.linalg.norm(end - start))
 
     def set_springs(self, targets: Mapping[str, tuple[float, float, float]], off: Iterable[str]) -> None:
-        """Set springs and dampers of joints to (time constant [s], damping ratio, rest), by the effective inertia at qpos0."""
+        """Set springs and dampers of joints from (time constant [s], damping ratio, rest) and the effective inertia at qpos0."""
         if not targets:
             return
         robot = Mechanism(self.builder._described(()))
@@ -211,7 +214,7 @@ class Tree:
             self.builder._joints[name] = replace(spec, joint=replace(spec.joint, **terms))
 
     def add_site(self, name: str, body: str, place: Transform) -> None:
-        """Add the frame of a site; with a body of the same name, which MuJoCo allows, it gets another name."""
+        """Add the frame of a site. If a body has the site's name, which MuJoCo allows, the frame gets another name."""
         self.builder.add_frame(free_name(f"{name}_site", self.bodies) if name in self.bodies else name, body, place)
 
     def coordinates(self, qpos: Sequence[float]) -> dict[str, tuple[float, ...]]:
@@ -227,12 +230,12 @@ class Tree:
         return tuple(x[k] for x in self.qpos0.values() for k in np.argsort(FROM_QPOS[len(x)]))
 
     def set_reference(self) -> None:
-        """Set the described poses as configuration "qpos0", before all keys, and as home."""
+        """Set the poses of the model (qpos0) as the first named configuration, "qpos0", and as home."""
         self.builder.set_configuration("qpos0", self.qpos0)
         self.builder.set_home(self.qpos0)
 
     def add_key(self, name: str, qpos: Sequence[float] | None, note: Note) -> None:
-        """Add a configuration; it is qpos0 if `qpos` is None."""
+        """Add a named configuration; `qpos` None means qpos0."""
         if name in self.keys:
             raise ModelError(f"has the name of another key: {name!r}")
         name = name or free_name(f"key{len(self.keys)}", self.keys)
@@ -255,7 +258,7 @@ class Tree:
 
 
 def joint_type(kind: str, axis: ArrayLike, note: Note, **properties: Any) -> JointType:
-    """Return the joint of one of MuJoCo's kinds; `note` is called with properties that it cannot have."""
+    """Return the joint type for one of MuJoCo's kinds; `note` is called with the properties that the type cannot represent."""
     if kind in ("hinge", "slide"):
         return Revolute(axis, **properties) if kind == "hinge" else Prismatic(axis, **properties)
     properties.pop("rest", None)
@@ -315,7 +318,7 @@ def exclude_by_masks(builder: Builder, masks: Mapping[str, tuple[int, int]]) -> 
 
 
 def note_contacts(geoms: Sequence[tuple[str, int, int]], bodies: Iterable[tuple[str, str, bool]], note: Note) -> bool:
-    """Return True, and warn, if MuJoCo would check a pair of geoms for contact; exclusions of the file do not count.
+    """Return True, and warn, if MuJoCo would check any pair of geoms for contact. The <exclude> elements of the file are not considered.
 
     Parameters
     ----------
@@ -325,7 +328,7 @@ def note_contacts(geoms: Sequence[tuple[str, int, int]], bodies: Iterable[tuple[
     welded, above = (
         {"ground": "ground"},
         {"ground": ""},
-    )  # body -> first body of its welded group; group -> parent group
+    )  # body -> first body of the group that is welded together; group -> parent group
     for body, parent, moves in bodies:
         welded[body] = body if moves else welded[parent]
         above.setdefault(welded[body], "" if welded[parent] == "ground" else welded[parent])
@@ -339,7 +342,7 @@ def note_contacts(geoms: Sequence[tuple[str, int, int]], bodies: Iterable[tuple[
 
 
 class Drives:
-    """Actuated joints, with their largest efforts, and the armature and damping of their motors after the gears."""
+    """Actuated joints with their largest efforts, and with the armature and damping of their motors at the joint (after the gears)."""
 
     def __init__(self) -> None:
         self.most: dict[Any, float] = {}
@@ -347,10 +350,10 @@ class Drives:
         self.damping: dict[Any, float] = {}
 
     def add(self, joint: Any, gear: float, most: float, armature: float, damping: float) -> None:
-        """Add an actuator of a joint; `most` is its largest force before the gear, infinite without a limit."""
+        """Add an actuator of a joint. `most` is its largest force or torque before the gear, infinite without a limit."""
         for by_joint, value in (
             (self.most, abs(gear) * most if gear else 0.0),
-            (self.armature, gear * gear * armature if armature else 0.0),  # avoids 0 * inf
+            (self.armature, gear * gear * armature if armature else 0.0),  # 0 * inf would be nan
             (self.damping, gear * gear * damping if damping else 0.0),
         ):
             by_joint[joint] = by_joint.get(joint, 0.0) + value
@@ -358,7 +361,7 @@ class Drives:
     def add_tendon(
         self, length: Mapping[Any, float], gear: float, most: float, armature: float, damping: float, note: Note
     ) -> None:
-        """Add an actuator of a fixed tendon, which acts on its joints by their coefficients."""
+        """Add an actuator of a fixed tendon. Its gear ratio to each joint is `gear` times the tendon's coefficient of the joint."""
         if len(length) > 1:
             note("an actuator of a tendon with several joints is read as a motor at each of them")
             if armature or damping:
@@ -368,7 +371,10 @@ class Drives:
             self.add(joint, gear * coefficient, most, armature, damping)
 
     def properties(self, joint: Any, limit: float, armature: Any, damping: Any) -> dict[str, Any]:
-        """Return the actuators' properties of a joint, arguments of its type; `limit` bounds the sum of its actuators."""
+        """Return the properties of a joint that follow from its actuators, as arguments of the joint type.
+
+        `limit` bounds the sum of the actuators' efforts.
+        """
         most = min(limit, self.most.get(joint, np.inf))
         return {
             "effort_limit": most if np.isfinite(most) else None,
@@ -381,7 +387,7 @@ class Drives:
 
 
 def from_mujoco(model: mujoco.MjModel) -> Mechanism:
-    """Return the mechanism of a compiled MuJoCo model; :mod:`sarrus.io.mujoco` lists the results of its arrays.
+    """Return the mechanism of a compiled MuJoCo model; :mod:`sarrus.io.mujoco` lists the arrays that are read.
 
     Parameters
     ----------
@@ -477,7 +483,7 @@ def _add_bodies(tree: Tree, model: Any, bodies: list[str], joints: list[str], of
 
 
 def _note_unread(model: Any, tendons: Sequence[int], note: Note) -> None:
-    """Warn about arrays that act on bodies and are not read; `tendons` are those whose springs and dampers are not read."""
+    """Warn about arrays that affect the dynamics and are not read. `tendons` has the indices of tendons whose springs and dampers are not read."""
     for attribute, warning in UNREAD.items():
         values: Any = getattr(model, attribute, 0)
         if np.any(

@@ -4,8 +4,8 @@ A joint of several axes is a chain of hinges and slides. The pose of the outer b
 
     X(q) = start  exp(S_1 q_1) ... exp(S_n q_n)  end
 
-Each S is a rotation about a line or a translation along a direction, expressed in the frame at `start`. Constant motions between the axes of a
-joint (fixed coordinates of a gimbal) are part of `end`.
+Each S_i is the unit twist of a rotation about a line or of a translation along a direction, expressed in the frame at `start`. q_i is the coordinate
+[rad or m]. Constant motions between the axes of a joint (fixed coordinates of a gimbal) are part of `end`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ IDENTITY = Transform()
 
 @dataclass
 class Losses:
-    """Parts of a mechanism that a format cannot represent: losses that change the motion, and minor losses."""
+    """Properties of a mechanism that a format cannot represent: losses that change the motion, and minor losses."""
 
     format: str
     written: str = "the file"
@@ -72,7 +72,7 @@ class Losses:
             warn_of_model(f"{path}: {self.format} cannot represent, and {self.written} omits: {text}")
 
     def note_general(self, robot: Mechanism, *, gravity: bool = False, named: bool = False) -> None:
-        """Add gravity and named configurations, unless the format has them."""
+        """Report gravity and named configurations as losses, unless the format has them."""
         d = robot.description
         if not gravity and d.gravity != (0.0, 0.0, -9.81):
             self.motion.append(f"gravity {d.gravity}")
@@ -87,8 +87,8 @@ def listed(names: Iterable[str]) -> str:
 def with_plain_names(robot: Mechanism, losses: Losses, *, distinct: bool = False, scope: str = "") -> Mechanism:
     """Return the mechanism with names that the format allows.
 
-    No body is called "world", which is the ground in the format. With `distinct`, no joint has the name of a body or a frame. No name
-    contains `scope`.
+    Names that the format does not allow are changed: no body is called "world", which is the ground in the format, and no name contains `scope`. With
+    `distinct`, no joint has the name of a body or a frame.
     """
     d = robot.description
     frames = _plain_names([b.name for b in d.bodies] + [f.name for f in d.frames], {"world"}, scope)
@@ -141,7 +141,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Link:
-    """Tree joint from the body `inner` to the body `outer`; Fixed, Spherical and Free joints have no `axes`."""
+    """Tree joint from the body `inner` (nearer the ground) to the body `outer`. `axes` is empty for Fixed, Spherical and Free joints."""
 
     spec: JointSpec
     inner: str
@@ -157,7 +157,7 @@ class Link:
 
     @property
     def kind(self) -> str:
-        """Kind of the joint; Fixed if it has no freedom."""
+        """Kind of the joint; "Fixed" for any joint without a degree of freedom."""
         return self.joint.kind if self.joint.nv else "Fixed"
 
     @property
@@ -172,13 +172,13 @@ class Link:
 
 
 def tree_links(robot: Mechanism) -> dict[str, Link]:
-    """Return tree joint -> its link from the inner to the outer body."""
+    """Return the dict: tree joint -> its `Link` from the inner to the outer body."""
     specs = {spec.name: spec for spec in robot.description.joints}
     return {name: link_of(specs[name], robot.joint(name).reversed) for name in robot.joints}
 
 
 def link_of(spec: JointSpec, backward: bool = False) -> Link:
-    """Return the link of a joint; `backward` if its child is the inner body."""
+    """Return the `Link` of a joint; `backward` is True if the joint's child is the inner body."""
     try:
         axes, offset = axes_of(spec.joint)
     except ModelError as error:
@@ -190,7 +190,7 @@ def link_of(spec: JointSpec, backward: bool = False) -> Link:
     return Link(spec, inner, outer, backward, start, axes, end)
 
 
-# one of the successive motions of a joint: (True for a rotation, direction, coordinate or None, fixed value)
+# one of the successive motions of a joint: (True for a rotation, direction, index of its coordinate or None, value of a constant motion)
 Factor = tuple[bool, Array, int | None, float]
 
 
@@ -244,7 +244,7 @@ def coordinate_names(link: Link, used: Names) -> list[str]:
 
 
 def number_of(link: Link, axis: Axis, name: str, default: float = 0.0) -> float:
-    """Return a passive term or a bound along an axis; `default` if the joint has no such bound."""
+    """Return the component of a passive term or a bound along an axis; `default` if the joint has no such bound."""
     values = getattr(link.joint, name)
     return default if values is None else float(values[axis.index])
 
@@ -261,7 +261,7 @@ def limits_of(link: Link, axis: Axis) -> tuple[float, float] | None:
 
 
 def add(owner: Element, tag: str, **attributes: Any) -> Element:
-    """Add and return a child with these attributes, except those that are None; numbers have all digits."""
+    """Add and return a child element. Attributes that are None are omitted; numbers are written with all digits."""
     child = ET.SubElement(owner, tag)
     for name, value in attributes.items():
         if value is not None:
@@ -275,7 +275,8 @@ def add_drake(
 ) -> bool:  # fmt: skip
     """Write a distance, a spring or a linear coupler with Drake's tags; return False for other constraints.
 
-    Numbers are text if `words`, else attributes. `names` are the names of coordinates in the file; there they count from `zero`.
+    Numbers are written as text if `words` is True, otherwise as attributes. `names` has the names of coordinates in the file, whose zero is at the
+    coordinates `zero` of the mechanism.
     """
 
     def part(element: Element, tag: str, value: ArrayLike | str, attribute: str = "value") -> None:
@@ -313,7 +314,7 @@ def mimic_of(
 ) -> tuple[str, str, float, float] | None:
     """Return (follower, leader, multiplier, offset) of a coupler of two coordinates, or None for other constraints.
 
-    The follower is not in `excluded`, and not in `driven` if there is a choice.
+    The follower is never a coordinate in `excluded`. It is a coordinate in `driven` only if the other coordinate cannot be the follower.
     """
     if not isinstance(spec, CouplerSpec) or spec.law is not None or len(spec.terms) != 2:
         return None
@@ -336,7 +337,7 @@ def frame_along(direction: ArrayLike) -> Transform:
 
 
 def turn_from_z(along: ArrayLike) -> Rotation:
-    """Return the smallest rotation that takes z to a direction; a half turn about x for -z."""
+    """Return the rotation of smallest angle that takes z to a direction; for -z it is a rotation by pi about x."""
     x, y, z = (np.asarray(along) / (np.abs(along).max() or 1.0)).tolist()
     across = math.hypot(x, y)
     if across == 0.0 == z:
@@ -345,9 +346,9 @@ def turn_from_z(along: ArrayLike) -> Rotation:
 
 
 def on_plane(normal: ArrayLike) -> Transform:
-    """Return the axes of URDF's planar joint in those of Planar.
+    """Return the axes of URDF's planar joint, expressed in the axes of the joint type Planar.
 
-    URDF's axes are x and y after the smallest rotation that takes z to the normal, as in MuJoCo.
+    URDF's axes are x and y after the rotation of smallest angle that takes z to the normal, as in MuJoCo.
     """
     turned = turn_from_z(normal).matrix @ axis_frame(normal).T
     return IDENTITY if np.allclose(turned, np.eye(3), rtol=0.0, atol=1e-12) else Transform(turned)
@@ -375,5 +376,5 @@ def beside(shape: Mesh, path: Path) -> str:
     full_name = os.path.join(shape.beside, shape.file)
     try:
         return Path(os.path.relpath(full_name, path.absolute().parent)).as_posix()
-    except ValueError:  # on another drive
+    except ValueError:  # the two files are on different drives of Windows
         return full_name

@@ -20,8 +20,8 @@ constraints: 6D, 3D       loop joints: Fixed, Spherical. They are exact:      Fi
                           Baumgarte's terms are not read                      distance of 1 m
 ========================  ==================================================  ========================================================
 
-Springs, rods, rolling, prescribed motions and other loop joints, which Pinocchio does not have, raise an error on conversion to Pinocchio.
-Motors and visuals raise warnings.
+Pinocchio has no springs, rods, rolling, prescribed motions, or loop joints of other types. A mechanism with any of these raises an error on
+conversion to Pinocchio. Motors and visuals raise warnings.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ LARGEST = np.finfo(float).max
 
 
 def from_pinocchio(model: pinocchio.Model, constraints: Iterable[Any] = ()) -> Mechanism:
-    """Return the mechanism of a Pinocchio model with rigid constraints; :mod:`sarrus.io.pinocchio` lists the results of its parts.
+    """Return the mechanism of a Pinocchio model with rigid constraints; :mod:`sarrus.io.pinocchio` lists what each element becomes.
 
     Parameters
     ----------
@@ -103,7 +103,8 @@ class _Reader:
             if _kind_of(frame) == "BODY" and frame.parentJoint:
                 self.frame_of.setdefault(int(frame.parentJoint), frame)
         self.bodies, self.joint_names = Names({"ground"}), Names(self.names)
-        self.carried = [("ground", Transform())]  # for each joint its body, and the pose of its frame in it
+        # for each joint of Pinocchio: its body, and the pose of the joint's frame in the body
+        self.carried = [("ground", Transform())]
         self.leader_of = interop.mimics(model)
 
     def read(self, constraints: Iterable[Any], notes: Notes) -> Builder:
@@ -177,7 +178,7 @@ class _Reader:
 
 
 class _Numbers:
-    """Numbers of a model for the velocities and coordinates of its joints."""
+    """Arrays of a Pinocchio model with one entry for each velocity or coordinate of its joints."""
 
     def __init__(self, model: Any, note: Note) -> None:
         def array(name: str, older_name: str = "", default: float = 0.0) -> Any:
@@ -195,7 +196,7 @@ class _Numbers:
                 array("lowerVelocityLimit", default=np.nan),
             ),
         ):
-            # Pinocchio 4.1 has lower velocity limits without their sign
+            # Pinocchio 4.1 stores lower velocity limits without their negative sign
             lower = np.abs(np.where(np.isnan(lower), upper, lower))
             if not np.array_equal(lower, upper):
                 note(f"{name.replace('_', ' ')}s of the two directions differ; the larger one is used for both")
@@ -213,7 +214,7 @@ class _Numbers:
             note("positionLimitMargin is not read")
 
     def joint(self, name: str, part: interop.Part, iq: int, iv: int) -> JointType:
-        """Return the joint of a part with its numbers; iq and iv are its first indices in q and v."""
+        """Return the joint type of a joint, or of a part of a composite joint, with its parameters; iq and iv are its first indices in q and v."""
         free, n = part.type.kind == "Free", part.type.nv
         order = interop.FREE_V if free else list(range(n))
         properties: dict[str, Any] = {key: x[iv : iv + n][order] for key, x in self.passive.items()}
@@ -223,7 +224,8 @@ class _Numbers:
         low, high = self.lower[iq : iq + part.nq], self.upper[iq : iq + part.nq]
         if free:
             low, high = low[interop.FREE_Q], high[interop.FREE_Q]
-        if part.type.quaternion or part.nq > part.type.nq:  # quaternions, and cosine and sine, have no limits in sarrus
+        # in sarrus, coordinates that are quaternions or (cosine, sine) pairs have no limits
+        if part.type.quaternion or part.nq > part.type.nq:
             k = slice(0, 4) if part.type.quaternion else slice(part.type.nq - 1, None)
             low[k], high[k] = -np.inf, np.inf
             low, high = low[: part.type.nq], high[: part.type.nq]
@@ -299,11 +301,11 @@ def to_pinocchio(robot: Mechanism, *, lossy: bool = False) -> tuple[Any, Any]:
     Parameters
     ----------
     robot : the mechanism
-    lossy : True omits parts that Pinocchio cannot represent and that change the motion, with a warning
+    lossy : if True, parts that Pinocchio cannot represent are omitted with a warning, even if the motion changes
 
     Returns
     -------
-    (pinocchio.Model, StdVec_RigidConstraintModel); :mod:`sarrus.io.pinocchio` lists the results of each part.
+    (pinocchio.Model, StdVec_RigidConstraintModel); :mod:`sarrus.io.pinocchio` lists what each element becomes.
     :func:`sarrus.interop.to_pinocchio_state` converts q and v
 
     Raises
@@ -325,7 +327,8 @@ def to_pinocchio(robot: Mechanism, *, lossy: bool = False) -> tuple[Any, Any]:
     model = pin.Model()
     model.name, model.gravity.linear = d.name, np.array(d.gravity)
     inertias = {body.name: body.inertia for body in d.bodies}
-    carried = {"ground": (0, Transform(), 0)}  # body -> its joint, its pose in the joint's frame, its frame
+    # body -> (index of Pinocchio's joint, pose of the body in the joint's frame, index of Pinocchio's frame)
+    carried = {"ground": (0, Transform(), 0)}
     outward = {link.spec.name: link for link in _depth_first(links)}
     follows = _followed(robot, outward, losses)
     for name, link in outward.items():
@@ -345,7 +348,8 @@ def to_pinocchio(robot: Mechanism, *, lossy: bool = False) -> tuple[Any, Any]:
             frame = model.addJointFrame(joint, frame)
         inertia, I = pin.Inertia.Zero(), inertias[link.outer]
         inertia.mass, inertia.lever = I.mass, np.array(I.com)
-        inertia.inertia = np.array(I.about_com)  # set separately, because the constructor checks that it is physical
+        # the tensor is set separately, because Pinocchio's constructor rejects unphysical inertias
+        inertia.inertia = np.array(I.about_com)
         frame = model.addFrame(pin.Frame(link.outer, joint, frame, _se3(pin, place), pin.BODY, inertia))
         carried[link.outer] = joint, place, frame
     for spec in d.frames:
@@ -431,7 +435,7 @@ def _numbers(
     joint, name = link.joint, link.spec.name
     if joint.stiffness.any():
         losses.motion.append(f"stiffness of joint '{name}'")
-    # a follower has no coordinate in the model: its terms act on the leader, by the ratio of velocities
+    # a follower has no coordinate in Pinocchio's model: its terms are added to the leader's, scaled by the ratio of velocities
     if name in follows:
         leader, scaling, _ = follows[name]
         k = model.joints[model.getJointId(leader)].idx_v
@@ -451,7 +455,7 @@ def _numbers(
         order_q, order_v = order_q[::-1], order_v[::-1]
     model.armature[at_v], model.damping[at_v] = joint.armature[order_v], joint.damping[order_v]
     _add_friction(model, at_v, joint.friction[order_v])
-    for bound, upper, lower, before in (  # names in Pinocchio 4, and in 3
+    for bound, upper, lower, before in (  # names of the limits in Pinocchio 4 and in Pinocchio 3
         (joint.effort_limit, "upperEffortLimit", "lowerEffortLimit", "effortLimit"),
         (joint.velocity_limit, "upperVelocityLimit", "lowerVelocityLimit", "velocityLimit"),
     ):
@@ -462,7 +466,7 @@ def _numbers(
                 getattr(model, lower)[at_v] = -most
     if joint.limits is not None:
         low, high = (np.clip(bound[order_q], -LARGEST, LARGEST) for bound in joint.limits)
-        n = joint.nq - (pin_joint.nq > joint.nq)  # cosine and sine of an angle have no limits
+        n = joint.nq - (pin_joint.nq > joint.nq)  # coordinates (cosine, sine) of an angle have no limits
         model.lowerPositionLimit[at_q][:n], model.upperPositionLimit[at_q][:n] = low[:n], high[:n]
         if n < joint.nq and np.isfinite([joint.limits[0][n], joint.limits[1][n]]).any():
             losses.minor.append(f"limits of the angle of joint '{name}' ({joint.kind})")
@@ -475,7 +479,10 @@ def _add_friction(model: Any, at: slice, friction: Any) -> None:
 
 
 def _followed(robot: Mechanism, outward: dict[str, Link], losses: Losses) -> dict[str, tuple[str, float, float]]:
-    """Return follower -> (leader, scaling, offset) of the couplers; a leader comes before its followers, and follows no joint."""
+    """Return the dict: follower -> (leader, scaling, offset) for the couplers.
+
+    A leader comes before its followers in the tree, and is not a follower itself.
+    """
     order = {name: k for k, name in enumerate(outward)}
     root_of = {
         name: (name, 1.0, 0.0) for name in outward

@@ -1,17 +1,17 @@
 """Reader of SDF, versions 1.3 to 1.12.
 
-Result of each part of a file:
+The table lists the elements of a file and their counterparts in the mechanism:
 
 ============================  =====================================================================================
-`<model>`                     the mechanism: the only model of a world that is not static, the model in `model=`, or all models if joints
-                              of the world connect them. Links of nested models are called "nested::link"
+`<model>`                     the mechanism: the only non-static model of a world, the model named by the argument `model`, or all models if joints of
+                              the world connect them. Links of nested models are called "nested::link"
 `<include>`                   a nested or a merged model; its file is searched in the folders of :func:`sarrus.load`
 `<pose>`                      with `relative_to` (up to 1.6 `frame`), `degrees`, `rotation_format`, `placement_frame`
 `<link>`                      a body. Without `<inertial>` it has SDF's defaults, 1 kg and 1 kg m² about each axis, with a warning;
                               `auto`: the inertia of its collisions (box, capsule, cylinder, ellipsoid, sphere)
 `<frame>`                     a frame
-`<joint>`                     a joint; its two frames coincide in the pose of the file, where q = 0. It may connect any two links and
-                              close loops: revolute, continuous, prismatic, screw, ball, universal and revolute2 (Universal), fixed. An
+`<joint>`                     a joint. Its two frames coincide in the file's poses, in which q = 0. It may connect any two links and close loops.
+                              Types: revolute, continuous, prismatic, screw, ball, universal and revolute2 (Universal), fixed. An
                               effort of 0 makes it passive, a negative one is not a limit; ball joints are passive
 `<axis>`                      along z by default, in the joint's frame or the frame `expressed_in`; up to 1.6 in the model's frame with
                               `use_parent_model_frame`, up to 1.4 always
@@ -62,7 +62,7 @@ def read(
     ----------
     text : the document
     source : name of the document in errors and warnings
-    beside : folder of the file, where the search for meshes and included models starts; empty: no folder
+    beside : folder of the file, in which meshes and included models are searched first; empty: no folder
     floating_base : False fixes the canonical link to the ground if it floats in the file
     package_dirs, model : arguments of :func:`sarrus.load`
 
@@ -102,7 +102,7 @@ class _Coupler:
 
 
 class _Reader:
-    """Reader that adds the parts of one model of a scene, or of all, to a Builder."""
+    """Reader that adds one model of a document, or all its models, to a Builder."""
 
     def __init__(self, scene: Scene, root: Element, top: str) -> None:
         self.scene, self.root, self.top = scene, root, top
@@ -201,7 +201,7 @@ class _Reader:
             self.home[name] = _on_plane(*(scene.pose(end, element) for end in joint.ends))
         else:
             kind, driven = joint_type(element, partial(_direction, scene, joint))
-            # a joint has one frame in the file; its pose in the parent follows from the poses of links
+            # SDF defines the joint's frame in the child only; its pose in the parent is computed from the poses of the links
             at_parent, at_child = (scene.between(end, joint.frame, element) for end in self.ends[joint.name])
         driven = driven and kind.nv > 0 and not follows
         places: dict[str, Any] = {"at_parent": at_parent, "at_child": at_child}
@@ -288,7 +288,7 @@ class _Reader:
 def _gravity(world: Element | None) -> tuple[float, float, float] | None:
     if world is None:
         return None
-    physics = world.all("physics")  # contains the gravity in versions before 1.6
+    physics = world.all("physics")  # in versions before 1.6, <physics> contains the gravity
     gravity = world.child("gravity") or next((g for p in physics if (g := p.child("gravity")) is not None), None)
     if gravity is None:
         return None
@@ -297,7 +297,7 @@ def _gravity(world: Element | None) -> tuple[float, float, float] | None:
 
 
 def _afloat(scene: Scene, links: dict[str, Element], edges: list[tuple[str, ...]]) -> Iterator[str]:
-    """Yield a link of each part without a joint to the ground: the model's canonical link, or its first link."""
+    """Yield one link of each group of connected links that no joint connects to the ground: the model's canonical link, or the group's first link."""
     parts = Connected(("world", *links), edges)
     parts.reach("world", *(key for key in links if key in scene.static))
     canonical = [scene.body(key, model) for key, model in scene.models.items() if scene.frames[key].on]
@@ -353,7 +353,7 @@ def gear_terms(
             element.fail(f"couples {end!r} and {reference!r}, which no revolute joint connects")
         name, axis = hinge
         along = float(axis @ in_world(about))
-        if abs(along) < 0.999:  # files have 1.57 for a quarter turn
+        if abs(along) < 0.999:  # many files write pi/2 as 1.57
             about.fail(f"is not parallel to the axis of joint {name!r}, whose angle it couples")
         terms[name] = factor * sign * math.copysign(1.0, along)
     return terms

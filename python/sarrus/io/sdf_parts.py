@@ -27,7 +27,10 @@ Direction = Callable[[Element], tuple[float, float, float]]
 
 
 def joint_type(element: Element, direction: Direction) -> tuple[joints.JointType, bool]:
-    """Return the type of a <joint>, and True if it is actuated; `direction` returns that of an <axis> in the joint's frame."""
+    """Return the type of a <joint>, and True if it is actuated.
+
+    `direction` is a function that returns the direction of an <axis> in the joint's frame.
+    """
     kind = element.text("type")
     if kind == "fixed":
         return joints.Fixed(), False
@@ -121,7 +124,7 @@ def axis_direction(axis: Element, turned: Callable[[Element], Rotation | None]) 
 
 COEFFICIENTS = {"friction": "friction/ode/mu", "restitution": "bounce/restitution_coefficient"}  # in <surface>
 TORSIONAL = "friction/torsional"
-# moment / (coefficient radius force), by Hertz' pressure on the patch, as in Gazebo
+# torsional friction moment / (coefficient x patch radius x normal force) for Hertz' pressure distribution, as in Gazebo
 PATCH = 3.0 * math.pi / 16.0
 SOLIDS = (*(kind for kind in TOUCHING if kind is not Mesh), Ellipsoid)  # shapes with an inertia
 WATER = 1000.0  # default density [kg/m³]
@@ -213,7 +216,7 @@ def add_shapes(scene: Scene, builder: Builder, links: dict[str, tuple[str, Eleme
 
 
 def _contact_shape(scene: Scene, collision: Element) -> tuple[ContactShape | Mesh | None, Transform]:
-    """Return the shape of a collision, and its pose there: the z-axis of a plane is its normal."""
+    """Return the shape of a collision, and the pose of the shape in the collision's frame. The z-axis of a plane's shape is its normal."""
     shape = only_shape(collision)
     if shape.tag == "plane":
         normal = next(iter(shape.all("normal")), None)

@@ -27,7 +27,7 @@ SCENERY = ("sun", "ground_plane")  # models in most worlds that are not part of 
 class _Frame:
     """Frame of the file: its pose in the frame `base`, and the frame `on` that it is attached to.
 
-    For a model with a placement frame `placed`, the pose is that of the placement frame.
+    If the frame belongs to a model with a placement frame `placed`, the pose is that of the placement frame instead.
     """
 
     element: Element
@@ -199,9 +199,9 @@ class Scene:
         installed = list(_from_environment()) if named else []
         name = rest if separator else uri
         for folder in [*self.package_dirs, *above, *installed] if named else start:
-            # folders of ROS and Gazebo contain links to build folders, which may be elsewhere
+            # installed folders of ROS and Gazebo contain symbolic links to build folders, so that any folder is allowed
             allowed = [] if folder in installed else [folder, *self.package_dirs]
-            # a package is a folder in one of these, or one of these
+            # a package is a subfolder of a searched folder, or a searched folder itself
             inside = [name, name.partition("/")[2]] if named and Path(folder).name == name.partition("/")[0] else [name]
             for candidate in inside:
                 path, root = os.path.abspath(os.path.join(folder, candidate)), os.path.abspath(folder)
@@ -227,11 +227,11 @@ class Scene:
         """Add a joint of the model `home`, and its frame."""
         element.note_unread()
         name = scope + element.text("name")
-        if element.tag == "drake:joint":  # it connects two frames of the file
+        if element.tag == "drake:joint":  # Drake's joint names its two frames, both of which are in the file
             parent, child = (self.named(element.needed(f"drake:{end}"), scope, home) for end in ("parent", "child"))
             self.joints.append(SdfJoint(element, name, child, (parent, child), scope, home))
             return
-        # up to 1.6 a link may have the name of a joint
+        # in versions up to 1.6 a link may have the name of a joint
         frame = name
         if name in self.frames and version_of(element) < (1, 7):
             frame = free_name(f"{name}_joint_frame", self.frames)
@@ -330,7 +330,7 @@ class Scene:
         return link, self.between(link, key, element)
 
     def between(self, key: str, other: str, element: Element) -> Transform:
-        """Return the pose of frame `other` in frame `key`, without rounding if it is in the file."""
+        """Return the pose of frame `other` in frame `key`. If the file states this pose, it is returned without rounding errors."""
         if key == other:
             return Transform()
         if other in self.frames and self.frames[other].base == key:

@@ -1,7 +1,7 @@
-"""Tables of file formats: reading, writing, errors and docs/_made/formats.md follow their rows.
+"""Tables of file formats, from whose rows reading, writing, errors and the documentation page docs/_made/formats.md are generated.
 
-The grammar of an element is "attributes | children"; names in () have no effect on the dynamics and are ignored. Each number of a joint,
-each warning and each error has a row. The formats are in :mod:`sarrus.io.formats`.
+The grammar of an element is the text "attributes | children"; names in () have no effect on the dynamics and are ignored. Each parameter of a joint,
+each warning and each error has a row. The tables of the formats are in :mod:`sarrus.io.formats`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..shapes import Box, Capsule, Cylinder, Mesh, Sphere
 from .document import Element, Grammar, parse
 
 FREE, POSITIVE, BOUND, CUSTOM = "any number", "not negative", "no bound, if not positive", "read by the format's reader"
-# shapes of files, if the format has a tag for them
+# shapes that are written to files, if the format has a tag for them
 VISIBLE, TOUCHING = (Box, Cylinder, Sphere, Mesh), (Box, Cylinder, Sphere, Mesh, Capsule)
 NO_ROOM = "-0"  # lower limit of a joint whose limits are both zero: exporters of URDF write "0 0" for no limits
 COUNTS = {"str": 0, "float": 1, "tuple[float, float, float]": 3}  # declared type of a field -> count of its numbers
@@ -28,16 +28,17 @@ COUNTS = {"str": 0, "float": 1, "tuple[float, float, float]": 3}  # declared typ
 
 @dataclass(frozen=True)
 class Row:
-    """A number of a joint in a file, or an entry that is not read.
+    """Parameter of a joint in a file, or an entry that is not read.
 
     element : tags of the elements that contain the entry
     place : path in the element: "dynamics/@damping" is an attribute, "dynamics/damping" a text; empty: the element itself
     field : field of a joint type; "lower" and "upper" are the ends of its limits
-    values : allowed values; BOUND: values that are not positive mean no bound; CUSTOM: the format's reader reads the entry. For an entry that
-        is not read, words: the first one triggers the message, the last one is the default. In a text, each of the words triggers it
+    values : allowed values. BOUND: zero and negative values mean "no bound". CUSTOM: code of the format's reader reads the entry. For an entry that
+        is not read, a list of words: the first word of an attribute triggers the message, and the last word is the default. In an element's text,
+        each word of the list triggers the message
     default : value of a missing entry
     unit : units for a revolute and a prismatic joint
-    needs : field without which the entry has no effect
+    needs : field of the joint that must be in the file, because the entry has no effect without it
     terms : largest count of numbers in the entry; the first number is read
     angle : True if the entry is in the file's unit of angles
     switch : setting of the file that disables the entry
@@ -71,7 +72,7 @@ class Row:
         return "@" in self.place
 
     def read(self, part: Element) -> float | None:
-        """Return the number in the element; None if it has no number or the number means no bound."""
+        """Return the number of this row in an element; None if the element lacks it or the number means "no bound"."""
         if not self.in_attribute:
             child = part.child(self.name)
             if child is None:
@@ -88,13 +89,14 @@ class Row:
         if self.values == POSITIVE and value < 0.0:
             part.fail(f"has a negative {name}: {value:g}" if name else f"is negative: {value:g}")
         if self.values == BOUND and value <= 0.0:
-            if value < 0.0 <= default and part.owner is not None:  # negative numbers do not mean "unlimited" here
+            # in this format a negative number does not mean "unlimited"
+            if value < 0.0 <= default and part.owner is not None:
                 part.note(f"{part.owner} has a negative limit of {name}: read as unlimited")
             return None
         return value
 
     def applies_to(self, element: Element) -> bool:
-        """Return True if the element has another value than the default."""
+        """Return True if the entry in the element differs from the default."""
         if not self.place:
             return self.values == FREE or element.content.strip().lower() in self.values.split()
         if self.values != FREE:
@@ -103,7 +105,7 @@ class Row:
         return any(element.several(self.name, self.terms, (self.default,)))
 
     def is_default(self, value: Any) -> bool:
-        """Return True if a file without the entry means this value."""
+        """Return True if `value` is the value that a missing entry means."""
         if self.needs or self.values == CUSTOM or self.field in ("lower", "upper"):
             return False
         return bool(value == (np.inf if self.values == BOUND else self.default))
@@ -149,7 +151,7 @@ class Format:
     def parse(self, text: str | bytes, source: str) -> Element:
         """Return the root of a document, and warn about entries that are not read.
 
-        The reader of a format with inherited attributes calls :meth:`remark` itself, for each element.
+        Formats with inherited attributes (MJCF) are an exception: their reader calls :meth:`remark` for each element after inheritance.
         """
         root = parse(text, source, self.grammar)
         pending = [root] if any(row.note or row.refusal for row in self.rows) else []
@@ -159,7 +161,7 @@ class Format:
         return root
 
     def read(self, owner: Element, *, angle: float = 1.0, off: Container[str] = ()) -> dict[str, float]:
-        """Return the values of a joint's fields in an element: field -> value. Fields whose switch is in `off` are zero."""
+        """Return the dict: field of a joint type -> value in an element. Fields whose `switch` is in `off` are zero."""
         parts: dict[str, Element | None] = {"": owner}
         values: dict[str, float] = {}
         for row in self.numbers:
@@ -180,7 +182,7 @@ class Format:
         return not row.needs or bool(values.get(row.needs))
 
     def remark(self, element: Element) -> None:
-        """Warn about entries of an element that are not read; raise ModelError if the model is wrong without them."""
+        """Warn about entries of an element that are not read; raise ModelError if the model would be wrong without an entry."""
         for row in self.rows:
             if element.tag in row.element.split() and (row.note or row.refusal) and row.applies_to(element):
                 if row.refusal:
@@ -202,7 +204,10 @@ class Format:
     # ---- writing -----------------------------------------------------------------------------------------------------
 
     def write(self, owner: ET.Element, values: Mapping[str, Any]) -> None:
-        """Write the parameters of a joint that are not None; if one in a child element is needed, all of that child are written."""
+        """Write the parameters of a joint that are not None.
+
+        If a parameter in a child element differs from its default, all parameters of this child are written.
+        """
         for path, rows in groupby(self.numbers, key=lambda row: row.path):
             defined = [row for row in rows if values.get(row.field) is not None and self._counts(row, values)]
             changed = [row for row in defined if not row.is_default(values[row.field])]
@@ -210,7 +215,7 @@ class Format:
                 put(owner, row.place, values[row.field])
 
     def missing(self, joint: JointType) -> tuple[list[str], list[str]]:
-        """Return the passive terms and the bounds of a joint for which the format has no row."""
+        """Return two lists of fields for which the format has no row: passive terms that are not zero, and bounds."""
         fields_of_rows = {row.field for row in self.numbers}
         bounds = [name for name in BOUNDS if getattr(joint, name) is not None]
         passive, missing = ([x for x in names if x not in fields_of_rows] for names in (has_passive(joint), bounds))
@@ -262,12 +267,12 @@ def has_passive(joint: JointType) -> list[str]:
 
 
 def text_of(values: ArrayLike) -> str:
-    """Return numbers as text, with the digits that are needed to read the same numbers."""
+    """Return numbers as text, with enough digits to read back the same numbers."""
     return " ".join(repr(float(x) + 0.0).removesuffix(".0") for x in np.ravel(values))
 
 
 def put(owner: ET.Element, place: str, value: ArrayLike | str) -> None:
-    """Write a value at a place in an element; missing elements of the path are added."""
+    """Write a value at a path in an element, such as "dynamics/@damping"; missing elements of the path are added."""
     *path, last = place.split("/")
     for tag in path:
         child = next((child for child in owner if child.tag == tag), None)

@@ -1,12 +1,12 @@
 """Reader of URDF.
 
-Result of each part of a file:
+The table lists the elements of a file and their counterparts in the mechanism:
 
 ============================  =====================================================================================
 `<link>`                      a body; its frame is the link's frame
 `<inertial>`                  the body's inertia; the tensor is rotated by the origin's rpy; without it the body is massless.
-                              Some robot files have tensors that no body can have (a principal moment is negative, or larger than
-                              the sum of the other two): they are kept, with a warning
+                              A tensor that no body can have is accepted with a warning: a principal moment is negative, or larger than the sum of the
+                              other two
 `<joint>`                     a joint, in the order of the file: fixed, revolute, continuous, prismatic, floating, ball,
                               planar (the axis is the plane's normal; x and y follow by the smallest rotation from z to it, as in MuJoCo)
 `<limit>`                     limits, velocity_limit, effort_limit. Exporters write zeros for "not set":
@@ -15,16 +15,16 @@ Result of each part of a file:
 `<dynamics>`                  damping, friction: part of inverse dynamics
 `<mimic>`                     a coupler "<joint> mimics <other>" between two joints of one axis, both in the tree;
                               for other joints a warning, and the joint moves freely
-root link (no joint's child)  a joint "root_joint", the first of all, fixes it to the ground or lets it float. Other root links
-                              float by joints "root_joint_<link>", with a warning. "world" is the ground if it is not a link
+root link (no joint's child)  the first joint of the mechanism, "root_joint", connects it to the ground: Fixed or Free. Additional root links float by
+                              Free joints "root_joint_<link>", with a warning. "world" is the ground if no link has this name
 a link called "ground"        becomes the body "ground_link", with a warning: "ground" is the world
 `<visual>`                    a visual for `sarrus.view`: box, cylinder, sphere, mesh. A faulty one is left out, with a warning. Mesh
                               files are searched when they are shown, in the folders of `sarrus.load`
 `<material>`                  the colour of a visual, in it or by name; textures are not read, a mesh keeps its own
 <loop>, <loop_joint>, …       extensions that close loops: :mod:`sarrus.io.urdf_loops`
 drake:…                       ball, planar, screw and universal joints, and :mod:`sarrus.io.extensions`; <frame>: a frame
-transmission, ros2_control    the joints in them are actuated, and others are passive, with a warning. Without any, all moving
-                              joints are actuated, except those that follow another joint
+transmission, ros2_control    the joints in these elements are actuated, and all others are passive, with a warning. Without these elements, all
+                              moving joints are actuated, except joints that follow another joint
 `<collision>`                 a collision shape (`robot.contacts`): box, cylinder, sphere; a mesh, if its file exists, against planes.
                               Its friction is `<mu1>` in Gazebo's extensions of the link, or Drake's
 sensor, calibration,          ignored, because they do not affect the dynamics
@@ -72,7 +72,7 @@ def read(
     ----------
     text : the document
     source : name of the document in errors and warnings
-    beside : folder of the file, where the search for meshes starts; default: the working directory
+    beside : folder of the file, in which meshes are searched first; default: the working directory
     floating_base, package_dirs, loops : arguments of :func:`sarrus.load`
 
     Examples
@@ -116,7 +116,7 @@ class _Reader:
             link.note(f"{link} becomes body {self.body['ground']!r}: 'ground' is the world")
         self.body.setdefault(WORLD, "ground")
         self.bodies = Names(self.body.values())
-        self.names = Names(self.elements)  # of joints and constraints
+        self.names = Names(self.elements)  # names of joints and constraints
         self.sidecar = urdf_loops.Sidecar.read(loops, beside)
         if loops is None and (unread := urdf_loops.unread_sidecar(beside, robot.source)):
             name, contents = unread
@@ -136,7 +136,7 @@ class _Reader:
             self.builder.add_joint(name, joints.Free() if floats else joints.Fixed(), "ground", self.body[root])
 
     def add_joints(self) -> None:
-        """Add the <joint> elements; joints in couplers or with loops around them stay in the tree."""
+        """Add the <joint> elements. They are tree joints if they are in couplers, or if other elements close the loops."""
         self.types: dict[str, joints.JointType] = {}
         for name, element in self.elements.items():
             with at(element):
@@ -256,7 +256,7 @@ def _ends(joint: Element, links: dict[str, Element]) -> tuple[str, str]:
 def _roots(
     robot: Element, links: dict[str, Element], ends: dict[str, tuple[str, str]], anchored: bool, floating_base: bool
 ) -> list[str]:
-    """Return the root links, one for each connected part: links that are no joint's child."""
+    """Return the root links, which are no joint's child: one for each connected group of links."""
     parts = document.Connected((*links, WORLD), ends.values())
     if anchored:
         parts.reach(WORLD)
@@ -273,7 +273,7 @@ def _roots(
         parts.reach(name)
     if not (roots or anchored):
         robot.fail("has no root: every link is the child of a joint")
-    # a ring of links can be separate from the root
+    # a closed ring of links has no root link, and can be separate from the root's group
     if adrift := [name for name in links if name not in parts.reached]:
         before = WORLD if anchored else roots[0]
         links[adrift[0]].fail(f"is not connected to the root {before!r}; nor are others: {document.listed(adrift)}")
@@ -436,7 +436,7 @@ def _mimics(elements: dict[str, Element], made: dict[str, joints.JointType], rob
 def _motors(
     robot: Element, sidecar: urdf_loops.Sidecar, made: dict[str, joints.JointType], pairs: dict[str, str]
 ) -> set[str] | None:
-    """Return the joints that a sidecar, transmissions or ros2_control drive; None if there are none of these."""
+    """Return the joints that a sidecar, transmissions or ros2_control drive; None if the model has none of the three."""
     split = {f"{name}_{axis}" for name, axes in pairs.items() for axis in axes}
     moving = {name for name, joint in made.items() if joint.nv > 0} - set(pairs) | split
     if sidecar.motors is not None:
@@ -458,7 +458,7 @@ def _motors(
     return moving & driven
 
 
-# --- visuals and collision shapes: their faults are warnings, because the dynamics does not need them ---------------
+# --- visuals and collision shapes: faults raise warnings, because the dynamics does not need visuals ---------------
 
 
 def _add_shapes(reader: _Reader, beside: str, package_dirs: tuple[str, ...]) -> list[str]:

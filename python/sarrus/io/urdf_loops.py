@@ -1,10 +1,10 @@
-"""Readers of loops in URDF, which other tools add by tags of their own or by files next to it.
+"""Readers of loops in URDF. URDF itself has no loops; other tools describe them by additional tags or by files next to the URDF.
 
 =====================================  ==============================================================================
 `<loop>`                               URDF+ (Chignoli et al. 2024, arXiv 2411.19753): a joint between two frames
-`<coupling>`                           URDF+: ratio (sum of q to the predecessor) = sum of q to the successor, both from the link at which
-                                       their paths to the root meet
-`<loop_joint>` with links              Isaac Sim; the first two children are the links, in any order of their tags
+`<coupling>`                           URDF+: ratio times the sum of q on the path to the predecessor = the sum of q on the path to the successor.
+                                       Both paths begin at the last common ancestor of the two links
+`<loop_joint>` with links              Isaac Sim; the first two child elements are the links, whatever their tags are
 `<loop_joint>` with parent and child   an exporter of Fusion; its axis is expressed in the parent's frame
 `<constraint>`                         as proposed for ROS (urdfdom 264)
 `<joint>` in `<gazebo>`                an SDF joint; its frame in the parent follows from the poses of links at q = 0
@@ -13,7 +13,7 @@ a sidecar (`loops=`)                   of Gepetto's example-parallel-robots or o
 frames closing_NAME_1, closing_NAME_2  of onshape-to-robot, in SDF and MJCF too: see :func:`close_frames`
 =====================================  ==============================================================================
 
-All become loop joints, so that q has the coordinates of the URDF's `<joint>` elements.
+All joints of the table become loop joints, so that q has the coordinates of the URDF's `<joint>` elements only.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ TAGS = ("loop", "loop_joint", "constraint")
 
 @dataclass(frozen=True)
 class Closure:
-    """Loop joint: its element (None: from a sidecar) and the (link, pose in the link) of its ends; "world" is the ground."""
+    """Loop joint: its element (None if it is from a sidecar) and its two ends (link, pose in the link). The link "world" is the ground."""
 
     element: Element | None
     name: str
@@ -85,7 +85,7 @@ def closures(
     for element in robot.all(*TAGS):
         element.note_unread()
         name, kind = element.text("name"), element.text("type").lower()
-        kind = kind.removesuffix("_joint")  # names in forks of urdfdom
+        kind = kind.removesuffix("_joint")  # forks of urdfdom append "_joint" to the type
         kind = "ball" if kind == "spherical" else kind
         with at(element):
             if element.tag == "loop":
@@ -131,7 +131,7 @@ def loop_couplings(
     robot: Element, links: Mapping[str, object], ends: Mapping[str, tuple[str, str]]
 ) -> Iterator[Coupling]:
     """Yield URDF+'s couplings of the joints on two paths of the tree; `ends` are (parent, child) of each joint."""
-    above: dict[str, tuple[str, str]] = {}  # link -> the joint above it, and that joint's parent
+    above: dict[str, tuple[str, str]] = {}  # link -> (joint whose child it is, parent link of the joint)
     for name, (parent, child) in ends.items():
         above.setdefault(child, (name, parent))
 
@@ -158,7 +158,7 @@ def gazebo_joints(
 ) -> Iterator[Closure | Coupling]:  # fmt: skip
     """Yield the SDF joints in <gazebo>; their frames are expressed in the child link, with the links' poses at q = 0.
 
-    `hinges` maps (parent, child) of each revolute joint to its name and its axis in the world.
+    `hinges` maps (parent, child) of each revolute joint to its name and its axis (3,) in world axes.
     """
     for block in robot.all("gazebo"):
         for element in block.all("joint"):
@@ -221,7 +221,7 @@ LARGEST, DEEPEST, MOST = (
     10**6,
     10,
     20000,
-)  # bytes, nested lists, entries; a robot needs hundreds of entries in three levels
+)  # largest numbers of bytes, nested levels and entries of a sidecar; a robot needs hundreds of entries in three levels
 KEYS = ("closed_loop", "type", "name_mot", "joint_name", "joint_type", "closures", "independent", "dependent")
 # keys by which a sidecar is recognised, with their contents
 MARKS = {"closed_loop": "loops", "closures": "loops", "name_mot": "motors", "joint_type": "types of joints"}
@@ -233,14 +233,16 @@ class Sidecar:
     """Sidecar of a URDF: a mapping of these keys to lists, all of them optional.
 
     closed_loop : pairs of frames that coincide. A frame is the name of a link, or of a joint, which means the frame of its child
-    type : one entry for each pair: "3d" (origins coincide), "revolute" (z-axes too), "universal" (the x-axis of the first frame is
-        perpendicular to the y-axis of the second), "6d" and anything else (both frames coincide). In a dict, joint types too
-    name_mot : actuated joints, which may follow others; all other joints are passive
-    joint_name, joint_type : joints of the URDF, and one entry for each: SPHERICAL, FIXED or UJOINT_XY and so on, which means two revolute
-        joints `<name>_X` and `<name>_Y` about these axes of the joint's frame
-    closures : hinges, each a mapping with link_a, link_b, and point [m] and axis in the root link's frame at zero coordinates
-    independent : as name_mot, in files with closures
-    dependent : passive joints; not read without independent
+    type : one entry for each pair: "3d" (the origins coincide), "revolute" (the origins and the z-axes coincide), "universal" (the origins coincide,
+        and the x-axis of the first frame is perpendicular to the y-axis of the second), "6d" or any other text (both frames coincide). In a dict, an
+        entry may also be a joint type of sarrus
+    name_mot : names of the actuated joints, which may be followers of other joints; all joints without an entry are passive
+    joint_name, joint_type : names of joints of the URDF, and a new type for each: SPHERICAL, FIXED or, for example, UJOINT_XY. UJOINT_XY replaces the
+        joint by two revolute joints `<name>_X` and `<name>_Y` about the x- and y-axes of the joint's frame
+    closures : revolute loop joints, each a mapping with the keys link_a, link_b, point [m] and axis; point and axis are expressed in the root link's
+    frame at zero coordinates
+    independent : names of the actuated joints in files with `closures`
+    dependent : names of passive joints; read only together with `independent`
     """
 
     source: str
@@ -279,7 +281,7 @@ class Sidecar:
         document: object = None
         with suppress(ValueError, RecursionError):
             document = json.loads(path.read_bytes(), object_pairs_hook=_Pairs)
-        if document is not None:  # `Mechanism.save` writes JSON, which is YAML too
+        if document is not None:  # `Mechanism.save` writes sidecars as JSON, which is a subset of YAML
             if isinstance(document, _Pairs):
                 self._check_duplicates([key for key, _ in document])
             return self._mapping(dict(document) if isinstance(document, _Pairs) else document)
@@ -412,7 +414,7 @@ def _brief(value: Any) -> str:
 
 
 def unread_sidecar(beside: str, source: str) -> tuple[str, str] | None:
-    """Return the name and the probable contents of a sidecar in the URDF's folder that no argument names, or None."""
+    """Return the name and the probable contents of a sidecar file in the URDF's folder that was not passed as `loops`, or None."""
     for name in ("robot.yaml", f"{Path(source).stem}.yaml", "loop_closures.yaml"):
         path = Path(beside) / name
         try:
@@ -444,10 +446,10 @@ CLOSING = {"ball": joints.Spherical(), "fixed": joints.Fixed(), "revolute": join
 
 
 def close_frames(builder: Builder, source: str) -> None:
-    """Close loops at pairs of frames or links called closing_NAME_1 and closing_NAME_2, onshape-to-robot's names of a closing mate.
+    """Add a loop joint for each pair of frames or links called closing_NAME_1 and closing_NAME_2, the names by which onshape-to-robot marks loops.
 
-    The loop joint is a hinge about the frames' z-axis, which is the axis of the mate. closing_ball_NAME_1 and closing_fixed_NAME_1 are ball and
-    fixed joints. A pair of bodies that a joint or a constraint connects already does not change.
+    The loop joint is a hinge about the z-axis of the frames. For the names closing_ball_NAME_1 and closing_fixed_NAME_1 it is a ball or a fixed
+    joint. No loop joint is added if a joint or a constraint already connects the two bodies.
     """
     bodies = {name: name for name in builder._bodies} | {name: spec.body for name, spec in builder._frames.items()}
     specs: list[Any] = [*builder._joints.values(), *builder._constraints.values()]

@@ -1,6 +1,6 @@
 """Reader of USD with UsdPhysics (.usd, .usda, .usdc, .usdz); it needs usd-core (``pip install usd-core``).
 
-Result of each part of a stage:
+The table lists the schemas and prims of a stage and their counterparts in the mechanism:
 
 ==============================  ===================================================================================
 the stage                       metersPerUnit, kilogramsPerUnit and degrees become SI; the axes stay, and gravity points down by
@@ -14,7 +14,7 @@ excludeFromArticulation         a loop joint, if other joints connect its bodies
 LimitAPI, limits                limits of joints
 DriveAPI                        a motor with its maxForce; the law (stiffness, damping, targets) is a controller, see :func:`drives`
 mjc:…, newton:…, physxJoint:…   damping, stiffness, friction, armature, velocity_limit, see the table of the format
-ArticulationRootAPI             the body that a Free joint "root_joint" lets float, if no joint connects it to the ground
+ArticulationRootAPI             a body that gets a Free joint "root_joint", if no joint connects it to the ground
 poses of bodies                 home
 colliders                       collision shapes: sphere, capsule, cube, cylinder, plane, with dynamicFriction and restitution; meshes touch
                                 planes only, by their convex hulls, with any approximation
@@ -23,8 +23,8 @@ Xforms with sarrus:frame        frames, as the writer marks them
 other entries of physics        a warning
 ==============================  ===================================================================================
 
-:mod:`sarrus.io.usd_stage` describes numbers of 32 bits. Frames rounded to 32 bits can make redundant rows of a loop inconsistent. Such loops are
-loosened (:func:`sarrus.without_redundant_constraints`), with a warning.
+Most numbers of USD have 32 bits, see :mod:`sarrus.io.usd_stage`. Rounding frames to 32 bits can make redundant constraint rows of a loop
+inconsistent. :func:`sarrus.without_redundant_constraints` then replaces the loop joints by joints without redundant rows, with a warning.
 """
 
 from __future__ import annotations
@@ -54,9 +54,11 @@ from .usd_stage import Prim, read_stage
 
 LETTERS = "XYZ"
 WATER = 1000.0  # default density [kg/m³]
-FLOATS = 1e-5  # bound of errors from frames of 32 bits in loops and in coordinates that are zero, relative to the bodies' size
+# bound of the errors that 32-bit frames cause in loop closure and in coordinates that should be zero, relative to the size of the bodies
+FLOATS = 1e-5
 EXACT = 1e-10  # bound of errors in double precision
-MOST_UNIT = 1e30  # of metres or kilograms; keeps the unit of inertia, mass times length squared, finite
+# largest unit of length [m] and mass [kg], so that the unit of inertia (mass times length squared) is finite
+MOST_UNIT = 1e30
 SIDES = ("0", "1")
 ROUND: dict[str, type[Any]] = {"Capsule": Capsule, "Cylinder": Cylinder}
 
@@ -82,9 +84,9 @@ def read(
     ----------
     text : content of a .usda; if `beside` is given, the file `source` in that folder is read instead
     source : name of the file, also in errors and warnings
-    beside : folder of the file, which contains the files that it refers to; empty: no folder
+    beside : folder of the file, which may contain the files that the stage refers to; empty: no folder
     floating_base : False fixes the floating body to the ground
-    package_dirs : other folders that may contain the files that it refers to
+    package_dirs : other folders that may contain the files that the stage refers to
     """
     if not isinstance(floating_base, bool | np.bool_ | None):
         raise ModelError(f"floating_base: expected True or False; got {floating_base!r}")
@@ -97,7 +99,7 @@ def read(
 
 
 def drives(text: str | bytes, *, source: str = "<string>", beside: str = "") -> dict[str, Drive | dict[str, Drive]]:
-    """Return joint -> control law of a stage's drives; for a general joint axis, such as "rotX", -> control law.
+    """Return the control laws of a stage's drives: joint -> :class:`Drive`, or joint -> (axis such as "rotX" -> :class:`Drive`) for a general joint.
 
     Arguments are those of :func:`read`.
     """
@@ -290,7 +292,7 @@ class _Reader:
                     self.home[name] = q
 
     def _chain(self, kept: dict[str, Any], made: Mapping[str, Any], closing: Sequence[str]) -> None:
-        """Put several hinges and slides between one pair of bodies into a chain, as in MuJoCo; in parallel they would fix the pair."""
+        """Convert several hinges and slides between two bodies to a chain, as in MuJoCo; as parallel joints they would fix the bodies to each other."""
         pairs: dict[tuple[str, str], list[str]] = {}
         for name, (a, b) in kept.items():
             if isinstance(made[name][0], joints.Revolute | joints.Prismatic) and name not in closing:
@@ -316,7 +318,7 @@ class _Reader:
     def _add_mimics(self) -> None:
         """Add couplers of joints of one axis, q = coef0 + coef1 q_leader.
 
-        The units are degrees and the stage's metres, or radians if the joint has MuJoCo's equality too.
+        Angles are in degrees, or in radians if the joint also has MuJoCo's equality; lengths are in the stage's unit.
         """
         names = {prim.path: name for name, prim in self.joints.items()}
         for name, prim in self.joints.items():
@@ -353,7 +355,9 @@ class _Reader:
         return frame if path is None else self.place[path] @ frame
 
     def _roots(self, tree: Connected) -> Iterator[tuple[str, bool]]:
-        """Yield (path, True if it floats) of bodies with a root joint: kinematic bodies, and one of each part without a joint to the ground."""
+        """Yield (path, True if it floats) of bodies with a root joint: kinematic bodies, and one body of each connected group without a joint to the
+        ground.
+        """
         for path, name in self.bodies.items():
             if self.by_path[path].truth("physics:kinematicEnabled", False):
                 self.by_path[path].note("kinematic bodies are fixed to the ground:", name)
@@ -464,7 +468,7 @@ class _Reader:
         if len(turning) > 1:
             fact = "general joints with several free rotations are read as a gimbal, rotations in the order x, y, z:"
             prim.note(fact, prim.attributes["name"])
-        # a gimbal slides along rotated axes; with body1 as the parent, these are the axes of body0
+        # a Gimbal translates along rotated axes; these are the axes of body0 only if body1 is the parent
         backward = bool(turning and sliding)
         if backward and any(limit for limit in numbers.get("limits", ())):
             low, high = np.array(numbers["limits"])
@@ -479,7 +483,7 @@ class _Reader:
     def _inertia(self, body: Prim) -> Inertia:
         """Return the inertia of a body by the rules of UsdPhysics.
 
-        The body's own entries come first, then its colliders; a child's density overrides its parent's.
+        The body's own mass properties override those of its colliders; the density of a child prim overrides its parent's.
         """
         colliders = Inertia.zero()
         entries = body.attributes
@@ -497,7 +501,7 @@ class _Reader:
         if "physics:centerOfMass" in entries:
             given_com = np.array(body.numbers("physics:centerOfMass", 3)) * self._turn(body)[1] * self.metre
             d = given_com - com
-            if colliders.mass:  # the inertia of the colliders, about the given point
+            if colliders.mass:  # the inertia of the colliders about the centre of mass that the body states
                 about_com = about_com + mass * (d @ d * np.eye(3) - np.outer(d, d))
             com = given_com
         if "physics:principalAxes" in entries and "physics:diagonalInertia" not in entries:
@@ -568,7 +572,7 @@ class _Reader:
         return filled.size, np.zeros(3), turned.rotation @ filled.inertia @ turned.rotation.T
 
     def _mesh_volume(self, prim: Prim) -> tuple[float, Array, Array]:
-        """Return the same for a mesh, whose faces are fans of triangles from their first corners."""
+        """Return volume, centre and inertia of a mesh as :meth:`_volume` does. Each face is a fan of triangles from its first corner."""
         points, counts, indices = prim.faces()
         starts = np.cumsum(counts) - counts
         fans = [(s, s + k, s + k + 1) for s, n in zip(starts, counts, strict=True) for k in range(1, n - 1)]
@@ -604,7 +608,10 @@ class _Reader:
                 self.builder.add_visual(owner, shape, place @ turned, color=prim.color())
 
     def _add_mesh(self, prim: Prim, body: str | None) -> None:
-        """Add the corners of a mesh's hull, in the body's frame, because the transformation of the mesh may include shear."""
+        """Add the convex hull of a mesh as a collision shape.
+
+        Its corners are expressed in the body's frame, because the transformation of the mesh may include shear.
+        """
         points, counts, indices = prim.faces()
         points = points[np.unique(indices[: counts.sum()])] @ prim.world[:3, :3].T + prim.world[:3, 3]
         place = Transform() if body is None else self.place[body]
@@ -628,7 +635,7 @@ class _Reader:
     # ---- effects of 32 bits ------------------------------------------------------------------------------------------
 
     def _loosen_loops(self) -> None:
-        """Set home, and loosen loop joints whose redundant rows are inconsistent by rounding to 32 bits."""
+        """Set home, and replace loop joints whose redundant rows are inconsistent because of rounding to 32 bits."""
         robot = Mechanism(self.builder._described(tuple(self.builder._constraints.values())))
         self.builder.set_home({name: q for name, q in self.home.items() if name in robot.joints})
         if not robot.nc:

@@ -1,12 +1,12 @@
 """Conversion of USD stages to elements and back; the only module that uses usd-core.
 
-A prim becomes an :class:`~sarrus.io.document.Element` with its pose in the world. Its numbers are text, as in every other format, so that the
-reader, the writer and the tables do not use USD. Instances of a multiple-apply schema are child elements: "drive:angular:physics:maxForce" is
-the attribute "physics:maxForce" of ``<drive name="angular">``.
+A prim becomes an :class:`~sarrus.io.document.Element` with its pose in the world. The numbers of an element are text, as in all other formats, so
+that the reader, the writer and the tables do not depend on usd-core. Instances of a multiple-apply schema are child elements:
+"drive:angular:physics:maxForce" is the attribute "physics:maxForce" of ``<drive name="angular">``.
 
-Most numbers of UsdPhysics have 32 bits. If a number loses digits by this, the writer adds an attribute "sarrus:…" with 64 bits. It is read if its
-rounded value still equals the 32-bit number. Otherwise a number of 32 bits is read as the shortest decimal that rounds to it: 0.1 instead of
-0.10000000149.
+Most numbers of UsdPhysics have 32 bits. If rounding to 32 bits changes a number, the writer adds an attribute "sarrus:…" with 64 bits. The reader
+uses this attribute only if its rounded value equals the 32-bit number, because the latter may have been edited. Otherwise a 32-bit number is read as
+the shortest decimal that rounds to it: 0.1 instead of 0.10000000149.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ BINARY = (b"PXR-USDC", b"PK\x03\x04")  # first bytes of .usdc and .usdz
 TAGS = {f"Physics{kind}Joint": kind.lower() for kind in ("Revolute", "Prismatic", "Spherical", "Fixed", "Distance")}
 TAGS["PhysicsJoint"] = "d6"
 SHAPES = ("Sphere", "Capsule", "Capsule_1", "Cube", "Cylinder", "Cylinder_1", "Plane", "Cone", "Mesh")
-# attributes of shapes outside of physics; and attributes that are not read
+# attributes of shapes that are not in a physics schema but are read; and attributes that are not read
 MEASURES = frozenset(("radius", "height", "axis", "size"))
 LOOKS = frozenset(("visibility", "purpose", "extent", "proxyPrim", "doubleSided", "orientation", "xformOpOrder"))
 PHYSICAL = ("phys", "newton", "mjc", "sarrus", "drive", "limit")
@@ -39,9 +39,9 @@ ALIASES = {
     "physxJoint:armature": "mjc:armature", "newton:armature": "mjc:armature", "newton:friction": "mjc:frictionloss",
 }  # fmt: skip
 MOST_LAYERS = 1000
-LETTERS = ("X", "Y", "Z")  # of axes
+LETTERS = ("X", "Y", "Z")  # letters of the axes
 INSTANCES = ("drive", "limit")
-MEANS_NONE = ("physics:mass", "physics:diagonalInertia")  # zeros of these mean "not given"
+MEANS_NONE = ("physics:mass", "physics:diagonalInertia")  # attributes whose value zero means "not specified"
 
 
 @dataclass(eq=False, slots=True)
@@ -104,7 +104,8 @@ def read_stage(text: str | bytes, source: str, beside: str, package_dirs: Iterab
                 raise ModelError(f"{source}: has {len(text)} characters; expected at most {LARGEST}")
             layer = Sdf.Layer.CreateAnonymous(".usda")
             layer.ImportFromString(text)
-            if any(layer.GetCompositionAssetDependencies()):  # references within the text have an empty name
+            # references to prims of the same text have an empty file name
+            if any(layer.GetCompositionAssetDependencies()):
                 raise ModelError(
                     f"{source}: refers to other files, which need its folder: read the file with sarrus.load"
                 )
@@ -150,7 +151,7 @@ def _checked_layers(path: str, folders: list[str]) -> dict[str, Any]:
         name = pending.pop()
         if name in layers:
             continue
-        # for a file in a .usdz the package; USD's function, because file names may contain brackets
+        # for a file in a .usdz archive, the archive's name. USD's function splits the name, because file names may contain brackets
         outer = Ar.SplitPackageRelativePathOuter(name)[0] if Ar.IsPackageRelativePath(name) else name
         if layers and not is_within(outer, folders):
             fault = f"refers to {name!r}, outside of the file's folder: package_dirs=[...] allows other folders"
@@ -160,7 +161,7 @@ def _checked_layers(path: str, folders: list[str]) -> dict[str, Any]:
         except FileNotFoundError:
             raise ModelError(f"{Path(path).name}: refers to {name!r}, which does not exist") from None
         layer = Sdf.Layer.FindOrOpen(name)
-        if layer is not None and not layer.dirty:  # a cached layer, whose file may have changed
+        if layer is not None and not layer.dirty:  # reload a cached layer, because its file may have changed
             layer.Reload()
         if layer is None:
             fault = f"refers to {name!r}, which cannot be read as USD" if layers else "cannot be read as USD"
@@ -174,10 +175,11 @@ Site = tuple[str, str]  # layer, and path of a prim in its stack
 
 
 class _Composed:
-    """Count of the prims and sites of a composition, before USD composes the layers.
+    """Count of the prims and sites of a composition, computed before USD composes the layers.
 
-    Two references at each of thirty levels give a thousand million prims from a page of text. The count includes prims and the sites of each. An
-    arc to another prim adds one site to all prims below. All variants count, of which one is selected.
+    A site is a layer and a path in it that contribute to a prim. The count protects against attacks: two references at each of thirty levels expand
+    one page of text to 10⁹ prims. A composition arc to another prim adds one site to each of that prim's descendants. All variants of a variant set
+    count, although USD composes only the selected one.
     """
 
     def __init__(self, layers: Mapping[str, Any], source: str) -> None:
@@ -210,7 +212,10 @@ class _Composed:
         raise ModelError(f"{self.source}: {fault}")
 
     def count(self, below: Sequence[Site], arcs: Sequence[Site]) -> tuple[float, float]:
-        """Return the count of prims and sites of a prim from those below it and those of its arcs; circular references count zero."""
+        """Return the numbers of prims and sites of a prim, from the counts of its children and of its arcs' targets.
+
+        Circular references count as zero.
+        """
         prims, sites = 1.0, 1.0
         for site, arc in [*((site, False) for site in below), *((site, True) for site in arcs)]:
             prims_at_site, sites_at_site = self.counted.get(site, (0.0, 0.0))
@@ -232,7 +237,7 @@ class _Composed:
         return self.stacks[name]
 
     def parts(self, name: str, path: str) -> tuple[list[Site], list[Site]]:
-        """Return the children of a prim, and the targets of its composition arcs."""
+        """Return the sites of a prim's children, and the sites that are targets of its composition arcs."""
         below: dict[Site, None] = {}
         arcs: list[Site] = []
         for layer in self.stack(name):
@@ -268,7 +273,8 @@ def _element(prim: Any, root: Element, cache: Any, healed: list[int]) -> Prim:
     element.path, element.schemas, element.prim = path, schemas, prim
     try:
         element.world = np.array(cache.GetLocalToWorldTransform(prim)).T
-    except _pxr().ErrorException as error:  # for example an xformOpOrder with an undefined operation
+    # USD raises this error for example if xformOpOrder names an undefined operation
+    except _pxr().ErrorException as error:
         element.fail(f"has transformations that USD cannot read: {str(error).split(' : ')[-1].strip()[:100]}")
     parts: dict[tuple[str, str], Element] = {}
     for schema in sorted(schemas):
@@ -420,7 +426,7 @@ def _place(xform: Any, element: ET.Element) -> None:
 def _set(prim: Any, name: str, text: str) -> None:
     """Set an attribute in the type of its schema.
 
-    If 32 bits lose digits, or the value would mean "not given", set another attribute with 64 bits.
+    If rounding to 32 bits changes the value, or if the value would mean "not specified", an additional attribute with 64 bits is set.
     """
     from pxr import Gf, Sdf
 

@@ -2,8 +2,8 @@
 
 ============================  ==========================================================================================================
 bodies                        bodies, nested along the tree
-joints                        hinges, slides and balls; a joint of several axes is several joints of one body, which MuJoCo applies in their
-                              order; a Free joint from the ground is a freejoint; a screw is a hinge and a slide with an equality
+joints                        hinges, slides and balls. A joint of several axes becomes several joints of one body, which MuJoCo applies one after the
+                              other. A Free joint from the ground becomes a freejoint, a screw a hinge and a slide with an equality
 loops                         equalities between sites at the joint's frames: Fixed is a weld, Spherical a connect, Revolute two connects
                               (one of their six rows is redundant)
 distances                     spatial tendons with an equality for their length
@@ -37,7 +37,8 @@ from .mujoco import HIDDEN
 from .outline import Element, Link, Losses, add, listed, no_shape, principal_axes, tree_links, wxyz
 from .table import has_passive, text_of
 
-SMALLEST = 1e-14  # moments of inertia of moving bodies have to be larger than MuJoCo's mjMINVAL = 1e-15
+# smallest moment of inertia of moving bodies [kg m²], which MuJoCo requires to be larger than mjMINVAL = 1e-15
+SMALLEST = 1e-14
 
 
 class _Writer(Writer):
@@ -63,7 +64,7 @@ class _Writer(Writer):
         for link in tree_links(robot).values():
             below.setdefault(link.inner, []).append(link)
         stack = below.get("ground", [])[::-1]
-        while stack:  # depth first, MuJoCo's order of joints
+        while stack:  # depth first, because MuJoCo orders joints so
             link = stack.pop()
             self.link_to[link.outer] = link
             self._body(link)
@@ -169,7 +170,8 @@ class _Writer(Writer):
         rounding = 1e-15 * np.abs(moments).max()
         moments = np.where(np.abs(moments) <= rounding, 0.0, moments)
         low, middle, high = np.sort(moments)
-        if 0.0 < high - (low + middle) <= 10 * rounding:  # flat body: its largest moment is the sum of the others
+        # for a flat body, the largest moment is the sum of the other two up to rounding
+        if 0.0 < high - (low + middle) <= 10 * rounding:
             moments[moments.argmax()] = low + middle
         self.thin |= bool((moments < SMALLEST).any()) and inertia.mass > 0.0
         add(element, "inertial", pos=inertia.com, quat=turned, mass=inertia.mass, diaginertia=moments)
@@ -190,7 +192,7 @@ class _Writer(Writer):
         if isinstance(shape, Box | Capsule | Cylinder | Sphere):
             size = shape._volume.halves
         elif isinstance(shape, Plane):
-            size = (0.0, 0.0, 1.0)  # zeros mean an infinite plane
+            size = (0.0, 0.0, 1.0)  # half sizes of zero mean an infinite plane
         else:
             if isinstance(shape, Mesh):
                 self.meshes[shape.file] = None
@@ -224,7 +226,7 @@ class _Writer(Writer):
 
     def _keys(self) -> Element:
         keys, d = ET.Element("keyframe"), self.robot.description
-        if not self.robot.nq:  # a key would have no numbers
+        if not self.robot.nq:  # a keyframe would be empty
             return keys
         for name in dict(d.configurations):
             add(keys, "key", name=name, qpos=self._qpos(self.robot.configuration(name)))
@@ -253,12 +255,12 @@ class _Writer(Writer):
             add(self.equality, tag, name=f"{name}{word}", site1=sites[0], site2=sites[1])
 
     def _size(self, spec: JointSpec) -> float:
-        """Return the distance [m] of the second point on a hinge's axis: the size of its bodies."""
+        """Return the distance [m] between the two points on a hinge's axis at which it is closed, equal to the size of the hinge's bodies."""
         places = [np.linalg.norm(place.translation) for place in (spec.at_parent, spec.at_child)]
         return float(max(places)) or 1.0
 
     def _rod(self, spec: DistanceSpec) -> None:
-        """Write a tendon with an equality for its length, which MuJoCo counts from the length at zero coordinates."""
+        """Write a tendon, and an equality for its length. MuJoCo's equality constrains the difference from the length at zero coordinates."""
         self._string(add(self.tendon, "spatial", name=spec.name), spec.name, spec.points)
         q = self.robot.neutral()
         ends = [self.robot.pose(q, body) @ [*point, 1.0] for body, point in spec.points]
@@ -295,7 +297,7 @@ class _Writer(Writer):
     def _qpos(self, q: Array) -> list[float]:
         """Return MuJoCo's qpos of a configuration (nq,).
 
-        Positions come before quaternions (w, x, y, z), which are those of the body instead of its joint's frame.
+        For a free joint, MuJoCo stores the position before the quaternion (w, x, y, z); both describe the body's frame, not the joint's frame.
         """
         x: list[float] = []
         for link in (self.link_to[body.get("name")] for body in self.body["ground"].iter("body")):

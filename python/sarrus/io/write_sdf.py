@@ -1,8 +1,8 @@
 """Writer of SDF 1.11 for Gazebo and Drake.
 
 ============================  ==========================================================================================================
-zero                          The file's poses have to close the loops. The joints' coordinates count from zero if zero closes the loops,
-                              else from the configuration of assemble(), with a warning
+zero                          SDF requires that the file's poses close the loops. The file has the poses at q = 0 if these close the loops. Otherwise
+                              it has the poses of assemble(), at which all coordinates in SDF are zero, with a warning
 bodies                        links
 joints                        SDF's joints, tree joints and loop joints alike; a joint of several axes (except Universal) is a chain with
                               massless links. A body with a Free joint to the ground has no joint
@@ -11,7 +11,7 @@ couplers                      mimic, of two joints of one axis if one is passive
 armature, distances, springs  Drake's tags
 frames; gravity               frames; gravity of a world around the model, if it is not 9.81 m/s² downward
 visuals                       visuals
-collision shapes              shapes, with capsules, friction, torsional friction and restitution; not those of the ground
+collision shapes              shapes, with capsules, friction, torsional friction and restitution; the ground's shapes are left out
 ============================  ==========================================================================================================
 """
 
@@ -53,7 +53,7 @@ class _Writer(PosedWriter):
             owner = add(self.root, "world", name="world")
             put(owner, "gravity", d.gravity)
         self.model = add(owner, "model", name=robot.name)
-        self.links = self.joints = Names(self.links | self.joints)  # in SDF they share one set of names
+        self.links = self.joints = Names(self.links | self.joints)  # in SDF, links and joints share one set of names
         self.axis_of: dict[str, Element] = {}
         self.followers = set[str]()
         self.elements: dict[str, Element] = {}  # of links
@@ -182,7 +182,7 @@ class _Writer(PosedWriter):
     # ---- constraints -------------------------------------------------------------------------------------------------
 
     def constraint(self, spec: ConstraintSpec) -> bool:
-        # readers of a mimic make the follower passive
+        # a driven joint must not be the follower, because readers of <mimic> make the follower passive
         mimic = mimic_of(spec, self.coordinates, {*self.followers, *self.driven})
         if mimic is None:
             return add_drake(self.model, spec, self.coordinates, words=True, zero=self.zero)

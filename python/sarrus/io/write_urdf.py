@@ -12,7 +12,7 @@ couplers                      mimic, of two joints of one axis; other linear one
 distances, springs            Drake's tags, which other readers ignore
 frames                        massless links on fixed joints
 visuals                       visuals
-collision shapes              boxes, cylinders and spheres with their names; not those of the ground
+collision shapes              boxes, cylinders and spheres with their names; the ground's shapes are left out
 ============================  ==========================================================================================================
 """
 
@@ -50,7 +50,7 @@ class _Writer(Writer):
         d = robot.description
         self.root = ET.Element("robot", {"name": robot.name})
         self.loops: list[tuple[str, str, str]] = []
-        self.movable: dict[str, bool] = {}  # moving joint in the file -> True if it is actuated
+        self.movable: dict[str, bool] = {}  # moving joint in the file -> True for an actuated joint
         self.afloat = set[str]()  # names of Free joints
         self.elements: dict[str, Element] = {}
         self.followers = set[str]()
@@ -91,7 +91,7 @@ class _Writer(Writer):
         return self.ground if body == "ground" else body
 
     def _root_joint(self, tree: dict[str, Link]) -> str | None:
-        """Return the joint that need not be written: Fixed, without an offset, and the only part on the ground; else None."""
+        """Return a joint that can be omitted in the file, or None: a Fixed joint without an offset that is the only connection to the ground."""
         d = self.robot.description
         roots = [link for link in tree.values() if link.inner == "ground"]
         used_bodies = [body for c in d.constraints for body in c.bodies] + [body for j in d.joints for body in j.bodies]
@@ -121,7 +121,7 @@ class _Writer(Writer):
         parts = list(self.chain(link))
         for _, _, (child, _) in parts[:-1]:
             add(self.root, "link", name=child)
-        parts.sort(key=lambda part: part[0].index)  # the order of coordinates
+        parts.sort(key=lambda part: part[0].index)  # sorted in the order of coordinates
         for step, inner, (child, _) in parts:
             rest = Transform(translation=step.axis.point).inverse() @ link.end if child == link.outer else IDENTITY
             kind = "revolute" if step.turns else "prismatic"
@@ -161,7 +161,7 @@ class _Writer(Writer):
     def _direct(self, link: Link) -> None:
         """Write a joint that URDF has."""
         joint, name = link.joint, link.spec.name
-        # a planar joint has no fixed coordinates, so that `start` and `end` are its frames
+        # a planar joint has no constant coordinates, so that `link.start` and `link.end` are the poses of its frames in the bodies
         start, rest = (link.place, IDENTITY) if joint.nv == 0 else (link.start, link.end)
         if joint.kind == "Planar" and (turned := on_plane(vars(joint)["normal"])) is not IDENTITY:
             start, rest = start @ turned.inverse(), turned @ rest
@@ -223,7 +223,10 @@ class _Writer(Writer):
 
 
 def _closing_type(joint: JointType) -> tuple[str, Transform] | None:
-    """Return the sidecar's name of a joint type, and the rotation of the sidecar's frames in the joint's; None if it has none."""
+    """Return the sidecar's name of a joint type, and the rotation of the sidecar's frames in the joint's frames.
+
+    Returns None if a sidecar cannot have the type.
+    """
     if joint.kind in ("Fixed", "Spherical"):
         return ("6d" if joint.kind == "Fixed" else "3d"), IDENTITY
     if joint.kind == "Revolute":

@@ -2,8 +2,8 @@
 
 ============================  ==========================================================================================================
 bodies                        prims with RigidBodyAPI and MassAPI, without nesting, with their poses at home, or at closed loops
-joints                        revolute, prismatic, spherical and fixed joints; Cylindrical and Planar as the general joint; other joints are
-                              chains of these, with massless bodies; the body of a Free joint floats
+joints                        revolute, prismatic, spherical and fixed joints; Cylindrical and Planar as the general joint (PhysicsJoint). Other
+                              joints become chains of revolute and prismatic joints with massless bodies. The body of a Free joint floats
 loops                         joints with excludeFromArticulation
 motors                        DriveAPI with maxForce and no law
 damping, friction, armature,  mjc:damping, mjc:frictionloss, mjc:armature, mjc:stiffness and mjc:springref
@@ -13,7 +13,7 @@ distances                     distance joints of one length
 frames                        Xforms with sarrus:frame
 visuals, collision shapes     shapes, except height fields and ellipsoids; friction and restitution as a material. Collision meshes and convex
                               points are written as the mesh of their convex hull; visual meshes are left out
-numbers                       of 32 bits if UsdPhysics requires them, with additional attributes of 64 bits: :mod:`sarrus.io.usd_stage`
+numbers                       32 bits if UsdPhysics requires it, with additional attributes of 64 bits: :mod:`sarrus.io.usd_stage`
 ============================  ==========================================================================================================
 """
 
@@ -74,7 +74,7 @@ class _Writer(PosedWriter):
         return {self.path: write_stage(self.root)}
 
     def home(self) -> Array:
-        """Return home, after closing its loops."""
+        """Return the home configuration (nq,), corrected so that the loops are closed."""
         robot = self.robot
         try:
             return np.asarray(robot.assemble(time=0.0)) if robot.nc else robot._at(robot.description.home)
@@ -154,7 +154,7 @@ class _Writer(PosedWriter):
                 limit.attrib.update({"physics:low": "1", "physics:high": "-1"})
 
     def _numbers(self, joint: Element, limits: Element, step: Step, spec: JointSpec, instance: str) -> None:
-        """Write the parameters of an axis: limits into `limits`, a motor into a new element, others into the joint."""
+        """Write the parameters of an axis: limits into `limits`, a motor into a new element, and all others into the joint's element."""
         inside = {row.field: _in_file(step.numbers.get(row.field), factor(row.unit, step.turns)) for row in USD.numbers}
         defined = {name: x for name, x in inside.items() if x is not None}
         values: dict[str, float] = {name: x for name, x in defined.items() if np.isfinite(x) or name in ENDS}

@@ -1,6 +1,6 @@
 """Gallery of mechanisms from the literature and from textbooks.
 
-Each has a home: a configuration that closes its loops, from which ``assemble()`` starts.
+Each mechanism has a home configuration that closes its loops; ``assemble()`` uses it as the initial guess.
 
 Trees:
 
@@ -21,7 +21,7 @@ Planar linkages:
 `watt`                  a point on an almost straight line
 `peaucellier`           a point on an exactly straight line
 `scissor_lift`          crossed bars in any number of stages
-`four_bar_ladder`       any number of parallelograms in a row, closed in points or by welds
+`four_bar_ladder`       any number of parallelograms in a row, closed by pins or by welds
 ======================  ======================================================================================
 
 Parallel manipulators:
@@ -73,14 +73,14 @@ Van der Merwe's thesis:
 Contact with the world:
 
 ======================  ======================================================================================
-`rolling_disc`          free as a coin, or upright
+`rolling_disc`          a disc on a plane: free like a coin, or upright
 `whipple_bicycle`       two frames on two rolling wheels: stable between 4.3 and 6 m/s
 `three_finger_hand`     three fingers that hold a ball
 `gripper`               two fingers on linkages with one motor, on a slide
 `strandbeest_leg`       a leg that walks by turning a crank
 `biped`                 two feet on two limbs each: twelve motors, six loops
 `biped_leg`             a knee of crossed links, on a floating base
-`humanoid_leg`          an ankle of two axes that two motors move by rods
+`humanoid_leg`          a leg with an ankle of two axes, driven by two motors and rods
 ======================  ======================================================================================
 
 Robots on a moving base, the applications of SpaceDyn:

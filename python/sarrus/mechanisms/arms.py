@@ -20,28 +20,28 @@ from .drawing import apex, in_space, is_zero, positive
 def six_axis_arm(
     sphere: float = 0.0, upper: float = 0.4, fore: float = 0.4, tool: float = 0.1, fingertip: float = 0.0
 ) -> Mechanism:
-    """Arm with a shoulder, an elbow and a spherical wrist: six degrees of freedom; its tip may slide or roll on a ball.
+    """Arm with a shoulder, an elbow and a spherical wrist: six degrees of freedom. The tip can slide or roll on a fixed ball.
 
-    With all joints at zero it is stretched along x, 0.4 m above the ground. At home the tool points down. A point tip slides on the ball
-    without friction.
+    With all joints at zero the arm is stretched along x, 0.4 m above the ground. At home the tool points down. A point tip slides on the ball without
+    friction.
 
     Parameters
     ----------
-    sphere : radius of the ball [m], whose top the tip touches at home; 0: no ball
+    sphere : radius of the ball [m], which the tip touches at the ball's top at home; 0: no ball
     upper, fore, tool : lengths of the upper arm, the forearm and the tool, to its tip [m]
     fingertip : radius of the round end of the tool [m], which rolls on the ball without slip or spin; 0: a point tip, which slides
 
     Returns
     -------
     Mechanism with the bodies "column", "upper", "fore", "roll", "wrist" and "tool", and the frame "tip". The joints "turn" (z), "shoulder"
-    and "elbow" (y), "roll" (x), "wrist" (y) and "tool" (x) are all actuated. With a ball, it has the frame "ball" in its middle and the
-    constraint "contact". The first multiplier is the force on the tip, away from the ball [N]. A round tip has three more: two forces
-    across, and the moment about the normal [N m]
+    and "elbow" (y), "roll" (x), "wrist" (y) and "tool" (x) are all actuated. With a ball, the mechanism also has the frame "ball" at the ball's
+    centre and the constraint "contact". The constraint's first multiplier is the normal force on the tip, away from the ball [N]. A round tip has
+    three more multipliers: two tangential forces [N], and the moment about the normal [N m]
 
     Raises
     ------
     ModelError
-        A size is not positive.
+        A dimension or a mass is not positive.
 
     References
     ----------
@@ -105,18 +105,18 @@ def two_arms(spacing: float = 0.6, load: float = 2.0) -> Mechanism:
 
     Parameters
     ----------
-    spacing : distance between the arms, and between their grips on the load [m]
+    spacing : distance between the arms' bases, equal to the distance between their grips on the load [m]
     load : mass of the load [kg]
 
     Returns
     -------
-    Mechanism with the bodies and joints of two :func:`six_axis_arm`, prefixed "left_" and "right_", and the body "load" (its frame in
-    the middle of the grips). The fixed joints are "left_grip" and "right_grip"; the latter closes the loop
+    Mechanism with the bodies and joints of two :func:`six_axis_arm`, prefixed "left_" and "right_", and the body "load" (its frame midway between the
+    grips). The fixed joints are "left_grip" and "right_grip"; the latter closes the loop
 
     Raises
     ------
     ModelError
-        A number is not positive.
+        An argument is not positive.
 
     References
     ----------
@@ -147,8 +147,8 @@ def human_arm(mass: float = 70.0, height: float = 1.75) -> Mechanism:
 
     Parameters
     ----------
-    mass : of the person [kg]
-    height : of the person [m]
+    mass : mass of the person [kg]
+    height : height of the person [m]
 
     Returns
     -------
@@ -158,7 +158,7 @@ def human_arm(mass: float = 70.0, height: float = 1.75) -> Mechanism:
     Raises
     ------
     ModelError
-        A number is not positive.
+        An argument is not positive.
 
     References
     ----------
@@ -182,7 +182,8 @@ def human_arm(mass: float = 70.0, height: float = 1.75) -> Mechanism:
     upper, fore, hand = 0.186 * height, 0.146 * height, 0.108 * height
     b = Builder("human arm")
     b.add_body("upper arm", limb(0.028, upper, 0.436, 0.322))
-    b.add_body("forearm", limb(0.008, fore, 0.430, 0.303))  # half of it turns with the radius
+    # half of the forearm's mass rotates with the radius (pronation)
+    b.add_body("forearm", limb(0.008, fore, 0.430, 0.303))
     b.add_body("radius", limb(0.008, fore, 0.430, 0.303))
     b.add_body("hand", limb(0.006, hand, 0.506, 0.297))
     b.add_joint("shoulder", Spherical(), "ground", "upper arm", actuated=True)
@@ -206,28 +207,29 @@ def three_finger_hand(
     object_mass: float = 0.2,
     mass: float = 0.05,
 ) -> Mechanism:
-    """Hand of three fingers, palm up, that hold a ball by three points on its equator: six degrees of freedom, nine motors.
+    """Hand of three fingers, palm up, that hold a ball at three points of its equator: six degrees of freedom, nine motors.
 
-    Each contact is a point without slip or separation (hard finger with friction). The motors control the ball's six degrees of freedom
+    Each contact is a point contact that neither slips nor separates (hard finger with friction). The motors control the ball's six degrees of freedom
     and three internal forces.
 
     Parameters
     ----------
-    palm_radius : distance of the fingers' bases from the middle [m]
-    proximal, distal : lengths of the fingers' links [m]; the knuckle between the first two joints has proximal / 3
-    object_radius, object_height : radius of the ball, and height of its middle above the palm at home [m]
-    object_mass : [kg]
-    mass : of a finger's link [kg]; the knuckle has a third of it
+    palm_radius : distance of the fingers' bases from the palm's centre [m]
+    proximal, distal : lengths of the fingers' links [m]; the knuckle between the first two joints has the length proximal / 3
+    object_radius, object_height : radius of the ball, and height of its centre above the palm at home [m]
+    object_mass : mass of the ball [kg]
+    mass : mass of a finger's link [kg]; the knuckle has a third of it
 
     Returns
     -------
     Mechanism with the bodies "object" and "knuckle<k>", "proximal<k>", "distal<k>", k = 1, 2, 3 at 0, 120 and 240 degrees from x. The
-    joints "spread<k>" (sideways), "bend<k>" and "curl<k>" (inwards) are actuated; the others are "float" and "contact<k>" (Spherical)
+    joints "spread<k>" (sideways), "bend<k>" and "curl<k>" (inwards) are actuated. The passive joints are "float" (the ball's Free joint) and
+    "contact<k>" (Spherical loop joints)
 
     Raises
     ------
     ModelError
-        A size is not positive, or the fingers do not reach the ball.
+        A dimension or a mass is not positive, or the fingers do not reach the ball.
 
     References
     ----------
@@ -281,28 +283,28 @@ def three_finger_hand(
 def gripper(reach: float = 0.15, mass: float = 0.9) -> Mechanism:
     """Gripper of two fingers on linkages, on a vertical slide, with the linkage of Robotiq's 2F-85: four degrees of freedom, two motors.
 
-    One motor turns both drivers, which a gear couples. Driver, coupler, finger, link and hand form a closed chain of five bars on each side. A
-    spring in the link presses the coupler against a stop on the driver (``limits="enforce"``). The chain is then a parallelogram, and the
-    pads stay upright. An object that touches a finger above its pad lifts the coupler from its stop, and the finger closes around
-    it. At home the gripper is open, with the pads downwards and the hand's frame at z = 0.
+    One motor rotates both drivers, which a gear couples. Driver, coupler, finger, link and hand form a closed chain of five bars on each side. A
+    spring at the link presses the coupler against a stop on the driver (simulate with ``limits="enforce"``). While the coupler is at its stop, the
+    chain is a parallelogram and the pads stay upright. If an object touches a finger above its pad, the coupler leaves its stop and the finger closes
+    around the object. At home the gripper is open, with the pads downwards and the hand's frame at z = 0.
 
     Parameters
     ----------
-    reach : from the hand's frame down to the ends of the pads [m]; 0.15 is about the original size
+    reach : distance from the hand's frame down to the ends of the pads [m]; 0.15 is about the original size
     mass : total mass [kg]
 
     Returns
     -------
     Mechanism with the bodies "hand", "left_driver", "left_coupler", "left_link", "left_finger", and the same on the right (x > 0). The joints
-    "lift" (upwards) and "right_driver" (closing for positive rates) are actuated. The others are "left_driver", "left_stop" (coupler on
-    driver), "left_link", "left_finger" (on the link), and the same on the right. The loop joints are "left_pin" and "right_pin" (coupler
-    and finger). The constraint is "gear". The frames "left_pad" and "right_pad" are in the middle of the pads' surfaces. These are 0.15 reach wide
-    and 0.25 reach high, at a distance of 0.57 reach
+    "lift" (upwards) and "right_driver" (closing for positive rates) are actuated. The passive joints are "left_driver", "left_stop" (coupler on
+    driver), "left_link", "left_finger" (on the link), and the same on the right. The loop joints are "left_pin" and "right_pin" (coupler and finger).
+    The constraint is "gear". The frames "left_pad" and "right_pad" are at the centres of the pads' surfaces. The pads are 0.15 reach wide and 0.25
+    reach high; at home their distance is 0.57 reach
 
     Raises
     ------
     ModelError
-        A size is not positive.
+        A dimension or a mass is not positive.
 
     Examples
     --------

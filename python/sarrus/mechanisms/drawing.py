@@ -1,6 +1,7 @@
-"""Tools of the gallery: checks of sizes, and planar linkages with their home position.
+"""Functions for the gallery: checks of arguments, and construction of planar linkages in their home position.
 
-Points and directions of the x-z plane are complex numbers, x + i z. A rotation by q about y takes x towards -z: it multiplies by exp(-i q).
+Points and directions of the x-z plane are complex numbers, x + i z. A rotation by q about y takes x towards -z, so that it is a multiplication by
+exp(-i q).
 """
 
 from __future__ import annotations
@@ -22,22 +23,22 @@ from ..spatial import Inertia
 
 Point = tuple[float, float, float]
 
-LARGEST = 1e60  # [SI]: so that mass times length squared, and its square, do not overflow
-SMALLEST = 1.0 / LARGEST  # so that they are neither zero nor denormal
-MANY = 100_000  # members of a mechanism: more need gigabytes, and hours to build
+LARGEST = 1e60  # largest argument [SI], so that mass times length squared, and the square of this, do not overflow
+SMALLEST = 1.0 / LARGEST  # smallest argument [SI], so that these products are neither zero nor denormal
+MANY = 100_000  # largest number of members of a mechanism; larger ones need gigabytes of memory, and hours to build
 
 
 def positive(**sizes: float) -> None:
-    """Raise ModelError if a size is not a positive number, or if inertias would overflow or vanish."""
+    """Raise ModelError if an argument is not a positive number, or so large or small that inertias would overflow or vanish."""
     for name, value in sizes.items():
-        with suppress(OverflowError):  # of integers beyond the range of floats
+        with suppress(OverflowError):  # raised for integers beyond the range of floats
             if isinstance(value, Real) and SMALLEST <= float(value) <= LARGEST:
                 continue
         raise ModelError(f"{name} must be a positive number, from {SMALLEST:g} to {LARGEST:g}; got {value!r}")
 
 
 def between_zero_and(limit: Literal["pi", "pi/2"], **angles: float) -> None:
-    """Raise ModelError if an angle is not inside the range [rad]."""
+    """Raise ModelError if an angle [rad] is not between zero and `limit`, both excluded."""
     for name, value in angles.items():
         if not (isinstance(value, Real) and 0 < value < {"pi": math.pi, "pi/2": math.pi / 2}[limit]):
             raise ModelError(f"{name} must be between 0 and {limit}; got {value!r}")
@@ -56,7 +57,7 @@ def real(name: str, value: float) -> float:
 
 
 def true_or_false(**choices: bool) -> None:
-    """Raise ModelError if a choice is neither True nor False."""
+    """Raise ModelError if an argument is neither True nor False."""
     for name, value in choices.items():
         if not isinstance(value, (bool, np.bool_)):
             raise ModelError(f"{name} must be True or False; got {value!r}")
@@ -99,9 +100,9 @@ def in_space(point: complex) -> Point:
 
 
 class Drawing:
-    """Drawing of a planar linkage: bodies with directions, and pins about y between them.
+    """Planar linkage described by its home position: bodies with directions, and pins about y between them.
 
-    The drawing is the home position. Pins with ``loop=True`` close loops and have no coordinate.
+    Pins with ``loop=True`` are loop joints and have no coordinate in q.
     """
 
     def __init__(self, name: str) -> None:
@@ -110,11 +111,11 @@ class Drawing:
         self._angles = {"ground": 0.0}
 
     def bar(self, name: str, mass: float, length: float, direction: complex) -> None:
-        """Add a uniform rod; its frame is at the near end, with x along it."""
+        """Add a uniform rod. Its frame is at the end nearer to the ground, with x along the rod."""
         self.body(name, Inertia.rod(mass, (0, 0, 0), (length, 0, 0)), direction)
 
     def body(self, name: str, inertia: Inertia, direction: complex = 1) -> None:
-        """Add a body; the direction is that of its x axis."""
+        """Add a body; `direction` is the direction of its x axis at home, as a complex number."""
         self.builder.add_body(name, inertia)
         self._angles[name] = -cmath.phase(direction)
 
@@ -129,7 +130,7 @@ class Drawing:
         actuated: bool = False,
         loop: bool = False,
     ) -> None:
-        """Add a revolute joint about y between a point of the parent and a point of the child, in their own axes."""
+        """Add a revolute joint about y between a point of the parent and a point of the child, each expressed in the axes of its body."""
         places: dict[str, Any] = {"at_parent": in_space(at_parent), "at_child": in_space(at_child)}
         self.builder.add_joint(name, Revolute("y"), parent, child, **places, actuated=actuated, loop=loop)
         if not loop:
@@ -138,7 +139,7 @@ class Drawing:
     def slide(
         self, name: str, parent: str, child: str, displacement: float, at_parent: complex = 0, *, actuated: bool = False
     ) -> None:
-        """Add a prismatic joint along the parent's x axis, with its displacement in the drawing."""
+        """Add a prismatic joint along the parent's x axis; `displacement` is its coordinate [m] at home."""
         self.builder.add_joint(name, Prismatic("x"), parent, child, at_parent=in_space(at_parent), actuated=actuated)
         self.home[name] = displacement
 

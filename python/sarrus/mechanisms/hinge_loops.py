@@ -21,20 +21,21 @@ Hinge = tuple[Any, Any]  # point of the axis (3,) [m], and direction: (3,) or "x
 
 
 def along(length: float, twist: float) -> Transform:
-    """Return the transform from a hinge to the next, along their common normal."""
+    """Return the transform from a hinge to the next one; `length` [m] and `twist` [rad] are along and about their common normal."""
     return Transform.from_rpy(twist, 0, 0, (length, 0, 0))
 
 
 def hinge_loop(name: str, hinges: Sequence[Hinge], mass: float) -> Builder:
-    """Return bars between hinges given at home, q = 0; the last bar, back to the first hinge, is the ground.
+    """Return a closed chain of bars between `hinges`, whose axes are those at home, q = 0. The last bar, from the last hinge to the first, is the
+    ground.
 
-    Bar k, from hinge k to the next, has its frame at the end nearer to the ground, parallel to the ground at home. The middle hinge
-    closes the loop.
+    Bar k is between hinge k and the next hinge. Its frame is at the end nearer to the ground, parallel to the ground at home. The middle hinge is the
+    loop joint.
     """
     points, axes = zip(*hinges, strict=True)
     last, middle = len(hinges), len(hinges) // 2 + 1
     at = np.array(points, dtype=float)
-    # both branches from the ground to the middle hinge
+    # the frames of the bars on both branches, from the ground to the middle hinge
     frames = np.array([np.zeros(3), *at[: middle - 1], *at[middle:], np.zeros(3)])
     bars = ["ground", *(f"link{k}" for k in range(1, last)), "ground"]
     b = Builder(name)
@@ -52,27 +53,28 @@ def hinge_loop(name: str, hinges: Sequence[Hinge], mass: float) -> Builder:
 def bennett(
     length: float = 0.5, twist: float = math.pi / 6, other_twist: float = math.pi / 3, mass: float = 1.0
 ) -> Mechanism:
-    """Bennett's linkage, four bars and four skew hinges: one degree of freedom, though Kutzbach counts -2.
+    """Bennett's linkage, four bars and four skew hinges: one degree of freedom, although Kutzbach's formula gives -2.
 
-    Opposite bars are equal, and length / sin(twist) is the same for all, which determines the other length. Opposite hinges turn by
-    equal and opposite angles. For neighbours tan(theta1 / 2) tan(theta2 / 2) is constant,
-    sin((twist + other_twist) / 2) / sin((twist - other_twist) / 2).
+    Opposite bars are equal, and the ratio length / sin(twist) is the same for all four bars, which determines the other length. Opposite hinges
+    rotate by equal and opposite angles. For neighbouring hinges, the product tan(theta1 / 2) tan(theta2 / 2) is constant: sin((twist + other_twist) /
+    2) / sin((twist - other_twist) / 2).
 
     Parameters
     ----------
-    length : of the ground and of the opposite bar, along the common normals of their hinges [m]
-    twist, other_twist : angles between the hinges of these bars, and of the other two, in (0, pi) and different [rad]
-    mass : of each moving bar [kg]
+    length : length of the ground and of the opposite bar, along the common normals of their hinges [m]
+    twist, other_twist : angle between the hinges of these two bars, and angle between the hinges of the other two bars; both in (0, pi), and
+    different [rad]
+    mass : mass of each moving bar [kg]
 
     Returns
     -------
     Mechanism with the bodies "link1", "link2" and "link3"; their frames are at the hinge nearer to the ground, with z along it. The
-    joints are "joint1" (actuated, about z at the origin), "joint2", "joint3" and "joint4" (the other hinge on the ground)
+    joints are "joint1" (actuated, about z at the origin), "joint2", "joint3" and "joint4" (the second hinge on the ground)
 
     Raises
     ------
     ModelError
-        A size is not positive, or a twist is out of range or equal to the other.
+        A dimension or a mass is not positive, or a twist is out of range or equal to the other.
 
     References
     ----------
@@ -119,10 +121,10 @@ def checked_twists(**twists: float) -> None:
 def bennett_row(
     rails: Sequence[tuple[float, float]], leg: tuple[float, float], angle: float
 ) -> tuple[list[Transform], list[Transform]]:
-    """Return the hinges' frames along the rails and at the legs' feet, for a row of Bennett loops that share legs.
+    """Return the frames of the hinges along the rails and at the ends of the legs, for a row of Bennett loops that share legs.
 
-    Rails and legs are (length, twist). The rails are on one line, and the first starts at the origin; `angle` is that of the first leg
-    to it. In each loop the tangents of half the angles of its two legs have a constant ratio.
+    Rails and legs are (length [m], twist [rad]). The rails are on one line, and the first rail begins at the origin. `angle` [rad] is between the
+    first leg and this line. In each loop, the tangents of half the angles of its two legs have a constant ratio.
     """
     heads, feet = [Transform()], [Transform.from_rpy(0, 0, angle) @ along(*leg)]
     for length, twist in rails:
@@ -150,9 +152,10 @@ def _goldberg(name: str, leg: float, leg_twist: float, mass: float, **twists: fl
 def goldberg_5r(
     leg: float = 0.5, leg_twist: float = 1.2, twist: float = 0.5, other_twist: float = 0.8, mass: float = 1.0
 ) -> Mechanism:
-    """Goldberg's linkage of five hinges, two Bennett linkages without their common bar: one degree of freedom, though Kutzbach counts -1.
+    """Goldberg's linkage of five hinges: one degree of freedom, although Kutzbach's formula gives -1.
 
-    On one side of the common bar, the bars of both linkages form one straight bar, the ground. On the other side they share a hinge.
+    It consists of two Bennett linkages whose common bar is removed. At one end of the common bar, a bar of each linkage is joined to a bar of the
+    other into one straight bar, the ground. At the other end the two linkages share a hinge.
 
     Parameters
     ----------
@@ -160,7 +163,7 @@ def goldberg_5r(
     leg_twist : angle between their hinges, in (0, pi) [rad]
     twist, other_twist : angles between the hinges of the other bars of the first and second loop, in (0, pi), different from leg_twist
         [rad]. The lengths of these bars are leg sin(twist) / sin(leg_twist)
-    mass : of each moving bar [kg]
+    mass : mass of each moving bar [kg]
 
     Returns
     -------
@@ -170,7 +173,7 @@ def goldberg_5r(
     Raises
     ------
     ModelError
-        A size is not positive, a twist is out of range, or a twist equals leg_twist.
+        A dimension or a mass is not positive, a twist is out of range, or a twist equals leg_twist.
 
     References
     ----------
@@ -195,9 +198,10 @@ def goldberg_6r(
     third_twist: float = 0.3,
     mass: float = 1.0,
 ) -> Mechanism:
-    """Goldberg's linkage of six hinges, three Bennett linkages without their common bars: one degree of freedom, though Kutzbach counts 0.
+    """Goldberg's linkage of six hinges: one degree of freedom, although Kutzbach's formula gives 0.
 
-    It is :func:`goldberg_5r` with another loop on the straight bar, the ground.
+    It consists of three Bennett linkages whose common bars are removed: :func:`goldberg_5r` with a third Bennett linkage along the straight bar, the
+    ground.
 
     Parameters
     ----------
@@ -205,7 +209,7 @@ def goldberg_6r(
     leg_twist : angle between their hinges, in (0, pi) [rad]
     twist, other_twist, third_twist : angles between the hinges of the other bars of the three loops, in (0, pi), different from
         leg_twist [rad]. The lengths of these bars are leg sin(twist) / sin(leg_twist)
-    mass : of each moving bar [kg]
+    mass : mass of each moving bar [kg]
 
     Returns
     -------
@@ -215,7 +219,7 @@ def goldberg_6r(
     Raises
     ------
     ModelError
-        A size is not positive, a twist is out of range, or a twist equals leg_twist.
+        A dimension or a mass is not positive, a twist is out of range, or a twist equals leg_twist.
 
     References
     ----------
@@ -234,27 +238,28 @@ def goldberg_6r(
 
 
 def myard(leg: float = 0.4, leg_twist: float = 0.6, mass: float = 1.0) -> Mechanism:
-    """Myard's linkage of five hinges, a Bennett linkage and its mirror image: one degree of freedom, though Kutzbach counts -1.
+    """Myard's linkage of five hinges, a Bennett linkage and its mirror image: one degree of freedom, although Kutzbach's formula gives -1.
 
-    The mirror is the x-y plane. It contains the common bar, which is left out, and the hinge at one end of it. At the other end the hinge
-    is normal to the mirror, and the two bars there move as one body between hinges that meet in the mirror. The linkage stays symmetric.
+    The mirror is the x-y plane. It contains the common bar of the two linkages, which is removed, and the hinge at one end of this bar. The hinge at
+    the bar's other end is normal to the mirror. There, the bars of both linkages form one body between two hinges whose axes intersect in the mirror.
+    The linkage stays symmetric when it moves.
 
     Parameters
     ----------
     leg : length of the bars at the hinge in the mirror [m]
-    leg_twist : angle between their hinges, in (0, pi) except pi/2 [rad]; the next bars have a right angle and the length
+    leg_twist : angle between their hinges, in (0, pi) except pi/2 [rad]. The next bars have a twist of pi/2 and the length
         leg / sin(leg_twist)
-    mass : of each moving bar [kg]
+    mass : mass of each moving bar [kg]
 
     Returns
     -------
-    Mechanism with the bodies "link1" to "link4" and the joints "joint1" to "joint5". "joint1" is actuated; it is in the mirror, between
-    the ground, which is one of the legs, and link1. "joint3" closes the loop
+    Mechanism with the bodies "link1" to "link4" and the joints "joint1" to "joint5". "joint1" is actuated; its axis is in the mirror, between the
+    ground (one of the two bars of length `leg`) and link1. "joint3" closes the loop
 
     Raises
     ------
     ModelError
-        A size is not positive, or the twist is out of range.
+        A dimension or a mass is not positive, or the twist is out of range.
 
     References
     ----------
@@ -273,23 +278,24 @@ def myard(leg: float = 0.4, leg_twist: float = 0.6, mass: float = 1.0) -> Mechan
     heads, feet = bennett_row([(leg / math.sin(leg_twist), math.pi / 2)], (leg, leg_twist), 1.0)
     mirror = np.array([1, 1, -1])
     first, second, (meeting, axis) = hinges_of([heads[1], feet[1], feet[0]])
-    third = (meeting + leg / 2 * axis, axis)  # at the end of the bar that turns about the meeting point
+    # at the far end of the body whose two hinges intersect at the meeting point
+    third = (meeting + leg / 2 * axis, axis)
     fifth, fourth = ((point * mirror, axis * mirror) for point, axis in (second, third))
     return hinge_loop("Myard linkage", [first, second, third, fourth, fifth], mass).build()
 
 
 def schatz(length: float = 0.3, shaft: float = 0.2, mass: float = 1.0) -> Mechanism:
-    """Schatz' linkage, the drive of the Turbula mixer: one degree of freedom, though Kutzbach counts 0.
+    """Schatz' linkage, the drive of the Turbula mixer: one degree of freedom, although Kutzbach's formula gives 0.
 
-    A body tumbles between two parallel shafts without a full turn. Each of the six hinges is at a right angle to the next, except for the
-    two shafts. Three bars have the same length, and the distance of the shafts is sqrt(3) times that length. The linkage is
-    derived from Bricard's trihedral linkage.
+    A body tumbles between two parallel shafts without a full rotation. The axes of neighbouring hinges are perpendicular, except for the two parallel
+    shafts. Three bars have the same length, and the distance of the shafts is sqrt(3) times this length. The linkage is derived from Bricard's
+    trihedral linkage.
 
     Parameters
     ----------
-    length : of the bars from fork to fork; the middle one carries the mixing vessel [m]
+    length : length of the three bars from fork to fork [m]; the middle bar carries the mixing vessel
     shaft : length of the shafts, up to the forks [m]
-    mass : of each moving bar [kg]
+    mass : mass of each moving bar [kg]
 
     Returns
     -------
@@ -299,7 +305,7 @@ def schatz(length: float = 0.3, shaft: float = 0.2, mass: float = 1.0) -> Mechan
     Raises
     ------
     ModelError
-        A size is not positive.
+        A dimension or a mass is not positive.
 
     References
     ----------
@@ -315,7 +321,7 @@ def schatz(length: float = 0.3, shaft: float = 0.2, mass: float = 1.0) -> Mechan
     (1, 1, 0)
     """
     positive(length=length, shaft=shaft, mass=mass)
-    # at home the three bars are mutually normal, so that their sum has the length sqrt(3); the middle one is level
+    # at home the three bars are mutually perpendicular, so that their vector sum has the norm sqrt(3) times a bar's length; the middle bar is level
     first = np.array([1 / math.sqrt(3), -1 / math.sqrt(6), 1 / math.sqrt(2)])
     middle = np.array([1 / math.sqrt(3), math.sqrt(2 / 3), 0.0])
     third = first * (1, 1, -1)
@@ -326,16 +332,16 @@ def schatz(length: float = 0.3, shaft: float = 0.2, mass: float = 1.0) -> Mechan
 
 
 def double_hooke(angle: float = 0.5, shaft: float = 0.3, middle: float = 0.4, mass: float = 1.0) -> Mechanism:
-    """Double Hooke joint between parallel shafts, which turn at equal velocities: one degree of freedom, though Kutzbach counts 0.
+    """Double Hooke joint between parallel shafts, which rotate at equal velocities: one degree of freedom, although Kutzbach's formula gives 0.
 
-    It has six hinges, and the forks of the middle shaft are in one plane. The first joint varies the velocity ratio between cos(angle) and
+    The linkage has six hinges, and both forks of the middle shaft are in one plane. The first joint varies the velocity ratio between cos(angle) and
     its inverse, and the second joint compensates it.
 
     Parameters
     ----------
-    angle : between the outer shafts and the middle one, in (0, pi/2) [rad]
-    shaft, middle : lengths of the outer shafts, up to the crosses, and of the middle one [m]
-    mass : of each shaft and each cross [kg]
+    angle : angle between the outer shafts and the middle shaft, in (0, pi/2) [rad]
+    shaft, middle : length of each outer shaft up to its cross, and length of the middle shaft [m]
+    mass : mass of each shaft and each cross [kg]
 
     Returns
     -------
@@ -345,7 +351,7 @@ def double_hooke(angle: float = 0.5, shaft: float = 0.3, middle: float = 0.4, ma
     Raises
     ------
     ModelError
-        A size is not positive, or the angle is out of range.
+        A dimension or a mass is not positive, or the angle is out of range.
 
     References
     ----------
@@ -365,7 +371,7 @@ def double_hooke(angle: float = 0.5, shaft: float = 0.3, middle: float = 0.4, ma
     c, s = math.cos(angle), math.sin(angle)
     along_shafts, fork = np.array([c, 0, -s]), np.array([s, 0, c])
     across, end = np.array([0, 1.0, 0]), np.array([middle, 0, 0])
-    arm = shaft / 10  # of a cross
+    arm = shaft / 10  # half the length of a cross' arm
     near = [(-shaft * along_shafts, along_shafts), (arm * fork, fork), (arm * across, across)]
     hinges = [*near, (end + arm * across, across), (end + arm * fork, fork), (end + shaft * along_shafts, along_shafts)]
     return hinge_loop("double Hooke joint", hinges, mass).build()
@@ -382,33 +388,32 @@ Kind = Literal[
 
 
 def bricard(edge: float = 1.0, mass: float = 1.0, kind: Kind = "trihedral") -> Mechanism:
-    """Bricard's linkages of six hinges: one degree of freedom, though Kutzbach counts 0.
+    """Bricard's linkages of six hinges: one degree of freedom, although Kutzbach's formula gives 0.
 
-    The trihedral linkage has six bars, at home along six edges of a cube, with a hinge between neighbours along the third edge there. It
-    can turn inside out. The bars' frames are parallel to the ground at home, q = 0, except for the doubly collapsible octahedron, which is
-    flat at q = 0.
+    The trihedral linkage has six bars. At home they are along six edges of a cube, and the hinge between two bars is along the third edge of their
+    corner. The linkage can turn inside out. At home, q = 0, the bars' frames are parallel to the ground. The doubly collapsible octahedron is an
+    exception: it is flat at q = 0, and its home is another configuration.
 
     Parameters
     ----------
-    edge : length of the cube's edges; scale of the other kinds, which are examples [m]
-    mass : of each moving bar [kg]
+    edge : length of the cube's edges, or length scale of the other kinds, whose proportions are fixed [m]
+    mass : mass of each moving bar [kg]
     kind : one of the following.
         "trihedral": along the edges of a cube.
-        "line-symmetric": a half turn about z takes each hinge to the opposite one.
-        "plane-symmetric": the first and the fourth hinge are in the x-z plane, and the others are mirror images of each other in it.
-        "line-symmetric octahedral", "plane-symmetric octahedral", "doubly collapsible octahedral": the hinges are along a closed path over
-        six edges of an octahedron, whose other edges keep their lengths. These are Bricard's three flexible octahedra; the last one has
-        two flat configurations
+        "line-symmetric": a rotation by pi about z maps each hinge to the opposite hinge.
+        "plane-symmetric": the first and the fourth hinge are in the x-z plane; the other four hinges form two pairs of mirror images in this plane.
+        "line-symmetric octahedral", "plane-symmetric octahedral", "doubly collapsible octahedral": Bricard's three flexible octahedra. The hinges are
+        along a closed path over six edges of the octahedron; the other six edges keep their lengths. The last kind has two flat configurations
 
     Returns
     -------
-    Mechanism with the bodies "link1" to "link5"; the sixth bar is the ground, for the cube from (0, 0, edge) to the origin. The joints are
-    "joint1" (actuated) to "joint6"; joint k is at the near end of bar k
+    Mechanism with the bodies "link1" to "link5"; the sixth bar is the ground (of the trihedral linkage from (0, 0, edge) to the origin). The joints
+    are "joint1" (actuated) to "joint6"; joint k connects bar k - 1 to bar k
 
     Raises
     ------
     ModelError
-        A size is not positive, or the kind does not exist.
+        A dimension or a mass is not positive, or the kind does not exist.
 
     References
     ----------
@@ -428,19 +433,22 @@ def bricard(edge: float = 1.0, mass: float = 1.0, kind: Kind = "trihedral") -> M
     check_choice("kind", kind, _BRICARD, ModelError)
     hinges = [(edge * np.array(point, dtype=float), axis) for point, axis in _BRICARD[kind]()]
     b = hinge_loop("Bricard linkage" if kind == "trihedral" else f"Bricard linkage, {kind}", hinges, mass)
-    if kind == "doubly collapsible octahedral":  # flat at q = 0, and two branches meet there
+    # it is flat at q = 0, where two branches meet, so that home is another configuration
+    if kind == "doubly collapsible octahedral":
         robot = b.build()
         b.set_home(dict(zip(robot.joints, robot.assemble(fixed={"joint1": 1.0}), strict=True)))
     return b.build()
 
 
 def _cube() -> list[Hinge]:
-    # from the origin along x, y, z, and from the other end of the ground, (0, 0, 1), along y and x: both meet at (1, 1, 1)
+    # corners of the cube along one branch from the origin (x, y, z), and along the other from the ground's second end (0, 0, 1) (y, x); both end at
+    # (1, 1, 1)
     corners = ((0, 0, 0), (1, 0, 0), (1, 1, 0), (1, 1, 1), (0, 1, 1), (0, 0, 1))
     return [*zip(corners, ("y", "z", "x", "y", "z", "x"), strict=True)]
 
 
-HALF_TURN, MIRROR = np.array([-1.0, -1.0, 1.0]), np.array([1.0, -1.0, 1.0])  # about z; in the x-z plane
+# rotation by pi about z, and reflection in the x-z plane, as factors of (x, y, z)
+HALF_TURN, MIRROR = np.array([-1.0, -1.0, 1.0]), np.array([1.0, -1.0, 1.0])
 
 
 def _line_symmetric() -> list[Hinge]:
@@ -456,7 +464,10 @@ def _plane_symmetric() -> list[Hinge]:
 
 
 def _along_edges(corners: ArrayLike) -> list[Hinge]:
-    """Return hinges along the edges of a closed path; corner k and the third corner after it are not joined."""
+    """Return the hinges along the edges of a closed path over the six corners of an octahedron.
+
+    Corners k and k + 3 are opposite: no edge joins them.
+    """
     a = np.array(corners, dtype=float)
     b = np.roll(a, -1, axis=0)
     return [*zip((a + b) / 2, b - a, strict=True)]
@@ -473,11 +484,14 @@ def _plane_symmetric_octahedron() -> list[Hinge]:
 
 
 def _doubly_collapsible_octahedron() -> list[Hinge]:
-    """Return the flat octahedron: four edges between two pairs of opposite corners touch one circle, four others a concentric circle."""
+    """Return the corners of the flat octahedron.
+
+    Four edges between two pairs of opposite corners are tangent to one circle, and four other edges to a concentric circle.
+    """
     first, fourth = -0.7 + 0.7j, -0.2 + 1.0j
 
     def meeting(radius: float, side: int) -> complex:
-        """Return the intersection of the tangents from the first and the fourth corner to a circle, on the same side of it."""
+        """Return the intersection of two tangents to a circle of this radius, one from the first corner and one from the fourth corner."""
         u, w = (
             cmath.exp(1j * (cmath.phase(-corner) + side * math.asin(radius / abs(corner))))
             for corner in (first, fourth)

@@ -1,4 +1,4 @@
-"""Lattices: nets, rings and sheets of any number of cells. All bodies' frames are parallel to the ground's at home."""
+"""Lattices: nets, rings and sheets of any number of cells. At home all bodies' frames are parallel to the ground's frame."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ Closing = Literal["point", "weld"]
 
 
 def net(rows: int = 3, columns: int = 3, length: float = 0.5, mass: float = 0.2) -> Mechanism:
-    """Planar net of rods, whose cells are four-bars, in the x-z plane: rows + columns degrees of freedom.
+    """Planar net of rods in the x-z plane, whose cells are four-bar linkages: rows + columns degrees of freedom.
 
-    It hangs from the corner of its first cell. The rods at a node are pinned one to the next, so that there is one pin less than rods.
-    Each cell's loop adds five rows, of which three are redundant.
+    The net hangs from the corner of its first cell. At a node, each rod is pinned to the next one, so that n rods have n - 1 pins. The loop of each
+    cell adds five constraint rows, of which three are redundant.
 
     Parameters
     ----------
     rows, columns : numbers of rows and columns of cells
-    length : of a rod [m]
-    mass : of a rod [kg]
+    length : length of a rod [m]
+    mass : mass of a rod [kg]
 
     Returns
     -------
@@ -40,7 +40,7 @@ def net(rows: int = 3, columns: int = 3, length: float = 0.5, mass: float = 0.2)
     Raises
     ------
     ModelError
-        There is no row or no column, or a size is not positive.
+        There is no row or no column, or a dimension or a mass is not positive.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def net(rows: int = 3, columns: int = 3, length: float = 0.5, mass: float = 0.2)
     positive(length=length, mass=mass)
     across, down = np.array([length, 0.0, 0.0]), length * np.array([math.sin(0.5), 0.0, -math.cos(0.5)])
     b = Builder(f"net of {rows} by {columns} four-bars")
-    # node -> its rods, each with the point of the node on it
+    # node -> (rod, point of the node on the rod) for each of its rods
     nodes = product(range(rows + 1), range(columns + 1))
     meeting: dict[tuple[int, int], list[tuple[str, Array]]] = {node: [] for node in nodes}
     for i, j in meeting:
@@ -79,8 +79,8 @@ def ring(n: int = 12, length: float = 0.2, mass: float = 0.1) -> Mechanism:
     Parameters
     ----------
     n : number of rods, 3 or more
-    length : of a rod [m]; its thickness is a fifth of that, so that it has inertia against spinning
-    mass : of a rod [kg]
+    length : length of a rod [m]. Its thickness is a fifth of the length, so that its moment of inertia about its own axis is not zero
+    mass : mass of a rod [kg]
 
     Returns
     -------
@@ -90,7 +90,7 @@ def ring(n: int = 12, length: float = 0.2, mass: float = 0.1) -> Mechanism:
     Raises
     ------
     ModelError
-        There are fewer than three rods, or a size is not positive.
+        There are fewer than three rods, or a dimension or a mass is not positive.
 
     Examples
     --------
@@ -111,16 +111,16 @@ def ring(n: int = 12, length: float = 0.2, mass: float = 0.1) -> Mechanism:
 
 
 def chain_mail(rows: int = 3, columns: int = 4, radius: float = 0.05, mass: float = 0.05) -> Mechanism:
-    """Mail of rings with massless ties of constant length to their four neighbours.
+    """Mail of rings, each connected to its four neighbours by massless ties of constant length.
 
-    It has 6 degrees of freedom for each ring, minus 3 for each ball joint and 1 for each tie. The rings of the first row hang on the
-    ground, by ball joints. At home the mail is level.
+    Each ring adds 6 degrees of freedom; each ball joint removes 3, and each tie 1. The rings of the first row hang from the ground by ball joints. At
+    home the mail is horizontal.
 
     Parameters
     ----------
     rows, columns : numbers of rows and columns of rings
-    radius : of a ring, and length of a tie [m]
-    mass : of a ring [kg]
+    radius : radius of a ring, and length of a tie [m]
+    mass : mass of a ring [kg]
 
     Returns
     -------
@@ -130,7 +130,7 @@ def chain_mail(rows: int = 3, columns: int = 4, radius: float = 0.05, mass: floa
     Raises
     ------
     ModelError
-        There is no row or no column, or a size is not positive.
+        There is no row or no column, or a dimension or a mass is not positive.
 
     Examples
     --------
@@ -168,32 +168,32 @@ def tensegrity_prism(
 ) -> Mechanism:
     """Tensegrity prism of n struts that do not touch: n degrees of freedom.
 
-    The feet are on a circle, ties connect the heads to a polygon, and springs pull the heads down. A strut's head is rotated relative to
-    its foot by 90 degrees plus half a side of the polygon. At this angle a spring from a head to the next foot is as short as the struts
-    allow. Springs of any tension then support the prism.
+    The struts' lower ends (feet) are on a circle. Ties of constant length connect their upper ends (heads) to a regular polygon, and springs pull the
+    heads down. About the vertical axis, a head is rotated relative to its foot by pi/2 + pi/n. At this angle a spring from a head to the next foot
+    has the smallest length that the struts allow. Therefore the prism is in equilibrium for any tension of the springs.
 
     Parameters
     ----------
     n : number of struts, 3 or more
-    radius : of the circles of feet and heads [m]
-    height : of the heads at home [m]
-    stiffness : of a spring [N/m]; its free length is nine tenths of its length at home
-    mass : of a strut [kg]
+    radius : radius of the circle of feet, and of the circle of heads [m]
+    height : height of the heads above the feet at home [m]
+    stiffness : stiffness of a spring [N/m]; its free length is nine tenths of its length at home
+    mass : mass of a strut [kg]
 
     Returns
     -------
-    Mechanism with the bodies "strut1", ... (their frames at the feet) and the joints "foot1", .... The constraints "tie1", ... are from a
-    head to the next; the springs are "spring1", ...
+    Mechanism with the bodies "strut1", ... (their frames at the feet) and the joints "foot1", .... The constraints "tie1", ... connect each head to
+    the next one; the springs are "spring1", ...
 
     Raises
     ------
     ModelError
-        There are fewer than three struts, or a size is not positive.
+        There are fewer than three struts, or a dimension or a mass is not positive.
 
     References
     ----------
     Snelson, US patent 3169611, 1965. Tibert and Pellegrino, Review of form-finding methods for tensegrity structures, International
-    Journal of Space Structures 18, 2003: the angle.
+    Journal of Space Structures 18, 2003 (the angle).
 
     Examples
     --------
@@ -211,7 +211,7 @@ def tensegrity_prism(
     b = Builder(f"tensegrity prism of {n} struts")
     for k in range(n):
         b.add_body(f"strut{k + 1}", Inertia.rod(mass, (0, 0, 0), heads[k] - feet[k]))
-        # no axis is along the strut, so that it does not spin about itself
+        # neither axis is along the strut, so that the strut cannot spin about itself
         b.add_joint(f"foot{k + 1}", Universal("x", "y"), "ground", f"strut{k + 1}", at_parent=feet[k])
     for k in range(n):
         after = (k + 1) % n
@@ -224,48 +224,50 @@ def tensegrity_prism(
 
 
 def _scissors(n: int, arm: float) -> tuple[float, dict[str, tuple[complex, complex]]]:
-    """Return the radius of the middles of n scissors in a ring, and the ends of both bars.
+    """Return the radius [m] of the circle through the middle pins of n scissors, and the ends of the two bars of a scissors.
 
-    Ends are relative to the bar's middle, for scissors in the direction 1: first the end at the previous scissors, then at the next.
+    Ends are complex numbers relative to the middle pin, for the scissors that lies in direction 1 from the ring's centre. The first end is at the
+    previous scissors, the second at the next.
     """
-    # half the angle of a scissors, and the angle from its largest size
+    # half the angle that a scissors subtends, and the angle of the bars from the ring's largest radius
     half, fold = math.pi / n, math.pi / 4 - math.pi / (3 * n)
     corner = math.pi / 2 + half
     bars = {
         side: (cmath.rect(arm, turn - corner), cmath.rect(arm, turn + corner))
         for side, turn in (("left", -fold), ("right", fold))
     }
-    return arm * math.cos(fold) / math.sin(half), bars  # with the ends on the lines at +- half
+    # the radius at which the bars' ends are on the rays at the angles +half and -half
+    return arm * math.cos(fold) / math.sin(half), bars
 
 
 def _bent_bar(mass: float, *ends: ArrayLike) -> Inertia:
-    """Return the inertia of rods from the frame's origin."""
+    """Return the inertia of a bent bar: two rods from the frame's origin to the two ends."""
     return sum((Inertia.rod(mass / 2, (0, 0, 0), end) for end in ends), Inertia.zero())
 
 
 def hoberman_ring(n: int = 6, arm: float = 0.2, mass: float = 0.2) -> Mechanism:
     """Hoberman's ring, a planar expanding ring of n scissors: one degree of freedom, though Kutzbach counts less than zero.
 
-    A scissors has two bent bars. Every bar is bent in its middle by the angle 2 pi / n of its scissors. Its ends therefore stay on two
-    lines through the centre at every size (Hoberman's angulated elements). The ring hangs from the pin of its first scissors, at the top.
-    Two gears there keep these scissors symmetric.
+    A scissors has two bars, pinned in their middle. Each bar is bent there by the angle 2 pi / n that the scissors subtends. Therefore its ends stay
+    on two lines through the ring's centre when the ring expands (Hoberman's angulated elements). The ring hangs from the middle pin of its first
+    scissors, at the top. Two gears keep this scissors symmetric.
 
     Parameters
     ----------
     n : number of scissors, 3 or more
     arm : length of a bent bar from its middle to either end [m]
-    mass : of a bent bar [kg]
+    mass : mass of a bent bar [kg]
 
     Returns
     -------
     Mechanism with the bodies "left1", "right1", ... (mirror images of each other, with frames at the pin in their middle). The joints are
-    "hook" (actuated, on left1) and "hook_right", "middle<k>" (of all but the first scissors), and "outer<k>" and "inner<k>" to the next
-    scissors. The constraint is "gears"
+    "hook" (actuated, on left1) and "hook_right", "middle<k>" (of each scissors except the first), and "outer<k>" and "inner<k>" to the next scissors.
+    The constraint is "gears"
 
     Raises
     ------
     ModelError
-        There are fewer than three scissors, or a size is not positive.
+        There are fewer than three scissors, or a dimension or a mass is not positive.
 
     References
     ----------
@@ -307,25 +309,25 @@ def hoberman_ring(n: int = 6, arm: float = 0.2, mass: float = 0.2) -> Mechanism:
 def hoberman_sphere(scissors: int = 1, arm: float = 0.2, mass: float = 0.1) -> Mechanism:
     """Hoberman's expanding sphere of three rings: one degree of freedom, though Kutzbach counts far less than zero.
 
-    The rings are at right angles, and share an outer and an inner hub at each crossing. The sphere hangs from its top hub, and the
-    scissors next to this hub are driven.
+    The three rings are in perpendicular planes, and share an outer and an inner hub at each of their crossings. The sphere hangs from its top hub.
+    The actuated joints are at the scissors next to this hub.
 
     Parameters
     ----------
     scissors : number of scissors of a ring between two crossings, 1 or more
     arm : length of a bent bar from its middle to either end [m]
-    mass : of a bent bar, and of a hub [kg]
+    mass : mass of a bent bar, and of a hub [kg]
 
     Returns
     -------
     Mechanism with the bodies "left<c><k>" and "right<c><k>" (c = x, y, z, the axis of the ring; k from 1), and the hubs "outer+z",
-    "inner+z", .... The joint "hook" welds the top hub to the ground. "middle<c><k>" connects the bars of a scissors. "<outer or
-    inner><c><k>" connects a bar to the next one, and at a crossing "<...> in" and "<...> out" connect them to the hub
+    "inner+z", .... The joint "hook" welds the top hub to the ground. "middle<c><k>" connects the bars of a scissors. "<outer or inner><c><k>"
+    connects a bar to the next one. At a crossing, "<...> in" and "<...> out" connect the bars to the hub
 
     Raises
     ------
     ModelError
-        There are no scissors, or a size is not positive.
+        There are no scissors, or a dimension or a mass is not positive.
 
     References
     ----------
@@ -349,7 +351,7 @@ def hoberman_sphere(scissors: int = 1, arm: float = 0.2, mass: float = 0.1) -> M
         b.add_body(hub, Inertia.sphere(mass, arm / 10))
     top = None
     for c, normal in enumerate("xyz"):
-        names = "xyz"[c - 2], "xyz"[c - 1]  # of the axes in the ring's plane
+        names = "xyz"[c - 2], "xyz"[c - 1]  # names of the axes in the ring's plane
         plane = np.eye(3)[[c - 2, c - 1]]
         ends: dict[str, tuple[complex, complex]] = {}
         directions = [cmath.exp(1j * math.pi * (2 * k + 1) / n) for k in range(n)]
@@ -388,15 +390,16 @@ def miura_fold(
 ) -> Mechanism:
     """Miura's fold, a sheet of rigid parallelograms hinged along creases: one degree of freedom for any number of facets.
 
-    The sheet folds flat in both directions at once. Four creases meet at each inner corner, and each such corner adds a loop of five rows.
+    The sheet contracts in both directions at once until it is flat. Four creases meet at each inner vertex, and each inner vertex adds a loop with
+    five constraint rows.
 
     Parameters
     ----------
     rows, columns : numbers of rows and columns of facets, both at least 2; rows follow each other along y
-    side : of a facet [m]
-    angle : of a facet's corner, in (0, pi/2) [rad]
-    fold : angle of the facets at home, in (0, pi/2) [rad]. The limits, flat and folded, are excluded because other branches meet there
-    mass : of a facet [kg]
+    side : length of all sides of a facet [m]
+    angle : angle of a facet's corner, in (0, pi/2) [rad]
+    fold : fold angle at home, in (0, pi/2) [rad]. The limits (flat sheet and fully folded sheet) are excluded, because several branches meet there
+    mass : mass of a facet [kg]
 
     Returns
     -------
@@ -407,7 +410,7 @@ def miura_fold(
     Raises
     ------
     ModelError
-        There are fewer than two rows or columns, an angle is out of range, or a size is not positive.
+        There are fewer than two rows or columns, an angle is out of range, or a dimension or a mass is not positive.
 
     References
     ----------
@@ -437,7 +440,7 @@ def miura_fold(
     for (i, j), facet in facets.items():
         along, across = corner(i + 1, j) - corner(i, j), corner(i, j + 1) - corner(i, j)
         if facet != "ground":
-            # four points with the second moments of a plate, as in Gauss quadrature
+            # four point masses with the same second moments as a plate (points of Gauss quadrature)
             corners = product((-0.5 / math.sqrt(3), 0.5 / math.sqrt(3)), repeat=2)
             places = [(0.5 + x) * along + (0.5 + y) * across for x, y in corners]
             b.add_body(facet, Inertia.from_points([mass / 4] * 4, places))
@@ -454,18 +457,18 @@ def miura_fold(
 def four_bar_ladder(n: int, closing: Closing = "point", length: float = 1.0, mass: float = 1.0) -> Mechanism:
     """Row of n parallelograms in the x-z plane, n + 1 vertical and n horizontal rods: one degree of freedom for any n.
 
-    Every loop has redundant constraints. At q = 0 the vertical rods are upright; at home they lean by 0.5 rad towards x. With pivots at
-    +-pi/2 and hinges at -+pi/2 all rods are flat, and the rank of the constraints drops. Any parallelogram can become an
-    antiparallelogram there.
+    Every loop has redundant constraints. At q = 0 the vertical rods are upright; at home they lean by 0.5 rad towards x. If all pivots are at pi/2
+    and all hinges at -pi/2, or the reverse, all rods are on one line. The rank of the constraints drops in this position, and any parallelogram can
+    become an antiparallelogram.
 
     Parameters
     ----------
     n : number of loops
     closing : "point": the far end of a horizontal rod is pinned at one point to the next vertical rod (three rows per loop, one of them
-        redundant). "weld": every horizontal rod is cut in the middle, its far half hangs on the next vertical rod, and the halves are
-        welded (six rows per loop, three of them redundant)
-    length : of a rod [m]
-    mass : of a rod [kg]
+        redundant). "weld": every horizontal rod is cut in the middle. Its far half is pinned to the next vertical rod, and a Fixed joint welds the
+        halves (six rows per loop, three of them redundant)
+    length : length of a rod [m]
+    mass : mass of a rod [kg]
 
     Returns
     -------
@@ -475,7 +478,7 @@ def four_bar_ladder(n: int, closing: Closing = "point", length: float = 1.0, mas
     Raises
     ------
     ModelError
-        There is no loop, `closing` is neither choice, or a size is not positive.
+        There is no loop, `closing` is neither choice, or a dimension or a mass is not positive.
 
     Examples
     --------

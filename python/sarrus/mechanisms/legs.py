@@ -18,13 +18,13 @@ from .drawing import Drawing, apex, in_space, positive, true_or_false
 def strandbeest_leg(scale: float = 0.01, density: float = 0.2) -> Mechanism:
     """Leg of Theo Jansen's Strandbeest, eleven tubes that convert a crank's rotation into steps: one degree of freedom.
 
-    The crank's axis is at the origin. The foot keeps almost the same height during half of a turn, and moves forward above the ground
-    during the other half.
+    The crank's axis is at the origin. During half a rotation of the crank, the foot stays at almost constant height; during the other half it moves
+    forward above the ground.
 
     Parameters
     ----------
-    scale : length of one of Jansen's units [m]; his own legs have 0.01
-    density : of the tubes [kg/m]
+    scale : length of one unit of Jansen's dimensions [m]; Jansen's own legs have 0.01
+    density : density of the tubes [kg/m]
 
     Returns
     -------
@@ -34,7 +34,7 @@ def strandbeest_leg(scale: float = 0.01, density: float = 0.2) -> Mechanism:
     Raises
     ------
     ModelError
-        A size is not positive.
+        A dimension or a mass is not positive.
 
     References
     ----------
@@ -54,10 +54,10 @@ def strandbeest_leg(scale: float = 0.01, density: float = 0.2) -> Mechanism:
     def tube(start: complex, end: complex) -> Inertia:
         return Inertia.rod(density * abs(end - start), in_space(start), in_space(end))
 
-    # the triangles, each from its first corner along its first side
+    # the third corner of each triangle, in a frame at its first corner with x along its first side
     outer = apex(0, b, d, e)
     foot = apex(0, g, i, h)
-    # points of joints: crank pin, fixed pivot, top, knee, outer corners of the upper and lower triangle
+    # positions of the joints: crank pin, fixed pivot, top, knee, outer corners of the upper and lower triangle
     pin, pivot = m * cmath.exp(1j * math.pi / 3), complex(-a, -l)
     top, knee = apex(pivot, pin, b, j), apex(pin, pivot, k, c)
     hip = pivot + outer * (top - pivot) / b
@@ -88,25 +88,25 @@ def strandbeest_leg(scale: float = 0.01, density: float = 0.2) -> Mechanism:
 def biped_leg(thigh: float = 0.4, shank: float = 0.4, mass: float = 20.0) -> Mechanism:
     """Pelvis, thigh, shank and foot with a knee of two crossed links: nine degrees of freedom, six of the floating pelvis.
 
-    The links of the knee are arranged as the cruciate ligaments. The knee's axis, at their crossing, moves by a few centimetres in the x-z
-    plane when the knee bends. At home the pelvis is upright, the sole is on the ground, and the knee is bent.
+    The links of the knee cross each other like the cruciate ligaments. The instantaneous axis of the knee, at the crossing, moves by a few
+    centimetres in the x-z plane when the knee bends. At home the pelvis is upright, the sole is on the ground, and the knee is bent.
 
     Parameters
     ----------
-    thigh : from the hip to the middle between the upper ends of the links [m]
-    shank : from the middle between their lower ends to the ankle [m]
-    mass : total mass [kg]: half of it the pelvis, a quarter the thigh
+    thigh : length from the hip to the midpoint between the upper ends of the links [m]
+    shank : length from the midpoint between the lower ends of the links to the ankle [m]
+    mass : total mass [kg], of which the pelvis has one half and the thigh a quarter
 
     Returns
     -------
-    Mechanism with the bodies "pelvis", "thigh", "front" and "rear" (the links, by their upper ends), "shank" and "foot" (its frame at the
-    ankle). The joints "hip", "knee" (front link on the thigh) and "ankle" are about y and actuated; the others are "float", "rear_upper",
-    "front_lower" and "rear_lower". The frame is "sole"
+    Mechanism with the bodies "pelvis", "thigh", "front" and "rear" (the links, named by the position of their upper ends), "shank" and "foot" (its
+    frame at the ankle). The joints "hip", "knee" (front link on the thigh) and "ankle" are about y and actuated. The passive joints are "float",
+    "rear_upper", "front_lower" and "rear_lower". The frame is "sole"
 
     Raises
     ------
     ModelError
-        A size is not positive.
+        A dimension or a mass is not positive.
 
     Examples
     --------
@@ -116,10 +116,11 @@ def biped_leg(thigh: float = 0.4, shank: float = 0.4, mass: float = 20.0) -> Mec
     (('float', 'hip', 'knee', 'rear_upper', 'front_lower', 'ankle'), ('rear_lower',))
     """
     positive(thigh=thigh, shank=shank, mass=mass)
-    # half the distances between the links' ends on thigh and shank, and the links' length; all scale with the leg
+    # half the distance between the links' ends on the thigh, half of that on the shank, and the links' length; all are proportional to the leg's
+    # length
     upper, lower, link, sole = 0.05 * thigh, 0.04 * thigh, 0.12 * thigh, 0.15 * thigh
-    lean = cmath.exp(0.3j)  # of the thigh, forward
-    # the straight knee is symmetric in the thigh's axes; the front link ends at the rear of the shank and swings when the knee bends
+    lean = cmath.exp(0.3j)  # rotation of the thigh at home, forward
+    # for a straight knee, the two links are mirror images of each other in the thigh's frame; the front link ends at the rear of the shank
     front, rear = upper - 1j * thigh, -upper - 1j * thigh
     straight = complex(-upper - lower, -math.sqrt(link**2 - (upper + lower) ** 2))
     shank_rear = front + straight * cmath.exp(-0.2j)
@@ -150,14 +151,14 @@ def biped_leg(thigh: float = 0.4, shank: float = 0.4, mass: float = 20.0) -> Mec
 def humanoid_leg(floating: bool = True, thigh: float = 0.4, shank: float = 0.4, mass: float = 20.0) -> Mechanism:
     """Pelvis and a leg whose ankle is moved by rods from two motors on the shank: six degrees of freedom, and six of a floating pelvis.
 
-    The hip has three axes, the knee one and the ankle two. Each motor's crank pulls a rod on one side of the heel. Equal motions of the
+    The hip has three axes, the knee one and the ankle two. Each motor moves one side of the heel by a crank and a rod. Equal motions of the two
     motors pitch the foot, opposite motions roll it. At home the knee is bent and the sole is level.
 
     Parameters
     ----------
-    floating : True: the pelvis floats; False: it is fixed to the ground
-    thigh, shank : from hip to knee and from knee to ankle [m]
-    mass : total mass [kg]: half of it the pelvis, a quarter the thigh, most of the rest the shank with its motors
+    floating : True if the pelvis floats, False if it is fixed to the ground
+    thigh, shank : lengths from hip to knee and from knee to ankle [m]
+    mass : total mass [kg], of which the pelvis has one half and the thigh a quarter; the shank with its motors has most of the remaining quarter
 
     Returns
     -------
@@ -169,7 +170,7 @@ def humanoid_leg(floating: bool = True, thigh: float = 0.4, shank: float = 0.4, 
     Raises
     ------
     ModelError
-        A size is not positive.
+        A dimension or a mass is not positive.
 
     Examples
     --------
@@ -207,7 +208,7 @@ def humanoid_leg(floating: bool = True, thigh: float = 0.4, shank: float = 0.4, 
     b.add_body("foot", flat.transformed(Transform(translation=(thigh / 8, 0, -0.75 * sole))))
     b.add_joint("ankle", Universal("y", "x"), "shank", "foot", at_parent=at)
     home["ankle"] = [-bend, 0.0]
-    # crank, rod, heel and shank are a parallelogram if the foot does not roll
+    # crank, rod, heel and shank form a parallelogram if the foot does not roll
     for name, y in (("left", side), ("right", -side)):
         b.add_body(f"{name}_crank", Inertia.rod(0.005 * mass, (0, 0, 0), (-crank, 0, 0)))
         b.add_body(f"{name}_rod", Inertia.rod(0.005 * mass, (0, 0, 0), (0, 0, -rod)))
@@ -226,12 +227,12 @@ def humanoid_leg(floating: bool = True, thigh: float = 0.4, shank: float = 0.4, 
 def quadruped(thigh: float = 0.3, shank: float = 0.3, mass: float = 46.0) -> Mechanism:
     """Quadruped with three motors in each leg, about as large as ANYmal: eighteen degrees of freedom.
 
-    Legs are LF, RF, LH and RH: left and right, fore and hind; x is forward, y to the left. Knees point inwards, and feet are points. At
-    home all feet are on z = 0, under the hips.
+    The legs are LF, RF, LH and RH (left or right, fore or hind); x points forward, y to the left. The fore and the hind knees point towards each
+    other, and feet are points. At home all feet are on z = 0, under the hips.
 
     Parameters
     ----------
-    thigh, shank : from hip to knee and from knee to foot [m]
+    thigh, shank : lengths from hip to knee and from knee to foot [m]
     mass : total mass [kg]: the trunk has 28/46 of it, each hip 1.5/46, each thigh 2.5/46 and each shank 0.5/46
 
     Returns
@@ -243,7 +244,7 @@ def quadruped(thigh: float = 0.3, shank: float = 0.3, mass: float = 46.0) -> Mec
     Raises
     ------
     ModelError
-        A size is not positive, or the shanks are too short.
+        A dimension or a mass is not positive, or the shanks are too short.
 
     Examples
     --------
@@ -283,25 +284,26 @@ def quadruped(thigh: float = 0.3, shank: float = 0.3, mass: float = 46.0) -> Mec
 
 
 def _rod(mass: float, length: float) -> Inertia:
-    """Return the inertia of a rod that hangs down."""
+    """Return the inertia of a rod along -z from the frame's origin."""
     return Inertia.rod(mass, (0, 0, 0), (0, 0, -length), radius=length / 12)
 
 
 # ---- a biped ---------------------------------------------------------------------------------------------------------
-# Two legs whose knees and ankles are moved by linkages from motors in the hips.
+# Two legs, in which motors at the hips move the knees and ankles by linkages.
 
 
 Point = tuple[float, float, float]
 
-# points of a limb in its x-z plane, from the hip's axis, for a leg of length 1: knee, the ankle's first and second axis, the crank's axis
-# and pin, and the rod's point on the shin
+# points of a limb in its x-z plane, relative to the hip's axis, for a leg of length 1: knee, first and second axis of the ankle, axis and pin of the
+# crank, and the rod's pin on the shin
 HIP, KNEE, TURN, ANKLE = (0.0, 0.0), (0.07, -0.5), (0.0, -0.9), (0.0, -1.0)
 CRANK, PIN, HEEL = (0.1, 0.1), (0.27, 0.15), (0.23, -0.42)
-INNER, OUTER, SOLE = 0.15, 0.37, 0.1  # distances of the limbs from the middle, and of the sole below the ankle
+# distances of the inner and outer limbs from the pelvis' centre plane, and height of the ankle above the sole
+INNER, OUTER, SOLE = 0.15, 0.37, 0.1
 
 
 class _Part(NamedTuple):
-    """Body of a limb: axis and point of its joint, point of its far end, and its fraction of the mass."""
+    """Body of a limb: axis and position of its joint, position of its far end, and its fraction of the total mass."""
 
     name: str
     parent: str
@@ -323,31 +325,30 @@ LIMB = (
 
 
 def biped(leg: float = 0.3, mass: float = 2.5) -> Mechanism:
-    """Biped whose feet are each carried by two parallel limbs: twelve motors, six loops, eighteen degrees of freedom.
+    """Biped in which two parallel limbs connect each foot to the pelvis: twelve motors, six loops, eighteen degrees of freedom.
 
-    A limb rolls about x in the pelvis, and its thigh swings about y. A crank next to the thigh moves the shin by a rod, in a four-bar. Below
-    the shin the limb turns about z, x and y to the foot. Both limbs of a leg carry the foot, in a loop of eleven joints. Six motors
-    control all six degrees of freedom of a foot. At home the soles are on z = 0, and the biped is symmetric. Twelve of the loops' thirty rows
-    are redundant, because the four four-bars are planar.
+    The hip of a limb has a roll axis (x) in the pelvis, and a swing axis (y) of the thigh. A crank next to the thigh moves the shin by a rod; these
+    bodies form a four-bar linkage. The ankle has axes z, x and y between shin and foot. The two limbs of a leg form a loop of eleven joints. Six
+    motors control all six degrees of freedom of a foot. At home the soles are on z = 0, and the biped is symmetric. Twelve of the thirty constraint
+    rows are redundant, because the four four-bar linkages are planar.
 
     Parameters
     ----------
-    leg : from the hip's axis down to the ankle's axis [m]
+    leg : vertical distance from the hip's axis to the ankle's axis at home [m]
     mass : total mass [kg]
 
     Returns
     -------
     Mechanism with the bodies "pelvis", "left_foot" (its frame at the ankles' axis, between the limbs) and those of four limbs. A limb has
-    the bodies "left_inner_hip", "..._thigh", "..._shin", "..._turn", "..._cross", "..._crank" and "..._rod"; the others are "left_outer",
-    "right_inner" and "right_outer". Actuated joints of a leg are "left_inner_roll", "left_inner_swing", "left_inner_crank",
-    "left_outer_swing", "left_outer_crank" and "left_inner_ankle". The other joints are "float", "left_inner_knee", "..._turn",
-    "..._lean" and "..._pin" (crank and rod). Loop joints are "..._heel" (rod and shin) and "left_outer_ankle". The frames are
-    "left_sole" and "right_sole"
+    the bodies "left_inner_hip", "..._thigh", "..._shin", "..._turn", "..._cross", "..._crank" and "..._rod". The other limbs have the prefixes
+    "left_outer", "right_inner" and "right_outer". Actuated joints of a leg are "left_inner_roll", "left_inner_swing", "left_inner_crank",
+    "left_outer_swing", "left_outer_crank" and "left_inner_ankle". The other joints are "float", "left_inner_knee", "..._turn", "..._lean" and
+    "..._pin" (crank and rod). Loop joints are "..._heel" (rod and shin) and "left_outer_ankle". The frames are "left_sole" and "right_sole"
 
     Raises
     ------
     ModelError
-        A size is not positive.
+        A dimension or a mass is not positive.
 
     References
     ----------
@@ -385,7 +386,10 @@ def biped(leg: float = 0.3, mass: float = 2.5) -> Mechanism:
 
 
 def _limb(b: Builder, limb: str, hip: Point, leg: float, mass: float) -> None:
-    """Add a limb from the pelvis to the cross in the ankle, with the crank and the rod of its four-bar; frames are at the joints."""
+    """Add a limb from the pelvis to the cross of the ankle, with the crank and the rod of its four-bar linkage.
+
+    The bodies' frames are at their joints.
+    """
     b.add_body(f"{limb}_hip", Inertia.box(0.06 * mass, (0.15 * leg, 0.1 * leg, 0.15 * leg)))
     roll = Revolute("x", effort_limit=6.0)
     b.add_joint(f"{limb}_roll", roll, "pelvis", f"{limb}_hip", at_parent=hip, actuated=limb.endswith("inner"))

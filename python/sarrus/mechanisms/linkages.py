@@ -16,16 +16,17 @@ def four_bar(
 ) -> Mechanism:
     """Planar four-bar linkage, the simplest closed chain that moves: one degree of freedom.
 
-    The bodies' frames are at their near ends, with x along the bars. The crank turns about the origin, the rocker about a pivot on the x
-    axis. At home no bars cross, and the rocker is above the x axis. The shortest bar can turn fully, if it and the longest bar together
-    are no longer than the other two (Grashof). By default this is the crank.
+    The bodies' frames are at the ends nearer to the ground, with x along the bars. The crank rotates about the origin, the rocker about a pivot on
+    the x axis. At home no bars cross, and the rocker is above the x axis. The shortest bar can rotate fully if the sum of the shortest and the
+    longest bar does not exceed the sum of the other two (Grashof). With the default dimensions, the shortest bar is the crank.
 
-    Kutzbach counts -2 degrees of freedom, because three of pin2's five rows are redundant: the other axes are parallel already.
+    Kutzbach's formula gives -2 degrees of freedom. Three of the five constraint rows of pin2 are redundant, because the axes of the other three
+    joints are parallel.
 
     Parameters
     ----------
     crank, coupler, rocker, ground : distances between the pins [m]
-    mass : of each moving bar [kg]
+    mass : mass of each moving bar [kg]
 
     Returns
     -------
@@ -34,7 +35,7 @@ def four_bar(
     Raises
     ------
     ModelError
-        A size is not positive, or a bar is as long as all others together.
+        A dimension or a mass is not positive, or a bar is at least as long as the other three together.
 
     References
     ----------
@@ -48,7 +49,7 @@ def four_bar(
     (('motor', 'pin1', 'pivot'), ('pin2',))
     """
     positive(crank=crank, coupler=coupler, rocker=rocker, ground=ground, mass=mass)
-    # smallest and largest distance of the pins that coupler and rocker bridge, limited by the crank and by these two
+    # smallest and largest distance between the crank's pin and the pivot, limited by crank and ground, and by coupler and rocker
     nearest = max(abs(ground - crank), abs(coupler - rocker))
     farthest = min(ground + crank, coupler + rocker)
     if not nearest < farthest:
@@ -77,8 +78,8 @@ def slider_crank(crank: float = 0.3, rod: float = 1.0, offset: float = 0.0, mass
     Parameters
     ----------
     crank, rod : distances between the pins [m]
-    offset : of the slider's line above the crank's axis [m]
-    mass : of crank, rod and slider, each [kg]
+    offset : offset of the slider's line above the crank's axis [m]
+    mass : mass of the crank, of the rod and of the slider [kg]
 
     Returns
     -------
@@ -88,7 +89,7 @@ def slider_crank(crank: float = 0.3, rod: float = 1.0, offset: float = 0.0, mass
     Raises
     ------
     ModelError
-        A size is not positive, or the rod is too short for a full turn of the crank.
+        A dimension or a mass is not positive, or the rod is too short for a full rotation of the crank.
 
     Examples
     --------
@@ -123,12 +124,13 @@ def slider_crank(crank: float = 0.3, rod: float = 1.0, offset: float = 0.0, mass
 def watt(arm: float = 1.0, coupler: float = 0.5, mass: float = 1.0) -> Mechanism:
     """Watt's linkage: the middle of the coupler between two equal arms moves almost on a straight line; one degree of freedom.
 
-    At home the arms are level and the coupler upright. Its middle is at (arm, 0, 0), the middle of the line, which is along z.
+    At home the arms are horizontal and the coupler is vertical. The coupler's midpoint is then at (arm, 0, 0), the midpoint of the approximately
+    straight line, which is along z.
 
     Parameters
     ----------
     arm, coupler : distances between the pins [m]
-    mass : of each bar [kg]
+    mass : mass of each bar [kg]
 
     Returns
     -------
@@ -138,7 +140,7 @@ def watt(arm: float = 1.0, coupler: float = 0.5, mass: float = 1.0) -> Mechanism
     Raises
     ------
     ModelError
-        A size is not positive.
+        A dimension or a mass is not positive.
 
     References
     ----------
@@ -170,14 +172,14 @@ def watt(arm: float = 1.0, coupler: float = 0.5, mass: float = 1.0) -> Mechanism
 def peaucellier(long: float = 1.0, short: float = 0.5, crank: float = 0.4, mass: float = 1.0) -> Mechanism:
     """Peaucellier and Lipkin's linkage, whose pen moves on an exact straight line: seven bars, ten pins, one degree of freedom.
 
-    Two long bars from the pole at the origin carry a rhombus of four short ones. Its two free corners P and Q satisfy
-    OP OQ = long² - short². The crank moves P on a circle through the pole, so that Q moves on the straight line
-    x = (long² - short²) / (2 crank).
+    Two long bars connect the pole O at the origin to two opposite corners of a rhombus of four short bars. The distances of its other corners, P and
+    Q, from the pole satisfy OP OQ = long² - short². The crank moves P on a circle through the pole. Therefore Q moves on the straight line x = (long²
+    - short²) / (2 crank).
 
     Parameters
     ----------
     long, short, crank : distances between the pins [m]; the crank turns about (crank, 0, 0)
-    mass : of each bar [kg]
+    mass : mass of each bar [kg]
 
     Returns
     -------
@@ -187,7 +189,7 @@ def peaucellier(long: float = 1.0, short: float = 0.5, crank: float = 0.4, mass:
     Raises
     ------
     ModelError
-        A size is not positive, the long bars are no longer than the short ones, or the crank does not reach the rhombus.
+        A dimension or a mass is not positive, the long bars are no longer than the short ones, or the crank does not reach the rhombus.
 
     References
     ----------
@@ -209,7 +211,8 @@ def peaucellier(long: float = 1.0, short: float = 0.5, crank: float = 0.4, mass:
             f"long must be more than short, {short:g} m, and less than short and twice crank together, "
             f"{short + 2 * crank:g} m; got {long!r}"
         )
-    near = (long - short + min(2 * crank, long + short)) / 2  # distance of P from the pole, in the middle of its range
+    # distance of P from the pole at home, the midpoint of its range
+    near = (long - short + min(2 * crank, long + short)) / 2
     p = near * cmath.exp(1j * math.acos(near / (2 * crank)))
     a, c = apex(0, p, long, short), apex(p, 0, short, long)
     q = p * (long - short) * (long + short) / near**2
@@ -232,17 +235,17 @@ def peaucellier(long: float = 1.0, short: float = 0.5, crank: float = 0.4, mass:
 
 
 def scissor_lift(stages: int = 3, length: float = 1.0, mass: float = 1.0, platform_mass: float = 10.0) -> Mechanism:
-    """Scissor lift of crossed bars, driven by the slide at its foot: one degree of freedom.
+    """Scissor lift of crossed bars, driven by a slide at its lower end: one degree of freedom.
 
-    At height h = stages length sin(angle) the foot's roller is at x = length cos(angle). At home the angle is 30 degrees. Every stage
-    adds one loop.
+    If the bars have the angle `a` to the ground, the height is stages x length x sin(a), and the lower roller is at x = length x cos(a). At home the
+    angle is 30 degrees. Every stage adds one loop.
 
     Parameters
     ----------
     stages : number of crosses, 1 or more
-    length : of a bar [m]
-    mass : of a bar [kg]; a roller has a tenth of it
-    platform_mass : of the platform [kg]
+    length : length of a bar [m]
+    mass : mass of a bar [kg]; a roller has a tenth of this mass
+    platform_mass : mass of the platform [kg]
 
     Returns
     -------
@@ -252,7 +255,7 @@ def scissor_lift(stages: int = 3, length: float = 1.0, mass: float = 1.0, platfo
     Raises
     ------
     ModelError
-        There is no stage, or a size is not positive.
+        There is no stage, or a dimension or a mass is not positive.
 
     Examples
     --------

@@ -16,16 +16,16 @@ from .drawing import between_zero_and, integer, positive
 def sarrus_linkage(plate: float = 0.5, width: float = 0.4, mass: float = 1.0, platform_mass: float = 2.0) -> Mechanism:
     """Sarrus' linkage, in which two pairs of hinged plates guide a platform on an exact vertical line: one degree of freedom.
 
-    One pair alone leaves the platform three degrees of freedom in its plane. Both pairs leave the straight line, though Kutzbach
-    counts no degree of freedom. At height h the lower plates make the angle asin(h / (2 plate)) with the ground; at home 45 degrees,
-    leaning outwards.
+    One pair alone allows the platform a planar motion with three degrees of freedom. Both pairs together allow only a motion along a vertical line,
+    although Kutzbach's formula gives no degree of freedom. At height h of the platform, the lower plates have the angle asin(h / (2 plate)) to the
+    ground. At home this angle is 45 degrees, and the plates lean outwards.
 
     Parameters
     ----------
     plate : length of a plate, from hinge to hinge [m]
-    width : of the plates, and of the square platform [m]
-    mass : of a plate [kg]
-    platform_mass : [kg]
+    width : width of the plates, and side of the square platform [m]
+    mass : mass of a plate [kg]
+    platform_mass : mass of the platform [kg]
 
     Returns
     -------
@@ -35,7 +35,7 @@ def sarrus_linkage(plate: float = 0.5, width: float = 0.4, mass: float = 1.0, pl
     Raises
     ------
     ModelError
-        A size is not positive.
+        A dimension or a mass is not positive.
 
     References
     ----------
@@ -79,16 +79,16 @@ def tsai_3upu(
 ) -> Mechanism:
     """Tsai's 3-UPU manipulator, whose platform translates without rotation on three legs: three degrees of freedom.
 
-    The outer axes of the universal joints of a leg are parallel. Each leg prevents a rotation of the platform about one direction; at
-    home, this is the direction of the leg. With equal radii the three directions are one at home. The platform then gains two
-    rotations, also with locked legs: its singular position.
+    In each leg, the first axis of the lower universal joint is parallel to the last axis of the upper one. Each leg prevents a rotation of the
+    platform about one direction; at home this is the direction of the leg. If both radii are equal, the three directions coincide at home, which is a
+    singular position. The platform can then rotate about two more axes, even if all legs are locked.
 
     Parameters
     ----------
-    base, platform : radii of the circles of the legs' ends [m]; equal ones for the singular position
-    height : of the platform at home [m]
-    mass : of half a leg [kg]
-    platform_mass : [kg]
+    base, platform : radii of the circles of the legs' lower and upper ends [m]; equal radii make home singular
+    height : height of the platform at home [m]
+    mass : mass of half a leg [kg]
+    platform_mass : mass of the platform [kg]
 
     Returns
     -------
@@ -98,13 +98,13 @@ def tsai_3upu(
     Raises
     ------
     ModelError
-        A size is not positive.
+        A dimension or a mass is not positive.
 
     References
     ----------
     Tsai, Kinematics of a three-DOF platform with three extensible limbs, Recent advances in robot kinematics, 1996. Di Gregorio and
     Parenti-Castelli, Mobility analysis of the 3-UPU parallel mechanism assembled for a pure translational motion, Journal of Mechanical
-    Design 124, 2002: the singular positions.
+    Design 124, 2002 (singular positions).
 
     Examples
     --------
@@ -121,7 +121,8 @@ def tsai_3upu(
         leg, tangent = (platform - base) * out + (0, 0, height), np.cross((0, 0, 1), out)
         across, thick = np.cross(tangent, leg), float(np.linalg.norm(leg)) / 40
         b.add_body(f"lower{k}", Inertia.rod(mass, (0, 0, 0), leg / 2, radius=thick))
-        b.add_body(f"upper{k}", Inertia.rod(mass, (0, 0, 0), -leg / 2, radius=thick))  # its frame is at its upper end
+        # the body's frame is at its upper end
+        b.add_body(f"upper{k}", Inertia.rod(mass, (0, 0, 0), -leg / 2, radius=thick))
         b.add_joint(f"base{k}", Universal(tangent, across), "ground", f"lower{k}", at_parent=base * out)
         b.add_joint(f"leg{k}", Prismatic(leg), f"lower{k}", f"upper{k}", at_parent=leg, actuated=True)
         b.add_joint(f"top{k}", Universal(across, tangent), f"upper{k}", "platform", at_child=platform * out, loop=k > 1)
@@ -133,17 +134,17 @@ def wren_platform(
 ) -> Mechanism:
     """Wren's platform on any number of equal, parallel legs with ball joints: two degrees of freedom.
 
-    With leaning legs the platform translates on a sphere, for any number of legs; Kutzbach counts 6 minus the number of legs. To first
-    order it can also rotate about the direction of the legs. With upright legs this is a finite screw motion: the mechanism is
-    kinematotropic.
+    If the legs lean, the platform translates on a sphere, for any number of legs. Kutzbach's formula gives 6 minus the number of legs. To first
+    order, the platform can also rotate about the direction of the legs. If the legs are upright, this rotation is part of a finite screw motion, so
+    that the mechanism is kinematotropic: its mobility differs between branches.
 
     Parameters
     ----------
     legs : number of legs, 4 or more
-    radius : of the circles of the legs' ends [m]
+    radius : radius of the circles of the legs' lower and upper ends [m]
     leg : length of a massless leg [m]
-    lean : of the legs at home, in (0, pi/2) [rad]
-    platform_mass : [kg]
+    lean : angle between the legs and the vertical at home, in (0, pi/2) [rad]
+    platform_mass : mass of the platform [kg]
 
     Returns
     -------
@@ -152,7 +153,7 @@ def wren_platform(
     Raises
     ------
     ModelError
-        There are fewer than four legs, a size is not positive, or the lean is out of range.
+        There are fewer than four legs, a dimension or a mass is not positive, or the lean is out of range.
 
     References
     ----------

@@ -21,14 +21,14 @@ def five_bar(
 ) -> Mechanism:
     """Planar manipulator of two cranks and two rods in the x-z plane: two degrees of freedom.
 
-    With more than two motors it is redundantly actuated: the motors can apply internal forces without moving it.
+    With more than two motors the manipulator is redundantly actuated, so that the motors can apply internal forces without moving it.
 
     Parameters
     ----------
     actuated : number of motors. 2: at the cranks; 3: at the left elbow too; 4: at both elbows
     crank, rod : distances between the pins [m]
     base : distance of the cranks' axes, at the origin and on the x axis [m]
-    mass : of each bar [kg]
+    mass : mass of each bar [kg]
 
     Returns
     -------
@@ -38,7 +38,7 @@ def five_bar(
     Raises
     ------
     ModelError
-        The number of motors is not from 2 to 4, a size is not positive, or the bars do not reach each other.
+        The number of motors is not from 2 to 4, a dimension or a mass is not positive, or the bars do not reach each other.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def five_bar(
     """
     integer("actuated", actuated, 2, 4)
     positive(crank=crank, rod=rod, base=base, mass=mass)
-    # smallest and largest distance of the elbows, limited by the cranks and by the rods
+    # smallest and largest distance between the elbows, limited by the base and the cranks, and by the rods
     nearest, farthest = max(base - 2 * crank, 0.0), min(base + 2 * crank, 2 * rod)
     if not nearest < farthest:
         raise ModelError(f"rods of {rod:g} m on cranks of {crank:g} m with base = {base:g} m do not meet")
@@ -77,27 +77,29 @@ def three_rrr(
 ) -> Mechanism:
     """Three chains of two links in the x-y plane that meet in a point or carry a platform: two or three degrees of freedom.
 
-    Without a platform, as in the lecture notes, it has two degrees of freedom, and the three motors at the base are redundant. With a
-    platform, which can rotate, it has three. Motors at the elbows add to the redundancy.
+    Without a platform, as in the lecture notes, the manipulator has two degrees of freedom, and three motors at the base joints actuate it
+    redundantly. With a platform, which can rotate, it has three degrees of freedom. Motors at the elbows are additional, redundant actuators.
 
     Parameters
     ----------
-    actuated : number of motors, 3 to 6: at the base joints of all chains, then at the elbows of the first, second and third
-    platform : distance of the platform's three pins from its middle [m]; 0: no platform, the chains' tips are pinned to each other
-    base : side of the triangle of base joints, at (0, 0), (base, 0) and above their middle [m]
+    actuated : number of motors, 3 to 6. Three are at the base joints of the chains; additional ones are at the elbows of the first, second and third
+    chain
+    platform : distance of the platform's three pins from its centre [m]; 0: no platform, the chains' tips are pinned to each other
+    base : side of the equilateral triangle of base joints [m]; two of them are at (0, 0) and (base, 0)
     link : length of each link [m]
-    mass : of each link and of the platform [kg]
+    mass : mass of each link and of the platform [kg]
 
     Returns
     -------
     Mechanism with the bodies "upper1" and "lower1" to "upper3" and "lower3", and "platform", if there is one. The joints "base1",
-    "elbow1", ..., "tip2", "tip3" and, with a platform, "tip1", are all about z. The frame "tip" is at the common point; "platform" has its
-    frame in its middle. Gravity (0, 0, -9.81) m/s² is normal to the plane. At home the tool is in the middle of the base
+    "elbow1", ..., "tip2", "tip3" and, with a platform, "tip1", are all about z. The frame "tip" is at the common point of the chains; the body
+    "platform" has its frame at its centre. Gravity (0, 0, -9.81) m/s² is normal to the plane. At home the tip or the platform is at the centre of the
+    base triangle
 
     Raises
     ------
     ModelError
-        The number of motors is not from 3 to 6, a size is not positive, or the links do not reach the platform.
+        The number of motors is not from 3 to 6, a dimension or a mass is not positive, or the links do not reach the platform.
 
     References
     ----------
@@ -121,7 +123,7 @@ def three_rrr(
     b = Builder("3-RRR" if platform else "redundant 3-RR")
     home: dict[str, ArrayLike] = {}
     for k, (corner, pin) in enumerate(zip(corners, pins, strict=True), start=1):
-        elbow = apex(corner, middle + pin, link, link)  # to the left, seen from the base
+        elbow = apex(corner, middle + pin, link, link)  # the elbow is on the left, seen from the base
         upper, lower = elbow - corner, middle + pin - elbow
         for part in ("upper", "lower"):
             b.add_body(f"{part}{k}", Inertia.rod(mass, (0, 0, 0), end))
@@ -132,7 +134,7 @@ def three_rrr(
         if platform and k == 1:
             home["tip1"] = -cmath.phase(lower)
     if platform:
-        # a triangular plate about its middle
+        # moment of inertia of a triangular plate about an axis in its plane through its centre
         across = mass * platform**2 / 8
         b.add_body("platform", Inertia(mass, (0, 0, 0), np.diag([across, across, 2 * across])))
         for k, pin in enumerate(pins, start=1):
@@ -156,16 +158,17 @@ def delta(
 ) -> Mechanism:
     """Clavel's Delta robot, whose platform translates without rotation: three degrees of freedom.
 
-    Each of three driven arms carries a parallelogram of two rods. Arm k swings in the vertical plane at 0, 120 and 240 degrees from x,
-    downwards for positive angles. At home all arms are level and the platform hangs below the middle.
+    A parallelogram of two rods connects each of the three driven arms to the platform. The arms swing in vertical planes at 0, 120 and 240 degrees
+    from x; positive angles are downwards. At home all arms are horizontal and the platform hangs below the centre of the base.
 
     Parameters
     ----------
-    platform_free : True: a Free joint carries the platform and all six rods close loops; False: the first rod is in the tree
-    base_radius : distance of the motors' axes from the middle [m]
+    platform_free : if True, the platform has a Free joint to the ground, and the joints of all six rods to it are loop joints. If False, the first
+    rod connects it to the tree
+    base_radius : distance of the motors' axes from the centre of the base [m]
     arm, forearm : distances between the joints [m]; the distance of a forearm's rods is arm / 3
-    platform_radius : distance of the rods' lower ends from the platform's middle [m]
-    mass : of an arm and of the platform [kg]; a rod has a tenth of it
+    platform_radius : distance of the rods' lower ends from the platform's centre [m]
+    mass : mass of an arm and of the platform [kg]; a rod has a tenth of this mass
 
     Returns
     -------
@@ -175,7 +178,7 @@ def delta(
     Raises
     ------
     ModelError
-        A size is not positive, or the forearms do not reach the platform from level arms.
+        A dimension or a mass is not positive, or the forearms do not reach the platform from level arms.
 
     References
     ----------
@@ -212,7 +215,7 @@ def delta(
         home[f"motor{k}"] = 0.0
         for side, across in (("a", -spacing / 2), ("b", spacing / 2)):
             b.add_body(f"rod{k}{side}", rod)
-            # about y and then x, so that the rod does not spin about itself
+            # axes y and then x, so that the rod cannot spin about itself
             b.add_joint(f"elbow{k}{side}", Universal("y", "x"), f"arm{k}", f"rod{k}{side}", at_parent=(arm, across, 0))
             home[f"elbow{k}{side}"] = [lean, 0.0]
     b.add_body("platform", Inertia.cylinder(mass, platform_radius, platform_radius / 5))
@@ -233,28 +236,29 @@ def delta(
 def cable_platform(
     length: float = 4.0, width: float = 3.0, height: float = 2.0, platform: float = 0.5, radius: float = 0.05, mass: float = 20.0
 ) -> Mechanism:  # fmt: skip
-    """Platform on eight cables from the corners of a room: six degrees of freedom, and two internal forces of the cables.
+    """Platform on eight cables from the corners of a room: six degrees of freedom, and two independent internal forces of the cables.
 
-    The upper cables hold the platform's lower corners, the lower cables its upper corners. Each cable runs along its post to a pulley in the
-    corner, which swivels about the post. Its coordinate is its length from the pulley on. Efforts of the winches are negative, because
-    cables pull: ``actuator_efforts(q, v, a, limits=(-most, -least))``.
+    The upper cables end at the platform's lower corners, the lower cables at its upper corners. Each cable runs along a vertical post in a corner of
+    the room to a pulley, which swivels about the post. The cable's coordinate is its length between pulley and platform. Cables can only pull, so
+    that the winches' efforts are negative. With bounds `least` and `most` [N] of the tensions, compute them by ``actuator_efforts(q, v, a,
+    limits=(-most, -least))``.
 
     Parameters
     ----------
-    length, width, height : of the room, along x, y and z [m]
-    platform : side of the box along y [m]; its other sides are three fifths of it
-    radius : of the pulleys [m]; 0: no pulleys
-    mass : of the platform [kg]
+    length, width, height : sizes of the room along x, y and z [m]
+    platform : size of the box-shaped platform along y [m]; its sizes along x and z are three fifths of this
+    radius : radius of the pulleys [m]; 0: no pulleys
+    mass : mass of the platform [kg]
 
     Returns
     -------
-    Mechanism with the body "platform", the joint "float" and the actuated cables "cable1" to "cable8", the upper ones first. At home the
-    platform is in the middle
+    Mechanism with the body "platform", the joint "float" and the actuated cables "cable1" to "cable8", the upper cables first. At home the platform
+    is at the centre of the room
 
     Raises
     ------
     ModelError
-        A size is not positive, or the platform or the pulleys do not fit into the room.
+        A dimension or a mass is not positive, or the platform or the pulleys do not fit into the room.
 
     References
     ----------
@@ -300,18 +304,18 @@ def stewart(
 ) -> Mechanism:
     """Stewart and Gough's platform on six extensible legs (6-UPS): six degrees of freedom.
 
-    The legs' feet are in pairs, 30 degrees from each other, around 0, 120 and 240 degrees. Their upper ends are in pairs around 60, 180 and
-    300 degrees, so that neighbours lean towards each other. At home the platform is level above the middle. The legs' coordinates are
-    their lengths.
+    The lower ends of the legs are on a circle, in pairs around 0, 120 and 240 degrees; the two ends of a pair are 30 degrees apart. The upper ends
+    are in pairs around 60, 180 and 300 degrees, so that neighbouring legs lean towards each other. At home the platform is level above the centre of
+    the base. The coordinate of a leg is its length [m].
 
     Parameters
     ----------
-    platform_free : True: a Free joint carries the platform and all six legs close loops (24 velocities, 18 rows). False: the first leg is
-        in the tree (21, 15)
-    base_radius, platform_radius : distances of the legs' ends from the middle [m]
-    height : of the platform at home [m]
-    leg_mass : of each of the two parts of a leg [kg]
-    platform_mass : [kg]
+    platform_free : if True, the platform has a Free joint to the ground and all six legs close loops (24 velocities, 18 constraint rows). If False,
+        the first leg connects it to the tree (21 velocities, 15 rows)
+        base_radius, platform_radius : distances of the legs' lower and upper ends from the centres of base and platform [m]
+    height : height of the platform at home [m]
+    leg_mass : mass of each of the two parts of a leg [kg]
+    platform_mass : mass of the platform [kg]
 
     Returns
     -------
@@ -321,7 +325,7 @@ def stewart(
     Raises
     ------
     ModelError
-        A size is not positive.
+        A dimension or a mass is not positive.
 
     References
     ----------
@@ -350,7 +354,7 @@ def stewart(
     for k, (foot, top) in enumerate(zip(feet, tops, strict=True), start=1):
         leg = np.add(top, (0, 0, height)) - foot
         length = float(np.linalg.norm(leg))
-        half = 0.6 * length  # the two parts overlap
+        half = 0.6 * length  # each of the leg's two parts has this length, so that they overlap
         b.add_body(f"cylinder{k}", Inertia.rod(leg_mass, (0, 0, 0), (0, 0, half), radius=half / 20))
         b.add_body(f"piston{k}", Inertia.rod(leg_mass, (0, 0, -half), (0, 0, 0), radius=half / 40))
         b.add_joint(f"foot{k}", Universal("x", "y"), "ground", f"cylinder{k}", at_parent=foot)

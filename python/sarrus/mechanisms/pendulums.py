@@ -19,8 +19,8 @@ def pendulum(mass: float = 1.0, length: float = 1.0) -> Mechanism:
 
     Parameters
     ----------
-    mass : [kg]
-    length : from the pivot, at the origin, to the mass [m]
+    mass : mass of the bob [kg]
+    length : length from the pivot, at the origin, to the mass [m]
 
     Returns
     -------
@@ -49,8 +49,8 @@ def double_pendulum(masses: Sequence[float] = (1.0, 1.0), lengths: Sequence[floa
 
     Parameters
     ----------
-    masses : (2,) upper, lower [kg]
-    lengths : (2,) upper, lower [m]
+    masses : (2,) masses at the ends of the upper and the lower rod [kg]
+    lengths : (2,) lengths of the upper and the lower rod [m]
 
     Returns
     -------
@@ -81,7 +81,7 @@ def double_pendulum(masses: Sequence[float] = (1.0, 1.0), lengths: Sequence[floa
 def _hang(
     name: str, joints: Sequence[str], bodies: Sequence[str], masses: Sequence[float], lengths: Sequence[float]
 ) -> Mechanism:
-    """Return rods one below the other, each with its mass at its lower end."""
+    """Return a chain of massless rods that hang one below the other, each with a point mass at its lower end."""
     builder = Builder(name)
     parent, end = "ground", (0.0, 0.0, 0.0)
     for joint, body, mass, length in zip(joints, bodies, masses, lengths, strict=True):

@@ -22,22 +22,22 @@ def rolling_disc(
 
     Parameters
     ----------
-    upright : True: the disc stays upright, with q = (x, y, steering angle, rolling angle) [m, m, rad, rad]. It rolls along x at a
-        steering angle of zero, and both angles are driven. False: it is free to lean and fall
-    radius : [m]
-    mass : [kg]
-    steer_inertia, roll_inertia : about a diameter and about the axle [kg m²]; the second is at most twice the first
+    upright : if True, the disc stays upright, with q = (x, y, steering angle, rolling angle) [m, m, rad, rad]. At a steering angle of zero it rolls
+        along x; both angles are actuated. If False, the disc can lean and fall
+        radius : radius of the disc [m]
+        mass : mass of the disc [kg]
+        steer_inertia, roll_inertia : moments of inertia about a diameter and about the axle [kg m²]; the second is at most twice the first
 
     Returns
     -------
-    Mechanism with the body "disc" (its frame in its middle, y along the axle). The constraint "contact" has one row along the normal and
-    two nonholonomic rows across. A free disc has the joint "float". An upright one has the joints "x", "y", "steer" and "roll", with
-    massless bodies between them. At home it is upright at the origin
+    Mechanism with the body "disc" (its frame at its centre, y along the axle). The constraint "contact" has one row along the plane's normal and two
+    tangential, nonholonomic rows. If the disc is free, its joint is "float". If it stays upright, it has the joints "x", "y", "steer" and "roll",
+    with massless bodies between them. At home the disc is upright at the origin
 
     Raises
     ------
     ModelError
-        A size is not positive, or the inertias are unphysical.
+        A dimension or a mass is not positive, or the inertias are unphysical.
 
     References
     ----------
@@ -72,14 +72,14 @@ def rolling_disc(
 def whipple_bicycle(wheelbase: float = 1.02, trail: float = 0.08, tilt: float = np.pi / 10) -> Mechanism:
     """Whipple bicycle with a rigid rider: two frames, a steering hinge, and two knife-edged wheels that roll without slip.
 
-    Its other numbers are those of the benchmark of Meijaard, Papadopoulos, Ruina and Schwab (2007), in axes x forward, y to the left, z up.
-    The constraints leave three of its nine velocities and seven of its nine coordinates free.
+    Parameters that are not arguments have the values of the benchmark of Meijaard, Papadopoulos, Ruina and Schwab (2007). The x-axis points forward,
+    y to the left, z up. The tree has nine coordinates and nine velocities. The constraints leave seven coordinates and three velocities independent.
 
     Parameters
     ----------
     wheelbase : distance of the wheels' contacts at home [m]
-    trail : distance of the front wheel's contact behind the point at which the steering axis meets the ground [m]
-    tilt : of the steering axis, backwards from the vertical [rad]
+    trail : distance of the front wheel's contact behind the intersection of the steering axis with the ground [m]
+    tilt : angle between the vertical and the steering axis, which leans backwards [rad]
 
     Returns
     -------
@@ -91,7 +91,7 @@ def whipple_bicycle(wheelbase: float = 1.02, trail: float = 0.08, tilt: float = 
     Raises
     ------
     ModelError
-        A size is not positive, or the trail or the tilt is not a number.
+        A dimension or a mass is not positive, or the trail or the tilt is not a number.
 
     References
     ----------
@@ -107,7 +107,7 @@ def whipple_bicycle(wheelbase: float = 1.02, trail: float = 0.08, tilt: float = 
     """
     positive(wheelbase=wheelbase)
     trail, tilt = real("trail", trail), real("tilt", tilt)
-    rear, front = 0.3, 0.35  # radii
+    rear, front = 0.3, 0.35  # radii of the wheels [m]
     axis = (-np.sin(tilt), 0.0, np.cos(tilt))
 
     def symmetric(xx: float, yy: float, zz: float, xz: float) -> list[list[float]]:
@@ -116,7 +116,7 @@ def whipple_bicycle(wheelbase: float = 1.02, trail: float = 0.08, tilt: float = 
     b = Builder("Whipple bicycle")
     for body in ("at place", "at height", "leaning"):
         b.add_body(body)
-    # frames: rear parts at the rear hub, front frame at the point at which the steering axis meets the ground
+    # origins of the bodies' frames: the rear bodies' at the rear hub, the front frame's at the intersection of the steering axis with the ground
     b.add_body("rear frame", Inertia(85.0, (0.3, 0.0, 0.9 - rear), symmetric(9.2, 11.0, 2.8, -2.4)))
     b.add_body("rear wheel", Inertia(2.0, (0, 0, 0), np.diag([0.0603, 0.12, 0.0603])))
     grip = (0.9 - wheelbase - trail, 0.0, 0.7)

@@ -1,4 +1,4 @@
-"""Robots on a moving base: in orbit, on an asteroid, on wheels. They are the four applications of SpaceDyn (3.8, figure 7)."""
+"""Robots on a moving base: in orbit, on an asteroid, on wheels. The four mechanisms are the applications of SpaceDyn (3.8, figure 7)."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from ..shapes import Box, Cylinder
 from ..spatial import Inertia, Rotation, Transform
 from .drawing import Point, integer, positive, true_or_false
 
-MOST_PANELS = 1000  # per paddle; with as many, the bending is already that of a beam
+MOST_PANELS = 1000  # per paddle; with so many panels, the paddle bends like a continuous beam
 
 
 def free_flyer(panels: int = 3, frequency: float = 0.2, wheels: bool = False) -> Mechanism:
     """Free-flying satellite of ETS-VII's class, with an arm of six joints and two flexible solar paddles: 12 + 2 × panels degrees of freedom.
 
-    Each paddle is a chain of rigid panels on springs, which bends out of its plane as a clamped beam (finite segments). Sizes and
-    masses are round numbers of that class: 2.5 t, an arm of 2 m, paddles of 6 m.
+    Each paddle is a chain of rigid panels with springs in the hinges, which approximates a clamped beam that bends out of the paddle's plane (finite
+    segments). Dimensions and masses are round values for this class: 2.5 t, an arm of 2 m, paddles of 6 m.
 
     Parameters
     ----------
     panels : number of panels of each paddle, 1 to 1000
-    frequency : of the first bending mode of a uniform, clamped paddle [Hz]. It determines the springs' stiffness; the damping ratio
-        there is 0.5 %
-    wheels : True adds three reaction wheels, and three degrees of freedom
+    frequency : frequency of the first bending mode of a uniform, clamped paddle [Hz]. It determines the springs' stiffness. The damping ratio of this
+        mode is 0.5 %
+        wheels : True to add three reaction wheels, and thus three degrees of freedom
 
     Returns
     -------
@@ -57,8 +57,8 @@ def free_flyer(panels: int = 3, frequency: float = 0.2, wheels: bool = False) ->
     integer("panels", panels, 1, MOST_PANELS)
     positive(frequency=frequency)
     true_or_false(wheels=wheels)
-    length, width, mass = 6.0, 2.0, 50.0  # of a paddle
-    rigidity = mass * length**3 * (2.0 * math.pi * frequency / 1.8751040687**2) ** 2  # EI of a clamped beam
+    length, width, mass = 6.0, 2.0, 50.0  # dimensions [m] and mass [kg] of a paddle
+    rigidity = mass * length**3 * (2.0 * math.pi * frequency / 1.8751040687**2) ** 2  # EI [N m²] of the clamped beam
     b = Builder("free flyer", gravity=(0, 0, 0))
     _box(b, "satellite", 2500.0, (2.6, 2.3, 2.0))
     b.add_joint("base", Free(), "ground", "satellite")
@@ -67,7 +67,7 @@ def free_flyer(panels: int = 3, frequency: float = 0.2, wheels: bool = False) ->
         before, at = "satellite", (0.0, sign * 1.15, 0.0)
         for k in range(panels):
             step = length / panels
-            # a hinge has half a panel on both sides; the first hinge, on one side
+            # each hinge represents the bending of half a panel on both sides; the first hinge, of half a panel on one side
             stiffness = rigidity / step * (1.0 if k else 2.0)
             damping = 0.01 * stiffness / (2.0 * math.pi * frequency)
             panel = f"{side}{k + 1}"
@@ -83,22 +83,22 @@ def free_flyer(panels: int = 3, frequency: float = 0.2, wheels: bool = False) ->
 
 
 def macro_micro_arm(stiffness: float = 2e5, damping: float = 400.0) -> Mechanism:
-    """Small arm on the end of a long arm with flexible joints, as on the space station: nine degrees of freedom.
+    """Small arm at the end of a long arm with flexible joints, as on a space station: nine degrees of freedom.
 
     Parameters
     ----------
-    stiffness, damping : of each joint of the long arm [N m/rad, N m s/rad]
+    stiffness, damping : stiffness and damping of each joint of the long arm [N m/rad, N m s/rad]
 
     Returns
     -------
-    Mechanism without gravity. Bodies are "mast", "upper", "lower" of the long arm (two booms of 5 m), and "link1" to "link6" of the small
-    one (2 m). Joints are "yaw", "shoulder", "elbow" (springs, relaxed at q = 0), and "joint1" to "joint6" (actuated). Frames are "wrist"
-    (of the long arm) and "hand"
+    Mechanism without gravity. The bodies are "mast", "upper" and "lower" of the long arm (two booms of 5 m), and "link1" to "link6" of the small arm
+    (2 m). Joints are "yaw", "shoulder", "elbow" (springs, relaxed at q = 0), and "joint1" to "joint6" (actuated). Frames are "wrist" (of the long
+    arm) and "hand"
 
     Raises
     ------
     ModelError
-        A number is not positive.
+        An argument is not positive.
 
     References
     ----------
@@ -134,25 +134,25 @@ def macro_micro_arm(stiffness: float = 2e5, damping: float = 400.0) -> Mechanism
 def sampler(horn: float = 1.0, stiffness: float = 2e3, gravity: float = 8e-5) -> Mechanism:
     """Spacecraft of MUSES-C's (Hayabusa's) class, which samples an asteroid with a horn: eleven degrees of freedom.
 
-    The horn swings about two axes and slides along a third, on springs. Two solar paddles are on springs, too. Contact is added in the
-    simulation: a :class:`~sarrus.control.CompliantContact` on each of the frames of the horn's rim.
+    The horn swings about two axes and slides along a third; springs act on all three. The hinges of the two solar paddles have springs, too. The
+    mechanism has no contact model. For a simulation, add a :class:`~sarrus.control.CompliantContact` at each frame of the horn's rim.
 
     Parameters
     ----------
     horn : length of the horn [m]
-    stiffness : of the horn along its axis [N/m]
-    gravity : on the asteroid [m/s²]
+    stiffness : stiffness of the horn along its axis [N/m]
+    gravity : gravitational acceleration on the asteroid [m/s²]
 
     Returns
     -------
-    Mechanism with the bodies "spacecraft" (500 kg), "tube" and "mouth" (of the horn, downwards), "left paddle" and "right paddle". The
-    joints are "base" (free), "swing" (universal), "slide", "left hinge" and "right hinge". The frames are "tip" (the middle of the rim) and
-    "rim1" to "rim4" on the mouth. At home the rim is on z = 0
+    Mechanism with the bodies "spacecraft" (500 kg), "tube" and "mouth" (upper and lower half of the horn), "left paddle" and "right paddle". The
+    joints are "base" (free), "swing" (universal), "slide", "left hinge" and "right hinge". The frames are "tip" (the middle of the rim) and "rim1" to
+    "rim4" on the mouth. At home the rim is on z = 0
 
     Raises
     ------
     ModelError
-        A number is not positive.
+        An argument is not positive.
 
     References
     ----------
@@ -168,15 +168,15 @@ def sampler(horn: float = 1.0, stiffness: float = 2e3, gravity: float = 8e-5) ->
     """
     positive(horn=horn, stiffness=stiffness, gravity=gravity)
     b = Builder("sampler", gravity=(0, 0, -gravity))
-    radius, below = 0.1, 0.55  # radius of the horn, and distance of its root below the spacecraft's middle
+    radius, below = 0.1, 0.55  # radius of the horn [m], and distance of its root below the spacecraft's centre [m]
     _box(b, "spacecraft", 500.0, (1.0, 1.6, 1.1))
     b.add_joint("base", Free(), "ground", "spacecraft")
-    # halves of the horn, each in its frame at its root
+    # the two halves of the horn; the frames of both are at the horn's root
     for body, start, mass in (("tube", 0.0, 3.0), ("mouth", 0.5, 2.0)):
         half = 0.5 * horn
         b.add_body(body, Inertia.rod(mass, (0, 0, 0), (0, 0, -half), radius=radius))
         b.add_visual(body, Cylinder(radius * (1.0 + 0.1 * start), half), (0, 0, -half / 2))
-    # a tenth of the critical damping of the spacecraft on the horn
+    # a damping ratio of 0.1 for the spacecraft's mass on the horn's spring
     spring = {"stiffness": stiffness, "damping": 0.2 * math.sqrt(500.0 * stiffness)}
     turning = {"stiffness": 0.1 * stiffness, "damping": 0.01 * math.sqrt(500.0 * stiffness)}
     b.add_joint("swing", Universal("x", "y", **turning), "spacecraft", "tube", at_parent=(0, 0, -below))
@@ -198,29 +198,29 @@ def rover(
 ) -> Mechanism:
     """Planetary rover on six wheels with rockers and bogies: sixteen velocities, one degree of freedom with rolling wheels.
 
-    A differential couples the rockers. Each rocker carries a rear wheel and a bogie with a front and a middle wheel, so that all wheels carry
-    the same load on level ground. Contact with rough ground is added in the simulation: a :class:`~sarrus.control.CompliantContact` of the wheel's
-    radius on each wheel. With ``rolling`` the wheels roll without slip on the plane z = 0.
+    A differential couples the rockers. Each rocker has a rear wheel, and a bogie with a front and a middle wheel, so that all wheels have the same
+    load on level ground. For simulations on rough ground, add a :class:`~sarrus.control.CompliantContact` with the wheel's radius to each wheel. With
+    ``rolling``, constraints make the wheels roll without slip on the plane z = 0.
 
     Parameters
     ----------
     wheel : radius of a wheel [m]
-    length : from front to rear axles [m]
-    track : from left to right wheels [m]
-    mass : total mass [kg]: six tenths of it the chassis, 0.05 each wheel
-    rolling : True: the wheels roll without slip on level ground
+    length : distance between front and rear axles [m]
+    track : distance between left and right wheels [m]
+    mass : total mass [kg], of which the chassis has six tenths and each wheel 0.05
+    rolling : True if the wheels roll without slip on level ground
 
     Returns
     -------
     Mechanism with the bodies "chassis" (its frame between the rockers' pivots), "left rocker", "left bogie", "left front wheel", "left
     middle wheel", "left rear wheel", and the same on the right. The joints are "base" (free), "left rocker pivot", "left bogie pivot",
-    "left front axle" and so on, all but "base" about y; axles are actuated. The constraints are "differential", and with ``rolling``
-    one with the name of each wheel. At home the rover is on z = 0
+    "left front axle" and so on, all but "base" about y; axles are actuated. The constraints are "differential" and, with ``rolling``, one for each
+    wheel with the wheel's name. At home the rover is on z = 0
 
     Raises
     ------
     ModelError
-        A size is not positive.
+        A dimension or a mass is not positive.
 
     References
     ----------
@@ -236,11 +236,11 @@ def rover(
     """
     positive(wheel=wheel, length=length, track=track, mass=mass)
     true_or_false(rolling=rolling)
-    pivot, hinge = 0.3 * length, 0.1 * length  # heights of the rockers' and the bogies' pivots above the axles
+    pivot, hinge = 0.3 * length, 0.1 * length  # heights [m] of the rockers' and the bogies' pivots above the axles
     b = Builder("rover")
     _box(b, "chassis", 0.6 * mass, (0.8 * length, 0.6 * track, 0.2 * length))
     b.add_joint("base", Free(), "ground", "chassis")
-    # relative to the pivot: axles at x = -length/2, 0, length/2, the bogie's pivot at length/4
+    # points relative to the rocker's pivot: the axles at x = -length/2, 0 and length/2, the bogie's pivot at x = length/4
     ends: dict[str, list[Point]] = {
         "rocker": [(-length / 2, 0.0, -pivot), (0.0, 0.0, 0.0), (length / 4, 0.0, hinge - pivot)],
         "bogie": [(-length / 4, 0.0, -hinge), (0.0, 0.0, 0.0), (length / 4, 0.0, -hinge)],
@@ -266,14 +266,14 @@ def rover(
 
 
 def _box(b: Builder, name: str, mass: float, size: Point, at: Point = (0.0, 0.0, 0.0)) -> None:
-    """Add a body, a uniform box about a point of its frame."""
+    """Add a body whose inertia is that of a uniform box, centred at the point `at` of the body's frame."""
     place = Transform(translation=at)
     b.add_body(name, Inertia.box(mass, size).transformed(place))
     b.add_visual(name, Box(size), place)
 
 
 def _arm(b: Builder, parent: str, at: Point | Transform) -> None:
-    """Add an arm of 2 m and 140 kg, with shoulder, elbow and wrist as in most industrial robots, and its links along x at q = 0."""
+    """Add an arm of 2 m and 140 kg with the shoulder, elbow and wrist of a typical industrial robot. At q = 0 its links are along x."""
     axes, masses = "zyyxyx", (35.0, 25.0, 20.0, 20.0, 20.0, 20.0)
     reach: tuple[Point, ...] = ((0, 0, 0.3), (0.8, 0, 0), (0.6, 0, 0), (0.2, 0, 0), (0.2, 0, 0), (0.2, 0, 0))
     place: Point | Transform = at

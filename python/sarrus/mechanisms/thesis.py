@@ -1,4 +1,4 @@
-"""Mechanisms of van der Merwe's thesis, chapters 2, 4, 5, 6 and 8, with its numbers."""
+"""Mechanisms of van der Merwe's thesis, chapters 2, 4, 5, 6 and 8, with the thesis' parameters."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def four_link_chain() -> Mechanism:
 
     References
     ----------
-    van der Merwe 1995, 5.5: Tables 5.1 and 5.2, friction 5.5.5. The result below is 5.133's acceleration of the first step.
+    van der Merwe 1995, 5.5: Tables 5.1 and 5.2, friction 5.5.5. The result below is the acceleration of the first step in 5.133.
 
     Examples
     --------
@@ -38,7 +38,8 @@ def four_link_chain() -> Mechanism:
     >>> chain.forward_dynamics(np.zeros(4), np.zeros(4), np.zeros(4)).round(6) + 0.0
     array([  0.      ,  10.526316, -10.526316, -10.526316])
     """
-    upright = np.array([[0.0, 0.0, 2.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])  # Disp of Table 5.1
+    # displacements "Disp" of Table 5.1
+    upright = np.array([[0.0, 0.0, 2.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
     moments = ((1, 1, 0.1), (0.02, 0.2, 0.2), (0.2, 0.2, 0.02), (0.02, 0.2, 0.2))
     b = Builder("four-link chain", gravity=(0, 0, -10))
     parent, place = "ground", np.zeros(3)
@@ -61,17 +62,17 @@ def two_links(reference_free: bool = True) -> Mechanism:
 
     Parameters
     ----------
-    reference_free : True: a Free joint carries the reference member and both tips close loops, as in chapter 6. False: only the second
-        tip closes a loop
+    reference_free : if True, the reference member has a Free joint to the ground and both tips are loop joints, as in chapter 6. If False, only the
+        second tip is a loop joint
 
     Returns
     -------
-    Mechanism, gravity (0, 0, -10) m/s², with the bodies "link1", "link2" and "reference" (its frame in its middle). The hinges "joint1"
-    and "joint2" (actuated), "tip1" and "tip2" are about y; the Free joint is "float"
+    Mechanism, gravity (0, 0, -10) m/s², with the bodies "link1", "link2" and "reference" (its frame at its centre). The hinges "joint1" and "joint2"
+    (actuated), "tip1" and "tip2" are about y; the Free joint is "float"
 
     References
     ----------
-    van der Merwe 1995, 6.5: 6.66-6.87. The result below is 6.152's acceleration of the links.
+    van der Merwe 1995, 6.5: 6.66-6.87. The result below is the acceleration of the links in 6.152.
 
     Examples
     --------
@@ -104,35 +105,36 @@ def two_links(reference_free: bool = True) -> Mechanism:
 
 # Table 8.1: Rot(z) and Disp(x) of link 1, Disp(x) of link 2; link 2 is level
 SLOPE, REACH, WRIST = -1.1669367, 1.0874871, 0.1
-# Rot(y) of link 1 of each chain (Table 8.1 has the first; the others also point to the middle), and its point on the reference member (8.1-8.3)
+# Rot(y) of link 1 of each chain, and the chain's point on the reference member (8.1-8.3). Table 8.1 has only the first angle; the other two chains
+# also point to the centre
 CHAINS = ((-math.pi / 6, (-0.05, 0, -0.025)), (7 * math.pi / 6, (0.05, 0, -0.025)), (math.pi / 2, (0, 0, 0.05)))
 
 
 def hslm(reference_free: bool = True) -> Mechanism:
     """High Stiffness Low Mass mechanism, in which three extensible legs carry a tool: three degrees of freedom, y up.
 
-    Each leg turns about y and z at the ground and slides. Its second link, level at home, turns about y and z relative to the first and
-    is welded to the reference member. The slides and the last rotation of each leg are driven. Coordinates have the absolute values of
-    the thesis' table, so that home is the table.
+    Each leg rotates about y and z at the ground and extends by a slide. Its second link, horizontal at home, rotates about y and z relative to the
+    first and is welded to the reference member. The slides and the last rotation of each leg are actuated. Coordinates have the absolute values of
+    the thesis' table, so that home is the configuration in the table.
 
-    The printed table omits three numbers. The mass of the reference member, 5 kg, follows from the printed forces. Its inertia,
-    0.5 kg m², does not affect the motions there. The other legs point inwards like the first. Link 1 slides as one piece; in the thesis
-    its centre of mass is at rest relative to the leg's pivot.
+    The printed table omits three data. The mass of the reference member, 5 kg, follows from the printed forces. Its moment of inertia, 0.5 kg m², is
+    arbitrary, because it does not affect the motions in the thesis. The second and the third leg are assumed to point inwards like the first. Link 1
+    slides as a rigid body; in the thesis its centre of mass is at rest relative to the leg's pivot.
 
     Parameters
     ----------
-    reference_free : True: a Free joint carries the reference member and all three welds close loops, as in chapter 6. False: the first
-        weld is in the tree
+    reference_free : if True, the reference member has a Free joint to the ground and all three welds are loop joints, as in chapter 6. If False, the
+        first weld is a tree joint
 
     Returns
     -------
     Mechanism, gravity (0, -10, 0) m/s², with the bodies "cylinder<k>" and "cross<k>" (massless), "link1_<k>", "link2_<k>", k = 1, 2, 3,
-    and "reference". The reference member's frame is in the middle of the welds' circle, at the origin at home. The joints are "swing<k>"
-    (Universal y z), "slide<k>" (actuated), "yaw<k>", "pitch<k>" (actuated), "float" and "weld<k>"
+    and "reference". The reference member's frame is at the centre of the circle through the welds, which is the origin at home. The joints are
+    "swing<k>" (Universal y z), "slide<k>" (actuated), "yaw<k>", "pitch<k>" (actuated), "float" and "weld<k>"
 
     References
     ----------
-    van der Merwe 1995, ch. 8: Tables 8.1 and 8.2, 8.1-8.3. The result below is its free fall.
+    van der Merwe 1995, ch. 8: Tables 8.1 and 8.2, 8.1-8.3. The result below is the mechanism's free fall.
 
     Examples
     --------
@@ -155,7 +157,7 @@ def hslm(reference_free: bool = True) -> Mechanism:
         b.add_body(f"cross{k}")
         b.add_body(f"link2_{k}", Inertia(0.5, (0.05, 0, 0), np.diag([0.00006, 0.0006, 0.0006])))
         b.add_joint(f"swing{k}", Universal("y", "z"), "ground", f"cylinder{k}", at_parent=np.subtract(at, leg))
-        # the displacement is that of the far end, as in the table: the link's own frame is at the pivot at home
+        # the slide's coordinate is the distance of the link's far end from the pivot, as in the table
         tip = (REACH, 0, 0)
         b.add_joint(f"slide{k}", Prismatic("x"), f"cylinder{k}", f"link1_{k}", at_child=tip, actuated=True)
         b.add_joint(f"yaw{k}", Revolute("y"), f"link1_{k}", f"cross{k}", at_parent=tip)
@@ -176,7 +178,7 @@ def hslm(reference_free: bool = True) -> Mechanism:
 # ---- the Stanford manipulator of van der Merwe's thesis, chapters 2 and 4 --------------------------------------------
 
 
-# Table 4.1, one row for each link: Rot(x), Rot(y), Rot(z) [rad], Disp(x), Disp(y), Disp(z) [m]; then the free ones
+# Table 4.1, one row for each link: Rot(x), Rot(y), Rot(z) [rad], Disp(x), Disp(y), Disp(z) [m]; then the indices of the variable entries
 PARAMETERS = (
     (0, 0, 0, 0, 0.5, -0.15),
     (0, 0, 0, 0.8, 0, 0),
@@ -196,7 +198,7 @@ def stanford_arm() -> Mechanism:
 
     q = (base about y, arm about z, slide of the arm along x, wrist about z, gripper about x) [rad, rad, m, rad, rad].
     At q = (0, 0, 0.8, 0, 0), the table's configuration, all link frames are parallel and the arm is stretched along x.
-    The arm slides as one piece, so that its centre of mass moves relative to link frame 2 as in 4.63.
+    The arm slides as a rigid body, so that its centre of mass moves relative to the frame of link 2 as in 4.63.
 
     Returns
     -------

@@ -1,7 +1,7 @@
-"""Gate between browsers and viser: access to a view, and filter of its messages.
+"""Gate between browsers and viser, which controls access to a view and filters messages.
 
-viser accepts every message that it has a handler for, for example uploads and requests to publish the view on the internet. The gate
-passes only two kinds of messages: :class:`GuiUpdateMessage` and :class:`ViewerCameraMessage`.
+viser accepts every message for which it has a handler, for example uploads and requests to publish the view on the internet. The gate forwards only
+two kinds of messages: :class:`GuiUpdateMessage` and :class:`ViewerCameraMessage`.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ import websockets.asyncio.server
 from websockets.exceptions import NegotiationError
 from websockets.http11 import Request
 
-LONGEST = 4096  # limit for a message [bytes]; a camera's message has 300
-LEGIBLE = 80  # characters of a header in a warning
+LONGEST = 4096  # largest size of a message [bytes]; a message of a camera has 300
+LEGIBLE = 80  # largest number of characters of a header in a warning
 
 Finite = Annotated[float, msgspec.Meta(ge=-1e300, le=1e300)]
 Pixels = Annotated[float, msgspec.Meta(ge=1, le=1e6)]
@@ -33,7 +33,7 @@ Triple = tuple[Finite, Finite, Finite]
 
 
 class Value(msgspec.Struct, forbid_unknown_fields=True):
-    """Value of a control."""
+    """New value of a control."""
 
     value: bool | int | Finite | str
 
@@ -60,13 +60,13 @@ class ViewerCameraMessage(msgspec.Struct, tag_field="type", tag=True, forbid_unk
 
 
 class Gate:
-    """Gate of a view: it checks requests and messages of pages.
+    """Gate of a view, which checks the requests and messages of browser pages.
 
     Attributes
     ----------
     key : random path of the view's address
     serving : True if viser serves behind the gate
-    server : the viser server, once it runs; None before, and then no control can be set
+    server : the viser server; None before it runs, when messages that set controls are rejected
     """
 
     def __init__(self, names: set[str]) -> None:
@@ -79,7 +79,7 @@ class Gate:
     # ---- requests ----------------------------------------------------------------------------------------------------
 
     def admits(self, request: Request) -> bool:
-        """Return True if a request has the key; a request of a websocket must also come from a page of this server."""
+        """Return True if a request contains the key. A websocket request must also come from a page of this server."""
         path = request.path.partition("?")[0].split("/")
         keyed = secrets.compare_digest(path[1].encode(errors="replace") if len(path) > 1 else b"", self.key.encode())
         if request.headers.get("Upgrade", "").lower() != "websocket":
@@ -87,7 +87,7 @@ class Gate:
         origin, host = (", ".join(request.headers.get_all(name)) for name in ("Origin", "Host"))
         if keyed and is_own_page(origin, host, self._names):
             return True
-        # once, because a rejected page tries again every second
+        # warns once, because a rejected page tries again every second
         if not self._warned:
             self._warned = True
             reason = "it has another origin" if keyed else "its address lacks the key of this view"
@@ -103,7 +103,7 @@ class Gate:
         """Return a message, encoded again from its decoded fields; None if it is not allowed."""
         try:
             message = self._decode(data if isinstance(data, bytes) else b"")
-        except (ValueError, RecursionError):  # text, or another kind of message
+        except (ValueError, RecursionError):  # the message is text, or not of an allowed kind
             return None
         if isinstance(message, GuiUpdateMessage):
             controls = {} if self.server is None else self.server.gui._gui_input_handle_from_uuid
@@ -126,7 +126,7 @@ class Gate:
             return process_request(connection, replace(request, path=f"/{path}"))
 
         def subprotocol(_: Any, offered: list[str]) -> str:
-            # because viser prints a line for each page of another version
+            # rejected here, because viser would print a line for each page of another version
             if version not in offered:
                 raise NegotiationError(f"the page must use {version}")
             return version
@@ -152,15 +152,15 @@ class Gate:
 
 
 def guarded(gate: Gate, host: str, port: int) -> Any:
-    """Start a viser server behind a gate, from its first request on, and return it.
+    """Start a viser server whose requests all pass a gate, and return the server.
 
-    viser does not expose its websockets server: its thread calls `serve` of the module `websockets`. The function of that thread gets
-    another `serve` under this name; other servers of the process are not affected.
+    viser does not expose its websockets server: a thread of viser calls `serve` of the module `websockets`. That thread's function is therefore
+    copied with globals in which `serve` is :meth:`Gate.serve`. Other websockets servers of the process are not affected.
     """
 
     class Guarded(viser.ViserServer):  # type: ignore[misc, unused-ignore]
         def __setattr__(self, name: str, value: Any) -> None:
-            if name == "_websock_server":  # created, and not started yet
+            if name == "_websock_server":  # the thread is created, but not started yet
                 work = type(value)._background_worker
                 server = SimpleNamespace(**{**vars(websockets.asyncio.server), "serve": gate.serve})
                 module = SimpleNamespace(**{**vars(websockets), "asyncio": SimpleNamespace(server=server)})
@@ -180,9 +180,9 @@ def guarded(gate: Gate, host: str, port: int) -> Any:
 
 
 def is_own_page(origin: str, host: str, names: set[str]) -> bool:
-    """Return True if a request for `host` comes from a page of the same host, under a numeric address or one of these names.
+    """Return True if a request for `host` comes from a page of the same host, and the host is a numeric address or one of `names`.
 
-    Other names are rejected because of DNS rebinding. The port is not checked, because an SSH tunnel has its own.
+    Other names are rejected, because they allow DNS rebinding attacks. The port is not checked, because an SSH tunnel changes it.
     """
     try:
         page = urlsplit(origin.lower())
@@ -202,7 +202,7 @@ def fits(value: Any, control: Any) -> bool:
     """Return True if a value has a control's type and is one of its options, or within its range."""
     if type(control.value) in (int, float):
         number = type(value) is int or (type(value) is float and type(control.value) is float)
-        # the page rounds values to steps
+        # tolerance of one step, because the page rounds values to steps
         return number and control.min - control.step <= value <= control.max + control.step
     return type(value) is type(control.value) and value in getattr(control, "options", (value,))
 

@@ -1,4 +1,4 @@
-"""Cameras of a view: initial position, four presets, and room for the sheet of controls on a phone's screen."""
+"""Cameras of a view: initial position, four presets, and adaptation to the panel of controls that covers a part of a phone's screen."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 from .._arrays import Array
 
 FOV = math.radians(32.0)
-FILLED = 0.78  # fraction of the picture's width or height
-PHONE = 576  # [px] viser lays controls over the lower end of narrower pictures
+FILLED = 0.78  # fraction of the picture's width or height that the mechanism fills
+PHONE = 576  # [px] in narrower pictures, viser draws the controls over the lower part
 PRESETS = ("Front", "Side", "Top", "Iso")
 
 
 class Camera:
-    """Cameras of all pages, at a distance at which points (k, 3) [m] fill the picture.
+    """Cameras of all pages, at a distance at which the given points (k, 3) [m] fill the picture.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Camera:
         self._placed_at[client.client_id] = preset, camera.image_width, camera.image_height, position
 
     def _follow(self, client: Any) -> None:
-        """Place a page's camera, and again when the picture's size changes, unless the user has moved it."""
+        """Set a page's camera, and set it again when the picture's size changes, unless the user has moved the camera."""
 
         def resized(_: Any) -> None:
             # the last message of a page may arrive after it is closed
@@ -92,7 +92,7 @@ def _away(preset: str, up: Array) -> Array:
 
 
 def _onto_most(extent: Array, up: Array) -> Array:
-    """Return a unit direction (3,) of a clear view: onto the mechanism's plane, if it is flat."""
+    """Return the unit direction (3,) from which most of the mechanism is visible: perpendicular to its plane, if the mechanism is flat."""
     thin = int(np.argmin(extent))
     if extent[thin] < 0.1 * extent.max():
         onto = -np.eye(3)[thin] if thin == 1 else np.eye(3)[thin]

@@ -12,16 +12,17 @@ import numpy as np
 from .._arrays import Array
 from ..spatial import Rotation
 
-HEIGHT, LETTER, PADDING = 20.0, 7.0, 10.0  # [px] viser's label: height of the box, width of a character, padding
+# [px] dimensions of viser's labels: height of the box, width of a character, padding
+HEIGHT, LETTER, PADDING = 20.0, 7.0, 10.0
 GAP = 4.0  # [px] between boxes
-# directions and distances [px] of a name from its point, nearest first, and sideways before above and below
+# directions and distances [px] of a name from its point, in the order of preference: nearest first, and sideways before above and below
 DIRECTIONS = tuple((math.cos(k * math.pi / 4), math.sin(k * math.pi / 4)) for k in (0, 4, 7, 1, 5, 3, 2, 6))
 AWAY = (14.0, 28.0, 46.0, 68.0, 94.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Label:
-    """Name at a point of a body, in the body's frame [m]; names of a kind are shown or hidden together."""
+    """Name at a point (3,) [m] in a body's frame; all names of one kind are shown or hidden together."""
 
     kind: str
     text: str
@@ -43,7 +44,8 @@ class Labels:
         self.all: list[Label] = []
         self.shown: set[str] = set()
         self._points = np.zeros((0, 3))
-        self._drawn: dict[int, dict[int, tuple[Any, Any]]] = {}  # page, number of the label -> its nodes
+        # page -> (index of the label -> the label's nodes in viser)
+        self._drawn: dict[int, dict[int, tuple[Any, Any]]] = {}
         server.on_client_connect(self._follow)
         server.on_client_disconnect(lambda client: self._drawn.pop(client.client_id, None))
 
@@ -80,10 +82,11 @@ class Labels:
             if not visible:
                 return
             w, x, y, z = camera.wxyz
-            axes = Rotation.from_quaternion([x, y, z, w]).matrix.T  # rows: right, down, ahead
+            # rows: the camera's right, down and forward directions in the world
+            axes = Rotation.from_quaternion([x, y, z, w]).matrix.T
             seen = (self._points[visible] - camera.position) @ axes.T
             depth = np.maximum(seen[:, 2], 1e-9)
-            pixels = camera.image_height / (2 * math.tan(camera.fov / 2)) / depth  # per metre at this depth
+            pixels = camera.image_height / (2 * math.tan(camera.fov / 2)) / depth  # pixels per metre at this depth
             middle = np.array([camera.image_width, camera.image_height]) / 2
             at = seen[:, :2] * pixels[:, None] + middle
             widths = np.array([LETTER * len(self.all[k].text) + PADDING for k in visible])
@@ -108,7 +111,7 @@ class Labels:
 def spread(points: Array, widths: Array, area: Array) -> Array:
     """Return centres (k, 2) [px] for label boxes next to their points, such that boxes do not overlap.
 
-    The centre is NaN if a point is outside the picture, or if there is no free position near it.
+    A label's centre is NaN if its point is outside the picture, or if no free position is near the point.
 
     Parameters
     ----------
@@ -130,7 +133,7 @@ def spread(points: Array, widths: Array, area: Array) -> Array:
         if not (np.isfinite(point).all() and (point > 0).all() and (point < area).all()):
             continue
         for distance in AWAY:
-            # the centre of a box is half its width farther than its side
+            # directions refer to the nearest side of a box; the centre is half a width farther
             tried = point + [
                 [x * (distance + half[0] * abs(x) ** 0.5), y * (distance + half[1])] for x, y in DIRECTIONS
             ]

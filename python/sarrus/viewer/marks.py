@@ -1,4 +1,4 @@
-"""Marks drawn with a mechanism: forces in its joints as arrows, paths of frames, and other runs."""
+"""Marks drawn with a mechanism: arrows for joint forces, paths of frames, and translucent copies for other simulation runs."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ LONGEST_PATH = 2000  # largest number of points of a path
 
 
 class Forces:
-    """Arrows for the forces on the children of joints and rods: those of :meth:`Trajectory.joint_wrenches`, or at rest without a run.
+    """Arrows for the forces on the children of joints and rods.
 
-    For a run with rigid contact, also for the force of each collision pair on its first shape.
+    With a run, the forces are those of :meth:`Trajectory.joint_wrenches`; without a run, those of the mechanism at rest. A run with rigid contact
+    also has an arrow for each collision pair: the force on the pair's first shape.
 
     Attributes
     ----------
     shown : True if arrows are visible
-    scale : force of an arrow of one metre [N]; 0.0 before the first force
+    scale : force that an arrow of one metre represents [N]; 0.0 before the first force
     """
 
     def __init__(self, scene: Any, mechanism: Mechanism, size: float, radius: float) -> None:
@@ -39,7 +40,7 @@ class Forces:
         self._node: Any = None
 
     def show(self, q: Array, run: Trajectory | None, time: float) -> str:
-        """Draw the forces at a configuration (nq,), or those of a run at a time [s], and return a line about them."""
+        """Draw the forces at a configuration (nq,), or those of a run at a time [s], and return a line of text that explains the arrows."""
         if self._node is not None:
             self._node.visible = self.shown
         if not self.shown:
@@ -52,7 +53,7 @@ class Forces:
                 loads, largest = robot.joint_wrenches(q, np.zeros(robot.nv), np.zeros(robot.nv)), 0.0
             else:
                 wrenches = run.joint_wrenches()
-                # the last sample, because bodies turn little until the next one
+                # uses the preceding sample, because bodies rotate little until the next one
                 k = int(np.clip(np.searchsorted(run.t, time, side="right") - 1, 0, len(run) - 1))
                 loads = {name: load[k] for name, load in wrenches.items()}
                 touching = [(place[k], force[k]) for place, force in run._pressed.values()]
@@ -67,7 +68,7 @@ class Forces:
         forces += touching
         arrows = np.nan_to_num(np.array(forces).reshape(-1, 2, 3))
         largest = max(largest, float(np.linalg.norm(arrows[:, 1], axis=1).max(initial=0.0)))
-        # the scale is kept from picture to picture, unless arrows become too long, or too short to be seen
+        # the scale does not change between pictures, unless arrows become too long, or too short to be visible
         if not 0.25 * LONGEST * self._size < largest / (self.scale or np.inf) <= 1.0001 * LONGEST * self._size:
             self.scale = largest / (LONGEST * self._size)
         arrows[:, 1] = arrows[:, 0] + arrows[:, 1] / (self.scale or 1.0)
@@ -75,7 +76,7 @@ class Forces:
             self._node.remove()
             self._node = None
         if self._node is None:
-            # the head is wider than a bar, so that a force along it is visible
+            # the arrow's head is wider than a bar, so that a force along the bar is visible
             r = self._radius
             head = {"shaft_radius": 0.4 * r, "head_radius": 1.4 * r, "head_length": 2.8 * r}
             self._node = self._scene.add_arrows("/forces", arrows, FORCE, **head)
@@ -86,7 +87,7 @@ class Forces:
 
 
 class Traces:
-    """Paths of frames' origins: of a full run, or of the motion since home."""
+    """Paths of frames' origins during a full run, or during the motion since the last reset to home."""
 
     def __init__(self, scene: Any, mechanism: Mechanism, names: str | Sequence[str], radius: float) -> None:
         self._scene, self._mechanism, self._radius = scene, mechanism, radius
@@ -128,17 +129,17 @@ class Traces:
                 self._lines[name].points = lines
 
 
-# ---- ghosts: other runs, translucent and at the same time -------------------------------------------------------------
-# A body's bars are one mesh with a pose for each run, so that a browser gets one message for each body instead of one for each run.
+# ---- ghosts: other runs, drawn translucently at the same time ------------------------------------------------------------- A body's bars are one
+# mesh with a pose for each run, so that a browser gets one message for each body instead of one for each run.
 
 
-# largest number of ghosts: more are not distinguishable, and too slow on a phone
+# largest number of ghosts; more cannot be distinguished, and are too slow on a phone
 MOST = 24
 OPACITY = 0.22
 
 
 class Ghosts:
-    """Translucent mechanisms of several `runs`, all at one time."""
+    """Translucent copies of the mechanism, which show several `runs` at one time."""
 
     def __init__(
         self,
@@ -161,7 +162,7 @@ class Ghosts:
         rod = capsule(np.zeros(3), np.array([0.0, 0.0, 1.0]), 0.006 * skeleton.size)
         for k, bar in enumerate(skeleton.bars):
             if bar.first[0] != bar.second[0]:
-                # a rod of one metre, scaled to its length
+                # a mesh of a rod of one metre, which is scaled to the rod's length
                 color = colors.get(bar.owner, (150, 150, 150))
                 node = scene.add_batched_meshes_simple(
                     f"/ghosts/slide{k}", *rod, batched_colors=color, batched_scales=np.ones((len(runs), 3)), **many
@@ -171,7 +172,7 @@ class Ghosts:
     def show(self, time: float) -> None:
         """Move all runs to a time [s]; a run that has ended stays at its last sample."""
         q = np.array([run.at(np.clip(time, run.t[0], run.t[-1]))[0] for run in self.runs])
-        # a diverged run stays at its last finite configuration
+        # a diverged run stays at its last finite configuration on the screen
         self._q = q = np.where(np.isfinite(q).all(axis=1, keepdims=True), q, self._q)
         kinematics = self._skeleton.mechanism.kinematics(q)
         for body, node in self._nodes.items():
@@ -189,7 +190,7 @@ class Ghosts:
 
 
 def picked(count: int) -> list[int]:
-    """Return the indices of the displayed runs of `count`, at most MOST.
+    """Return the indices of the runs that are displayed if there are `count` runs: at most MOST, evenly spaced.
 
     >>> from sarrus.viewer.marks import picked
     >>> picked(3), len(picked(1000)), picked(1000)[-1]

@@ -1,10 +1,10 @@
 """Controls of a view: sliders and buttons next to the scene.
 
-A panel has a slider for each independent coordinate, and a clock for runs; :class:`~sarrus.viewer.viewer.View` handles its events. Setting a
-slider from the program calls its handlers too.
+A panel has a slider for each independent coordinate, and a time slider for runs. :class:`~sarrus.viewer.viewer.View` handles the events of the
+controls. viser also calls the handlers of a slider if the program sets its value.
 
-On a wide screen the two parts of the panel are docked next to the picture. On a phone viser shows them as a sheet at the lower end, with
-the frequent controls first and the others folded.
+On a wide screen the panel is next to the picture. On a phone, viser shows it at the lower end of the screen, with the frequent controls first and all
+others folded.
 """
 
 from __future__ import annotations
@@ -27,22 +27,23 @@ from .scene import Scene, round_length
 
 # ---- independent coordinates that move a mechanism with its loops closed ---------------------------------------------
 #
-# The independent and the moved coordinates are rows next to the loop constraints, as the inputs of :func:`~sarrus.Mechanism.follow` are. The
-# other coordinates move as little as possible. The end of the branch is the end of the mechanism's range.
+# Each independent coordinate is a row in addition to the loop constraints, like the inputs of :func:`~sarrus.Mechanism.follow`. All other coordinates
+# move as little as possible. The motion ends at the end of the branch.
 
-CLOSED = 1e-11  # largest relative residual of closed loops, and error of a coordinate
-STEPS = 0.2, 1e-4  # longest step [rad, mean sizes of the bodies], and shortest step as a fraction of the path
+CLOSED = 1e-11  # largest relative residual of closed loops, and largest error of a coordinate
+# longest step [rad, or relative to the mean size of the bodies], and shortest step as a fraction of the path
+STEPS = 0.2, 1e-4
 
 
 class Inputs:
     """Independent coordinates of a mechanism, which move it with its loops closed.
 
-    Coordinates are q, joint by joint, with rotation vectors for ball and free joints: nv coordinates. As many independent coordinates are
-    chosen as there are degrees of freedom at q: those of motors first, then those that change most.
+    The nv coordinates are those of q, joint by joint, but with rotation vectors instead of quaternions. As many independent coordinates are chosen as
+    there are degrees of freedom at q: coordinates of motors first, then coordinates with large changes.
 
     Attributes
     ----------
-    names : names of all nv coordinates: the joint, with the coordinate if it has several
+    names : names of all nv coordinates: the joint's name, with the name of the coordinate if the joint has several
     joints : joint of each coordinate
     lengths : (nv,) True for a length [m], False for an angle [rad]
     chosen : indices of the independent coordinates
@@ -67,9 +68,9 @@ class Inputs:
         return self._chart.difference(self.mechanism.neutral(), np.asarray(q, dtype=np.float64))
 
     def move_to(self, q: Array, goal: Mapping[int, float]) -> tuple[Array, bool]:
-        """Move coordinates to a goal on their branch, with the other independent ones fixed.
+        """Move coordinates to a goal on the current branch; the other independent coordinates do not move.
 
-        Return the last configuration (nq,), and True if it is at the goal.
+        Return the last configuration (nq,), and True if the goal was reached.
         """
         rows = sorted({*self.chosen, *goal})
         start = self.coordinates(q)[rows]
@@ -80,7 +81,10 @@ class Inputs:
         return q, passed == 1.0
 
     def reach(self, q: Array, k: int, ends: tuple[float, float]) -> tuple[float, float]:
-        """Return the range of an independent coordinate within these ends, with the others fixed; the ends if it is in no loop."""
+        """Return the range of independent coordinate k that is reachable within `ends`; the other independent coordinates do not move.
+
+        If the coordinate is in no loop, the range is `ends`.
+        """
         rows = self.loops.holonomic
         if not rows.any() or not np.abs(self.loops.jacobian(q)[rows][:, k]).max() > CLOSED:
             return ends
@@ -106,7 +110,7 @@ class Inputs:
         motors = [k for k, name in enumerate(self.joints) if name in self.mechanism.actuated]
         for candidates in (motors, range(self.mechanism.nv)):
             while len(chosen) < self.mechanism.nv - rank:
-                # the first of equal ones; rounded, so that rounding errors do not decide
+                # the first of the candidates with equal norm; norms are rounded, so that rounding errors do not affect the choice
                 best = max(candidates, key=lambda k: (float(np.linalg.norm(shown[k]).round(6)), -k), default=-1)
                 if best < 0 or np.linalg.norm(shown[best]) < 1e-3:
                     break
@@ -119,9 +123,11 @@ class Inputs:
 
 NAMES = {"bodies": "body", "joints": "joint", "frames": "frame"}
 SPEEDS = ("0.1", "0.25", "0.5", "1", "2", "5")
-SHEET, PLAYBACK, ROW = 220, 70, 34  # [px] height of the sheet on a phone, and additions for a playback and for each row
-MARKUP = re.compile(r"[\\`*_~<>\[\]&|!#]")  # characters with a meaning in Markdown, which a backslash removes
-FOLLOWED = 8  # sliders whose range is computed by moving the mechanism; limited, so that views open quickly
+# [px] height of the panel on a phone, and additional heights for the playback and for each row
+SHEET, PLAYBACK, ROW = 220, 70, 34
+MARKUP = re.compile(r"[\\`*_~<>\[\]&|!#]")  # characters with a meaning in Markdown, which are escaped by a backslash
+# largest number of sliders whose range is computed by moving the mechanism; limited, so that views open quickly
+FOLLOWED = 8
 
 
 class Panel:
@@ -129,11 +135,11 @@ class Panel:
 
     Attributes
     ----------
-    status : line for errors; `note`, line that explains arrows and ghosts
+    status, note : line for errors, and line that explains arrows and ghosts
     home, views : button that resets the view, and buttons of the camera presets
     configurations : menu of named configurations, if there are any
     sliders : coordinate to its slider, as in :attr:`Inputs.names`
-    boxes : "bodies", "joints" and "frames", if there are any, to the checkbox that shows their names
+    boxes : "bodies", "joints" and "frames" (each only if there are any) to the checkbox that shows their names
     visuals : checkbox that shows meshes instead of bars, if bodies have visuals
     forces, dark : checkboxes for arrows of forces, and for dark colours
     play, clock, speed, repeat : controls of the playback, only with runs
@@ -192,7 +198,7 @@ class Panel:
             self.note.content, self.note.visible = content, bool(content)
 
     def _playback(self, gui: Any, first: float, last: float, runs: int) -> None:
-        # because a slider needs a positive length, also for a trajectory of one sample
+        # a slider needs a positive range, also for a trajectory of one sample
         last = last if last > first else first + 1.0
         self.play = gui.add_button("Play")
         self.clock = gui.add_slider("time [s]", first, last, round_length((last - first) / 5000), first)
@@ -210,7 +216,7 @@ class Panel:
                 self.sliders[self._inputs.names[k]] = gui.add_slider(label, lowest, highest, step, _shown(values[k]))
 
     def _range(self, q: Array, k: int, value: float, size: float, follow: bool) -> tuple[float, float]:
-        """Return the range of a slider, limited by the loops, by the joint's limits, or else to a turn or to the mechanism's size."""
+        """Return the range of a slider, limited by the loops and by the joint's limits. Without both, it is one rotation, or the mechanism's size."""
         inputs = self._inputs
         joint = inputs.mechanism.joint(inputs.joints[k])
         ends = np.array([value - size, value + size] if inputs.lengths[k] else [-math.pi, math.pi])
@@ -220,17 +226,17 @@ class Panel:
         ends = np.array([min(ends[0], value), max(ends[1], value)])
         if follow:
             reached = inputs.reach(q, k, (float(ends[0]), float(ends[1])))
-            # because a slider needs a positive length, also if the loops block the coordinate at q
+            # a slider needs a positive range, also if the loops block the coordinate at q
             ends = np.array(reached) if reached[1] - reached[0] > 1e-2 * inputs.loops.column_scale[k] else ends
         # rounded outward to the digits of a slider's label
         return math.floor(1e3 * ends[0]) / 1e3, math.ceil(1e3 * ends[1]) / 1e3
 
 
 def _plain(text: str) -> str:
-    """Return a text escaped for Markdown, because viser renders tags and scripts, and names come from files."""
+    """Return a text escaped for Markdown. Names come from files and could contain tags and scripts, which viser would render."""
     return MARKUP.sub(r"\\\g<0>", text)
 
 
 def _shown(value: float) -> float:
-    """Return a value rounded to the digits of a slider, without the sign of zero."""
+    """Return a value rounded to the digits of a slider; -0 becomes 0."""
     return round(float(value), 6) + 0.0

@@ -1,7 +1,8 @@
 """Scene of a mechanism in a viser server: bodies, names, anchors, and the ground.
 
-A body is a node with its pose; meshes, bars, plates, pins and frames are fixed in it. Only bars that stretch between two bodies get new
-vertices. Bars and plates represent bodies without visuals, or all bodies if visuals are hidden.
+Each body is a node with a pose; its meshes, bars, plates, pins and frames are children of the node. Therefore only poses change when the mechanism
+moves, and vertices only of bars that stretch between two bodies. Bars and plates represent bodies without visuals, or all bodies if visuals are
+hidden.
 """
 
 from __future__ import annotations
@@ -29,19 +30,19 @@ from .shapes import Triangles, capsule, cone, hinge, plate, solid, together
 
 Color = tuple[int, int, int]
 HINGES: Color = (61, 68, 80)
-# light and dark colours of pins and pedestals, of cells of the grid, and of its sections
+# dark background? -> colours of pins and pedestals, of the grid's cells, and of the grid's sections
 SURROUNDINGS: dict[bool, tuple[Color, Color, Color]] = {
     False: (HINGES, (222, 224, 228), (196, 199, 205)),
     True: ((150, 157, 168), (52, 55, 62), (74, 78, 87)),
 }
-MOST_CORNERS = 24  # of a plate
+MOST_CORNERS = 24  # largest number of corners of a plate
 
 
 @dataclass(frozen=True, eq=False)
 class Look:
     """Visual that can be drawn: its mesh, and its scale along the axes of the visual's frame.
 
-    `sharp`: True if triangles meet in edges. `colored`: binary glTF with the file's colours, None if it has none.
+    `sharp` is True if edges between triangles are drawn sharp. `colored` is binary glTF with the file's colours, or None if the file has no colours.
     """
 
     visual: VisualSpec
@@ -63,8 +64,8 @@ class Scene:
     ----------
     mechanism, skeleton : the mechanism and its :class:`Skeleton`
     nodes : body to its node, which has its pose
-    visuals : pairs of a :class:`Look` and its node; empty if the mechanism has none, or none can be read
-    faults : a line for each cause of missing meshes
+    visuals : pairs of a :class:`Look` and its node; empty if the mechanism has no visuals, or if none can be read
+    faults : a line of text for each cause of missing meshes
     labels, camera, forces, traces, ghosts : :class:`Labels`, :class:`Camera`, :class:`Forces`, :class:`Traces`; :class:`Ghosts` of
         several runs, or None
     bare : body to the mesh of its bars or plate, if it has any
@@ -81,7 +82,7 @@ class Scene:
         self.labels = Labels(server)
         self._axes: list[Any] = []
         self._hinges: list[Any] = []  # pins and pedestals
-        # index of the bar in the skeleton, and its mesh
+        # (index of the bar in the skeleton, mesh of the bar)
         self._slides: list[tuple[int, Any]] = []
         # meshes of bars, hidden while the visuals are shown
         self._bare: list[Any] = []
@@ -162,7 +163,7 @@ class Scene:
             self._label("bodies", body, body, np.mean(ends, axis=(0, 1)) if ends else np.zeros(3))
 
     def _bars(self, body: str, ends: list[tuple[Array, Array]]) -> list[Triangles]:
-        """Return meshes of a body: a plate with a round rim, a solid if its places are not in a plane, or single bars."""
+        """Return the meshes of a body without visuals: a plate with a rounded rim, a solid if its joints are not in a plane, or single bars."""
         bars, points = [capsule(*pair, self._radius) for pair in ends], self.skeleton.plates.get(body)
         if points is None or len(points) > MOST_CORNERS:
             return bars
@@ -170,7 +171,7 @@ class Scene:
         return [mesh, *bars] if flat else [mesh]
 
     def _draw_bare(self, body: str, path: str, parts: list[Triangles], color: Color) -> Any:
-        """Draw the parts of a body without visuals; hide them if the body has visuals."""
+        """Draw the bars or the plate of a body; hide them if the body has visuals."""
         if not any(len(vertices) for vertices, _ in parts):
             return None
         node = self._scene.add_mesh_simple(path, *together(parts), color=color)
@@ -190,7 +191,7 @@ class Scene:
         if visual.color is not None:
             red, green, blue, opacity = visual.color
             color = round(255 * red), round(255 * green), round(255 * blue)
-        place["side"] = "double"  # because many files have inconsistent normals
+        place["side"] = "double"  # both sides are drawn, because many files have inconsistent normals
         place["opacity"] = opacity if opacity < 1.0 else None
         return self._scene.add_mesh_simple(path, *look.mesh, color=color, flat_shading=look.sharp, **place)
 
@@ -219,7 +220,7 @@ class Scene:
         scene, anchors, size = self._scene, self.skeleton.anchors, self.skeleton.size
         scene.set_up_direction(tuple(up.tolist()))
         middle = (points.min(axis=0) + points.max(axis=0)) / 2
-        # the pedestals are above the anchors of a mechanism that hangs
+        # if the mechanism hangs below its anchors, the pedestals are above the anchors
         weight = ends.mean(axis=(0, 1)) if ends.size else middle
         hangs = len(anchors) > 0 and float((weight - anchors.mean(axis=0)) @ up) < 0.0
         for k, anchor in enumerate(anchors):
@@ -249,7 +250,10 @@ class Scene:
         return np.concatenate(parts)
 
     def _passed(self, runs: Sequence[Trajectory]) -> Array:
-        """Return points (k, 3) that runs reach [m]; none if they are so far apart that the mechanism would be tiny."""
+        """Return points (k, 3) [m] that the mechanism reaches in the runs.
+
+        If they are so far apart that the mechanism would look tiny, return none.
+        """
         few = [run.q[np.unique(np.linspace(0, len(run) - 1, 12).astype(int))] for run in runs]
         q = np.concatenate([np.zeros((0, self.mechanism.nq)), *few])
         points = self.skeleton.segments_flat(q[np.isfinite(q).all(axis=1)]).reshape(-1, 3)
@@ -257,7 +261,7 @@ class Scene:
         return points[:0] if distant else points
 
     def _body_at(self, anchor: Array) -> str:
-        """Return the body that a joint carries at an anchor; "ground" if it is the anchor of a rod."""
+        """Return the body that a joint connects to the ground at this anchor; "ground" for the anchor of a rod."""
         for spec in self.mechanism.description.joints:
             if spec.parent == "ground" and np.array_equal(spec.at_parent.translation, anchor):
                 return spec.child
@@ -268,7 +272,7 @@ class Scene:
 
 
 def _looks(visuals: tuple[VisualSpec, ...]) -> tuple[list[Look], list[str]]:
-    """Return the visuals that can be drawn, and a line for each cause of missing ones; every file is read once."""
+    """Return the visuals that can be drawn, and a line of text for each cause of missing visuals. Every file is read once."""
     contents: dict[Path, shapes.Content] = {}
     looks, faults = [], dict[str, dict[str, None]]()
     for visual in visuals:
@@ -289,24 +293,24 @@ def _looks(visuals: tuple[VisualSpec, ...]) -> tuple[list[Look], list[str]]:
 
 
 def _dressed(mechanism: Mechanism, looks: list[Look]) -> set[str]:
-    """Return the bodies that need no bars: those with visuals, and bodies without visuals that are welded to them."""
+    """Return the bodies that need no bars: bodies with visuals, and bodies that are welded to bodies with visuals."""
     dressed, description = {look.visual.body for look in looks}, mechanism.description
     frames = set(mechanism.bodies) - {visual.body for visual in description.visuals}
     welds = [{spec.parent, spec.child} for spec in description.joints if spec.joint.kind == "Fixed"]
-    # repeated, because welded bodies can form chains
+    # repeated until nothing changes, because welded bodies can form chains
     while new := {body for weld in welds if (weld - {"ground"}) & dressed for body in weld & frames - dressed}:
         dressed |= new
     return dressed
 
 
 def _up(mechanism: Mechanism) -> Array:
-    """Return the direction against gravity; z without gravity."""
+    """Return the upward direction (3,), opposite to gravity; z if there is no gravity."""
     strength = float(np.linalg.norm(mechanism.gravity))
     return -mechanism.gravity / strength + 0.0 if strength > 0 else np.array([0.0, 0.0, 1.0])
 
 
 def round_length(x: float) -> float:
-    """Return the largest of 1, 2, 5 times a power of ten that is at most x.
+    """Return the largest number of the form 1, 2 or 5 times a power of ten that is at most x.
 
     >>> from sarrus.viewer.scene import round_length
     >>> round_length(0.7)

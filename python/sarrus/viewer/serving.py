@@ -1,4 +1,4 @@
-"""Server of a view: an address and a port of this machine, with viser behind a :mod:`~sarrus.viewer._gate`."""
+"""Server of a view at an address and a port of this machine: viser behind a :mod:`~sarrus.viewer._gate`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ import threading
 import warnings
 from typing import Any
 
-PATIENCE = 60.0  # timeout of the start, which takes a tenth of a second [s]
+PATIENCE = 60.0  # timeout for starting the server [s], which usually takes 0.1 s
 
 
 def serve(host: str, port: int) -> tuple[Any, str]:
-    """Start a viser server on the first free port from `port` on (0: any), and return it with its URL, which contains a key."""
+    """Start a viser server, and return it with its URL, which contains a key.
+
+    The server uses the first free port from `port` on, or any free port if `port` is 0.
+    """
     from ._gate import Gate, guarded
 
     address, free = _free(host, port)
@@ -33,7 +36,7 @@ def serve(host: str, port: int) -> tuple[Any, str]:
         except Exception as error:
             outcome.append(error)
 
-    # in a thread, because the constructor would wait forever if its own thread fails
+    # viser's constructor runs in a thread, because it would wait forever if viser's own thread fails
     starting = threading.Thread(target=start, name="sarrus-view-start", daemon=True)
     starting.start()
     starting.join(PATIENCE)

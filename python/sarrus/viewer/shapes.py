@@ -1,7 +1,7 @@
 """Mesh files, and meshes of bars, pins, sleeves, balls and pedestals, and of boxes, cylinders and spheres.
 
-All but boxes are surfaces of revolution: a profile of (radius, height) pairs about an axis. A mesh consists of vertices (k, 3) [m] and
-triangles (m, 3) of indices into them.
+All shapes except boxes are surfaces of revolution, described by a profile of (radius, height) pairs about an axis. A mesh consists of vertices (k, 3)
+[m] and triangles (m, 3), which are indices of vertices.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from ..shapes import Box, Cylinder, Sphere
 
 @dataclass(frozen=True, eq=False)
 class Content:
-    """Contents of a mesh file: vertices (k, 3) in the file's unit, and faces (m, 3) of indices into them.
+    """Contents of a mesh file: vertices (k, 3) in the file's unit, and faces (m, 3), which are indices of vertices.
 
-    `sharp`: True if faces meet in edges, because the file has no normals. `colored`: the mesh as binary glTF with the
-    file's colours and textures, None if it has none.
+    `sharp` is True if the file has no normals, so that edges between faces are drawn sharp. `colored` is the mesh as binary glTF with the file's
+    colours and textures, or None if the file has neither.
     """
 
     vertices: Array
@@ -42,9 +42,9 @@ class Content:
 
 
 def read(path: Path) -> Content:
-    """Read a mesh file: .stl .obj .dae .glb .gltf .ply; raise MeshError if it is not a mesh, or has another format.
+    """Read a mesh file (.stl .obj .dae .glb .gltf .ply); raise MeshError if it is not a mesh, or has another format.
 
-    The unit of COLLADA files is applied, their up-axis is not, as in RViz and Pinocchio.
+    As in RViz and Pinocchio, the unit of a COLLADA file is applied, but its up-axis is ignored.
     """
     trimesh: Any = importlib.import_module("trimesh")
     suffix = path.suffix.lower()
@@ -63,7 +63,7 @@ def read(path: Path) -> Content:
             colored = scene.export(file_type="glb")
     except MeshError:
         raise
-    except Exception as error:  # any error of the readers that trimesh uses
+    except Exception as error:  # trimesh's readers can raise any error
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise MeshError(path.name, f"cannot be read ({reason}): .stl, .obj, .dae and .glb are") from error
     vertices = unit * np.asarray(mesh.vertices, dtype=np.float64)
@@ -80,7 +80,7 @@ Triangles = tuple[Array, NDArray[np.int64]]
 def revolved(profile: ArrayLike, at: Array, axis: Array, sides: int = 20, *, sharp: bool = False) -> Triangles:
     """Return a surface of revolution of a profile of (radius, height) pairs about an axis through a point.
 
-    `sharp`: the surface has edges at the corners of the profile.
+    If `sharp` is True, the surface has sharp edges at the corners of the profile.
     """
     points = np.asarray(profile, dtype=np.float64)
     radius, height = (np.repeat(points, 2, axis=0)[1:-1] if sharp else points).T
@@ -98,7 +98,7 @@ def revolved(profile: ArrayLike, at: Array, axis: Array, sides: int = 20, *, sha
 
 def capsule(a: Array, b: Array, radius: float) -> Triangles:
     """Return a round bar with round ends."""
-    length = math.hypot(*(b - a))  # without intermediate overflow
+    length = math.hypot(*(b - a))  # hypot avoids an intermediate overflow
     axis = (b - a) / length if length > 0 else np.array([0.0, 0.0, 1.0])
     angle = np.linspace(-np.pi / 2, np.pi / 2, 9)
     profile = radius * np.stack([np.cos(angle), np.sin(angle)], axis=1)
@@ -124,7 +124,7 @@ def ball(at: Array, radius: float, rings: int = 9, sides: int = 20) -> Triangles
 
 
 def solid(shape: Box | Cylinder | Sphere) -> Triangles:
-    """Return the mesh of a visual's shape, about the origin.
+    """Return the mesh of a visual's shape, centred at the origin.
 
     >>> from sarrus.viewer.shapes import solid
     >>> from sarrus.shapes import Box
@@ -137,7 +137,7 @@ def solid(shape: Box | Cylinder | Sphere) -> Triangles:
     if isinstance(shape, Cylinder):
         r, h = shape.radius, shape.length / 2
         return revolved([(0, -h), (r, -h), (r, h), (0, h)], np.zeros(3), np.eye(3)[2], 48, sharp=True)
-    # each side has its own four corners, so that edges are sharp: the side towards z, and its images
+    # each side has its own four corners, so that edges are sharp; this is the side towards z, from which the other five follow
     side = np.array([(-1, -1, 1), (1, -1, 1), (1, 1, 1), (-1, 1, 1)])
     turned = np.concatenate([sign * np.roll(side, k, axis=1)[::sign] for k in range(3) for sign in (1, -1)])
     faces = np.array([(0, 1, 2), (0, 2, 3)]) + 4 * np.arange(6)[:, None, None]
@@ -151,9 +151,9 @@ def cone(at: Array, side: Array, radius: float) -> Triangles:
 
 
 def plate(points: Array, thickness: float) -> tuple[Triangles, bool]:
-    """Return the convex hull of points (k, 3) that are not on a line, and True if they are in a plane.
+    """Return the mesh of the convex hull of points (k, 3) that are not on a line, and True if the points are in a plane.
 
-    The hull of points in a plane is a plate of this thickness [m].
+    If the points are in a plane, the mesh is a plate of this thickness [m].
 
     >>> import numpy as np
     >>> from sarrus.viewer.shapes import plate
@@ -166,7 +166,7 @@ def plate(points: Array, thickness: float) -> tuple[Triangles, bool]:
     flat = len(points) < 4 or bool(extents[2] <= FLAT * extents[0])
     if flat:
         points = np.concatenate([points + side * thickness / 2 * axes[2] for side in (1, -1)])
-    # three points are a face if all other points are on one side of it; brute force is enough for few points
+    # three points form a face if all other points are on one side of their plane; testing all triples is fast enough for few points
     triples = np.array(list(itertools.combinations(range(len(points)), 3)))
     a, b, c = points[triples].transpose(1, 0, 2)
     normals = np.cross(b - a, c - a)
@@ -174,7 +174,7 @@ def plate(points: Array, thickness: float) -> tuple[Triangles, bool]:
     tiny = 1e-9 * extents[0] ** 3
     outward, inward = (distance <= tiny).all(axis=1), (distance >= -tiny).all(axis=1)
     faces = np.concatenate([triples[outward & ~inward], triples[inward & ~outward][:, ::-1]])
-    # each face has its own corners, so that edges are sharp
+    # corners are not shared between faces, so that edges are sharp
     return (points[faces.ravel()], np.arange(faces.size).reshape(-1, 3)), flat
 
 

@@ -1,7 +1,8 @@
 """View of a mechanism in the browser: sliders that keep its loops closed, and playback of runs.
 
-Sliders move :class:`~sarrus.viewer.panel.Inputs`, and a thread plays the trajectory. Both call `_show`, which updates the
-:class:`~sarrus.viewer.scene.Scene` and the :class:`~sarrus.viewer.panel.Panel`. One lock serialises these and the caller's own thread.
+Sliders change :class:`~sarrus.viewer.panel.Inputs`, and a thread plays the trajectory. Both call `_show`, which updates the
+:class:`~sarrus.viewer.scene.Scene` and the :class:`~sarrus.viewer.panel.Panel`. A lock serialises handlers of sliders, the playback thread and calls
+from the user's thread.
 """
 
 from __future__ import annotations
@@ -47,30 +48,32 @@ def view(
     open_browser: bool | None = None,
     block: bool | None = None,
 ) -> View:
-    """Show a mechanism in the browser, with a slider for each independent coordinate; loops stay closed as it moves.
+    """Show a mechanism in the browser, with a slider for each independent coordinate; loops stay closed when a slider moves.
 
-    Bodies are shown by their visuals (:meth:`Builder.add_visual`, or those of a model file). Bodies without visuals are shown by bars from joint
-    to joint, or by plates between more than two joints. A mesh that cannot be read is left out, with a warning that names the cause.
-    The range of a slider is limited by loops, by the joint's limits, and to a turn; beyond the eighth slider the loops limit only its motion.
-    Boxes show names without overlaps, forces in joints as arrows (of the run, or at rest), and dark colours.
+    Bodies are shown by their visuals (:meth:`Builder.add_visual`, or those of a model file). Bodies without visuals are shown as bars between two
+    joints, or as plates between more joints. A mesh that cannot be read is omitted, with a warning that contains the cause.
+
+    The range of a slider ends at the joint's limits, after one rotation, or where the loops block the motion. The last limit is computed for the
+    first eight sliders only; further sliders stop when the loops block them. Checkboxes show names, dark colours, and joint forces as arrows: those
+    of the run, or those of the mechanism at rest.
 
     Parameters
     ----------
     mechanism : the mechanism
-    q : (nq,) configuration to show first [rad, m]; default: the first of the trajectory, or the assembled home. A menu lists named
+    q : (nq,) configuration to show first [rad, m]; default: the first one of the trajectory, or the assembled home. A menu lists named
         configurations, such as a file's keyframes
-    trajectory : a run to play back, or several: those of :func:`~sarrus.simulate_many`, or a list. A slider chooses one of several runs, and
-        up to 24 are shown with it at the same time, translucent
-    trace : names of frames whose origins leave a trace: of the run, or of the motion by the sliders
-    port : port to serve at, 0 to 65535; if it is taken, the next free one; for 0, any free one
-    host : address or name of this machine to serve at. "127.0.0.1" shows the view to this machine only; other hosts, such as "0.0.0.0",
-        raise a warning. Pages of other origins, and addresses without the key of the view's URL, are rejected
-    open_browser : True: open a browser window; default: not in a notebook, which shows the view as a frame
-    block : True waits until Ctrl-C, False returns at once; default: False in a notebook, else True
+        trajectory : a run to play back, or several: the result of :func:`~sarrus.simulate_many`, or a list. A slider selects one of several runs; up
+        to 24 runs are shown translucently at the same time
+        trace : names of frames whose paths are drawn: the path in the run, or the path of the motion by sliders
+        port : port of the server, 0 to 65535. If it is in use, the next free port is used; 0 selects any free port
+        host : address or name of this machine for the server. "127.0.0.1" shows the view to this machine only; other hosts, such as "0.0.0.0", raise
+        a warning. Pages of other origins, and addresses without the key of the view's URL, are rejected
+    open_browser : True to open a browser window. The default is False in a notebook, which embeds the view, and True otherwise
+    block : True to wait until Ctrl-C, False to return immediately. The default is False in a notebook, and True otherwise
 
     Returns
     -------
-    View : the handle: ``.url``, ``.set(q)``, ``.move({"motor": 0.5})``, ``.play()``, ``.close()``
+    View : handle with ``.url``, ``.set(q)``, ``.move({"motor": 0.5})``, ``.play()`` and ``.close()``
 
     Raises
     ------
@@ -95,12 +98,12 @@ def view(
 
 
 class View:
-    """Handle of a view. Any thread may use it; as a context manager it closes the view at its end.
+    """Handle of a view. Any thread may use it. As a context manager, it closes the view on exit.
 
     Attributes
     ----------
     mechanism : the mechanism
-    trajectory, runs : the run that is played, and all runs
+    trajectory, runs : the run that is displayed, and all runs
     url : address for a browser
     sliders : coordinate to its slider, as in :attr:`Inputs.names`
     """
@@ -131,11 +134,11 @@ class View:
         self._q = self._home = self._checked(q)
         self._time = first
         self._inputs = Inputs(mechanism, self._q, self._time)
-        # shared by callbacks of the browser, the player and the caller's own thread
+        # used by callbacks of the browser, by the playback thread and by the user's thread
         self._lock = threading.RLock()
         self._showing = self._closed = False
         self._playing, self._ended = threading.Event(), threading.Event()
-        with contextlib.redirect_stdout(io.StringIO()):  # without viser's banner, which repeats the URL
+        with contextlib.redirect_stdout(io.StringIO()):  # suppresses viser's banner, which would repeat the URL
             self._server, self.url = serve(host, port)
         self._player = threading.Thread(target=self._play, name="sarrus-view", daemon=True)
         try:
@@ -174,7 +177,7 @@ class View:
         return tuple(self.sliders)
 
     def set(self, q: ArrayLike) -> None:
-        """Show a configuration q (nq,) unchanged, also if its loops are open; a playback pauses."""
+        """Show a configuration q (nq,) as it is, even if its loops are open. This pauses a playback."""
         checked = self._checked(q)
         self.pause()
         with self._lock:
@@ -182,9 +185,9 @@ class View:
             self._show()
 
     def move(self, coordinates: Mapping[str, float]) -> bool:
-        """Move coordinates to values [rad, m] with closed loops; return False, without a change, if the loops do not allow it.
+        """Move coordinates to values [rad, m] with closed loops; return False, and change nothing, if the loops do not allow the motion.
 
-        Names are those of :attr:`Inputs.names`: joints, or "joint: coordinate". A playback pauses.
+        Names are those of :attr:`Inputs.names`: joints, or "joint: coordinate". This pauses a playback.
         """
         check_mapping("coordinates", coordinates, "names to values", 0)
         indices = {name: k for k, name in enumerate(self._inputs.names)}
@@ -215,7 +218,7 @@ class View:
             self._scene.camera.home()
 
     def choose(self, run: int) -> None:
-        """Show another run, by its number from 0 on, at the same time; raise IndexError if there is no such run."""
+        """Display the run with this index, at the current time; raise IndexError if there is no such run."""
         run = checked_count("run", run, 0)
         if run >= len(self.runs):
             raise IndexError(f"run {run!r} is out of range; there are {len(self.runs)} runs, from 0 on")
@@ -230,12 +233,12 @@ class View:
                 self._panel.run.value = run
 
     def seek(self, time: float) -> None:
-        """Show all runs at a time [s]; a run stays at its first or last sample outside its own time."""
+        """Show all runs at a time [s]; before its first and after its last time, a run is shown at its first or last sample."""
         run, requested = self._run(), checked_number("time", time, "")
         with self._lock:
             self._time = float(np.clip(requested, *self._span))
             q = run.at(np.clip(self._time, run.t[0], run.t[-1]))[0]
-            # the last numbers of a diverged run may not be finite
+            # the last samples of a diverged run may not be finite
             self._q = q if np.isfinite(q).all() else self._q
             self._show()
 
@@ -311,11 +314,11 @@ class View:
             panel.run.on_update(lambda _: self._on_run())
 
     def _on_slider(self, name: str) -> None:
-        """Move the mechanism to a slider's value, unless the program has set the slider."""
+        """Move the mechanism to a slider's value, unless the program itself has set the slider."""
         with self._lock:
             if self._showing or self._closed:
                 return
-            # read under the lock, because only the last of many messages of a drag counts
+            # the value is read after acquiring the lock: dragging sends many messages, and only the last value is needed
             self.move({name: float(self.sliders[name].value)})
 
     def _on_configuration(self, name: str) -> None:
@@ -371,7 +374,7 @@ class View:
             self._showing = False
 
     def _play(self) -> None:
-        """Show pictures at FRAMES_PER_SECOND while playing; runs in the player's thread."""
+        """Show pictures at FRAMES_PER_SECOND while playing. This function runs in the playback thread."""
         first, last = self._span
         while not self._ended.is_set():
             self._playing.wait()
@@ -421,7 +424,7 @@ def _checked_runs(mechanism: Mechanism, trajectory: Any) -> Sweep | Sequence[Tra
 
 
 def _check_alike(mechanism: Mechanism, runs: Sweep) -> None:
-    """Raise ModelError if a run's own mechanism has other lengths; masses may differ."""
+    """Raise ModelError if the mechanism of a run has other dimensions than `mechanism`; masses may differ."""
     q = np.stack([mechanism.random(seed) for seed in (0, 1)])
     lines = Skeleton(mechanism).segments_flat(q)
     for robot in {id(robot): robot for robot in runs.mechanisms or ()}.values():
