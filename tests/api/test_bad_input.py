@@ -746,7 +746,7 @@ ELSEWHERE = {
     "simulation beyond floats": (
         lambda: sarrus.simulate(PENDULUM, Q, Q, HUGE),
         ValueError,
-        "duration must be a number that float64 can hold",
+        "duration must be a number within the range of float64",
     ),
     "simulation by several methods": (
         lambda: sarrus.simulate(PENDULUM, Q, Q, 1.0, method=Q),

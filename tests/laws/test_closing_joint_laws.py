@@ -569,5 +569,5 @@ def test_all_joints_as_a_guess():
             np.testing.assert_allclose(path[-1], found, atol=1e-9)
         many = {name: np.stack([x, x]) for name, x in guess.items()}
         np.testing.assert_allclose(robot.assemble(many), [q, q], atol=1e-10)
-        with pytest.raises(sarrus.ModelError, match="cannot all be given"):
+        with pytest.raises(sarrus.ModelError, match="cannot all be fixed"):
             robot.assemble(guess, fixed=dict(guess))

@@ -269,7 +269,7 @@ def rows_of(robot, kind, *where, **more):
 REFUSED = {
     "bounds": (
         lambda r: design(r, CRANK, [Variable("pin1.parent.x", 1.0, 0.0)], [JointAngle("pivot", np.zeros(8))]),
-        "low below high",
+        "with low < high",
     ),
     "nothing": (lambda r: design(r, CRANK, LENGTHS, []), "requires objectives and variables"),
     "no variables": (

@@ -138,7 +138,7 @@ def test_dry_friction_has_a_direction_where_its_joint_moves(how):
     found = np.sort(abs(np.linalg.eigvals(robot.linearize(q, v).A))) * units.s
     wanted = np.sort(abs(np.linalg.eigvals(plain.linearize(at, moving).A)))
     assert_allclose(found, wanted, atol=1e-6 * wanted.max())
-    with pytest.raises(sarrus.StateError, match="stands still"):
+    with pytest.raises(sarrus.StateError, match="is at rest"):
         robot.linearize(q, 0.0 * v)
 
 

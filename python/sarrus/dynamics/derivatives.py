@@ -346,7 +346,7 @@ def check_forward(robot: LoopFunctions, along: Along) -> float:
     check_choice("along", along, Along)
     if has_unknown_rates:
         raise StateError(
-            "derivatives of forward_dynamics are not available: rows of the constraints are a function of q, whose rate is unknown"
+            "derivatives of forward_dynamics are not available: some constraint rows are a Python function of q, whose derivative is unknown"
         )
     return float(along == "tangent")
 

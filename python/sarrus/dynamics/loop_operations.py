@@ -575,7 +575,7 @@ def explain(
     name, gap = _worst(mechanism, mechanism.constraint_residual(result, **_time_options(arguments)))
     raise StateError(
         f"{operation} does not close the loops from this configuration: '{name}' stays open by {gap:.3g} rad or m at q = "
-        f"{np.array2string(result, precision=4, threshold=12)}; start nearer, or use assemble(), which searches farther and "
+        f"{np.array2string(result, precision=4, threshold=12)}; pass a configuration nearer to a closed one, or use assemble(), which searches farther and "
         "reports parts that do not fit"
     )
 
@@ -624,7 +624,7 @@ def raise_contradiction(mechanism: LoopFunctions, operation: str, arguments: dic
         required, quantity = mechanism.constraint_velocity(q, **options), "velocity"
         if operation in VELOCITIES and not required.any():  # rest satisfies the constraints
             raise StateError(
-                f"{operation} has no answer: this configuration is so near to a singular one that the allowed velocities depend on "
+                f"{operation} has no answer: this configuration is so near to a singular configuration that the allowed velocities depend on "
                 "rounding; move a little away from it"
             )
     if operation in DERIVATIVES and status_of_motion(mechanism, arguments) == Status.FINE:

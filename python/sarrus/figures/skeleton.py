@@ -202,7 +202,7 @@ class Skeleton:
     def _poses(self, q: ArrayLike) -> tuple[dict[str, Array], tuple[int, ...]]:
         q = real_array("q", q)
         if q.ndim == 0 or q.shape[-1] != self.mechanism.nq:
-            raise ShapeError(f"q has shape {q.shape}; its last axis holds nq = {self.mechanism.nq} coordinates")
+            raise ShapeError(f"q has shape {q.shape}; its last axis must have nq = {self.mechanism.nq} coordinates")
         kinematics = self.mechanism.kinematics(q)
         ground = np.broadcast_to(np.eye(4), (*q.shape[:-1], 4, 4))  # because it may be the child of a loop joint
         poses = {"ground": ground, **{body: kinematics.pose(body) for body in self.mechanism.bodies}}

@@ -405,7 +405,7 @@ def base_reaction(
     hosts = {f.name: f.body for f in robot.description.frames}
     check_name("frame", frame, robot.frames)
     if hosts.get(frame, frame) not in base:
-        raise ModelError(f"frame '{frame}' is not on the base, which is made of {', '.join(base)}")
+        raise ModelError(f"frame '{frame}' is not on the base, which consists of {', '.join(base)}")
     # the base and external wrenches move the other bodies: virtual work of a common motion of all bodies
     elsewhere = np.repeat([name not in base for name in robot.bodies], 10)
     pi = np.concatenate([body.inertia.parameters for body in robot.description.bodies])

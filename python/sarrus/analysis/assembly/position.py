@@ -418,7 +418,7 @@ def assembly_modes(
     freedom = min(search.freedom(configuration) for configuration in q)
     if freedom > 0:
         raise ModelError(
-            f"with {quoted(fixed_coordinates) or 'no joint'} fixed {freedom} degrees of freedom are left, and so infinitely many configurations: "
+            f"with {quoted(fixed_coordinates) or 'no joint'} fixed {freedom} degrees of freedom remain, so there are infinitely many configurations: "
             "fix more joints"
         )
     q = q[np.lexsort(search.order(q))]
@@ -535,7 +535,9 @@ def follow(
     targets = {name: x[0] for name, x in frame_paths.items()}
     q = _closed(robot, targets, near, first, time=float(times[0]), tolerance=tolerance, warns=False)
     if q.ndim > 1:
-        raise ShapeError(f"near must be one configuration, ({robot.nq},), the start of a path; got shape {q.shape}")
+        raise ShapeError(
+            f"near must be one configuration, ({robot.nq},), the initial configuration of a path; got shape {q.shape}"
+        )
     closure = closing(robot, tuple(targets_by_frame), first)
     rows = [x[:, :3].reshape(len(x), 12) if x.ndim == 3 else x for x in frame_paths.values()]
     branch = Branch(
