@@ -191,7 +191,7 @@ class ForceElements:
 
 def array(label: str, value: Any, *, finite: bool = True) -> Array:
     if is_masked(value):
-        raise TypeError(f"{label} has masked entries, whose hidden values would be used; give .filled(value)")
+        raise TypeError(f"{label} has masked entries, whose hidden values would be used; pass .filled(value)")
     try:
         x = np.asarray(value)
     except ValueError:  # rows of unequal lengths
@@ -233,7 +233,7 @@ def constant(label: str, value: Any, sign: str = "") -> float:
 def bounds(label: str, value: Any) -> list[Array]:
     """Return checked lower and upper limits, each a number or (runs,), or infinite."""
     if not isinstance(value, (tuple, list, np.ndarray)) or len(value) != 2:
-        raise ModelError(f"{label} must be two, (lower, upper); got {value!r}")
+        raise ModelError(f"{label} must be two values, (lower, upper); got {value!r}")
     lower, upper = (array(label, x, finite=False) for x in value)
     if max(lower.ndim, upper.ndim) > 1:
         raise ShapeError(f"{label} must be numbers, or (runs,) each; got {lower.shape} and {upper.shape}")

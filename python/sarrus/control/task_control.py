@@ -245,7 +245,7 @@ class TaskControl(Element):
         self._motors = [iv for name in self.actuated for iv in range(*robot.joint(name)._all_v.indices(10**9))]
         if not self._motors:
             raise ModelError(
-                "TaskControl needs motors, but no joint is actuated: give their names in actuated=, or mark joints as actuated"
+                "TaskControl needs motors, but no joint is actuated: pass their names as actuated=, or mark joints as actuated"
             )
         if force_arm is None:
             force_arm = robot._length / 30.0
