@@ -494,7 +494,7 @@ def _ending_by_signal(core: Any) -> Iterator[None]:
 def _sample_times(times: ArrayLike, start: float, end: float) -> Array:
     t = real_array("times", times)
     if t.ndim != 1 or not np.isfinite(t).all() or (np.diff(t) <= 0.0).any():
-        raise ValueError("times must be (n,) finite increasing seconds")
+        raise ValueError("times must be (n,) finite increasing times [s]")
     if len(t) and (t[0] < start - 1e-14 * abs(start) or t[-1] > end + 1e-14 * abs(end)):
         raise ValueError(f"times must be between {start} and {end}; got {t[0]} to {t[-1]}")
     return np.asarray(np.clip(t, start, end), dtype=np.float64)

@@ -526,7 +526,9 @@ def _equally_many(
         arrays.append(x)
     q, v = arrays
     if q.ndim not in (1, 2) or v.ndim not in (1, 2) or q.shape[-1] != nq or v.shape[-1] != nv:
-        raise ShapeError(f"q and v must be (runs, {nq}) and (runs, {nv}), or one for all; got {q.shape} and {v.shape}")
+        raise ShapeError(
+            f"q and v must be (runs, {nq}) and (runs, {nv}), or one state for all runs; got {q.shape} and {v.shape}"
+        )
     try:
         (runs,) = np.broadcast_shapes(q.shape[:-1], v.shape[:-1], parameters.shape[:-1], (mechanisms,))
         if runs != mechanisms > 1:

@@ -840,7 +840,7 @@ def test_a_new_store_in_place_of_half_of_one_cuts_no_mapped_file(tmp_path):
 def test_a_store_of_more_than_the_disk_has(tmp_path, monkeypatch):
     usage = SimpleNamespace(free=10000)
     monkeypatch.setattr(store.shutil, "disk_usage", lambda folder: usage)
-    with pytest.raises(MemoryError, match=r"GiB, and the disk of '.*' has .* free: keep fewer"):
+    with pytest.raises(MemoryError, match=r"GiB, and the disk of '.*' has .* free: store fewer"):
         stored(store=tmp_path / "x", limits="warn")
     assert not [*(tmp_path / "x").glob("*.npy")]
     usage.free = 10**7
