@@ -200,7 +200,7 @@ def calibrate(
     calibrated, determined = place.moves.closes, place.moves.determined
     if not determined.all():
         raise StateError(
-            f"the inputs do not determine position {int(np.argmin(determined))}: add joints to inputs, or leave this position out"
+            f"the inputs do not determine position {int(np.argmin(determined))}: add joints to inputs, or omit this position"
         )
     binding = tuple(n for n, closes in zip(chosen.names, calibrated, strict=True) if not closes)
     if not calibrated.any():
@@ -357,7 +357,7 @@ class _Rows:
 
     def __init__(self, robot: Mechanism, m: Measurements, near: ArrayLike | None) -> None:
         if not isinstance(m, Measurements):
-            raise TypeError(f"measurements are a sarrus.calibration.Measurements; got {m!r}")
+            raise TypeError(f"measurements must be a sarrus.calibration.Measurements; got {m!r}")
         self.robot, self.inputs = robot, checked_inputs(robot, m.inputs)
         self.n = n = len(next(iter(self.inputs.values())))
         self.noise = _of_lengths_and_angles("noise", m.noise)

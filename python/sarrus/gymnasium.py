@@ -261,7 +261,7 @@ def _efforts(robot: Mechanism, names: Sequence[str], efforts: ArrayLike | None, 
     u = np.broadcast_to(u, count)
     if not np.isfinite(u).all() or (u <= 0.0).any():
         raise ModelError(
-            f"efforts for actions of 1 must be positive, and {', '.join(names)} have no such limits: give efforts=; got {u}"
+            f"efforts for actions of 1 must be positive, and {', '.join(names)} have no such limits: pass efforts=; got {u}"
         )
     return np.asarray(u)
 
