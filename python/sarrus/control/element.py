@@ -150,7 +150,7 @@ class ForceElements:
             return per_run
         if len(per_run) != runs:
             raise ShapeError(
-                f"numbers and laws that differ from run to run must be {runs}, as many as mechanisms; got {len(per_run)}"
+                f"values that differ from run to run must be {runs}, one for each mechanism; got {len(per_run)}"
             )
         return per_run[rows] if isinstance(per_run, np.ndarray) else [per_run[k] for k in rows]
 
@@ -168,7 +168,9 @@ class ForceElements:
             )
         except ValueError:
             sizes = sorted({x.shape[:-1] for x in self.numbers if x.ndim > 1})
-            raise ShapeError(f"numbers that differ from run to run must be equally many; got shapes {sizes}") from None
+            raise ShapeError(
+                f"parameters that differ from run to run must have the same number of runs; got shapes {sizes}"
+            ) from None
 
     def as_tuple(self) -> tuple[Any, ...]:
         """Return terms and parameters for a checkpoint."""

@@ -112,7 +112,7 @@ class _Tracking(Element):
         """Return targets of coordinates, in the order of the gains, and the motors."""
         kind = type(self).__name__
         if not isinstance(self.targets, Mapping):
-            raise ModelError(f"targets of {kind} must map joints to laws or numbers; got {self.targets!r}")
+            raise ModelError(f"targets of {kind} must map joints to time functions or numbers; got {self.targets!r}")
         closed = bool(mechanism.nc) or any(mechanism.joint(name).closes_loop for name in mechanism.actuated)
         if not closed and mechanism.nq != mechanism.nv:
             raise ModelError(f"{kind} needs joints with as many coordinates as velocities; got a ball or free joint")

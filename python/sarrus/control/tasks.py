@@ -350,7 +350,7 @@ class ForceTask(Task):
         targets = list(self.target) if isinstance(self.target, (list, tuple)) else [self.target] * len(numbers)
         if len(targets) != len(numbers):
             raise ShapeError(
-                f"target of {name} must be a number or law, or {len(numbers)} of these; got {self.target!r}"
+                f"target of {name} must be a number or time function, or {len(numbers)} of these; got {self.target!r}"
             )
         integrates = bool(np.any(real_array(f"integral of {name}", self.integral)))
         if self.on in terms.contact_unknowns:

@@ -290,7 +290,7 @@ def checked_names(prepared: Prepared, names: Iterable[str]) -> list[str]:
             raise NameNotFoundError(f"no force element has the parameter {name!r}; expected one of {sorted(valid)}")
     check_smooth(prepared.setup.core(prepared.forces.parameters))
     if prepared.functions:
-        raise ModelError("a function of the caller has no derivatives through a step")
+        raise ModelError("a Python function has no derivatives through a step; use force elements of sarrus.control")
     return checked
 
 

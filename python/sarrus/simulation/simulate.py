@@ -218,7 +218,9 @@ class Integration:
     def __init__(self, prepared: Prepared, events: list[Event]) -> None:
         setup, forces = prepared.setup, prepared.forces
         if forces.parameters.ndim > 1:
-            raise ShapeError("force elements: numbers, laws or targets differ from run to run; use simulate_many()")
+            raise ShapeError(
+                "force elements: parameters, time functions or targets differ from run to run; use simulate_many()"
+            )
         self.prepared, self.setup, self.mechanism, self.events = prepared, setup, setup.mechanism, events
         call: Controller | None = None
         sampled: list[Controller | None] = [None for _ in forces.sampled]

@@ -536,7 +536,7 @@ def _equally_many(
     except ValueError:
         several = f", with {mechanisms} mechanisms," * (mechanisms > 1)
         raise ShapeError(
-            f"q {q.shape}, v {v.shape} and numbers {parameters.shape}{several} have different numbers of runs"
+            f"q {q.shape}, v {v.shape} and parameters {parameters.shape}{several} have different numbers of runs"
         ) from None
     if parameters.ndim == 2:
         parameters = np.ascontiguousarray(np.broadcast_to(parameters, (runs, parameters.shape[1])))

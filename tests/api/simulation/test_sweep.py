@@ -683,7 +683,7 @@ def test_laws_and_numbers_of_runs_of_several_mechanisms(apart, monkeypatch):
     assert (len(told), max(told)) == ((12, 3) if apart else (2, 4)), told
     for wrong in (laws[:5], [*laws, laws[0]]):
         match = (
-            f"from run to run must be 6, as many as mechanisms; got {len(wrong)}"
+            f"from run to run must be 6, one for each mechanism; got {len(wrong)}"
             if apart
             else "with 6 mechanisms, have different numbers of runs"
         )
