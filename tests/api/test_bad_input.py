@@ -850,7 +850,7 @@ ELSEWHERE = {
     "table beyond floats": (
         lambda: sarrus.from_dh([[1, 0, 0, HUGE]]),
         ModelError,
-        "row 1 holds something that is no number",
+        "row 1 must contain numbers only",
     ),
     "table with an offset that overflows": (
         lambda: sarrus.from_dh([[1, 0, 0, 1e308]], offsets=[1e308]),

@@ -413,7 +413,7 @@ def test_a_closing_joint_goes_round():
     with pytest.raises(sarrus.AssemblyError, match="branch ends") as end:
         four_bar("pivot").follow({"pivot": np.linspace(-1.6, -1.0, 31)}, near={"motor": 0.5})
     assert end.value.path.shape[1] == 3
-    with pytest.raises(sarrus.ModelError, match="close a loop among themselves"):
+    with pytest.raises(sarrus.ModelError, match="they form a loop"):
         robot.assemble(fixed=dict.fromkeys(["motor", "pin1", "pin2", "pivot"], 0.1))
 
 

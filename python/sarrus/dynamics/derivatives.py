@@ -372,6 +372,6 @@ def warn_of_friction(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, time: Arr
         at = slice(j._all_v.start - robot.nv, j._all_v.stop - robot.nv)
         velocity = loop_v[..., at] if j.closes_loop else v[..., j.v_slice]
         if np.any((abs(velocity) <= rest * unit[j._all_v]) & (np.asarray(j.type.friction) > 0.0)):
-            fault = f"joint '{name}' is at rest and has Coulomb friction, which is discontinuous there"
-            warnings.warn(f"{fault}: the derivatives do not include it", ModelWarning, stacklevel=3)
+            fault = f"joint '{name}' is at rest and has Coulomb friction, which is discontinuous at rest"
+            warnings.warn(f"{fault}: the derivatives do not include this friction", ModelWarning, stacklevel=3)
             return

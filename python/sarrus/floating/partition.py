@@ -464,7 +464,9 @@ def _motions(robot: LoopFunctions, q: Array, v: Array, independent: Coordinates,
         names = velocity_names(robot)
         return _Motions(tuple(names[k] for k in joints), joints, Y, np.zeros_like(Y), np.zeros(robot.nv))
     if not q.size:
-        raise ShapeError(f"q has shape {q.shape}: the motions that the loops allow require a configuration")
+        raise ShapeError(
+            f"q has shape {q.shape}: expected at least one configuration, because the motions that the loops allow depend on it"
+        )
     if independent is not None:
         listed = robot.actuated if isinstance(independent, str) and independent == "actuated" else independent
         if not isinstance(listed, str) and isinstance(listed, Iterable):

@@ -717,7 +717,7 @@ def test_inputs_of_several_coordinates():
 @pytest.mark.parametrize(
     ("inputs", "more", "error", "text"),
     [
-        ({}, {}, sarrus.ShapeError, "at least one; got none"),
+        ({}, {}, sarrus.ShapeError, "at least one each; got none"),
         ([0.0, 1.0], {}, TypeError, "mapping"),
         ({"motor": []}, {}, sarrus.ShapeError, "at least one"),
         ({"motor": 0.5}, {}, sarrus.ShapeError, r"'motor' takes \(n, 1\) coordinates; got shape \(\)"),
