@@ -327,7 +327,9 @@ def for_stable_baselines3(env: VectorEnv) -> Any:
             setattr(env, attr_name, value)
 
         def env_method(self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any) -> list[Any]:
-            raise ModelError("the environments are one object without methods of single environments")
+            raise ModelError(
+                "env_method() is not supported, because the environments are one object without methods of single environments"
+            )
 
         def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
             return [False] * len(self._get_indices(indices))

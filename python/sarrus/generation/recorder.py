@@ -209,7 +209,9 @@ class Recorder:
         _, driven = self._indices(joints)
         self._flat(rates)
         if np.shape(rates)[:1] != (len(driven),):
-            raise ShapeError(f"rates must be of {len(driven)} velocities of joints; got shape {np.shape(rates)}")
+            raise ShapeError(
+                f"rates must have {len(driven)} entries, the velocities of the joints; got shape {np.shape(rates)}"
+            )
         (flat_q,) = self._read("a velocity", ["q"], [q])
         J = self._rows("constraint_jacobian", self._loop_coordinates(flat_q))
         v = self._solved(J, driven, -J[:, driven] @ rates)

@@ -465,7 +465,7 @@ def test_arrays_of_wrong_sizes_are_not_read():
         r.call("jacobian", r.q, frame="rocker", expressed_in="body")
     with pytest.raises(sarrus.ShapeError, match="of 3 numbers; got 1"):
         r.joint_jacobian(0.5, ["motor"])
-    with pytest.raises(sarrus.ShapeError, match="rates must be of 1 velocities"):
+    with pytest.raises(sarrus.ShapeError, match="rates must have 1 entries"):
         r.velocities(r.q, ["motor"], [1.0, 2.0])
 
 
