@@ -384,7 +384,9 @@ class _Rows:
         )
         start = robot.follow(self.inputs) if near is None else real_array("near", near)
         if start.shape not in ((robot.nq,), (n, robot.nq)):
-            raise ShapeError(f"near must be ({robot.nq},), or ({n}, {robot.nq}) of each input; got shape {start.shape}")
+            raise ShapeError(
+                f"near must be ({robot.nq},), or ({n}, {robot.nq}) for each input; got shape {start.shape}"
+            )
         self.start = np.broadcast_to(start, (n, robot.nq))
         labels = [
             (name, i) for name, x in self.frames.items() for i in range(n) for _ in range(3 if x.ndim == 2 else 6)

@@ -457,7 +457,7 @@ class _Problem:
         for name in self.joints:
             if robot.joint(name).type.nv != 1:
                 raise ModelError(
-                    f"objectives require joints with one coordinate; '{name}' has {robot.joint(name).type.nv}"
+                    f"objectives require joints with one coordinate; '{name}' has {robot.joint(name).type.nv} coordinates"
                 )
         self.at, self.q, self.broken = np.full(len(self.low), np.nan), np.zeros((0, robot.nq)), True
 

@@ -121,7 +121,7 @@ def paths(
         if path.ndim == 1 and path.size == 1 and np.ndim(value) == 1:  # a path of one input
             path = path[None]
         if path.ndim != 2:
-            raise ShapeError(f"joint '{name}' takes (n, {path.shape[-1]}) coordinates; got shape {np.shape(value)}")
+            raise ShapeError(f"joint '{name}' requires (n, {path.shape[-1]}) coordinates; got shape {np.shape(value)}")
         by_joint[name], lengths[name] = path, len(path)
     if time is not None:
         lengths["time"] = np.size(real_array("time", time))

@@ -489,11 +489,11 @@ class EndStop(Element):
         if self.limits is None:
             if len(names) > 1:
                 raise ModelError(
-                    f"EndStop: the sum of {', '.join(map(repr, names))} has no limits: give limits=(lower, upper)"
+                    f"EndStop: the sum of {', '.join(map(repr, names))} has no limits: pass limits=(lower, upper)"
                 )
             limits = mechanism.joint(names[0]).limits
             if limits is None:
-                raise ModelError(f"EndStop: joint '{names[0]}' has no limits: give limits=(lower, upper)")
+                raise ModelError(f"EndStop: joint '{names[0]}' has no limits: pass limits=(lower, upper)")
             values["limits"] = [bound[self.index] for bound in limits]
         if self.stiffness is None or self.damping is None:
             joint_inertia = effective_inertia(mechanism, [iv for _, iv in places], run.start)

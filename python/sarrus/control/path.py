@@ -334,7 +334,7 @@ def _spins(name: str, t: Array, x: Array, ends: Array) -> Array:
     angle = np.linalg.norm(x, axis=1)
     worst = int(angle.argmax())
     raise StateError(
-        f"no smooth rotation of joint '{name}' through its waypoints was found: from waypoint {worst} to {worst + 1} it turns by "
+        f"no smooth rotation of joint '{name}' through its waypoints was found: from waypoint {worst} to {worst + 1} it rotates by "
         f"{angle[worst]:.3g} rad within {h[worst, 0]:.3g} s; add waypoints, or space them more evenly in time"
     )
 

@@ -282,7 +282,7 @@ class TaskControl(Element):
     def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
         if mechanism._base is not mechanism:
             raise ModelError(
-                f"this TaskControl was made for the mechanism '{self.robot.name}'; expected one for each of the variants"
+                f"this TaskControl was made for the mechanism '{self.robot.name}'; expected a TaskControl for each variant"
             )
         if mechanism is not self.robot:
             raise ModelError(

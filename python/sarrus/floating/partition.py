@@ -399,7 +399,7 @@ def base_reaction(
     base = _welded_to_base(robot, floating)
     if sprung := [s.name for s in robot.description.springs if "ground" in (s.first[0], s.second[0])]:
         raise ModelError(
-            f"spring '{sprung[0]}' connects the mechanism to the ground, so its force would count as a reaction; expected no such spring"
+            f"spring '{sprung[0]}' connects the mechanism to the ground, so its force would be part of the reaction; expected no such spring"
         )
     frame = (floating.parent if floating.reversed else floating.child) if frame is None else frame
     hosts = {f.name: f.body for f in robot.description.frames}

@@ -128,7 +128,7 @@ def check_advance(start: float, duration: float, dt: float) -> None:
     if duration > 0.0 and (end == start or dt < spacing):
         raise ValueError(
             f"time cannot advance from start = {start!r} s by dt = {dt!r} s for {duration!r} s: adjacent doubles differ by {spacing:.3g} s; "
-            "start nearer to zero"
+            "pass a start nearer to zero"
         )
 
 

@@ -282,7 +282,7 @@ def checked_names(prepared: Prepared, names: Iterable[str]) -> list[str]:
     checked: list[Any] = [None] if isinstance(names, str) or not isinstance(names, Iterable) else list(names)
     if not all(isinstance(name, str) for name in checked):
         raise TypeError(
-            f"sensitivities must be names of parameters of force elements, or () for the start alone; got {names!r}"
+            f"sensitivities must be names of parameters of force elements, or () for the initial state alone; got {names!r}"
         )
     valid = prepared.forces.names
     for name in checked:

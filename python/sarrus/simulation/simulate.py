@@ -259,7 +259,7 @@ class Integration:
         if status == Status.INVALID_STATE:
             raise StateError(
                 f"the loops are open by {np.abs(mechanism.constraint_residual(q, time=start)).max():.3g} at the start, too far to close them "
-                f"by a small correction: start from mechanism.assemble(near=q{at(start)})"
+                f"by a small correction: pass mechanism.assemble(near=q{at(start)})"
             )
         closed, _ = mechanism.project_configuration(q, time=start, return_status=True)
         mechanism.project_velocity(closed, v, time=start)
