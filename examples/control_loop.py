@@ -1,8 +1,8 @@
 """A control loop at 1 kHz in real time: a controller, and a Delta robot simulated in another process, connected by a socket.
 
-Every millisecond of the wall clock the controller reads the last state, computes efforts and sends them. The other process holds them for one
-simulated millisecond, and sends the new state. The motion does not depend on delays of either process. The histogram shows the delays: the time
-from the tick until the efforts are sent.
+Every millisecond of the wall clock the controller reads the last state, computes efforts and sends them. The other process simulates one
+millisecond with these efforts, and sends the new state. The motion does not depend on delays of either process. The histogram shows the delays:
+the time from the tick of the clock until the efforts are sent.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sarrus import control
 from sarrus.laws import spline
 
 PERIOD = 1e-3  # [s]
-RADIUS, TURNS = 0.05, 2.0  # of the platform's circle [m], a second
+RADIUS, TURNS = 0.05, 2.0  # radius of the platform's circle [m], revolutions per second
 ROBOT = sarrus.mechanisms.delta()
 HOME = ROBOT.pose(ROBOT.assemble(), "platform")[:3, 3]
 
@@ -66,7 +66,7 @@ def main(seconds: float = 5.0) -> dict[str, float]:
     law = control.TaskControl(ROBOT, control.FrameTask("platform", path, components="tx ty tz", stiffness=400.0))
     wire = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     wire.bind(("127.0.0.1", 0))
-    wire.settimeout(10.0)  # if the other process dies
+    wire.settimeout(10.0)  # so that the loop ends if the other process has crashed
     other = multiprocessing.get_context("spawn").Process(target=plant, args=(wire.getsockname()[1],), daemon=True)
     other.start()
     steps = round(seconds / PERIOD)
@@ -78,7 +78,7 @@ def main(seconds: float = 5.0) -> dict[str, float]:
     start = time.perf_counter() + PERIOD
     for k in range(steps):
         tick = start + k * PERIOD
-        # sleep() ends up to 50 us late: wait for the last part in a loop
+        # sleep() may return 50 us late, so wait for the last 200 us in a loop
         if (left := tick - time.perf_counter()) > 2e-4:
             time.sleep(left - 2e-4)
         while time.perf_counter() < tick:
@@ -101,7 +101,7 @@ def main(seconds: float = 5.0) -> dict[str, float]:
     other.join(10.0)
     wire.close()
     histogram("efforts sent after the tick", late)
-    histogram("of that, the controller", took)
+    histogram("computation of the efforts, part of this delay", took)
     missed = int((late > PERIOD).sum())
     print(
         f"\n{steps} ticks of {1e3 * PERIOD:g} ms, {missed} missed; platform off its circle by at most {off.max():.2g} m"

@@ -8,7 +8,7 @@ import numpy as np
 import sarrus
 
 # ---- bodies and joints -----------------------------------------------------------------------------------------------
-# Each body has its own frame, here at its first pin, with x along the rod. Units are SI, angles are in radians.
+# Each body has its own frame: in this model it is at the body's first pin, with x along the rod. Units are SI, angles are in radians.
 
 b = sarrus.Builder("crank-rocker")  # gravity= is (0, 0, -9.81) by default
 
@@ -20,12 +20,12 @@ for name, length in (("crank", CRANK), ("coupler", COUPLER), ("rocker", ROCKER))
 b.add_joint("motor", sarrus.Revolute("y", damping=0.01), "ground", "crank", actuated=True)
 b.add_joint("pin1", sarrus.Revolute("y"), "crank", "coupler", at_parent=(CRANK, 0, 0))
 b.add_joint("pivot", sarrus.Revolute("y"), "ground", "rocker", at_parent=(GROUND, 0, 0))
-# this one closes the loop: coupler and rocker are both connected already
+# the next joint closes the loop, because coupler and rocker are already connected to the ground
 b.add_joint("pin2", sarrus.Revolute("y"), "coupler", "rocker", at_parent=(COUPLER, 0, 0), at_child=(ROCKER, 0, 0))
 
 b.add_frame("tracer", "coupler", (0.5 * COUPLER, 0, 0.3))  # coupler point
 
-# start of assembly; it selects the nearer one of the two branches of a four-bar
+# initial guess of assemble(); it selects the nearer of the two assembly modes of the four-bar
 b.set_home({"motor": -0.5, "pin1": -0.5, "pivot": -2.0})
 
 robot = b.build()
@@ -37,7 +37,7 @@ q = robot.assemble(fixed={"motor": -0.5})  # a configuration that closes the loo
 print(robot.mobility(q))
 
 # ---- inverse dynamics ------------------------------------------------------------------------------------------------
-# one turn of the crank at constant speed, in two seconds
+# one revolution of the crank at constant speed, in two seconds
 
 t = np.linspace(0.0, 2.0, 201)
 rate = np.pi
@@ -61,4 +61,4 @@ print(f"\n{run}; loop error {run.loop_error.max():.1e}")
 #   run.animate("run.html", trace="tracer")
 #   sarrus.view(robot, trajectory=run)                              needs viser; in the browser
 #   robot.save("crank_rocker.json")                                      or .urdf, .xml (MJCF), .sdf
-#   sarrus check crank_rocker.json         on the command line: prints suspicious numbers
+#   sarrus check crank_rocker.json         on the command line: reports suspicious properties

@@ -1,8 +1,9 @@
 """A satellite's solar paddles swing while its arm moves, and hardly swing if the motion is reactionless. SpaceDyn 1999, figure 7(a).
 
-The arm's joints move from rest to rest in one direction, then along the projection of that direction on the reaction null space. In this space
-neither attitude nor height of the satellite change, which would bend the paddles. The motion is planned with rigid paddles, and scaled to the same
-joint travel. Both motions are simulated with paddles that are chains on springs. There are no external forces: momentum stays zero.
+Two motions of the arm, from rest to rest, are compared. In the first, the joints move along a straight line in joint space. In the second,
+joint velocities are projected onto the reaction null space: these motions change neither attitude nor height of the satellite, and such a change
+would bend the paddles. The second motion is planned with rigid paddles, and scaled to the same joint travel. Both motions are simulated with
+flexible paddles, modelled as chains of panels with springs. There are no external forces, so momentum stays zero.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from showing import Panel, Path, command_line, figure, table
 
 import sarrus
 
-TRAVEL = np.array([0.6, 0.5, -0.9, 0.8, -0.7, 0.5])  # of joint1 to joint6 [rad]
-STILL = "rx ry rz tz"  # components of the satellite's motion that stay zero
+TRAVEL = np.array([0.6, 0.5, -0.9, 0.8, -0.7, 0.5])  # displacement of joint1 to joint6 [rad]
+STILL = "rx ry rz tz"  # components of the satellite's velocity that stay zero
 SECONDS = 5.0  # duration of the motion
 
 
@@ -28,7 +29,7 @@ def rigid(robot: sarrus.Mechanism) -> sarrus.Mechanism:
 
 
 def reactionless(robot: sarrus.Mechanism) -> tuple[np.ndarray, np.ndarray]:
-    """Return times (n,) [s] and angles (n, 6) [rad] of the arm along the null space, with the travel of TRAVEL."""
+    """Return times (n,) [s] and joint angles (n, 6) [rad] of the reactionless motion."""
     stiff, t = rigid(robot), np.linspace(0.0, SECONDS, 101)
 
     def velocity(t: float, q: np.ndarray) -> np.ndarray:
@@ -42,7 +43,7 @@ def reactionless(robot: sarrus.Mechanism) -> tuple[np.ndarray, np.ndarray]:
 
 
 def driven(laws: list[sarrus.laws.Law], duration: float) -> sarrus.Trajectory:
-    """Simulate the satellite with elastic paddles, its arm along time functions."""
+    """Simulate the satellite with flexible paddles; time functions prescribe the joint angles of its arm."""
     b = sarrus.mechanisms.free_flyer().to_builder()
     for k, law in enumerate(laws, 1):
         b.add_prescribed_motion(f"law{k}", f"joint{k}", law)
@@ -51,7 +52,7 @@ def driven(laws: list[sarrus.laws.Law], duration: float) -> sarrus.Trajectory:
 
 
 def main(output: Path | None = None, duration: float = 12.0, films: Path | None = None) -> dict[str, float]:
-    """Plan, simulate, compare, draw."""
+    """Plan and simulate both motions, compare them, draw figures."""
     robot = sarrus.mechanisms.free_flyer()
     home = robot.assemble()[7:13]
     straight = [sarrus.control.rest_to_rest(x, x + travel, SECONDS) for x, travel in zip(home, TRAVEL, strict=True)]
@@ -74,15 +75,19 @@ def main(output: Path | None = None, duration: float = 12.0, films: Path | None 
     results |= {f"turn, {name}": float(x.max()) for name, x in turns.items()}
     results |= {f"momentum, {name}": float(np.abs(run.momentum).max()) for name, run in runs.items()}
     names = ("swing, {}", "turn, {}", "momentum, {}")
-    labels = ("paddle swings after the motion by [m]", "satellite turns by at most [rad]", "momentum, which is zero")
+    labels = (
+        "swing of a paddle after the motion [m]",
+        "largest rotation of the satellite [rad]",
+        "largest momentum (exactly: 0)",
+    )
     rows = [(label, [results[name.format(kind)] for kind in runs]) for label, name in zip(labels, names, strict=True)]
     table("Free flyer", ["straight", "reactionless, sarrus"], rows)
     figure(
         "Solar paddles under the motion of an arm",
         [
-            Panel("End of the left paddle, out of its plane", "m", runs["straight"].t, bends),
-            Panel("Satellite", "rad", runs["straight"].t, turns),
-            Panel("Joints, reactionless", "rad", t, {f"{k + 1}": x for k, x in enumerate(angles.T)}),
+            Panel("Deflection of the left paddle's end", "m", runs["straight"].t, bends),
+            Panel("Rotation of the satellite", "rad", runs["straight"].t, turns),
+            Panel("Joint angles of the reactionless motion", "rad", t, {f"{k + 1}": x for k, x in enumerate(angles.T)}),
         ],
         output,
     )

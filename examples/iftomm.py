@@ -1,7 +1,7 @@
-"""IFToMM's benchmark mechanisms: a row of 40 four-bars through its flat positions, and Bricard's linkage.
+"""IFToMM's benchmark mechanisms: a row of 40 four-bars that passes its flat positions, and Bricard's linkage.
 
-Library of computational benchmark problems, A02 and A04. Both have redundant constraints. They are judged by the drift of their energy
-and by the computation time.
+These are problems A02 and A04 of IFToMM's library of computational benchmark problems. Both have redundant constraints. The criteria are
+the drift of the energy and the computation time.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ import sarrus
 
 
 def upright(ladder: sarrus.Mechanism, speed: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the state with standing rods, whose tops move at `speed` [m/s] along x."""
+    """Return the state with vertical rods, whose upper ends move at `speed` [m/s] along x."""
     v = np.zeros(ladder.nv)
-    for name in ladder.joints:  # standing rods turn, lying ones do not
+    for name in ladder.joints:  # vertical rods rotate, horizontal rods do not
         v[ladder.joint(name).v_slice] = speed if name.startswith("pivot") else -speed
     return np.zeros(ladder.nq), v
 
 
 def main(output: Path | None = None, duration: float | None = None) -> dict[str, float]:
-    """Simulate all, compare, draw; `duration` [s] shortens the runs."""
+    """Simulate all mechanisms, compare, draw figures; `duration` [s] shortens the simulations."""
     rows, panels, results = [], [], {}
     cases = [  # name, four-bars (0: Bricard), duration [s], method, step [s], published time of OpenSim on an i5-4570 [s]
         ("2 four-bars", 2, 10.0, "rk4", 0.005, 0.455),
         ("40 four-bars", 40, 20.0, "rk4", 0.005, None),
-        # its stages stay on the loops; Bricard's linkage would be stiff off them
+        # the stages of this method satisfy the loops; with open loops Bricard's linkage would be stiff
         ("Bricard", 0, 10.0, "independent", 0.005, 0.258),
     ]
     for name, n, full_duration, method, step, opensim in cases:
@@ -40,7 +40,7 @@ def main(output: Path | None = None, duration: float | None = None) -> dict[str,
         drift = np.abs(run.energy - run.energy[0])
         results |= {f"{name}, drift": drift.max(), f"{name}, seconds": run.statistics["seconds"]}
         rows.append((name, (run.t[-1], opensim, run.statistics["seconds"], drift.max(), run.loop_error.max())))
-        point = "vertical0" if n else "link3"  # of Bricard, the corner where both chains meet
+        point = "vertical0" if n else "link3"  # link3 of Bricard's linkage ends at the loop joint
         end = run.frame(point) @ [0.0, 0.0, 1.0, 1.0]
         panels.append(Panel(f"{name}: a rod's end", "m", run.t, {axis: end[:, k] for k, axis in enumerate("xyz")}))
     table(

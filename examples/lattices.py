@@ -1,7 +1,7 @@
 """Lattices fall: a net of four-bars, a ring of rods, chain mail, a tensegrity prism, Hoberman's ring and sphere, and Miura's fold.
 
-No source has numbers for these. The runs are judged by their loop errors and the drift of their energy. Steps are short enough for
-the fastest motions of small parts.
+No publication has numbers for these mechanisms. Therefore the simulations are judged by their loop errors and the drift of their energy. Steps
+are short enough for the fastest motions of small bodies.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CASES = (
 
 
 def main(output: Path | None = None, duration: float | None = None, films: Path | None = None) -> dict[str, float]:
-    """Simulate all, draw and film; `duration` [s] shortens the runs."""
+    """Simulate all mechanisms, draw figures, write films; `duration` [s] shortens the simulations."""
     rows, panels, results, runs = [], [], {}, {}
     for robot, step, body in CASES:
         q = robot.assemble()
@@ -40,7 +40,7 @@ def main(output: Path | None = None, duration: float | None = None, films: Path 
         panels.append(Panel(f"{robot.name}: {body}", "m", run.t, {axis: place[:, k] for k, axis in enumerate("xyz")}))
     table(
         "Lattices",
-        ["velocities", "rows", "freedoms", "energy up to [J]", "drift, sarrus [J]", "loops open [m]"],
+        ["velocities", "rows", "freedoms", "kinetic, max [J]", "drift, sarrus [J]", "loop error [m]"],
         rows,
     )
     figure("Lattices that fall", panels, output)

@@ -1,9 +1,9 @@
 """A small arm damps vibrations of the long arm that carries it. SpaceDyn 1999, figure 7(b).
 
-The long arm is bent and released. With the small arm's joints held it swings for minutes; then they damp it. H_bm is the inertia that couples
-the arms (SpaceDyn 3.20): joint accelerations g H_bm' x_b' add g H_bm H_bm' to the long arm's damping, which is positive semidefinite in every
-posture. Accelerations in the null space of H_bm, which do not act on the long arm, return the joints; slow damping brings them to rest.
-Nenchev, Yoshida, Vichitkulsawat and Uchiyama 1999.
+The long arm has flexible joints x_b; it is bent and released. If the joints of the small arm are fixed, the long arm swings for minutes. In the
+second simulation the small arm damps the swing. H_bm is the inertia that couples the arms (SpaceDyn 3.20). Joint accelerations g H_bm' x_b' add
+the matrix g H_bm H_bm' to the damping of the long arm; it is positive semidefinite in every posture. Accelerations in the null space of H_bm do
+not act on the long arm: they move the joints back to their initial angles, with slow damping. Nenchev, Yoshida, Vichitkulsawat and Uchiyama 1999.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from showing import Panel, Path, command_line, figure, table
 
 import sarrus
 
-BENT = (0.005, 0.004, -0.0025)  # of the long arm's joints [rad]
+BENT = (0.005, 0.004, -0.0025)  # initial angles of the long arm's joints [rad]
 GAIN = 0.02  # g [1/(kg m2 s)]
 RETURN = 0.25  # rate at which the small arm's joints come to rest [1/s]; slow compared with the swing of 3.6 rad/s
 
@@ -24,7 +24,7 @@ RETURN = 0.25  # rate at which the small arm's joints come to rest [1/s]; slow c
 def motors(
     robot: sarrus.Mechanism, home: np.ndarray, gain: float
 ) -> Callable[[float, np.ndarray, np.ndarray], np.ndarray]:
-    """Return a controller of the small arm: it holds its joints if the gain is zero, else it damps the swing."""
+    """Return a controller of the small arm, which damps the swing; with zero gain it only keeps its own joints fixed."""
 
     def tau(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         M, h = robot.mass_matrix(q), robot.bias_forces(q, v)
@@ -38,7 +38,7 @@ def motors(
 
 
 def swing(gain: float, duration: float) -> sarrus.Trajectory:
-    """Simulate from rest with the long arm bent."""
+    """Simulate from rest; initially the long arm is bent."""
     robot = sarrus.mechanisms.macro_micro_arm()
     home = robot.assemble()
     q = home.copy()
@@ -58,7 +58,7 @@ def slowest_rate(gain: float) -> float:
 
 
 def main(output: Path | None = None, duration: float = 20.0, films: Path | None = None) -> dict[str, float]:
-    """Simulate with and without damping, compare, draw."""
+    """Simulate with and without damping, compare the results, draw figures."""
     held, damped = swing(0.0, duration), swing(GAIN, duration)
     rest = held.mechanism.pose(held.mechanism.assemble(), "wrist")[:3, 3]
     off = [np.linalg.norm(run.frame("wrist")[:, :3, 3] - rest, axis=1) for run in (held, damped)]
@@ -74,15 +74,18 @@ def main(output: Path | None = None, duration: float = 20.0, films: Path | None 
         "Macro-micro arm: the swing of the wrist",
         ["held", "damped, sarrus"],
         [
-            ("in the last fifth, of that at the start", (results["left, held"], results["left, damped"])),
+            (
+                "amplitude in the last fifth, relative to the initial one",
+                (results["left, held"], results["left, damped"]),
+            ),
             ("slowest rate of decay [1/s]", (results["rate, held"], results["rate, damped"])),
-            ("joints of the small arm move by at most [rad]", (0.0, results["greatest joint angle"])),
+            ("largest joint displacement of the small arm [rad]", (0.0, results["greatest joint angle"])),
         ],
     )
     figure(
         "A small arm damps a long one",
         [
-            Panel("Wrist of the long arm, from where it rests", "m", held.t, {"held": off[0], "damped": off[1]}),
+            Panel("Distance of the wrist from its rest position", "m", held.t, {"held": off[0], "damped": off[1]}),
             Panel("Joints of the small arm", "rad", damped.t, {f"{k + 1}": damped.q[:, 3 + k] for k in range(6)}),
         ],
         output,

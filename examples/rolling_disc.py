@@ -1,6 +1,6 @@
 """An upright disc rolls without slip while it is steered. Li and Wu 2011, 4.6.
 
-A constant moment steers it, and another one drives it. Rolling is nonholonomic: the position depends on the path, and not only on the angles.
+One constant moment steers the disc, another drives it. Rolling is nonholonomic: the position depends on the path, not only on the angles.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import sarrus
 from sarrus.control import FeedforwardEffort
 
 STEERING, DRIVING = 0.02, 0.5  # [N m]
-RADIUS, HEADING, STEER_RATE, ROLL_RATE = 0.3, 0.2, 0.3, 1.0  # at the start
-# t [s]: x, y [m], friction along x, y [N], by quadrature in multiple precision
+RADIUS, HEADING, STEER_RATE, ROLL_RATE = 0.3, 0.2, 0.3, 1.0  # [m], and the initial state [rad, rad/s, rad/s]
+# time [s]: x, y [m], friction along x, y [N]; computed by quadrature in multiple precision
 PATH = {
     1.0: (0.5046103004443517, 0.24749796118389833, 0.06573907802242483, 1.585098595448949),
     2.0: (0.9373379129076074, 1.2225630650900423, -3.0471415590708935, 0.9828725874011531),
@@ -23,7 +23,7 @@ PATH = {
 
 
 def main(output: Path | None = None, duration: float = 10.0) -> dict[str, float]:
-    """Simulate, compare with the quadrature, draw."""
+    """Simulate the disc, compare the result with the quadrature, draw figures."""
     disc = sarrus.mechanisms.rolling_disc(upright=True, radius=RADIUS)
     q = [0.0, 0.0, HEADING, 0.0]
     v = [RADIUS * ROLL_RATE * np.cos(HEADING), RADIUS * ROLL_RATE * np.sin(HEADING), STEER_RATE, ROLL_RATE]
@@ -47,7 +47,9 @@ def main(output: Path | None = None, duration: float = 10.0) -> dict[str, float]
     figure(
         "A disc rolls without slip",
         [
-            Panel("Path of its middle", "y [m]", run.q[:, 0], {"path": run.q[:, 1]}, x_label="x [m]", equal=True),
+            Panel(
+                "Path of the disc's centre", "y [m]", run.q[:, 0], {"path": run.q[:, 1]}, x_label="x [m]", equal=True
+            ),
             Panel("Steering and rolling angle", "rad", run.t, {"steer": run.q[:, 2], "roll": run.q[:, 3]}),
             Panel("Force of the ground", "N", run.t, {"x": friction[:, 0], "y": friction[:, 1]}),
         ],

@@ -1,7 +1,7 @@
 """A rover with rockers and bogies climbs a step, one side first. SpaceDyn 1999, figure 7(d).
 
-Six wheels touch ground that rises by 6 cm, nearly a wheel's radius; a PID on each motor follows a constant speed. The result is
-compared with wheels that roll without slip on level ground.
+The ground under the six wheels rises by 6 cm, nearly the radius of a wheel. A PID controller on each motor follows a constant speed. The result
+is compared with that of wheels that roll without slip on level ground.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from showing import Panel, Path, command_line, figure, table
 import sarrus
 from sarrus.control import PID, CompliantContact, rest_to_rest
 
-STEP, RAMP, RATE = 0.06, 0.2, 3.0  # height and length of the step [m], of the wheels [rad/s]
-BEGINS = {"left": 0.4, "right": 0.7}  # [m]
+STEP, RAMP, RATE = 0.06, 0.2, 3.0  # height and length of the step [m], speed of the wheels [rad/s]
+BEGINS = {"left": 0.4, "right": 0.7}  # x at which the step begins on each side [m]
 
 
 def contacts(robot: sarrus.Mechanism) -> list[CompliantContact]:
@@ -34,7 +34,7 @@ def drive(duration: float) -> sarrus.Trajectory:
 
 
 def main(output: Path | None = None, duration: float = 7.0, films: Path | None = None) -> dict[str, float]:
-    """Simulate, compare with rolling wheels, draw."""
+    """Simulate the drive, compare it with rolling wheels, draw figures."""
     run = drive(duration)
     robot = run.mechanism
     chassis = run.frame("chassis")

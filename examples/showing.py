@@ -31,7 +31,7 @@ class Panel(NamedTuple):
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[tuple[str, Sequence[float | None]]]) -> None:
-    """Print numbers with their names; None is a number that the source does not have, or that the run did not reach."""
+    """Print a table of numbers; None is a value that the publication lacks, or a time that the simulation did not reach."""
     rows = [(name, ["-" if x is None else f"{x:.7g}" for x in numbers]) for name, numbers in rows]
     wide = max(len(name) for name, _ in rows)
     print(f"\n{title}\n{'':{wide}}" + "".join(f"{column:>18}" for column in columns))
@@ -40,7 +40,7 @@ def table(title: str, columns: Sequence[str], rows: Iterable[tuple[str, Sequence
 
 
 def figure(title: str, panels: Sequence[Panel], output: Path | None) -> None:
-    """Draw panels in a column, and write them to a file (.png, .pdf, .svg); do nothing without a file."""
+    """Draw panels in a column, and write them to a file (.png, .pdf, .svg); do nothing if `output` is None."""
     if output is None:
         return
     from matplotlib.figure import Figure
@@ -59,7 +59,7 @@ def figure(title: str, panels: Sequence[Panel], output: Path | None) -> None:
 
 
 def films(runs: Mapping[str, Trajectory], folder: Path | None, speed: float = 1.0) -> None:
-    """Write a film of each run, the page folder/name.html; do nothing without a folder."""
+    """Write a film of each simulation to folder/name.html; do nothing if `folder` is None."""
     if folder is None:
         return
     for name, run in runs.items():
@@ -82,8 +82,10 @@ def command_line(main: Callable[..., object]) -> None:
     summary = main.__globals__["__doc__"].splitlines()[0]
     parser = ArgumentParser(description=summary)
     parser.add_argument("--output", metavar="FILE", help="file for the figures (.png, .pdf, .svg); default: no figures")
-    parser.add_argument("--duration", type=float, metavar="SECONDS", help="simulated time; default: that of the source")
+    parser.add_argument(
+        "--duration", type=float, metavar="SECONDS", help="simulated time; default: the time in the publication"
+    )
     if "films" in signature(main).parameters:
-        parser.add_argument("--films", metavar="FOLDER", help="folder for films, a page each; default: no films")
+        parser.add_argument("--films", metavar="FOLDER", help="folder for films, one page for each; default: no films")
     arguments = {name: value for name, value in vars(parser.parse_args()).items() if value is not None}
     main(**arguments)

@@ -1,6 +1,7 @@
-"""A sweep over gains: the HSLM mechanism rises by 0.25 m under many pairs of gains, on threads and over processes.
+"""A sweep over gains: the HSLM mechanism rises by 0.25 m with many pairs of gains, on threads and in several processes.
 
-One call simulates all runs, several in the SIMD lanes of a core. An executor distributes the same call over processes, and Dask's over machines:
+One call simulates all runs; each core computes several runs at once in its SIMD lanes. An executor distributes the runs over processes; an
+executor of Dask distributes them over machines:
 
     from dask.distributed import Client
 
@@ -31,7 +32,7 @@ CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os
 def rise(
     robot: sarrus.Mechanism, proportional: np.ndarray, derivative: np.ndarray, duration: float, executor: Executor | None = None
 ) -> tuple[sarrus.results.Sweep, float]:  # fmt: skip
-    """Simulate all runs from rest, with the weight on the slides; return them, and the wall time [s]."""
+    """Simulate all runs from rest, with slide forces that balance the weight; return the runs, and the wall time [s]."""
     home, rest = robot.assemble(), np.zeros(robot.nv)
     slides = [f"slide{k}" for k in LEGS]
     weight = robot.actuator_efforts(home, rest, rest, actuated=slides)
@@ -47,7 +48,7 @@ def rise(
 
 
 def main(output: Path | None = None, duration: float = 4.0) -> dict[str, float]:
-    """Sweep on threads and over processes, compare, draw."""
+    """Compute the sweep on threads and in processes, compare the results, draw figures."""
     robot = sarrus.mechanisms.hslm()
     kp, kd = (x.ravel() for x in np.meshgrid(STIFFNESS, DAMPING, indexing="ij"))
     runs, on_threads = rise(robot, kp, kd, duration)
@@ -74,21 +75,21 @@ def main(output: Path | None = None, duration: float = 4.0) -> dict[str, float]:
         [
             ("runs that failed", (results["failed"],)),
             (f"wall time on {CORES} threads [s]", (on_threads,)),
-            (f"over {CORES} processes, with their start [s]", (over_processes,)),
-            ("difference between the two", (results["difference"],)),
+            (f"wall time in {CORES} processes, with their start [s]", (over_processes,)),
+            ("difference between threads and processes", (results["difference"],)),
             ("gains of the thesis: overshoot [mm]", (results["overshoot"],)),
-            (f"off by less than {1e3 * BAND:g} mm after [s]", (results["settled"],)),
-            (f"soonest: gains {STIFFNESS[best[0]]:g} and {DAMPING[best[1]]:g}, after [s]", (results["soonest"],)),
+            (f"gains of the thesis: error below {1e3 * BAND:g} mm after [s]", (results["settled"],)),
+            (f"best gains, {STIFFNESS[best[0]]:g} and {DAMPING[best[1]]:g}: after [s]", (results["soonest"],)),
         ],
     )
     shown = {"thesis: 800, 50": thesis, f"{STIFFNESS[best[0]]:g}, {DAMPING[best[1]]:g}": best}
     figure(
-        "HSLM mechanism: which gains?",
+        "HSLM mechanism: choice of gains",
         [
             Panel("Overshoot", "mm", DAMPING, _by_stiffness(overshoot), "derivative gain [N s/m]"),
             Panel(
-                f"Off by less than {1e3 * BAND:g} mm",
-                "after [s]",
+                f"Time until the error stays below {1e3 * BAND:g} mm",
+                "time [s]",
                 DAMPING,
                 _by_stiffness(settled),
                 "derivative gain [N s/m]",

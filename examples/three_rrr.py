@@ -1,7 +1,8 @@
-"""A parallel manipulator with a redundant motor on a circle, without and with preload. Li and Wu 2011, 4.6.
+"""A parallel manipulator with a redundant motor follows a circle, without and with preload. Li and Wu 2011, 4.6.
 
-With two freedoms and three motors, torques of a motion are unique except for one direction, in which they only strain the links.
-The manipulator is driven by torques without feedback, once by the least ones and once with an internal preload.
+The manipulator has two degrees of freedom and three motors. Therefore the torques of a motion are unique except for one direction of torques,
+which only strains the links. Two simulations without feedback are compared: with the torques of least norm, and with an additional preload along
+this internal direction.
 """
 
 from __future__ import annotations
@@ -13,24 +14,28 @@ from showing import Panel, Path, command_line, figure, played_back, table
 
 import sarrus
 
-RADIUS, PRELOAD = 0.05, 0.5  # of the circle [m], of the torques along the internal direction [N m]
+RADIUS, PRELOAD = 0.05, 0.5  # radius of the circle [m], torque along the internal direction [N m]
 MOTORS = ("base1", "base2", "base3")
-MODEL = {  # at t [s]: the least torques [N m]
+MODEL = {  # time [s]: torques of least norm [N m]
     0.0: (0.15373675791300218, 0.033329171339642895, -0.14091758123316234),
     0.2: (-0.02027644331422866, 0.19887843920699275, -0.15933352156757075),
 }
-INTERNAL = (0.48070055011608726, 0.5764615561547832, 0.6607715606725949)  # at the start
+INTERNAL = (
+    0.48070055011608726,
+    0.5764615561547832,
+    0.6607715606725949,
+)  # internal direction in the initial configuration
 
 
 def circle(robot: sarrus.Mechanism, t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return q, v and a (n, 6) of the tip on its circle, one turn in a second."""
+    """Return q, v and a (n, 6) of the motion with the tip on its circle, one revolution per second."""
     middle = robot.pose(robot.assemble(), "tip")[:2, 3]
     out = np.stack([np.cos(2 * pi * t), np.sin(2 * pi * t)], axis=-1)
     along = np.stack([-out[:, 1], out[:, 0]], axis=-1)
     task = ("tip", "tx ty")
     q, near = np.empty((len(t), 6)), robot.assemble()
     for k, goal in enumerate(middle + RADIUS * out):
-        for _ in range(8):  # Newton's method; the next point is near
+        for _ in range(8):  # Newton's method, from the configuration of the previous point
             away = goal - robot.pose(near, "tip")[:2, 3]
             near = robot.project_configuration(
                 near + sarrus.formulations.reduced_dynamics(robot, near, np.zeros(6), task=task).full_velocity(away)
@@ -46,7 +51,7 @@ def circle(robot: sarrus.Mechanism, t: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 def main(output: Path | None = None, duration: float = 1.0) -> dict[str, float]:
-    """Compute the torques of the circle, simulate with them, compare, draw."""
+    """Compute the torques of the motion, simulate the manipulator with them, compare the motions, draw figures."""
     robot = sarrus.mechanisms.three_rrr()
     t = np.linspace(0.0, duration, round(200 * duration) + 1)
     q, v, a = circle(robot, t)
@@ -84,8 +89,8 @@ def main(output: Path | None = None, duration: float = 1.0) -> dict[str, float]:
     figure(
         "Three motors for two freedoms",
         [
-            Panel("Path of the tip, driven by torques alone", "y [m]", tip[:, 0], {"tip": tip[:, 1]}, "x [m]", True),
-            Panel("Least torques", "N m", t, of_motors(least)),
+            Panel("Path of the tip, without feedback", "y [m]", tip[:, 0], {"tip": tip[:, 1]}, "x [m]", True),
+            Panel("Torques of least norm", "N m", t, of_motors(least)),
             Panel("With internal preload", "N m", t, of_motors(tight)),
             Panel("Force between tips 1 and 2", "N", runs["slack"].t, force),
         ],

@@ -1,7 +1,7 @@
-"""A leaning spacecraft touches an asteroid with its sampling horn, and bounces off. SpaceDyn 1999, figure 7(c).
+"""An inclined spacecraft touches an asteroid with its sampling horn, and bounces off. SpaceDyn 1999, figure 7(c).
 
-It descends at 0.1 m/s, as planned for MUSES-C, and drifts along the ground. The horn's rim touches in four points (Hunt and Crossley's
-contact with friction). The ground's impulse is compared with the change of momentum without the part of gravity.
+The spacecraft descends at 0.1 m/s, as planned for MUSES-C, and drifts along the ground. The rim of the horn has four contact points (Hunt and
+Crossley's contact force with friction). The impulse of the ground is compared with the change of momentum minus the impulse of gravity.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from showing import Panel, Path, command_line, figure, table
 import sarrus
 from sarrus.control import CompliantContact
 
-DESCENT, DRIFT, LEAN = 0.1, 0.02, 0.08  # [m/s], [m/s], [rad]
-HEIGHT = 0.02  # of the lowest point of the rim at the start [m]
+DESCENT, DRIFT, LEAN = 0.1, 0.02, 0.08  # initial velocities down and along the ground [m/s], inclination [rad]
+HEIGHT = 0.02  # initial height of the lowest point of the rim [m]
 
 
 def fall(duration: float) -> sarrus.Trajectory:
@@ -33,18 +33,18 @@ def fall(duration: float) -> sarrus.Trajectory:
 
 
 def ground_force(run: sarrus.Trajectory) -> np.ndarray:
-    """Return the ground's force (n, 3) [N]: contact is the only external force, so it is the base's part of tau."""
+    """Return the force of the ground (n, 3) [N]: it is the only external force, so the entries of tau for the base contain it."""
     turned = run.frame("spacecraft")[:, :3, :3]
     return np.einsum("nij,nj->ni", turned, run.tau[:, 3:6])
 
 
 def main(output: Path | None = None, duration: float = 4.0, films: Path | None = None) -> dict[str, float]:
-    """Simulate, compare impulse and momentum, draw."""
+    """Simulate the touch-down, compare impulse and momentum, draw figures."""
     run = fall(duration)
     robot, force = run.mechanism, ground_force(run)
     impulse = ((force[1:] + force[:-1]) / 2 * np.diff(run.t)[:, None]).sum(axis=0)
     gained = run.momentum[-1, 3:] - run.momentum[0, 3:] - robot.mass * robot.gravity * run.t[-1]
-    # effective inertia of the rim along the normal, with the horn's springs as they are
+    # effective inertia of the rim along the normal, if the joints of the horn move freely
     felt = (
         1.0
         / sarrus.formulations.operational_inertia_inverse(robot, run.q[0], "rim1", expressed_in="world_aligned")[5, 5]
@@ -64,9 +64,9 @@ def main(output: Path | None = None, duration: float = 4.0, films: Path | None =
         [
             ("impulse along x [N s]", (gained[0], impulse[0])),
             ("impulse along z [N s]", (gained[2], impulse[2])),
-            ("greatest force [N]", (None, results["greatest force"])),
-            ("the centre of mass rises at the end with [m/s]", (None, rebound)),
-            ("inertia at the rim, the horn's springs as they are [kg]", (None, felt)),
+            ("largest force [N]", (None, results["greatest force"])),
+            ("final upward velocity of the centre of mass [m/s]", (None, rebound)),
+            ("effective inertia of the rim [kg]", (None, felt)),
         ],
     )
     attitude = run.frame("spacecraft")[:, :3, :3]
@@ -76,7 +76,7 @@ def main(output: Path | None = None, duration: float = 4.0, films: Path | None =
             Panel("Height of the centre of mass", "m", run.t, {"spacecraft": com[:, 2]}),
             Panel("Force of the ground", "N", run.t, {"x": force[:, 0], "z": force[:, 2]}),
             Panel(
-                "Lean of the spacecraft, horn and paddles", "rad", run.t,
+                "Inclination of the spacecraft; angles of horn and paddle", "rad", run.t,
                 {
                     "spacecraft": np.arctan2(attitude[:, 0, 2], attitude[:, 2, 2]),
                     "horn": run.joint("swing")[:, 1],

@@ -1,7 +1,7 @@
-"""Two links that carry a body between their ends, released, and held by motors. van der Merwe 1995, 6.5.
+"""Two links carry a body between their ends: the mechanism is released, or motors hold it. van der Merwe 1995, 6.5.
 
-The thesis computes one instant. This script simulates the motion, and compares it with the parallelogram's equation,
-(90 / 12.875) cos(angle) = angle'', which follows from its energy.
+The thesis computes the accelerations at one instant. This script simulates the motion. The mechanism is a parallelogram, so the result is
+compared with its equation of motion, (90 / 12.875) cos(angle) = angle'', which follows from its energy.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from showing import Panel, Path, command_line, figure, table
 import sarrus
 from sarrus.control import FeedforwardEffort
 
-HOLDING = -31.819805153394636  # 6.147: 90 N m cos(45 degrees) / 2 in each joint, against gravity [N m]
-ANGLES = {1.0: 2.2220537479083537, 2.0: 1.2818549026151194, 5.0: 0.7934368779841943}  # t [s]: angle [rad]
+HOLDING = -31.819805153394636  # torque of each joint that balances gravity, 90 N m cos(45 degrees) / 2 (6.147) [N m]
+ANGLES = {1.0: 2.2220537479083537, 2.0: 1.2818549026151194, 5.0: 0.7934368779841943}  # time [s]: angle [rad]
 
 
 def main(output: Path | None = None, duration: float = 5.0) -> dict[str, float]:
-    """Simulate both cases, compare with the thesis, draw."""
+    """Simulate both cases, compare them with the thesis, draw figures."""
     robot = sarrus.mechanisms.two_links()
     home, rest = robot.assemble(), np.zeros(robot.nv)
     member = robot.joint("float").v_slice.start
@@ -37,11 +37,11 @@ def main(output: Path | None = None, duration: float = 5.0) -> dict[str, float]:
         "Two links and a reference member",
         ["thesis", "one equation", "sarrus"],
         [
-            ("links' initial acceleration [rad/s²]", (4.9428824, 4.942882353925381, results["acceleration"])),
-            ("member's, x and z [m/s²]", (-5.2427184, -5.242718446601942, results["member"])),
+            ("initial acceleration of the links [rad/s²]", (4.9428824, 4.942882353925381, results["acceleration"])),
+            ("initial acceleration of the member, x and z [m/s²]", (-5.2427184, -5.242718446601942, results["member"])),
             *((f"angle at {t:g} s [rad]", (None, x, reached.get(f"at {t:g} s"))) for t, x in ANGLES.items()),
-            ("motion in half a second, held by motors [rad, m]", (None, 0.0, results["moved while held"])),
-            ("energy's drift [J]", (None, 0.0, results["drift"])),
+            ("motion in half a second if motors hold it [rad, m]", (None, 0.0, results["moved while held"])),
+            ("drift of the energy [J]", (None, 0.0, results["drift"])),
         ],
     )
     place = run.frame("reference")[:, :3, 3]
@@ -51,7 +51,7 @@ def main(output: Path | None = None, duration: float = 5.0) -> dict[str, float]:
             Panel("Both links", "angle [rad]", run.t, {"joint1": angle}),
             Panel("Reference member", "m", run.t, {"x": place[:, 0], "z": place[:, 2]}),
             Panel(
-                "Force carried by the tips",
+                "Force in the joints at the tips",
                 "N",
                 run.t,
                 {name: np.linalg.norm(run.reactions.wrenches[name][:, 3:], axis=1) for name in ("tip1", "tip2")},

@@ -1,7 +1,7 @@
 """A four-bar of boxes and two boxes on a ball are dropped on the ground; the four-bar lies on its side for a minute.
 
-The boxes are those of Kamino's examples in Newton (four-bar and nunchaku). They come to rest, and stay at rest: nothing creeps, and hinges that
-only touch the ground do not tremble.
+The boxes are those of Kamino's examples in Newton (four-bar and nunchaku). They come to rest and stay at rest: the bodies do not creep, and hinges
+whose boxes only touch the ground do not tremble.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def four_bar() -> sarrus.Mechanism:
     """Return four boxes of 1 kg, connected by hinges in a ring."""
     b = sarrus.Builder("four-bar of boxes")
     level, upright = (LONG, THICK, THICK), (THICK, THICK, LONG)
-    arm = 0.5 * LONG + 0.6 * THICK  # from a box' middle to its hinges
+    arm = 0.5 * LONG + 0.6 * THICK  # distance of a box's centre from its hinges [m]
     for name, size in (("lower", level), ("right", upright), ("upper", level), ("left", upright)):
         b.add_body(name, sarrus.Inertia.box(1.0, size))
         b.add_shape(name, Box(size), friction=FRICTION)
@@ -62,7 +62,7 @@ def nunchaku() -> sarrus.Mechanism:
 
 
 def started(robot: sarrus.Mechanism, turn: tuple[float, float, float], height: float) -> np.ndarray:
-    """Return the configuration with the first body turned by roll, pitch, yaw [rad] at a height [m]."""
+    """Return the configuration with the first body at a height [m], rotated by roll, pitch and yaw [rad]."""
     q = robot.assemble()
     q[robot.joint("float").q_slice] = [*sarrus.Rotation.from_rpy(*turn).quaternion, 0.0, 0.0, height]
     return q
@@ -77,7 +77,7 @@ def on_its_side(duration: float) -> sarrus.Trajectory:
 
 
 def main(output: Path | None = None, duration: float = 3.0, films: Path | None = None) -> dict[str, float]:
-    """Simulate, draw."""
+    """Simulate both mechanisms, draw figures."""
     runs = {}
     for robot, turn, height in ((four_bar(), (0.3, 0.4, 0.1), 0.15), (nunchaku(), (0.1, 0.3, 0.2), 0.4)):
         q = started(robot, turn, height)

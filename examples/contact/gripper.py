@@ -1,6 +1,6 @@
 """The linkage of a Robotiq 2F-85 lifts a cube from the ground, and holds it for a minute, in steps of 2 ms.
 
-Each finger has five bars, a spring and a stop; one motor closes both by a gear. Only friction holds the cube, which must not slip.
+Each finger has five bars, a spring and an end stop; one motor closes both fingers by a gear. Only friction holds the cube, which must not slip.
 """
 
 from __future__ import annotations
@@ -13,8 +13,13 @@ import sarrus
 from sarrus.control import PID, rest_to_rest
 from sarrus.shapes import Box, Plane
 
-SIDE, MASS, FRICTION = 0.04, 0.1, 0.7  # of the cube [m], [kg]
-LOW, HIGH, GRIPS, LIFTED = 0.17, 0.32, 0.6, 1.6  # the hand's heights [m]; when it begins to rise, and is up [s]
+SIDE, MASS, FRICTION = 0.04, 0.1, 0.7  # edge [m] and mass [kg] of the cube, friction coefficient
+LOW, HIGH, GRIPS, LIFTED = (
+    0.17,
+    0.32,
+    0.6,
+    1.6,
+)  # initial and final height of the hand [m]; times at which it begins and ends to rise [s]
 
 
 def workplace() -> sarrus.Mechanism:
@@ -34,12 +39,12 @@ def workplace() -> sarrus.Mechanism:
     b.add_shape("cube", Box((SIDE, SIDE, SIDE)), friction=FRICTION)
     b.add_shape("ground", Plane())
     b.set_contact("left_finger", "right_finger", enabled=False)
-    b.set_home({"lift": LOW, "cube": (0, 0, 0, 1, 0.004, 0, SIDE / 2)})  # not quite between the pads
+    b.set_home({"lift": LOW, "cube": (0, 0, 0, 1, 0.004, 0, SIDE / 2)})  # the cube is not exactly between the pads
     return b.build()
 
 
 def main(output: Path | None = None, duration: float = 60.0, films: Path | None = None) -> dict[str, float]:
-    """Simulate closing, lifting and holding, draw."""
+    """Simulate the gripper, which closes, lifts and holds the cube; draw figures."""
     robot = workplace()
     close = PID("right_driver", proportional=2.0, derivative=0.02, target=rest_to_rest(0.0, 0.8, 0.5))
     lift = PID(

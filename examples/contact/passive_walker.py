@@ -1,7 +1,7 @@
 """Two legs without motors walk down a slope. Garcia and others 1998, the simplest walking model.
 
-The mass is in the hip; the feet have hardly any. The swing foot passes below the ground, as in the paper, so that each foot has its own stepping
-stones, as in McGeer's walkers. Every step should repeat the first one: 0.2003 rad wide and 3.882 long, in units of the root of leg over gravity.
+The mass is in the hip; the feet have hardly any mass. As in the paper, the swing foot may pass below the ground: therefore each foot has its own
+stepping stones, as in McGeer's walkers. Every step should repeat the first one: an angle of 0.2003 rad, and a duration of 3.882 sqrt(leg / gravity).
 """
 
 from __future__ import annotations
@@ -16,14 +16,17 @@ import sarrus
 from sarrus.shapes import Box, Point
 
 SLOPE, GRAVITY = 0.009, 9.81  # [rad], [m/s2]; legs are 1 m long
-WIDE, RATE = 0.200310900544287, -0.199832473004977  # of the leg that stands, from the slope's normal, as a step begins
+WIDE, RATE = (
+    0.200310900544287,
+    -0.199832473004977,
+)  # angle [rad] from the slope's normal, and its rate, of the stance leg when a step begins
 PERIOD = 3.882
 UNIT = GRAVITY**-0.5  # [s]
 STEPS = 12
 
 
 def walker(feet: float = 1e-4) -> sarrus.Mechanism:
-    """Return the walker in the x-z plane, x down the slope, on alternating stones; `feet` is the mass of a foot [kg], the hip has 1 kg."""
+    """Return the walker in the x-z plane, with x down the slope, and its stones; `feet` is the mass of a foot [kg], the hip has 1 kg."""
     b = sarrus.Builder("passive walker", gravity=(GRAVITY * np.sin(SLOPE), 0, -GRAVITY * np.cos(SLOPE)))
     b.add_body("rail")
     b.add_body("hip", sarrus.Inertia(1.0, (0, 0, 0), np.zeros((3, 3))))
@@ -46,9 +49,9 @@ def walker(feet: float = 1e-4) -> sarrus.Mechanism:
 
 
 def main(output: Path | None = None, duration: float = 9.0, films: Path | None = None) -> dict[str, float]:
-    """Simulate, and compare with the paper."""
+    """Simulate the walker, compare its steps with the paper, draw figures."""
     robot = walker()
-    turning = RATE * np.cos(2.0 * WIDE) / UNIT  # of the other leg: its foot leaves along itself
+    turning = RATE * np.cos(2.0 * WIDE) / UNIT  # rate of the swing leg: its foot leaves the ground along the leg
     v = [-np.cos(WIDE) * RATE / UNIT, -np.sin(WIDE) * RATE / UNIT, -RATE / UNIT, -turning]
     run = simulated(robot, robot.assemble(), v, duration, dt=2e-4)
     # a step begins when the contact changes to the other foot

@@ -1,7 +1,7 @@
-"""A rattleback spins in one direction only: spun in the other, it begins to rattle, stops, and turns back. Kane and Levinson 1982.
+"""A rattleback spins in one direction only: in the other direction it begins to rattle, stops, and reverses its spin. Kane and Levinson 1982.
 
 Half an ellipsoid rolls on the ground. Its axes of inertia are slightly rotated against those of its surface: spin in one direction transfers energy to
-pitching, in the other direction pitching transfers energy to spin. Only the product of inertia selects the direction: its sign reverses it.
+pitching, in the other direction pitching transfers energy to spin. The sign of the product of inertia determines the direction.
 """
 
 from __future__ import annotations
@@ -13,9 +13,13 @@ from touching import Panel, Path, command_line, figure, residuals, simulated, ta
 import sarrus
 from sarrus.shapes import Ellipsoid, Plane
 
-SEMI_AXES, LOW, MASS = (0.2, 0.03, 0.02), 0.01, 1.0  # [m]; of the centre of mass below the ellipsoid's middle [m]; [kg]
+SEMI_AXES, LOW, MASS = (
+    (0.2, 0.03, 0.02),
+    0.01,
+    1.0,
+)  # [m]; depth of the centre of mass below the ellipsoid's centre [m]; [kg]
 MOMENTS, PRODUCT = (2e-4, 1.6e-3, 1.7e-3), -2e-5  # about the centre of mass [kg m2]
-SPIN, TILT = 5.0, np.radians(0.5)  # [rad/s], [rad]: of roll and pitch, to begin with
+SPIN, TILT = 5.0, np.radians(0.5)  # initial spin [rad/s], initial roll and pitch [rad]
 
 
 def rattleback(product: float = PRODUCT) -> sarrus.Mechanism:
@@ -49,7 +53,7 @@ def spin_of(run: sarrus.Trajectory) -> np.ndarray:
 
 
 def main(output: Path | None = None, duration: float = 5.0, films: Path | None = None) -> dict[str, float]:
-    """Simulate both directions, draw."""
+    """Simulate both directions, draw figures."""
     runs = {"with its liking": spun(SPIN, duration), "against it": spun(-SPIN, duration)}
     spins = {name: spin_of(run) for name, run in runs.items()}
     results = {f"spun {name}: at the end [rad/s]": float(spin[-1]) for name, spin in spins.items()} | residuals(

@@ -1,7 +1,7 @@
 """A Strandbeest walks: twelve of Theo Jansen's legs on one crankshaft, thirty-six loops, and contact with the ground.
 
-Legs are in pairs that face each other and share a pin; on either side three pins are 120 degrees apart. The shaft turns at a constant rate, and the
-feet touch the ground in turn, with little slip.
+Two legs that face each other share a pin of the crankshaft. On each side of the body there are three such pins, 120 degrees apart. The shaft rotates
+at a constant rate, and the feet touch the ground one after the other, with little slip.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sarrus
 from sarrus.control import PID
 from sarrus.shapes import Plane, Sphere
 
-RATE, FRICTION, SOLE = 3.0, 0.8, 0.02  # of the shaft [rad/s]; of the feet, and their radius [m]
+RATE, FRICTION, SOLE = 3.0, 0.8, 0.02  # rate of the shaft [rad/s]; friction and radius [m] of the feet
 PHASES = np.radians([0, 120, 240])
 TURNS = {"front": sarrus.Transform(), "rear": sarrus.Transform.from_rpy(0, 0, np.pi)}
 
@@ -73,7 +73,7 @@ def add_leg(
 
 
 def main(output: Path | None = None, duration: float = 6.0, films: Path | None = None) -> dict[str, float]:
-    """Simulate, measure, draw."""
+    """Simulate the walk, measure it, draw figures."""
     robot = beast()
     q = robot.assemble()
     turning = PID("shaft", proportional=400.0, derivative=40.0, target=sarrus.laws.polynomial(0.0, RATE))

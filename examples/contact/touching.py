@@ -19,7 +19,7 @@ def simulated(robot: sarrus.Mechanism, *state: object, **options: object) -> sar
 
 
 def residuals(run: sarrus.Trajectory) -> dict[str, float]:
-    """Return the largest residuals of all steps: loops in position, all rows in velocity, and the cones' natural map."""
+    """Return the largest residuals of all steps: loop error, constraint velocities, and residual (natural map) of the friction cones."""
     largest = run.statistics["contact"]
     return {
         "loops open by [m, rad]": largest["positions"],

@@ -1,7 +1,7 @@
-"""Two feet on four limbs, twelve motors, six loops: it stands, is pushed and stands again; then its motors move at random.
+"""A walker with two feet, four limbs, twelve motors and six loops stands, and is pushed; then its motors move at random.
 
-Twelve of the thirty rows of its loops are redundant, and the forces at the eight corners of its soles are not unique. Loops are closed to rounding
-after every step, standing feet do not creep, and the cones are solved in every step of the random motions.
+Twelve of the thirty constraint rows of its loops are redundant, and the forces at the eight corners of its soles are not unique. Loops are closed to
+rounding after every step, standing feet do not creep, and the contact problem is solved in every step of the random motions.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from sarrus.control import PID, Thruster, rest_to_rest
 from sarrus.shapes import Box, Plane
 
 SOLE, FRICTION = (0.14, 0.1, 0.012), 0.7
-STEP, PUSH, AT, LASTS = 4e-3, 20.0, 1.0, 0.1  # [s]; [N] on the pelvis, from here on, for so long [s]
-WIDE, PERIOD = 0.5, 0.08  # targets of the motors when they are shaken [rad], new ones every so often [s]
+STEP, PUSH, AT, LASTS = 4e-3, 20.0, 1.0, 0.1  # step [s]; push on the pelvis [N], its begin [s], its duration [s]
+WIDE, PERIOD = 0.5, 0.08  # range of the random targets of the motors [rad], time between new targets [s]
 
 
 def walker() -> sarrus.Mechanism:
@@ -64,7 +64,7 @@ def shaken(runs: int, duration: float, seed: int = 0, threads: int = 1) -> sarru
 
 
 def main(output: Path | None = None, duration: float = 6.0, films: Path | None = None) -> dict[str, float]:
-    """Simulate the push and the random motions, draw."""
+    """Simulate the push and the random motions, draw figures."""
     run = pushed(duration)
     feet = np.stack([run.frame(f"{side}_sole")[:, :3, 3] for side in ("left", "right")])
     standing, after = run.t <= min(AT, duration), run.t >= duration - 0.2

@@ -1,8 +1,8 @@
 """A six-axis arm slides on a ball without friction: its tip follows a path and applies a given force. Li and Wu 2011, 4.6.
 
-The contact leaves five freedoms to the arm's six motors; the sixth is the contact force. There are five tasks for the tip's pose, along the target's
-axes, and one for the multiplier of the constraint: hybrid velocity and force control. A cable pulls on the tool, and the elbow's motor has a torque
-ripple. The controller has no model of these disturbances, so that feedback and integral action are needed.
+The arm has six motors. The contact leaves five degrees of freedom of motion; the sixth controlled quantity is the contact force. Five task components
+control the tip's pose, along the target's axes, and one task controls the multiplier of the constraint: hybrid velocity and force control. A cable
+pulls on the tool, and the elbow's motor has a torque ripple. The controller has no model of these disturbances, so it needs feedback and integral action.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sarrus
 from sarrus import control
 from sarrus.laws import harmonic
 
-RADIUS, FORCE, TURN = 0.2, 20.0, 4.0  # of the ball [m], on it [N]; time of a turn [s]
+RADIUS, FORCE, TURN = 0.2, 20.0, 4.0  # radius of the ball [m], force on it [N], time of a revolution [s]
 CABLE, RIPPLE = 0.5, 0.2  # disturbances: force on the tip [N], torque ripple of the elbow's motor [N m]
 
 
@@ -31,7 +31,7 @@ def circle(t: np.ndarray, middle: np.ndarray) -> np.ndarray:
 
 
 def main(figures: Figures = None, duration: float = 5.0) -> dict[str, float]:
-    """Simulate, compare with the targets, draw."""
+    """Simulate the arm, compare it with the targets, draw figures."""
     robot = sarrus.mechanisms.six_axis_arm(sphere=RADIUS)
     t = np.linspace(0.0, duration, round(200 * duration) + 1)
     poses = circle(t, robot.pose(robot.assemble(), "ball")[:3, 3])

@@ -1,6 +1,6 @@
-"""A Delta robot on a circle under TaskControl as generated C, called once a millisecond like the update() of a robot's controller.
+"""A Delta robot follows a circle with a TaskControl in generated C, which is called once a millisecond like the update() of a robot's controller.
 
-The efforts of the C code are held for the millisecond, and compared with those of the original TaskControl.
+The efforts of the C code are constant for a millisecond, and are compared with those of the original TaskControl.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from following import Figures, Panel, command_line, norm, rise, table, written
 import sarrus
 from sarrus import control
 
-PERIOD, RADIUS, RATE = 1e-3, 0.05, 4 * np.pi  # [s], [m], [rad/s]
+PERIOD, RADIUS, RATE = 1e-3, 0.05, 4 * np.pi  # sampling period [s], radius of the circle [m], angular rate [rad/s]
 
 
 def circle(t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return positions, velocities and accelerations (n, 3) on a circle, entered within 0.2 s."""
+    """Return positions, velocities and accelerations (n, 3) of a path that enters a circle within 0.2 s."""
 
     def place(at: np.ndarray) -> np.ndarray:
         return RADIUS * np.stack(
@@ -29,7 +29,7 @@ def circle(t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def main(figures: Figures = None, duration: float = 0.6) -> dict[str, float]:
-    """Simulate with the C code, compare with TaskControl at the same states, draw."""
+    """Simulate with the C code, compare its efforts with TaskControl at the same states, draw figures."""
     robot = sarrus.mechanisms.delta()
     q, v = robot.assemble(), np.zeros(robot.nv)
     middle = robot.pose(q, "platform")[:3, 3]

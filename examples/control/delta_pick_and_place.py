@@ -1,7 +1,7 @@
 """A Delta robot picks and places at 10 g: 25 mm up, 305 mm across and 25 mm down, and back.
 
-Three controllers follow the same motion: TaskControl, which uses the robot's dynamics, loops and passive joints, in continuous time and at 1 kHz;
-and a PID at each motor, without a model.
+Three controllers follow the same motion: a TaskControl in continuous time, a TaskControl at 1 kHz, and a PID controller at each motor. TaskControl
+uses the robot's dynamics with its loops and passive joints; the PID controllers use no model.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sarrus
 from sarrus import control
 from sarrus.laws import spline
 
-ACROSS, LIFT, DWELL = 0.305, 0.025, 0.05  # [m], [m], pause between moves [s]
+ACROSS, LIFT, DWELL = 0.305, 0.025, 0.05  # horizontal distance [m], height [m], pause between moves [s]
 MOVE = np.sqrt(10 / np.sqrt(3) * ACROSS / (10 * 9.81))  # time of a quintic with a peak of 10 g [s]
 
 
@@ -28,7 +28,7 @@ def cycle(t: np.ndarray) -> np.ndarray:
 
 
 def main(figures: Figures = None, duration: float = 0.736) -> dict[str, float]:
-    """Simulate the three controllers, compare, draw."""
+    """Simulate the three controllers, compare them, draw figures."""
     robot = sarrus.mechanisms.delta()
     home = robot.assemble(fixed={f"motor{k}": 0.4 for k in (1, 2, 3)})
     t = np.linspace(0.0, duration, round(1000 * duration) + 1)

@@ -1,8 +1,8 @@
 """A small arm damps vibrations of the long arm that carries it, by inertial forces.
 
-The long arm's joints are springs without motors. Tasks on these passive joints specify accelerations that damp them; TaskControl computes the motion
-of the small arm with this reaction. Its posture has the same priority and a small weight, so that it returns. (SpaceDyn's macro-micro arm;
-Nenchev and others 1999 for the suppression of vibrations.)
+The long arm's joints have springs and no motors. Tasks on these passive joints specify accelerations that damp them. TaskControl computes the motion
+of the small arm whose reaction produces these accelerations. The posture of the small arm is a task of the same priority with a small weight, so the
+small arm returns to it. The mechanism is SpaceDyn's macro-micro arm; for the suppression of vibrations see Nenchev and others 1999.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SPRINGS = ("yaw", "shoulder", "elbow")
 
 
 def main(figures: Figures = None, duration: float = 10.0) -> dict[str, float]:
-    """Simulate with the small arm held, and with damping; draw."""
+    """Simulate with fixed joints of the small arm, and with damping; draw figures."""
     robot = sarrus.mechanisms.macro_micro_arm(damping=40.0)
     q, v = robot.assemble(), np.zeros(robot.nv)
     v[:3] = 0.05, 0.05, -0.03

@@ -22,7 +22,7 @@ Figures = str | Path | None
 
 
 def rise(t: np.ndarray | float, duration: float) -> np.ndarray:
-    """Return a rise from 0 to 1 within a duration [s], with continuous acceleration."""
+    """Return values that rise from 0 to 1 within a duration [s], with continuous acceleration."""
     s = np.clip(np.asarray(t) / duration, 0.0, 1.0)
     return s**3 * (10 - 15 * s + 6 * s**2)
 
@@ -38,7 +38,7 @@ def along(t: np.ndarray, poses: np.ndarray) -> list[Law]:
 
 
 def written(folder: Figures, name: str, title: str, panels: list[Panel]) -> None:
-    """Write the figure folder/name.png; do nothing without a folder."""
+    """Write the figure folder/name.png; do nothing if `folder` is None."""
     if folder is not None:
         Path(folder).mkdir(parents=True, exist_ok=True)
         figure(title, panels, Path(folder) / f"{name}.png")

@@ -1,7 +1,7 @@
 """A leg stands on the four corners of its foot, and squats: several contacts of one body.
 
-The centre of mass and the trunk's orientation are tasks. The corners are contacts with friction cones, and each has its own force. In the simulation
-the ground is compliant, so that the foot moves slightly. The controller is sampled at 1 kHz, as on a robot.
+Tasks control the centre of mass and the trunk's orientation. The corners are contacts with friction cones; each corner has its own force. In the
+simulation the ground is compliant, so the foot moves slightly. The controller is sampled at 1 kHz, as on a real robot.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from following import Figures, Panel, command_line, norm, table, written
 import sarrus
 from sarrus import control
 
-DEPTH, PERIOD, SHIFT = 0.1, 2.0, 0.02  # of the squat [m], [s]; to the toes and back meanwhile [m]
+DEPTH, PERIOD, SHIFT = 0.1, 2.0, 0.02  # depth [m] and period [s] of the squat; shift towards the toes and back [m]
 FRICTION, GROUND = 0.5, 0.7  # friction of the controller's model, and of the simulated ground
 CORNERS = {
     "heel left": (-0.05, 0.05),
@@ -33,7 +33,7 @@ def leg() -> sarrus.Mechanism:
 
 
 def main(figures: Figures = None, duration: float = PERIOD) -> dict[str, float]:
-    """Simulate a squat, draw."""
+    """Simulate a squat, draw figures."""
     robot = leg()
     q = robot.assemble()
     start, upright = robot.center_of_mass(q), robot.pose(q, "pelvis")[:3, :3]

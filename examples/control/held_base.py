@@ -1,8 +1,9 @@
-"""A satellite's arm moves with its base held by thrusters, kept from turning by the arm, and free.
+"""A satellite's arm moves in three cases: thrusters hold the base, the arm itself keeps the base from rotating, or the base is free.
 
-Thrusters are efforts of the base's free joint, with limits: the base's pose has priority over the hand's path, and fuel is computed. Without thrusters
-the same tasks in the same order make the arm move in the reaction null space, where its reaction does not turn the base (Nenchev and others 1999).
-This takes three of the six joints; the others move the hand along its path. The model is SpaceDyn's free flyer, with its flexible paddles.
+Thrusters are limited efforts of the base's free joint. The base's pose has priority over the hand's path, and the fuel is computed. Without thrusters
+the same tasks in the same order make the arm move in the reaction null space, where its reaction does not rotate the base (Nenchev and others 1999).
+This uses three of the six degrees of freedom; the remaining three move the hand along its path. The model is SpaceDyn's free flyer with flexible
+paddles.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from following import Figures, Panel, command_line, norm, rise, table, written
 import sarrus
 from sarrus import control
 
-WAY, TIME = np.array([-0.25, 0.2, 0.15]), 20.0  # of the hand [m, s]
+WAY, TIME = np.array([-0.25, 0.2, 0.15]), 20.0  # displacement of the hand [m], duration [s]
 THRUST, LEVER, SPECIFIC_IMPULSE = 5.0, 1.2, 220.0 * 9.81  # [N, and N m], [m], [N s/kg]
 
 
 def main(figures: Figures = None, duration: float = 25.0) -> dict[str, float]:
-    """Simulate the three cases, draw."""
+    """Simulate the three cases, draw figures."""
     robot = sarrus.mechanisms.free_flyer()
     q, v = robot.assemble(), np.zeros(robot.nv)
     base, pose, hand = robot.joint("base"), robot.pose(q, "satellite"), robot.pose(q, "hand")[:3, 3]
@@ -26,7 +27,7 @@ def main(figures: Figures = None, duration: float = 25.0) -> dict[str, float]:
     path = [sarrus.laws.spline(t, x, slopes=(0.0, 0.0)) for x in (hand + np.outer(rise(t, TIME), WAY)).T]
     carry = control.FrameTask("hand", path, "tx ty tz", stiffness=4.0, priority=1)
     home = {name: float(q[robot.joint(name).q_slice][0]) for name in robot.actuated}
-    still = control.PostureTask(home, stiffness=0.0, damping=1.0, priority=2)  # freedoms that the hand leaves
+    still = control.PostureTask(home, stiffness=0.0, damping=1.0, priority=2)  # uses the degrees of freedom that remain
     cases = {  # tasks with priority over the hand, and actuated joints
         "held": ([control.FrameTask("satellite", pose, stiffness=1.0)], [*robot.actuated, "base"]),
         "quiet": ([control.FrameTask("satellite", pose, "rx ry rz", stiffness=1.0)], robot.actuated),
@@ -51,7 +52,9 @@ def main(figures: Figures = None, duration: float = 25.0) -> dict[str, float]:
         if name == "held":
             thrust, times = push[:, 3:], run.t
             results["held: largest thrust [N]"] = np.abs(thrust).max()
-            half = min(int(np.searchsorted(times, TIME / 2)), len(times) - 1)  # momentum from the thrusters
+            half = min(
+                int(np.searchsorted(times, TIME / 2)), len(times) - 1
+            )  # at this time the momentum comes from the thrusters
             impulse = integral(times[: half + 1], thrust[: half + 1])
             results["held: momentum half way [N s]"] = norm(run.momentum[half, 3:])
             results["held: impulse off it [N s]"] = norm(impulse - run.momentum[half, 3:])

@@ -1,8 +1,8 @@
 """An ankle with two axes, driven by two motors on the shank with rods: motor torques for a desired ankle torque.
 
-The map depends on the configuration: with J the Jacobian from ankle to motor velocities, tau_ankle = J^T u. The library computes J from the loops,
-by complete_velocity(). Then the foot follows a target on both axes by TaskControl, with tasks for the ankle's angles. Its motor efforts are those of
-the map.
+J is the Jacobian from ankle to motor velocities, so ankle torques are tau = J^T u with the motor torques u. J depends on the configuration;
+complete_velocity() computes it from the loops. In the simulation, a TaskControl with tasks for the ankle's angles follows a target about both axes. Its
+motor efforts are those of the map.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def motor_torques(robot: sarrus.Mechanism, q: np.ndarray, desired: np.ndarray) -
 
 
 def main(figures: Figures = None, duration: float = 4.0) -> dict[str, float]:
-    """Map torques, simulate, compare, draw."""
+    """Map torques, simulate the ankle, compare the efforts, draw figures."""
     robot = sarrus.mechanisms.humanoid_leg(floating=False)
     home = robot.assemble()
     pitches = np.radians([-30, -15, 0, 15, 30])
@@ -55,7 +55,7 @@ def main(figures: Figures = None, duration: float = 4.0) -> dict[str, float]:
     motors = [robot.joint(name).v_slice.start for name in MOTORS]
     goal = np.stack([target(run.t) for target in targets], axis=-1)
     off = np.abs(run.q[:, robot.joint("ankle").q_slice] - goal).max(axis=1)
-    # torques of a driven ankle, and the equivalent ones of the motors
+    # torques of an ankle with motors in its own axes, and the equivalent torques of the real motors
     needed = robot.actuator_efforts(run.q, run.v, run.a, actuated=[*robot.actuated[:4], "ankle"])[:, 4:]
     mapped = motor_torques(robot, run.q, needed)
     results = {

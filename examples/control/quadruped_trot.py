@@ -1,7 +1,8 @@
-"""A quadruped stands on four feet, shifts and turns its trunk, and trots in place with a fixed contact schedule.
+"""A quadruped stands on four feet, shifts and rotates its trunk, and trots in place with a fixed contact schedule.
 
-Each phase has its own TaskControl: standing feet are contacts with friction cones, the others follow a target. The trunk's pose is a task, and
-efforts have limits. In the simulation the ground is compliant, with more friction than the cones. The controller is sampled at 1 kHz, as on a robot.
+Each phase has its own TaskControl: standing feet are contacts with friction cones, swing feet follow a target. The trunk's pose is a task, and efforts
+have limits. In the simulation the ground is compliant, with a larger friction coefficient than the cones of the controller. The controller is sampled at
+1 kHz, as on a real robot.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def swing(place: np.ndarray) -> Callable[[float], np.ndarray]:
 
 
 def main(figures: Figures = None, duration: float = 4.0) -> dict[str, float]:
-    """Simulate standing and trotting, draw."""
+    """Simulate standing and trotting, draw figures."""
     robot = sarrus.mechanisms.quadruped()
     q = robot.assemble()
     home, places = robot.pose(q, "trunk"), {foot: robot.pose(q, foot)[:3, 3] for foot in FEET}

@@ -1,7 +1,7 @@
 """A parallel manipulator with a redundant motor: its tip follows a circle with a constant internal force. Li and Wu 2011, 4.6.
 
-Two components of the tip's position and one force between the chains are three tasks for three motors. After the circle the force stays constant
-at rest.
+Three motors control three quantities: two components of the tip's position, and one force between the chains. After the circle the tip is at rest, with
+a constant force.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import sarrus
 from sarrus import control
 from sarrus.laws import spline
 
-RADIUS, FORCE = 0.05, 5.0  # of the circle [m], between tips 1 and 2 along x [N]
+RADIUS, FORCE = 0.05, 5.0  # radius of the circle [m], force between tips 1 and 2 along x [N]
 
 
 def main(figures: Figures = None, duration: float = 3.0) -> dict[str, float]:
-    """Simulate, compare with the targets, draw."""
+    """Simulate the manipulator, compare it with the targets, draw figures."""
     robot = sarrus.mechanisms.three_rrr()
     q = robot.assemble()
     t = np.linspace(0.0, duration, round(200 * duration) + 1)

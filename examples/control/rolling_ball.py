@@ -1,8 +1,8 @@
 """An arm rolls a ball over a table with its flat palm; the ball returns to its place, and is rotated. Montana 1988; Li and Wu 2011, 4.6.
 
-Montana's equations predict the rotation: the contact follows a circle on the table, without spin, and another curve on the ball. The simulation does
-not use them: it has a ball that rolls on two planes, an arm with six motors, and TaskControl. The tasks are two components of the ball's position,
-three of the palm's orientation, and the force that squeezes the ball.
+Montana's equations predict the rotation: the contact point follows a circle on the table, without spin, and another curve on the ball. The simulation
+does not use these equations: it has a ball that rolls on two planes, an arm with six motors, and TaskControl. The tasks control two components of the
+ball's position, three components of the palm's orientation, and the force that squeezes the ball.
 """
 
 from __future__ import annotations
@@ -14,7 +14,12 @@ import sarrus
 from sarrus import control
 from sarrus.rolling import PlaneSurface, RollingContact, SphereSurface
 
-BALL, CIRCLE, SQUEEZE, TURN = 0.05, 0.06, 10.0, 4.0  # radii [m], force [N], time [s]
+BALL, CIRCLE, SQUEEZE, TURN = (
+    0.05,
+    0.06,
+    10.0,
+    4.0,
+)  # radii of ball and circle [m], squeezing force [N], time of a revolution [s]
 
 
 def arm_and_ball() -> sarrus.Mechanism:
@@ -32,13 +37,13 @@ def arm_and_ball() -> sarrus.Mechanism:
 
 
 def circle(t: np.ndarray | float) -> np.ndarray:
-    """Return positions (..., 2) [m] on one turn of the circle, from rest to rest."""
+    """Return positions (..., 2) [m] on one revolution of the circle, from rest to rest."""
     angle = 2 * np.pi * rise(t, TURN)
     return CIRCLE * np.stack([1 - np.cos(angle), np.sin(angle)], axis=-1)
 
 
 def planned(t: np.ndarray) -> np.ndarray:
-    """Return the coordinates of contact (n, 5) by Montana's equations."""
+    """Return the contact coordinates (n, 5) by Montana's equations."""
     ball, h = RollingContact(PlaneSurface(), SphereSurface(BALL)), 1e-5
 
     def plan(t: float, eta: np.ndarray) -> np.ndarray:
@@ -48,7 +53,7 @@ def planned(t: np.ndarray) -> np.ndarray:
 
 
 def main(figures: Figures = None, duration: float = TURN) -> dict[str, float]:
-    """Plan, simulate, compare, draw."""
+    """Plan the motion, simulate it, compare the rotation with Montana's equations, draw figures."""
     robot = arm_and_ball()
     q = robot.assemble()
     t = np.linspace(0.0, duration, round(100 * duration) + 1)

@@ -1,9 +1,9 @@
-"""A Stewart platform as a flight simulator: a take-off within a metre, by classical washout (Reid and Nahon 1985).
+"""A Stewart platform simulates a take-off with less than a metre of travel, by classical washout (Reid and Nahon 1985).
 
-The platform follows the fast part of the aircraft's acceleration, and drifts back (washout). The slow part is replaced by gravity: the platform tilts
-below the threshold of perception (tilt coordination). Both are filters of second order. The tilt theta'' + 2 zeta w theta' + w^2 (theta - a / g) = 0
-settles where gravity replaces the acceleration. The surge x'' + 2 zeta w x' + w^2 x = a - g theta supplies the rest until then, and returns to zero.
-The platform follows the cues by TaskControl.
+The platform follows the high-frequency part of the aircraft's acceleration a, and drifts back (washout). Gravity replaces the low-frequency part: the
+platform tilts at a rate below the threshold of perception (tilt coordination). Both filters are of second order. The tilt
+theta'' + 2 zeta w theta' + w^2 (theta - a / g) = 0 settles at the angle at which gravity replaces the acceleration. Until then, the surge
+x'' + 2 zeta w x' + w^2 x = a - g theta supplies the difference; it returns to zero. A TaskControl makes the platform follow surge and tilt.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def cues(t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
     x = rate = lean = leaning = turn = 0.0
     for k in range(len(t)):
         surge[k], tilt[k], quick[k] = x, lean, turn
-        # the aircraft's fast rotation, washed out, and the surge without the part of the tilt
+        # high-frequency part of the aircraft's rotation, and the surge without the acceleration that the tilt replaces
         turn += pitch[min(k + 1, len(t) - 1)] - pitch[k] - dt * COORDINATION * turn
         rate += dt * (felt[k] - GRAVITY * lean - 2 * DAMPING * WASHOUT * rate - WASHOUT**2 * x)
         x += dt * rate
@@ -39,7 +39,7 @@ def cues(t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 def main(figures: Figures = None, duration: float = 12.0) -> dict[str, float]:
-    """Filter, simulate, compare, draw."""
+    """Filter the acceleration, simulate the platform, compare the specific forces, draw figures."""
     robot = sarrus.mechanisms.stewart()
     q = robot.assemble()
     fine = np.arange(0.0, duration + 1e-3, 1e-3)

@@ -1,7 +1,8 @@
-"""A pole on a cart swings up by a controller in Python, together with a native one that keeps the cart near the centre.
+"""A controller in Python swings up a pole on a cart; a PID in C++ keeps the cart near the centre.
 
-The controller is energy-based (Astrom and Furuta 2000): the force on the cart increases the pole's energy to that of the upright position. Near
-upright a linear quadratic regulator takes over, computed from the library's linearisation with the cart on its spring, a PID that runs in C++.
+The Python controller is energy-based (Astrom and Furuta 2000): the force on the cart increases the pole's energy to that of the upright position. Near
+the upright position a linear quadratic regulator replaces it. The regulator is computed from the library's linearisation of the cart with the PID, which
+acts like a spring and a damper.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def regulator(A: np.ndarray, B: np.ndarray, Q: np.ndarray) -> np.ndarray:
 
 
 def main(figures: Figures = None, duration: float = 8.0) -> dict[str, float]:
-    """Simulate, draw."""
+    """Simulate the swing-up, draw figures."""
     robot = cart_pole()
     linear = robot.linearize(np.zeros(2), np.zeros(2), np.zeros(2))
     push = linear.B[:, :1]

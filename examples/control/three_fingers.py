@@ -1,8 +1,8 @@
-"""Three fingers hold a ball, turn it and move it on a small circle without slip. Van der Merwe 1995, 6.1; Murray, Li and Sastry 1994, ch. 5.
+"""Three fingers hold a ball, rotate it and move it on a small circle without slip. Van der Merwe 1995, 6.1; Murray, Li and Sastry 1994, ch. 5.
 
-With nine motors and six freedoms of the ball, three internal forces are free. Tasks of the first priority move the ball. In the second, each contact
-has a target force along its normal, as far as the motion permits. With sufficient normal force the contacts stay in their friction cones. The figure
-shows the friction that the grasp needs, with the internal force and without.
+There are nine motors, and the ball has six degrees of freedom, so the motion does not determine three internal forces. Tasks of the first priority move
+the ball. Tasks of the second priority prescribe a force along the normal of each contact. With sufficient normal forces the contact forces stay in their
+friction cones. The figure compares the friction coefficient that the grasp needs with and without the internal forces.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import sarrus
 from sarrus import control
 
 PRESS, FRICTION = 6.0, 0.5  # target force along each normal [N]; available friction
-LIFT, TURN, CIRCLE = 0.01, 0.5, 0.008  # of the ball [m, rad, m]
+LIFT, TURN, CIRCLE = 0.01, 0.5, 0.008  # motion of the ball: height [m], rotation [rad], radius of the circle [m]
 
 
 def path(t: np.ndarray, home: np.ndarray) -> np.ndarray:
-    """Return poses (n, 4, 4) of the ball: lifted and turned about an inclined axis, then on a circle."""
+    """Return poses (n, 4, 4) of the ball: it is lifted and rotated about an inclined axis, then moves on a circle."""
     up, angle = rise(t, 0.5), 2 * np.pi * rise(t - 0.5, 1.5)
     poses = np.tile(home, (len(t), 1, 1))
     axis = np.array([1.0, 1.0, 2.0]) / np.sqrt(6.0)
@@ -30,7 +30,7 @@ def path(t: np.ndarray, home: np.ndarray) -> np.ndarray:
 
 
 def main(figures: Figures = None, duration: float = 2.0) -> dict[str, float]:
-    """Simulate with and without the internal force, compare, draw."""
+    """Simulate with and without the internal forces, compare, draw figures."""
     robot = sarrus.mechanisms.three_finger_hand()
     q = robot.assemble()
     t = np.linspace(0.0, duration, round(200 * duration) + 1)
@@ -54,7 +54,7 @@ def main(figures: Figures = None, duration: float = 2.0) -> dict[str, float]:
             force = run.reactions.multipliers[:, robot.constraint(name).rows]
             normal.append(-force @ n)
             across.append(norm(force + normal[-1][:, None] * n))
-        # limited to 2: no friction suffices for a contact that is pulled
+        # limited to 2, because no friction coefficient suffices for a pulling force
         needed[label] = np.minimum(np.max(np.array(across) / np.maximum(normal, 1e-9), axis=0), 2.0)
         goal = path(run.t, poses[0])
         off = norm(run.frame("object")[:, :3, 3] - goal[:, :3, 3])

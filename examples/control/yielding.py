@@ -1,7 +1,7 @@
-"""An arm that responds to a push like a mass on a spring and a damper, by impedance and by admittance control.
+"""An arm responds to a push like a mass with a spring and a damper, by impedance control and by admittance control.
 
-Impedance: the push is measured, and TaskControl accelerates the arm's tip like the mass (Hogan 1985). Admittance: a user-defined class integrates
-the motion of the mass, and a stiff task follows it.
+With impedance control, the push is measured, and TaskControl accelerates the arm's tip like the virtual mass (Hogan 1985). With admittance control, a
+user-defined class integrates the motion of the virtual mass, and a stiff task follows this motion.
 """
 
 from __future__ import annotations
@@ -14,7 +14,12 @@ from following import Figures, Panel, command_line, table, written
 import sarrus
 from sarrus import control
 
-MASS, DAMPING, STIFFNESS, PUSH = 4.0, 80.0, 400.0, 20.0  # of the tip [kg, N s/m, N/m]; along its x axis [N]
+MASS, DAMPING, STIFFNESS, PUSH = (
+    4.0,
+    80.0,
+    400.0,
+    20.0,
+)  # virtual mass, damper and spring [kg, N s/m, N/m]; push along the x-axis of the tip [N]
 
 
 class Admittance:
@@ -25,7 +30,10 @@ class Admittance:
 
     def __call__(self, t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return pose, velocity and acceleration at time t [s], which must not decrease."""
-        h, w = max(t - self.t, 0.0), np.sqrt(STIFFNESS / MASS)  # critically damped: exact over a step of constant push
+        h, w = (
+            max(t - self.t, 0.0),
+            np.sqrt(STIFFNESS / MASS),
+        )  # critically damped motion, exact for a push that is constant over the step
         e = self.x - PUSH / STIFFNESS
         e, self.v = (e + (self.v + w * e) * h) * np.exp(-w * h), (self.v - w * (self.v + w * e) * h) * np.exp(-w * h)
         self.t, self.x = max(t, self.t), e + PUSH / STIFFNESS
@@ -36,7 +44,7 @@ class Admittance:
 
 
 def main(figures: Figures = None, duration: float = 2.0) -> dict[str, float]:
-    """Simulate both controllers, compare with the mass, draw."""
+    """Simulate both controllers, compare the motions with that of the mass, draw figures."""
     robot = sarrus.mechanisms.six_axis_arm()
     q, v = np.array([0.3, 0.8, -1.6, 0.2, 1.2, 0.1]), np.zeros(6)
     home = robot.pose(q, "tip")
@@ -48,7 +56,7 @@ def main(figures: Figures = None, duration: float = 2.0) -> dict[str, float]:
     )  # fmt: skip
     follows = control.TaskControl(robot, control.FrameTask("tip", Admittance(home), stiffness=2500.0), limits=None)
 
-    # the measured push also acts on the arm: both controllers compensate it
+    # the measured push also acts on the arm, so both controllers compensate for it
     def compensated(law: control.TaskControl) -> Callable[[float, np.ndarray, np.ndarray], np.ndarray]:
         def tau(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
             force = robot.pose(q, "tip")[:3, 0] * PUSH

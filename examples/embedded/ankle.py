@@ -1,8 +1,8 @@
 """The ankle of a humanoid on a microcontroller: generated C in single precision, compiled for a Cortex-M4F, run under qemu.
 
-Two motors on the shank move the foot by rods. A joint controller at 1 kHz needs the motor angles for angles of the foot, the Jacobian between them,
-and the foot's torques for motor efforts: one generated function. Needs Debian's gcc-arm-none-eabi, libnewlib-arm-none-eabi and qemu-system-arm.
-Run ``python examples/embedded/ankle.py [FOLDER]``.
+Two motors on the shank move the foot by rods. A joint controller at 1 kHz needs three quantities: the motor angles for given angles of the foot, the
+Jacobian between them, and the foot's torques for given motor efforts. One generated function computes all of them. The example needs Debian's
+gcc-arm-none-eabi, libnewlib-arm-none-eabi and qemu-system-arm. Run ``python examples/embedded/ankle.py [FOLDER]``.
 """
 
 import shutil
@@ -24,7 +24,7 @@ STATES, MOTORS = 20, ["left_motor", "right_motor"]
 
 
 def states(leg, rng):
-    """Return configurations within 0.15 rad of home, and earlier ones within 0.03 rad of these."""
+    """Return configurations within 0.15 rad of the home configuration, and previous configurations within 0.03 rad of them."""
     home = leg.assemble()
     foot = home[leg.joint("ankle").q_slice] + rng.uniform(-0.15, 0.15, (STATES, 2))
     q = np.array([leg.assemble(near=home, fixed={"ankle": angles}) for angles in foot])

@@ -1,9 +1,10 @@
-"""A leg learns to balance on its parallel ankle: two motors on the shank, rods to the foot, a mass on top; by stable-baselines3's PPO.
+"""A leg learns to balance on its parallel ankle, by stable-baselines3's PPO.
 
     pip install "sarrus[gymnasium,plot]" stable-baselines3
     python examples/learning/balancing_leg.py --output curve.png
 
-The foot is fixed to the ground. The batch has 256 legs with different masses, simulated in C++; the result is tested on legs with other masses.
+Two motors on the shank drive the ankle by rods. The leg carries a mass, and its foot is fixed to the ground. For training, 256 legs with different
+masses are simulated in C++; the result is tested on legs with other masses.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def leg() -> sarrus.Mechanism:
 
 
 def environment(num_envs: int, seed: int = 0) -> sarrus.gymnasium.VectorEnv:
-    """Return an environment of legs of 8 to 12 kg; the reward of a period is 1, minus terms for inclination and effort."""
+    """Return an environment of legs with masses from 8 to 12 kg; the reward of a period is 1 minus terms for inclination and effort."""
     robot, rng = leg(), np.random.default_rng(seed)
     inertia = {body.name: body.inertia.parameters for body in robot.description.bodies}["shank"]
     several = robot.variants(inertias={"shank": rng.uniform(0.8, 1.2, (num_envs, 1)) * inertia})
@@ -77,7 +78,7 @@ def upright(act: Callable[[np.ndarray], np.ndarray], num_envs: int = 64) -> floa
 
 
 def main(output: Path | None = None, periods: int = 120_000) -> dict[str, float]:
-    """Learn, test during learning, draw the curve."""
+    """Train the policy, test it during training, draw the learning curve."""
     import torch
     from stable_baselines3 import PPO
     from stable_baselines3.common.callbacks import BaseCallback

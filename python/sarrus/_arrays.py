@@ -37,7 +37,7 @@ def real_numbers(x: ArrayLike) -> Array:
         if a.dtype.kind not in "fiu" and not (a.dtype.kind == "O" and all(hasattr(n, "__float__") for n in a.flat)):
             raise TypeError(f"got {a.dtype}")
         if is_masked(x):
-            raise TypeError("got a mask that hides some")
+            raise TypeError("got masked entries")
         if a.ndim > MOST_AXES:
             raise ValueError(f"got {a.ndim} axes; there may be {MOST_AXES}")
         return a.astype(float)
@@ -49,7 +49,7 @@ def real_numbers(x: ArrayLike) -> Array:
 def real_array(name: str, value: ArrayLike) -> Array:
     """Return the value as a float64 array, copied only if needed; raise TypeError for complex or masked entries."""
     if is_masked(value):
-        raise TypeError(f"{name} has masked entries, whose hidden values would count; give {name}.filled(value)")
+        raise TypeError(f"{name} has masked entries, whose hidden values would be used; pass {name}.filled(value)")
     try:
         x = np.asarray(value)
         if x.dtype.kind in "fiubO":
@@ -57,7 +57,7 @@ def real_array(name: str, value: ArrayLike) -> Array:
     except (TypeError, ValueError, OverflowError):
         x = np.asarray("no array")
     if x.dtype.kind == "c":
-        raise TypeError(f"{name} must be real; got {value!r}, of which the imaginary part would be dropped")
+        raise TypeError(f"{name} must be real; got {value!r}, whose imaginary part would be lost")
     raise ShapeError(f"{name} must be an array of real numbers; got {value!r}")
 
 
@@ -138,7 +138,7 @@ def checked_path(value: Any) -> Path:
         raise TypeError(f"path must be the name of a file; got {value!r}")
     path = Path(os.fsdecode(value))
     if "\0" in str(path):
-        raise ModelError(f"path must be the name of a file; {str(path)!r} holds a null character")
+        raise ModelError(f"path must be the name of a file; {str(path)!r} contains a null character")
     return path
 
 
@@ -161,7 +161,7 @@ def checked_number(
     try:
         number = float(x)
     except OverflowError:
-        raise ValueError(f"{name} must be a number that float64 can hold; got {value!r}") from None
+        raise ValueError(f"{name} must be a number within the range of float64; got {value!r}") from None
     sound = {"positive": number > 0.0, "seconds, not negative": number >= 0.0, "": True}[kind]
     if not sound or (finite and not np.isfinite(number)):
         raise ValueError(f"{name} must be {' and '.join([kind] * bool(kind) + ['finite'] * finite)}; got {value!r}")

@@ -29,12 +29,12 @@ def _choose() -> None:
         cure = "install sarrus from source with SARRUS_LEVELS=all, or unset SARRUS_ISA"
         raise SarrusError(f"SARRUS_ISA={isa} was not built; this build contains {', '.join(built)}: {cure}")
     if isa and not _core.processor_supports(isa):
-        raise SarrusError(f"SARRUS_ISA={isa} does not run on this processor: unset it")
+        raise SarrusError(f"SARRUS_ISA={isa} is not supported by this processor: unset SARRUS_ISA")
     for level in [isa] if isa else built:
         if _core.processor_supports(level):
             return _core.use_kernels(importlib.import_module(f"sarrus.{_LEVELS[level]}").table)
     raise ImportError(
-        f"sarrus was built for processors of the level {built[-1]}, which this one lacks: build it on this machine ({_REBUILD}), "
+        f"sarrus was built for processors of the level {built[-1]}, which this processor does not support: build it on this machine ({_REBUILD}), "
         "or with SARRUS_LEVELS=all in the environment of pip for every processor"
     )
 

@@ -114,7 +114,7 @@ class MotorMotions:
         if not independent.any():
             cut = "; or components of the joint's wrench are indeterminate (joint_wrenches(q, v, a).indeterminate)"
             raise ModelError(
-                f"motors ({', '.join(self.base.actuated)}) do not move independently of each other: there must be as many as degrees of freedom{cut * bool(self.fixed_joints)}"
+                f"motors ({', '.join(self.base.actuated)}) do not move independently of each other; expected as many motors as degrees of freedom{cut * bool(self.fixed_joints)}"
             )
         x = np.where(independent[..., None, None], x, np.nan)
         v = np.einsum("nk,mnkv->mnv", rates, x)

@@ -205,7 +205,7 @@ def calibrate(
     calibrated, determined = place.moves.closes, place.moves.determined
     if not determined.all():
         raise StateError(
-            f"the inputs do not determine position {int(np.argmin(determined))}: add joints to inputs, or leave this position out"
+            f"the inputs do not determine position {int(np.argmin(determined))}: add joints to inputs, or omit this position"
         )
     binding = tuple(n for n, closes in zip(chosen.names, calibrated, strict=True) if not closes)
     if not calibrated.any():
@@ -372,7 +372,7 @@ class _Rows:
 
     def __init__(self, robot: Mechanism, m: Measurements, near: ArrayLike | None) -> None:
         if not isinstance(m, Measurements):
-            raise TypeError(f"measurements are a sarrus.calibration.Measurements; got {m!r}")
+            raise TypeError(f"measurements must be a sarrus.calibration.Measurements; got {m!r}")
         self.robot, self.inputs = robot, checked_inputs(robot, m.inputs)
         self.n = n = len(next(iter(self.inputs.values())))
         self.noise = _of_lengths_and_angles("noise", m.noise)
@@ -399,7 +399,9 @@ class _Rows:
         )
         start = robot.follow(self.inputs) if near is None else real_array("near", near)
         if start.shape not in ((robot.nq,), (n, robot.nq)):
-            raise ShapeError(f"near must be ({robot.nq},), or ({n}, {robot.nq}) of each input; got shape {start.shape}")
+            raise ShapeError(
+                f"near must be ({robot.nq},), or ({n}, {robot.nq}) for each input; got shape {start.shape}"
+            )
         self.start = np.broadcast_to(start, (n, robot.nq))
         labels = [
             (name, i) for name, x in self.frames.items() for i in range(n) for _ in range(3 if x.ndim == 2 else 6)

@@ -446,7 +446,7 @@ class _Problem:
             np.array([getattr(variable, side) for variable in variables], float) for side in ("low", "high")
         )
         if not (self.low < self.high).all() or not np.isfinite(self.high - self.low).all():
-            raise ModelError("bounds of variables must be finite, each low below high")
+            raise ModelError("bounds of variables must be finite, with low < high for each variable")
         self.inputs, self.near, self.evaluations = inputs, near, 0
         self.objectives = _arrays.checked_several(
             "objectives", objectives, lambda x: callable(getattr(x, "rows", None)), "of sarrus.design, or have rows(variants, q)"
@@ -466,7 +466,7 @@ class _Problem:
         for name in self.joints:
             if robot.joint(name).type.nv != 1:
                 raise ModelError(
-                    f"objectives require joints with one coordinate; '{name}' has {robot.joint(name).type.nv}"
+                    f"objectives require joints with one coordinate; '{name}' has {robot.joint(name).type.nv} coordinates"
                 )
         self.at, self.q, self.broken = np.full(len(self.low), np.nan), np.zeros((0, robot.nq)), True
 

@@ -167,9 +167,7 @@ class Moves:
         self.of, self.x, self._D, robot = of, x, D, of.robot
         self.determined = determined = np.isfinite(D.leading).all(axis=(1, 2))
         if not determined.any():
-            raise StateError(
-                f"{', '.join(of.leading)} do not determine the position: name more input joints, or other joints"
-            )
+            raise StateError(f"{', '.join(of.leading)} do not determine the position: name more or other input joints")
         self.closes = np.ones(len(of), bool)
         for i, (kind, name, k) in enumerate(of._places):
             if kind == "frame" and (place := self._place(name)) is not None:

@@ -160,7 +160,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         mask = np.asarray((options or {}).get("reset_mask", np.ones(self.num_envs, bool)))
         if mask.shape != (self.num_envs,) or mask.dtype != np.bool_ or not mask.any():
             raise ShapeError(
-                f"options['reset_mask'] must be ({self.num_envs},) of truths, one of them True; got {mask!r}"
+                f"options['reset_mask'] must be ({self.num_envs},) of booleans, at least one of them True; got {mask!r}"
             )
         if mask.all():
             self._clock = 0.0
@@ -263,7 +263,7 @@ def _efforts(robot: Mechanism, names: Sequence[str], efforts: ArrayLike | None, 
     u = np.broadcast_to(u, count)
     if not np.isfinite(u).all() or (u <= 0.0).any():
         raise ModelError(
-            f"efforts for actions of 1 must be positive, and {', '.join(names)} have no such limits: give efforts=; got {u}"
+            f"efforts of actions of 1 must be positive, but {', '.join(names)} have no effort limits: pass efforts=; got {u}"
         )
     return np.asarray(u)
 
@@ -329,7 +329,9 @@ def for_stable_baselines3(env: VectorEnv) -> Any:
             setattr(env, attr_name, value)
 
         def env_method(self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any) -> list[Any]:
-            raise ModelError("the environments are one object without methods of single environments")
+            raise ModelError(
+                "env_method() is not supported, because the environments are one object without methods of single environments"
+            )
 
         def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
             return [False] * len(self._get_indices(indices))

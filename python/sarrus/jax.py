@@ -75,7 +75,9 @@ def _checked(name: str, x: Any) -> Any:
         )
     kind = getattr(x, "dtype", None)
     if kind not in (None, np.float64) and np.issubdtype(kind, np.inexact):
-        raise TypeError(f"{name} must be float64, as sarrus computes: {name}.astype(float); got {kind}")
+        raise TypeError(
+            f"{name} must be float64, because sarrus computes in double precision: {name}.astype(float); got {kind}"
+        )
     return jnp.asarray(x, dtype=np.float64)
 
 

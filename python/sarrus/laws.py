@@ -253,7 +253,7 @@ def _inner_slopes(h: Array, secant: Array, start: float, end: float) -> Array:
 
 def _finite(value: ArrayLike, label: str, axes: int) -> Array:
     if is_masked(value):
-        raise ModelError(f"{label} must have no masked entries, whose hidden values would count; give .filled(value)")
+        raise ModelError(f"{label} must have no masked entries, whose hidden values would be used; pass .filled(value)")
     try:
         array = np.asarray(value)
     except ValueError:  # raised for rows of unequal lengths

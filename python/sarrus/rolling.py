@@ -591,7 +591,7 @@ def _solved(A: Array, b: Array, contact: RollingContact) -> Array:
     if bad.any() and A.ndim == 2:
         raise StateError(
             f"{contact.first} and {contact.second} touch along a line or a face: their relative curvature {A.tolist()} is singular, so the "
-            "motion does not determine that of the contact"
+            "motion of the bodies does not determine the motion of the contact"
         )
     return _times(_inverse(np.where(bad[..., None, None], np.nan, A)), b)
 

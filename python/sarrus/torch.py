@@ -60,7 +60,7 @@ def _checked(name: str, x: Any) -> torch.Tensor:
         x = torch.as_tensor(x, dtype=torch.float64)
     if x.dtype != torch.float64 or x.device.type != "cpu":
         raise TypeError(
-            f"{name} must be float64 on the CPU, as sarrus computes: {name}.double().cpu(); got {x.dtype} on {x.device}"
+            f"{name} must be float64 on the CPU, because sarrus computes there in double precision: {name}.double().cpu(); got {x.dtype} on {x.device}"
         )
     return x
 

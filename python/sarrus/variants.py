@@ -148,7 +148,7 @@ class Variants(VariantFunctions):
         )
         if start.ndim > 2:
             raise ShapeError(
-                f"near must be one configuration for each variant, at the start of a path; got shape {start.shape[:1] + start.shape[2:]}"
+                f"near must be one configuration for each variant, the initial configuration of its path; got shape {start.shape[:1] + start.shape[2:]}"
             )
         loops = closing(self, (), tuple(inputs))
         branches = Branch(loops, times, inputs, loops.targets([], inputs, (len(times),)), steps, tolerance)

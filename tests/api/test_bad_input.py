@@ -167,8 +167,8 @@ BUILDING = {
     "no bodies": (lambda: Builder().build(), ModelError, "at least one body"),
     "body twice": (lambda: bodies("a", "a"), ModelError, "two bodies are named 'a'"),
     "body called ground": (lambda: bodies("ground"), ModelError, "a body cannot be named 'ground'"),
-    "a mechanism to begin with": (lambda: Builder(PENDULUM), TypeError, r"takes the mechanism's name, Builder\('robot'\).*to_builder"),
-    "no name": (lambda: Builder(None), TypeError, "takes the mechanism's name"),
+    "a mechanism to begin with": (lambda: Builder(PENDULUM), TypeError, r"requires the name of the mechanism, such as Builder\('robot'\).*to_builder"),
+    "no name": (lambda: Builder(None), TypeError, "requires the name of the mechanism"),
     "a name that is no text": (lambda: Builder("\ud800"), ModelError, "a mechanism needs a name that can be printed"),
     "body without a name": (lambda: bodies(""), ModelError, "a body needs a name"),
     "body named by numbers": (lambda: bodies(np.zeros(3)), ModelError, "a body needs a name"),
@@ -359,11 +359,11 @@ CONSTRAINTS = {
     "function without numbers": (lambda: pfaffian(lambda q: "abc"), ModelError, "'blade': rows must return an array .* of numbers; got array.'abc'"),
     "function of one row, not rows": (lambda: pfaffian(lambda q: q[..., :3]), ModelError, r"'blade': rows must return an array \(..., k, n\)"),
     "function of no rows": (lambda: pfaffian(lambda q: np.zeros((*q.shape[:-1], 0, 3))), ModelError, r"'blade': rows must return \(k, 3\) .*; got \(0, 3\)"),
-    "function of one state": (lambda: pfaffian(lambda q: np.array([[q[3], 1.0, 0.0]])), ModelError, r"rows takes many states at once, .* for q of shape \(2, 17\) it has an error"),
-    "function of one state, unnoticed": (lambda: pfaffian(lambda q: np.array([[q[0], q[1], q[1]]])), ModelError, "rows takes many states at once"),
+    "function of one state": (lambda: pfaffian(lambda q: np.array([[q[3], 1.0, 0.0]])), ModelError, r"rows must accept many states at once .* for q of shape \(2, 17\) it has an error"),
+    "function of one state, unnoticed": (lambda: pfaffian(lambda q: np.array([[q[0], q[1], q[1]]])), ModelError, "rows must accept many states at once"),
     "function of all states together": (lambda: pfaffian(lambda q: np.array([[np.linalg.norm(q), 0, 0]])), ModelError, "it has something else than for each"),
     "derivative of the wrong width": (lambda: pfaffian(narrow, ["hinge"], derivative=lambda q, v: np.zeros((*q.shape[:-1], 2, 1))), ModelError, r"derivative must return \(1, 1\) .*; got \(2, 1\)"),
-    "derivative of one state": (lambda: pfaffian(narrow, ["hinge"], derivative=lambda q, v: np.array([[v[3]]])), ModelError, "derivative takes many states at once"),
+    "derivative of one state": (lambda: pfaffian(narrow, ["hinge"], derivative=lambda q, v: np.array([[v[3]]])), ModelError, "derivative must accept many states at once"),
     "two values for a function's row": (lambda: pfaffian(narrow, ["hinge"], value=(1, 2)), ModelError, "'blade': value has 2 entries for 1 rows"),
 
     "configuration of a closing joint": (lambda: scene().set_configuration("c", {"rivet": 0.0}), ModelError, "configuration 'c' refers to joint 'rivet', which closes a loop"),
@@ -746,7 +746,7 @@ ELSEWHERE = {
     "simulation beyond floats": (
         lambda: sarrus.simulate(PENDULUM, Q, Q, HUGE),
         ValueError,
-        "duration must be a number that float64 can hold",
+        "duration must be a number within the range of float64",
     ),
     "simulation by several methods": (
         lambda: sarrus.simulate(PENDULUM, Q, Q, 1.0, method=Q),
@@ -850,7 +850,7 @@ ELSEWHERE = {
     "table beyond floats": (
         lambda: sarrus.from_dh([[1, 0, 0, HUGE]]),
         ModelError,
-        "row 1 holds something that is no number",
+        "row 1 must contain numbers only",
     ),
     "table with an offset that overflows": (
         lambda: sarrus.from_dh([[1, 0, 0, 1e308]], offsets=[1e308]),

@@ -376,9 +376,11 @@ def test_what_does_not_go_together_is_refused():
     with pytest.raises(sarrus.ModelError, match="restitution"):
         sarrus.simulate(robot, q, np.zeros(6), 0.1, RigidContact("ball", restitution=2.0))
     for frame, on in (("ball", "ball"), ("ground", "ground")):
-        with pytest.raises(sarrus.ModelError, match=f"RigidContact of '{frame}' is on '{on}', of the same body"):
+        with pytest.raises(
+            sarrus.ModelError, match=f"RigidContact of '{frame}' is on '{on}', which belongs to the same body"
+        ):
             sarrus.simulate(robot, q, np.zeros(6), 0.1, RigidContact(frame, on=on))
-        with pytest.raises(sarrus.ModelError, match=r"ContactPoint of .* of the same body"):
+        with pytest.raises(sarrus.ModelError, match=r"ContactPoint of .* belongs to the same body"):
             robot.contact_impact(q, np.zeros(6), [sarrus.ContactPoint(frame, on=on)])
     with pytest.raises(sarrus.NameNotFoundError, match="bal"):
         sarrus.simulate(robot, q, np.zeros(6), 0.1, RigidContact("bal"))

@@ -269,7 +269,7 @@ def rows_of(robot, kind, *where, **more):
 REFUSED = {
     "bounds": (
         lambda r: design(r, CRANK, [Variable("pin1.parent.x", 1.0, 0.0)], [JointAngle("pivot", np.zeros(8))]),
-        "low below high",
+        "with low < high",
     ),
     "nothing": (lambda r: design(r, CRANK, LENGTHS, []), "requires objectives and variables"),
     "no variables": (
@@ -328,7 +328,7 @@ REFUSED = {
     ),
     "redundant motors": (
         lambda _: rows_of(sarrus.mechanisms.five_bar(actuated=3), MotorEfforts),
-        "as many as degrees of freedom",
+        "as many motors as degrees of freedom",
     ),
     "not unique": (lambda r: rows_of(r, Reaction, "pin2", axes="xyz"), "indeterminate"),
     "motor where it closes": (lambda r: rows_of(on_its_tree(r, actuated=["pin2"]), MotorEfforts), "tree=True"),

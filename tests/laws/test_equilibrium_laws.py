@@ -221,7 +221,7 @@ def test_a_free_base_falls():
 
 def test_wrong_arguments():
     robot = table()
-    with pytest.raises(sarrus.ModelError, match="sits on the ground"):
+    with pytest.raises(sarrus.ModelError, match="is fixed to the ground"):
         sarrus.equilibrium(robot, contacts=["ground"])
     with pytest.raises(sarrus.ShapeError, match="or a height"):
         sarrus.equilibrium(robot, contacts={"foot0": [0.0, 0.1]})

@@ -387,7 +387,7 @@ def test_near_a_singular_position(angle):
 def test_what_compliances_must_be():
     robot = frame({"low": 0.2, "high": 1.8})
     for wrong, error, match in (
-        ({"door": AXIAL}, sarrus.NameNotFoundError, "compliance names 'door'"),
+        ({"door": AXIAL}, sarrus.NameNotFoundError, "no joint or rod is named 'door'"),
         ({"low": AXIAL[:3]}, sarrus.ShapeError, r"compliance\['low'\] has shape \(3,\)"),
         ({"low": -AXIAL}, ValueError, r"compliance\['low'\] must be positive semidefinite"),
         ({"low": np.triu(np.ones((6, 6)))}, ValueError, "finite and symmetric"),

@@ -66,7 +66,9 @@ def test_one_state_and_many_say_the_same(ladder):
 def test_where_rounding_decides_which_velocities_are_allowed(ladder):
     """The error reports that, and no contradiction of constraints: rest satisfies them."""
     q, v, _ = (x[0] for x in states(ladder, 1e-8))
-    with pytest.raises(sarrus.StateError, match="so near to a singular one that the allowed velocities depend"):
+    with pytest.raises(
+        sarrus.StateError, match="so near to a singular configuration that the allowed velocities depend"
+    ):
         ladder.project_velocity(q, v + np.arange(ladder.nv))
 
 

@@ -203,7 +203,7 @@ def _points(robot: LoopFunctions, contacts: Any, q: Array) -> dict[str, Array]:
     for frame in _arrays.checked_names("contacts", () if contacts is None else contacts):
         point = robot.pose(q, frame)[..., :3, 3]
         if frame not in movable:
-            raise ModelError(f"contacts: frame '{frame}' sits on the ground; expected a frame of a moving body")
+            raise ModelError(f"contacts: frame '{frame}' is fixed to the ground; expected a frame of a moving body")
         if isinstance(contacts, Mapping):
             x = np.atleast_1d(_arrays.real_array(f"contact of '{frame}'", contacts[frame]))
             if x.shape[-1] not in (1, 3):

@@ -67,7 +67,9 @@ class ReducedForm(Brief):
             return np.asarray(np.linalg.solve(self.mass_matrix, need[..., None])[..., 0])
         except np.linalg.LinAlgError:
             listed = ", ".join(self.coordinates)
-            raise StateError(f"the coordinates {listed} cannot all move independently, or one moves no mass") from None
+            raise StateError(
+                f"the coordinates {listed} cannot all move independently, or one of them moves no mass"
+            ) from None
 
     def inverse(self, acceleration: ArrayLike) -> Array:
         """Return the forces (..., k) along y for y-ddot (..., k)."""

@@ -28,7 +28,7 @@ def _joint_values(robot: LoopFunctions, name: str, value: ArrayLike, quantity: s
     if x.ndim > MOST_AXES:
         raise ShapeError(f"{quantity} of joint '{name}' have {x.ndim} axes; there may be {MOST_AXES}")
     if x.ndim == 0 or x.shape[-1] != count:
-        raise ShapeError(f"joint '{name}' takes (..., {count}) {quantity}; got shape {np.shape(value)}")
+        raise ShapeError(f"joint '{name}' requires (..., {count}) {quantity}; got shape {np.shape(value)}")
     return x
 
 
@@ -42,7 +42,7 @@ def _coordinates_of(robot: LoopFunctions, name: str, value: ArrayLike) -> Array:
     size = np.linalg.norm(x[..., :4], axis=-1, keepdims=True)
     if not (size > 0.0).all():
         raise StateError(
-            f"quaternion of joint '{name}': is not a rotation; expected a nonzero quaternion, got {np.array2string(x, threshold=12)}"
+            f"quaternion of joint '{name}' is not a rotation; expected a nonzero quaternion, got {np.array2string(x, threshold=12)}"
         )
     return np.concatenate([x[..., :4] / size, x[..., 4:]], axis=-1)
 
@@ -53,7 +53,9 @@ def coordinates(robot: LoopFunctions, by_joint: JointCoordinates | None, *, many
     checked = {name: _coordinates_of(robot, name, value) for name, value in (by_joint or {}).items()}
     for name, x in checked.items():
         if x.ndim > 1 and not many:
-            raise ShapeError(f"joint '{name}' takes ({x.shape[-1]},) coordinates; got those of {x.shape[:-1]} states")
+            raise ShapeError(
+                f"joint '{name}' requires the coordinates ({x.shape[-1]},) of one state; got those of {x.shape[:-1]} states"
+            )
         lower, upper = robot.joint(name).limits or (np.inf, -np.inf)
         if (
             x.ndim == 1
@@ -119,15 +121,15 @@ def paths(
         if path.ndim == 1 and path.size == 1 and np.ndim(value) == 1:  # a path of one input
             path = path[None]
         if path.ndim != 2:
-            raise ShapeError(f"joint '{name}' takes (n, {path.shape[-1]}) coordinates; got shape {np.shape(value)}")
+            raise ShapeError(f"joint '{name}' requires (n, {path.shape[-1]}) coordinates; got shape {np.shape(value)}")
         by_joint[name], lengths[name] = path, len(path)
     if time is not None:
         lengths["time"] = np.size(real_array("time", time))
     if len(set(lengths.values())) != 1 or 0 in lengths.values():
-        raise ShapeError(f"inputs need equally many values, at least one; got {lengths or 'none'}")
+        raise ShapeError(f"inputs must have equally many values, at least one each; got {lengths or 'none'}")
     times = np.zeros(max(lengths.values())) if time is None else real_array("time", time)
     if times.ndim != 1 or not np.isfinite(times).all():
-        raise StateError(f"time must be (n,) finite seconds; got {time!r}")
+        raise StateError(f"time must be (n,) finite times [s]; got {time!r}")
     return by_joint, times
 
 

@@ -46,14 +46,16 @@ class FreeMotions(Brief):
         try:
             return np.asarray(N @ np.linalg.solve(reduced, transposed(N)) / units / transposed(units))
         except np.linalg.LinAlgError:
-            raise StateError("M: singular along a motion that the constraints allow: no mass moves in it") from None
+            raise StateError(
+                "M is singular along a motion that the constraints allow: no mass moves in this motion"
+            ) from None
 
 
 def same_freedom(freedoms: NDArray[Any]) -> int:
     """Return the number of freedoms that all states have, or 0 without states; raise StateError if they differ."""
     if freedoms.size and freedoms.min() < freedoms.max():
         raise StateError(
-            f"these states have from {freedoms.min()} to {freedoms.max()} degrees of freedom, so that their results do not fit into one "
+            f"these states have from {freedoms.min()} to {freedoms.max()} degrees of freedom, so their results do not fit into one "
             "array; pass each state separately"
         )
     return int(freedoms.max(initial=0))

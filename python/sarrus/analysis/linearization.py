@@ -92,7 +92,7 @@ class Modes(Brief):
         [0.1, 0.0, -0.1, 0.0, 0.1]
         """
         if self.eigenvalues.ndim != 1:
-            raise StateError("modes at many states; expected the modes of one state for configurations()")
+            raise StateError("configurations() requires the modes of one state; got the modes of many states")
         n = len(self.eigenvalues)
         mode, count = checked_count("mode", mode, 0, n - 1), checked_count("count", count)
         phase = np.exp(1j * np.linspace(0.0, 2.0 * np.pi, count))[:, None]
@@ -399,7 +399,7 @@ def _moves_where_friction_is(
         joint = rough[name].type
         slow = MOVING * fastest * np.where(sliding(joint), robot._length, 1.0)
         if np.any((abs(velocity) <= slow) & (np.asarray(joint.friction) > 0.0)):
-            fault = "stands still and has Coulomb friction, which is discontinuous there: no linear equations exist"
+            fault = "is at rest and has Coulomb friction, which is discontinuous at rest: no linear equations exist"
             raise StateError(f"joint '{name}' {fault}; linearise a state in which it moves, or remove the friction")
 
 
@@ -408,14 +408,14 @@ def _is_sure(A: Array, error: Array, names: tuple[str, ...], raises: bool) -> No
         k = int(np.argmax(~np.isfinite(A).all(axis=0)))
         name = names[k] if k < len(names) else "a velocity"
         raise StateError(
-            f"no state near this one satisfies the constraints with a deviation along '{name}': the position may be singular; expected a regular one"
+            f"no state near this one satisfies the constraints with a deviation along '{name}': the position may be singular; expected a regular position"
         )
     relative = error / np.maximum(1.0, abs(A).max(axis=(-2, -1), keepdims=True, initial=0.0))
     off = np.where(np.isfinite(A), relative, 0.0).max(initial=0.0)
     if off > DOUBTFUL:
         fault = f"the differences that approximate A disagree by {off:.1e} of its largest entry"
         warnings.warn(
-            f"{fault}: motion is not smooth near this state; linearise another state", ModelWarning, stacklevel=3
+            f"{fault}: the motion is not smooth near this state; linearise another state", ModelWarning, stacklevel=3
         )
 
 

@@ -122,8 +122,8 @@ class ScaledLoops:
         worst = int(residual.argmax())
         off = robot.constraint_residual(q, time=self.time)[worst]
         raise AssemblyError(
-            f"q does not close the loops: '{robot._row_names[worst]}' is off by {off:.3g} ({residual[worst]:.1g} of the mechanism's size, "
-            f"{CLOSED:g} is allowed); expected a closed configuration, as assemble or project_configuration return it"
+            f"q does not close the loops: '{robot._row_names[worst]}' is violated by {off:.3g} ({residual[worst]:.1g} of the mechanism's size, "
+            f"{CLOSED:g} is allowed); expected a closed configuration, such as a result of assemble or project_configuration"
         )
 
     def contradicted(self, q: Array, reach: Array) -> bool:

@@ -698,7 +698,7 @@ def _tried(spec: PfaffianSpec, tree: Mechanism) -> PfaffianSpec:
             fault = f"an error ({error})"
         if fault:
             raise ModelError(
-                f"{called} takes many states at once, q[..., i] being coordinate i, and returns (..., {k}, {n}); "
+                f"{called} must accept many states at once (q[..., i] is coordinate i) and return (..., {k}, {n}); "
                 f"for q of shape (2, {tree.nq}) it has {fault}"
             )
     return replace(spec, value=_core.per_row(spec.value, k, subject))

@@ -94,7 +94,7 @@ class Changes(Parts):
         subject = f"joint '{joint}'"
         if spec.laws:
             raise ModelError(
-                f"{subject} cannot be locked: laws of time prescribe its motion; remove it, and join its bodies by a Fixed joint"
+                f"{subject} cannot be locked: time functions prescribe its motion; remove the joint, and connect its bodies by a Fixed joint"
             )
         probed = JointSpec(joint, spec.joint, "ground", "child")
         probe = Mechanism(
@@ -216,7 +216,7 @@ class Changes(Parts):
             expected = "a prefix for the names of what is attached, such as 'left_'"
             raise ModelError(f"attach needs {expected}; got {text!r}")
         if not isinstance(other, Mechanism | Changes):
-            raise ModelError(f"attach takes a Mechanism or a Builder; got {other!r}")
+            raise ModelError(f"attach requires a Mechanism or a Builder; got {other!r}")
         d, mine = other.description if isinstance(other, Mechanism) else other._described(), self._described()
         for c in d.constraints:
             if isinstance(c, PfaffianSpec) and callable(c.rows):

@@ -33,8 +33,8 @@ class Parts:
     def __init__(self, name: str = "mechanism", gravity: ArrayLike = (0.0, 0.0, -9.81)) -> None:
         if not isinstance(name, str):
             raise TypeError(
-                f"a Builder starts with no bodies and takes the mechanism's name, Builder('robot'); got {name!r}. To change "
-                "a mechanism, robot.to_builder() has all of it"
+                f"a Builder requires the name of the mechanism, such as Builder('robot'); got {name!r}. To change "
+                "a mechanism, use robot.to_builder()"
             )
         self._core = _core.Builder(name, gravity)
         self.name = name

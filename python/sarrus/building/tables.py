@@ -92,7 +92,7 @@ def from_sdof(
     n = _rows("parameters", parameters)
     gamma = _table("parameters", parameters, n, 6)
     if _rows("free", free) != n:
-        raise ShapeError(f"free has {len(free)} rows; parameters has {n}, one a link")
+        raise ShapeError(f"free has {len(free)} rows; expected {n}, one for each link in parameters")
     links: list[Link] = []
     near_end = Transform()
     for i, row in enumerate(free):
@@ -291,7 +291,7 @@ def from_spacedyn(
     below = _table("BB", BB, n)
     for i, k in enumerate(below):
         if k not in range(i + 1):
-            raise ModelError(f"BB({i + 1}) is {k:g}; a link below has an index from 0 to {i}")
+            raise ModelError(f"BB({i + 1}) is {k:g}; expected the index of a lower link, from 0 to {i}")
     below = below.astype(int)
     to_joint = _columns("cc", cc, n, n)
     from_base, tilt = _columns("c0", c0, n), _columns("Qi", Qi, n)
@@ -387,7 +387,7 @@ def _rows(name: str, value: ArrayLike) -> int:
     try:
         n = len(value)  # type: ignore[arg-type]
     except TypeError:
-        raise ShapeError(f"{name} has a row for each link; got {value!r}") from None
+        raise ShapeError(f"{name} must have a row for each link; got {value!r}") from None
     if n == 0:
         raise ShapeError(f"{name} is empty: a mechanism has at least one link")
     return n
@@ -404,9 +404,9 @@ def _numbers(value: object, where: str) -> np.ndarray:
     try:
         x = real_numbers(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
-        raise ModelError(f"{where} holds something that is no number: {value!r}") from None
+        raise ModelError(f"{where} must contain numbers only; got {value!r}") from None
     if not np.isfinite(x).all():
-        raise ModelError(f"{where} holds a number that is not finite: {value!r}")
+        raise ModelError(f"{where} must contain finite numbers only; got {value!r}")
     return x
 
 

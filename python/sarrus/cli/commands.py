@@ -122,7 +122,9 @@ def start(robot: Mechanism, positions: Mapping[str, Array], velocities: Mapping[
     near = robot.project_velocity(q, velocities_of(robot, tree_velocities, "velocities"), time=0.0)
     rates = robot.joint_states(q, near, time=0.0).v
     reached = [f"{name}={','.join(f'{x:.6g}' for x in rates[name])}" for name in velocities]
-    raise StateError(f"the constraints do not allow these velocities; the nearest allowed ones: {' '.join(reached)}")
+    raise StateError(
+        f"the constraints do not allow these velocities; the nearest allowed velocities: {' '.join(reached)}"
+    )
 
 
 # ---- demo ------------------------------------------------------------------------------------------------------------
@@ -349,12 +351,12 @@ def check(arguments: argparse.Namespace) -> int:
 @command(
     "convert", "write a model in another format",
     "Write a model in another format, chosen by the ending of FILE: .json (sarrus' own format, which is complete), .urdf (loops go into a "
-    ".yaml file next to it), .xml (MJCF), .sdf, .usda. A property that the format lacks raises an error if it changes the motion, "
-    "else a warning.",
+    ".yaml file next to it), .xml (MJCF), .sdf, .usda. A property that the format cannot represent raises an error if it "
+    "changes the motion, and a warning otherwise.",
     "sarrus convert robot.xml robot.sdf",
     *MODEL,
     argument("output", metavar="FILE", type=file_name(tuple(WRITERS)), help=f"file to write: {', '.join(WRITERS)}"),
-    argument("--lossy", action="store_true", help="omit properties that the format lacks, with a warning, even if the motion changes"),
+    argument("--lossy", action="store_true", help="omit properties that the format cannot represent, with a warning, even if the motion changes"),
 )  # fmt: skip
 def converted(arguments: argparse.Namespace) -> int:
     robot = model(arguments)
@@ -378,7 +380,7 @@ def converted(arguments: argparse.Namespace) -> int:
 
 @command(
     "generate", "write functions of a model as C code",
-    "Write functions of a model, loops included, as C99 for a controller: a header and a source file of straight-line code, without heap, "
+    "Write functions of a model, which may have loops, as C99 for a controller: a header and a source file of straight-line code, without heap, "
     "libraries, recursion or state. Functions are inverse_dynamics, forward_dynamics, mass_matrix, pose:FRAME, positions:JOINT,JOINT, "
     "transmission:JOINT,JOINT>JOINT,JOINT and others: help(sarrus.generation.generate) lists them.",
     "sarrus generate four_bar --functions inverse_dynamics positions:motor -o generated",
@@ -387,7 +389,7 @@ def converted(arguments: argparse.Namespace) -> int:
     argument("-o", "--output", type=Path, default=Path(), metavar="DIR", help="folder of the files"),
     argument("--name", metavar="NAME", help="name of the files, and prefix of the functions' names (default: the model's name)"),
     argument("--scalar", choices=("double", "float"), default="double", help="floating-point type of the code"),
-    argument("--targets", nargs="+", default=(), choices=("casadi", "check", "cuda", "fmu", "jax"), help="other programs to write the functions for"),
+    argument("--targets", nargs="+", default=(), choices=("casadi", "check", "cuda", "fmu", "jax"), help="also write the functions for these programs"),
 )  # fmt: skip
 def generated(arguments: argparse.Namespace) -> int:
     from ..generation import generate
@@ -407,10 +409,10 @@ def generated(arguments: argparse.Namespace) -> int:
 
 @command(
     "simulate", "simulate a model; write tables, figures and films",
-    "Simulate a model under gravity and the forces in its joints (springs, friction), and write the results. The model starts at rest at its "
-    "home, or at zero. The loops are closed with the given positions fixed, and the constraints are satisfied with the given velocities; "
-    "all other joints move as little as possible. Ctrl-C stops the simulation early. Results up to then are written, also if the "
-    "simulation diverges.",
+    "Simulate a model under gravity and the forces in its joints (springs, friction), and write the results. Initially the model is at rest in "
+    "its home configuration, or at zero coordinates. The loops are closed with the given positions fixed, and the constraints are satisfied with the given velocities; "
+    "all other joints move as little as possible. Ctrl-C stops the simulation early. Results up to that time are written, also if "
+    "the simulation diverges.",
     "sarrus simulate four_bar --time 2 --velocity motor=6 --plot run.png --plot-quantity energy --csv run.csv",
     *MODEL,
     argument("--time", type=number(zero=True), default=1.0, metavar="S", help="duration [s]"),

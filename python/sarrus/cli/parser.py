@@ -227,7 +227,7 @@ def port_number(text: str) -> int:
 
 MODEL = (
     argument("model", metavar="MODEL", help="a model file, or the name of a mechanism of the gallery (sarrus demo --list)"),
-    argument("--floating-base", action="store_true", help="let the root body of a file float instead of fixing it"),
+    argument("--floating-base", action="store_true", help="connect the root body of a file to the ground by a free joint instead of fixing it"),
     argument("--loops", metavar="FILE", help="loop joints of a URDF, a file robot.yaml (needs PyYAML)"),
 )  # fmt: skip
 BY_LAW: dict[str, Any] = {"nargs": "+", "type": driven, "action": ByName, "default": {}, "metavar": "JOINT=LAW"}

@@ -26,8 +26,8 @@ def coordinate(mechanism: LoopFunctions, name: str, index: int, label: str) -> t
     k = checked_index(name, joint.type.nv, index, "coordinates")
     if not joint.type.rates[k]:
         raise ModelError(
-            f"{label} needs a coordinate whose rate is a velocity; coordinate {k} of '{name}', {joint.type}, is none, "
-            "because its velocities are along axes that turn with it"
+            f"{label} needs a coordinate whose rate is a velocity; coordinate {k} of '{name}', {joint.type}, is not such a coordinate, "
+            "because the velocities of this joint are along axes that rotate with it"
         )
     return joint._all_q.start + k, joint._all_v.start + k
 

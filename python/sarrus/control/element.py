@@ -150,7 +150,7 @@ class ForceElements:
             return per_run
         if len(per_run) != runs:
             raise ShapeError(
-                f"numbers and laws that differ from run to run must be {runs}, as many as mechanisms; got {len(per_run)}"
+                f"values that differ from run to run must be {runs}, one for each mechanism; got {len(per_run)}"
             )
         return per_run[rows] if isinstance(per_run, np.ndarray) else [per_run[k] for k in rows]
 
@@ -168,7 +168,9 @@ class ForceElements:
             )
         except ValueError:
             sizes = sorted({x.shape[:-1] for x in self.numbers if x.ndim > 1})
-            raise ShapeError(f"numbers that differ from run to run must be equally many; got shapes {sizes}") from None
+            raise ShapeError(
+                f"parameters that differ from run to run must have the same number of runs; got shapes {sizes}"
+            ) from None
 
     def as_tuple(self) -> tuple[Any, ...]:
         """Return terms and parameters for a checkpoint."""
@@ -191,7 +193,7 @@ class ForceElements:
 
 def array(label: str, value: Any, *, finite: bool = True) -> Array:
     if is_masked(value):
-        raise TypeError(f"{label} has masked entries, whose hidden values would be used; give .filled(value)")
+        raise TypeError(f"{label} has masked entries, whose hidden values would be used; pass .filled(value)")
     try:
         x = np.asarray(value)
     except ValueError:  # rows of unequal lengths
@@ -233,7 +235,7 @@ def constant(label: str, value: Any, sign: str = "") -> float:
 def bounds(label: str, value: Any) -> list[Array]:
     """Return checked lower and upper limits, each a number or (runs,), or infinite."""
     if not isinstance(value, (tuple, list, np.ndarray)) or len(value) != 2:
-        raise ModelError(f"{label} must be two, (lower, upper); got {value!r}")
+        raise ModelError(f"{label} must be two values, (lower, upper); got {value!r}")
     lower, upper = (array(label, x, finite=False) for x in value)
     if max(lower.ndim, upper.ndim) > 1:
         raise ShapeError(f"{label} must be numbers, or (runs,) each; got {lower.shape} and {upper.shape}")

@@ -112,7 +112,7 @@ class _Tracking(Element):
         """Return targets of coordinates, in the order of the gains, and the motors."""
         kind = type(self).__name__
         if not isinstance(self.targets, Mapping):
-            raise ModelError(f"targets of {kind} must map joints to laws or numbers; got {self.targets!r}")
+            raise ModelError(f"targets of {kind} must map joints to time functions or numbers; got {self.targets!r}")
         closed = bool(mechanism.nc) or any(mechanism.joint(name).closes_loop for name in mechanism.actuated)
         if not closed and mechanism.nq != mechanism.nv:
             raise ModelError(f"{kind} needs joints with as many coordinates as velocities; got a ball or free joint")
@@ -427,7 +427,7 @@ class CollisionContacts(Element):
         if isinstance(numbers, Mapping):
             by_pair = {frozenset(pair): x for pair, x in numbers.items()}
             for pair in by_pair.keys() - set(names):
-                raise ModelError(f"{label}: {tuple(sorted(pair))} is no pair of shapes that may touch")
+                raise ModelError(f"{label}: {tuple(sorted(pair))} is not a pair of shapes that may touch")
         defaults = [getattr(pair, key) for pair in robot._may_touch]
         each = [
             number(label, x if (value := by_pair.get(name)) is None else value, "not negative")
@@ -438,7 +438,7 @@ class CollisionContacts(Element):
         try:
             return np.stack(np.broadcast_arrays(*each), axis=-1)
         except ValueError:
-            raise ShapeError(f"{label}: all pairs must have equally many numbers, (runs,) or one") from None
+            raise ShapeError(f"{label}: all pairs must have the same number of values, one or (runs,)") from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -483,17 +483,17 @@ class EndStop(Element):
     def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
         names = [self.joint] if isinstance(self.joint, str) else list(self.joint)
         if not names:
-            raise ModelError("joint of EndStop must be a joint or several; got none")
+            raise ModelError("joint of EndStop must be one joint or several; got none")
         places = [coordinate(mechanism, name, self.index, "an end stop") for name in names]
         values: dict[str, Any] = {"joint": places, "rigid": run.rigid}
         if self.limits is None:
             if len(names) > 1:
                 raise ModelError(
-                    f"EndStop: the sum of {', '.join(map(repr, names))} has no limits: give limits=(lower, upper)"
+                    f"EndStop: the sum of {', '.join(map(repr, names))} has no limits: pass limits=(lower, upper)"
                 )
             limits = mechanism.joint(names[0]).limits
             if limits is None:
-                raise ModelError(f"EndStop: joint '{names[0]}' has no limits: give limits=(lower, upper)")
+                raise ModelError(f"EndStop: joint '{names[0]}' has no limits: pass limits=(lower, upper)")
             values["limits"] = [bound[self.index] for bound in limits]
         if self.stiffness is None or self.damping is None:
             joint_inertia = effective_inertia(mechanism, [iv for _, iv in places], run.start)
@@ -580,7 +580,7 @@ class ActuatorModel(Element):
         order = 1 if self.time_constant is not None else 2 if self.natural_frequency is not None else 0
         if order == 0 and self.torque_speed is None:
             raise ModelError(
-                f"ActuatorModel of '{self.joint}' has no effect: give a time_constant, a natural_frequency or torque_speed"
+                f"ActuatorModel of '{self.joint}' has no effect: pass time_constant, natural_frequency or torque_speed"
             )
         bandwidth: Any = 1.0
         if order == 1:

@@ -334,7 +334,7 @@ def _spins(name: str, t: Array, x: Array, ends: Array) -> Array:
     angle = np.linalg.norm(x, axis=1)
     worst = int(angle.argmax())
     raise StateError(
-        f"no smooth rotation of joint '{name}' through its waypoints was found: from waypoint {worst} to {worst + 1} it turns by "
+        f"no smooth rotation of joint '{name}' through its waypoints was found: from waypoint {worst} to {worst + 1} it rotates by "
         f"{angle[worst]:.3g} rad within {h[worst, 0]:.3g} s; add waypoints, or space them more evenly in time"
     )
 
@@ -382,7 +382,7 @@ def _on_loops(
     if off.max(initial=0.0) > CLOSED:
         k, row = divmod(int(off.argmax()), mechanism.nc)
         raise StateError(
-            f"waypoint {k} does not close the loops: '{mechanism._row_names[row]}' is off by {mechanism.constraint_residual(q[k], time=t[k])[row]:.3g} "
+            f"waypoint {k} does not close the loops: '{mechanism._row_names[row]}' is violated by {mechanism.constraint_residual(q[k], time=t[k])[row]:.3g} "
             f"({off[k, row]:.1g} of the mechanism's size, {CLOSED:g} is allowed); project it by mechanism.project_configuration(q), or from "
             "farther away by mechanism.assemble(near=q)"
         )
@@ -400,15 +400,15 @@ def _on_loops(
         if wrong > CLOSED * max(1.0, float(np.abs(x).max())):
             raise StateError(
                 f"the velocity at the {'last' if at else 'first'} waypoint violates the loops: J v - c is up to {wrong:.3g}; "
-                "give mechanism.project_velocity(q, v), the nearest consistent one"
+                "pass mechanism.project_velocity(q, v), the nearest consistent velocity"
             )
     bases = [null_space(rows, PRESENT) for rows in J]
     freedoms = [basis.shape[1] for basis in bases]
     most, least = max(freedoms), min(freedoms)
     if most > least:
         raise StateError(
-            f"at waypoint {freedoms.index(most)} the loops allow {most} independent motions, elsewhere {least}: they lose rank there, and "
-            "branches of motion meet; avoid this waypoint, or pass another nearby"
+            f"at waypoint {freedoms.index(most)} the loops allow {most} independent motions, elsewhere {least}: the loops lose rank at "
+            "this waypoint, where branches meet; omit it, or pass another waypoint nearby"
         )
     for k in range(1, len(bases)):  # the basis nearest to the previous one, so that their blend is a basis too
         U, cosines, V = np.linalg.svd(bases[k].T @ bases[k - 1])

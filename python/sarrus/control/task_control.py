@@ -245,7 +245,7 @@ class TaskControl(Element):
         self._motors = [iv for name in self.actuated for iv in range(*robot.joint(name)._all_v.indices(10**9))]
         if not self._motors:
             raise ModelError(
-                "TaskControl needs motors, but no joint is actuated: give their names in actuated=, or mark joints as actuated"
+                "TaskControl needs motors, but no joint is actuated: pass their names as actuated=, or mark joints as actuated"
             )
         if force_arm is None:
             force_arm = robot._length / 30.0
@@ -282,12 +282,12 @@ class TaskControl(Element):
     def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
         if mechanism._base is not mechanism:
             raise ModelError(
-                f"this TaskControl was made for the mechanism '{self.robot.name}'; expected one for each of the variants"
+                f"this TaskControl was made for the mechanism '{self.robot.name}'; expected a TaskControl for each variant"
             )
         if mechanism is not self.robot:
             raise ModelError(
-                f"this TaskControl was made for another mechanism, '{self.robot.name}'; for '{mechanism.name}' it can only be a function: "
-                "give lambda t, q, v: law(t, q, v)"
+                f"this TaskControl was made for the mechanism '{self.robot.name}'; to use it with '{mechanism.name}', "
+                "pass the function lambda t, q, v: law(t, q, v)"
             )
         return {"law": self._core_terms, "numbers": self.parameters}
 
@@ -356,7 +356,9 @@ class TaskControl(Element):
             return np.ascontiguousarray(np.stack(np.broadcast_arrays(*self._terms.columns), axis=-1))
         except ValueError:
             sizes = sorted({x.shape for x in self._terms.columns if x.ndim})
-            raise ShapeError(f"numbers that differ from run to run must be equally many; got shapes {sizes}") from None
+            raise ShapeError(
+                f"parameters that differ from run to run must have the same number of runs; got shapes {sizes}"
+            ) from None
 
     def __repr__(self) -> str:
         listed = ", ".join(task_name(task) for task in self.tasks)

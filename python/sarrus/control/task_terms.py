@@ -107,7 +107,7 @@ class TaskTerms:
                 number = real_array(label, value)
                 if number.ndim > 1 or not np.isfinite(number).all():
                     raise ShapeError(
-                        f"{label} must be a law, a finite number, or one of these for each run; got {value!r}"
+                        f"{label} must be a time function, a finite number, or one of these for each run; got {value!r}"
                     )
             laws.append(law)
             self.columns.append(number)
@@ -139,7 +139,9 @@ def _numbers(terms: TaskTerms, task: Any, value: Any, label: str) -> tuple[int, 
 def _targets(terms: TaskTerms, task: Any, values: Any, label: str) -> tuple[int, list[Any]]:
     laws = list(values) if isinstance(values, (list, tuple)) or np.ndim(values) else [values]
     if len(laws) != terms.rows:
-        raise ShapeError(f"{label} must have a number or law for each of {terms.rows} components; got {values!r}")
+        raise ShapeError(
+            f"{label} must have a number or time function for each of {terms.rows} components; got {values!r}"
+        )
     return terms.targets(label, laws)
 
 
@@ -160,7 +162,9 @@ def _pose(terms: TaskTerms, task: Any, target: Any, label: str) -> dict[str, Any
         slots = list(target)
     elif isinstance(target, (list, tuple)) and not _is_pose(target) and len(target) == len(components):
         if task.axes == "target":
-            raise ShapeError(f"{label} with axes='target' must be a full pose: numbers or laws for all six components")
+            raise ShapeError(
+                f"{label} with axes='target' must be a full pose: numbers or time functions for all six components"
+            )
         for component, value in zip(components, target, strict=True):
             slots[component] = value
     else:
@@ -172,7 +176,7 @@ def _pose(terms: TaskTerms, task: Any, target: Any, label: str) -> dict[str, Any
             slots[3:] = list(np.moveaxis(x, -1, 0))
         else:
             raise ShapeError(
-                f"{label} must be a pose (4, 4), a position (3,) for components of translation, a number or law for each of its "
+                f"{label} must be a pose (4, 4), a position (3,) for components of translation, a number or time function for each of its "
                 f"{len(components)} components or of all six, or a function of time; got {target!r}"
             )
     return {"numbers": terms.targets(label, slots), "call": call}

@@ -342,7 +342,7 @@ class ForceTask(Task):
             indices = range(place.start, place.stop)
         rows: list[Any] = list(range(len(indices)) if self.rows is None else self.rows)
         if not rows or any(isinstance(r, bool) or not isinstance(r, int) or not 0 <= r < len(indices) for r in rows):
-            raise ModelError(f"rows of {task_name(self)} must be numbers below {len(indices)}; got {self.rows!r}")
+            raise ModelError(f"rows of {task_name(self)} must be indices below {len(indices)}; got {self.rows!r}")
         return [indices[r] for r in rows]
 
     def _values(self, terms: TaskTerms) -> dict[str, Any]:
@@ -350,7 +350,7 @@ class ForceTask(Task):
         targets = list(self.target) if isinstance(self.target, (list, tuple)) else [self.target] * len(numbers)
         if len(targets) != len(numbers):
             raise ShapeError(
-                f"target of {name} must be a number or law, or {len(numbers)} of these; got {self.target!r}"
+                f"target of {name} must be a number or time function, or {len(numbers)} of these; got {self.target!r}"
             )
         integrates = bool(np.any(real_array(f"integral of {name}", self.integral)))
         if self.on in terms.contact_unknowns:

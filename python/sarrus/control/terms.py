@@ -101,7 +101,7 @@ def _values(mechanism: LoopFunctions, element: Any, run: Run, forces: ForceEleme
         for c in controllers:
             if not c.can_be_sampled:
                 raise ModelError(
-                    f"{type(c).__name__} cannot be sampled: give it outside SampleAndHold, in a list with it"
+                    f"{type(c).__name__} cannot be sampled: pass [SampleAndHold(...), element] instead of an element inside SampleAndHold"
                 )
         forces.sampled.append(functions)
         values |= {"calls": bool(functions), "controllers": terms_of(mechanism, controllers, run, forces)}

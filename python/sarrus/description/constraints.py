@@ -67,7 +67,7 @@ class ConstraintSpec(Part):
     def with_locked(self, joint: str, q: Sequence[float]) -> ConstraintSpec | None:
         """Return the constraint that remains if a joint that it relates is locked at q; None: none. Raise ModelError if it cannot hold then."""
         raise ModelError(
-            f"joint '{joint}' cannot be locked: constraint '{self.name}' relates it to others; remove that first"
+            f"joint '{joint}' cannot be locked: constraint '{self.name}' relates it to other joints; first remove the constraint"
         )
 
     def prescribed(self, time: float) -> tuple[str, int, float] | None:
@@ -166,9 +166,9 @@ class CouplerSpec(ConstraintSpec):
         size = sum(abs(c * x**n) for x, coefficients in fixed for n, c in enumerate(coefficients, 1))
         if self.law is None and abs(offset) <= 1e-9 * (size + abs(self.offset)):
             return None
-        reason = "drives it by a law" if self.law else f"is off by {offset:.3g} then"
+        reason = "prescribes it by a time function" if self.law else f"would be violated by {offset:.3g}"
         raise ModelError(
-            f"joint '{joint}' cannot be locked at {list(q)}: constraint '{self.name}' {reason}; remove that first"
+            f"joint '{joint}' cannot be locked at {list(q)}: constraint '{self.name}' {reason}; first remove the constraint"
         )
 
     def row_sizes(self, J: Array, units: Callable[[str], Array]) -> Array:

@@ -171,8 +171,8 @@ def scene(
     if faults:
         listed = ", ".join(f"{first} and {second}" for first, second in faults[:4]) + (" …" if len(faults) > 4 else "")
         raise ModelError(
-            f"shapes {listed} may touch, and where is not known of such pairs. Known are: {_core.touching_pairs}. "
-            "Give other shapes, or say by Builder.set_contact(one, other, ...) where they touch, with points=, or that they do not, with enabled=False"
+            f"shapes {listed} may touch, but the library cannot compute contact points of such pairs. Supported pairs: {_core.touching_pairs}. "
+            "Use other shapes, pass a function of the contact points by Builder.set_contact(one, other, points=...), or exclude the pair by enabled=False"
         )
     bodies = list(dict.fromkeys(spec.body for spec in d.shapes))
     shapes = [
@@ -199,7 +199,9 @@ def check_apart(d: Description, frame: str, on: str, subject: str) -> None:
     """Raise ModelError if a point and a plane are on one body, so that they never touch."""
     body = {f.name: f.body for f in d.frames}
     if body.get(frame, frame) == body.get(on, on):
-        raise ModelError(f"{subject} of '{frame}' is on '{on}', of the same body: it never touches that")
+        raise ModelError(
+            f"{subject} of '{frame}' is on '{on}', which belongs to the same body, so they never touch; expected a plane on another body"
+        )
 
 
 def told_by_file(d: Description) -> bool:

@@ -346,7 +346,7 @@ def check_forward(robot: LoopFunctions, along: Along) -> float:
     check_choice("along", along, Along)
     if has_unknown_rates:
         raise StateError(
-            "derivatives of forward_dynamics are not available: rows of the constraints are a function of q, whose rate is unknown"
+            "derivatives of forward_dynamics are not available: some constraint rows are a Python function of q, whose derivative is unknown"
         )
     return float(along == "tangent")
 
@@ -372,6 +372,6 @@ def warn_of_friction(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, time: Arr
         at = slice(j._all_v.start - robot.nv, j._all_v.stop - robot.nv)
         velocity = loop_v[..., at] if j.closes_loop else v[..., j.v_slice]
         if np.any((abs(velocity) <= rest * unit[j._all_v]) & (np.asarray(j.type.friction) > 0.0)):
-            fault = f"joint '{name}' is at rest and has Coulomb friction, which is discontinuous there"
-            warnings.warn(f"{fault}: the derivatives do not include it", ModelWarning, stacklevel=3)
+            fault = f"joint '{name}' is at rest and has Coulomb friction, which is discontinuous at rest"
+            warnings.warn(f"{fault}: the derivatives do not include this friction", ModelWarning, stacklevel=3)
             return

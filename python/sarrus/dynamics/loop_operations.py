@@ -567,15 +567,15 @@ def explain(
         raise_contradiction(mechanism, operation, arguments)
     if efforts or (operation in DERIVATIVES and status_of_motion(mechanism, arguments) == Status.FINE):
         raise StateError(
-            f"{'derivatives.' if efforts else ''}{operation} has no answer: the position is so near to a singular one that "
-            "derivatives are only rounding"
+            f"{'derivatives.' if efforts else ''}{operation} has no answer: the position is so near to a singular position that "
+            "rounding dominates the derivatives"
         )
     if operation not in ("project_configuration", "loop_jacobian"):
         raise_undecided(mechanism, operation, arguments)
     name, gap = _worst(mechanism, mechanism.constraint_residual(result, **_time_options(arguments)))
     raise StateError(
         f"{operation} does not close the loops from this configuration: '{name}' stays open by {gap:.3g} rad or m at q = "
-        f"{np.array2string(result, precision=4, threshold=12)}; start nearer, or use assemble(), which searches farther and "
+        f"{np.array2string(result, precision=4, threshold=12)}; pass a configuration nearer to a closed one, or use assemble(), which searches farther and "
         "reports parts that do not fit"
     )
 
@@ -624,8 +624,8 @@ def raise_contradiction(mechanism: LoopFunctions, operation: str, arguments: dic
         required, quantity = mechanism.constraint_velocity(q, **options), "velocity"
         if operation in VELOCITIES and not required.any():  # rest satisfies the constraints
             raise StateError(
-                f"{operation} has no answer: this configuration is so near to a singular one that the allowed velocities depend on "
-                "rounding; move a little away from it"
+                f"{operation} has no answer: this configuration is so near to a singular configuration that the allowed velocities depend on "
+                "rounding; use a configuration at a small distance from it"
             )
     if operation in DERIVATIVES and status_of_motion(mechanism, arguments) == Status.FINE:
         raise StateError(
@@ -656,8 +656,8 @@ def raise_undecided(mechanism: LoopFunctions, operation: str, arguments: dict[st
             j for j in mechanism.joints if moving[mechanism.joint(j).v_slice].max(initial=0.0) > 0.1 * moving.max()
         ]
         raise StateError(
-            f"{operation} has no answer: the loops allow a motion along which nothing has inertia, that of joints "
-            f"{', '.join(map(repr, names))}: give a body that moves in it a mass, or one of these joints an armature"
+            f"{operation} has no answer: the loops allow a motion without inertia, of joints "
+            f"{', '.join(map(repr, names))}: give mass to a body that moves in this motion, or armature to one of these joints"
         )
     weak = [k for k in range(min(J.shape)) if s[k] < tolerances.nearly_singular * s[0]]
     if weak:
@@ -671,8 +671,8 @@ def raise_undecided(mechanism: LoopFunctions, operation: str, arguments: dict[st
             cure = "project_configuration() closes it; "
         raise StateError(
             f"{operation} has no answer: rows of {', '.join(map(repr, names))} are nearly, but not exactly, dependent in this state (singular "
-            f"value {s[k] / s[0]:.1g} of the largest), so that {judge} decides whether they lock the mechanism; {cure}if they are meant to be "
-            "redundant, without_redundant_constraints() removes redundant ones; else this is a singular position: move a little away from it"
+            f"value {s[k] / s[0]:.1g} of the largest), so {judge} decides whether they lock the mechanism; {cure}if the rows should be "
+            "redundant, use without_redundant_constraints(); otherwise this is a singular position: use a state at a small distance from it"
         )
     raise StateError(f"{operation} has no answer: the result overflows")
 
@@ -693,12 +693,12 @@ def raise_off_loops(mechanism: LoopFunctions, operation: str, arguments: dict[st
     if operation in VELOCITIES or (
         gap <= tolerances.off_loops and rate <= tolerances.off_loops * float(np.abs(v / unit).max(initial=1.0))
     ):
-        fault += ", near a position in which rows are dependent: that gap decides whether they lock the mechanism"
+        fault += ", near a position in which rows are dependent: this gap decides whether they lock the mechanism"
     elif gap <= 1e-3 * max(1.0, rate):
         fault = f"'{forbidding}' does not allow this velocity ({along:.3g} rad/s or m/s along its rows)"
-        cure = "project_velocity() returns the nearest allowed one"
+        cure = "project_velocity() returns the nearest allowed velocity"
     raise StateError(
-        f"{operation} has no answer off the loops: {fault}; {cure}{'' if operation in CHECKED else ', and check=False disables this check'}"
+        f"{operation} has no answer, because the state violates the loops: {fault}; {cure}{'' if operation in CHECKED else ', and check=False disables this check'}"
     )
 
 

@@ -158,7 +158,9 @@ class StateFunctions(_core.Mechanism):
         if substructures is not None:
             substructures = checked_count("substructures", substructures, 0, most=1000)  # bodies of one; 0 cuts nothing
         if not isinstance(description, Description):
-            raise TypeError(f"a Mechanism is made of a description, as Builder.build() makes one; got {description!r}")
+            raise TypeError(
+                f"a Mechanism is made from a Description, such as that of Builder.build(); got {description!r}"
+            )
         super().__init__(description, -1 if substructures is None else substructures)
         vars(self).update(_description=description, _substructures=substructures, _prepared={})
 

@@ -70,7 +70,9 @@ def compliance_roots(robot: LoopFunctions, compliance: Mapping[str, ArrayLike]) 
     roots = np.zeros((len(robot.bodies) + len(robot.constraints), 6, 6))
     for name, value in compliance.items():
         if name not in places:
-            raise NameNotFoundError(f"compliance names '{name}'; joints and rods are {', '.join(map(repr, places))}")
+            raise NameNotFoundError(
+                f"compliance: no joint or rod is named '{name}'; joints and rods are {', '.join(map(repr, places))}"
+            )
         C = real_array(f"compliance['{name}']", value)
         if C.ndim == 0 and name not in robot._joints:  # along a rod
             C = np.concatenate([np.zeros(3), np.full(3, float(C))])

@@ -90,7 +90,7 @@ def _of_core(name: str, kind: type | None = None, *, axes: int = 2, rows: bool =
         def answered(robot: LoopFunctions, *arguments: Any, **options: Any) -> Any:
             check_robot(robot)
             if rows and robot._asks_for_rows:
-                fault = "rows of the constraints are a function of q, whose rate is unknown"
+                fault = "some constraint rows are a Python function of q, whose derivative is unknown"
                 raise StateError(f"derivatives of {declared.__name__} are not available: {fault}")
             try:
                 if kind is None:

@@ -63,7 +63,7 @@ class VariantFunctions(Base):
         }
         if len(sizes) != 1:
             got = " and ".join(map(str, sorted(sizes))) if sizes else "none"
-            raise ShapeError(f"variants need equally many numbers of each quantity, one for each variant; got {got}")
+            raise ShapeError(f"each quantity must have the same number of values, one for each variant; got {got}")
         self._vary(base, sizes.pop(), arrays)
 
     def _vary(self, base: LoopFunctions, count: int, changes: dict[str, Any]) -> None:

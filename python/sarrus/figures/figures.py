@@ -67,7 +67,7 @@ def figure(run: Trajectory, quantities: str | Sequence[str] | None, ax: Axes | N
         return canvas.facing(run.t, titled, ax)
     if len(titled) > 1 and ax is not None:
         raise ValueError(
-            f"the curves have several units, {', '.join(panels)}; ax= can show one: omit ax=, or name fewer quantities"
+            f"the curves have several units, {', '.join(panels)}; ax= can show one unit: omit ax=, or name fewer quantities"
         )
     if len(titled) > 1:
         return canvas.stacked(run.t, titled)
@@ -95,7 +95,7 @@ def phase(run: Trajectory, joint: str | Sequence[str] | None, ax: Axes | None) -
             units[unit] = None
     if len(units) > 1:
         raise ValueError(
-            f"these joints have several units, {', '.join(units)}; a phase portrait shows one: name fewer joints"
+            f"these joints have several units, {', '.join(units)}; a phase portrait shows one unit: name fewer joints"
         )
     label = f"{next(iter(paths))} " if len(paths) == 1 else ""
     unit = next(iter(units), "rad")
@@ -122,7 +122,7 @@ def bundle(
             panels.setdefault(unit, {})[text] = y
     if len(panels) > 1 and ax is not None:
         raise ValueError(
-            f"the curves have several units, {', '.join(panels)}; ax= can show one: omit ax=, or name fewer quantities"
+            f"the curves have several units, {', '.join(panels)}; ax= can show one unit: omit ax=, or name fewer quantities"
         )
     return canvas.bundles(sweep.t, panels, steps, lines, ax)
 
@@ -353,7 +353,7 @@ def plot(
         unit = robot.joint(drive).type.coordinates[0][1]
         return canvas.film(path, drawn(robot, q_path, names), robot.name, 20.0, clock=(drive, unit))
     if a is not None and v is None:
-        raise ValueError("a without v; accelerations are drawn with velocities: pass v, too")
+        raise ValueError("a requires v, because accelerations are drawn together with velocities")
     if v is not None and (len(configurations) > 1 or ax is not None):
         raise ValueError("velocities need one configuration and a new figure; got several configurations, or ax=")
     rates = [real_rows(name, x, robot.nv) for name, x in (("v", v), ("a", a)) if x is not None]

@@ -205,7 +205,7 @@ class Skeleton:
     def _poses(self, q: ArrayLike) -> tuple[dict[str, Array], tuple[int, ...]]:
         q = real_array("q", q)
         if q.ndim == 0 or q.shape[-1] != self.mechanism.nq:
-            raise ShapeError(f"q has shape {q.shape}; its last axis holds nq = {self.mechanism.nq} coordinates")
+            raise ShapeError(f"q has shape {q.shape}; its last axis must have nq = {self.mechanism.nq} coordinates")
         kinematics = self.mechanism.kinematics(q)
         # the ground's pose is needed, because the ground may be the child of a loop joint
         ground = np.broadcast_to(np.eye(4), (*q.shape[:-1], 4, 4))

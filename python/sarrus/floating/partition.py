@@ -399,13 +399,13 @@ def base_reaction(
     base = _welded_to_base(robot, floating)
     if sprung := [s.name for s in robot.description.springs if "ground" in (s.first[0], s.second[0])]:
         raise ModelError(
-            f"spring '{sprung[0]}' connects the mechanism to the ground, so its force would count as a reaction; expected no such spring"
+            f"spring '{sprung[0]}' connects the mechanism to the ground, so its force would be part of the reaction; expected no such spring"
         )
     frame = (floating.parent if floating.reversed else floating.child) if frame is None else frame
     hosts = {f.name: f.body for f in robot.description.frames}
     check_name("frame", frame, robot.frames)
     if hosts.get(frame, frame) not in base:
-        raise ModelError(f"frame '{frame}' is not on the base, which is made of {', '.join(base)}")
+        raise ModelError(f"frame '{frame}' is not on the base, which consists of {', '.join(base)}")
     # the base and external wrenches move the other bodies: virtual work of a common motion of all bodies
     elsewhere = np.repeat([name not in base for name in robot.bodies], 10)
     pi = np.concatenate([body.inertia.parameters for body in robot.description.bodies])
@@ -464,7 +464,9 @@ def _motions(robot: LoopFunctions, q: Array, v: Array, independent: Coordinates,
         names = velocity_names(robot)
         return _Motions(tuple(names[k] for k in joints), joints, Y, np.zeros_like(Y), np.zeros(robot.nv))
     if not q.size:
-        raise ShapeError(f"q has shape {q.shape}: the motions that the loops allow require a configuration")
+        raise ShapeError(
+            f"q has shape {q.shape}: expected at least one configuration, because the motions that the loops allow depend on it"
+        )
     if independent is not None:
         listed = robot.actuated if isinstance(independent, str) and independent == "actuated" else independent
         if not isinstance(listed, str) and isinstance(listed, Iterable):

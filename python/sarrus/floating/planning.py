@@ -556,7 +556,9 @@ def _integrated(
     if t.ndim != 1 or not t.size or not np.isfinite(t).all() or not (np.diff(t) > 0.0).all():
         raise ValueError(f"times must be finite and increasing; got {times!r}")
     if x.ndim != 1:
-        raise ShapeError(f"q has shape {x.shape}; expected one configuration, ({robot.nq},), the start of the motion")
+        raise ShapeError(
+            f"q has shape {x.shape}; expected one configuration, ({robot.nq},), the initial configuration of the motion"
+        )
     _check_steps(t, step)
     path, v, base = [x], [velocity(float(t[0]), x)], base_joint(robot, "this")
     for t0, t1 in pairwise(t.tolist()):

@@ -85,8 +85,8 @@ def decomposition(robot: LoopFunctions, member: str | None) -> Decomposition:
     d = robot.description
     for constraint in d.constraints:
         raise ModelError(
-            f"the reference-member algorithm requires loops of joints, and constraint '{constraint.name}' is not a joint: "
-            "forward_dynamics() accepts all constraints"
+            f"the reference-member algorithm requires loops of joints, and constraint '{constraint.name}' is not a joint: use "
+            "forward_dynamics(), which accepts all constraints"
         )
     errors = []
     for body in _candidates(d) if member is None else [member]:
@@ -160,7 +160,7 @@ def _decomposed(robot: LoopFunctions, member: str, paths: list[list[JointSpec]])
     for j in d.joints:
         if j.name in closing and j.joint.armature.any():
             raise ModelError(
-                f"the reference-member algorithm does not support armature of a loop joint, such as '{j.name}': forward_dynamics() does"
+                f"the reference-member algorithm does not support armature of a loop joint, such as '{j.name}': use forward_dynamics()"
             )
     # forces along an end joint with coordinates are computed without the pieces
     specs = [_without_terms(j) if j.name in tips and j.name not in closing else j for j in d.joints]

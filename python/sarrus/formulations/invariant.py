@@ -124,7 +124,7 @@ def joint_screws(robot: LoopFunctions, q: ArrayLike | None = None, **options: Un
     for name in robot.joints:
         if (joint := robot.joint(name)).nv > 1:
             raise ModelError(
-                f"joint '{name}' has {joint.nv} freedoms ({joint.type}); expected one for a screw, see joint_bases"
+                f"joint '{name}' has {joint.nv} freedoms ({joint.type}); expected a joint with one freedom, which has one screw: for other joints use joint_bases"
             )
     return robot._joint_screws(robot.neutral() if q is None else q)
 

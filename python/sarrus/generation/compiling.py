@@ -37,7 +37,7 @@ class Compiled:
             raise_no_such_name("function", name, functions)
         f: CFunction = functions[name]
         if len(arguments) != len(f.inputs):
-            raise TypeError(f"{name} takes {', '.join(f.inputs)}; got {len(arguments)} arrays")
+            raise TypeError(f"{name} requires {', '.join(f.inputs)}; got {len(arguments)} arrays")
         kind = np.float64 if self._generated.scalar == "double" else np.float32
         rows = [np.asarray(x, dtype=np.float64) for x in arguments]
         lead = common_axes({key: x.shape[:-1] for key, x in zip(f.inputs, rows, strict=True)})
@@ -135,7 +135,7 @@ def jax_functions(
 
         def function(*arguments: Any) -> Any:
             if len(arguments) != len(inputs):
-                raise TypeError(f"{f.name} takes {', '.join(f.inputs)}; got {len(arguments)} arrays")
+                raise TypeError(f"{f.name} requires {', '.join(f.inputs)}; got {len(arguments)} arrays")
             if not jax.config.jax_enable_x64:
                 raise TypeError("the code requires double precision: jax.config.update('jax_enable_x64', True)")
             arrays = [jax.numpy.asarray(x, dtype=np.float64) for x in arguments]

@@ -146,11 +146,11 @@ class Recorder:
         }
         numbers = [None if x is None else self._flat(x) for x in inputs]
         if len(inputs) > len(keys):
-            raise TypeError(f"{operation} takes {', '.join(keys)}; got {len(inputs)} arrays")
+            raise TypeError(f"{operation} requires {', '.join(keys)}; got {len(inputs)} arrays")
         for key, x in zip_longest(keys, numbers):
             size = sizes.get(key.rstrip("?"), robot.nv)
             if (x is None and key[-1] != "?") or (x is not None and len(x) != size):
-                raise ShapeError(f"{operation} takes {key} of {size} numbers; got {x if x is None else len(x)}")
+                raise ShapeError(f"{operation} requires {key} with {size} entries; got {x if x is None else len(x)}")
         return numbers
 
     def tasks(self, law: TaskControl) -> Mapping[str, Numbers]:
@@ -222,7 +222,9 @@ class Recorder:
         _, driven = self._indices(joints)
         self._flat(rates)
         if np.shape(rates)[:1] != (len(driven),):
-            raise ShapeError(f"rates must be of {len(driven)} velocities of joints; got shape {np.shape(rates)}")
+            raise ShapeError(
+                f"rates must have {len(driven)} entries, the velocities of the joints; got shape {np.shape(rates)}"
+            )
         (flat_q,) = self._read("a velocity", ["q"], [q])
         J = self._rows("constraint_jacobian", self._loop_coordinates(flat_q))
         v = self._solved(J, driven, -J[:, driven] @ rates)

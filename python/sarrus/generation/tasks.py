@@ -65,7 +65,7 @@ def _check(r: Recorder, law: TaskControl) -> None:
         raise ModelError(f"a TaskControl with contacts cannot be generated as C; contacts: {frames}")
     if law.parameters.ndim > 1:
         raise ModelError(
-            "a TaskControl with different numbers for each run cannot be generated as C; pass the numbers of one run"
+            "a TaskControl with different parameters for each run cannot be generated as C; pass the parameters of one run"
         )
 
 

@@ -147,7 +147,7 @@ def exciting_motion(
     moved = motion(best)
     if moved is None or not np.isfinite(lowest):
         raise AssemblyError(
-            f"none of {8 * (rounds + 3)} motions in these ranges closes the loops on one branch: narrow them"
+            f"none of {8 * (rounds + 3)} motions in these ranges closes the loops on one branch: narrow the ranges"
         )
     each = {name: best[i] for i, name in enumerate(ranges)}
     return Excitation(each, dict(zip(ranges, middle.tolist(), strict=True)), period, lowest, first, *moved, t)

@@ -61,7 +61,7 @@ class Samples(Brief):
                 raise ShapeError(f"{label} needs one row{rows}; got shape {x.shape}")
             if not np.isfinite(x).all():
                 raise ShapeError(
-                    f"{label} must be finite; row {int(np.argwhere(~np.isfinite(x))[0, 0])} is not: leave such samples out"
+                    f"{label} must be finite; row {int(np.argwhere(~np.isfinite(x))[0, 0])} is not: remove such samples"
                 )
 
     def __len__(self) -> int:

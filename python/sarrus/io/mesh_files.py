@@ -233,7 +233,7 @@ def hull(mesh: Mesh) -> ConvexPoints:
     vertices = np.unique(vertices, axis=0) * mesh.scale
     if not 1 <= len(vertices) <= _core.most_points or not np.isfinite(vertices).all():
         raise ModelError(
-            f"mesh {mesh.file!r} has {len(vertices)} vertices; from 1 to {_core.most_points} finite ones can touch"
+            f"mesh {mesh.file!r} has {len(vertices)} vertices; expected 1 to {_core.most_points} finite vertices for contact"
         )
     return ConvexPoints(tuple(map(tuple, vertices.tolist())))
 

@@ -92,7 +92,7 @@ def checked_gains(mechanism: Mechanism, stabilisation: str, values: Any) -> tupl
     if stabilisation == "corrective" and mechanism.nc and mechanism._without_inertia:
         raise ModelError(
             f"stabilisation 'corrective' needs inertia along each joint of the tree; joint '{mechanism._without_inertia[0]}' has none: "
-            "give 'projection' or 'baumgarte', or give inertia to a body that the joint moves"
+            "pass 'projection' or 'baumgarte', or give inertia to a body that the joint moves"
         )
     defaults = STABILISATIONS[stabilisation]
     if values is None:
@@ -116,7 +116,7 @@ def check_longest_step(max_step: float, start: float, duration: float) -> None:
     latest = max(abs(start), abs(start + duration))
     if latest + max_step == latest or duration > max_step * MOST_STEPS:
         raise ValueError(
-            f"max_step = {max_step!r} s is too short: time near {latest!r} s does not advance by it, or {duration!r} s take more "
+            f"max_step = {max_step!r} s is too short: time near {latest!r} s does not advance by such a step, or {duration!r} s take more "
             "than 2^53 steps"
         )
 
@@ -128,7 +128,7 @@ def check_advance(start: float, duration: float, dt: float) -> None:
     if duration > 0.0 and (end == start or dt < spacing):
         raise ValueError(
             f"time cannot advance from start = {start!r} s by dt = {dt!r} s for {duration!r} s: adjacent doubles differ by {spacing:.3g} s; "
-            "start nearer to zero"
+            "pass a start nearer to zero"
         )
 
 
@@ -152,8 +152,8 @@ def check_memory(states: float, runs: int, size: int) -> None:
     needed = 8.0 * states * runs * max(size, 1)
     if needed > available:
         raise MemoryError(
-            f"{states * runs:.3g} states of {size} numbers need {needed / 2**30:.3g} GiB, and this machine has {available / 2**30:.3g} GiB: give "
-            f"a longer dt, or keep fewer samples by {'every=' if runs > 1 else 'times='}"
+            f"{states * runs:.3g} states of {size} numbers need {needed / 2**30:.3g} GiB, and this machine has {available / 2**30:.3g} GiB: pass "
+            f"a longer dt, or store fewer samples by {'every=' if runs > 1 else 'times='}"
         )
 
 

@@ -282,7 +282,7 @@ def checked_names(prepared: Prepared, names: Iterable[str]) -> list[str]:
     checked: list[Any] = [None] if isinstance(names, str) or not isinstance(names, Iterable) else list(names)
     if not all(isinstance(name, str) for name in checked):
         raise TypeError(
-            f"sensitivities must be names of parameters of force elements, or () for the start alone; got {names!r}"
+            f"sensitivities must be names of parameters of force elements, or () for the initial state alone; got {names!r}"
         )
     valid = prepared.forces.names
     for name in checked:
@@ -290,7 +290,7 @@ def checked_names(prepared: Prepared, names: Iterable[str]) -> list[str]:
             raise NameNotFoundError(f"no force element has the parameter {name!r}; expected one of {sorted(valid)}")
     check_smooth(prepared.setup.core(prepared.forces.parameters))
     if prepared.functions:
-        raise ModelError("a function of the caller has no derivatives through a step")
+        raise ModelError("a Python function has no derivatives through a step; use force elements of sarrus.control")
     return checked
 
 

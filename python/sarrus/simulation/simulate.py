@@ -218,7 +218,9 @@ class Integration:
     def __init__(self, prepared: Prepared, events: list[Event]) -> None:
         setup, forces = prepared.setup, prepared.forces
         if forces.parameters.ndim > 1:
-            raise ShapeError("force elements: numbers, laws or targets differ from run to run; use simulate_many()")
+            raise ShapeError(
+                "force elements: parameters, time functions or targets differ from run to run; use simulate_many()"
+            )
         self.prepared, self.setup, self.mechanism, self.events = prepared, setup, setup.mechanism, events
         call: Controller | None = None
         sampled: list[Controller | None] = [None for _ in forces.sampled]
@@ -257,7 +259,7 @@ class Integration:
         if status == Status.INVALID_STATE:
             raise StateError(
                 f"the loops are open by {np.abs(mechanism.constraint_residual(q, time=start)).max():.3g} at the start, too far to close them "
-                f"by a small correction: start from mechanism.assemble(near=q{at(start)})"
+                f"by a small correction: pass mechanism.assemble(near=q{at(start)})"
             )
         closed, _ = mechanism.project_configuration(q, time=start, return_status=True)
         mechanism.project_velocity(closed, v, time=start)
@@ -494,7 +496,7 @@ def _ending_by_signal(core: Any) -> Iterator[None]:
 def _sample_times(times: ArrayLike, start: float, end: float) -> Array:
     t = real_array("times", times)
     if t.ndim != 1 or not np.isfinite(t).all() or (np.diff(t) <= 0.0).any():
-        raise ValueError("times must be (n,) finite increasing seconds")
+        raise ValueError("times must be (n,) finite increasing times [s]")
     if len(t) and (t[0] < start - 1e-14 * abs(start) or t[-1] > end + 1e-14 * abs(end)):
         raise ValueError(f"times must be between {start} and {end}; got {t[0]} to {t[-1]}")
     return np.asarray(np.clip(t, start, end), dtype=np.float64)

@@ -49,7 +49,7 @@ class Store:
         with locked(path / "lock") as free:
             if not free:
                 raise ModelError(
-                    f"store: another call of simulate_many() is writing to '{path}': wait for it, or give another folder"
+                    f"store: another call of simulate_many() is writing to '{path}': wait until it ends, or pass another folder"
                 )
             yield cls(path, arguments)
 
@@ -67,8 +67,8 @@ class Store:
                 raise ModelError(f"{self._index} was not written by sarrus: {error}") from error
             if different := [name for name, x in self._hashes.items() if stored.get(name) != x]:
                 raise ModelError(
-                    f"the runs in '{self.folder}' have different arguments: {', '.join(different)}. Give another folder, "
-                    "or remove this one"
+                    f"the runs in '{self.folder}' have different arguments: {', '.join(different)}. Pass another folder, "
+                    "or remove this folder"
                 )
 
     def check_room(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
@@ -76,8 +76,8 @@ class Store:
         needed, free = 8.0 * sum(map(prod, shapes.values())), shutil.disk_usage(self.folder).free
         if not self.resumes and needed > free:
             raise MemoryError(
-                f"the runs need {needed / 2**30:.3g} GiB, and the disk of '{self.folder}' has {free / 2**30:.3g} GiB free: keep fewer samples "
-                "by every=, or give a folder on another disk as store="
+                f"the runs need {needed / 2**30:.3g} GiB, and the disk of '{self.folder}' has {free / 2**30:.3g} GiB free: store fewer samples "
+                "by every=, or pass a folder on another disk as store="
             )
 
     def array(self, name: str, shape: tuple[int, ...], value: float, dtype: Any = np.float64) -> NDArray[Any]:

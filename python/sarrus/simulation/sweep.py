@@ -526,7 +526,9 @@ def _equally_many(
         arrays.append(x)
     q, v = arrays
     if q.ndim not in (1, 2) or v.ndim not in (1, 2) or q.shape[-1] != nq or v.shape[-1] != nv:
-        raise ShapeError(f"q and v must be (runs, {nq}) and (runs, {nv}), or one for all; got {q.shape} and {v.shape}")
+        raise ShapeError(
+            f"q and v must be (runs, {nq}) and (runs, {nv}), or one state for all runs; got {q.shape} and {v.shape}"
+        )
     try:
         (runs,) = np.broadcast_shapes(q.shape[:-1], v.shape[:-1], parameters.shape[:-1], (mechanisms,))
         if runs != mechanisms > 1:
@@ -534,7 +536,7 @@ def _equally_many(
     except ValueError:
         several = f", with {mechanisms} mechanisms," * (mechanisms > 1)
         raise ShapeError(
-            f"q {q.shape}, v {v.shape} and numbers {parameters.shape}{several} have different numbers of runs"
+            f"q {q.shape}, v {v.shape} and parameters {parameters.shape}{several} have different numbers of runs"
         ) from None
     if parameters.ndim == 2:
         parameters = np.ascontiguousarray(np.broadcast_to(parameters, (runs, parameters.shape[1])))

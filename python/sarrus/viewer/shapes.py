@@ -65,7 +65,7 @@ def read(path: Path) -> Content:
         raise
     except Exception as error:  # trimesh's readers can raise any error
         reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise MeshError(path.name, f"cannot be read ({reason}): .stl, .obj, .dae and .glb are") from error
+        raise MeshError(path.name, f"cannot be read ({reason}); expected .stl, .obj, .dae or .glb") from error
     vertices = unit * np.asarray(mesh.vertices, dtype=np.float64)
     if not np.isfinite(vertices).all():
         raise MeshError(path.name, "contains vertices that are not finite")

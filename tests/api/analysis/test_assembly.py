@@ -300,7 +300,7 @@ def test_the_cure_of_loops_that_a_file_rounds_is_named(off):
     [
         ({"fixed": {"motr": 0.5}}, sarrus.NameNotFoundError, "did you mean 'motor'"),
         ({"near": {"motr": 0.5}}, sarrus.NameNotFoundError, "did you mean 'motor'"),
-        ({"fixed": dict.fromkeys(["motor", "pin1", "pin2", "pivot"], 0.5)}, sarrus.ModelError, "cannot all be given"),
+        ({"fixed": dict.fromkeys(["motor", "pin1", "pin2", "pivot"], 0.5)}, sarrus.ModelError, "cannot all be fixed"),
         ({"fixed": {"motor": [0.5, 0.6]}, "near": np.zeros((3, 3))}, sarrus.ShapeError, "do not broadcast"),
         ({"fixed": {"motor": np.nan}}, sarrus.StateError, "'motor' must be finite; got .nan"),
         ({"fixed": [0.5]}, TypeError, "mapping"),
@@ -405,9 +405,9 @@ def test_modes_do_not_depend_on_the_seed():
 
 
 def test_modes_of_a_mechanism_that_still_moves():
-    with pytest.raises(sarrus.ModelError, match=r"with no joint fixed 1 degrees of freedom are left.*fix more joints"):
+    with pytest.raises(sarrus.ModelError, match=r"with no joint fixed 1 degrees of freedom remain.*fix more joints"):
         gallery.four_bar().assembly_modes()
-    with pytest.raises(sarrus.ModelError, match="with 'left_motor' fixed 1 degrees of freedom are left"):
+    with pytest.raises(sarrus.ModelError, match="with 'left_motor' fixed 1 degrees of freedom remain"):
         gallery.five_bar().assembly_modes(fixed={"left_motor": -1.9})
 
 
@@ -717,14 +717,14 @@ def test_inputs_of_several_coordinates():
 @pytest.mark.parametrize(
     ("inputs", "more", "error", "text"),
     [
-        ({}, {}, sarrus.ShapeError, "at least one; got none"),
+        ({}, {}, sarrus.ShapeError, "at least one each; got none"),
         ([0.0, 1.0], {}, TypeError, "mapping"),
         ({"motor": []}, {}, sarrus.ShapeError, "at least one"),
         ({"motor": 0.5}, {}, sarrus.ShapeError, r"'motor' takes \(n, 1\) coordinates; got shape \(\)"),
         ({"motor": [0.0, np.nan]}, {}, sarrus.StateError, "finite"),
         ({"motor": [0.0, 1.0], "pivot": [0.0]}, {}, sarrus.ShapeError, "equally many values"),
         ({"motor": [0.0, 1.0]}, {"time": [0.0]}, sarrus.ShapeError, "equally many values"),
-        ({"motor": [0.0, 1.0]}, {"time": [0.0, np.nan]}, sarrus.StateError, "finite seconds"),
+        ({"motor": [0.0, 1.0]}, {"time": [0.0, np.nan]}, sarrus.StateError, "finite times"),
         ({"pin2": [0.0, 1.0], "motor": [0.0]}, {}, sarrus.ShapeError, "equally many values"),
         ({"motr": [0.0, 1.0]}, {}, sarrus.NameNotFoundError, "did you mean 'motor'"),
     ],

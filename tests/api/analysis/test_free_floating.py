@@ -112,7 +112,7 @@ def test_what_floats_though_it_hardly_looks_so():
         (lambda: sarrus.floating.equations_of_motion(ROBOT, HERE, REST[:-1]), ShapeError, "v has shape"),
         (lambda: sarrus.floating.momentum_about(ROBOT, HERE, REST, point="nowhere"), NameNotFoundError, "nowhere"),
         (lambda: sarrus.floating.momentum_about(ROBOT, HERE, REST, point=[1.0, 2.0]), ShapeError, "point has shape"),
-        (lambda: sarrus.floating.base_reaction(ROBOT, HERE, REST, REST, "hand"), ModelError, "frame 'hand' is not on the base, which is made of satellite"),
+        (lambda: sarrus.floating.base_reaction(ROBOT, HERE, REST, REST, "hand"), ModelError, "frame 'hand' is not on the base, which consists of satellite"),
         (lambda: sarrus.floating.base_reaction(ROBOT, HERE, REST, REST, "nowhere"), NameNotFoundError, "nowhere"),
         (lambda: sarrus.floating.base_reaction(r := tied(spring=True), r.neutral(), np.zeros(7), np.zeros(7)), ModelError, "spring 'tether'"),
         (lambda: sarrus.floating.reaction_null_space(ROBOT, HERE, components="roll"), ModelError, "'roll' is not one of rx ry rz"),

@@ -102,7 +102,7 @@ def test_states_that_will_not_do(fourbar):
 def test_coulomb_friction_has_a_slope_only_where_it_slides():
     linear = sliding(friction=3.0, damping=2.0).linearize([0.0], [0.5])
     assert_allclose(linear.A, [[0, 1], [0, -2.0]], atol=1e-9)
-    with pytest.raises(sarrus.StateError, match="joint 'slide' stands still and has Coulomb friction"):
+    with pytest.raises(sarrus.StateError, match="joint 'slide' is at rest and has Coulomb friction"):
         sliding(friction=3.0).linearize([0.0], [0.0])
     robot = gallery.four_bar()
     assert robot.linearize(robot.assemble(), np.zeros(3)).A.shape == (2, 2)
@@ -139,7 +139,7 @@ def test_modes_of_many_states_have_no_one_film():
     pendulum = gallery.pendulum()
     modes = pendulum.linearize(np.zeros((3, 1)), np.zeros(1)).modes()
     assert modes.frequencies.shape == (3, 2) and modes.shapes.shape == (3, 2, 1)
-    with pytest.raises(sarrus.StateError, match="modes at many states"):
+    with pytest.raises(sarrus.StateError, match="modes of many states"):
         modes.configurations(0)
     one = pendulum.linearize([0.0], [0.0]).modes()
     for wrong, error in ((2, ValueError), (0.5, TypeError), (-1, ValueError)):

@@ -647,7 +647,7 @@ def test_refused_mechanisms():
         lambda b: b.add_joint("on", sarrus.Revolute("z"), "b", "c"),
         lambda b: b.add_distance("rod", ("ground", (2, 0, 0)), ("c", (0, 0, 0)), length=2.0),
     )
-    with pytest.raises(refuse, match=r"constraint 'rod' is not a joint: forward_dynamics\(\) accepts all"):
+    with pytest.raises(refuse, match=r"constraint 'rod' is not a joint: use forward_dynamics\(\), which accepts all"):
         sarrus.formulations.reference_member(rod, np.zeros(3), np.zeros(3), np.zeros(3))
 
 

@@ -240,7 +240,8 @@ def test_pairs_without_a_closed_form_are_refused_and_may_be_excluded():
     b = brick()
     b.set_contact("hill", "brick_3", enabled=True)
     with pytest.raises(
-        ModelError, match=r"'brick_3' \(Cylinder\) and 'hill' \(Terrain\) may touch, and where is not known"
+        ModelError,
+        match=r"'brick_3' \(Cylinder\) and 'hill' \(Terrain\) may touch, but the library cannot compute contact points",
     ) as error:
         b.build()
     assert "these, cylinder, ellipsoid and convex points with plane" in str(error.value)

@@ -600,7 +600,7 @@ BAD_ELEMENTS = [
         "joints of EffortTable must be a sequence of names; got 'pivot'",
     ),
     (EffortTable([0.0], np.ones((3, 1, 1))), sarrus.ShapeError, "simulate_many"),
-    (ActuatorModel("pivot"), sarrus.ModelError, "'pivot' has no effect: give a time_constant"),
+    (ActuatorModel("pivot"), sarrus.ModelError, "'pivot' has no effect: pass time_constant"),
     (ActuatorModel("pivot", 0.1, 3.0), sarrus.ModelError, "got both"),
     (ActuatorModel("pivot", 0.0), sarrus.ModelError, "time_constant of ActuatorModel must be positive; got 0.0"),
     (

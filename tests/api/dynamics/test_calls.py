@@ -598,7 +598,7 @@ def test_the_build_tells_what_it_holds():
             text=True,
         )
         assert ran.returncode != 0
-        assert f"SARRUS_ISA={level} was not built" in ran.stderr or "does not run on this processor" in ran.stderr
+        assert f"SARRUS_ISA={level} was not built" in ran.stderr or "is not supported by this processor" in ran.stderr
 
 
 def test_a_processor_that_no_level_was_built_for(monkeypatch):
@@ -608,7 +608,7 @@ def test_a_processor_that_no_level_was_built_for(monkeypatch):
     monkeypatch.setattr(_build.importlib, "import_module", loaded.append)
     with pytest.raises(
         ImportError,
-        match=r"built for processors of the level \S+, which this one lacks: .*pip install --force-reinstall",
+        match=r"built for processors of the level \S+, which this processor does not support: .*pip install --force-reinstall",
     ):
         _build._choose()
     assert not loaded

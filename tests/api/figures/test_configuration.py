@@ -131,7 +131,7 @@ def test_refused(pyplot, coupled):
     start = delta.assemble()
     with pytest.raises(ValueError, match="does not move in a coordinate plane of the world"):
         delta.plot(start, delta.complete_velocity(start, {"motor1": 1.0}))
-    with pytest.raises(ValueError, match="accelerations are drawn with velocities"):
+    with pytest.raises(ValueError, match="accelerations are drawn together with velocities"):
         coupled.plot(q, a=np.zeros(3))
 
 

@@ -457,15 +457,15 @@ def test_open_chains_and_names_that_are_none(tmp_path):
 def test_arrays_of_wrong_sizes_are_not_read():
     r = generation.Recorder(sarrus.mechanisms.four_bar())
     for inputs in ((), (None,), (r.q[:2],), (r.q, r.v[:1]), (r.q, r.v, [1.0, 2.0])):
-        with pytest.raises(sarrus.ShapeError, match="inverse_dynamics takes"):
+        with pytest.raises(sarrus.ShapeError, match="inverse_dynamics requires"):
             r.call("inverse_dynamics", *inputs)
-    with pytest.raises(TypeError, match="takes q; got 2 arrays"):
+    with pytest.raises(TypeError, match="requires q; got 2 arrays"):
         r.call("mass_matrix", r.q, r.v)
     with pytest.raises(ValueError, match="expressed_in must be one of"):
         r.call("jacobian", r.q, frame="rocker", expressed_in="body")
-    with pytest.raises(sarrus.ShapeError, match="of 3 numbers; got 1"):
+    with pytest.raises(sarrus.ShapeError, match="with 3 entries; got 1"):
         r.joint_jacobian(0.5, ["motor"])
-    with pytest.raises(sarrus.ShapeError, match="rates must be of 1 velocities"):
+    with pytest.raises(sarrus.ShapeError, match="rates must have 1 entries"):
         r.velocities(r.q, ["motor"], [1.0, 2.0])
 
 

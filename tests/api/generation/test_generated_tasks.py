@@ -210,7 +210,7 @@ BAD = {
     ),
     "numbers of many runs": (
         lambda r: control.TaskControl(r, control.JointTask("motor", np.zeros(3)), None),
-        "different numbers for each run",
+        "different parameters for each run",
     ),
 }
 

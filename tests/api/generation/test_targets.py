@@ -133,7 +133,7 @@ def test_functions_for_jax(name, operation, tmp_path):
         D = getattr(sarrus.derivatives, operation)(robot, *of, **({"along": "any"} if robot.nc else {}))
         for one, by in zip(gradients, (D.q, D.v, D.tau if robot.nc else D.a), strict=True):
             assert difference(np.asarray(one), np.einsum("ni,nij->nj", w, by)).max() < 1e-10
-        with pytest.raises(TypeError, match="takes q, v"):
+        with pytest.raises(TypeError, match="requires q, v"):
             f(of[0])
     with jax.enable_x64(False), pytest.raises(TypeError, match="jax_enable_x64"):
         f(*of)

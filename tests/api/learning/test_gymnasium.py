@@ -190,7 +190,7 @@ def test_tensors_share_the_arrays_memory():
 @pytest.mark.parametrize(
     ("changes", "error", "says"),
     [
-        ({"efforts": None}, sarrus.ModelError, "give efforts="),
+        ({"efforts": None}, sarrus.ModelError, "pass efforts="),
         ({"efforts": [-1.0]}, sarrus.ModelError, "must be positive"),
         ({"efforts": [1.0, 2.0]}, sarrus.ShapeError, r"efforts must be \(1,\)"),
         ({"period": 0.0105}, ValueError, "whole number of steps"),

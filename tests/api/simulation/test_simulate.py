@@ -362,7 +362,7 @@ BAD_CALLS = [
     (
         {"max_step": 1e-300, "method": "dopri5"},
         ValueError,
-        "max_step = 1e-300 s is too short: time near 1.0 s does not advance by it",
+        "max_step = 1e-300 s is too short: time near 1.0 s does not advance by such a step",
     ),
     (
         {"max_step": 1e-7, "method": "dopri5", "start": 1e10},

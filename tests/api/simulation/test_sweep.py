@@ -683,7 +683,7 @@ def test_laws_and_numbers_of_runs_of_several_mechanisms(apart, monkeypatch):
     assert (len(told), max(told)) == ((12, 3) if apart else (2, 4)), told
     for wrong in (laws[:5], [*laws, laws[0]]):
         match = (
-            f"from run to run must be 6, as many as mechanisms; got {len(wrong)}"
+            f"from run to run must be 6, one for each mechanism; got {len(wrong)}"
             if apart
             else "with 6 mechanisms, have different numbers of runs"
         )
@@ -840,7 +840,7 @@ def test_a_new_store_in_place_of_half_of_one_cuts_no_mapped_file(tmp_path):
 def test_a_store_of_more_than_the_disk_has(tmp_path, monkeypatch):
     usage = SimpleNamespace(free=10000)
     monkeypatch.setattr(store.shutil, "disk_usage", lambda folder: usage)
-    with pytest.raises(MemoryError, match=r"GiB, and the disk of '.*' has .* free: keep fewer"):
+    with pytest.raises(MemoryError, match=r"GiB, and the disk of '.*' has .* free: store fewer"):
         stored(store=tmp_path / "x", limits="warn")
     assert not [*(tmp_path / "x").glob("*.npy")]
     usage.free = 10**7

@@ -65,7 +65,7 @@ def test_open_starts_are_told(many):
     if many:
         assert run(1.2) == sarrus.results.Status.INVALID_STATE
     else:
-        with pytest.raises(sarrus.StateError, match=r"start from mechanism\.assemble"):
+        with pytest.raises(sarrus.StateError, match=r"pass mechanism\.assemble"):
             run(1.2)
 
 
@@ -78,6 +78,6 @@ def test_starts_where_a_motion_is_not_yet_are_told_with_the_time():
         sarrus.DriftWarning, match=r"moved joint '\w+' most.* mechanism\.assemble\(near=q, time=0\.01\), with fixed="
     ):
         sarrus.simulate(robot, q, np.zeros(3), 0.01, start=0.01)
-    with pytest.raises(sarrus.StateError, match=r"start from mechanism\.assemble\(near=q, time=0\.5\)"):
+    with pytest.raises(sarrus.StateError, match=r"pass mechanism\.assemble\(near=q, time=0\.5\)"):
         sarrus.simulate(robot, q, np.zeros(3), 0.01, start=0.5)
     assert sarrus.simulate(robot, robot.assemble(near=q, time=0.5), np.zeros(3), 0.01, start=0.5).status == "finished"

@@ -297,7 +297,7 @@ def _efforts_behind(
         )
     if unexplained.any():
         raise ModelError(
-            "joint wrenches: tau includes forces besides those of the motors, and some motors are in loop joints; "
+            "joint wrenches: tau does not determine the motor efforts, because it includes other forces, and some motors are in loop joints; "
             "pass the driven joints as actuated="
         )
     return u

@@ -66,8 +66,8 @@ class Closing:
         self.loop_joints = tuple(name for name in fixed if robot.joint(name).closes_loop and robot.joint(name).type.nv)
         if self.loop_joints and len(fitting(robot, fixed)) < len(fixed):
             raise ModelError(
-                f"joints {quoted(fixed)} cannot all be given: they close a loop among themselves, so that their coordinates depend on each other; "
-                "expected joints without such a loop"
+                f"joints {quoted(fixed)} cannot all be fixed: they form a loop, so their coordinates depend on each other; "
+                "expected joints that do not form a loop"
             )
         to = [TargetSpec(target_name(frame), frame, turned, bodies=("ground", frame)) for frame, turned in frames]
         to += [TargetSpec(target_name(f"joint {name}"), joint=name) for name in self.loop_joints]

@@ -607,8 +607,8 @@ def random(
             return q.reshape(drawn.shape)
         q[missing] = robot._drawn(rng, missing.size, closure.loops.length)
     raise AssemblyError(
-        f"closed configurations within joint limits: found {len(q) - missing.size} of {len(q)}, from 100 random starts each; "
-        "check if assemble() finds one"
+        f"closed configurations within joint limits: found {len(q) - missing.size} of {len(q)}, from 100 random initial guesses each; "
+        "check that assemble() finds a configuration, or widen the limits"
     )
 
 

@@ -119,8 +119,8 @@ def _in_frame(
     check_movable(robot, frame)
     x = real_array(f"{quantity} of frame '{frame}'", value)
     if x.ndim == 0 or x.shape[-1] not in (3, 6):
-        expected = "(..., 6), [angular; linear], or those of its origin, (..., 3)"
-        raise ShapeError(f"{quantity} of frame '{frame}' are {expected}; got shape {x.shape}")
+        expected = "(..., 6), [angular; linear], or (..., 3) for its origin"
+        raise ShapeError(f"{quantity} of frame '{frame}' must be {expected}; got shape {x.shape}")
     parts = [x[..., k : k + 3] for k in range(0, x.shape[-1], 3)]
     if expressed_in == "world_aligned":
         R = robot.pose(q, frame, return_status=True)[0][..., :3, :3]

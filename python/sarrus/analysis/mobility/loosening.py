@@ -92,7 +92,7 @@ def without_redundant_constraints(
     s, residual = _singular_values(robot, q)
     if residual > tolerance:
         limit = f"expected at most the tolerance, {tolerance:g}"
-        raise AssemblyError(f"q leaves the loops open by {residual:.2g} of the mechanism's size; {limit}")
+        raise AssemblyError(f"q violates the loops by {residual:.2g} of the mechanism's size; {limit}")
     needed = int((s > tolerance * max(1.0, s.max(initial=0.0))).sum())
     if needed == robot.nc:
         return robot
@@ -109,14 +109,14 @@ def without_redundant_constraints(
     ]
     if not messages:
         fault = f"though {robot.nc - needed} of {robot.nc} rows are redundant within {tolerance:g}"
-        cure = "tree= and loop= select the loop joints" if stay else "these rows are not those of loop joints"
+        cure = "tree= and loop= select the loop joints" if stay else "these rows do not belong to loop joints"
         raise ModelError("; ".join([f"no joint of '{robot.name}' can be loosened, {fault}", *stay, cure]))
     closed = np.asarray(assemble(loose, q, time=0.0))
     (worst, row), after = _left_open(robot, loose, closed), _singular_values(loose, closed)[1]
     if worst > max(10.0 * tolerance, CURVED * AWAY**2):
         raise ModelError(
-            f"'{robot.name}' is in a singular position at q: nearby, '{row}' is open by {worst:.2g} of the mechanism's size "
-            f"without the rows that are redundant at q within {tolerance:g}; expected a regular position q"
+            f"'{robot.name}' is in a singular position at q: in nearby positions '{row}' is violated by {worst:.2g} of the mechanism's size "
+            f"if the rows that are redundant at q (within {tolerance:g}) are removed; expected a regular position q"
         )
     zero = f"and {s[needed]:.2g} does not" if needed < len(s) else "and it is the smallest"
     counts = f"the singular value {s[needed - 1]:.2g} counts {zero}" if needed else "none counts"
