@@ -1,4 +1,4 @@
-// Simulations for Python: stretches of steps, in which the GIL is held only while a function of the caller runs.
+// Simulations for Python: segments of a run, in which the GIL is held only while a function of the caller runs.
 #include "simulation.hpp"
 
 #include <pybind11/stl.h>
@@ -189,12 +189,12 @@ class PySimulation {
     Arena& arena = thread_arena();
     const Arena::Scope scope(arena);
     VariantCopy copy(variants_->view(), 0, arena);
-    for (const Count i : mechanism_.variant_indices()) copy.take(i), taken_over_.add(copy.tree());
+    for (const Count i : mechanism_.variant_indices()) copy.take(i), run_terms_.add(copy.tree());
   }
 
   void count_turns() {
-    plan_.loop_angle = taken_over_.angles().data();
-    plan_.loop_angles = static_cast<int>(taken_over_.angles().size());
+    plan_.loop_angle = run_terms_.angles().data();
+    plan_.loop_angles = static_cast<int>(run_terms_.angles().size());
     plan_.counted = plan_.force_elements.held_size;
     plan_.force_elements.held_size += counted();
   }
@@ -235,7 +235,7 @@ class PySimulation {
     std::copy(gains.begin(), gains.end(), plan_.gains);
     plan_.self = this;
     if (variants_) add_variants();
-    frictions_ = taken_over_.frictions(tree_);
+    frictions_ = run_terms_.frictions(tree_);
     plan_.frictions = static_cast<int>(frictions_.size()), plan_.friction = frictions_.data();
     plan_.stops = &check_signals;
     plan_.controller = controller_.is_none() ? nullptr : &call_controller;
@@ -243,7 +243,7 @@ class PySimulation {
     plan_.pfaffian = pfaffian_.is_none() ? nullptr : &call_pfaffian;
     add_force_elements(mechanism_, force_elements, force_elements_);
     force_elements_.limit_efforts(effort_limits);
-    for (const LoopSpring& spring : taken_over_.springs(tree_)) force_elements_.add(spring);
+    for (const LoopSpring& spring : run_terms_.springs(tree_)) force_elements_.add(spring);
     plan_.force_elements = force_elements_.all();
     plan_.force_elements.parameters = static_cast<int>(parameters_.size());
     std::vector<Event> kinds;
@@ -309,15 +309,15 @@ class PySimulation {
   /// Return the next states (n, size) at times (n,), the first of which are the last ones before, and their status.
   py::tuple advance(Count most) {
     caller_ = std::this_thread::get_id();
-    Run::Stretch stretch;
+    Run::Segment segment;
     {
       const WithoutGil free;
-      stretch = run_.advance(most);
+      segment = run_.advance(most);
     }
     rethrow();
-    Numbers x({static_cast<Count>(stretch.time.size()), static_cast<Count>(size())});
-    std::copy(stretch.x.begin(), stretch.x.end(), x.mutable_data());
-    return py::make_tuple(copy_of(stretch.time), x, static_cast<int>(stretch.status));
+    Numbers x({static_cast<Count>(segment.time.size()), static_cast<Count>(size())});
+    std::copy(segment.x.begin(), segment.x.end(), x.mutable_data());
+    return py::make_tuple(copy_of(segment.time), x, static_cast<int>(segment.status));
   }
   py::dict counts() const {
     py::dict all;
@@ -509,7 +509,7 @@ class PySimulation {
 
   const Mechanism& mechanism_;
   const std::shared_ptr<const Variants> variants_ = mechanism_.variants();
-  TakenOver taken_over_{mechanism_.tree()};
+  RunTerms run_terms_{mechanism_.tree()};
   std::vector<JointFriction> frictions_;
   std::vector<double> units_, numbers_memory_;
   Tree tree_ = mechanism_.tree();  // the tree that is integrated

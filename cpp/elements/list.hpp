@@ -55,7 +55,7 @@ class ForceElementList {
   template <std::size_t... k> void point_to(ForceElements& a, std::index_sequence<k...>) const {
     const auto point = [&](auto& to, const auto& from) { to = {from.data(), static_cast<int>(from.size())}; };
     (point(std::get<k>(a.kinds), std::get<k>(elements_)), ...);
-    ((a.present |= std::get<k>(elements_).empty() ? 0U : 1U << k), ...);
+    ((a.nonempty |= std::get<k>(elements_).empty() ? 0U : 1U << k), ...);
   }
 
   int width_;

@@ -682,7 +682,7 @@ void wrong_descriptions() {
 class AllThatActs {
  public:
   explicit AllThatActs(const Mechanism& m, const Mechanism* variants = nullptr)
-      : m_(m), list_(m.tree().nv + m.tree().loop_nv), taken_over_(m.tree()) {
+      : m_(m), list_(m.tree().nv + m.tree().loop_nv), run_terms_(m.tree()) {
     const Tree& t = m.tree();
     const PassiveTerms* freedom = t.passive;
     int iv = 0;  // a velocity whose coordinate adds up
@@ -721,12 +721,12 @@ class AllThatActs {
     limits_[0] = {Quantity::position, joint.iq, -0.5, 0.5}, limits_[1] = {Quantity::effort, joint.iv, -0.1, 0.1};
     if (variants) {
       VariantCopy copy(variants->variants()->view(), 0, thread_arena());
-      for (const std::int64_t i : variants->variant_indices()) copy.take(i), taken_over_.add(copy.tree());
+      for (const std::int64_t i : variants->variant_indices()) copy.take(i), run_terms_.add(copy.tree());
     }
-    frictions_ = taken_over_.frictions(t);
+    frictions_ = run_terms_.frictions(t);
     plan.frictions = static_cast<int>(frictions_.size()), plan.friction = frictions_.data();
-    for (const LoopSpring& spring : taken_over_.springs(t)) list_.add(spring);
-    const std::vector<LoopAngle>& angles = taken_over_.angles();
+    for (const LoopSpring& spring : run_terms_.springs(t)) list_.add(spring);
+    const std::vector<LoopAngle>& angles = run_terms_.angles();
     ForceElements& all = plan.force_elements;
     all = list_.all();
     all.parameters = static_cast<int>(std::size(parameter));
@@ -778,7 +778,7 @@ class AllThatActs {
  private:
   const Mechanism& m_;
   ForceElementList list_;
-  TakenOver taken_over_;
+  RunTerms run_terms_;
   std::vector<JointFriction> frictions_;
   Limit limits_[2];
   std::vector<double> pfaffian_values_, units_, memory_;
@@ -856,9 +856,9 @@ void derivatives_through_steps(const Mechanism& m, const States& states) {
     std::vector<signed char> status(count);
     for (long i = 0; i < count; ++i)
       for (int k = 0; k < n; ++k) S[i * n * n + k * n + k] = 1.0, back[i * n + k] = std::sin(k + 1.0);
-    const Stretch stretch = {{0.0, 1e-5, 0, steps}, x.data(), size, kept, all.parameter, 0, Onto::none, 0.0, status.data()};
-    kernels.push_forward(t, plan, stretch, {S.data(), n, of_state.data()}, 0, count);
-    kernels.pull_back(t, plan, stretch, {back.data(), by_number.data(), {t.nv, t.nv}}, 0, count);
+    const StepRange range = {{0.0, 1e-5, 0, steps}, x.data(), size, kept, all.parameter, 0, Onto::none, 0.0, status.data()};
+    kernels.push_forward(t, plan, range, {S.data(), n, of_state.data()}, 0, count);
+    kernels.pull_back(t, plan, range, {back.data(), by_number.data(), {t.nv, t.nv}}, 0, count);
     for (long i = 0; i < count && t.loops.rows == 0; ++i)
       for (int c = 0; c < n; ++c) {
         double sum = 0.0, terms = 1.0;
