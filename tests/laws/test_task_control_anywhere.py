@@ -23,7 +23,7 @@ def rod(mass, length):
 
 
 def arm(l=1.0, m=1.0, turn=None):
-    """Three rods in a plane, of which each carries the next; the world with its gravity may be turned about the plane's normal."""
+    """Return three rods in series in a plane; the world with its gravity may be rotated about the plane's normal."""
     R = turn or sarrus.Rotation()
     b = sarrus.Builder("arm", gravity=R.apply([0.0, 0.0, -9.81 * l]))
     for i in range(3):

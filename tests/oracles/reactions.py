@@ -10,7 +10,7 @@ from .joint_motion import joint_motion, skew
 
 
 def about(point):
-    """(6, 6) wrenches [moment; force] about a point that lies there -> about the origin."""
+    """Return (6, 6): wrenches [moment; force] about a point -> about the origin."""
     return np.block([[np.eye(3), skew(point)], [np.zeros((3, 3)), np.eye(3)]])
 
 
@@ -81,7 +81,7 @@ class Equilibrium:
         return A
 
     def coordinates(self, loads, multipliers):
-        """x (m,) of wrenches on the children, in the joints' frames there, and of relations' multipliers."""
+        """Return x (m,) from wrenches on the children, in the joints' frames there, and from relations' multipliers."""
         x = []
         for part in self.parts:
             if len(part) == 6:
