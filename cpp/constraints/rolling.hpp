@@ -15,7 +15,7 @@ namespace sarrus {
 
 struct Rolling : BetweenBodies {
   static constexpr const char* name = "Rolling";
-  double radius, on_radius;  // of the sphere that it rolls on: negative inside it
+  double radius, on_radius;  // radius of the sphere that it rolls on; negative if it rolls inside
   bool disc, on_sphere, spins;
   static constexpr int parts_of_a_length = 3;
   static constexpr bool holds_a_point_of_the_parent = false;
@@ -45,7 +45,7 @@ struct Rolling : BetweenBodies {
       e[0] = z, e[1] = Vec3<T>(m.X.R.row(0)), e[2] = Vec3<T>(m.X.R.row(1));
       rho = z * -m.numbers(radius);
       if (disc) {
-        // the lowest point of the rim: the normal's part across the axle, downwards
+        // the lowest point of the rim is along the normal's component across the axle, downwards
         const Vec3<T> axle = unit_motion<T>(2).angular, axle_dot = cross(w, axle);
         const T tilt = dot(z, axle);
         const Vec3<T> across = z - axle * tilt, across_dot = -(axle * dot(z, axle_dot) + axle_dot * tilt);

@@ -370,7 +370,7 @@ template <class T> class Pullback {
                       x_[b.iv] * dot(shift, e.W);
     return q * moved + changed;
   }
-  /// A unit of one term, with its spring relaxed.
+  /// Force for a unit of one parameter, with the spring relaxed.
   static PassiveTerms only(typename Dimensions<T>::Term term, const PassiveTerms& of) {
     PassiveTerms t = {0.0, 0.0, 0.0, 0.0, of.rest, of.iq};
     (term == Dimensions<T>::stiffness  ? t.stiffness

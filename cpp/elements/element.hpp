@@ -34,7 +34,7 @@ namespace sarrus {
 
 // ---- Fields ----------------------------------------------------------------------------------------------------------
 
-// Coordinates and velocities are numbered from the tree's on over those of loop joints, whose turns a run counts: see simulation/turns.hpp.
+// Indices of coordinates and velocities continue after the tree's with those of loop joints, whose turns a run counts: see simulation/turns.hpp.
 
 /// Coordinate of a joint, and the velocity that is its rate.
 struct JointCoordinate {
@@ -66,7 +66,7 @@ struct Direction {
 struct Number {
   int at;
 };
-/// Array of such numbers, contiguous; `at` is the first.
+/// Contiguous array of such numbers; `at` is the index of the first.
 struct NumberArray {
   int at;
 };
@@ -114,7 +114,7 @@ inline double first_lane(double x) { return x; }
 template <class T, class R> double first_lane(const Dual<T, R>& x) { return first_lane(x.value); }
 template <int W, bool Own> double first_lane(const Packet<W, Own>& x) { return x.lanes[0]; }
 
-/// Chords of limited forces, by which they count as dampers at a state: to be stored or, if frozen, to be used.
+/// Chords of limited forces: the damping that represents each force at a state. They are stored or, if `frozen`, used.
 template <class T> struct Chords {
   T* chord = nullptr;  // chord of each element with has_chord
   bool frozen = false;
@@ -174,7 +174,7 @@ template <class T> struct ElementCall {
           new (arena.template take<LoopState<T>>(1)) LoopState<T>(place(tree, arena, q, &time, static_cast<const T*>(nullptr)));
     return *placed;
   }
-  /// Mark the lanes in which the current element presses.
+  /// Mark the lanes in which the current element is in contact.
   template <class Mask> void press(const Mask& presses) {
     pressing += select(presses, T(weight), T(0.0));
     weight = weight < 1e15 ? 2.0 * weight : 0.0;
@@ -195,9 +195,9 @@ struct ForceElement {
   int iz = 0;  // index of its first internal state
 
   static constexpr bool delivers = false, has_chord = false, holds = false;  // holds: see held.hpp
-  static constexpr bool beside_variants = true;  // true if it acts on variants side by side; else one by one
+  static constexpr bool beside_variants = true;  // true if variants are evaluated side by side; false if one by one
   static constexpr bool has_linear_rates = false;
-  static constexpr bool varies = true;  // true if it is evaluated on dual numbers, for derivatives of steps
+  static constexpr bool varies = true;  // true if it is evaluated with dual numbers, for derivatives of steps
   int states() const { return 0; }
   double state_unit(const StateUnits&) const { return 1.0; }
   void settle() {}

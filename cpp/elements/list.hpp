@@ -12,7 +12,7 @@ namespace sarrus {
 
 class ForceElementList {
  public:
-  /// Create a list for runs with so many velocities, including those of loop joints.
+  /// Create a list for runs with `width` velocities, including those of loop joints.
   explicit ForceElementList(int width) : width_(width) {}
   ForceElementList(const ForceElementList&) = delete;
   ForceElementList& operator=(const ForceElementList&) = delete;

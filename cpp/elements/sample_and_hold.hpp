@@ -18,7 +18,7 @@ struct SampleAndHold : HeldElement {
   bool calls;  // true if the caller's function is also evaluated
   double period, delay;
   std::vector<double> position_step, velocity_step,
-      effort_step;  // steps to whose multiples these are rounded; empty: no rounding
+      effort_step;  // positions, velocities and efforts are rounded to multiples of these; empty: no rounding
   int pending = 0;  // largest number of delayed commands
 
   template <class F> void fields(F field) {
@@ -44,7 +44,7 @@ struct SampleAndHold : HeldElement {
     double samples = first_lane(*h.samples), acting = first_lane(*h.acting);
     if (samples == 0.0) *h.begun = T(time);
     const double begun = first_lane(*h.begun);
-    // apply delayed commands first; otherwise a delay of whole periods would need one more place
+    // apply delayed commands first; otherwise a delay of whole periods would need one more stored effort
     for (; acting < samples && begun + acting * period + delay <= upto; ++acting)
       std::copy(h.effort + width, h.effort + (1 + pending) * width, h.effort);
     if (begun + samples * period <= upto) {

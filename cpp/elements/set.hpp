@@ -1,4 +1,4 @@
-// The set of all kinds of force element, one per line, in the order in which they act, and functions of all elements.
+// List of all kinds of force element, one per line, in the order of evaluation, and functions of all elements.
 #pragma once
 
 #include <tuple>

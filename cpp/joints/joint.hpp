@@ -9,11 +9,11 @@
 //   free_components             of [angular; linear] in the successor's axes, as bits; `combined` where phi is not unit vectors
 //   constant_subspace           true if phi does not depend on q
 //   axis_names                  names of its axes in descriptions: none, one or two
-//   axes(axis, second, k)       axes in which phi is as simple as that, in those of the description; k gets what depends on them
+//   axes(axis, second, k)       axes in which phi has this form, expressed in those of the description; sets the values of k that depend on them
 //   fields(k, field)            field("key", number, unit) for each of its other numbers, as a description has them
 //   settle(k)                   computes from these, once, the constants that its functions use
-//   is_unconstrained            a length between two bodies, never in the tree; it provides measure(k, X, V, out) for read_joint()
-//   its_own_reverse             reversed it is of the same kind, with the opposite axis
+//   is_unconstrained            true for a length between two bodies, never in the tree; it provides measure(k, X, V, out) for read_joint()
+//   its_own_reverse             true if the reversed joint is of the same kind, with the opposite axis
 //   ...                         and members that few joints define: JointDefaults
 //
 //   transform(c)                successor's pose in the predecessor
@@ -39,8 +39,8 @@ namespace sarrus {
 
 enum class JointKind : int;  // joint_set.hpp
 
-/// Name and unit of a coordinate or, per second, of a velocity: "rad", "m", or "1" of the parts of a quaternion. The name is empty where
-/// there is but one.
+/// Name and unit of a coordinate or, per second, of a velocity: "rad", "m", or "1"
+/// for the entries of a quaternion. The name is empty if the joint has only one.
 struct Coordinate {
   const char *name, *unit;
   constexpr bool is_angle() const { return unit[0] == 'r'; }
@@ -51,11 +51,11 @@ using CoordinateList = std::initializer_list<Coordinate>;
 /// Constant parameters of one joint. Only the joint's own file defines their meaning.
 struct JointConstants {
   JointKind reversed = {};  // for a reversed joint: its type, in the direction from successor to predecessor
-  int free = 0;  // bits: the coordinates of the type's list that this joint has, if not all
+  int free = 0;  // bit set of the type's coordinates that this joint has, if not all
   double number[9] = {0, 0, 0, 0, 0, 0, 0, 0, 0};
 };
 
-/// The same numbers for a scalar type T.
+/// The constants of a joint as scalars of type T.
 template <class T> struct JointNumbers {
   const JointConstants* constants;
   NumbersOf<T> numbers = {};
@@ -107,7 +107,7 @@ template <class T> SARRUS_INLINE Motion<T> unit_motion(int k) {
 }
 template <class T> SARRUS_INLINE Transform<T> pure_rotation(const Mat3<T>& R) { return {R, zero3<T>()}; }
 
-/// A frame whose third axis is n: x of it is the x-axis (where that is too near n, the y-axis) made perpendicular to n.
+/// A frame whose third axis is n. Its x-axis is the given x-axis (or y-axis, if x is too near n) made perpendicular to n.
 inline Mat3<double> axis_frame(const Vec3<double>& n) {
   const Vec3<double> start = std::abs(n(0)) > 0.9 ? Vec3<double>::UnitY() : Vec3<double>::UnitX();
   const Vec3<double> across = start - n * dot(start, n);
@@ -120,7 +120,7 @@ inline Mat3<double> axis_frame(const Vec3<double>& n) {
 struct JointDefaults {
   static constexpr bool its_own_reverse = false, is_unconstrained = false;
   static constexpr bool has_quaternion = false;  // q starts with one
-  static constexpr bool has_pitch = false;  // its parameter is a displacement along its axis of rotation per radian
+  static constexpr bool has_pitch = false;  // true if its parameter is the displacement along its axis per radian
   static constexpr bool has_ball_spring = false;  // springs act on the rotation vector of the quaternion
   static constexpr bool whole_turns_return = true;  // a whole turn of an angle returns to the same pose
   static constexpr std::initializer_list<const char*> axis_names = {};
