@@ -144,7 +144,7 @@ class PySimulation {
     return value;
   }
 
-  /// Compute the units of a mechanism's numbers: of velocities (nv + loop nv), of rows by these at a configuration, and of z by efforts of this power.
+  /// Compute units: of velocities (nv + loop nv), of rows from these at a configuration, and of z from efforts that have this power.
   void set_units(const Tree& t, const double* q, const double* velocity, double power, double* unit) const {
     const int velocities = t.nv + t.loop_nv;
     std::copy_n(velocity, velocities, unit);
@@ -156,7 +156,7 @@ class PySimulation {
     });
   }
 
-  /// Copy the parameters of the mechanism, or of variants, to the plan, with units at q of velocities ([runs,] nv + loop nv) by powers ([runs]).
+  /// Copy the parameters of the mechanism, or of variants, to the plan, with the units at q: velocities ([runs,] nv + loop nv), powers ([runs]).
   void take_numbers(const Numbers& q, const Numbers& velocities, const Numbers& power) {
     const std::size_t count = variants_ ? mechanism_.variant_indices().size() : 1, units = plan_.units(mechanism_.tree());
     const Count width = tree_.nv + tree_.loop_nv;

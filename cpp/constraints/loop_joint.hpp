@@ -6,8 +6,8 @@
 // removes 6 - nv dof. Rows of most joints are plain components of V in the child's frame, whose z is the joint's axis: loops/constraints.hpp
 // has a faster path for them. The rows of other joints are in joints/closing_rows.hpp.
 //
-// If a motor drives the joint, or its armature counts, its motion has rows of a second kind: its velocities psi^T V, psi being the dual basis
-// of the motion space (see joints/closing.hpp). If calls prescribe its coordinates, the residual is their difference from these.
+// If a motor drives the joint, or if it has armature, its motion has rows of a second kind: its velocities psi^T V, with psi the dual basis
+// of the motion space (see joints/closing.hpp). If calls prescribe its coordinates, the residual is the difference from these.
 //
 // Functions of time may move the frame on the parent; X and V are then relative to the moving frame.
 #pragma once

@@ -1,8 +1,8 @@
 // A disc or a sphere rolls without slip on a plane, or a sphere on a sphere, in lasting contact (Li and Wu 2011, 4.6). The child's origin is
 // its centre, z of the child's frame a disc's axle; z of the parent's frame is the plane's normal, or its origin the other sphere's centre.
-// The point of contact is at rho from the centre; there both bodies have one velocity, along the normal e_0 and across it along e_1, e_2:
-//   phi   = height of the lowest point, 0, 0          (3) [m]      the slip holds no position: nonholonomic
-//   J     = e_r . (u + w x rho)                       along e_0 that is the rate of the height
+// The point of contact is at rho from the centre; there both bodies have the same velocity, along the normal e_0 and the tangents e_1, e_2:
+//   phi   = height of the lowest point, 0, 0          (3) [m]      the slip rows constrain no position: nonholonomic
+//   J     = e_r . (u + w x rho)                       along e_0 it is the rate of the height
 //   gamma = -e_r . (a + alpha x rho + w x rho-dot)    [m/s2]       all in the parent's turning axes
 // Without spin about the normal there is a fourth row, e_0 . w, with gamma = -(e_0 . alpha + e_0-dot . w).
 // removes 3 or 4 dof of velocity, 1 of position; a disc that lies flat has no lowest point.

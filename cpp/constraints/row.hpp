@@ -1,18 +1,18 @@
-// Interface of a kind of constraint. A constraint is rows J v = c with J a = gamma, most of them the rate of a
-// residual phi(q, t) that is zero where the constraint holds. There are two sorts:
+// Interface of a kind of constraint. A constraint is a set of rows J v = c with J a = gamma. Most rows are the rate of
+// a residual phi(q, t) that is zero if the constraint is satisfied. There are two sorts:
 //
 //   between two bodies     a row is a force Phi on the child, J = Phi . (the velocity of the child's frame relative to the parent's);
-//                          its kind reads the relative motion, not q or the tree
-//   between coordinates    a row is a sum over velocities of the tree, a function of q and v
+//                          its kind depends on the relative motion only, not on q or the tree
+//   between coordinates    a row is a linear combination of velocities of the tree, with coefficients that depend on q
 //
-// A kind is a struct with its numbers, and
+// A kind is a struct with its parameters, and
 //
 //   name                   its name in descriptions
 //   rows()                 number of rows
 //   row_name(r)            name of row r in messages and tables
 //   holonomic(r)           true if row r constrains positions too
-//   driven()               true if functions of time drive it
-//   fields(field)          field("key", number) for each of its numbers, as a description has them
+//   driven()               true if it depends on functions of time
+//   fields(field)          calls field("key", number) for each parameter that a description has
 //   evaluate(...)          phi, J and gamma: see below
 #pragma once
 

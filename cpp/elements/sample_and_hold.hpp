@@ -1,7 +1,7 @@
 // Controllers with a clock: they are evaluated at samples, and their efforts are held until the next ones.
 //
-//   sample k   at t_0 + k period, t_0 where the run began:   u_k = f(t, q, v, z),  z <- z + period z-dot   (Euler's method)
-//   acts       from t_0 + k period + delay until u_k+1 does; zero before u_0
+//   sample k   at t_0 + k period, with t_0 the beginning of the run:   u_k = f(t, q, v, z),  z <- z + period z-dot   (Euler's method)
+//   effort     u_k from t_0 + k period + delay until u_k+1 follows; zero before u_0
 //
 // Internal values:
 //   [0] samples taken    [1] samples applied    [2] t_0    then z, the current effort, and pending efforts, oldest first

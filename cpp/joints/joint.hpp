@@ -2,16 +2,16 @@
 // rate of phi, and its other properties. A joint is a type with constants and static functions. joint_set.hpp lists all of them; no other
 // file distinguishes them.
 //
-//   name                        as users write it
+//   name                        name of the type for users
 //   coordinates, velocities     name and unit of each
-//   nq, nv                      their numbers
+//   nq, nv                      number of coordinates, number of velocities
 //   is_rate(k)                  true if velocity k is the rate of coordinate k
-//   free_components             of [angular; linear] in the successor's axes, as bits; `combined` where phi is not unit vectors
+//   free_components             bits of [angular; linear] in the successor's axes; `combined` if the columns of phi are not unit vectors
 //   constant_subspace           true if phi does not depend on q
 //   axis_names                  names of its axes in descriptions: none, one or two
 //   axes(axis, second, k)       axes in which phi has this form, expressed in those of the description; sets the values of k that depend on them
-//   fields(k, field)            field("key", number, unit) for each of its other numbers, as a description has them
-//   settle(k)                   computes from these, once, the constants that its functions use
+//   fields(k, field)            calls field("key", number, unit) for each further parameter that a description has
+//   settle(k)                   computes once, from these parameters, the constants that its functions use
 //   is_unconstrained            true for a length between two bodies, never in the tree; it provides measure(k, X, V, out) for read_joint()
 //   its_own_reverse             true if the reversed joint is of the same kind, with the opposite axis
 //   ...                         and members that few joints define: JointDefaults
@@ -19,14 +19,14 @@
 //   transform(c)                successor's pose in the predecessor
 //   subspace(c)                 the columns of phi, in the successor's axes at the successor's origin
 //   subspace_rate(c, v)         phi-dot, the apparent derivative of those columns in the successor's axes
-//   integrate, difference       along a constant velocity from q for unit time, and back
+//   integrate, difference       configuration after unit time at constant velocity, and the inverse
 //   rate(q, v)                  the rate of the coordinates themselves
 //   bracket(u, v)               u v - v u of velocities in the successor's axes: the effect of the order of two motions
-//   close(k, X, V, out)         its rows as a loop joint, see closing_rows.hpp
-//   read(k, X, near, q)         the q nearest to `near` that make the pose X: the inverse of transform()
-//   clear_transmitted(I)        zeroes, exactly, what cannot pass along a free axis (only where visit() inlines the joint)
+//   close(k, X, V, out)         rows of the joint as a loop joint, see closing_rows.hpp
+//   read(k, X, near, q)         the q nearest to `near` that give the pose X: the inverse of transform()
+//   clear_transmitted(I)        sets entries of I to exact zeros that a free axis cannot transmit (only for joints that visit() inlines)
 //
-// Axes have been turned onto z when the mechanism was built, so that the zeros and ones of phi fold away when this is inlined.
+// Axes were rotated onto z when the mechanism was built, so that the compiler folds the zeros and ones of phi when it inlines.
 #pragma once
 
 #include <initializer_list>

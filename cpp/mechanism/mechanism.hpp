@@ -1,6 +1,6 @@
 // A mechanism as a user describes it (a graph of bodies and joints), and as the kernels read it (a tree with its constants).
-// A Mechanism does not change once it is built and may be used by any number of threads. The structure, which depends on no
-// number of the description, is computed first and shared by copies with different parameters; then the numbers are converted
+// A Mechanism does not change once it is built and may be used by any number of threads. Its structure does not depend on
+// parameters: it is computed first, and shared by copies with different parameters. Then the parameters are converted
 // (bake.cpp).
 #pragma once
 
@@ -62,7 +62,7 @@ struct JointDescription {
   JointKind kind;
   Vec3<double> axis, axis2;  // unit vectors, in the joint's frame
   JointConstants constants;  // those of its fields are set
-  Transform<double> at_parent, at_child;  // the joint's frame in either body
+  Transform<double> at_parent, at_child;  // the joint's frame in each body
   bool actuated;
   PerVelocity armature, damping, friction, stiffness, rest;
   int nq, nv;
@@ -224,7 +224,7 @@ class Mechanism {
   std::string tie_;
   std::shared_ptr<const std::unordered_map<std::string, int>> frame_of_;
   std::vector<PlacedFrame> frames_;  // the ground, the described bodies, the described frames, then:
-  std::vector<std::pair<int, int>> joint_frames_;  // a joint, and which end of it
+  std::vector<std::pair<int, int>> joint_frames_;  // a joint, and its end (0: parent, 1: child)
   double mass_ = 0.0, operations_of_substructures_ = 0.0;
   ConstraintList constraints_;
   std::vector<int> source_;  // of each constraint: the joint that it is made of, or -1 - the described constraint
