@@ -140,7 +140,7 @@ def test_efforts_where_tau_is_expected_say_what_makes_tau_of_them():
 
 
 def test_joints_have_places_in_the_world():
-    """On both bodies one, whether they close loops or not; of pins of a closed chain these two are at the same point."""
+    """Each joint has one pose on each body, tree or loop joint; for pins of a closed chain both are at the same point."""
     robot = sarrus.mechanisms.four_bar()
     q = np.stack([robot.assemble(fixed={"motor": angle}) for angle in (0.5, 1.0)])
     for name in (*robot.joints, *robot.loop_joints):

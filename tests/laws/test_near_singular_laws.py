@@ -110,7 +110,7 @@ def test_substructures_answer_as_joint_coordinates_do(size, angle):
 
 
 def tilted(tilt):
-    """Return a double pendulum whose ends two points tie to a parallel pendulum with a tilted pin: rows that are equal but for the tilt."""
+    """Return a double pendulum with two points fixed to a parallel pendulum whose pin is tilted: rows that are equal except for the tilt."""
     b = sarrus.Builder("two points")
     b.add_body("a", sarrus.Inertia(1.0, (0, 0, 0.1), np.eye(3) * 0.01))
     b.add_body("b", sarrus.Inertia(1.0, (0.1, 0, 0), np.eye(3) * 0.01))

@@ -562,7 +562,7 @@ def bennett_case():
 
 @pytest.mark.parametrize("method", ORDERS)
 def test_order_on_bennetts_linkage(bennett_case, method):
-    """With a gap, its three hinges could not move at all: tests of this must not affect the order."""
+    """If its loop had a gap, its three hinges could not move at all; tests for this must not affect the order."""
     order = ORDERS[method]
     steps = {1: 1 / 800, 2: 1 / 400, 4: 1 / 200}[order] / np.array([1.0, 2.0])
     e = [error(bennett_case, method=method, dt=dt) for dt in steps]
@@ -656,7 +656,7 @@ def test_the_midpoint_rule_on_every_joint():
 
 @pytest.mark.parametrize("dt", [1e-3, 5e-3])
 def test_the_midpoint_rule_comes_to_rest(dt):
-    """On a plane, where velocity dies to nothing but rounding: at the depth that carries the weight, k d^1.5 = m g."""
+    """On a plane the velocity decays to rounding, at the depth that carries the weight, k d^1.5 = m g."""
     b = sarrus.Builder("weight")
     b.add_body("weight", sarrus.Inertia(1.0, (0.0, 0.0, 0.0), 0.01 * np.eye(3)))
     b.add_joint("slide", sarrus.Prismatic("z"), "ground", "weight")

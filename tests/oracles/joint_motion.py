@@ -1,10 +1,8 @@
-"""What each joint is: the displacement its coordinates make, the velocity its generalised velocity means.
+"""Definition of each joint: the displacement for its coordinates, and the velocity for its generalised velocity.
 
-A joint is a row of elementary displacements, each about (``turn``) or along (``slide``) an axis
-fixed in the frame that the previous ones have reached; ball and free joints, which have no such
-row, say directly what they are. Nothing here divides by a quantity that can vanish, branches on a
-coordinate or takes an absolute value, so that all of it continues to complex coordinates, where
-`kinematics.py` differentiates it.
+A joint is a sequence of elementary displacements, each about (``turn``) or along (``slide``) an axis fixed in the frame that the previous ones have
+reached. Ball and free joints, which are no such sequence, are defined directly. Nothing here divides by a quantity that can vanish, branches on a
+coordinate or computes an absolute value, so all functions continue to complex coordinates, where `kinematics.py` differentiates them.
 """
 
 import numpy as np
@@ -104,10 +102,10 @@ def compose(steps):
 
 
 def joint_motion(joint, q):
-    """Where the successor's joint frame is in the predecessor's, and how v moves it.
+    """Return the pose of the successor's joint frame in the predecessor, and its velocity for v.
 
-    Returns R (3, 3), p (3,) and J (6, nv): v -> [angular; linear] velocity of the successor's joint
-    frame relative to the predecessor, at the successor's origin, in the predecessor's axes.
+    Returns R (3, 3), p (3,) and J (6, nv): v -> [angular; linear] velocity of the successor's joint frame relative to the predecessor, at the
+    successor's origin, in the predecessor's axes.
     """
     kind = type(joint).__name__
     if kind in ("Spherical", "Free"):

@@ -1,9 +1,8 @@
 """Poses, velocities and Jacobians of a tree of bodies, in world axes and by definition.
 
-The Jacobian of a point is the classical one: column j is what joint velocity j alone does, a
-rotation about a line in space or a translation, to any point that is carried along. The derivatives
-of Jacobians are exact too, though none is written down: f(q + i h q') = f(q) + i h f'(q) + O(h^2),
-and with h = 1e-40 the square is below any rounding.
+The Jacobian of a point is the classical one: column j is the effect of joint velocity j alone, a rotation about a line in space or a translation, on
+a point of the moved bodies. The derivatives of Jacobians are exact too, by a complex step: f(q + i h q') = f(q) + i h f'(q) + O(h^2), and with h =
+1e-40 the square is below any rounding.
 """
 
 from dataclasses import dataclass
@@ -62,8 +61,8 @@ class Tree:
     def _grow_from_ground(self):
         """Order the joints outward, and find which of them carries which body.
 
-        carries[joint] (bodies + 1,) is 1 for the bodies beyond the joint, or -1 where the way to them
-        crosses it from its child to its parent; support (bodies + 1, nv) says that for each velocity.
+        carries[joint] (bodies + 1,) is 1 for the bodies beyond the joint, or -1 if the path to them passes it from its child to its parent; support
+        (bodies + 1, nv) is the same per velocity.
         """
         self.outward, path = [], {"ground": {}}
         pending = dict(self.joints)

@@ -1,7 +1,7 @@
-"""Equilibrium of bodies by itself, dense, without tree, closing rows or cut: A x is what reactions x put on every body, and x of least norm is A^+ A x.
+"""Equilibrium of bodies, dense, without tree, loop rows or cut: A x are the loads of reactions x on the bodies, and x of least norm is A^+ A x.
 
-A joint's reaction is what does no work on its motion; x are its components in an orthonormal basis of such wrenches [moment / l; force], the moment about
-the middle between the joint's two frames. l is the mechanism's characteristic length.
+A joint's reaction does no work on its motion; x are its components in an orthonormal basis of such wrenches [moment / l; force], with the moment
+about the midpoint between the joint's two frames. l is the mechanism's characteristic length.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ def about(point):
 
 
 class Equilibrium:
-    """Of one configuration.
+    """Equilibrium in one configuration.
 
     Attributes
     ----------
