@@ -152,8 +152,8 @@ Inertia InertiaFields::made() const {
   const std::vector<double> c = finite_array("com", com, {3});
   b.com = vec3(c[0], c[1], c[2]);
   if (!std::isfinite(b.mass * dot(b.com, b.com)))
-    throw ModelError("com = " + shown(b.com) + " is too far away: the inertia of a mass of " + six_digits(b.mass) +
-                     " kg about the origin is not finite");
+    throw ModelError("com = " + shown(b.com) + " is so far from the origin that a mass of " + six_digits(b.mass) +
+                     " has no finite inertia about the origin");
   if (uneven > 0.0) I = Mat3<double>(0.5 * I + 0.5 * I.transpose());
   return b;
 }
