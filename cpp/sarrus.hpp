@@ -1,12 +1,12 @@
-// sarrus in C++: a Builder, or a file, makes a Robot, whose methods are the functions of a state under the names that they have in Python.
+// sarrus in C++: a Builder, or a file, defines a Robot. Its methods are the functions of a state, with the same names as in Python.
 //
 //   const sarrus::Robot robot = sarrus::load("robot.json");    throws ModelError; or builder.build(): see model/builder.hpp
-//   robot.joint("crank").v_start                         parts by their names; NameNotFoundError
-//   sarrus::Workspace work;                              of one thread
+//   robot.joint("crank").v_start                         parts by name; throws NameNotFoundError
+//   sarrus::Workspace work;                              one per thread
 //   const sarrus::Frame tool = robot.frame("tool");
 //   const sarrus::Answer a = robot.forward_dynamics(work, q, v, tau);
 //   robot.jacobian(work, q, tool)                        inputs in the order of kernels/operation_list.hpp, optional ones omitted at the end;
-//   robot.inverse_dynamics(work, q, v, a)                then the frame if it takes one, and any number of wrenches
+//   robot.inverse_dynamics(work, q, v, a)                then the frame if the function needs one, and any number of wrenches
 //   robot.mobility(q).degrees_of_freedom                 properties of a configuration are structs: mobility/mobility.hpp
 //   robot.simulation(plan).run_fixed(clock, row)         from row = robot.simulation(plan).begin(state): see simulation/driver.hpp
 //
@@ -78,7 +78,7 @@ class Answer {
   std::size_t size_;
 };
 
-/// Results of a thread's calls, each function's valid until its next call.
+/// Results of a thread's calls; those of a function are valid until its next call.
 class Workspace {
  public:
   double* room(Operation operation, std::size_t size) {
@@ -91,7 +91,7 @@ class Workspace {
   std::array<std::vector<double>, operations> results_;
 };
 
-/// Signature of an operation, by the words of operation_list.hpp.
+/// Signature of an operation, as operation_list.hpp defines it.
 struct Signature {
   const char *name, *inputs, *axes;
   unsigned facts;
@@ -113,7 +113,7 @@ constexpr Signature signature(Operation operation) {
   return all[static_cast<int>(operation)];
 }
 
-/// Joint by its name: its type, and the indices of its coordinates and velocities in q and v, which contain none of a loop joint.
+/// Joint by its name: its type, and the indices of its coordinates and velocities in q and v. Those of a loop joint are not in q and v.
 struct Joint {
   const model::Joint& written;
   int q_start, nq, v_start, nv;
@@ -162,7 +162,7 @@ class Robot : public Mechanism {
       if (joint.actuated) names.push_back(joint.name);
     return names;
   }
-  /// Return the neutral configuration, with these coordinates of joints.
+  /// Return the neutral configuration, except for the given coordinates of joints.
   Numbers configuration(const model::JointCoordinates& coordinates = {}) const {
     Numbers q(static_cast<std::size_t>(tree().nq), 0.0);
     for (const int k : quaternions()) q[static_cast<std::size_t>(k) + 3] = 1.0;
@@ -197,7 +197,7 @@ class Robot : public Mechanism {
     return configuration_by_mass(work, arguments...);
   }
 
-  /// Return a frame; call this once, before a loop begins. Its quantities are in its own axes, or in those of the world.
+  /// Return a frame; call this once, before a loop begins. Its quantities are in its own axes, or in the world's.
   Frame frame(const std::string& name, ExpressedIn axes = ExpressedIn::frame) const {
     const PlacedFrame* at = find_frame(name);
     if (!at) no_such_name("frame", name, frame_names());
@@ -213,7 +213,7 @@ class Robot : public Mechanism {
   Matrix actuation_matrix(const Input& q, const std::optional<Names>& actuated = {}) const {
     return motor_rows(functions(), configuration("actuation_matrix", q), motors(actuated)).transpose();
   }
-  /// Compute an orthonormal basis (nu, k) of the efforts that move nothing.
+  /// Compute an orthonormal basis (nu, k) of the efforts that cause no motion.
   Matrix internal_efforts(const Input& q, const std::optional<Names>& actuated = {}, const std::optional<double>& time = {},
                           RowsOfState rows = {}) const {
     const StateFunctions of = functions();
@@ -305,9 +305,9 @@ class Robot : public Mechanism {
     constexpr int rows = (0 + ... + int(is_input<Arguments>)), at = (0 + ... + int(std::is_same_v<Arguments, Frame>));
     constexpr int wrenches = static_cast<int>(sizeof...(Arguments)) - rows - at;
     static_assert(rows >= signature_.count(false) && rows <= signature_.count(true),
-                  "see the inputs in kernels/operation_list.hpp");
-    static_assert(at == int(signature_.is(fact::at_frame)), "it takes one frame, or none");
-    static_assert(wrenches == 0 || signature_.is(fact::loads), "it takes no wrenches");
+                  "wrong number of inputs: see kernels/operation_list.hpp");
+    static_assert(at == int(signature_.is(fact::at_frame)), "this function needs one frame, or no frame");
+    static_assert(wrenches == 0 || signature_.is(fact::loads), "this function has no wrenches");
     Frame wrench_frame[wrenches + 1];
     const double* wrench[wrenches + 1];
     Call call{*this, operation, {}, 0, {}, wrench_frame, wrench, 0};
@@ -316,7 +316,8 @@ class Robot : public Mechanism {
     double* out = work.room(operation, size);
     for (const double* in : call.in)
       if (in == out)
-        throw std::invalid_argument(std::string(signature_.name) + "() is given its own answer, which it would write over");
+        throw std::invalid_argument(std::string(signature_.name) +
+                                    "(): an input is its own previous answer, which it would overwrite; copy it first");
     const Parameters parameters = {call.frame, wrenches, wrench_frame, true};
     const double status = sarrus_kernel_table()->single[static_cast<int>(operation)](tree(), parameters, call.in, wrench, out);
     return {out, size, static_cast<Status>(static_cast<int>(status))};
@@ -371,7 +372,7 @@ class Robot : public Mechanism {
 };
 
 inline Robot model::Builder::build() const { return Robot(*this); }
-/// Read the mechanism from a file of sarrus' own form, JSON.
+/// Read the mechanism from a file in the format of sarrus, JSON.
 inline Robot load(const std::string& path) { return load_builder(path).build(); }
 
 }  // namespace sarrus

@@ -23,7 +23,7 @@ struct Info {
   unsigned facts;
   int pfaffian_values = -1;         // input that the core evaluates by the mechanism itself
   int independent = -1;             // input that determines the size of the result
-  PyObject* declaration = nullptr;  // the Python function for calls with additional keywords
+  PyObject* declaration = nullptr;  // the Python function that evaluates calls with additional keywords
 
   bool is(fact::Fact f) const { return facts & f; }
 };
@@ -73,7 +73,7 @@ struct Arguments {
   PyObject* input[max_inputs] = {};
   PyObject *frame = nullptr, *out = nullptr, *wrenches = nullptr, *expressed_in = nullptr, *threads = nullptr;
   bool return_status = false, check = true, exact = false;
-  bool asks_more = false;  // true: a keyword that only the declaration takes
+  bool asks_more = false;  // true: a keyword that only the Python declaration accepts
 };
 
 inline std::string join(const Info& info, const char* error) { return std::string(info.name) + "() " + error; }
@@ -83,7 +83,7 @@ inline void put_keyword(const Info& info, Arguments& a, PyObject* key, PyObject*
     if (slot) throw py::type_error(join(info, "got multiple values for argument '") + text(key) + "'");
     slot = value;
   };
-  // interned names are the same object; others are compared
+  // keywords that Python has interned are the same object; other strings are compared
   const auto is = [&](PyObject* name) { return key == name || PyUnicode_Compare(key, name) == 0; };
   const Keys& k = keys();
   if (is(k.out)) return once(a.out);
@@ -95,7 +95,7 @@ inline void put_keyword(const Info& info, Arguments& a, PyObject* key, PyObject*
     const int yes = PyObject_IsTrue(value);
     if (yes < 0) {  // an array of several
       PyErr_Clear();
-      throw py::type_error(join(info, "takes True or False as ") + text(key) + "; got " + py::repr(value).cast<std::string>());
+      throw py::type_error(join(info, "needs True or False as ") + text(key) + "; got " + py::repr(value).cast<std::string>());
     }
     to = yes;
   };

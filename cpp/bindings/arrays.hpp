@@ -1,4 +1,4 @@
-// NumPy arrays as kernels read them, and the errors for Python. Without pybind11's converters, which cost more than the kernels.
+// NumPy arrays as kernels read them, and the errors for Python. pybind11's converters are not used, because they cost more than the kernels.
 #pragma once
 
 #include <pybind11/numpy.h>
@@ -13,7 +13,7 @@ namespace py = pybind11;
 using Array = py::detail::PyArray_Proxy;
 inline const Array* proxy(PyObject* o) { return py::detail::array_proxy(o); }
 
-/// Return a str as UTF-8, with all its characters; characters without UTF-8 as Python would show them.
+/// Return a str as UTF-8. Characters that UTF-8 cannot encode (lone surrogates) become Python's escapes.
 inline std::string text(PyObject* str) {
   Py_ssize_t size = 0;
   if (const char* utf8 = PyUnicode_AsUTF8AndSize(str, &size)) return std::string(utf8, static_cast<std::size_t>(size));
@@ -25,7 +25,7 @@ inline PyObject* double_descr() {
   static PyObject* descr = py::detail::npy_api::get().PyArray_DescrFromType_(py::detail::npy_api::NPY_DOUBLE_);
   return descr;
 }
-/// Return true for float64. Not a comparison with one object: an array made by pickle has its own descriptor.
+/// Return true for float64. The descriptor is not compared with one object, because an unpickled array has a descriptor of its own.
 inline bool is_double(const Array* a) {
   const auto* descr = py::detail::array_descriptor_proxy(a->descr);
   return a->descr == double_descr() || (descr->type_num == py::detail::npy_api::NPY_DOUBLE_ && descr->byteorder == '=');
@@ -40,11 +40,11 @@ inline bool is_plain(PyObject* o) {
   return is_double(a) && (a->flags & plain) == plain;
 }
 
-/// Raise a TypeError if a masked array hides numbers.
+/// Raise a TypeError if entries of a masked array are masked.
 inline void refuse_hidden(PyObject* o, const std::string& name) {
   if (!PyObject_HasAttrString(o, "mask") || !py::module_::import("numpy.ma").attr("is_masked")(py::handle(o)).cast<bool>())
     return;
-  throw py::type_error(name + " is a masked array with hidden numbers: fill them in with .filled(...)");
+  throw py::type_error(name + " is a masked array with masked entries: fill them with .filled(...)");
 }
 
 inline py::object as_plain(PyObject* o, const std::string& name) {

@@ -6,15 +6,15 @@
 namespace sarrus::bindings {
 namespace py = pybind11;
 
-/// Make every use of such an object of a module's classes a TypeError. pybind11 allocates a missing value by its class's `operator new`, which a
-/// constructor does not call.
+/// Make every use of an object that has no C++ value a TypeError, for the classes of a module. pybind11
+/// allocates a missing value by the class's `operator new`, which a constructor does not call.
 inline void refuse_unbuilt(const py::handle& module) {
   for (const auto& [name, value] : py::dict(module.attr("__dict__"))) {
     if (py::isinstance<py::module_>(value)) refuse_unbuilt(value);
     if (!PyType_Check(value.ptr())) continue;
     if (py::detail::type_info* const type = py::detail::get_type_info(reinterpret_cast<PyTypeObject*>(value.ptr())))
       type->operator_new = [](std::size_t) -> void* {
-        throw py::type_error("this object was never built: __new__ made it alone, without a call of its class");
+        throw py::type_error("this object was never initialised: __new__ created it without a call of __init__");
       };
   }
 }

@@ -1,6 +1,6 @@
-// Changes of the parameters of a description, from Python: the sort, the name of the part, and the values. Python has converted these to
-// floats, arrays of floats, Inertias and Transforms; this file checks them. python/sarrus/description/replaced.py does the same to Python's own
-// description.
+// Changes of the parameters of a description, from Python. Each is a keyword (the sort of change), the name of a
+// part, and its values. Python has converted the values to floats, arrays of floats, Inertias and Transforms; this
+// file checks them. python/sarrus/description/replaced.py makes the same changes in Python's own description.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 
 namespace sarrus::bindings {
 
-/// Parts by their names. Changes usually follow the order of the parts, so the next one is tried first.
+/// Access to parts by name. Changes usually follow the order of the parts, so the search begins at the part after the last one found.
 template <class Part> class Named {
  public:
   explicit Named(std::vector<Part>& parts) : parts_(parts) {}
@@ -42,13 +42,13 @@ template <class Part> class Named {
   std::size_t next_ = 0;
 };
 
-/// Access by name to the parameters of a description that may change; NameNotFoundError or ModelError if there are none.
+/// Access by name to the parameters of a description that may change. Raises NameNotFoundError or ModelError if there are none.
 class Places {
  public:
   explicit Places(Description& d)
       : d_(d), bodies_(d.bodies), joints_(d.joints), frames_(d.frames), constraints_(d.constraints), springs_(d.springs) {}
 
-  /// Number, or numbers per velocity of a joint.
+  /// One number, or one number per velocity of a joint.
   struct Numbers {
     std::string label;  // of messages
     bool not_negative, scalar;
@@ -102,11 +102,11 @@ class Places {
     return {label + ": pitch", false, true, pitch, 1};
   }
 
-  /// Return the numbers along the velocities of a joint, or of a spring between points.
+  /// Return the parameters along the velocities of a joint, or of a spring between points.
   Numbers terms(const std::string& key, const std::string& name) {
     JointDescription* j = joints_.find(name);
     SpringDescription* s = springs_.find(name);
-    if (j && s) throw ModelError("a joint and a spring are both named '" + name + "': " + key + " of which?");
+    if (j && s) throw ModelError("a joint and a spring are both named '" + name + "', so " + key + " is ambiguous: rename one");
     if (!j && !s) joints_.no_such("joint", name);
     const std::string label = (j ? "joint '" : "spring '") + name + "': " + key;
     if (s) {
@@ -124,7 +124,8 @@ class Places {
 
   [[noreturn]] void no_place(const std::string& name) {
     if (bodies_.find(name))
-      throw ModelError("'" + name + "' is a body: its joints place it; a copy has other places of frames and joints");
+      throw ModelError("'" + name +
+                       "' is a body, which its joints place; expected a frame, or an end of a joint (NAME.parent or NAME.child)");
     std::vector<std::string> names;
     for (const FrameDescription& f : d_.frames) names.push_back(f.name);
     for (const JointDescription& j : d_.joints) names.push_back(j.name + ".parent"), names.push_back(j.name + ".child");
@@ -144,11 +145,12 @@ inline std::string shown(const py::handle& value) { return py::repr(value).cast<
 inline void assign(Transform<double>& place, const std::string& name, const py::handle& value) {
   const Transform<double> X = to_transform(value);
   constexpr double largest = 1e100;  // as in spatial.py
-  if (!(X.p.cwiseAbs().maxCoeff() <= largest)) throw ModelError("placement of '" + name + "': at most 1e+100 m away");
+  if (!(X.p.cwiseAbs().maxCoeff() <= largest))
+    throw ModelError("placement of '" + name + "' is too far away; expected at most 1e+100 m");
   place = X;
 }
 
-/// Assign a float to all of them, or an array of one each; a scalar takes only a float.
+/// Assign one float to all entries, or an array with one value per entry. A scalar parameter accepts only a float.
 inline void assign(const Places::Numbers& to, bool positive, const py::handle& value) {
   const auto checked = [&](double x) {
     if (!std::isfinite(x)) throw ModelError(to.label + " must be finite; got " + shown(value));
@@ -159,7 +161,7 @@ inline void assign(const Places::Numbers& to, bool positive, const py::handle& v
   if (PyFloat_Check(value.ptr())) {
     const double x = checked(PyFloat_AS_DOUBLE(value.ptr()));
     if (to.count == 0 && x != 0.0)
-      throw ModelError(to.label + " acts on nothing, as this joint does not move; got " + shown(value));
+      throw ModelError(to.label + " must be zero, because this joint does not move; got " + shown(value));
     std::fill_n(to.first, to.count, x);
     return;
   }
@@ -171,7 +173,7 @@ inline void assign(const Places::Numbers& to, bool positive, const py::handle& v
   for (std::size_t k = 0; k < to.count; ++k) to.first[k] = checked(reinterpret_cast<const double*>(x->data)[k]);
 }
 
-/// Call change(sort, name, value) for each change; gravity has no name.
+/// Call change(keyword, name, value) for each change; the name is empty for gravity.
 template <class Change> void each_change(const py::dict& changes, Change change) {
   for (const auto& [sort, values] : changes) {
     const std::string key = text(sort.ptr());
@@ -181,7 +183,7 @@ template <class Change> void each_change(const py::dict& changes, Change change)
     }
     for (const auto& [part, value] : py::reinterpret_borrow<py::dict>(values)) {
       if (!PyUnicode_Check(part.ptr()))
-        throw py::type_error(key + " must be a mapping of names, each a str; got " + shown(values));
+        throw py::type_error(key + " must be a mapping whose keys are names (str); got " + shown(values));
       change(key, text(part.ptr()), value);
     }
   }

@@ -21,7 +21,7 @@ using Numbers = py::array_t<double, py::array::c_style | py::array::forcecast>;
 
 void require_finite(const Numbers& x, const char* name) {
   if (!std::all_of(x.data(), x.data() + x.size(), [](double number) { return std::isfinite(number); }))
-    throw py::value_error(std::string("cone problem: ") + name + " has numbers that are not finite");
+    throw py::value_error(std::string("cone problem: ") + name + " has entries that are not finite");
 }
 
 /// Return the ends of intervals with finite numbers, as kernels assume.
@@ -66,9 +66,9 @@ py::tuple solve_cone_problem(const Numbers& G, const Numbers& w, const Numbers& 
   return py::make_tuple(solution.reached, p, least, solution.natural_map, solution.iterations, solution.stage);
 }
 
-/// Compute the response of contacts, each (first frame, second frame, place of the point or centre on the first, normal in the world, radius,
-/// friction, restitution, torsional, rolling friction, true for Poisson's restitution); their numbers are checked by Python. tau None: an impact.
-/// Returns (status, motion, forces, moments, (natural map, iterations, stage), closing speed).
+/// Compute the response of contacts. Each contact is (first frame, second frame, position of the point or centre on the first, normal in the
+/// world, radius, friction, restitution, torsional friction, rolling friction, true for Poisson's restitution). Python has checked the values.
+/// If tau is None, the response is to an impact. Returns (status, motion, forces, moments, (natural map, iterations, stage), closing speed).
 py::tuple contact_response(const py::object& self, const std::vector<py::tuple>& described, const Numbers& q, const Numbers& v,
                            const std::optional<Numbers>& tau, double time) {
   const Mechanism& m = built(self);

@@ -20,7 +20,7 @@ namespace {
 using Count = py::ssize_t;
 using Numbers = py::array_t<double, py::array::c_style | py::array::forcecast>;
 
-/// Call visit(kind) for kind I and those after it, with default numbers.
+/// Call visit(kind) for kind I and those after it in the list, with default values.
 template <int I = 0, class Visit> void each_task(Visit&& visit) {
   if constexpr (I < std::variant_size_v<AnyTask>) visit(std::variant_alternative_t<I, AnyTask>()), each_task<I + 1>(visit);
 }
@@ -98,7 +98,7 @@ class ControllerReader {
     each_task([&](const auto& kind) {
       if (name == kind.name) task.kind = kind, exists = true;
     });
-    if (!exists) throw std::invalid_argument("no kind of task is '" + name + "'");
+    if (!exists) throw std::invalid_argument("no kind of task is named '" + name + "'");
     std::visit([&](auto& kind) { read_fields(name, fields, kind, *this), check_rows(name, kind, task.weight); }, task.kind);
   }
 
@@ -108,7 +108,7 @@ class ControllerReader {
   template <class Kind> static void check_rows(const std::string& name, Kind& kind, const RowNumbers& weight) {
     const auto check = [&](const char* key, int rows) {
       if (rows != kind.rows())
-        throw std::invalid_argument(name + " has " + std::to_string(kind.rows()) + " rows, its " + key + " " +
+        throw std::invalid_argument(name + " has " + std::to_string(kind.rows()) + " rows, but its " + key + " has " +
                                     std::to_string(rows));
     };
     check("weight", weight.rows);
@@ -120,7 +120,7 @@ class ControllerReader {
   }
 };
 
-/// Controller of one state, with the results that a report shows.
+/// Controller evaluated in one state, with the results that Python's report contains.
 class TaskController {
  public:
   TaskController(const py::object& mechanism, const py::dict& described, const Numbers& parameters)
@@ -133,7 +133,7 @@ class TaskController {
     for (const Task& t : law_.task) rows_ += t.rows();
   }
 
-  /// Return (nv,), or None with the reason in report().
+  /// Return the efforts (nv,), or None if there are none; report() then has the reason.
   py::object tau(double time, const py::object& q, const py::object& v) const {
     const Count nv = tree_.nv;
     double* to;
@@ -169,7 +169,7 @@ class TaskController {
     return d;
   }
 
-  /// Return seconds per call from C++, in states (n, nq) and (n, nv) in turn.
+  /// Return seconds per call from C++. The calls use the states (n, nq) and (n, nv) in turn.
   double time_one_state(const Numbers& q, const Numbers& v, int repeats) const {
     const Count n = q.shape(0);
     std::vector<double> motor(tree_.nv + tree_.loop_nv), z(law_.states + 1), call(law_.call_numbers + 1);
@@ -192,7 +192,7 @@ class TaskController {
     const auto numbers = [](const py::object& o, const char* name, int n) {
       const Array* a = proxy(o.ptr());
       if (a->nd != 1 || a->dimensions[0] != n)
-        throw py::value_error(std::string(name) + " has the shape " + shape_text(a->dimensions, a->nd) + ", not (" +
+        throw py::value_error(std::string(name) + " has shape " + shape_text(a->dimensions, a->nd) + "; expected (" +
                               std::to_string(n) + ",)");
       return reinterpret_cast<const double*>(a->data);
     };

@@ -20,7 +20,7 @@ inline Vec3<double> to_vec3(const pybind11::handle& h) {
   return vec3<double>(x[0], x[1], x[2]);
 }
 
-/// Read attributes that are arrays of given sizes, one after the other. Values that Python checked at construction are not checked again.
+/// Read attributes that are arrays of known sizes, one after the other. They are not checked again, because Python checked them at construction.
 template <int... sizes> void read_arrays(const pybind11::handle& h, PyObject* const (&names)[sizeof...(sizes)], double* out) {
   int k = 0;
   for (const int size : {sizes...}) {
@@ -30,7 +30,8 @@ template <int... sizes> void read_arrays(const pybind11::handle& h, PyObject* co
     const Array* x = proxy(plain.ptr());
     pybind11::ssize_t n = 1;
     for (int i = 0; i < x->nd; ++i) n *= x->dimensions[i];
-    if (n != size) throw pybind11::value_error("an array of " + std::to_string(size) + " numbers is needed");
+    if (n != size)
+      throw pybind11::value_error("expected an array of " + std::to_string(size) + " numbers; got " + std::to_string(n));
     out = std::copy_n(reinterpret_cast<const double*>(x->data), size, out);
   }
 }
@@ -67,7 +68,8 @@ inline Inertia<double> to_inertia(const pybind11::handle& h) {
   return {m, com * m, parallel_axes<double>(m, com, {I[0], I[1], I[2], I[4], I[5], I[8]})};
 }
 
-/// Convert a law: (starts, coefficients piece by piece, harmonics); or (such laws, index of the run's own law number).
+/// Convert a law, which is (starts, coefficients of all pieces, harmonics), or (a list of such laws, index of the number in a run's parameters that
+/// selects its law).
 inline Law to_law(const pybind11::handle& h) {
   const auto t = h.cast<pybind11::tuple>();
   if (t.size() == 2) {

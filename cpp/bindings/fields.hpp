@@ -1,4 +1,4 @@
-// Structs from dicts by the names of their fields, as in `fields(field)`: all of them and no others.
+// Structs from dicts by the names of their fields, as in `fields(field)`. A dict must have exactly these fields.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -32,7 +32,7 @@ template <class X, class Read> void read_fields(const std::string& subject, cons
     const std::string key = py::str(item.first);
     bool is_field = false;
     x.fields([&](const char* name, auto&) { is_field = is_field || key == name; });
-    if (!is_field) throw std::invalid_argument(subject + ": '" + key + "' is none of its fields, " + names);
+    if (!is_field) throw std::invalid_argument(subject + " has no field '" + key + "'; expected one of " + names);
   }
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 namespace py = pybind11;
 
-/// Call visit(kind) for each kind that has a name, with default numbers.
+/// Call visit(kind) for each kind that has a name, with default values.
 template <class Visit> void each_described_kind(Visit&& visit) {
   const auto described = [&](const auto& none) {
     using Kind = typename std::decay_t<decltype(none)>::Kind;
@@ -113,8 +113,9 @@ void add_force_elements(const Mechanism& mechanism, const py::list& described, F
       kind.fields([&](const char* key, auto& x, auto...) { reader.read(d[key], x), ++keys; });
       list.add(std::move(kind));
     });
-    if (keys == 0) throw py::value_error("no force element is called '" + name + "'");
-    if (keys != d.size()) throw py::value_error(name + " has other fields than " + py::repr(d).cast<std::string>());
+    if (keys == 0) throw py::value_error("no force element is named '" + name + "'");
+    if (keys != d.size())
+      throw py::value_error(name + " has fields that differ from those of " + py::repr(d).cast<std::string>());
   }
 }
 

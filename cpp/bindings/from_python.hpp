@@ -18,9 +18,9 @@ struct FromPython {
            *AssemblyError = PyExc_ValueError, *PathTrackingError = PyExc_ValueError;
   PyObject* NameNotFoundError = PyExc_KeyError;
   PyObject *Transform = nullptr, *Inertia = nullptr, *JointType = nullptr;  // classes
-  PyObject* real_numbers = nullptr;  // (value): a float64 array; TypeError or ValueError if it is something else
+  PyObject* real_numbers = nullptr;  // (value): returns a float64 array, or raises TypeError or ValueError
   PyObject* explain = nullptr;  // (mechanism, operation, status, arguments, result): raises the error of one state
-  PyObject* pfaffian_values = nullptr;  // (mechanism, q, v or None, whether rates): rows that depend on q, or their rates
+  PyObject* pfaffian_values = nullptr;  // (mechanism, q, v or None, rates): returns rows that depend on q, or their rates
 };
 inline FromPython& from_python() {
   static FromPython handed;
@@ -48,7 +48,7 @@ inline void hand_over(const py::KWArgs<py::object>& all) {
     PyObject** slot = nullptr;
     for (const auto& row : table)
       if (name.cast<std::string>() == row.name) slot = &row.slot;
-    if (!slot) throw py::type_error("the core has no use for '" + name.cast<std::string>() + "'");
+    if (!slot) throw py::type_error("unknown object '" + name.cast<std::string>() + "' for the core");
     *slot = py::handle(object).inc_ref().ptr();  // until the interpreter ends
   }
 }

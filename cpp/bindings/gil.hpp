@@ -61,7 +61,7 @@ class WithGil {
   PyGILState_STATE state_;
 };
 
-/// Check for signals such as Ctrl-C, a few times a second, because it needs the GIL. Signals are delivered to the main thread only.
+/// Check for signals such as Ctrl-C, only a few times a second because the check needs the GIL. Signals are delivered to the main thread only.
 class Signals {
  public:
   /// Return true if a signal's handler raised; the exception is set.
@@ -78,7 +78,7 @@ class Signals {
   std::chrono::steady_clock::time_point next_ = std::chrono::steady_clock::now() + interval;
 };
 
-/// Return f(*arguments), from C++ without the GIL: other threads may run, and end the process, before Python returns.
+/// Return f(*arguments), called from C++ without the GIL. Until Python returns, other threads may run, and may end the process.
 inline pybind11::object call_python(const pybind11::object& f, const pybind11::tuple& arguments) {
   PyObject* answer = unless_interpreter_ends([&] { return PyObject_CallObject(f.ptr(), arguments.ptr()); });
   if (!answer) throw pybind11::error_already_set();

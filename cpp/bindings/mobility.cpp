@@ -1,4 +1,4 @@
-// Mobility and internal efforts of one mechanism at one configuration, as structs of results (results.hpp).
+// Mobility and internal efforts of one mechanism at one configuration, returned as structs of results (results.hpp).
 #include "mobility.hpp"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ namespace {
 using Row = py::array_t<double, py::array::c_style | py::array::forcecast>;
 
 const double* configuration(const Row& q, const Tree& tree) {
-  if (q.ndim() != 1 || q.shape(0) != tree.nq) throw py::value_error("one configuration is needed");
+  if (q.ndim() != 1 || q.shape(0) != tree.nq) throw py::value_error("expected one configuration (nq,)");
   return q.data();
 }
 
@@ -56,7 +56,8 @@ py::dict constraint_rank_of(const py::object& self, const Row& q, const std::opt
   return as_python(result);
 }
 
-/// Return bases (states, nu, most) of internal efforts, each followed by zero columns, and their sizes: -1 and NaN for states that are not finite.
+/// Return bases (states, nu, most) of the internal efforts, each padded with zero columns, and their numbers of columns. A state that is not finite
+/// has -1 columns and NaN.
 py::tuple internal_efforts_of(const py::object& self, const Row& q, const Names& actuated, const std::optional<Row>& time) {
   const Mechanism& m = built(self);
   const Tree& tree = m.tree();

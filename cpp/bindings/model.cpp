@@ -1,5 +1,5 @@
-// Parts of descriptions to and from Python's dataclasses, field by field: there is no binding for each of them. The core's Builder, which checks a part
-// and returns it with plain numbers, and types of joints.
+// Conversion of the parts of a description to and from Python's dataclasses, field by field; the parts have no bindings of
+// their own. Also bound here: the core's Builder, which checks a part and returns it with plain numbers, and the joint types.
 #include "model.hpp"
 
 #include <pybind11/stl.h>
@@ -41,7 +41,7 @@ std::string type_name(const py::handle& x) {
   return name.substr(name.rfind('.') + 1);
 }
 
-/// Plain numbers without a call of Python, in a number, or in a tuple or list of them.
+/// Convert a number, or a tuple or list of numbers, without calls into Python.
 bool plain_number(PyObject* x, double& to) {
   if (PyFloat_CheckExact(x)) return to = PyFloat_AS_DOUBLE(x), true;
   if (!PyLong_CheckExact(x)) return false;
@@ -89,9 +89,10 @@ Value value_of(const NumberArray& array) {
   return all;
 }
 
-// ---- values of the caller, whose errors show them as the caller wrote them -------------------------------------------------------------
+// ---- values of the caller; errors show them as the caller wrote them -----------------------------------------------------------------
 
-/// An argument as a value, which is neither a number nor a text if it is something else, as a list that contains itself.
+/// Convert an argument to a value. An object that is neither a number, a text nor a list (or a list that contains itself) becomes a value of none of
+/// these kinds.
 Value argument(const py::handle& h, bool named, int depth = 0) {
   Value value = Value::Object();
   double x = 0.0;
@@ -108,7 +109,7 @@ Value argument(const py::handle& h, bool named, int depth = 0) {
   }
   return named ? std::move(value).written(shown(h)) : value;
 }
-/// make(named), again with the texts of its arguments if it raises.
+/// Return make(named); if it raises, call it again with the texts of the arguments, so that the error shows them.
 template <class Make> auto with_texts(Make make) {
   try {
     return make(false);
@@ -119,7 +120,7 @@ template <class Make> auto with_texts(Make make) {
 
 // ---- reading -----------------------------------------------------------------------------------------------------------------------------
 
-/// A visitor of fields without their usual values.
+/// Visitor of fields that ignores their default values.
 template <class F> struct Each {
   F f;
   template <class X> void operator()(const char* key, X& member) { f(key, member); }
@@ -138,7 +139,7 @@ std::string subject_of(const model::Visual& v) { return "visual of body '" + v.b
 std::string subject_of(const model::Contact& c) { return "contact of '" + c.first + "' and '" + c.second + "'"; }
 template <class Part> std::string subject_of(const Part& part) { return kind_of(part) + " '" + part.name + "'"; }
 
-/// A value of a field, and what errors call it.
+/// Value of a field, and the name that errors use for it.
 struct Given {
   py::handle value;
   std::string label;
@@ -169,10 +170,10 @@ void read(const Given& g, bool& to) {
 void read(const Given& g, std::string& to) {
   if (PyUnicode_Check(g.value.ptr())) return void(to = from_text(g.value));
   if (g.label == "parent" || g.label == "child")
-    throw ModelError(g.subject() + ": parent and child are names of bodies; got " + shown(g.value));
+    throw ModelError(g.subject() + ": parent and child must be names of bodies; got " + shown(g.value));
   const std::string kind = g.label == "joint" ? "joint" : g.label == "first" || g.label == "second" ? "shape or group" : "body";
   throw NameNotFoundError(g.subject() + ": no " + kind + " is named '" + printable(from_text(py::str(g.value))) +
-                          "'; a name is a text");
+                          "'; a name must be a str");
 }
 void read(const Given& g, std::vector<std::string>& to) {
   to.clear();
@@ -182,7 +183,7 @@ void read(const Given& g, std::vector<std::string>& to) {
     if (!PyUnicode_Check(name.ptr())) names = py::object();
     if (names) to.push_back(from_text(name));
   }
-  if (!names || to.empty()) g.fail("needs one name or more, in a list");
+  if (!names || to.empty()) g.fail("needs a list of one or more names");
 }
 const char* unit_of(const std::string& label) {
   return label == "gravity" ? "[m/s2]" : label == "scale of a mesh" ? "for x, y and z" : "[m]";
@@ -198,7 +199,7 @@ void read(const Given& g, std::vector<double>& to) {
   if (!array || array->shape.size() > 1) g.fail("needs a finite number or a sequence of them");
   to = std::move(array->numbers);
 }
-/// Rows of numbers, perhaps of unequal lengths, for the core to say so.
+/// Read rows of numbers. Rows of unequal lengths are accepted here, because the core checks them.
 template <class Row> void read_rows(const Given& g, std::vector<Row>& to, const char* expected) {
   to.clear();
   if (PyTuple_Check(g.value.ptr()) || PyList_Check(g.value.ptr())) {
@@ -245,7 +246,7 @@ void read(const Given& g, model::Term& to) {
   to.index = model::Term::only;
   if (!index.is_none()) {
     if (!PyIndex_Check(index.ptr()))
-      throw ModelError(g.subject() + ": a coordinate is a joint's name, or (name, index); got " + shown(key));
+      throw ModelError(g.subject() + ": a coordinate must be the name of a joint, or (name, index); got " + shown(key));
     to.index =
         static_cast<int>(std::max<Py_ssize_t>(-1000000, std::min<Py_ssize_t>(1000000, PyNumber_AsSsize_t(index.ptr(), nullptr))));
   }
@@ -290,7 +291,7 @@ void read(const Given& g, model::JointType& to) {
   to = attribute(g.value, "_core").cast<const JointOfCore&>().type;
 }
 
-/// A function of Python's; the description holds that there is one.
+/// A Python function: the description only stores that there is one.
 void read(const Given&, std::monostate&) {}
 template <class T> void read(const Given& g, std::optional<T>& to);
 template <class T> void read(const Given& g, std::vector<T>& to) {
@@ -302,7 +303,7 @@ template <class T> void read(const Given& g, std::optional<T>& to) {
   if (g.value.is_none()) return to.reset();
   if constexpr (std::is_same_v<T, std::string>) {
     if (!PyUnicode_Check(g.value.ptr()))
-      throw ModelError(g.subject() + ": group is a name, and no shape's; got " + shown(g.value));
+      throw ModelError(g.subject() + ": group must be a name that no shape has; got " + shown(g.value));
   } else if constexpr (std::is_same_v<T, std::array<double, 4>>) {
     const auto color = model::color(PyUnicode_Check(g.value.ptr()) ? from_python_value(g.value) : argument(g.value, false));
     if (!color) g.fail(model::expected_color);
@@ -313,7 +314,7 @@ template <class T> void read(const Given& g, std::optional<T>& to) {
 
 // ---- shapes ------------------------------------------------------------------------------------------------------------------------------
 
-/// The class of a shape's kind among those that it inherits from; none: it is another shape.
+/// Return the class named `kind` among the bases of the shape's class, or null if there is none.
 PyObject* class_of(const py::handle& shape, const std::string& kind) {
   const auto bases = py::reinterpret_borrow<py::tuple>(Py_TYPE(shape.ptr())->tp_mro);
   for (const py::handle base : bases)
@@ -395,7 +396,7 @@ template <class Part> struct PartReader {
 };
 
 template <class Part> Part read_part(const py::handle& from, Part part = {}) {
-  if constexpr (std::is_same_v<Part, model::Joint>)  // its kind is part of errors about the fields before
+  if constexpr (std::is_same_v<Part, model::Joint>)  // errors about the fields before it name the kind
     part.laws.resize(py::len(attribute(from, "laws")));
   part.fields(PartReader<Part>{from, part});
   return part;
@@ -428,7 +429,7 @@ template <class Take> void read_constraint(const py::handle& from, Take take) {
       },
       alternatives(model::Constraint()));
   if (!is_known)
-    throw ModelError("constraint '" + from_text(py::str(attribute(from, "name"))) + "' is of no kind: '" + kind + "'");
+    throw ModelError("constraint '" + from_text(py::str(attribute(from, "name"))) + "' has the unknown kind '" + kind + "'");
 }
 
 // ---- what a part becomes -----------------------------------------------------------------------------------------------------------------
@@ -452,7 +453,7 @@ struct Plain {
   }
 };
 
-/// A member in Python's form; objects that it was read from stay, if they are what it is.
+/// Convert a member to Python. The object that the member was read from is returned if its value is unchanged.
 struct Written {
   py::handle original;
 
@@ -501,7 +502,7 @@ struct Written {
         x);
   }
 
-  /// An object of a class with these fields.
+  /// Create an object of a class from these fields.
   template <class T> py::object made(PyTypeObject* type, T fields) const {
     py::dict all;
     fields.fields(Each{[&](const char* key, auto& member) {
@@ -543,7 +544,7 @@ template <class Part> py::object add(model::Builder& builder, const py::handle& 
     return written(std::get<Part>(d.constraints.back()));
 }
 
-/// Add a part to the core's description; the same part, with plain numbers and its usual values.
+/// Add a part to the core's description; return the same part with plain numbers and its default values.
 py::object add_part(model::Builder& builder, const py::handle& from) {
   const std::string kind = constraint_kind(from);
   if (kind == "Body") return add(builder, from, read_part<model::Body>(from));
@@ -558,7 +559,7 @@ py::object add_part(model::Builder& builder, const py::handle& from) {
   return made;
 }
 
-/// check(numbers), whose errors show the value as the caller wrote it.
+/// Return check(numbers). Its errors show the value as the caller wrote it.
 template <class Check> auto coordinates_of(const py::handle& value, Check check) {
   const auto array = numbers_of(value);
   const bool fits = array && array->shape.size() < 2;
@@ -612,7 +613,7 @@ py::object zeros(int count) {
   return py::reinterpret_borrow<py::object>(all[static_cast<std::size_t>(count)]);
 }
 
-/// The core's type of a joint, and all its fields by name: read-only arrays, numbers and, of a gimbal, names.
+/// Return the core's type of a joint, and all its fields by name: read-only arrays, numbers and, for a gimbal, names.
 py::tuple joint_type(const std::string& kind, const py::dict& arguments) {
   const std::vector<model::JointField> candidates = model::joint_fields(kind);
   const auto make = [&](bool named) {
@@ -653,7 +654,7 @@ py::tuple joint_type(const std::string& kind, const py::dict& arguments) {
 
 // ---- descriptions of the kernels ---------------------------------------------------------------------------------------------------------
 
-/// A constraint of calls: a closing joint from the ground to a frame's target, or the coordinates of a joint.
+/// A constraint whose target is an argument of each call: a joint from the ground to a frame, or the coordinates of a joint.
 ConstraintDescription target(const py::handle& from, const std::vector<JointDescription>& joints) {
   ConstraintDescription c{};
   c.name = from_text(attribute(from, "name")), c.joint = from_text(attribute(from, "joint"));
@@ -684,7 +685,7 @@ Description to_description(const py::handle& from) {
   const auto each = [&](const char* key, auto take) {
     const py::object parts = attribute(from, key);
     const auto fault = [&] {
-      return ModelError(std::string("a description's ") + key + " are a tuple of such parts; got " + shown(parts));
+      return ModelError(std::string("a description's ") + key + " must be a tuple of parts of this kind; got " + shown(parts));
     };
     if (!PyTuple_Check(parts.ptr()) && !PyList_Check(parts.ptr())) throw fault();
     try {

@@ -9,7 +9,7 @@ namespace sarrus::bindings {
 
 namespace py = pybind11;
 
-/// The kernels' description; ModelError if a part is not what its field holds.
+/// Return the kernels' description; ModelError if a field has a value of the wrong type.
 Description to_description(const py::handle& description);
 void bind_model(py::module_& m);
 

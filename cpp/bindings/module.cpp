@@ -29,7 +29,7 @@
 namespace sarrus::bindings {
 namespace {
 
-/// Facts about each type of joint, by name: see JointType in joints.py.
+/// Return the facts about each type of joint, by name: see JointType in joints.py.
 py::dict joint_table() {
   py::dict table;
   const auto listed = [](const CoordinateList& list) {
@@ -74,7 +74,7 @@ std::unique_ptr<Mechanism> copy(const Mechanism& other, const py::dict& changes)
   return std::make_unique<Mechanism>(other, std::move(d));
 }
 
-/// Create variants from these mechanisms, one after the other.
+/// Create variants from these mechanisms, in this order.
 std::unique_ptr<Mechanism> listed(const py::list& mechanisms) {
   const Mechanism& base = built(mechanisms[0]);
   auto variants = std::make_shared<Variants>(base);
@@ -95,7 +95,7 @@ std::unique_ptr<Mechanism> select_variants(const Mechanism& variants, const std:
   return std::make_unique<Mechanism>(variants, variants.variants(), std::move(selected));
 }
 
-/// Return true if a number of a joint may have no effect: see doubtful() in specs.py.
+/// Return true if a parameter of a joint may have no effect: see doubtful() in specs.py.
 bool is_doubtful(const Mechanism& m) {
   const auto any = [](const PerVelocity& numbers) {
     return std::any_of(numbers.begin(), numbers.end(), [](double x) { return x != 0.0; });
@@ -106,7 +106,7 @@ bool is_doubtful(const Mechanism& m) {
   });
 }
 
-/// Return (name, first row, [name of each row], [true if it constrains positions too]) of each constraint.
+/// Return for each constraint (name, first row, [name of each row], [true if the row also constrains positions]).
 py::list placed_constraints(const py::object& self) {
   const Mechanism& m = built_or_variants(self);
   py::list all;
@@ -121,7 +121,7 @@ py::list placed_constraints(const py::object& self) {
   return all;
 }
 
-/// Return (q_start, nq, v_start, nv, closes a loop, points towards the ground, body) of each described joint.
+/// Return for each described joint (q_start, nq, v_start, nv, true for a loop joint, true if it points towards the ground, body).
 py::list placed_joints(const py::object& self) {
   py::list all;
   for (const auto& j : built_or_variants(self).joints())
@@ -129,7 +129,7 @@ py::list placed_joints(const py::object& self) {
   return all;
 }
 
-/// Return the parameters of each kind of constraint by name; None for kinds described by more than two frames and numbers.
+/// Return the parameters of each kind of constraint by name; None for a kind that two frames and numbers do not describe fully.
 py::dict constraint_kinds() {
   py::dict all;
   each_constraint([&](auto kind) {
@@ -293,7 +293,7 @@ void bind_messages(py::module_& m) {
   m.def("printable", [](const py::str& text) { return to_text(printable(from_text(text))); }, py::arg("text"));
 }
 
-/// Bind JSON of sarrus' own form: a document, checked, and its text.
+/// Bind JSON in the format of sarrus: reading with checks, and writing.
 void bind_documents(py::module_& m) {
   m.def(
       "read_json",
@@ -329,10 +329,11 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
   using namespace sarrus::bindings;
   using sarrus::Mechanism;
   m.doc() = "Compiled core of sarrus. Use it through the package.";
-  // code compiled with a user's options would crash without a message on a lesser processor
+  // code compiled with a user's options would crash without a message on a processor that lacks some instructions
   if (const std::string level = sarrus::compiled_level(); level != "baseline" && !sarrus::processor_supports(level.c_str()))
-    throw py::import_error("sarrus was compiled for processors of the level " + level +
-                           ", which this one is not: install it again on this machine, or compile it without -march in CXXFLAGS");
+    throw py::import_error(
+        "sarrus was compiled for processors of the level " + level +
+        ", which this processor does not support: install it again on this machine, or compile it without -march in CXXFLAGS");
 
   py::register_exception_translator([](std::exception_ptr p) {
     try {

@@ -18,7 +18,7 @@ namespace {
 namespace py = pybind11;
 using Samples = py::array_t<double, py::array::c_style | py::array::forcecast>;
 
-/// An expression of a graph, which combines with numbers.
+/// Expression of a graph; it can be combined with numbers.
 struct Number {
   std::shared_ptr<Graph> graph;
   int id;
@@ -27,7 +27,7 @@ using Numbers = std::vector<Number>;
 
 const Mechanism& one_mechanism(const py::handle& mechanism) {
   const Mechanism& m = mechanism.cast<const Mechanism&>();
-  if (m.variants()) throw py::type_error("variants are many mechanisms: generate code of one");
+  if (m.variants()) throw py::type_error("variants are several mechanisms; expected one: generate code of variants[i]");
   return m;
 }
 
@@ -42,7 +42,7 @@ class Recording {
     if (samples < 1) throw py::value_error("samples must be 1 or more");
   }
 
-  /// Create inputs with these sample values (samples, n): n numbers.
+  /// Create n inputs with these sample values (samples, n).
   Numbers input(const Samples& values) {
     if (values.ndim() != 2 || values.shape(0) != graph_->samples)
       throw py::value_error("input: expected values in the samples (" + std::to_string(graph_->samples) + ", n)");
@@ -104,13 +104,13 @@ class Recording {
     ids_of({x});
     graph_->assume(graph_->less(graph_->constant(least), graph_->magnitude(x.id)));
   }
-  /// Return 0, or `otherwise` if a decision differs from that in the samples.
+  /// Return an expression that is 0, or `otherwise` if a decision differs from the one in the samples.
   Number assumptions(double otherwise) {
     const int all = graph_->all_assumed();
     return numbered(graph_->choice(all, graph_->constant(0.0), graph_->constant(otherwise)));
   }
 
-  /// Return the status, or at least `otherwise` if a result is not finite.
+  /// Return an expression for the status; it is at least `otherwise` if a result is not finite.
   Number status_of(const Numbers& results, const Number& status, double otherwise) {
     const int id = ids_of({status})[0], least = graph_->constant(otherwise);
     const int worse = graph_->choice(graph_->less(id, least), least, id);
@@ -140,7 +140,7 @@ class Recording {
   Ids ids_of(const Numbers& numbers) const {
     Ids ids;
     for (const Number& x : numbers) {
-      if (x.graph != graph_) throw py::value_error("a number of another recording");
+      if (x.graph != graph_) throw py::value_error("the output contains a number of another recording");
       ids.push_back(x.id);
     }
     return ids;
@@ -166,15 +166,15 @@ class Recording {
 };
 
 template <class F> Number combined(const Number& a, const Number& b, const F& f) {
-  if (a.graph != b.graph) throw py::value_error("numbers of two recordings do not mix");
+  if (a.graph != b.graph) throw py::value_error("numbers of two different recordings cannot be combined");
   return {a.graph, f(*a.graph, a.id, b.id)};
 }
 
 void bind_number(py::module_& m) {
   py::class_<Number> number(m, "Number");
   const char* undecided =
-      "numbers of a Recorder have no value yet, so nothing can be decided by them (if, ==, <, max, np.where): record both "
-      "answers, or generate a function for each case";
+      "numbers of a Recorder have no value yet, so a condition (if, ==, <, max, np.where) cannot depend on them: record both "
+      "results, or generate a function for each";
   number.def("__bool__", [=](const Number&) -> bool { throw py::type_error(undecided); });
   for (const char* comparison : {"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"})
     number.def(comparison, [=](const Number&, const py::object&) -> bool { throw py::type_error(undecided); });

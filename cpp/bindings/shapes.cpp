@@ -25,10 +25,10 @@ constexpr std::pair<const char*, ShapeKind> kinds[] = {
 ShapeKind shape_kind(const std::string& name) {
   for (const auto& [text, kind] : kinds)
     if (name == text) return kind;
-  throw py::value_error("no shape is of kind '" + name + "'");
+  throw py::value_error("no shape is named '" + name + "'");
 }
 
-/// Convert (kind, radius, half length, half size (3,), heights (ny, nx) or points (n, 3), spacing (2,), body's number, placement).
+/// Convert (kind, radius, half length, half size (3,), heights (ny, nx) or points (n, 3), spacing (2,), index of the body, placement).
 PlacedShape to_shape(const py::tuple& t) {
   Shape s;
   s.kind = shape_kind(t[0].cast<std::string>());
@@ -63,8 +63,8 @@ Numbers pose_of(const Transform<double>& X) {
   return pose;
 }
 
-/// Convert f(first pose (4, 4), second pose, within) -> points (n <= 4, 7): position, normal, distance (description/contacts.py). Its exception stays
-/// set, and it is not called again. Scenes are created and destroyed with the GIL.
+/// Convert a Python function f(first pose (4, 4), second pose, within) -> points (n <= 4, 7): position, normal, distance (description/contacts.py).
+/// If it raises, the exception stays set and the function is not called again. Scenes are created and destroyed with the GIL held.
 PairFunction to_pair_function(const py::object& f) {
   if (f.is_none()) return nullptr;
   return [f](const Transform<double>& first, const Transform<double>& second, double within) -> std::optional<Manifold<double>> {
@@ -97,7 +97,7 @@ Scene to_scene(const std::vector<py::tuple>& shapes, const std::vector<Described
 
 namespace {
 
-/// Return the touching points of states, one after the other: (state, pair, id, position, normal, distance) of each.
+/// Return the touching points of all states in one list: (state, pair, id, position, normal, distance) of each.
 py::tuple touching(const Scene& scene, const Numbers& poses, double within) {
   int links = 0;
   for (const PlacedShape& s : scene.shapes) links = std::max(links, s.link + 1);

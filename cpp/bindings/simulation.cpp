@@ -1,4 +1,4 @@
-// Simulations for Python: stretches of steps, in which the GIL is held only while a function of the caller runs.
+// Simulations for Python: segments of a run, in which the GIL is held only while a Python function is called.
 #include "simulation.hpp"
 
 #include <pybind11/stl.h>
@@ -29,7 +29,7 @@ Numbers copy_of(const double* from, Count n) {
 }
 Numbers copy_of(const std::vector<double>& x) { return copy_of(x.data(), static_cast<Count>(x.size())); }
 
-/// Return the times of the start and of stored samples, exact at the end despite rounding.
+/// Return the times of the initial state and of stored samples; the last time is exact despite rounding.
 Numbers times_of(const Schedule& s) {
   Numbers times(s.samples() + 1);
   for (Count k = 0; k <= s.samples(); ++k)
@@ -52,11 +52,11 @@ void from_python(const py::handle& h, Run::Shown& shown) {
   from_python(both[0], shown.time), from_python(both[1], shown.x);
 }
 
-/// Return the index of the facts (of methods or stabilisations) with this name.
+/// Return the index of the method or stabilisation with this name.
 template <class Facts, std::size_t n> int named(const Facts (&all)[n], const std::string& name) {
   for (std::size_t k = 0; k < n; ++k)
     if (name == all[k].name) return static_cast<int>(k);
-  throw py::value_error("'" + name + "' is not known");
+  throw py::value_error("no method or stabilisation is named '" + name + "'");
 }
 
 /// Check if a signal ends the simulation.
@@ -82,7 +82,7 @@ class PySimulation {
     if (numbers != size()) throw std::length_error("simulation: wrong sizes");
   }
 
-  /// Call a function of the caller; false if it raised.
+  /// Call a Python function; return false if it raised.
   template <class Call> bool call_back(Call&& call) {
     const WithGil gil;
     try {
@@ -95,7 +95,7 @@ class PySimulation {
     return false;
   }
 
-  /// Call the controller, which returns (2, nv): efforts of motors, and other forces.
+  /// Call the controller, which returns (2, nv): the efforts of the motors, and other generalised forces.
   static bool call_controller(void* self, double time, const double* q, const double* v, double* motor, double* tau) {
     PySimulation& s = *static_cast<PySimulation*>(self);
     return s.call_back([&] {
@@ -144,7 +144,7 @@ class PySimulation {
     return value;
   }
 
-  /// Compute the units of a mechanism's numbers: of velocities (nv + loop nv), of rows by these at a configuration, and of z by efforts of this power.
+  /// Compute units: of velocities (nv + loop nv), of rows from these at a configuration, and of z from efforts that have this power.
   void set_units(const Tree& t, const double* q, const double* velocity, double power, double* unit) const {
     const int velocities = t.nv + t.loop_nv;
     std::copy_n(velocity, velocities, unit);
@@ -156,7 +156,7 @@ class PySimulation {
     });
   }
 
-  /// Copy the parameters of the mechanism, or of variants, to the plan, with units at q of velocities ([runs,] nv + loop nv) by powers ([runs]).
+  /// Copy the parameters of the mechanism, or of variants, to the plan, with the units at q: velocities ([runs,] nv + loop nv), powers ([runs]).
   void take_numbers(const Numbers& q, const Numbers& velocities, const Numbers& power) {
     const std::size_t count = variants_ ? mechanism_.variant_indices().size() : 1, units = plan_.units(mechanism_.tree());
     const Count width = tree_.nv + tree_.loop_nv;
@@ -189,12 +189,12 @@ class PySimulation {
     Arena& arena = thread_arena();
     const Arena::Scope scope(arena);
     VariantCopy copy(variants_->view(), 0, arena);
-    for (const Count i : mechanism_.variant_indices()) copy.take(i), taken_over_.add(copy.tree());
+    for (const Count i : mechanism_.variant_indices()) copy.take(i), run_terms_.add(copy.tree());
   }
 
   void count_turns() {
-    plan_.loop_angle = taken_over_.angles().data();
-    plan_.loop_angles = static_cast<int>(taken_over_.angles().size());
+    plan_.loop_angle = run_terms_.angles().data();
+    plan_.loop_angles = static_cast<int>(run_terms_.angles().size());
     plan_.counted = plan_.force_elements.held_size;
     plan_.force_elements.held_size += counted();
   }
@@ -235,7 +235,7 @@ class PySimulation {
     std::copy(gains.begin(), gains.end(), plan_.gains);
     plan_.self = this;
     if (variants_) add_variants();
-    frictions_ = taken_over_.frictions(tree_);
+    frictions_ = run_terms_.frictions(tree_);
     plan_.frictions = static_cast<int>(frictions_.size()), plan_.friction = frictions_.data();
     plan_.stops = &check_signals;
     plan_.controller = controller_.is_none() ? nullptr : &call_controller;
@@ -243,7 +243,7 @@ class PySimulation {
     plan_.pfaffian = pfaffian_.is_none() ? nullptr : &call_pfaffian;
     add_force_elements(mechanism_, force_elements, force_elements_);
     force_elements_.limit_efforts(effort_limits);
-    for (const LoopSpring& spring : taken_over_.springs(tree_)) force_elements_.add(spring);
+    for (const LoopSpring& spring : run_terms_.springs(tree_)) force_elements_.add(spring);
     plan_.force_elements = force_elements_.all();
     plan_.force_elements.parameters = static_cast<int>(parameters_.size());
     std::vector<Event> kinds;
@@ -269,14 +269,14 @@ class PySimulation {
   PySimulation(const PySimulation&) = delete;
   PySimulation& operator=(const PySimulation&) = delete;
 
-  /// End the current call, or the next one, at its next step; signal handlers may call it.
+  /// End the current call, or the next one, at its next step. Signal handlers may call this function.
   void stop() { stopped_ = true; }
   bool calls() const { return plan_.controller != nullptr; }
   int size() const { return simulation_.size(); }
   int integrated() const { return simulation_.integrated(); }
-  /// Return true if values are held from sample to sample.
+  /// Return true if the state contains values that are held between samples.
   bool holds() const { return plan_.force_elements.hold(); }
-  /// Return the number of loop joints' coordinates, with counted turns, at the end of a state.
+  /// Return the number of loop-joint coordinates, with counted turns, at the end of a state vector.
   int counted() const { return plan_.counts() ? tree_.loop_nq : 0; }
 
   // ---- one run: see run.hpp
@@ -286,14 +286,15 @@ class PySimulation {
     run_.begin({x.data(), x.data() + x.size()}, time, dt);
     rethrow();
   }
-  /// Return the state of the run, from which another one can continue; with the closed-stages flag.
+  /// Return the state of the run, from which another run can continue, and the flag whether stages are closed.
   py::dict state() {
     py::dict named;
     run_.at.fields([&](const char* key, const auto& member) { named[key] = to_python(member); });
     named["close_stages"] = Guard<double>(run_.carried.data()).closes > 0.5;
     return named;
   }
-  /// Continue from the state of another run. `looks`: decide anew if stages are closed; `anew`: restart the samplings of other elements.
+  /// Continue from the state of another run. `looks`: decide again whether stages are closed. `anew`: restart the sampling, because the force
+  /// elements differ.
   void restore(const py::dict& state, bool looks, bool anew) {
     run_.at.fields([&](const char* key, auto& member) { from_python(state[key], member); });
     check(static_cast<Count>(run_.at.x.size())), check(static_cast<Count>(run_.at.shown.x.size()));
@@ -306,18 +307,18 @@ class PySimulation {
     run_.aim(end, times, {options[0], options[1], options[2]});
   }
   bool finished() const { return run_.finished(); }
-  /// Return the next states (n, size) at times (n,), the first of which are the last ones before, and their status.
+  /// Return the next states (n, size), their times (n,), and the status. The first state is the last one of the previous call.
   py::tuple advance(Count most) {
     caller_ = std::this_thread::get_id();
-    Run::Stretch stretch;
+    Run::Segment segment;
     {
       const WithoutGil free;
-      stretch = run_.advance(most);
+      segment = run_.advance(most);
     }
     rethrow();
-    Numbers x({static_cast<Count>(stretch.time.size()), static_cast<Count>(size())});
-    std::copy(stretch.x.begin(), stretch.x.end(), x.mutable_data());
-    return py::make_tuple(copy_of(stretch.time), x, static_cast<int>(stretch.status));
+    Numbers x({static_cast<Count>(segment.time.size()), static_cast<Count>(size())});
+    std::copy(segment.x.begin(), segment.x.end(), x.mutable_data());
+    return py::make_tuple(copy_of(segment.time), x, static_cast<int>(segment.status));
   }
   py::dict counts() const {
     py::dict all;
@@ -336,7 +337,8 @@ class PySimulation {
 
   // ---- many runs
 
-  /// Let controllers take the samples due at the start, in states x (n, size) with such parameters; returns the states after it, and their status.
+  /// Let controllers take the samples that are due at the initial time, in states x (n, size) with these parameters. Returns the states after
+  /// sampling, and their status.
   py::tuple sample(const Numbers& x, const Numbers& parameters, const Which& variant, double time) {
     check(x.shape(1)), check_variants(variant, x.shape(0));
     plan_.force_elements.parameters = static_cast<int>(parameters.shape(parameters.ndim() - 1));
@@ -358,8 +360,9 @@ class PySimulation {
     return py::make_tuple(sampled, status);
   }
 
-  /// Run from states x (n, size), with parameters (parameters,) or, for each run, (n, parameters). Returns the states after every so many steps and at
-  /// the end (n, samples, size), the status of each run, and their records. `variant` (n,): the variant of each run, if there are variants.
+  /// Run from states x (n, size), with parameters (parameters,), or (n, parameters) for different ones in each run. Returns the states after every
+  /// `every` steps and at the end (n, samples, size), the status of each run, and the records. `variant` (n,) is the variant of each run, if the
+  /// mechanism has variants.
   py::tuple run_many(const Numbers& x, const Numbers& parameters, const Which& variant, const Schedule& schedule, Count threads) {
     plan_.force_elements.parameters = static_cast<int>(parameters.shape(parameters.ndim() - 1));
     const Count many = x.shape(0), n = size(), wide = simulation_.row_size();
@@ -386,9 +389,9 @@ class PySimulation {
 
   // ---- derivatives of runs: see through_time.hpp
 
-  /// Return the size of a change of a state.
+  /// Return the number of entries of a change of a state.
   int tangent() const { return 2 * tree_.nv + plan_.force_elements.nz; }
-  /// Return the part of the simulation that has no derivatives; empty: none.
+  /// Return the feature of the simulation that has no derivatives; empty if all features have.
   std::string jumps() const {
     std::string reason;
     plan_.force_elements.each([&](const auto& element) {
@@ -402,8 +405,8 @@ class PySimulation {
     return reason;
   }
 
-  /// Propagate changes forward: from samples (n, samples, size) and changes `S` (n, tangent, columns) of the starts to changes of all samples
-  /// (n, samples, tangent, columns), and the status of each run. `changing`: the parameter that changes with a column, or -1.
+  /// Propagate changes forward. From samples (n, samples, size) and changes `S` (n, tangent, columns) of the initial states, returns the changes
+  /// of all samples (n, samples, tangent, columns) and the status of each run. `changing`: the parameter that changes with each column, or -1.
   py::tuple forward(const Numbers& kept, const Numbers& parameters, const Schedule& schedule, const Numbers& S,
                     const std::vector<int>& changing, Count threads) {
     const Count all = schedule.samples() + 1, m = tangent() * static_cast<Count>(changing.size());
@@ -416,7 +419,7 @@ class PySimulation {
     });
     return py::make_tuple(changes, status);
   }
-  /// Convert cotangents (n, samples, tangent) of samples to those of starts (n, tangent) and of parameters (n, parameters).
+  /// Convert cotangents (n, samples, tangent) of samples to those of the initial states (n, tangent) and of the parameters (n, parameters).
   py::tuple back(const Numbers& kept, const Numbers& parameters, const Schedule& schedule, const Numbers& cotangents,
                  Count threads) {
     if (cotangents.size() != kept.shape(0) * (schedule.samples() + 1) * tangent())
@@ -448,7 +451,8 @@ class PySimulation {
     return tau;
   }
 
-  /// Return the force (n, nv + loop nv) of dry friction along every joint, in states (n, size) at times (n,) of a run with steps of about this length.
+  /// Return the force (n, nv + loop nv) of dry friction along every joint, in states (n, size) at times (n,). `step`: approximate step length of the
+  /// run.
   Numbers friction(const Numbers& times, const Numbers& x, double step) {
     const Count n = times.size(), width = tree_.nv + tree_.loop_nv;
     if (x.size() != n * size()) throw std::length_error("simulation: wrong sizes");
@@ -464,13 +468,14 @@ class PySimulation {
     return force;
   }
   bool has_friction() const { return plan_.frictions > 0; }
-  /// Return the index of shape contacts in z, their largest number of points, and the numbers per point; (0, -1, 0): no shape contacts.
+  /// Return the index of the collision contacts in z, the largest number of points, and the number of entries per point; (0, -1, 0) if there are no
+  /// collision contacts.
   std::tuple<int, int, int> touching() const {
     const auto& all = plan_.force_elements.all<CollisionContacts>();
     if (all.empty()) return {0, -1, 0};
     return {all.begin()->iz, all.begin()->kept, all.begin()->numbers_per_point()};
   }
-  /// Return place and size of each RigidContact's states in z.
+  /// Return the first index and the number of each RigidContact's internal states in z.
   std::vector<std::pair<int, int>> rigid_contacts() const {
     std::vector<std::pair<int, int>> all;
     for (const RigidContact& c : plan_.force_elements.all<RigidContact>()) all.emplace_back(c.iz, c.states());
@@ -509,13 +514,13 @@ class PySimulation {
 
   const Mechanism& mechanism_;
   const std::shared_ptr<const Variants> variants_ = mechanism_.variants();
-  TakenOver taken_over_{mechanism_.tree()};
+  RunTerms run_terms_{mechanism_.tree()};
   std::vector<JointFriction> frictions_;
   std::vector<double> units_, numbers_memory_;
   Tree tree_ = mechanism_.tree();  // the tree that is integrated
   Plan plan_;
   py::object controller_;
-  std::vector<py::object> sampled_;  // one per digital controller, None if it consists of elements only
+  std::vector<py::object> sampled_;  // one per digital controller; None if it consists of force elements only
   py::object pfaffian_;
   bool failed_ = false;
   std::atomic<bool> stopped_{false};

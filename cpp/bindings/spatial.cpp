@@ -1,4 +1,4 @@
-// The functions of spatial/conversions.hpp over float64 arrays, row by row over the leading axes. sarrus.spatial gives them their types.
+// The functions of spatial/conversions.hpp over float64 arrays, item by item over the leading axes. sarrus.spatial adds checks and types.
 #include "spatial.hpp"
 
 #include <pybind11/numpy.h>
@@ -24,7 +24,7 @@ py::ssize_t count(const Sizes& shape) {
 }
 Sizes shape_of(const Array& x) { return {x.shape(), x.shape() + x.ndim()}; }
 
-/// Return the leading axes of x; the last ones are those of an item.
+/// Return the leading axes of x; the remaining axes must be those of one item.
 Sizes leading(const char* name, const Array& x, const Sizes& item) {
   const Sizes shape = shape_of(x);
   const auto axes = static_cast<std::ptrdiff_t>(shape.size()) - static_cast<std::ptrdiff_t>(item.size());
@@ -98,7 +98,7 @@ Inertia<double> load_inertia(const double* x) { return {x[0], vec3(x[1], x[2], x
 
 template <int n> void store_matrix(const Eigen::Matrix<double, n, n>& A, double* out) {
   for (int i = 0; i < n; ++i)
-    for (int j = 0; j < n; ++j) out[n * i + j] = A(i, j) + 0.0;  // no -0 from the minus signs of zeros
+    for (int j = 0; j < n; ++j) out[n * i + j] = A(i, j) + 0.0;  // negated zeros become 0, not -0
 }
 void store_vector(const Vec3<double>& v, double* out) { out[0] = v(0), out[1] = v(1), out[2] = v(2); }
 void store_transform(const Transform<double>& X, double* out) {
@@ -234,7 +234,7 @@ void bind_inertias(py::module_& m) {
   m.def(
       "is_physical",
       [](double mass, const Array& about_com, double tolerance) {
-        if (!leading("about_com", about_com, {3, 3}).empty()) throw py::value_error("about_com is one tensor (3, 3)");
+        if (!leading("about_com", about_com, {3, 3}).empty()) throw py::value_error("about_com must be one tensor (3, 3)");
         return is_physical(mass, load_symmetric(about_com.data()), tolerance);
       },
       py::arg("mass"), py::arg("about_com"), py::arg("tolerance"),

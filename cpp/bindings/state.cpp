@@ -50,38 +50,38 @@ void require_sound(const Mechanism& m, const Info& info, const std::string& name
     }
 }
 
-/// Raise ModelError unless the mechanism floats: otherwise its momentum also depends on the ground.
+/// Raise ModelError unless the mechanism floats; otherwise its momentum also depends on forces from the ground.
 void require_floating(const Mechanism& m, const Info& info) {
   if (!m.tie().empty())
     fail(from_python().ModelError,
          std::string(info.name) + " requires a floating mechanism, whose base is carried by a Free joint: " + m.tie());
 }
 
-/// Return joints without inertia, by which a division would fail. Loops may support bodies without inertia.
+/// Return the joints without inertia, for which a division would fail. With loops, only those are returned that the loops do not support.
 const std::vector<std::string>& massless(const Mechanism& m, const Info& info) {
   return info.is(fact::on_loops) && m.tree().loops.rows > 0 ? m.idle() : m.massless();
 }
 
-/// Return true if no result exists, before anything is computed: a division by zero inertia.
+/// Return true if the result cannot exist, because it divides by zero inertia; checked before anything is computed.
 bool answerless(const Mechanism& m, const Info& info) {
   return (info.is(fact::divides) && !massless(m, info).empty()) || (info.is(fact::needs_mass) && m.mass() <= 0.0);
 }
 
 [[noreturn]] void refuse(const Mechanism& m, const Info& info) {
-  std::string why = "the numbers overflow";
+  std::string why = "values overflow";
   if (info.is(fact::needs_mass) && m.mass() <= 0.0)
     why = "the mechanism has no mass";
   else if (info.is(fact::divides) && !massless(m, info).empty())
     why = "nothing has inertia along joint '" + massless(m, info).front() +
-          "': give a body that it carries a mass, or the joint an armature";
+          "': give a mass to a body that it carries, or an armature to the joint";
   else if (info.is(fact::floats))
-    why = "the bodies, taken as one, have no inertia about some axis, or the numbers overflow";
+    why = "all bodies together have no inertia about some axis, or values overflow";
   else if (info.is(fact::divides))
-    why = "the mass matrix is singular in this configuration, or the numbers overflow";
+    why = "the mass matrix is singular in this configuration, or values overflow";
   state_error(std::string(info.name) + " has no answer: " + why);
 }
 
-/// Return the size of an axis of the result: by the number of requested coordinates, or by the inputs of a path.
+/// Return the length of an axis of the result. It may depend on the number of requested coordinates, or on the inputs of a path.
 std::int64_t axis_size(char axis, const Tree& t, const SizeInputs& request) {
   if (axis == 'W') return request.inputs;
   if (axis != 'L' || !request.independent) return size_of_axis(axis, t);
@@ -90,7 +90,7 @@ std::int64_t axis_size(char axis, const Tree& t, const SizeInputs& request) {
   return linear_equations_size(t.nv, count);
 }
 
-/// Store how an input of so many numbers affects the result's size.
+/// Store the properties of an input that determine the length of the result.
 void note_request(const Info& info, int input, const Tree& t, const double* data, std::int64_t numbers, SizeInputs& request) {
   if (input < 0) return;  // wrenches are not inputs of the operation
   if (input == info.independent) request.independent = data;
@@ -98,7 +98,7 @@ void note_request(const Info& info, int input, const Tree& t, const double* data
     request.inputs = static_cast<int>(numbers / size_of(InputSize::waypoints, t));
 }
 
-/// Return the size of one state's result. Kernels count its numbers, and the entries of an nv x nv matrix, in 32 bits.
+/// Return the number of entries of one state's result. Kernels count these, and the entries of an nv x nv matrix, in 32 bits.
 std::int64_t checked_size(const Info& info, const Tree& t, const SizeInputs& request) {
   std::int64_t size = 1, matrix = info.is(fact::dense) ? static_cast<std::int64_t>(t.nv) * t.nv : 0;
   for (const char c : info.axes) size *= axis_size(c, t, request);
@@ -108,7 +108,7 @@ std::int64_t checked_size(const Info& info, const Tree& t, const SizeInputs& req
   return size;
 }
 
-/// Raise the error for a status other than fine, of one state.
+/// Raise the error for the status of one state that has failed.
 [[noreturn]] void explain(PyObject* self, const Mechanism& m, const Info& info, const Arguments& a, signed char status,
                           const double* out, std::int64_t size) {
   const bool stays_open = info.is(fact::closes_loops) && finite(out, size_of_axis(info.axes[0], m.tree()));
@@ -161,7 +161,8 @@ py::object checked_choice(const Input& input, const Tree& t, PyObject* value, co
   return x->nd ? array : py::module_::import("numpy").attr("full")(size_of(input.size, t), array);
 }
 
-/// Evaluate the usual call of a control loop: one state, plain arrays, perhaps out=. Null for other calls; nothing has been done then.
+/// Evaluate the usual call of a control loop: one state in plain arrays, optionally with out=. Returns null for any other call, before it has changed
+/// anything.
 PyObject* one_state(PyObject* self, int op, const Info& info, const Mechanism& m, const Arguments& a) {
   const Tree& t = m.tree();
   if (m.variants() || a.wrenches || a.threads || a.return_status ||
@@ -174,7 +175,7 @@ PyObject* one_state(PyObject* self, int op, const Info& info, const Mechanism& m
   SizeInputs request;
   for (std::size_t i = 0; i < info.inputs.size(); ++i) {
     if (!a.input[i]) continue;
-    if (info.inputs[i].size == InputSize::scalar) {  // an array of one number would be a batch
+    if (info.inputs[i].size == InputSize::scalar) {  // an array with one entry is excluded, because it would be a batch
       if (!PyFloat_CheckExact(a.input[i])) return nullptr;
       number[i] = PyFloat_AS_DOUBLE(a.input[i]), in[i] = number + i;
       if (!std::isfinite(number[i])) return nullptr;
@@ -221,7 +222,7 @@ PyObject* one_state(PyObject* self, int op, const Info& info, const Mechanism& m
   return nd == 0 && !a.out ? PyFloat_FromDouble(scalar) : keep.release().ptr();
 }
 
-/// Input as rows: its leading axes are broadcast to those of the call.
+/// Input of a call as rows; its leading axes are broadcast to those of the call.
 struct Operand {
   std::string name;
   InputSize kind;
@@ -230,10 +231,10 @@ struct Operand {
   std::int64_t size = 0, step = 0;
 };
 
-/// Arguments of a call as arrays, wrenches after the inputs, and their common leading axes.
+/// Arguments of a call as arrays (inputs, then wrenches), and their common leading axes.
 struct Operands {
   std::vector<Operand> all;
-  std::vector<int> input;  // index of the operation's input, or -1 for a wrench
+  std::vector<int> input;  // index among the operation's inputs, or -1 for a wrench
   std::vector<Frame> wrench_frame;
   std::vector<Py_ssize_t> batch;
   std::int64_t count = 1;
@@ -248,7 +249,7 @@ void add_wrenches(const Mechanism& m, const py::handle& wrenches, Operands& oper
   if (!PyDict_Check(wrenches.ptr()) && !py::isinstance(wrenches, py::module_::import("collections.abc").attr("Mapping")))
     throw py::type_error("wrenches must be a mapping of frame names to [moment; force]; got " +
                          py::repr(wrenches).cast<std::string>());
-  // a separate list: the conversion below may run code that changes the dict
+  // a separate list, because the conversion below may run code that changes the dict
   PyObject* pairs = PyMapping_Items(wrenches.ptr());
   if (!pairs) throw py::error_already_set();
   for (const py::handle pair : py::reinterpret_steal<py::list>(pairs)) {
@@ -281,21 +282,21 @@ void broadcast_axes(const Tree& t, Operands& operands) {
   for (const Py_ssize_t d : batch) operands.count *= d;
 }
 
-/// Broadcast so that the first axis is that of the variants; a single state applies to all of them.
+/// Broadcast so that the first axis is that of the variants. A single state applies to all variants.
 void broadcast_to_variants(const Mechanism& m, Operands& operands) {
   if (!m.variants()) return;
   const auto variants = static_cast<Py_ssize_t>(m.variant_indices().size());
   std::vector<Py_ssize_t>& batch = operands.batch;
   if (batch.empty()) batch.push_back(1);
   if (batch[0] != 1 && batch[0] != variants)
-    shape_error("the first axis is that of the variants, of which there are " + std::to_string(variants) +
-                "; these states have leading axes " + shape_text(batch.data(), static_cast<int>(batch.size())) +
-                ": (1, k) are k states of each");
+    shape_error("the first leading axis must be that of the " + std::to_string(variants) +
+                " variants; these states have leading axes " + shape_text(batch.data(), static_cast<int>(batch.size())) +
+                ". For k states of each variant use (1, k)");
   if (batch[0] == 1) operands.count *= variants;
   batch[0] = variants;
 }
 
-/// Set the addresses of each state's numbers: one after the other, or the same for all.
+/// Set the address of each state's numbers: consecutive rows, or one row for all states.
 void lay_out(const Tree& t, Operands& operands) {
   for (Operand& o : operands.all) {
     const Array* x = proxy(o.array.ptr());
@@ -324,7 +325,7 @@ Operands operands_of(PyObject* self, const Info& info, const Mechanism& m, const
     py::object& array = operands.all.back().array;
     if (info.inputs[i].size == InputSize::weights || info.inputs[i].size == InputSize::preload)
       array = checked_choice(info.inputs[i], t, a.input[i], array);
-    if (info.inputs[i].size == InputSize::scalar)  // a number per state: it gets the axis of the other inputs
+    if (info.inputs[i].size == InputSize::scalar)  // one number per state: it gets the leading axes of the other inputs
       array = array[py::make_tuple(py::ellipsis(), py::none())];
   }
   if (info.pfaffian_values >= 0 && t.loops.pfaffian_values > 0 && !a.input[info.pfaffian_values]) {
@@ -343,13 +344,13 @@ Operands operands_of(PyObject* self, const Info& info, const Mechanism& m, const
 /// Return `out`, or a new array; its rows begin at `rows.out`.
 py::object result_of(const Info& info, const Tree& t, const Arguments& a, const Operands& operands, SizeInputs& request,
                      Rows& rows) {
-  if (operands.batch.size() + info.axes.size() > 32)  // the limit of the oldest supported version of NumPy
+  if (operands.batch.size() + info.axes.size() > 32)  // the limit of the oldest NumPy version that is supported
     shape_error("the result would have " + std::to_string(operands.batch.size() + info.axes.size()) + " axes; there may be 32");
   std::vector<Py_ssize_t> dims = operands.batch;
   for (std::size_t i = 0; i < operands.all.size(); ++i) {
     const Operand& o = operands.all[i];
     note_request(info, operands.input[i], t, o.data, o.size, request);
-    if (request.independent == o.data && o.step) shape_error("coordinates are the same for all states");
+    if (request.independent == o.data && o.step) shape_error("coordinates must be the same for all states");
   }
   rows.out_size = static_cast<int>(checked_size(info, t, request));
   for (const char c : info.axes) dims.push_back(axis_size(c, t, request));
@@ -376,12 +377,12 @@ std::int64_t thread_count(PyObject* count) {
     PyErr_Clear();
     throw py::type_error("threads must be an integer of at least 1; got " + py::repr(count).cast<std::string>());
   }
-  if (overflow > 0) return std::numeric_limits<std::int64_t>::max();  // the number of chunks limits the number of threads
+  if (overflow > 0) return std::numeric_limits<std::int64_t>::max();  // there are never more threads than chunks
   if (threads < 1) throw py::value_error("threads must be at least 1; got " + std::to_string(threads));
   return threads;
 }
 
-/// Evaluate any call: of many states, with wrenches, a status or an `out`.
+/// Evaluate any call: many states, wrenches, a returned status or `out`.
 PyObject* general(PyObject* self, int op, const Info& info, const Mechanism& m, const Arguments& a) {
   const Tree& t = m.tree();
   const Operands operands = operands_of(self, info, m, a);
@@ -442,7 +443,7 @@ template <int op> PyObject* call(PyObject* self, PyObject* const* args, Py_ssize
     if (info.is(fact::floats)) require_floating(m, info);
     if (a.asks_more) {
       if (m.variants())
-        throw py::type_error(std::string(info.name) + " takes these keywords for a single mechanism only: use variants[i]");
+        throw py::type_error(std::string(info.name) + " accepts these keywords for a single mechanism only: use variants[i]");
       const auto method = py::reinterpret_steal<py::object>(PyMethod_New(info.declaration, self));
       return PyObject_Vectorcall(method.ptr(), args, static_cast<std::size_t>(positional), names);
     }
@@ -475,17 +476,17 @@ int find(const std::string& name) {
 }  // namespace
 
 const Mechanism& built_or_variants(const py::handle& self) {
-  // Mechanism is the one C++ base, so its value is in the first slot, whose memory is allocated at first access
+  // Mechanism is the only C++ base, so its value is in the first slot; pybind11 allocates that memory at the first access
   const auto slot = reinterpret_cast<py::detail::instance*>(self.ptr())->get_value_and_holder();
   if (!slot.holder_constructed())
-    throw py::type_error("this Mechanism was never built: __init__ of the base class was not called");
+    throw py::type_error("this Mechanism was never initialised: __init__ of the base class was not called");
   return *slot.value_ptr<Mechanism>();
 }
 
 const Mechanism& built(const py::handle& self) {
   const Mechanism& m = built_or_variants(self);
   if (m.variants())
-    throw py::type_error("this function takes a single mechanism, not variants: use variants[i], or variants.base");
+    throw py::type_error("this function needs a single mechanism, not variants: use variants[i], or variants.base");
   return m;
 }
 
@@ -515,7 +516,7 @@ double time_one_state(const py::object& mechanism, const std::string& operation,
   for (std::size_t k = 0; k < inputs.size(); ++k) {
     if (inputs[k].ndim() != 2 || inputs[k].shape(0) != inputs[0].shape(0) ||
         inputs[k].shape(1) != size_of(info.inputs[k].size, m.tree()))
-      throw py::value_error("time_one_state: expected (N, k) arrays of one N");
+      throw py::value_error("time_one_state: expected arrays (N, k) with the same N");
     data.push_back(inputs[k].data());
   }
   std::int64_t size = 1;

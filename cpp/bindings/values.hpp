@@ -1,5 +1,5 @@
-// Conversion of document values (model/value.hpp) to and from Python's: None, bool, int, float, str, list and dict. All parts of a description are
-// converted this way; there are no bindings of their types.
+// Conversion of document values (model/value.hpp) to and from Python's None, bool, int, float, str, list
+// and dict. All parts of a description are converted through such values, so their types have no bindings.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -13,7 +13,7 @@ namespace sarrus::bindings {
 
 namespace py = pybind11;
 
-/// Convert a text; half characters, which JSON may contain, are kept.
+/// Convert a text. Lone surrogates, which JSON may contain, are kept.
 inline py::object to_text(const std::string& text) {
   return py::reinterpret_steal<py::object>(
       PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogatepass"));
@@ -61,7 +61,7 @@ inline Value from_python_value(const py::handle& h) {
     for (const py::handle x : py::reinterpret_borrow<py::sequence>(h)) all.push_back(from_python_value(x));
     return all;
   }
-  throw py::type_error("a document holds no " + py::repr(h).cast<std::string>());
+  throw py::type_error("a document cannot contain " + py::repr(h).cast<std::string>());
 }
 
 }  // namespace sarrus::bindings

@@ -16,7 +16,7 @@ namespace sarrus {
 
 struct Coupler : BetweenCoordinates {
   static constexpr const char* name = "Coupler";
-  std::vector<std::vector<double>> coefficients;  // of q, q^2, ..., a polynomial a coordinate
+  std::vector<std::vector<double>> coefficients;  // coefficients of q, q^2, ...; one polynomial per coordinate
   double offset = 0.0;
   std::optional<Law> law;
 

@@ -12,13 +12,13 @@ struct Law {
   std::vector<double> start;        // of each piece [s]
   std::vector<double> coefficient;  // pieces x terms, of (t - start)^k
   std::vector<double> harmonic;     // amplitude, rate [rad/s], phase each
-  std::vector<Law> each{};          // the laws of the runs, if these differ
-  int parameter_index = -1;                   // place of the run's law index in its row of parameters
+  std::vector<Law> each{};          // laws of the runs, if they differ
+  int parameter_index = -1;                   // index of the law's number in the parameters of a run
 
   const Law& at_run(double number) const { return each[static_cast<std::size_t>(number)]; }
 };
 
-/// Value, rate and acceleration of a law. Rare, so lane by lane.
+/// Value, rate and acceleration of a law. Laws are rare, so lanes are evaluated one by one.
 inline void evaluate(const Law& law, double t, double* out) {
   const int pieces = static_cast<int>(law.start.size()), terms = static_cast<int>(law.coefficient.size()) / pieces;
   int piece = 0;
@@ -57,7 +57,7 @@ template <int W, bool Own> void evaluate(const Law& law, const Packet<W, Own>* p
     for (int i = 0; i < 3; ++i) out[i].lanes[l] = x[i];
   }
 }
-/// Evaluate with the rates of value and rate; the rate of the acceleration stays zero.
+/// Evaluate with the rates of value and rate; the rate of the acceleration is set to zero.
 template <class T, class R> void evaluate(const Law& law, const Dual<T, R>* time, Dual<T, R> (&out)[3]) {
   T x[3];
   evaluate(law, time ? &time->value : nullptr, x);

@@ -6,8 +6,8 @@
 // removes 6 - nv dof. Rows of most joints are plain components of V in the child's frame, whose z is the joint's axis: loops/constraints.hpp
 // has a faster path for them. The rows of other joints are in joints/closing_rows.hpp.
 //
-// If a motor drives the joint, or its armature counts, its motion has rows of a second kind: its velocities psi^T V, psi being the dual basis
-// of the motion space (see joints/closing.hpp). If calls prescribe its coordinates, the residual is their difference from these.
+// If a motor drives the joint, or if it has armature, its motion has rows of a second kind: its velocities psi^T V, with psi the dual basis
+// of the motion space (see joints/closing.hpp). If calls prescribe its coordinates, the residual is the difference from these.
 //
 // Functions of time may move the frame on the parent; X and V are then relative to the moving frame.
 #pragma once
@@ -25,8 +25,8 @@ struct LoopJoint : BetweenBodies {
   JointKind joint;
   JointConstants constants;
   int row_count = 0;  // rows
-  int moves = 0;  // 0: constraint rows; else the number of its velocities, which are the rows
-  int component[6];  // of [angular; linear], one per row; -1: it is a combination
+  int moves = 0;  // 0: constraint rows; else the number of velocities of the joint, which are then the rows
+  int component[6];  // index in [angular; linear], one per row; -1: the row is a linear combination
 
   LoopJoint() = default;
   LoopJoint(JointKind kind, const JointConstants& k, int rows) : joint(kind), constants(k) {
@@ -37,7 +37,7 @@ struct LoopJoint : BetweenBodies {
       for (const int k : {0, 1, 2, 3, 4, 5})
         if (!(free >> k & 1)) component[row_count++] = k;
   }
-  /// The rows of its velocities, n of them, in their order: plain components if it has such.
+  /// Return the rows of the joint's n velocities, in order: plain components if the joint has such.
   LoopJoint motion(int n) const {
     LoopJoint m = *this;
     m.row_count = m.moves = n;
@@ -64,7 +64,7 @@ struct LoopJoint : BetweenBodies {
   template <class T> static SARRUS_INLINE Motion<T> apparent_acceleration(const RelativeMotion<T>& m) {
     return {m.dw + cross(m.w_child, m.w_parent), m.a - cross(Vec3<T>(m.w_parent + m.w_child), m.V.linear)};
   }
-  /// Rows that are not plain components of the relative motion.
+  /// Evaluate rows that are not plain components of the relative motion.
   template <class T> SARRUS_INLINE void evaluate(const RelativeMotion<T>& m, Row<T>* row) const {
     Motion<T> A, bias;
     if (m.accelerates) A = apparent_acceleration(m);

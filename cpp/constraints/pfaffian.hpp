@@ -13,7 +13,7 @@ namespace sarrus {
 
 struct Pfaffian : BetweenCoordinates {
   static constexpr const char* name = "Pfaffian";
-  std::vector<double> matrix;  // rows x columns, row-major; empty: A is an input of each call
+  std::vector<double> matrix;  // rows x columns, row-major; empty if A is an input of each call
   std::vector<double> value;  // c
 
   int rows() const { return static_cast<int>(value.size()); }

@@ -13,7 +13,7 @@ namespace sarrus {
 struct PrescribedCoordinate : BetweenCoordinates {
   static constexpr const char* name = "";  // descriptions have none
   JointKind joint;
-  int index;  // k, among as many as the joint has velocities
+  int index;  // k, below the number of velocities of the joint
 
   int rows() const { return 1; }
   int values_with_call(int) const { return 1; }

@@ -1,8 +1,8 @@
 // A disc or a sphere rolls without slip on a plane, or a sphere on a sphere, in lasting contact (Li and Wu 2011, 4.6). The child's origin is
 // its centre, z of the child's frame a disc's axle; z of the parent's frame is the plane's normal, or its origin the other sphere's centre.
-// The point of contact is at rho from the centre; there both bodies have one velocity, along the normal e_0 and across it along e_1, e_2:
-//   phi   = height of the lowest point, 0, 0          (3) [m]      the slip holds no position: nonholonomic
-//   J     = e_r . (u + w x rho)                       along e_0 that is the rate of the height
+// The point of contact is at rho from the centre; there both bodies have the same velocity, along the normal e_0 and the tangents e_1, e_2:
+//   phi   = height of the lowest point, 0, 0          (3) [m]      the slip rows constrain no position: nonholonomic
+//   J     = e_r . (u + w x rho)                       along e_0 it is the rate of the height
 //   gamma = -e_r . (a + alpha x rho + w x rho-dot)    [m/s2]       all in the parent's turning axes
 // Without spin about the normal there is a fourth row, e_0 . w, with gamma = -(e_0 . alpha + e_0-dot . w).
 // removes 3 or 4 dof of velocity, 1 of position; a disc that lies flat has no lowest point.
@@ -15,7 +15,7 @@ namespace sarrus {
 
 struct Rolling : BetweenBodies {
   static constexpr const char* name = "Rolling";
-  double radius, on_radius;  // of the sphere that it rolls on: negative inside it
+  double radius, on_radius;  // radius of the sphere that it rolls on; negative if it rolls inside
   bool disc, on_sphere, spins;
   static constexpr int parts_of_a_length = 3;
   static constexpr bool holds_a_point_of_the_parent = false;
@@ -45,7 +45,7 @@ struct Rolling : BetweenBodies {
       e[0] = z, e[1] = Vec3<T>(m.X.R.row(0)), e[2] = Vec3<T>(m.X.R.row(1));
       rho = z * -m.numbers(radius);
       if (disc) {
-        // the lowest point of the rim: the normal's part across the axle, downwards
+        // the lowest point of the rim is along the normal's component across the axle, downwards
         const Vec3<T> axle = unit_motion<T>(2).angular, axle_dot = cross(w, axle);
         const T tilt = dot(z, axle);
         const Vec3<T> across = z - axle * tilt, across_dot = -(axle * dot(z, axle_dot) + axle_dot * tilt);

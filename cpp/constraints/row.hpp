@@ -1,18 +1,18 @@
-// Interface of a kind of constraint. A constraint is rows J v = c with J a = gamma, most of them the rate of a
-// residual phi(q, t) that is zero where the constraint holds. There are two sorts:
+// Interface of a kind of constraint. A constraint is a set of rows J v = c with J a = gamma. Most rows are the rate of
+// a residual phi(q, t) that is zero if the constraint is satisfied. There are two sorts:
 //
 //   between two bodies     a row is a force Phi on the child, J = Phi . (the velocity of the child's frame relative to the parent's);
-//                          its kind reads the relative motion, not q or the tree
-//   between coordinates    a row is a sum over velocities of the tree, a function of q and v
+//                          its kind depends on the relative motion only, not on q or the tree
+//   between coordinates    a row is a linear combination of velocities of the tree, with coefficients that depend on q
 //
-// A kind is a struct with its numbers, and
+// A kind is a struct with its parameters, and
 //
 //   name                   its name in descriptions
 //   rows()                 number of rows
 //   row_name(r)            name of row r in messages and tables
 //   holonomic(r)           true if row r constrains positions too
-//   driven()               true if functions of time drive it
-//   fields(field)          field("key", number) for each of its numbers, as a description has them
+//   driven()               true if it depends on functions of time
+//   fields(field)          calls field("key", number) for each parameter that a description has
 //   evaluate(...)          phi, J and gamma: see below
 #pragma once
 
@@ -23,7 +23,7 @@
 
 namespace sarrus {
 
-/// A size, squared, of rotations and of displacements.
+/// Squared norm of the rotational and of the translational terms.
 template <class T> struct Size {
   T angular, linear;
 };
@@ -32,34 +32,34 @@ template <class T> struct Size {
 template <class T> struct RelativeMotion {
   Transform<T> X;  // pose of the child's frame in the parent's
   Motion<T> V;
-  Size<T> velocity_size;  // of a unit of the velocities, by their mobilities: no rounding of a difference counts as motion
+  Size<T> velocity_size;  // squared size of V for unit velocities, weighted by mobility: the scale of rounding errors
   NumbersOf<T> numbers;  // of the constraint
-  const T* target;  // coordinates that the joint between them is to have; null: none
-  bool accelerates;  // true if the following are set: accelerations while those of the joints are zero
+  const T* target;  // prescribed coordinates of the joint between the bodies, or null
+  bool accelerates;  // true if w, dw and a below are set, for zero joint accelerations
   Vec3<T> w_parent, w_child;  // angular velocities
-  Vec3<T> dw, a;  // alpha_child - alpha_parent; a_child - acceleration of the parent's point at the same place
+  Vec3<T> dw, a;  // alpha_child - alpha_parent; a_child - acceleration of the parent's coincident point
   Size<T> acceleration_size;  // of the terms of dw and a
 
-  /// The child's origin seen from the parent's turning axes (written in the child's): where it is, and how it accelerates; V.linear is
-  /// its velocity there.
+  /// Position and acceleration of the child's origin relative to the parent's rotating
+  /// axes, with components in the child's axes; V.linear is its velocity there.
   SARRUS_INLINE Vec3<T> position() const { return transpose_times(X.R, X.p); }
   SARRUS_INLINE Vec3<T> acceleration() const { return a - cross(w_parent, V.linear) * T(2.0); }
 };
 
 template <class T> struct Row {
-  Force<T> force;  // Phi: wrench of a unit multiplier on the child, in its axes at its origin
+  Force<T> force;  // Phi: wrench on the child for a unit multiplier, in the child's axes at its origin
   T residual;  // phi
   T gamma;  // set if the motion has accelerations
-  T size;  // squared: of J, if the row were no small difference of large numbers
+  T size;  // squared size of J, before cancellation in differences
 };
 
 /// Between two bodies, and  template <class T> void evaluate(const RelativeMotion<T>&, Row<T>*) const;  it has six rows at most.
 struct BetweenBodies {
   static constexpr bool between_bodies = true;
-  /// Number of leading rows that are components of one length [m]; the other rows are independent of each other.
+  /// Number of leading rows that are components of one vector [m]; the remaining rows are measured independently.
   static constexpr int parts_of_a_length = 6;
   static constexpr bool holds_a_point_of_the_parent = true;  // or that slides along it
-  double own_length() const { return 0.0; }  // own length, which counts among the sizes of the bodies [m]
+  double own_length() const { return 0.0; }  // own length, which contributes to the mechanism's characteristic length [m]
   bool holonomic(int) const { return true; }
   bool driven() const { return false; }
 };
@@ -67,9 +67,9 @@ struct BetweenBodies {
 /// True if the kind passed to a visitor acts between bodies.
 template <class Kind> constexpr bool between_bodies = std::decay_t<Kind>::between_bodies;
 
-/// The state, as a relation between coordinates sees it: of the velocity k that it touches, q[coordinate[k]] and v[column[k]].
+/// State for a relation between coordinates: its coordinate k is q[coordinate[k]], with the rate v[column[k]].
 template <class T> struct CoordinateState {
-  const T *q, *v, *time;  // v may be null: at rest; time too: 0
+  const T *q, *v, *time;  // null v means at rest; null time means 0
   const T* values;  // values of the call for this constraint
   const int *coordinate, *column;
   int columns;
@@ -86,8 +86,8 @@ struct BetweenCoordinates {
   std::string row_name(int r) const { return "row " + std::to_string(r + 1); }
   bool holonomic(int) const { return true; }
   bool driven() const { return false; }
-  int values_with_call(int) const { return 0; }  // count of numbers from every call, with so many columns
-  std::string fault(int) const { return {}; }  // its fault with so many columns; empty: none
+  int values_with_call(int) const { return 0; }  // number of values that each call provides, for this number of columns
+  std::string fault(int) const { return {}; }  // fault for this number of columns; empty if there is none
 };
 
 }  // namespace sarrus

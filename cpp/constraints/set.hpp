@@ -1,4 +1,4 @@
-// The set of all kinds of constraint, one per line, and the one switch over them.
+// List of all kinds of constraint, one per line, and the only switch over them.
 #pragma once
 
 #include <variant>
@@ -28,7 +28,7 @@ template <int I = 0, class Any, class Visit> SARRUS_INLINE auto visit_constraint
   return visit(*std::get_if<I>(&any));
 }
 
-/// add(kind) for every kind that descriptions name, with its numbers still to come: not joints, nor coordinates that calls lead.
+/// Call add(kind) for every kind that descriptions name, with values still unset. Not visited: joints, and coordinates that calls prescribe.
 template <int I = 2, class Add> void each_constraint(Add add) {
   if constexpr (I < std::variant_size_v<AnyConstraint>) {
     add(std::variant_alternative_t<I, AnyConstraint>());

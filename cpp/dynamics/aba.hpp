@@ -3,8 +3,8 @@
 //
 //   reads   q (nq), v, tau (nv), wrenches     writes  a (nv)
 //   work    per body, in its own frame: articulated inertia and bias force of its subtree, and the results of its joint
-//   cost    O(bodies), and for other forces in the same configuration a quarter of that; if a subtree has no inertia along a joint the result is
-//           not finite, and the caller reports it
+//   cost    O(bodies); other forces in the same configuration cost a quarter of that. If a subtree has no inertia along a joint, the result is
+//           not finite, and the caller reports the error
 #pragma once
 
 #include "../spatial/symmetric.hpp"
@@ -34,14 +34,14 @@ template <class T> struct AbaInput {
   const ExternalWrench<T>* wrench = nullptr;
 };
 
-/// Factors that remain in the arena, for accelerations under other forces in the same configuration.
+/// Factors that stay in the arena, to compute accelerations under other forces in the same configuration.
 template <class T> struct AbaWork {
   AbaLink<T>* link;
   Motion<T>* columns;
   AbaJoints<T> joints;
 };
 
-/// Outward pass, after the ground's A is set; `moved`: A of a body whose joint is at rest, from that of its parent.
+/// Outward pass, after A of the ground is set. moved(link, A of its parent) returns A of the link for a joint at rest.
 template <class T, class Moved> SARRUS_INLINE void accelerate_outward(const Tree& tree, const AbaWork<T>& work, T* a,
                                                                       Moved moved) {
   for (int i = 1; i < tree.links; ++i) {
@@ -77,7 +77,7 @@ template <class T> SARRUS_NOINLINE AbaWork<T> aba(const Tree& tree, Arena& arena
   ground.A = {zero3<T>(), -numbers(tree.gravity)};
   ground.p = Force<T>::zero();
 
-  // outward: velocities, and the bias accelerations and forces that come with them
+  // outward: velocities, and the bias accelerations and bias forces that they cause
   for (int i = 1; i < tree.links; ++i) {
     const Link& b = tree.link[i];
     AbaLink<T>& link = work[i];
@@ -97,7 +97,7 @@ template <class T> SARRUS_NOINLINE AbaWork<T> aba(const Tree& tree, Arena& arena
   external_forces<T>(tree, arena, in, static_cast<const T*>(nullptr),
                      [work](int link, const Force<T>& push) SARRUS_INLINED { work[link].p -= push; });
 
-  // inward: a joint transmits to its parent only what it cannot yield to
+  // inward: a joint transmits to its parent only the part of the force that its motion does not absorb
   for (int i = tree.links - 1; i > 0; --i) {
     const Link& b = tree.link[i];
     AbaLink<T>& link = work[i];
@@ -133,7 +133,7 @@ template <class T> SARRUS_NOINLINE AbaWork<T> aba(const Tree& tree, Arena& arena
       if (!tree.has_armature) joint.clear_transmitted(I);
       p += I * link.c;
 
-      // the last child is visited first, when the parent's inertia is not yet written
+      // of a parent's children the last is visited first, when the parent's inertia is not yet written
       const Link& parent = tree.link[b.parent];
       ArticulatedInertia<T> inertia = transformed(link.X, I);
       if (b.end == parent.end)

@@ -1,10 +1,10 @@
 // Forces between two bodies other than joints of the tree.
 //
-//   springs    linear, with dampers, between points: along the line that joins them they pull with k (l - l0) + c l-dot
-//   joints     loop joints: friction, springs and armature along them, with the same force law as joints of the tree (joint_force)
+//   springs    linear, with dampers, between two points: the force k (l - l0) + c l-dot pulls along the line through the points
+//   joints     friction, springs and armature along loop joints, with the same force law as for joints of the tree (joint_force)
 //
 // The coordinates and velocities of a joint follow from the relative motion of its frames, without whole turns. Its springs act on the angle
-// that is nearest to their rest angle; runs count turns, and take these springs over (simulation/turns.hpp).
+// that is nearest to their rest angle. Simulations count turns, and evaluate these springs themselves (simulation/turns.hpp).
 #pragma once
 
 #include "../joints/closing.hpp"
@@ -104,7 +104,7 @@ Force<T> loop_joint_force(const LoopMotion& joint, const NumbersOf<T>& numbers, 
   return f;
 }
 
-/// Each function calls put(link, body, wrench in world axes about the world point p, p) for both ends.
+/// Each function calls put(link, body, wrench in world axes about the world point p, p) for both ends of a spring or a loop joint.
 template <class T, class Put>
 SARRUS_INLINE void put_forces(const PointSpring& s, const NumbersOf<T>& numbers, const Kinematics<T>& k, Put put) {
   const SpringForce<T> f = spring_force(s, numbers, k);
@@ -121,14 +121,14 @@ SARRUS_INLINE void put_forces(const LoopMotion& joint, const NumbersOf<T>& numbe
   put(joint.link[0], joint.body[0], world * T(-1.0), m.child.p);
 }
 
-/// The same for all forces between two bodies.
+/// Call `put` for both ends of all springs and loop joints.
 template <class T, class Put> void each_force_between(const Tree& tree, const Kinematics<T>& k, Put put, bool dry = true) {
   const auto numbers = tree.numbers<T>();
   for (int i = 0; i < tree.springs; ++i) put_forces(tree.spring[i], numbers, k, put);
   for (int i = 0; i < tree.loop_motions; ++i) put_forces(tree.loop_motion[i], numbers, k, put, dry);
 }
 
-/// The same as wrenches on the bodies: put(link, wrench in its axes at its origin). For recursions that have no world poses. a may be null: 0.
+/// Call put(link, wrench in its axes at its origin) for all these forces, in recursions without world poses. A null `a` means 0.
 template <class T, class Put>
 SARRUS_NOINLINE void forces_between_bodies(const Tree& tree, Arena& arena, const T* q, const T* v, const T* a, Put put) {
   const Kinematics<T> k = Kinematics<T>::over(tree, arena.take<T>(Kinematics<T>::size(tree)));
@@ -184,8 +184,8 @@ template <class T> T spring_energy(const Tree& tree, const Kinematics<T>& k) {
   return U;
 }
 
-/// Add J_m^T A J_m of the loop joints to M (nv x nv). If v is not null, add J_m^T A J_m-dot instead, whose product with v is their part of the
-/// bias forces.
+/// Add J_m^T A J_m of the loop joints, with armatures A, to M (nv x nv). If v is not null, add J_m^T
+/// A J_m-dot instead; its product with v is the contribution of the loop joints to the bias forces.
 template <class T> SARRUS_NOINLINE void add_loop_armature(const Tree& tree, Arena& arena, const T* q, const T* v, T* M) {
   const Kinematics<T> k = Kinematics<T>::over(tree, arena.take<T>(Kinematics<T>::size(tree)));
   kinematics(tree, arena, q, v, static_cast<const T*>(nullptr), k);

@@ -27,8 +27,8 @@ template <class T> struct BodyForces {
   Vec3<T>* joint;
 };
 
-/// Transmitted wrenches, from the leaves inward: inertial forces minus the other forces. `add_forces` adds such forces, as
-/// each_force_between() does.
+/// Compute the transmitted wrenches from the leaves inward: inertial forces minus applied
+/// forces. `add_forces` adds further applied forces, as each_force_between() does.
 template <class T, class Others>
 BodyForces<T> transmitted_by_bodies(const Tree& tree, Arena& arena, const Kinematics<T>& k, int wrenches,
                                     const ExternalWrench<T>* wrench, const Others& add_forces) {

@@ -2,7 +2,7 @@
 // M-dot - 2C is skew. For joints with q-dot = v they are the Christoffel symbols of M (Li and Wu 4.3); Echeandia and Wensing (2021) give
 // them a closed form, for quasi-velocities too.
 //
-// With spatial columns S (at one point at rest), I the inertia of what the farthest of the three velocities carries, and
+// With spatial columns S (at one point at rest), I the inertia of the bodies that the farthest of the three joints carries, and
 //
 //   P_i = I S_i . (S_j x S_k)       P_j = I S_j . (S_k x S_i)       P_k = I S_k . (S_i x S_j)
 //
@@ -10,9 +10,9 @@
 //
 //   Gamma_ijk = 1/2 (-s P_i - P_j + P_k)      s = 1 if k moves the axis of j: it is nearer to the ground, or of the same joint; else -1
 //
-// because then S_j-dot has the part v_k S_k x S_j. So three products of a triple a, b, c, c farthest out, serve all of its six orders. They
-// differ in their last two indices only within a joint whose velocities are not rates of coordinates: by the P_i that is its
-// bracket.
+// because then S_j-dot has the part v_k S_k x S_j. So the three products of a triple (a, b, c), c farthest from the ground, give Gamma for its
+// six orders. Gamma_ijk and Gamma_ikj differ only within a joint whose velocities are not rates of coordinates: by the P_i that is
+// its bracket.
 //
 //   reads   q (nq)     writes  Gamma, row-major      cost  O(bodies * depth^2), 33 multiplications per triple
 #pragma once

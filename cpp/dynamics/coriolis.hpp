@@ -2,7 +2,7 @@
 // Christoffel symbols (Li and Wu, 4.3; Murray, Li and Sastry 4.23). Echeandia and Wensing (2021):
 //   B = 1/2 [(V x*) I - I (V x) + (I V) xbar*] of each body,  C = sum over bodies of J^T (I J-dot + B J)
 //
-// Everything is taken at one point at rest, the present origin of the body next to the ground.
+// All quantities refer to one point at rest, the present origin of the body next to the ground.
 #pragma once
 
 #include "kinematics.hpp"

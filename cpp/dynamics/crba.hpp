@@ -1,7 +1,7 @@
 // M(q): composite rigid bodies. Featherstone, [RBDA] Table 6.2; the same matrix as van der Merwe's structural recursion 5.46.
 //
-// Composites are gathered in the bodies' own frames, where nothing cancels. The force that moves one is then carried at once to the
-// frame of the body next to the ground, where the joints on the path have their axes too: an entry of M costs one scalar product.
+// Composite inertias are summed in the bodies' own frames, without cancellation. The force that accelerates one is then transformed directly
+// to the frame of the body next to the ground. The axes of all joints on the path are there too, so an entry of M costs one scalar product.
 //
 //   reads   q (nq)     writes  M (nv x nv), both halves, armature on its diagonal
 //   cost    O(bodies * depth)

@@ -4,7 +4,7 @@
 // The recursion of rnea_derivatives.hpp differentiates the bodies. Forces in joints, and cases that the recursion does not cover,
 // use inverse dynamics itself on dual numbers, with as many directions as R has lanes (simd/dual.hpp).
 //
-//   cost    O(bodies * depth), or O(bodies) a direction
+//   cost    O(bodies * depth), or O(bodies) per direction
 #pragma once
 
 #include <algorithm>
@@ -34,7 +34,7 @@ template <class R, class T> Transform<Varied<R, T>> still(const Transform<T>& X)
   return Y;
 }
 
-/// x with these rates (null: none); null if x is.
+/// Return x with these rates (zero if null); null if x is null.
 template <class R, class T> const Varied<R, T>* varied(Arena& arena, int n, const T* x, const R* rate) {
   if (!x) return nullptr;
   auto* both = arena.take<Varied<R, T>>(n);
@@ -73,7 +73,7 @@ inline void inverse_dynamics_jvp(const Tree& tree, Arena& arena, const RneaInput
   for (int k = 0; k < tree.nv; ++k) rate[k] = tau[k].rate;
 }
 
-/// Call each(first, count, d) with the unit displacements of all velocities, as many at a time as there are lanes.
+/// Call each(first, count, d) with the unit displacements of all velocities, one per lane.
 template <class R, class Each> void each_direction(const Tree& tree, Arena& arena, Each each) {
   for (int first = 0; first < tree.nv; first += width_of<R>) {
     const Arena::Scope scope(arena);
@@ -91,8 +91,8 @@ template <class R> void store_columns(const Tree& tree, int rows, const R* x, in
     for (int l = 0; l < count; ++l) out[i * tree.nv + first + l] = lane(x[i], l);
 }
 
-/// True if nothing acts between bodies, and no joint of several velocities runs from its successor to its predecessor: the order of its
-/// columns, and their motion, is reversed then.
+/// True if no forces act between bodies and no joint with several velocities is reversed.
+/// The columns of such a reversed joint have another order, and they move differently.
 inline bool is_plain_tree(const Tree& tree) {
   bool plain = !tree.ties_links;
   for (int i = 1; i < tree.links; ++i) plain &= tree.link[i].nv == 1 || tree.link[i].joint != JointKind::reversed;

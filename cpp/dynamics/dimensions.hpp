@@ -14,7 +14,7 @@
 
 namespace sarrus {
 
-/// Number of dimensions of a constraint's kind; those of a loop joint are its placements and its terms.
+/// Number of dimensions of a constraint's kind. A loop joint has only placements and joint terms.
 inline int own_numbers(const Constraint& c) {
   int count = 0;
   visit_constraint(const_cast<AnyConstraint&>(c.kind), [&](auto& kind) {  // read only

@@ -31,7 +31,7 @@ template <class T> class FloatingGroups {
         for (int k = 0; k < c.columns; ++k)
           if (const int link = tree.column_link[c.column[k]]; tree.link[link].parent == 0) merge(group_[link], ground_group);
     }
-    for (int i = 1; i < tree.links; ++i)  // by their first base, until all constraints have merged them
+    for (int i = 1; i < tree.links; ++i)  // a group is identified by its first base; constraints have merged the groups
       if (group_[i] == i) rename(i, -++count);
     for (int i = 0; i < tree.links; ++i) group_[i] = -group_[i] - 1;  // of the ground: -1
   }

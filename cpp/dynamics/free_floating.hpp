@@ -36,7 +36,7 @@ template <class T> Kinematics<T> placed_links(const Tree& tree, Arena& arena, co
   return k;
 }
 
-/// All bodies with their joints locked, in world axes about a given point.
+/// The rigid body that all bodies form with their joints locked, in world axes about a given point.
 template <class T> class LockedBodies {
  public:
   explicit SARRUS_INLINE LockedBodies(const Inertia<T>& I) : inverse_mass_(T(1.0) / I.m), c_(I.h * inverse_mass_) {
@@ -61,7 +61,7 @@ template <class T> class LockedBodies {
  private:
   T inverse_mass_;
   Vec3<T> c_;  // centre of mass
-  T inverse_[18];  // of the rotational inertia about it, rows of six
+  T inverse_[18];  // inverse of the rotational inertia about the centre of mass, in rows of six
 };
 
 /// J* (6 x (nv - 6)), for all velocities except those of the base, in their order.

@@ -25,7 +25,7 @@ template <class T> void factorise(const Tree& tree, Arena& arena, T* M) {
   const int n = tree.nv, *up = tree.mass_parent;
   T* size = arena.take<T>(n);
   for (int k = 0; k < n; ++k) size[k] = M[k * n + k];
-  int* run = arena.take<int>(n);  // of ancestors one after another, the first one's number
+  int* run = arena.take<int>(n);  // of each velocity: the first of the consecutive indices in its chain of ancestors
   outward(tree, [&](int k) { run[k] = k > 0 && up[k] == k - 1 ? run[k - 1] : k; });
   inward(tree, [&](int k) {
     M[k * n + k] = unless_rounding(M[k * n + k], size[k]);
@@ -53,9 +53,9 @@ template <class F, class T> SARRUS_INLINE void solve_outward(const Tree& tree, c
   });
 }
 
-/// Apply M^-1 to many right-hand sides: side by side in packets R, or one after the other for packets of states. A few right-hand
-/// sides stay in registers while the rows of an update are read. For a velocity these are the rows behind it, next to it in the
-/// order outward from the ground, and then those before it.
+/// Apply M^-1 to many right-hand sides, which are side by side in packets R, or one after the other
+/// for packets of states. A few right-hand sides stay in registers during the update of a row: it
+/// reads the rows of descendants, which are contiguous in outward order, and then those of ancestors.
 template <class T> class RowSolver {
  public:
   template <class R> static constexpr int columns = width_of<R> / width_of<T>;

@@ -69,7 +69,7 @@ template <class T> Force<T> momentum_rate(const Tree& tree, const Kinematics<T>&
   return sum;
 }
 
-/// Inertia of each body with all that it carries, about `about`, in world axes.
+/// Inertia of each body together with its descendants, about `about`, in world axes.
 template <class T>
 SARRUS_INLINE const Inertia<T>* subtree_inertias(const Tree& tree, Arena& arena, const Kinematics<T>& k, const Vec3<T>& about) {
   Inertia<T>* subtree = arena.take<Inertia<T>>(tree.links);

@@ -1,14 +1,14 @@
-// A scalar of the bodies' motions, pulled back to the joints: its derivatives with respect to q, v, a and virtual velocities x,
-// by one pass inward.
+// Pullback of a scalar function of the bodies' motions to the joints: its derivatives with respect to q, v, a and virtual velocities x,
+// by one inward pass.
 //
-// World axes at the root body's origin; V, A (spatial, A_0 = -g) and W (of x) are the bodies' motions, S the column of velocity j, p its
+// World axes at the root body's origin. V, A (spatial, A_0 = -g) and W (of x) are the bodies' motions; S is the column of velocity j, p its
 // parent body. A displacement of a joint moves its whole subtree rigidly, and rotates the joint's own contribution to the motion:
 //
 //   d_j V = S' + S x V        d_j A = S'' + S' x V + S x A        d_j W = W_p x S + S x W        S' = V_p x S, S'' = A_p x S + V_p x S'
 //
 // So four covectors of each body are enough, summed over subtrees:
 //
-//   S   by a displacement that carries the body and its motions along       S'  F_V + V x* F_A        S''  F_A        W  F_W
+//   S   by a displacement of the body together with its motions             S'  F_V + V x* F_A        S''  F_A        W  F_W
 //
 //   by q   S . E_S + S' . E_S' + S'' . E_S'' + (W_p x S) . E_W        by v   S . E_S' + (S' + V x S) . E_S''        by a   S . E_S''
 //
@@ -16,13 +16,13 @@
 //
 //   by q   g . E_S' + (b + (V_p + V) x g) . E_S'' + h . E_W               by v   dv bias . E_S''
 //
-// The function x . inverse dynamics of a body, carried along, has no E_S; E_S' = I (W x V) - W x* I V + V x* I W, E_S'' = I W, E_W = I A + V x* I V.
+// For x . inverse dynamics of a body E_S = 0 (it is invariant), E_S' = I (W x V) - W x* I V + V x* I W, E_S'' = I W, E_W = I A + V x* I V.
 //
-// A joint's frame that is displaced on its body is one more joint there, at rest: with V, A and W of the body that it is displaced on,
+// A displacement of a joint's frame on its body is one more joint there, at rest: with V, A and W of that body,
 //
 //   by a displacement S    S . (E_S - V x* E_S' - A x* E_S'' + V x* (V x* E_S'') - W x* E_W)
 //
-// summed over the described bodies behind it, since welding joints are displaced as well; a frame behind the joint moves these the other way.
+// summed over the described bodies beyond it, because fixed joints are displaced as well. A frame on the child moves these bodies backwards.
 //
 //   cost    O(bodies)
 #pragma once
@@ -370,7 +370,7 @@ template <class T> class Pullback {
                       x_[b.iv] * dot(shift, e.W);
     return q * moved + changed;
   }
-  /// A unit of one term, with its spring relaxed.
+  /// Force for a unit of one parameter, with the spring relaxed.
   static PassiveTerms only(typename Dimensions<T>::Term term, const PassiveTerms& of) {
     PassiveTerms t = {0.0, 0.0, 0.0, 0.0, of.rest, of.iq};
     (term == Dimensions<T>::stiffness  ? t.stiffness

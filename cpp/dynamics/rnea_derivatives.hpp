@@ -48,7 +48,7 @@ template <class T> struct CarriedMotion {
   }
 };
 
-/// Number of columns, or directions, of a T side by side in an R, and access to one of them.
+/// Number of columns, or directions, of scalar T that an R contains side by side, and access to one of them.
 template <class T, class R> constexpr int columns_of = width_of<std::remove_const_t<R>> / width_of<T>;
 template <class T, class R> SARRUS_INLINE decltype(auto) column_in(R& x, int l) {
   if constexpr (columns_of<T, R> == 1)

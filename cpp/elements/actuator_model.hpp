@@ -11,7 +11,7 @@ struct ActuatorModel : ForceElement {
   static constexpr const char* name = "ActuatorModel";
   static constexpr bool has_rates = true, delivers = true;
   JointVelocity joint;
-  int order;  // order of the lag, which is its number of internal states
+  int order;  // order of the lag, which equals its number of internal states
   Number bandwidth, damping_ratio, stall, no_load_speed;  // bandwidth: 1/time constant, or the natural frequency
 
   template <class F> void fields(F field) {
@@ -22,7 +22,7 @@ struct ActuatorModel : ForceElement {
   int states() const { return order; }
   double state_unit(const StateUnits& units) const { return units.effort(joint.iv); }
 
-  template <class T> void apply(ElementCall<T>&) const {}  // it modifies the efforts of the other elements
+  template <class T> void apply(ElementCall<T>&) const {}  // it changes the efforts that other elements command
   template <class T> void deliver(ElementCall<T>& e) const {
     const T &b = e[bandwidth], *lag = e.z + iz;
     T &effort = e.motor[joint.iv], *z_dot = e.z_dot + iz;

@@ -1,7 +1,7 @@
-// Shapes of bodies that touch each other, without compliance: no force, but rows of the step (simulation/contact_step.hpp), like those of
-// RigidContact. Every step finds the touching points anew. The internal states are those found by the last step, as a start for the next; a run that
-// is divided in two continues bit for bit. States are kept for points that press: an id, and a force. A half step starts from the states of a
-// longer step.
+// Shapes of bodies that touch each other, without compliance. They are rows of the step, not forces
+// (simulation/contact_step.hpp), like RigidContact. Every step detects the touching points anew and starts from
+// the solution of the last step. The internal states store an id and a force of every point that presses, so
+// that a run that is divided in two continues bit for bit. A half step starts from the states of a whole step.
 #pragma once
 
 #include <memory>
@@ -14,11 +14,11 @@ namespace sarrus {
 struct CollisionContacts : ForceElement {
   static constexpr const char* name = "CollisionContacts";
   static constexpr bool has_rates = false, beside_variants = false, varies = false;
-  /// States of a step: the natural map [m/s], the number of points that press; then the numbers of each of these points.
+  /// Internal states of a step: the natural map [m/s] and the number of pressing points, then the numbers of each pressing point.
   static constexpr int before_points = 2;
-  /// Numbers of a point: its id; the mean force of the step on the first shape's body (world) [N]; its place (world) [m]; and the moment, if any [N m].
+  /// Numbers of a point: id; mean force of the step on the first shape's body (world) [N]; position (world) [m]; moment, if any [N m].
   enum : int { id, force, position = 4, moment = 7 };
-  /// Largest number of points per shape. Balls have fewer points that press: fewer than 15 neighbours on average (Kuperberg and Schramm 1994).
+  /// Largest number of pressing points per shape. Spheres have fewer: a sphere has below 15 neighbours on average (Kuperberg and Schramm 1994).
   static constexpr int points_per_shape = 8;
 
   std::shared_ptr<const Scene> scene;  // its links are `bodies`

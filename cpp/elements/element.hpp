@@ -1,10 +1,10 @@
-// Interface of a kind of force element. A kind is a struct with its numbers; set.hpp lists all of them, and no other file depends on the differences
-// between kinds.
+// Interface of a kind of force element. A kind is a struct with its parameters. set.hpp lists all kinds, and no other file depends on their
+// differences.
 //
 //   name               the name of the kind in descriptions
-//   fields(field)      field("key", member) for each of its members, as in a description, with the sign that numbers must have. The member's type
-//                      determines how it is read: see "Fields" below
-//   has_rates          true if its force follows the state at once, so that it can be too stiff for a step
+//   fields(field)      calls field("key", member, sign) for each member that a description has; `sign` is the required sign of numbers. The type of
+//                      the member determines how it is read: see "Fields" below
+//   has_rates          true if its force is a function of the present state, and can therefore be too stiff for a step
 //   apply(e)           adds its force, and writes the rates of its internal states
 //
 // and, optionally (ForceElement has the defaults):
@@ -13,13 +13,13 @@
 //   deliver(e)         changes the sum of the commanded efforts (set `delivers`)
 //   states()           number of internal states; they start at `iz`
 //   state_unit(units)  units of these
-//   has_chord          true if its force is limited, and counts as a damper at a state: see Chords
-//   has_linear_rates   true if its force has a stiffness and a damping along its joint, which it adds to `e.stiffness` and `e.damping`, for
-//                      implicit steps, while no limit holds it
-//   varies             false: it has no derivatives, and steps with it have none: see simulation/step_rates.hpp
-//   settle()           computes, once, values that its functions use from its fields
+//   has_chord          true if its force is limited, and is treated as a damper at a state: see Chords
+//   has_linear_rates   true if its force has a stiffness and a damping along its joint. For implicit steps it adds them to `e.stiffness` and
+//                      `e.damping`, unless a limit is active
+//   varies             false if it has no derivatives; steps with it then have none either: see simulation/step_rates.hpp
+//   settle()           computes once, from its fields, the values that its functions use
 //
-// Controllers add to the commanded efforts of motors, others to the generalised force.
+// Controllers add to the commanded efforts of motors, other elements to the generalised force.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +34,7 @@ namespace sarrus {
 
 // ---- Fields ----------------------------------------------------------------------------------------------------------
 
-// Coordinates and velocities are numbered from the tree's on over those of loop joints, whose turns a run counts: see simulation/turns.hpp.
+// Indices of coordinates and velocities continue after the tree's with those of loop joints, whose turns a run counts: see simulation/turns.hpp.
 
 /// Coordinate of a joint, and the velocity that is its rate.
 struct JointCoordinate {
@@ -62,15 +62,15 @@ struct JointTerms {
 struct Direction {
   Vec3<double> n;
 };
-/// Number that may differ from run to run: its index in a run's row of parameters.
+/// Parameter that may differ between runs: its index in the parameters of a run.
 struct Number {
   int at;
 };
-/// Array of such numbers, contiguous; `at` is the first.
+/// Contiguous array of such parameters; `at` is the index of the first.
 struct NumberArray {
   int at;
 };
-/// Two such numbers, lower <= upper.
+/// Two such parameters, lower <= upper.
 struct Range {
   Number lower, upper;
 };
@@ -114,7 +114,7 @@ inline double first_lane(double x) { return x; }
 template <class T, class R> double first_lane(const Dual<T, R>& x) { return first_lane(x.value); }
 template <int W, bool Own> double first_lane(const Packet<W, Own>& x) { return x.lanes[0]; }
 
-/// Chords of limited forces, by which they count as dampers at a state: to be stored or, if frozen, to be used.
+/// Chords of limited forces: the damping that represents each force at a state. They are stored or, if `frozen`, used.
 template <class T> struct Chords {
   T* chord = nullptr;  // chord of each element with has_chord
   bool frozen = false;
@@ -174,7 +174,7 @@ template <class T> struct ElementCall {
           new (arena.template take<LoopState<T>>(1)) LoopState<T>(place(tree, arena, q, &time, static_cast<const T*>(nullptr)));
     return *placed;
   }
-  /// Mark the lanes in which the current element presses.
+  /// Mark the lanes in which the current element is in contact.
   template <class Mask> void press(const Mask& presses) {
     pressing += select(presses, T(weight), T(0.0));
     weight = weight < 1e15 ? 2.0 * weight : 0.0;
@@ -195,9 +195,9 @@ struct ForceElement {
   int iz = 0;  // index of its first internal state
 
   static constexpr bool delivers = false, has_chord = false, holds = false;  // holds: see held.hpp
-  static constexpr bool beside_variants = true;  // true if it acts on variants side by side; else one by one
+  static constexpr bool beside_variants = true;  // true if variants are evaluated side by side; false if one by one
   static constexpr bool has_linear_rates = false;
-  static constexpr bool varies = true;  // true if it is evaluated on dual numbers, for derivatives of steps
+  static constexpr bool varies = true;  // true if it is evaluated with dual numbers, for derivatives of steps
   int states() const { return 0; }
   double state_unit(const StateUnits&) const { return 1.0; }
   void settle() {}

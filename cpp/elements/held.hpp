@@ -1,8 +1,8 @@
 // Efforts of zero-order holds are part of the state of a run, after q, v and the integrated z. A type with held values also has
 //
-//   held_size()                                       number of held values, from its place on
-//   due(held_values)                                  time of the next sample; immediately at the start of a run
-//   instant()                                         difference below which times count as equal: a millionth of the shortest period
+//   held_size()                                       number of held values, which start at `place`
+//   due(held_values)                                  time of the next sample; at the start of a run it is due at once
+//   instant()                                         difference below which times are equal: a millionth of the shortest period
 //   take(parameter, time, upto, held_values, evaluate, k)   takes the samples that are due until `upto`; evaluate(element, k, z, effort) calls
 //                                                     the controllers
 //

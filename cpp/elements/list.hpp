@@ -12,7 +12,7 @@ namespace sarrus {
 
 class ForceElementList {
  public:
-  /// Create a list for runs with so many velocities, including those of loop joints.
+  /// Create a list for runs with `width` velocities, including those of loop joints.
   explicit ForceElementList(int width) : width_(width) {}
   ForceElementList(const ForceElementList&) = delete;
   ForceElementList& operator=(const ForceElementList&) = delete;
@@ -55,7 +55,7 @@ class ForceElementList {
   template <std::size_t... k> void point_to(ForceElements& a, std::index_sequence<k...>) const {
     const auto point = [&](auto& to, const auto& from) { to = {from.data(), static_cast<int>(from.size())}; };
     (point(std::get<k>(a.kinds), std::get<k>(elements_)), ...);
-    ((a.present |= std::get<k>(elements_).empty() ? 0U : 1U << k), ...);
+    ((a.nonempty |= std::get<k>(elements_).empty() ? 0U : 1U << k), ...);
   }
 
   int width_;

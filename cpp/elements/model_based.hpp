@@ -4,8 +4,8 @@
 //
 //   J a = gamma,   J v_d = c,   J a_d = c-dot - J-dot v_d  (so that a_d is the rate of v_d along the current motion),
 //
-// and motors share tau as in ../loops/efforts.hpp. If the motors are those of the targets, one factor suffices: with W = 1 along the other
-// velocities and zero along these, and the columns of J accordingly,
+// and motors share tau as in ../loops/efforts.hpp. If the motors are at the coordinates with targets, one factor suffices. Its matrix has
+// W = 1 for the other velocities and 0 for these, without the columns of J that belong to these:
 //
 //   [W J^T; J 0] [x; 0] = [0; rows - J given]   completes a motion,   and [0; z] of [tau; 0] leaves u = tau - J^T z to the motors.
 #pragma once

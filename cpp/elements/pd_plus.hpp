@@ -1,7 +1,7 @@
 // PD+: tau = M a_d + C v_d + n + kp (g - q) + kd (g-dot - v)                 (Paden and Panja 1988)
 //
-// With v_d on the loops the error v - v_d is a velocity that they allow, so constraint forces do no work on it. So the guarantee of PD+ for trees
-// also holds on loops.
+// With v_d on the loops the error v - v_d is a velocity that they allow, so constraint forces do no work on it. So the stability proof of PD+ for
+// trees also holds with loops.
 #pragma once
 
 #include "../dynamics/coriolis.hpp"

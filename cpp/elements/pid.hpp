@@ -1,4 +1,4 @@
-// Control of a coordinate within limits: u = kp e + kd e-dot + z, z-dot = ki e, e = g(t) - q. z is constant while it would drive u beyond them.
+// Control of a coordinate within limits: u = kp e + kd e-dot + z, z-dot = ki e, e = g(t) - q. z is constant while it would drive u beyond limits.
 #pragma once
 
 #include "element.hpp"

@@ -17,7 +17,7 @@ struct RigidContact : ForceElement {
   Direction normal;
   double offset, radius;
   Number friction, restitution, torsional_friction, rolling_friction;
-  bool turns;  // true if one of these two differs from zero in any run
+  bool turns;  // true if torsional or rolling friction differs from zero in any run
   bool poisson;  // restitution is Poisson's
 
   template <class F> void fields(F field) {

@@ -1,7 +1,7 @@
 // Controllers with a clock: they are evaluated at samples, and their efforts are held until the next ones.
 //
-//   sample k   at t_0 + k period, t_0 where the run began:   u_k = f(t, q, v, z),  z <- z + period z-dot   (Euler's method)
-//   acts       from t_0 + k period + delay until u_k+1 does; zero before u_0
+//   sample k   at t_0 + k period, with t_0 the beginning of the run:   u_k = f(t, q, v, z),  z <- z + period z-dot   (Euler's method)
+//   effort     u_k from t_0 + k period + delay until u_k+1 follows; zero before u_0
 //
 // Internal values:
 //   [0] samples taken    [1] samples applied    [2] t_0    then z, the current effort, and pending efforts, oldest first
@@ -18,7 +18,7 @@ struct SampleAndHold : HeldElement {
   bool calls;  // true if the caller's function is also evaluated
   double period, delay;
   std::vector<double> position_step, velocity_step,
-      effort_step;  // steps to whose multiples these are rounded; empty: no rounding
+      effort_step;  // positions, velocities and efforts are rounded to multiples of these; empty: no rounding
   int pending = 0;  // largest number of delayed commands
 
   template <class F> void fields(F field) {
@@ -44,7 +44,7 @@ struct SampleAndHold : HeldElement {
     double samples = first_lane(*h.samples), acting = first_lane(*h.acting);
     if (samples == 0.0) *h.begun = T(time);
     const double begun = first_lane(*h.begun);
-    // apply delayed commands first; otherwise a delay of whole periods would need one more place
+    // apply delayed commands first; otherwise a delay of whole periods would need one more stored effort
     for (; acting < samples && begun + acting * period + delay <= upto; ++acting)
       std::copy(h.effort + width, h.effort + (1 + pending) * width, h.effort);
     if (begun + samples * period <= upto) {

@@ -1,4 +1,4 @@
-// The set of all kinds of force element, one per line, in the order in which they act, and functions of all elements.
+// List of all kinds of force element, one per line, in the order of evaluation, and functions of all elements.
 #pragma once
 
 #include <tuple>
@@ -59,7 +59,7 @@ template <class E> struct Elements {
 
 struct ForceElements {
   EveryKind<Elements> kinds;
-  unsigned present = 0;  // bit set of the kinds with an element
+  unsigned nonempty = 0;  // bit set of the kinds with an element
   // limit of the controllers' total effort for every velocity, including those of loop joints; or null
   const double* effort_limit = nullptr;
   int nz = 0, parameters = 0;  // numbers of integrated internal states, and of parameters
@@ -101,7 +101,7 @@ struct ForceElements {
  private:
   template <class Visit, std::size_t... k> SARRUS_INLINE void visit_kinds(Visit& visit, std::index_sequence<k...>) const {
     static_assert(sizeof...(k) <= 32);
-    ((present >> k & 1U ? visit(std::get<k>(kinds)) : void()), ...);
+    ((nonempty >> k & 1U ? visit(std::get<k>(kinds)) : void()), ...);
   }
   /// Return true if the predicate holds for a kind with elements.
   template <class Predicate> SARRUS_INLINE bool any(Predicate predicate) const {

@@ -25,7 +25,7 @@ struct Cable : OneAxis, UnitSubspace<tz>, VectorCoordinates<1> {
   template <class F> static void fields(JointConstants& k, F field) { field("radius", k.number[0], "m"); }
 
   template <class T> struct Line {
-    T length, straight, across;  // length of the cable; of its straight part; sin a / rho
+    T length, straight, across;  // length of the cable; length of its straight part; sin a / rho
     Vec3<T> n;
   };
   template <class T> static Line<T> line(const JointNumbers<T>& k, const Vec3<T>& p) {

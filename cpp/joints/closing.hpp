@@ -11,12 +11,12 @@ inline int free_components(JointKind kind) {
   return visit_every(kind, 0, [](auto joint) -> int { return joint.free_components; });
 }
 
-/// Number of its constraint rows in a loop.
+/// Number of constraint rows of the joint as a loop joint.
 inline int closing_row_count(JointKind kind, int nv) {
   return visit_every(kind, nv, [&](auto joint) -> int { return joint.is_unconstrained ? 0 : 6 - nv; });
 }
 
-/// Residual; if the rows are not plain components, the rows and the bias too. V is the relative velocity.
+/// Compute the residual and, if the rows are not plain components, also the rows and the bias. V is the relative velocity.
 template <class T>
 SARRUS_NOINLINE void close_joint(JointKind kind, const JointNumbers<T>& k, const Transform<T>& X, const Motion<T>& V,
                                  ClosingJoint<T>& out) {
@@ -38,7 +38,7 @@ template <class T> struct ReadJoint {
   Force<T> psi_rate[6];  // psi-dot
 };
 
-/// `near`: selects one of the coordinates with the same pose X.
+/// `near` selects one of the coordinates that have the same pose X.
 template <class T>
 SARRUS_NOINLINE void read_joint(JointKind kind, int nv, const JointNumbers<T>& k, const Transform<T>& X, const Motion<T>& V,
                                 const T* near, ReadJoint<T>& out) {

@@ -25,7 +25,7 @@ template <class T> SARRUS_INLINE void perpendiculars(const Vec3<T>& n, Vec3<T>& 
   y = vec3<T>(xy, s + n(1) * n(1) * k, -n(1));
 }
 
-/// The angle, modulo whole turns, that is nearest to `near`: a pose does not determine the number of turns of a joint.
+/// The angle, modulo whole turns, that is nearest to `near`, because a pose does not determine the number of whole turns.
 template <class T> SARRUS_INLINE T turns_near(const T& angle, const T& near) {
   return angle + T(2 * M_PI) * nearest((near - angle) / T(2 * M_PI));
 }

@@ -3,7 +3,7 @@
 
 namespace sarrus {
 
-/// A weld. In the tree it is no joint at all: its two bodies become one when the mechanism is built.
+/// Weld. In the tree it disappears: its two bodies are merged when the mechanism is built.
 struct Fixed : JointDefaults, UnitSubspace<>, VectorCoordinates<0> {
   static constexpr const char* name = "Fixed";
   static constexpr CoordinateList coordinates = {}, velocities = {};

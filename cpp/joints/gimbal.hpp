@@ -39,7 +39,7 @@ template <class T> SARRUS_INLINE void read_angles(int free, Mat3<T> R, T (&sin)[
     }
 }
 
-/// The same for three free angles: of the two solutions (ry within a quarter turn, and beyond) the one nearer to `near`.
+/// Compute q at the pose X; of two solutions for three free angles (ry within a quarter turn, and beyond), it is the one nearer to `near`.
 template <class T> SARRUS_NOINLINE void gimbal_coordinates(const JointNumbers<T>& k, const Transform<T>& X, const T* near, T* q) {
   const Mat3<T>& R = X.R;
   T angle[3];

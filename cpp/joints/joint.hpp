@@ -2,31 +2,31 @@
 // rate of phi, and its other properties. A joint is a type with constants and static functions. joint_set.hpp lists all of them; no other
 // file distinguishes them.
 //
-//   name                        as users write it
+//   name                        name of the type for users
 //   coordinates, velocities     name and unit of each
-//   nq, nv                      their numbers
+//   nq, nv                      number of coordinates, number of velocities
 //   is_rate(k)                  true if velocity k is the rate of coordinate k
-//   free_components             of [angular; linear] in the successor's axes, as bits; `combined` where phi is not unit vectors
+//   free_components             bits of [angular; linear] in the successor's axes; `combined` if the columns of phi are not unit vectors
 //   constant_subspace           true if phi does not depend on q
 //   axis_names                  names of its axes in descriptions: none, one or two
-//   axes(axis, second, k)       axes in which phi is as simple as that, in those of the description; k gets what depends on them
-//   fields(k, field)            field("key", number, unit) for each of its other numbers, as a description has them
-//   settle(k)                   computes from these, once, the constants that its functions use
-//   is_unconstrained            a length between two bodies, never in the tree; it provides measure(k, X, V, out) for read_joint()
-//   its_own_reverse             reversed it is of the same kind, with the opposite axis
+//   axes(axis, second, k)       axes in which phi has this form, expressed in those of the description; sets the values of k that depend on them
+//   fields(k, field)            calls field("key", number, unit) for each further parameter that a description has
+//   settle(k)                   computes once, from these parameters, the constants that its functions use
+//   is_unconstrained            true for a length between two bodies, never in the tree; it provides measure(k, X, V, out) for read_joint()
+//   its_own_reverse             true if the reversed joint is of the same kind, with the opposite axis
 //   ...                         and members that few joints define: JointDefaults
 //
 //   transform(c)                successor's pose in the predecessor
 //   subspace(c)                 the columns of phi, in the successor's axes at the successor's origin
 //   subspace_rate(c, v)         phi-dot, the apparent derivative of those columns in the successor's axes
-//   integrate, difference       along a constant velocity from q for unit time, and back
+//   integrate, difference       configuration after unit time at constant velocity, and the inverse
 //   rate(q, v)                  the rate of the coordinates themselves
 //   bracket(u, v)               u v - v u of velocities in the successor's axes: the effect of the order of two motions
-//   close(k, X, V, out)         its rows as a loop joint, see closing_rows.hpp
-//   read(k, X, near, q)         the q nearest to `near` that make the pose X: the inverse of transform()
-//   clear_transmitted(I)        zeroes, exactly, what cannot pass along a free axis (only where visit() inlines the joint)
+//   close(k, X, V, out)         rows of the joint as a loop joint, see closing_rows.hpp
+//   read(k, X, near, q)         the q nearest to `near` that give the pose X: the inverse of transform()
+//   clear_transmitted(I)        sets entries of I to exact zeros that a free axis cannot transmit (only for joints that visit() inlines)
 //
-// Axes have been turned onto z when the mechanism was built, so that the zeros and ones of phi fold away when this is inlined.
+// Axes were rotated onto z when the mechanism was built, so that the compiler folds the zeros and ones of phi when it inlines.
 #pragma once
 
 #include <initializer_list>
@@ -39,8 +39,8 @@ namespace sarrus {
 
 enum class JointKind : int;  // joint_set.hpp
 
-/// Name and unit of a coordinate or, per second, of a velocity: "rad", "m", or "1" of the parts of a quaternion. The name is empty where
-/// there is but one.
+/// Name and unit of a coordinate or, per second, of a velocity: "rad", "m", or "1"
+/// for the entries of a quaternion. The name is empty if the joint has only one.
 struct Coordinate {
   const char *name, *unit;
   constexpr bool is_angle() const { return unit[0] == 'r'; }
@@ -51,11 +51,11 @@ using CoordinateList = std::initializer_list<Coordinate>;
 /// Constant parameters of one joint. Only the joint's own file defines their meaning.
 struct JointConstants {
   JointKind reversed = {};  // for a reversed joint: its type, in the direction from successor to predecessor
-  int free = 0;  // bits: the coordinates of the type's list that this joint has, if not all
+  int free = 0;  // bit set of the type's coordinates that this joint has, if not all
   double number[9] = {0, 0, 0, 0, 0, 0, 0, 0, 0};
 };
 
-/// The same numbers for a scalar type T.
+/// The constants of a joint as scalars of type T.
 template <class T> struct JointNumbers {
   const JointConstants* constants;
   NumbersOf<T> numbers = {};
@@ -107,7 +107,7 @@ template <class T> SARRUS_INLINE Motion<T> unit_motion(int k) {
 }
 template <class T> SARRUS_INLINE Transform<T> pure_rotation(const Mat3<T>& R) { return {R, zero3<T>()}; }
 
-/// A frame whose third axis is n: x of it is the x-axis (where that is too near n, the y-axis) made perpendicular to n.
+/// A frame whose third axis is n. Its x-axis is the given x-axis (or y-axis, if x is too near n) made perpendicular to n.
 inline Mat3<double> axis_frame(const Vec3<double>& n) {
   const Vec3<double> start = std::abs(n(0)) > 0.9 ? Vec3<double>::UnitY() : Vec3<double>::UnitX();
   const Vec3<double> across = start - n * dot(start, n);
@@ -120,7 +120,7 @@ inline Mat3<double> axis_frame(const Vec3<double>& n) {
 struct JointDefaults {
   static constexpr bool its_own_reverse = false, is_unconstrained = false;
   static constexpr bool has_quaternion = false;  // q starts with one
-  static constexpr bool has_pitch = false;  // its parameter is a displacement along its axis of rotation per radian
+  static constexpr bool has_pitch = false;  // true if its parameter is the displacement along its axis per radian
   static constexpr bool has_ball_spring = false;  // springs act on the rotation vector of the quaternion
   static constexpr bool whole_turns_return = true;  // a whole turn of an angle returns to the same pose
   static constexpr std::initializer_list<const char*> axis_names = {};

@@ -15,7 +15,7 @@
 
 namespace sarrus {
 
-// kind, and its type, or types of more and more velocities
+// kind, and its type, or its types in the order of their numbers of velocities
 #define SARRUS_JOINTS(X)                                                      \
   X(fixed, Fixed)                                                             \
   X(revolute, Revolute)                                                       \
@@ -33,7 +33,7 @@ enum class JointKind : int {
 #define SARRUS_KIND(kind, ...) kind,
   SARRUS_JOINTS(SARRUS_KIND)
 #undef SARRUS_KIND
-      reversed  // any of them, passed from its successor to its predecessor
+      reversed  // any joint that the tree traverses from successor to predecessor
 };
 
 constexpr JointKind joint_kinds[] = {

@@ -4,7 +4,7 @@
 namespace sarrus {
 
 /// Cross joint: turns by q0 about an axis a fixed in the predecessor, then by q1 about z of the successor. The axis lies in the x-z plane and need not
-/// be perpendicular to z. If it is parallel to z the two columns of phi coincide, and nothing divides by that.
+/// be perpendicular to z. If it is parallel to z the two columns of phi coincide, but no division occurs.
 struct Universal : JointDefaults, VectorCoordinates<2> {
   static constexpr const char* name = "Universal";
   static constexpr CoordinateList coordinates = {{"1", "rad"}, {"2", "rad"}}, velocities = coordinates;

@@ -1,6 +1,6 @@
-// The one switch that turns a joint's kind into its type. Revolute, prismatic and free joints are
-// inlined into the algorithms. The rarer ones are called through General, out of line, with a number of columns that is known
-// only at run time, so that an algorithm is compiled four times and not fourteen.
+// The one switch that converts a joint's kind to its type. Revolute, prismatic and free joints are
+// inlined into the algorithms. Other joints are called through General, out of line, with a number
+// of columns known only at run time. So an algorithm is compiled four times instead of fourteen.
 #pragma once
 
 #include "joint_set.hpp"
@@ -83,7 +83,7 @@ template <class T, class Columns> struct Evaluated {
 
 /// A joint whose functions are inlined. Its subspace is constant, so nothing is stored for later passes.
 template <class Joint> struct Inlined {
-  static constexpr int nv = Joint::nv, most = nv;  // velocities; and the size of an array for them
+  static constexpr int nv = Joint::nv, most = nv;  // number of velocities, and length of an array for them
   template <class T>
   static SARRUS_INLINE Evaluated<T, Subspace<T, nv>> evaluate(JointKind, const Coordinates<T>& c, const T*, Motion<T>*) {
     return {Joint::transform(c), Joint::subspace(c), Motion<T>::zero()};

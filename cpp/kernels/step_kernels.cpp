@@ -62,31 +62,29 @@ void mark_acting(const ForceElements& elements, double from, double to, bool* ac
 struct Steps {
   const Tree& tree;
   const Plan& plan;
-  const Stretch& stretch;
+  const StepRange& range;
   std::int64_t i, end;
   Arena& arena;
-  int m = 2 * tree.nv + plan.force_elements.nz, size = stretch.size;
-  P *parameter, *x, *reached, *after, closes = P(stretch.closes), status = P(0.0);
+  int m = 2 * tree.nv + plan.force_elements.nz, size = range.size;
+  P *parameter, *x, *reached, *after, closes = P(range.closes), status = P(0.0);
 
-  Steps(const Tree& t, const Plan& p, const Stretch& s, std::int64_t first, std::int64_t last, Arena& a)
-      : tree(t), plan(p), stretch(s), i(first), end(last), arena(a) {
+  Steps(const Tree& t, const Plan& p, const StepRange& s, std::int64_t first, std::int64_t last, Arena& a)
+      : tree(t), plan(p), range(s), i(first), end(last), arena(a) {
     parameter = take<P>(plan.force_elements.parameters), x = take<P>(size), reached = take<P>(size), after = take<P>(size);
-    gather_runs(stretch.parameter, stretch.parameter_step, plan.force_elements.parameters, i, end, parameter);
+    gather_runs(range.parameter, range.parameter_step, plan.force_elements.parameters, i, end, parameter);
   }
   template <class X> X* take(std::size_t n) const { return arena.take<X>(n); }
-  bool moves() const { return stretch.clock.step != 0.0; }
-  double time(std::int64_t k) const {
-    return stretch.clock.start + static_cast<double>(stretch.clock.first + k) * stretch.clock.step;
-  }
+  bool moves() const { return range.clock.step != 0.0; }
+  double time(std::int64_t k) const { return range.clock.start + static_cast<double>(range.clock.first + k) * range.clock.step; }
   void load(std::int64_t k) {
-    gather_runs(stretch.x + k * size, stretch.run_step, size, i, end, x);
-    if (moves()) gather_runs(stretch.x + (k + 1) * size, stretch.run_step, size, i, end, after);
+    gather_runs(range.x + k * size, range.run_step, size, i, end, x);
+    if (moves()) gather_runs(range.x + (k + 1) * size, range.run_step, size, i, end, after);
   }
 
   /// Propagate changes of the state and of the parameters through step k from the loaded state. The stored guard determines if stages are closed.
   void differentiate(std::int64_t k, Rates* change, const Rates* parameter_change, Onto onto, Rates* start) {
     const Arena::Scope scope(arena);
-    const StepAtHand step = {tree, arena, plan, parameter, time(k), stretch.clock.step};
+    const StepAtHand step = {tree, arena, plan, parameter, time(k), range.clock.step};
     Rates* begin = take<Rates>(m);
     std::copy(change, change + m, begin);
     for (bool again : {false, true}) {
@@ -106,12 +104,12 @@ struct Steps {
   /// Pull a cotangent back from the end of step k to the loaded state. Returns false if the step has no such products.
   bool back_by_products(std::int64_t k, P* lambda, const int* acting, int count, P* by_parameter) {
     if (any(closes > P(0.5))) return false;
-    const StepAtHand step = {tree, arena, plan, parameter, time(k), stretch.clock.step};
+    const StepAtHand step = {tree, arena, plan, parameter, time(k), range.clock.step};
     return step_back_by_products(step, x, after, lambda, acting, count, by_parameter, status);
   }
   void finish() const {
     for (int l = 0; l < abreast && i + l < end; ++l)
-      if (lane(status, l) > 0.0) stretch.status[i + l] = static_cast<signed char>(lane(status, l));
+      if (lane(status, l) > 0.0) range.status[i + l] = static_cast<signed char>(lane(status, l));
   }
 
  private:
@@ -129,17 +127,17 @@ struct Steps {
   }
 };
 
-void push_forward(const Tree& tree, const Plan& plan, const Stretch& stretch, const Changes& columns, std::int64_t begin,
+void push_forward(const Tree& tree, const Plan& plan, const StepRange& range, const Changes& columns, std::int64_t begin,
                   std::int64_t end) {
   Arena& arena = thread_arena();
   for (std::int64_t i = begin; i < end; i += abreast) {
     const Arena::Scope scope(arena);
-    Steps steps(tree, plan, stretch, i, end, arena);
+    Steps steps(tree, plan, range, i, end, arena);
     const int m = steps.m, count = columns.count;
     P* S = steps.take<P>(m * count);
     Rates *change = steps.take<Rates>(m), *numbers = steps.take<Rates>(plan.force_elements.parameters);
     gather_runs(columns.S, m * count, m * count, i, end, S);
-    for (std::int64_t k = 0; k < stretch.clock.count; ++k) {
+    for (std::int64_t k = 0; k < range.clock.count; ++k) {
       steps.load(k);
       for (int first = 0; first < count; first += together) {
         std::fill(numbers, numbers + plan.force_elements.parameters, Rates(0.0));
@@ -147,7 +145,7 @@ void push_forward(const Tree& tree, const Plan& plan, const Stretch& stretch, co
           for (int r = 0; r < m; ++r) along(change[r], d) = first + d < count ? S[r * count + first + d] : P(0.0);
         for (int d = 0; d < together && first + d < count; ++d)
           if (const int at = columns.parameter[first + d]; at >= 0) along(numbers[at], d) = P(1.0);
-        steps.differentiate(k, change, numbers, stretch.onto, nullptr);
+        steps.differentiate(k, change, numbers, range.onto, nullptr);
         for (int d = 0; d < together && first + d < count; ++d)
           for (int r = 0; r < m; ++r) S[r * count + first + d] = along(change[r], d);
       }
@@ -230,13 +228,13 @@ class Basis {
   P *B_, *c_;
 };
 
-void pull_back(const Tree& tree, const Plan& plan, const Stretch& stretch, const Cotangents& cotangents, std::int64_t begin,
+void pull_back(const Tree& tree, const Plan& plan, const StepRange& range, const Cotangents& cotangents, std::int64_t begin,
                std::int64_t end) {
   Arena& arena = thread_arena();
   const int parameters = plan.force_elements.parameters;
   for (std::int64_t i = begin; i < end; i += abreast) {
     const Arena::Scope scope(arena);
-    Steps steps(tree, plan, stretch, i, end, arena);
+    Steps steps(tree, plan, range, i, end, arena);
     const int m = steps.m, all[] = {tree.nv, tree.nv};
     Basis basis(steps, steps.moves() ? cotangents.freedoms : all);
     const bool by_products = steps.moves() && steps_have_products(tree, plan);
@@ -246,7 +244,7 @@ void pull_back(const Tree& tree, const Plan& plan, const Stretch& stretch, const
     bool* acts = steps.take<bool>(parameters);
     gather_runs(cotangents.state, m, m, i, end, lambda);
     gather_runs(cotangents.parameter, parameters, parameters, i, end, by_parameter);
-    for (std::int64_t k = stretch.clock.count - 1; k >= 0; --k) {
+    for (std::int64_t k = range.clock.count - 1; k >= 0; --k) {
       steps.load(k);
       std::fill(acts, acts + parameters, false);
       if (steps.moves()) mark_acting(plan.force_elements, steps.time(k), steps.time(k + 1), acts);
@@ -262,7 +260,7 @@ void pull_back(const Tree& tree, const Plan& plan, const Stretch& stretch, const
             basis.direct(first + d, d, change);
           else
             along(numbers[acting[first + d - basis.count()]], d) = P(1.0);
-        steps.differentiate(k, change, numbers, stretch.onto, start);
+        steps.differentiate(k, change, numbers, range.onto, start);
         for (int d = 0; d < directions; ++d) {
           P c = P(0.0);
           for (int r = 0; r < m; ++r) c += lambda[r] * along(change[r], d);

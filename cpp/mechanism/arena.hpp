@@ -45,7 +45,7 @@ class Arena {
   };
 
   __attribute__((noinline)) void grow(std::size_t bytes) {
-    // blocks stay: pointers into them are in use, and the next call needs them again
+    // blocks are not released, because pointers into them are in use, and the next call needs them again
     while (block_->next && block_->next->size < bytes) {
       Block* small = block_->next;
       block_->next = small->next;

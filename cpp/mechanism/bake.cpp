@@ -1,5 +1,5 @@
-// Conversion of a description's numbers to those that the kernels read: axes turned onto z, welded bodies summed, frames placed. The arrays
-// exist already, of this mechanism or of the copied one: mechanism.cpp and closing.cpp find the structure.
+// Conversion of a description's parameters to the form that the kernels read: axes turned onto z, welded bodies summed, frames placed.
+// The arrays exist already, in this mechanism or in the one it is copied from: mechanism.cpp and closing.cpp determine the structure.
 #include <Eigen/Cholesky>
 #include <algorithm>
 #include <cmath>
@@ -10,8 +10,8 @@
 namespace sarrus {
 namespace {
 
-/// A body with a smaller share of the heaviest one's mass counts as massless: the forces that loops pass through it are so much larger than its
-/// own that residuals and rows, measured by these, would be meaningless.
+/// A body with a smaller mass, relative to the heaviest body, counts as massless. Loop forces through such a body
+/// are so much larger than its own inertial forces that residuals relative to the latter would be meaningless.
 constexpr double light = 1e-6;
 
 /// True if a body's own inertia and armature resist every motion of its joint.
@@ -41,7 +41,8 @@ JointConstants settled(const JointDescription& j) {
   return constants;
 }
 
-/// Axes of the joint, its axis times sign, in those of the description. `constants` receives the values that depend on them.
+/// Return the axes of the joint frame, for the joint axis times `sign`, in the axes of the description. `constants` receives the values that depend
+/// on them.
 Mat3<double> joint_axes(const JointDescription& j, double sign, JointConstants& constants) {
   return visit_every(j.kind, 0, [&](auto joint) { return joint.axes(j.axis * sign, j.axis2, constants); });
 }
@@ -50,7 +51,7 @@ Mat3<double> joint_axes(const JointDescription& j, double sign, JointConstants& 
 PassiveTerms passive_terms(const JointDescription& j, int k, int iq) {
   return visit_every(j.kind, j.nv, [&](auto joint) {
     if (j.stiffness[k] != 0.0 && !joint.has_ball_spring && !joint.is_rate(k))
-      throw ModelError("joint '" + j.name + "': a " + joint.name + " joint takes no stiffness along velocity " +
+      throw ModelError("joint '" + j.name + "': a " + joint.name + " joint cannot have stiffness along velocity " +
                        std::to_string(k));
     return PassiveTerms{j.armature[k],  j.damping[k], j.friction[k],
                         j.stiffness[k], j.rest[k],    joint.has_ball_spring ? -1 : iq + k};
@@ -67,7 +68,7 @@ bool turns(const JointDescription& j, int k) {
   });
 }
 
-/// Units of its coordinates: `length` for lengths, 1 for the others.
+/// Units of a joint's coordinates: `length` for lengths, 1 for the others.
 void units_of_coordinates(const JointDescription& j, double length, double* unit) {
   visit_every(j.kind, j.nv, [&](auto joint) {
     int listed = 0;
@@ -111,7 +112,7 @@ class AttachmentPoints {
 
 bool same_structure(const JointDescription& a, const JointDescription& b) {
   const auto same_laws = [](const auto& x, const auto& y) { return x.has_value() == y.has_value(); };
-  // a joint without constraint rows closes a loop, with or without the flag
+  // a joint without constraint rows is a loop joint, with or without the flag
   const bool closes_anyway = visit_every(a.kind, 0, [](auto joint) -> bool { return joint.is_unconstrained; });
   return a.name == b.name && a.parent == b.parent && a.child == b.child && a.kind == b.kind && a.nq == b.nq && a.nv == b.nv &&
          a.constants.free == b.constants.free && a.actuated == b.actuated && a.keep_in_tree == b.keep_in_tree &&
@@ -131,13 +132,13 @@ bool same_structure(const ConstraintDescription& a, const ConstraintDescription&
   });
 }
 
-/// Raise ModelError, with the name of the item, if more than numbers differ.
+/// Raise ModelError, with the name of the item, if more than parameters differ.
 void require_same_structure(const Description& a, const Description& b) {
   const auto compare = [](const char* item, const auto& all, const auto& changed, auto same) {
     const auto [first, second] = std::mismatch(all.begin(), all.end(), changed.begin(), changed.end(), same);
     if (first != all.end() || second != changed.end())
-      throw ModelError(std::string("a copy has other numbers and nothing else, and ") + item + " '" +
-                       (first != all.end() ? first->name : second->name) + "' would be another one: build it anew");
+      throw ModelError(std::string("a copy may differ in parameters only, but ") + item + " '" +
+                       (first != all.end() ? first->name : second->name) + "' differs in structure: build a new mechanism");
   };
   const auto alike = [](const auto& x, const auto& y) { return same_structure(x, y); };
   compare("body", a.bodies, b.bodies, [](const auto& x, const auto& y) { return x.name == y.name; });
@@ -146,10 +147,10 @@ void require_same_structure(const Description& a, const Description& b) {
   compare("constraint", a.constraints, b.constraints, alike);
   compare("spring", a.springs, b.springs,
           [](const auto& x, const auto& y) { return x.name == y.name && x.body[0] == y.body[0] && x.body[1] == y.body[1]; });
-  if (a.substructures != b.substructures) throw ModelError("a copy is cut into the same substructures: build it anew");
+  if (a.substructures != b.substructures) throw ModelError("a copy must have the same substructures: build a new mechanism");
 }
 
-/// True if all dimensions are numbers that kernels read from arrays: no laws, coefficients or rows.
+/// True if all dimensions are numbers that kernels read from arrays; laws, coefficients and rows are not.
 bool is_plain(const Description& d) {
   const auto plain = [](const ConstraintDescription& c) {
     bool yes = true;
@@ -174,7 +175,7 @@ void Mechanism::require_to_vary_from(const Mechanism& other) const {
   require_same_structure(other.description_, description_);
   if (frame_of_ != other.frame_of_ && !is_plain(description_))
     throw ModelError(
-        "laws, couplers and rows are the same in all variants, which only those are known to have that are copies of one");
+        "variants must have the same laws, couplers and rows: make them as copies of one mechanism (replace, variants)");
 }
 
 Mechanism::Mechanism(const Mechanism& other, Description changed) : Mechanism(other) {
@@ -190,8 +191,8 @@ Mechanism::Mechanism(const Mechanism& other, Description changed) : Mechanism(ot
   require_same_decisions(other.decisions_);
 }
 
-/// Structure that depends on numbers: the loop joints with armature and, if the mechanism may be cut, flags for each link. Its joint may be cut, the
-/// joint has armature, the body has the inertia for it.
+/// Return the decisions on structure that depend on parameters: which loop joints have armature and, if the mechanism may
+/// be cut, flags for each link (its joint may be cut; the joint has armature; the body has the inertia to be cut off).
 std::vector<char> Mechanism::decisions() const {
   std::vector<char> all;
   for (const LoopMotion& m : loop_motions_) all.push_back(m.has_armature);
@@ -210,9 +211,9 @@ void Mechanism::require_same_decisions(const std::vector<char>& before) {
   for (std::size_t i = 0; i < loop_motions_.size(); ++i)
     if (decisions_[i] != before[i])
       throw ModelError(
-          "joint '" + constraint_names_[i] +
-          "' closes a loop, and a copy neither gives it armature nor takes it away, which adds or drops rows: build it anew");
-  std::size_t first = 0, with_inertia = 0;  // first link whose cut changed, and first link whose inertia decides it
+          "loop joint '" + constraint_names_[i] +
+          "': a copy cannot add or remove armature, because this changes the constraint rows: build a new mechanism");
+  std::size_t first = 0, with_inertia = 0;  // the first link whose cut changed, and the first link that changed by its inertia
   for (std::size_t i = decisions_.size(); i-- > loop_motions_.size();) {
     const int changed = decisions_[i] ^ before[i];
     if (changed & 3) first = i - loop_motions_.size() + 1;
@@ -221,10 +222,9 @@ void Mechanism::require_same_decisions(const std::vector<char>& before) {
   if (first == 0) return;
   const int link = static_cast<int>(with_inertia ? with_inertia : first);
   const auto on = std::find_if(bodies_.begin() + 1, bodies_.end(), [&](const Body& b) { return b.link == link; });
-  throw ModelError(
-      "body '" + description_.bodies[on->described].name +
-      "', or its joint, would have inertia where it had none, or none where it had some, which decides where the mechanism is "
-      "cut: build it anew");
+  throw ModelError("body '" + description_.bodies[on->described].name +
+                   "', or its joint, gains or loses inertia in a copy, which changes the substructures of the mechanism: "
+                   "build a new mechanism");
 }
 
 void Mechanism::bake() {
@@ -243,7 +243,7 @@ void Mechanism::bake() {
   find_idle();
 }
 
-// A link's frame is its joint's frame on it, with the joint's axis on z. A body that is welded moves with its parent.
+// A link's frame is its joint's frame on it, with the joint's axis on z. A welded body moves with its parent.
 void Mechanism::bake_bodies() {
   for (Link& b : links_) b.inertia = Inertia<double>::zero();
   for (std::size_t n = 1; n < bodies_.size(); ++n) {
@@ -325,7 +325,7 @@ void Mechanism::bake_closing_joint(int joint) {
   c.X_parent = bodies_[joints_[joint].ends[0]].X * j.at_parent * turn;
   c.X_child = bodies_[joints_[joint].ends[1]].X * j.at_child * turn;
   if (const char* why = visit_every(j.kind, 0, [&](auto type) { return type.cannot_close(m.constants); }))
-    throw ModelError("joint '" + j.name + "' closes a loop, and " + why);
+    throw ModelError("joint '" + j.name + "' is a loop joint, and " + why);
   std::get<LoopJoint>(c.kind).constants = std::get<LoopJoint>(motion.kind).constants = m.constants;
   c.carried = motion.carried = j.laws;
   set_frames(motion, c);
@@ -414,8 +414,8 @@ double Mechanism::characteristic_length() const {
   return 0.0 < length && std::isfinite(length) ? length : 1.0;
 }
 
-// A joint along which its whole subtree, taken rigid, has no inertia in a few random configurations has none anywhere. If its own body has
-// none or little along it, it may have none in some configuration: the bodies that it also moves may then comply.
+// If the subtree of a joint, as one rigid body, has no inertia along the joint in a few random configurations, it has none in any. If the
+// joint's own body has little or no inertia along it, the subtree may have none in some configuration, because the joints beyond it yield.
 void Mechanism::weigh() {
   mass_ = 0.0;
   double heaviest = 0.0;
@@ -427,7 +427,7 @@ void Mechanism::weigh() {
   for (std::size_t j = 0; j < joints_.size(); ++j)
     if (!joints_[j].closes_a_loop) units_of_coordinates(description_.joints[j], tree_.length, unit.data() + joints_[j].iq);
   std::vector<Inertia<double>> composite(links_.size());
-  bool moves = false, decided = false;  // true if all subtrees have inertia; true if all are decided
+  bool moves = false, decided = false;  // moves: all subtrees have inertia; decided: all joints are classified
   for (int trial = 1; trial <= 3 && !decided; ++trial) {
     for (int k = 0; k < tree_.nq; ++k) q[k] = unit[k] * std::sin(trial + 1.7 * k);
     for (std::size_t k = 0; k < angles_.size(); ++k) sines[k] = std::sin(q[angles_[k]]), cosines[k] = std::cos(q[angles_[k]]);

@@ -7,7 +7,7 @@
 namespace sarrus {
 namespace {
 
-/// False for driven joints: frames moved by functions of time depend on time, and forces along the joint do not.
+/// False for driven joints: their frames depend on time, which forces along a joint do not take into account.
 bool has_armature_across(const JointDescription& j) {
   const bool driven = std::any_of(j.laws.begin(), j.laws.end(), [](const auto& law) { return law.has_value(); });
   return !driven && std::any_of(j.armature.begin(), j.armature.end(), [](double x) { return x != 0.0; });
@@ -73,16 +73,16 @@ void Mechanism::add_motion(const Description& d, int joint, const Constraint& c)
   motions_.push_back(std::move(motion));
 }
 
-/// Index of the loop joint that it prescribes.
+/// Return the index of the loop joint that a constraint prescribes.
 int Mechanism::prescribed_joint(const Description& d, const ConstraintDescription& o) const {
   std::size_t j = 0;
   while (j < d.joints.size() && d.joints[j].name != o.joint) ++j;
   if (j == d.joints.size() || !joints_[j].closes_a_loop)
-    throw ModelError("constraint '" + o.name + "' leads joint '" + o.joint + "', which closes no loop");
+    throw ModelError("constraint '" + o.name + "' prescribes joint '" + o.joint + "', which is not a loop joint");
   return static_cast<int>(j);
 }
 
-/// The velocities of a loop joint, as rows that drive it to coordinates of the call.
+/// Return the velocities of a loop joint as rows, which drive it to the coordinates given in each call.
 Constraint Mechanism::prescribed_motion(int joint) {
   Constraint c = motions_[joints_[joint].constraint];
   c.target = Target::coordinates, c.values = tree_.loops.pfaffian_values;
@@ -156,7 +156,7 @@ void Mechanism::add_constraints(const Description& d) {
   }
 }
 
-/// A motor in a loop joint: the velocity that it drives is a row, and its effort that row's multiplier.
+/// A motor in a loop joint: the velocity that it drives is a row, and its effort is the multiplier of that row.
 void Mechanism::add_motors(const Description& d) {
   for (std::size_t j = 0; j < d.joints.size(); ++j) {
     const PlacedJoint& placed = joints_[j];

@@ -1,4 +1,4 @@
-// The constraints on a tree while it is built: the place of each among the rows, and the velocities that it touches.
+// The constraints on a tree while it is built: the index of each among the rows, and the velocities that it depends on.
 #pragma once
 
 #include <deque>
@@ -12,7 +12,7 @@ namespace sarrus {
 
 class ConstraintList {
  public:
-  /// The velocities that move one of its bodies and not the other: the effects of common ones cancel.
+  /// Return the velocities that move only one of its two bodies; the effects of common velocities cancel.
   void between(const Tree& tree, Constraint& c) {
     const auto path_to_ground = [&](int link) {
       std::vector<int> columns;
@@ -46,7 +46,7 @@ class ConstraintList {
 
  private:
   std::vector<Constraint> constraints_;
-  // a deque: its items stay in place; copies of the list point to them too
+  // a deque, because its items do not move; copies of the list point to them too
   std::shared_ptr<std::deque<std::vector<int>>> kept_ = std::make_shared<std::deque<std::vector<int>>>();
 };
 

@@ -12,13 +12,13 @@ namespace sarrus {
 class EliminationPlan {
  public:
   EliminationPlan() = default;
-  /// `constraints` are the first so many of the tree's; with_mass: M has its entries off the diagonal too.
+  /// Plan for the first `constraints` constraints of the tree. with_mass: M also has off-diagonal entries.
   /// Stops above `most` multiplications, or if `check_interrupt`, which is called repeatedly, throws.
   EliminationPlan(const Tree& tree, const Constraint* constraint, int constraints, int rows, bool with_mass, double most,
                   const std::function<void()>& check_interrupt);
 
   bool complete() const { return operations_ <= most_; }
-  double operations() const { return operations_; }  // multiplications of one factor, and of filling it
+  double operations() const { return operations_; }  // multiplications of one factorisation, including its assembly
   Elimination view() const;
 
  private:

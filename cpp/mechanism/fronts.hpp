@@ -1,6 +1,6 @@
 // The order in which the unknowns of [M J^T; J -mu] of substructures are eliminated, front by front: the multifrontal method (Duff and
-// Reid, ACM TOMS 9, 1983). A front is the dense matrix of some unknowns, which are eliminated together, and of all later ones that these
-// meet; the rest is added into the front of the first of those. Found once per mechanism.
+// Reid, ACM TOMS 9, 1983). A front is the dense matrix of unknowns that are eliminated together, and of all their later neighbours. After
+// the elimination the remaining matrix is added to the front of the first of these neighbours. The order is computed once per mechanism.
 #pragma once
 
 #include <functional>
@@ -14,9 +14,9 @@ namespace sarrus {
 class FrontalPlan {
  public:
   FrontalPlan() = default;
-  /// Each body next to the ground carries a substructure, whose velocities are eliminated at once. `constraints`, the first so many of the
-  /// tree's, are eliminated after all substructures that they touch, in an order of little fill-in (Amestoy, Davis and Duff's).
-  /// `check_interrupt`: as for EliminationPlan.
+  /// Each body next to the ground carries a substructure, whose velocities are eliminated together. The
+  /// first `constraints` constraints of the tree are eliminated after all substructures that they touch, in
+  /// an order of little fill-in (Amestoy, Davis and Duff's). `check_interrupt`: as for EliminationPlan.
   FrontalPlan(const Tree& tree, const Constraint* constraint, int constraints, const std::function<void()>& check_interrupt);
 
   Elimination view() const;
@@ -24,8 +24,8 @@ class FrontalPlan {
 
  private:
   struct Block;
-  /// Merging of a block: its parent, or -1; the number of unknowns that its front eliminates, and of later ones that these meet. Further the child whose
-  /// front it takes over, or -1; true if its own is taken over.
+  /// Merged block: its parent, or -1; the number of unknowns that its front eliminates, and of their later
+  /// neighbours; the child whose front it continues, or -1; true if the parent continues its own front.
   struct Merged {
     int parent = -1, pivots = 0, later = 0, heir_of = -1;
     bool inherited = false;

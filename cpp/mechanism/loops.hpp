@@ -1,19 +1,19 @@
-// The constraints that a mechanism has besides its tree, as the kernels see them.
+// The constraints of a mechanism, besides its tree, in the form that the kernels read.
 #pragma once
 
 #include "../constraints/set.hpp"
 
 namespace sarrus {
 
-/// Rows between velocities: their place among those of all constraints, the bodies or coordinates that they relate, and their kind.
-/// Target of a constraint that calls give: the pose of the child's frame, or the coordinates of the joint between the bodies.
+/// Target of a constraint that each call prescribes: the pose of the child's frame, or the coordinates of the joint between the bodies.
+/// A Constraint is rows between velocities: their indices among all rows, the bodies or coordinates that they relate, and their kind.
 enum class Target : char { none, frame, coordinates };
 
 struct Constraint {
   int row, rows;
-  int entry;          // where its block of J starts, rows x columns, column by column, within the blocks of all constraints
-  int columns;        // velocities that it touches
-  const int* column;  // which
+  int entry;          // first entry of its block of J (rows x columns, by columns) within the blocks of all constraints
+  int columns;        // number of velocities in its rows
+  const int* column;  // their indices
   AnyConstraint kind;
   bool driven;        // depends on functions of time
 
@@ -25,12 +25,12 @@ struct Constraint {
   Transform<double> X_parent, X_child;
   bool in_world = false;  // a ball joint's rows are along the world's axes, not the child's: fewer operations, in recordings
   Mat3<double> R_described = Mat3<double>::Identity();  // rotation of the frames' axes to the axes of its wrench
-  std::vector<std::optional<Law>> carried;  // none, or six, rx .. tz of a gimbal that carries the frame on the parent along
+  std::vector<std::optional<Law>> carried;  // empty, or six laws (rx .. tz) of a gimbal that moves the frame on the parent
   Target target;
 
   // between coordinates
   const int* coordinate;  // of each column, in q
-  int values;  // place of its values in those of the call; of a target too
+  int values;  // index of its values, or of its target, among the values of the call
 };
 
 /// True if all of its rows constrain positions.
@@ -44,41 +44,41 @@ inline bool holonomic(const Constraint& c) {
 
 /// Unknowns that are eliminated together, with their later neighbours: a dense matrix (fronts.hpp).
 struct Front {
-  int first, pivots;  // position of the first one in the elimination order
+  int first, pivots;  // position of the first unknown in the elimination order
   int size;  // with the later ones
-  int slot;  // where its rows of L start, pivots x size
+  int slot;  // index of the first number of its rows of L, pivots x size
   int later;  // place of the later ones in Elimination::later
-  int into;  // place of their positions within the parent, in Elimination::into
-  int parent;  // the front of the first of them; -1: there are none
+  int into;  // index in Elimination::into of their positions within the parent
+  int parent;  // the front of its first later neighbour; -1 if it has no such neighbour
   int children;  // number of fronts with contributions to it
-  int mass, jacobian;  // where its entries of M and of J start; the next front's end them
+  int mass, jacobian;  // first of its entries of M and of J; they end where the next front's begin
 };
 
-/// Elimination order of the unknowns of [M J^T; J -mu], and the place of every number of L D L^T. Made once per mechanism.
+/// Elimination order of the unknowns of [M J^T; J -mu], and the index of every entry of L D L^T. Computed once per mechanism.
 ///
-/// Row k of the factor holds its diagonal first, then the later unknowns that it meets, in their order.
+/// Row k of the factor stores its diagonal, then the entries of its later neighbours, in the order of elimination.
 struct Elimination {
   int unknowns, slots;
   const int* unknown;  // the k-th unknown to be eliminated: a velocity, or nv + a row
   const int* place;  // its inverse
   const int* first;  // unknowns + 1: start of row k
-  const int* column;  // slots: which later unknown, counted in the order of elimination
-  const int* before;  // unknowns + 1: where, in the next two, the earlier unknowns that row k is met by start
-  const int* before_row;  // which
-  const int* before_slot;  // and where
-  const int* run;  // for each k and each of its later unknowns a: the slot from which on it meets itself and those after it
-  // without a gap, or -1 - the place in `target` of the single slots
+  const int* column;  // slots: position of a later neighbour in the elimination order
+  const int* before;  // unknowns + 1: where the earlier neighbours of unknown k start in the next two arrays
+  const int* before_row;  // these earlier neighbours
+  const int* before_slot;  // slot of unknown k in the row of each
+  const int* run;  // for unknown k and each later neighbour a: the slot in row a from which the entries for a and the later
+  // neighbours of k after a are contiguous; if they are not, -1 - the index of their slots in `target`
   const int* target;
-  const int* mass_slot;  // of entry (i, j) of M, i = 0 .. nv - 1 and j on the path from i to the ground; -1: not stored
-  const int* jacobian_slot;  // of the entries of J, block by block
+  const int* mass_slot;  // slots of entries (i, j) of M, i = 0 .. nv - 1 and j on the path from i to the ground; -1: not stored
+  const int* jacobian_slot;  // slots of the entries of J, block by block
 
-  // by fronts instead: of the above then unknowns, slots, unknown and place, and the slots of entries, which count within a front
+  // With fronts only these of the above are used: unknowns, slots, unknown, place, and the slots of entries, which are relative to a front.
   int fronts;  // 0: not by fronts
   const Front* front;
   const int *later, *into;
   const int *mass_entry, *jacobian_entry;  // entries of M and of J that belong to each front
-  int stack;  // largest number of entries that fronts leave for later ones
-  int widest, largest;  // the largest front, and the most later ones of a front
+  int stack;  // largest number of entries of contributions that wait for later fronts
+  int widest, largest;  // largest size of a front, and largest number of later neighbours of a front
 };
 
 struct Substructures;  // tree.hpp
@@ -86,18 +86,18 @@ struct Substructures;  // tree.hpp
 struct Loops {
   int constraints, rows, entries, pfaffian_values;
   int motor_constraints, motor_rows,
-      motor_entries;  // after those: velocities of loop joints with a motor or armature
-  int rotor_rows;  // as many, or 0 if none has armature: those of `dynamics`
-  const double *driven, *rotor;  // of each: 1, or 0 where no motor drives it; the square root of its armature
+      motor_entries;  // after the constraints: velocities of loop joints with a motor or armature
+  int rotor_rows;  // number of such rows in `dynamics`: motor_rows, or 0 if none has armature
+  const double *driven, *rotor;  // of each such row: 1 if a motor drives it, else 0; the square root of its armature
   const double* motor_unit;  // as Tree::unit
   const Constraint* constraint;
-  const Constraint* motion;  // the velocities of every loop joint, each with its own rows and entries
+  const Constraint* motion;  // the velocities of every loop joint; each motion has its own rows and entries
   int actuators;
   const int* actuator;  // unknown of each effort: a velocity, or nv + a row
   const int* mass_first;  // nv + 1: where the entries of row i of M start
-  Elimination dynamics;  // with the mass matrix, and rotors
-  Elimination statics;  // with a diagonal in its place
-  const Substructures* substructures = nullptr;  // replacement of both
+  Elimination dynamics;  // with the mass matrix and the rotors
+  Elimination statics;  // with a diagonal matrix in place of the mass matrix
+  const Substructures* substructures = nullptr;  // if not null, used instead of both
 };
 
 }  // namespace sarrus

@@ -46,21 +46,21 @@ Graph graph_of(const Description& d) {
     if (!joint.emplace(j.name, static_cast<int>(i)).second) throw ModelError("two joints are named '" + j.name + "'");
     for (const std::string& end : {j.parent, j.child})
       if (!body.count(end)) throw ModelError("joint '" + j.name + "' refers to body '" + end + "', which does not exist");
-    if (j.parent == j.child) throw ModelError("joint '" + j.name + "' joins body '" + j.parent + "' to itself");
+    if (j.parent == j.child) throw ModelError("joint '" + j.name + "' connects body '" + j.parent + "' to itself");
     g.parent[i] = body.at(j.parent), g.child[i] = body.at(j.child);
     g.at[g.parent[i] + 1].push_back(static_cast<int>(i)), g.at[g.child[i] + 1].push_back(static_cast<int>(i));
   }
   return g;
 }
 
-/// The joint that carries each body, -1: none; the bodies that each one carries, the ground first; the number of motors in the tree.
+/// For each body: the joint that carries it (-1: none), and the bodies that it carries, the ground first; and the number of motors in the tree.
 struct SpanningTree {
   std::vector<int> carrier;
   std::vector<std::vector<int>> children;
   int actuated = 0;
 };
-/// Spanning tree of least depth, breadth first from the ground. Joints that are `tied` hold groups of bodies together: such a
-/// group is entered once, and then traversed along them.
+/// Spanning tree of least depth, breadth first from the ground. `tied` joints must be in the tree: bodies
+/// that they connect form a group. The search enters a group once, and then follows its tied joints.
 SpanningTree grow(const Description& d, Graph& g, Groups& group, const std::vector<char>& tied) {
   SpanningTree tree{std::vector<int>(d.bodies.size(), -1), std::vector<std::vector<int>>(d.bodies.size() + 1)};
   std::vector<char> entered(d.bodies.size() + 1, 0);
@@ -97,7 +97,7 @@ template <class List> std::string listed(const List& names) {
 Mechanism::Mechanism(Description d) : description_(std::move(d)) {
   for (JointDescription& j : description_.joints) {
     if (!visit_every(j.kind, 0, [](auto joint) -> bool { return joint.is_unconstrained; })) continue;
-    if (j.keep_in_tree) throw ModelError("joint '" + j.name + "' holds nothing, and so carries no body in the tree");
+    if (j.keep_in_tree) throw ModelError("joint '" + j.name + "' constrains nothing, so it cannot carry a body of the tree");
     j.close_loop = true;
   }
   span(description_);
@@ -140,10 +140,10 @@ void Mechanism::span(const Description& d) {
     tied[i] = d.joints[i].keep_in_tree;
     if (tied[i] && !kept.join(graph.parent[i], graph.child[i]))
       throw ModelError("joint '" + d.joints[i].name +
-                       "' cannot stay in the tree: others that must stay there already close the loop");
+                       "' cannot be in the tree: other joints that must be in the tree already close the loop");
   }
   SpanningTree best = grow(d, graph, kept, tied);
-  // least depth may have left an actuated joint out: then the actuated ones that close no loop among themselves are tied as well
+  // the tree of least depth may leave out an actuated joint: then also tie the actuated joints that close no loop among themselves
   for (std::size_t i = 0; i < d.joints.size(); ++i)
     if (d.joints[i].actuated && !tied[i] && !d.joints[i].close_loop && kept.join(graph.parent[i], graph.child[i])) tied[i] = 1;
   if (SpanningTree other = grow(d, graph, kept, tied); other.actuated > best.actuated) best = std::move(other);
@@ -162,7 +162,7 @@ void Mechanism::span(const Description& d) {
     joints_[j].reversed = graph.parent[j] == static_cast<int>(i);
   }
   if (!loose.empty())
-    throw ModelError("no joint leads from the ground to " + listed(loose) + ": join it, or let it float with a Free joint");
+    throw ModelError("no joint connects the ground to " + listed(loose) + ": add a joint, or a Free joint for a floating base");
   std::vector<int> stack = {ground};  // depth first, children in their order
   while (!stack.empty()) {
     const int body = stack.back();
@@ -242,7 +242,7 @@ void Mechanism::name_frames(const Description& d) {
   for (const FrameDescription& f : d.frames) {
     const auto on = named->find(f.body);
     if (on == named->end() || on->second > static_cast<int>(d.bodies.size()))
-      throw ModelError("frame '" + f.name + "' sits on body '" + f.body + "', which does not exist");
+      throw ModelError("frame '" + f.name + "' is on body '" + f.body + "', which does not exist");
     if (!add(f.name, frames_[on->second].body)) throw ModelError("two frames, or a frame and a body, are named '" + f.name + "'");
   }
   for (std::size_t j = 0; j < d.joints.size(); ++j)
@@ -296,13 +296,14 @@ std::string Mechanism::describe_tie(const Description& d) const {
   for (std::size_t i = 1; i < links_.size(); ++i)
     for (std::size_t j = 0; j < joints_.size() && links_[i].parent == 0; ++j)
       if (!joints_[j].closes_a_loop && joints_[j].nv > 0 && joints_[j].iv == links_[i].iv) roots.push_back(d.joints[j].name);
-  if (roots.empty()) return "nothing of it moves";
-  if (roots.size() > 1) return "joints " + listed(roots) + " lead to the ground, and a base is one body";
-  if (links_[1].nv != 6) return "joint " + listed(roots) + " ties it to the ground";
+  if (roots.empty()) return "no body moves";
+  if (roots.size() > 1) return "joints " + listed(roots) + " connect several bodies to the ground; expected one base";
+  if (links_[1].nv != 6) return "joint " + listed(roots) + " constrains its base relative to the ground";
   for (std::size_t i = 0; i < described_constraints_.size(); ++i) {
     const Constraint& c = constraints_.data()[described_constraints_[i]];
     for (int k = 0; k < c.columns; ++k)
-      if (column_link_[c.column[k]] == 1) return "constraint '" + constraint_names_[i] + "' ties its base to the ground";
+      if (column_link_[c.column[k]] == 1)
+        return "constraint '" + constraint_names_[i] + "' constrains its base relative to the ground";
   }
   return "";
 }

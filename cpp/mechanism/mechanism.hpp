@@ -1,6 +1,6 @@
 // A mechanism as a user describes it (a graph of bodies and joints), and as the kernels read it (a tree with its constants).
-// A Mechanism does not change once it is built and may be used by any number of threads. The structure, which depends on no
-// number of the description, is computed first and shared by copies with different parameters; then the numbers are converted
+// A Mechanism does not change once it is built and may be used by any number of threads. Its structure does not depend on
+// parameters: it is computed first, and shared by copies with different parameters. Then the parameters are converted
 // (bake.cpp).
 #pragma once
 
@@ -62,12 +62,12 @@ struct JointDescription {
   JointKind kind;
   Vec3<double> axis, axis2;  // unit vectors, in the joint's frame
   JointConstants constants;  // those of its fields are set
-  Transform<double> at_parent, at_child;  // the joint's frame in either body
+  Transform<double> at_parent, at_child;  // the joint's frame in each body
   bool actuated;
   PerVelocity armature, damping, friction, stiffness, rest;
   int nq, nv;
   bool keep_in_tree, close_loop;  // hints
-  std::vector<std::optional<Law>> laws;  // none, or six: its frame on the parent is carried along by a gimbal
+  std::vector<std::optional<Law>> laws;  // empty, or six laws of a gimbal that moves its frame on the parent
 };
 
 /// A constraint other than a joint, between two bodies or between coordinates, by its kind.
@@ -79,7 +79,7 @@ struct ConstraintDescription {
   std::string name;
   AnyConstraint kind;
   std::string parent, child;
-  Transform<double> at_parent, at_child;  // its frames; its wrench is in the child's axes
+  Transform<double> at_parent, at_child;  // the names of its frames; its wrench is in the child's axes
   std::vector<Coordinate> coordinates;
   /// Target of a frame: each call prescribes a point or a pose of the child, as a joint of this type from the ground.
   Target target = Target::none;
@@ -105,8 +105,8 @@ struct Description {
   std::vector<FrameDescription> frames;
   std::vector<ConstraintDescription> constraints;
   std::vector<SpringDescription> springs;
-  double length = 0.0;  // of a displacement that weighs as much as a radian [m]; 0: the mean size of the bodies
-  int substructures = automatic;  // largest number of bodies in each; 0: it is not cut; automatic: least cost
+  double length = 0.0;  // displacement that is equivalent to one radian [m]; 0: the mean size of the bodies
+  int substructures = automatic;  // largest number of bodies per substructure; 0: no cuts; automatic: the number of least cost
   static constexpr int automatic = -1;
   std::function<void()> check_interrupt;  // called repeatedly while a large mechanism is built; an exception aborts the build
 };
@@ -117,11 +117,11 @@ class Mechanism {
  public:
   /// Throws ModelError.
   explicit Mechanism(Description description);
-  /// Copy with different parameters; everything else is shared with the original, so the cost is that of the numbers. ModelError
-  /// if the structure differs: other items than numbers, other decisions about cuts, or other loop joints with armature.
+  /// Copy with different parameters. Everything else is shared with the original, so the cost is that of converting parameters.
+  /// ModelError if the structure differs: other items than parameters, other decisions about cuts, or other loop joints with armature.
   Mechanism(const Mechanism& other, Description changed);
-  /// A mechanism of which row i of a batch is variant variant_indices[i]. Functions that support variants read these; others return the results
-  /// of `other`.
+  /// Mechanism with variants: row i of a batch is variant variant_indices[i]. Functions
+  /// that support variants read these; the others return the results of `other`.
   Mechanism(const Mechanism& other, std::shared_ptr<const Variants> variants, std::vector<std::int64_t> variant_indices)
       : Mechanism(other, other.description_) {
     variants_ = std::move(variants), variant_indices_ = std::move(variant_indices);
@@ -148,23 +148,23 @@ class Mechanism {
   struct PlacedJoint {
     int iq, iv, nq, nv;
     bool closes_a_loop, reversed;
-    int body;  // that it carries; -1 if it closes a loop
-    int constraint;  // its constraint if it closes a loop; else -1
+    int body;  // body that it carries; -1 for a loop joint
+    int constraint;  // its constraint if it is a loop joint; else -1
     int ends[2];  // its parent and its child, bodies
   };
   const std::vector<PlacedJoint>& joints() const { return joints_; }  // in the order of the description
   const std::vector<int>& quaternions() const { return quaternions_; }  // start of each in q
-  /// The described loop joints, then the described constraints (counted on from the joints): constraint i is number i.
+  /// The described loop joints, then the described constraints, numbered together: constraint i is number i.
   const std::vector<int>& constraints() const { return described_constraints_; }
   const std::string& constraint_name(int i) const { return constraint_names_[i]; }
   const std::vector<int>& actuators() const { return actuators_; }  // unknown of each effort: a velocity, or nv + a row
-  /// Multiplications of one factor in joint coordinates (0: more than twice the other), and by substructures (0: it cannot be cut).
+  /// Multiplications of one factorisation in joint coordinates (0: above twice the other), and by substructures (0: no cut is possible).
   double operations_of_joints() const { return dynamics_ && dynamics_->complete() ? dynamics_->operations() : 0.0; }
   double operations_of_substructures() const { return operations_of_substructures_; }
   double mass() const { return mass_; }
   const std::vector<std::string>& massless() const { return massless_; }  // joints along which their subtree has no inertia
-  const std::vector<std::string>& idle() const { return idle_; }  // those of them that no loop constrains either
-  const std::string& tie() const { return tie_; }  // the reason why it does not float; empty: it floats
+  const std::vector<std::string>& idle() const { return idle_; }  // those of them that no loop constrains
+  const std::string& tie() const { return tie_; }  // the reason why the mechanism does not float; empty if it floats
 
  private:
   friend class Variants;
@@ -224,7 +224,7 @@ class Mechanism {
   std::string tie_;
   std::shared_ptr<const std::unordered_map<std::string, int>> frame_of_;
   std::vector<PlacedFrame> frames_;  // the ground, the described bodies, the described frames, then:
-  std::vector<std::pair<int, int>> joint_frames_;  // a joint, and which end of it
+  std::vector<std::pair<int, int>> joint_frames_;  // a joint, and its end (0: parent, 1: child)
   double mass_ = 0.0, operations_of_substructures_ = 0.0;
   ConstraintList constraints_;
   std::vector<int> source_;  // of each constraint: the joint that it is made of, or -1 - the described constraint

@@ -12,7 +12,7 @@ enum Status : signed char {
   no_convergence = 5,  // of an implicit step
   diverged = 6,
   interrupted = 7,
-  caller_failed = 8,  // a function of the caller's raised an error
+  caller_failed = 8,  // a function of the caller raised an error
   other_branch = 9,   // loops are closed, but on another branch than that of the start, or possibly so
   exhausted = 10      // more contacts in a step than its solver may work for
 };

@@ -8,7 +8,7 @@
 namespace sarrus {
 namespace {
 
-/// True if a body has inertia about its frame as far as the joint moves it (which: components of [angular; linear] as bits).
+/// True if a body has inertia about its frame in the directions in which the joint moves it (`which`: components of [angular; linear] as bits).
 bool has_inertia(const Link& b, int components) {
   const Sym3<double>& I = b.inertia.I;
   const double m = b.inertia.m, size = I.xx + I.yy + I.zz;
@@ -35,7 +35,7 @@ bool has_armature(const Tree& tree, int link) {
   return std::any_of(p, p + tree.link[link].nv, [](const PassiveTerms& t) { return t.armature != 0.0; });
 }
 
-/// Compliance of a row: if a joint turns freely about one axis and has armature about another, the free row is infinitely compliant.
+/// Return the compliance of a row: infinite for the free row of a joint that turns freely about one axis and has armature about another.
 double compliance_of(double armature) { return 1.0 / std::max(armature, 1e-30); }
 
 }  // namespace
@@ -92,7 +92,7 @@ void SubstructuredMechanism::add(Constraint c, int source) {
   source_.push_back(source);
 }
 
-/// Express a constraint of the tree in these velocities.
+/// Express a constraint of the tree in the velocities of the substructures.
 void SubstructuredMechanism::repeat(const Tree& tree, int constraint) {
   Constraint c = tree.loops.constraint[constraint];
   if (c.child >= 0) {
@@ -105,7 +105,7 @@ void SubstructuredMechanism::repeat(const Tree& tree, int constraint) {
   add(std::move(c), constraint);
 }
 
-/// The tree's constraints, and the joints at the cuts, of which these are the motions.
+/// Add the tree's constraints, then the joints at the cuts; return the motions of these joints.
 std::vector<Constraint> SubstructuredMechanism::join_cuts(const Tree& tree, const std::vector<char>& is_cut,
                                                           const std::function<void()>& check_interrupt) {
   for (int i = 0; i < tree.loops.constraints; ++i) {
@@ -153,7 +153,7 @@ void SubstructuredMechanism::point() {
   view_.compliance = compliance_.data(), view_.lacking = lacking_.data();
 }
 
-/// Numbers of the pieces, from those of the tree.
+/// Convert the parameters of the tree to those of the substructures.
 void SubstructuredMechanism::bake(const Tree& tree) {
   tree_.angle = tree.angle, tree_.mass_parent = tree.mass_parent;
   tree_.body = tree.body, tree_.spring = tree.spring, tree_.loop_motion = tree.loop_motion;
@@ -216,7 +216,7 @@ std::vector<char> may_float(const Tree& tree) {
   return can;
 }
 
-/// Bodies whose joint is cut: a piece grows from the ground outwards until it is full.
+/// Return the links whose joint is cut: a substructure grows from the ground outwards until it is full.
 std::vector<char> SubstructuredMechanism::cut(const Tree& tree, int links) const {
   const std::vector<char> can = may_float(tree);
   std::vector<char> is_cut(tree.links, 0);

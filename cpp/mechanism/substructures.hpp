@@ -1,7 +1,7 @@
-// The mechanism cut into substructures. In joint coordinates the mass matrix of a long chain is dense, and so are the rows of a
-// loop around many joints. Cut at some joints of the tree, each piece floats with six velocities of its own, and the joints at
-// the cuts are rows like those that close loops: M is then a block a piece, and the cost of a factor follows the graph
-// (loops/substructures.hpp has the equation).
+// The mechanism cut into substructures. In joint coordinates the mass matrix of a long chain is dense, and so
+// are the rows of a loop around many joints. If it is cut at some joints of the tree, each substructure floats
+// with six velocities of its own, and the cut joints become rows like loop joints. M then has one block per
+// substructure, and the cost of a factorisation follows the graph (loops/substructures.hpp has the equation).
 #pragma once
 
 #include <memory>
@@ -15,22 +15,22 @@ namespace sarrus {
 /// Owner of Loops::substructures.
 class SubstructuredMechanism {
  public:
-  /// Cut into pieces of at most so many bodies. Cut joints have rows that are plain components and occur in no relation between coordinates. The
-  /// body behind them must have inertia in every direction or, like a thin rod on a pin, in those that its joint leaves free: the joints
-  /// then constrain the others, and M of the whole is regular.
-  /// `check_interrupt`: as for EliminationPlan.
+  /// Cut into substructures of at most `links` links. A joint may be cut if its rows are plain components
+  /// and no relation between coordinates uses it. The body beyond it must have inertia in every direction
+  /// or, like a thin rod on a pin, in those that its joint leaves free. The joint constrains the other
+  /// directions, so M together with the rows is regular. `check_interrupt`: as for EliminationPlan.
   SubstructuredMechanism(const Tree& tree, int links, const std::function<void()>& check_interrupt);
-  /// Make the same cuts as in the other one, with the parameters of this tree.
+  /// Make the same cuts as `other`, with the parameters of this tree.
   SubstructuredMechanism(const SubstructuredMechanism& other, const Tree& tree);
   SubstructuredMechanism& operator=(const SubstructuredMechanism&) = delete;
 
-  /// Copy the parameters of the tree from which this one was made, or of a copy of it.
+  /// Copy the parameters of the tree from which this object was made, or of a copy of that tree.
   void take_numbers(const Tree& tree) {
     bake(tree);
     view_.tree = tree_;
   }
   bool cuts_something() const { return view_.cuts > 0; }
-  double operations() const { return operations_; }  // multiplications of one factor, and of filling it
+  double operations() const { return operations_; }  // multiplications of one factorisation, including its assembly
   const Substructures& view() const { return view_; }
 
  private:
@@ -50,7 +50,7 @@ class SubstructuredMechanism {
   std::vector<PassiveTerms> passive_terms_;
   std::vector<int> column_link_, column_parent_, column_depth_, mass_first_, from_, velocity_;
   std::vector<int> carried_;  // the bodies at the cuts
-  std::vector<int> source_;  // of each constraint: one of the tree's, or -1 - the body of its joint
+  std::vector<int> source_;  // of each constraint: index of the tree's constraint, or -1 - the body that the cut joint carries
   std::vector<int> compliant_;  // armature of each compliant row: of a velocity, or -1 - a rotor
   std::vector<double> compliance_, lacking_, unit_, per_unit_square_;
   std::vector<char> lacks_inertia_;
@@ -63,11 +63,11 @@ class SubstructuredMechanism {
 
 /// Flag for each link that its joint may be cut: the body has the inertia to float, and no relation uses the joint's coordinates.
 std::vector<char> may_float(const Tree& tree);
-/// True if a link has inertia in the directions that its joint leaves free; if some links have none, all floating links need
-/// more.
+/// True if a link has inertia in the directions that its joint leaves free; if
+/// some links have none, every floating link needs inertia in all directions.
 bool has_inertia_where_free(const Link& b);
 
-/// Cut a tree into pieces of at most so many bodies, or (0) at the least cost; null: it cannot be cut.
+/// Cut a tree into substructures of at most `links` links, or (0) at the least cost; null if no cut is possible.
 std::unique_ptr<SubstructuredMechanism> substructured(const Tree& tree, int links, const std::function<void()>& check_interrupt);
 
 }  // namespace sarrus

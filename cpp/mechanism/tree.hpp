@@ -1,6 +1,6 @@
-// Form of a mechanism that the kernels read: plain constants in plain arrays, because they cross from one shared object into another.
-// Links are rigid groups: described bodies with those that fixed joints weld to them. Link 0 and body 0 are the ground; a parent
-// has a smaller number.
+// Form of a mechanism that the kernels read: plain constants in plain arrays, because they are
+// passed from one shared library to another. Links are rigid groups: described bodies with those
+// that fixed joints weld to them. Link 0 and body 0 are the ground; a parent has a smaller number.
 #pragma once
 
 #include "../spatial/numbers.hpp"
@@ -18,7 +18,7 @@ struct Link {
   int end;  // its subtree is the links [this, end): numbered depth first
   int root;  // the link next to the ground on the path to the ground
   Transform<double> X_tree;  // the joint's predecessor frame in the parent link
-  Mat3<double> R_joint;  // this frame's axes in those in which the joint was described (its axis turned onto z)
+  Mat3<double> R_joint;  // rotation from this frame's axes (joint axis turned onto z) to those of the description
   Inertia<double> inertia;
   Sym3<double> euler;  // Euler tensor about the frame's origin (3.29)
   JointConstants constants;
@@ -38,18 +38,18 @@ struct Body {
   int described;  // its place among the described bodies
   int link;  // the link that it is welded to
   Transform<double> X;  // its own frame in that link's
-  Transform<double> X_joint;  // the frame of the joint that carries it, in that link's
+  Transform<double> X_joint;  // the frame of the joint that carries it, in that link's frame
   Inertia<double> inertia;  // in its own frame
-  bool reversed;  // true if the body is that joint's parent as it was described, and its predecessor the child
+  bool reversed;  // true if the description has the body as that joint's parent, and its predecessor as the child
   int child_link;
-  Transform<double> X_before;  // and on the other side, in that one's link
+  Transform<double> X_before;  // the joint's frame on the other body, in that body's link
 
   const Transform<double>& X_child() const {
     return reversed ? X_before : X_joint;
   }  // on the joint's child, in that child's link
 };
 
-/// Place of a frame in a link; `body` is the described one that it belongs to.
+/// A frame in a link; `body` is the described body that it belongs to.
 struct PlacedFrame {
   int link, body;
   Transform<double> X;
@@ -65,11 +65,11 @@ struct PointSpring {
 /// A loop joint as a motion between two bodies, with the forces along it. Its rows are a Constraint.
 struct LoopMotion {
   JointKind joint;
-  int nv, nq, iq, iv;  // iq, iv: its place within the coordinates and the velocities of all loop joints
+  int nv, nq, iq, iv;  // iq, iv: its first index among the coordinates and velocities of all loop joints
   JointConstants constants;
   int constraint;
   int link[2], body[2];  // parent, child
-  Transform<double> X[2];  // its frame on either, with its axis on z
+  Transform<double> X[2];  // the joint's frame on each body, with its axis on z
   PassiveTerms terms[6];  // their iq counts its own coordinates
   bool has_forces, has_armature;
 };
@@ -83,9 +83,9 @@ struct Tree {
   const int* column_link;  // which link moves velocity i
   const int* column_parent;  // the velocity before i on the path to the ground, or -1
   const int* column_depth;  // number of velocities on that path
-  const int* mass_parent;  // as column_parent; if armature of loop joints couples all velocities, the previous one in its order
+  const int* mass_parent;  // as column_parent; if armature of loop joints couples all velocities, one chain of all
   const double*
-      unit;  // nv: the velocity that counts as much as 1 rad/s: 1 for rotations, the mechanism's length for translations
+      unit;  // nv: the velocity that is equivalent to 1 rad/s: 1 for rotations, the mechanism's characteristic length for translations
   const double* per_unit_square;  // 1 / unit^2
   const char*
       lacks_inertia;  // nv, or null: 1 if a velocity's own body has next to no inertia along its joint, so that M may be singular
@@ -100,7 +100,7 @@ struct Tree {
   Vec3<double> gravity;
   bool has_armature, has_joint_forces;
   bool ties_links;  // true if springs or loop joints act between bodies
-  bool floats;  // link 1 carries all others, a joint of six velocities carries it, and no constraint touches these
+  bool floats;  // true if only link 1 is next to the ground, with six velocities that no constraint contains
   Loops loops;
   std::intptr_t lanes = 0;  // NumbersOf::shift, if lanes have their own numbers
 
@@ -113,8 +113,8 @@ struct Tree {
   }
 };
 
-/// The same bodies, some of them floating instead of carried by joints: substructures.hpp. Its constraints are those of the tree, in their order, then
-/// the joints at the cuts, then the motions of these with an armature. Their other motions follow, like motors.
+/// The same bodies; joints at the cuts are replaced by floating bodies: substructures.hpp. The constraints are those of the tree in
+/// their order, then the cut joints, then the motions of cut joints with armature. Other motions of cut joints follow, like motors.
 struct Substructures {
   Tree tree;
   const int* from;  // index in the tree of each of its velocities; -1: velocity of a floating body
@@ -123,7 +123,7 @@ struct Substructures {
   int first_motion;  // the first constraint that is a motion
   int compliant_row;  // rows from here to loops.rows are compliant, by an armature:
   const double* compliance;  // so much
-  const double* lacking;  // of floating bodies without inertia about some axis, constrained by joints: a large inertia; else 0
+  const double* lacking;  // a large inertia for floating bodies without inertia about some axis, which joints constrain; else 0
 };
 
 }  // namespace sarrus

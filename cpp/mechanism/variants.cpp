@@ -36,7 +36,7 @@ template <class T> void Variants::part(const T* from, std::size_t count) {
 void Variants::number(const double* from, int count) {
   if (count <= 0) return;
   const std::size_t place = place_of(from);
-  if (place == bytes_) throw std::logic_error("a number of variants stands in no array that they have");
+  if (place == bytes_) throw std::logic_error("a number of variants is in none of the arrays of Variants::list");
   all_.push_back({from, count, place, recursive_});
 }
 void Variants::number(const Link& b) {
@@ -74,7 +74,7 @@ void Variants::point(Tree& t) {
   keep_pointer(&loops.substructures, loops.substructures);
 }
 
-/// All arrays, numbers and pointers. An array that is new to the kernels must be added here, so that variants have it too.
+/// List all arrays, numbers and pointers. A new array for the kernels must be added here, so that variants have it too.
 void Variants::list() {
   Mechanism& m = *reference_;
   SubstructuredMechanism* pieces = m.pieces_.get();
@@ -126,17 +126,17 @@ void Variants::add() {
   const std::vector<char> advance = advancing(m.description_);
   if (const auto [a, b] = std::mismatch(advance.begin(), advance.end(), advancing_.begin()); a != advance.end())
     throw ModelError("joint '" + m.description_.joints[static_cast<std::size_t>(a - advance.begin())].name +
-                     "': of a screw's pitch all variants have one, or none has");
+                     "': the pitch must be nonzero in all variants, or zero in all");
   if (m.massless_ != massless_ || (m.mass_ > 0.0) != has_mass_)
     throw ModelError(
-        "what has mass, and inertia along its joint, is the same in all variants, and here it is not: build it anew");
+        "variants must agree on which bodies have mass, and inertia along their joints; this one differs: build a new mechanism");
 
   if (count_ == 0) lacks_inertia_ = m.lacks_inertia_;
   for (int k = 0; k < m.tree_.nv; ++k)
     if (m.lacks_inertia_[k] != lacks_inertia_[k])
-      throw ModelError(
-          "of what joint '" + joint_of(k) +
-          "' carries, some variants have next to no inertia, or mass beside the heaviest body, and others have: ask these apart");
+      throw ModelError("the subtree of joint '" + joint_of(k) +
+                       "' has negligible inertia, or negligible mass relative to the heaviest body, in some variants only: "
+                       "evaluate these separately");
   now_.clear();
   for (const Numbers& n : all_) now_.insert(now_.end(), n.from, n.from + n.count);
   if (count_ == 0) first_ = now_, is_listed_.assign(now_.size(), 0);

@@ -15,9 +15,9 @@ namespace sarrus {
 
 class Variants {
  public:
-  /// No variants yet; all will have the structure of this mechanism.
+  /// Create an empty list of variants; all will have the structure of this mechanism.
   explicit Variants(const Mechanism& first);
-  /// Description that takes the next variant's numbers, before add(). Numbers that are not set keep the previous variant's.
+  /// Description for the next variant: change its parameters, then call add(). Unchanged parameters are those of the previous variant.
   Description& description() { return reference_->description_; }
   /// ModelError if these numbers change the structure.
   void add();
@@ -32,7 +32,7 @@ class Variants {
   double mass(std::int64_t i) const { return number_of(i, reference_->tree_.mass); }
 
  private:
-  /// An array, or the tree itself: its place in `reference_`, and in the block.
+  /// An array, or the tree itself: its address in `reference_`, and its offset in the block.
   struct Part {
     const char* from;
     std::size_t bytes, at;
@@ -41,7 +41,7 @@ class Variants {
     const double* from;
     int count;
     std::size_t at;
-    bool recursive;  // true if recursions and loops read it, and not only functions of bodies and frames
+    bool recursive;  // true if recursions and loops read it; false if only functions of bodies and frames do
   };
   struct Flags {
     bool has_armature, has_joint_forces, ties_links;
@@ -81,10 +81,10 @@ class Variants {
   std::vector<Part> parts_;
   std::vector<Numbers> all_;
   std::vector<VariantNumbers::Pointer> pointers_;
-  std::vector<double> first_, now_;  // all numbers of the first one, and of the last
+  std::vector<double> first_, now_;  // all numbers of the first variant, and of the last one
   std::vector<int> differs_;  // which of all numbers differ
   std::vector<char> is_listed_;
-  std::vector<std::size_t> place_, at_;  // places of all in the block, and of these
+  std::vector<std::size_t> place_, at_;  // offsets in the block of all numbers, and of those that differ
   std::vector<double> rows_;  // count x differs
   std::unique_ptr<double, void (*)(double*)> values_{
       nullptr, [](double* x) { ::operator delete(x, std::align_val_t{VariantNumbers::line}); }};

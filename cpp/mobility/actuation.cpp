@@ -34,7 +34,7 @@ Matrix motor_rows(const StateFunctions& functions, const double* q, const std::v
   const Tree& tree = functions.tree();
   RowMajor loop_jacobian;
   int motors = 0, row = 0;
-  std::vector<int> first(mechanism.joints().size(), 0);  // of loop joints, among the velocities of all these
+  std::vector<int> first(mechanism.joints().size(), 0);  // of each loop joint: first index among all their velocities
   for (std::size_t j = 0, next = 0; j < first.size(); ++j)
     if (first[j] = static_cast<int>(next); mechanism.joints()[j].closes_a_loop) next += mechanism.description().joints[j].nv;
   for (const int j : joints) motors += mechanism.description().joints[j].nv;
@@ -47,7 +47,7 @@ Matrix motor_rows(const StateFunctions& functions, const double* q, const std::v
     } else {
       if (!joint.laws.empty() && !visit_every(joint.kind, joint.nv, [](auto type) { return type.constant_subspace; }))
         throw ModelError("joint '" + joint.name +
-                         "' is carried along by laws of time, and what its motor moves depends on these: drive another joint");
+                         "' follows laws of time, which determine the motion of its motor; expected a motor in another joint");
       if (loop_jacobian.size() == 0) {
         loop_jacobian.resize(tree.loop_nv, tree.nv);
         functions.evaluate(Operation::loop_joint_jacobian, {q}, loop_jacobian.data());
@@ -69,7 +69,7 @@ Vector motor_units(const Mechanism& mechanism, const std::vector<int>& joints) {
 
 Matrix internal_efforts(const ScaledLoops& loops, const double* q, const std::vector<int>& joints) {
   const Matrix S = motor_rows(loops.functions, q, joints);
-  // rows that depend on one another are found where radians and metres compare; the motions are orthonormal in the velocities' own units
+  // dependent rows are detected in scaled units, in which radians and metres compare; the motions are orthonormal in the velocities' own units
   const Matrix motions = loops.column_scale.asDiagonal() * null_space_by_pivots(loops.jacobian(q), tolerances::negligible);
   const Matrix N = orthogonal_from(motions).leftCols(motions.cols());
   return null_space_by_pivots((S * N).transpose(), tolerances::negligible, S.norm());

@@ -11,14 +11,14 @@ int joint_by_name(const Mechanism& mechanism, const std::string& name);
 std::vector<int> actuated_joints(const Mechanism& mechanism);
 std::vector<int> joints_by_names(const Mechanism& mechanism, const std::vector<std::string>& names);
 
-/// S^T (nu, nv) of these joints, also of those that close loops: the velocities of their motors are S^T v. Functions of time that
-/// drive such a joint are held constant. Raises ModelError for a joint that functions of time move if its columns depend on its
-/// position.
+/// Return S^T (nu, nv) of these joints, also of loop joints: the velocities of their motors
+/// are S^T v. Functions of time that drive such a joint are held constant. Raises ModelError
+/// for a joint that functions of time move if its columns depend on its position.
 Matrix motor_rows(const StateFunctions& functions, const double* q, const std::vector<int>& joints);
-/// (nu) velocity of each that counts as 1 rad/s: l for sliding ones.
+/// Return (nu) the velocity of each motor that is equivalent to 1 rad/s: the mechanism's length for a sliding motor.
 Vector motor_units(const Mechanism& mechanism, const std::vector<int>& joints);
 
-/// Orthonormal basis (nu, k) of the efforts u with N^T S u = 0: redundant motors that work against each other.
+/// Orthonormal basis (nu, k) of the efforts u with N^T S u = 0, in which redundant motors work against each other.
 Matrix internal_efforts(const ScaledLoops& loops, const double* q, const std::vector<int>& joints);
 
 }  // namespace sarrus

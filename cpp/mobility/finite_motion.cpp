@@ -10,7 +10,7 @@ namespace {
 using tolerances::present;
 
 constexpr double step_size = 0.02,
-                 small_step = 1e-3;  // of the largest velocity [rad, l]: to a configuration nearby, and about there
+                 small_step = 1e-3;  // of the largest velocity [rad, l]: to a nearby configuration, and from there
 constexpr int most_neighbours = 4;
 
 /// Rows scaled so that their largest entry is one.
@@ -19,7 +19,7 @@ Matrix scaled_to_one(Matrix v) {
   return v;
 }
 
-/// Steps along scaled velocities (k, nv), of these sizes (k) of the largest: their ends, and the displacement per step.
+/// Steps along scaled velocities (k, nv) whose largest component has these lengths (k): their ends, and the displacement per length of step.
 struct Steps {
   RowMajor ends, displacements;
   std::vector<bool> reliable;
@@ -83,7 +83,7 @@ FiniteMotion largest_branch(const ScaledLoops& loops, const double* q, const Mat
     }
   }
   if (!clear || most[0] != most[1] || result.neighbours.empty()) {
-    result.reason = "undecided: steps of different sizes and directions do not agree";
+    result.reason = "undecided: steps of different lengths and directions do not agree";
     return result;
   }
   result.freedom = most[0];
@@ -98,7 +98,7 @@ FiniteMotion branches(const ScaledLoops& loops, const double* q, const Matrix& m
   const Matrix J = loops.holonomic_rows(loops.jacobian(q));
   const Matrix N = plain ? motions : null_space(J, tolerance);
   const int d = static_cast<int>(N.cols()), nv = static_cast<int>(N.rows());
-  if (d == 0) return {0, "nothing moves here", {}};
+  if (d == 0) return {0, "no possible velocity in this configuration", {}};
   RandomNumbers random;
   const int count = std::min(d, 8) + 4;
   const bool independent = J.rows() + d == nv;

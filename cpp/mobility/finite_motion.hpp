@@ -1,9 +1,9 @@
-// Number of degrees of freedom with which a mechanism can move away from a configuration. It may be less than that of its velocities.
+// Number of degrees of freedom of finite motions from a configuration. It may be less than the number of independent velocities.
 //
-// If all constraints are independent the velocities are the beginning of motions. Otherwise the mechanism is moved: steps along random
-// possible velocities, of two sizes, each followed by closing the loops again. If they come back it is locked. If they stay near their
-// targets, it has all these freedoms. Otherwise (a bifurcation) the freedoms are counted in the configurations reached, by further small
-// steps from there. If the steps contradict each other there is no result.
+// If all constraints are independent, every possible velocity begins a motion. Otherwise steps of two lengths are taken along random
+// possible velocities, and the loops are closed after each. If all steps return to the start, the mechanism is locked. If all end near
+// their targets, it has all these freedoms. Otherwise (a bifurcation) the freedoms are counted in the configurations that are reached,
+// by small steps from there. If the results contradict each other, there is no result.
 #pragma once
 
 #include "scaled_loops.hpp"
@@ -22,8 +22,8 @@ struct FiniteMotion {
   std::vector<Neighbour> neighbours;
 };
 
-/// `motions` (nv, d) are the null space of R J C at q to this tolerance; without `compared`, neighbours are computed if
-/// necessary.
+/// `motions` (nv, d) span the null space of R J C at q to this tolerance.
+/// Unless `compared`, neighbours are computed only if necessary.
 FiniteMotion finite_motion(const ScaledLoops& loops, const double* q, const Matrix& motions, double tolerance, bool compared);
 
 }  // namespace sarrus

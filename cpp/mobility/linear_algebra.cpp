@@ -12,7 +12,7 @@ namespace {
 
 constexpr double eps = std::numeric_limits<double>::epsilon();
 
-/// Absolute values of the eigenvalues of the symmetric tridiagonal matrix with nothing on its diagonal, by implicit QL steps (Wilkinson).
+/// Absolute values of the eigenvalues of a symmetric tridiagonal matrix with zero diagonal, by implicit QL steps (Wilkinson).
 void eigenvalue_sizes(std::vector<double>& d, std::vector<double>& e, double size) {
   const int n = static_cast<int>(d.size());
   for (int l = 0; l < n; ++l)
@@ -43,7 +43,7 @@ void eigenvalue_sizes(std::vector<double>& d, std::vector<double>& e, double siz
 Vector singular_values(Matrix A) {
   if (A.rows() < A.cols()) A.transposeInPlace();
   const int m = static_cast<int>(A.rows()), n = static_cast<int>(A.cols());
-  // bidiagonal by reflections from both sides; [0 B; B^T 0], its rows in turn, is tridiagonal, and has each value twice
+  // reflections from both sides make A bidiagonal, B. [0 B; B^T 0] with its rows interleaved is tridiagonal, and has each singular value twice
   std::vector<double> diagonal(2 * n, 0.0), beside(2 * n + 1, 0.0);
   Vector work(m + n);
   for (int k = 0; k < n; ++k) {

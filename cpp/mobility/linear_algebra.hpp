@@ -19,7 +19,7 @@ int count_above(const Vector& singular_values, double tolerance);
 /// Orthonormal basis (n, n - rank) of the null space of A (m, n), of this rank.
 Matrix null_space(const Matrix& A, int rank);
 Matrix null_space(const Matrix& A, double tolerance);
-/// Threshold, relative to the largest row, of a row's part that is orthogonal to the rows before it (largest first): below it counts as zero.
+/// A row counts as zero if its part orthogonal to the preceding rows (largest first) is below this threshold times the largest row.
 Matrix null_space_by_pivots(const Matrix& A, double negligible, double largest = 0.0);
 
 /// A^+ of a matrix with independent columns.

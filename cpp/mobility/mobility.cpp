@@ -36,13 +36,14 @@ Names joints_by_motion(bool move, const Mechanism& mechanism, const Matrix& moti
 /// Warn about a rank that the singular values s do not determine clearly.
 void warn_of_rank(const Vector& s, int rank, double gap, Names& warnings) {
   if (gap < 1.0 / nearly_singular)
-    warnings.push_back(text("the rank is not clear: where it ends, singular values fall by a factor of %.2g only", gap));
+    warnings.push_back(
+        text("the rank is not clear: the singular value after the last that counts is smaller by a factor of only %.2g", gap));
   if (rank > 0 && s(rank - 1) < nearly_singular) {
     const int few = static_cast<int>((s.head(rank).array() < nearly_singular).count());
     warnings.push_back(text("nearly singular: the smallest singular value that counts is %.1g", s(rank - 1)));
     if (few > 1)
       warnings.back() +=
-          text(", %d are under %g: numbers that a file rounds can hold fast what was meant to move", few, nearly_singular);
+          text(", %d are below %g: rounded dimensions in a file can lock a mechanism that should move", few, nearly_singular);
   }
 }
 
@@ -106,7 +107,7 @@ ActuationMobility actuation(const ScaledLoops& loops, const double* q, const Mat
   const TransmittedRates rates = transmission(q, N);
   const Ranks local(rates, N.cols());
   const bool has_output = options.output.has_value();
-  // usual ranks: the best of the neighbours. A structure has no neighbours, because it cannot move
+  // usual ranks: the highest of all neighbours. A structure cannot move, so it has no neighbours
   std::vector<Ranks> nearby;
   for (const Neighbour& n : finite.neighbours) nearby.emplace_back(transmission(n.q.data(), n.tangent), n.tangent.cols());
   const bool reliable = !nearby.empty() || finite.freedom == 0 || local.locked == 0;
@@ -147,7 +148,7 @@ class Placed {
     kinematics_ = Kinematics<double>::over(tree_, block_.data());
   }
   const Transform<double>& link(int i) const { return kinematics_.link[i].X; }
-  /// A joint of the tree: its frame on the body that it carries, and on its child.
+  /// Pose of a tree joint's frame on the body that it carries, and on its child.
   Transform<double> carried(const Mechanism::PlacedJoint& joint) const {
     const Body& body = tree_.body[joint.body];
     return link(body.link) * body.X_joint;
@@ -201,7 +202,7 @@ Named<Matrix> braced_wrenches(const StateFunctions& functions, const Placed& pla
     if (!mechanism.joints()[j].closes_a_loop) all.push_back({mechanism.description().joints[j].name, Matrix(count, 6)});
   RowMajor wrenches(loops.constraints, 6);
   std::vector<Force<double>> subtree_load(
-      tree.bodies);  // on a body and all that it carries, in the world's axes about its origin
+      tree.bodies);  // total load on a body and all bodies that it carries, in the world's axes about its origin
   for (int k = 0; k < count; ++k) {
     functions.evaluate(Operation::loop_wrenches, {q, multipliers.col(k).data(), time ? &*time : nullptr}, wrenches.data());
     std::fill(subtree_load.begin(), subtree_load.end(), Force<double>::zero());
@@ -273,11 +274,11 @@ void warn(const ScaledLoops& loops, const double* q, const Matrix& stress, Mobil
   Names& warnings = result.warnings;
   warn_of_rank(result.singular_values, result.rank, result.gap, warnings);
   if (const auto finite = result.finite_degrees_of_freedom; finite && *finite < result.degrees_of_freedom)
-    warnings.push_back("singular: " + std::to_string(result.degrees_of_freedom) + " degrees of freedom here, of which " +
+    warnings.push_back("singular: " + std::to_string(result.degrees_of_freedom) + " degrees of freedom in this configuration, of which " +
                        std::to_string(*finite) + " are finite");
   const Vector c = loops.prescribed(q);
   if ((stress.transpose() * c).norm() > present * c.norm())
-    warnings.push_back("no velocity does what is prescribed and keeps the loops closed");
+    warnings.push_back("no velocity satisfies the prescribed motions and keeps the loops closed");
   if (result.actuation && !result.actuation->output_singular.value_or(false) && result.actuation->singular_values.size()) {
     const double slowest = result.actuation->singular_values.minCoeff();
     if (slowest > present && slowest < nearly_singular)
@@ -288,7 +289,7 @@ void warn(const ScaledLoops& loops, const double* q, const Matrix& stress, Mobil
 }  // namespace
 
 std::vector<int> removable_rows(const Matrix& stress) {
-  constexpr int block_size = 64;  // rows processed one by one, before their span is subtracted from all others at once
+  constexpr int block_size = 64;  // after so many rows their span is subtracted from the remaining rows at once
   std::vector<int> rows;
   Matrix left = stress;
   while (static_cast<Eigen::Index>(rows.size()) < stress.cols()) {

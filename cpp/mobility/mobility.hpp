@@ -1,9 +1,9 @@
 // Mobility of a mechanism in one configuration: its motions, redundant constraints, and the effect of its motors.
 //
-// Rank and null spaces are those of R J C (scaled_loops.hpp): the velocities that the constraints allow in this configuration, and the loads on
-// the joints in equilibrium without any other. Moving the mechanism shows how far these velocities lead (finite_motion.hpp). A motion
-// that moves no motor is an output singularity, a motor that does not move the output an input singularity (Gosselin and Angeles, IEEE
-// Trans. Robotics and Automation 6, 1990).
+// Rank and null spaces are those of R J C (scaled_loops.hpp): the velocities that the constraints allow in this configuration, and the joint
+// loads in equilibrium without external loads. Steps along these velocities determine if they lead to finite motions (finite_motion.hpp). A
+// motion that moves no motor is an output singularity; a motor motion that does not move the output is an input singularity (Gosselin and
+// Angeles, IEEE Trans. Robotics and Automation 6, 1990).
 #pragma once
 
 #include <optional>
@@ -19,9 +19,9 @@ template <class X> using Named = std::vector<std::pair<std::string, X>>;
 using Names = std::vector<std::string>;
 
 struct MobilityOptions {
-  std::optional<Names> actuated;  // joints with motors; none: those of the description
+  std::optional<Names> actuated;  // joints with motors; without a value, those of the description
   std::optional<std::string> output;  // the frame whose velocity is the mechanism's output
-  std::vector<int> components = {0, 1, 2, 3, 4, 5};  // used components of it: rx ry rz tx ty tz in the world's axes
+  std::vector<int> components = {0, 1, 2, 3, 4, 5};  // components of it that are used: rx ry rz tx ty tz in the world's axes
   std::optional<double> time;  // [s], for prescribed motion
 };
 
@@ -94,7 +94,7 @@ struct ConstraintRank {
 ConstraintRank constraint_rank(const StateFunctions& functions, const double* q, const std::optional<std::string>& without = {},
                                const std::optional<double>& time = {}, RowsOfState rows = {});
 
-/// The last rows whose removal keeps the rank: those where the self-stresses (nc, k), restricted to them, are independent.
+/// Return the last rows that can be removed without reducing the rank: rows on which the self-stresses (nc, k) are independent.
 std::vector<int> removable_rows(const Matrix& stress);
 
 }  // namespace sarrus

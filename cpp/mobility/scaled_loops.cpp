@@ -20,7 +20,7 @@ bool slides(const JointDescription& joint, int k) {
 
 namespace {
 
-/// Largest possible size of a row between coordinates; for a polynomial, from its coefficients, because its slope may vanish.
+/// Return the largest possible norm of a row between coordinates; for a polynomial from its coefficients, because its slope may vanish.
 double row_size(const Constraint& c, const Vector& column_scale, const Eigen::RowVectorXd& row) {
   const Coupler* coupler = std::get_if<Coupler>(&c.kind);
   if (!coupler) return row.norm();
@@ -48,7 +48,7 @@ ScaledLoops::ScaledLoops(const StateFunctions& f, const double* q, const std::op
   const Mechanism& mechanism = f.mechanism();
   row_scale = Vector::Ones(loops.rows), holonomic.resize(loops.rows);
   const Matrix J = jacobian(q);
-  // a row's wrench is in its own constraint: all of them in as many calls as a constraint has rows
+  // row r of every constraint is evaluated in one call, because wrenches of different constraints do not interact
   std::vector<double> multipliers(loops.rows), wrenches(6 * loops.constraints);
   for (int r = 0; r < 6; ++r) {
     std::fill(multipliers.begin(), multipliers.end(), 0.0);
@@ -130,11 +130,12 @@ double ScaledLoops::check_closed(const double* q) const {
   const double most = off.maxCoeff(&worst);
   if (most <= tolerances::given_closed) return most;
   char text[200];
-  std::snprintf(text, sizeof text,
-                "' is off by %.3g (%.1g of the mechanism's size, %g is allowed); mobility is that of a closed ",
-                residual(q)(worst) / row_scale(worst), most, tolerances::given_closed);
+  std::snprintf(
+      text, sizeof text,
+      "' has an error of %.3g (relative to the mechanism's length: %.1g; expected at most %g); mobility needs a closed ",
+      residual(q)(worst) / row_scale(worst), most, tolerances::given_closed);
   throw AssemblyError("q does not close the loops: '" + row_name(static_cast<int>(worst)) + text +
-                      "configuration, which assemble or project_configuration find");
+                      "configuration: use assemble or project_configuration");
 }
 
 ScaledLoops::Walk ScaledLoops::walk(const double* q, const Matrix& x) const {
@@ -156,7 +157,7 @@ ScaledLoops::Walk ScaledLoops::walk(const double* q, const Matrix& x) const {
   Vector scale(tree.nv + tree.loops.rows);
   scale.head(tree.nv) = column_scale;
   for (int r = 0; r < tree.loops.rows; ++r) scale(tree.nv + r) = holonomic[r] ? row_scale(r) : 0.0;
-  const double steps[3] = {1.0, 100.0, 1e300};  // damping of the first one, largest number, and largest residual of the start
+  const double steps[3] = {1.0, 100.0, 1e300};  // damping of the first step, largest number, largest initial residual
   functions.evaluate_many(Operation::close,
                           {{starts.data(), tree.nq, false},
                            {scale.data(), static_cast<int>(scale.size()), true},

@@ -1,7 +1,7 @@
-// The constraints of a mechanism in units in which rotations and displacements compare. Radians and metres are compared by the mechanism's
-// characteristic length l: one radian weighs as much as a displacement of l. Of the constraints J v = c, with residual phi, this makes
-// R J C, R c and R phi. C multiplies the velocities of sliding joints by l; R divides each row by its largest possible size, that of its wrench
-// [moment; l force], so that a row that has become small shows that it is near a singularity. Masses do not matter.
+// The constraints of a mechanism in units in which rotations and displacements compare: one radian is equivalent to a displacement of the
+// mechanism's characteristic length l. The constraints J v = c, with residual phi, become R J C, R c and R phi. C multiplies the velocities
+// of sliding joints by l. R divides each row by its largest possible norm, that of its wrench [moment; l force]. A small scaled row
+// therefore indicates a singular position nearby. Masses have no effect.
 #pragma once
 
 #include <optional>
@@ -63,7 +63,7 @@ class ScaledLoops {
   RowsOfState rows_;
 };
 
-/// Return true if velocity k of a joint is a sliding one.
+/// Return true if velocity k of a joint is translational.
 bool slides(const JointDescription& joint, int k);
 
 }  // namespace sarrus

@@ -47,7 +47,7 @@ void check_point(const Point& p, const std::string& subject, const std::string& 
 }
 void check_sequence(const std::vector<double>& x, const std::string& subject) {
   if (!all_finite(x)) throw ModelError(subject + " needs a finite number or a sequence of them; got " + shown(x, true));
-  if (x.empty()) throw ModelError(subject + " needs one number or more; got ()");
+  if (x.empty()) throw ModelError(subject + " needs at least one number; got ()");
 }
 Point direction(const Point& axis, const std::string& subject) {
   try {
@@ -64,7 +64,8 @@ Transform<double> checked_placement(const Transform<double>& X, const std::strin
   const double distance = X.p.cwiseAbs().maxCoeff();
   if (!std::isfinite(distance)) throw ModelError(subject + ": translation = " + shown(X.p) + " is not finite");
   if (distance > largest)
-    throw ModelError(subject + " lies " + six_digits(distance) + " m away: at most " + six_digits(largest) + " m");
+    throw ModelError(subject + " is " + six_digits(distance) + " m from the origin; expected at most " + six_digits(largest) +
+                     " m");
   return {rotation(subject + ": rotation", X.R), X.p};
 }
 
@@ -74,13 +75,13 @@ void check_coefficients(const Coefficients& c, const std::string& subject) {
     const std::string called = subject + ": " + name;
     check_number(*x, called);
     if (!(*x >= 0.0 && *x <= most))
-      throw ModelError(called + " must be " + (most == 1.0 ? "from 0 to 1" : "not negative") + "; got " + shown(*x));
+      throw ModelError(called + " must " + (most == 1.0 ? "be from 0 to 1" : "not be negative") + "; got " + shown(*x));
   };
   check("friction", c.friction), check("restitution", c.restitution, 1.0);
   check("torsional_friction", c.torsional_friction), check("rolling_friction", c.rolling_friction);
 }
 
-/// Check shapes that can be drawn, and can touch.
+/// Check a shape: that it can be drawn, and can be in contact.
 struct ShapeCheck {
   std::string subject;
 
@@ -110,7 +111,7 @@ struct ShapeCheck {
     if (!even || !std::all_of(rows.begin(), rows.end(), [](const auto& row) { return all_finite(row); }))
       throw ModelError(heights + " needs rows of finite numbers [m]; got " + shown(list(rows), true));
     if (rows.size() < 2 || rows[0].size() < 2)
-      throw ModelError(heights + " need two rows or more, and columns; got " +
+      throw ModelError(heights + " need at least two rows and two columns; got " +
                        (rows.empty() ? shape_text({std::size_t{0}}) : shape_text({rows.size(), rows[0].size()})));
     if (!all_finite(terrain.size))
       throw ModelError(size + " needs two finite numbers [m]; got " + shown(list(terrain.size), true));
@@ -135,7 +136,7 @@ bool same(const Law& a, const Law& b) { return a.start == b.start && a.coefficie
 
 }  // namespace
 
-const std::string no_contacts = "which they do where simulate() is asked for method='contact', and nowhere else";
+const std::string no_contacts = "which only simulate(method='contact') computes";
 const std::string some_contacts = "in method='contact' of simulate()";
 const std::string expected_points = "(n, 3) finite numbers [m], n from 1 to " + std::to_string(most_points);
 
@@ -156,7 +157,7 @@ std::vector<double> joint_coordinates(const JointType& joint, std::vector<double
     long double square = 0.0;
     for (int k = 0; k < 4; ++k) square += static_cast<long double>(q[k]) * q[k];
     const double length = static_cast<double>(std::sqrt(square));
-    if (length == 0.0) throw ModelError(subject + " needs a quaternion that is a rotation; got " + shown(q, true));
+    if (length == 0.0) throw ModelError(subject + " needs a quaternion that is not zero; got " + shown(q, true));
     if (std::abs(length - 1.0) > 4e-16)  // a unit quaternion is kept exactly as written
       for (int k = 0; k < 4; ++k) q[k] /= length;
   }
@@ -166,7 +167,7 @@ std::vector<double> joint_coordinates(const JointType& joint, std::vector<double
 std::vector<double> per_row(std::vector<double> value, std::size_t rows, const std::string& subject) {
   if (value.size() != 1 && value.size() != rows)
     throw ModelError(subject + ": value has " + std::to_string(value.size()) + " entries for " + std::to_string(rows) +
-                     " rows; expected one number or one a row");
+                     " rows; expected one number, or one number per row");
   value.resize(rows, value[0]);
   return value;
 }
@@ -193,7 +194,7 @@ Builder::Builder(const Description& d) : Builder(d.name, d.gravity) {
 
 // ---- names -----------------------------------------------------------------------------------------------------------------------------
 
-/// Add the name of a new part; returns its subject in errors.
+/// Check the name of a new part; return how errors refer to the part.
 std::string Builder::new_name(const std::string& kind, const std::string& name) const {
   if (name.empty()) throw ModelError("a " + kind + " needs a name; got ''");
   check_printable(kind, name);
@@ -221,7 +222,9 @@ const Joint& Builder::tree_joint(const std::string& name, const std::string& sub
   const auto at = joints_.find(name);
   if (at == joints_.end()) no_such_name("joint", name, names_of(written_.joints), subject);
   const Joint& joint = written_.joints[at->second];
-  if (joint.loop) throw ModelError(subject + " refers to joint '" + name + "', which closes a loop and so has no coordinates");
+  if (joint.loop)
+    throw ModelError(subject + " refers to joint '" + name +
+                     "', which closes a loop and so has no coordinates: add it with tree=True");
   return joint;
 }
 
@@ -231,27 +234,27 @@ void Builder::check_coordinate(Term& term, const std::string& subject) const {
   if (term.index == Term::only) {
     if (joint.nq() > 1)
       throw ModelError(subject + ": joint '" + term.joint + "' has " + std::to_string(joint.nq()) +
-                       " coordinates; say which: ('" + term.joint + "', 0) is the first");
+                       " coordinates; give an index, such as ('" + term.joint + "', 0) for the first");
     term.index = 0;
   }
   const std::string called = of("joint", term.joint) + " (" + joint.name() + ")", index = std::to_string(term.index);
   if (term.index < 0 || term.index >= joint.nq())
-    throw ModelError(subject + ": " + called + " has " + std::to_string(joint.nq()) + " coordinates; there is none of index " +
-                     index);
+    throw ModelError(subject + ": " + called + " has " + std::to_string(joint.nq()) + " coordinates; index " + index +
+                     " is out of range");
   if (!joint.is_rate(term.index))
     throw ModelError(subject + ": the rate of coordinate " + index + " of " + called +
-                     " is no velocity, so that nothing can be coupled to it; a chain of one-axis joints will do");
+                     " is not a velocity, so it cannot be coupled: use a chain of one-axis joints instead");
 }
 
 void Builder::check_ends(const BodyPoint& first, const BodyPoint& second, const std::string& subject) const {
   known_body(first.body, subject + ": first"), check_point(first.point, subject + ": first point");
   known_body(second.body, subject + ": second"), check_point(second.point, subject + ": second point");
-  if (first.body == second.body) throw ModelError(subject + " ties body '" + first.body + "' to itself");
+  if (first.body == second.body) throw ModelError(subject + " connects body '" + first.body + "' to itself");
 }
 
 /// Check the ends of a joint, and replace frames by their bodies.
 void Builder::place(Joint& j, const std::string& subject) const {
-  if (j.parent == j.child) throw ModelError(subject + " joins body '" + j.parent + "' to itself");
+  if (j.parent == j.child) throw ModelError(subject + " connects body '" + j.parent + "' to itself");
   j.at_parent = checked_placement(j.at_parent, subject + ": at_parent"),
   j.at_child = checked_placement(j.at_child, subject + ": at_child");
   const auto on_body = [&](std::string& end, Transform<double>& at) {
@@ -261,7 +264,7 @@ void Builder::place(Joint& j, const std::string& subject) const {
     end = frame.body, at = frame.placement * at;
   };
   on_body(j.parent, j.at_parent), on_body(j.child, j.at_child);
-  if (j.parent == j.child) throw ModelError(subject + " joins body '" + j.parent + "' to itself");
+  if (j.parent == j.child) throw ModelError(subject + " connects body '" + j.parent + "' to itself");
 }
 
 JointCoordinates Builder::coordinates(const JointCoordinates& by_joint, const std::string& subject) const {
@@ -290,11 +293,11 @@ void Builder::add(Joint j, bool made) {
   const std::string subject = new_name(j.laws.empty() ? "joint" : "constraint", j.name);
   if (j.laws.empty()) {
     if (j.tree && j.loop)
-      throw ModelError(subject + " cannot both stay in the tree and close a loop: give tree=True or loop=True");
+      throw ModelError(subject + " cannot be both a tree joint and a loop joint: give either tree=True or loop=True");
   } else {
     j.laws.resize(6);
     if (std::none_of(j.laws.begin(), j.laws.end(), [](const auto& law) { return law.has_value(); }))
-      throw ModelError(subject + " needs a dict from some of rx ry rz tx ty tz to laws; got {}");
+      throw ModelError(subject + " needs a dict whose keys are some of rx ry rz tx ty tz, and whose values are laws; got {}");
     known_body(j.parent, subject), known_body(j.child, subject);
     j.loop = true, j.actuated = j.tree = false;
   }
@@ -334,7 +337,7 @@ void Builder::add(Constraint constraint) {
 void Builder::check(Distance& c) const {
   const std::string subject = of("constraint", c.name);
   check_ends(c.first, c.second, subject);
-  check_positive(c.length, subject + ": length", "; for two points that coincide take a Spherical joint");
+  check_positive(c.length, subject + ": length", "; for two points that coincide use a Spherical joint");
 }
 
 void Builder::check(Rolling& c) const {
@@ -371,7 +374,7 @@ void Builder::check(Coupler& c) const {
     check_sequence(term.coefficients, subject + ": coefficients of " + coordinate);
     zeros = zeros && std::all_of(term.coefficients.begin(), term.coefficients.end(), [](double x) { return x == 0.0; });
   }
-  if (zeros) throw ModelError(subject + " has zeros for all its coefficients: it would couple nothing");
+  if (zeros) throw ModelError(subject + " has only zero coefficients; expected at least one other");
   check_number(c.offset, subject + ": offset");
   if (!c.law) return;
   const std::size_t pieces = c.law->start.size(), terms_per_piece = c.law->coefficient.size() / std::max(pieces, std::size_t{1});
@@ -386,19 +389,19 @@ void Builder::check(Coupler& c) const {
   for (const Constraint& constraint : written_.constraints)  // a prescribed motion
     if (const Coupler* other = std::get_if<Coupler>(&constraint))
       if (other->law && other->terms.size() == 1 && same_term(other->terms[0], c.terms[0]) && !same(*other->law, *c.law))
-        throw ModelError(subject + " contradicts '" + other->name + "', which gives " +
-                         (only ? quoted(c.terms[0].joint) : coordinate_text(c.terms[0])) + " another law");
+        throw ModelError(subject + " contradicts '" + other->name + "', which prescribes another law for " +
+                         (only ? quoted(c.terms[0].joint) : coordinate_text(c.terms[0])));
 }
 
 void Builder::check(Pfaffian& c) const {
   const std::string subject = of("constraint", c.name);
-  if (c.joints.empty()) throw ModelError(subject + ": joints needs one name or more, in a list; got ()");
+  if (c.joints.empty()) throw ModelError(subject + ": joints needs a list of one or more names; got ()");
   if (std::set<std::string>(c.joints.begin(), c.joints.end()).size() < c.joints.size())
     throw ModelError(subject + " names a joint twice: " + joined(c.joints));
   std::size_t n = 0;
   for (const std::string& joint : c.joints) n += static_cast<std::size_t>(tree_joint(joint, subject).joint.nv());
   check_sequence(c.value, subject + ": value");
-  if (c.is_function) return;  // a call of it shows how many rows it has
+  if (c.is_function) return;  // the first call determines the number of rows
   const std::string columns = "(k, " + std::to_string(n) + ")";
   const std::size_t rows = c.rows.size(), width = rows ? c.rows[0].size() : 0;
   for (const std::vector<double>& row : c.rows)
@@ -438,8 +441,8 @@ void Builder::add(Shape s) {
   known_body(s.body, "shape");
   const std::string subject = new_name("shape", s.name);
   if (s.group && (s.group->empty() || shapes_.count(*s.group)))
-    throw ModelError(subject + ": group is a name, and no shape's; got " + quoted(*s.group));
-  if (groups_.count(s.name)) throw ModelError(subject + " is named as a group");
+    throw ModelError(subject + ": group must be a name that no shape has; got " + quoted(*s.group));
+  if (groups_.count(s.name)) throw ModelError(subject + " has the name of a group; expected a different name");
   s.placement = checked_placement(s.placement, subject + ": placement");
   check_coefficients(s, subject);
   check_shape(s.shape, subject);
@@ -462,10 +465,10 @@ void Builder::add(Contact c) {
   const auto first = shapes_.find(c.first), second = shapes_.find(c.second);
   if (first != shapes_.end() && second != shapes_.end() && c.touching)
     if (const std::string& body = written_.shapes[first->second].body; body == written_.shapes[second->second].body)
-      throw ModelError(subject + ": both are on body '" + body + "'");
+      throw ModelError(subject + ": both shapes are on body '" + body + "', so they cannot touch");
   check_coefficients(c, subject);
   if (c.points && (!c.touching || first == shapes_.end() || second == shapes_.end()))
-    throw ModelError(subject + ": points are of two shapes that touch");
+    throw ModelError(subject + ": points are only for a pair of shapes (not groups) that may touch");
   const auto same_pair = [&](const Contact& set) {
     return (set.first == c.first && set.second == c.second) || (set.first == c.second && set.second == c.first);
   };
@@ -541,7 +544,7 @@ Inertia rod(double mass, const Point& start, const Point& end, double radius) {
   const Vec3<double> a = vector(start), d = vector(end) - a;
   Mat3<double> spread = outer(d) / 12.0;
   if (checked_length("radius", radius) > 0.0) {
-    if (d == zero3<double>()) throw ModelError("end - start = " + shown(d) + " has no direction");
+    if (d == zero3<double>()) throw ModelError("end - start = " + shown(d) + " is zero, so the rod has no direction");
     spread += (Mat3<double>::Identity() - outer(d / d.norm())) * (radius * radius / 4.0);
   }
   return from_euler(mass, (vector(start) + vector(end)) * 0.5, spread);

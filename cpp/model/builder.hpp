@@ -6,8 +6,8 @@
 //   b.add_joint("pivot", sarrus::revolute("y"), "ground", "bob");
 //   const sarrus::Robot robot = b.build();                          // with sarrus.hpp
 //
-// ModelError, from all methods: a duplicate name (joints and constraints share theirs, and so do bodies and frames), numbers that are not finite or
-// have the wrong sign, a body tied to itself. NameNotFoundError: a part that does not exist.
+// ModelError, from all methods: a duplicate name (joints and constraints share one set of names, bodies and frames another), numbers that are not
+// finite or have the wrong sign, a body connected to itself. NameNotFoundError: a part that does not exist.
 #pragma once
 
 #include <map>
@@ -23,7 +23,7 @@ class Robot;  // sarrus.hpp
 
 namespace sarrus::model {
 
-/// Placement of a frame in a body: at a point, or also turned.
+/// Placement of a frame in a body: at a point, and optionally rotated.
 struct Placement {
   Transform<double> X = Transform<double>::identity();
   Placement() = default;
@@ -31,7 +31,7 @@ struct Placement {
   Placement(double x, double y, double z) : X{Mat3<double>::Identity(), vec3(x, y, z)} {}
 };
 
-/// Options of a joint besides its type: driven by a motor; kept in the spanning tree, or closing a loop.
+/// Options of a joint besides its type: driven by a motor; kept in the spanning tree, or a loop joint.
 struct Role {
   bool actuated = false, tree = false, loop = false;
 };
@@ -40,18 +40,18 @@ constexpr Role actuated{true, false, false}, in_tree{false, true, false}, closes
 class Builder {
  public:
   explicit Builder(std::string name = "mechanism", const Point& gravity = {0.0, 0.0, -9.81});
-  /// Add all of a description again, so that everything is checked as if it were new.
+  /// Add all parts of a description again, so that everything is checked.
   explicit Builder(const Description& description);
 
   void add(Body);
-  /// `made`: joint_type() has made its type, which nothing has changed since.
+  /// `made`: the joint's type was created by joint_type() and has not changed since.
   void add(Joint, bool made = false);
   void add(Frame);
   void add(Spring);
   void add(Constraint);
   void add(Visual);
   void add(Shape);
-  /// Replace the setting of the same two shapes or groups.
+  /// Replace the setting of the same pair of shapes or groups.
   void add(Contact);
 
   void add_body(std::string name, Inertia inertia = {}) { add(Body{std::move(name), std::move(inertia)}); }
@@ -91,24 +91,24 @@ class Builder {
                     std::vector<double> value = {0.0}) {
     add(Pfaffian{std::move(name), std::move(rows), std::move(joints), std::move(value), {}});
   }
-  /// Set a plausible configuration, from which loops are closed: joints to their coordinates; others are neutral.
+  /// Set a plausible initial configuration for closing the loops: joints to their coordinates; joints that are not named are neutral.
   void set_home(const JointCoordinates& home);
   void set_configuration(const std::string& name, const JointCoordinates& coordinates);
   void warn(std::string sentence) { written_.warnings.push_back(std::move(sentence)); }
 
   /// Return the description so far.
   const Description& description() const { return written_; }
-  /// Return the description if a mechanism can be made of it: it has bodies, and joints refer to these.
+  /// Return the description if a mechanism can be made of it: it must have bodies, and the bodies of its joints must exist.
   const Description& complete() const;
   Robot build() const;  // sarrus.hpp
 
-  // checks, of which errors begin with the subject
-  /// A new name of a part; returns what errors call that.
+  // checks whose errors begin with `subject`
+  /// Check the name of a new part; returns the subject that errors use for it.
   std::string new_name(const std::string& kind, const std::string& name) const;
   const std::string& known_body(const std::string& name, const std::string& subject) const;
   void check_ends(const BodyPoint& first, const BodyPoint& second, const std::string& subject) const;
   JointCoordinates coordinates(const JointCoordinates& by_joint, const std::string& subject) const;
-  /// The name of a body's next shape: the body's, with a number after it from the second one on.
+  /// Return the name for the next shape of a body: the body's name, with a number appended from the second shape on.
   std::string shape_name(const std::string& body) const;
 
  private:
@@ -128,20 +128,20 @@ class Builder {
   std::map<std::string, int> groups_;
 };
 
-/// A measure of a shape in messages: radius of a box.
+/// Return the name of a dimension of a shape for messages, such as "radius of a sphere".
 std::string label(std::string kind, std::string measure);
-constexpr std::size_t most_points = 1u << 14;  // of a convex hull: as many features as a pair of shapes has (contact/scene.hpp)
+constexpr std::size_t most_points = 1u << 14;  // of a convex hull: the number of features of a pair of shapes (contact/scene.hpp)
 extern const std::string expected_points;
-/// Raise ModelError for a shape that cannot be drawn, or cannot touch.
+/// Raise ModelError for a shape that cannot be drawn, or cannot be in contact.
 void check_shape(ContactShape& shape, const std::string& subject);
-/// Coordinates of a joint, checked; quaternions become unit ones.
+/// Return the checked coordinates of a joint, with normalised quaternions.
 std::vector<double> joint_coordinates(const JointType& joint, std::vector<double> q, const std::string& subject);
-/// A value for each row, from one or as many.
+/// Return one value per row, from one value for all rows or from as many values as rows.
 std::vector<double> per_row(std::vector<double> value, std::size_t rows, const std::string& subject);
-// sentences about shapes in files, of which only contact steps take notice; and if a caller has added shapes
+// endings of warnings about contacts of shapes in a file; the second is used if the caller has added shapes as well
 extern const std::string no_contacts, some_contacts;
 
-/// A builder of the mechanism in a JSON document; `source` is what errors call it. docs/files.md describes the form.
+/// Return a builder with the mechanism of a JSON document; errors begin with `source`. docs/files.md describes the format.
 Builder read_json(const std::string& text, const std::string& source = "<string>");
 Builder load_builder(const std::string& path);
 /// Convert a description to its document, the content of JSON, and to text.
@@ -150,7 +150,7 @@ std::string write_json(const Description& description);
 /// Read the description in a document; only the types of its fields are checked.
 Description described(const Value& document);
 
-// inertias of uniform bodies about their middle, of a rod between two points [kg, m]
+// inertias of uniform bodies about their centre; of a rod, between two points [kg, m]
 Inertia rod(double mass, const Point& start, const Point& end, double radius = 0.0);
 Inertia box(double mass, const Point& size);
 Inertia sphere(double mass, double radius);

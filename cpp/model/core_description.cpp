@@ -28,7 +28,7 @@ JointDescription core(const Joint& j) {
   return to;
 }
 
-/// Return a frame at a point of a body, in its axes or turned so that its third axis is z.
+/// Return a frame at a point of a body, with the body's axes, or rotated so that its z-axis is `z`.
 Transform<double> frame_at(const Point& origin, const std::optional<Point>& z = {}) {
   return {z ? axis_frame(vector(*z)) : Mat3<double>(Mat3<double>::Identity()), vector(origin)};
 }
@@ -117,7 +117,7 @@ std::vector<std::string> doubtful(const Description& d) {
       std::vector<std::string> limits;
       for (const auto* limit : {&type.limits->first, &type.limits->second})
         for (const double x : *limit) limits.push_back(six_digits(x));
-      all.push_back("limits of " + joint + " look like degrees, and are taken as radians: " + joined(limits));
+      all.push_back("limits of " + joint + " look like degrees, but are read as radians: " + joined(limits));
     }
     std::vector<std::string> terms;  // its frame moves in time, which forces along a joint do not include
     const auto add = [&](const char* name, const std::vector<double>& numbers) {
@@ -126,10 +126,9 @@ std::vector<std::string> doubtful(const Description& d) {
     add("damping", type.damping), add("friction", type.friction), add("stiffness", type.stiffness),
         add("armature", type.armature);
     if (!terms.empty())
-      all.push_back(joint + " is carried along by laws of time; ignored there: " + joined(terms) +
-                    ". Give such terms to another joint");
-    if (any(type.rest) && !any(type.stiffness)) all.push_back(joint + " has a rest without a stiffness, which acts on nothing");
-    if (j.actuated && type.nv() == 0) all.push_back(joint + " is actuated and does not move: its motor acts on nothing");
+      all.push_back(joint + " follows laws of time, so it ignores its " + joined(terms) + ". Set them at another joint");
+    if (any(type.rest) && !any(type.stiffness)) all.push_back(joint + " has a rest but no stiffness, so the rest has no effect");
+    if (j.actuated && type.nv() == 0) all.push_back(joint + " is actuated but does not move, so its motor has no effect");
   }
   return all;
 }

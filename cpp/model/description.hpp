@@ -36,8 +36,9 @@ struct Body {
   template <class F> void fields(F field) { field("name", name), field("inertia", inertia); }
 };
 
-/// Joint between two bodies, and the place of its frame in each. `tree` and `loop` are hints: keep it in the spanning tree, or close a loop with it.
-/// With laws, one or none for each of rx ry rz tx ty tz, its frame on the parent is carried by a gimbal that moves by them.
+/// Joint between two bodies, and the placement of its frame in each. `tree` and `loop` are hints: keep it in the spanning tree, or make it a loop
+/// joint. `laws` are none, or an optional law for each of rx ry rz tx ty tz: its frame on the parent is then moved by a gimbal that follows these
+/// laws.
 struct Joint {
   std::string name;
   JointType joint;
@@ -128,14 +129,14 @@ struct Pfaffian {
   std::vector<std::vector<double>> rows;
   std::vector<std::string> joints;
   std::vector<double> value;
-  std::optional<std::monostate> derivative;  // of rows that are a function, which only Python has
+  std::optional<std::monostate> derivative;  // true if the rows are a function, which only Python can provide
   bool is_function = false;
   template <class F> void fields(F field) {
     field("name", name), field("rows", rows), field("joints", joints), field("value", value), field("derivative", derivative, {});
   }
 };
 
-/// Kind defined by a frame on either body and numbers, as a file in cpp/constraints adds it to the library.
+/// Kind that is defined by a frame on each body and by numbers, as a file in cpp/constraints adds it to the library.
 struct BetweenFrames {
   AnyConstraint kind;
   std::string name, parent, child;
@@ -178,7 +179,7 @@ struct Sphere {
   double radius = 0.0;
   template <class F> void fields(F field) { field("radius", radius); }
 };
-/// File; relative names start from the folder `beside`.
+/// File of a mesh; a relative name starts in the folder `beside`.
 struct Mesh {
   static constexpr const char* kind = "Mesh";
   std::string file;
@@ -235,7 +236,7 @@ struct Visual {
   }
 };
 
-/// Coefficients of a shape, or of a pair of shapes; none: those of the other shape.
+/// Coefficients of a shape, or of a pair of shapes; without a value, that of the other shape applies.
 struct Coefficients {
   std::optional<double> friction, restitution, torsional_friction, rolling_friction;
 };
@@ -254,7 +255,7 @@ struct Shape : Coefficients {
   }
 };
 
-/// Setting for two shapes, or all of two groups: allowed to touch or not, and the coefficients.
+/// Setting for two shapes, or for all shapes of two groups: whether they may touch, and the coefficients.
 struct Contact : Coefficients {
   std::string first, second;
   bool touching = true;
@@ -304,9 +305,9 @@ const JointCoordinates& named_configuration(const Description& description, cons
 
 /// Return the description of the kernels' mechanism.
 sarrus::Description core_description(const Description& description);
-/// True if some of a joint's angles look like degrees: multiples of five from two turns in radians to two turns in degrees.
+/// True if some of a joint's angles look like degrees: they are multiples of five between 4 pi and 720.
 bool in_degrees(const JointType& joint, const std::vector<double>& q);
-/// A sentence for each number of a joint that acts on nothing, or that is in another unit.
+/// Return a warning for each parameter of a joint that has no effect, or that seems to be in another unit.
 std::vector<std::string> doubtful(const Description& description);
 
 }  // namespace sarrus::model

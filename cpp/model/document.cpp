@@ -52,10 +52,10 @@ std::string excerpt(const Value& value) {
   return text.substr(0, bytes) + " …";
 }
 void require(bool fine, const std::string& path, const char* expected, const Value& value) {
-  if (!fine) fail(path, std::string("wants ") + expected + ", not " + excerpt(value));
+  if (!fine) fail(path, std::string("must be ") + expected + "; got " + excerpt(value));
 }
 
-/// Return make(), whose errors begin with the place.
+/// Return make(). Its errors begin with `place`.
 template <class F> auto at(const std::string& place, F make) {
   try {
     return make();
@@ -155,7 +155,7 @@ struct Reader {
     read_each(value, path, to.joint, to.index, to.coefficients);
   }
 
-  /// Return the kind of an object, and the rest of it.
+  /// Return the kind of an object, and its other entries.
   static std::pair<std::string, Value::Object> kind_and_entries(const Value& value, const std::string& path,
                                                                 const std::vector<std::string>& kinds) {
     require(value.is_object(), path, "an object", value);
@@ -346,11 +346,11 @@ std::string write_json(const Description& description) { return json_in_lines(do
 
 Description described(const Value& document) {
   const Value* number = document.is_object() ? document.find("format") : nullptr;
-  if (!number) throw ModelError("is no mechanism in sarrus' own form: an object with \"format\": 1 is wanted");
+  if (!number) throw ModelError("is not a mechanism in the format of sarrus; expected an object with \"format\": 1");
   if (!number->is_number() || number->number() != format) {
     const bool newer = number->is(Value::Sort::integer) && number->number() > format;
     throw ModelError("\"format\" is " + excerpt(*number) + ": " +
-                     (newer ? "a newer sarrus has written it" : std::to_string(format) + " is the format that is read"));
+                     (newer ? "a newer version of sarrus wrote it" : "expected " + std::to_string(format)));
   }
   Value::Object entries;
   for (const auto& entry : document.object())

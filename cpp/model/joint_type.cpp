@@ -20,19 +20,19 @@ std::optional<JointKind> kind_of(const std::string& name) {
   return std::nullopt;
 }
 
-/// Call f(key, number) for each of its own numbers.
+/// Call f(key, number) for each of the joint's own parameters.
 template <class F> void each_number(JointType& j, F f) {
   visit_every(j.kind, 0,
               [&](auto joint) { joint.fields(j.constants, [&](const char* key, auto& x, const char*) { f(key, x); }); });
 }
-/// Call f(key, axis) for each of its axes.
+/// Call f(key, axis) for each axis of the joint.
 template <class J, class F> void each_axis(J& j, F f) {
   visit_every(j.kind, 0, [&](auto joint) {
     int k = 0;
     for (const char* key : joint.axis_names) f(key, k++ ? j.axis2 : j.axis);
   });
 }
-/// Call f(key, numbers, true if they may be negative) for each passive force.
+/// Call f(key, numbers, may_be_negative) for each passive force.
 template <class J, class F> void each_passive(J& j, F f) {
   f("damping", j.damping, false), f("friction", j.friction, false), f("armature", j.armature, false);
   f("stiffness", j.stiffness, false), f("rest", j.rest, true);
@@ -43,7 +43,7 @@ bool all_zero(const Numbers& numbers) {
   return std::all_of(numbers.begin(), numbers.end(), [](double x) { return x == 0.0 && !std::signbit(x); });
 }
 
-/// Read one number each, or one for all.
+/// Read one number for each coordinate or velocity, or one number for all.
 Numbers per(const std::string& kind, const std::string& name, const Value& value, int count, bool infinite = false) {
   const std::string subject = kind + ": " + name;
   const auto array = numbers_of(value);
@@ -51,7 +51,7 @@ Numbers per(const std::string& kind, const std::string& name, const Value& value
   const Numbers& x = array->numbers;
   const auto size = static_cast<std::size_t>(count);
   if (count == 0 && std::any_of(x.begin(), x.end(), [](double number) { return number != 0.0; }))
-    throw ModelError(subject + " acts on nothing, as this joint does not move; got " + shown(value));
+    throw ModelError(subject + " must be zero, because this joint does not move; got " + shown(value));
   if (array->shape.size() > 1 || (array->shape.size() == 1 && x.size() != size))
     throw ModelError(subject + " needs one number or " + std::to_string(count) + "; got " + shown(value));
   for (const double number : x)
@@ -94,7 +94,7 @@ void set_free(JointType& j, const Value& free, const Value& fixed) {
 void set_limits(JointType& j, const Value& limits) {
   const std::string kind = j.name();
   if (!limits.is_list() || limits.list().size() != 2)
-    throw ModelError(kind + ": limits are a pair (lower, upper); got " + shown(limits));
+    throw ModelError(kind + ": limits must be a pair (lower, upper); got " + shown(limits));
   const Value &lower = limits.list()[0], &upper = limits.list()[1];
   const Numbers low = per(kind, "limits", lower, j.nq(), true), high = per(kind, "limits", upper, j.nq(), true);
   for (std::size_t k = 0; k < low.size(); ++k)
@@ -102,13 +102,13 @@ void set_limits(JointType& j, const Value& limits) {
   for (std::size_t k = 0; k < 4 && j.has_quaternion(); ++k)
     if (std::isfinite(low[k]) || std::isfinite(high[k]))
       throw ModelError(kind +
-                       ": a quaternion takes no limits, its four numbers are no angles: give infinite ones for the first four "
-                       "coordinates, or chain joints of one axis; got " +
+                       ": a quaternion cannot have limits, because its entries are not angles: use infinite limits for the first "
+                       "four coordinates, or a chain of one-axis joints; got " +
                        shown(limits));
   j.limits = {low, high};
 }
 
-/// Select the joint's own coordinates, or velocities, of those that its type lists.
+/// Call f for each coordinate that this joint has, of those that its type lists.
 template <class F> void each_coordinate(const JointType& j, F f) {
   visit_every(j.kind, 0, [&](auto joint) {
     int listed = 0;
@@ -171,15 +171,15 @@ JointType joint_type(const std::string& name, const Value::Object& fields) {
   if (const auto kind = kind_of(name))
     j.kind = *kind;
   else
-    throw ModelError("no joint is of kind '" + name + "'" + did_you_mean(name, joint_kind_names()));
+    throw ModelError("no joint type is named '" + name + "'" + did_you_mean(name, joint_kind_names()));
   const Value zero(0.0);
   const auto find = [&](const std::string& key) { return Value::find(fields, key); };
   const auto candidates = joint_fields(name);
   for (const auto& [key, value] : fields)
     if (std::none_of(candidates.begin(), candidates.end(), [&key = key](const JointField& f) { return f.name == key; }))
-      throw ModelError(name + " has no '" + key + "'");
+      throw ModelError(name + " has no parameter '" + key + "'");
   for (const JointField& f : candidates)
-    if (f.required && !find(f.name)) throw ModelError(name + " needs '" + f.name + "'");
+    if (f.required && !find(f.name)) throw ModelError(name + " needs the parameter '" + f.name + "'");
   const auto of = [&](const std::string& key) {
     const Value* value = find(key);
     return value ? *value : zero;
@@ -207,7 +207,8 @@ JointType joint_type(const std::string& name, const Value::Object& fields) {
   if (visit_every(j.kind, 0, [](auto joint) -> bool { return joint.has_ball_spring; }))
     if (j.stiffness != Numbers(j.stiffness.size(), j.stiffness[0]) ||
         std::any_of(j.rest.begin(), j.rest.end(), [](double x) { return x != 0.0; }))
-      throw ModelError(name + ": a ball joint's spring has one stiffness, and is at rest at the identity");
+      throw ModelError(
+          name + ": the spring of a ball joint needs equal stiffness about all axes, and no rest: it is relaxed at the identity");
   if (is_cable(j.kind) && j.constants.number[0] < 0.0)
     throw ModelError("Cable: the radius of its pulley cannot be negative; got " + shown(j.constants.number[0]));
   return j;

@@ -38,7 +38,7 @@ JointType joint_type(const std::string& kind, const Value::Object& fields);
 
 /// Return the names of all kinds.
 std::vector<std::string> joint_kind_names();
-/// Field of a kind: true if it is one plain number, and true if it has a default.
+/// Field of a kind: whether it is a single plain number, and whether it is required.
 struct JointField {
   std::string name;
   bool one_number, required;

@@ -24,7 +24,7 @@ std::string formatted(const char* format, int digits, double x) {
   return text;
 }
 
-/// Call see(code point, first byte, bytes) for each character; a byte that is no UTF-8 counts as one.
+/// Call see(code point, first byte, bytes) for each character; a byte that is not UTF-8 counts as one character.
 template <class See> void each_letter(const std::string& text, See see) {
   for (std::size_t i = 0; i < text.size();) {
     const unsigned char c = static_cast<unsigned char>(text[i]);
@@ -37,7 +37,7 @@ template <class See> void each_letter(const std::string& text, See see) {
   }
 }
 
-/// Return true for control characters, line ends, changes of the writing direction, and half characters.
+/// Return true for control characters, line ends, changes of the writing direction, and lone surrogates.
 bool obeyed(unsigned c) {
   return c < 0x20 || (c >= 0x7f && c <= 0x9f) || (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) ||
          (c >= 0xd800 && c <= 0xdfff);
@@ -174,7 +174,7 @@ std::string printable(const std::string& text) { return with_escapes(text); }
 void check_printable(const std::string& kind, const std::string& name) {
   constexpr std::size_t longest = 100000;
   if (const std::size_t n = letters(name); n > longest)
-    throw ModelError("a " + kind + " needs a name of at most " + std::to_string(longest) + " letters; got one of " +
+    throw ModelError("a " + kind + " needs a name of at most " + std::to_string(longest) + " characters; got one of " +
                      std::to_string(n));
   unsigned control_code = 0;
   bool fine = true;
@@ -184,7 +184,7 @@ void check_printable(const std::string& kind, const std::string& name) {
   if (fine) return;
   char code[16];
   std::snprintf(code, sizeof code, "U+%04X", control_code);
-  throw ModelError("a " + kind + " needs a name that can be printed; " + quoted(name) + " holds " + code);
+  throw ModelError("a " + kind + " needs a name that can be printed; " + quoted(name) + " contains " + code);
 }
 
 std::string shortened(const std::string& message) {
@@ -202,7 +202,7 @@ std::string shortened(const std::string& message) {
 }
 
 std::string did_you_mean(const std::string& name, std::vector<std::string> candidates) {
-  constexpr std::size_t most_names = 2000, most_letters = 2000;  // comparing more takes long, and files may contain them
+  constexpr std::size_t most_names = 2000, most_letters = 2000;  // comparing more names takes long, and a file may contain more
   if (candidates.size() > most_names) return "";
   std::sort(candidates.begin(), candidates.end());
   Places in_name;
@@ -232,7 +232,7 @@ std::string unknown_name(const std::string& kind, const std::string& name, std::
   if (kind == "frame") {
     if (std::find(candidates.begin(), candidates.end(), name + ".parent") != candidates.end())
       return begin + "'" + name + "' is a joint; its frames are '" + name + ".parent' and '" + name +
-             ".child', on the bodies that it joins";
+             ".child', on the bodies that it connects";
     const auto is_joint_frame = [](const std::string& frame) {
       const std::size_t dot = frame.rfind('.');
       return dot != std::string::npos && (frame.substr(dot) == ".parent" || frame.substr(dot) == ".child");

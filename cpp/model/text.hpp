@@ -28,10 +28,10 @@ std::size_t letters(const std::string& text);
 std::string printable(const std::string& text);
 /// Raise ModelError for a name that cannot be shown as it is, or is too long to be shown.
 void check_printable(const std::string& kind, const std::string& name);
-/// Return a long message without its middle; names in documents may have any length.
+/// Return a long message without its middle, because names in documents may have any length.
 std::string shortened(const std::string& message);
 
-/// Return the end of a message about an unknown name: the most similar name, or all of them.
+/// Return the end of a message about an unknown name: the most similar name, or all existing names.
 std::string did_you_mean(const std::string& name, std::vector<std::string> candidates);
 /// Return the message about an unknown name; `what` refers to it. Frames of joints, NAME.parent and NAME.child, are valid, but not listed.
 std::string unknown_name(const std::string& kind, const std::string& name, std::vector<std::string> candidates,

@@ -91,7 +91,7 @@ class Parser {
     if (take("true")) return true;
     if (take("false")) return false;
     for (const char* word : {"NaN", "Infinity", "-Infinity"})
-      if (take(word)) refuse(std::string(word) + " is no number of JSON; without a limit is \"inf\" or \"-inf\"");
+      if (take(word)) refuse(std::string(word) + " is not a number in JSON; write an infinite limit as \"inf\" or \"-inf\"");
     return number();
   }
 
@@ -115,7 +115,7 @@ class Parser {
     const std::string all = text_.substr(begin, at_ - begin);
     const double x = to_double(all);
     if (is_integer) return Value::integer(all, x);
-    if (!std::isfinite(x)) refuse(all.substr(0, 60) + " is beyond what a number can be");
+    if (!std::isfinite(x)) refuse(all.substr(0, 60) + " is too large for a float64 number");
     return x;
   }
 
@@ -155,7 +155,7 @@ class Parser {
     if (!unique) {
       std::string name = json(twice);
       if (letters(name) > 60) name = name.substr(0, 60) + " …";
-      refuse("the key " + printable(name) + " stands twice in one object");
+      refuse("the key " + printable(name) + " occurs twice in one object");
     }
     return all;
   }
@@ -262,7 +262,7 @@ std::string json_text(const std::string& text) {
 
 Value parse_json(const std::string& text, const std::string& source) {
   if (const std::size_t at = first_fault(text); at != std::string::npos)
-    throw ModelError(source + ": cannot decode: byte " + std::to_string(at) + " is no UTF-8");
+    throw ModelError(source + ": cannot decode: byte " + std::to_string(at) + " is not UTF-8");
   return Parser(text, source).document();
 }
 
@@ -285,7 +285,7 @@ std::string json(const Value& value) {
 
 namespace {
 
-/// Return a value in one line if that fits, else in lines, its parts indented by two characters.
+/// Return a value in one line if it fits, else in several lines, with its items indented by two characters.
 struct Layout {
   std::string line, lines;
 };

@@ -31,7 +31,7 @@ class Value {
   Value(const Vec3<double>& x) : Value{x(0), x(1), x(2)} {}
   Value(const Mat3<double>& x);  // row-major
   static Value integer(std::string digits, double x);
-  /// The same, which messages show by this text: what a caller wrote.
+  /// Return the same value with the text that messages show for it: what the caller wrote.
   Value written(std::string text) && { return shown_ = std::move(text), std::move(*this); }
 
   Sort sort() const { return sort_; }

@@ -22,7 +22,7 @@ double length_of(double x, double y, double z) {
 /// Read finite numbers of this shape; -0 becomes 0.
 std::vector<double> finite_array(const std::string& name, const Value& value, const std::vector<std::size_t>& shape) {
   const auto array = numbers_of(value);
-  if (!array) throw ModelError(name + " must be an array " + shape_text(shape) + " of real numbers: got " + shown(value));
+  if (!array) throw ModelError(name + " must be an array " + shape_text(shape) + " of real numbers; got " + shown(value));
   if (array->shape != shape)
     throw ModelError(name + " has shape " + shape_text(array->shape) + "; it must be " + shape_text(shape));
   if (!all_finite(array->numbers)) throw ModelError(name + " = " + shown(value) + " is not finite");
@@ -60,16 +60,16 @@ Vec3<double> unit_axis(const Value& axis) {
     const std::string& name = axis.text();
     const std::size_t letter = name.find_first_not_of("+-");
     if (letter == std::string::npos || name.size() > 2 || letter + 1 != name.size() || name[letter] < 'x' || name[letter] > 'z')
-      throw ModelError("an axis is 'x', 'y', 'z', one of these with a minus, or three numbers; got '" + name + "'");
+      throw ModelError("an axis must be 'x', 'y' or 'z', one of these with a minus, or three numbers; got '" + name + "'");
     return Vec3<double>::Unit(name[letter] - 'x') * (name[0] == '-' ? -1.0 : 1.0) + zero3<double>();
   }
   const auto array = numbers_of(axis);
-  if (!array) throw ModelError("an axis is a name or three numbers; got " + shown(axis));
+  if (!array) throw ModelError("an axis must be a name or three numbers; got " + shown(axis));
   if (array->shape != std::vector<std::size_t>{3} || !all_finite(array->numbers))
     throw ModelError("an axis needs three finite numbers; got " + shown(axis));
   Vec3<double> a = vec3(array->numbers[0], array->numbers[1], array->numbers[2]);
   const double most = a.cwiseAbs().maxCoeff();
-  if (most < 1e-12) throw ModelError("an axis needs a direction; got " + shown(axis));
+  if (most < 1e-12) throw ModelError("an axis must be longer than 1e-12; got " + shown(axis));
   if (std::abs(length_of(a(0), a(1), a(2)) - 1.0) > 4e-16) {
     a = a / most;  // before it is squared, against overflow
     a = a / length_of(a(0), a(1), a(2));
@@ -104,7 +104,7 @@ Mat3<double> rotation(const std::string& name, const Mat3<double>& R) {
   if (!(defect <= four_digits)) {
     char off[32];
     std::snprintf(off, sizeof off, "%.2g", defect);
-    throw ModelError(name + " = " + shown(R) + " is not a rotation: R^T R is off the identity by " + off);
+    throw ModelError(name + " = " + shown(R) + " is not a rotation: R^T R differs from the identity by " + off);
   }
   if (dot<double>(R.col(0), cross<double>(R.col(1), R.col(2))) < 0.0)
     throw ModelError(name + " = " + shown(R) + " is a reflection: its determinant is -1; is an axis left-handed?");
@@ -152,7 +152,7 @@ Inertia InertiaFields::made() const {
   const std::vector<double> c = finite_array("com", com, {3});
   b.com = vec3(c[0], c[1], c[2]);
   if (!std::isfinite(b.mass * dot(b.com, b.com)))
-    throw ModelError("com = " + shown(b.com) + " is so far off that a mass of " + six_digits(b.mass) +
+    throw ModelError("com = " + shown(b.com) + " is so far from the origin that a mass of " + six_digits(b.mass) +
                      " has no finite inertia about the origin");
   if (uneven > 0.0) I = Mat3<double>(0.5 * I + 0.5 * I.transpose());
   return b;
@@ -181,17 +181,16 @@ Law LawFields::made() const {
     if (!fine) throw ModelError(std::string(name) + " must be " + form + " finite numbers; got " + shown(value, true));
   };
   require("starts", all_finite(law.start), "a sequence of", starts);
-  require("coefficients", even, "rows of equally many", rows);
+  require("coefficients", even, "rows of equal length, of", rows);
   require("coefficients", all_finite(law.coefficient), "rows of", rows);
   require("harmonics", all_finite(law.harmonic), "rows of", waves);
   if (starts.empty() || coefficients.size() != starts.size() || law.coefficient.empty()) {
     const std::size_t terms = law.coefficient.empty() ? 0 : coefficients[0].size();
-    throw ModelError("a law needs as many rows of coefficients as starts, one or more; got " +
+    throw ModelError("a law needs at least one start, and one row of coefficients for each; got " +
                      shape_text({terms ? coefficients.size() : 0, terms}) + " coefficients for " + std::to_string(starts.size()) +
                      " starts");
   }
-  if (!std::is_sorted(starts.begin(), starts.end()))
-    throw ModelError("the pieces of a law start one after the other; got starts " + shown(starts));
+  if (!std::is_sorted(starts.begin(), starts.end())) throw ModelError("starts of a law must not decrease; got " + shown(starts));
   return law;
 }
 

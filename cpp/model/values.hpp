@@ -1,4 +1,4 @@
-// Numbers, axes, places, inertias and laws from users, and their checks. Errors show the given value.
+// Numbers, axes, placements, inertias and laws from users, and their checks. Errors show the value as it was passed.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ inline Vec3<double> vector(const Point& p) { return vec3(p[0], p[1], p[2]); }
 
 constexpr double largest = 1e100;  // distance [m] whose square does not overflow
 
-/// Read numbers in rows of any depth; none: not numbers, or rows of unequal lengths.
+/// Read numbers in nested lists of any depth; nullopt if some item is not a number, or if lists have unequal lengths.
 struct NumberArray {
   std::vector<std::size_t> shape;
   std::vector<double> numbers;
@@ -40,11 +40,11 @@ struct Inertia {
   Vec3<double> com = zero3<double>();
   Mat3<double> about_com = Mat3<double>::Zero();
 
-  /// Return the reason why no body has it; empty: a body may have it.
+  /// Return the reason why no body can have this inertia; empty if a body can.
   std::string fault() const;
   sarrus::Inertia<double> about_origin() const;
 };
-/// Check that a tensor is finite and symmetric. Not that a body can have it, because many models of real robots violate that.
+/// Check that a tensor is finite and symmetric. It is not checked whether a body can have it, because many models of real robots violate that.
 Inertia checked(Inertia inertia);
 
 /// Fields of a law, a transform and an inertia in documents.

@@ -21,7 +21,7 @@ std::vector<char> needed(const Graph& g, const Ids& results) {
   return live;
 }
 
-/// Return the order in which the algorithm recorded them.
+/// Return the order in which the algorithm recorded the expressions.
 Ids as_recorded(const Graph& g, const std::vector<char>& live) {
   Ids order;
   for (int i = 0; i < g.size(); ++i)
@@ -29,7 +29,8 @@ Ids as_recorded(const Graph& g, const std::vector<char>& live) {
   return order;
 }
 
-/// Return a depth-first order from the results; of operands the one first that needs more live numbers, as in a tree (Sethi and Ullman 1970).
+/// Return a depth-first order from the results. Of the operands of an expression, the one that needs more live numbers comes first, as in a tree
+/// (Sethi and Ullman 1970).
 Ids depth_first(const Graph& g, const std::vector<char>& live, const Ids& results) {
   std::vector<int> need(live.size(), 0);
   std::vector<Ids> operands(live.size());
@@ -208,7 +209,7 @@ C99Function c99(const Graph& g, const std::string& name, const NamedIds& inputs,
 }
 
 std::string c99_turn(bool single) {
-  // the order of its operations is what reduces an angle
+  // the compiler must not reorder its operations, which reduce an angle exactly
   const std::string kept =
       "#include <float.h>\n#if defined(__FAST_MATH__) || defined(_M_FP_FAST) || FLT_EVAL_METHOD " +
       std::string(single ? "!= 0" : "> 1") +

@@ -78,8 +78,8 @@ class Graph {
   int both(int a, int b);
   int opposite(int a);
   int choice(int condition, int a, int b);
-  /// Return true if a condition holds in any sample; if it holds in none, that becomes an assumption. Not so in single precision, where the condition
-  /// is whether corrections are smaller than the rounding of doubles.
+  /// Return true if a condition holds in any sample. If it holds in none, its opposite becomes an assumption; not
+  /// in single precision, because there the condition only compares corrections with the rounding of doubles.
   bool any(int condition);
   bool holds_somewhere(int condition) const;
   void assume(int condition) { assumed_.push_back(condition); }

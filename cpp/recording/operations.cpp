@@ -27,7 +27,7 @@ void evaluate(const Law& law, const Record* time, Record (&out)[3]) {
     out[0] += Record(amplitude) * s, out[1] += Record(amplitude * rate) * c, out[2] -= Record(amplitude * rate * rate) * s;
   }
 }
-/// Evaluate a law without pieces, whose numbers are inputs of the call.
+/// Evaluate a law that is given by value, rate and acceleration, which are inputs of the call.
 void evaluate(const Law& law, const Record* parameter, const Record* time, Record (&out)[3]) {
   if (!law.start.empty()) return evaluate(law, time, out);
   std::copy_n(parameter + law.parameter_index, 3, out);

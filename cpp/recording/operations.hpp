@@ -1,4 +1,4 @@
-// Functions of a state, recorded: an operation of kernels/operation_list.hpp by its name, on symbolic numbers.
+// Recorded functions of a state: operations of kernels/operation_list.hpp by name, evaluated with symbolic numbers.
 #pragma once
 
 #include <optional>
@@ -27,8 +27,8 @@ struct RecordedOperation {
 };
 const std::vector<RecordedOperation>& recorded_operations();
 
-/// A mechanism whose numbers are rounded to zero or one if they differ only by rounding (cosines of quarter turns): then products with zero vanish.
-/// The changes are below the rounding of the mechanism's size.
+/// Mechanism whose parameters are set to zero or one if they differ from these only by rounding (cosines of quarter
+/// turns), so that products with zero vanish. The changes are below the rounding of the mechanism's length.
 class RoundedTree {
  public:
   /// Round the parameters of a tree. `in_world`: rows of ball joints along the world's axes, which leaves motions unchanged.

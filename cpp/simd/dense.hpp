@@ -9,7 +9,7 @@
 
 namespace sarrus {
 
-/// Return true if x is finite, although the compiler may assume that all numbers are.
+/// Return true if x is finite, also if the compiler may assume that all numbers are.
 inline bool finite_bits(double x) {
   std::uint64_t bits;
   std::memcpy(&bits, &x, sizeof bits);
@@ -35,8 +35,8 @@ struct NeverStops {
   bool operator()(double) const { return false; }
 };
 
-/// A becomes L (below its diagonal, of ones) and U, by elimination with row pivots, each of which goes to swap(row, other). False: it is singular, or
-/// stops(multiplications since the last time) has returned true.
+/// Factorise A = L U by elimination with row pivots: L (unit diagonal) is stored below the diagonal. swap(row, other) is
+/// called for each pivot. Returns false if A is singular, or if stops(multiplications since the last call) returned true.
 template <class Swap, class Stops = NeverStops> bool eliminate(int n, double* A, Swap&& swap, Stops&& stops = {}) {
   for (int first = 0; first < n; first += panel_width) {
     const int end = std::min(n, first + panel_width);
@@ -71,7 +71,7 @@ inline bool solve_dense(int n, double* A, double* b) {
   return true;
 }
 
-/// The same if unknowns and equations have the units unit(k): pivots are compared in these units.
+/// Solve the same if unknowns and equations have the units unit(k): pivots are compared in these units.
 template <class Unit> bool solve_dense(int n, double* A, double* b, const Unit& unit) {
   for (int r = 0; r < n; ++r) {
     for (int c = 0; c < n; ++c) A[r * n + c] *= unit(c) / unit(r);
@@ -82,7 +82,7 @@ template <class Unit> bool solve_dense(int n, double* A, double* b, const Unit& 
   return true;
 }
 
-/// A = U^T U, U in the upper triangle, 1 / u on its diagonal; false: a pivot is not positive, or it is stopped as above.
+/// A = U^T U, with U in the upper triangle and 1 / u on its diagonal. False if a pivot is not positive, or if stops() returned true.
 template <class Stops = NeverStops> bool cholesky(int n, double* A, Stops&& stops = {}) {
   for (int first = 0; first < n; first += panel_width) {
     const int end = std::min(n, first + panel_width);

@@ -1,6 +1,6 @@
-// Dual<T, R>: a number and its derivatives. An algorithm for a scalar T, evaluated at q + epsilon q-dot (epsilon^2 = 0), returns
-// its result and the exact rate along the motion. select() and comparisons use the number. R is T, or a packet: the rates of one
-// number along as many directions.
+// Dual<T, R>: a number and its derivatives. An algorithm for a scalar T, evaluated at q + epsilon q-dot
+// (epsilon^2 = 0), returns its result and the exact rate along the motion. select() and comparisons use
+// the number only. R is T, or a packet that contains the rates of one number along several directions.
 #pragma once
 
 #include "trig.hpp"

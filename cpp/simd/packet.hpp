@@ -40,7 +40,7 @@ template <int W> struct Mask {
   typename Register<W>::bits lanes;  // all ones where true
 };
 
-/// `Own`: each lane is of another mechanism, with its own numbers (spatial/numbers.hpp); else all lanes share those of one.
+/// `Own`: each lane is another mechanism with parameters of its own (spatial/numbers.hpp); otherwise all lanes are states of one mechanism.
 template <int W, bool Own = false> struct Packet {
   using Real = typename Register<W>::real;
   static constexpr int width = W;
@@ -75,7 +75,7 @@ template <int W, bool Own = false> struct Packet {
   friend SARRUS_INLINE Mask<W> operator<(Packet a, Packet b) { return {a.lanes < b.lanes}; }
   friend SARRUS_INLINE Mask<W> operator>(Packet a, Packet b) { return {a.lanes > b.lanes}; }
 
-  template <class F> static Packet each(F f) {  // for functions without a vector instruction, on no hot path
+  template <class F> static Packet each(F f) {  // for functions without a vector instruction; not used in time-critical code
     Packet r;
     for (int i = 0; i < W; ++i) r.lanes[i] = f(i);
     return r;

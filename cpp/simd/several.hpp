@@ -1,5 +1,5 @@
-// Several<T, D>: D numbers in place of one: the derivatives of a number along D directions for Dual<T, R> (dual.hpp), or
-// right-hand sides of one equation (loops/saddle.hpp). Comparisons are elementwise, for select().
+// Several<T, D>: D numbers as one scalar, such as the derivatives of a number along D directions for Dual<T, R>
+// (dual.hpp), or D right-hand sides of an equation (loops/saddle.hpp). Comparisons are elementwise, for select().
 #pragma once
 
 #include "packet.hpp"

@@ -57,7 +57,7 @@ template <class T> inline void sincos(int n, const T* x, T* s, T* c) {
 }
 template <> inline void sincos(int n, const double* x, double* s, double* c) {
   for (int i = 0; i < n; i += 2) {
-    const int j = i + 1 < n ? i + 1 : i;  // if the number of angles is odd, the last one is in both lanes
+    const int j = i + 1 < n ? i + 1 : i;  // if the number of angles is odd, both lanes have the last one
     Packet<2> s2, c2;
     sincos(Packet<2>(Register<2>::real{x[i], x[j]}), s2, c2);
     s[i] = s2.lanes[0], c[i] = c2.lanes[0];

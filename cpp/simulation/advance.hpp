@@ -88,7 +88,7 @@ template <class T> void step_once(System<T>& s, const T& time, const T& h, const
 }
 
 /// Record violations of limits by the coordinates and velocities of a state.
-template <class T> void note_state(System<T>& s, const T& time, const SimulationState<T>& x, const Record<T>& record) {
+template <class T> void record_state_limits(System<T>& s, const T& time, const SimulationState<T>& x, const Record<T>& record) {
   const Arena::Scope scope(s.arena);
   AllJoints<T> all = {x.q, x.v, nullptr, s.tree.nv};
   if (s.plan.watches_loop_joints) all = s.joints(time, x.q, x.v);
@@ -114,7 +114,7 @@ T advance(const Tree& tree, Arena& arena, const Plan& plan, const T* parameter, 
   if (s.samples()) s.sample(time + static_cast<double>(first) * h, row);
   if (plan.limits > 0) {
     s.demanded = arena.template take<T>(tree.nv + tree.loop_nv);
-    note_state(s, T(time + static_cast<double>(first) * h), x, record);
+    record_state_limits(s, T(time + static_cast<double>(first) * h), x, record);
   }
   for (std::int64_t k = first; k < first + count; ++k) {
     const double begin = time + static_cast<double>(k) * h, end = time + static_cast<double>(k + 1) * h;
@@ -141,7 +141,7 @@ T advance(const Tree& tree, Arena& arena, const Plan& plan, const T* parameter, 
         if (s.status != 0.0) return s.status;  // later states are invalid
       if (plan.limits > 0) {
         note_limits(plan, now, static_cast<const T*>(nullptr), static_cast<const T*>(nullptr), s.demanded, record);
-        note_state(s, T(to), x, record);
+        record_state_limits(s, T(to), x, record);
       }
       if (to == end) break;
       if (++pieces % 64 == 0 && plan.stops && plan.stops(plan.self)) return s.status = T(interrupted);

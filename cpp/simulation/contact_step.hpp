@@ -114,7 +114,7 @@ class ContactStep {
     const double fine = square(contact_steps::slips) * (1.0 + s_.squares_of_velocities(x_.v));
     for (const bool renews : {false, true}) {
       if (!(rows.squares(rows.slip) > fine)) break;
-      if (renews) corrections.renew();
+      if (renews) corrections.discard_factor();
       rows.evaluate(x_.q, rows.phi);
       close_velocities(rows, corrections, x_.q, x_.v);
     }

@@ -252,7 +252,7 @@ class AdaptiveRun {
     const auto note = [&](double reached, const double* x) {
       note_limits(s_.plan, from_, static_cast<const double*>(nullptr), static_cast<const double*>(nullptr), trial.demanded,
                   record);
-      note_state(from_, x_.data(), record), note_state(reached, x, record);
+      record_state_limits(from_, x_.data(), record), record_state_limits(reached, x, record);
     };
     const ForceElements& elements = s_.plan.force_elements;
     done.status = sample(at.time, at.x);
@@ -332,7 +332,7 @@ class AdaptiveRun {
     return s_.plan.force_elements.hold() ? s_.kernels.sample(s_.tree, s_.plan, s_.parameter, time, x) : 0.0;
   }
 
-  void note_state(double time, const double* x, const Record<double>& record) const {
+  void record_state_limits(double time, const double* x, const Record<double>& record) const {
     const Tree& tree = s_.tree;
     std::vector<double> q(x, x + tree.nq), v(x + tree.nq, x + tree.nq + tree.nv);
     if (s_.plan.watches_loop_joints) {

@@ -39,7 +39,7 @@ class Run {
     std::function<bool()> stop;  // called after each step; true interrupts the run
   };
   /// Times and states, one row each. The first row is the last state that the run has output or reached.
-  struct Stretch {
+  struct Segment {
     std::vector<double> time, x;
     double status = 0.0;
   };
@@ -83,7 +83,7 @@ class Run {
   }
 
   /// Advance by at most this number of steps, or of samples if steps are adaptive.
-  Stretch advance(Count most) {
+  Segment advance(Count most) {
     if (refused_ != 0.0) {  // failure before the first step
       finished_ = true;
       return {{at.shown.time}, at.shown.x, refused_};
@@ -130,63 +130,63 @@ class Run {
   }
 
   /// Replace the last state by that of the event that ended the run.
-  void end_by_event(Stretch& stretch) {
-    at.t = stretch.time.back() = events.occurred.back().time, at.x = events.end;
-    std::copy(at.x.begin(), at.x.end(), stretch.x.end() - s_.size());
+  void end_by_event(Segment& segment) {
+    at.t = segment.time.back() = events.occurred.back().time, at.x = events.end;
+    std::copy(at.x.begin(), at.x.end(), segment.x.end() - s_.size());
     at.shown = {at.t, at.x};
     finished_ = true;
   }
 
-  Stretch fixed(Count most) {
+  Segment fixed(Count most) {
     const Schedule all = Schedule::between(at.start, end_, at.dt);
     const Count full_steps = std::min(most, all.clock.count - at.k);
     if (full_steps <= 0) return rest(all.rest);
-    Stretch stretch = {{at.t}, at.x};
+    Segment segment = {{at.t}, at.x};
     const Clock clock = {at.start, at.dt, at.k, full_steps};
-    stretch.status = run(clock, at.x, stretch);
-    const Count made = static_cast<Count>(stretch.time.size()) - 1;
+    segment.status = run(clock, at.x, segment);
+    const Count made = static_cast<Count>(segment.time.size()) - 1;
     at.k += made, steps += made;
     at.t = at.start + static_cast<double>(at.k) * at.dt;
     const bool arrived = at.k == all.clock.count;
-    finished_ = stretch.status != 0.0 || (arrived && all.rest == 0.0);
-    if (arrived && std::abs(stretch.time.back() - end_) <= 1e-9 * at.dt) stretch.time.back() = end_;  // the exact end
+    finished_ = segment.status != 0.0 || (arrived && all.rest == 0.0);
+    if (arrived && std::abs(segment.time.back() - end_) <= 1e-9 * at.dt) segment.time.back() = end_;  // the exact end
     if (ended()) {
-      end_by_event(stretch);
+      end_by_event(segment);
       at.start = at.t, at.k = 0;  // a later run continues from this state
-      return stretch;
+      return segment;
     }
     at.shown = {at.t, at.x};
-    return stretch;
+    return segment;
   }
 
   /// Take the remaining part of a step. Its end is output, but a later run does not continue from it.
-  Stretch rest(double length) {
+  Segment rest(double length) {
     at.shown = {at.t, at.x}, finished_ = true;
-    Stretch stretch = {{at.t}, at.x};
-    if (length == 0.0) return stretch;
+    Segment segment = {{at.t}, at.x};
+    if (length == 0.0) return segment;
     std::vector<double> x = at.x;
-    stretch.status = run({at.t, length, 0, 1}, x, stretch);
-    if (stretch.status != 0.0) {
-      stretch.time.resize(1), stretch.x.resize(s_.size());
+    segment.status = run({at.t, length, 0, 1}, x, segment);
+    if (segment.status != 0.0) {
+      segment.time.resize(1), segment.x.resize(s_.size());
     } else if (ended()) {
-      end_by_event(stretch);
+      end_by_event(segment);
       at.start = at.t, at.k = 0;
     } else {
-      stretch.time.back() = end_;
+      segment.time.back() = end_;
       at.shown = {end_, std::move(x)};
     }
-    return stretch;
+    return segment;
   }
 
-  /// Integrate from x, append the samples to the stretch, and return the status.
-  double run(const Clock& clock, std::vector<double>& x, Stretch& stretch) {
+  /// Integrate from x, append the samples to the segment, and return the status.
+  double run(const Clock& clock, std::vector<double>& x, Segment& segment) {
     const auto n = static_cast<std::ptrdiff_t>(x.size());
     std::vector<double> row(x);
     row.insert(row.end(), carried.begin(), carried.end());
-    stretch.x.reserve(static_cast<std::size_t>((clock.count + 1) * n));
+    segment.x.reserve(static_cast<std::size_t>((clock.count + 1) * n));
     const auto keep = [&](Count step, const double* now) {
-      stretch.time.push_back(clock.start + static_cast<double>(clock.first + step) * clock.step);
-      stretch.x.insert(stretch.x.end(), now, now + n);
+      segment.time.push_back(clock.start + static_cast<double>(clock.first + step) * clock.step);
+      segment.x.insert(segment.x.end(), now, now + n);
     };
     const auto done = s_.run_fixed(clock, row.data(), keep, watching(clock.start + static_cast<double>(clock.first) * clock.step),
                                    caller_.stop);
@@ -195,36 +195,36 @@ class Run {
     return done.status;
   }
 
-  Stretch adaptive(Count most) {
+  Segment adaptive(Count most) {
     const auto n = static_cast<std::ptrdiff_t>(at.x.size());
-    Stretch stretch = {{at.shown.time}, at.shown.x};
+    Segment segment = {{at.shown.time}, at.shown.x};
     const Schedule grid = Schedule::between(since_, end_, at.dt);
     const Count all = times_ ? static_cast<Count>(times_->size()) : grid.steps();
     for (Count k = sampled_; k < std::min(sampled_ + most, all); ++k)
-      stretch.time.push_back(times_ ? (*times_)[k] : k + 1 == all ? end_ : since_ + at.dt * static_cast<double>(k + 1));
-    stretch.x.resize(stretch.time.size() * n);
-    const Count requested = static_cast<Count>(stretch.time.size()) - 1;
-    const double pause = std::max(requested > 0 ? stretch.time.back() : end_, std::nextafter(at.t, HUGE_VAL));
+      segment.time.push_back(times_ ? (*times_)[k] : k + 1 == all ? end_ : since_ + at.dt * static_cast<double>(k + 1));
+    segment.x.resize(segment.time.size() * n);
+    const Count requested = static_cast<Count>(segment.time.size()) - 1;
+    const double pause = std::max(requested > 0 ? segment.time.back() : end_, std::nextafter(at.t, HUGE_VAL));
     std::vector<double> last(n);
     AdaptiveRun::State now = {at.x.data(), at.t, at.h, carried.data()};
-    const auto done = adaptive_.run(now, pause, end_, options_, {stretch.time.data() + 1, requested, stretch.x.data() + n},
+    const auto done = adaptive_.run(now, pause, end_, options_, {segment.time.data() + 1, requested, segment.x.data() + n},
                                     last.data(), record(), watching(at.t), caller_.stop);
     at.t = now.time, at.h = now.next, sampled_ += done.samples;
     steps += done.steps, rejected += done.rejected, beyond_tolerance += done.beyond_tolerance;
-    stretch.status = done.status;
+    segment.status = done.status;
     std::size_t kept = static_cast<std::size_t>(1 + done.samples);
-    while (ended() && kept > 1 && stretch.time[kept - 1] >= events.occurred.back().time) --kept;
+    while (ended() && kept > 1 && segment.time[kept - 1] >= events.occurred.back().time) --kept;
     kept += ended();
-    stretch.time.resize(kept), stretch.x.resize(kept * n);
-    at.shown = {stretch.time.back(), {stretch.x.end() - n, stretch.x.end()}};
+    segment.time.resize(kept), segment.x.resize(kept * n);
+    at.shown = {segment.time.back(), {segment.x.end() - n, segment.x.end()}};
     finished_ = done.finished || done.status != 0.0;
     if (ended())
-      end_by_event(stretch);
+      end_by_event(segment);
     else if (done.status != 0.0 && times_ && at.t > at.shown.time)
       at.shown = {at.t, at.x};  // so that later samples follow it
     else if (done.status == 0.0 && finished_)
       at.shown = {end_, std::move(last)};
-    return stretch;
+    return segment;
   }
 
   const Simulation& s_;

@@ -15,9 +15,9 @@
 namespace sarrus {
 
 /// Terms that runs compute themselves: those of one tree, or of any of several trees with the same structure.
-class TakenOver {
+class RunTerms {
  public:
-  explicit TakenOver(const Tree& t) : angles_(loop_angles(t)), spring_(t.loop_nv), friction_(t.nv + t.loop_nv) { add(t); }
+  explicit RunTerms(const Tree& t) : angles_(loop_angles(t)), spring_(t.loop_nv), friction_(t.nv + t.loop_nv) { add(t); }
 
   void add(const Tree& t) {
     for (int k = 0; k < t.nv; ++k) friction_[k] |= t.passive[k].friction != 0.0;

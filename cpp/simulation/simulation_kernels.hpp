@@ -28,7 +28,7 @@ struct Sweep {
 /// Runs with stored states after each step: state k of run i is at x + i run_step + k size, for the steps of the clock, and one more. A clock with
 /// step 0 only projects the states onto the loops. Failures are written to status.
 enum class Onto : int { none, positions, loops };
-struct Stretch {
+struct StepRange {
   Clock clock;
   const double* x;
   int size;
@@ -88,9 +88,9 @@ struct SimulationKernels {
   void (*row_units)(const Tree&, double time, const double* q, const double* unit, double* rows);
   /// Return 1 if redundant rows agree only on the loops, else 0.
   double (*only_on_loops)(const Tree&, const Plan&, double time, const double* q);
-  /// Propagate changes forward through the steps of a stretch, or cotangents backward: see kernels/step_kernels.cpp.
-  void (*push_forward)(const Tree&, const Plan&, const Stretch&, const Changes&, std::int64_t begin, std::int64_t end);
-  void (*pull_back)(const Tree&, const Plan&, const Stretch&, const Cotangents&, std::int64_t begin, std::int64_t end);
+  /// Propagate changes forward through the steps of a range, or cotangents backward: see kernels/step_kernels.cpp.
+  void (*push_forward)(const Tree&, const Plan&, const StepRange&, const Changes&, std::int64_t begin, std::int64_t end);
+  void (*pull_back)(const Tree&, const Plan&, const StepRange&, const Cotangents&, std::int64_t begin, std::int64_t end);
 };
 
 }  // namespace sarrus

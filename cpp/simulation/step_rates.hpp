@@ -235,7 +235,7 @@ SARRUS_NOINLINE Dual<P, R> project(System<Dual<P, R>>& s, const Dual<P, R>& time
   T residual = rows.evaluate(q, rows.phi), before = residual;
   for (int round = 0; round < 12 && left(residual, rows.phi, moving); ++round) {
     if (round > 2 && !any(residual.value < before.value) && !any(residual.value > P(square(tolerances::nearly_closed)))) break;
-    if (round == 6 && any(residual.value > P(square(tolerances::nearly_closed)))) corrections.renew();
+    if (round == 6 && any(residual.value > P(square(tolerances::nearly_closed)))) corrections.discard_factor();
     integrate(s.tree, q, corrections.at(q).along(rows.phi, -1.0), displaced);
     std::copy(displaced, displaced + s.tree.nq, q);
     before = residual, residual = rows.evaluate(q, rows.phi);

@@ -499,7 +499,7 @@ template <class T> struct Corrections {
     if (!least) least = &made.emplace(s.tree, s.arena, q, time, pfaffian_values, fixed_velocities);
     return *least;
   }
-  void renew() { least = nullptr; }
+  void discard_factor() { least = nullptr; }
 };
 
 template <class T, class M> void copy_where(const M& lanes, const T* from, T* to, int n) {
@@ -523,7 +523,7 @@ template <class T> T close_positions(LoopRows<T>& rows, Corrections<T>& correcti
       if (any(worse)) rows.evaluate(q, rows.phi);
     }
     active = residual > T(square(tolerances::nearly_closed));  // the step was so long that the factor was inaccurate
-    if (any(active)) corrections.renew();
+    if (any(active)) corrections.discard_factor();
   }
   return residual;
 }

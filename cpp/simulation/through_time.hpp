@@ -46,9 +46,9 @@ class ThroughTime {
     if (starts_on_loops()) s_.kernels.push_forward(s_.tree, plan_, start(begin), changes, 0, end - begin);
     keep(0);
     for (Count k = 0; k + 1 < all; ++k) {
-      each_stretch(k, begin, end, false, [&](Stretch stretch) {
-        stretch.onto = Onto::none;
-        s_.kernels.push_forward(s_.tree, plan_, stretch, changes, 0, end - begin);
+      each_range(k, begin, end, false, [&](StepRange range) {
+        range.onto = Onto::none;
+        s_.kernels.push_forward(s_.tree, plan_, range, changes, 0, end - begin);
       });
       keep(k + 1);
     }
@@ -64,8 +64,8 @@ class ThroughTime {
     };
     for (Count k = all - 1; k > 0; --k) {
       add(k);
-      each_stretch(k - 1, begin, end, true,
-                   [&](const Stretch& stretch) { s_.kernels.pull_back(s_.tree, plan_, stretch, to, 0, end - begin); });
+      each_range(k - 1, begin, end, true,
+                 [&](const StepRange& range) { s_.kernels.pull_back(s_.tree, plan_, range, to, 0, end - begin); });
     }
     add(0);
     if (starts_on_loops()) s_.kernels.pull_back(s_.tree, plan_, start(begin), to, 0, end - begin);
@@ -77,7 +77,7 @@ class ThroughTime {
   const double* sample(Count run, Count k) const {
     return samples_.kept + (run * (samples_.schedule.samples() + 1) + k) * s_.size();
   }
-  Stretch stretch(const Clock& clock, Count run, const double* x, Count run_step) const {
+  StepRange range(const Clock& clock, Count run, const double* x, Count run_step) const {
     return {clock,
             x,
             s_.size(),
@@ -88,9 +88,9 @@ class ThroughTime {
             closes_,
             samples_.status + run};
   }
-  Stretch start(Count run) const {
-    Stretch at =
-        stretch({samples_.schedule.clock.start, 0.0, 0, 1}, run, sample(run, 0), (samples_.schedule.samples() + 1) * s_.size());
+  StepRange start(Count run) const {
+    StepRange at =
+        range({samples_.schedule.clock.start, 0.0, 0, 1}, run, sample(run, 0), (samples_.schedule.samples() + 1) * s_.size());
     at.onto = Onto::loops;
     return at;
   }
@@ -123,18 +123,18 @@ class ThroughTime {
   }
 
   /// Visit the steps from sample k to sample k + 1: full steps, and perhaps a shorter one.
-  template <class Visit> void each_stretch(Count k, Count begin, Count end, bool backward, Visit&& visit) const {
+  template <class Visit> void each_range(Count k, Count begin, Count end, bool backward, Visit&& visit) const {
     const Schedule& schedule = samples_.schedule;
     const auto& [time, step, zero, full_steps] = schedule.clock;
     const Count first = k * schedule.every, last = std::min(schedule.steps(), first + schedule.every), n = s_.size();
     const Count count = std::min(last, full_steps) - std::min(first, full_steps);
     const Clock plain = {time, step, first, count},
                 rest = {time + static_cast<double>(full_steps) * step, schedule.rest, 0, last - first - count};
-    if (last - first == 1) return visit(stretch(count ? plain : rest, begin, sample(begin, k), (schedule.samples() + 1) * n));
+    if (last - first == 1) return visit(range(count ? plain : rest, begin, sample(begin, k), (schedule.samples() + 1) * n));
     const std::vector<double> between = states_between(k, begin, end, plain, rest);
     const Count wide = (last - first + 1) * n;
     const auto part = [&](const Clock& clock, Count from) {
-      if (clock.count > 0) visit(stretch(clock, begin, between.data() + from * n, wide));
+      if (clock.count > 0) visit(range(clock, begin, between.data() + from * n, wide));
     };
     if (backward)
       part(rest, count), part(plain, 0);

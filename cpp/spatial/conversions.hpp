@@ -181,7 +181,7 @@ template <class T> inline Eigen::Matrix<T, 4, 4> pseudo_inertia(const Inertia<T>
 template <class T> inline Vec3<T> principal_moments(Sym3<T> A) {
   T size = T(0.0);
   for (const T& x : {A.xx, A.xy, A.xz, A.yy, A.yz, A.zz}) size = select(size < abs(x), abs(x), size);
-  size = select(T(0.0) < size, size, T(1.0));  // squares are taken of numbers of order one
+  size = select(T(0.0) < size, size, T(1.0));  // scaled, so that squares are of numbers of order one
   A = {A.xx / size, A.xy / size, A.xz / size, A.yy / size, A.yz / size, A.zz / size};
   const auto annihilate = [](T& pq, T& pp, T& qq, T& rp, T& rq) {
     const T d = qq - pp, sum = abs(d) + sqrt(d * d + T(4.0) * pq * pq);

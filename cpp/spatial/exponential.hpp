@@ -99,7 +99,7 @@ template <class T> inline Mat3<T> left_jacobian_inverse(const Vec3<T>& w) {
   return rotation_polynomial(w, T(-0.5), k);
 }
 
-/// Factor `share` with exp(share w) = cay(w): the tangent of half the angle is |w|/2.
+/// Return the factor `share` with exp(share w) = cay(w): the tangent of half the angle is |w|/2.
 template <class T> T cayley_share(const Vec3<T>& w) {
   const T c2 = T(0.25) * dot(w, w);
   const auto small = c2 < T(1e-6);

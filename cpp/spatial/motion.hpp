@@ -71,7 +71,7 @@ template <class T> struct Transform {
 
 template <class T> SARRUS_INLINE Transform<T> cast(const Transform<double>& X) { return X.cast<T>(); }
 
-/// The same motion or force at the same point, in axes turned by R, and back.
+/// The same motion or force at the same point, in axes rotated by R, and the inverse.
 template <class T> SARRUS_INLINE Motion<T> turned(const Mat3<T>& R, const Motion<T>& m) { return {R * m.angular, R * m.linear}; }
 template <class T> SARRUS_INLINE Motion<T> in_axes(const Mat3<T>& R, const Motion<T>& m) {
   return {transpose_times(R, m.angular), transpose_times(R, m.linear)};

@@ -1,4 +1,4 @@
-// Three-vectors and 3x3 matrices: fixed-size Eigen over the scalar T, and the symmetric matrix stored as the six numbers it has.
+// Three-vectors and 3x3 matrices: fixed-size Eigen types over the scalar T, and a symmetric matrix stored as six numbers.
 #pragma once
 
 #include <Eigen/Core>

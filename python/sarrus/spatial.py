@@ -138,7 +138,7 @@ def _orthonormal(name: str, x: ArrayLike) -> Array:
     lengths = a * a + d * d + g * g - 1.0, b * b + e * e + h * h - 1.0, c * c + f * f + i * i - 1.0
     defect = max(map(abs, (*lengths, a * b + d * e + g * h, a * c + d * f + g * i, b * c + e * f + h * i)))
     if not defect <= _FOUR_DIGITS:
-        raise ModelError(f"{name} = {R.tolist()} is not a rotation: R^T R is off the identity by {defect:.2g}")
+        raise ModelError(f"{name} = {R.tolist()} is not a rotation: R^T R differs from the identity by {defect:.2g}")
     if a * (e * i - f * h) + b * (f * g - d * i) + c * (d * h - e * g) < 0:
         raise ModelError(f"{name} = {R.tolist()} is a reflection: its determinant is -1; is an axis left-handed?")
     return _frozen(_core.nearest_rotation(R)) if defect > _ROUNDING else R

@@ -1,4 +1,4 @@
-"""What several packages are tested with."""
+"""Fixtures of several packages."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def pyplot():
 
 @pytest.fixture
 def mixed():
-    """Joints of every kind, and efforts, events, internal states and a checkpoint."""
+    """Return joints of every kind, with efforts, events, internal states and a checkpoint."""
     rng = np.random.default_rng(4)
     robot = random_mechanism(3, bodies=len(ALL_JOINTS))
     motion = smooth_motion(robot, rng)

@@ -140,7 +140,7 @@ def test_efforts_where_tau_is_expected_say_what_makes_tau_of_them():
 
 
 def test_joints_have_places_in_the_world():
-    """On both bodies one, whether they close loops or not; of pins of a closed chain these two are at the same point."""
+    """Each joint has one pose on each body, tree or loop joint; for pins of a closed chain both are at the same point."""
     robot = sarrus.mechanisms.four_bar()
     q = np.stack([robot.assemble(fixed={"motor": angle}) for angle in (0.5, 1.0)])
     for name in (*robot.joints, *robot.loop_joints):
@@ -191,7 +191,7 @@ def test_joints_join_frames_of_bodies():
         at = ((0, 0, 0.2), None) if by_frames else (turned @ sarrus.Transform.from_translation((0, 0, 0.2)), turned)
         b.add_joint("elbow", sarrus.Revolute("y"), *ends, at_parent=at[0], at_child=at[1])
         if by_frames:
-            with pytest.raises(sarrus.ModelError, match="joins body 'upper' to itself"):
+            with pytest.raises(sarrus.ModelError, match="connects body 'upper' to itself"):
                 b.add_joint("knot", sarrus.Revolute("y"), "wrist", "upper")
         robots.append(b.build())
     assert robots[0].description.joints == robots[1].description.joints
@@ -205,7 +205,7 @@ def test_angles_that_look_like_degrees_are_warned_of():
         return b.build()
 
     with pytest.warns(
-        sarrus.ModelWarning, match="limits of joint 'hinge' look like degrees, and are taken as radians: -90, 90"
+        sarrus.ModelWarning, match="limits of joint 'hinge' look like degrees, but are read as radians: -90, 90"
     ):
         robot = hinged((-90, 90))
     assert "look like degrees" in robot.warnings[0]

@@ -1,4 +1,4 @@
-"""All that is public, found by inspection: with one argument wrong, an error of ours that says so; and objects copy and compare."""
+"""All public functions, by inspection: one wrong argument raises an error of sarrus that names it; objects can be copied and compared."""
 
 import dataclasses
 import importlib.util
@@ -69,7 +69,7 @@ def test_objects_show_compare_copy_and_pickle(calls):
 
 
 def test_dataclasses_of_arrays_compare_by_identity():
-    """Of the whole package: `==` of arrays is an array, which is neither true nor false."""
+    """`==` of arrays is an array, which is neither true nor false."""
     classes = {cls for module in modules() for cls in vars(module).values() if dataclasses.is_dataclass(cls)}
     with_arrays = {
         cls

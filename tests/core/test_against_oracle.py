@@ -1,4 +1,4 @@
-"""Every algorithm against the slow reference, over random trees of every joint type."""
+"""Comparison of every algorithm with the slow reference, over random trees with all joint types."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -19,7 +19,7 @@ EPS = np.finfo(float).eps
 
 
 class State(NamedTuple):
-    """What the functions of a state take; in a batch the arrays have leading axes."""
+    """Inputs of the functions of a state; in a batch the arrays have leading axes."""
 
     q: np.ndarray
     v: np.ndarray
@@ -98,7 +98,7 @@ def stack(states):
 
 
 def numbers(answer):
-    """An answer as one array; reactions come by name, and the ends of a dict's order do not matter."""
+    """Return a result as one array. Reactions are sorted by name, because the order of a dict does not matter."""
     return (
         np.stack([answer[name] for name in sorted(answer)], axis=-2) if isinstance(answer, dict) else np.asarray(answer)
     )
@@ -115,7 +115,7 @@ def rows(answer, k):
 
 
 def assert_all_agree(operations, robot, oracle, states, relative):
-    """One state each, and all of them in one call."""
+    """Compare the results for single states, and for all states in one call."""
     batch = stack(states)
     for ask in operations.values():
         many = ask(robot, batch)
@@ -126,7 +126,7 @@ def assert_all_agree(operations, robot, oracle, states, relative):
 
 
 def solving_tolerance(oracle, states):
-    """A backward stable solver moves the answer by its rounding times the condition number; a dozen is its constant."""
+    """Return the tolerance of a backward stable solver: its rounding times the condition number, times a constant of twelve."""
     worst = max(np.linalg.cond(oracle.mass_matrix(s.q)) if oracle.nv else 1.0 for s in states)
     return max(RELATIVE, 12 * EPS * worst)
 
@@ -145,7 +145,7 @@ ANY_TREE = mechanisms(friction=st.booleans(), armature=st.booleans(), springs=st
 @examples(10)
 @given(robot=ANY_TREE, seed=seeds())
 def test_agrees(name, robot, seed):
-    """Five states, more than a packet has lanes: at random twice, at zero, near zero and where gimbals are singular."""
+    """Five states, more than a packet has lanes: two random ones, zero, one near zero, and one with singular gimbals."""
     rng = np.random.default_rng(seed)
     states = [draw_state(robot, rng, at) for at in (*PLACES, "singular", "random")]
     assert_all_agree({name: OPERATIONS[name]}, robot, Dense(robot.description), states, RELATIVE)
@@ -164,7 +164,7 @@ def test_agrees_on_what_is_solved_for(name, robot, seed):
 @examples(10)
 @given(robot=mechanisms(joints=COORDINATE_JOINTS, floating=False), seed=seeds())
 def test_coriolis_matrix_holds_christoffels_symbols(robot, seed):
-    """Where v is dq/dt there is one matrix of Christoffel's symbols; where it is not, the laws must do."""
+    """If v is dq/dt, the matrix of Christoffel symbols is unique and must agree; otherwise other tests check its laws."""
     rng = np.random.default_rng(seed)
     ask = {
         "coriolis_matrix": lambda m, s: m.coriolis_matrix(s.q, s.v),
@@ -178,7 +178,7 @@ def test_coriolis_matrix_holds_christoffels_symbols(robot, seed):
 @pytest.mark.parametrize("floating", [False, True])
 @pytest.mark.parametrize(("bodies", "branching"), [(25, 0.3), (60, 0.1), (60, 0.6)])
 def test_agrees_on_large_trees(bodies, branching, floating):
-    """Every joint type several times, chains tens of bodies long, friction, armature and springs."""
+    """Trees with every joint type several times: chains of tens of bodies, friction, armature and springs."""
     robot = random_mechanism(
         bodies, bodies=bodies, branching=branching, floating=floating, friction=True, armature=True, springs=True
     )
@@ -201,7 +201,7 @@ def test_agrees_on_large_trees(bodies, branching, floating):
     seed=seeds(),
 )
 def test_agrees_where_joints_point_to_the_ground(robot, seed):
-    """Joints whose parent is the body farther from the ground; their reactions are those on the other side, so not here."""
+    """Joints whose parent is the body farther from the ground. Their reactions act on the other body, so they are not compared."""
     state = draw_state(robot, np.random.default_rng(seed))
     oracle = Dense(robot.description)
     asked = {name: ask for name, ask in OPERATIONS.items() if not name.startswith("reactions")}

@@ -1,4 +1,4 @@
-"""Every algorithm that Pinocchio has too, over random trees of every joint type; needs the extra [bench]."""
+"""Comparison of every algorithm that Pinocchio also has, over random trees with all joint types; requires the extra [bench]."""
 
 import numpy as np
 import pytest
@@ -41,7 +41,7 @@ def assert_all_agree(robot, state, singular=False):
 
 
 def moves(robot):
-    """Pinocchio gives arrays of another shape where nothing can."""
+    """Return true if any joint moves; if none does, Pinocchio returns arrays of another shape."""
     return robot.nv > 0
 
 
@@ -55,7 +55,7 @@ def test_agrees(at, robot, seed):
 @examples(25)
 @given(robot=mechanisms(joints=REVERSIBLE, floating=False, backward=0.5).filter(moves), seed=seeds())
 def test_agrees_where_joints_point_to_the_ground(robot, seed):
-    """Reactions too: of the joint seen from its other end, which is how Pinocchio has it."""
+    """Reversed joints, with reactions: Pinocchio has the joint in the opposite direction."""
     assert_all_agree(robot, draw_state(robot, np.random.default_rng(seed)))
 
 
@@ -71,7 +71,7 @@ def test_agrees_on_large_trees(bodies, branching, floating):
 @examples(25)
 @given(robot=mechanisms().filter(moves), seed=seeds())
 def test_difference_agrees(robot, seed):
-    """By less than half a turn: Pinocchio keeps the cosine and sine of a planar joint's angle, we the angle."""
+    """Differences of less than half a turn: Pinocchio stores cosine and sine of a planar joint's angle, sarrus the angle."""
     theirs = Pinocchio(robot.description)
     q0, dv, _ = random_state(robot, np.random.default_rng(seed))
     q1 = robot.integrate(q0, np.clip(dv, -1, 1))
@@ -82,7 +82,7 @@ def test_difference_agrees(robot, seed):
 @examples(25)
 @given(robot=mechanisms(floating=True).filter(moves), seed=seeds())
 def test_generalized_jacobian_agrees(robot, seed):
-    """J* from Pinocchio's centroidal map and Jacobians."""
+    """J* against the result from Pinocchio's centroidal map and Jacobians."""
     theirs = Pinocchio(robot.description)
     assume(not robot._tie)
     q, v, _ = random_state(robot, np.random.default_rng(seed))

@@ -1,6 +1,7 @@
-"""Floating trees against SPARTpy, a toolkit for free-flying robots: positions, velocities, dynamics, the generalized Jacobian.
+"""Comparison of floating trees with SPARTpy, a toolkit for free-flying robots: positions, velocities, dynamics, generalized Jacobian.
 
-Its base has the angular velocity in the body's axes and the linear one in the world's; there is no gravity. It compiles C when it is first used.
+SPARTpy's base has the angular velocity in the body's axes and the linear velocity in the world's; there is no gravity. It compiles C code when it is
+first used.
 """
 
 import dataclasses
@@ -27,14 +28,14 @@ def theirs():
 
 @pytest.fixture(scope="module")
 def ours(theirs):
-    """Without the link on a fixed joint, whose mass SPARTpy's dynamics leave out."""
+    """Return the mechanism without the link on a fixed joint, because SPARTpy's dynamics omit the mass of such a link."""
     b = sarrus.load_builder(theirs[0], floating_base=True)
     b.remove_body("Link_EE")
     return sarrus.Mechanism(dataclasses.replace(b.build().description, gravity=(0.0, 0.0, 0.0)))
 
 
 class State:
-    """Random, in both conventions."""
+    """Random state, in both conventions."""
 
     def __init__(self, robot, seed):
         rng = np.random.default_rng(seed)
@@ -46,13 +47,13 @@ class State:
         self.u = self.to_ours.T @ self.v
 
     def at(self, engine):
-        """What all of SPART's questions take."""
+        """Return the arguments that all functions of SPART require."""
         _, RL, _, rL, e, g = engine.kinematics(self.R, self.r, self.q[7:])
         Bij, Bi0, P0, pm = engine.diff_kinematics(self.R, self.r, rL, e, g)
         return rL, Bij, Bi0, P0, pm, *engine.i_i(self.R, RL)
 
     def efforts(self, engine, u, rate):
-        """Generalised forces (nv,) of a motion."""
+        """Return the generalised forces (nv,) of a motion."""
         _, Bij, Bi0, P0, pm, I0, Im = self.at(engine)
         t0, tL = engine.velocities(Bij, Bi0, P0, pm, u[:6], u[6:])
         t0dot, tLdot = engine.accelerations(t0, tL, P0, pm, Bi0, Bij, u[:6], u[6:], rate[:6], rate[6:])
@@ -77,7 +78,7 @@ def test_dynamics(theirs, ours, seed):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_motion_without_momentum(theirs, ours, seed):
-    """The base's velocity from the joints', by their mass matrix and by ours, and with it every link's: the generalized Jacobian."""
+    """Compute the base's velocity from the joints' by both mass matrices, then the velocities of all links: the generalized Jacobian."""
     state, engine = State(ours, seed), theirs[1]
     H = np.array([state.efforts(engine, np.zeros(ours.nv), x) for x in np.eye(ours.nv)])
     joints = state.v[6:]

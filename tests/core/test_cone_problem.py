@@ -1,4 +1,4 @@
-"""The solver of contact's cone problem against its conditions, a slow fixed point and closed forms."""
+"""Solver of the cone problem of contact, compared with its conditions, a slow fixed point and closed forms."""
 
 import json
 from pathlib import Path
@@ -34,7 +34,7 @@ class Answer:
 
 
 def random_problem(seed, *, contacts=None, intervals=None, most_friction=1.0, bodies=3, scale=1.0, turns=False):
-    """Contacts between rigid bodies: a G of a rank that is the bodies', and free velocities that bodies can have."""
+    """Return contacts between rigid bodies: G has the rank of the bodies' motions, and the free velocities are possible ones."""
     rng = np.random.default_rng(seed)
     contacts = int(rng.integers(1, 7)) if contacts is None else contacts
     intervals = int(rng.integers(0, 4)) if intervals is None else intervals
@@ -66,7 +66,7 @@ def random_problem(seed, *, contacts=None, intervals=None, most_friction=1.0, bo
 
 
 def foot(push, mass=2.0, half=(0.1, 0.06), friction=0.5, dt=1e-3, turn=0.0):
-    """Four corners of a rigid foot, which weighs mass and is pushed by a force along x at the ground: twelve rows of rank six."""
+    """Return the four corners of a rigid foot with this mass, pushed by a force along x at the ground: twelve rows of rank six."""
     corners = [(x, y, 0.0) for x in (-half[0], half[0]) for y in (-half[1], half[1])]
     J = []
     for x, y, z in corners:
@@ -79,7 +79,7 @@ def foot(push, mass=2.0, half=(0.1, 0.06), friction=0.5, dt=1e-3, turn=0.0):
 
 
 def assert_solves(problem, answer):
-    """The conditions themselves, by the size of what they compare."""
+    """Check the conditions of the problem, relative to the norms of the compared terms."""
     assert answer.reached
     speed = abs(problem.w).max()
     assert answer.natural_map <= REACHED * speed
@@ -119,7 +119,7 @@ def test_velocities_with_moments_are_those_of_the_slow_fixed_point(seed):
 @examples(60)
 @given(seed=seeds(), turns=st.booleans())
 def test_random_problems_with_least_normal_impulses_are_solved(seed, turns):
-    """p_n no less than so much, with friction of up to mu times all of it: those of some contacts, others without."""
+    """Some contacts have a lower bound on p_n, with friction of up to mu times the whole p_n; other contacts have none."""
     problem, rng = random_problem(seed, turns=turns), np.random.default_rng(seed)
     problem.floor = rng.uniform(0, 1, len(problem.friction)) * (rng.random(len(problem.friction)) < 0.5)
     answer = Answer(problem)
@@ -133,7 +133,10 @@ def test_random_problems_with_least_normal_impulses_are_solved(seed, turns):
 
 @pytest.mark.parametrize(("floor", "normal"), [(0.0, 1.0), (0.5, 1.0), (3.0, 3.0)])
 def test_friction_is_of_all_of_the_normal_impulse(floor, normal):
-    """A mass that comes down at 1 m/s and slides at 2 m/s; above what stops it, it takes off, with friction of the whole."""
+    """A mass lands at 1 m/s and slides at 2 m/s.
+
+    If the lower bound exceeds the stopping impulse, it takes off, with the friction of the whole impulse.
+    """
     answer = Answer(Problem(np.eye(3), np.array([-1.0, 2.0, 0.0]), np.array([0.4]), floor=np.array([floor])))
     assert answer.reached
     np.testing.assert_allclose(answer.p, [normal, -min(0.4 * normal, 2.0), 0.0], atol=1e-9)
@@ -141,7 +144,7 @@ def test_friction_is_of_all_of_the_normal_impulse(floor, normal):
 
 
 def disk_on_the_ground(spin, mass=2.0, inertia=0.01):
-    """A point that presses, and a moment about its normal: n, t1, t2, spin."""
+    """Return a pressed point with a moment about its normal: rows n, t1, t2, spin."""
     G = np.diag([1 / mass, 1 / mass, 1 / mass, 1 / inertia])
     return Problem(G, np.array([-9.81e-3, 0, 0, spin]), np.array([0.5]), moments=[(0, 1, 0.02)])
 
@@ -156,7 +159,7 @@ def test_spinning_is_braked_by_no_more_than_the_moment_and_lifts_nothing(share):
 
 
 def test_moments_against_what_turns_already():
-    """Of accelerations: the moment is against the turning, however that changes."""
+    """For accelerations, the moment opposes the present rotation, whatever the angular acceleration."""
     problem = disk_on_the_ground(0.0)
     answer = Answer(problem, turning=[(0, 1, 0.02, -1.0, 0.0)])
     assert answer.reached
@@ -167,7 +170,7 @@ def test_moments_against_what_turns_already():
 @examples(20)
 @given(seed=seeds())
 def test_velocities_are_those_of_the_slow_fixed_point(seed):
-    """Where friction is moderate there is one velocity."""
+    """With moderate friction the velocity is unique."""
     problem = random_problem(seed, most_friction=0.3)
     expected = by_fixed_point(problem)
     if abs(natural_map(problem, expected)).max() > SLOW * abs(problem.w).max():
@@ -178,7 +181,7 @@ def test_velocities_are_those_of_the_slow_fixed_point(seed):
 @examples(30)
 @given(seed=seeds())
 def test_without_friction_it_is_least_squares(seed):
-    """min 1/2 p G p + w p, p >= 0: with G = A A^T by the nonnegative least squares of SciPy."""
+    """min 1/2 p G p + w p, p >= 0, against SciPy's nonnegative least squares with G = A A^T."""
     problem = random_problem(seed, intervals=0, most_friction=0.0)
     answer, n = Answer(problem), slice(0, None, 3)
     assert_solves(problem, answer)
@@ -216,7 +219,7 @@ def test_neither_order_nor_start_matter(seed, order):
 @pytest.mark.parametrize("mass", [1e-4, 1.0, 1e4])
 @pytest.mark.parametrize("speed", [1e-6, 1.0, 1e3])
 def test_units_do_not_matter(mass, speed):
-    """Of bodies so much heavier and faster the impulses are mass times speed of it."""
+    """Scaled masses and speeds scale the impulses by mass times speed."""
     for seed in range(10):
         problem = random_problem(seed, contacts=3, intervals=2)
         unit = Answer(problem)
@@ -234,7 +237,7 @@ def test_units_do_not_matter(mass, speed):
 
 
 def test_light_and_heavy_bodies_together():
-    """A tenth of a gram on a plate of ten tonnes: each row is weighed by its own inverse mass."""
+    """A tenth of a gram on a plate of ten tonnes: each row is scaled by its own inverse mass."""
     J = np.zeros((6, 12))
     J[0:3, 3:6], J[0:3, 9:12] = np.eye(3)[[2, 0, 1]], -np.eye(3)[[2, 0, 1]]
     J[3:6, 9:12] = np.eye(3)[[2, 0, 1]]
@@ -248,7 +251,7 @@ def test_light_and_heavy_bodies_together():
 
 @pytest.mark.parametrize("share", [0.3, 0.999999, 1.0, 1.000001, 3.0])
 def test_flat_foot_at_the_limit_of_friction(share):
-    """It sticks up to mu m g and slides beyond: at the limit all four corners are on their cones' boundary and at rest at once."""
+    """The foot sticks up to mu m g and slides beyond. At the limit all four corners are at rest and on their cones' boundary."""
     limit = 0.5 * 2.0 * 9.81
     problem = foot(share * limit)
     answer = Answer(problem)
@@ -261,7 +264,7 @@ def test_flat_foot_at_the_limit_of_friction(share):
 
 @pytest.mark.parametrize("share", [-0.2, 0.0, 0.1])
 def test_least_forces_of_a_foot_are_alike(share):
-    """Four legs of a rigid table that stands: a quarter each, also where the search begins with some legs that carry more."""
+    """A standing rigid table loads each of its four legs by a quarter, also if the initial guess loads some legs more."""
     quarter = 2.0 * 9.81e-3 / 4
     guess = np.outer(quarter * (1.0 + share * np.array([1.0, -1.0, -1.0, 1.0])), [1.0, 0.0, 0.0])
     answer = Answer(foot(0.0), guess=guess.ravel())
@@ -269,7 +272,7 @@ def test_least_forces_of_a_foot_are_alike(share):
 
 
 def test_what_rests_takes_one_factor():
-    """A foot that stands, from forces near those of the step before: twelve rows of rank six, and no start has a say in the answer."""
+    """A standing foot, from forces near those of the last step: twelve rows of rank six; the initial guess does not change the result."""
     problem, rng = foot(2.0), np.random.default_rng(0)
     far = Answer(problem, guess=rng.normal(size=12))
     near = Answer(problem, guess=far.least * (1.0 + 1e-3 * rng.normal(size=12)))
@@ -281,7 +284,7 @@ def test_what_rests_takes_one_factor():
 
 @pytest.mark.parametrize("share", [-3.0, -1.5, 1.5, 3.0])
 def test_what_begins_to_slip_is_not_held_by_the_factor_of_rest(share):
-    """From the forces of a foot that stands, and is pushed by more than friction withstands now; and back."""
+    """Start from the forces of a standing foot that is now pushed beyond friction, and the reverse."""
     limit = 0.5 * 2.0 * 9.81
     rests, slips = foot(0.0), foot(share * limit)
     answer = Answer(slips, guess=Answer(rests).least)
@@ -293,7 +296,7 @@ def test_what_begins_to_slip_is_not_held_by_the_factor_of_rest(share):
 
 
 def test_what_the_search_for_the_least_forces_alone_solves_is_solved():
-    """Four contacts, twelve rows of rank seven, in which no stage before gets there."""
+    """Four contacts with twelve rows of rank seven, which only the last stage (search for the least forces) solves."""
     rows = """-1 2 -2 2 0 2 0  1 0 0 2 -2 -2 1  1 -1 2 0 0 -1 -1  -1 -1 -1 -1 2 -2 1  -2 1 2 1 -2 -2 1  0 1 -1 2 2 0 -2
     -1 -1 -2 -1 -2 0 1  2 2 2 0 0 -1 0  0 1 2 2 2 0 -1  1 0 1 0 0 0 0  -2 -1 0 -2 -1 2 -1  -1 2 1 -1 0 1 -2"""
     Y, motion = np.array(rows.split(), float).reshape(12, 7), np.array([0.0, -1, -2, -1, 1, 2, -1])
@@ -302,8 +305,9 @@ def test_what_the_search_for_the_least_forces_alone_solves_is_solved():
 
 
 def hyperstatic(seed):
-    """Many points of one to three boxes that lie on the ground, some of whose motions a loop has taken away: four times as many rows as motions,
-    friction up to 2, in any units.
+    """Return many points of one to three boxes on the ground.
+
+    A loop removes some of the boxes' motions, so there are four times as many rows as motions; friction is up to 2, in any units.
     """
     rng = np.random.default_rng(seed)
     bodies = int(rng.integers(1, 4))
@@ -332,7 +336,7 @@ def hyperstatic(seed):
 
 
 def test_many_points_on_few_bodies():
-    """Forces are far from unique there, and friction of up to 2 lets a shift that only follows turn around the answer. What is not solved says so."""
+    """Many solutions for the forces exist, and with friction of up to 2 the fixed-point shift alone need not converge. Failures are reported."""
     left = 0
     for seed in range(100):
         problem = hyperstatic(seed)
@@ -346,7 +350,7 @@ def test_many_points_on_few_bodies():
 
 
 def test_sixteen_corners_of_a_four_bar():
-    """Of a step in which four boxes in a ring lie down: 48 rows of rank 7, in which the shift's own rates lead to the answer."""
+    """A step in which four boxes in a ring come to lie: 48 rows of rank 7. The rates of the shift lead to the solution."""
     told = json.loads((DATA / "four_bar_sixteen_corners.json").read_text())
     Y = np.array(told["Y"])
     problem = Problem(Y @ Y.T, np.array(told["w"]), np.full(len(Y) // 3, told["friction"]))
@@ -354,7 +358,7 @@ def test_sixteen_corners_of_a_four_bar():
 
 
 def painleve(mu=2.0, degrees=60.0, slip=-0.5, fall=-9.81e-3):
-    """A rod of 1 kg and 1 m that slides on one end, leaning so that friction drives it into the ground: G_n - mu G_nt < 0."""
+    """Return a rod of 1 kg and 1 m that slides on one end, inclined so that friction drives it into the ground: G_n - mu G_nt < 0."""
     c, s = 0.5 * np.cos(np.radians(degrees)), 0.5 * np.sin(np.radians(degrees))
     # of the end below the middle: it moves with v + w x r, in the plane x, z
     J = np.array([[c, 0, 1], [-s, 1, 0], [0, 0, 0]])
@@ -364,7 +368,7 @@ def painleve(mu=2.0, degrees=60.0, slip=-0.5, fall=-9.81e-3):
 
 
 def test_painleves_rod_ends_in_an_impact_that_sticks():
-    """Slipping on is impossible: a normal impulse against the slip makes the end sink faster. What is possible is to stop at once."""
+    """Continued sliding is impossible, because a normal impulse with friction makes the end sink faster. The solution stops the slip at once."""
     problem = painleve()
     slides_on = problem.G[0, 0] + problem.friction[0] * problem.G[0, 1]
     assert min(slides_on, problem.G[0, 0] - problem.friction[0] * problem.G[0, 1]) < 0
@@ -387,7 +391,7 @@ def test_one_interval(w, g, low, high):
 
 
 def test_what_cannot_be_solved_is_told():
-    """Between bodies that nothing can move: no impulse takes the velocity away."""
+    """Contact between immovable bodies: no impulse can remove the approach velocity, and this is reported."""
     for G in (np.zeros((3, 3)), np.diag([0.0, 1.0, 1.0])):
         answer = Answer(Problem(G, np.array([-1.0, 0.2, 0.0]), np.array([0.5])))
         assert not answer.reached
@@ -403,7 +407,7 @@ def test_what_parts_or_rests_has_no_impulse():
 
 
 def test_contacts_that_slip_have_friction_against_that():
-    """p_t = -mu p_n d whatever u_t is; the normal part is a linear complementarity problem."""
+    """With p_t = -mu p_n d for any u_t, the normal part is a linear complementarity problem."""
     rng = np.random.default_rng(4)
     for seed in range(20):
         problem = random_problem(seed, contacts=3, intervals=0, most_friction=0.2)
@@ -438,7 +442,7 @@ def test_bad_input_is_refused():
 
 @pytest.mark.parametrize("length", [1e-12, 1e-7, 1e-3, 1e7])
 def test_metres_and_radians_are_not_compared(length):
-    """Contacts in other units of length, beside moments and intervals whose rows turn: the same velocities, in as many iterations."""
+    """With another unit of length, and with moments and intervals in other units, the velocities and the number of iterations are the same."""
     for seed in range(20):
         problem = random_problem(seed, contacts=4, intervals=2, turns=True)
         unit = np.ones(len(problem.w))

@@ -1,4 +1,4 @@
-"""The core without Python: it is built, installed and found by CMake, and examples/cpp says what Python says."""
+"""The core without Python: build, install, find by CMake; the programs in examples/cpp print the same results as Python."""
 
 import os
 import shutil
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(not (CMAKE and COMPILER), reason="CMake and a C+
 
 @pytest.fixture(scope="module")
 def printed(examples):
-    """What examples/cpp/four_bar.cpp prints, by name."""
+    """Return the output of examples/cpp/four_bar.cpp, by name."""
     return numbers_of(examples, "four_bar")
 
 
@@ -41,8 +41,9 @@ def numbers_of(folder, name, *arguments):
 
 @pytest.fixture(scope="module")
 def examples(tmp_path_factory):
-    """The folder in which programs of examples/cpp are built; the library is built without optimisation, which takes a quarter of the time,
-    and several files at once, which takes half of that: what they share is compiled once.
+    """Return the folder with the compiled programs of examples/cpp.
+
+    The library is compiled without optimisation (a quarter of the time), with several files in a unit (half of that again).
     """
     folder = tmp_path_factory.mktemp("core")
     debug = ["-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O0", "-DCMAKE_UNITY_BUILD=ON"]
@@ -111,7 +112,7 @@ def test_it_says_what_python_says(printed):
 
 
 def test_a_control_loop_allocates_nothing(examples):
-    """And does what the same loop does in Python."""
+    """The control loop allocates nothing, and its result is that of the same loop in Python."""
     said = numbers_of(examples, "control_loop")
     assert said["allocations"] == 0
     robot, dt = sarrus.mechanisms.four_bar(0.4, 1.1, 0.9, 1.0), 1e-3
@@ -131,7 +132,7 @@ def test_a_control_loop_allocates_nothing(examples):
 
 
 def test_a_mobility_report_has_the_fields_of_python(examples):
-    """The same words and names, and numbers to rounding."""
+    """Names and texts are the same; numbers agree to rounding."""
     (program,) = (p for p in examples.glob("**/mobility*") if p.is_file() and os.access(p, os.X_OK))
     done = subprocess.run([program], capture_output=True, text=True, check=True)
     said = dict(line.split(" = ", 1) if " = " in line else (line[:-2], "") for line in done.stdout.splitlines())
@@ -146,7 +147,7 @@ def test_a_mobility_report_has_the_fields_of_python(examples):
     expected["refused"] = str(refused.value)
 
     def parts(x):
-        """Words, and numbers."""
+        """Split a line into words and numbers."""
         if isinstance(x, str | tuple):
             return [x] if isinstance(x, str) else list(x), []
         if isinstance(x, dict):

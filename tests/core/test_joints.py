@@ -1,4 +1,4 @@
-"""The joint table: what each type is, against the oracle that knows it by definition, and what acts along it."""
+"""Joint types: comparison of each with its definition in the oracle, and the forces along joints."""
 
 import copy
 import dataclasses
@@ -52,7 +52,7 @@ def every(joints):
 
 
 def on_ground(joint, *, inertia=None, **places):
-    """One body, whose frame is the joint's unless placed."""
+    """Return a mechanism of one body on the ground; the body's frame is the joint's unless placed."""
     builder = sarrus.Builder()
     builder.add_body("body", inertia or random_inertia(np.random.default_rng(7)))
     builder.add_joint("joint", joint, "ground", "body", **places)
@@ -79,7 +79,7 @@ def rate(values):
 
 
 def path(robot, q, v):
-    """(6, nq): configurations at TIMES on the way from q along v, slowed down."""
+    """Return (6, nq) configurations at TIMES along v from q, with decreasing speed."""
     return robot.integrate(q, TIMES[:, None] * v)
 
 
@@ -96,7 +96,7 @@ def test_transform_is_the_definition(joint):
 
 @every(JOINTS)
 def test_motion_space_is_the_derivative_of_the_transform(joint):
-    """In the successor's axes: phi of van der Merwe 2.9, 2.37; the definition says the same in the predecessor's."""
+    """phi of van der Merwe 2.9 and 2.37 in the successor's axes; the definition gives it in the predecessor's."""
     robot = on_ground(joint)
     for q, v, _ in states(robot):
         phi = sarrus.formulations.joint_bases(robot, q, "joint")[0]
@@ -109,7 +109,7 @@ def test_motion_space_is_the_derivative_of_the_transform(joint):
 
 @every(JOINTS)
 def test_rate_of_the_motion_space(joint):
-    """Its bias term: zero where the space is constant in the successor (2.38, 2.39, 5.68 to 5.71)."""
+    """The bias term is zero if the motion space is constant in the successor (2.38, 2.39, 5.68 to 5.71)."""
     robot = on_ground(joint)
     for q, v, _ in states(robot):
         phi = np.array([sarrus.formulations.joint_bases(robot, x, "joint")[0] for x in path(robot, q, v)])
@@ -121,7 +121,7 @@ def test_rate_of_the_motion_space(joint):
 
 @every(JOINTS)
 def test_bases(joint):
-    """Where axes have become parallel too: the complement is orthonormal and perpendicular to what motion is left."""
+    """The complement is orthonormal, and perpendicular to the remaining motions if axes become parallel."""
     robot = on_ground(joint)
     for q, _, _ in states(robot):
         phi, phi_c, psi, psi_c = sarrus.formulations.joint_bases(robot, q, "joint")
@@ -152,7 +152,7 @@ def test_neutral(joint):
 
 @every(JOINTS)
 def test_what_the_core_says_of_a_type_is_what_it_does(joint):
-    """The table that the rest of Python reads instead of knowing one type from another."""
+    """The facts table that Python reads agrees with the behaviour of each type."""
     robot = on_ground(joint)
     spaces, rates = [], []
     for q, _, _ in states(robot):
@@ -176,7 +176,7 @@ def test_what_the_core_says_of_a_type_is_what_it_does(joint):
 
 @every([sarrus.Spherical(), sarrus.Free()])
 def test_quaternions(joint):
-    """Of the two that mean one rotation either will do, and a length that is off by rounding or by 1e-4 does not matter."""
+    """Both quaternions of a rotation are accepted, and an error of the norm at rounding level or of 1e-4 has no effect."""
     robot = on_ground(joint)
     q, v, a = states(robot)[2]
     for factor in (-1.0, 1.0 + 1e-4, 1.0 - 1e-4):
@@ -215,7 +215,7 @@ def test_angles_of_many_turns():
 
 @every([joint for joint in MOVING if joint.kind in ("Universal", "Cylindrical", "Gimbal")])
 def test_is_a_chain_of_simple_joints(joint):
-    """With bodies without mass in between: the same force for the same motion, and back."""
+    """A chain of simple joints with massless bodies has the same force for the same motion, and the inverse."""
     builder = sarrus.Builder()
     before, place = "ground", sarrus.Transform()
     steps = definition.displacements(joint, np.zeros(joint.nq))
@@ -254,7 +254,7 @@ def test_a_gimbal_with_nothing_free_is_a_weld():
 
 @every(TYPES)
 def test_friction_opposes_motion(joint):
-    """van der Merwe 4.26: the drive overcomes damping v and friction sign(v); a joint at rest feels neither."""
+    """van der Merwe 4.26: the drive overcomes damping v and friction sign(v); both are zero at rest."""
     rng = np.random.default_rng(3)
     damping, friction = rng.uniform(0.1, 1, (2, joint.nv))
     plain, rough = on_ground(joint), on_ground(dataclasses.replace(joint, damping=damping, friction=friction))
@@ -283,7 +283,7 @@ def test_armature_adds_to_the_mass_matrix(joint):
 
 
 def test_armature_makes_a_singular_gimbal_solvable():
-    """A gimbal whose first and third axes coincide cannot tell two rates apart; rotors can."""
+    """If the first and third axes of a gimbal coincide, only the armature of the rotors makes the mass matrix regular."""
     robot = on_ground(sarrus.Gimbal("rx ry rz", armature=0.1))
     q, v, tau = np.array([0.3, np.pi / 2, -0.8]), np.array([1.0, 2.0, 3.0]), np.array([0.5, -0.2, 0.1])
     a = robot.forward_dynamics(q, v, tau)
@@ -315,7 +315,7 @@ def test_spring(joint, stiffness, rest):
 
 @pytest.mark.parametrize("angle", [0.0, 1e-8, 1e-3, 1.0, 3.0])
 def test_spring_of_a_ball_joint(angle):
-    """Along the rotation vector of q, which the successor has in its own axes too."""
+    """The spring acts along the rotation vector of q, which has the same components in the successor's axes."""
     plain, sprung = on_ground(sarrus.Spherical()), on_ground(sarrus.Spherical(stiffness=3.0))
     turn = angle * np.array(OBLIQUE) / np.linalg.norm(OBLIQUE)
     q, v = plain.integrate(plain.neutral(), turn), np.array([0.3, -0.1, 0.2])
@@ -374,7 +374,7 @@ VALUES |= {
 
 @every([*TYPES, sarrus.Fixed(), sarrus.Gimbal("rx", fixed=HELD)])
 def test_whatever_a_joint_is_given_acts_or_is_refused_or_warned_of(joint):
-    """No number that can be written down is lost without a word: some answer changes, or the description is wrong, or idle."""
+    """Every parameter changes some result, or raises an error, or a warning."""
 
     def answers(robot):
         q, v, a = (np.random.default_rng(3).normal(size=n) for n in (robot.nq, robot.nv, robot.nv))
@@ -409,7 +409,7 @@ REVERSIBLE = [joint for joint in JOINTS if joint.kind in ("Fixed", "Revolute", "
 
 @every(REVERSIBLE)
 def test_reversed_joint_has_its_axis_reversed(joint):
-    """A joint whose parent is the body farther from the ground moves as one with the opposite axis the other way round."""
+    """A joint with reversed parent and child moves like one with the opposite axis in the usual direction."""
     rng = np.random.default_rng(11)
     near, far = random_transform(rng), random_transform(rng)
     builder = sarrus.Builder()
@@ -439,7 +439,7 @@ def test_reversed_joint_has_its_axis_reversed(joint):
 
 @every(JOINTS)
 def test_any_joint_may_be_passed_backwards(joint):
-    """A joint that leads towards the ground places its parent in its child: the inverse pose, with the derivatives of that."""
+    """A reversed joint gives the inverse pose, with its derivatives."""
     rng = np.random.default_rng(11)
     near, far = random_transform(rng), random_transform(rng)
     builder = sarrus.Builder()

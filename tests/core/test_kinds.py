@@ -1,4 +1,4 @@
-"""Every kind of constraint stands in all its places: the core, Python, the random mechanisms and the oracle."""
+"""Every kind of constraint exists in the core, in Python, among the random mechanisms and in the oracle."""
 
 import numpy as np
 import pytest
@@ -19,13 +19,13 @@ def test_core_and_python_know_the_same_kinds():
 
 @pytest.mark.parametrize("kind", _core.constraint_kinds())
 def test_a_kind_is_drawn(kind):
-    """By the oracle, which finds states that the others do not contradict: so it knows the kind too."""
+    """The oracle finds states that are consistent with the constraint, so it implements the kind."""
     assert any(type(spec) is SPECS[kind] for spec in DRAWN), f"tests/random_closed.py draws no {kind}"
 
 
 @pytest.mark.parametrize("spec", DRAWN, ids=lambda spec: type(spec).__name__)
 def test_a_spec_answers_for_itself(spec):
-    """What Python derives from a spec alone is what the mechanism has."""
+    """Facts that Python derives from a spec alone agree with the mechanism."""
     assert len(spec.bodies) in (0, 2)
     assert {body for body, _ in spec.points} <= set(spec.bodies)
     assert str(spec).startswith(f"{spec.name}: {spec.kind}")
@@ -39,5 +39,5 @@ def test_a_kind_that_the_core_does_not_know_is_refused():
     b.add_body("bob", sarrus.Inertia(1.0, (0.0, 0.0, -1.0), np.eye(3)))
     b.add_joint("pivot", sarrus.Revolute("y"), "ground", "bob")
     b._constraints["strange"] = StrangeSpec("strange")
-    with pytest.raises(sarrus.ModelError, match="constraint 'strange' is of no kind: 'Strange'"):
+    with pytest.raises(sarrus.ModelError, match="constraint 'strange' has the unknown kind 'Strange'"):
         b.build()

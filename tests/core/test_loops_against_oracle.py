@@ -1,4 +1,4 @@
-"""Closed chains against the slow reference: random mechanisms with every constraint, redundant and nearly singular ones."""
+"""Comparison of closed chains with the slow reference: random mechanisms with every constraint, redundant and nearly singular ones."""
 
 import dataclasses
 
@@ -34,7 +34,7 @@ def stack(states):
 
 
 def basis_change(robot, oracle, name, J, J_expected):
-    """T: the library's rows of a constraint are T times the oracle's, which are independent."""
+    """Return T: the library's rows of a constraint are T times the independent rows of the oracle."""
     rows = oracle.rows[name]
     assert robot.constraint(name).rows == rows
     return J[rows] @ np.linalg.pinv(J_expected[rows])
@@ -47,7 +47,7 @@ def basis_change(robot, oracle, name, J, J_expected):
 @examples(2)
 @given(seed=seeds(), floating=st.booleans())
 def test_rows(kind, seed, floating):
-    """Whatever their basis: J, c, gamma and phi' are one linear map of the oracle's, which is a rotation for most kinds."""
+    """J, c, gamma and phi' are one linear map of the oracle's, for any basis of the rows; for most kinds it is a rotation."""
     closed = random_closed(seed, bodies=4, kinds=(kind,), floating=floating)
     robot, oracle, time = closed.robot, closed.oracle, closed.time
     assert robot.loop_joints == closed.closing
@@ -77,7 +77,7 @@ def test_rows(kind, seed, floating):
 
 @pytest.mark.parametrize("kind", ["distance", "coupler", "prescribed motion"])
 def test_open_loops(kind):
-    """Residuals that are a length or a value, where nothing closes."""
+    """Residuals that are a length or a coordinate, with open loops."""
     for seed in range(5):
         closed = random_closed(seed, kinds=(kind,))
         q = closed.oracle.integrate(closed.q, 0.3 * np.ones(closed.oracle.nv))
@@ -94,7 +94,7 @@ def test_open_loops(kind):
 @law
 @given(closed=ANY_CLOSED, seed=seeds())
 def test_forward_dynamics(closed, seed):
-    """One state each, and all of them in one call, more than a packet has lanes; redundant rows, and wrenches from outside."""
+    """Single states, and all in one call with more states than lanes; redundant rows, and external wrenches."""
     rng = np.random.default_rng(seed)
     states = closed.states(rng, 3)
     states += [s._replace(tau=rng.normal(size=len(s.tau))) for s in states[:2]]
@@ -111,7 +111,7 @@ def test_forward_dynamics(closed, seed):
 @law
 @given(closed=ANY_CLOSED)
 def test_reactions(closed):
-    """Of all that do it those whose reactions are least over all joints; and the wrenches that the joints' own bases give, where no other ones do it."""
+    """Reactions of least norm over all joints, and wrenches in the joints' own bases if they are unique."""
     q, v, tau, time = closed.state
     robot, oracle = closed.robot, closed.oracle
     a, reactions = robot.forward_dynamics(q, v, tau, time=time, return_reactions=True)
@@ -156,7 +156,7 @@ def test_redundant_copies_change_nothing(closed):
 @example(closed=random_closed(100, bodies=3, loops=1, copies=1, branching=0.0, hints=False, armature=False))
 @given(closed=closed_mechanisms(hints=False, armature=False))
 def test_the_tree_does_not_matter(closed):
-    """The library chooses which joints close the loops, and from which end the tree passes the others: the bodies do not care."""
+    """The choice of loop joints and of the direction of tree joints does not change the motion of the bodies."""
     robot, time = closed.robot, closed.time
     chosen = closed.in_other_tree(closed.description, robot.loop_joints)
     q, v, tau, _ = chosen.state
@@ -191,7 +191,7 @@ def test_velocities(closed, seed):
 @law
 @given(closed=closed_mechanisms(), seed=seeds())
 def test_actuator_efforts(closed, seed):
-    """Of as many motors as there are joints, some of them in joints that close loops: the least that do it, weighed too."""
+    """Motors in all joints, including loop joints: the efforts of least norm, also weighted."""
     rng = np.random.default_rng(seed)
     robot, oracle, (q, v, tau, time) = closed.robot, closed.oracle, closed.state
     a = oracle.forward_dynamics(q, v, tau, time=time)
@@ -210,7 +210,7 @@ def test_actuator_efforts(closed, seed):
 
 
 def ladder(stages):
-    """Two uprights on the ground to each stage of equal rods: flat, every stage may fold up or down, and J loses rank."""
+    """Return a ladder: each stage has two uprights of equal length. If flat, every stage may fold up or down, and J loses rank."""
     b = sarrus.Builder("ladder", gravity=(0, 0, -9.81))
     rod = sarrus.Inertia.rod(mass=1.0, start=(0, 0, 0), end=(1, 0, 0))
     for k in range(stages + 1):
@@ -233,7 +233,7 @@ def ladder(stages):
 
 @pytest.mark.parametrize("angle", [1e-2, 1e-4, 1e-6, 0.0])
 def test_near_the_flat_position(angle):
-    """8 loops with three of five rows redundant, where the rank drops: right, against extended precision."""
+    """8 loops with three of five rows redundant, near a loss of rank, compared with extended precision."""
     stages = 4
     robot = ladder(stages)
     oracle = Closed(robot.description, closing=robot.loop_joints, dtype=np.longdouble, negligible=1e-10)

@@ -1,7 +1,4 @@
-"""Closed chains against Pinocchio, where it has the closure: welds and ball joints, and hinges as two points on a line.
-
-Needs the extra [bench].
-"""
+"""Comparison of closed chains with Pinocchio: welds, ball joints, and hinges as two points on a line; requires the extra [bench]."""
 
 import dataclasses
 
@@ -28,7 +25,7 @@ law = examples(30)
 
 
 class ClosedPinocchio(Pinocchio):
-    """The tree, and what closes its loops as Pinocchio's rigid constraints."""
+    """The tree in Pinocchio, with its loop joints as rigid constraints."""
 
     def __init__(self, description, closing):
         joints = tuple(spec for spec in description.joints if spec.name not in closing)
@@ -50,7 +47,7 @@ class ClosedPinocchio(Pinocchio):
         self.states.extend([constraint.createData() for constraint in self.constraints])
 
     def constrained(self, q, v, tau, mu):
-        """a, and [moment; force] on each child in its joint frame."""
+        """Return a, and [moment; force] on each child in its joint frame."""
         pin.initConstraintDynamics(self.model, self.data, self.constraints, self.states)
         tau = self.V @ (tau - self._passive(v))
         settings = pin.ProximalSettings(1e-14, mu, 100)
@@ -64,7 +61,7 @@ class ClosedPinocchio(Pinocchio):
 @law
 @given(closed=closed_mechanisms(kinds=("fixed", "spherical"), copies=0, friction=st.booleans(), armature=st.booleans()))
 def test_forward_dynamics(closed):
-    """Accelerations, and what the joints carry."""
+    """Accelerations, and the wrenches of the loop joints."""
     q, v, tau, _ = closed.state
     theirs = ClosedPinocchio(closed.description, closed.closing)
     if not theirs.constraints:
@@ -79,7 +76,7 @@ def test_forward_dynamics(closed):
 @law
 @given(closed=closed_mechanisms(kinds=("revolute", "spherical", "fixed"), copies=st.integers(0, 2)))
 def test_forward_dynamics_of_redundant_loops(closed):
-    """A hinge is two points here, which is a row too many; and copies on top of that."""
+    """A hinge as two points has one redundant row; copies of constraints add more."""
     q, v, tau, _ = closed.state
     theirs = ClosedPinocchio(closed.description, closed.closing)
     if not theirs.constraints:

@@ -1,4 +1,4 @@
-"""Mechanisms written down in C++, and the core's Builder beside Python's: the same parts, the same errors."""
+"""Mechanisms described in C++, and the core's Builder beside Python's: the same parts and the same errors."""
 
 import json
 import shutil
@@ -53,7 +53,7 @@ def test_files_of_earlier_versions():
 
 @every
 def test_gallery(mechanism):
-    """What the core makes of a description is what Python's Builder makes of it, to the last character."""
+    """The core's document of a description equals that of Python's Builder, character by character."""
     text = complete.write(mechanism.description)
     assert complete.write(complete.read(text)._described()) == text
 
@@ -171,5 +171,5 @@ def test_both_refuse_the_same_joints_in_the_same_words(fields):
 
 def test_numbers_that_are_none():
     document = {"format": 1, **complete._plain(sarrus.Description, scene(), "")} | {"gravity": [0.0, 0.0, nan]}
-    with pytest.raises(sarrus.ModelError, match="NaN is no number of JSON"):
+    with pytest.raises(sarrus.ModelError, match="NaN is not a number in JSON"):
         sarrus.loads(json.dumps(document))

@@ -1,6 +1,4 @@
-"""What the slow reference of closed chains rests on: constraints that it stays on, energy, and what can be done by hand, which the
-library must know too.
-"""
+"""Checks of the slow reference of closed chains: constraints, energy, and closed-form examples, which the library must also satisfy."""
 
 import dataclasses
 
@@ -22,7 +20,7 @@ ROUNDING = 1e-12
 
 @pytest.fixture(params=["library", "oracle"])
 def ask(request):
-    """Both must know what can be done by hand."""
+    """Return the functions of oracle and library, which are both compared with closed forms."""
     if request.param == "library":
         return sarrus.Mechanism
     return lambda description: Closed(description, closing=sarrus.Mechanism(description).loop_joints)
@@ -33,7 +31,7 @@ def with_constraints(builder, *specs):
 
 
 def test_a_point_on_a_rod_is_a_pendulum(ask):
-    """x'' = -lambda x/l, y'' = -g - lambda y/l with lambda = m (l w^2 + g cos); slides 4.6 with their sign put right."""
+    """x'' = -lambda x/l, y'' = -g - lambda y/l with lambda = m (l w^2 + g cos); slides 4.6 with the sign corrected."""
     m, l, g, angle, w = 1.3, 0.8, 9.81, 1.1, -0.7
     b = sarrus.Builder(gravity=(0, -g, 0))
     b.add_body("slide")
@@ -79,7 +77,7 @@ def test_a_rolling_disc_that_stands_upright(ask):
 
 
 def test_a_ball_in_a_bowl(ask):
-    """About the bottom of a hollow sphere of radius R, a ball of radius r: (1 + 2/5) (R - r) theta'' = -g sin(theta)."""
+    """A ball of radius r rolls in a hollow sphere of radius R: (1 + 2/5) (R - r) theta'' = -g sin(theta)."""
     m, r, R, g, angle = 0.7, 0.2, 1.5, 9.81, 0.4
     b = sarrus.Builder(gravity=(0, 0, -g))
     b.add_body("ball", sarrus.Inertia(m, (0, 0, 0), 0.4 * m * r * r * np.eye(3)))
@@ -93,7 +91,7 @@ def test_a_ball_in_a_bowl(ask):
 
 
 def test_a_pair_of_gears(ask):
-    """Two discs, q1 = -2 q0: one effective inertia."""
+    """Two discs with q1 = -2 q0 have one effective inertia."""
     b = sarrus.Builder(gravity=(0, 0, 0))
     for k, inertia in enumerate((0.3, 0.1)):
         b.add_body(f"gear{k}", sarrus.Inertia(1.0, (0, 0, 0), inertia * np.eye(3)))
@@ -112,7 +110,7 @@ FOURBAR = {  # 003 III.B/C with D = 0.3 m, gravity, at t = 0.1 s: absolute angle
 
 
 def test_a_four_bar_with_a_closed_form(ask):
-    """Its loop has two equations in three angles; the motion and the torque that it takes are Lagrange's with multipliers."""
+    """The loop has two equations in three angles; motion and motor torque follow from Lagrange's equations with multipliers."""
     L, m, inertia, D, g = 0.2, 0.628, 2.11e-3, 0.3, 9.81
     b = sarrus.Builder(gravity=(0, -g, 0))
     link = sarrus.Inertia(m, (L / 2, 0, 0), inertia * np.eye(3))
@@ -149,7 +147,7 @@ def test_a_four_bar_with_a_closed_form(ask):
 
 @pytest.mark.parametrize("kind", ALL_CONSTRAINTS)
 def test_the_oracle_stays_on_its_constraints(kind):
-    """Along q + v h + a h^2/2 the residual is of third order in h: halving h leaves an eighth of it."""
+    """Along q + v h + a h^2/2 the residual is of third order in h: half of h gives an eighth."""
     for seed in range(2):
         closed = random_closed(seed, bodies=4, kinds=(kind,))
         oracle, (q, v, tau, time) = closed.oracle, closed.state
@@ -166,7 +164,7 @@ def test_the_oracle_stays_on_its_constraints(kind):
 
 
 def test_the_oracle_conserves_energy():
-    """Runge and Kutta's steps with its accelerations; half of h leaves a sixteenth of their error, and more exactly where it is small."""
+    """RK4 steps with the oracle's accelerations: half of h gives a sixteenth of the energy error, in the limit of small h."""
     closed = random_closed(4, bodies=5, joints=COORDINATE_JOINTS, kinds=("revolute", "distance", "disc"), floating=True)
     oracle = closed.oracle
     tau = np.zeros(oracle.nv)

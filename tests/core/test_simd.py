@@ -1,4 +1,4 @@
-"""Sine and cosine of the kernels, seen through the pose of one revolute joint, against NumPy's."""
+"""Sine and cosine of the kernels, read from the pose of one revolute joint, compared with NumPy's."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def hinge():
 
 @pytest.mark.parametrize("angles", ANGLES.values(), ids=ANGLES)
 def test_sine_and_cosine(hinge, angles):
-    """Within 2 ulp of 1 everywhere, and within 2 ulp of the value itself away from a zero crossing."""
+    """The error is within 2 ulp of 1, and within 2 ulp of the value away from zero crossings."""
     batch = hinge.pose(angles[:, None], "door")
     single = np.array([hinge.pose(np.array([x]), "door") for x in angles[::7]])
     eps = np.finfo(float).eps

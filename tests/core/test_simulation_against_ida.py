@@ -1,4 +1,4 @@
-"""Simulation against SUNDIALS' IDA, an integrator of differential-algebraic equations that shares nothing with ours."""
+"""Comparison of simulations with SUNDIALS' IDA, an independent integrator of differential-algebraic equations."""
 
 import numpy as np
 import pytest
@@ -11,9 +11,9 @@ DURATION = 0.5  # [s], half a turn of the crank: IDA takes its time
 
 
 def by_ida(robot, q, v, tau):
-    """J a = gamma instead of the loops themselves (index 1): M v' + h - J^T lambda = tau, J v' = gamma, q' = v.
+    """Integrate the equations of index 1: M v' + h - J^T lambda = tau, J v' = gamma, q' = v.
 
-    Redundant rows leave lambda open, and IDA's matrix singular: only as many rows as the rank are kept.
+    Only as many rows as the rank are used: redundant rows leave lambda undetermined, and IDA's matrix singular.
     """
     nv = robot.nv
     J = robot.constraint_jacobian(q)
@@ -70,7 +70,7 @@ def four_bar():
     ],
 )
 def test_a_driven_four_bar(four_bar, method, options):
-    """q and v of all joints after half a turn of the crank: 1e-8, some hundred times what IDA was asked for."""
+    """q and v of all joints after half a turn of the crank agree to 1e-8, some hundred times IDA's tolerance."""
     robot, q, v, law, (q_ida, v_ida) = four_bar
     drive = sarrus.control.FeedforwardEffort("motor", law)
     times = [DURATION / 2, DURATION]

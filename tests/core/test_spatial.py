@@ -1,4 +1,4 @@
-"""Rotations, poses, inertias and spatial vectors: the laws they obey."""
+"""Laws of rotations, poses, inertias and spatial vectors."""
 
 import dataclasses
 import itertools
@@ -28,12 +28,12 @@ def skew(a):
 
 
 def motion_operator(v):
-    """crm with crm m = v x m, from its blocks."""
+    """Return crm with crm m = v x m, from its blocks."""
     return np.block([[skew(v[:3]), np.zeros((3, 3))], [skew(v[3:]), skew(v[:3])]])
 
 
 def matrix_exponential(A):
-    """By Taylor's series of A/1024, squared ten times."""
+    """Return the exponential: Taylor's series of A/1024, squared ten times."""
     term = total = np.eye(len(A))
     for k in range(1, 12):
         term = term @ A / (1024 * k)
@@ -80,7 +80,7 @@ def transforms(draw):
 
 @st.composite
 def moments(draw):
-    """Principal moments that a body can have: sums of second moments a, b, c >= 0."""
+    """Return principal moments of inertia that a body can have: sums of second moments a, b, c >= 0."""
     a, b, c = (draw(st.one_of(st.just(0.0), st.floats(1e-3, 2))) for _ in range(3))
     return np.array([b + c, a + c, a + b])
 
@@ -92,7 +92,7 @@ def inertias(draw):
 
 
 def assert_same(a, b, tolerance=ROUNDING):
-    """Inertias, transforms or rotations whose numbers agree."""
+    """Check that two inertias, transforms or rotations agree."""
     for field in dataclasses.fields(a):
         x, y = getattr(a, field.name), getattr(b, field.name)
         assert_allclose(x, y, rtol=0, atol=tolerance * max(1, np.abs(y).max()), err_msg=field.name)
@@ -139,7 +139,7 @@ def test_rotations_form_a_group(A, B, v):
 
 @given(rotations(), st.sampled_from([1e-200, 1e-3, -1.0, 7.0, 1e200]))
 def test_quaternion_round_trip(R, scale):
-    """q and any multiple of it are one rotation, and the one that comes back has length 1 and w >= 0."""
+    """Any multiple of q is the same rotation; the returned quaternion has length 1 and w >= 0."""
     q = R.quaternion
     assert_allclose(np.linalg.norm(q), 1, rtol=4 * EPS)
     assert q[3] >= 0
@@ -148,7 +148,7 @@ def test_quaternion_round_trip(R, scale):
 
 @given(directions(), st.sampled_from([0.0, 1e-15, 1e-8, 1e-4]))
 def test_quaternion_of_half_a_turn(axis, short):
-    """R + R^T = 4 u u^T - 2, where the trace says nothing about the axis any more."""
+    """R + R^T = 4 u u^T - 2 determines the axis, although the trace does not."""
     q = Rotation.from_axis_angle(axis, np.pi - short).quaternion
     expected = np.append(axis * np.cos(short / 2), np.sin(short / 2))
     assert_allclose(q * np.sign(q @ expected), expected, rtol=0, atol=ROUNDING)
@@ -201,7 +201,7 @@ def test_roll_pitch_yaw_round_trip(roll, pitch, yaw):
     st.sampled_from([1, -1]),
 )
 def test_gimbal_lock(roll, yaw, off, side):
-    """However near the lock: the angles that come back make the same rotation."""
+    """Near gimbal lock, at any distance, the returned angles give the same rotation."""
     R = Rotation.from_rpy(roll, side * (np.pi / 2 - off), yaw)
     for same in (R, Rotation.from_quaternion(R.quaternion)):
         assert_same(Rotation.from_rpy(*same.rpy), R)
@@ -271,7 +271,7 @@ def test_motion_and_force_matrices_are_dual(T):
 
 @given(transforms())
 def test_matrices_of_the_thesis(T):
-    """2.6 takes motions from A to B; 4.23 forces from B to A, with A = R^T and b = p."""
+    """2.6 transforms motions from A to B, and 4.23 forces from B to A, with A = R^T and b = p."""
     A, b, zero = T.rotation.T, skew(T.translation), np.zeros((3, 3))
     assert_allclose(T.inverse().motion_matrix, np.block([[A, zero], [A @ b.T, A]]), rtol=0, atol=4 * ROUNDING)
     assert_allclose(T.force_matrix, np.block([[A.T, b @ A.T], [zero, A.T]]), rtol=0, atol=ROUNDING)
@@ -324,12 +324,12 @@ def test_one_bad_sample_spoils_no_other():
 
 
 def operator(x):
-    """ad of a rotation vector or a motion."""
+    """Return ad of a rotation vector or of a motion."""
     return skew(x) if len(x) == 3 else motion_operator(x)
 
 
 def tangent_series(x):
-    """sum of ad^n / (n + 1)!: what stands beside exp(ad) in the exponential of [ad 1; 0 0]."""
+    """Return sum of ad^n / (n + 1)!, the upper right block of the exponential of [ad 1; 0 0]."""
     n = len(x)
     A = np.zeros((2 * n, 2 * n))
     A[:n, :n], A[:n, n:] = operator(x), np.eye(n)
@@ -337,7 +337,7 @@ def tangent_series(x):
 
 
 def algebra():
-    """Rotation vectors, and motions that turn by as much."""
+    """Return rotation vectors, and motions with rotations of the same angles."""
     motions = st.builds(lambda w, v: np.concatenate([w, v]), rotation_vectors(), vectors())
     return st.one_of(rotation_vectors(), motions)
 
@@ -358,7 +358,7 @@ def test_tangent_maps_are_their_series(x):
 
 @given(algebra())
 def test_tangent_maps_and_their_inverses(x):
-    """And Ad of the exponential is what lies between left and right."""
+    """The tangent maps have inverses, and Ad of the exponential is the left map times the inverse of the right."""
     for side in ("left", "right"):
         J, inverse = getattr(spatial, f"{side}_jacobian")(x), getattr(spatial, f"{side}_jacobian_inverse")(x)
         assert_allclose(J @ inverse, np.eye(len(x)), rtol=0, atol=16 * ROUNDING)
@@ -368,7 +368,7 @@ def test_tangent_maps_and_their_inverses(x):
 
 @given(directions(), vectors(), st.sampled_from([1e-300, 1e-12, 1e-8, 1e-4, 1e-2, 0.1, 0.499, 0.501]))
 def test_tangent_maps_of_small_motions_keep_their_digits(axis, v, angle):
-    """The first terms of the series, to the size of the next; no digit is lost between the series and the closed form."""
+    """The first terms of the series, to the size of the next: no digit is lost between series and closed form."""
     for x in (angle * axis, np.concatenate([angle * axis, angle * v])):
         ad, one, size = operator(x), np.eye(len(x)), np.abs(x).max()
         series = one + ad / 2 + ad @ ad / 6 + ad @ ad @ ad / 24
@@ -379,7 +379,7 @@ def test_tangent_maps_of_small_motions_keep_their_digits(axis, v, angle):
 
 @given(algebra(), vectors(6))
 def test_tangent_maps_are_derivatives_of_the_exponential(x, direction):
-    """log(exp(x)^-1 exp(x + h d)) = h J_r d + h^2 (...): by central differences of sixth order."""
+    """log(exp(x)^-1 exp(x + h d)) = h J_r d + h^2 (...), by central differences of sixth order."""
     d = direction[: len(x)] / 4
     h = 1e-2 * np.array([-3, -2, -1, 1, 2, 3])[:, None]
     away = np.array([spatial.log(np.linalg.inv(spatial.exp(x)) @ moved) for moved in spatial.exp(x + h * d)])
@@ -462,7 +462,7 @@ def test_parallel_axes(b):
 
 @given(inertias())
 def test_euler_tensor(b):
-    """3.29 and, back again, 3.30."""
+    """3.29 and its inverse 3.30."""
     inertia, euler = b.about_origin, b.euler_tensor
     assert_allclose(euler, np.trace(inertia) / 2 * np.eye(3) - inertia, rtol=0, atol=64 * ROUNDING)
     assert_allclose(inertia, np.trace(euler) * np.eye(3) - euler, rtol=0, atol=64 * ROUNDING)
@@ -503,7 +503,7 @@ def test_bodies_joined(a, b, T):
 
 
 def test_bodies_joined_far_from_the_origin():
-    """The inertia about the common centre of mass keeps its digits, though about the origin it is 1e12."""
+    """The inertia about the common centre of mass keeps its digits, although that about the origin is 1e12."""
     near, far = Transform(translation=(0, 0, 1)), Transform(translation=(1e6, 0, 0))
     cube = Inertia.box(1, (1, 1, 1))
     pair = cube + cube.transformed(near)
@@ -513,7 +513,7 @@ def test_bodies_joined_far_from_the_origin():
 
 @given(st.floats(0.1, 5), vectors(), rotations(), moments(), st.sampled_from([0.0, 1e-14, 1e-12, 1e-8]))
 def test_a_small_body_from_its_parameters(mass, com, R, principal, size):
-    """However little of the inertia about the origin is that about the centre of mass, it is no reason to complain."""
+    """No error is raised for a body whose inertia about its centre of mass is a tiny fraction of that about the origin."""
     b = Inertia(mass, com, R.matrix @ np.diag(size * principal) @ R.matrix.T)
     assert_same(Inertia.from_parameters(b.parameters), b, 64 * ROUNDING)
 
@@ -551,7 +551,7 @@ def test_principal_moments_at_every_scale(scale):
 
 @given(st.floats(0.1, 3), vectors(3, 1.0), rotations(), vectors(3, 2.0))
 def test_physical_means_that_the_pseudo_inertia_is_positive_semidefinite(mass, com, R, second_moments):
-    """Whatever the second moments, negative ones included."""
+    """Physical means a positive semidefinite pseudo-inertia, for any second moments, including negative ones."""
     tensor = R.matrix @ np.diag(second_moments.sum() - second_moments) @ R.matrix.T
     b = Inertia(mass, com, tensor, check=False)
     lowest = np.linalg.eigvalsh(b.pseudo_inertia)[0]
@@ -576,7 +576,7 @@ def test_the_tolerance_of_the_triangle_inequality():
 
 
 def test_unchecked_inertia_stays_what_it_is():
-    """Real robot files hold inertias that no body can have: they can be kept, moved, joined and pickled."""
+    """Robot files contain inertias that no body can have; these can be stored, moved, merged and pickled."""
     wrong = Inertia(1, (0.1, 0, 0), np.diag([1, 1, 3]), check=False)
     assert not wrong.is_physical()
     assert not wrong.transformed(Transform.from_rpy(1, 2, 3)).is_physical()
@@ -619,7 +619,7 @@ def test_closed_forms(shape):
 
 
 def points_of(shape):
-    """Quadrature points and weights that are exact for the second moments of the shape: mass 1."""
+    """Return quadrature points and weights that are exact for the second moments of the shape with mass 1."""
     x, w = np.polynomial.legendre.leggauss(4)
     unit, weight = (x + 1) / 2, w / 2  # over [0, 1]
     turn = np.arange(8) * np.pi / 4  # exact for trigonometric polynomials of degree 7
@@ -649,7 +649,7 @@ def points_of(shape):
 
 @pytest.mark.parametrize("shape", ["box", "cylinder", "sphere", "rod"])
 def test_shapes_are_the_integrals_over_their_mass(shape):
-    """3.20 and 3.21, with r~ r~ for r.r - r r^T (3.22 with its sign)."""
+    """3.20 and 3.21, with r~ r~ for r.r - r r^T (3.22 with the sign corrected)."""
     points, weights = points_of(shape)
     assert_allclose(weights.sum(), 1, rtol=ROUNDING)
     about_origin = -sum(3 * w * skew(r) @ skew(r) for r, w in zip(points, weights))
@@ -672,7 +672,7 @@ def test_points(parts):
 
 @given(rotations(), vectors())
 def test_turned_shapes(R, middle):
-    """A cylinder along any axis is the cylinder along z, turned; a rod is one that stands elsewhere."""
+    """A cylinder along any axis is the rotated cylinder along z; a rod is a translated and rotated one."""
     axis = R.apply(Z)
     pose = Transform(R, middle)
     assert_same(
@@ -883,7 +883,11 @@ BAD = {
     "cylinder radius": (lambda: Inertia.cylinder(1, -1, 1), ModelError, "radius = -1 is negative"),
     "cylinder axis": (lambda: Inertia.cylinder(1, 1, 1, axis="-"), ModelError, "axis"),
     "sphere radius": (lambda: Inertia.sphere(1, NAN), ModelError, "radius = nan"),
-    "rod without direction": (lambda: Inertia.rod(1, (1, 1, 1), (1, 1, 1), 0.1), ModelError, "has no direction"),
+    "rod without direction": (
+        lambda: Inertia.rod(1, (1, 1, 1), (1, 1, 1), 0.1),
+        ModelError,
+        "is zero, so the rod has no direction",
+    ),
     "points shape": (
         lambda: Inertia.from_points([1], [1, 2, 3]),
         ShapeError,

@@ -1,4 +1,4 @@
-"""Objects that `cls.__new__(cls)` made alone, without a value: every use of one is a TypeError, and never ends the interpreter."""
+"""Objects of `cls.__new__(cls)` without __init__: every use raises TypeError, and none ends the interpreter."""
 
 import enum
 import subprocess

@@ -1,6 +1,6 @@
-// Every operation on mechanisms with every type of joint, one state at a time and many at once, from several threads. tools/sanitize.sh
-// builds this with sanitizers, for which it keeps each array in an allocation of its own. What the numbers must be is
-// the business of the Python tests; here many states must say what one says, whatever the threads, and a few laws must hold.
+// Every operation, on mechanisms with every type of joint: one state at a time, many states at once, and from several threads.
+// tools/sanitize.sh builds this program with sanitizers; therefore each array has an allocation of its own. The Python tests
+// check the values. Here many states must have the results of single states, for any number of threads, and a few laws must hold.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -33,7 +33,7 @@ void check(bool ok, const std::string& what) {
   if (!ok) ++failures, std::printf("FAILED: %s\n", what.c_str());
 }
 
-/// Exactly n doubles on the heap: one past them is the sanitizer's.
+/// Array of exactly n doubles on the heap, so that a sanitizer detects any access beyond it.
 class Array {
  public:
   explicit Array(long n = 0) : size_(n), data_(new double[n]()) {}
@@ -46,7 +46,7 @@ class Array {
   std::unique_ptr<double[]> data_;
 };
 
-/// Largest difference, relative to the largest number; infinite where one is NaN.
+/// Largest difference, relative to the largest number; infinite if one of them is NaN.
 double difference(const Array& a, const Array& b) {
   double worst = 0.0, scale = 1.0;
   for (long i = 0; i < a.size(); ++i) {
@@ -111,11 +111,11 @@ JointDescription joint(const Kind& k, Random& random) {
   return j;
 }
 
-// How many bodies: one of every type of joint and a floating base more (46 velocities), or half of the types again (59): neither fills lanes
-// of four or eight. What costs the cube of the velocities and more would cost three times as much with all types twice.
+// Numbers of bodies: one of every type of joint and one more floating base (46 velocities), or half of the types twice (59).
+// Neither number fills lanes of four or eight. With all types twice, operations of cubic cost would take three times as long.
 constexpr int types = static_cast<int>(std::size(kinds)), small = types + 1, large = types + types / 2 + 1;
 
-/// Every joint type, every body on an earlier one; the joints are added in another order than outward. What floats has one at the ground.
+/// Every joint type, with every body on an earlier one; the joints are not in outward order. With `floats` only one joint is at the ground.
 Description every_joint(unsigned seed, int bodies, bool floats = false) {
   Random random{std::mt19937_64(seed)};
   Description d;
@@ -137,16 +137,16 @@ Description every_joint(unsigned seed, int bodies, bool floats = false) {
   return d;
 }
 
-/// Every type of joint closes a loop, and every other kind of constraint is there once. The loops are as open as chance has them: what
-/// is looked for here does not need them closed.
+/// Description with a loop joint of every type, and one constraint of every other kind.
+/// The loops are open by random amounts, because these tests need no closed loops.
 Description every_constraint(unsigned seed, int bodies) {
   Description d = every_joint(seed, bodies);
   Random random{std::mt19937_64(seed + 100)};
   const auto link = [&](double low, double high) { return "body" + std::to_string(static_cast<int>(random(low, high))); };
-  const int inner = 10, outer = std::max(inner, bodies / 2);  // bodies before the one meet those from the other on
+  const int inner = 10, outer = std::max(inner, bodies / 2);  // loops connect a body before `inner` with one from `outer` on
   int n = 0;
   for (const Kind& k : kinds) {
-    if (k.nv < 3) continue;  // enough rows to be solved for, few enough to leave freedoms
+    if (k.nv < 3) continue;  // enough rows for a solve, few enough to leave degrees of freedom
     JointDescription j = joint(k, random);
     j.name = "loop" + std::to_string(n), j.parent = n++ == 0 ? "ground" : link(0, inner), j.child = link(outer, bodies - 1);
     j.close_loop = true;
@@ -182,7 +182,7 @@ Description every_constraint(unsigned seed, int bodies) {
   return d;
 }
 
-/// Whose rates nobody knows.
+/// Return the description without the rows that calls provide, because their rates are not available.
 Description without_rows_of_calls(Description d) {
   const auto comes_with_call = [](const ConstraintDescription& c) { return c.name == "rows with the call"; };
   d.constraints.erase(std::remove_if(d.constraints.begin(), d.constraints.end(), comes_with_call), d.constraints.end());
@@ -243,7 +243,7 @@ int result_size(const Info& info, const Tree& t) {
   for (const char* c = info.axes; *c; ++c) n *= *c == 'W' ? waypoints : size_of_axis(*c, t);
   return n;
 }
-/// Numbers of a row.
+/// Number of entries of a row.
 int row_size(const std::string& input, const Tree& t) { return size_of_input(input, t) * (input == "waypoints" ? waypoints : 1); }
 
 int rows_of_positions(const Tree& t) {
@@ -254,7 +254,7 @@ int rows_of_positions(const Tree& t) {
   return count;
 }
 
-/// The programme, which another library solves, says that it fails.
+/// Solver of the quadratic programme (in the library another one) that always fails.
 int fails(int, int, const double*, const double*, const double*, const double*, const double*, double*, double*) { return -2; }
 
 /// Rows of states for one mechanism, each input in an array of its own.
@@ -310,18 +310,18 @@ class States {
       for (const char* size : {"weight", "weights", "sharing", "scale", "gains"})
         for (long i = 0; !std::strcmp(name, size) && i < rows.size(); ++i) rows[i] = 1.0 + 0.5 * rows[i];
       for (long i = 0; !std::strcmp(name, "coordinates") && i < rows.size();
-           ++i)  // every velocity, or two and a component of the frame
+           ++i)  // every velocity, or two velocities and a component of the frame
         rows[i] = i / n % 2           ? (i % n < t.nv ? i % n + 1 : 0)
                   : i % n < 2         ? i % n + 1
                   : i % n == t.nv + 4 ? std::min(t.nv, 2) + 1
                                       : 0;
-      for (long i = 0; !std::strcmp(name, "independent") && i < rows.size(); ++i)  // as many as are free, or all
+      for (long i = 0; !std::strcmp(name, "independent") && i < rows.size(); ++i)  // as many as are free, or all velocities
         rows[i] = i / n % 2 || i % n < n - t.loops.rows ? i % n + 1 : i % n < n - rows_of_positions(t) ? -(i % n + 1) : 0;
       for (long i = 0; !std::strcmp(name, "guide") && i < count; ++i)
         rows[i * n] = i % 2 ? t.nv : 2;  // too many rows, and too few
-      for (long i = 1; !std::strcmp(name, "tangent") && i < count; ++i) rows[i] = rows[0];  // chosen for a whole call
+      for (long i = 1; !std::strcmp(name, "tangent") && i < count; ++i) rows[i] = rows[0];  // one choice for all states of a call
       for (long i = 0; !std::strcmp(name, "prescribed") && i < rows.size(); ++i) rows[i] = i % n == 0;
-      for (long i = 0; !std::strcmp(name, "steps") && i < count; ++i)  // damping, how many, from how far off
+      for (long i = 0; !std::strcmp(name, "steps") && i < count; ++i)  // damping, number of steps, largest initial residual
         rows[3 * i] = 1.0, rows[3 * i + 1] = 3.0, rows[3 * i + 2] = 1e300;
       if (name[0] != 'q') continue;
       for (long i = 0; i < count; ++i)
@@ -345,7 +345,7 @@ class States {
   const Array& row(const std::string& name) const { return rows_.at(name); }
   void know(Array motion) { rows_["cached"] = std::move(motion); }
 
-  /// The result of an operation on every state, by the one-state kernel; and how many states have no answer.
+  /// Return the result of an operation for every state, by the one-state kernel, and count the states without an answer.
   Array one(int op, ExpressedIn in, bool with_optional, int* unanswered = nullptr) const {
     const KernelTable& table = *sarrus_kernel_table();
     const int n = result_size(infos[op], m_.tree());
@@ -362,7 +362,7 @@ class States {
     }
     return out;
   }
-  /// Of one of them, as another mechanism answers.
+  /// Return the result for one state, by another mechanism of the same structure.
   Array one_of(const Mechanism& m, int op, long row, double& status) const {
     const Rows r = rows(op, true);
     const double* at[max_inputs];
@@ -376,7 +376,7 @@ class States {
     status = sarrus_kernel_table()->single[op](m.tree(), p, at, wrench, result.data());
     return result;
   }
-  /// Of all of them, as variants of the mechanism answer.
+  /// Return the results for all states, as variants of the mechanism.
   Array of_variants(const Mechanism& all, int op, ManyVariants side_by_side, std::vector<signed char>& status) const {
     const KernelTable& table = *sarrus_kernel_table();
     const int n = result_size(infos[op], m_.tree());
@@ -391,7 +391,7 @@ class States {
         2, [] { return false; });
     return out;
   }
-  /// The same by the kernel for many states, on `threads` threads of uneven shares.
+  /// Return the results by the kernel for many states, on `threads` threads with unequal numbers of states.
   Array many(int op, ExpressedIn in, bool with_optional, int threads) const {
     const KernelTable& table = *sarrus_kernel_table();
     const int n = result_size(infos[op], m_.tree());
@@ -426,7 +426,7 @@ class States {
     for (const Input& input : inputs_of(infos[op])) {
       if (with_optional || !input.optional) {
         r.in[k] = rows_.at(input.name).data(), r.in_size[k] = row_size(input.name, m_.tree());
-        // the ground moves alike in all states: one row, broadcast
+        // the ground moves in the same way in all states: one row, broadcast
         r.in_step[k] = input.name.rfind("base_", 0) == 0 ? 0 : r.in_size[k];
       }
       ++k;
@@ -447,15 +447,15 @@ int find(const char* name) {
   return -1;
 }
 
-/// Of those that kernels/rate_kernels.cpp makes of others, along all directions: with sanitizers each takes a second.
+/// True for derivatives that kernels/rate_kernels.cpp derives from other operations, along all directions: with sanitizers each takes a second.
 bool is_rate(int op) { return op >= static_cast<int>(Operation::pose_derivatives); }
 
-/// Of many steps, which carry rounding far where loops stand open.
+/// True for operations of many steps, which accumulate much rounding if loops are open.
 bool is_walk(const std::string& name) {
   return name.rfind("configuration", 0) == 0 || name.rfind("branch", 0) == 0 || name == "close";
 }
 
-// rounding: the same sums in another order, of some thousand terms, through a solve of condition 1e3 or so
+// rounding: the same sums in another order, of some thousand terms, through a solve of condition number about 1e3
 constexpr double rounding = 1e-10;
 
 void many_say_what_one_says(const Mechanism& m, States& states) {
@@ -463,23 +463,23 @@ void many_say_what_one_says(const Mechanism& m, States& states) {
   States two(m, 2, 3);
   for (States* s : {&states, &two}) s->know(s->one(find("kinematics"), ExpressedIn::frame, true));
   for (int op = 0; op < operations; ++op) {
-    // what goes one by one finds its rows, and does the same with each: of more than two nothing is left to see
+    // an operation without a kernel for many states treats all states alike, so two states are enough
     const States& asked = table.many[op] == table.each[op] ? two : states;
-    // loops stand open here, and of what nobody can give or move the statics of substructures leave more than rounding
+    // the loops are open here: efforts and motions that do not exist leave more than rounding in the statics of substructures
     const bool statics = op == find("mobility_numbers") || op == find("actuator_efforts") || op == find("loop_jacobian") ||
                          op == find("effort_regressor") || op == find("actuator_efforts_vjp");
     if (m.tree().loops.substructures && statics) continue;
     if (op == find("mobility_numbers") && m.tree().nv > 40)
-      continue;  // of so many open rows rounding decides which depend on one another
+      continue;  // with so many open rows, rounding decides which rows are dependent
     if (!std::strncmp(infos[op].name, "branch", 6) && m.tree().nv > 50)
-      continue;  // minutes: it halves its steps until loops close, which never do
+      continue;  // takes minutes: it halves its steps until the loops close, which is impossible
     for (const ExpressedIn in : {ExpressedIn::frame, ExpressedIn::world, ExpressedIn::world_aligned})
       for (const bool with_optional : {true, false}) {
         if (in != ExpressedIn::frame && !(infos[op].facts & at_frame)) continue;
         const bool dear = op == find("equilibrium") || is_walk(infos[op].name) || is_rate(op) || infos[op].facts & dense ||
                           std::strstr(infos[op].name, "_by_dimensions");
-        if (dear && (!with_optional || in != ExpressedIn::frame)) continue;  // once is enough of what costs most
-        // rows that depend on q come with every call
+        if (dear && (!with_optional || in != ExpressedIn::frame)) continue;  // expensive operations: only one variation
+        // rows that depend on q are inputs of every call
         if (!with_optional && m.tree().loops.pfaffian_values > 0 && std::strstr(infos[op].inputs, "pfaffian_values")) continue;
         const bool walks = is_walk(infos[op].name);
         const std::string name = std::string(infos[op].name) + " of " + std::to_string(m.tree().nv) + " velocities";
@@ -515,7 +515,7 @@ void laws(const Mechanism& m, const States& s) {
   check(asymmetry < rounding, "the mass matrix is symmetric");
   check(off_identity < rounding, "the mass matrix times its inverse is one");
 
-  // M a + h = tau closes the round trip: the same wrenches and joint forces on both ways
+  // M a + h = tau, and back: with the same wrenches and joint forces in both directions
   if (t.loops.rows == 0) {
     States there(m, s.count(), 7);
     const Array acceleration = there.one(find("forward_dynamics"), in, false);
@@ -540,7 +540,7 @@ void laws(const Mechanism& m, const States& s) {
   check(difference(s.row("q1"), q1) < rounding, "integrate after difference");
 }
 
-/// Threads that have never run a kernel share one mechanism and mix operations.
+/// Threads that have not run a kernel before share one mechanism and mix operations.
 void threads_share_a_mechanism(const Mechanism& m, const States& states) {
   const int names[] = {find("inverse_dynamics"), find("forward_dynamics"), find("mass_matrix"), find("coriolis_matrix")};
   std::vector<Array> expected, got(4);
@@ -556,7 +556,7 @@ void threads_share_a_mechanism(const Mechanism& m, const States& states) {
           "a state's result depends on the thread of " + std::to_string(m.tree().nv));
 }
 
-/// A copy with other numbers answers to the bit as if it had been built so, also when what it was made of is gone.
+/// A copy with other parameters has the same results, bit for bit, as a new mechanism, also after its original is destroyed.
 void copies_live_alone(const Description& d) {
   Description changed = d;
   changed.gravity(0) += 1.0;
@@ -589,7 +589,7 @@ void stretch(Description& d, double factor) {
   for (FrameDescription& f : d.frames) f.X.p(0) += factor;
 }
 
-/// Variants of a mechanism, and the same ones by themselves.
+/// Variants of a mechanism, and separate mechanisms with the same parameters.
 struct Varied {
   const long count = sarrus_kernel_table()->lanes + 1;
   const Mechanism like;
@@ -612,7 +612,7 @@ struct Varied {
   }
 };
 
-/// Each variant what a mechanism answers that was built so: side by side, one after the other, and where a variant has several states.
+/// Each variant has the results of a mechanism with its parameters: side by side, one by one, and with several states per variant.
 void variants_answer_for_themselves(const Varied& varied) {
   const auto& [count, like, each, all] = varied;
   const KernelTable& table = *sarrus_kernel_table();
@@ -622,9 +622,9 @@ void variants_answer_for_themselves(const Varied& varied) {
       const std::string name = infos[op].name;
       if (states > 1 && name != "forward_dynamics" && name != "pose") continue;
       if (infos[op].facts & floats && !like.tree().floats) continue;
-      if (is_rate(op)) continue;  // they go one by one, on the kernels of others
+      if (is_rate(op)) continue;  // they are evaluated one by one, by kernels of other operations
       if (name.rfind("cached", 0) == 0 || name == "equilibrium" || is_walk(name)) continue;
-      if (!table.variants[op] && like.tree().loops.substructures) continue;  // what costs the cube of the velocities
+      if (!table.variants[op] && like.tree().loops.substructures) continue;  // operations of cubic cost
       std::vector<double> said(count);
       std::vector<Array> expected;
       for (long i = 0; i < count; ++i) expected.push_back(rows.one_of(*each[i], op, i * states, said[i]));
@@ -678,14 +678,15 @@ void wrong_descriptions() {
 
 }  // namespace
 
-/// All that can act on a mechanism, as the plan of a run, with what that takes over from its tree; or from those of variants of it.
+/// All force elements on a mechanism, as the plan of a run, with the terms that a run evaluates instead of the tree; optionally with those of
+/// variants of the mechanism.
 class AllThatActs {
  public:
   explicit AllThatActs(const Mechanism& m, const Mechanism* variants = nullptr)
-      : m_(m), list_(m.tree().nv + m.tree().loop_nv), taken_over_(m.tree()) {
+      : m_(m), list_(m.tree().nv + m.tree().loop_nv), run_terms_(m.tree()) {
     const Tree& t = m.tree();
     const PassiveTerms* freedom = t.passive;
-    int iv = 0;  // a velocity whose coordinate adds up
+    int iv = 0;  // first velocity whose coordinate is not part of a quaternion
     while (iv < t.nv && freedom[iv].iq < 0) ++iv;
     const JointCoordinate joint = {iv < t.nv ? freedom[iv].iq : 0, iv < t.nv ? iv : 0};
     const auto& tool = m.placed_frame("tool");
@@ -694,7 +695,7 @@ class AllThatActs {
     const Law law = {{0.0}, {0.3, 0.1}, {}};
     const Law* kept = list_.keep(law);
     const Law* of_runs =
-        list_.keep({{}, {}, {}, {law, {{0.0}, {0.2}, {0.1, 3.0, 0.2}}}, 30});  // of which the parameters choose one
+        list_.keep({{}, {}, {}, {law, {{0.0}, {0.2}, {0.1, 3.0, 0.2}}}, 30});  // laws of which the parameters select one
     const PID controller = {{}, joint, kept, {0}, {1}, {2}, {{3}, {4}}};
     list_.add(controller);
     list_.add(FeedforwardEffort{{}, {0}, of_runs});
@@ -713,7 +714,7 @@ class AllThatActs {
     list_.add(ActuatorModel{{}, {t.nv - 1}, 2, {23}, {24}, {25}, {26}});
     list_.add(EffortTable{{}, {times, times + 3}, {{0}}, {27}});
     list_.add(ZeroOrderHold{{}, {times, times + 3}, {{0}}, {27}});
-    SampleAndHold late{};  // a controller that acts late
+    SampleAndHold late{};  // a controller with a delay
     late.controllers = list_.keep_inner([&](ForceElementList& inner) { inner.add(controller); });
     late.period = 1.5e-5, late.delay = 1e-5;
     list_.add(late);
@@ -721,12 +722,12 @@ class AllThatActs {
     limits_[0] = {Quantity::position, joint.iq, -0.5, 0.5}, limits_[1] = {Quantity::effort, joint.iv, -0.1, 0.1};
     if (variants) {
       VariantCopy copy(variants->variants()->view(), 0, thread_arena());
-      for (const std::int64_t i : variants->variant_indices()) copy.take(i), taken_over_.add(copy.tree());
+      for (const std::int64_t i : variants->variant_indices()) copy.take(i), run_terms_.add(copy.tree());
     }
-    frictions_ = taken_over_.frictions(t);
+    frictions_ = run_terms_.frictions(t);
     plan.frictions = static_cast<int>(frictions_.size()), plan.friction = frictions_.data();
-    for (const LoopSpring& spring : taken_over_.springs(t)) list_.add(spring);
-    const std::vector<LoopAngle>& angles = taken_over_.angles();
+    for (const LoopSpring& spring : run_terms_.springs(t)) list_.add(spring);
+    const std::vector<LoopAngle>& angles = run_terms_.angles();
     ForceElements& all = plan.force_elements;
     all = list_.all();
     all.parameters = static_cast<int>(std::size(parameter));
@@ -758,7 +759,7 @@ class AllThatActs {
   const Tree& tree() const { return *tree_; }
   int size() const { return m_.tree().nq + m_.tree().nv + plan.force_elements.nz + plan.force_elements.held_size; }
   int wide() const { return size() + carried_size(plan); }
-  /// Rows that begin at these states.
+  /// Return rows that begin at these states.
   std::vector<double> rows(const States& states) const {
     const int nq = m_.tree().nq, nv = m_.tree().nv;
     std::vector<double> x(states.count() * wide(), 0.0);
@@ -778,16 +779,16 @@ class AllThatActs {
  private:
   const Mechanism& m_;
   ForceElementList list_;
-  TakenOver taken_over_;
+  RunTerms run_terms_;
   std::vector<JointFriction> frictions_;
   Limit limits_[2];
   std::vector<double> pfaffian_values_, units_, memory_;
   const Tree* tree_ = nullptr;
 };
 
-/// A few steps of every method, for one state and for many, with all that can act.
+/// A few steps of every method, for one state and for many, with all force elements.
 void simulations(const Mechanism& m, const States& states) {
-  if (m.tree().nv == 0) return;  // nothing to act on
+  if (m.tree().nv == 0) return;  // no velocity to act on
   AllThatActs all(m);
   const Tree& t = all.tree();
   Plan& plan = all.plan;
@@ -800,13 +801,13 @@ void simulations(const Mechanism& m, const States& states) {
                                 Method::rk4,         Method::rk4,           Method::rk4,
                                 Method::rosenbrock};
   constexpr Stabilisation stabilisations[] = {Stabilisation::none, Stabilisation::corrective, Stabilisation::baumgarte};
-  const bool compares = t.loops.rows == 0;  // open loops have no one answer to compare
-  for (std::size_t k = 0; k < std::size(methods); ++k) {  // one method with each stabilisation, all others with one
+  const bool compares = t.loops.rows == 0;  // with open loops the results are not unique, so they are not compared
+  for (std::size_t k = 0; k < std::size(methods); ++k) {  // one method with each stabilisation, all others with one stabilisation
     plan.method = methods[k], plan.stabilisation = stabilisations[k % 3], plan.gains[0] = 2.0, plan.gains[1] = 1.0;
     const int wide = all.wide();
     std::vector<double> x = all.rows(states), together = x;
     for (long i = 0; i < (compares ? count : 1); ++i) kernels.advance(t, plan, parameter, {0.0, 1e-5, 0, 2}, x.data() + i * wide);
-    if (t.loops.pfaffian_values > 0) continue;  // rows that a caller gives cannot run side by side
+    if (t.loops.pfaffian_values > 0) continue;  // runs with rows from a function cannot be side by side
     std::vector<signed char> status(count);
     kernels.advance_many(t, plan, {0.0, 1e-5, 0, 2}, {together.data(), wide, parameter, 0, status.data()}, 0, count);
     if (!compares) continue;
@@ -816,7 +817,7 @@ void simulations(const Mechanism& m, const States& states) {
     check(off <= 1e-7 * largest, "many runs are as one by one");
   }
   plan.method = Method::dopri5, plan.stabilisation = Stabilisation::none;
-  plan.frictions = 0;  // or the step may end where a joint comes to rest
+  plan.frictions = 0;  // otherwise the step may end at an instant at which a joint comes to rest
   std::vector<double> x(size, 0.0), there(size), dense(5 * (2 * t.nv + plan.force_elements.nz)), half(size);
   std::copy_n(states.row("q").data(), t.nq, x.data());
   const double tolerance[] = {1e-6, 1e-9};
@@ -831,17 +832,17 @@ void simulations(const Mechanism& m, const States& states) {
   check(off <= 1e-9, "the polynomial ends where the step does");
 }
 
-/// Changes on through steps, and a cotangent back: of trees the one is the other's transpose, of loops both end.
+/// Changes are propagated forward through steps, and a cotangent back. For trees one is the transpose of the other; for loops both must only finish.
 void derivatives_through_steps(const Mechanism& m, const States& states) {
   if (m.tree().nv == 0) return;
   AllThatActs all(m);
   const Tree& t = all.tree();
   Plan& plan = all.plan;
-  plan.frictions = plan.limits = 0, plan.records = false;  // what jumps has no derivative
+  plan.frictions = plan.limits = 0, plan.records = false;  // jumps have no derivative
   plan.stabilisation = Stabilisation::none;
   const SimulationKernels& kernels = sarrus_kernel_table()->simulation;
   const int size = all.size(), n = 2 * t.nv + plan.force_elements.nz, numbers = plan.force_elements.parameters;
-  const long count = 1, steps = 1, kept = (steps + 1) * size;  // as many columns as the state is wide: under a sanitizer minutes
+  const long count = 1, steps = 1, kept = (steps + 1) * size;  // a column per state entry: slow with a sanitizer
   for (const Method method : {Method::semi_implicit, Method::rk4, Method::implicit_midpoint}) {
     plan.method = method;
     std::vector<double> rows = all.rows(states), x(count * kept), S(count * n * n, 0.0), back(count * n),
@@ -856,9 +857,9 @@ void derivatives_through_steps(const Mechanism& m, const States& states) {
     std::vector<signed char> status(count);
     for (long i = 0; i < count; ++i)
       for (int k = 0; k < n; ++k) S[i * n * n + k * n + k] = 1.0, back[i * n + k] = std::sin(k + 1.0);
-    const Stretch stretch = {{0.0, 1e-5, 0, steps}, x.data(), size, kept, all.parameter, 0, Onto::none, 0.0, status.data()};
-    kernels.push_forward(t, plan, stretch, {S.data(), n, of_state.data()}, 0, count);
-    kernels.pull_back(t, plan, stretch, {back.data(), by_number.data(), {t.nv, t.nv}}, 0, count);
+    const StepRange range = {{0.0, 1e-5, 0, steps}, x.data(), size, kept, all.parameter, 0, Onto::none, 0.0, status.data()};
+    kernels.push_forward(t, plan, range, {S.data(), n, of_state.data()}, 0, count);
+    kernels.pull_back(t, plan, range, {back.data(), by_number.data(), {t.nv, t.nv}}, 0, count);
     for (long i = 0; i < count && t.loops.rows == 0; ++i)
       for (int c = 0; c < n; ++c) {
         double sum = 0.0, terms = 1.0;
@@ -871,7 +872,7 @@ void derivatives_through_steps(const Mechanism& m, const States& states) {
   }
 }
 
-/// Variants side by side, and one after the other, each as it runs alone.
+/// Variants side by side and one by one have the results of single runs.
 void variants_run_for_themselves(const Varied& varied) {
   const auto& [count, like, each, all] = varied;
   const States states(like, count, 5);
@@ -888,7 +889,7 @@ void variants_run_for_themselves(const Varied& varied) {
     std::vector<signed char> status(count);
     const Sweep sweep = {x.data(), wide, acts.parameter, 0, status.data(), which.data()};
     kernels.advance_many(acts.tree(), acts.plan, {0.0, 1e-5, 0, 2}, sweep, 0, count);
-    if (like.tree().loops.rows > 0) continue;  // open loops have no one answer to compare
+    if (like.tree().loops.rows > 0) continue;  // with open loops the results are not unique, so they are not compared
     for (long i = 0; i < count; ++i) {
       AllThatActs alone(*each[i]);
       alone.plan.method = method, alone.plan.stabilisation = Stabilisation::none;
@@ -902,7 +903,7 @@ void variants_run_for_themselves(const Varied& varied) {
   }
 }
 
-/// Tasks of every kind within limits that act, and contacts.
+/// Tasks of every kind, with active limits and contacts.
 void tasks(const Mechanism& m, const States& states) {
   const Tree& t = m.tree();
   if (t.nv == 0 || t.loops.pfaffian_values > 0) return;
@@ -965,8 +966,8 @@ void tasks(const Mechanism& m, const States& states) {
   }
 }
 
-/// `test_core threads`: only what threads share, of small mechanisms; under the sanitizer of threads all of it would take half an hour.
-/// One mechanism is large, the one with most paths to go: cut into substructures and rolled up front by front, in arenas that grow.
+/// `test_core threads`: only tests of shared data, on small mechanisms; with the thread sanitizer all tests would take half an hour. One
+/// mechanism is large, to cover the remaining code: it is cut into substructures and eliminated front by front, in arenas that grow.
 int main(int arguments, char** argument) {
   const bool threads = arguments > 1 && std::string(argument[1]) == "threads";
   const auto in_substructures = [](Description d) { return d.substructures = 1, d; };
@@ -974,7 +975,7 @@ int main(int arguments, char** argument) {
   if (!threads) all.insert(all.end(), {every_joint(4, small, true), every_constraint(3, small), welded()});
   for (const Description& d : all) {
     const Mechanism m(d);
-    States states(m, threads ? 3 : sarrus_kernel_table()->lanes + 1, 3);  // a packet whose lanes are full, and one that is not
+    States states(m, threads ? 3 : sarrus_kernel_table()->lanes + 1, 3);  // a full packet, and one that is not full
     many_say_what_one_says(m, states);
     threads_share_a_mechanism(m, states);
     if (threads) continue;
@@ -984,7 +985,7 @@ int main(int arguments, char** argument) {
     laws(m, states);
     simulations(m, states);
     const Mechanism held(without_rows_of_calls(d));
-    if (arguments > 1) derivatives_through_steps(held, States(held, 1, 3));  // `test_core steps`: minutes under a sanitizer
+    if (arguments > 1) derivatives_through_steps(held, States(held, 1, 3));  // `test_core steps`: takes minutes with a sanitizer
     tasks(m, states);
   }
   wrong_descriptions();

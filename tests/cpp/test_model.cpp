@@ -1,5 +1,5 @@
-// Mechanisms written down in C++: what Builder checks and calls by name, and JSON, read and written. tests/core/test_model.py builds and runs this with a
-// document in which each part stands that there is.
+// Mechanisms described in C++: checks and names of Builder, and JSON, read and written.
+// tests/core/test_model.py builds and runs this program with a document that contains every kind of part.
 #include <cstdio>
 #include <fstream>
 #include <sstream>
@@ -18,7 +18,7 @@ void check(bool ok, const std::string& what) {
   if (!ok) ++failures, std::printf("FAILED: %s\n", what.c_str());
 }
 
-/// The message of what is refused.
+/// Return the message of an expected error.
 template <class F> std::string refusal(F attempt) {
   try {
     attempt();
@@ -59,26 +59,26 @@ void test_refusals() {
   check_refused([&] { b.add_body("crank"); }, "two bodies are named 'crank'");
   check_refused([&] { b.add_joint("gear", fixed(), "ground", "crank"); }, "a joint and a constraint are both named 'gear'");
   check_refused([&] { b.add_frame("tip", "crnk"); }, "frame 'tip': no body is named 'crnk'; did you mean 'crank'?");
-  check_refused([&] { b.add_joint("j", revolute("y"), "crank", "crank"); }, "joint 'j' joins body 'crank' to itself");
+  check_refused([&] { b.add_joint("j", revolute("y"), "crank", "crank"); }, "joint 'j' connects body 'crank' to itself");
   check_refused([&] { b.add_distance("rod", {"crank"}, {"rocker"}, 0.0); },
-                "constraint 'rod': length must be positive; got 0.0; for two points that coincide take a Spherical joint");
+                "constraint 'rod': length must be positive; got 0.0; for two points that coincide use a Spherical joint");
   check_refused([&] { b.add_spring("s", {"crank", {NAN, 0.0, 0.0}}, {"ground"}, 1.0, 1.0); },
                 "spring 's': first point needs three finite numbers [m]; got (nan, 0.0, 0.0)");
   check_refused([&] { b.add_coupler("g", {{"motor", 1, {1.0}}}); },
-                "constraint 'g': joint 'motor' (Revolute) has 1 coordinates; there is none of index 1");
+                "constraint 'g': joint 'motor' (Revolute) has 1 coordinates; index 1 is out of range");
   check_refused([&] { b.add_coupler("g", {{"motor", 0, {1.0}}, {"motor", 0, {2.0}}}); },
                 "constraint 'g' names coordinate 0 of joint 'motor' twice");
   check_refused([&] { b.set_home({{"motor", {0.0, 1.0}}}); }, "home: joint 'motor' needs one finite number; got (0.0, 1.0)");
-  check_refused([&] { b.add_frame("a\x1b", "crank"); }, "a frame needs a name that can be printed; 'a\\x1b' holds U+001B");
+  check_refused([&] { b.add_frame("a\x1b", "crank"); }, "a frame needs a name that can be printed; 'a\\x1b' contains U+001B");
   check_refused([&] { b.add_body("heavy", {1.0, zero3<double>(), Mat3<double>(vec3(1.0, 2.0, HUGE_VAL).asDiagonal())}); },
                 "about_com = [[1.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, inf]] is not finite");
-  check_refused([&] { revolute("w"); }, "an axis is 'x', 'y', 'z', one of these with a minus, or three numbers; got 'w'");
+  check_refused([&] { revolute("w"); }, "an axis must be 'x', 'y' or 'z', one of these with a minus, or three numbers; got 'w'");
   check_refused([&] { revolute("y", {{"damping", -1.0}}); }, "Revolute: damping cannot be negative; got -1.0");
   check_refused([&] { revolute("y", {{"limits", {1.0, -1.0}}}); }, "Revolute: lower limit 1.0 is above upper limit -1.0");
   check_refused([&] { joint_type("Hinge", {}); },
-                "no joint is of kind 'Hinge'; there are: Cable, Cylindrical, Fixed, Free, Gimbal, "
+                "no joint type is named 'Hinge'; there are: Cable, Cylindrical, Fixed, Free, Gimbal, "
                 "Helical, Planar, Prismatic, Revolute, Spherical, Universal");
-  check_refused([&] { joint_type("Helical", {{"axis", "z"}}); }, "Helical needs 'pitch'");
+  check_refused([&] { joint_type("Helical", {{"axis", "z"}}); }, "Helical needs the parameter 'pitch'");
   check_refused([&] { model::joint_index(b.description(), "pin"); }, "no joint is named 'pin'; did you mean 'pin2'?");
   check_refused([] { Builder().complete(); }, "a mechanism needs at least one body");
   check_refused(
@@ -113,12 +113,12 @@ void test_json(const std::string& text) {
   check(write_json(read.description()) == text, "what was read is written as it was");
   check(read_json(write_json(four_bar().description())).description() == four_bar().description(), "and the other way round");
   const auto& doubtful = model::doubtful(read.description());
-  check(doubtful.size() == 2 && doubtful[1] == "limits of joint 'screw' look like degrees, and are taken as radians: -720, 90",
+  check(doubtful.size() == 2 && doubtful[1] == "limits of joint 'screw' look like degrees, but are read as radians: -720, 90",
         "limits in degrees");
   check_refused([] { read_json("{\"format\": 1,\n \"name\": }", "a.json"); },
                 "a.json:2:10: not well-formed JSON: Expecting value");
-  check_refused([] { read_json("{\"format\": 1, \"format\": 1}"); }, "<string>: the key \"format\" stands twice in one object");
-  check_refused([] { read_json("\"\xff\""); }, "<string>: cannot decode: byte 1 is no UTF-8");
+  check_refused([] { read_json("{\"format\": 1, \"format\": 1}"); }, "<string>: the key \"format\" occurs twice in one object");
+  check_refused([] { read_json("\"\xff\""); }, "<string>: cannot decode: byte 1 is not UTF-8");
   check_refused([] { read_json(std::string(100000, '[')); }, "<string>: is nested too deeply for a model");
   check_refused([] { load_builder("there is no such file"); }, "the file 'there is no such file' cannot be read");
   for (std::size_t n = 0; n < text.size(); n += 97)

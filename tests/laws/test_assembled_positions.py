@@ -37,7 +37,7 @@ def closed(robot, near, fixed):
 
 
 def rod_crank():
-    """A crank, a rod of given length and a slider."""
+    """Return a slider-crank whose coupler is a rod of given length."""
     b = sarrus.Builder("rod crank")
     body = sarrus.Inertia.sphere(1.0, 0.1)
     b.add_body("crank", body)

@@ -1,5 +1,6 @@
-"""Invariance of assembled configurations, their branch and their number of turns: spanning tree, order of the description, axes of the world, size of
-the mechanism and redundant inputs have no effect.
+"""Invariance of assembled configurations, their branch and their number of turns.
+
+Spanning tree, order of the description, axes of the world, size of the mechanism and redundant inputs have no effect.
 """
 
 import dataclasses
@@ -18,7 +19,7 @@ JOINTS = ("m", "p1", "p", "p2")
 
 
 def four_bar(closing, limits=None):
-    """Pins m, p1, p2, p in a row, of which one closes the loop."""
+    """Return a four-bar with pins m, p1, p2, p in a row; one of them is the loop joint."""
 
     def where(name):
         return {"tree": name != closing, "loop": name == closing}
@@ -49,7 +50,7 @@ def poses(robot, q):
     "near", [None, {"p": -1.9}, {"p2": 1.0}, {"m": 0.5, "p1": -1.7, "p": -1.9, "p2": -0.6}], ids=str
 )
 def test_whole_turns_keep_limits_wherever_the_loop_is_cut(limited, near):
-    """A limit that a whole turn of its joint would keep is kept; and the answer is the same in every tree."""
+    """A limit that a whole turn of its joint can satisfy is satisfied, with the same result for every tree."""
     name, low, high = limited
     answers = []
     for closing in JOINTS:
@@ -66,7 +67,7 @@ def test_whole_turns_keep_limits_wherever_the_loop_is_cut(limited, near):
 
 
 def drawn_fixed(robot, rng):
-    """Coordinates of the motors near home, which fix the mechanism."""
+    """Return coordinates of the motors near home, which determine the mechanism."""
     home = robot.joint_states(robot.assemble()).q
     slides = np.array([home[name].size == 1 for name in robot.actuated])
     assert slides.all()
@@ -120,7 +121,7 @@ def test_the_branch_does_not_depend_on_size(make, length):
 
 @pytest.mark.parametrize("make", [*SMALL, mechanisms.sarrus_linkage, mechanisms.quadruped])
 def test_what_is_said_that_holds_anyway_changes_nothing(make):
-    """Options at their defaults, more starts than are needed, and one state or many: the same configuration to the last digit, or to rounding."""
+    """Explicit defaults, more initial guesses than necessary, and batches give the same configuration, exactly or to rounding."""
     robot, rng = make(), np.random.default_rng(2)
     q0 = robot.assemble()
     for reach in (0.0, 1e-3, 0.03, 0.3):
@@ -142,7 +143,7 @@ def test_what_is_said_that_holds_anyway_changes_nothing(make):
 
 
 def test_random_configurations_of_the_delta_are_regular():
-    """No elbow ends in gimbal lock: the loops leave as much freedom as they do elsewhere."""
+    """No elbow is in gimbal lock: the loops leave the usual number of degrees of freedom."""
     robot = mechanisms.delta()
     q = robot.random(np.random.default_rng(0), 100, closed=True)
     s = np.linalg.svd(robot.constraint_jacobian(q), compute_uv=False)
@@ -153,7 +154,7 @@ def test_random_configurations_of_the_delta_are_regular():
 
 @pytest.mark.parametrize("make", SMALL)
 def test_random_configurations_do_not_depend_on_size(make):
-    """Mechanisms of micrometres and of kilometres: the same draws in their units, if slides have no limits."""
+    """Mechanisms of micrometres and of kilometres have the same draws in their units, if slides have no limits."""
     robot = make()
     q = robot.random(7, 20, closed=True)
     for length in (1e-5, 1e3):

@@ -18,7 +18,7 @@ SAME = 1e-7  # rad and m: closed to 1e-10, of positions that may be a thousand t
 
 
 def crank_rockers(count):
-    """Four-bars (crank, coupler, rocker, ground) whose crank turns round, not near a change point."""
+    """Four-bars (crank, coupler, rocker, ground) whose crank rotates fully, not near a change point."""
     rng, found = np.random.default_rng(5), []
     while len(found) < count:
         crank, coupler, rocker, ground = rng.uniform(0.2, 0.5), *rng.uniform(0.5, 1.5, 3)
@@ -70,7 +70,7 @@ CASES = [
 
 @pytest.mark.parametrize(("name", "joint"), CASES)
 def test_the_answer_is_that_of_many_small_steps(name, joint):
-    """Each state of a batch from a start of its own, and as often as joints have turned."""
+    """Every state of a batch has its own initial guess, and joints keep their number of turns."""
     robot = getattr(mechanisms, name)()
     joint = joint if joint in robot.joints else robot.actuated[0]
     home = robot.assemble()
@@ -195,7 +195,7 @@ def test_each_variant_stays_on_its_branch():
 
 
 def test_passed_singular_positions_are_counted_by_the_core():
-    """A parallelogram passes its flat position, at which branches meet."""
+    """A parallelogram passes its flat position, at which branches intersect."""
     robot = mechanisms.four_bar(0.5, 1.0, 0.5, 1.0)
     start = robot.assemble(fixed={"motor": 0.7}, branch="any")
     q, status = robot.assemble(start, fixed={"motor": -0.7}, return_status=True)
@@ -205,7 +205,7 @@ def test_passed_singular_positions_are_counted_by_the_core():
 
 
 def test_statuses_of_another_branch_and_of_unsound_starts_differ():
-    """The first has a result, the second has none; the status distinguishes them."""
+    """A state on another branch has a result, an invalid initial guess has none; the status distinguishes them."""
     robot = mechanisms.four_bar()
     near = np.tile(robot.assemble(), (4, 1))
     near[1] = np.nan
@@ -218,7 +218,7 @@ def test_statuses_of_another_branch_and_of_unsound_starts_differ():
 
 @pytest.mark.parametrize("name", ["three_rrr", "delta", "five_bar", "stewart"])
 def test_joints_that_lead_determine_the_motion_of_those_that_follow(name):
-    """With all joints given in any order, as many are inputs as there are freedoms, and the choice by name is unique."""
+    """If all joints are given, in any order, as many become inputs as there are degrees of freedom, and the choice by name is unique."""
     robot = getattr(mechanisms, name)()
     home = robot.assemble()
     projector, count = free_motions(robot, home, None)

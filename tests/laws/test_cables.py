@@ -1,4 +1,4 @@
-"""Cables, lines between two bodies whose length is a coordinate: other computations of lengths, differences, and motions in closed form."""
+"""Cables (lines between two bodies whose length is a coordinate), compared with other computations, differences and closed forms."""
 
 import itertools
 
@@ -17,7 +17,7 @@ DIFFERENCES = 1e-8
 
 
 def swinging(radius, **terms):
-    """An arm on a slide, and a free body, with cables between them and from the ground, each with terms; and a state."""
+    """Return an arm on a slide and a free body, with cables between them and from the ground, each with passive terms; and a state."""
     b = sarrus.Builder("swinging")
     b.add_body("cart", sarrus.Inertia.box(2.0, (0.3, 0.2, 0.1)))
     b.add_body("arm", sarrus.Inertia.rod(1.0, (0, 0, 0), (0.5, 0, 0), radius=0.05))
@@ -38,7 +38,7 @@ def swinging(radius, **terms):
 
 
 def around(radius, p):
-    """Length from the place where it touches a wheel first to p, in the axes of the joint: by the angle at which the rest is tangent."""
+    """Return the length from the first point of contact with a wheel to p, in the joint's axes: by the angle of the tangent."""
     rho, z = np.hypot(p[0], p[1]), p[2]
 
     def radial(turned):  # of the way from the rim, that is turned by so much from where it began, to p
@@ -58,7 +58,7 @@ def around(radius, p):
 
 
 def ends(robot, q, name):
-    """Return the second point, in axes at the first whose z is that of the pulley."""
+    """Return the second point, in axes at the first whose z-axis is that of the pulley."""
     spec = next(j for j in robot.description.joints if j.name == name)
     X, Y = (robot.pose(q, f"{name}.{end}") for end in ("parent", "child"))
     p = X[:3, :3].T @ (Y[:3, 3] - X[:3, 3])
@@ -99,7 +99,7 @@ def test_velocity_and_acceleration_are_rates_of_the_length(radius):
 
 @pytest.mark.parametrize("radius", RADII)
 def test_a_cable_that_hangs_straight_down_has_all_derivatives(radius):
-    """On the axis of its pulley, and for no pulley anywhere along it, the plane of the cable has no direction."""
+    """If p is on the axis of its pulley (without a pulley: on the line itself), the plane of the cable is undefined."""
     b = sarrus.Builder("plumb")
     b.add_body("bob", sarrus.Inertia.sphere(1.0, 0.1))
     b.add_joint("float", sarrus.Free(), "ground", "bob")
@@ -132,7 +132,7 @@ def test_a_cable_that_hangs_straight_down_has_all_derivatives(radius):
 
 @pytest.mark.parametrize("radius", RADII)
 def test_power_and_derivatives_with_all_terms(radius):
-    """tau.v is the rate of energy with springs and armature; derivatives of forward dynamics are differences, and efforts' pullback too."""
+    """tau.v is the rate of energy with springs and armature; derivatives of forward dynamics, and pullbacks of efforts, agree with differences."""
     robot, q, v, _ = swinging(radius, stiffness=30.0, rest=0.8, armature=0.4)
     tau = np.linspace(-1.0, 1.0, robot.nv)
     a = robot.forward_dynamics(q, v, tau)
@@ -179,7 +179,7 @@ def test_many_states_and_files(tmp_path):
 
 @pytest.mark.parametrize("radius", RADII)
 def test_tensions_of_the_platform(radius):
-    """Within limits, balanced, and the least ones."""
+    """Tensions are within limits, in equilibrium, and of least norm."""
     robot = sarrus.mechanisms.cable_platform(radius=radius)
     q, rest = robot.assemble(), np.zeros(6)
     q = robot.integrate(q, [0.1, -0.1, 0.15, 0.4, 0.3, 0.2])
@@ -216,7 +216,7 @@ def test_platform_is_led_by_lengths_and_by_its_pose():
 
 @pytest.mark.parametrize("law", ["computed torque", "tasks"])
 def test_platform_follows_under_laws_that_know_it(law):
-    """Eight winches on a mechanism that has no rows at all."""
+    """Eight winches on a mechanism without constraint rows."""
     robot = sarrus.mechanisms.cable_platform()
     q, rest = robot.assemble(), np.zeros(6)
     goal = robot.pose(q, "platform")
@@ -246,7 +246,7 @@ def test_platform_follows_under_laws_that_know_it(law):
 
 
 def hung(masses, cables):
-    """Weights that slide along z, each on cables: weight, place from where it comes, name."""
+    """Return weights that slide along z, each on cables: weight, origin, name."""
     b = sarrus.Builder("hung")
     for k, (mass, _) in enumerate(masses):
         b.add_body(f"weight{k}", sarrus.Inertia.sphere(mass, 0.05))
@@ -257,7 +257,7 @@ def hung(masses, cables):
 
 
 def test_atwood_machine():
-    """A rope over a pulley with two falls on either side: a = (m1 - m2) g / (m1 + m2), and equal tensions."""
+    """A rope over a pulley with two segments on each side: a = (m1 - m2) g / (m1 + m2), and equal tensions."""
     r, m1, m2 = 0.2, 3.0, 2.0
     # from the top of the pulley, one fall each way, around a quarter of it
     over = {"radius": r}
@@ -276,7 +276,7 @@ def test_atwood_machine():
 
 
 def test_block_and_tackle():
-    """A block hangs on two falls of a rope whose third carries a counterweight: a = g (2 m2 - m1) / (m1 + 4 m2)."""
+    """A block on two segments of a rope, whose third carries a counterweight: a = g (2 m2 - m1) / (m1 + 4 m2)."""
     m1, m2 = 10.0, 6.0
     robot, q = hung([(m1, -2.0), (m2, -1.0)], [("one", 0, (0, 0, 0), {}), ("two", 1, (0.4, 0, 0), {})])
     rope = control.EndStop(("one", "one", "two"), limits=(-np.inf, 5.0))
@@ -286,7 +286,7 @@ def test_block_and_tackle():
 
 
 def test_slack_then_taut():
-    """Two weights on one rope, the heavy one thrown up: the rope is slack while both fly, and then takes what parts them from their velocities."""
+    """Two weights on one rope, the heavy one thrown up: the rope is slack while both fly; then an impulse removes their separation velocity."""
     m1, m2 = 3.0, 1.0
     robot, q = hung([(m1, -1.0), (m2, -1.0)], [("one", 0, (0, 0, 0), {}), ("two", 1, (0.4, 0, 0), {})])
     rope = control.EndStop(("one", "two"), limits=(-np.inf, 2.0))
@@ -305,7 +305,7 @@ def test_slack_then_taut():
 
 
 def test_elastic_rope_pulls_only():
-    """Falls on a rope with a spring: m v^2 / 2 + m g x = k x^2 / 2 at its longest, and back up with no energy lost, free above."""
+    """A fall on a rope with a spring: m v^2 / 2 + m g x = k x^2 / 2 at its longest; it returns without loss of energy, and is free above."""
     m, k, v = 2.0, 400.0, 1.0
     robot, q = hung([(m, -1.0)], [("rope", 0, (0, 0, 0), {})])
     rope = control.EndStop("rope", limits=(-np.inf, 1.0), stiffness=k, damping=0.0)
@@ -316,7 +316,7 @@ def test_elastic_rope_pulls_only():
 
 
 def test_rope_on_a_drum_with_inertia():
-    """A winch as a motor along the cable whose rotor counts: a load falls with m g / (m + I / r^2), on the mass of the rotor as on the load."""
+    """A winch as a motor with rotor inertia along the cable: a load falls with m g / (m + I / r^2)."""
     m, rotor = 4.0, 1.5
     robot, q = hung([(m, -1.0)], [("rope", 0, (0, 0, 0), {"armature": rotor})])
     np.testing.assert_allclose(robot.forward_dynamics(q, [0.0], [0.0]), [-G * m / (m + rotor)], rtol=1e-13)
@@ -324,7 +324,7 @@ def test_rope_on_a_drum_with_inertia():
 
 @pytest.mark.parametrize("method", ["contact", "rk4"])
 def test_elevator(method):
-    """A driven winch holds the weight by its tension, and cannot push."""
+    """A driven winch holds the weight by its tension, which cannot push."""
     m = 50.0
     robot, q = hung([(m, -3.0)], [("rope", 0, (0, 0, 0), {"actuated": True})])
     winch = control.PID("rope", 4e4, 4e4, 4e3, target=control.rest_to_rest(3.0, 2.0, 1.0), limits=(-2000.0, 0.0))
@@ -343,12 +343,12 @@ def test_it_carries_nothing_in_the_tree():
     b = sarrus.Builder("b")
     b.add_body("weight", sarrus.Inertia.sphere(1.0, 0.1))
     b.add_cable("rope", ("ground", (0, 0, 0)), ("weight", (0, 0, 0)))
-    with pytest.raises(sarrus.ModelError, match="no joint leads from the ground to 'weight'"):
+    with pytest.raises(sarrus.ModelError, match="no joint connects the ground to 'weight'"):
         b.build()
     b.add_joint("float", sarrus.Free(), "ground", "weight")
     assert b.build().loop_joints == ("rope",)
     b.add_joint("other", Cable(), "ground", "weight", tree=True)
-    with pytest.raises(sarrus.ModelError, match="'other' holds nothing"):
+    with pytest.raises(sarrus.ModelError, match="'other' constrains nothing"):
         b.build()
 
 
@@ -380,7 +380,7 @@ def test_bad_sums():
 
 
 def test_laws_drive_the_winches_and_nothing_else():
-    """One cable does not hold a weight that slides in both directions: the slides have no efforts instead."""
+    """One cable cannot hold a weight that slides in both directions, and the slides get no efforts instead."""
     b = sarrus.Builder("planar")
     b.add_body("weight", sarrus.Inertia.sphere(5.0, 0.1))
     b.add_body("slide", sarrus.Inertia.sphere(0.1, 0.01))

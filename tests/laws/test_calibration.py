@@ -15,7 +15,7 @@ EXACT = 1e-9  # [m, rad] asked for; loops are closed to 1e-13
 
 
 def delta(count=16, seed=0):
-    """A Delta at points of its workspace: it, q, and what its motors' encoders would read."""
+    """Return a Delta robot, q at points of its workspace, and the readings of its motors' encoders."""
     robot, rng = sarrus.mechanisms.delta(), np.random.default_rng(seed)
     points = np.column_stack([rng.uniform(-0.12, 0.12, (count, 2)), rng.uniform(-0.6, -0.42, count)])
     q = robot.inverse_kinematics({"platform": points}, near=np.tile(robot.assemble(), (count, 1)))
@@ -23,7 +23,7 @@ def delta(count=16, seed=0):
 
 
 def made(robot, q, inputs, errors):
-    """A machine with errors {dimension: error}, and its configurations where the encoders read the inputs."""
+    """Return a machine with errors {dimension: error}, and its configurations for the encoder readings."""
     of = Dimensions(robot, list(inputs), list(errors))
     x = np.array(list(errors.values()))
     real = of.changed(x)
@@ -31,7 +31,7 @@ def made(robot, q, inputs, errors):
 
 
 def closed_by_its_guide():
-    """A slider-crank whose slide closes the loop."""
+    """Return a slider-crank whose slide is the loop joint."""
     b, body = sarrus.Builder("slider-crank"), sarrus.Inertia.sphere(1.0, 0.1)
     for name in ("crank", "rod", "slider"):
         b.add_body(name, body)
@@ -45,7 +45,7 @@ def closed_by_its_guide():
 
 @pytest.mark.parametrize("name", ["slider_crank", "closed_by_its_guide", "delta", "stewart"])
 def test_derivatives_by_dimensions_are_differences(name):
-    """Derivatives of frames and of joints, loop joints too, by shifts, turns, offsets, and at changed dimensions."""
+    """Derivatives of frames and joints, including loop joints, with respect to shifts, rotations and offsets, also at changed dimensions."""
     robot = closed_by_its_guide() if name == "closed_by_its_guide" else getattr(sarrus.mechanisms, name)()
     leading, q = list(robot.actuated), robot.assemble()[None]
     assert name != "closed_by_its_guide" or robot.loop_joints == ("guide",)
@@ -175,7 +175,7 @@ def test_deviations_are_those_of_many_calibrations():
 
 @pytest.mark.parametrize("loss", ["huber", "cauchy"])
 def test_deviations_of_robust_losses_are_those_of_many_calibrations(loss):
-    """A tenth of the points is off by twenty deviations: what is not believed does not count as spread either."""
+    """A tenth of the points is off by twenty deviations; outliers that the loss suppresses do not increase the estimated spread."""
     robot, q, inputs = slider_crank()
     errors = {"motor.offset": 0.003, "wrist.parent.x": 0.001}
     real, there = made(robot, q, inputs, errors)

@@ -1,7 +1,7 @@
-"""Invariance of results under choices of the library and of the call: spanning tree, order of bodies and joints,
-number of threads, single states or batches.
+"""Invariance of results under choices of the library and of the call.
 
-Joints have no terms here (damping, friction, armature, stiffness): test_closing_joint_laws.py covers them.
+Choices are the spanning tree, order of bodies and joints, number of threads, single states or batches. Joints have no terms here (damping, friction,
+armature, stiffness): test_closing_joint_laws.py covers them.
 """
 
 import dataclasses
@@ -31,7 +31,7 @@ UNCUT = ("Free",)
 
 
 def recut(closed, rng):
-    """The same mechanism and state with everything added in another order, and with loops closed by other joints."""
+    """Return the same mechanism and state with all parts added in another order, and with other loop joints."""
     d = closed.description
     needed = {name for spec in d.constraints if isinstance(spec, CouplerSpec) for name, _, _ in spec.terms}
     needed |= {name for spec in d.constraints if isinstance(spec, PfaffianSpec) for name in spec.joints}
@@ -67,7 +67,7 @@ def recut(closed, rng):
 
 
 def carried(robot, q, v, a, multipliers, time):
-    """Joint name -> wrench on its child about the world's origin, in the world's axes, whichever way the tree passes it."""
+    """Return joint name -> wrench on its child about the world's origin, in world axes, for either direction in the tree."""
     loops = robot._loop_wrenches(q, multipliers, time=time) if robot.nc else np.zeros((len(robot.constraints), 6))
     known = dict(zip(robot.constraints, loops, strict=True))
     known |= sarrus.formulations.reactions(robot, q, v, a, multipliers=multipliers, time=time)
@@ -84,7 +84,7 @@ def carried(robot, q, v, a, multipliers, time):
 @law
 @given(closed_mechanisms(hints=False, copies=st.just(0)), seeds())
 def test_whichever_joints_close_the_loops(closed, seed):
-    """Poses, velocities, accelerations, mobility, and what every joint carries, in trees cut here and there."""
+    """Poses, velocities, accelerations, mobility, and wrenches of all joints, for several spanning trees."""
     first = closed.in_other_tree(closed.description, closed.robot.loop_joints)
     second, time = recut(closed, np.random.default_rng(seed)), closed.time
     assert set(second.robot.loop_joints) == set(second.closing)
@@ -117,7 +117,7 @@ def test_whichever_joints_close_the_loops(closed, seed):
     closed_mechanisms(hints=False, kinds=CLOSING, joints=("revolute", "prismatic", "cylindrical", "spherical")), seeds()
 )
 def test_efforts_of_motors_wherever_the_loops_are_cut(closed, seed):
-    """The motion that motors of equal efforts bring about, and the efforts of least norm that bring it about."""
+    """The motion for equal motor efforts, and the efforts of least norm for that motion."""
     rng = np.random.default_rng(seed)
     first = closed.in_other_tree(closed.description, closed.robot.loop_joints)
     second = recut(closed, rng)
@@ -161,7 +161,7 @@ BATCH = 1e-10
 @examples(4)
 @given(seed=seeds())
 def test_however_it_is_asked(name, seed):
-    """One state at a time, a batch, a batch with two axes, strides, `out=`, one thread and three."""
+    """Single states, a batch, a batch with two axes, strides, `out=`, one thread and three."""
     closed = random_closed(seed, bodies=5, loops=1 + seed % 2)
     robot = closed.robot
     states = closed.states(np.random.default_rng(seed), 6)

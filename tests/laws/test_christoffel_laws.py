@@ -89,7 +89,7 @@ def test_where_v_is_the_rate_of_q_they_are_what_the_book_defines(robot, seed, at
 
 
 def test_of_a_free_body_they_are_its_gyroscopic_terms():
-    """About its centre of mass; and the last two indices differ by I S_i . [S_j, S_k]."""
+    """The gyroscopic terms about the centre of mass; exchanging the last two indices adds I S_i . [S_j, S_k]."""
     I = np.diag([0.2, 0.3, 0.4])
     b = sarrus.Builder()
     b.add_body("body", sarrus.Inertia(2.0, (0, 0, 0), I))
@@ -145,7 +145,7 @@ def test_products_of_factors_are_the_recursive_algorithms(robot, seed, at):
 @law
 @given(ANY, seeds(), PLACE)
 def test_factors_are_what_they_are_called(robot, seed, at):
-    """G = (1 - Gamma)^-1 of a nilpotent Gamma, h_V skew with h_V V = ad_V^T M V, and the slides' C with ad_V^T M in its place."""
+    """G = (1 - Gamma)^-1 of a nilpotent Gamma, h_V skew with h_V V = ad_V^T M V, and the slides' C with ad_V^T M in place of h_V."""
     q, v, _ = state(robot, seed, at)
     form = sarrus.formulations.poe_factors(robot, q, v)
     one = np.eye(len(form.Gamma))

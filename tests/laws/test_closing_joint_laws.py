@@ -25,7 +25,7 @@ TREE_JOINTS = tuple(kind for kind in CLOSING if kind != "fixed")
 
 
 def with_terms(closed, rng, *names):
-    """The same mechanism with such terms in every joint; dry friction only where it slips, because rounding decides on its direction at rest."""
+    """Return the same mechanism with terms in every joint; dry friction only if it slips, because rounding determines its direction at rest."""
     here = closed.in_other_tree(closed.description, closed.robot.loop_joints)
     velocities = here.robot.joint_states(here.q, here.v, time=here.time).v
 
@@ -52,7 +52,7 @@ def with_terms(closed, rng, *names):
 
 
 def cuts(closed, rng, *names, count=3):
-    """The same state of the same mechanism, with terms in every joint, cut in several ways."""
+    """Return the same state of the same mechanism, with terms in every joint, for several spanning trees."""
     closed = with_terms(closed, rng, *names)
     first = closed.in_other_tree(closed.description, closed.robot.loop_joints)
     return [first, *(recut(closed, rng) for _ in range(count - 1))]
@@ -64,7 +64,7 @@ SETS = st.sampled_from([*((name,) for name in TERMS), TERMS])
 
 
 def compared(answers, scale=1.0):
-    """All answers are the first one."""
+    """Check that all results equal the first one."""
     for other in answers[1:]:
         for mine, theirs in zip(answers[0], other, strict=True):
             assert_equal(theirs, mine, RECUT, scale=max(scale, np.abs(mine).max(initial=1.0)))
@@ -73,7 +73,7 @@ def compared(answers, scale=1.0):
 @law
 @given(RECUTS, seeds(), SETS)
 def test_motion_and_energy(closed, seed, names):
-    """Accelerations of all bodies, energies, the work of the efforts that a motion needs, and joints' own coordinates, rates and accelerations."""
+    """Accelerations of all bodies, energies, work of the required efforts, and the joints' coordinates, rates and accelerations."""
     answers = []
     for one in cuts(closed, np.random.default_rng(seed), *names):
         robot, q, v = one.robot, one.q, one.v
@@ -135,7 +135,7 @@ def test_what_joints_carry(closed, seed):
 @law
 @given(RECUTS, seeds())
 def test_armature_of_closing_joints_is_inertia(closed, seed):
-    """M of what they tie: tau = M a + h, its inverse, 1/2 v^T M v and Coriolis' matrix, which gives the bias forces and keeps energy."""
+    """M of the joints that they couple: tau = M a + h, its inverse, 1/2 v^T M v, and the Coriolis matrix, which gives the bias forces."""
     rng = np.random.default_rng(seed)
     one = with_terms(closed, rng, "armature")
     one = one.in_other_tree(one.description, one.robot.loop_joints)
@@ -161,7 +161,7 @@ def test_armature_of_closing_joints_is_inertia(closed, seed):
 @law
 @given(RECUTS, seeds())
 def test_other_forms_of_the_equations(closed, seed):
-    """Projected and in independent coordinates, and the nearest velocity on the loops."""
+    """Projected equations, equations in independent coordinates, and the nearest velocity on the loops."""
     rng = np.random.default_rng(seed)
     one = with_terms(closed, rng, *TERMS)
     robot, q, v = one.robot, one.q, one.v
@@ -186,7 +186,7 @@ def test_other_forms_of_the_equations(closed, seed):
     seeds(),
 )
 def test_efforts_of_motors_in_any_joint(closed, seed):
-    """Motors in all joints bring about what they brought about, and those of least norm are the same."""
+    """Efforts of motors in all joints cause the original motion, and those of least norm are equal."""
     answers = []
     for one in cuts(closed, np.random.default_rng(seed), *TERMS):
         robot, q, v = one.robot, one.q, one.v
@@ -216,7 +216,7 @@ def test_efforts_of_motors_in_any_joint(closed, seed):
     closed_mechanisms(hints=False, copies=st.just(0), kinds=CLOSING, joints=st.just(CHAINS)), st.integers(1, 2), seeds()
 )
 def test_terms_in_substructures(closed, bodies, seed):
-    """The other way to solve for the loops feels them too."""
+    """The solver by substructures includes these terms."""
     rng = np.random.default_rng(seed)
     one = with_terms(closed, rng, *TERMS)
     one = one.in_other_tree(one.description, one.robot.loop_joints)
@@ -241,7 +241,7 @@ PINS = {  # parent, child, where in either
 
 
 def four_bar(closing, *, actuated=(), pins=None, **terms):
-    """The README's, where this pin closes the loop, all pins with these terms, or those that one is given for itself."""
+    """Return the README's four-bar with this pin as loop joint, and with terms for all pins or for one of them."""
     b = sarrus.Builder("four-bar")
     for name, length in {"crank": 0.4, "coupler": 1.1, "rocker": 0.9}.items():
         b.add_body(name, sarrus.Inertia.rod(1.0, (0, 0, 0), (length, 0, 0)))
@@ -255,7 +255,7 @@ def four_bar(closing, *, actuated=(), pins=None, **terms):
 
 
 def state(robot, crank=0.5, rate=1.0):
-    """(q, v) with the crank at an angle and turning, the bars not crossing, whichever pin closes the loop."""
+    """Return (q, v) with the crank at an angle and rotating, and bars that do not cross, for any loop joint."""
     known = four_bar("pin2")
     q = known.assemble(near={"pin1": -1.744, "pivot": -1.906}, fixed={"motor": crank})
     v = known.complete_velocity(q, {"motor": rate})
@@ -295,7 +295,7 @@ ELEMENTS = {
 @pytest.mark.parametrize("element", ELEMENTS)
 @pytest.mark.parametrize("method", ["rk4", "dopri5"])
 def test_force_elements_act_by_the_name_of_a_joint(name, element, method):
-    """Whichever pin closes the loop, this one among them."""
+    """Any pin may be the loop joint, including the named one."""
     ends, how = [], {"method": method, "dt": 1e-3} | ({"rtol": 1e-9, "atol": 1e-9} if method == "dopri5" else {})
     for closing in ("pin2", "pin1", "pivot"):
         robot = four_bar(closing, damping=0.1)
@@ -329,7 +329,7 @@ def test_limits_of_a_pin_wherever_it_stands():
 
 
 def test_turns_are_counted_from_a_state():
-    """A crank that goes round: its pin where it closes the loop, sample by sample, and nearest to what is given."""
+    """The turns of a full-rotation crank with its pin as loop joint: from sample to sample, and nearest to given coordinates."""
     robot = four_bar("motor")
     path = four_bar("pin2").follow(
         {"motor": np.linspace(0.5, 0.5 + 4 * np.pi, 90)}, near={"pin1": -1.744, "pivot": -1.906}
@@ -418,7 +418,7 @@ def test_a_closing_joint_goes_round():
 
 
 def other_trees(robot):
-    """Names of all joints of trees in which one of those stands that close loops."""
+    """Return the names of all joints of trees that contain one of the loop joints."""
     for name in robot.loop_joints:
         if robot.joint(name).type.nv == 0 or robot.joint(name).type.kind in ("Fixed", "Free"):
             continue
@@ -487,7 +487,7 @@ def test_configurations_led_by_any_joints(closed, seed):
 @law
 @given(closed_mechanisms(), seeds())
 def test_frames_are_led_by_their_rates(closed, seed):
-    """A frame that is given the velocity and acceleration that it has moves as it does, in either axes, with its turn or its origin's alone."""
+    """A frame with its own velocity and acceleration as target moves as before, in either axes, with rotation, translation or both."""
     robot, q, v = closed.robot, closed.q, closed.v
     a = robot.forward_dynamics(q, v, closed.tau, time=closed.time)
     frame = sorted(robot.bodies)[seed % len(robot.bodies)]
@@ -522,7 +522,7 @@ def test_frames_are_led_by_their_rates(closed, seed):
 
 
 def test_the_other_set_of_angles():
-    """A gimbal follows a parallel one with the other of the two sets of angles: its rates are those of its own angles."""
+    """A gimbal follows a parallel one with the other set of angles for the same rotation; its rates are those of its own angles."""
     b = sarrus.Builder()
     b.add_body("plate", sarrus.Inertia.box(1.0, (0.3, 0.2, 0.1)))
     b.add_joint("A", sarrus.Gimbal("rx ry rz"), "ground", "plate", tree=True)
@@ -555,7 +555,7 @@ def test_paths_go_on_where_joints_have_two_ways_to_say_it():
 
 
 def test_all_joints_as_a_guess():
-    """The result of joint_states is a valid start, though its coordinates are dependent; fixed coordinates are respected."""
+    """The result of joint_states is a valid initial guess, although its coordinates are dependent; fixed coordinates are respected."""
     for closing in ("motor", "pin2"):
         robot = four_bar(closing)
         q = state(robot)[0]

@@ -25,7 +25,7 @@ law = examples(15)
 
 
 def near(closed, rng, count=None):
-    """Configurations a little off the loops."""
+    """Return configurations slightly off the loops."""
     shape = () if count is None else (count,)
     return closed.robot.integrate(closed.q, OFF * rng.uniform(-1.0, 1.0, (*shape, closed.robot.nv)))
 
@@ -37,7 +37,7 @@ def open_by(robot, q, time):
 @law
 @given(closed_mechanisms(), seeds())
 def test_against_oracle(closed, seed):
-    """Both close the loops, and neither goes farther for it than the other, but for the curvature."""
+    """Both solvers close the loops, with equal distances from the initial configuration up to its curvature."""
     robot, start = closed.robot, near(closed, np.random.default_rng(seed))
     q = robot.assemble(near=start, time=closed.time)
     assert open_by(robot, q, closed.time) < CLOSED
@@ -63,7 +63,7 @@ def test_batch_is_its_states(closed, seed, count):
 @law
 @given(closed_mechanisms(), seeds())
 def test_what_is_fixed_stays(closed, seed):
-    """A joint that is held where the loops close is there (but for the rounding of its quaternion's norm), and they close about it."""
+    """A fixed joint keeps its coordinates (up to the rounding of a quaternion's norm), and the loops close by the other joints."""
     rng = np.random.default_rng(seed)
     robot = closed.robot
     name = str(rng.choice([name for name in robot.joints if robot.joint(name).nv]))
@@ -99,7 +99,7 @@ def test_frames_are_where_they_are_led(closed, seed):
 @law
 @given(closed_mechanisms(), seeds())
 def test_velocities_and_accelerations(closed, seed):
-    """A possible motion is given back joint by joint, and J v = c, J a = gamma."""
+    """A possible motion is returned unchanged, with J v = c and J a = gamma."""
     rng = np.random.default_rng(seed)
     robot, (q, v, tau, time) = closed.robot, closed.state
     name = str(rng.choice([name for name in robot.joints if robot.joint(name).nv]))
@@ -147,7 +147,7 @@ def test_whichever_joints_close(make):
 
 
 def test_singular_positions():
-    """On and about positions where rows come to depend on each other, steps still arrive."""
+    """Steps converge at and near positions with dependent rows."""
     robot = sarrus.mechanisms.four_bar_ladder(3)
     flat = robot.neutral()
     for off in (0.0, 1e-9, 1e-6, 1e-3):
@@ -181,7 +181,7 @@ def test_random_closed():
 
 
 def carousel():
-    """A four-bar in space, three of whose rows depend on the others, on a table that turns: gamma is the rounding of what turns."""
+    """Return a spatial four-bar with three dependent rows on a turntable: gamma is rounding of the rotation's terms."""
     b = sarrus.Builder("carousel")
     b.add_body("table", sarrus.Inertia.sphere(5.0, 0.5))
     for name, end in (("crank", (0, 0, 0.3)), ("coupler", (1, 0, 0)), ("rocker", (0, 0, 0.3))):
@@ -197,7 +197,7 @@ def carousel():
 
 @pytest.mark.parametrize("speed", [0.0, 1.0, 30.0, 1000.0])
 def test_rounding_of_what_turns_is_no_contradiction(speed):
-    """Nothing accelerates, or hardly, while velocities are large: an answer, right to the rounding of their squares."""
+    """With near-zero accelerations at large velocities there is a result, accurate to the rounding of squared velocities."""
     robot, q = carousel()
     v = robot.complete_velocity(q, {"spin": speed, "motor": 0.0})
     rounding = 1e-13 * (1.0 + speed**2)
@@ -213,7 +213,7 @@ def test_rounding_of_what_turns_is_no_contradiction(speed):
 @pytest.mark.parametrize("speed", [0.0, 1.0, 30.0, 1000.0])
 @pytest.mark.parametrize("ask", ["velocities", "accelerations"])
 def test_and_no_contradiction_passes_for_rounding(speed, ask):
-    """Two joints with equal rates by the loop have unequal prescribed ones: by little more than rounding, at most a hundred times the above."""
+    """Two joints with equal rates by the loop have different prescribed rates, by at most a hundred times the above rounding."""
     robot, q = carousel()
     v = robot.complete_velocity(q, {"spin": speed, "motor": 0.0})
     for off in (1e-11 * (1.0 + speed**2), 1e-3):
@@ -224,7 +224,7 @@ def test_and_no_contradiction_passes_for_rounding(speed, ask):
 
 @pytest.mark.parametrize("law", [sarrus.control.ComputedTorque, sarrus.control.PDPlus])
 def test_control_knows_that_rounding_too(law):
-    """Targets that do not accelerate on a table that turns fast: the motion goes on as it is."""
+    """Targets without acceleration on a fast turntable: the motion continues."""
     robot, q = carousel()
     v = robot.complete_velocity(q, {"spin": 30.0, "motor": 0.0})
     targets = {"spin": sarrus.laws.polynomial(0.3, 30.0), "motor": 0.4}
@@ -234,7 +234,7 @@ def test_control_knows_that_rounding_too(law):
 
 @pytest.mark.parametrize("metric", ["mass", "euclidean"])
 def test_steps_that_lead_away_are_shortened(metric):
-    """A wrist that weighs little goes far for what the metric of the mass matrix spares the arm; every one of these loops closes."""
+    """A light wrist moves far, because the metric of the mass matrix favours it over the arm; every loop closes nevertheless."""
     robot = sarrus.mechanisms.six_axis_arm(sphere=0.2)
     q = robot.assemble() + 0.1 * np.random.default_rng(0).normal(size=(400, 6))
     closed, status = robot.project_configuration(q, metric=metric, return_status=True)
@@ -243,7 +243,7 @@ def test_steps_that_lead_away_are_shortened(metric):
 
 
 def stretched(count):
-    """A chain of links on the ground at both ends, all but straight: `count` links of 1 m over 0.999 of their length."""
+    """Return a nearly straight chain with both ends on the ground: `count` links of 1 m over 0.999 of their total length."""
     b = sarrus.Builder("stretched")
     for k in range(count):
         b.add_body(f"link{k}", sarrus.Inertia.rod(1.0, (0, 0, 0), (1.0, 0, 0), 0.02))
@@ -272,7 +272,7 @@ CHAINS = {
 @pytest.mark.parametrize("metric", ["mass", "euclidean"])
 @pytest.mark.parametrize("chain", CHAINS)
 def test_projection_closes_long_chains(chain, metric):
-    """Starts are off by 0.05 rad, for any folding of the chain."""
+    """Initial guesses are off by 0.05 rad, for any folding of the chain."""
     make, off, count = CHAINS[chain]
     robot, rng = make(), np.random.default_rng(3)
     home = robot.assemble()

@@ -1,4 +1,4 @@
-"""Laws of rigid contact in one state: the equations of motion with loops and contacts, Coulomb's law, and that no choice changes the motion."""
+"""Laws of rigid contact in one state: equations of motion with loops and contacts, Coulomb's law, and invariance of the motion."""
 
 import dataclasses
 
@@ -46,7 +46,7 @@ def place_and_rows(robot, q, c):
 
 
 def random_contacts(robot, rng, count, q=None, v=None, friction=0.5):
-    """Points and balls of bodies on planes of others; with v, on planes along which they slip."""
+    """Return points and spheres of bodies on planes of other bodies; with v, on planes along which they slip."""
     names = ["ground", *robot.bodies]
     found = []
     for _ in range(20 * count):
@@ -92,12 +92,12 @@ def assert_obeys(robot, q, v, tau, contacts, answer, time=None):
 
 
 def moved(robot, q, v, a, h):
-    """Configuration after h, of a motion with these velocities and accelerations: exact to h^3."""
+    """Return the configuration after h, for these velocities and accelerations: exact to h^3."""
     return robot.integrate(q, h * v + 0.5 * h * h * a)
 
 
 def relative(robot, q, v, c):
-    """Distance of the centre along the normal, in the axes of the second body, and velocity of the touching points in these axes."""
+    """Return the distance of the centre along the normal, in the second body's axes, and the velocity of the contact points there."""
     X, Y = robot.pose(q, c.frame), robot.pose(q, c.on)
     return Y[:3, :3].T @ (X[:3, 3] - Y[:3, 3])
 
@@ -172,7 +172,7 @@ AT = [0, 0, 0, 1, 0, 0, 0.05]
 
 @pytest.mark.parametrize("push", [3.0, 9.81 - 1e-6, 9.81 + 1e-6, 15.0])
 def test_a_pushed_block(push):
-    """It sticks up to mu m g, then accelerates by (F - mu m g) / m; forces of the feet have least norm."""
+    """The block sticks up to mu m g, then accelerates by (F - mu m g) / m; forces of the feet have least norm."""
     robot, feet = block()
     answer = robot.contact_dynamics(AT, np.zeros(6), [0, 0, 0, push, 0, 0], feet)
     assert_allclose(answer.motion, [0, 0, 0, max(push - 9.81, 0) / 2, 0, 0], atol=1e-8)
@@ -200,7 +200,7 @@ def ball(radius=0.1):
 
 
 def test_a_rolling_ball_rolls_on():
-    """Its centre keeps its height and its speed, though the point that touches is accelerated upwards: v^2 / r."""
+    """The centre keeps height and speed, although the contact point accelerates upwards: v^2 / r."""
     robot, touching = ball()
     q, v = [0, 0, 0, 1, 0, 0, 0.1], [0, 20.0, 0, 2.0, 0, 0]
     answer = robot.contact_dynamics(q, v, np.zeros(6), touching)
@@ -218,7 +218,7 @@ def test_a_ball_with_backspin():
 
 
 def test_a_puck_on_a_turntable():
-    """The puck turns with the table: friction at its foot causes w^2 r inwards, and begins to topple it."""
+    """The puck rotates with the table: friction causes w^2 r inwards, and starts to tip the puck."""
     b = sarrus.Builder("turntable")
     b.add_body("table", sarrus.Inertia.box(mass=5.0, size=(1, 1, 0.1)))
     b.add_joint("turn", sarrus.Revolute("z"), "ground", "table")
@@ -251,7 +251,7 @@ def test_impact_of_a_ball_and_of_a_block():
 @examples(10)
 @given(CLOSED, seeds())
 def test_impacts_take_energy_and_keep_loops(closed, seed):
-    """Without restitution the kinetic energy falls, J v stays, momentum changes by the impulses."""
+    """Without restitution the kinetic energy decreases, J v is unchanged, and momentum changes by the impulses."""
     rng = np.random.default_rng(seed)
     robot, (q, v, _, _) = closed.robot, closed.state
     contacts = random_contacts(robot, rng, 3)
@@ -275,7 +275,7 @@ def test_impacts_take_energy_and_keep_loops(closed, seed):
 @examples(8)
 @given(closed_mechanisms(kinds=CLOSING), seeds())
 def test_order_does_not_matter(closed, seed):
-    """Contacts in another order: the same motion, the same least forces."""
+    """Contacts in another order have the same motion and the same forces of least norm."""
     rng = np.random.default_rng(seed)
     robot, q = closed.robot, closed.q
     v, tau = np.zeros(robot.nv), closed.state.tau
@@ -291,7 +291,7 @@ def test_order_does_not_matter(closed, seed):
 
 
 def test_which_joint_closes_the_loop_does_not_matter():
-    """A four-bar on the ground, and pulled: the same motion of its bodies, the same forces."""
+    """A pulled four-bar on the ground has the same motion and forces for any loop joint."""
     answers = []
     for closing in (3, 1, 2):
         robot, q, _ = dropped_four_bar(closing=closing)
@@ -307,7 +307,7 @@ def test_which_joint_closes_the_loop_does_not_matter():
 
 
 def test_a_loop_that_is_pressed_onto_the_ground_stays():
-    """A motor presses the coupler onto what it touches: the point sticks, and with it a mechanism of one freedom."""
+    """A motor presses the coupler onto the ground: the point sticks, and with it the mechanism, which has one degree of freedom."""
     robot = sarrus.mechanisms.four_bar()
     q = robot.assemble(fixed={"motor": 0.5})
     for normal in ("z", (0.3, 0, 1)):
@@ -337,7 +337,7 @@ def test_wrong_uses_are_refused():
 
 @pytest.mark.parametrize("pieces", [0, 2])
 def test_substructures_say_the_same(pieces):
-    """A mechanism that is cut into pieces solves for each column by itself."""
+    """A mechanism in substructures solves for each column separately, with the same result."""
     robot = sarrus.mechanisms.four_bar_ladder(6)
     other = sarrus.Mechanism(robot.description, substructures=pieces)
     q = robot.assemble()
@@ -350,7 +350,7 @@ def test_substructures_say_the_same(pieces):
 
 @pytest.mark.parametrize("friction", [0.0, 1e-12])
 def test_what_is_lifted_off_ground_parts(friction):
-    """Without friction the cone is a ray: what pulls it off leaves no force."""
+    """Without friction the cone is a ray, and a lifting pull leaves no force."""
     b = sarrus.Builder("ball")
     b.add_body("ball", sarrus.Inertia.sphere(0.5, 0.1))
     b.add_joint("float", sarrus.Free(), "ground", "ball")
@@ -368,7 +368,7 @@ def test_what_is_lifted_off_ground_parts(friction):
 
 @pytest.mark.parametrize("mass", [1e-9, 0.0])
 def test_a_point_of_a_massless_body_carries(mass):
-    """A four-bar that rests on a point of its coupler: the least of the two forces that hold one freedom."""
+    """A four-bar rests on a point of its coupler: the force of least norm of the two that balance one degree of freedom."""
     b = sarrus.Builder("four-bar")
     for name, length in (("a", 0.4), ("b", 1.1), ("c", 0.9)):
         light = name == "b"

@@ -39,7 +39,7 @@ NEARLY = 6e-5
 
 
 def touch(a, X, b, Y, within=1e9):
-    """Features, positions, normals, distances."""
+    """Return features, positions, normals, distances."""
     scene = _core.Scene(
         [shape_terms(a, 0, Transform()), shape_terms(b, 1, Transform())], [(0, 1, 1.0, 0.0, 0.0, 0.0, None)]
     )
@@ -58,7 +58,7 @@ def scaled(shape, s):
 
 
 def placed(rng, a, b, at):
-    """Poses of two shapes that are so far apart, or sunk, in a random direction."""
+    """Return poses of two shapes with this distance or penetration, in a random direction."""
     X, Y = pose(rng), pose(rng)
     for _ in range(3):
         d, n = oracle.distance(a, X, b, Y, rng)
@@ -92,7 +92,7 @@ def test_nearest_point_has_the_distance_by_which_the_best_direction_parts_them(o
 
 
 def test_a_capsule_whose_axis_is_in_a_box_leaves_it_by_the_shortest_way():
-    """Some of these ways are across an edge of the box and the axis."""
+    """For some cases the shortest direction is perpendicular to an edge of the box and the axis."""
     rng = np.random.default_rng(12)
     a, b = SHAPES["capsule"], SHAPES["box"]
     for _ in range(20):
@@ -196,7 +196,7 @@ def test_degenerate_positions_have_finite_answers_that_stay(one, other, where):
     ],
 )
 def test_what_lies_flat_keeps_its_points_and_their_names_through_rounding(one, other):
-    """Shifts and tilts of 1e-10 of what lies exactly one on the other change no id, and distances by no more than themselves."""
+    """Shifts and tilts of 1e-10 of a body exactly on another change no id, and distances only by that amount."""
     rng = np.random.default_rng(8)
     a, b = SHAPES[one], SHAPES[other]
     turn = Rotation.from_rpy(0.0, np.pi / 2, 0.0) if one == "capsule" else Rotation()
@@ -215,7 +215,7 @@ def test_what_lies_flat_keeps_its_points_and_their_names_through_rounding(one, o
 
 
 def test_convex_points_stand_on_their_corners():
-    """Contacts of nine points of a rectangle are the four corners, even if tilted a little; those of a heap of points the lowest ones."""
+    """Nine points of a rectangle have contacts at the four corners, also if slightly tilted; a point cloud at its lowest points."""
     shape, rng = SHAPES["points"], np.random.default_rng(10)
     for _ in range(20):
         X = Transform(Rotation.exp(np.array([*0.05 * rng.normal(size=2), rng.normal()])), (0.0, 0.0, 0.4))
@@ -234,7 +234,7 @@ def test_convex_points_stand_on_their_corners():
 
 
 def test_box_on_box_has_the_corners_of_what_overlaps():
-    """Shifted by (0.1, 0.3) and turned by nothing: the overlap of two squares; turned by 45 degrees: four of eight corners, which hold its middle."""
+    """Shifted by (0.1, 0.3) without rotation: the overlap of two squares. Rotated by 45 degrees: four of eight corners, around its centre."""
     cube = Box((1.0, 1.0, 1.0))
     names, positions, _, distances = touch(cube, Transform(translation=(0.1, 0.3, 0.999)), cube, Transform())
     corners = {(x, y) for x in (-0.4, 0.5) for y in (-0.2, 0.5)}
@@ -266,7 +266,7 @@ def height(x, y):
 
 
 def test_ground_of_heights_is_the_law_that_they_were_taken_from():
-    """Spheres over a grid of 161 heights, against the nearest place on the law, found by minimisation."""
+    """Spheres over a grid of 161 heights, compared with the nearest point of the height function, found by minimisation."""
     rng, ground, ball = np.random.default_rng(9), hills(161), Sphere(0.1)
     for _ in range(20):
         p = np.array([*rng.uniform(-1.2, 1.2, 2), rng.uniform(-0.1, 0.6)])
@@ -302,7 +302,7 @@ def test_ground_of_heights_goes_through_all_of_them():
 
 
 def test_sweep_finds_what_every_pair_does():
-    """Sixty shapes thrown into a box: the same points and names as of each pair by itself."""
+    """Sixty shapes in a box have the same points and ids as each pair alone."""
     rng = np.random.default_rng(11)
     kinds = [Sphere(0.1), Capsule(0.05, 0.3), Box((0.2, 0.1, 0.3)), Point()]
     shapes = [kinds[k % 4] for k in range(59)] + [Plane()]

@@ -26,7 +26,7 @@ def with_box_at_rest(add, home=None):
 
 
 def spread(run):
-    """Largest change of the energy."""
+    """Return the largest change of the energy."""
     return float(np.abs(run.energy - run.energy[0]).max())
 
 
@@ -71,7 +71,7 @@ def tumbling():
 
 
 def test_a_body_tumbles_beside_a_box_at_rest():
-    """Energy of rotation, and the angular momentum about the centre of mass; the box stays where it is."""
+    """Rotational energy, and angular momentum about the centre of mass; the box does not move."""
     robot, v = tumbling()
     run = sarrus.simulate(robot, robot.assemble(), v, 10.0, method="contact", dt=1e-3)
     w = run.v[:, robot.joint("ff").v_slice][:, :3]
@@ -92,7 +92,7 @@ def test_a_body_tumbles_beside_a_box_at_rest():
 
 
 def chain(b):
-    """A double pendulum that swings high."""
+    """Return a double pendulum with large swings."""
     for name, parent, at in (("upper", "ground", (0, 3.0, 3.0)), ("lower", "upper", (0, 0, -1.0))):
         b.add_body(name, sarrus.Inertia.rod(1.0, (0, 0, 0), (0, 0, -1.0), radius=0.02))
         b.add_joint(f"at {name}", sarrus.Revolute("y"), parent, name, at_parent=at)
@@ -132,7 +132,7 @@ def test_mechanisms_beside_a_box_at_rest_are_of_second_order(which):
 
 
 def test_what_flies_freely_under_control_is_of_second_order():
-    """Springs and dampers along joints, and PID with its integral: differences fall with the square of the step, also while something presses elsewhere."""
+    """Springs and dampers along joints, and PID with integral: errors fall with the square of the step, also during contact elsewhere."""
 
     def add(b):
         chain(b)
@@ -158,7 +158,7 @@ def test_what_flies_freely_under_control_is_of_second_order():
 
 @pytest.mark.parametrize("stiffness", [1e2, 1e8])
 def test_a_spring_along_a_joint_keeps_its_energy(stiffness):
-    """However fast it swings: the midpoint rule."""
+    """The midpoint rule conserves energy at any frequency."""
 
     def add(b):
         b.add_body("cart", sarrus.Inertia.box(2.0, (0.1, 0.1, 0.1)))
@@ -195,7 +195,7 @@ SKEWED = SKEWED @ Rotation.from_euler("z", 0.05).as_matrix().T
 
 
 def rod_of(shape):
-    """Leans, and falls from rest."""
+    """Return an inclined rod that falls from rest."""
     return sarrus.Inertia.box(1.0, ROD), shape, (0.2, 0.0), (0.0, 0.0, 0.0), 0.4
 
 
@@ -215,7 +215,7 @@ MOVING = {
 
 
 def moving(name, friction):
-    """On the ground, and where it touches at rest."""
+    """Return a state on the ground with zero velocity at the contact."""
     inertia, shape, lean, w, duration = MOVING[name]
     b = sarrus.Builder(name)
     b.add_body("body", inertia)
@@ -236,7 +236,7 @@ def moving(name, friction):
 @pytest.mark.parametrize("friction", [5.0, 0.0], ids=["rolls", "slides"])
 @pytest.mark.parametrize("name", MOVING)
 def test_shapes_that_roll_pivot_and_slide_are_of_second_order(name, friction):
-    """Their energy, and how deep they sink: the place where they touch moves along both, and the normal turns."""
+    """Energy and penetration; the contact point moves along both surfaces, and the normal rotates."""
     robot, q, v, duration = moving(name, friction)
     lost, sunk = [], []
     for dt in (2e-3, 1e-3, 5e-4):
@@ -265,7 +265,7 @@ def test_a_ball_on_a_round_shape_is_of_second_order(below):
 
 
 def test_what_rolls_off_an_edge_loses_nothing_there():
-    """The last step that presses does not press again for what lies a step ahead."""
+    """The last step with contact does not apply its force again for a contact that lies ahead of the step."""
     b = sarrus.Builder("edge")
     b.add_body("ball", sarrus.Inertia(1.0, (0, 0, 0), np.diag([4e-3] * 3)))
     b.add_joint("float", sarrus.Free(), "ground", "ball")
@@ -319,7 +319,7 @@ def test_reported_accelerations_and_loads_contain_the_contacts(tmp_path):
 
 
 def test_each_body_is_in_balance_with_its_contact_forces():
-    """m a = m g + f of a ball that slips and rolls, with accelerations of the run's own velocities; on a plane of another body that moves."""
+    """m a = m g + f of a slipping and rolling ball, with accelerations from the run's velocities; also on a plane of a moving body."""
     b = sarrus.Builder("ball on a sled", gravity=(1.0, 0.0, -G))
     b.add_body("sled", sarrus.Inertia.box(5.0, (2.0, 2.0, 0.1)))
     b.add_joint("x", sarrus.Prismatic("x"), "ground", "sled")

@@ -15,7 +15,7 @@ AT_REST, LOOPS = 1e-9, 1e-12
 
 
 def boxed(b, name, half, mass=1.0):
-    """A body with its eight corners as frames, the lower ones first."""
+    """Return a body with its eight corners as frames, the lower ones first."""
     b.add_body(name, sarrus.Inertia.box(mass=mass, size=tuple(2 * h for h in half)))
     names = [f"{name}_{i}" for i in range(8)]
     for i, corner in enumerate(names):
@@ -52,7 +52,7 @@ def test_a_block_slides_by_coulombs_law():
 
 
 def test_forces_carry_the_weight():
-    """z of each contact: forces along the normal and across; the least ones are alike."""
+    """Contact forces balance the weight along z; those of least norm are equal."""
     robot, corners = block()
     feet = [RigidContact(c) for c in corners[:4]]
     run = sarrus.simulate(robot, AT, np.zeros(6), 0.1, feet, dt=2e-3)
@@ -71,7 +71,10 @@ def ball(height=0.0, restitution=0.0, friction=0.4):
 
 
 def test_a_ball_with_backspin_slips_then_rolls():
-    """While it slips: v = v0 - mu g t, spin w = w0 + 5/2 mu g t / r; then v = w r, for good. To the first order of a step, in which its axes turn."""
+    """While it slips, v = v0 - mu g t and spin w = w0 + 5/2 mu g t / r; afterwards v = w r.
+
+    First order in the step, during which its axes rotate.
+    """
     robot, q, ground = ball()
     run = sarrus.simulate(robot, q, [0, -20.0, 0, 1.0, 0, 0], 1.0, ground, dt=1e-3)
     first_order = 20.0 * 1e-3  # radians a step
@@ -94,7 +97,7 @@ def test_a_ball_with_backspin_slips_then_rolls():
 
 @pytest.mark.parametrize("restitution", [0.5, 0.8])
 def test_a_bouncing_ball_comes_to_rest(restitution):
-    """Heights fall by e^2 a bounce, to the order of dt; after infinitely many bounces in a finite time it lies there."""
+    """Heights decrease by e^2 per bounce, to the order of dt; it rests after infinitely many bounces in finite time."""
     robot, q, ground = ball(1.0, restitution)
     run = sarrus.simulate(robot, q, np.zeros(6), 8.0, ground, dt=5e-4)
     z = run.q[:, 6] - 0.1
@@ -127,7 +130,7 @@ def test_painleves_rod(degrees):
 
 
 def dropped_four_bar(kp=None, closing=3):
-    """A loop of four boxes in a free motion, above the ground."""
+    """Return a loop of four boxes in free motion above the ground."""
     b, corners = sarrus.Builder("four bar"), []
     half = {"a": (0.1, 0.02, 0.02), "b": (0.02, 0.02, 0.1), "c": (0.1, 0.02, 0.02), "d": (0.02, 0.02, 0.1)}
     for name, size in half.items():
@@ -149,7 +152,7 @@ def dropped_four_bar(kp=None, closing=3):
 
 
 def test_a_four_bar_falls_and_lies_still():
-    """Loops hold in position and velocity after every step, whatever the cones do; in the end nothing moves."""
+    """Position and velocity satisfy the loops after every step, for any contact; finally nothing moves."""
     robot, q, acting = dropped_four_bar()
     v = np.zeros(robot.nv)
     v[:6] = [1.0, -2.0, 0.5, 0.3, 0.2, 0]
@@ -165,7 +168,7 @@ def test_a_four_bar_falls_and_lies_still():
 
 
 def test_stiff_control_is_implicit():
-    """Gains of 1000 and 20 on bars of half a kilogram, at 2.5 ms: an explicit damper would be unstable. It stands, and does not creep."""
+    """Gains of 1000 and 20 on bars of half a kilogram at 2.5 ms: an explicit damper would be unstable. It stands without creep."""
     robot, q, acting = dropped_four_bar(1000.0)
     run = sarrus.simulate(robot, q, np.zeros(robot.nv), 3.0, acting, dt=2.5e-3)
     assert abs(run.v[-400:]).max() < 1e-8
@@ -244,7 +247,7 @@ def test_a_short_step_is_what_contact_dynamics_says(armature):
 
 
 def crane(feet):
-    """Return a box with a four-bar on it, which has contacts at this many corners, on ground that is not level."""
+    """Return a box that carries a four-bar, with contacts at these corners, on sloped ground."""
     b = sarrus.Builder("crane", gravity=(1.5, -0.8, -G))
     corners = boxed(b, "box", (0.3, 0.2, 0.1), mass=3.0)[:feet]
     b.add_joint("float", sarrus.Free(), "ground", "box")
@@ -287,7 +290,7 @@ def test_it_goes_on_bit_for_bit():
 
 
 def test_a_box_rests_on_a_box():
-    """Planes of bodies: ten of them, each on the one below, are still."""
+    """A stack of ten boxes, each on a plane of the one below, does not move."""
     b, acting = sarrus.Builder("stack"), []
     for i in range(10):
         corners = boxed(b, f"b{i}", (0.1, 0.1, 0.05))
@@ -306,7 +309,7 @@ def test_a_box_rests_on_a_box():
 
 
 def test_dry_friction_of_a_joint_is_exact():
-    """A slider is braked by c / m and then stands; one that is pushed by less than c does not begin to move."""
+    """A slider decelerates by c / m and then stops; one that is pushed by less than c does not start to move."""
     robot = slider(mass=2.0, friction=3.0)
     run = sarrus.simulate(robot, [0.0], [1.0], 1.0, method="contact", dt=1e-3)
     assert_allclose(run.v[:, 0], np.maximum(1.0 - 1.5 * run.t, 0.0), atol=1e-9)
@@ -316,7 +319,7 @@ def test_dry_friction_of_a_joint_is_exact():
 
 @pytest.mark.parametrize("gap", [5e-3, 2e-2])
 def test_what_an_impact_elsewhere_moves_is_stopped(gap):
-    """A ball hits one end of a see-saw; in the same step the other end, which was at rest and far from the ceiling, would go through it."""
+    """A ball hits one end of a see-saw. In the same step the other end, at rest and far from the ceiling, would penetrate it."""
     b = sarrus.Builder("see-saw")
     b.add_body("beam", sarrus.Inertia.box(1.0, (1.0, 0.1, 0.02)))
     b.add_joint("pin", sarrus.Revolute("y"), "ground", "beam")
@@ -332,7 +335,7 @@ def test_what_an_impact_elsewhere_moves_is_stopped(gap):
 
 
 def test_end_stops_are_rigid():
-    """Bodies that fall on a stop stop without penetration or bouncing, and stay."""
+    """Bodies that fall on a stop do not penetrate it, do not bounce, and stay there."""
     robot = sarrus.mechanisms.pendulum()
     run = sarrus.simulate(robot, [1.2], [0.0], 2.0, EndStop("pivot", limits=(0.4, 2.0)), method="contact", dt=1e-3)
     assert run.q.min() > 0.4 - 1e-9
@@ -341,7 +344,7 @@ def test_end_stops_are_rigid():
 
 
 def test_free_flight_is_of_second_order():
-    """A parabola, exactly; a body that spins about no axis of its own; a four-bar with a stiff controller in the air, on its loops."""
+    """An exact parabola; a body rotating about a general axis; a four-bar with a stiff controller in the air, on its loops."""
     robot, q, ground = ball(2.0)
     run = sarrus.simulate(robot, q, [0, 0, 0, 1.0, 0, 0], 0.4, ground, dt=4e-3)
     assert_allclose(run.q[:, 6], 2.1 - 0.5 * G * run.t**2, atol=1e-12)
@@ -387,14 +390,14 @@ def test_what_does_not_go_together_is_refused():
 
 
 def pressed(method="contact"):
-    """A pendulum that leans on its stop."""
+    """Return a pendulum that leans on its stop."""
     robot = sarrus.mechanisms.pendulum(mass=2.0, length=0.5)
     stop = EndStop("pivot", limits=(0.3, 2.0))
     return robot, sarrus.simulate(robot, [0.3], [0.0], 0.2, stop, method=method, dt=1e-3)
 
 
 def test_what_leans_on_a_stop_has_no_acceleration():
-    """Free body of the link: weight, and what the stop and the joint carry."""
+    """Free body of the link: its weight, and the forces of stop and joint."""
     robot, run = pressed()
     moment = 2.0 * G * 0.5 * np.sin(0.3)
     assert_allclose(run.tau[1:], np.full((len(run.t) - 1, 1), moment), rtol=1e-8)
@@ -407,7 +410,7 @@ def test_what_leans_on_a_stop_has_no_acceleration():
 
 @pytest.mark.parametrize("side", [1.0, -1.0])
 def test_stops_that_move_push_by_what_the_motion_lacks(side):
-    """Mean forces of the steps make the change of momentum, whichever side stops."""
+    """The mean forces of the steps equal the change of momentum, on either side of the stop."""
     robot = slider()
     stop = EndStop("slide", limits=(-0.1, 0.1))
     run = sarrus.simulate(robot, [0.0], [side], 0.3, [stop, lambda t, q, v: [side * 3.0]], method="contact", dt=1e-3)
@@ -436,7 +439,7 @@ def test_a_loop_on_a_stop_is_in_balance():
 
 @pytest.mark.parametrize("bounded", ["controller", "motor"])
 def test_what_saturates_gives_way(bounded):
-    """A weight that falls although a stiff controller holds it with all it may: at once by g less that force."""
+    """A stiff controller at its effort limit cannot hold a weight, which falls at once with g less that force over the mass."""
     b = sarrus.Builder("lift")
     b.add_body("weight", sarrus.Inertia.sphere(50.0, 0.1))
     limits = {"effort_limit": 100.0} if bounded == "motor" else {}

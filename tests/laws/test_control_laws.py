@@ -18,7 +18,7 @@ LOOPS = {
 
 
 def start(name):
-    """A mechanism at its assembled configuration, where its coordinates stand there, and targets that move from near there."""
+    """Return a mechanism at its assembled configuration, and moving targets that begin nearby."""
     robot = getattr(sarrus.mechanisms, name)()
     q = robot.assemble()
     at = {joint: float(q[robot.joint(joint).q_slice][0]) for joint in LOOPS[name]}
@@ -36,7 +36,7 @@ def tracked(robot, run, targets):
 
 @pytest.mark.parametrize("name", LOOPS)
 def test_computed_torque_on_loops(name):
-    """Errors of the independent coordinates die as oscillators: (e0 (1 + w t) + e0' t) exp(-w t) with kp = w^2, kd = 2 w."""
+    """Errors of the independent coordinates decay as critically damped: (e0 (1 + w t) + e0' t) exp(-w t) with kp = w^2, kd = 2 w."""
     robot, q, targets = start(name)
     w = 10.0 + np.arange(len(targets))
     run = sarrus.simulate(robot, q, np.zeros(robot.nv), 0.3, ComputedTorque(targets, w**2, 2 * w))
@@ -49,7 +49,7 @@ def test_computed_torque_on_loops(name):
 
 @pytest.mark.parametrize("name", ["five_bar", "delta"])
 def test_computed_torque_on_loops_is_what_its_parts_make(name):
-    """The same torques as a function makes of accelerations() and actuator_efforts()."""
+    """The torques equal those from complete_acceleration() and actuator_efforts()."""
     robot, q, targets = start(name)
     joints = list(targets)
     S = robot.actuation_matrix(q, actuated=robot.actuated)
@@ -80,7 +80,7 @@ def test_gains_of_their_own_in_lanes(law, name):
 
 
 def error_energy(robot, run, targets, kp, names):
-    """s' M s / 2 + e' kp e / 2 with s = v - v_d, v_d completed by the loops."""
+    """Return s' M s / 2 + e' kp e / 2 with s = v - v_d, where the loops complete v_d."""
     energy = []
     for t, q, v in zip(run.t, run.q, run.v, strict=True):
         rates = {name: law.derivatives(t)[1] for name, law in targets.items()}
@@ -92,7 +92,7 @@ def error_energy(robot, run, targets, kp, names):
 
 @pytest.mark.parametrize("name", ["tree", "damped tree", "four_bar", "five_bar", "delta"])
 def test_the_energy_of_pd_plus_never_grows(name):
-    """With moving targets; without damping kd the energy of the error is constant, which no other C achieves."""
+    """Moving targets; without damping kd the energy of the error is constant, which requires this C."""
     if name.endswith("tree"):
         robot, q, v = double_pendulum()
         targets = {"shoulder": sarrus.laws.harmonic(0.5, rate=4.0), "elbow": sarrus.laws.harmonic(0.8, rate=6.0)}
@@ -116,7 +116,7 @@ def test_the_energy_of_pd_plus_never_grows(name):
 
 
 def test_energy_of_the_error_in_a_mechanism_with_balls():
-    """A Delta robot with ball joints in its tree: velocities that are no rates of coordinates, and v_d that the loops complete."""
+    """A Delta robot with ball joints in its tree: velocities are not rates of coordinates, and the loops complete v_d."""
     robot, q, targets = start("delta")
     assert robot.nq > robot.nv
     run = sarrus.simulate(robot, q, np.zeros(robot.nv), 0.4, PDPlus(targets, 30.0, 0.0))
@@ -126,7 +126,7 @@ def test_energy_of_the_error_in_a_mechanism_with_balls():
 
 @pytest.mark.parametrize("name", [*LOOPS, "double_pendulum"])
 def test_motors_hold_gravity(name):
-    """The mechanism rests anywhere; with half of the efforts it sinks as with half of its weight."""
+    """The mechanism rests in any configuration; with half of the efforts it sinks as with half of its weight."""
     robot = getattr(sarrus.mechanisms, name)()
     q = robot.assemble() if robot.nc else np.array([0.7, -0.4])
     held = sarrus.simulate(robot, q, np.zeros(robot.nv), 0.2, GravityCompensation())
@@ -137,7 +137,7 @@ def test_motors_hold_gravity(name):
 
 
 def test_a_step_is_reached_with_gravity_held_and_sampled():
-    """PD with gravity compensation, both through one clock, has no error left at rest."""
+    """PD with gravity compensation, both sampled by one clock, has no steady-state error."""
     robot = sarrus.mechanisms.five_bar()
     q = robot.assemble()
     goal = {name: float(q[robot.joint(name).q_slice][0]) + 0.1 for name in LOOPS["five_bar"]}
@@ -148,7 +148,7 @@ def test_a_step_is_reached_with_gravity_held_and_sampled():
 
 
 def test_motors_that_cannot():
-    """One motor cannot hold a five-bar linkage, nor can a motor drive two joints."""
+    """One motor cannot hold a five-bar linkage, and one motor cannot drive two joints."""
     robot = sarrus.mechanisms.five_bar()
     b = robot.to_builder()
     b.set_joint("right_motor", actuated=False)

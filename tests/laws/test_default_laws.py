@@ -91,7 +91,7 @@ CONSTRUCTED = {
 
 @pytest.mark.parametrize("name", CONSTRUCTED)
 def test_constructors(name):
-    """Joints, inertias and places made with their defaults spelled out are equal to those made without."""
+    """Joints, inertias and placements with explicit defaults equal those without."""
     make = getattr(sarrus, name)
     signature, args = inspect.signature(make), CONSTRUCTED[name]
     defaults = {p.name: p.default for p in list(signature.parameters.values())[len(args) :]}
@@ -108,7 +108,7 @@ def test_constructors(name):
 
 
 def test_gallery():
-    """Every mechanism of the gallery."""
+    """Every mechanism of the gallery with explicit defaults."""
     for name in sarrus.mechanisms.__all__:
         make = getattr(sarrus.mechanisms, name)
         defaults = {p.name: p.default for p in inspect.signature(make).parameters.values()}
@@ -117,7 +117,7 @@ def test_gallery():
 
 
 def test_runs():
-    """simulate() with each of its defaults spelled out."""
+    """simulate() with each of its defaults explicit."""
     c = case("four-bar")
     signature = inspect.signature(sarrus.simulate)
     given = ("mechanism", "q", "v", "duration")

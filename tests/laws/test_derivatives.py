@@ -25,12 +25,12 @@ NEAR = 1e-7
 
 
 def slope(f, h=STEP):
-    """f'(0) by central differences of fourth order."""
+    """Return f'(0) by central differences of fourth order."""
     return (8 * (f(h) - f(-h)) - (f(2 * h) - f(-2 * h))) / (12 * h)
 
 
 def columns(f, directions):
-    """A column for each of the directions (nv, k)."""
+    """Return one column for each direction (nv, k)."""
     slopes = [slope(lambda s, d=d: f(s * d)) for d in directions.T]
     return np.stack(slopes, axis=-1) if slopes else np.zeros((0, 0))
 
@@ -83,13 +83,13 @@ def test_under_wrenches_on_ground_that_moves(robot, seed):
 @examples(15)
 @given(mechanisms(springs=True, armature=True), seeds())
 def test_forward_dynamics_of_trees(robot, seed):
-    """M^-1 times the derivatives of inverse dynamics, negative."""
+    """Minus M^-1 times the derivatives of inverse dynamics."""
     are_those_of_inverse_dynamics(robot, seed)
 
 
 @pytest.mark.parametrize("branching", [0.0, 0.3, 1.0])
 def test_forward_dynamics_of_large_trees(branching):
-    """Their columns fill several registers, and velocities are in another order than bodies outward."""
+    """The columns fill several registers, and the order of velocities differs from that of the bodies."""
     robot = random_mechanism(7, bodies=24, joints=PLAIN_JOINTS, branching=branching, shuffled=True, armature=True)
     assert robot.nv > 32
     q = are_those_of_inverse_dynamics(robot, 7)
@@ -119,7 +119,7 @@ def are_those_of_inverse_dynamics(robot, seed):
 @given(closed_mechanisms(kinds=st.just(SMOOTH)), seeds())
 @example(random_closed(1666, bodies=4, loops=1, copies=1, branching=0.0, kinds=SMOOTH), 0)
 def test_forward_dynamics_of_closed_mechanisms(closed, seed):
-    """Every kind of constraint and closing joint, in motion, against the oracle in extended precision along the loops."""
+    """Every kind of constraint and loop joint, in motion, compared with the oracle in extended precision along the loops."""
     robot, (q, v, tau, time), oracle = closed.robot, closed.state, closed.precise
     found = D.forward_dynamics(robot, q, v, tau, time=time)
     J = robot.constraint_jacobian(q, time=time)
@@ -130,7 +130,7 @@ def test_forward_dynamics_of_closed_mechanisms(closed, seed):
     depend = np.linalg.matrix_rank(J, tol=1e-9 * np.abs(J).max(initial=1.0)) < len(J)
 
     def on_loops(x, u):
-        """Dependent rows are inconsistent for any gap of the loops; then only the oracle's choice of rows decides."""
+        """Dependent rows are inconsistent for any gap of the loops, where the oracle's choice of rows decides; so states are on the loops."""
         if not depend:
             return x, u
         x = robot.project_configuration(np.asarray(x, dtype=float), time=time)
@@ -197,7 +197,7 @@ def multipliers_along(robot, q, v, tau, d, **how):
 @pytest.mark.parametrize("name", [*OVERCONSTRAINED, "stewart", "slider_crank", "delta"])
 @pytest.mark.parametrize("cut", [0, 2])
 def test_multipliers(name, cut):
-    """Differences along the loops: of all that dependent rows may carry, the least."""
+    """Differences along the loops; for indeterminate multipliers of dependent rows, those of least norm."""
     robot = sarrus.Mechanism(getattr(sarrus.mechanisms, name)().description, substructures=cut)
     rng = np.random.default_rng(0)
     q = robot.assemble()
@@ -220,7 +220,7 @@ def test_multipliers(name, cut):
 @examples(15)
 @given(closed_mechanisms(kinds=st.just(SMOOTH)), seeds())
 def test_multipliers_of_closed_mechanisms(closed, seed):
-    """J^T dlambda is how M a + h - tau - J^T lambda changes otherwise, and of what does it the least."""
+    """J^T dlambda is the change of M a + h - tau - J^T lambda at constant lambda, with dlambda of least norm."""
     robot, (q, v, tau, time), rng = closed.robot, closed.state, np.random.default_rng(seed)
     found = D.forward_dynamics(robot, q, v, tau, time=time)
     _, reactions = robot.forward_dynamics(q, v, tau, time=time, return_reactions=True)
@@ -245,7 +245,7 @@ def test_multipliers_of_closed_mechanisms(closed, seed):
 @pytest.mark.parametrize("name", ["biped", "four_bar", "sarrus_linkage"])
 @pytest.mark.parametrize("m", [1.0, 1e-3, 1e-6])
 def test_multipliers_in_any_unit(name, m):
-    """Lengths in metres or micrometres: forces on the velocities by dependent rows keep their digits."""
+    """Lengths in metres or micrometres: the generalised forces of dependent rows keep their digits."""
     robot, units = scaled(getattr(sarrus.mechanisms, name)(), m, m**3, 1.0)
     unit = units.velocities(robot)
     q = robot.assemble(tolerance=1e-13)
@@ -331,7 +331,7 @@ def test_products_of_forward_dynamics(closed, seed, along):
     random_closed(1666, bodies=4, loops=1, copies=1, branching=0.0, kinds=SMOOTH), 0, "any"
 )  # columns not in the order of links
 def test_matrices_of_plain_joints_are_what_dual_numbers_say(closed, seed, along):
-    """All columns come of recursions there, and products along one direction of numbers that carry their rates."""
+    """The recursions for all columns agree with products along one direction by dual numbers."""
     robot, state, rng = closed.robot, (closed.q, closed.v, closed.tau), np.random.default_rng(seed)
     how = {"time": closed.time, "along": along, "return_status": True}
     matrices, status = D.forward_dynamics(robot, *state, **how)
@@ -459,7 +459,7 @@ def test_products_of_a_batch():
 
 
 def assert_are_those_of_each(found, status, one, digits=1e-10):
-    """Assert that results of a batch are those of each state, but for rounding."""
+    """Check that results of a batch equal those of each state, up to rounding."""
     for i in range(len(status)):
         alone, verdict = one(i, return_status=True)
         assert status[i] == verdict
@@ -509,7 +509,7 @@ def test_products_of_trees_side_by_side(robot, seed):
 
 
 def test_products_tell_state_by_state_where_there_is_no_derivative():
-    """Among states side by side only a singular one, one off the loops, and one whose rows contradict one another."""
+    """In a batch only the singular state, the one off the loops, and the one with inconsistent rows fail."""
     # its rows depend on one another in the singular state alone
     robot = sarrus.without_redundant_constraints(sarrus.mechanisms.four_bar(0.5, 1.0, 0.5, 1.0))
     q = robot.assemble(fixed={"motor": 0.7}, branch="any")
@@ -534,7 +534,7 @@ def test_products_tell_state_by_state_where_there_is_no_derivative():
 
 
 class Bodies:
-    """A closed state as its bodies see it."""
+    """A closed state in terms of its bodies."""
 
     def __init__(self, closed):
         self.robot, self.q, self.v, self.zero = closed.robot, closed.q, closed.v, np.zeros(closed.robot.nv)
@@ -547,7 +547,7 @@ class Bodies:
         return np.concatenate([function(*state, body, expressed_in="world_aligned") for body in bodies])
 
     def motion(self, moved):
-        """The displacement or velocity of the joints that moves the bodies so."""
+        """Return the displacement or velocity of the joints that gives the bodies this motion."""
         x = np.linalg.lstsq(self.J, moved, rcond=1e-10)[0]
         assert_allclose(self.J @ x, moved, atol=1e-7 * max(1.0, np.abs(moved).max(initial=0.0)))
         return x
@@ -617,7 +617,7 @@ def test_a_batch_is_its_states():
 @examples(20)
 @given(mechanisms(springs=True, friction=True, armature=True, backward=st.sampled_from([0.0, 0.5])), seeds())
 def test_a_batch_of_a_tree_is_its_states(robot, seed):
-    """States go side by side there; of one state, directions."""
+    """For trees states are in lanes; for one state, directions."""
     rng = np.random.default_rng(seed)
     states = [random_state(robot, rng) for _ in range(7)]
     q, v, a = (np.stack(x) for x in zip(*states))
@@ -647,7 +647,7 @@ def test_a_batch_of_a_tree_is_its_states(robot, seed):
 
 @pytest.mark.parametrize("angle", [1e-1, 1e-3, 1e-4])
 def test_near_a_singular_position(angle):
-    """A parallelogram that nearly lies flat moves as its crank, whose equation is I(q) a + I' v^2 / 2 + g(q) = tau, in closed form."""
+    """A nearly flat parallelogram moves like its crank: I(q) a + I' v^2 / 2 + g(q) = tau, in closed form."""
     robot = sarrus.mechanisms.four_bar(0.5, 1.0, 0.5, 1.0)
     q = robot.project_configuration([angle, -angle, angle])
     v = robot.complete_velocity(q, {"motor": 1.3})
@@ -698,7 +698,7 @@ def test_rows_of_the_user_have_no_rate(closed):
 @examples(20)
 @given(closed_mechanisms(kinds=st.just(SMOOTH)), seeds(), st.booleans())
 def test_actuator_efforts(closed, seed, weighted):
-    """Against differences along the loops; motors in the tree and in joints that close loops, redundant and weighted."""
+    """Differences along the loops; motors in tree joints and in loop joints, redundant and weighted."""
     rng = np.random.default_rng(seed)
     robot, q, v, time = closed.robot, closed.q, closed.v, closed.time
     how = {"time": time, "return_status": True}
@@ -730,7 +730,7 @@ def test_actuator_efforts(closed, seed, weighted):
 
 
 def test_efforts_of_redundant_motors_in_joints_that_close_loops():
-    """Every joint of a four-bar has a motor, one of them closes the loop: none is special."""
+    """Every joint of a four-bar has a motor; the loop joint has no special role."""
     description = sarrus.mechanisms.four_bar().description
     joints = [dataclasses.replace(j, actuated=True) for j in description.joints]
     one = sarrus.Mechanism(dataclasses.replace(description, joints=joints))

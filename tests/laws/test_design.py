@@ -65,7 +65,7 @@ def rough_four_bar():
 
 
 def rod_bar():
-    """A four-bar whose coupler is a rod without mass."""
+    """Return a four-bar whose coupler is a massless rod."""
     b = sarrus.Builder("rod-bar")
     for name, length in (("crank", 0.4), ("rocker", 0.9)):
         b.add_body(name, sarrus.Inertia.rod(1.0, (0, 0, 0), (0, 0, length)))
@@ -102,7 +102,7 @@ EXACT = {
 
 
 def measured(of, robot, q, length):
-    """Rows of one mechanism by its own functions of a state."""
+    """Return the rows of one mechanism by functions of a state."""
     if isinstance(of, Clearance):
         slides = {"Prismatic": [True], "Free": [False] * 3 + [True] * 3}
         kinds = [slides.get(robot.joint(name).kind, [False] * robot.joint(name).nv) for name in robot.joints]
@@ -186,7 +186,7 @@ def test_lengths_that_made_a_curve_are_found():
 
 
 def test_a_constraint_holds_in_what_is_made():
-    """The curve alone causes a bad transmission angle; the constraint limits it, at the expense of the curve."""
+    """The curve alone leads to a bad transmission angle; the constraint limits it, at the expense of the curve."""
     robot = four_bar()
     path, kept = FramePath("tracer", other_points(robot)), TransmissionAngle("pin2", least=np.radians(54), scale=1e-3)
 
@@ -241,7 +241,7 @@ def test_budgets_are_those_of_mechanisms_drawn_at_random(name):
 
 
 def test_at_a_singular_position_a_budget_says_so():
-    """The crank of a slider-crank with a driven slider is in line; in nearby positions the parts are finite."""
+    """The crank of a slider-crank with a driven slider is in line; nearby, the contributions are finite."""
     robot = sarrus.mechanisms.slider_crank()
     q = robot.follow({"motor": [np.pi / 2, 0.0]})
     moves = Dimensions(robot, ["guide"], ["wrist.parent.x"]).moves(robot, q, np.zeros(1), ["slider"], ["motor"])

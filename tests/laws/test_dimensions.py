@@ -20,7 +20,7 @@ STEP = 1e-4
 
 
 def changed(robot, change):
-    """A mechanism that is built with these changes, by the names of `dimensions`."""
+    """Return a mechanism that is built with these changes, by the names of `dimensions`."""
     d, names = robot.description, D.dimensions(robot)
     get = {name: change[where] for name, where in names.items()}
 
@@ -86,7 +86,7 @@ def directions(robot, rng, count=4):
     ]
 
     def without(d):
-        """Frames of what rolls are no placements that a description has; what is zero and never negative has no two sides."""
+        """Return d without frames of rolling bodies, which a description does not have, and without zero terms, which cannot be negative."""
         for where in still:
             d[where] = 0.0
         for spec in robot.description.joints:
@@ -137,7 +137,7 @@ def near(robot, q, v, tau, time):
 
 
 def assert_follows(robot, q, v, tau, time, found, d):
-    """Positions and velocities go along in some way that the loops allow, which the derivatives by q and v take into account."""
+    """Check derivatives although positions and velocities may follow any path on the loops; derivatives by q and v account for the path."""
 
     def there(s):
         return near(changed(robot, s * d), q, v, tau, time)
@@ -174,7 +174,7 @@ def test_closed_mechanisms(name, cut):
 @examples(15)
 @given(closed_mechanisms(kinds=st.just(SMOOTH)), seeds())
 def test_random_closed_mechanisms(closed, seed):
-    """Every kind of constraint and closing joint."""
+    """Every kind of constraint and loop joint."""
     rng = np.random.default_rng(seed)
     robot, (q, v, tau, time) = closed.robot, closed.state
     J = robot.constraint_jacobian(q, time=time)
@@ -189,7 +189,7 @@ def test_random_closed_mechanisms(closed, seed):
 
 @pytest.mark.parametrize("name", OVERCONSTRAINED)
 def test_where_loops_cannot_close(name):
-    """Placements without derivatives are those without derivatives of positions."""
+    """Placements have no derivative exactly if those of positions have none."""
     robot = getattr(sarrus.mechanisms, name)()
     q = robot.assemble()
     v = robot.project_velocity(q, np.ones(robot.nv))
@@ -232,7 +232,7 @@ def test_under_wrenches_and_in_batches():
 
 
 def test_pitches_and_gravity():
-    """Screws in both directions of the tree, also followed by another one."""
+    """Screws in both directions of the tree, also followed by another screw."""
     rng = np.random.default_rng(1)
     builder = sarrus.Builder("screws")
     for name in "abc":

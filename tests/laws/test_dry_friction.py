@@ -12,7 +12,7 @@ GRAVITY = 9.81
 
 
 def chain(friction, length=1.0, mass=1.0, gravity=GRAVITY):
-    """Rods, one behind the other, with a friction each."""
+    """Return a chain of rods with these frictions."""
     b = Builder("chain", gravity=(0, 0, -gravity))
     for i, limit in enumerate(friction):
         b.add_body(f"b{i}", Inertia.rod(mass, (0, 0, 0), (length, 0, 0), 0.02 * length))
@@ -78,7 +78,7 @@ def test_where_it_stops_is_as_accurate_as_the_method():
 @pytest.mark.parametrize("method", ["rk4", "dopri5", "implicit_midpoint"])
 @pytest.mark.parametrize("friction", [0.3, 2.0])
 def test_the_cut_changes_nothing(method, friction):
-    """Four joints of a loop stop at once, and one turns back where the crank goes on."""
+    """Four joints of a loop stop at once, and one reverses while the crank continues."""
     ends = []
     for closing in ("p2", "p", "p1", "m"):
         robot = four_bar(closing, friction)
@@ -163,7 +163,7 @@ def test_what_holds_is_in_accelerations_and_loads(method, tmp_path):
 
 
 def test_what_holds_between_steps():
-    """Samples within steps have velocities of rounding, which are rest."""
+    """Samples within steps have velocities at rounding level, which count as rest."""
     for method in ("rk4", "dopri5"):
         run = sarrus.simulate(chain([1.0]), [0.5], [0.0], 3.0, method=method, times=np.linspace(2.5, 3.0, 57), dt=0.01)
         assert np.abs(run.a).max() < 1e-9
@@ -172,7 +172,7 @@ def test_what_holds_between_steps():
 
 @pytest.mark.parametrize(("size", "mass"), [(1.0, 1.0), (1e3, 1e6), (1e-4, 1e-6)])
 def test_what_holds_knows_no_cut(size, mass):
-    """Friction of the four pins of a loop at rest: the same loads of all pins, their friction too."""
+    """Friction of the four pins of a loop at rest: the loads and frictions of all pins do not depend on the loop joint."""
     loads = []
     for closing in ("p2", "p", "p1", "m"):
         robot = four_bar(closing, 2.0, size, mass)

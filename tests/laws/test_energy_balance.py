@@ -17,7 +17,7 @@ METHODS = list(sarrus._core.methods)
 
 
 def damped_four_bar(closing):
-    """Dampers in joints of the tree and in one that closes, a spring with a damper, armature."""
+    """Return a four-bar with dampers in tree and loop joints, a spring with a damper, and armature."""
     b = sarrus.Builder("four-bar")
     for name, length in (("a", 0.4), ("b", 1.1), ("c", 0.9)):
         b.add_body(name, sarrus.Inertia.rod(1.0, (0, 0, 0), (length, 0, 0), 0.01))
@@ -59,7 +59,7 @@ def test_work_is_the_change_of_energy(method, closing, acts):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_law_of_time_does_work(method):
-    """A motion that is prescribed in the middle of a chain, through which the law lifts and swings what hangs on it."""
+    """A prescribed motion in the middle of a chain does work on the bodies beyond it."""
     b = sarrus.Builder("swing")
     for name in ("a", "b"):
         b.add_body(name, sarrus.Inertia.rod(1.0, (0, 0, 0), (0.5, 0, 0), 0.01))
@@ -77,7 +77,7 @@ def test_a_law_of_time_does_work(method):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_work_up_to_an_event(method):
-    """A run that an event ends within a step is judged by the part of the step before it; dry friction has taken its share."""
+    """If an event ends a run within a step, the balance includes the part of the step before it, and the work of dry friction."""
     b = sarrus.Builder("pendulum")
     b.add_body("rod", sarrus.Inertia.rod(1.0, (0, 0, 0), (0, 0, -1.0), 0.01))
     b.add_joint("pivot", sarrus.Revolute("y", damping=0.3, friction=0.5), "ground", "rod")
@@ -89,7 +89,7 @@ def test_work_up_to_an_event(method):
 
 
 def test_contacts_take_energy_and_give_none():
-    """A ball that falls askew and slides, by friction, restitution and moments against rolling: what is missing is their work."""
+    """A ball falls obliquely and slides, with friction, restitution and rolling friction: the dissipated energy is their work."""
     b = sarrus.Builder("ball")
     b.add_body("ball", sarrus.Inertia.sphere(mass=1.0, radius=0.1))
     b.add_joint("float", sarrus.Free(), "ground", "ball")
@@ -100,7 +100,7 @@ def test_contacts_take_energy_and_give_none():
 
 
 def test_a_fast_damper_is_measured_though_stages_do_not_resolve_it():
-    """Its rate is twice that of the step: the power in the stages would be half as much again as the available energy."""
+    """The damper's rate is twice that of the step; power at the stages would be 1.5 times the available energy."""
     b = sarrus.Builder("brake", gravity=(0, 0, 0))
     b.add_body("block", sarrus.Inertia.sphere(1.0, 0.1))
     b.add_joint("slide", sarrus.Prismatic("x", damping=2000.0), "ground", "block")
@@ -111,7 +111,7 @@ def test_a_fast_damper_is_measured_though_stages_do_not_resolve_it():
 
 @pytest.mark.parametrize("method", ["euler", "semi_implicit", "dopri5"])
 def test_methods_of_first_order_and_adaptive_ones_are_judged(method):
-    """Long steps, or a tolerance of no use."""
+    """Long steps, or an unusable tolerance, raise a warning."""
     robot = damped_four_bar("p2")
     q = robot.assemble(fixed={"m": 0.7})
     v, how = robot.complete_velocity(q, {"m": 20.0}), {"rtol": 0.1, "atol": 0.1} if method == "dopri5" else {"dt": 1e-2}
@@ -120,7 +120,7 @@ def test_methods_of_first_order_and_adaptive_ones_are_judged(method):
 
 
 def wire(damping=1e4):
-    """A bob on a spring of 1e8 N/m."""
+    """Return a mass on a spring of 1e8 N/m."""
     b = sarrus.Builder("wire")
     b.add_body("bob", sarrus.Inertia.sphere(1.0, 0.05))
     b.add_joint("at", sarrus.Gimbal("tx ty tz"), "ground", "bob")
@@ -129,7 +129,7 @@ def wire(damping=1e4):
 
 
 def test_a_stiff_spring_that_rotates_loses_energy_and_the_warning_names_it():
-    """Its damper takes next to nothing; rosenbrock's steps take a third of the motion. What the warning recommends keeps it."""
+    """The damper dissipates almost nothing, but rosenbrock's steps lose a third of the energy. The recommended method conserves it."""
     robot, q = wire(), [np.sin(1), 0, -np.cos(1)]
     with pytest.warns(sarrus.StiffnessWarning, match=r"energy balance.* wrong by .* spring 'wire'.*implicit_midpoint"):
         run = sarrus.simulate(robot, q, np.zeros(3), 2.0, method="rosenbrock")
@@ -152,7 +152,7 @@ def test_runs_side_by_side_measure_theirs():
 @examples(10)
 @given(closed_mechanisms(), seeds(), st.sampled_from(METHODS))
 def test_random_mechanisms_keep_their_balance_or_say_so(closed, seed, method):
-    """Runs at the default step, with a controller and laws of time, balance or warn."""
+    """Runs at the default step, with a controller and time functions, satisfy the balance or raise a warning."""
     robot, rng = closed.robot, np.random.default_rng(seed)
     v = robot.project_velocity(closed.q, rng.normal(size=robot.nv), time=closed.time)
     acts = [control.PID(name, 30.0, 0.0, 1.0) for name in robot.joints if robot.joint(name).type.nv == 1][:1]

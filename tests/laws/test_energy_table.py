@@ -34,7 +34,7 @@ class Case(NamedTuple):
 
 
 def case(seed):
-    """A mechanism of 1 to 12 bodies: half of them with loops, a third in contact; with springs, dampers, friction, PD control."""
+    """Return a mechanism of 1 to 12 bodies, half of them with loops, a third in contact, with springs, dampers, friction and PD control."""
     rng = np.random.default_rng([seed, 7])
     bodies, loops = int(rng.integers(1, 13)), seed % 2 == 1
     options = {"friction": rng.random() < 0.3, "armature": rng.random() < 0.3, "springs": rng.random() < 0.3}

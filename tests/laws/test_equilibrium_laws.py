@@ -16,7 +16,7 @@ EXACT = 1e-12  # steps end where the next one would move less than 1e-13
 
 
 def sprung(robot, stiffness=30.0):
-    """The mechanism with a spring in every hinge and slide of its own."""
+    """Return the mechanism with a spring in every hinge and slide."""
     b = robot.to_builder()
     for spec in robot.description.joints:
         if spec.joint.nv == 1:
@@ -32,7 +32,7 @@ def bar_on_a_torsion_spring(length=1.0, mass=2.0, stiffness=15.0):
 
 
 def truss(height=0.3, width=1.0, stiffness=200.0, size=1.0, mass=0.0):
-    """Von Mises's: a mass on a vertical rail between two springs that are relaxed at the height."""
+    """Return von Mises' truss: a mass on a vertical rail between two springs that are relaxed at this height."""
     b = sarrus.Builder("truss", gravity=(0.0, 0.0, -GRAVITY if mass else 0.0))
     b.add_body("mass", Inertia.sphere(mass or 1.0, 0.01 * size))
     b.add_joint("rail", Prismatic("z"), "ground", "mass")
@@ -71,7 +71,7 @@ def test_a_bar_on_a_torsion_spring(start):
 
 
 def test_a_snap_through_truss():
-    """Two stable positions and an unstable one between them; the stiffness is the second derivative of the energy."""
+    """Two stable positions and an unstable one in between; the stiffness is the second derivative of the energy."""
     robot = truss()
     for start, expected in ((0.2, 0.3), (1e-3, 0.3), (-1e-3, -0.3), (-0.5, -0.3)):
         rest = sarrus.equilibrium(robot, [start])
@@ -93,7 +93,7 @@ def test_a_snap_through_truss():
 
 @pytest.mark.parametrize("size", [1e-5, 1e-2, 1.0, 1e3])
 def test_sizes(size):
-    """A structure of another size, whose weights grow as its springs' forces do, rests in the same shape."""
+    """A structure of another size, whose spring forces scale like its weight, rests in the same shape."""
     robot = truss(size=size, mass=1.0, stiffness=200.0 / size)
     rest, one = sarrus.equilibrium(robot, [0.2 * size]), sarrus.equilibrium(truss(mass=1.0), [0.2])
     assert_allclose(rest.q / size, one.q, rtol=1e-12)
@@ -111,7 +111,7 @@ closed = pytest.mark.parametrize("robot", [make() for make in CLOSED.values()], 
 
 @closed
 def test_forces_balance_and_the_energy_is_least(robot):
-    """g = tau + J^T lambda on closed loops, and no configuration of the loops nearby has less energy."""
+    """g = tau + J^T lambda on closed loops, and no nearby configuration on the loops has less energy."""
     rng = np.random.default_rng(1)
     tau = 0.3 * rng.normal(size=robot.nv)
     rest = sarrus.equilibrium(robot, tau=tau)
@@ -136,7 +136,7 @@ def test_forces_balance_and_the_energy_is_least(robot):
 
 @closed
 def test_many_are_one_by_one(robot):
-    """Bit for bit, whatever the number of threads; a start that is none spoils its own row."""
+    """Batches equal single states bit for bit, for any number of threads; an invalid initial guess affects only its own row."""
     rng = np.random.default_rng(2)
     one = sarrus.equilibrium(robot)
     tau = 0.1 * rng.normal(size=(9, robot.nv))
@@ -187,7 +187,7 @@ def test_joints_that_are_fixed_are_held():
 
 
 def table():
-    """A plate on the loose, with four feet."""
+    """Return a free plate with four feet."""
     b = sarrus.Builder("table")
     b.add_body("plate", Inertia.box(8.0, (1.0, 0.6, 0.1)))
     b.add_joint("base", sarrus.Free(), "ground", "plate")
@@ -234,7 +234,7 @@ def test_wrong_arguments():
 
 
 def test_heights_and_joints_of_many():
-    """A batch comes from heights, points and fixed joints as well as from starts."""
+    """A batch may result from heights, points and fixed joints, as well as from initial guesses."""
     robot = table()
     heights = np.array([0.0, 0.1, 0.3])
     rest = sarrus.equilibrium(robot, contacts={f"foot{k}": heights[:, None] for k in range(4)})

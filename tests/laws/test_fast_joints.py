@@ -10,7 +10,7 @@ import sarrus
 
 
 def light_joint(ratio, what, dt):
-    """A body with a light one on a hinge whose damping or stiffness has a rate of `ratio` a step."""
+    """Return a body with a light one on a hinge whose damping or stiffness has a rate of `ratio` per step."""
     inertia, rate = 1e-5, ratio / dt
     number = rate * inertia if what == "damping" else rate**2 * inertia
     b = sarrus.Builder("imu")
@@ -22,7 +22,7 @@ def light_joint(ratio, what, dt):
 
 
 def four_bar(closing, **own):
-    """A four-bar with a light rocker, one of whose pins has a damper; that pin closes the loop or carries the rocker."""
+    """Return a four-bar with a light rocker, one of whose pins has a damper; that pin is the loop joint, or carries the rocker."""
     b = sarrus.Builder("four-bar")
     for name, length, mass in (("a", 0.4, 1.0), ("b", 1.1, 1.0), ("c", 0.9, 1e-3)):
         b.add_body(name, sarrus.Inertia.rod(mass, (0, 0, 0), (length, 0, 0), 0.01))
@@ -37,7 +37,7 @@ def four_bar(closing, **own):
 
 @pytest.mark.parametrize("ratio", [2.9, 30.0, 1000.0])
 def test_damping_of_a_light_joint(ratio):
-    """It stops within a step, and the coupled rotation conserves total momentum."""
+    """The joint stops within a step, and the coupled rotation conserves total momentum."""
     dt = 1e-3
     robot = light_joint(ratio, "damping", dt)
     run = sarrus.simulate(robot, robot.neutral(), np.ones(7), 0.5, dt=dt)
@@ -51,7 +51,7 @@ def test_damping_of_a_light_joint(ratio):
 
 
 def test_damping_beyond_all_differences():
-    """iCub's: next to nothing that turns, and a damper. The derivative of a step by differences has no digits left."""
+    """iCub's joints: almost no inertia, and a damper. Finite differences of a step have no correct digits."""
     robot = light_joint(1e8, "damping", 1e-3)
     run = sarrus.simulate(robot, robot.neutral(), np.ones(7), 0.1, method="implicit_midpoint")
     assert np.abs(run.v[5:, -1]).max() < 1e-9

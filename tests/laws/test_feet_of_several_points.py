@@ -1,4 +1,4 @@
-"""Contacts that share a body: together they constrain one motion of it, at any velocity, in any order, of any size."""
+"""Contacts that share a body constrain one motion of it together, for any velocity, order and size."""
 
 from itertools import permutations
 
@@ -18,7 +18,7 @@ LINE, TRIANGLE, RECTANGLE = ("a", "c"), ("a", "b", "d"), ("a", "b", "c", "d")
 
 
 def leg():
-    """The humanoid leg with frames at the corners of its sole, and one in their middle."""
+    """Return the humanoid leg with frames at the corners of its sole, and one in their centre."""
     b = sarrus.mechanisms.humanoid_leg().to_builder()
     for name, (x, y) in {**CORNERS, "middle": (0.05, 0.0)}.items():
         b.add_frame(name, "foot", (x, y, -0.08))
@@ -26,7 +26,7 @@ def leg():
 
 
 def turning(robot, speed, seed=0):
-    """A state in which the foot turns, about all axes."""
+    """Return a state in which the foot rotates about all axes."""
     rng = np.random.default_rng(seed)
     q = robot.assemble()
     if robot.nc:
@@ -44,7 +44,7 @@ def held(robot, q):
 
 
 def net(robot, q, forces, place):
-    """[moment; force] about a place of forces at frames along the world's axes."""
+    """Return [moment; force] about a point of forces at frames along world axes."""
     axes = oracle.world_axes([0, 0, 1])
     total = np.zeros(6)
     for frame, f in forces.items():
@@ -133,7 +133,7 @@ def test_a_body_has_the_mean_damping_of_its_contacts():
 
 @pytest.mark.parametrize("points", [2, 3, 4])
 def test_size_and_mass_change_nothing(points):
-    """A box that turns on some of its corners: its acceleration, in its own units."""
+    """A box that rotates on some of its corners has the same acceleration in its own units."""
     answers = []
     for l, m in [(1e-3, 1e-6), (0.01, 1e3), (1.0, 1.0), (100.0, 1e-2), (100.0, 1e6)]:
         b = sarrus.Builder("box", gravity=(0, 0, -9.81 * l))
@@ -156,7 +156,7 @@ def test_size_and_mass_change_nothing(points):
 
 @pytest.mark.parametrize("apart", [1e-8, 1e-5, 1e-3, 0.1])
 def test_points_that_nearly_are_in_line_ask_for_nothing_great(apart):
-    """The twist dies as it does where they are far from it."""
+    """Damping of the twist is the same as for points that are far from a line."""
     b = sarrus.Builder("box")
     b.add_body("box", sarrus.Inertia.box(2.0, (0.3, 0.2, 0.1)))
     b.add_joint("float", sarrus.Free(), "ground", "box", actuated=True)
@@ -174,7 +174,7 @@ def test_points_that_nearly_are_in_line_ask_for_nothing_great(apart):
 
 
 def welded(how):
-    """A foot of two parts: one body, welds in the tree or as a loop, or a truss; frames at the same places."""
+    """Return a foot of two parts: one body, welds in the tree or as a loop, or a truss; with the same frames."""
     b = sarrus.Builder("feet")
     if how == "one":
         b.add_body("heel", sarrus.Inertia.box(2.0, (0.2, 0.1, 0.05)))
@@ -230,7 +230,7 @@ def test_a_link_on_a_pin_whose_tip_stands():
 
 @pytest.mark.parametrize("limited", [False, True])
 def test_many_runs_are_its_runs(limited):
-    """Lanes, in which the foot turns otherwise."""
+    """Lanes whose feet rotate differently have the results of single runs."""
     robot = leg()
     states = [turning(robot, speed, seed) for seed, speed in enumerate((0.0, 0.01, 0.5, 1.0, 3.0))]
     q, v = (np.stack(x) for x in zip(*states, strict=True))
@@ -246,7 +246,7 @@ def test_many_runs_are_its_runs(limited):
 
 
 def straight_arm():
-    """Stretched out it swings through: the tip is at rest, and pulled back by what nothing can hold."""
+    """A stretched arm swings through: the tip is at rest, and its acceleration cannot be prevented."""
     b = sarrus.Builder("arm")
     for name in ("upper", "lower"):
         b.add_body(name, sarrus.Inertia.rod(1.0, (0, 0, 0), (0.5, 0, 0), 0.02))

@@ -1,7 +1,8 @@
-"""Every field of a description has an effect: each field of joints, bodies, frames, springs, constraints and visuals is changed,
-one at a time, and a result must change. Numbers must change a result or a warning; names and switches may affect text alone.
+"""Every field of a description has an effect.
 
-The fields are found by inspection: a new one is covered, or `test_every_field_was_changed` fails.
+Each field of joints, bodies, frames, springs, constraints and visuals is changed, one at a time, and a result must change. Numbers must change a
+result or a warning; names and switches may affect text only. The fields are found by inspection: a new field is covered, or
+`test_every_field_was_changed` fails.
 """
 
 import dataclasses
@@ -109,7 +110,7 @@ def rows_rate(q, v):
 
 
 def constrained():
-    """Constraints of all kinds but joints', springs, frames, looks, a home."""
+    """Return a mechanism with constraints of all kinds except joints, springs, frames, visuals and a home."""
     b = sarrus.Builder("constrained", gravity=(0.5, -1.0, -9.0))
     b.warnings.append("what a reader of files had to say")
     for name in ("a", "b", "c", "d", "e"):
@@ -181,7 +182,7 @@ SOURCES |= {"constrained": constrained} | {
 
 
 def parts(value):
-    """(key, value, class, field) of what a value consists of."""
+    """Yield (key, value, class, field) of the parts of a value."""
     if isinstance(value, Inertia):
         return [(name, getattr(value, name), "Inertia", name) for name in ("mass", "com", "about_com")]
     if isinstance(value, Transform):
@@ -192,7 +193,7 @@ def parts(value):
 
 
 def leaves(value, path=(), owner="", field=""):
-    """(path, class, field, value) of everything that holds no more."""
+    """Yield (path, class, field, value) of all parts that have no further parts."""
     found = parts(value)
     if isinstance(value, tuple) and field not in ("limits", "free") and value:
         found = [(k, x, owner, field) for k, x in enumerate(value)]
@@ -218,7 +219,7 @@ def changed(value, path, new):
 
 
 def other(source, path, cls, field, value):
-    """Another value for a field, as near as its type lets it; None where there is nothing to change."""
+    """Return another value for a field, as near as its type allows; NOTHING if there is none."""
     names = {
         "body": [b.name for b in source.bodies],
         "joint": [j.name for j in source.joints if not j.loop and not j.laws],
@@ -330,7 +331,7 @@ def looks(m):
 
 
 def pushed(m):
-    """A simulation that goes beyond limits of position, velocity and effort: it stops there, or is warned of."""
+    """Return a simulation that exceeds limits of position, velocity and effort, which are enforced or reported."""
     joint = m.joint("joint")
     push = control.FeedforwardEffort("joint", 30.0) if joint.type.nv else ()
     limits = "warn" if joint.closes_loop or joint.kind in ("Planar", "Free") else "enforce"  # where end stops can be
@@ -346,7 +347,7 @@ def pushed(m):
 
 def ignored(joint, field, said):
     """Return True if a warning reports that this field of a joint has no effect."""
-    return any(re.search(rf"joint '{joint}' .*; ignored there: .*\b{field}\b", text) for text in said)
+    return any(re.search(rf"joint '{joint}' .*, so it ignores its .*\b{field}\b", text) for text in said)
 
 
 def differ(one, two):
@@ -361,7 +362,7 @@ def differ(one, two):
 
 
 def cases():
-    """source, field: one case for all its numbers."""
+    """Yield source and field; one case for all numbers of a field."""
     for name, source in SOURCES.items():
         seen = {}
         for path, cls, field, value in leaves(source()):

@@ -1,4 +1,4 @@
-"""Mechanisms with a floating base: momentum determines its motion. Random trees and closed mechanisms."""
+"""Laws of mechanisms with a floating base, whose motion follows from momentum: random trees and closed mechanisms."""
 
 import dataclasses
 
@@ -129,7 +129,7 @@ def test_it_does_not_matter_where_it_floats(robot, seed):
 @law
 @given(floating, seeds())
 def test_the_partition_is_the_equations_of_motion_in_any_coordinates_of_the_base(robot, seed):
-    """[H_b H_bm; H_bm^T H_m] [x_b-ddot; phi-ddot] + c = [F_b; tau], x_b-dot being the velocity of any frame, of the tool too."""
+    """[H_b H_bm; H_bm^T H_m] [x_b-ddot; phi-ddot] + c = [F_b; tau], for x_b-dot the velocity of any frame, also of the tool."""
     rng = np.random.default_rng(seed)
     q, v, a = random_state(robot, rng)
     tau, joints = robot.inverse_dynamics(q, v, a), joints_of(robot)
@@ -172,7 +172,7 @@ def test_the_partition_is_the_equations_of_motion_in_any_coordinates_of_the_base
 @law
 @given(floating, st.sampled_from(["frame", "world_aligned"]), seeds())
 def test_motors_feel_the_generalized_inertia(robot, axes, seed):
-    """H* phi-ddot + c* = tau, while nothing acts on the base."""
+    """H* phi-ddot + c* = tau if no force acts on the base."""
     rng = np.random.default_rng(seed)
     assume(not robot._massless)
     q, v, tau = random_state(robot, rng)
@@ -192,7 +192,7 @@ def test_motors_feel_the_generalized_inertia(robot, axes, seed):
 @law
 @given(floating, seeds())
 def test_the_reaction_is_what_the_base_alone_needs(robot, seed):
-    """Newton's and Euler's laws of the base: the reaction, what the free joint gives, gravity and wrenches move it. 3.38, 3.39."""
+    """Newton's and Euler's equations of the base with the reaction, the free joint's force, gravity and wrenches (3.38, 3.39)."""
     from tests.oracles import Dense
 
     rng, oracle = np.random.default_rng(seed), Dense(robot.description)
@@ -246,7 +246,7 @@ def test_momentum_about_any_point(robot, seed):
 @law
 @given(closed_and_floating, seeds())
 def test_loops_leave_momentum_as_it_is(closed, seed):
-    """The base's velocity follows from momentum, the loops stay as they are, and J* gives the frame's velocity: nothing is torn."""
+    """The base's velocity follows from momentum, the loops stay closed, and J* gives the frame's velocity."""
     robot, (q, v, _, time) = closed.robot, closed.state
     h = np.random.default_rng(seed).normal(size=6)
     moving = sarrus.floating.momentum_velocity(robot, q, v, h)
@@ -263,7 +263,7 @@ def test_loops_leave_momentum_as_it_is(closed, seed):
 @law
 @given(closed_and_floating, seeds())
 def test_with_loops_motion_is_that_of_independent_coordinates(closed, seed):
-    """y-dot gives all velocities; H* y-ddot + c* = G^T tau is the motion of the closed mechanism under motors alone."""
+    """y-dot determines all velocities; H* y-ddot + c* = G^T tau is the motion of the closed mechanism with motors only."""
     robot, (q, v, tau, time) = closed.robot, closed.state
     own = base_of(robot).v_slice
     form = sarrus.floating.equations_of_motion(robot, q, v, end_points=["tool"], time=time)
@@ -362,7 +362,7 @@ def test_reactionless_motions_leave_the_base_at_rest(drawn, components, seed):
 
 
 def seven_bodies(balanced=False):
-    """A satellite with an arm of six joints, and if wanted another one of three, which takes up what the first one does to the base."""
+    """Return a satellite with an arm of six joints, optionally with a second arm of three joints that compensates the reaction on the base."""
     rng = np.random.default_rng(7)
     b = sarrus.Builder(gravity=(0, 0, 0))
     b.add_body("satellite", sarrus.Inertia.box(20.0, (0.8, 1.0, 1.2)))
@@ -390,7 +390,7 @@ BALANCED = np.array([*FOLDED[:7], 0.95, -0.51, -1.41, -2.38, 2.8, 1.22, 2.73, 2.
 
 @pytest.mark.parametrize(("method", "drift"), [("implicit_midpoint", 1e-12), ("rk4", 1e-10)])
 def test_motors_do_not_change_momentum(method, drift):
-    """10^5 steps of a millisecond; of the momentum that it starts with, and the hand moves by J* all the way."""
+    """10^5 steps of a millisecond, with nonzero initial momentum; the hand moves by J* in all of them."""
     robot = seven_bodies()
     v = sarrus.floating.momentum_velocity(
         robot, FOLDED, np.r_[np.zeros(6), 0.1, -0.05, 0.1, 0.05, -0.1, 0.1], [0.5, -0.2, 0.3, 0.1, 0.2, -0.1]
@@ -417,7 +417,7 @@ def test_the_basis_is_orthonormal_in_the_joints():
 
 
 def test_the_midpoint_rule_keeps_momentum_in_coarse_steps_too():
-    """The method of Runge and Kutta does not; gravity changes momentum by m g t."""
+    """RK4 does not conserve momentum; gravity changes momentum by m g t."""
     robot = seven_bodies()
     efforts = [sarrus.control.FeedforwardEffort(f"joint{k}", 1.0 * (-1) ** k) for k in range(6)]
     drift = {}
@@ -436,7 +436,7 @@ def test_the_midpoint_rule_keeps_momentum_in_coarse_steps_too():
 
 
 def test_a_reactionless_motion_leaves_the_attitude_as_it_is():
-    """Ten seconds along the reaction null space; then the same motion of the joints, as one commands it, on a base that is free."""
+    """Ten seconds along the reaction null space, then the same commanded joint motion on a free base."""
     robot = seven_bodies()
 
     def as_they_like(t, q):
@@ -451,7 +451,7 @@ def test_a_reactionless_motion_leaves_the_attitude_as_it_is():
     assert sarrus.floating.motion(robot, FOLDED, as_they_like, [0, 10.0]).disturbance > 1e-2
 
     def hermite(t, q):
-        """Cubics through the samples of the joints and their rates."""
+        """Return cubic polynomials through the samples of the joints and their rates."""
         k = min(int(t / 0.025), 399)
         s, (y0, y1), (m0, m1) = t / 0.025 - k, run.q[k : k + 2, 7:], run.v[k : k + 2, 6:]
         return np.r_[
@@ -501,7 +501,7 @@ def test_resolved_rates_move_the_hand_as_said(momentum):
 
 
 def stewart_on_a_satellite():
-    """Six legs between a satellite and a platform: every loop goes through the base."""
+    """Return six legs between a satellite and a platform; every loop contains the base."""
     fixed = sarrus.mechanisms.stewart().description
     base = sarrus.description.BodySpec("satellite", sarrus.Inertia.box(40.0, (1, 1, 0.4)))
     joints = [
@@ -552,7 +552,7 @@ def test_a_path_of_a_closed_mechanism_keeps_its_loops():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_where_the_map_finds_a_dynamic_singularity_the_hand_loses_a_direction(seed):
-    """A planar arm of two links: where the elbow is not quite straight the determinant of J* changes its sign, that of J does not."""
+    """A planar arm with two links: near the straight elbow the determinant of J* changes its sign, that of J does not."""
     b = sarrus.Builder(gravity=(0, 0, 0))
     b.add_body("satellite", sarrus.Inertia.box(4.0, (0.6, 0.6, 0.6)))
     b.add_joint("base", sarrus.Free(), "ground", "satellite")
@@ -601,7 +601,7 @@ def test_where_the_map_finds_a_dynamic_singularity_the_hand_loses_a_direction(se
 
 
 def test_a_wheel_on_a_satellite_turns_it_back():
-    """I_1 w = -I_2 (w + rate) about the common axis, and nothing else moves."""
+    """I_1 w = -I_2 (w + rate) about the common axis; the other velocities are zero."""
     b = sarrus.Builder(gravity=(0, 0, 0))
     b.add_body("satellite", sarrus.Inertia(7.0, (0, 0, 0), np.diag([1.0, 2.0, 2.5])))
     b.add_body("wheel", sarrus.Inertia(1.0, (0, 0, 0), np.diag([0.1, 0.1, 0.15])))
@@ -614,7 +614,7 @@ def test_a_wheel_on_a_satellite_turns_it_back():
 
 @pytest.mark.parametrize("angle", [0.0, 0.4, 2.0])
 def test_two_rods_hinged_at_their_ends(angle):
-    """Planar, masses m_1, m_2 at r_1, r_2 from the hinge: w_1 ((I_1 + I_2 + mu |d|^2)) = -rate (I_2 - mu d . r_2), mu the reduced mass."""
+    """Planar rods of masses m_1, m_2 at r_1, r_2 from the hinge: w_1 ((I_1 + I_2 + mu |d|^2)) = -rate (I_2 - mu d . r_2), mu the reduced mass."""
     m_1, m_2, r_1, r_2, I_1, I_2 = 3.0, 2.0, 0.7, 0.4, 0.5, 0.2
     b = sarrus.Builder(gravity=(0, 0, 0))
     b.add_body("first", sarrus.Inertia(m_1, (0, 0, 0), np.diag([I_1 / 2, I_1 / 2, I_1])))

@@ -1,4 +1,4 @@
-"""Heaps of shapes, with stops, dry friction of joints, restitution, and friction against sliding, spinning and rolling at once."""
+"""Heaps of shapes with stops, dry friction of joints, restitution, and friction against sliding, spinning and rolling at once."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def shapes(draw, m):
 
 
 def heap(seed, *, order=None, turn=None, m=1.0, kg=1.0, s=1.0):
-    """Three bodies above the ground that fall on each other, a link with stops and dry friction on one of them: in another order, axes or units."""
+    """Return three bodies that fall on each other, one with a link with stops and dry friction; in another order, axes or units."""
     draw, up = np.random.default_rng(seed), Rotation.from_euler("zyx", turn or (0, 0, 0)).as_matrix()
     N = kg * m / s**2
     parts = {}
@@ -63,7 +63,7 @@ def heap(seed, *, order=None, turn=None, m=1.0, kg=1.0, s=1.0):
 
 
 def fallen(seed, **how):
-    """Its run, and the places of bodies along it, in axes and units of the heap as it is."""
+    """Return the run, and the positions of bodies along it, in the axes and units of the original heap."""
     robot, q, v, up = heap(seed, **how)
     s = how.get("s", 1.0)
     run = sarrus.simulate(robot, q, v, DURATION * s, method="contact", dt=DT * s, limits="enforce")
@@ -87,13 +87,13 @@ def test_nothing_depends_on_how_it_is_told(seed):
 
 
 def in_directions(n, x):
-    """Along a normal, and across it."""
+    """Return the components along a normal, and across it."""
     along = float(n @ x)
     return along, x - along * n
 
 
 def glide(robot, q, v, time):
-    """The configuration that bodies in uniform motion reach, and their velocities in the axes of that."""
+    """Return the configuration after uniform motion, and the velocities in its axes."""
     q, v = q.copy(), v.copy()
     for k in range(3):
         at, by = robot.joint(f"f{k}").q_slice, robot.joint(f"f{k}").v_slice
@@ -106,14 +106,14 @@ def glide(robot, q, v, time):
 
 
 def middle(run, sample):
-    """Configuration in the middle of the step that leads to a sample, and the velocities before and after its kick, in the axes of that."""
+    """Return the configuration in the middle of the step to a sample, and the velocities before and after its impulse, in its axes."""
     q, before = glide(run.mechanism, run.q[sample - 1], run.v[sample - 1], 0.5 * DT)
     _, after = glide(run.mechanism, run.q[sample], run.v[sample], -0.5 * DT)
     return q, before, after
 
 
 def meeting(robot, q, v, bodies, point):
-    """The normal there, and the velocity of the first body against the second: of turning, and where they meet."""
+    """Return the normal at the contact, and the relative velocity of the two bodies: angular, and at the contact."""
     near = robot.contacts(q, within=0.05)
     (i,) = np.flatnonzero(near.id == point)
     V = np.zeros(6)
@@ -133,9 +133,9 @@ def bend(robot, q, v, bodies, point):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_forces_that_are_told_satisfy_the_laws_of_friction(seed):
-    """Reported forces of each pressed point: bounds, directions of slipping, spinning and rolling, and no approach.
+    """Reported forces of each pressed point satisfy bounds and the directions of slipping, spinning and rolling, without approach.
 
-    Impacts are in the middle of a step; motion along a surface satisfies the laws at its end.
+    Impacts are in the middle of a step; motion along a surface satisfies the laws at the end of the step.
     """
     run, _ = fallen(seed)
     robot, pressed = run.mechanism, run.contacts
@@ -174,7 +174,7 @@ def test_forces_that_are_told_satisfy_the_laws_of_friction(seed):
 
 
 def torques(robot, q, name, contacts, sample, places=None):
-    """Moment about the origin of a body, in the world, and what pushes it, of the points that press in the step to a sample."""
+    """Return the moment about a body's origin, in the world, and the force, of the points with contact in the step to a sample."""
     force, moment, origin = np.zeros(3), np.zeros(3), robot.pose(q, name)[:3, 3]
     for k in np.flatnonzero(contacts.sample == sample):
         place = contacts.position[k] if places is None else places(k)
@@ -187,10 +187,10 @@ def torques(robot, q, name, contacts, sample, places=None):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_forces_that_are_told_make_the_motion(seed):
-    """Newton's law of each free body in the world's axes, and Euler's in its own, about the middle of the step.
+    """Reported forces cause the motion: Newton's law of each free body in world axes, and Euler's in its own, about the middle of the step.
 
-    m (R' u' - R u) = h (m g + f), I (w' - w) = h (R_m^T t - c), where c is that of the mean velocity, which the forces of the step before would
-    make, or after a hit the mean of c before and after.
+    m (R' u' - R u) = h (m g + f), I (w' - w) = h (R_m^T t - c), where c is that of the mean velocity that the last step's forces would cause or,
+    after an impact, the mean of c before and after.
     """
     run, _ = fallen(seed)
     robot, pressed = run.mechanism, run.contacts

@@ -13,7 +13,7 @@ ROUNDING = 1e-9  # of solves of condition 1e3 and less
 
 
 def states(robot, count=60, seed=0):
-    """On the loops near the home and on its branch, moving and accelerating in all ways that these allow."""
+    """Return states on the loops near home and on its branch, with velocities and accelerations in all allowed directions."""
     rng = np.random.default_rng(seed)
     away = 0.15 * rng.normal(size=(count, robot.nv))
     if robot.nc:
@@ -38,14 +38,14 @@ def driven(robot, *joints):
 
 
 def with_motors(robot, *names):
-    """The same, with motors in these joints."""
+    """Return the same mechanism with motors in these joints."""
     from sarrus.analysis.assembly.closing import on_its_tree
 
     return on_its_tree(robot, actuated=names)
 
 
 def otherwise(robot, seed=1, **terms):
-    """The same machine with other bodies."""
+    """Return the same machine with other inertias."""
     rng = np.random.default_rng(seed)
     bodies = {}
     for body in robot.description.bodies:
@@ -95,7 +95,7 @@ def test_rows_of_many_states_are_those_of_each(name):
 
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_rows_are_derivatives_of_efforts(name):
-    """W is what efforts change by per inertial parameter, and x_k . tau is effort k: by the pull-back, and by inverse dynamics."""
+    """W is the derivative of efforts by inertial parameters, and x_k . tau is effort k: by the pullback, and by inverse dynamics."""
     robot = MECHANISMS[name]()
     q, v, a = states(robot, 5)
     every = robot._effort_regressor(q, v, a)
@@ -127,7 +127,7 @@ def test_base_has_the_rank_of_the_projected_equations(name):
 
 
 def test_base_is_of_all_branches_that_the_data_are_of():
-    """A delta's platform never turns, and 34 parameters are identifiable; a few states of a branch with a turned platform make all 67 identifiable."""
+    """A Delta's platform never rotates: 34 parameters are identifiable. A few states on a branch with rotated platform make all 67 identifiable."""
     robot = sarrus.mechanisms.delta()
     rng = np.random.default_rng(0)
     off = robot.integrate(robot.assemble(), 0.15 * rng.normal(size=(160, robot.nv)))
@@ -144,7 +144,10 @@ def test_base_is_of_all_branches_that_the_data_are_of():
 
 
 def test_base_of_a_planar_arm_is_the_published_one():
-    """Khalil and Dombre, Modeling, Identification and Control of Robots, 2002, ch. 9: six of two links in a vertical plane, m2 within mx1 and I1."""
+    """Khalil and Dombre, Modeling, Identification and Control of Robots, 2002, ch. 9: six parameters of two links in a vertical plane.
+
+    m2 is part of mx1 and I1.
+    """
     robot = double_pendulum()
     model = EffortModel(robot, robot.actuated, {}, None)
     names = base_of(model, samples(robot, *states(robot))).expressions(model.names, model.units)
@@ -172,7 +175,7 @@ TERMS = {
 
 @pytest.mark.parametrize("name", ["four_bar", "delta", "stewart"])
 def test_what_made_the_data_is_found(name):
-    """Without noise all base parameters and terms of joints, also of those that close loops, are right; and the robot predicts new efforts."""
+    """Without noise all base parameters and joint terms, also of loop joints, are exact; and the robot predicts new efforts."""
     robot, terms = MECHANISMS[name](), TERMS[name]
     numbers = {"damping": 0.3, "friction": 0.2, "stiffness": 1.5}
     changed = {t: dict.fromkeys(joints, numbers[t]) for t, joints in terms.items() if t in numbers}
@@ -206,7 +209,7 @@ def test_every_parameter_is_within_three_deviations_in_95_of_100():
 
 
 def test_bodies_that_are_found_can_exist():
-    """Least squares alone return impossible inertias; the consistent ones are as near as noise allows."""
+    """Least squares alone returns impossible inertias; the consistent ones are as accurate as noise allows."""
     robot = sarrus.mechanisms.stewart()
     q, v, a = states(robot, 200)
     data = samples(robot, q, v, a, noise=1.0, real=otherwise(robot))
@@ -222,7 +225,7 @@ def test_bodies_that_are_found_can_exist():
 
 
 def test_what_the_motion_does_not_excite_is_said():
-    """A crank that turns evenly gives no information on its own inertia."""
+    """A crank with constant speed gives no information on its own inertia."""
     robot = sarrus.mechanisms.pendulum()
     robot = with_motors(robot, *robot.joints)
     t = np.linspace(0.0, 6.0, 300)
@@ -276,7 +279,7 @@ def by_motor(robot, u):
 
 
 def in_other_units(robot, data, m, kg, s):
-    """Mechanism and samples, and of each parameter of a body what it grows by."""
+    """Return mechanism and samples in other units, and the factor of each parameter of a body."""
     there, units = scaled(robot, m, kg, s)
     motors = [unit for name in robot.actuated for _, unit in robot.joint(name).type.velocities]
     rate = units.velocities(robot)
@@ -287,7 +290,7 @@ def in_other_units(robot, data, m, kg, s):
 
 
 def agree_in_units(found, usual, m, kg):
-    """The same base by name, as sure, and the same bodies, though the numbers are in other units."""
+    """Check that the base by name, its relative uncertainties and the bodies agree, although the units differ."""
     parts = [[name.count(" + ") + name.count(" - ") for name in of.names] for of in (found, usual)]
     assert parts[0] == parts[1]
     assert (len(found.unexcited), found.unseen) == (len(usual.unexcited), usual.unseen)
@@ -343,7 +346,7 @@ def test_passive_joints_named_with_zeros_do_not_drown_a_motor_with_noise():
 
 @pytest.mark.parametrize("term", ["damping", "friction", "armature", "stiffness"])
 def test_joints_that_the_loops_hold_fast_tell_nothing(term):
-    """Their motion is rounding: its sign, and what it would take to show in the efforts, are too."""
+    """The motion of such joints is rounding: its sign, and the acceleration that would be needed to affect the efforts, too."""
     axis = np.array([1.0, 2.0, 3.0]) / np.sqrt(14.0)
     across = np.cross(axis, [1.0, 0.0, 0.0])
     b = sarrus.Builder("four-bar of an oblique plane")
@@ -367,7 +370,7 @@ def test_joints_that_the_loops_hold_fast_tell_nothing(term):
 
 @pytest.mark.parametrize("cutoff", [5.0, 10.0])
 def test_friction_is_not_biased_by_the_filter(cutoff):
-    """The efforts' jumps at reversals are filtered, and so are the signs that they are compared with."""
+    """The efforts' jumps at reversals are filtered, and so are the signs of velocities in the model."""
     robot, n = sarrus.mechanisms.four_bar(), 20001
     t, rng = np.linspace(0.0, 20.0, n), np.random.default_rng(0)
     parts = [(0.9, 2.0, 0.0), (0.4, 5.0, 1.0)]
@@ -391,7 +394,7 @@ def test_friction_is_not_biased_by_the_filter(cutoff):
 
 
 def test_readings_of_encoders_are_enough():
-    """Filtered and differentiated, completed by the loops: friction of a four-bar to a percent, from 0.2 mrad of noise."""
+    """Positions are filtered and differentiated, and completed by the loops: friction of a four-bar within a percent, from 0.2 mrad of noise."""
     robot = sarrus.mechanisms.four_bar()
     real = robot.replace(damping={"motor": 0.5}, friction={"motor": 0.3})
     t = np.arange(0.0, 5.0, 0.005)
@@ -409,7 +412,7 @@ def test_readings_of_encoders_are_enough():
 
 
 def test_runs_tell_what_equations_do():
-    """A four-bar with a motor, from positions and velocities, without accelerations."""
+    """A four-bar with a motor is identified from positions and velocities, without accelerations."""
     robot = sarrus.mechanisms.four_bar()
     real = robot.replace(
         damping={"motor": 0.5}, inertias={"crank": sarrus.Inertia.rod(1.3, (0, 0, 0), (0.4, 0, 0), 0.02)}
@@ -429,7 +432,7 @@ def test_runs_tell_what_equations_do():
 
 @pytest.mark.parametrize("size", SIZES)
 def test_units_do_not_matter_to_runs_and_motions(size):
-    """A slider-crank, whose velocities have two units, with slightly wrong data, so that there is noise to weigh."""
+    """A slider-crank, whose velocities have two units, with slightly wrong data, so that noise is weighed."""
     robot, (m, kg, s) = sarrus.mechanisms.slider_crank(), SIZES[size]
     t = np.arange(201) / 200
     u = (8.0 * np.sin(9.0 * t) + 4.0)[:, None]

@@ -1,5 +1,6 @@
-"""Invariance of all public functions of a state: units, axes of the world, order of a description, spanning tree and batches. The table in
-tests/public.py lists the transformation of each result.
+"""Invariance of all public functions of a state: units, axes of the world, order of a description, spanning tree and batches.
+
+The table in tests/public.py lists the transformation of each result.
 """
 
 import dataclasses
@@ -37,7 +38,7 @@ def part(answer, field):
 
 
 def asked(c, name, field):
-    """A part of an answer, or the error in its place."""
+    """Return a part of a result, or the error."""
     try:
         return part(ask(c.robot, name, c), field)
     except sarrus.SarrusError as error:
@@ -62,14 +63,14 @@ def report(wrong):
 @pytest.mark.parametrize(("length", "mass"), SIZES)
 @pytest.mark.parametrize("which", ANY)
 def test_units(which, length, mass):
-    """A mechanism of other sizes and masses under the same gravity: every answer in its units."""
+    """A mechanism of other dimensions and masses under the same gravity has all results in its units."""
     report(in_other_units(case(which), which, length, mass))
 
 
 @pytest.mark.parametrize("away", [1e-4, 1e-6, 1e-7])
 @pytest.mark.parametrize(("length", "mass"), SIZES[:1] + SIZES[2:4])
 def test_units_near_a_singular_position(away, length, mass):
-    """A parallelogram that is flat but for so many radians, where rank hangs on what counts as small."""
+    """A nearly flat parallelogram, whose rank depends on the tolerance."""
     report(in_other_units(nearly_flat(away), "four-bar", length, mass, SAME * max(1.0, 1e-6 / away), NOTHING))
 
 
@@ -110,7 +111,7 @@ def in_other_units(c, which, length, mass, same=SAME, nothing=None):
 
 @pytest.mark.parametrize("which", ANY)
 def test_axes_of_the_world(which):
-    """In another pose, with rotated gravity: results in coordinates are unchanged, and those in world axes rotate."""
+    """In another pose, with rotated gravity, results in coordinates are unchanged, and those in world axes rotate."""
     c, wrong = case(which), []
     T = sarrus.Transform(sarrus.Rotation.exp([0.4, -0.7, 1.1]), (0.3, -0.2, 0.5))
     other = dataclasses.replace(c, robot=moved(c.robot, T))
@@ -124,7 +125,7 @@ def test_axes_of_the_world(which):
 
 @pytest.mark.parametrize("which", ANY)
 def test_order_of_the_description(which):
-    """Bodies, joints, frames and constraints in another order, on the same tree: the same numbers in another order."""
+    """Bodies, joints, frames and constraints in another order, with the same tree, give the same values in another order."""
     c, wrong = case(which), []
     joints = tuple(
         dataclasses.replace(j, tree=not c.robot.joint(j.name).closes_loop, loop=c.robot.joint(j.name).closes_loop)
@@ -154,7 +155,7 @@ def test_order_of_the_description(which):
 
 @pytest.mark.parametrize("which", LOOPS)
 def test_joints_that_close_the_loops(which):
-    """On every tree, the same motion has the same result, for all functions that are not functions of the tree."""
+    """The same motion has the same result for every tree, for all functions that are not about the tree."""
     c, wrong, trees = case(which), [], 0
     candidates = [name for name in c.robot.joints if name not in c.fixed]
     for name_of_cut in candidates if SOAK else candidates[:: max(1, len(candidates) // 3)]:
@@ -191,7 +192,7 @@ def carried_over(robot, c, x, place):
 
 @pytest.mark.parametrize("which", ANY)
 def test_one_state_or_many(which):
-    """A state by itself, among others, and on two threads."""
+    """A state alone, in a batch, and on two threads has the same result."""
     c, wrong, rng = case(which), [], np.random.default_rng(4)
     q, v, a, tau = (np.stack([x] * 11) for x in (c.q, c.v, c.a, c.tau))
     v[:5] *= rng.uniform(0.2, 3.0, (5, 1))

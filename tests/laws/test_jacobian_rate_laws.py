@@ -1,4 +1,4 @@
-"""Rates by dual numbers: of J along any motion, for all kinds of constraints, and their relation to gamma; of coordinates."""
+"""Rates by dual numbers: of J along any motion, for all kinds of constraints, and their relation to gamma; rates of coordinates."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ def test_it_is_the_rate_of_the_jacobian(closed):
 
 @pytest.mark.parametrize("kind", ALL_CONSTRAINTS)
 def test_it_goes_with_the_bias_of_allowed_motions(kind):
-    """J-dot v = c-dot - gamma where J v = c."""
+    """J-dot v = c-dot - gamma if J v = c."""
     for seed in range(3):
         robot, (q, v, _, time) = (closed := random_closed(seed, kinds=(kind,), loops=2, bodies=4)).robot, closed.state
         v_dot = robot.constraint_jacobian_derivative(q, v, time=time) @ v
@@ -60,7 +60,7 @@ def test_a_batch_is_its_states_and_a_bad_state_spoils_no_other():
     "derivative", [None, lambda q, v: np.stack([np.cos(q[..., :1]) * v[..., :1], 0 * q[..., :1]], -1)]
 )
 def test_rows_of_the_users_own(derivative):
-    """Rows that are functions of q, with their derivative or without."""
+    """User-defined rows that are functions of q, with or without their derivative."""
 
     def rows(q):
         return np.stack([np.sin(q[..., :1]), 1 + 0 * q[..., :1]], -1)

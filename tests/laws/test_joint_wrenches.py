@@ -67,7 +67,7 @@ def test_bodies_of_a_tree_are_balanced(robot, seed):
 @law
 @given(closed_mechanisms(kinds=tuple(kind for kind in ALL_CONSTRAINTS if not kind.startswith("pfaffian"))))
 def test_bodies_of_loops_are_balanced(closed):
-    """Rods, rolling contacts and prescribed motions too, whatever acts along the joints of the tree."""
+    """Rods, rolling contacts and prescribed motions too, for all forces along the joints of the tree."""
     robot, (q, v, tau, time) = closed.robot, closed.state
     a, loops = robot.forward_dynamics(q, v, tau, time=time, return_reactions=True)
     loads = robot.joint_wrenches(q, v, a, multipliers=loops.multipliers, actuated=robot.joints, time=time)
@@ -80,7 +80,7 @@ def test_bodies_of_loops_are_balanced(closed):
 @law
 @given(RECUTS, seeds())
 def test_a_cut_changes_nothing(closed, seed):
-    """Motors in all joints, those that close loops too, with friction, springs and armature."""
+    """Motors in all joints, including loop joints, with friction, springs and armature."""
     told = []
     for one in cuts(closed, np.random.default_rng(seed), *TERMS):
         robot, q, v = one.robot, one.q, one.v
@@ -115,7 +115,7 @@ def test_a_batch_is_its_states():
 
 
 def test_efforts_of_a_prescribed_motion():
-    """A crank that is driven by a law of time takes the torque that its motor would give."""
+    """A crank that follows a time function has the torque that its motor would have."""
     b = sarrus.mechanisms.four_bar().to_builder()
     b.add_prescribed_motion("drive", "motor", sarrus.laws.polynomial(0.5, 3.0))
     driven, free = b.build(), sarrus.mechanisms.four_bar()
@@ -147,7 +147,7 @@ def test_what_cannot_be_told():
 
 
 def test_a_swinging_pendulum(tmp_path):
-    """Its pivot carries m (g cos q + l v^2) along the rod; weighted by time, the mean does not see how samples are spaced."""
+    """The pivot carries m (g cos q + l v^2) along the rod; the time-weighted mean does not depend on the spacing of samples."""
     robot = sarrus.mechanisms.pendulum(mass=2.0, length=0.5)
     t = np.sort(np.concatenate([np.linspace(0.0, 1.0, 400), np.linspace(0.9, 1.0, 300)]))
     q, v, a = np.sin(2 * t)[:, None], 2 * np.cos(2 * t)[:, None], -4 * np.sin(2 * t)[:, None]
@@ -201,7 +201,7 @@ def test_multipliers_of_one_state_serve_many():
 
 
 def test_a_frame_that_nothing_moves():
-    """All joints of the tree are locked, and a rod holds what stands already: forward dynamics has no answer, statics has; off the loops neither."""
+    """All joints of the tree are locked, and a rod acts on a body at rest. Forward dynamics has no answer, statics has; off the loops neither has."""
     none = np.zeros(0)
     upright, leaning = (guyed_mast(at) for at in (0.0, 0.5))
     assert (upright.nv, upright.nc) == (0, 1)

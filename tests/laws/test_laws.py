@@ -52,7 +52,7 @@ WEIGHTS = np.array([-1, 9, -45, 45, -9, 1]) / (60 * STEP)
 
 
 def path(robot, q, v):
-    """Configurations at TIMES on a way that passes q with velocity v (..., nv): (6, ..., nq)."""
+    """Return (6, ..., nq) configurations at TIMES along a path through q with velocity v (..., nv)."""
     v = np.asarray(v)
     return robot.integrate(q, TIMES.reshape(-1, *[1] * v.ndim) * v)
 
@@ -63,13 +63,13 @@ def rate(values):
 
 
 def slow_state(robot, seed, at="random"):
-    """A state in which all speeds together are one, so that differencing errors have a bound."""
+    """Return a state whose speeds together are one, so that differencing errors are bounded."""
     q, v, a = random_state(robot, np.random.default_rng(seed), at)
     return q, v / max(1.0, np.abs(v).sum()), a / max(1.0, np.abs(a).sum())
 
 
 def wrench_at(wrench, T):
-    """[moment; force] in a frame at T, about the world's origin and in its axes."""
+    """Return [moment; force] about the world's origin, in world axes, of a wrench in a frame at T."""
     moment, force = T[:3, :3] @ wrench[:3], T[:3, :3] @ wrench[3:]
     return np.concatenate([moment + np.cross(T[:3, 3], force), force])
 
@@ -105,7 +105,7 @@ def test_mass_matrix_is_the_structural_recursion(robot, seed, at):
 @law
 @given(mechanisms(friction=True, armature=st.booleans(), springs=True), seeds(), PLACE)
 def test_forward_dynamics_solves_the_equation_of_motion(robot, seed, at):
-    """M a + h = tau, with wrenches: to rounding of the terms, times what the condition number makes of it."""
+    """M a + h = tau, with wrenches, to rounding of the terms times the condition number."""
     rng = np.random.default_rng(seed)
     q, v, tau = random_state(robot, rng, at)
     wrenches = {"tool": rng.normal(size=6), "frame0": rng.normal(size=6)}
@@ -186,7 +186,7 @@ def test_energies_are_those_of_the_matrices(robot, seed, at):
 @law
 @given(mechanisms(), seeds(), ANYWHERE)
 def test_momentum(robot, seed, at):
-    """Linear momentum is the mass times the velocity of its centre; A_G v is the momentum about it; its rate has a bias."""
+    """Linear momentum is mass times the velocity of the centre of mass; A_G v is the momentum about it; its rate has a bias."""
     q, v, a = slow_state(robot, seed, at)
     p = robot.momentum(q, v)
     A, c = sarrus.floating.centroidal_momentum_matrix(robot, q), robot.center_of_mass(q)
@@ -205,7 +205,7 @@ def test_momentum(robot, seed, at):
 
 
 def fly(robot, q, v, duration=0.1, steps=50):
-    """Runge and Kutta's classical method on dq/dt and dv/dt, without any force of motors."""
+    """Integrate dq/dt and dv/dt by RK4, without motor forces."""
     coordinates, h = Dense(robot.description).coordinate_rate, duration / steps
     nothing = np.zeros(robot.nv)
 
@@ -227,7 +227,7 @@ FLIGHT = 1e-8
 
 
 def kept_in_flight(robot, q, v, quantity, scale=0.0):
-    """Assert that a quantity is conserved within the error of steps: for fast rotations, it falls by 2^4 with half the step."""
+    """Assert that a quantity is conserved within the error of steps; for fast rotations the error falls by 2^4 with half the step."""
     at_start = quantity(q, v)
     bound = FLIGHT * max(1.0, scale, np.abs(at_start).max(initial=0.0))
     off = np.abs(quantity(*fly(robot, q, v)) - at_start).max(initial=0.0)
@@ -301,7 +301,7 @@ def test_velocity_and_acceleration_follow_from_the_jacobian(robot, seed, at, fra
 @law
 @given(mechanisms(), seeds(), st.sampled_from([0.0, 1e-300, 1e-8, 1e-4, 1e-2, 1.0, np.pi - 1e-3, np.pi - 1e-6]))
 def test_difference_inverts_integrate(robot, seed, angle):
-    """For rotations from nothing to nearly half a turn."""
+    """Rotations from zero to nearly half a turn."""
     q, dv, _ = random_state(robot, np.random.default_rng(seed))
     for spec in robot.description.joints:
         if spec.joint.kind in ("Spherical", "Free"):
@@ -340,7 +340,7 @@ def test_integrate_is_a_flow(robot, seed):
 @law
 @given(mechanisms(friction=True, armature=True), seeds(), ANYWHERE)
 def test_nothing_changes_when_all_is_moved(robot, seed, at):
-    """The whole mechanism and gravity with it."""
+    """The whole mechanism moved, with rotated gravity, has the same results."""
     rng = np.random.default_rng(seed)
     T, d = random_transform(rng), robot.description
     joints = [dataclasses.replace(j, at_parent=T @ j.at_parent) if j.parent == "ground" else j for j in d.joints]
@@ -359,7 +359,7 @@ def test_nothing_changes_when_all_is_moved(robot, seed, at):
 @law
 @given(mechanisms(friction=True, armature=True), seeds(), ANYWHERE)
 def test_nothing_changes_with_the_frames_of_the_bodies(robot, seed, at):
-    """Every body described in other axes about another origin."""
+    """Every body described in other axes about another origin has the same results."""
     rng = np.random.default_rng(seed)
     d = robot.description
     X = {body.name: random_transform(rng) for body in d.bodies} | {
@@ -385,7 +385,7 @@ def test_nothing_changes_with_the_frames_of_the_bodies(robot, seed, at):
 @law
 @given(mechanisms(friction=True), seeds(), ANYWHERE)
 def test_a_moving_base_is_a_free_joint(robot, seed, at):
-    """The same tree on a carriage with the motion of the ground."""
+    """The same tree on a base that moves like the ground."""
     rng = np.random.default_rng(seed)
     d = robot.description
     builder = sarrus.Builder(gravity=d.gravity)
@@ -418,7 +418,7 @@ def test_a_moving_base_is_a_free_joint(robot, seed, at):
 @law
 @given(mechanisms(joints=(*ALL_JOINTS, "fixed")), seeds(), ANYWHERE)
 def test_reactions_and_weights_change_the_momentum(robot, seed, at):
-    """All bodies cut free together: the ground's joints, gravity and wrenches are all that acts on them."""
+    """For the free bodies together, the ground's joints, gravity and wrenches are the only external forces."""
     rng = np.random.default_rng(seed)
     q, v, a = slow_state(robot, rng.integers(2**32), at)
     wrenches = {"tool": rng.normal(size=6), "frame1": rng.normal(size=6)}
@@ -439,7 +439,7 @@ def test_reactions_and_weights_change_the_momentum(robot, seed, at):
 @law
 @given(mechanisms(), seeds(), PLACE)
 def test_joint_bases_are_dual(robot, seed, at):
-    """van der Merwe 2.12 to 2.15; and 2.16: what drives a joint and what holds it make up its reaction."""
+    """van der Merwe 2.12 to 2.15; and 2.16: the forces along and across the joint's motion add up to its reaction."""
     q, v, a = random_state(robot, np.random.default_rng(seed), at)
     tau, reactions = robot.inverse_dynamics(q, v, a), sarrus.formulations.reactions(robot, q, v, a)
     held = sarrus.formulations.constraint_forces(robot, q, v, a)
@@ -457,7 +457,7 @@ def test_joint_bases_are_dual(robot, seed, at):
 @law
 @given(mechanisms(), seeds(), st.sampled_from(["tool", "frame1", "body0"]))
 def test_operational_space(robot, seed, frame):
-    """5.51 and 5.58: accelerations of the joints, and of the frame itself, per wrench on it."""
+    """5.51 and 5.58: accelerations of the joints, and of the frame, per wrench on the frame."""
     rng = np.random.default_rng(seed)
     q, v, tau = random_state(robot, rng)
     w = rng.normal(size=6)
@@ -513,10 +513,7 @@ def test_inverse_dynamics_is_linear_in_the_inertias(robot, seed, at):
 @law
 @given(seed=seeds(), at=ANYWHERE)
 def test_a_joint_only_guides_a_body(kind, seed, at):
-    """d'Alembert: tau is the force that the same motion of the free body takes, projected on the joint's motions.
-
-    Where a gimbal is singular too, and there in particular.
-    """
+    """d'Alembert: tau is the projection of the force for the same motion of the free body. Also for singular gimbals."""
     rng = np.random.default_rng(seed)
     robot = random_mechanism(seed, bodies=1, joints=(kind,), offsets=False)
     builder = sarrus.Builder(gravity=robot.gravity)

@@ -22,13 +22,13 @@ SHARED, DEFINED, BALANCED = 1e-9, 1e-9, 1e-11
 
 
 def tilted(name):
-    """Return planar linkages with gravity across their planes."""
+    """Yield planar linkages with gravity across their planes."""
     robot = getattr(sarrus.mechanisms, name)(*(4,) * (name == "four_bar_ladder"))
     return sarrus.Mechanism(dataclasses.replace(robot.description, gravity=(1.3, -2.1, -9.4)))
 
 
 def moving(robot, rng):
-    """A state, and its accelerations where nothing drives it."""
+    """Return a state, and its accelerations without motor forces."""
     q, v = robot.assemble(), np.zeros(robot.nv)
     if robot.name != "Wren platform":  # whose home is a bifurcation: not every velocity begins a motion
         v = robot.project_velocity(q, rng.normal(size=robot.nv))
@@ -46,7 +46,7 @@ def can_swap(robot):
 
 
 def declared_anew(robot, rng, swap=()):
-    """The same mechanism: bodies and joints in another order, other joints closing its loops, parent and child of some swapped."""
+    """Return the same mechanism: bodies and joints in another order, other loop joints, parent and child of some joints swapped."""
     d = robot.description
     needed = {n for c in d.constraints for n in c.joints_related}
     bodies, joints = ([x[i] for i in rng.permutation(len(x))] for x in (d.bodies, d.joints))
@@ -133,7 +133,7 @@ def test_of_least_norm_whatever_the_cut(name):
 
 
 def check_declared_anew(robot, q, v, a, loads, size):
-    """The same loads from other orders, cuts, sides of joints and solvers, of one state or of many."""
+    """Check equal loads for other orders, cuts, directions of joints and solvers, for one state and for many."""
     ours = on_one_side(robot, q, loads)
     for k in range(DECLARATIONS):
         swap = can_swap(robot)[k % 2 :: 2] if k % 3 == 2 else []
@@ -184,7 +184,7 @@ def built(bodies, joints):
 
 
 def at_rest(robot, q=None, **how):
-    """Under its weight."""
+    """Return the state of rest under gravity."""
     q, rest = robot.assemble() if q is None else q, np.zeros(robot.nv)
     return robot.joint_wrenches(q, rest, rest, multipliers=any_multipliers(robot, q, rest, rest), **how)
 
@@ -198,7 +198,7 @@ AXIAL = np.array([0, 0, 0, 0, 0, 1e-6])
 
 
 def test_a_frame_on_hinges():
-    """10 kg: half on each hinge; a hinge with compliance along the axis carries nothing if the other is rigid, or a part by its compliance."""
+    """10 kg on two hinges, half on each. A hinge with axial compliance carries nothing beside a rigid one, else a part by its compliance."""
 
     def carried(robot, names, **how):
         return [at_rest(robot, **how)[name][5] for name in names]
@@ -217,7 +217,7 @@ def test_a_frame_on_hinges():
 
 @pytest.mark.parametrize("size", [1.0, 1e-3, 1e3])
 def test_a_table_on_four_legs(size):
-    """The load is off the middle: the result is that of three equations of four springs, in any unit of length."""
+    """The load is off the centre: the result is that of three equations of four springs, in any unit of length."""
     a, b, mass = 0.5 * size, 0.3 * size, 10.0 * size**3
     e, give = np.array([0.1, -0.06]) * size, np.array([1.0, 2.0, 3.0, 5.0])
     corner = np.array([(x, y) for x in (-a, a) for y in (-b, b)])
@@ -239,7 +239,7 @@ def test_a_table_on_four_legs(size):
 
 
 def cantilever(s, sign=1.0, EI=7.0e3):
-    """6 x 6 of a beam of length s along sign x."""
+    """Return the 6 x 6 compliance of a beam of length s along sign x."""
     C = np.diag([s / EI, s / EI, s / EI, s / 1e7, s**3 / (3 * EI), s**3 / (3 * EI)])
     C[1, 5] = C[5, 1] = -sign * s * s / (2 * EI)
     C[2, 4] = C[4, 2] = sign * s * s / (2 * EI)
@@ -259,7 +259,7 @@ def test_a_clamped_beam():
 
 
 def test_a_beam_on_three_supports():
-    """A load in the middle of each span: 5/32, 22/32, 5/32 of them."""
+    """A load in the middle of each span: the supports carry 5/32, 22/32 and 5/32 of both."""
     s, _L = 0.5, 0.0
     bodies = [
         (f"n{i}", Inertia(10.0, (0, 0, 0), 1e-3 * np.eye(3)))
@@ -315,7 +315,7 @@ def test_relations_between_coordinates():
 
 @pytest.mark.parametrize("turned", [0.0, 0.7, np.pi / 2])
 def test_relations_that_move_a_free_body(turned):
-    """Of two equal relations each carries half, also along joints without rows; those of parallel axes of a gimbal do not change."""
+    """Each of two equal relations carries half, also along joints without rows; those of parallel gimbal axes do not change."""
     kinds = sarrus.Free(), Gimbal(("rx", "ry", "rz", "tx", "ty", "tz")), Gimbal(("rx", "ry", "rz"))
     for kind in kinds:
         b = Builder("held in the air")
@@ -369,7 +369,7 @@ def test_shares_by_compliance_are_those_of_bushings(name):
 
 @pytest.mark.parametrize("angle", [1e-2, 1e-5, 1e-6])
 def test_near_a_singular_position(angle):
-    """A parallelogram that is nearly flat: the other way is taken there."""
+    """A parallelogram that is nearly flat, where another computation is used."""
     along = (1.0, 0, 0)
     bodies = [(n, Inertia(1.0, (0.5, up, 0), 0.1 * np.eye(3))) for n, up in (("left", 0), ("right", 0), ("top", 0.3))]
     pins = [("a", "ground", "left", None, None), ("b", "ground", "right", along, None), ("c", "left", "top", along, None),
@@ -423,7 +423,7 @@ def test_impulses_and_runs():
 
 
 def test_impulses_of_variants():
-    """Each as of the mechanism that it is."""
+    """Each variant has the result of its mechanism."""
     robot = sarrus.mechanisms.scissor_lift()
     q, v = robot.assemble(), np.full(robot.nv, 0.1)
     variants = robot.variants(gravity=np.array([[0.0, 0.0, -9.81], [0.0, 0.0, -1.6]]))
@@ -434,7 +434,7 @@ def test_impulses_of_variants():
 
 
 def test_no_states_have_no_reactions():
-    """A finding of the fuzzer: arrays of no rows."""
+    """Arrays without rows, a finding of the fuzzer."""
     robot = sarrus.mechanisms.slider_crank()
     q, v = np.zeros((0, robot.nq)), np.zeros((0, robot.nv))
     wrenches = robot.joint_wrenches(q, v, v)

@@ -38,7 +38,7 @@ def bodies(robot, q, length):
 @pytest.mark.parametrize("length", [1e-5, 1.0, 1e3])
 @pytest.mark.parametrize("make", SMALL)
 def test_led_by_motors_in_any_cut_and_size(make, length):
-    """The motors lead, some in the tree and some where they close loops: positions, rates and their bounds are the same."""
+    """Motors as inputs, in tree joints and loop joints: positions, rates and their bounds are equal."""
     robot, rng = make(), np.random.default_rng(3)
     q = robot.assemble()
     motors = robot.actuated
@@ -78,7 +78,7 @@ def test_led_by_motors_in_any_cut_and_size(make, length):
 
 @pytest.mark.parametrize("angle", [1e-3, NEAR_SINGULAR, -NEAR_SINGULAR])
 def test_led_near_a_singular_position(angle):
-    """A parallelogram that is flat within a millionth of a radian, with each joint as input, on every tree: it continues on its branch."""
+    """A parallelogram flat within a millionth of a radian, with each joint as input, on every tree, continues on its branch."""
     robot = mechanisms.four_bar_ladder(1)
     q, v, _ = (x[0] for x in almost_flat(robot, angle, 1))
     v = v / np.abs(v).max()
@@ -140,7 +140,7 @@ def test_rates_of_frames_are_rates_of_inverse_kinematics(make):
 
 @pytest.mark.parametrize("length", [1e-5, 1.0, 1e3])
 def test_the_jacobian_of_the_loops_in_any_cut_and_size(length):
-    """Motors in the tree or where they close loops, small or large: the columns are what the motors move."""
+    """Motors in tree or loop joints, small or large: the columns are the motions that the motors cause."""
     robot = mechanisms.delta()
     q = robot.inverse_kinematics({"platform": (0.05, 0.02, -0.5)})
     J = robot.loop_jacobian(q, "platform")
@@ -157,7 +157,7 @@ def test_the_jacobian_of_the_loops_in_any_cut_and_size(length):
 
 
 def test_motors_that_do_not_determine_a_frame():
-    """A status in a batch, an error for one state; a frame that the motors do determine has its Jacobian all the same."""
+    """A status in a batch, an error for one state; a frame that the motors do determine still has its Jacobian."""
     b = sarrus.Builder("pendulum on a driven arm")
     for name in ("arm", "bob"):
         b.add_body(name, sarrus.Inertia.rod(1.0, (0, 0, 0), (1, 0, 0)))
@@ -227,7 +227,7 @@ def test_a_call_that_was_made_before_is_answered_as_the_first(make, size, expres
 
 
 def test_a_joint_that_is_led_a_little_at_a_time():
-    """The residual of its rows after a step shifts the coordinates from poses: the next step must converge nevertheless."""
+    """After a step the residual of its rows shifts the coordinates that are computed from poses: the next step must converge nevertheless."""
     led = 0
     for seed in range(60):
         kinds = ("gimbal rz tx",)
@@ -250,7 +250,7 @@ def test_a_joint_that_is_led_a_little_at_a_time():
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("size", [0.0, 1e-3, 1.0])
 def test_single_coordinates_are_rows(seed, size):
-    """phi = x_k - target, x being q, and of quaternions the rotation vector; J is its rate. Of every kind of joint, at and away from neutral."""
+    """phi = x_k - target with x = q, or the rotation vector of a quaternion; J is its rate. For every joint type, at and away from neutral."""
     robot, rng = random_mechanism(seed, bodies=len(ALL_JOINTS)), np.random.default_rng(seed)
     single = [(name, k) for name in robot.joints for k in range(robot.joint(name).type.nv)]
     how = closing(robot, (), (), tuple(single))
@@ -272,7 +272,7 @@ def test_single_coordinates_are_rows(seed, size):
 
 
 def led_everywhere(robot, configurations):
-    """All joints of the tree, by where they are in these configurations."""
+    """Return all joints of the tree with their coordinates in these configurations."""
     return {
         name: np.stack([robot.joint_states(q).q[name] for q in configurations])
         for name in robot.joints
@@ -282,7 +282,7 @@ def led_everywhere(robot, configurations):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_a_tree_of_which_every_joint_is_led(seed):
-    """No motion is left: the configurations are the given ones, for any number of them."""
+    """No degree of freedom remains: the configurations are the given ones, for any number of them."""
     robot, rng = random_mechanism(seed, bodies=5), np.random.default_rng(seed)
     q = [robot.random(rng)]
     for _ in range(5):
@@ -313,7 +313,7 @@ LED = {"upper joint": np.linspace(0.1, 0.9, 12), "lower joint": np.linspace(-0.3
 
 
 def test_an_arm_led_by_all_its_joints_is_calibrated_and_designed():
-    """Both follow paths of inputs, of which an arm determines the motion without a loop."""
+    """An arm follows paths of all its joints as inputs, without a loop, in calibration and design."""
     robot, true = arm(), arm().replace(placements={"lower joint.parent": (0.103, 0, 0)})
     hand = true.pose(true.follow(LED), "hand")[:, :3, 3]
     measured = Measurements(LED, {"hand": hand}, noise=(1e-6, 1e-6))
@@ -330,7 +330,7 @@ def test_an_arm_is_drawn_along_one_of_its_joints():
 
 
 def test_what_has_no_coordinates_follows():
-    """A body that is welded to the ground, with its joint as input, which has no coordinates."""
+    """A body that is welded to the ground, with its joint, which has no coordinates, as input."""
     b = sarrus.Builder("welded")
     b.add_body("block", sarrus.Inertia.sphere(1.0, 0.1))
     b.add_joint("weld", sarrus.Fixed(), "ground", "block")

@@ -1,4 +1,4 @@
-"""Linear equations of motion: compared with nearby states, and closed forms."""
+"""Linear equations of motion, compared with nearby states and closed forms."""
 
 import dataclasses
 
@@ -32,13 +32,13 @@ def rank(J):
 
 
 def deviation_rate(robot, q, v, q1, v1, h=1e-4):
-    """d-dot of d = difference(q, q1), both moving on: by a central difference of fourth order."""
+    """Return d-dot of d = difference(q, q1) for two moving states, by a central difference of fourth order."""
     d = [robot.difference(robot.integrate(q, t * v), robot.integrate(q1, t * v1)) for t in h * np.array([-2, -1, 1, 2])]
     return (8 * (d[2] - d[1]) - (d[3] - d[0])) / (12 * h)
 
 
 def assert_tells_of_states_nearby(linear, robot, q, v, tau, rng, **given):
-    """x-dot - rate = A x, to second order in x, for states that are found by other projections than those that made A."""
+    """Check x-dot - rate = A x, to second order in x, for states found by other projections than those of A."""
     E_q, E_v = picks(robot, linear.coordinates), picks(robot, linear.velocities)
     a = robot.forward_dynamics(q, v, tau, check=False, **given)
     size = 1e-5
@@ -72,7 +72,7 @@ def test_of_trees(robot, seed):
 @examples(20)
 @given(closed_mechanisms(), seeds())
 def test_of_closed_mechanisms(closed, seed):
-    """Every kind of constraint, rolling, Pfaffian and driven ones included, in motion."""
+    """Every kind of constraint, including rolling, Pfaffian and driven ones, in motion."""
     robot, (q, v, tau, time), rng = closed.robot, closed.state, np.random.default_rng(seed)
     linear = robot.linearize(q, v, tau, time=time)
     J = robot.constraint_jacobian(q, time=time)
@@ -142,7 +142,7 @@ def test_of_trees_in_any_order_of_coordinates(robot, seed):
 
 
 def places(robot, columns):
-    """Coordinates by joint and index."""
+    """Return the indices of coordinates by joint and index."""
     pairs = [(name, k) for name in robot.joints for k in range(robot.joint(name).nv)]
     return [pairs[k] for k in columns]
 
@@ -206,7 +206,7 @@ def test_a_batch_is_its_states():
 
 
 def test_a_bad_state_spoils_its_own_row():
-    """Also one that has no derivatives: where others have them these stay what they are."""
+    """An invalid state, or one without derivatives, affects only its own row."""
     robot = sarrus.mechanisms.four_bar(1.0, 0.5, 1.0, 0.5)
     near = np.array([0.7, 4e-6, 1.2, 0.3, 0.4])  # the second is next to the flat one
     q, v, tau = np.stack([near, -near, near], axis=-1), np.zeros((5, 3)), np.array([0.2, 0.0, 0.0])
@@ -241,7 +241,7 @@ def test_a_status_instead_of_an_error():
 
 
 def bars(loop, rest):
-    """A four-bar on springs, without weight, closed at one of its joints."""
+    """Return a four-bar on springs, without weight, with one of its joints as loop joint."""
     b = sarrus.Builder(gravity=(0, 0, 0))
     for name, length in (("crank", 0.4), ("coupler", 1.1), ("rocker", 0.9)):
         b.add_body(name, sarrus.Inertia.rod(1.0, (0, 0, 0), (length, 0, 0)))
@@ -273,7 +273,7 @@ def test_eigenvalues_of_equilibria_depend_neither_on_coordinates_nor_on_where_a_
 
 
 def test_eigenvalues_of_a_mechanism_go_with_the_root_of_its_size():
-    """Under gravity alone, held by the motor: steps are parts of the mechanism."""
+    """Under gravity alone, held by the motor, eigenvalues scale with the square root of the mechanism's size."""
     found = []
     for size in (1.0, 1e-6, 1e-3, 1e4):
         robot = sarrus.mechanisms.slider_crank(0.3 * size, 1.0 * size)
@@ -333,7 +333,7 @@ def test_damped_oscillator():
 
 
 def test_a_body_that_spins_about_a_principal_axis():
-    """Euler's equations; seen from the turning body its deviations of attitude turn backwards."""
+    """Euler's equations; relative to the rotating body, deviations of attitude rotate backwards."""
     I, rate = np.array([0.2, 0.3, 0.4]), 2.0
     b = sarrus.Builder(gravity=(0, 0, 0))
     b.add_body("body", sarrus.Inertia(2.0, (0, 0, 0), np.diag(I)))
@@ -374,7 +374,7 @@ def test_a_disc_rolls_upright_if_it_is_fast_enough(speed):
 
 
 def test_a_four_bar_on_a_spring():
-    """m(y) y'' + m'(y)/2 y'^2 + U'(y) = tau: about any rest that tau holds, lambda^2 = -U''/m."""
+    """m(y) y'' + m'(y)/2 y'^2 + U'(y) = tau: about any equilibrium with tau, lambda^2 = -U''/m."""
     spring = sarrus.description.SpringSpec("spring", ("crank", (0.2, 0, 0)), ("rocker", (0.4, 0, 0)), 300.0, 0.5, 0.0)
     robot = sarrus.Mechanism(dataclasses.replace(sarrus.mechanisms.four_bar().description, springs=(spring,)))
     y = 0.7
@@ -391,7 +391,7 @@ def test_a_four_bar_on_a_spring():
 
 
 def test_a_stewart_platform_on_springs():
-    """Relaxed legs, no weight: K = sum of k l l^T over the legs' lines l, as forces on the platform, and M of what the legs carry along."""
+    """Relaxed legs without weight: K = sum of k l l^T over the legs' lines l, as wrenches on the platform, and M with the legs' inertia."""
     k, c = 5e3, 20.0
     robot = sarrus.mechanisms.stewart()
     d, q, legs = robot.description, robot.assemble(), robot.actuated
@@ -416,7 +416,7 @@ def test_a_stewart_platform_on_springs():
 @pytest.mark.parametrize("speed", [0.0, 2.0])
 @pytest.mark.parametrize("angle", [1e-4, 1e-3, 1e-2, 1e-1, 0.5])
 def test_rounding_near_a_singular_position_is_in_the_error(angle, speed):
-    """A parallelogram turned so that its angles have digits to lose, by the equation of its crank."""
+    """A parallelogram rotated so that its angles lose digits, compared with the equation of its crank."""
     turned = (0.7, -1.1, 0.4)
 
     def about_y(a):

@@ -1,4 +1,4 @@
-"""Laws of mechanics that any closed mechanism obeys, redundant and driven ones too, drawn at random over all kinds of constraints."""
+"""Laws of mechanics for any closed mechanism, including redundant and driven ones, drawn at random over all kinds of constraints."""
 
 import dataclasses
 import functools
@@ -41,7 +41,7 @@ def size(*arrays):
 @law
 @given(CLOSED, seeds())
 def test_equations_of_motion(closed, seed):
-    """M a + h = tau + J^T lambda and J a = gamma, with wrenches from outside; what is reported as left is as small."""
+    """M a + h = tau + J^T lambda and J a = gamma, with external wrenches, up to the reported residual."""
     rng = np.random.default_rng(seed)
     robot, (q, v, tau, time) = closed.robot, closed.state
     wrenches = {"tool": rng.normal(size=6)}
@@ -55,7 +55,7 @@ def test_equations_of_motion(closed, seed):
 @law
 @given(CLOSED, seeds())
 def test_residual_rate(closed, seed):
-    """phi' = J v - c along any motion that leaves a configuration where the loops close, v satisfying them or not."""
+    """phi' = J v - c along any motion from a closed configuration, for allowed and other velocities v."""
     robot, (q, _, _, time) = closed.robot, closed.state
     v = np.random.default_rng(seed).normal(size=robot.nv)
     v /= max(1.0, np.abs(v).sum())
@@ -86,7 +86,7 @@ def test_the_rates_of_the_constraints_are_consistent(closed):
 @law
 @given(RESTING, seeds())
 def test_reactions_do_no_work(closed, seed):
-    """Virtual power of the multipliers is zero in every motion that the constraints allow, and so is the wrenches'."""
+    """The virtual power of the multipliers, and of the wrenches, is zero in every allowed motion."""
     robot, (q, v, tau, _) = closed.robot, closed.state
     _, reactions = robot.forward_dynamics(q, v, tau, return_reactions=True)
     J = robot.constraint_jacobian(q)
@@ -100,7 +100,7 @@ def test_reactions_do_no_work(closed, seed):
 @law
 @given(closed_mechanisms())
 def test_power_is_the_rate_of_energy(closed):
-    """tau.v + lambda.c = d(T + U)/dt: motors, and what drives the prescribed motions; without friction."""
+    """tau.v + lambda.c = d(T + U)/dt, the power of motors and of prescribed motions, without friction."""
     robot, (q, v, tau, time) = closed.robot, closed.state
     a, reactions = robot.forward_dynamics(q, v, tau, time=time, return_reactions=True)
     power = tau @ v + reactions.multipliers @ robot.constraint_velocity(q, time=time)
@@ -114,9 +114,9 @@ def test_power_is_the_rate_of_energy(closed):
 
 
 def cut(closed):
-    """The tree without its closing joints, rods and rolling bodies, and where in either body what they carried acts.
+    """Return the tree without its loop joints, rods and rolling constraints, and the frames of their wrenches.
 
-    Returns the tree and name -> (frame on the child, frame on the parent at the same point with the same axes, wrench's name).
+    name -> (frame on the child, frame on the parent at the same point with the same axes, name of the wrench).
     """
     d, robot, q = closed.description, closed.robot, closed.q
     frames, ends = [], {}
@@ -157,7 +157,7 @@ def power_of_wrenches(closed, wrenches, v):
 @law
 @given(closed_mechanisms(kinds=(*CLOSING, "prescribed frame", "distance", "disc", "sphere", "sphere on sphere")))
 def test_wrenches_stand_for_the_joints(closed):
-    """Bodies cut free where loops close, with the wrenches put there in place of the joints, move as before."""
+    """The tree without loop joints, with their wrenches as applied forces, moves as before."""
     robot, (q, v, tau, time) = closed.robot, closed.state
     a, reactions = robot.forward_dynamics(q, v, tau, time=time, return_reactions=True)
     tree, ends = cut(closed)
@@ -175,7 +175,7 @@ def test_wrenches_stand_for_the_joints(closed):
 @law
 @given(CLOSED, seeds())
 def test_nothing_changes_when_all_is_moved(closed, seed):
-    """The whole mechanism and gravity with it, and what the loops close to on the ground."""
+    """The whole mechanism moved with rotated gravity, including the points on the ground to which loops close."""
     T, d = random_transform(np.random.default_rng(seed)), closed.description
 
     def moved(spec):
@@ -262,7 +262,7 @@ ASKED = {
 
 @functools.cache
 def batch(seed):
-    """A mechanism, eleven of its states one by one, and stacked."""
+    """Return a mechanism, eleven of its states one by one, and stacked."""
     closed = random_closed(seed, copies=seed % 2, loops=3, floating=seed % 2 == 0, friction=True)
     states = closed.states(np.random.default_rng(seed), 11)
     return closed.robot, states, State(*map(np.array, zip(*states, strict=True)))
@@ -271,7 +271,7 @@ def batch(seed):
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("name", ASKED)
 def test_a_batch_is_its_states(name, seed):
-    """Rounded alike up to fused multiplications; and bit for bit the same on any number of threads and in any place."""
+    """Results are equal up to fused multiplications, and bit for bit for any number of threads and any position in the batch."""
     ask, (robot, states, stacked) = ASKED[name], batch(seed)
     whole = ask(robot, stacked)
     # multipliers of redundant rows are least to the accuracy of the steps that find them
@@ -310,7 +310,7 @@ def arm():
 
 
 def test_contradictory_motions_have_no_answer():
-    """Two joints with prescribed motions, and a gear: contradictory states report it, without an effect on their neighbours."""
+    """Two joints with prescribed motions, and a gear: inconsistent states are reported, without effect on their neighbours."""
     b = arm()
     b.add_prescribed_motion("slow", "shoulder", sarrus.laws.harmonic(1.0, 1.0))
     b.add_prescribed_motion("quick", "elbow", sarrus.laws.harmonic(-0.5, 2.0))
@@ -357,7 +357,7 @@ def test_a_door_on_two_hinges(axis, more):
 @pytest.mark.parametrize("angle", [0.5, np.pi / 2, 2.0, 3.0, -2.5])
 @pytest.mark.parametrize("free", ["ry", "ry rz", "rx ry", "ry tx"])
 def test_a_gimbal_turns_beyond_a_quarter(angle, free):
-    """Held angles do not change because a free one passes 90 degrees, where only all three together are singular."""
+    """Fixed angles do not change if a free one passes 90 degrees, where only the three together are singular."""
     b = sarrus.Builder()
     b.add_body("wheel", sarrus.Inertia(1.0, (0.1, 0, 0), 0.1 * np.eye(3)))
     b.add_joint("free", sarrus.Free(), "ground", "wheel", tree=True)
@@ -378,7 +378,7 @@ def test_a_gimbal_turns_beyond_a_quarter(angle, free):
 
 
 def test_nothing_closes_without_loops():
-    """A tree answers the questions about constraints with nothing."""
+    """For a tree, functions of constraints return empty results."""
     robot = arm().build()
     q, v, tau = np.zeros(2), np.ones(2), np.ones(2)
     assert robot.nc == 0 and robot.constraints == () and robot.loop_joints == ()
@@ -391,7 +391,7 @@ def test_nothing_closes_without_loops():
 
 
 def test_a_coupler_knows_a_planar_joint():
-    """Its x and y do not change at the rates of v, which are along the body's own axes: a relation between them is one of q, or refused."""
+    """x and y do not change at the rates v, which are along the body's axes: a relation between them depends on q, or raises an error."""
     b = sarrus.Builder(gravity=(0, 0, 0))
     b.add_body("puck", sarrus.Inertia(1.0, (0, 0, 0), 0.1 * np.eye(3)))
     b.add_joint("table", sarrus.Planar("z"), "ground", "puck")
@@ -409,7 +409,7 @@ def test_a_coupler_knows_a_planar_joint():
 
 
 def off_by(robot, q, v, time):
-    """The largest gap and the largest rate along a row."""
+    """Return the largest gap and the largest rate along a row."""
     J = robot.constraint_jacobian(q, time=time)
     gap, rate = robot.constraint_residual(q, time=time), J @ v - robot.constraint_velocity(q, time=time)
     return np.abs(gap).max(), np.abs(rate).max()
@@ -472,7 +472,7 @@ def test_a_four_bar_off_its_loop(ask, q, v, says):
 )
 @pytest.mark.parametrize("metric", ["mass", "euclidean"])
 def test_configurations_that_stay_open_are_told(make, locked, metric):
-    """Joints are held where the others may not reach them."""
+    """Fixed coordinates that the other joints cannot reach are reported."""
     robot, how = make(), {"metric": metric, "locked": locked}
     q, status = robot.project_configuration(robot.random(0, size=2000), **how, return_status=True)
     closed = status == 0
@@ -490,7 +490,7 @@ def test_configurations_that_stay_open_are_told(make, locked, metric):
 
 @pytest.mark.parametrize("angle", 10.0 ** np.arange(-14.0, -3.0))
 def test_so_near_to_a_singular_position_that_rounding_decides(angle):
-    """A flat parallelogram: the acceleration of its branch, that of the pseudo-inverse where it is flat, or no answer; never between."""
+    """A flat parallelogram: the acceleration is that of its branch, or that of the pseudo-inverse at the flat position, or there is no answer."""
     robot, state = sarrus.mechanisms.four_bar_ladder(1), almost_flat
     q, v, tau = (np.asarray(x)[0] for x in state(robot, angle, 1))
     q_near, v_near, tau_near = (np.asarray(x)[0] for x in state(robot, 1e-4, 1))
@@ -509,7 +509,7 @@ def test_so_near_to_a_singular_position_that_rounding_decides(angle):
 
 
 def test_bias_of_a_closing_universal_joint_off_the_constraints():
-    """-J-dot v whatever v is, by differences along the motion."""
+    """-J-dot v for any v, by differences along the motion."""
     b = sarrus.Builder()
     b.add_body("one", sarrus.Inertia.box(1.0, (0.1, 0.2, 0.3)))
     b.add_body("two", sarrus.Inertia.box(2.0, (0.3, 0.2, 0.1)))

@@ -1,4 +1,4 @@
-"""Massless bodies in loops: well-posed results are the limits for a mass that tends to zero; the others raise errors with names."""
+"""Massless bodies in loops: well-posed results are limits for vanishing mass; others raise errors with the names."""
 
 import dataclasses
 import itertools
@@ -49,7 +49,7 @@ cuts = pytest.mark.parametrize("closing", SLIDER_CRANK)
 @cuts
 @pytest.mark.parametrize("which", MASSLESS)
 def test_what_a_mass_that_tends_to_zero_does(which, closing, substructures):
-    """On every tree, by joints and by substructures, for one state and for batches: accelerations, forces, impacts, nearest velocities, efforts."""
+    """Every tree, joint coordinates and substructures, single states and batches: accelerations, forces, impacts, nearest velocities, efforts."""
     masses = {"crank": 1.0, "rod_mass": 0.0, "slider": 1.0, **MASSLESS[which]}
     answers = {}
     for light in (0.0, LIGHT, 2 * LIGHT):
@@ -86,7 +86,7 @@ def test_simulation(closing, method):
 @cuts
 @solvers
 def test_what_else_is_asked_of_them(closing, substructures):
-    """Linear models, reduced equations, mobility, nearest configurations, and stabilisation by a force, which needs inertia where loops are open."""
+    """Linear models, reduced equations, mobility, nearest configurations, and corrective stabilisation, which needs inertia if loops are open."""
     answers = []
     for light in (0.0, LIGHT):
         robot = slider_crank(closing, rod_mass=light, substructures=substructures)
@@ -118,7 +118,7 @@ def test_what_else_is_asked_of_them(closing, substructures):
 
 
 def floating_chain(masses):
-    """Two massless rods, one after the other, between a crank and a pendulum that hold three of four freedoms: what is left moves them all."""
+    """Return two massless rods in series between a crank and a pendulum, which remove three of four degrees of freedom."""
     b = Builder("six-bar")
     for k, mass in enumerate(masses):
         b.add_body(f"b{k}", rod(mass, 0.5))
@@ -140,7 +140,7 @@ def test_anywhere_in_the_tree(which):
 
 
 def test_a_point_mass_on_its_axis():
-    """The body has mass, but rotation about the axis moves none."""
+    """The body has mass, but no inertia about the axis."""
     found = []
     for size in (0.0, 1e-10, 2e-10):
         b = Builder("bush")
@@ -154,7 +154,7 @@ def test_a_point_mass_on_its_axis():
 
 
 def test_a_motion_without_inertia_is_named():
-    """A four-bar of which no body has mass."""
+    """A four-bar without mass."""
     robot = floating_chain([0.0, 0.0, 0.0])
     q = robot.assemble(near={"j0": -1.0, "j1": 1.0, "j2": 0.7})
     with pytest.raises(sarrus.StateError, match="a motion without inertia, of joints"):
@@ -182,7 +182,7 @@ def test_a_joint_that_no_loop_holds_is_named():
 
 @pytest.mark.parametrize("method", ["rk4", "contact", "implicit_midpoint", "dopri5"])
 def test_a_run_says_what_has_no_inertia(method):
-    """Neither constraints, of which there are none, nor the steps are at fault."""
+    """The message blames neither constraints, of which there are none, nor the steps."""
     b = Builder("ball")
     b.add_body("ball", NOTHING)
     b.add_joint("float", sarrus.Free(), "ground", "ball")
@@ -192,7 +192,7 @@ def test_a_run_says_what_has_no_inertia(method):
 
 
 def test_rounding_holds_nothing():
-    """A disc upright on a yoke without mass, on level ground: by how its yoke is turned the height's row is zero or rounding, and no motion feels it."""
+    """An upright disc on a massless yoke on level ground: the row of the height is zero or rounding, and does not affect the motion."""
     steer, roll, mass, radius = 0.05, 0.1, 2.0, 0.3
     b = Builder("disc on a yoke")
     b.add_body("yoke")

@@ -64,7 +64,7 @@ def test_one_state_and_many_say_the_same(ladder):
 
 
 def test_where_rounding_decides_which_velocities_are_allowed(ladder):
-    """The error reports that, and no contradiction of constraints: rest satisfies them."""
+    """The error reports the near singularity, and no inconsistency of constraints, because rest satisfies them."""
     q, v, _ = (x[0] for x in states(ladder, 1e-8))
     with pytest.raises(
         sarrus.StateError, match="so near to a singular configuration that the allowed velocities depend"
@@ -73,7 +73,7 @@ def test_where_rounding_decides_which_velocities_are_allowed(ladder):
 
 
 def scissors(columns, rows, angle, substructures):
-    """A net of scissors that lies flat but for an angle, and its configuration: a bar's two halves are 0.5 m long."""
+    """Return a net of scissors that is flat except for an angle, and its configuration: half a bar is 0.5 m long."""
     b, names = sarrus.Builder("net"), [(i, j) for i in range(columns) for j in range(rows)]
     right, left = (0.5, 0, 0), (-0.5, 0, 0)
     for (i, j), bar in ((at, bar) for at in names for bar in "ab"):
@@ -98,7 +98,7 @@ def scissors(columns, rows, angle, substructures):
 @pytest.mark.parametrize("angle", [1e-2, 1e-3, 1e-4, 0.0])
 @pytest.mark.parametrize("size", [(3, 3), (6, 6), (16, 4)])
 def test_substructures_answer_as_joint_coordinates_do(size, angle):
-    """Deviations are at most a hundred times the reported ones, and rounding from a thousandth of a radian on."""
+    """Deviations are at most a hundred times the reported ones, and at rounding level from a thousandth of a radian on."""
     found = []
     for substructures in (0, 1):
         robot, q = scissors(*size, angle, substructures)
@@ -112,7 +112,7 @@ def test_substructures_answer_as_joint_coordinates_do(size, angle):
 
 
 def tilted(tilt):
-    """Return a double pendulum whose ends two points tie to a parallel pendulum with a tilted pin: rows that are equal but for the tilt."""
+    """Return a double pendulum with two points fixed to a parallel pendulum whose pin is tilted: rows that are equal except for the tilt."""
     b = sarrus.Builder("two points")
     b.add_body("a", sarrus.Inertia(1.0, (0, 0, 0.1), np.eye(3) * 0.01))
     b.add_body("b", sarrus.Inertia(1.0, (0.1, 0, 0), np.eye(3) * 0.01))
@@ -128,7 +128,7 @@ def tilted(tilt):
 @pytest.mark.parametrize("substructures", [0, 1])
 @pytest.mark.parametrize("tilt", [0.0, *10.0 ** np.arange(-15.0, -3.9, 0.5)])
 def test_rows_that_nearly_say_the_same(tilt, substructures):
-    """The rows are equal, or lock the mechanism, or rounding decides: then the error names them, and the cure."""
+    """The rows are equal, or lock the mechanism, or rounding decides, in which case the error contains their names and the cure."""
     robot = sarrus.Mechanism(tilted(tilt).description, substructures=substructures)
     q, v, tau = np.array([0.5, -0.5, 0.5]), np.zeros(3), np.zeros(3)
     a, status = robot.forward_dynamics(q, v, tau, check=False, return_status=True)

@@ -23,7 +23,7 @@ PINS = {
 
 
 def linkage(kind, closed):
-    """A four-bar, or the chain of its crank and coupler; what it is driven at is not what its limits allow."""
+    """Return a four-bar, or the chain of its crank and coupler; it is driven beyond its limits."""
     b = Builder("linkage", gravity=(0, 0, -9.81))
     for name, length in (("a", 0.4), ("b", 1.1), ("c", 0.9))[: 2 + closed]:
         b.add_body(name, Inertia.rod(1.0, (0, 0, 0), (length, 0, 0), 0.01))
@@ -82,7 +82,7 @@ def everything(run):
 @pytest.mark.parametrize("method", FIXED)
 @pytest.mark.parametrize("stabilisation", ["tree", "none", "corrective", "baumgarte", "projection"])
 def test_one_run_is_a_sweep_of_one(kind, method, stabilisation):
-    """Bit for bit, warnings and all; but for what runs in lanes, whose last digits are others, and that starts the same."""
+    """Bit for bit, with warnings. Runs in lanes differ in the last digits, and begin in the same way."""
     closed = stabilisation != "tree"
     if not closed and kind in ("near", "prescribed"):
         pytest.skip("of loops")

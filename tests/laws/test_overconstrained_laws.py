@@ -1,4 +1,4 @@
-"""Linkages whose rows depend on one another on the loops only: from any start a run keeps its energy, or fails with an error."""
+"""Linkages whose rows are dependent only on the loops: from any state, a run conserves energy or raises an error."""
 
 import functools
 import math
@@ -22,7 +22,7 @@ def bar(length, twist):
 
 
 def chain_of_hinges(name, bars, angles, cut):
-    """A closed chain of bars (length, twist), the last of them the ground, that is cut open at one of its hinges."""
+    """Return a closed chain of bars (length, twist), the last of which is the ground, with one hinge as loop joint."""
     n, b = len(bars), Builder(name)
     for k, (length, _) in enumerate(bars[:-1]):
         b.add_body(f"bar{k}", Inertia.rod(1.0, (0, 0, 0), (length, 0, 0)))
@@ -66,7 +66,7 @@ def bennett(twist, other_twist, length=0.6, first=2.0, cut=3):
 
 
 def goldberg(twists, common_twist=0.9, length=0.6, first=0.7, cut=None):
-    """Goldberg's linkage of 5 (6) hinges: two (three) of Bennett's side by side, which share a bar each, and these are taken away.
+    """Return Goldberg's linkage with 5 (6) hinges: two (three) Bennett linkages that share bars, which are removed.
 
     Goldberg, New five-bar and six-bar linkages in three dimensions, Transactions of the ASME 65, 1943.
     """
@@ -109,8 +109,9 @@ LINKAGES = {
 
 
 def starts(robot, count=STARTS, speed=1.0, seed=0):
-    """Closed configurations anywhere with velocities; left out are those that nothing can leave, as some octahedra have, and those so near to a
-    singular position that no velocity is certain.
+    """Yield closed configurations with velocities.
+
+    Omitted are configurations that cannot move, as some octahedra have, and those so near to a singular position that the velocity is uncertain.
     """
     rng = np.random.default_rng(seed)
     for _ in range(count):
@@ -141,7 +142,7 @@ def lost_by_half_the_steps(linkage, q, v, dt):
 
 @pytest.mark.parametrize("dt", [1e-3, 4e-3])
 def test_energy_as_in_independent_coordinates(linkage, dt):
-    """Held fast off the loops, a linkage would lose what its motion holds: tenths of its energy, where steps themselves lose 1e-12."""
+    """If it were locked off the loops, a linkage would lose tenths of its energy; the steps themselves lose 1e-12."""
     lost = []
     for q, v in starts(linkage):
         lost.append(swing(linkage, q, v, method="rk4", dt=dt))
@@ -155,8 +156,9 @@ def test_energy_as_in_independent_coordinates(linkage, dt):
 
 
 def test_rows_that_agree_by_a_turning_combination():
-    """A double Hooke joint: the force along the middle shaft works on nothing, wherever that points. Where a stage's velocity is off the loops
-    its rows contradict one another, and the step is taken again.
+    """A double Hooke joint: the force along the middle shaft does no work, in any direction of the shaft.
+
+    If the velocity of a stage is off the loops, its rows are inconsistent, and the step is repeated.
     """
     robot = sarrus.mechanisms.double_hooke()
     ends = []
@@ -171,7 +173,10 @@ def test_rows_that_agree_by_a_turning_combination():
 @pytest.mark.parametrize("name", ["tsai_3upu", "wren_platform"])
 @pytest.mark.filterwarnings("ignore::sarrus.StiffnessWarning")  # whose energy the steps change there
 def test_through_singular_positions(name):
-    """Freedoms come and go at singular positions, which these cross: a run keeps its energy as well as such fast motion lets steps, or fails."""
+    """The number of degrees of freedom changes at singular positions, which the runs cross.
+
+    A run conserves energy as well as fast motion permits, or fails.
+    """
     robot = getattr(sarrus.mechanisms, name)()
     rng = np.random.default_rng(0)
     kept = 0
@@ -215,7 +220,7 @@ def test_many_at_once_as_one_by_one(linkage):
 
 @pytest.mark.parametrize("method", ["rk4", "rkmk4", "dopri5"])
 def test_a_run_finds_out_on_its_way(linkage, method):
-    """Without a request for closed stages, constraint forces that do work are detected. A run so slow that they hardly do continues."""
+    """Without a request for closed stages, constraint forces that do work are detected. A run so slow that their work is negligible continues."""
     for q, v in starts(linkage, 6):
         start = sarrus.simulate(linkage, q, v, 0.0, method=method)
         told = {**start.checkpoint, "close_stages": False}
@@ -234,7 +239,7 @@ REGULAR = ["four_bar", "five_bar", "slider_crank", "watt", "strandbeest_leg", "t
 
 @pytest.mark.parametrize("name", REGULAR)
 def test_rows_that_agree_everywhere_cost_nothing(name):
-    """Stages are projected only where they must be, redundant or not."""
+    """Stages are projected only if necessary, with or without redundancy."""
     robot = getattr(sarrus.mechanisms, name)()
     for q, v in starts(robot, 8):
         assert not sarrus.simulate(robot, q, v, 0.01).checkpoint["close_stages"]

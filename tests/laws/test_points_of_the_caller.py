@@ -1,4 +1,4 @@
-"""Contact points by a function of the caller: they act as those of the library."""
+"""Contact points computed by a user's function have the effect of those of the library."""
 
 import pickle
 
@@ -54,7 +54,7 @@ Q, V = np.array([0.28, 0.0, 0.0, 0.96, 0.0, 0.0, 0.35]), np.array([0.3, 0.0, 0.0
 
 
 def test_poses_are_those_of_frames_as_they_were_given():
-    """Poses are those of the frames in the call, also of convex points with another frame; the function gets them in the order of set_contact."""
+    """Poses are those of the frames in the call, also for convex points with another frame; the order is that of set_contact."""
     away, seen = np.array([0.4, -0.3, 0.2]), []
 
     def look(thing, floor, within):
@@ -100,7 +100,7 @@ def test_what_it_says_acts_as_what_is_known(shape, points, order):
 
 
 def test_shapes_that_the_library_knows_nothing_of():
-    """A cylinder lies on a box by the two ends of its lowest line, where the box is level."""
+    """A cylinder lies on a level box by the two ends of its lowest line."""
 
     def cylinder_on_box(cylinder, box, within):
         ends = cylinder[:3, 3] + np.array([[-1.0], [1.0]]) * 0.1 * cylinder[:3, 2]
@@ -221,10 +221,10 @@ def test_what_is_refused(tmp_path):
     b = falling(Sphere(0.1))
     with pytest.raises(TypeError, match="points must be a function"):
         b.set_contact("thing", "floor", points=3)
-    with pytest.raises(sarrus.ModelError, match="points are of two shapes that touch"):
+    with pytest.raises(sarrus.ModelError, match="points are only for a pair of shapes"):
         b.set_contact("thing", "floor", points=ball_on_plane, enabled=False)
     b.add_shape("ground", Sphere(0.1), (3, 0, 0), group="stones")
-    with pytest.raises(sarrus.ModelError, match="points are of two shapes that touch"):
+    with pytest.raises(sarrus.ModelError, match="points are only for a pair of shapes"):
         b.set_contact("thing", "stones", points=balls)
     robot = falling(Sphere(0.1), ball_on_plane).build()
     with pytest.raises(sarrus.ModelError, match=r"points.* is a function, which a file cannot contain"):

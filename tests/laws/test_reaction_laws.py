@@ -1,4 +1,4 @@
-"""Joint reactions in a motion, loops included, for any spanning tree."""
+"""Joint reactions in a motion, with loops, for any spanning tree."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def driven(robot, q, v, effort):
 
 
 def motion(closing):
-    """A four-bar that its motor drives, in the tree that is left where this joint closes the loop."""
+    """Return a driven four-bar in the tree with this loop joint."""
     robot = four_bar(closing)
     q = robot.assemble(fixed={"m": 0.5})
     v = robot.complete_velocity(q, {"m": 3.0})
@@ -30,7 +30,7 @@ def motion(closing):
 
 @pytest.mark.parametrize("closing", JOINTS)
 def test_nothing_is_carried_along_a_free_axis(closing):
-    """The pins about y carry no moment about y; the motor's is its effort."""
+    """The pins about y have no moment about y; the motor's moment is its effort."""
     robot, q, v, a = motion(closing)
     asked = sarrus.formulations.reactions(robot, q, v, a)
     largest = max(np.abs(x).max() for x in asked.values())
@@ -41,7 +41,7 @@ def test_nothing_is_carried_along_a_free_axis(closing):
 
 @pytest.mark.parametrize("closing", JOINTS)
 def test_they_do_not_depend_on_which_joint_closes(closing):
-    """The loads of all pins, on the child for every tree."""
+    """The loads of all pins, on the child, for every tree."""
     first, second = motion("p2"), motion(closing)
     robot, q, v, a = second
     loads, expected = robot.joint_wrenches(q, v, a), first[0].joint_wrenches(*first[1:])
@@ -72,7 +72,7 @@ def test_batches_and_known_multipliers(which):
 
 
 def test_what_is_not_known_is_said():
-    """A freedom that no motor drives and that something drives; a base that moves."""
+    """A moving degree of freedom without a motor; a base that moves."""
     c = case("floating")
     tau = np.zeros(c.robot.nv)
     tau[:6] = 1.0

@@ -36,7 +36,7 @@ def test_they_agree_of_one_contact_without_friction(e):
 
 
 def test_a_ball_that_spins_has_friction_of_both_phases():
-    """Its normal and tangent do not move each other: mu times the whole impulse, in both laws."""
+    """Normal and tangential motions are uncoupled: friction is mu times the whole impulse, for both laws."""
     mu, e = 0.1, 0.6
     for law in LAWS:
         hit = [ContactPoint("ball", radius=0.1, friction=mu, restitution=e, restitution_law=law)]
@@ -46,7 +46,7 @@ def test_a_ball_that_spins_has_friction_of_both_phases():
 
 
 def rod(degrees):
-    """A slender rod of 1 kg and 1 m, whose lower end touches, in the plane x, z."""
+    """Return a slender rod of 1 kg and 1 m in the plane x, z, whose lower end is in contact."""
     b = sarrus.Builder("rod")
     for name in ("along", "up"):
         b.add_body(name, sarrus.Inertia.zero())
@@ -59,7 +59,7 @@ def rod(degrees):
 
 
 def phases(robot, q, v, mu, e, direction):
-    """Poisson's impact of the rod's end that slips in one direction in both phases: p_t = -mu p_n d, u_n is zero after compression."""
+    """Return Poisson's impact for an end that slips in one direction in both phases: p_t = -mu p_n d, u_n is zero after compression."""
     J = robot.jacobian(q, "end", expressed_in="world_aligned")[3:][[2, 0]]
     G = J @ np.linalg.solve(robot.mass_matrix(q), J.T)
     along = np.array([1.0, -mu * direction])
@@ -69,7 +69,7 @@ def phases(robot, q, v, mu, e, direction):
 
 
 def test_a_rod_that_slips_in_both_phases():
-    """The impulse of expansion is e times that of compression; the velocity that comes back is e times too, since nothing changes its direction."""
+    """The impulse of expansion is e times that of compression, and so is the velocity, because the direction does not change."""
     robot, q = rod(40)
     mu, e, v = 0.05, 0.5, np.array([2.0, -1.0, 0.0])
     u, impulse = phases(robot, q, v, mu, e, 1.0)
@@ -81,7 +81,7 @@ def test_a_rod_that_slips_in_both_phases():
 
 
 def test_newtons_law_adds_energy_where_poissons_does_not():
-    """A double pendulum that strikes the ground (Kane and Levinson 1985): of some states Newton's restitution with friction adds energy."""
+    """A double pendulum hits the ground (Kane and Levinson 1985): for some states Newton's restitution with friction adds energy."""
     robot = sarrus.mechanisms.double_pendulum()
     rng, gained = np.random.default_rng(3), {law: [] for law in LAWS}
     for _ in range(300):
@@ -99,12 +99,12 @@ def test_newtons_law_adds_energy_where_poissons_does_not():
 @examples(40)
 @given(seed=seeds())
 def test_poissons_law_adds_no_energy(seed):
-    """Proven of one contact, and of several without friction (Glocker 2013); and what has been compressed expands by no less than its share."""
+    """Proven for one contact, and for several without friction (Glocker 2013); expansion returns at least its fraction."""
     body_that_hits(seed, proven=True)
 
 
 def test_poissons_law_adds_no_energy_of_several_contacts():
-    """There is a counterexample of it; not here."""
+    """A counterexample exists, but not among these states."""
     for seed in range(60):
         body_that_hits(seed, proven=False)
 

@@ -1,4 +1,4 @@
-"""Montana's equations of contact, compared with geometry: poses from coordinates, and known motions of rolling balls."""
+"""Montana's equations of contact, compared with geometry: poses from coordinates, and known motions of rolling spheres."""
 
 import numpy as np
 import pytest
@@ -12,13 +12,13 @@ NAN = float("nan")
 
 
 def wavy(u):
-    """A patch whose coordinate lines cross at any angle."""
+    """A patch whose coordinate lines intersect at any angle."""
     x, y = u[..., 0] + 0.3 * u[..., 1], u[..., 1]
     return np.stack([x, y, 0.05 * np.sin(2 * x) * np.cos(3 * y)], axis=-1)
 
 
 def sheared_ball(u):
-    """A ball of 0.3 m whose coordinates are another mixture of longitude and latitude."""
+    """A sphere of 0.3 m with a linear combination of longitude and latitude as coordinates."""
     return SphereSurface(0.3).point(np.stack([u[..., 0] + 0.5 * u[..., 1], u[..., 1] - 0.2 * u[..., 0] ** 2], axis=-1))
 
 
@@ -45,18 +45,18 @@ PAIRS = [
 
 
 def drawn(*names):
-    """Random numbers of a test's own, whatever runs before it."""
+    """Return random numbers that do not depend on other tests."""
     return np.random.default_rng([ord(letter) for letter in " ".join(names)])
 
 
 def state(*names):
-    """Coordinates of a contact, away from poles, and a velocity."""
+    """Return coordinates of a contact away from poles, and a velocity."""
     rng = drawn(*names)
     return np.r_[rng.uniform(-0.8, 0.8, 4), rng.uniform(-3, 3)], rng.normal(size=5)
 
 
 def twist(contact, eta, rate):
-    """[angular; linear] velocity of the second body's material in contact relative to the first, in the first's frame: from poses alone."""
+    """Return the [angular; linear] velocity of the second body at the contact relative to the first, in its frame: from poses alone."""
     h = 1e-4
 
     def pose(k):
@@ -71,7 +71,7 @@ def twist(contact, eta, rate):
 
 @pytest.mark.parametrize("name", SURFACES)
 def test_frames_metrics_and_curvatures_are_what_points_do(name):
-    """Five-point differences of the frame: M, K and T du are how the point goes, the normal turns, and the frame about it."""
+    """Five-point differences: M, K and T du are the motion of the point, and rotations of the normal and of the frame about it."""
     surface, h = SURFACES[name], 1e-4
     rng = drawn(name)
     u, du = rng.uniform(-0.8, 0.8, 2), rng.normal(size=2)
@@ -96,7 +96,7 @@ def test_frames_metrics_and_curvatures_are_what_points_do(name):
 
 @pytest.mark.parametrize("hollow", [1.0, -1.0])
 def test_normals_point_out_of_what_is_solid(hollow):
-    """Away from the middle of a ball, a cylinder, a tube, and behind the poles too; the other way in hollow ones."""
+    """Away from the centre of a sphere, cylinder and tube, also behind the poles; towards it for hollow ones."""
     for u in drawn("normals").uniform(-3, 3, (20, 2)):
         for surface in (SphereSurface(0.3 * hollow), CylinderSurface(0.3 * hollow), TorusSurface(1.0, 0.3 * hollow)):
             here = surface.geometry(u)
@@ -119,7 +119,7 @@ def test_known_curvatures():
 
 @pytest.mark.parametrize(("one", "two"), PAIRS)
 def test_coordinates_move_as_the_bodies_do(one, two):
-    """The pose of eta moves, relative to the first body, with the velocity of rates(), and not along the normal."""
+    """The pose of eta relative to the first body has the velocity of rates(), without a normal component."""
     contact = RollingContact(SURFACES[one], SURFACES[two])
     eta, velocity = state(one, two)
     rate = contact.rates(eta, velocity)
@@ -153,7 +153,7 @@ def test_either_body_may_come_first(one, two):
 
 
 def test_a_motion_does_not_depend_on_coordinates():
-    """A ball in longitude and latitude, and in a mixture of them, by differences, moves in the same way under the same pushes."""
+    """A sphere in longitude and latitude, and in a combination of them by differences, moves equally under equal forces."""
     common = (
         RollingContact(TorusSurface(1.0, 0.4), SphereSurface(0.3)),
         RollingContact(TorusSurface(1.0, 0.4), SURFACES["sheared"]),
@@ -176,7 +176,7 @@ def test_a_motion_does_not_depend_on_coordinates():
 
 
 def test_a_ball_rolls_on_a_plane_as_turns_about_its_middle():
-    """Round a square with sides of one radian: Rx(1) Ry(-1) Rx(-1) Ry(1)."""
+    """Around a square with sides of one radian: Rx(1) Ry(-1) Rx(-1) Ry(1)."""
     ball, eta = RollingContact(PlaneSurface(), SphereSurface(0.1)), np.array([0.0, 0.0, 0.3, 0.2, 0.5])
     before = ball.pose(eta)[:3, :3]
     for side in ((0.1, 0.0), (0.0, 0.1), (-0.1, 0.0), (0.0, -0.1)):
@@ -189,7 +189,7 @@ def test_a_ball_rolls_on_a_plane_as_turns_about_its_middle():
 
 
 def test_holonomy_is_the_area_on_the_ball():
-    """Contact goes round a closed curve on the ball, which rolls without spin on a plane: it has turned by the area over the radius squared."""
+    """The contact follows a closed curve on a sphere that rolls without spin: the rotation is the enclosed area over the squared radius."""
     ball = RollingContact(SphereSurface(0.1), PlaneSurface())
 
     def curve(t):
@@ -209,7 +209,7 @@ def test_holonomy_is_the_area_on_the_ball():
 
 
 def test_a_ball_in_a_bowl():
-    """Pure rolling: its middle is on a sphere of the difference of the radii, and is as fast as the angular velocity times its radius."""
+    """Pure rolling: the centre moves on a sphere with the difference of the radii, with the angular velocity times its radius."""
     contact, eta = RollingContact(SphereSurface(-1.0), SphereSurface(0.2)), np.array([0.3, -0.9, 0.1, 0.2, 0.4])
     velocity = np.array([0.7, -0.4, 0.0, 0.0, 0.0])
     assert np.linalg.norm(contact.pose(eta)[:3, 3]) == pytest.approx(0.8)
@@ -244,7 +244,7 @@ def test_contacts_are_found_again(one, two):
 
 @pytest.mark.parametrize("spin", [True, False])
 def test_it_is_what_the_constraint_of_rolling_does(spin):
-    """A sphere on a sphere, as a mechanism with add_rolling moves it, and as its contact's coordinates do."""
+    """A sphere on a sphere moves equally by add_rolling and by its contact coordinates."""
     b = sarrus.Builder("ball on ball", gravity=(0, 0, 0))
     b.add_body("ball", sarrus.Inertia.sphere(1.0, 0.2))
     b.add_joint("float", sarrus.Free(), "ground", "ball")

@@ -1,4 +1,4 @@
-"""Steps of "auto" with contacts and bristles: linearly implicit if forces are too stiff, else of order 4."""
+"""Steps of "auto" with contacts and bristles: linearly implicit if forces are too stiff, otherwise of order 4."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ G = 1 - np.sqrt(0.5)
 
 
 def oscillator(mass, stiffness, damping):
-    """On a spring of the joint, and a damper."""
+    """Return an oscillator with joint spring and damper."""
     b = sarrus.Builder("oscillator", gravity=(0.0, 0.0, 0.0))
     b.add_body("mass", sarrus.Inertia(mass, (0.0, 0.0, 0.0), 0.01 * np.eye(3)))
     b.add_joint("slide", sarrus.Prismatic("x", stiffness=stiffness, damping=damping), "ground", "mass")
@@ -20,7 +20,7 @@ def oscillator(mass, stiffness, damping):
 
 
 def block_on_ramp(slope, **ground):
-    """Held by friction at its feet, which is at half of what it can."""
+    """Return a block on a ramp, held by half of the available friction at its feet."""
     b = sarrus.Builder("block", gravity=(9.81 * np.sin(slope), 0.0, -9.81 * np.cos(slope)))
     b.add_body("block", sarrus.Inertia.box(mass=2.0, size=(0.4, 0.4, 0.1)))
     b.add_joint("float", sarrus.Free(), "ground", "block")
@@ -39,7 +39,7 @@ def linear(method, h, steps=1):
 
 @pytest.mark.parametrize("h", [0.04, 0.1, 1.0, 100.0])
 def test_linear_forces_are_taken_by_the_stability_function(h):
-    """R(z) = (1 + (1 - 2 g) z) / (1 - g z)^2 of Verwer and others: L-stable, so that after long steps nothing is left of a fast motion."""
+    """R(z) = (1 + (1 - 2 g) z) / (1 - g z)^2 of Verwer et al.: L-stable, so long steps remove a fast motion."""
     A = np.array([[0.0, 1.0], [-400.0, -8.0]])
     one, inverse = np.eye(2), np.linalg.inv(np.eye(2) - G * h * A)
     R = (one + (1 - 2 * G) * h * A) @ inverse @ inverse
@@ -61,7 +61,7 @@ def sarrus_rk4(h, steps):
 
 @pytest.mark.parametrize("slip", [1e-2, 1e-3, 1e-5])
 def test_what_friction_holds_creeps_as_the_law_says(slip):
-    """mu N v / sqrt(v^2 + slip^2) = m g sin a, whatever a step is of the friction's rate: 5 to 5,000 of it here."""
+    """mu N v / sqrt(v^2 + slip^2) = m g sin a, for steps of 5 to 5,000 times the time constant of the friction."""
     slope, mu = np.arctan(0.3), 0.6
     robot, feet = block_on_ramp(slope, friction=mu, slip_velocity=slip, dissipation=20.0)
     q = np.array([0, 0, 0, 1, 0, 0, 0.05])
@@ -76,7 +76,7 @@ def test_what_friction_holds_creeps_as_the_law_says(slip):
 
 
 def test_what_slides_stops_as_short_explicit_steps_say():
-    """The body rocks on its feet, each of which slips and sticks again."""
+    """The body rocks on its feet, each of which slips and sticks again; short explicit steps are the reference."""
     robot, feet = block_on_ramp(0.0, friction=0.6, slip_velocity=1e-4, dissipation=2.0)
     start = robot, np.array([0, 0, 0, 1, 0, 0, 0.05]), [0, 0, 0, 1.0, 0, 0], 0.6, feet
     run, right = sarrus.simulate(*start), sarrus.simulate(*start, method="rk4", dt=1e-5)
@@ -87,7 +87,7 @@ def test_what_slides_stops_as_short_explicit_steps_say():
 
 
 def test_errors_fall_with_the_steps_on_loops():
-    """All steps are linearly implicit, with a motor that is stiff for each of them; loops stay closed."""
+    """All steps are linearly implicit, with a motor that is stiff for each; loops stay closed."""
     robot = sarrus.mechanisms.four_bar()
     q = robot.assemble(fixed={"motor": 0.5})
     hold = control.PID("motor", proportional=3e5, derivative=2e4, target=sarrus.laws.harmonic(0.3, 5.0, offset=0.5))

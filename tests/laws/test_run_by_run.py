@@ -43,7 +43,7 @@ LAWS = KINDS + KINDS[:5]
 
 
 def assert_single_runs(robot, q, v, controller_of, all_of_them, method="rk4", **options):
-    """Lanes round otherwise than single runs, some 1e-16 a step, times what the motion makes of it."""
+    """Check equality up to the rounding of lanes, some 1e-16 per step, times the sensitivity of the motion."""
     together = sarrus.simulate_many(robot, q, v, 0.1, all_of_them, method=method, every=20, **options)
     assert not together.status.any()
     for i in range(len(LAWS)):
@@ -125,7 +125,7 @@ def test_tasks_run_by_run(kind):
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("method", FIXED)
 def test_mechanisms_run_by_run(method, threads):
-    """Lengths and masses; three runs have one mechanism, and each run has a law."""
+    """Lengths and masses differ; three runs share a mechanism, and each run has a time function."""
     lengths = [*np.linspace(0.3, 0.5, len(LAWS) - 3), *[0.35] * 3]
     made = {x: sarrus.mechanisms.four_bar(crank=x, mass=2.0 * x) for x in lengths}
     robots = [made[x] for x in lengths]
@@ -144,7 +144,7 @@ def test_mechanisms_run_by_run(method, threads):
 
 
 def test_limits_of_each_mechanism_act_on_its_runs():
-    """Strokes and strengths differ: each run stops at its own, and excess is counted from its own."""
+    """Strokes and effort limits differ: each run stops at its own limits, which its reported excess refers to."""
 
     def slider(stroke, strength):
         b = sarrus.Builder("slider", gravity=(0.0, 0.0, 0.0))
@@ -167,7 +167,7 @@ def test_limits_of_each_mechanism_act_on_its_runs():
 
 
 def test_numbers_and_tables_run_by_run():
-    """A number is a law too: targets in an array."""
+    """A number is a constant time function: targets in an array."""
     robot = sarrus.mechanisms.pendulum()
     targets = np.linspace(-0.5, 0.5, 9)
     u = np.random.default_rng(1).normal(size=(9, 3, 1))
@@ -230,7 +230,7 @@ def test_runs_of_several_mechanisms_are_drawn_and_written(tmp_path):
 
 
 def test_a_policy_for_several_mechanisms():
-    """Randomised four-bars under one policy: each run equals that of the policy alone, with one call of the policy per step for all."""
+    """Random four-bars under one policy: each run equals that of the policy alone, with one call of the policy per step for all runs."""
     robots = [sarrus.mechanisms.four_bar(mass=mass) for mass in (1.0, 2.0, 1.0, 0.5)]
     q = np.array([robot.assemble(fixed={"motor": 0.2 * k}) for k, robot in enumerate(robots)])
     q[3] = np.nan  # fails at once, and the others do not know

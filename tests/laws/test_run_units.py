@@ -12,7 +12,7 @@ SIZES = ((1e-5, 1e-9), (1e-2, 1.0), (1e3, 1e6))
 
 
 def cart(size, mass):
-    """A cart on a rail that carries a pendulum, which a rocker and a rod on the ground close to a loop."""
+    """Return a cart on a rail with a pendulum, which a rocker and a rod on the ground connect to a loop."""
     b = Builder("cart", gravity=(0, 0, -9.81 * size))
     b.add_body("cart", Inertia.sphere(mass, 0.1 * size))
     b.add_joint("rail", Prismatic("x", damping=0.3 * mass), "ground", "cart", actuated=True)
@@ -63,7 +63,7 @@ def test_a_run_of_another_size(method, kind):
 
 @pytest.mark.parametrize(("size", "mass"), [(1.0, 1.0), *SIZES])
 def test_limits_are_of_their_own_size(size, mass):
-    """A cart of any size warns of a hundredth beyond its limits, and not of a hundredth within."""
+    """A cart of any size warns at a hundredth beyond its limits, and not at a hundredth within."""
 
     def run(share):
         b = Builder("cart", gravity=(0, 0, 0))

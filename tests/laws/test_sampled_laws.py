@@ -1,4 +1,4 @@
-"""Digital control, drives and tables of efforts: discrete-time closed forms, held exactly, and equal for all kinds of runs."""
+"""Digital control, drives and effort tables: discrete-time closed forms, exact holds, and equal results for all kinds of runs."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ def exponential(A):
 
 
 def held(A, B, x, u, h):
-    """x after h under a held effort u: the exact zero-order hold."""
+    """Return x after h under a held effort u: the exact zero-order hold."""
     both = exponential(np.block([[A, B[:, None]], [np.zeros((1, len(A) + 1))]]) * h)
     return both[:-1, :-1] @ x + both[:-1, -1] * u
 
@@ -39,7 +39,7 @@ def held(A, B, x, u, h):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("delay", [0.0, 0.003, 0.01, 0.024])
 def test_sampled_pd_is_its_discrete_time_closed_form(method, delay):
-    """A double integrator, by its matrix exponential from event to event: a delay of none, of a part, of one and of several periods."""
+    """A double integrator by its matrix exponential from event to event, with a delay of zero, a fraction, one and several periods."""
     period, kp, kd, target = 0.01, 60.0, 9.0, 0.4
     law = SampleAndHold(PID("slide", kp, 0.0, kd, target=target), period, delay)
     A, B, x, acting, commands = np.array([[0.0, 1.0], [0.0, 0.0]]), np.array([0.0, 0.5]), np.array([0.1, -0.2]), 0.0, []
@@ -66,7 +66,7 @@ def test_sampled_pd_is_its_discrete_time_closed_form(method, delay):
 
 @pytest.mark.parametrize("method", ["rk4", "rkmk4", "dopri5"])
 def test_sampled_pd_on_an_oscillator(method):
-    """The same with a spring and a damper, and a period that no number of steps is: 2.5 ms in steps of 1 ms."""
+    """With a spring and a damper, and a period that is no multiple of the step: 2.5 ms with steps of 1 ms."""
     period, delay = 0.0025, 0.001
     law = SampleAndHold(PID("slide", 80.0, 0.0, 5.0, target=0.4), period, delay)
     A, B, x = np.array([[0.0, 1.0], [-30.0, -0.5]]), np.array([0.0, 1.0]), np.array([0.1, 0.0])
@@ -90,7 +90,7 @@ CONTROLLERS = {
 @pytest.mark.parametrize("kind", CONTROLLERS)
 @pytest.mark.parametrize("state", [double_pendulum, four_bar])
 def test_a_sample_a_step_is_the_controller_itself(method, kind, state):
-    """Equal to the last bit, for methods with one call of the controller per step, at its start; on loops too."""
+    """Equal to the last bit, for methods with one call of the controller per step, at its beginning; also with loops."""
     robot, q, v = state()
     law = CONTROLLERS[kind](robot.joints[0])
     options = {"method": method, "dt": 1e-3}
@@ -131,7 +131,7 @@ def test_a_function_is_asked_once_a_sample(method):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("state", [double_pendulum, four_bar])
 def test_a_run_in_parts_is_the_run(method, state):
-    """Equal bit for bit, with delayed commands, an integral, and a drive's lag; parts end next to samples."""
+    """Equal bit for bit, with delayed commands, an integral, and a drive's lag; segments end close to samples."""
     robot, q, v = state()
     name = robot.joints[0]
     law = [
@@ -176,7 +176,7 @@ def test_many_are_as_one(method, state):
 
 
 def test_what_is_quantised():
-    """A function sees multiples of the encoder's and of the tachometer's steps, and gives multiples of the converter's."""
+    """A function gets multiples of the encoder's and tachometer's steps, and its result is rounded to multiples of the converter's step."""
     seen = []
 
     def law(t, q, v):
@@ -209,7 +209,7 @@ def test_sampled_efforts_meet_limits():
 
 @pytest.mark.parametrize("method", ["rk4", "dopri5", "implicit_midpoint"])
 def test_an_event_between_samples(method):
-    """Found by the motion under the effort that is held, and a run goes on from there: the next sample is due when it was."""
+    """The event is found in the motion under the held effort, and the run continues: the next sample keeps its time."""
     law = SampleAndHold(lambda t, q, v: [1.0 + t], 0.02)
     half = sarrus.Event(lambda t, q, v: v[0] - 0.05, name="half")
     options = {"method": method, "dt": 1e-3} | TIGHT
@@ -245,7 +245,7 @@ def test_another_controller_begins_anew():
 
 @pytest.mark.parametrize("method", ["rk4", "rkmk4", "dopri5", "implicit_midpoint"])
 def test_efforts_in_a_table(method):
-    """Held efforts make v piecewise linear and q piecewise quadratic; in straight lines v is quadratic: exact for every method."""
+    """Held efforts make v piecewise linear and q piecewise quadratic; linear interpolation makes v quadratic: exact for every method."""
     times, u = np.array([0.0, 0.1, 0.15, 0.4]), np.array([1.0, -2.0, 0.5, 3.0])
     run = sarrus.simulate(slider(), [0.0], [0.0], 0.5, EffortTable(times, u[:, None]), method=method, dt=0.01, **TIGHT)
     grid = np.append(times, 0.5)
@@ -262,14 +262,14 @@ def test_efforts_in_a_table(method):
 
 
 def test_held_efforts_of_a_run_that_starts_late():
-    """The row of the last time before the start acts from the first instant on."""
+    """The row of the last time before the beginning of the run acts from the first instant on."""
     table = EffortTable([0.0, 0.1, 0.2], [[1.0], [2.0], [3.0]])
     run = sarrus.simulate(slider(), [0.0], [0.0], 0.1, table, start=0.15)
     assert_allclose(run.tau[[0, 49, 50, 99], 0], [2.0, 2.0, 3.0, 3.0])
 
 
 def test_lags_of_drives():
-    """Steps of first and second order, in closed form: overdamped is not needed, the formula is complex."""
+    """Step responses of first and second order in closed form, by a complex formula that also covers underdamped lags."""
     u, t = 2.0, np.linspace(0.0, 0.5, 501)
     robot, push = slider(mass=1e9), FeedforwardEffort("slide", u)
     first = sarrus.simulate(robot, [0.0], [0.0], 0.5, [push, ActuatorModel("slide", time_constant=0.05)])
@@ -283,7 +283,7 @@ def test_lags_of_drives():
 
 
 def test_the_torque_speed_line_of_a_geared_motor():
-    """Full throttle: v = v0 (1 - exp(-stall t / (m v0))), at the joint's side of the gear; braking has the whole of the stall torque."""
+    """Full throttle: v = v0 (1 - exp(-stall t / (m v0))), at the joint's side of the gear; braking has the full stall torque."""
     mass, stall, fastest, gear = 3.0, 0.5, 60.0, 20.0
     motor = ActuatorModel("slide", torque_speed=(stall, fastest), gear_ratio=gear)
     run = sarrus.simulate(slider(mass=mass), [0.0], [0.0], 2.0, [FeedforwardEffort("slide", 1e3), motor])

@@ -15,7 +15,7 @@ AT_REST, LOOPS = 1e-9, 1e-12
 
 
 def floating(b, name, inertia, *shapes, **numbers):
-    """A free body, with shapes at places; at home high up, each farther than the one before."""
+    """Return a free body with shapes at these positions; at home each is high up, farther than the one before."""
     b.add_body(name, inertia)
     b.add_joint(f"{name}_float", sarrus.Free(), "ground", name)
     high = (name for name in b._joints if name.endswith("_float"))
@@ -78,7 +78,10 @@ def ball(restitution=None, friction=0.4, radius=0.1):
 
 
 def test_a_ball_with_backspin_slips_then_rolls():
-    """v = v0 - mu g t and spin w = w0 + 5/2 mu g t / r until v = w r, then for good. To the first order of a step, in which its axes turn."""
+    """v = v0 - mu g t and spin w = w0 + 5/2 mu g t / r until v = w r, then constant.
+
+    First order in the step, during which its axes rotate.
+    """
     robot, q = ball()
     run = contact(robot, q, [0, -20.0, 0, 1.0, 0, 0], dt=1e-3)
     rolls = (1.0 + 20.0 * 0.1) / (3.5 * 0.4 * G)
@@ -94,7 +97,7 @@ def test_a_ball_with_backspin_slips_then_rolls():
 
 @pytest.mark.parametrize("restitution", [0.5, 0.8])
 def test_a_bouncing_ball_comes_to_rest(restitution):
-    """Heights fall by e^2 a bounce, to the order of dt; after infinitely many bounces in a finite time it lies there."""
+    """Heights decrease by e^2 per bounce, to the order of dt; it rests after infinitely many bounces in finite time."""
     robot, q = ball(restitution)
     run = contact(robot, q + np.array([0, 0, 0, 0, 0, 0, 1.0]), duration=8.0, dt=5e-4)
     z = run.q[:, 6] - 0.1
@@ -106,7 +109,7 @@ def test_a_bouncing_ball_comes_to_rest(restitution):
 
 @pytest.mark.parametrize("what", ["cylinder", "capsule"])
 def test_a_roller_rolls_down_a_ramp(what):
-    """a = g sin / (1 + I / m r^2), without slipping, and straight: to rounding, in steps of any length."""
+    """a = g sin / (1 + I / m r^2), without slip, and straight: to rounding, for steps of any length."""
     ramp, r, half, m = np.radians(10), 0.1, 0.2, 3.0
     b = sarrus.Builder("roller", gravity=(G * np.sin(ramp), 0, -G * np.cos(ramp)))
     inertia = np.diag([0.02, 0.02, 0.5 * m * r**2])
@@ -125,7 +128,7 @@ def test_a_roller_rolls_down_a_ramp(what):
 
 
 def test_two_balls_of_one_mass_exchange_their_velocities():
-    """Head-on, with restitution one, without gravity; momentum is kept whatever the restitution."""
+    """Head-on, with restitution one, without gravity; momentum is conserved for any restitution."""
     b = sarrus.Builder("billiards", gravity=(0, 0, 0))
     for name in ("one", "other"):
         floating(b, name, sarrus.Inertia.sphere(1.0, 0.1), Sphere(0.1), restitution=1.0, friction=0.3)
@@ -154,7 +157,7 @@ def test_a_fast_ball_does_not_pass_through_a_thin_plate():
 
 
 def four_bar(closing=3, order=1, turn=None, size=1.0, mass=1.0):
-    """A loop of four boxes in a free motion, above the ground; seconds and masses go with its size."""
+    """Return a loop of four boxes in free motion above the ground; times and masses scale with its size."""
     up = np.eye(3) if turn is None else Rotation.from_euler("zyx", turn).as_matrix()
     b = sarrus.Builder("four bar", gravity=tuple(up @ (0, 0, -G * size)))
     half = {"a": (0.1, 0.02, 0.02), "b": (0.02, 0.02, 0.1), "c": (0.1, 0.02, 0.02), "d": (0.02, 0.02, 0.1)}
@@ -191,7 +194,7 @@ def dropped(duration=0.3, dt=1e-3, **how):
 
 @pytest.mark.filterwarnings("ignore:by 'contact' the energy:sarrus.errors.StiffnessWarning")  # impacts at 2 ms: 1.3 %
 def test_a_four_bar_is_dropped_on_the_ground():
-    """Loops hold in position and velocity after every step, nothing sinks in, and at last it lies still."""
+    """Loops are satisfied in position and velocity after every step, nothing penetrates, and finally it rests."""
     robot, run, _ = dropped(3.0, 2e-3)
     assert abs(robot.constraint_residual(run.q)).max() < LOOPS
     J = robot.constraint_jacobian(run.q)
@@ -211,12 +214,12 @@ def as_it_is():
     ids=["order", "closing", "other closing", "axes", "0.1 mm", "km", "mg"],
 )  # fmt: skip
 def test_what_the_library_chooses_does_not_matter(how, as_it_is):
-    """The order of shapes, which joint closes, axes, sizes (gravity goes with them, so that seconds stay), masses."""
+    """Order of shapes, loop joint, axes, sizes (with gravity, so that seconds are unchanged) and masses."""
     assert_allclose(dropped(**how)[2], as_it_is, atol=1e-6)
 
 
 def test_hinged_boxes_fold_and_rest():
-    """Two boxes with a hinge between their shapes, which do not touch each other, land and rest on their edges and sides."""
+    """Two boxes with a hinge, which do not collide with each other, land and rest on their edges and sides."""
     b, size = sarrus.Builder("hinged"), (0.3, 0.2, 0.1)
     b.add_body("one", sarrus.Inertia.box(1.0, size))
     b.add_body("other", sarrus.Inertia.box(1.0, size))
@@ -233,7 +236,7 @@ def test_hinged_boxes_fold_and_rest():
 
 
 def gripper():
-    """Two fingers on parallelograms, each a loop, and a cube between their pads."""
+    """Return two fingers on parallelograms, each a loop, and a cube between their pads."""
     b = sarrus.Builder("gripper")
     for side, name in ((1, "right"), (-1, "left")):
         for part, x in (("crank", 0.025), ("rocker", 0.055)):
@@ -267,7 +270,7 @@ def test_a_gripper_of_linkages_holds_a_cube_for_a_minute():
 
 
 def two_apart(alone=False, order=1):
-    """A brick that slides, and far away another that tumbles; or the first alone."""
+    """Return a sliding brick, and far away a tumbling one; or the first alone."""
     b = sarrus.Builder("two")
     b.add_shape("ground", Plane(), friction=0.4)
     for name in ("brick", "far")[: 1 if alone else 2][::order]:
@@ -298,7 +301,7 @@ def test_it_goes_on_bit_for_bit():
 
 
 def test_many_runs_are_each_what_one_is():
-    """Bit for bit, with friction and restitution of each, on one thread or two."""
+    """Bit for bit, with friction and restitution of each run, on one thread or two."""
     robot, q, _ = four_bar()
     v = robot.project_velocity(q, 0.3 * np.random.default_rng(5).normal(size=(5, robot.nv)))
     mu, e = np.linspace(0.1, 0.9, 5), np.linspace(0.0, 0.6, 5)
@@ -313,7 +316,7 @@ def test_many_runs_are_each_what_one_is():
 
 
 def test_points_and_shapes_are_one():
-    """A sphere on a plane as shapes, and as a RigidContact."""
+    """A sphere on a plane, as shapes and as a RigidContact."""
     robot, q = ball(0.5)
     v = np.array([0, -20.0, 0, 1.0, 0, -2.0])
     shapes = contact(robot, q + np.array([0, 0, 0, 0, 0, 0, 0.2]), v, dt=1e-3)
@@ -326,7 +329,7 @@ def test_points_and_shapes_are_one():
 
 @pytest.mark.parametrize("away", [0.0, 1.0, 100.0])
 def test_where_the_frame_of_convex_points_stands_does_not_matter(away):
-    """A brick as a box and as its corners, which a frame elsewhere has: what falls so fast that a step sinks it deeply bounces before."""
+    """A brick as a box, and as its corners in another frame; a fall so fast that it would penetrate deeply in a step bounces before."""
     size = (0.2, 0.3, 0.1)
     corners = np.array(list(np.ndindex(2, 2, 2))) * size - np.array(size) / 2
     runs = []
@@ -392,7 +395,7 @@ def test_shapes_may_differ_from_run_to_run():
 
 
 def test_variants_are_each_what_one_is():
-    """Variants of masses, of gravity and of placements of joints, with friction of each; also one alone, and on loops."""
+    """Variants of masses, gravity and joint placements, with friction of each; also one alone, and with loops."""
     robot, q, _ = four_bar()
     inertia = robot.description.bodies[0].inertia.parameters
     pin = robot.description.joints[1].at_parent.matrix
@@ -421,7 +424,7 @@ def test_variants_are_each_what_one_is():
 
 
 def test_contacts_carry_the_weight(tmp_path):
-    """Forces at each sample, the least ones under four feet, by pairs; also from a file, and of one of many."""
+    """Forces at each sample, of least norm under four feet, by pairs; also from a file, and of one run of many."""
     robot = brick().build()
     run = contact(robot, AT, duration=0.1, dt=2e-3)
     run.save(tmp_path / "run.npz")
@@ -444,7 +447,7 @@ def test_contacts_carry_the_weight(tmp_path):
 
 
 def test_forces_that_are_not_unique_are_the_least():
-    """Under four feet that stand unevenly: with each foot's inverse mass tr(J M^-1 J^T) / 3 as weight, in closed form."""
+    """Four uneven feet: each is weighted by its inverse mass tr(J M^-1 J^T) / 3, in closed form."""
     center, inertia = np.array([0.03, 0.01, 0.02]), sarrus.Inertia.box(2.0, (0.1, 0.1, 0.1))
     b = sarrus.Builder("table")
     floating(b, "table", inertia.transformed(center), Box((0.2, 0.3, 0.1)))
@@ -462,7 +465,7 @@ def test_forces_that_are_not_unique_are_the_least():
 
 @pytest.mark.filterwarnings("ignore:by 'contact' the energy:sarrus.errors.StiffnessWarning")  # impacts at 2 ms: 1.3 %
 def test_statistics_say_how_well_steps_hold():
-    """The statistics of a run are those of its samples, from rows of the loops and distances, in the middle of a step."""
+    """The statistics of a run are those of its samples, from rows of the loops and distances in the middle of a step."""
     robot, run, _ = dropped(1.0, 2e-3)
     held = run.statistics["contact"]
     middle = robot.integrate(run.q[:-1], 1e-3 * run.v[:-1])
@@ -500,7 +503,7 @@ def test_what_a_user_adds_to_a_file_is_told_of():
 
 @pytest.mark.parametrize("size", [1e-5, 1.0])
 def test_overlap_is_of_the_shapes_own_size(size):
-    """A hundredth of a sphere is an overlap, a ten millionth is rounding, whatever its size."""
+    """A hundredth of a sphere's radius is an overlap, a ten-millionth is rounding, for any size."""
     for share, told in ((1e-2, True), (1e-7, False)):
         b = sarrus.Builder("ball")
         floating(b, "ball", sarrus.Inertia.sphere(1.0, size), Sphere(size))

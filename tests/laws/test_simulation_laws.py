@@ -1,6 +1,6 @@
-"""Simulation: the laws of every method, against motions known in closed form or from another integrator.
+"""Laws of every simulation method, compared with closed-form motions or another integrator.
 
-Orders are measured where truncation stands well above rounding: halving a step of an order p leaves 2^-p of the error, +-12 %.
+Orders are measured where truncation is well above rounding: half the step of a method of order p leaves 2^-p of the error, +-12 %.
 """
 
 import dataclasses
@@ -33,7 +33,7 @@ def four_bar():
 
 
 def tight(rhs, y, duration):
-    """DOP853, as tight as it goes: its error is some 1e-12 of y."""
+    """Integrate by DOP853 with the least tolerance: its error is some 1e-12 of y."""
     return solve_ivp(rhs, (0.0, duration), y, method="DOP853", rtol=3e-14, atol=1e-14).y[:, -1]
 
 
@@ -71,7 +71,7 @@ def spun(quaternion, omega, duration, inertia=INERTIA, moment=lambda R: np.zeros
 
 
 def spherical_case():
-    """A heavy top on its point: inertia about the point, moment of gravity."""
+    """Return a heavy top on its point: inertia about the point, moment of gravity."""
     robot = one_body(sarrus.Spherical(), COM)
     q, v = robot.normalize([0.1, -0.2, 0.3, 0.9]), np.array([4.0, -3.0, 2.0])
     about_point = INERTIA + 2.0 * (COM @ COM * np.eye(3) - np.outer(COM, COM))
@@ -80,7 +80,7 @@ def spherical_case():
 
 
 def free_case():
-    """An asymmetric body thrown, whose frame is not at its centre of mass: that one flies a parabola."""
+    """Return an asymmetric thrown body whose frame is not at its centre of mass, which follows a parabola."""
     robot = one_body(sarrus.Free(), COM)
     q = robot.normalize([0.1, -0.2, 0.3, 0.9, 1.0, 2.0, 3.0])
     w, u, T = np.array([4.0, -3.0, 2.0]), np.array([0.5, 0.3, -0.2]), 0.5
@@ -93,7 +93,7 @@ def free_case():
 
 
 def planar_case():
-    """A plate that glides: its centre of mass goes straight on (level plane), and it turns evenly."""
+    """Return a gliding plate: its centre of mass moves on a straight line (level plane), and it rotates uniformly."""
     com = np.array([0.2, -0.1, 0.0])
     robot = one_body(sarrus.Planar("z"), com)
     q, v, T = np.array([0.3, -0.4, 0.5]), np.array([1.0, 0.5, 5.0]), 0.5
@@ -146,7 +146,7 @@ def test_order_with_every_stabilisation(method, stabilisation):
 
 
 def test_order_of_dormand_prince(case):
-    """Steps have a fixed length, by tolerances that accept all: order 5."""
+    """The tolerances accept all steps, so their length is fixed: order 5."""
     e = [error(case, method="dopri5", dt=h, max_step=h, rtol=1.0, atol=1.0) for h in (1 / 100, 1 / 200)]
     if e[0] < 1e-11:
         assert max(e) < 1e-11
@@ -156,7 +156,7 @@ def test_order_of_dormand_prince(case):
 
 
 def test_tolerances_are_proportional(case):
-    """Ten times less tolerance, some ten times less error; and the error is no more than a hundred tolerances."""
+    """A tenth of the tolerance gives about a tenth of the error, which is at most a hundred tolerances."""
     tolerances = 10.0 ** -np.arange(4.0, 11.0)
     e = np.array([error(case, method="dopri5", dt=0.5, rtol=x, atol=x) for x in tolerances])
     assert (e < 100.0 * tolerances + 1e-12).all(), e
@@ -169,7 +169,7 @@ def test_tolerances_are_proportional(case):
 
 
 def long_run(robot, q, v, method, dt, steps, every):
-    """Energies at samples, with the memory of no more than those."""
+    """Return energies at samples, with memory for these only."""
     times = np.arange(0, steps + 1, every) * dt
     run = sarrus.simulate(robot, q, v, times[-1], method=method, dt=dt, times=times)
     assert len(run) == len(times) and run.statistics["steps"] == steps
@@ -177,7 +177,7 @@ def long_run(robot, q, v, method, dt, steps, every):
 
 
 def drift_of(off):
-    """Return the gain of a straight line through all samples: oscillation is no drift."""
+    """Return the gain of a straight line through all samples, which ignores oscillation."""
     return np.polyfit(np.linspace(0.0, 1.0, len(off)), off, 1)[0]
 
 
@@ -199,7 +199,7 @@ LONG = [
 
 @pytest.mark.parametrize(("name", "method", "most"), LONG)
 def test_energy_has_no_drift(name, method, most):
-    """Over 10^5 steps energy swings, with an amplitude of the method's order, and its mean stays."""
+    """Over 10^5 steps energy oscillates, with an amplitude of the method's order, and its mean is constant."""
     off, run = long_run(*energetic(name), method, 1e-3, 100_000, 8)
     swing = np.abs(off).max()
     assert swing < most
@@ -216,7 +216,7 @@ def test_semi_implicit_drifts_in_proportion_to_the_step():
 @pytest.mark.skipif("SARRUS_SOAK" not in os.environ, reason="ten seconds: SARRUS_SOAK=1 pytest tests/laws -k million")
 @pytest.mark.parametrize(("name", "method", "most"), [*LONG, ("four_bar", "rk4", 2e-8), ("pendulum", "rk4", 2e-10)])
 def test_energy_over_a_million_steps(name, method, most):
-    """The same over 10^6 steps; rk4 loses as much as its truncation error."""
+    """Over 10^6 steps rk4 loses as much energy as its truncation error."""
     off, run = long_run(*energetic(name), method, 1e-3, 1_000_000, 80)
     swing = np.abs(off).max()
     assert swing < most
@@ -236,7 +236,7 @@ def test_energy_of_the_crank_rocker(method, most):
 
 
 def floating_tree():
-    """Four bodies that swing on one another, in empty space."""
+    """Return four bodies that swing on one another, in free space."""
     b = sarrus.Builder("floating tree", gravity=(0.0, 0.0, 0.0))
     for k in range(4):
         b.add_body(f"b{k}", sarrus.Inertia(1.0 + k, (0.1, 0.05 * k, -0.1), INERTIA))
@@ -251,7 +251,7 @@ def floating_tree():
 
 @pytest.mark.parametrize("method", [*ORDERS, "dopri5"])
 def test_momentum_of_a_floating_tree(method):
-    """Nothing from outside: linear and angular momentum stay, as precisely as the order of the method."""
+    """Without external forces linear and angular momentum are constant, to the order of the method."""
     robot, q, v = floating_tree()
     off = []
     for dt in (2e-3, 1e-3):
@@ -266,7 +266,7 @@ def test_momentum_of_a_floating_tree(method):
 
 
 def floating_pair(b, name, closing, free):
-    """Two bodies that a joint holds together, one or both of them carried by a free joint; a body swings on the second."""
+    """Return two bodies connected by a joint, one or both of them with a free joint; a body swings on the second."""
     for k in range(3):
         b.add_body(f"{name}{k}", sarrus.Inertia(1.0 + k, (0.1, 0.05 * k, -0.1), INERTIA))
     b.add_joint(f"{name} float", sarrus.Free(), "ground", f"{name}0")
@@ -292,7 +292,7 @@ def test_the_midpoint_rule_keeps_the_momentum_of_whatever_floats(closing):
 @pytest.mark.parametrize("free", [True, False], ids=["the joint closes", "the joint carries"])
 @pytest.mark.parametrize("method", ALL_ORDERS)
 def test_momentum_of_floating_bodies_is_of_the_order_of_the_method(method, free):
-    """Whichever joint closes, and whatever method: to its order, or to rounding."""
+    """For any loop joint and any method, to its order or to rounding."""
     b = sarrus.Builder("pair", gravity=(0.0, 0.0, 0.0))
     floating_pair(b, "a", sarrus.Revolute("x"), free=free)
     robot = b.build()
@@ -307,7 +307,7 @@ def test_momentum_of_floating_bodies_is_of_the_order_of_the_method(method, free)
 
 @pytest.mark.parametrize("method", [*ALL_ORDERS, "dopri5"])
 def test_what_hangs_at_rest_stays_at_rest(method):
-    """A loop in balance under gravity, without dampers: no step makes it swing."""
+    """A loop in equilibrium under gravity, without dampers: no step causes a motion."""
     robot = sarrus.mechanisms.four_bar()
     at = sarrus.equilibrium(robot, robot.assemble(fixed={"motor": -1.5}))
     run = sarrus.simulate(robot, at.q, np.zeros(robot.nv), 0.5, method=method, dt=2e-3)
@@ -340,7 +340,7 @@ def test_a_free_top_keeps_energy_and_momentum(joint):
 
 
 def remembering():
-    """Things that act, among them two that remember."""
+    """Return force elements, two of which have memory."""
     return [
         sarrus.control.PID("motor", 20.0, 30.0, 2.0, target=sarrus.laws.harmonic(0.3, rate=3.0, offset=0.5), limits=(-15, 15)),
         sarrus.control.LuGreFriction("pivot", sliding=0.3, stiffness=100.0, damping=1.0),
@@ -350,7 +350,7 @@ def remembering():
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("pieces", [(0.5, 0.5), (0.3141, 0.0007, 0.4), (0.0305, 0.0101, 0.0003, 0.25)])
 def test_a_run_in_pieces_is_the_run_in_one(method, pieces):
-    """Bit for bit: what is left over of a piece's last step is shown, and not built upon."""
+    """Bit for bit: the partial step at the end of a segment is reported, but the run does not continue from it."""
     robot, q, v = four_bar()
     options = {"controller": remembering(), "method": method, "dt": 1e-3}
     whole = sarrus.simulate(robot, q, v, 1.0, **options)
@@ -373,7 +373,7 @@ def test_a_run_in_pieces_is_the_run_in_one(method, pieces):
 
 
 def test_adaptive_pieces_do_not_show_in_the_steps():
-    """Wherever a run is cut, and also where the last bit to a cut is refused: the steps after it are those of the whole run."""
+    """For any cuts of a run, also if the last step to a cut is rejected: the following steps are those of the whole run."""
     robot, q, v = four_bar()
     options = {"method": "dopri5", "rtol": 1e-8, "atol": 1e-10, "times": [2.0]}
     whole = sarrus.simulate(robot, q, v, 2.0, **options)
@@ -388,7 +388,7 @@ def test_adaptive_pieces_do_not_show_in_the_steps():
 
 
 def test_adaptive_pieces_where_steps_are_refused():
-    """The same, cut soon after a jump of an effort, with active step control."""
+    """The run is cut soon after a jump of an effort, with active step control."""
     robot = sarrus.mechanisms.pendulum()
     jump = sarrus.control.FeedforwardEffort("pivot", sarrus.laws.Law((0.0, 0.5), ((0.0,), (20.0,))))
     options = {"method": "dopri5", "rtol": 1e-9, "atol": 1e-9, "controller": jump}
@@ -404,7 +404,7 @@ def test_adaptive_pieces_where_steps_are_refused():
 
 
 def test_time_is_a_multiple_of_the_step():
-    """Not a sum of steps: after 10^4 of them the grid is where it should be."""
+    """Times are multiples of the step, not sums: after 10^4 steps the grid is exact."""
     robot = sarrus.mechanisms.pendulum()
     run = sarrus.simulate(robot, [0.1], [0.0], 10.0, method="euler", dt=1e-3)
     assert_allclose(run.t, np.arange(10001) * 1e-3, rtol=2e-16, atol=0.0)
@@ -562,7 +562,7 @@ def bennett_case():
 
 @pytest.mark.parametrize("method", ORDERS)
 def test_order_on_bennetts_linkage(bennett_case, method):
-    """With a gap, its three hinges could not move at all: tests of this must not affect the order."""
+    """If its loop had a gap, its three hinges could not move at all; tests for this must not affect the order."""
     order = ORDERS[method]
     steps = {1: 1 / 800, 2: 1 / 400, 4: 1 / 200}[order] / np.array([1.0, 2.0])
     e = [error(bennett_case, method=method, dt=dt) for dt in steps]
@@ -656,7 +656,7 @@ def test_the_midpoint_rule_on_every_joint():
 
 @pytest.mark.parametrize("dt", [1e-3, 5e-3])
 def test_the_midpoint_rule_comes_to_rest(dt):
-    """On a plane, where velocity dies to nothing but rounding: at the depth that carries the weight, k d^1.5 = m g."""
+    """On a plane the velocity decays to rounding, at the depth that carries the weight, k d^1.5 = m g."""
     b = sarrus.Builder("weight")
     b.add_body("weight", sarrus.Inertia(1.0, (0.0, 0.0, 0.0), 0.01 * np.eye(3)))
     b.add_joint("slide", sarrus.Prismatic("z"), "ground", "weight")

@@ -1,4 +1,4 @@
-"""Springs between points of two bodies: their energy and power; they act on bodies and not through joints."""
+"""Springs between points of two bodies: energy and power; their forces act on bodies, not through joints."""
 
 import pickle
 
@@ -14,7 +14,7 @@ STIFFNESS, REST, DAMPING = 50.0, 0.3, 3.0
 
 
 def sprung(seed, damping=0.0):
-    """A random tree, two of whose bodies are tied to each other, and one to the ground."""
+    """Return a random tree with springs between two bodies, and between a body and the ground."""
     robot = random_mechanism(seed, bodies=5)
     rng = np.random.default_rng(seed)
     d = robot.description
@@ -37,7 +37,7 @@ def lengths(robot, q):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_energy_and_force(seed):
-    """They add k (l - l0)^2/2 to the potential energy, and its gradient to the bias forces."""
+    """Springs add k (l - l0)^2/2 to the potential energy, and its gradient to the bias forces."""
     plain, robot = sprung(seed)
     q, _, _ = random_state(robot, np.random.default_rng(seed))
     added = robot.potential_energy(q) - plain.potential_energy(q)
@@ -101,7 +101,7 @@ def test_a_spring_closes_no_loop_and_is_kept():
     [
         ({"stiffness": -1.0}, sarrus.ModelError, "must not be negative"),
         ({"damping": np.nan}, sarrus.ModelError, "damping"),
-        ({"second": ("ground", (1, 0, 0))}, sarrus.ModelError, "ties body 'ground' to itself"),
+        ({"second": ("ground", (1, 0, 0))}, sarrus.ModelError, "connects body 'ground' to itself"),
         ({"second": ("bab", (1, 0, 0))}, sarrus.NameNotFoundError, "did you mean 'bob'"),
         ({"second": ("bob", (1, 0))}, sarrus.ModelError, "second"),
         ({"name": ""}, sarrus.ModelError, "needs a name"),

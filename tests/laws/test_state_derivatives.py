@@ -20,7 +20,7 @@ AXES = ("frame", "world_aligned", "world")
 
 
 def by_each(robot, f, *inputs, configurations=1):
-    """Differences of f by each input, the first of which are configurations, along every displacement."""
+    """Return differences of f by each input, of which the first is the configuration, along every displacement."""
     one = np.eye(robot.nv)
     if robot.nv == 0:
         return [np.zeros((*np.shape(f(*inputs)), 0)) for _ in inputs]
@@ -43,7 +43,7 @@ def assert_parts(found, expected, names):
 @examples(25)
 @given(mechanisms(springs=True, armature=True, backward=st.sampled_from([0.0, 0.5])), seeds(), st.sampled_from(PLACES))
 def test_of_trees(robot, seed, place):
-    """Every joint, both ways round; at the neutral configuration and next to it as well, where rotations have series of their own."""
+    """Every joint, in both directions; also at and near the neutral configuration, where rotations use series."""
     rng = np.random.default_rng(seed)
     q, v, a = random_state(robot, rng, place)
     frame, axes = rng.choice(robot.frames), rng.choice(AXES)
@@ -103,7 +103,7 @@ def test_of_configurations(robot, seed, how):
 @examples(20)
 @given(closed_mechanisms(kinds=st.just(SMOOTH)), seeds())
 def test_of_constraints(closed, seed):
-    """Every kind of constraint and closing joint, on the loops and away from them."""
+    """Every kind of constraint and loop joint, on and off the loops."""
     robot, (q, v, _, time) = closed.robot, closed.state
     J = robot.constraint_jacobian(q, time=time)
     held = [row for c in robot.constraints for row in robot.constraint(c).holonomic]

@@ -17,7 +17,7 @@ ARRAYS = [name for name in TAKE_ALL if SIGNATURES[name].return_annotation in ("A
 
 
 def of_states(c, count, bad=()):
-    """The case in so many equal states, some of which are not numbers."""
+    """Return the case in this number of equal states, some of which are NaN."""
     parts = {name: np.repeat(getattr(c, name)[None], count, axis=0) for name in ("q", "v", "a", "tau")}
     for x in parts.values():
         x[list(bad)] = np.nan
@@ -41,7 +41,7 @@ def test_what_answers_with_an_array_takes_a_place_for_it(name):
 
 @pytest.mark.parametrize("name", TAKE_ALL)
 def test_batch_threads_out_and_status(name):
-    """A row is what the state alone is, to the last bit, whatever its neighbours are."""
+    """Each row equals the single state, to the last bit, for any neighbours."""
     c = case(ROWS[name].of[0])
     *alone, status = ask(c.robot, name, of_states(c, 1), return_status=True, **chosen(name))
     *many, statuses = ask(c.robot, name, of_states(c, 7), return_status=True, threads=2, **chosen(name))

@@ -1,7 +1,7 @@
 """A status is never 0, and an error is always raised, if the residual exceeds rounding: anywhere, near singular configurations, off the loops.
 
-The residual is that of the result: the loops of a configuration, J v - c of a velocity, J a - gamma and the equations of motion of an
-acceleration. Every function has its own test, so that one cannot hide behind another.
+The residual is that of the result: the loops of a configuration, J v - c of a velocity, J a - gamma and the equations of motion of an acceleration.
+Every function has its own test, so that one failure cannot hide another.
 """
 
 import contextlib
@@ -39,7 +39,7 @@ ROWS = 64
 
 
 def drawn(name, seed):
-    """A mechanism and configurations (ROWS, nq): closed, near there by 1e-12 to 1, and anywhere; some next to singular ones."""
+    """Return a mechanism and configurations (ROWS, nq): closed, off by 1e-12 to 1, and random; some next to singular ones."""
     rng = np.random.default_rng(seed)
     robot = random_closed(seed, bodies=4, kinds=KINDS).robot if name == "random" else getattr(sarrus.mechanisms, name)()
     home = robot.neutral()
@@ -90,14 +90,14 @@ def scale_of(J, v):
 
 
 def slip(robot, q, v):
-    """Largest |J v - c|, relative."""
+    """Return the largest |J v - c|, relative."""
     time = np.zeros(len(q))
     J, c = robot.constraint_jacobian(q, time=time), robot.constraint_velocity(q, time=time)
     return np.abs(np.einsum("nij,nj->ni", J, v) - c).max(axis=-1, initial=0.0) / scale_of(J, v)
 
 
 def unsolved(robot, q, v, a):
-    """Largest |J a - gamma|, relative."""
+    """Return the largest |J a - gamma|, relative."""
     time = np.zeros(len(q))
     J, gamma = robot.constraint_jacobian(q, time=time), robot.constraint_bias(q, v, time=time)
     scale = np.maximum(scale_of(J, a), np.abs(gamma).max(axis=-1, initial=0.0))
@@ -147,12 +147,12 @@ def test_a_projected_velocity_is_allowed(robot, q, rng):
 
 @everywhere
 def test_a_projected_velocity_is_allowed_off_the_loops(robot, q, rng):
-    """Rows that agree on the loops contradict one another off them."""
+    """Rows that agree on the loops are inconsistent off them."""
     return projected_velocities(robot, q, rng)
 
 
 def moving(robot, q, rng):
-    """States that the constraints allow, and efforts."""
+    """Return states that the constraints allow, and efforts."""
     q = on_loops(robot, q)
     v, status = robot.project_velocity(
         q, rng.normal(size=(len(q), robot.nv)), time=np.zeros(len(q)), return_status=True

@@ -73,7 +73,7 @@ def test_a_damped_weight_settles_in_balance():
 
 @pytest.mark.parametrize("stiffness", [1e4, 1e8])
 def test_a_spring_presses_what_lies_on_the_ground(stiffness):
-    """Two weights, one upon the other by a spring; the ground carries both."""
+    """A spring between two weights, one above the other; the ground carries both."""
     b = sarrus.Builder("two")
     for name in ("lower", "upper"):
         b.add_body(name, sarrus.Inertia.sphere(2.0, 0.05))
@@ -105,7 +105,7 @@ def test_a_stiff_spring_of_two_free_bodies_keeps_their_momentum():
 
 @pytest.mark.parametrize("numbers", [{"stiffness": 1e8}, {"stiffness": 1e8, "damping": 1e5}])
 def test_stiff_joints_that_close_loops(numbers):
-    """A cable, whose length is that of a joint which closes a loop and holds nothing."""
+    """A cable whose length is the coordinate of a loop joint without constraint rows."""
     b = sarrus.Builder("cable")
     b.add_body("bob", sarrus.Inertia.sphere(1.0, 0.05))
     b.add_joint("at", sarrus.Gimbal("tx ty tz"), "ground", "bob")
@@ -140,7 +140,7 @@ def test_a_contact_that_steps_cannot_follow_is_named_with_its_rate_and_a_cure():
 
 @pytest.mark.parametrize("stiffness", [1e3, 1e5, 1e7])
 def test_a_drive_does_the_work_that_a_spring_passes_on(stiffness):
-    """A table that a law shakes, and a load on it by a spring: the law's work is the change of energy, and no warning is given."""
+    """A prescribed motion shakes a table with a load on a spring: its work is the change of energy, without a warning."""
     b = sarrus.Builder("shaker")
     for name in ("table", "load"):
         b.add_body(name, sarrus.Inertia.sphere(1.0, 0.05))

@@ -1,5 +1,6 @@
-"""Substructures: they change the cost of results only. All functions that solve for the loops, in
-pieces of one body and of several, compared with joint coordinates.
+"""Substructures change only the cost of results.
+
+All functions that solve for the loops, with substructures of one body and of several, are compared with joint coordinates.
 """
 
 import dataclasses
@@ -114,7 +115,7 @@ def test_simulation(bodies):
 
 
 def test_armature_of_a_joint_that_is_cut():
-    """A ring whose joints all feel an armature: of balls, about single axes of which some feel none, and of pins."""
+    """A ring whose joints all have armature: ball joints, joints with armature about some axes only, and pins."""
     rng = np.random.default_rng(3)
     d = sarrus.mechanisms.ring(8).description
     joints = [
@@ -133,7 +134,7 @@ def test_armature_of_a_joint_that_is_cut():
 
 @pytest.mark.parametrize(("make", "size"), [(sarrus.mechanisms.ring, (300,)), (sarrus.mechanisms.net, (12, 12))])
 def test_many_bodies_cut_in_several_ways(make, size):
-    """Too many for joint coordinates to compare with: pieces of one, of four, and of as many as are cheapest."""
+    """Too many bodies to compare with joint coordinates: substructures of one, of four, and of the cheapest number."""
     robot = make(*size)
     rng = np.random.default_rng(0)
     q, tau = robot.neutral(), rng.normal(size=robot.nv)
@@ -151,8 +152,9 @@ def test_many_bodies_cut_in_several_ways(make, size):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_dependent_rows_carry_the_least_in_every_configuration(seed):
-    """Goldberg's linkage in eight thousand configurations: in some, rounding makes its rows carry a thousand times as much for nothing. In one of
-    them the accelerations have such an error, and their residual cannot be distinguished from that of the least multipliers.
+    """Goldberg's linkage in eight thousand configurations; in some, rounding makes its rows carry a thousand times the necessary load.
+
+    In one configuration the accelerations have such an error, and their residual cannot be distinguished from that of the least multipliers.
     """
     whole, cut = in_two_ways(sarrus.mechanisms.goldberg_6r().description, 2)
     rng = np.random.default_rng(seed)
@@ -176,7 +178,7 @@ def test_a_choice_by_hand_is_kept():
 
 
 def test_what_is_chosen():
-    """A ring of many is cut, a ladder is not; a choice beyond reason is refused."""
+    """A long ring is cut, a ladder is not; an unreasonable choice raises an error."""
     assert "substructures, cut at" in sarrus.mechanisms.ring(60)._how_solved()
     ladder = sarrus.mechanisms.four_bar_ladder(20)
     assert ladder._how_solved().startswith("joint coordinates") and str(ladder).endswith(ladder._how_solved())

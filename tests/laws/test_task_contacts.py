@@ -51,7 +51,7 @@ def test_what_does_not_stand_is_not_there(limits):
 
 
 def test_it_stands_while_it_touches():
-    """The simulation's own contacts, of which one foot is lifted."""
+    """The simulation's own contacts, with one foot lifted."""
     robot, q, v = quadruped()
     q[robot.joint("LF_KFE").q_slice] -= 0.1
     ground = [RigidContact(foot, friction=0.5) for foot in FEET]
@@ -70,7 +70,7 @@ def test_it_stands_while_it_touches():
 
 
 def test_heel_and_toe_of_one_foot():
-    """Several contacts of one body constrain the motion of their midpoint: for a turning foot, the heel alone is a heel alone."""
+    """Several contacts of one body constrain the motion of their centre; for a rotating foot, only the heel counts."""
     b = sarrus.Builder("leg")
     b.add_body("foot", sarrus.Inertia.box(2.0, (0.3, 0.1, 0.05)))
     b.add_joint("float", sarrus.Planar("y"), "ground", "foot")
@@ -89,7 +89,7 @@ def test_heel_and_toe_of_one_foot():
 
 @pytest.mark.parametrize(("seed", "size"), [(108, 0.01), (133, 0.01), (207, 0.01), (265, 0.1)])
 def test_four_surfaces_on_legs_of_three_joints(seed, size):
-    """Feet that must not turn require more than legs can do, and limits of their forces are coupled: the nearest solution is returned."""
+    """Feet that must not rotate require more than the legs can do, and limits of their forces are coupled: the nearest solution is returned."""
     robot, rng = sarrus.mechanisms.quadruped(), np.random.default_rng(seed)
     home = robot.assemble()
     q, v = robot.integrate(home, 0.05 * rng.normal(size=robot.nv)), 0.1 * rng.normal(size=robot.nv)
@@ -102,7 +102,7 @@ def test_four_surfaces_on_legs_of_three_joints(seed, size):
 
 
 def test_a_sphere_rolls():
-    """The lowest point of a spherical foot keeps its velocity, zero, while the foot rolls on."""
+    """The lowest point of a spherical foot keeps zero velocity while the foot rolls."""
     b = sarrus.Builder("roller")
     b.add_body("ball", sarrus.Inertia.sphere(2.0, 0.1))
     b.add_joint("float", sarrus.Free(), "ground", "ball")
@@ -130,7 +130,7 @@ def test_a_sphere_rolls():
 
 
 def test_torsion_holds_against_spinning():
-    """A body on a soft fingertip, which a flywheel would turn: it stays where the moment about the normal holds it, in the simulation too."""
+    """A flywheel acts on a body on a soft fingertip, which resists by the moment about the normal, in the simulation too."""
     wheel = sarrus.Inertia.cylinder(1.0, 0.1, 0.05)
     b = sarrus.Builder("top")
     b.add_body("foot", sarrus.Inertia.box(2.0, (0.3, 0.2, 0.1)))
@@ -162,7 +162,7 @@ def test_torsion_holds_against_spinning():
 
 
 def test_lanes_have_contacts_of_their_own():
-    """Many runs, whose feet touch at other times, are the runs one by one."""
+    """Many runs, whose feet touch at different times, equal single runs."""
     robot, q, _ = quadruped()
     law = TaskControl(robot, trunk(robot, q), contacts=[RigidContact(foot) for foot in FEET])
     starts = np.stack([q] * 6)
@@ -176,7 +176,7 @@ def test_lanes_have_contacts_of_their_own():
 
 
 def trot(duration, dt=2e-3):
-    """Pairs of diagonal feet by turns, on rigid ground."""
+    """Return pairs of diagonal feet in alternation, on rigid ground."""
     robot = sarrus.mechanisms.quadruped()
     q = robot.assemble()
     turn, lift = 2.0 * np.pi / 0.5, 0.03  # two steps [rad/s]; how high [m]

@@ -9,14 +9,14 @@ from sarrus import control
 
 
 def state(robot, seed):
-    """On the loops, and moving."""
+    """Return a moving state on the loops."""
     q = robot.random(np.random.default_rng(seed), closed=bool(robot.nc))
     v = np.random.default_rng(seed).normal(size=robot.nv)
     return q, robot.project_velocity(q, v) if robot.nc else v
 
 
 def near(robot, q, frame, seed):
-    """A pose near that of a frame."""
+    """Return a pose near that of a frame."""
     rng = np.random.default_rng(seed + 100)
     X = robot.pose(q, frame)
     turn = sarrus.Rotation.exp(rng.normal(size=3) * 0.3).matrix
@@ -82,7 +82,7 @@ def test_equal_tasks_in_two_ways(name):
 
 
 def test_a_target_that_moves_is_followed_exactly():
-    """Position, velocity and acceleration of the target count, of rotations too: no error grows where there was none."""
+    """Position, velocity and acceleration of the target are used, also for rotations: no error arises from zero."""
     robot = sarrus.mechanisms.six_axis_arm()
     q = np.array([0.3, 0.8, -1.6, 0.2, 1.2, 0.1])
     frame = robot.frames[-1]
@@ -108,7 +108,7 @@ def test_a_target_that_moves_is_followed_exactly():
 
 @pytest.mark.parametrize("limited", [False, True])
 def test_units_do_not_matter(limited):
-    """The same linkage in millimetres: forces are a thousand times larger numbers, moments a million times."""
+    """The same linkage in millimetres: values of forces are a thousand times larger, those of moments a million times."""
 
     def five_bar(unit):
         b = sarrus.Builder(gravity=(0.0, -9.81 * unit, 0.0))
@@ -142,7 +142,7 @@ def test_units_do_not_matter(limited):
 
 
 def test_the_frames_of_a_description_do_not_matter():
-    """A ground that is turned and moved, with gravity and targets: the same efforts."""
+    """A rotated and moved ground, with gravity and targets, has the same efforts."""
     rng = np.random.default_rng(5)
     turn, shift = sarrus.Rotation.exp(rng.normal(size=3)), rng.normal(size=3)
 
@@ -174,7 +174,7 @@ def test_the_frames_of_a_description_do_not_matter():
 
 
 def test_which_joint_closes_does_not_matter():
-    """Motors and tasks at a joint of the tree, or at the same joint where it closes the loop."""
+    """Motors and tasks at a tree joint, or at the same joint as a loop joint."""
     efforts = []
     for closing in ("a", "b", "c", "d"):
         b = sarrus.Builder(gravity=(0.0, -9.81, 0.0))
@@ -208,7 +208,7 @@ def test_which_joint_closes_does_not_matter():
 @pytest.mark.parametrize("name", ["six_axis_arm", "delta", "stewart"])
 @pytest.mark.parametrize("limited", [False, True])
 def test_many_runs_are_its_runs(name, limited):
-    """Targets and gains of their own, side by side and one by one."""
+    """Runs with their own targets and gains, in lanes and one by one."""
     robot = getattr(sarrus.mechanisms, name)()
     q = robot.assemble() if robot.nc else np.array([0.3, 0.8, -1.6, 0.2, 1.2, 0.1])
     frame, runs = robot.frames[-1], 5
@@ -229,9 +229,10 @@ def test_many_runs_are_its_runs(name, limited):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_control_under_rolling_without_spin(seed):
-    """Li and Wu 4.6, control law 2, of an arm that rolls on a ball: tau = M (J u' + J' u) + C + N - A^T lambda_d, with A J = 0.
+    """Li and Wu 4.6, control law 2, for an arm that rolls on a ball.
 
-    u are two components of the tip's angular velocity, and four tasks are the contact's forces.
+    tau = M (J u' + J' u) + C + N - A^T lambda_d, with A J = 0. u are two components of the tip's angular velocity, and four tasks are the contact's
+    forces.
     """
     robot, rng = sarrus.mechanisms.six_axis_arm(sphere=0.2, fingertip=0.02), np.random.default_rng(seed)
     q = robot.assemble(near=robot.assemble() + 0.3 * rng.normal(size=6))
@@ -254,7 +255,7 @@ def test_control_under_rolling_without_spin(seed):
 
 
 def rolling_as_functions():
-    """An arm that rolls on a ball, and the same with rows that Python gives."""
+    """Return an arm that rolls on a ball, and the same with rows by a Python function."""
     robot = sarrus.mechanisms.six_axis_arm(sphere=0.2, fingertip=0.02)
     b = robot.to_builder()
     b.remove_constraint("contact")
@@ -277,7 +278,7 @@ def rolling_as_functions():
     ids=["tasks", "computed torque", "PD+", "gravity"],
 )  # fmt: skip
 def test_rows_that_are_functions_are_rows_to_every_controller(law):
-    """Rolling without spin as the core's own constraint, and as rows that a Python function gives."""
+    """Rolling without spin by the core's constraint, and by rows of a Python function."""
     robots, rng = rolling_as_functions(), np.random.default_rng(1)
     q = robots[0].assemble(near=robots[0].assemble() + 0.1 * rng.normal(size=6))
     v = robots[0].project_velocity(q, 0.3 * rng.normal(size=6))

@@ -16,7 +16,7 @@ OFF = 1e-6
 
 
 def on_loops(make, seed, size=0.1):
-    """A mechanism, a configuration near its home, and a velocity."""
+    """Return a mechanism, a configuration near its home, and a velocity."""
     robot, rng = make(), np.random.default_rng(seed)
     q = robot.assemble()
     if robot.nc:
@@ -26,7 +26,7 @@ def on_loops(make, seed, size=0.1):
 
 
 def moved(X, rng, size=0.05):
-    """A pose near another one."""
+    """Return a pose near another one."""
     Y = X.copy()
     Y[:3, :3] = sarrus.Rotation.exp(size * rng.normal(size=3)).matrix @ X[:3, :3]
     Y[:3, 3] += size * rng.normal(size=3)
@@ -63,7 +63,7 @@ def compare(robot, q, v, tasks, wanted, *, limits=None, bounds=(), contacts=(), 
     "make", [sarrus.mechanisms.delta, sarrus.mechanisms.stewart, sarrus.mechanisms.three_finger_hand]
 )
 def test_poses(make, seed):
-    """Poses of a platform or an object, with a weight each: more rows than freedoms for the Delta, more motors in the hand."""
+    """Weighted poses of a platform or an object: more rows than degrees of freedom for the Delta, more motors in the hand."""
     robot, q, v, rng = on_loops(make, seed, 0.02)
     frame = "object" if "object" in robot.frames else "platform"
     X, weight = moved(robot.pose(q, frame), rng, 0.01), rng.uniform(0.5, 2.0, 6)
@@ -112,7 +112,7 @@ def test_relative_poses_centre_of_mass_and_momentum(seed):
 
 
 def test_a_component_along_turning_axes_dies_as_told():
-    """A carriage keeps its distance along x of a turntable; the component along y is not controlled."""
+    """A carriage keeps its distance along the rotating x-axis of a turntable; the component along y is not controlled."""
     b = sarrus.Builder(gravity=(0, 0, 0))
     for name in ("table", "beam", "carriage"):
         b.add_body(name, sarrus.Inertia.sphere(1.0, 0.1))
@@ -165,7 +165,7 @@ def test_a_foot_on_the_ground(seed, friction):
 @pytest.mark.parametrize("limited", [False, True])
 @pytest.mark.parametrize("seed", range(3))
 def test_priorities_and_limits_of_effort(seed, limited):
-    """Position of a platform, then its orientation, then its legs' lengths."""
+    """Position of a platform, then its orientation, then the lengths of its legs."""
     robot, q, v, rng = on_loops(sarrus.mechanisms.stewart, seed, 0.05)
     X = moved(robot.pose(q, "platform"), rng)
     leg = robot.joint("leg1").q_slice
@@ -203,7 +203,7 @@ FOUR, TWO, THREE = ("LF", "RF", "LH", "RH"), ("LF", "RH"), ("RF", "LH", "RH")
     ],
 )
 def test_a_quadruped_on_its_feet(feet, friction):
-    """The trunk comes first, within cones; then the posture of all legs, those that swing too."""
+    """First the trunk, within friction cones; then the posture of all legs, including swinging ones."""
     robot, q, v, rng = on_loops(sarrus.mechanisms.quadruped, 3, 0.03)
     X, home = moved(robot.pose(q, "trunk"), rng, 0.03), robot.assemble()
     tasks = [control.FrameTask("trunk", X, stiffness=30.0), control.PostureTask(home, priority=1)]
@@ -222,7 +222,7 @@ def test_a_quadruped_on_its_feet(feet, friction):
     ("feet", "torsion"), [(FOUR[:1], 0.05), (FOUR[:1], 0.002), (TWO, 0.05), (TWO, 0.003), (THREE, 0.02)]
 )
 def test_feet_that_do_not_spin(feet, torsion):
-    """Soft fingers: a moment about the normal, as far as the force along it lets it be."""
+    """Soft fingers: a moment about the normal, limited by the normal force."""
     robot, q, v, rng = on_loops(sarrus.mechanisms.quadruped, 3, 0.03)
     X, home = moved(robot.pose(q, "trunk"), rng, 0.05), robot.assemble()
     tasks = [control.FrameTask("trunk", X, stiffness=30.0), control.PostureTask(home, priority=1)]
@@ -239,7 +239,7 @@ def test_feet_that_do_not_spin(feet, torsion):
 
 
 def drawn(seed):
-    """A leg on its sole, a platform or a hand; two frames of two priorities, some components of each; efforts that do not suffice."""
+    """Return a leg on its sole, a platform or a hand, with two frames of two priorities, some components of each, and insufficient efforts."""
     rng = np.random.default_rng(1000 + seed)
     make, first, second, most = (
         (sarrus.mechanisms.humanoid_leg, "pelvis", "shank", (10, 60)),
@@ -270,7 +270,7 @@ def drawn(seed):
     [*range(15), 45, 51],
 )
 def test_drawn_tasks_within_limits(seed):
-    """Each priority is missed by no more than need be, and of what is left the efforts are least, where nothing is near to singular."""
+    """Each priority has the least possible error, and among these solutions efforts are least, unless singular."""
     robot, q, v, tasks, wanted, limits, bounds, contacts, feet = drawn(seed)
     here = control.TaskControl(robot, tasks, limits, contacts, force_arm=0.01).solve(0.0, q, v)
     last = ({"efforts": 1.0, "forces": 0.01}, {"multipliers": 1.0})
@@ -286,7 +286,7 @@ def test_drawn_tasks_within_limits(seed):
 
 
 def moving(name, seed):
-    """An arm anywhere, or loops and a floating base near home; at rest, slow or fast."""
+    """Return a random state of an arm, or of loops and a floating base near home; at rest, slow or fast."""
     robot, q, _, rng = on_loops(getattr(sarrus.mechanisms, name), seed, 0.2)
     if name == "six_axis_arm":
         q = robot.random(rng)
@@ -335,9 +335,9 @@ def what_must_give_way(robot, q, v, wanted, effort, speed, feet):
 @pytest.mark.parametrize("name", ["six_axis_arm", "quadruped", "delta", "stewart", "humanoid_leg"])
 @pytest.mark.parametrize("first", range(0, 40, 10))
 def test_what_gives_way_is_what_has_to(name, first):
-    """A hard task within limits of efforts, velocities and friction: it holds, or limits of motion are given up, or it is missed.
+    """A hard task within limits of efforts, velocities and friction: it is achieved, or motion limits are relaxed, or it is missed.
 
-    Efforts from a millionth of a newton to what is plenty, and up to three priorities below, which do not matter to it.
+    Efforts are from a millionth of a newton to plenty; up to three lower priorities have no effect on the hard task.
     """
     for seed in range(first, first + 10):
         robot, q, v, rng = moving(name, seed)
@@ -369,9 +369,7 @@ def test_what_gives_way_is_what_has_to(name, first):
 
 
 def motion_bounds(at, rate, lower, upper, speed, braking, horizon):
-    """Greatest acceleration up and down: to the greatest speed within the horizon, or to that from which the way that is left stops after
-    another one.
-    """
+    """Return the largest acceleration up and down: to the largest speed within the horizon, or to the speed that can still stop in time."""
 
     def up(room, rate):
         stop = np.max(np.roots([0.5 / braking, horizon, -max(room, 0.0)]))  # u horizon + u^2 / (2 braking) = room
@@ -385,7 +383,7 @@ def motion_bounds(at, rate, lower, upper, speed, braking, horizon):
 @pytest.mark.parametrize("what", ["power", "velocity", "position"])
 @pytest.mark.parametrize("name", ["six_axis_arm", "delta", "three_finger_hand", "stewart"])
 def test_limits_of_power_and_motion(name, what):
-    """Trees and loops, motors and passive joints: as the slow reference, with the same limits in efforts or accelerations."""
+    """Trees and loops, motors and passive joints, compared with the slow reference, with the same limits in efforts or accelerations."""
     acted = 0
     for seed in range(4):
         robot, q, v, rng = on_loops(getattr(sarrus.mechanisms, name), seed, 0.1)
@@ -431,7 +429,7 @@ def test_limits_of_power_and_motion(name, what):
 
 
 def sweeping(name, limits=None):
-    """A robot whose tool goes to and fro within limits, or without: the run, and the law."""
+    """Return the run and the controller of a robot whose tool moves back and forth, with or without limits."""
     robot = getattr(sarrus.mechanisms, name)()
     q = np.array([0.3, 0.8, -1.6, 0.2, 1.2, 0.1]) if name == "six_axis_arm" else robot.assemble()
     frame, size = robot.frames[-1], 0.03 if name == "five_bar" else 0.1

@@ -23,7 +23,7 @@ def rod(mass, length):
 
 
 def arm(l=1.0, m=1.0, turn=None):
-    """Three rods in a plane, of which each carries the next; the world with its gravity may be turned about the plane's normal."""
+    """Return three rods in series in a plane; the world with its gravity may be rotated about the plane's normal."""
     R = turn or sarrus.Rotation()
     b = sarrus.Builder("arm", gravity=R.apply([0.0, 0.0, -9.81 * l]))
     for i in range(3):
@@ -140,7 +140,7 @@ def test_size_and_mass_change_nothing_of_feet():
 
 @pytest.mark.parametrize("near", [0.3, 1e-3, 1e-6, 1e-9])
 def test_axes_of_the_world_change_nothing(near):
-    """Also where a level shrinks as a whole, along an axis of the world or across all of them: it is damped as much, and little effort suffices."""
+    """Equal damping and small efforts, also if a whole level is scaled down, along one axis of the world or all."""
     found = []
     for angle in (0.0, 0.3, np.pi / 4, 2.0):
         R = sarrus.Rotation.exp([0.0, angle, 0.0])
@@ -240,7 +240,7 @@ def test_what_can_be_had_within_limits_is_found_near_a_singular_position(near):
 
 
 def test_no_limit_is_none():
-    """However large efforts are."""
+    """An infinite limit has no effect for any efforts."""
     robot = arm(m=1e32)
     law = control.TaskControl(
         robot, control.JointTask("j0", 1.0), control.Limits(effort=np.inf, velocity=np.inf, position={})

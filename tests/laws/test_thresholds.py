@@ -132,7 +132,7 @@ def test_dimensions_that_leave_loops_open(how):
 
 @in_units
 def test_dry_friction_has_a_direction_where_its_joint_moves(how):
-    """A cart that moves by a sixth of its size in a second does not stand still."""
+    """A cart that moves by a sixth of its length per second is not at rest."""
     robot, q, v, units = in_other_units(*cart(friction=0.1), how)
     plain, at, moving = cart(friction=0.1)
     found = np.sort(abs(np.linalg.eigvals(robot.linearize(q, v).A))) * units.s

@@ -215,7 +215,7 @@ def test_of_the_gallery_back(name, stabilisation, method):
 @examples(12)
 @given(closed_mechanisms(kinds=st.just(SMOOTH)), st.sampled_from(METHODS), seeds())
 def test_on_loops_back(closed, method, seed):
-    """By products; if rows constrain velocities only, or a step is implicit, along directions."""
+    """Products of matrices; for rows that constrain velocities only, and for implicit steps, along directions."""
     robot, (q, v, _, time) = closed.robot, closed.state
     w, how = np.random.default_rng(seed).normal(size=(2, robot.nv)), {"method": method, "time": float(time)}
     try:
@@ -266,7 +266,7 @@ ELEMENTS = {
 
 @pytest.mark.parametrize("name", ELEMENTS)
 def test_numbers_of_elements(name):
-    """By the chain of all numbers that depend on x."""
+    """The chain rule over all parameters that depend on x."""
     robot, element, x, h = slider(), ELEMENTS[name], 1.3, 1e-3
     how = {"method": "rk4", "dt": 0.01}
     runs = sarrus.simulate_many(robot, [0.2], [0.5], 0.1, element(x), limits="ignore", **how)
@@ -314,7 +314,7 @@ def test_contact():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_rollouts_of_the_crank_rocker(method):
-    """With respect to all numbers of a motor's efforts, and to the start."""
+    """Gradients with respect to all parameters of a motor's efforts, and to the initial state."""
     robot, q, v = crank_rocker()
     t = np.linspace(0.0, 0.1, 11)
     u = np.sin(30.0 * t)[:, None]

@@ -128,7 +128,7 @@ def test_a_loop_that_turns_on_a_point_is_braked():
 
 
 def test_moments_stay_within_their_disks_and_take_energy():
-    """A plate on three balls that spins and slides: whatever a step finds, its moments are no more than what presses allows, and energy falls."""
+    """A plate on three balls spins and slides: in every step its moments are within the pressure's limit, and energy decreases."""
     b = sarrus.Builder("plate")
     b.add_body("plate", sarrus.Inertia.box(2.0, (0.3, 0.3, 0.05)))
     b.add_joint("float", sarrus.Free(), "ground", "plate")

@@ -201,7 +201,7 @@ KINDS_OF_JOINTS = {
 
 
 def shaft(kind, index):
-    """A shaft in two bearings: the second one closes a loop."""
+    """Return a shaft in two bearings, the second of which is the loop joint."""
     b = Builder("shaft", gravity=(0, 0, 0))
     b.add_body("shaft", Inertia.cylinder(1.0, 0.1, 1.0, axis="z"))
     b.add_joint("bearing", Revolute("z"), "ground", "shaft", tree=True)

@@ -36,7 +36,7 @@ def acting(robot):
 
 
 def assert_run_alone(variants, each, q, v, elements, *, duration=DURATION, atol=ROUNDING, **options):
-    """Positions, velocities, what elements hold, statuses, limits, rates, and what acted."""
+    """Check positions, velocities, held values, statuses, limits, rates, and the record of forces."""
     options = {"dt": DT, "every": EVERY} | options
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -67,7 +67,7 @@ def assert_run_alone(variants, each, q, v, elements, *, duration=DURATION, atol=
 @pytest.mark.filterwarnings("ignore::sarrus.errors.ModelWarning")
 @pytest.mark.parametrize("seed", range(6))
 def test_random_variants_run_as_each_alone(seed):
-    """All numbers at once, trees, closed and cut ones; every method and stabilisation in turn."""
+    """All parameters at once, for trees, closed mechanisms and substructures; every method and stabilisation in turn."""
     rng = np.random.default_rng(seed)
     options = {"friction": seed % 3 == 1, "armature": seed % 2 == 0, "springs": True, "floating": seed % 3 == 0}
     tree = random_mechanism(seed, bodies=6, backward=0.3, **options).description
@@ -92,7 +92,7 @@ def test_random_variants_run_as_each_alone(seed):
 @pytest.mark.parametrize("method", FIXED)
 @pytest.mark.parametrize("name", ["four_bar", "bennett", "stewart"])
 def test_linkages_run_as_each_alone(name, method):
-    """Bennett's rows agree on the loops alone, and only while its links keep their proportion: its variants are heavier."""
+    """Bennett's rows agree only on the loops, and only for its proportions: its variants differ in mass."""
     rng = np.random.default_rng(2)
     if name == "four_bar":
         variants, q, _ = fleet(N)
@@ -132,7 +132,7 @@ def flyers(rng):
 
 @pytest.mark.parametrize("method", FIXED)
 def test_every_element_acts_on_each_variant(method):
-    """Frames, wheels, and defaults that depend on inertia are each variant's own."""
+    """Frames, wheels, and defaults that depend on inertia are those of each variant."""
     variants, each = flyers(np.random.default_rng(1))
     robot = variants.base
     v = np.full(robot.nv, 0.3)
@@ -162,7 +162,7 @@ def test_control_laws_know_each_variant(law, sampled):
 
 @pytest.mark.parametrize("method", ["semi_implicit", "rk4", "implicit_midpoint", "independent"])
 def test_friction_springs_and_turns_of_each_variant(method):
-    """Terms of tree joints and of the loop joint; some variants have no friction, and slide on while others come to rest."""
+    """Terms of tree joints and of the loop joint; variants without friction slide on while others come to rest."""
     for kind in ("friction", "near"):
         robot = linkage(kind, closed=True)
         rng = np.random.default_rng(5)
@@ -200,7 +200,7 @@ def test_limits_are_watched_and_kept(limits):
 
 
 def fleet(count=150):
-    """Four-bars of other cranks and masses, their states, and the push that each has."""
+    """Return four-bars with different cranks and masses, their states, and their efforts."""
     rng = np.random.default_rng(7)
     robot = sarrus.mechanisms.four_bar()
     size = rng.uniform(0.8, 1.2, count)
@@ -276,7 +276,7 @@ def test_a_policy_leads_variants():
 
 
 def test_lists_of_one_structure_are_side_by_side(monkeypatch):
-    """Copies and mechanisms that are built one by one; what variants do not share goes as before."""
+    """Copies, and mechanisms that are built one by one; those that cannot be variants run separately."""
     seen = []
     alike = sweep._alike
     monkeypatch.setattr(sweep, "_alike", lambda robots: seen.append(alike(robots)) or seen[-1])

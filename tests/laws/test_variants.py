@@ -36,7 +36,7 @@ FAR = {"configuration_by_mass": 1e-5, "configuration_plain": 1e-5, "move_along_b
 
 
 def varied(robot, rng, kinds=KINDS, count=N):
-    """Variants, and the same mechanisms one by one."""
+    """Return variants, and the same mechanisms one by one."""
     each = [random_changes(robot, rng, kinds) for _ in range(count)]
     changes = {}
     for key in each[0]:
@@ -206,7 +206,7 @@ def test_inputs_of_variants_may_pause_and_turn_back(joint, inputs):
 
 
 def test_paths_of_variants_stay_on_their_branches():
-    """Parallelograms that are not quite ones fold where they nearly could go on, each a little later; and one goes straight on."""
+    """Nearly exact parallelograms fold near the branch point, each a little later; an exact one goes straight on."""
     rockers = np.array([0.51, 0.501, 0.5001, 0.500001, 0.5])
     variants = sarrus.mechanisms.four_bar(0.5, 1.0, 0.5, 1.0).variants(
         placements={"pin2.child": np.outer(rockers, [1.0, 0.0, 0.0])}
@@ -240,7 +240,7 @@ def test_paths_of_variants_have_statuses():
 
 
 def test_paths_of_variants_lead_any_joint():
-    """A tree joint with several coordinates, as in poses of a platform, and a loop joint."""
+    """A tree joint with several coordinates, like the pose of a platform, and a loop joint."""
     robot = sarrus.mechanisms.stewart()
     feet = [j for j in robot.description.joints if j.name.startswith("foot")]
     rng = np.random.default_rng(5)
@@ -256,7 +256,7 @@ def test_paths_of_variants_lead_any_joint():
 
 
 def test_paths_of_variants_in_time():
-    """Joints with laws of time move along the path; at constant time they rest."""
+    """Joints with time functions move along the path; at constant time they rest."""
     b = sarrus.mechanisms.four_bar().to_builder()
     b.add_body("slide", Inertia.sphere(1.0, 0.1))
     b.add_joint("rail", sarrus.Prismatic("x"), "rocker", "slide")
@@ -302,7 +302,7 @@ def test_axes_and_some_of_them():
     assert many.shape == (6, 20, 4, 4)
     assert_allclose(many[4, 7], each[4].pose(q[4], "rocker"), rtol=0, atol=1e-14)
     assert variants.pose(q[None, :3], "rocker").shape == (6, 3, 4, 4)
-    with pytest.raises(sarrus.ShapeError, match="first axis is that of the variants, of which there are 6"):
+    with pytest.raises(sarrus.ShapeError, match="first leading axis must be that of the 6 variants"):
         variants.pose(q[:4], "rocker")
     for which in ([4, 1, 4], slice(1, 5, 2), np.arange(6) % 2 == 0):
         some = variants[which]
@@ -348,11 +348,11 @@ REFUSED = {
     "one for all": ({"damping": {"motor": 2.0}}, sarrus.ShapeError, "the first one over variants|needs"),
     "no inertia": ({"inertias": {"crank": np.eye(2, 10)}}, ModelError, "variant 1"),
     "reflected": ({"placements": {"pin1.parent": np.diag([1.0, 1.0, -1.0, 1.0])[None]}}, ModelError, "not a rotation"),
-    "armature across": ({"armature": {"pin2": [0.0, 1.0]}}, ModelError, "variant 1: joint 'pin2' closes a loop"),
+    "armature across": ({"armature": {"pin2": [0.0, 1.0]}}, ModelError, "variant 1: loop joint 'pin2'"),
     "next to no inertia": (
         {"inertias": {"crank": np.array([Inertia.sphere(m, 0.1).parameters for m in (1.0, 1e-9)])}},
         ModelError,
-        "variant 1: of what joint 'motor' carries, some variants have next to no inertia",
+        "variant 1: the subtree of joint 'motor' has negligible inertia",
     ),
     "pitch": ({"pitch": {"motor": [0.1]}}, ModelError, "no pitch"),
 }
@@ -394,7 +394,7 @@ def test_variants_run_as_a_list_of_them_does():
 
 
 def test_variants_of_all_sizes():
-    """A tenth of a millimetre to a kilometre in one batch: each closes as accurately as alone, also from a nearly closed start."""
+    """A tenth of a millimetre to a kilometre in one batch: each closes as accurately as alone, also from a nearly closed initial guess."""
     robot = sarrus.mechanisms.slider_crank()
     sizes = np.geomspace(1e-4, 1e3, 16)
     places = {f"{j.name}.{e}": getattr(j, f"at_{e}") for j in robot.description.joints for e in ("parent", "child")}
@@ -413,7 +413,7 @@ def test_variants_of_all_sizes():
 
 
 def test_maps_of_variants():
-    """Ranks, singular values and conditions of each as of the mechanism alone, whose own size compares metres with radians."""
+    """Ranks, singular values and condition numbers of each variant equal those of the mechanism alone, with its own length as unit."""
     robot, rng = sarrus.mechanisms.five_bar(), np.random.default_rng(0)
     sizes = np.geomspace(1e-2, 1e2, N)
     places = {

@@ -1,7 +1,7 @@
-"""Slow, independent answers to hold the library against: definitions, not algorithms.
+"""Slow, independent references for tests: definitions, not algorithms.
 
-``Dense`` works in the world frame and knows of the library nothing but a mechanism's description,
-so that a shared mistake would have to be made twice, in two frames and in two ways.
+``Dense`` works in the world frame and uses nothing of the library except a mechanism's description. A shared mistake would have to be made twice, in
+two frames and by two methods.
 """
 
 from .closed import Closed

@@ -1,11 +1,11 @@
-"""The slow reference for closed chains: constraints from geometry, dynamics by projection on what they leave free.
+"""Slow reference for closed chains: constraints from geometry, dynamics by projection onto the free motions.
 
-A closing joint is asked which of its own coordinates x come nearest to the relative pose X of its two frames, and how its
-motion space Phi(x) lies; the relative velocity must lie in it too. No list of rows by joint type: they are any basis of the
-complement of Phi, and their rates come from a complex step along the motion of q, x and t together.
+For a loop joint, its coordinates x are those whose pose is nearest to the relative pose X of its two frames; with its motion space Phi(x), the
+relative velocity must be in that space. No rows are listed by joint type: rows are any basis of the complement of Phi, and their rates come from a
+complex step along the motion of q, x and t together.
 
-Accelerations are sought where the constraints leave them free, a = J^+ gamma + Z y with J Z = 0, and y follows from
-Z^T (M a + h - tau) = 0, to which reactions contribute nothing. Multipliers come last: those of least norm.
+Accelerations are a = J^+ gamma + Z y with J Z = 0, and y follows from Z^T (M a + h - tau) = 0, to which reactions do not contribute. Multipliers are
+computed last, those of least norm.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ from .kinematics import STEP
 
 
 class Closed(Dense):
-    """Methods are named as those of `sarrus.Mechanism` and mean the same, for one state at a time.
+    """Slow reference for closed chains; methods have the names and meaning of `sarrus.Mechanism`, for one state at a time.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class Closed(Dense):
         self.holonomic = np.array(self.holonomic, bool)
 
     def length(self):
-        """Mean of the bodies' largest distances between what holds them, and of the constraints' own lengths."""
+        """Return the mean of the bodies' largest distances between attachment points, and of the constraints' own lengths."""
         held, own = {}, []
         for spec in [*self.joints.values(), *self.loops.values()]:
             held.setdefault(spec.parent, []).append(spec.at_parent.translation)
@@ -85,7 +85,7 @@ class Closed(Dense):
         return R_P.T @ R_C, R_P.T @ (p_C - p_P), turned(R_P.T, J), turned(R_P.T, c)
 
     def closing_coordinates(self, q, time=0.0):
-        """name -> coordinates of each closing joint, as far as it does close."""
+        """Return name -> coordinates of each loop joint, nearest to its relative pose."""
         place = self.place(q)
         poses = {name: self.closing_motion(spec, place, self._array(time))[:2] for name, spec in self.loops.items()}
         return {
@@ -93,7 +93,7 @@ class Closed(Dense):
         }
 
     def closing_velocities(self, q, v, time=0.0):
-        """name -> velocities of each closing joint, as far as it can move so."""
+        """Return name -> velocities of each loop joint, nearest to its relative velocity."""
         place, x = self.place(q), self.closing_coordinates(q, time)
         velocities = {}
         for name, spec in self.loops.items():
@@ -102,13 +102,13 @@ class Closed(Dense):
         return velocities
 
     def closing_bases(self, x):
-        """name -> (6, rows) orthonormal: wrenches that a closing joint transmits, in the parent's axes at the child's origin."""
+        """Return name -> (6, rows) orthonormal wrenches that a loop joint transmits, in the parent's axes at the child's origin."""
         return {name: complement(joint_motion(spec.joint, x[name])[2]) for name, spec in self.loops.items()}
 
     # -- rows
 
     def _velocity_rows(self, q, time, x, bases):
-        """J (nc, nv), c (nc,): J v = c. Analytic in q, time and x."""
+        """Return J (nc, nv), c (nc,) with J v = c. Analytic in q, time and x."""
         place = self.place(q)
         J = np.zeros((self.nc, self.nv), np.result_type(place.p, q))
         c = np.zeros(self.nc, J.dtype)
@@ -129,7 +129,7 @@ class Closed(Dense):
         return b, place.p[b] + place.R[b] @ np.asarray(point)
 
     def _relation(self, spec, q, place, time):
-        """Its rows of J and c, and phi."""
+        """Return the rows J and c of a relation, and phi."""
         ask = {
             "DistanceSpec": self._distance,
             "RollingSpec": self._rolling,
@@ -191,7 +191,7 @@ class Closed(Dense):
     # -- functions of a state
 
     def constraint_rows(self, q, v=None, time=0.0):
-        """J (nc, nv), c (nc,) and, where v is given, gamma (nc,): J v = c and J a = gamma."""
+        """Return J (nc, nv), c (nc,) and, if v is given, gamma (nc,): J v = c and J a = gamma."""
         q, time = self._array(q), self._array(time)
         x = self.closing_coordinates(q, time)
         bases = self.closing_bases(x)
@@ -217,7 +217,7 @@ class Closed(Dense):
         return self.constraint_rows(q, v, time)[2]
 
     def constraint_residual(self, q, *, time=0.0):
-        """phi (nc,): how far the closing joints' displacements are off, to first order; lengths; values. Not in `rate`."""
+        """Return phi (nc,): displacements of loop joints to first order, lengths, and values of relations. Not used in `rate`."""
         q, time = self._array(q), self._array(time)
         place, x = self.place(q), self.closing_coordinates(q, time)
         bases = self.closing_bases(x)
@@ -233,9 +233,9 @@ class Closed(Dense):
         return phi
 
     def close(self, q, *, time=0.0, fixed=(), tolerance=1e-13):
-        """A configuration near q that closes every loop; Levenberg and Marquardt. ValueError where none is found.
+        """Return a configuration near q that closes every loop (Levenberg-Marquardt); ValueError if none is found.
 
-        `fixed` names joints that stay where they are.
+        `fixed` names joints whose coordinates do not change.
         """
         q, time = self._array(q), self._array(time)
         loose = np.ones(self.nv, bool)
@@ -262,7 +262,7 @@ class Closed(Dense):
     # -- what the constraints leave free
 
     def spaces(self, J):
-        """Z (nv, dof): J Z = 0; and J^+ and (J^T)^+ as functions."""
+        """Return Z (nv, dof) with J Z = 0, and J^+ and (J^T)^+ as functions."""
         B, s, V = singular_vectors(J)
         rank = int(np.sum(s > self.negligible * s.max(initial=1)))
         B, V, Z, squares = B[:, :rank], V[:, :rank], V[:, rank:], s[:rank] ** 2
@@ -272,7 +272,7 @@ class Closed(Dense):
         return self.spaces(self.constraint_jacobian(q, time=time))[0].shape[1]
 
     def _satisfying(self, J, g, M, f):
-        """x, lambda: J x = g, M x = f + J^T lambda, lambda of least norm; where g cannot be, as near as x gets."""
+        """Return x, lambda: J x = g, M x = f + J^T lambda with lambda of least norm; if g is impossible, J x is nearest to g."""
         Z, particular, least_norm = self.spaces(J)
         x = particular(g)
         x = x + Z @ solve(Z.T @ M @ Z, Z.T @ (f - M @ x))
@@ -285,7 +285,7 @@ class Closed(Dense):
         return (a, multipliers, self.closing_wrenches(q, multipliers, time=time)) if return_reactions else a
 
     def closing_wrenches(self, q, multipliers, *, time=0.0):
-        """name -> [moment; force] (6,) on the child of each closing joint, in its joint frame there."""
+        """Return name -> [moment; force] (6,) on the child of each loop joint, in its joint frame there."""
         place, x = self.place(q), self.closing_coordinates(q, time)
         wrenches = {}
         for name, basis in self.closing_bases(x).items():
@@ -304,7 +304,7 @@ class Closed(Dense):
         return self._satisfying(J, c - restitution * (J @ v - c), M, M @ v)
 
     def actuation_matrix(self, q, actuated, *, time=0.0):
-        """(nv, nu): efforts of these joints -> generalised force; a closing joint's works on its own velocities."""
+        """Return (nv, nu): efforts of these joints -> generalised force; the effort of a loop joint acts along its own velocities."""
         place, x = self.place(q), self.closing_coordinates(q, time)
         blocks = [np.zeros((self.nv, 0), self.dtype)]
         for name in actuated:
@@ -345,7 +345,7 @@ def row_count(spec):
 
 
 def law_values(law, time):
-    """g(t) and its rate; analytic in t but where a piece ends."""
+    """Return g(t) and its rate, which are analytic in t except at the ends of pieces."""
     piece = max((k for k, start in enumerate(law.starts) if np.real(time) >= start), default=0)
     s = time - law.starts[piece]
     coefficients = law.coefficients[piece]
@@ -362,12 +362,12 @@ def unit(x):
 
 
 def share_of(Phi, V):
-    """x that brings Phi x nearest to V: least squares by the normal equations, which are analytic and small."""
+    """Return the x for which Phi x is nearest to V: least squares by the normal equations, which are analytic and small."""
     return solve(Phi.T @ Phi, Phi.T @ V)
 
 
 def complement(Phi):
-    """Orthonormal basis (6, 6 - n) of what is perpendicular to the columns of Phi (6, n)."""
+    """Return an orthonormal basis (6, 6 - n) of the complement of the columns of Phi (6, n)."""
     n = Phi.shape[1]
     N = np.linalg.svd(Phi.astype(float))[0][:, n:].astype(Phi.dtype)
     return orthonormal(N - Phi @ share_of(Phi, N))

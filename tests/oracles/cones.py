@@ -29,7 +29,7 @@ class Problem:
         return 3 * len(self.friction) + sum(rows for _, rows, _ in self.moments)
 
     def disks(self, i):
-        """(mu, its rows) of all friction of a contact."""
+        """Return (mu, its rows) of all friction of a contact."""
         disks, at = [(self.friction[i], [3 * i + 1, 3 * i + 2])], 3 * len(self.friction)
         for contact, rows, mu in self.moments:
             if contact == i:
@@ -38,7 +38,7 @@ class Problem:
         return disks
 
     def shift(self, u):
-        """u + sum of mu |u_t| n"""
+        """Return u + sum of mu |u_t| n."""
         u = u.copy()
         for i in range(len(self.friction)):
             u[3 * i] += sum(mu * np.linalg.norm(u[rows]) for mu, rows in self.disks(i))
@@ -46,7 +46,7 @@ class Problem:
 
 
 def violations(problem, p):
-    """How much each condition is violated, by name [N s, m/s, J]."""
+    """Return the violation of each condition, by name [N s, m/s, J]."""
     u, m = problem.velocity(p), problem.first_interval
     shifted = problem.shift(u)
     worst = {"primal": 0.0, "dual": 0.0, "complementarity": 0.0}
@@ -84,7 +84,7 @@ def onto_cone(mu, y):
 
 
 def projected(problem, y):
-    """The nearest point: by halving an interval of p_n, in which the distance falls and then grows."""
+    """Return the nearest point of the cone, by bisection in p_n."""
     x, m = y.copy(), problem.first_interval
     for i in range(len(problem.friction)):
         n, disks = 3 * i, problem.disks(i)
@@ -107,12 +107,12 @@ def projected(problem, y):
 
 
 def natural_map(problem, p):
-    """p - proj(p - u - the shift): zero in a solution, and nowhere else."""
+    """Return p - proj(p - u - shift), which is zero only in a solution."""
     return p - projected(problem, p - problem.shift(problem.velocity(p)))
 
 
 def by_fixed_point(problem, rounds=50000, tolerance=1e-13):
-    """De Saxce and Feng's Uzawa: p becomes proj(p - rho (u + mu |u_t| n)), with a rho below what makes it contract."""
+    """Solve by De Saxce and Feng's Uzawa iteration p <- proj(p - rho (u + mu |u_t| n)), with rho small enough to contract."""
     p, rho = np.zeros(len(problem.w)), 0.6 / max(np.linalg.eigvalsh(problem.G)[-1], 1e-300)
     for _ in range(rounds):
         after = projected(problem, p - rho * problem.shift(problem.velocity(p)))

@@ -1,9 +1,8 @@
-"""Where convex shapes touch, found slowly: how far apart they are is the most by which any direction parts them.
+"""Slow search for the distance of convex shapes: the largest gap over all directions.
 
-Of two convex sets with supports s(n) = max of n.x the gap along n is -(s_A(-n) + s_B(n)), the first beyond the second; the largest of all
-directions is their distance, and where it is negative the depth of the least way out. Where they are apart that is a least squares problem with
-bounds for all that is a box with a radius (a point and a segment are); else directions are tried, all around and then nearer and nearer to the
-best one. No feature of a shape is looked at.
+For two convex sets with supports s(n) = max of n.x, the gap along n is -(s_A(-n) + s_B(n)). The largest gap is their distance or, if negative, the
+least depth of penetration. Separated boxes with radii (a point and a segment are such boxes) are a least squares problem with bounds. Otherwise
+directions are tried, first all around and then ever closer to the best one. No features of shapes are used.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from sarrus.shapes import Box, Capsule, ConvexPoints, Cylinder, Ellipsoid, Plane
 
 
 def support(shape, X, n):
-    """(m,) max of n.x over the shape, for directions (m, 3)."""
+    """Return (m,) max of n.x over the shape, for directions n (m, 3)."""
     at = n @ X.translation
     local = n @ X.rotation
     if isinstance(shape, Point):
@@ -38,12 +37,12 @@ def support(shape, X, n):
 
 
 def gap(a, X, b, Y, n):
-    """By how far each direction (m, 3) has the first beyond the second."""
+    """Return by how much each direction (m, 3) separates the two shapes."""
     return -support(a, X, -n) - support(b, Y, n)
 
 
 def distance(a, X, b, Y, rng):
-    """(distance, direction) of two shapes."""
+    """Return (distance, direction) of two shapes."""
     if isinstance(b, Plane):
         n = Y.rotation[:, 2][None]
         return gap(a, X, b, Y, n)[0], n[0]
@@ -62,7 +61,7 @@ def distance(a, X, b, Y, rng):
 
 
 def _of_cores(a, X, b, Y):
-    """(distance, direction) of boxes, segments and points with their radii; None where these cores are not apart."""
+    """Return (distance, direction) of boxes, segments and points with radii; None if their cores are not separated."""
     columns = []
     for shape, Z, sign in ((a, X, 1.0), (b, Y, -1.0)):
         half = getattr(shape, "size", (0.0, 0.0, getattr(shape, "length", 0.0)))
@@ -77,7 +76,7 @@ def _of_cores(a, X, b, Y):
 
 
 def outside(shape, X, p):
-    """How far points (m, 3) are outside of a shape; negative: inside."""
+    """Return the signed distance of points (m, 3) from a shape; negative inside."""
     x = (p - X.translation) @ X.rotation
     if isinstance(shape, Point | Sphere):
         return np.linalg.norm(x, axis=1) - getattr(shape, "radius", 0.0)

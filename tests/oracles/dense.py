@@ -1,8 +1,7 @@
-"""The slow reference: dynamics of a tree, dense, in world axes, by definition.
+"""Slow reference: dynamics of a tree, dense, in world axes, by definition.
 
-Newton and Euler say what each body needs, about its centre of mass; d'Alembert's principle projects
-it on the generalised velocities with the bodies' Jacobians. No recursion over forces, no spatial
-algebra, no link frames.
+Newton's and Euler's equations give the force of each body about its centre of mass. D'Alembert's principle projects it onto the generalised
+velocities with the bodies' Jacobians. There are no recursions over forces, no spatial algebra and no link frames.
 """
 
 import numpy as np
@@ -13,7 +12,7 @@ from .kinematics import STEP, Tree
 
 
 class Dense(Tree):
-    """Methods are named as those of `sarrus.Mechanism` and mean the same, for one state at a time.
+    """Slow reference for trees; methods have the names and meaning of `sarrus.Mechanism`, for one state at a time.
 
     Examples
     --------
@@ -36,20 +35,20 @@ class Dense(Tree):
     # -- what Newton and Euler need to know of the bodies
 
     def centers(self, place):
-        """Centres of mass (bodies, 3)."""
+        """Return the centres of mass (bodies, 3)."""
         return place.p[:-1] + np.einsum("bij,bj->bi", place.R[:-1], self.com)
 
     def inertias(self, place):
-        """Inertia tensors about the centres of mass, world axes (bodies, 3, 3)."""
+        """Return the inertia tensors about the centres of mass, world axes (bodies, 3, 3)."""
         return place.R[:-1] @ self.about_com @ place.R[:-1].transpose(0, 2, 1)
 
     def body_jacobians(self, q):
-        """J_w, J_c (bodies, 3, nv): v -> angular velocity of each body, velocity of its centre of mass."""
+        """Return J_w, J_c (bodies, 3, nv): v -> angular velocity of each body, velocity of its centre of mass."""
         J = self.jacobians_at(self.centers, q)
         return J[:, :3], J[:, 3:]
 
     def jacobians_at(self, points, q):
-        """(bodies, 6, nv): of one point in each body, points(place) (bodies, 3), along world axes."""
+        """Return (bodies, 6, nv) of one point in each body, points(place) (bodies, 3), along world axes."""
         place = self.place(q)
         J = [self.point_jacobian(place, b, point) for b, point in enumerate(points(place))]
         return np.array(J).reshape(len(self.bodies), 6, self.nv)
@@ -73,7 +72,7 @@ class Dense(Tree):
         return w, alpha, transport + 2 * np.cross(w_0, J_c @ v) + J_c @ a + Jdot_c @ v
 
     def required(self, q, v, a, wrenches=None, base_velocity=None, base_acceleration=None):
-        """moment about the centre of mass, force (bodies, 3): what the joints must give, world axes."""
+        """Return moment about the centre of mass, and force (bodies, 3), that the motion requires, world axes."""
         place = self.place(q)
         c, inertias = self.centers(place), self.inertias(place)
         w, alpha, a_c = self.body_accelerations(q, v, a, base_velocity, base_acceleration)
@@ -108,12 +107,12 @@ class Dense(Tree):
         return (tau, self._reactions(q, moment, force)) if return_reactions else tau
 
     def joint_forces(self, q, v):
-        """What damping, Coulomb friction and springs need (nv,)."""
+        """Return the forces (nv,) of damping, Coulomb friction and springs."""
         v = self._array(v)
         return self.damping * v + self.friction * np.sign(v) + self.spring_forces(q)
 
     def spring_forces(self, q):
-        """Force against the springs (nv,): (dq/dv)^T dU/dq, which is dU/dq but for the planar joint."""
+        """Return the force (nv,) against the springs: (dq/dv)^T dU/dq, which is dU/dq except for the planar joint."""
         q = self._array(q)
         tau = np.zeros(self.nv, self.dtype)
         for name, spec in self.joints.items():
@@ -163,7 +162,7 @@ class Dense(Tree):
         return (a, self.reactions(q, v, a, wrenches=wrenches)) if return_reactions else a
 
     def solve(self, q, b):
-        """M(q)^-1 b, refined in the working precision on its residual."""
+        """Return M(q)^-1 b, refined in the working precision by its residual."""
         M = self.mass_matrix(q)
         x = np.zeros_like(b, self.dtype)
         for _ in range(4):
@@ -174,7 +173,7 @@ class Dense(Tree):
         return self.solve(q, np.eye(self.nv))
 
     def coriolis_matrix(self, q, v):
-        """That C v is right and dM/dt - 2 C skew leaves C some freedom: in this one C(q, v) w = C(q, w) v."""
+        """Return C. C v and the skewness of dM/dt - 2 C do not determine C; here C(q, v) w = C(q, w) v."""
         return self.christoffel_symbols(q) @ self._array(v)
 
     def christoffel_symbols(self, q):
@@ -199,7 +198,7 @@ class Dense(Tree):
         return np.einsum("b,bij->ij", self.mass, self.body_jacobians(q)[1]) / np.sum(self.mass)
 
     def momentum_matrix(self, q, about):
-        """(6, nv): v -> [angular momentum about a fixed point; linear momentum], world axes."""
+        """Return (6, nv): v -> [angular momentum about a fixed point; linear momentum], world axes."""
         place = self.place(q)
         J_w, J_c = self.body_jacobians(q)
         spins = self.inertias(place) @ J_w
@@ -245,7 +244,7 @@ class Dense(Tree):
         return np.arange(self.nv)[base], np.delete(np.arange(self.nv), base)
 
     def motions_without_momentum(self, q):
-        """N (nv, nv - 6): joint velocities -> v."""
+        """Return N (nv, nv - 6): joint velocities -> v at zero momentum."""
         base, joints = self._base_and_joints()
         A = self.momentum_matrix(q, np.zeros(3))
         N = np.zeros((self.nv, len(joints)), A.dtype)

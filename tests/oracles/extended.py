@@ -1,10 +1,10 @@
-"""Dense linear algebra in the precision of its arguments: NumPy's own stops at double."""
+"""Dense linear algebra in the precision of its arguments; NumPy's is limited to double."""
 
 import numpy as np
 
 
 def solve(A, b):
-    """A^-1 b by Gauss' elimination with partial pivoting; real or complex, double or extended."""
+    """Return A^-1 b by Gaussian elimination with partial pivoting; real or complex, double or extended."""
     A, b = np.array(A), np.array(b)
     b = b.astype(np.result_type(A, b))
     for k in range(len(A)):
@@ -19,7 +19,7 @@ def solve(A, b):
 
 
 def orthonormal(V):
-    """The nearest matrix with orthonormal columns to one that nearly has them: squares the error, twice."""
+    """Return the matrix with orthonormal columns nearest to one that nearly has them: two steps, each squares the error."""
     for _ in range(2):
         V = V @ (3 * np.eye(V.shape[1]) - V.T @ V) / 2
     return V

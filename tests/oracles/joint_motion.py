@@ -1,10 +1,8 @@
-"""What each joint is: the displacement its coordinates make, the velocity its generalised velocity means.
+"""Definition of each joint: the displacement for its coordinates, and the velocity for its generalised velocity.
 
-A joint is a row of elementary displacements, each about (``turn``) or along (``slide``) an axis
-fixed in the frame that the previous ones have reached; ball and free joints, which have no such
-row, say directly what they are. Nothing here divides by a quantity that can vanish, branches on a
-coordinate or takes an absolute value, so that all of it continues to complex coordinates, where
-`kinematics.py` differentiates it.
+A joint is a sequence of elementary displacements, each about (``turn``) or along (``slide``) an axis fixed in the frame that the previous ones have
+reached. Ball and free joints, which are no such sequence, are defined directly. Nothing here divides by a quantity that can vanish, branches on a
+coordinate or computes an absolute value, so all functions continue to complex coordinates, where `kinematics.py` differentiates them.
 """
 
 import numpy as np
@@ -13,50 +11,50 @@ GIMBAL = ("rx", "ry", "rz", "tx", "ty", "tz")
 
 
 def skew(a):
-    """The matrix of the cross product: skew(a) @ b = a x b."""
+    """Return the matrix of the cross product: skew(a) @ b = a x b."""
     x, y, z = a
     return np.array([[0 * x, -z, y], [z, 0 * x, -x], [-y, x, 0 * x]])
 
 
 def cross(a, b):
-    """a x b, of vectors (3,) or of the columns of (3, n); ten times as fast as NumPy's of so few."""
+    """Return a x b of vectors (3,) or of the columns of (3, n), ten times as fast as NumPy's for few columns."""
     (a_x, a_y, a_z), (b_x, b_y, b_z) = a, b
     return np.array([a_y * b_z - a_z * b_y, a_z * b_x - a_x * b_z, a_x * b_y - a_y * b_x])
 
 
 def turned(R, V):
-    """[angular; linear] (6,) or (6, n) in axes turned by R."""
+    """Return [angular; linear] (6,) or (6, n) in axes rotated by R."""
     return np.concatenate([R @ V[:3], R @ V[3:]])
 
 
 def rotation(axis, angle):
-    """Rodrigues' formula for a unit axis."""
+    """Return the rotation about a unit axis (Rodrigues)."""
     K = skew(axis)
     return np.eye(3) + np.sin(angle) * K + (1 - np.cos(angle)) * (K @ K)
 
 
 def quaternion_rotation(quaternion):
-    """Rotation matrix of the quaternion (x, y, z, w), after scaling it to unit length."""
+    """Return the rotation matrix of the quaternion (x, y, z, w), after normalisation."""
     x, y, z, w = quaternion / np.sqrt(np.sum(quaternion * quaternion))
     K = skew((x, y, z))
     return np.eye(3) + 2 * w * K + 2 * (K @ K)
 
 
 def quaternion_product(a, b):
-    """Hamilton's product of (x, y, z, w) with (x, y, z, w)."""
+    """Return Hamilton's product of (x, y, z, w) and (x, y, z, w)."""
     vector = a[3] * b[:3] + b[3] * a[:3] + cross(a[:3], b[:3])
     return np.array([*vector, a[3] * b[3] - a[:3] @ b[:3]])
 
 
 def axis_frame(normal):
-    """The planar joint's in-plane axes: a convention, which no law could tell us."""
+    """Return the planar joint's in-plane axes, which are a convention that no law determines."""
     import sarrus.description.joints
 
     return np.asarray(sarrus.description.joints.axis_frame(normal))
 
 
 def displacements(joint, q):
-    """The joint as successive elementary displacements: a list of ("turn" | "slide", axis, amount)."""
+    """Return the joint as successive elementary displacements: a list of ("turn" | "slide", axis, amount)."""
     match type(joint).__name__:
         case "Fixed":
             return []
@@ -85,12 +83,12 @@ def displacements(joint, q):
 
 
 def gimbal_free(joint):
-    """Positions of a gimbal's free parameters among (rx, ry, rz, tx, ty, tz)."""
+    """Return the indices of a gimbal's free parameters among (rx, ry, rz, tx, ty, tz)."""
     return [GIMBAL.index(name) for name in joint.free]
 
 
 def compose(steps):
-    """Pose (R, p) that the steps reach, and [angular; linear] velocity there for unit rates: (6, steps)."""
+    """Return the pose (R, p) after the steps, and [angular; linear] velocity there for unit rates (6, steps)."""
     R, p, pushes = np.eye(3), np.zeros(3), []
     for kind, axis, amount in steps:
         direction = R @ np.asarray(axis)
@@ -104,10 +102,10 @@ def compose(steps):
 
 
 def joint_motion(joint, q):
-    """Where the successor's joint frame is in the predecessor's, and how v moves it.
+    """Return the pose of the successor's joint frame in the predecessor, and its velocity for v.
 
-    Returns R (3, 3), p (3,) and J (6, nv): v -> [angular; linear] velocity of the successor's joint
-    frame relative to the predecessor, at the successor's origin, in the predecessor's axes.
+    Returns R (3, 3), p (3,) and J (6, nv): v -> [angular; linear] velocity of the successor's joint frame relative to the predecessor, at the
+    successor's origin, in the predecessor's axes.
     """
     kind = type(joint).__name__
     if kind in ("Spherical", "Free"):
@@ -128,7 +126,7 @@ def joint_motion(joint, q):
 
 
 def coordinate_rate(joint, q, v):
-    """dq/dt for a generalised velocity: the same, but for quaternions and the planar joint."""
+    """Return dq/dt for a generalised velocity; they are equal except for quaternions and the planar joint."""
     match type(joint).__name__:
         case "Spherical":
             return 0.5 * quaternion_product(q, np.array([*v, 0]))
@@ -143,7 +141,7 @@ def coordinate_rate(joint, q, v):
 
 
 def integrate(joint, q, dv):
-    """The flow of dq/dt = coordinate_rate(q, dv) after unit time, dv being constant."""
+    """Return the flow of dq/dt = coordinate_rate(q, dv) after unit time, for constant dv."""
     match type(joint).__name__:
         case "Spherical":
             return quaternion_flow(q, dv)
@@ -160,13 +158,13 @@ def integrate(joint, q, dv):
 
 
 def quaternion_flow(quaternion, angle):
-    """Turn by a rotation vector that is given in the turned axes."""
+    """Rotate by a rotation vector that is given in the rotated axes."""
     rates = [0.5 * quaternion_product(e, np.array([*angle, 0])) for e in np.eye(4)]
     return exponential(np.array(rates).T) @ quaternion
 
 
 def exponential(A):
-    """Of a small matrix of moderate size: Taylor's series of A / 16, squared four times."""
+    """Return the exponential of a small matrix of moderate norm: Taylor's series of A / 16, squared four times."""
     term = E = np.eye(len(A))
     for k in range(1, 30):
         term = term @ A / (16 * k)
@@ -177,7 +175,7 @@ def exponential(A):
 
 
 def neutral(joint):
-    """The joint's zero."""
+    """Return the neutral coordinates of the joint."""
     q = np.zeros(joint.nq)
     if type(joint).__name__ in ("Spherical", "Free"):
         q[3] = 1.0
@@ -218,17 +216,17 @@ def joint_coordinates(joint, R, p):
 
 
 def turn(axis, R):
-    """The angle about an axis of the turn about it that is nearest to R."""
+    """Return the angle of the rotation about an axis that is nearest to R."""
     return np.arctan2(axis @ (unskew(R)), np.trace(R) - axis @ R @ axis)
 
 
 def unskew(A):
-    """The vector of a matrix' skew part, twice: unskew(skew(a)) = 2 a."""
+    """Return twice the vector of a matrix' skew part: unskew(skew(a)) = 2 a."""
     return np.array([A[2, 1] - A[1, 2], A[0, 2] - A[2, 0], A[1, 0] - A[0, 1]])
 
 
 def two_turns(first, between, second, R):
-    """x, y of R = Rot(first, x) between Rot(second, y)."""
+    """Return x, y of R = Rot(first, x) Rot(second, y), with the other axis fixed between them."""
 
     def angle(axis, start, end):
         return np.arctan2(axis @ cross(start, end), start @ end - (axis @ start) * (axis @ end))
@@ -238,7 +236,7 @@ def two_turns(first, between, second, R):
 
 
 def gimbal_coordinates(joint, R, p):
-    """Of one or two free turns the angles are those about their axes, wherever the held ones stand."""
+    """Return a gimbal's coordinates; one or two free angles are those about their axes, for any fixed angles."""
     free = [k for k in gimbal_free(joint) if k < 3]
     E, angles = np.eye(3), np.zeros(3, R.dtype)
 
@@ -266,7 +264,7 @@ def gimbal_coordinates(joint, R, p):
 
 
 def quaternion(R):
-    """(x, y, z, w), w >= 0, of a rotation matrix."""
+    """Return (x, y, z, w), w >= 0, of a rotation matrix."""
     squares = np.array([1 + 2 * R[k, k] - np.trace(R) for k in range(3)] + [1 + np.trace(R)])  # times four
     largest = np.argmax(squares)
     products = np.zeros((4, 4), R.dtype)  # 4 q q^T

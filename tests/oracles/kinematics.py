@@ -1,9 +1,8 @@
 """Poses, velocities and Jacobians of a tree of bodies, in world axes and by definition.
 
-The Jacobian of a point is the classical one: column j is what joint velocity j alone does, a
-rotation about a line in space or a translation, to any point that is carried along. The derivatives
-of Jacobians are exact too, though none is written down: f(q + i h q') = f(q) + i h f'(q) + O(h^2),
-and with h = 1e-40 the square is below any rounding.
+The Jacobian of a point is the classical one: column j is the effect of joint velocity j alone, a rotation about a line in space or a translation, on
+a point of the moved bodies. The derivatives of Jacobians are exact too, by a complex step: f(q + i h q') = f(q) + i h f'(q) + O(h^2), and with h =
+1e-40 the square is below any rounding.
 """
 
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ STEP = 1e-40
 
 @dataclass
 class Placement:
-    """Where everything is at one q, in world axes. The ground is one more body, the last."""
+    """Poses of all bodies at one q, in world axes; the ground is the last body."""
 
     R: np.ndarray  # (bodies + 1, 3, 3) body axes
     p: np.ndarray  # (bodies + 1, 3) body origins
@@ -62,8 +61,8 @@ class Tree:
     def _grow_from_ground(self):
         """Order the joints outward, and find which of them carries which body.
 
-        carries[joint] (bodies + 1,) is 1 for the bodies beyond the joint, or -1 where the way to them
-        crosses it from its child to its parent; support (bodies + 1, nv) says that for each velocity.
+        carries[joint] (bodies + 1,) is 1 for the bodies beyond the joint, or -1 if the path to them passes it from its child to its parent; support
+        (bodies + 1, nv) is the same per velocity.
         """
         self.outward, path = [], {"ground": {}}
         pending = dict(self.joints)
@@ -93,31 +92,31 @@ class Tree:
         return np.concatenate([np.zeros(0), *(neutral(spec.joint) for spec in self.joints.values())])
 
     def coordinate_rate(self, q, v):
-        """dq/dt (nq,) for the generalised velocity v (nv,)."""
+        """Return dq/dt (nq,) for the generalised velocity v (nv,)."""
         q, v = self._array(q), self._array(v)
         rates = [coordinate_rate(s.joint, q[self.q_slice[n]], v[self.v_slice[n]]) for n, s in self.joints.items()]
         return np.concatenate([np.zeros(0, self.dtype), *rates])
 
     def integrate(self, q, dv):
-        """Where the constant velocity dv leads in unit time; free and planar joints move along screws."""
+        """Return the configuration after unit time at constant velocity dv; free and planar joints move along screws."""
         q, dv = self._array(q), self._array(dv)
         ends = [integrate(s.joint, q[self.q_slice[n]], dv[self.v_slice[n]]) for n, s in self.joints.items()]
         return np.concatenate([np.zeros(0, self.dtype), *ends])
 
     def _array(self, x):
-        """As the oracle's numbers; complex ones, which the complex step makes, stay what they are."""
+        """Convert to the oracle's scalar type; complex numbers of the complex step are unchanged."""
         x = np.asarray(x)
         return x if np.iscomplexobj(x) else x.astype(self.dtype)
 
     def rate(self, function, q, v):
-        """d/dt function(q) while q moves with v: exact to rounding (no conjugate, no modulus in it)."""
+        """Return d/dt function(q) while q moves with v, exact to rounding; the function must use no conjugate and no modulus."""
         q = self._array(q)
         return np.imag(function(q + 1j * STEP * self.coordinate_rate(q, v))) / STEP
 
     # -- poses
 
     def place(self, q):
-        """Compose the joints' displacements outward. Most functions of a state begin with it, so the last answer is kept."""
+        """Compose the joints' displacements outward. The last result is stored, because most functions of a state begin with it."""
         q = self._array(q)
         of = q.dtype, q.tobytes()
         if self._placed[0] != of:
@@ -152,12 +151,12 @@ class Tree:
         return Placement(R, p, joint_R, joint_p, turning, sliding, centers)
 
     def frame_at(self, place, frame):
-        """Body, axes (3, 3) and origin (3,) of a frame."""
+        """Return body, axes (3, 3) and origin (3,) of a frame."""
         b, R, p = self.frames[frame]
         return b, place.R[b] @ R, place.p[b] + place.R[b] @ p
 
     def point_jacobian(self, place, body, point):
-        """(6, nv): v -> [angular velocity of a body; velocity of its point that is here], world axes."""
+        """Return (6, nv): v -> [angular velocity of a body; velocity of its point at this position], world axes."""
         arms = point[:, None] - place.centers
         linear = place.sliding + cross(place.turning, arms)
         return self.support[body] * np.concatenate([place.turning, linear])
@@ -181,7 +180,7 @@ class Tree:
         return self.jacobian(q, frame, expressed_in=expressed_in) @ self._array(v)
 
     def acceleration(self, q, v, a, frame, *, expressed_in="frame"):
-        """Classical; in "world" the derivative of the "world" velocity."""
+        """Return the classical acceleration; in "world" the derivative of the "world" velocity."""
         fixed_axes = "world" if expressed_in == "world" else "world_aligned"
         J = self.jacobian(q, frame, expressed_in=fixed_axes)
         J_dot = self.jacobian_derivative(q, v, frame, expressed_in=fixed_axes)

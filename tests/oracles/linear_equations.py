@@ -1,4 +1,4 @@
-"""Linear equations of motion of one state, by dense algebra from derivatives in the coordinates of the tree: what the core must say of their few."""
+"""Linear equations of motion of one state by dense algebra from derivatives in tree coordinates, a reference for the core's."""
 
 import numpy as np
 
@@ -7,13 +7,13 @@ from tests.oracles.reduced import in_lengths
 
 
 def null_space(J):
-    """N (nv, k), orthonormal: what rows that may depend on one another leave free."""
+    """Return N (nv, k), orthonormal: the null space of rows that may be dependent."""
     _, s, V = np.linalg.svd(J)
     return V[int((s > 1e-9 * s.max(initial=0.0)).sum()) :].T
 
 
 def showing(N, first=()):
-    """Velocities in which the motions N show best, these first among them: a pivoted Cholesky factorisation of their projector."""
+    """Return velocities that represent the motions N best, these first among them: a pivoted Cholesky factorisation of their projector."""
     P, columns = N @ N.T, []
     for i in range(N.shape[1]):
         k = first[i] if i < len(first) else int(np.argmax(np.diagonal(P) > np.diagonal(P).max() * (1.0 - 1e-8)))
@@ -23,7 +23,7 @@ def showing(N, first=()):
 
 
 def linear_equations(robot, q, v, tau, first=None, *, time=None, wrenches=None):
-    """The numbers of a Linearization, by name, in velocities `first`, or those in which the motion shows best."""
+    """Return the fields of a Linearization by name, in velocities `first`, or in those that represent the motion best."""
     J = robot.constraint_jacobian(q, time=time)
     held = [row for c in robot.constraints for row in robot.constraint(c).holonomic]
     N, N_q = null_space(J), null_space(J[held])

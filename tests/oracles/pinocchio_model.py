@@ -1,7 +1,7 @@
-"""The same tree in Pinocchio, asked in sarrus' words: another library's answers to hold ours against.
+"""The same tree in Pinocchio, with sarrus' conventions: results of another library for comparison.
 
-Pinocchio has a velocity in front of a rotation, free joints as [position; quaternion], and no joint with several axes that
-displaces and turns as ours do; such joints become chains of simple ones between bodies without mass.
+Pinocchio has a velocity before a rotation, and free joints as [position; quaternion]. Its joints with several axes do not displace and rotate like
+sarrus'; such joints become chains of simple ones between massless bodies.
 """
 
 import numpy as np
@@ -24,7 +24,7 @@ def turned(R):
 
 
 def chain(joint, sign):
-    """The joint as [(placement, joint), ...], and where its successor's frame then is. sign -1: seen from its successor."""
+    """Return the joint as [(placement, joint), ...], and the pose of its successor's frame after it. sign -1: seen from the successor."""
     turn = lambda axis: pin.JointModelRevoluteUnaligned(sign * np.asarray(axis, float))  # noqa: E731
     slide = lambda axis: pin.JointModelPrismaticUnaligned(sign * np.asarray(axis, float))  # noqa: E731
     here = pin.SE3.Identity()
@@ -64,9 +64,9 @@ def chain(joint, sign):
 
 
 class Pinocchio:
-    """Methods are named as those of `sarrus.Mechanism` and mean the same, for one state at a time; no springs.
+    """Pinocchio's model; methods have the names and meaning of `sarrus.Mechanism`, for one state at a time; no springs.
 
-    Bodies that are welded to the ground are none to Pinocchio: ask about masses only where ``welded`` is False.
+    Pinocchio does not count bodies that are welded to the ground: compare masses only if ``welded`` is False.
     """
 
     def __init__(self, description):
@@ -95,7 +95,7 @@ class Pinocchio:
         self.data = model.createData()
 
     def _depth_first(self, body):
-        """Pinocchio's algorithms want the joints of a branch side by side."""
+        """Order the joints depth first, as Pinocchio's algorithms require."""
         for spec, sign in self.tree.outward:
             near, far = (spec.parent, spec.child)[::sign]
             if near == body:
@@ -123,7 +123,7 @@ class Pinocchio:
         self.blocks.append((kind, self.tree.q_slice[spec.name], slice(iq, self.model.nq)))
 
     def configuration(self, q):
-        """Pinocchio's q."""
+        """Return Pinocchio's q."""
         theirs = np.zeros(self.model.nq)
         for kind, ours, where in self.blocks:
             x = np.asarray(q)[ours]
@@ -147,7 +147,7 @@ class Pinocchio:
         return self.damping * v + self.friction * np.sign(v)
 
     def _columns(self, matrix):
-        """A (k, nv) matrix of Pinocchio's, which is flat where nv = 1, for our velocities."""
+        """Return a (k, nv) matrix of Pinocchio, which is flat if nv = 1, for sarrus' velocities."""
         return matrix.reshape(-1, self.nv) @ self.V
 
     def _move(self, q, v=None, a=None):
@@ -198,7 +198,7 @@ class Pinocchio:
         return self.V.T @ tau + self._passive(v)
 
     def reactions(self, q, v, a, *, wrenches=None):
-        """Of the joints that are not welds: Pinocchio merges the bodies of those."""
+        """Return the reactions of joints that are not welds, because Pinocchio merges the bodies of welds."""
         self.inverse_dynamics(q, v, a, wrenches=wrenches)
         moving = {spec.name for spec in self.tree.joints.values() if spec.joint.nv}
         return {

@@ -1,7 +1,7 @@
-"""Equilibrium of bodies by itself, dense, without tree, closing rows or cut: A x is what reactions x put on every body, and x of least norm is A^+ A x.
+"""Equilibrium of bodies, dense, without tree, loop rows or cut: A x are the loads of reactions x on the bodies, and x of least norm is A^+ A x.
 
-A joint's reaction is what does no work on its motion; x are its components in an orthonormal basis of such wrenches [moment / l; force], the moment about
-the middle between the joint's two frames. l is the mechanism's characteristic length.
+A joint's reaction does no work on its motion; x are its components in an orthonormal basis of such wrenches [moment / l; force], with the moment
+about the midpoint between the joint's two frames. l is the mechanism's characteristic length.
 """
 
 import numpy as np
@@ -10,12 +10,12 @@ from .joint_motion import joint_motion, skew
 
 
 def about(point):
-    """(6, 6) wrenches [moment; force] about a point that lies there -> about the origin."""
+    """Return (6, 6): wrenches [moment; force] about a point -> about the origin."""
     return np.block([[np.eye(3), skew(point)], [np.zeros((3, 3)), np.eye(3)]])
 
 
 class Equilibrium:
-    """Of one configuration.
+    """Equilibrium in one configuration.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class Equilibrium:
         return A
 
     def coordinates(self, loads, multipliers):
-        """x (m,) of wrenches on the children, in the joints' frames there, and of relations' multipliers."""
+        """Return x (m,) from wrenches on the children, in the joints' frames there, and from relations' multipliers."""
         x = []
         for part in self.parts:
             if len(part) == 6:

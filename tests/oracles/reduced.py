@@ -1,4 +1,4 @@
-"""Equations of motion in independent coordinates by singular values, one state after the other: what the core's orthogonal factors must say."""
+"""Equations of motion in independent coordinates by singular values, state by state: a reference for the core's orthogonal factors."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from sarrus.analysis.scaling import sliding_velocities
 
 
 def reduced(robot, q, v, E, E_dot, *, time=None, wrenches=None):
-    """G, its rate, drift, bias acceleration, mass matrix and bias, for rates E v (k, nv); of dependent ones the least."""
+    """Return G, its rate, drift, bias acceleration, mass matrix and bias, for rates E v (k, nv); of least norm for dependent rates."""
     free = loop_motions(robot, robot.constraint_jacobian(q, time=time))
     N, J_inverse, seen = free.basis, free.inverse, E @ free.basis
     B, s, V = np.linalg.svd(seen, full_matrices=False)
@@ -35,12 +35,12 @@ def reduced(robot, q, v, E, E_dot, *, time=None, wrenches=None):
 
 
 def in_lengths(robot, N):
-    """Motions (nv, k) where metres are told by the mechanism's length, orthonormal there."""
+    """Return motions (nv, k) in units of the mechanism's length, orthonormal there."""
     return np.linalg.qr(N / np.where(sliding_velocities(robot), robot._length, 1.0)[:, None])[0]
 
 
 def showing(robot, states, time=None):
-    """Velocities in which the free motions of all states show best: a pivoted Cholesky factorisation of the sum of their projectors."""
+    """Return velocities that represent the free motions of all states best: a pivoted Cholesky factorisation of the sum of projectors."""
     motions = [in_lengths(robot, loop_motions(robot, robot.constraint_jacobian(q, time=time)).basis) for q in states]
     P, columns = sum(N @ N.T for N in motions), []
     for _ in range(motions[0].shape[1]):

@@ -9,31 +9,31 @@ Z = np.array([0.0, 0.0, 1.0])
 
 
 def tilde(a):
-    """Skew-symmetric: tilde(a) b = a x b."""
+    """Return the skew-symmetric tilde(a) with tilde(a) b = a x b."""
     x, y, z = a
     return np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
 
 
 def c1(angle):
-    """Direction cosines of a turn about x, by their definition."""
+    """Return the direction cosines of a rotation about x, by definition."""
     c, s = np.cos(angle), np.sin(angle)
     return np.array([[1, 0, 0], [0, c, s], [0, -s, c]])
 
 
 def c2(angle):
-    """About y."""
+    """Return the direction cosines of a rotation about y."""
     c, s = np.cos(angle), np.sin(angle)
     return np.array([[c, 0, -s], [0, 1, 0], [s, 0, c]])
 
 
 def c3(angle):
-    """About z."""
+    """Return the direction cosines of a rotation about z."""
     c, s = np.cos(angle), np.sin(angle)
     return np.array([[c, s, 0], [-s, c, 0], [0, 0, 1]])
 
 
 def rodrigues(w):
-    """Rotation by a vector: 3.4 with a unit axis and both signs right."""
+    """Return the rotation by a vector: 3.4 with a unit axis and both signs corrected."""
     angle = np.linalg.norm(w)
     k = tilde(w / angle)
     return np.eye(3) + np.sin(angle) * k + (1 - np.cos(angle)) * k @ k
@@ -50,11 +50,11 @@ class SpaceDyn:
         self.ends = [i for i in range(self.n) if i not in self.BB]
 
     def to_joint(self, i):
-        """c_{B_i i}, from the centroid of the link below."""
+        """Return c_{B_i i}, from the centroid of the link below."""
         return self.c0[:, i] if self.BB[i] < 0 else self.cc[:, self.BB[i], i]
 
     def places(self, R0, A0, q):
-        """calc_aa, calc_pos (3.1): attitudes and centroids of the links, and the joints' places and axes."""
+        """calc_aa, calc_pos (3.1): attitudes and centroids of the links, positions and axes of the joints."""
         AA, RR, joints, axes = [], [], [], []
         for i in range(self.n):
             A, R = (A0, R0) if self.BB[i] < 0 else (AA[self.BB[i]], RR[self.BB[i]])
@@ -67,7 +67,7 @@ class SpaceDyn:
         return AA, RR, joints, axes
 
     def end(self, R0, A0, q, e):
-        """f_kin_e: place and attitude of the e-th end-point, from 0."""
+        """f_kin_e: position and attitude of the e-th end-point, from 0."""
         AA, RR, *_ = self.places(R0, A0, q)
         i = self.ends[e]
         roll, pitch, yaw = self.Qe[:, i]
@@ -136,7 +136,7 @@ class SpaceDyn:
         return np.block([[w * np.eye(3), tilde(first).T, J_Tw], [tilde(first), H_w, H_wq], [J_Tw.T, H_wq.T, H_q]])
 
     def r_ne(self, R0, A0, v0, w0, q, qd, vd0, wd0, qdd, Fe=None):
-        """Newton and Euler (3.30-3.39): [F_0; N_0; tau], and apart from the base's own the first six of the joints' on it. Fe: (n, 6)."""
+        """Newton and Euler (3.30-3.39): [F_0; N_0; tau], and separately the first six of the joints on the base. Fe: (n, 6)."""
         AA, RR, joints, axes = self.places(R0, A0, q)
         moving = self.motion(R0, A0, v0, w0, q, qd, vd0, wd0, qdd)
         Fe = np.zeros((self.n, 6)) if Fe is None else Fe
@@ -167,7 +167,7 @@ class SpaceDyn:
         return np.linalg.solve(self.hh(R0, A0, q), np.concatenate([np.zeros(6), tau]) - bias)
 
     def simulate(self, R0, A0, v0, w0, q, qd, tau, duration, steps):
-        """Runge and Kutta's method on all nine numbers of the attitude: R0, A0, q at the end."""
+        """Integrate all nine entries of the attitude by RK4: R0, A0, q at the end."""
         cut = np.cumsum([3, 9, 3, 3, self.n])
 
         def rate(x):

@@ -1,10 +1,10 @@
-"""Runge-Kutta steps for what a simulation is compared with."""
+"""Runge-Kutta steps as references for simulations."""
 
 import numpy as np
 
 
 def rk4(rate, y, dt, steps):
-    """The same steps as the core's, in Python, where coordinates are velocities' integrals."""
+    """RK4 steps in Python, the same as the core's, for coordinates that are integrals of velocities."""
     kept, t = [y], 0.0
     for k in range(steps):
         t = k * dt

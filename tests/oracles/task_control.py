@@ -27,7 +27,7 @@ STEP = 1e-3  # of five-point differences: truncation and rounding are both about
 
 
 class Task(NamedTuple):
-    """Rows over some of the unknowns, by name; their values; weight (number or one a row)."""
+    """Rows over some of the unknowns, by name; their values; weight (one number, or one per row)."""
 
     rows: Mapping[str, Any]
     goal: Any
@@ -37,7 +37,7 @@ class Task(NamedTuple):
 
 
 class Limit(NamedTuple):
-    """Rows x <= upper, over some of the unknowns, and what they are called in an answer."""
+    """Rows x <= upper over some of the unknowns, and their name in a result."""
 
     name: str
     rows: Mapping[str, Any]
@@ -45,7 +45,7 @@ class Limit(NamedTuple):
 
 
 class Contact(NamedTuple):
-    """A frame that is held along some directions: jacobian (k, nv) a = acceleration (k,), with forces (k,) along them, in a cone: cone f <= 0."""
+    """Frame constrained along some directions: jacobian (k, nv) a = acceleration (k,), with forces (k,) along them, cone f <= 0."""
 
     jacobian: Any
     acceleration: Any
@@ -53,7 +53,7 @@ class Contact(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The unknowns by name, and for each priority the sum of the weighted squares that is left; of an infeasible problem which limits are in conflict."""
+    """The unknowns by name, and the remaining weighted sum of squares of each priority; if infeasible, the conflicting limits."""
 
     found: Mapping[str, Any]
     left: Mapping[int, float]
@@ -72,7 +72,7 @@ def solve(
     time=None,
     last=({"efforts": 1.0}, {"forces": 1.0}, {"multipliers": 1.0}),
 ):
-    """The Answer to tasks of all priorities, within limits; last: levels of least norm, of unknowns times numbers (one, or one each)."""
+    """Solve tasks of all priorities within limits. `last`: levels of least norm, of unknowns times weights (one, or one each)."""
     M, h = robot.mass_matrix(q), robot.bias_forces(q, v)
     S = robot.actuation_matrix(q, actuated=actuated)
     when = {} if time is None else {"time": time}
@@ -82,7 +82,7 @@ def solve(
     sizes = dict(zip(UNKNOWNS, (robot.nv, S.shape[1], len(J_f), len(J)), strict=True))
 
     def over(rows):
-        """Rows over all unknowns."""
+        """Return rows over all unknowns."""
         count = len(next(iter(rows.values())))
         return np.concatenate([np.asarray(rows.get(name, np.zeros((count, n)))) for name, n in sizes.items()], axis=1)
 
@@ -128,7 +128,7 @@ def solve(
 
 
 def parts(x, sizes):
-    """The unknowns by name."""
+    """Return the unknowns by name."""
     return dict(zip(sizes, np.split(x, np.cumsum(list(sizes.values()))[:-1]), strict=True))
 
 
@@ -136,7 +136,7 @@ def parts(x, sizes):
 
 
 def null_space(A):
-    """Orthonormal basis (n, free) of A z = 0."""
+    """Return an orthonormal basis (n, free) of A z = 0."""
     if not len(A):
         return np.eye(A.shape[1])
     _, s, Vt = np.linalg.svd(A)
@@ -144,7 +144,7 @@ def null_space(A):
 
 
 def met(A, b):
-    """x, N: all solutions x + N z of A x = b; ValueError where there are none."""
+    """Return x, N: all solutions x + N z of A x = b; ValueError if there are none."""
     x = np.linalg.lstsq(A, b, rcond=NEGLIGIBLE)[0]
     off = np.abs(A @ x - b).max(initial=0.0)
     if off > 1e-7 * (1.0 + np.abs(b).max(initial=0.0)):
@@ -153,21 +153,21 @@ def met(A, b):
 
 
 def best(A, b, x, N, G, g):
-    """The best x + N z for A x = b with G x <= g, and what remains free with A x as it is; x itself is within limits."""
+    """Return the best x + N z for A x = b with G x <= g, and the null space that keeps A x; x itself satisfies the limits."""
     AN = within(A, N)
     x = x + N @ least_squares(AN, b - A @ x, within(G, N), np.maximum(g - G @ x, 0.0))
     return x, N @ null_space(AN)
 
 
 def within(A, N):
-    """A N without rows that N leaves nothing of: their rest is rounding, which would be taken for a direction."""
+    """Return A N without rows that N annihilates, whose remaining rounding would count as a direction."""
     AN = A @ N
     AN[np.linalg.norm(AN, axis=1) <= NEGLIGIBLE * np.linalg.norm(A, axis=1)] = 0.0
     return AN
 
 
 def feasible(H, k):
-    """z with H z <= k if there is one, and which rows (m,) are beyond: the violations s of least norm, from H z - s <= k."""
+    """Return z with H z <= k if there is one, and the violated rows (m,): violations s of least norm, from H z - s <= k."""
     n, m = H.shape[1], len(H)
     s = np.maximum(-k, 0.0)
     if not s.any():
@@ -180,7 +180,7 @@ def feasible(H, k):
 
 
 def least_squares(A, b, H, k):
-    """Z of least |A z - b| with H z <= k, by active sets from z = 0, where 0 <= k holds (Nocedal and Wright 2006, algorithm 16.3)."""
+    """Return z of least |A z - b| with H z <= k, by active sets from z = 0, where 0 <= k (Nocedal and Wright 2006, algorithm 16.3)."""
     z, working = np.zeros(A.shape[1]), []
     for turn in range(1000):
         N = null_space(H[working])
@@ -209,7 +209,7 @@ def least_squares(A, b, H, k):
 
 
 def rates(robot, q, v, displacement):
-    """J (m, nv), bias (m,): displacement(q1) from q has rate J v and acceleration J a + bias, by five-point differences."""
+    """Return J (m, nv), bias (m,): displacement(q1) from q has rate J v and acceleration J a + bias, by five-point differences."""
 
     def along(u, t):
         return np.asarray(displacement(robot.integrate(q, t * u)), float)
@@ -224,12 +224,12 @@ def rates(robot, q, v, displacement):
 
 
 def turned(R, R_0):
-    """Rotation vector (3,) from R_0 to R, in the axes in which both are given."""
+    """Return the rotation vector (3,) from R_0 to R, in the axes in which both are given."""
     return Rotation.from_matrix(R @ R_0.T).as_rotvec()
 
 
 def frame_displacement(robot, q, frame):
-    """[rotation vector; position] of a frame from where it is at q, world axes: its acceleration at q is the frame's, [angular; linear]."""
+    """Return [rotation vector; position] of a frame relative to its pose at q, world axes; its acceleration at q is [angular; linear]."""
     X_0 = robot.pose(q, frame)
 
     def displacement(q_1):
@@ -240,7 +240,7 @@ def frame_displacement(robot, q, frame):
 
 
 def relative_displacement(robot, q, frame, reference):
-    """The same between two frames, in the reference's axes."""
+    """Return the displacement between two frames, in the reference's axes."""
 
     def pose(q):
         return np.linalg.solve(robot.pose(q, reference), robot.pose(q, frame))
@@ -283,25 +283,25 @@ def motion_task(
 
 
 def pose_error(X, X_goal):
-    """[rotation vector; position] from X to X_goal, world axes."""
+    """Return [rotation vector; position] from X to X_goal, world axes."""
     return np.r_[turned(X_goal[:3, :3], X[:3, :3]), X_goal[:3, 3] - X[:3, 3]]
 
 
 def frame_task(robot, q, v, frame, X_goal, **options):
-    """A frame to a pose X_goal (4, 4); goal and goal_rate [angular; linear] in world axes."""
+    """Task of a frame with a pose X_goal (4, 4); goal and goal_rate [angular; linear] in world axes."""
     displacement = frame_displacement(robot, q, frame)
     return motion_task(robot, q, v, displacement, pose_error(robot.pose(q, frame), X_goal), **options)
 
 
 def relative_task(robot, q, v, frame, reference, X_goal, **options):
-    """A frame to a pose X_goal (4, 4) in another frame, along whose axes goal and goal_rate are."""
+    """Task of a frame with a pose X_goal (4, 4) in another frame, in whose axes goal and goal_rate are."""
     X = np.linalg.solve(robot.pose(q, reference), robot.pose(q, frame))
     displacement = relative_displacement(robot, q, frame, reference)
     return motion_task(robot, q, v, displacement, pose_error(X, X_goal), **options)
 
 
 def joint_task(robot, q, v, joint, goal_position, *, index=0, **options):
-    """A coordinate of any joint, also of one that closes a loop."""
+    """Task of a coordinate of any joint, including loop joints."""
     near = robot.joint_states(q).q
 
     def displacement(q_1):
@@ -311,17 +311,17 @@ def joint_task(robot, q, v, joint, goal_position, *, index=0, **options):
 
 
 def posture_task(robot, q, v, q_goal, **options):
-    """All coordinates of the tree."""
+    """Task of all coordinates of the tree."""
     return motion_task(robot, q, v, lambda q_1: robot.difference(q, q_1), robot.difference(q, q_goal), **options)
 
 
 def center_of_mass_task(robot, q, v, goal_position, **options):
-    """The centre of mass to a position (3,)."""
+    """Task of the centre of mass with a position (3,)."""
     return motion_task(robot, q, v, robot.center_of_mass, goal_position - robot.center_of_mass(q), **options)
 
 
 def momentum_task(robot, q, v, goal_momentum, *, goal=0.0, gain=20.0, rows=slice(None), **task):
-    """Momentum about the centre of mass, world axes [angular; linear]: its rate is goal + gain (goal_momentum - momentum)."""
+    """Task of the momentum about the centre of mass, world axes [angular; linear]: its rate is goal + gain (goal_momentum - momentum)."""
 
     def momentum(t):
         return sarrus.floating.centroidal_momentum(robot, robot.integrate(q, t * np.asarray(v)), v)
@@ -346,7 +346,7 @@ def impedance_task(
 
 
 def world_axes(normal):
-    """(3, 3): its rows are two directions across a normal and the normal, right-handed."""
+    """Return (3, 3) with rows: two directions across a normal, and the normal, right-handed."""
     n = np.asarray(normal, float) / np.linalg.norm(normal)
     across = np.eye(3)[np.argmin(np.abs(n))]
     t = across - n * (n @ across)
@@ -413,7 +413,7 @@ def surface_contact(robot, q, v, frame, *, size, friction, torsion, damping=0.0)
 
 
 def effort_limits(lower, upper):
-    """Both sides of limits on the efforts (nu,)."""
+    """Return upper and lower limits on the efforts (nu,)."""
     n = len(np.asarray(upper))
     return (
         Limit("efforts above", {"efforts": np.eye(n)}, np.asarray(upper)),
@@ -422,7 +422,7 @@ def effort_limits(lower, upper):
 
 
 def acceleration_limits(rows, lower, upper):
-    """Both sides of limits on rows of the acceleration: braking distances and greatest velocities, once they are said in accelerations."""
+    """Return limits on rows of the acceleration, from braking distances and largest velocities."""
     rows = np.asarray(rows, float)
     return (
         Limit("acceleration above", {"acceleration": rows}, np.asarray(upper)),

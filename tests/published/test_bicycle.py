@@ -1,4 +1,4 @@
-"""The Whipple bicycle against its benchmark: Meijaard, Papadopoulos, Ruina and Schwab (2007). Numbers in tests/data."""
+"""The Whipple bicycle against its benchmark: Meijaard, Papadopoulos, Ruina and Schwab (2007). Values are in tests/data."""
 
 import json
 from pathlib import Path
@@ -32,7 +32,7 @@ def nearest(eigenvalues, wanted):
 @pytest.mark.parametrize("coordinates", [("lean", "steer", "rear wheel"), ("lean", ("place", 2), ("place", 0)), None])
 @pytest.mark.parametrize("row", CASE["eigenvalues"], ids=lambda row: f"{row['speed']:g} m/s")
 def test_eigenvalues(bicycle, row, coordinates):
-    """Whatever the coordinates; all others are those of place, heading and speed, which nothing holds."""
+    """The benchmark's eigenvalues do not depend on coordinates; all other eigenvalues belong to position, heading and speed, which are free."""
     wanted = np.array(row["real"]) + 1j * np.array(row["imag"])
     linear = upright(bicycle, row["speed"], coordinates)
     found = linear.modes().eigenvalues
@@ -43,7 +43,7 @@ def test_eigenvalues(bicycle, row, coordinates):
 
 @pytest.mark.parametrize("speed", [0.0, 3.0, 5.0, 10.0])
 def test_equations(bicycle, speed):
-    """M q'' + v C1 q' + (g K0 + v^2 K2) q = f, steering counted the other way, about an axis that points up."""
+    """M q'' + v C1 q'' + (g K0 + v^2 K2) q = f, with the opposite sign of the steering angle, whose axis points up."""
     linear = upright(bicycle, speed)
     M, C1, K0, K2 = (np.array(CASE[k]) for k in ("M", "C1", "K0", "K2"))
     turn = np.diag([1.0, -1.0])
@@ -65,7 +65,7 @@ def test_it_runs_straight_and_steadily(bicycle):
 
 
 def test_a_push_decays_while_it_is_self_stable(bicycle):
-    """At 5 m/s a lean dies out, at 3 m/s it grows: by simulation, not by differences."""
+    """In simulations a lean decays at 5 m/s and grows at 3 m/s."""
     q = bicycle.assemble()
     for speed, falls in ((5.0, False), (3.0, True)):
         v = bicycle.complete_velocity(q, {"rear wheel": speed / 0.3, "lean": 1e-3, "steer": 0.0})

@@ -1,4 +1,4 @@
-"""Derivatives of Cassie with its loops, springs and floating base, to the digits that are published of other libraries' for this robot."""
+"""Derivatives of Cassie with its loops, springs and floating base, to the accuracy published for other libraries with this robot."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ DIGITS = 1e-10
 
 
 def slope(f, h=2e-3):
-    """f'(0) by central differences of sixth order."""
+    """Return f'(0) by central differences of sixth order."""
     return (45 * (f(h) - f(-h)) - 9 * (f(2 * h) - f(-2 * h)) + (f(3 * h) - f(-3 * h))) / (60 * h)
 
 
@@ -28,7 +28,7 @@ def test_cassie():
     forward = sarrus.derivatives.forward_dynamics(robot, q, v, tau)
 
     def along_the_loops(s, p, r):
-        """In the oracle's precision: rows depend on each other here, and off the loops they contradict."""
+        """Comparison in the oracle's precision, along the loops: the rows are redundant, and off the loops they are inconsistent."""
         x = oracle.close(oracle.integrate(q, s * p), tolerance=1e-17)
         return oracle.forward_dynamics(x, oracle.project_velocity(x, v + s * r), tau)
 

@@ -1,4 +1,4 @@
-"""Cassie, as MuJoCo's menagerie has it, stands and squats on heel and toe; where the models do not lie beside the checkout, nothing is to do."""
+"""Cassie of MuJoCo's menagerie stands and squats on heel and toe; skipped if the models are not beside the checkout."""
 
 import time
 
@@ -20,7 +20,7 @@ SPRINGS = {"shin": -0.042, "heel-spring": -0.031}  # as the weight bends them
 
 @pytest.fixture(scope="module")
 def cassie():
-    """With frames at toes and heels; standing upright on the ground z = 0, and lower."""
+    """Return Cassie with frames at toes and heels, a standing configuration on the ground z = 0, and a lower one."""
     b = sarrus.load(FILE).to_builder()
     for point in POINTS:
         side, end = point.split("-")
@@ -42,7 +42,7 @@ def cassie():
 
 
 def motors_follow(robot, up, down):
-    """Contacts, and the motors from one posture to the other and back in two seconds."""
+    """Return contacts, and a motor motion from one posture to the other and back in two seconds."""
 
     def law(name):
         a, b = (float(q[robot.joint(name).q_slice][0]) for q in (up, down))
@@ -63,7 +63,7 @@ def test_heel_and_toe_agree(cassie, speed):
 
 
 def test_it_squats(cassie):
-    """On ground that holds heel and toe; every contact pushes, within its cone, so that the ground need not pull."""
+    """Heel and toe have contact constraints; every contact force pushes and is within its cone."""
     robot, up, down = cassie
     b = robot.to_builder()
     for point in POINTS:
@@ -87,7 +87,7 @@ def test_it_squats(cassie):
 
 
 def test_it_stands_on_rigid_ground_under_pd(cassie):
-    """By the default method, from where springs hold it: the ground's impulses are its weight's and its momentum's, and heels stay."""
+    """The default method, from the equilibrium of the springs: impulses balance weight and momentum, and the heels do not move."""
     robot, up, _ = cassie
     angles = {name: float(up[robot.joint(name).q_slice][0]) for name in robot.actuated}
     rest = sarrus.equilibrium(robot, up, fixed=angles, contacts=POINTS).q
@@ -103,7 +103,7 @@ def test_it_stands_on_rigid_ground_under_pd(cassie):
 
 
 def test_compliant_ground_costs_less_than_the_explicit_steps_that_are_right(cassie):
-    """Feet are light, so that friction has a rate of 2e5/s: steps of 10 us by rk4, of 1 ms by the default, which ends as near as makes no matter."""
+    """Light feet give friction a rate of 2e5/s, so rk4 needs steps of 10 us. The default method ends at the same state with steps of 1 ms."""
     robot, up, _ = cassie
     angles = {name: float(up[robot.joint(name).q_slice][0]) for name in robot.actuated}
     rest = sarrus.equilibrium(robot, up, fixed=angles, contacts=POINTS).q

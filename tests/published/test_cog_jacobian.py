@@ -1,6 +1,6 @@
-"""The closed mechanism of the COG-Jacobian paper: one motor, and two of which only a sum is determined.
+"""The closed mechanism of the COG-Jacobian paper, with one motor, and with two motors of which only a sum is determined.
 
-The target motion is not the paper's, whose figures cannot be read; numbers and how they were found stand in tests/data/*.json.
+The target motion is not the paper's, whose figures cannot be read. tests/data/*.json has the values and their derivation.
 """
 
 import json
@@ -18,7 +18,7 @@ GRAVITY = {"no_gravity": (0, 0, 0), "gravity": (0, -9.81, 0)}
 
 
 def four_bar(base, gravity):
-    """theta_1 from O1, theta_3 from O4 and the coupler's angle relative to link 1; the pin at B closes the loop."""
+    """Return the four-bar: theta_1 from O1, theta_3 from O4, and the coupler's angle relative to link 1; the pin at B is the loop joint."""
     b = sarrus.Builder("four-bar of the COG Jacobian paper", gravity=gravity)
     for name in ("link1", "coupler", "link3"):
         b.add_body(name, sarrus.Inertia(MASS, (LENGTH / 2, 0, 0), np.diag([0, INERTIA, INERTIA])))
@@ -31,14 +31,14 @@ def four_bar(base, gravity):
 
 
 def in_joints(absolute):
-    """theta1, coupler relative to link 1, theta3 of rows (theta1, theta2, theta3) of absolute angles or their rates."""
+    """Convert rows (theta1, theta2, theta3) of absolute angles, or their rates, to theta1, coupler relative to link 1, theta3."""
     one, two, three = np.moveaxis(np.asarray(absolute), -1, 0)
     return np.stack([one, two - one, three], axis=-1)
 
 
 @pytest.fixture(params=[(base, gravity) for base in CASE["expected"] for gravity in GRAVITY], ids="-".join)
 def motion(request):
-    """Mechanism, and the whole motion as batch."""
+    """Return the mechanism, and the motion as a batch."""
     base, gravity = request.param
     rows = CASE["expected"][base]
     expected = {name: np.array([row[name] for row in rows]) for name in rows[0]}
@@ -50,7 +50,7 @@ def motion(request):
 
 
 def agree(got, expected):
-    """To the file's tolerance, of the largest entry."""
+    """Check agreement to the file's tolerance times the largest entry."""
     assert_allclose(got, expected, rtol=0, atol=CASE["tolerance"] * max(1.0, np.abs(expected).max()))
 
 
@@ -62,7 +62,7 @@ def test_the_loop_is_closed_as_given(motion):
 
 
 def test_one_motor(motion):
-    """42, from the COG Jacobian and by both ways of asking for efforts."""
+    """Equation 42, by the COG Jacobian and by both functions for efforts."""
     robot, q, v, a, expected = motion
     cog = sarrus.formulations.cog_jacobians(robot, q, v, active=["theta3"])
     agree(cog.efforts(a[:, 2:])[:, 0], expected["tau3_single"])
@@ -74,7 +74,7 @@ def test_one_motor(motion):
 
 
 def test_two_motors(motion):
-    """44-47: theta_1 and theta_3 are not independent; only tau_1 dtheta_1/dtheta_3 + tau_3 is determined."""
+    """44-47: theta_1 and theta_3 are dependent, so only tau_1 dtheta_1/dtheta_3 + tau_3 is determined."""
     robot, q, v, a, expected = motion
     cog = sarrus.formulations.cog_jacobians(robot, q, v)  # of both motors
     assert cog.coordinates == ("theta1", "theta3")
@@ -88,7 +88,7 @@ def test_two_motors(motion):
 
 
 def test_distribution_of_the_paper(motion):
-    """44-46 with the coupler between A(theta_1) and B(theta_3): a G of theta_1 and theta_3 that holds for the open loop too."""
+    """44-46 with the coupler between A(theta_1) and B(theta_3): G as a function of theta_1 and theta_3 that also holds for the open loop."""
     robot, q, v, a, expected = motion
     theta1, theta3 = q[:, 0], q[:, 2]
     A, B = (LENGTH * np.stack([np.cos(x), np.sin(x)], axis=-1) for x in (theta1, theta3))
@@ -112,7 +112,7 @@ def test_distribution_of_the_paper(motion):
 
 
 def test_pin_forces(motion):
-    """On the coupler at B the loop's reaction; at the other pins what Newton's law asks of each link besides."""
+    """The loop's reaction on the coupler at B; the forces at other pins follow from Newton's law for each link."""
     robot, q, v, a, expected = motion
     u, multipliers = robot.actuator_efforts(q, v, a, actuated=["theta3"], return_reactions=True)
     on_coupler = robot.pose(q, "coupler")[:, :3, :3] @ robot._loop_wrenches(q, multipliers)[:, 0, 3:, None]
@@ -125,7 +125,7 @@ def test_pin_forces(motion):
 
 
 def test_equation_of_motion(motion):
-    """theta-dot H theta-dot / 2 is the kinetic energy; B is made of G-dot as in eq. 18; G of the whole body is the links' mean."""
+    """theta-dot H theta-dot / 2 is the kinetic energy; B contains G-dot as in eq. 18; G of the mechanism is the weighted mean of the links'."""
     robot, q, v, a, expected = motion
     cog = sarrus.formulations.cog_jacobians(robot, q, v, active=["theta3"])
     rate = v[:, 2:]
@@ -149,7 +149,7 @@ def transposed(A):
 
 
 def block_masses(cog):
-    """M of eq. 12, the links' along the diagonal."""
+    """Return M of eq. 12, with the links' masses on the diagonal."""
     M = np.zeros((len(cog.mass), 18, 18))
     for i in range(3):
         M[:, 6 * i : 6 * i + 6, 6 * i : 6 * i + 6] = cog.mass[:, i]

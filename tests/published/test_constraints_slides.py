@@ -1,6 +1,6 @@
-"""Lagrange's equations with constraints: the examples of Li and Wu's slides, section 4.6, with their misprints put right.
+"""Lagrange's equations with constraints: the examples of Li and Wu's slides, section 4.6, with misprints corrected.
 
-Numbers, and where the slides differ from them, stand in tests/data/mls004_*.json.
+tests/data/mls004_*.json has the values, and the differences from the slides.
 """
 
 import json
@@ -25,12 +25,12 @@ def columns(rows):
 
 
 def agree(got, expected, tolerance):
-    """To `tolerance` of the largest entry."""
+    """Check agreement to `tolerance` times the largest entry."""
     assert_allclose(got, expected, rtol=0, atol=tolerance * max(1.0, np.abs(expected).max()))
 
 
 def point_mass(mass, axes, gravity):
-    """A point that slides along axes of the world, one after the other."""
+    """Return a point mass that slides along the axes of the world."""
     b = sarrus.Builder("point mass", gravity=gravity)
     b.add_body("point", sarrus.Inertia.from_points([mass], [(0, 0, 0)]))
     b.add_joint("place", sarrus.Gimbal(axes), "ground", "point")
@@ -38,7 +38,7 @@ def point_mass(mass, axes, gravity):
 
 
 def position_rows(q):
-    """A(q) = q^T of |q|^2 = l^2, one row."""
+    """Return A(q) = q^T of |q|^2 = l^2, one row."""
     return q[..., None, :]
 
 
@@ -50,7 +50,7 @@ def velocity_rows(q, v):
 
 
 def pendulum(how):
-    """In Cartesian coordinates, y upwards, held by a rod or by the slides' own row."""
+    """Return the pendulum in Cartesian coordinates, y upwards, with a rod or with the slides' row as its constraint."""
     p = case("pendulum_constraint")["definition"]
     b = point_mass(p["m"], "tx ty", (0, -p["g"], 0))
     if how == "rod":
@@ -62,7 +62,7 @@ def pendulum(how):
 
 @pytest.mark.parametrize("how", ["rod", "row"])
 def test_pendulum_multiplier(how):
-    """lambda = (m / l^2) (x'^2 + y'^2 - g y) where M q'' + N + A^T lambda = 0, the opposite of ours; A is as long as l."""
+    """lambda = (m / l^2) (x'^2 + y'^2 - g y) if M q'' + N + A^T lambda = 0, which is the opposite sign; A has norm l."""
     c = case("pendulum_constraint")
     e, robot = columns(c["expected"]), pendulum(how)
     q, v = np.stack([e["x"], e["y"]], axis=-1), np.stack([e["xd"], e["yd"]], axis=-1)
@@ -101,14 +101,14 @@ def test_spherical_pendulum_motion_and_multiplier(spherical):
 
 
 def test_spherical_pendulum_second_fundamental_form(spherical):
-    """S(q', q') = -(mu'^2 + cos^2 mu nu'^2) q on the sphere, that is -|q'|^2 q / r^2."""
+    """S(q', q') = -(mu'^2 + cos^2 mu nu'^2) q on the sphere, which is -|q'|^2 q / r^2."""
     robot, e, tolerance = spherical
     S = -(e["v"] ** 2).sum(axis=1, keepdims=True) * e["r"]
     agree(sarrus.formulations.projected_dynamics(robot, e["r"], e["v"]).curvature, S, tolerance)
 
 
 def test_equations_on_both_spaces(spherical):
-    """On T*Q and on its complement, each with an effort that belongs to neither."""
+    """Equations on T*Q and on its complement, each with an effort that belongs to neither."""
     robot, e, tolerance = spherical
     tau = np.array([1.0, -2.0, 0.5])
     s = sarrus.formulations.projected_dynamics(robot, e["r"], e["v"], tau)
@@ -126,7 +126,7 @@ def test_equations_on_both_spaces(spherical):
 
 
 def contact_rows(radius):
-    """Of x' = radius cos(theta) phi', y' = radius sin(theta) phi', and their rate."""
+    """Return the rows x' = radius cos(theta) phi', y' = radius sin(theta) phi', and their rate."""
 
     def two_rows(one, cos, sin):
         nothing = np.zeros_like(cos)
@@ -146,7 +146,7 @@ def contact_rows(radius):
 
 @pytest.fixture(scope="module")
 def disk():
-    """Four sliding and turning coordinates x, y, theta, phi with the slides' Lagrangian, and its Pfaffian rows."""
+    """Return the disk in coordinates x, y, theta, phi with the slides' Lagrangian, and its Pfaffian rows."""
     d = case("rolling_disk")["definition"]
     b = sarrus.Builder("rolling disk")
     for name in ("across", "hub", "fork", "wheel"):
@@ -169,7 +169,7 @@ def disk_states(rows, radius):
 
 
 def test_rolling_disk_lagrange_dalembert(disk):
-    """[I1, 0; 0, I2 + m rho^2] in theta and phi: x and y have gone with the multipliers."""
+    """[I1, 0; 0, I2 + m rho^2] in theta and phi; x and y are eliminated with the multipliers."""
     d = case("rolling_disk")["definition"]
     q, v, _ = disk_states(case("rolling_disk")["expected_both_torques"], d["rho"])
     form = sarrus.formulations.reduced_dynamics(disk, q, v, independent=["theta", "phi"])
@@ -229,7 +229,7 @@ def test_manipulator_closes(manipulator):
 
 
 def test_manipulator_efforts(manipulator):
-    """Three motors for two freedoms: the least torques, and the direction in which they only strain the links."""
+    """Three motors for two degrees of freedom: the least torques, and the direction in which torques only strain the links."""
     robot, q, v, a, e, tolerance = manipulator
     agree(robot.actuator_efforts(q, v, a), e["tau_active_minnorm"], tolerance)
     agree(
@@ -305,7 +305,7 @@ def test_which_distributions_are_involutive(robot, involutive):
 
 
 def arm_on_a_wall():
-    """A point of a double pendulum's lower link slides up and down a wall."""
+    """Return a double pendulum with a point of its lower link on a wall, along which it slides up and down."""
     arm = sarrus.mechanisms.double_pendulum()
     q, point = np.array([0.4, 0.5]), (0.0, 0.0, -0.6)
     b = arm.to_builder()
@@ -315,7 +315,7 @@ def arm_on_a_wall():
 
 
 def test_a_tip_that_slides_with_friction():
-    """M a + n = tau + J^T lambda + S h with h = ratio lambda; along the wall the force is mu times the normal one."""
+    """M a + n = tau + J^T lambda + S h with h = ratio lambda; along the wall the friction force is mu times the normal force."""
     robot, q = arm_on_a_wall()
     v = robot.project_velocity(q, [1.0, 0.0])
     tau = np.array([3.0, -1.0])
@@ -334,7 +334,7 @@ def test_a_tip_that_slides_with_friction():
 
 
 def test_a_tip_that_jams():
-    """Where the ratio is that of the force that it needs to the one that it makes."""
+    """The tip jams if the ratio is the quotient of the required force and the force that friction causes."""
     robot, q = arm_on_a_wall()
     v, tau = np.zeros(2), np.array([3.0, -1.0])
     normal = int(np.abs(robot.constraint_jacobian(q)).max(axis=1).argmax())  # the other rows are out of the plane

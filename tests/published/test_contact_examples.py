@@ -1,4 +1,4 @@
-"""The demonstrations of rigid contact: each runs, draws and films, and holds what it says, against numbers of others where there are."""
+"""Demonstrations of rigid contact: each runs, draws and films; their claims are checked, against published values if there are any."""
 
 import importlib
 import os
@@ -19,7 +19,7 @@ LOOPS, CONES, AT_REST = 1e-12, 1e-8, 1e-9
 
 @pytest.fixture
 def example(monkeypatch):
-    """An example as a module."""
+    """Import an example as a module."""
     monkeypatch.syspath_prepend(str(EXAMPLES))
     monkeypatch.syspath_prepend(str(EXAMPLES / "contact"))
     return importlib.import_module
@@ -50,7 +50,7 @@ def test_a_walker_stands_and_is_pushed(example):
 
 
 def test_a_walker_is_shaken(example):
-    """Every step of every run is solved, whatever its motors want; a soak shakes twelve for 1,000,000 steps."""
+    """Every step of every run is solved, for any motor efforts; the soak test shakes twelve walkers for 1,000,000 steps."""
     module = example("walker")
     runs, duration = (250, 16.0) if SOAK else (4, 1.0)
     many = module.shaken(runs, duration, threads=2)
@@ -72,7 +72,7 @@ def test_a_gripper_lifts_a_cube_and_holds_it_for_a_minute(example):
 
 
 def test_boxes_fall_and_rest(example):
-    """The energies are those of boxes and balls that lie on the ground."""
+    """The final energies are those of boxes and balls that lie on the ground."""
     found = example("dropped").main()
     assert_allclose(found["four-bar of boxes: energy [J]"], 4 * 9.81 * 0.005, rtol=1e-4)
     assert_allclose(found["nunchaku: energy [J]"], 3 * 9.81 * 0.05, rtol=1e-4)
@@ -101,7 +101,7 @@ def test_boxes_fall_and_rest(example):
     ],
 )
 def test_boxes_dropped_askew_land_with_sixteen_corners(example, turn, height):
-    """On loops such corners outnumber motions by far, and no three of them say which carry: runs ended there with IntegrationError."""
+    """With loops such corners outnumber the motions by far, and no three of them determine the load. Such runs used to raise IntegrationError."""
     dropped = example("dropped")
     robot = dropped.four_bar()
     q = dropped.started(robot, turn, height)
@@ -116,7 +116,7 @@ def test_boxes_dropped_askew_land_with_sixteen_corners(example, turn, height):
 
 
 def test_what_nearly_touches_counts_as_touching_where_no_cones_are_solved_otherwise(example):
-    """In a step of this drop, and it lies flat as the others do."""
+    """In one step of this drop a nearly touching corner counts as touching, and the box comes to lie flat like the others."""
     dropped = example("dropped")
     robot = dropped.four_bar()
     q = dropped.started(robot, (-0.535669, 0.361595, 1.304), 0.245899)
@@ -127,7 +127,7 @@ def test_what_nearly_touches_counts_as_touching_where_no_cones_are_solved_otherw
 
 
 def test_a_strandbeest_walks(example):
-    """As far as its lowest feet say that it does."""
+    """It walks the distance that its lowest feet indicate."""
     found = example("strandbeest").main(duration=4.5)
     is_held(found)
     assert found["walked [m]"] > 2.5
@@ -137,7 +137,7 @@ def test_a_strandbeest_walks(example):
 
 
 def test_a_passive_walker_walks_as_the_simplest_model_does(example):
-    """Garcia and others' numbers, to the order of a step and of feet that weigh something."""
+    """Values of Garcia et al., up to errors of the order of the step and of the feet's mass."""
     module = example("passive_walker")
     found = module.main()
     assert found["steps"] == 7
@@ -147,7 +147,7 @@ def test_a_passive_walker_walks_as_the_simplest_model_does(example):
 
 
 def rolled(module, spin, duration, dt=1e-3):
-    """The spin of an ellipsoid that rolls without slipping, by Newton's and Euler's equations about its centre of mass, in its own axes: Runge and Kutta's steps."""
+    """Return the spin of an ellipsoid that rolls without slip: Newton's and Euler's equations about its centre of mass, in its axes, by RK4."""
     A, low, m, g = np.array(module.SEMI_AXES), np.array([0, 0, -module.LOW]), module.MASS, 9.81
     inertia = np.diag(module.MOMENTS)
     inertia[0, 1] = inertia[1, 0] = module.PRODUCT
@@ -173,7 +173,10 @@ def rolled(module, spin, duration, dt=1e-3):
 
 
 def test_a_rattleback_turns_one_way(example):
-    """Spun with its liking it goes on, as the equations of rolling say; against it it comes back. Its mirror image does the same the other way round."""
+    """Spun in its preferred direction the rattleback continues, as the equations of rolling predict; in the other it reverses.
+
+    Its mirror image does the same in the opposite direction.
+    """
     module = example("rattleback")
     liked = module.spin_of(module.spun(module.SPIN, 1.0))
     expected = rolled(module, module.SPIN, 1.0)

@@ -1,4 +1,4 @@
-"""The demonstrations of control: each runs, draws, and tracks as well as it says."""
+"""Demonstrations of control: each runs, draws, and has the tracking error that it states."""
 
 import importlib
 from pathlib import Path
@@ -12,7 +12,7 @@ NAMES = tuple(sorted(path.stem for path in (EXAMPLES / "control").glob("*.py") i
 
 @pytest.fixture
 def example(monkeypatch):
-    """An example as a module."""
+    """Import an example as a module."""
     monkeypatch.syspath_prepend(str(EXAMPLES))
     monkeypatch.syspath_prepend(str(EXAMPLES / "control"))
     return importlib.import_module
@@ -33,7 +33,7 @@ def test_pole_is_caught_upright(example):
 
 
 def test_hybrid_control_on_the_ball(example):
-    """Over 5 s, with disturbances that the controller does not know."""
+    """5 s with disturbances that the controller does not measure."""
     found = example("arm_on_sphere").main()
     assert found["position error [m]"] < 1e-4
     assert found["force error after 1 s, of the set value"] < 1e-3
@@ -74,7 +74,7 @@ def test_a_delta_under_generated_c(example):
 
 
 def test_ankle_and_its_motors(example):
-    """What TaskControl finds for the loops is what the map of torques says."""
+    """TaskControl with loops agrees with the explicit map of torques."""
     found = example("parallel_ankle").main()
     assert found["error of the ankle's angles [rad]"] < 1e-8
     assert found["TaskControl's torques off the map's [N m]"] < 1e-10
@@ -90,7 +90,7 @@ def test_quadruped_trots(example):
 
 
 def test_take_off_is_felt(example):
-    """Half of it would be missed without tilt; the platform stays within a metre."""
+    """The platform reproduces the specific force of the take-off; without tilt half of it would be missing. It moves by less than a metre."""
     found = example("stewart_washout").main()
     assert found["position error [m]"] < 1e-6
     assert found["way of the platform [m]"] < 1.0
@@ -99,7 +99,7 @@ def test_take_off_is_felt(example):
 
 
 def test_control_loop_runs(example, capsys):
-    """Against the wall clock: how late it was is not judged."""
+    """The loop runs in real time; its delays are not checked."""
     found = example("control_loop").main(seconds=0.2)
     assert found["ticks"] == 200
     assert found["off"] < 1e-3
@@ -130,7 +130,7 @@ def test_thrusters_hold_a_base_or_nothing_needs_to(example):
 
 
 def test_a_leg_squats_on_the_corners_of_its_foot(example):
-    """While the ground gives way and the foot turns on it; each corner pushes, and none needs more friction than is counted on."""
+    """The ground is compliant and the foot rotates on it. Each corner pushes, and no corner needs more friction than assumed."""
     module = example("heel_and_toe")
     found = module.main()
     assert found["error of the centre of mass [m]"] < 2e-3

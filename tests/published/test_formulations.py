@@ -1,4 +1,4 @@
-"""docs/formulations.md: every call of its tables runs, and answers with finite numbers; and rows whose numbers no other test looks at."""
+"""docs/formulations.md: every call of its tables runs and returns finite numbers; also rows whose values no other test checks."""
 
 import json
 import re
@@ -16,7 +16,7 @@ ROWS = re.findall(r"^\| ([^|]+) \| [^|]+ \| `(\w.*)` \|$", PAGE, re.MULTILINE)
 
 @pytest.fixture(scope="module")
 def names():
-    """What the page's calls name."""
+    """Return the names that the calls of the page use."""
     found = {}
     for block in re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL):
         exec(compile(block, "docs/formulations.md", "exec"), found)
@@ -24,7 +24,7 @@ def names():
 
 
 def numbers(answer):
-    """Arrays in an answer, however it holds them."""
+    """Yield the arrays in a result of any type."""
     if isinstance(answer, np.ndarray | float):
         yield np.asarray(answer)
     elif isinstance(answer, dict):
@@ -53,7 +53,7 @@ def test_call(names, where, call):
 
 
 def test_operational_bias(names):
-    """5.62 with 5.57: Lambda xddot + mu + p = f of a force at the tip, whatever it is."""
+    """5.62 with 5.57: Lambda xddot + mu + p = f, for any force f at the tip."""
     arm, q, v = names["arm"], names["q"], names["v"]
     (call,) = (call for where, call in ROWS if where == "5.62")
     bias, J = eval(call, dict(names)), names["J"][:3]
@@ -64,7 +64,7 @@ def test_operational_bias(names):
 
 
 def test_oblique_slides_and_axes():
-    """2.5.2 and its footnote: a slide along (1, 1, 0), then turns about y and about an axis at 45 degrees to it."""
+    """2.5.2 and its footnote: displacement along (1, 1, 0), then rotations about y and about an axis at 45 degrees to it."""
     b = sarrus.Builder("oblique")
     oblique = (0, 1, 1)
     b.add_body("slide"), b.add_body("link", sarrus.Inertia.box(1.0, (0.1, 0.2, 0.3)))
@@ -86,7 +86,7 @@ def test_oblique_slides_and_axes():
 
 
 def test_chains_put_together_are_the_hslm():
-    """8.1: Table 8.1's chains by `from_sdof`, put on the ground and welded to the reference member: the gallery's mechanism."""
+    """8.1: the chains of Table 8.1 by `from_sdof`, attached to the ground and welded to the reference member, are the gallery's mechanism."""
     case = json.loads((Path(__file__).parents[1] / "data" / "thesis_8_hslm.json").read_text())["definition"]
     b = sarrus.Builder("typed in", gravity=case["gravity"])
     b.add_body("reference", sarrus.Inertia(5.0, (0, 0, 0), 0.5 * np.eye(3)))

@@ -1,6 +1,6 @@
-"""Thesis 5.5: four links, their tip pinned. The first step, quantity by quantity, and states of the 10 s run.
+"""Thesis 5.5: four links with pinned tip. The first step, quantity by quantity, and states of the 10 s run.
 
-The numbers, where they come from and how exact they are stand in tests/data/thesis_5_5_*.json.
+tests/data/thesis_5_5_*.json has the values, their sources and their accuracy.
 """
 
 import json
@@ -18,7 +18,7 @@ REST = np.zeros(4)
 
 
 def agree(got, expected, tolerance=STEP["tolerance"]):
-    """To `tolerance` of the largest entry: a zero may be as wrong as its neighbours."""
+    """Check agreement to `tolerance` times the largest entry, because a zero may be as inaccurate as its neighbours."""
     assert_allclose(got, expected, rtol=0, atol=tolerance * max(1.0, np.abs(expected).max()))
 
 
@@ -29,21 +29,21 @@ def chain():
 
 @pytest.fixture(scope="module")
 def let_go():
-    """The open chain, from the thesis' Tables 5.1 and 5.2."""
+    """Return the open chain, from Tables 5.1 and 5.2 of the thesis."""
     d = STEP["definition"]
     moments = [np.diag(row) for row in d["I_com_diag"]]
     return sarrus.from_sdof(d["gamma"], ["ry"] * 4, d["mass"], d["com"], moments, gravity=d["gravity"])
 
 
 def on_the_environment(robot, q, reactions):
-    """The pin's force on the ground, in the world's axes: x and z, and what redundant rows should leave alone."""
+    """Return the force of the pin on the ground in world axes: x and z, and the components that redundant rows must leave zero."""
     wrench = -reactions.wrenches["pin"].reshape(2, 3)
     turned = wrench @ robot.pose(q, "link4")[:3, :3].T
     return turned[1, [0, 2]], np.append(turned[0], turned[1, 1])
 
 
 def test_gallery_is_the_table(chain, let_go):
-    """The chain of the gallery is the table's, with friction, pinned."""
+    """The chain of the gallery is the table's, with friction, and pinned."""
     for q in (REST, np.array([0.3, -0.7, 1.1, 0.2])):
         agree(chain.mass_matrix(q), let_go.mass_matrix(q))
         agree(chain.jacobian(q, "tip", expressed_in="world"), let_go.jacobian(q, "tip", expressed_in="world"))
@@ -53,7 +53,7 @@ def test_gallery_is_the_table(chain, let_go):
 
 
 def test_open_chain(let_go):
-    """5.85-5.117: what the chain would do without its pin."""
+    """5.85-5.117: the motion of the chain without its pin."""
     e = STEP["expected"]
     agree(let_go.bias_forces(REST, REST), e["bias"])  # 5.85
     agree(let_go.mass_matrix(REST), e["H"])  # 5.104
@@ -76,7 +76,7 @@ def test_open_chain(let_go):
     ],
 )
 def test_chains_of_fewer_links(links, J, H):
-    """5.91-5.102, as printed, link by link: J of the last link's frame, whose columns turn about y and move along x and z, and H."""
+    """5.91-5.102 as printed, link by link: H, and J of the last link's frame, whose columns rotate about y and move along x and z."""
     d = STEP["definition"]
     gamma, mass, com, moments = (d[name][:links] for name in ("gamma", "mass", "com", "I_com_diag"))
     chain = sarrus.from_sdof(gamma, ["ry"] * links, mass, com, [np.diag(row) for row in moments], gravity=d["gravity"])
@@ -88,7 +88,7 @@ def test_chains_of_fewer_links(links, J, H):
 
 
 def test_operational_space(let_go):
-    """5.109 and 5.111, as printed; and 5.122-5.129 with them, of which only two of five rows say something."""
+    """5.109 and 5.111 as printed, and 5.122-5.129 with them; only two of the five rows are independent."""
     printed = np.zeros((4, 6))
     printed[:, 1] = [0, -0.5865103, 0.5865103, 2.8739003]
     printed[:, 3] = [-0.0078431, 0.0078431, 0.7058824, -0.7058824]
@@ -105,7 +105,7 @@ def test_operational_space(let_go):
 
 
 def test_first_step(chain):
-    """5.131 and 5.133, the five rows of the pin being three too many."""
+    """5.131 and 5.133; three of the pin's five rows are redundant."""
     e = STEP["expected"]
     a, reactions = chain.forward_dynamics(REST, REST, REST, return_reactions=True)
     agree(a, e["qdd"])
@@ -117,7 +117,7 @@ def test_first_step(chain):
 
 @pytest.mark.parametrize("member", ["link1", "link2", "link3", "link4"])
 def test_first_step_by_reference_member(chain, member):
-    """Chapter 5's chain is chapter 6's mechanism with two chains, whichever link is the reference member."""
+    """Chapter 5's chain equals chapter 6's mechanism with two chains, for any choice of the reference member."""
     agree(
         sarrus.formulations.reference_member(chain, REST, REST, REST, member=member).accelerations,
         STEP["expected"]["qdd"],
@@ -125,7 +125,7 @@ def test_first_step_by_reference_member(chain, member):
 
 
 def test_tip_constraint(chain):
-    """5.20-5.30 for the last link as member: the chain to it, let go, moves as links 1 to 3 alone would."""
+    """5.20-5.30 with the last link as member: the chain to it, released, moves like links 1 to 3 alone."""
     s = sarrus.formulations.reference_member(chain, REST, REST, REST, member="link4")
     assert s.chains == {"joint4": ("joint1", "joint2", "joint3"), "pin": ()}
     agree(s.Lambda_inverse["joint4"], s.J["joint4"] @ np.linalg.solve(s.H["joint4"], s.J["joint4"].T))
@@ -138,7 +138,7 @@ def test_tip_constraint(chain):
 
 @pytest.mark.parametrize("row", RUN["high_accuracy"]["rows"], ids=lambda row: f"t={row['t']}")
 def test_states_of_the_run(chain, row):
-    """5.5.5: accelerations, pin force and energy where the exact motion passes; the tip drifts by the file's 1e-9 there."""
+    """5.5.5: accelerations, pin force and energy at states of the exact motion, where the tip has the file's drift of 1e-9."""
     q, v, tolerance = np.array(row["q"]), np.array(row["qd"]), float(RUN["high_accuracy"]["tolerance_q"])
     agree(chain.constraint_residual(q), 0.0, tolerance)
     # the pin's forces follow from differences of accelerations, which the state's own digits limit
@@ -150,7 +150,7 @@ def test_states_of_the_run(chain, row):
 
 
 def test_equilibrium(chain):
-    """Where friction brings it to rest: half of the chain hangs from the pin, half stands on the ground."""
+    """The configuration at which friction stops the chain: half of it hangs from the pin, half stands on the ground."""
     q = RUN["equilibrium"]["q"]
     a, reactions = chain.forward_dynamics(q, REST, REST, return_reactions=True)
     # within rounding: the bars hang in one line, where forces of 50 N cancel over 0.2 kg m2
@@ -159,6 +159,6 @@ def test_equilibrium(chain):
 
 
 def test_thesis_peak(chain):
-    """The thesis reads 230 N off a plot; the exact peak lies between its points."""
+    """The thesis reads 230 N from a plot; the exact peak lies between its points."""
     peak = np.abs([row["tip_force_on_environment_xz"][1] for row in RUN["high_accuracy"]["rows"]]).max()
     assert peak < abs(RUN["high_accuracy"]["peak_fz"]["force_on_environment"][1]) < 1.02 * 230

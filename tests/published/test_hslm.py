@@ -1,6 +1,6 @@
-"""Thesis chapter 8: the High Stiffness Low Mass mechanism, let fall, held, pushed unevenly, and along a controlled motion.
+"""Thesis chapter 8: the High Stiffness Low Mass mechanism in free fall, held, loaded unevenly, and along a controlled motion.
 
-The numbers, where they come from and how exact they are stand in tests/data/thesis_8_hslm.json; what they are not is printed there too.
+tests/data/thesis_8_hslm.json has the values, their sources and their accuracy, and the differences from the print.
 """
 
 import json
@@ -18,7 +18,7 @@ LEGS = (1, 2, 3)
 
 
 def agree(got, expected, tolerance=CASE["tolerance"]):
-    """To `tolerance` of the largest entry: a zero may be as wrong as its neighbours."""
+    """Check agreement to `tolerance` times the largest entry, because a zero may be as inaccurate as its neighbours."""
     assert_allclose(got, expected, rtol=0, atol=tolerance * max(1.0, np.abs(expected).max()))
 
 
@@ -28,7 +28,7 @@ def robot(request):
 
 
 def columns(robot, leg):
-    """Where a leg's two turns, slide and two turns stand in v, and but for quaternions in q."""
+    """Return the indices in v of a leg's two rotations, slide and two rotations; without the quaternions also those in q."""
     names = (f"swing{leg}", f"slide{leg}", f"yaw{leg}", f"pitch{leg}")
     return np.concatenate([np.arange(robot.nv)[robot.joint(name).v_slice] for name in names])
 
@@ -41,7 +41,7 @@ def efforts(robot, each_leg):
 
 
 def raised(robot, y=0.0, rate=0.0):
-    """q and v where the reference member is lifted by y: level, so that all legs do the same."""
+    """Return q and v with the reference member raised by y and level, so that all legs move alike."""
     slope, reach = DEFINITION["chains"][0]["gamma1"][2:4]
     across, up = reach * np.cos(slope), reach * np.sin(slope) + y
     length, angle = np.hypot(across, up), np.arctan2(up, across)
@@ -62,7 +62,7 @@ def raised(robot, y=0.0, rate=0.0):
 
 
 def test_gallery_is_the_table(robot):
-    """Table 8.2, and where Table 8.1 puts the ends of the legs: 8.1-8.3, at the member whose frame is the world's."""
+    """Table 8.2, and the ends of the legs of Table 8.1: 8.1-8.3, with the member's frame equal to the world's."""
     bodies = {body.name: body.inertia for body in robot.description.bodies}
     for k, inertia in (("link1", DEFINITION["link1"]), ("link2", DEFINITION["link2"])):
         for leg in LEGS:
@@ -86,14 +86,14 @@ def test_gallery_is_the_table(robot):
 
 
 def solutions(robot, q, v, tau):
-    """(accelerations, acceleration of the member) by either solver."""
+    """Return (accelerations, acceleration of the member) by each solver."""
     a = robot.forward_dynamics(q, v, tau)
     s = sarrus.formulations.reference_member(robot, q, v, tau)
     return [(a, robot.acceleration(q, v, a, "reference")), (s.accelerations, s.member_acceleration)]
 
 
 def test_free_fall(robot):
-    """8.2.1 and 8.7: faster than free bodies, since the legs would fall still faster."""
+    """8.2.1 and 8.7: the member falls faster than a free body, because the legs alone would fall still faster."""
     q, v = raised(robot)
     case = EXPECTED["free_fall"]
     for a, member in solutions(robot, q, v, np.zeros(robot.nv)):
@@ -103,7 +103,7 @@ def test_free_fall(robot):
 
 
 def test_forces_in_free_fall(robot):
-    """8.2.1: 0.0477382 N down on the reference member from each leg, and what else the welds carry there."""
+    """8.2.1: each leg exerts 0.0477382 N downwards on the reference member; the other components of the welds' wrenches are checked too."""
     q, v = raised(robot)
     case = EXPECTED["free_fall"]
     s = sarrus.formulations.reference_member(robot, q, v, np.zeros(robot.nv))
@@ -130,7 +130,7 @@ def test_mobility(robot):
 
 
 def test_held(robot):
-    """8.8: no accelerations; and with gravity in the place of forces the motors' least efforts do not exceed them."""
+    """8.8: zero accelerations; also with gravity in place of forces, with efforts of least norm that do not exceed the given ones."""
     q, v = raised(robot)
     case = EXPECTED["static_gamma"]
     for a, member in solutions(robot, q, v, efforts(robot, case["exact"])):
@@ -142,7 +142,7 @@ def test_held(robot):
 
 
 def test_uneven_load(robot):
-    """Slides pushed unevenly: the member turns, where 6.63-6.65 as printed have it turn and move otherwise."""
+    """Unevenly loaded slides: the member rotates; 6.63-6.65 as printed give other motions."""
     q, v = raised(robot)
     case = EXPECTED["asymmetric_check"]
     tau = np.zeros(robot.nv)
@@ -162,7 +162,7 @@ SLIDING = {
 
 @pytest.mark.parametrize("name", SLIDING)
 def test_states_of_controlled_motions(robot, name):
-    """8.2.2: where the controlled mechanism passes, with the motors' efforts there; the legs slide as rigid bodies do."""
+    """8.2.2: states of the controlled motion with the motors' efforts; the legs slide like rigid bodies."""
     rows = SLIDING[name]
     assert len(rows) > 5
     states = [raised(robot, row["y"], row["yd"]) for row in rows]

@@ -1,4 +1,4 @@
-"""SpaceDyn's four applications (3.8): the examples, held against momentum, energy and linear theory."""
+"""SpaceDyn's four applications (3.8): the examples, compared with momentum, energy and linear theory."""
 
 import importlib
 from pathlib import Path
@@ -14,13 +14,13 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 @pytest.fixture
 def example(monkeypatch):
-    """An example as a module."""
+    """Import an example as a module."""
     monkeypatch.syspath_prepend(str(EXAMPLES))
     return importlib.import_module
 
 
 def test_reactionless_motion_leaves_satellite_and_paddles_alone(example):
-    """Momentum stays zero; where neither attitude nor height change, nothing bends the paddles."""
+    """Momentum stays zero; without changes of attitude and height nothing bends the paddles."""
     found = example("free_flyer").main()
     assert found["turn, straight"] > 0.03 and found["swing, straight"] > 0.1
     assert found["turn, reactionless"] < 1e-6 and found["swing, reactionless"] < 1e-5
@@ -29,7 +29,7 @@ def test_reactionless_motion_leaves_satellite_and_paddles_alone(example):
 
 
 def test_paddles_swing_at_their_own_frequency(example):
-    """After the motion the laws hold the arm, and the paddles swing as the linear equations say."""
+    """After the motion the controllers hold the arm, and the paddles swing at the frequency of the linear equations."""
     module = example("free_flyer")
     robot = sarrus.mechanisms.free_flyer()
     home = robot.assemble()[7:13]
@@ -51,7 +51,7 @@ def test_paddles_swing_at_their_own_frequency(example):
 
 
 def test_held_joints_do_no_work(example):
-    """The long arm swings, and only its own damping takes energy: to what steps of 10 ms are off by."""
+    """The long arm swings, and only its own damping dissipates energy, up to the error of steps of 10 ms."""
     run = example("macro_micro_arm").swing(0.0, 3.0)
     assert np.abs(run.q[:, 3:] - run.q[0, 3:]).max() < 1e-9
     damping = run.mechanism.joint("yaw").type.damping[0]
@@ -62,7 +62,7 @@ def test_held_joints_do_no_work(example):
 
 
 def test_small_arm_damps_the_long_one(example):
-    """At least as fast as the slowest rate of the linear equations, and a hundred times as fast as by itself."""
+    """Damping is at least as fast as the slowest rate of the linear equations, and a hundred times as fast as without control."""
     found = example("macro_micro_arm").main()
     assert found["rate, damped"] > 20 * found["rate, held"]
     assert found["left, held"] > 0.7
@@ -71,7 +71,7 @@ def test_small_arm_damps_the_long_one(example):
 
 
 def test_touch_down_impulse_is_the_momentum_gained(example):
-    """The ground's force over time, and what momentum says: linear, and angular about the world's origin."""
+    """The time integral of the ground's force equals the change of momentum: linear, and angular about the world's origin."""
     module = example("touch_down")
     run = module.fall(4.0)
     robot, force = run.mechanism, module.ground_force(run)
@@ -97,7 +97,7 @@ def rise_at_the_end(run):
 
 
 def test_rover_climbs_the_step(example):
-    """Both sides are up at the end, and the energy gained is the weight times the height."""
+    """Both sides are up at the end, and the gained energy is weight times height."""
     module = example("rover")
     run = module.drive(7.0)
     robot = run.mechanism

@@ -1,7 +1,6 @@
-"""The sources' simulations: runs against independent references, laws of the benchmarks, and every example.
+"""Simulations of the sources: comparison with independent references and benchmark laws; every example runs.
 
-References and how exact they are: tests/data/thesis_5_5_fourlink_sim.json, thesis_8_hslm.json, thesis_6_5_two_links.json,
-mls004_rolling_disk.json.
+References and their accuracy: tests/data/thesis_5_5_fourlink_sim.json, thesis_8_hslm.json, thesis_6_5_two_links.json, mls004_rolling_disk.json.
 """
 
 import importlib
@@ -29,7 +28,7 @@ FOUR_LINKS, HSLM, TWO_LINKS, DISC = (
 
 @pytest.fixture
 def example(monkeypatch):
-    """An example as a module."""
+    """Import an example as a module."""
     monkeypatch.syspath_prepend(str(EXAMPLES))
     return importlib.import_module
 
@@ -57,7 +56,7 @@ ROWS = {
     [(1e-9, 1e-8, 9_700), (1e-10, 1e-9, 15_300), (1e-12, 1e-11, 38_500)],
 )
 def test_four_links_adaptive(chain, tolerance, reach, evaluations):
-    """To 1e-8 rad at 10 s, and at every instant before; each step also costs its share of the tolerance."""
+    """Accurate to 1e-8 rad at 10 s and before; the error per step is within the tolerance."""
     run = fall(chain, method="dopri5", rtol=tolerance, atol=tolerance, times=ROWS["t"])
     assert_allclose(run.q, ROWS["q"], rtol=0, atol=reach)
     assert_allclose(
@@ -68,7 +67,7 @@ def test_four_links_adaptive(chain, tolerance, reach, evaluations):
 
 
 def test_four_links_peaks(chain):
-    """The pin's greatest force, between the points of the thesis' plot: of 1e-6 s steps about where it is."""
+    """The largest force of the pin, which is between the points of the thesis' plot: from steps of 1e-6 s around it."""
     for peak, component in (("peak_fx", 0), ("peak_fz", 1)):
         known = FOUR_LINKS["high_accuracy"][peak]
         # what the file gives of the time is as exact as a maximum is flat
@@ -82,7 +81,7 @@ def test_four_links_peaks(chain):
 
 
 def test_four_links_as_in_the_thesis(chain, example):
-    """Euler's steps of 1 ms with the corrective force after lambda: the file's run, to what rounding leaves after 10,000 steps."""
+    """Euler steps of 1 ms with the corrective force added to lambda: the file's run, up to rounding of 10,000 steps."""
     known = FOUR_LINKS["euler_1ms"]["values"]["explicit_analyticJdot"]
     run, constraint, correction = example("four_link_chain").as_in_the_thesis(chain, 10.0)
     tolerance = FOUR_LINKS["euler_1ms"]["tolerance_rel_self"]
@@ -107,10 +106,10 @@ def test_four_links_as_in_the_thesis(chain, example):
     ("method", "case"), [("euler", "explicit_analyticJdot"), ("semi_implicit", "semi_analyticJdot")]
 )
 def test_four_links_with_corrective_force(chain, method, case):
-    """The closed chain's own corrective force, which does hold the tip.
+    """The corrective force of the closed chain does hold the tip.
 
-    Where the tip has a velocity left, the closed chain keeps its components in the link's axes, the thesis in the world's: runs differ
-    by a share of the drift, a hundredth of the links' length.
+    If the tip has a remaining velocity, the closed chain uses its components in the link's axes, the thesis in the world's. The runs differ by a
+    fraction of the drift, a hundredth of the links' length.
     """
     known = FOUR_LINKS["euler_1ms"]["values"][case]
     run = fall(chain, method=method, stabilisation="corrective", gains=(40.0, 60.0))
@@ -124,7 +123,7 @@ def test_four_links_with_corrective_force(chain, method, case):
 
 
 def test_four_links_come_to_rest(chain):
-    """One half hangs from the pin, the other stands on the ground; friction takes most of a minute."""
+    """Half of the chain hangs from the pin, half stands on the ground; friction needs most of a minute."""
     run = sarrus.simulate(chain, np.zeros(4), np.zeros(4), 90.0, method="dopri5", rtol=1e-9, atol=1e-11, dt=1.0)
     # friction of 0.25 N m s/rad on about 2 kg m2: 10 s to a third, after a swing of 0.1 rad at 10 s
     assert_allclose(run.q[-1], FOUR_LINKS["equilibrium"]["q"], rtol=0, atol=1e-3)
@@ -160,7 +159,7 @@ def hslm(request):
 
 
 def legs(height):
-    """Length and last turn of every leg."""
+    """Return the length and the last rotation of every leg."""
     slope, reach = HSLM["definition"]["chains"][0]["gamma1"][2:4]
     across, up = reach * np.cos(slope), reach * np.sin(slope) + height
     return hypot(across, up), -np.arctan2(up, across)
@@ -173,7 +172,7 @@ def pid(height, turns=True):
 
 
 def agree(robot, run, case):
-    """Heights and efforts at the file's instants; all legs do the same."""
+    """Compare heights and efforts at the file's instants; all legs move alike."""
     rows = CONTROLLED[case]["rows"]
     k = np.searchsorted(run.t - run.t[0], np.array([row["t"] for row in rows]) - 1e-9)
     pose = run.frame("reference")[k]
@@ -190,7 +189,7 @@ def agree(robot, run, case):
 
 
 def test_hslm_held_then_moved_up(hslm):
-    """Figures 8.3 and 8.4: let go with empty integrators; when it is back, 0.25 m up."""
+    """Figures 8.3 and 8.4: released with zero integrators; then 0.25 m up."""
     start = hslm.assemble(), np.zeros(hslm.nv)
     held = sarrus.simulate(hslm, *start, 10.0, pid(0.0))
     agree(hslm, held, "sim1_hold")
@@ -206,7 +205,7 @@ def test_hslm_held_then_moved_up(hslm):
 
 
 def test_hslm_slides_alone(hslm):
-    """Figure 8.5: integrators that already carry the weight are a constant force beside empty ones."""
+    """Figure 8.5: integrators that already carry the weight are equivalent to zero integrators with a constant force."""
     case = CONTROLLED["sim3_prismatic_only_move_up"]
     start = hslm.assemble(), np.zeros(hslm.nv)
     weight = hslm.actuator_efforts(start[0], start[1], start[1], actuated=[f"slide{k}" for k in (1, 2, 3)])
@@ -222,8 +221,9 @@ def test_hslm_slides_alone(hslm):
 
 
 def test_hslm_contradicting_set_points(hslm):
-    """The forces that seemed to diverge: with set-points of two digits slides and turns push against each other, each by
-    1000/s of the error that is left to it; with exact ones they do not.
+    """With set-points of two digits slides and rotations work against each other, each by 1000/s of its remaining error, so forces grow.
+
+    With exact set-points they do not.
     """
     start = hslm.assemble(), np.zeros(hslm.nv)
     length, angle = legs(0.25)
@@ -241,7 +241,7 @@ def test_hslm_contradicting_set_points(hslm):
 
 
 def test_hslm_free_fall_and_held(hslm):
-    """8.7 as a motion, and 8.8: efforts that hold it, printed with 8 digits, hold it for a while."""
+    """8.7 as a motion, and 8.8: printed efforts of 8 digits hold the mechanism for a while."""
     start = hslm.assemble(), np.zeros(hslm.nv)
     fall = sarrus.simulate(hslm, *start, 0.01)
     ydd = HSLM["expected"]["free_fall"]["ref_acc_y"]
@@ -265,7 +265,7 @@ def test_hslm_free_fall_and_held(hslm):
     ("case", "steering"), [("expected_both_torques", DISC["definition"]["tau_theta"]), ("expected_tau_theta_0", 0.0)]
 )
 def test_rolling_disc(case, steering):
-    """Ten seconds and sixteen turns of the wheel; the path by quadrature."""
+    """Ten seconds and sixteen revolutions of the wheel; the path by quadrature."""
     d, rows = DISC["definition"], DISC[case]
     disc = sarrus.mechanisms.rolling_disc(upright=True)
     roll = d["rho"] * d["phid0"]
@@ -287,7 +287,7 @@ def test_rolling_disc(case, steering):
 
 @pytest.mark.parametrize(("n", "duration"), [(2, 10.0), (40, 20.0)])
 def test_row_of_four_bars(example, n, duration):
-    """IFToMM A02: through the flat positions, where the constraints' rank drops; standing rods stay parallel, energy within 1e-4 J."""
+    """IFToMM A02: through flat positions, at which the rank drops; standing rods stay parallel, energy within 1e-4 J."""
     ladder = sarrus.mechanisms.four_bar_ladder(n)
     run = sarrus.simulate(ladder, *example("iftomm").upright(ladder, 1.0), duration, dt=0.005)
     assert run.status == "finished"
@@ -301,7 +301,7 @@ def test_row_of_four_bars(example, n, duration):
 
 @pytest.mark.parametrize("n", [2, 40])
 def test_row_of_four_bars_is_a_pendulum(example, n):
-    """n + 1 rods turn, n go along with their tops: ((n + 1) / 3 + n) angle'' = ((n + 1) / 2 + n) g sin(angle), upright at zero."""
+    """n + 1 rods rotate, and n translate with their tops: ((n + 1) / 3 + n) angle'' = ((n + 1) / 2 + n) g sin(angle), upright at zero."""
     ladder = sarrus.mechanisms.four_bar_ladder(n)
     run = sarrus.simulate(ladder, *example("iftomm").upright(ladder, 1.0), 5.0, dt=0.005)
     stiffness = ((n + 1) / 2 + n) / ((n + 1) / 3 + n) * 9.81
@@ -320,13 +320,13 @@ def bricard():
 
 
 def turn_over(robot, duration=10.0, **how):
-    """From the cube's edges, at rest."""
+    """Return the initial state: along the edges of a cube, at rest."""
     return sarrus.simulate(robot, robot.assemble(), np.zeros(5), duration, **how)
 
 
 @pytest.mark.parametrize(("method", "dt"), [("independent", 5e-3), ("independent", 1e-2), ("rk4", 1e-3)])
 def test_bricard(bricard, method, dt):
-    """IFToMM A04: energy within 1e-4 J. Off the loops the redundant row is one condition more, so that stages must stay near them."""
+    """IFToMM A04: energy within 1e-4 J. Off the loops the redundant row is an additional condition, so stages must stay close to them."""
     run = turn_over(bricard, method=method, dt=dt)
     assert run.status == "finished"
     assert np.abs(run.energy - run.energy[0]).max() < 1e-4
@@ -337,7 +337,7 @@ def test_bricard(bricard, method, dt):
 
 
 def test_bricard_half_the_step(bricard):
-    """Order four: a sixteenth of the error, once it is small."""
+    """Fourth order: half of the step gives a sixteenth of the error, in the limit of small errors."""
     times = np.linspace(0.0, 10.0, 201)
     runs = [turn_over(bricard, method="independent", dt=dt, times=times).q for dt in (1e-2, 5e-3, 2.5e-3)]
     first, second = (np.abs(a - b).max() for a, b in pairwise(runs))
@@ -365,7 +365,7 @@ NAMES = (
 
 
 def test_examples_are_all_known():
-    """Those of control have a folder and a test of their own, and so have the loop that goes by the wall clock and the model to begin with."""
+    """Examples of control have their own folder and test; so have the real-time loop and the introductory model."""
     assert {path.stem for path in EXAMPLES.glob("*.py")} == {*NAMES, "control_loop", "crank_rocker", "showing"}
 
 
@@ -382,7 +382,7 @@ def test_example_runs(example, name, tmp_path, capsys):
 
 @pytest.mark.parametrize(("name", "films"), [("rover", ["rover.html"]), ("lattices", None)])
 def test_example_films(example, name, films, tmp_path):
-    """A page each, which needs no network."""
+    """Each film is one page that needs no network."""
     pytest.importorskip("matplotlib")
     module = example(name)
     module.main(duration=0.05, films=tmp_path)

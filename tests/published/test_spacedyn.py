@@ -1,4 +1,4 @@
-"""docs/spacedyn.md: each call of its table, run, beside the manual's equations (tests/oracles/spacedyn.py) or a closed form."""
+"""docs/spacedyn.md: each call of its table is compared with the manual's equations (tests/oracles/spacedyn.py) or a closed form."""
 
 import re
 from pathlib import Path
@@ -27,7 +27,7 @@ VERSION_2 = "calc_gj11 f_dyn_f0 init_SV int_sr int_sr2 qtn2dc tr2diff w2dQtn"
 
 @pytest.fixture(scope="module")
 def names():
-    """What the page's calls name; and the same state in SpaceDyn's variables, for the manual's equations."""
+    """Return the names that the page's calls use, and the same state in SpaceDyn's variables."""
     named = {}
     exec(re.search(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)[1], named)
     rng = np.random.default_rng(4)
@@ -61,12 +61,12 @@ def names():
 
 
 def call(names, row):
-    """What the call of a row returns."""
+    """Return the result of the call in a row."""
     return eval(ROWS[row], dict(names))
 
 
 def angular_first(x):
-    """[linear; angular] along the first axis, the other way round; the rest as it is."""
+    """Swap [linear; angular] along the first axis; other axes are unchanged."""
     return np.concatenate([x[3:6], x[:3], x[6:]])
 
 
@@ -91,7 +91,7 @@ def of_links(s, which):
 
 
 def of_end(s):
-    """[J_R; J_T] of the first end-point."""
+    """Return [J_R; J_T] of the first end-point."""
     J_T, J_R = s.manual.jacobians(*s.place, s.manual.end(*s.place, 0)[0], 2)
     return np.concatenate([J_R, J_T])
 
@@ -108,7 +108,7 @@ def end_pose(s):
 
 
 def generalized(s):
-    """J_m - J_b H_b^-1 H_bm, linear parts first, turned."""
+    """Return J_m - J_b H_b^-1 H_bm with linear rows first, rotated."""
     H, J = s.manual.hh(*s.place), of_end(s)
     J_b = np.eye(6)
     J_b[:3, 3:] = -tilde(s.manual.end(*s.place, 0)[0] - s.place[0])
@@ -139,7 +139,7 @@ def test_kinematics(names, row):
 
 
 def test_joints(names):
-    """Where they are; a joint's frame has its axis for z before and after the joint moves."""
+    """Positions of the joints; the z-axis of a joint's frame is its axis, before and after the joint moves."""
     poses = np.array(call(names, "`f_kin_j`"))
     _, _, places, axes = names["is"].manual.places(*names["is"].place)
     assert_allclose(poses[:, :3, 3], places, **EXACT)
@@ -147,7 +147,7 @@ def test_joints(names):
 
 
 def test_inverse_kinematics(names):
-    """The base stays; the second arm turns by the 0.2 rad after which its end-point was asked for."""
+    """The base does not move; the second arm has rotated by the 0.2 rad for which its end-point was computed."""
     found = call(names, "`i_kine`")
     assert_allclose(found[:7], names["q"][:7], **EXACT)
     assert_allclose(found[10] - names["q"][10], 0.2, rtol=1e-9)
@@ -198,7 +198,7 @@ def test_dynamics(names, row):
 
 
 def test_other_parts_of_the_equations_of_motion(names):
-    """3.18 to 3.23, what the page names behind its calls."""
+    """3.18 to 3.23, the quantities that the page lists after its calls."""
     s = names["is"]
     form = sarrus.floating.equations_of_motion(names["robot"], names["q"], names["v"], expressed_in="world_aligned")
     H = s.manual.hh(*s.place)
@@ -217,7 +217,7 @@ def pose_of(R, p):
 
 
 def inertial_forces(s):
-    """3.30, 3.31."""
+    """Compute 3.30, 3.31."""
     AA, *_ = s.manual.places(*s.place)
     answer = []
     for A, I, m, (_, w, vd, wd) in zip(
@@ -229,7 +229,7 @@ def inertial_forces(s):
 
 
 def joint_forces(s):
-    """3.32 to 3.35, in the link's axes, where the joint is: a sliding one's frame goes with the link."""
+    """Compute 3.32 to 3.35 in the link's axes at the joint; the frame of a sliding joint moves with the link."""
     AA, RR, joints, _ = s.manual.places(*s.place)
     forces = inertial_forces(s)
     answer = []
@@ -284,7 +284,7 @@ SIMULATIONS = {
 
 @pytest.fixture(scope="module")
 def reached(names):
-    """R0, A0 and q after half a second, by the manual's equations."""
+    """Return R0, A0 and q after half a second, by the manual's equations."""
     s = names["is"]
     return s.manual.simulate(*s.state, s.torque, 0.5, 100)
 
@@ -344,7 +344,7 @@ def test_rotations(names, row):
 
 
 def test_the_oracle_keeps_momentum(names):
-    """The manual's equations themselves: H [v0; w0; q-dot] has the momentum that forward dynamics does not change."""
+    """For the manual's equations, H [v0; w0; q-dot] is the momentum, which forward dynamics conserves."""
     s = names["is"]
     R0, A0, v0, w0, phi, rate = s.state
     a = s.manual.f_dyn(*s.state, s.torque)

@@ -1,7 +1,4 @@
-"""Mechanisms written as the literature tabulates them give the numbers that it prints.
-
-The numbers, where they come from and how exact they are stand in tests/data/*.json.
-"""
+"""Mechanisms from tables of the literature have the printed results. tests/data/*.json has the values, their sources and their accuracy."""
 
 import json
 from pathlib import Path
@@ -20,7 +17,7 @@ def case(name):
 
 
 def agree(got, expected, tolerance):
-    """To `tolerance` of the largest entry: a zero may be as wrong as its neighbours."""
+    """Check agreement to `tolerance` times the largest entry, because a zero may be as inaccurate as its neighbours."""
     assert_allclose(got, expected, rtol=tolerance, atol=tolerance * max(1.0, np.abs(expected).max()))
 
 
@@ -53,7 +50,7 @@ def test_stanford_link_motion(stanford):
 
 
 def test_stanford_resultant_forces(stanford):
-    """4.54-4.57, as printed: what each link's motion asks for, at and in its frame (4.29); here joints' wrenches are not asked."""
+    """4.54-4.57 as printed: the force for each link's motion, at its frame (4.29), which is not a joint wrench."""
     c = case("thesis_4_5_stanford")
     printed = [
         [1.4679, 0, 0, 0, 19.62, 0.315],
@@ -70,7 +67,7 @@ def test_stanford_resultant_forces(stanford):
 
 
 def test_stanford_joint_reactions(stanford):
-    """4.58-4.61: the whole force through each joint, there at the link frame, here at the joint's, which is the far end."""
+    """4.58-4.61: the force through each joint, in the thesis at the link frame, in sarrus at the joint's frame, which is the far end."""
     c = case("thesis_4_5_stanford")
     reactions = sarrus.formulations.reactions(stanford, c["q"], c["v"], c["a"])
     for i, gamma in enumerate(c["parameters"], start=1):
@@ -80,7 +77,7 @@ def test_stanford_joint_reactions(stanford):
 
 
 def test_stanford_inertias(stanford):
-    """4.37-4.42: about the link frames."""
+    """4.37-4.42: inertias about the link frames."""
     for body, expected in zip(
         stanford.description.bodies,
         case("thesis_4_5_stanford")["expected"]["inertia_about_frame"],
@@ -90,7 +87,7 @@ def test_stanford_inertias(stanford):
 
 
 def test_stanford_tabulated_configuration(stanford):
-    """q holds absolute values: at q = gamma[free] frame i stands where Table 4.1 puts it, and slides with its link."""
+    """q contains absolute values: at q = gamma[free] frame i is at the pose of Table 4.1, and slides with its link."""
     frames = [stanford.pose(np.array([0, 0, 0.8, 0, 0]), f)[:3, 3] for f in ("link1", "link2", "link3", "link4", "tip")]
     agree(frames, [[0, 0, 0], [0, 0.5, -0.15], [0.8, 0.5, -0.15], [1.0, 0.5, -0.15], [1.05, 0.5, -0.15]], 1e-12)
     pulled_in = [stanford.pose(np.array([0, 0, 0.6, 0, 0]), f)[:3, 3] for f in ("link2", "link3")]
@@ -106,7 +103,7 @@ def test_stanford_closes_the_valve(stanford):
 
 
 def test_sdof_row_without_freedom_is_rigid():
-    """A row without freedoms is one more displacement: cutting a link in two by it changes nothing."""
+    """A row without degrees of freedom is one more displacement: dividing a link by it changes nothing."""
     gamma = [[0.1, 0.2, 0.3, 0.4, 0, 0.1], [0.3, -0.2, 0.5, 0.1, 0.2, 0.3], [0.4, 0.5, 0.6, 0.2, 0, 0]]
     arm = sarrus.from_sdof(gamma, ["rz", [], "ry rx"], [1, 0, 2], np.zeros((3, 3)), np.ones((3, 3)) * [[1], [0], [1]])
     assert arm.nq == 3
@@ -193,7 +190,7 @@ def test_modified_dh_is_eq_2_18():
 
 
 def test_slides_elbow_manipulator():
-    """Slides 4.3: the 3R elbow, link frames at the centres of mass; C q' by its bias forces, so gravity is off there."""
+    """Slides 4.3: the 3R elbow, with link frames at the centres of mass; C q' from the bias forces, without gravity."""
     c = case("mls004_2R_3R")
     e, p = c["elbow"], c["elbow"]["params"]
     l0, l1, r0, r1, r2 = (p[k] for k in ("l0", "l1", "r0", "r1", "r2"))
@@ -231,7 +228,7 @@ def test_slides_elbow_manipulator():
 
 
 def test_screws_are_products_of_exponentials():
-    """Every kind of joint, turned link frames, and a frame at the end."""
+    """Every kind of joint, rotated link frames, and a frame at the end."""
     twists = np.array(
         [
             [0, 0, 1, 0.2, -0.1, 0],
@@ -253,7 +250,7 @@ def test_screws_are_products_of_exponentials():
 
 
 def test_screws_and_dh_describe_one_arm():
-    """The same masses by both tables: the same mass matrix, bias and gravity."""
+    """Both tables with the same masses have the same mass matrix, bias and gravity forces."""
     rng = np.random.default_rng(4)
     mass, com = rng.uniform(1, 2, 6), rng.normal(size=(6, 3))
     inertia = [np.diag([2, 3, 4]) + 0.1 * (A + A.T) for A in rng.normal(size=(6, 3, 3))]
@@ -270,15 +267,14 @@ def test_screws_and_dh_describe_one_arm():
 
 
 def rpy(R):
-    """Angles of R = Rot(x) Rot(y) Rot(z), SpaceDyn's roll, pitch and yaw."""
+    """Return the angles of R = Rot(x) Rot(y) Rot(z), SpaceDyn's roll, pitch and yaw."""
     return np.arctan2(-R[1, 2], R[2, 2]), np.arcsin(R[0, 2]), np.arctan2(-R[0, 1], R[0, 0])
 
 
 def satellite(**changes):
-    """The case's satellite in SpaceDyn's variables.
+    """Return the case's satellite in SpaceDyn's variables.
 
-    Their joints turn about z: frame i is turned by A[i] from the link frame of the case, which at q = 0 is parallel to the
-    base.
+    Its joints rotate about z: frame i is rotated by A[i] from the case's link frame, which is parallel to the base at q = 0.
     """
     d = case("spacedyn002_freefloating")["definition"]
     onto = {(0, 0, 1): np.eye(3), (0, 1, 0): rotate("x", -np.pi / 2), (1, 0, 0): rotate("y", np.pi / 2)}
@@ -309,7 +305,7 @@ def satellite(**changes):
 
 @pytest.fixture(scope="module")
 def free_floating():
-    """The case, with robot, q and v in sarrus' layout and the map from SpaceDyn's base twist to sarrus' v."""
+    """Return the case with the robot, q and v of sarrus, and the map from SpaceDyn's base twist to sarrus' v."""
     c = case("spacedyn002_freefloating")
     s = c["state"]
     R = np.array(s["base_R"])
@@ -347,7 +343,7 @@ def test_free_floating_momentum_and_energy(free_floating):
 
 
 def test_free_floating_end_point(free_floating):
-    """3.16, and the generalised Jacobian: the hand's while momentum stays as it is."""
+    """3.16, and the generalised Jacobian: the hand's motion at constant momentum."""
     c, robot, q, v, to_body = free_floating
     e, linear_first = c["expected"], [3, 4, 5, 0, 1, 2]
     agree(robot.pose(q, "e1")[:3, 3], e["ee_pos"], c["tolerance"]["instant"])
@@ -363,7 +359,7 @@ def test_free_floating_end_point(free_floating):
 
 
 def test_free_floating_partition(free_floating):
-    """3.16-3.28 in SpaceDyn's inertial coordinates; with the case's accelerations and torques 3.18 holds, so the bias parts are right too."""
+    """3.16-3.28 in SpaceDyn's inertial coordinates; 3.18 holds with the case's accelerations and torques, so the bias is also correct."""
     c, robot, q, v, _ = free_floating
     e, tolerance, linear_first = c["expected"], c["tolerance"]["instant"], [3, 4, 5, 0, 1, 2]
     form = sarrus.floating.equations_of_motion(
@@ -392,7 +388,7 @@ def test_spacedyn_fixed_base_is_the_arm_of_the_floating_one(free_floating):
 
 
 def test_spacedyn_branches_prismatic_joints_and_end_points():
-    """A base with two arms, the first of a sliding link that carries a third: 3.9, 3.13, and the frames of the hands."""
+    """A base with two arms, the first with a sliding link that carries a third arm: 3.9, 3.13, and the frames of the hands."""
     cc = np.zeros((3, 3, 3))
     cc[:, 0, 0], cc[:, 1, 1], cc[:, 2, 2], cc[:, 0, 2] = (
         (0, 0, -0.5),
@@ -539,7 +535,7 @@ def homogeneous(rotation, translation=(0, 0, 0)):
 
 
 def exponential(twist):
-    """exp of a twist [omega; v] by its power series."""
+    """Return exp of a twist [omega; v] by its power series."""
     x, y, z = twist[:3]
     xi = np.zeros((4, 4))
     xi[:3, :3], xi[:3, 3] = [[0, -z, y], [z, 0, -x], [-y, x, 0]], twist[3:]

@@ -1,6 +1,6 @@
-"""Thesis 6.5: two links and a reference member, quantity by quantity; and the load that the printed algorithm gets wrong.
+"""Thesis 6.5: two links and a reference member, quantity by quantity; and the load for which the printed algorithm is wrong.
 
-The numbers, where they come from and how exact they are stand in tests/data/thesis_6_5_two_links.json.
+tests/data/thesis_6_5_two_links.json has the values, their sources and their accuracy.
 """
 
 import json
@@ -18,7 +18,7 @@ TIPS = ("tip1", "tip2")
 
 
 def agree(got, expected, tolerance=CASE["tolerance"]):
-    """To `tolerance` of the largest entry: a zero may be as wrong as its neighbours."""
+    """Check agreement to `tolerance` times the largest entry, because a zero may be as inaccurate as its neighbours."""
     assert_allclose(got, expected, rtol=0, atol=tolerance * max(1.0, np.abs(expected).max()))
 
 
@@ -28,7 +28,7 @@ def robot(request):
 
 
 def at(robot, angle, rate=0.0):
-    """q and v where both links are turned by so much; the reference member does not turn."""
+    """Return q and v with both links rotated by these angles; the reference member does not rotate."""
     q = robot.neutral()
     for name in ("joint1", "joint2"):
         q[robot.joint(name).q_slice] = angle
@@ -44,7 +44,7 @@ def at(robot, angle, rate=0.0):
 
 
 def links(robot, numbers):
-    """These numbers in the places of joints 1 and 2; zero in the others."""
+    """Return a vector with these values for joints 1 and 2, and zeros elsewhere."""
     tau = np.zeros(robot.nv)
     tau[:2] = numbers
     return tau
@@ -141,7 +141,7 @@ def test_static(robot):
 
 
 def test_unsymmetric_load(robot):
-    """One motor only: both links still move alike and the member does not turn, where 6.63-6.65 would turn it."""
+    """With one motor both links still move alike and the member does not rotate; by 6.63-6.65 it would."""
     case = EXPECTED["asymmetric_check"]
     s = solve(robot, case["tau"])
     agree(s.accelerations[:2], case["qdd"])
@@ -151,7 +151,7 @@ def test_unsymmetric_load(robot):
 
 
 def test_thesis_shortcut_is_another_answer(robot):
-    """6.63-6.65 as printed, with our quantities: the numbers that the file gives for it, so that the test above tells them apart."""
+    """6.63-6.65 as printed, with sarrus' quantities, give the file's other values, so the test above distinguishes the two."""
     s = solve(robot, EXPECTED["asymmetric_check"]["tau"])
     reflected = sum(s.X[chain].T @ s.R[chain] for chain in TIPS)
     load = sum(s.X[chain].T @ s.P[chain] for chain in TIPS) - [0, 0, 0, 0, 0, 50]
@@ -163,7 +163,7 @@ def test_thesis_shortcut_is_another_answer(robot):
 
 @pytest.mark.parametrize("row", CASE["motion"]["rows"], ids=lambda row: f"t={row['t']}")
 def test_states_of_the_motion(robot, row):
-    """theta'' = (90/12.875) cos theta wherever it moves, centripetal terms included."""
+    """theta'' = (90/12.875) cos theta in every state, with centripetal terms."""
     q, v = at(robot, row["theta"], row["thetad"])
     expected = 90 / 12.875 * np.cos(row["theta"])
     for a in (

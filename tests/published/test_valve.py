@@ -31,7 +31,7 @@ def test_motion_and_joint_forces(arm, row):
 
 
 def test_gripper_comes_down_on_the_tap_and_stays(arm):
-    """It points straight down, and turns clockwise as seen from above: by half a turn, its y axis is reversed."""
+    """The gripper points straight down and rotates clockwise, seen from above: after half a turn its y axis is reversed."""
     poses = arm.pose(TURN.at([1.0, 1.1, 1.5]).q, "tip")
     assert_allclose(poses[:, :3, 3], np.tile(demo.TAP, (3, 1)), atol=1e-14)
     assert_allclose(poses[:, :3, 0], np.tile([0, -1, 0], (3, 1)), atol=1e-14)
@@ -40,7 +40,7 @@ def test_gripper_comes_down_on_the_tap_and_stays(arm):
 
 @pytest.mark.parametrize("phase", [REACH, TURN], ids=["reach", "turn"])
 def test_work_of_the_joints(arm, phase):
-    """It lifts the arm and turns the tap; at rest before and after, the arm keeps none of it as motion."""
+    """The work lifts the arm and rotates the tap; the arm is at rest before and after, so no kinetic energy remains."""
     x, weight = np.polynomial.legendre.leggauss(40)
     motion = phase.at(phase.begins + phase.duration * (x + 1) / 2)
     work = phase.duration / 2 * weight @ (demo.joint_forces(arm, motion) * motion.v).sum(axis=1)
@@ -61,7 +61,7 @@ def test_table(arm):
 
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
 def test_figure(arm, tmp_path, suffix):
-    """Five curves in five colours; without matplotlib the drawing says what is missing (test_cli has the advice)."""
+    """Five curves in five colours; without matplotlib an error names the missing library (test_cli checks the advice)."""
     path = tmp_path / f"valve.{suffix}"
     if find_spec("matplotlib") is None:
         with pytest.raises(ModuleNotFoundError, match="matplotlib"):

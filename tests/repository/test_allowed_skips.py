@@ -1,4 +1,4 @@
-"""The list of skips that are allowed where everything is installed."""
+"""The list of skips that are allowed if everything is installed."""
 
 import subprocess
 import sys

@@ -1,6 +1,6 @@
-"""The suite of benchmarks: every table is an option and runs, one that fails fails the run, and pages state what was measured.
+"""The benchmark suite: every table is an option and runs, a failing table fails the run, and pages state the measured values.
 
-That all tables run, with peers and without, `python -m benchmarks --smoke` shows, which the check calls.
+`python -m benchmarks --smoke`, which CI runs, checks that all tables run with and without peers.
 """
 
 import re
@@ -79,7 +79,7 @@ def test_without_peers_none_is_seen():
 
 @pytest.mark.parametrize("name", sorted(tables.GOALS.keys() - {"accuracy", "dynamics", "import"}))
 def test_every_goal_is_measured(name):
-    """By the name of a row, which the summary looks for; of the others below."""
+    """The summary finds each goal by the name of its row."""
     _, _, seen = suite.measured(name, SMALLEST)
     lacking = tables.GOALS[name].keys() - seen.keys()
     assert not {goal for goal in lacking if "Panda" not in goal and "by hand" not in goal}  # which want a robot's file
@@ -111,7 +111,7 @@ def test_summary_reads_the_goals():
 
 @pytest.mark.parametrize("page", pages.PAGES)
 def test_pages_state_what_was_measured(page):
-    """`python -m benchmarks.pages` writes them anew."""
+    """`python -m benchmarks.pages` writes the pages from stored results."""
     text = (ROOT / page).read_text(encoding="utf-8")
     assert pages.written(text) == text
     assert pages.BLOCK.search(text)

@@ -1,4 +1,4 @@
-"""Every example in a docstring runs and says what it shows; those of the README and of docs/ run, and their links lead somewhere."""
+"""Every example in a docstring runs and prints what it shows; the examples of README and docs/ run, and their links resolve."""
 
 import doctest
 import importlib.util
@@ -27,7 +27,7 @@ MODULES = [name for name in MODULES if name.removeprefix("sarrus.") not in EXTRA
 
 
 class Finder(doctest.DocTestFinder):
-    """Finds the examples of the C functions too, in the classes where they stand."""
+    """Finder of examples that also reads the docstrings of C functions, in their classes."""
 
     def _from_module(self, module, obj):
         return inspect.ismethoddescriptor(obj) or super()._from_module(module, obj)
@@ -57,7 +57,7 @@ def test_docstrings(example, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("extra", EXTRAS)
 def test_docstrings_for_other_programs(extra, tmp_path, monkeypatch):
-    """Skipped by name where the program is not installed, so that they run where it is."""
+    """Skipped by name if the program is not installed; otherwise they run."""
     pytest.importorskip(extra, exc_type=ImportError)
     monkeypatch.chdir(tmp_path)
     for example in examples(f"sarrus.{extra}").values():
@@ -72,7 +72,7 @@ def run_example(example):
 
 
 def functions_of_a_mechanism():
-    """Public functions to the name of the docstring in the class or module where they stand."""
+    """Map public functions to the name of the docstring in their class or module."""
     return {
         name: f"{member.__module__}.{member.__qualname__}"
         if inspect.isfunction(member)
@@ -93,7 +93,7 @@ def test_every_function_of_a_mechanism_has_an_example():
 
 
 def test_examples_were_found():
-    """In every part of the package, and in a number that says that none of the ways to them is blocked."""
+    """Examples are found in every part of the package; a sudden drop of their number would reveal a broken finder."""
     assert len(EXAMPLES) > 120
     packages = {name.split(".")[1] for name in EXAMPLES if "." in name}
     assert {
@@ -126,7 +126,7 @@ def python_blocks(page):
 
 @pytest.mark.parametrize("page", [page for page in PAGES if python_blocks(page)])
 def test_pages(page, tmp_path, monkeypatch):
-    """The Python blocks of a page run in order; a build of the documentation runs them too, and shows what they print."""
+    """The Python blocks of a page run in order; a build of the documentation also runs them, and shows their output."""
     blocks = python_blocks(page)
     if any(re.search(r"\.plot\(|\.animate\(|matplotlib", block) for block in blocks):
         pyplot = pytest.importorskip("matplotlib.pyplot")
@@ -149,7 +149,7 @@ COLUMN = 90  # characters of code that the site's column shows in a window of 12
 
 @pytest.mark.parametrize("page", PAGES)
 def test_code_fits_its_column(page):
-    """What does not is cut off, comments at the right first."""
+    """Lines that are too long are cut off in the page, trailing comments first."""
     text = (ROOT / page).read_text(encoding="utf-8")
     blocks = re.findall(r"^```([^\n]*)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     of_code = [code.splitlines() for what, code in blocks if not what.startswith("{")]
@@ -165,14 +165,14 @@ def test_pages_have_examples():
 
 @pytest.mark.parametrize("page", PAGES)
 def test_links_lead_somewhere(page):
-    """A document of the project that another one points at is there."""
+    """A document that another one links to exists."""
     for target in re.findall(r"\]\(([^)#\s]+)", (ROOT / page).read_text(encoding="utf-8")):
         if not target.startswith(("http:", "https:")):
             assert (ROOT / page).parent.joinpath(target).exists(), target
 
 
 def test_first_pages_are_short():
-    """The README is read in a minute, and a turn of a crank is written down as a first user would."""
+    """The README can be read in a minute, and the crank example is written as a first user would write it."""
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 90
     page = (ROOT / "docs/tutorials/student.md").read_text(encoding="utf-8")
     turn = re.search(r"## Constant crank speed.*?```python\n(.*?)```", page, re.DOTALL)[1].splitlines()
@@ -180,7 +180,7 @@ def test_first_pages_are_short():
 
 
 def test_pictures_of_the_readme():
-    """The film is small, and the chart is of the numbers that docs/speed.md has; `python docs/pictures` draws both anew."""
+    """The film is small, and the chart shows the numbers of docs/speed.md; `python docs/pictures` draws both again."""
     spec = importlib.util.spec_from_file_location("pictures", PICTURES / "__main__.py")
     pictures = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(pictures)
@@ -195,14 +195,14 @@ ENDINGS = ("hpp", "yaml", "urdf", "xml", "sdf", "json", "npz", "html", "pdf", "c
 
 
 def lacks(name):
-    """Whether it is of a module for a library that is not installed."""
+    """Return true if an example needs a library that is not installed."""
     module = name.partition(".")[0]
     return module in ("casadi", "crocoddyl", "gymnasium", "jax", "torch") and not importlib.util.find_spec(module)
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page != "CHANGELOG.md"])
 def test_names_in_prose_exist(page):
-    """What stands in backticks as `robot.assemble` or `sarrus.control.PID` is there, also where no code of the page runs it."""
+    """Names in backticks, such as `robot.assemble` or `sarrus.control.PID`, exist, also if no code of the page uses them."""
     prose = re.sub(r"^```.*?^```", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     for first, rest in {found for code in re.findall(r"`([^`\n]+)`", prose) for found in QUOTED.findall(code)}:
         of_library = first in ("sarrus", "control")  # of a robot and a run the answer's attributes are not looked at
@@ -215,7 +215,7 @@ def test_names_in_prose_exist(page):
 
 
 def test_notebooks_of_examples_need_nothing_beside_them(tmp_path, monkeypatch):
-    """Modules that their cells import are written by cells before; what is run is all there."""
+    """Cells write the modules that later cells import, so a notebook needs no other file."""
     nbformat = pytest.importorskip("nbformat")
     monkeypatch.syspath_prepend(ROOT / "docs")
     importlib.import_module("pages").write_notebooks(tmp_path, tmp_path)

@@ -1,4 +1,4 @@
-"""The architecture is a test, not a drawing: the dependency check finds what is planted, and nothing in the checkout."""
+"""The dependency check finds planted violations of the architecture, and none in the checkout."""
 
 import importlib.util
 from pathlib import Path
@@ -17,7 +17,7 @@ def test_every_arrow_points_down():
 
 
 def test_nothing_was_overlooked():
-    """The check has read the files that it is about."""
+    """The check has read all files of the architecture."""
     assert len(list((ROOT / "cpp").rglob("*.hpp"))) > 20
     assert len(list((ROOT / "python" / "sarrus").rglob("*.py"))) > 10
 

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.machine`, and the example that models start from."""
+"""`python -m benchmarks.machine`, and the example script for models."""
 
 import json
 import subprocess
@@ -14,7 +14,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def test_the_script_that_models_start_from():
-    """It runs without a warning, and prints what it is about."""
+    """The script runs without a warning, and prints its subject."""
     done = subprocess.run(
         [sys.executable, "-W", "error", EXAMPLES / "crank_rocker.py"], capture_output=True, text=True, check=False
     )
@@ -29,7 +29,7 @@ def test_the_script_that_models_start_from():
 
 
 def test_the_machine_beside_its_earlier_run(capsys, monkeypatch, tmp_path):
-    """With the machine's earlier run, which it keeps, or with a file that is named; what is broken there is no fault of now."""
+    """Comparison with the stored earlier run of the machine, or with a named file; a broken earlier file is not an error of this run."""
     monkeypatch.setattr(machine, "MEASURED", 0.0)
     monkeypatch.setattr(machine, "STATES", 16)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))

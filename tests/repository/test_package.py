@@ -1,4 +1,4 @@
-"""What is installed: the wheel's files, what an import loads and leaves alone, and what extras need."""
+"""The installed package: files of the wheel, modules that an import loads, and requirements of extras."""
 
 import importlib.metadata
 import json
@@ -20,7 +20,7 @@ not_editable = pytest.mark.skipif(EDITABLE, reason="an editable install looks fo
 
 
 def run(code, *flags):
-    """What a fresh interpreter prints that runs the code."""
+    """Return the output of a fresh interpreter that runs the code."""
     done = subprocess.run([sys.executable, *flags, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -38,7 +38,7 @@ def test_metadata():
 
 
 def test_notices_of_what_is_compiled_in():
-    """Each has its licence in the metadata, with where the source of Eigen is, and its release in a list of components (CycloneDX)."""
+    """Every compiled component has its licence in the metadata, with the source of Eigen, and its release in a CycloneDX list."""
     licences = DISTRIBUTION.metadata.get_all("License-File")
     assert sorted(licences) == ["LICENSE", "licenses/DAQP.txt", "licenses/Eigen.txt", "licenses/pybind11.txt"]
     notices = {name: DISTRIBUTION.read_text(f"licenses/{name}") for name in licences}
@@ -77,7 +77,7 @@ def test_types_are_in_the_wheel():
 
 
 def test_nothing_but_the_package_is_in_the_wheel():
-    """No sources, tests or build folders."""
+    """The wheel has no sources, tests or build folders."""
     top = {f.parts[0] for f in DISTRIBUTION.files if f.parts[0] != ".."}
     assert {t for t in top if not t.endswith((".dist-info", ".pth", ".py")) and t != "__pycache__"} == {"sarrus"}
     assert [str(f) for f in DISTRIBUTION.files if f.suffix in (".hpp", ".cpp", ".h", ".a")] == []
@@ -100,7 +100,7 @@ HEAVY = {
 
 
 def test_import_leaves_heavy_modules_alone():
-    """What it costs is measured by `python -m benchmarks --import`."""
+    """`python -m benchmarks --import` measures the cost of the import."""
     code = "import sys, numpy; its_own = set(sys.modules); import sarrus; print(*set(sys.modules) - its_own)"
     loaded = set(run(code).split())
     assert "sarrus.dynamics.operations" in loaded
@@ -108,13 +108,16 @@ def test_import_leaves_heavy_modules_alone():
 
 
 def loaded_by(code):
-    """Modules of sarrus that a program loads, by their names within it."""
+    """Return the names of the sarrus modules that a program loads."""
     last = run(f"{code}\nimport sys\nprint('loaded:', *sys.modules)").splitlines()[-1].split()[1:]
     return {name.removeprefix("sarrus.") for name in last if name.startswith("sarrus.")}
 
 
 def test_the_first_example_loads_what_it_uses():
-    """README's: a mechanism built, assembled, moved and simulated needs no file, picture, gallery or toolbox, and of control what all runs share."""
+    """The README's example (build, assemble, move, simulate) loads no module for files, pictures, gallery or toolboxes.
+
+    Of control it loads only the modules that all runs share.
+    """
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     (example,) = (code for code in re.findall(r"```python\n(.*?)```", readme, re.DOTALL) if "Builder" in code)
     loaded = loaded_by(example)
@@ -179,7 +182,7 @@ def test_no_network_no_writes_no_processes():
 
 
 def test_what_is_compiled_finds_its_headers():
-    """Eigen's are no dependency of Pinocchio's wheels; benchmarks and developers ask for those that the build takes."""
+    """Pinocchio's wheels do not include Eigen's headers; benchmarks and developers require the same package as the build."""
     toml = pytest.importorskip("tomllib")
     project = toml.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     (eigen,) = (wanted for wanted in project["build-system"]["requires"] if wanted.startswith("cmeel-eigen"))

@@ -1,4 +1,7 @@
-"""A method of integration and a public method stand in as many product files as CONTRIBUTING's recipes say: toys are added to a copy, as told there."""
+"""A new integration method and a new public method need changes in as many product files as CONTRIBUTING's recipes state.
+
+Toys are added to a copy of the repository by these recipes.
+"""
 
 import os
 import re
@@ -12,7 +15,7 @@ METHODS = "cpp/simulation/methods.hpp"
 
 
 def with_a_method(folder):
-    """Kutta's of third order."""
+    """Kutta's third-order method."""
     copy = Copy(folder)
     tableau, row = re.search(
         r"// tableau\n(.*?)// row\n(.*?)// end", (TOYS / "kutta3.hpp").read_text(), re.DOTALL
@@ -27,7 +30,7 @@ def with_a_method(folder):
 
 
 def test_a_runge_kutta_method_is_its_tableau_and_its_row(tmp_path):
-    """And a row whose step no case takes does not compile."""
+    """A row without an implemented step does not compile."""
     assert shutil.which("c++"), "a C++ compiler"
     copy, source = with_a_method(tmp_path), "steps.cpp"
     copy.add(
@@ -54,7 +57,7 @@ def test_a_method_without_its_step_does_not_compile(tmp_path):
 
 
 def built(copy, program):
-    """A C++ program with the copy's own library: what it prints."""
+    """Return the output of a C++ program that is linked with the copy's library."""
     folder = copy.folder / "built"
     (copy.folder / "program").mkdir()
     shutil.copy(ROOT / "examples" / "cpp" / "four_bar.hpp", copy.folder / "program")
@@ -76,7 +79,7 @@ def built(copy, program):
 
 @soak
 def test_a_method_that_was_added_has_its_order(tmp_path):
-    """It moves a pendulum and a closed loop, from C++ and from Python, one state and a batch."""
+    """The method moves a pendulum and a closed loop, from C++ and from Python, for one state and for a batch."""
     copy = with_a_method(tmp_path)
     said = built(copy, TOYS / "use_kutta3.cpp")
     copy.install()
@@ -97,7 +100,7 @@ METHOD = """  Manipulability manipulability(const Input& q, const Frame& at) con
 
 
 def with_a_question(folder):
-    """Yoshikawa's measure."""
+    """Yoshikawa's measure of manipulability."""
     copy = Copy(folder)
     copy.add("cpp/mobility/manipulability.hpp", (TOYS / "manipulability.hpp").read_text())
     copy.put_before("cpp/sarrus.hpp", '#include "mobility/mobility.hpp"', '#include "mobility/manipulability.hpp"\n')

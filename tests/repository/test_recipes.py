@@ -1,4 +1,4 @@
-"""What a user can name stands in as many product files as CONTRIBUTING's recipes say: toys are added to a copy, as told there."""
+"""A new user-visible type needs changes in as many product files as CONTRIBUTING's recipes state; toys are added to a copy."""
 
 import re
 import shutil
@@ -9,7 +9,10 @@ from tests.toys.project import ROOT, TOYS, Copy, soak
 
 
 class Toy:
-    """What is added by its file and a line beside an include: `include` comes before another one, `line` before another line of the list."""
+    """Toy that is added by its own file, an include and a line of a list.
+
+    `include` is inserted before another include, `line` before another line of the list.
+    """
 
     def __init__(self, name, folder, listed_in, include, line):
         self.file, self.listed_in = f"cpp/{folder}/{name}.hpp", f"cpp/{folder}/{listed_in}"
@@ -25,7 +28,7 @@ class Toy:
         assert len(copy.changed - before) == 2
 
     def lacks(self, copy, question, source):
-        """Whether the compiler misses a question that the toy does not answer."""
+        """Return true if the compiler reports a member that the toy does not define."""
         copy.add(self.file, re.sub(rf"\b{question}\b", f"{question}_of_another_name", self.text))
         return copy.compile(source).returncode != 0
 
@@ -78,8 +81,9 @@ def test_toys_that_were_added_work(tmp_path):
 
 
 def test_no_file_but_its_own_knows_a_joint():
-    """In C++ outside of cpp/joints; a Gimbal carries frames along there, a Spherical leads points, and of a Planar joint, as of a Free one, the
-    origin glides.
+    """No C++ file outside of cpp/joints names a joint type.
+
+    Exceptions: Gimbal moves frames, Spherical leads target points, and the origins of Planar and Free joints glide.
     """
     names = {
         re.search(r'name = "(\w+)"', f.read_text())[1]
@@ -98,8 +102,10 @@ def test_no_file_but_its_own_knows_a_joint():
 
 
 def test_no_file_but_its_own_knows_a_force_element():
-    """In C++ outside of cpp/elements; but for controllers behind a clock, which System asks, springs that a run takes from the mechanism, what is
-    rows of a step with rigid contact, and efforts, of which derivatives take those that act in a step.
+    """No C++ file outside of cpp/elements names a force element.
+
+    Exceptions: controllers with a clock, in System; springs that a run takes from the mechanism; elements that are rows of a step with rigid contact;
+    and effort tables, of which derivatives use the efforts of a step.
     """
     files = [f for f in (ROOT / "cpp" / "elements").glob("*.hpp") if "name = " in f.read_text()]
     names = {re.search(r"struct (\w+) [^{]*{\n  static constexpr const char\* name", f.read_text())[1] for f in files}

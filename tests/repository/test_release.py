@@ -1,4 +1,4 @@
-"""tools/release.py: what stands in the way of a release is said, and a release changes what it should."""
+"""tools/release.py reports obstacles to a release, and a release makes the expected changes."""
 
 import re
 from importlib.util import module_from_spec, spec_from_file_location

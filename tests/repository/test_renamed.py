@@ -1,4 +1,4 @@
-"""An old name raises an error with the new one, which exists; the changelog's table lists them all."""
+"""An old name raises an error with the new name, which exists; the table of the changelog lists all of them."""
 
 import copy
 import importlib
@@ -72,7 +72,7 @@ def test_the_changelog_lists_it(name):
 
 @pytest.mark.parametrize("owner", ["Trajectory", "Sensitivities", "JointWrenches"])
 def test_copies_and_other_names(owner):
-    """Attributes that never were: the usual error; and objects with renamed attributes copy."""
+    """Attributes that never existed raise the usual error; objects with renamed attributes can be copied."""
     holder = owner_of(owner)
     with pytest.raises(AttributeError, match=f"'{owner}' object has no attribute 'nothing'"):
         holder.nothing  # noqa: B018

@@ -1,4 +1,4 @@
-"""cmake/daqp.cmake: what is compiled is what was released, and none of the code that comes with it is run before, or at all."""
+"""cmake/daqp.cmake compiles exactly the released sources, and runs none of the code in the archive."""
 
 import hashlib
 import io
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(not (CMAKE and COMPILER), reason="CMake and a C 
 
 @pytest.fixture
 def release(tmp_path):
-    """An archive as DAQP's, with a setup.py that leaves a trace."""
+    """Return an archive like DAQP's, with a setup.py that leaves a trace if it runs."""
     files = {
         "PKG-INFO": "Metadata-Version: 2.1\nName: daqp\nVersion: 0.11.0\n",
         "pyproject.toml": '[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setuptools.build_meta"\n',
@@ -40,7 +40,7 @@ def release(tmp_path):
 
 
 def configure(folder, archive, hash=HASH):
-    """What CMake says, where the release has this hash, and there is no network."""
+    """Return CMake's output for a release with this hash, without a network."""
     project = folder / "project"
     shutil.copytree(ROOT / "cmake", project / "cmake", dirs_exist_ok=True)
     text = (ROOT / "cmake" / "daqp.cmake").read_text(encoding="utf-8")
@@ -66,7 +66,7 @@ def test_an_archive_of_another_hash_is_refused_before_its_code_runs(tmp_path, re
 
 
 def test_what_is_compiled_is_what_the_archive_holds(tmp_path, release):
-    """Also where an archive or a file lay there before, or was changed since; nothing but C is taken from it."""
+    """The archive is verified also if it, or a file of it, already existed or has changed since; only C files are used."""
     digest = hashlib.sha256(release.read_bytes()).hexdigest()
     kept = tmp_path / "build" / "headers" / "daqp"
     kept.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""A kind of task stands in as many product files as CONTRIBUTING's recipe says: a toy is added to a copy, as told there."""
+"""A new kind of task needs changes in as many product files as CONTRIBUTING's recipe states: a toy is added to a copy."""
 
 import re
 import shutil
@@ -43,7 +43,7 @@ def test_a_task_that_was_added_works(tmp_path):
 
 
 def test_no_file_but_its_own_knows_a_task():
-    """In C++: all others visit the set."""
+    """All other C++ files visit the set of tasks."""
     tasks = ROOT / "cpp" / "control" / "tasks"
     names = {name for f in tasks.glob("*.hpp") for name in re.findall(r'name = "(\w+)"', f.read_text())}
     assert len(names) == 7

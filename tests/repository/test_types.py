@@ -1,4 +1,4 @@
-"""What type checkers and tab completion see. What they make of a user's program is in user_code.py, which .ci/run checks."""
+"""Types and names for type checkers and tab completion. user_code.py, which .ci/run checks, is a user's program."""
 
 import ast
 import inspect
@@ -26,7 +26,7 @@ OF_ANY_TYPE = {
 
 
 def functions(thing):
-    """(name, its declarations) of a public function, or of the public methods of a class and of what it comes from."""
+    """Yield (name, declarations) of a public function, or of the public methods of a class and its bases."""
     if inspect.isclass(thing):
         for base in thing.__mro__:
             if base.__module__.startswith("sarrus.") and base.__module__ != "sarrus._core":

@@ -1,4 +1,4 @@
-"""The measures of plain writing find what they name, in a checkout of a few lines."""
+"""The measures of plain writing find their places in a small checkout."""
 
 import importlib.util
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What runs on others' machines with rights to publish is what somebody looked at: actions by commit, tools by version."""
+"""Workflows with rights to publish use reviewed versions: actions by commit, tools by version."""
 
 import re
 from pathlib import Path

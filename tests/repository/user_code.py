@@ -1,6 +1,6 @@
-"""What users write, as type checkers see it: run by .ci/run through mypy and basedpyright, not by pytest.
+"""A user's program for type checkers: .ci/run checks it by mypy and basedpyright; pytest does not run it.
 
-A wrong call has a comment for each of them, which both report where the call is not an error any more.
+A wrong call has an ignore comment for each checker. Both report the comment as unused if the call is no longer an error.
 """
 
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""What the recipe adds to python/sarrus/control/tasks.py, after what it imports there."""
+"""Code that the recipe adds to python/sarrus/control/tasks.py, after its imports."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

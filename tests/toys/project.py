@@ -15,7 +15,7 @@ COPIED = ("cpp", "python", "cmake", "tools", "licenses", "CMakeLists.txt", "pypr
 
 
 class Copy:
-    """Of the project, in which files are changed; which ones, it keeps."""
+    """Copy of the project with changed files, which it lists."""
 
     def __init__(self, folder):
         self.folder, self.installed, self.changed = folder, folder / "installed", set()
@@ -33,7 +33,7 @@ class Copy:
         self.add(path, text.replace(line, new + line))
 
     def compile(self, source, *more):
-        """Whether the compiler takes a file of the core's, every template that it uses among it."""
+        """Compile a file of the core with every template that it uses; return the result of the process."""
         options = ["-std=c++17", "-fsyntax-only", "-DSARRUS_ONE_STATE", "-DEIGEN_DONT_VECTORIZE", f"-I{eigen()}", *more]
         command = ["c++", *options, str(self.folder / source)]
         return subprocess.run(command, capture_output=True, text=True)
@@ -43,7 +43,7 @@ class Copy:
         subprocess.run([*pip, self.installed, self.folder], check=True)
 
     def run(self, program, *arguments):
-        """With what was installed."""
+        """Run a program with the installed copy."""
         # -S: nothing of site-packages' own paths, where an editable install would come first
         paths = os.pathsep.join([str(self.installed), str(Path(numpy.__file__).parents[1])])
         command = [sys.executable, "-S", program, *arguments]

@@ -1,4 +1,4 @@
-"""Efforts of motors in closed mechanisms: one answer, none, or the best of many."""
+"""Motor efforts in closed mechanisms: unique, impossible, or the best of many."""
 
 import dataclasses
 import itertools
@@ -17,12 +17,12 @@ EXACT = 1e-11  # of the largest force: rounding over the best conditioned third 
 
 
 def realizable(robot, q, v, a, **how):
-    """Whether motors can bring a motion about, one that the loops allow."""
+    """Return True if motors can cause a motion that the loops allow."""
     return robot.actuator_efforts(q, v, a, exact=True, return_status=True, **how)[1] == 0
 
 
 def state(robot, rng, size=()):
-    """States near home that close the loops, and a motion that they allow: q, v, a."""
+    """Return states near home on the loops, and an allowed motion: q, v, a."""
     q, v = near_home(robot, rng, size)
     return q, v, robot.forward_dynamics(q, v, rng.standard_normal((*size, robot.nv)))
 
@@ -62,7 +62,7 @@ def redundant(request):
 
 @pytest.mark.parametrize("seed", range(12))
 def test_against_the_oracle(seed):
-    """Random mechanisms, and motors in all joints, those that close loops among them; weighted, too."""
+    """Random mechanisms with motors in all joints, including loop joints; weighted, too."""
     s = random_closed(seed, kinds=CLOSING if seed % 2 else (*CLOSING, *RELATIONS), copies=seed % 3, loops=1 + seed % 3)
     robot, oracle = s.robot, s.oracle
     a = oracle.forward_dynamics(s.q, s.v, s.tau)
@@ -87,7 +87,7 @@ def test_the_usual_call_is_the_general_one(redundant, rng):
 
 
 def test_the_usual_call_takes_the_nearest_acceleration(redundant, rng):
-    """Gauss: what M^-1 J^T adds to a, the loops take away; the general way refuses it."""
+    """Gauss' principle: the loops remove the part M^-1 J^T of a; the exact option raises an error for such a."""
     q, v, a = state(redundant, rng, (10,))
     along_rows = redundant.mass_matrix_inverse(q) @ transposed(redundant.constraint_jacobian(q))
     beyond = times(along_rows, rng.standard_normal((10, redundant.nc)))
@@ -96,7 +96,7 @@ def test_the_usual_call_takes_the_nearest_acceleration(redundant, rng):
 
 
 def test_as_many_motors_as_freedoms(rng):
-    """The effort that made the motion comes back, whatever else would be preferred."""
+    """The effort that caused the motion is returned, for any weights."""
     robot = sarrus.mechanisms.five_bar()
     q, v, _ = state(robot, rng, (10,))
     u = rng.standard_normal((10, 2))
@@ -116,7 +116,7 @@ def test_efforts_bring_the_motion_about(redundant, rng):
 
 
 def test_power_is_rate_of_energy(redundant, rng):
-    """S^T v are the motors' velocities: what they do is what the mechanism gains."""
+    """S^T v are the motors' velocities, and their power is the rate of energy."""
     q, v, a = state(redundant, rng, (10,))
     power = (
         redundant.actuator_efforts(q, v, a, preload=1.0) * times(transposed(redundant.actuation_matrix(q)), v)
@@ -144,7 +144,7 @@ def test_internal_efforts_move_nothing(redundant, rng):
 
 
 def test_optimality(redundant, rng):
-    """W (u - preload) has no part along the internal efforts: nothing that moves nothing would be better."""
+    """W (u - preload) has no component along the internal efforts, so no change without effect on the motion is better."""
     q, v, a = state(redundant, rng, (10,))
     preload, weights = rng.standard_normal(redundant.nu), rng.uniform(0.2, 5.0, redundant.nu)
     internal = redundant.internal_efforts(q)
@@ -156,7 +156,7 @@ def test_optimality(redundant, rng):
 @pytest.mark.parametrize("decades", [3, 6, 10])
 @pytest.mark.parametrize("substructures", [0, 1])
 def test_weights_of_many_decades(redundant, substructures, decades, rng):
-    """The motion is brought about at no more cost than by least squares, whichever motor is the dear one, in a batch and alone."""
+    """The motion is caused at no higher cost than by least squares, for any weights of the motors, in a batch and alone."""
     robot = sarrus.Mechanism(redundant.description, substructures=substructures)
     q, v, a = state(redundant, rng, (12,))
     weights = 10.0 ** rng.uniform(-0.5 * decades, 0.5 * decades, (12, robot.nu))
@@ -180,7 +180,7 @@ def test_preload_keeps_its_internal_part(redundant, rng):
 
 
 def test_reactions_close_the_balance(redundant, rng):
-    """S u + J^T lambda = M a + h, lambda as forward dynamics shares it: with reactions of least norm over all joints."""
+    """S u + J^T lambda = M a + h, with lambda as in forward dynamics: reactions of least norm over all joints."""
     q, v, a = state(redundant, rng, (5,))
     u, multipliers = redundant.actuator_efforts(q, v, a, return_reactions=True)
     J = redundant.constraint_jacobian(q)
@@ -198,7 +198,7 @@ def test_reactions_close_the_balance(redundant, rng):
 
 
 def test_motor_in_a_joint_that_closes_the_loop(rng):
-    """The same four-bar with its driven pin in the tree and closing the loop: the same efforts, reactions apart."""
+    """The same four-bar with its driven pin as tree joint and as loop joint: the same efforts, except for reactions."""
     spec = sarrus.mechanisms.four_bar().description
     driven = {
         how: sarrus.Mechanism(
@@ -231,7 +231,7 @@ def test_motor_in_a_joint_that_closes_the_loop(rng):
 
 
 def test_prescribed_motion(rng):
-    """A crank that is led by a law carries what the motor does not: rows in time are rows like others."""
+    """The rows of a prescribed crank carry the part of the load that the motor does not."""
     b = sarrus.Builder("led", gravity=(0, 0, 0))
     for name in ("slide", "arm"):
         b.add_body(name, sarrus.Inertia.sphere(1.0, 0.1))
@@ -252,7 +252,7 @@ def test_prescribed_motion(rng):
 
 
 def best_by_trying(u, internal, low, high):
-    """Of all sets of limits that may hold, the one with the smallest change."""
+    """Return the solution with the smallest change, by trying all sets of active limits."""
     found = []
     for pattern in itertools.product((None, low, high), repeat=len(u)):
         held = [i for i, limit in enumerate(pattern) if limit is not None]
@@ -285,7 +285,7 @@ def test_limits_against_trying_all(redundant, rng):
 
 
 def test_limits_with_weights_and_preload(rng):
-    """u^T W u about the preload is least: no step along the internal efforts that keeps the limits makes it less."""
+    """u^T W u about the preload is minimal: no step along the internal efforts within the limits reduces it."""
     robot = sarrus.mechanisms.three_rrr(actuated=6, platform=0.1)
     q, v, a = state(robot, rng, (5,))
     weights, preload = rng.uniform(0.3, 3.0, 6), rng.standard_normal(6)
@@ -307,7 +307,7 @@ def test_limits_with_weights_and_preload(rng):
 
 
 def test_limits_that_are_too_narrow(rng):
-    """The error tells by how much: wider by so much they do, wider by a bit less they do not."""
+    """The error reports the missing amount: limits wider by it suffice, slightly less do not."""
     robot = sarrus.mechanisms.five_bar(actuated=4)
     q, v, a = state(robot, rng)
     with pytest.raises(sarrus.NotRealizableError, match="wider by") as error:
@@ -320,7 +320,7 @@ def test_limits_that_are_too_narrow(rng):
 @pytest.mark.parametrize("heavier", [1e-15, 1e-9, 1e9])
 @pytest.mark.parametrize("of", ["revolute", "cables"])
 def test_limits_know_no_unit_of_force(rng, of, heavier):
-    """Within limits and with limits that are too narrow, of bodies of micrograms too: the programme's own tolerance is absolute."""
+    """Wide and narrow limits for bodies of micrograms too, because the solver's own tolerance is absolute."""
     robot = sarrus.mechanisms.five_bar(actuated=4) if of == "revolute" else sarrus.mechanisms.cable_platform()
     bodies = robot.description.bodies
     other = robot.replace(
@@ -355,7 +355,7 @@ def test_limits_on_one_side_and_none(rng):
 
 
 def test_wide_limits_change_nothing(redundant, rng, monkeypatch):
-    """Nor do they ask for another motion, or share out again."""
+    """Wide limits change neither the motion nor the distribution."""
     q, v, a = state(redundant, rng, (3, 2))
     v, a = v + 1e-5 * rng.standard_normal(v.shape), a + rng.standard_normal(a.shape)  # drift: the loops do not allow it
     usual = redundant.actuator_efforts(q, v, a)
@@ -374,7 +374,7 @@ def test_wide_limits_change_nothing(redundant, rng, monkeypatch):
 
 
 def test_narrow_limits_take_the_same_motions(redundant, rng):
-    """What does not fit is shared out again, of the nearest motion that the loops allow, and the others stay as they were."""
+    """Efforts beyond limits are redistributed for the nearest motion that the loops allow; other states are unchanged."""
     q, v, a = state(redundant, rng, (6,))
     along_rows = redundant.mass_matrix_inverse(q) @ transposed(redundant.constraint_jacobian(q))
     drift = a + times(along_rows, rng.standard_normal((6, redundant.nc)))
@@ -416,7 +416,7 @@ def test_too_few_motors(rng):
 
 
 def test_two_motors_that_see_the_same_freedom(rng):
-    """As many motors as freedoms need not be enough: a belt makes the second turn with the first."""
+    """As many motors as degrees of freedom may be insufficient: a belt couples the second to the first."""
     robot = sarrus.mechanisms.five_bar()
     crank = robot.joint("left_motor")
     b = sarrus.Builder("with a belt")
@@ -511,7 +511,7 @@ def test_motions_that_the_loops_do_not_allow(rng):
 
 
 def test_weights_and_preload_take_the_motions_that_the_usual_call_takes(redundant, rng):
-    """What the loops do not leave of an acceleration counts for none of them."""
+    """Components of an acceleration that the loops prevent have no effect on weights or preload."""
     q, v, a = state(redundant, rng)
     along_rows = redundant.mass_matrix_inverse(q) @ redundant.constraint_jacobian(q).T
     beyond = a + along_rows @ rng.standard_normal(redundant.nc)
@@ -527,7 +527,7 @@ def test_gimbal_that_closes_a_loop_may_have_a_motor():
 
 
 def test_trees_need_no_loops():
-    """Motors in all joints of a tree do what inverse dynamics says."""
+    """Motors in all joints of a tree have the efforts of inverse dynamics."""
     robot = sarrus.mechanisms.double_pendulum()
     motion = [0.3, -0.5], [1.0, 2.0], [0.5, -1.0]
     agree(robot.actuator_efforts(*motion, actuated=robot.joints), robot.inverse_dynamics(*motion))
@@ -537,7 +537,7 @@ def test_trees_need_no_loops():
 
 @pytest.mark.parametrize("name", ["five_bar", "three_rrr"])
 def test_every_option_is_asked_of_the_core_in_the_same_words(name, rng):
-    """Motors by any order of their names, their weights and limits with them; many states as one."""
+    """Motors in any order of names, with their weights and limits; many states and one."""
     robot = {"five_bar": REDUNDANT["five-bar, 4"], "three_rrr": REDUNDANT["3-RRR, 6"]}[name]()
     q, v, a = state(robot, rng, (3,))
     order = rng.permutation(robot.nu)
@@ -563,7 +563,7 @@ def test_every_option_is_asked_of_the_core_in_the_same_words(name, rng):
     "more", [{"limits": (-1e3, 1e3)}, {"distribution": "minimum-norm"}, {"return_reactions": True}]
 )
 def test_states_off_the_loops_are_answered_on_request(more):
-    """Whatever else is asked for, as without it."""
+    """The results with check=False are those without the option, for all other options."""
     robot = sarrus.mechanisms.four_bar()
     q = robot.assemble(fixed={"motor": 0.7}) + 5e-3
     v = a = np.zeros(robot.nv)

@@ -1,4 +1,4 @@
-"""Positions: loops that are closed from anywhere, all the ways to close them, tools that are led to targets, branches that are followed."""
+"""Position analysis: loop closure from any configuration, all assembly modes, inverse kinematics of tools, and branches along paths."""
 
 import itertools
 import pickle
@@ -49,7 +49,7 @@ every = pytest.mark.parametrize("make", GALLERY.values(), ids=GALLERY)
 
 
 def of(robot, q, name):
-    """(...) a joint's only coordinate."""
+    """Return (...) a joint's only coordinate."""
     return q[..., robot.joint(name).q_slice][..., 0]
 
 
@@ -61,14 +61,14 @@ def open_by(robot, q, **time):
 
 
 def crossing(a, b, from_a, from_b, side):
-    """Where two circles meet: +1 to the left of the way from a to b, -1 to the right."""
+    """Return the intersection of two circles: +1 to the left of the line from a to b, -1 to the right."""
     d = abs(b - a)
     along = (d**2 + from_a**2 - from_b**2) / (2 * d)
     return a + (along + 1j * side * np.sqrt(from_a**2 - along**2)) * (b - a) / d
 
 
 def in_plane(pose):
-    """(..., 4, 4) or (..., 4) to complex."""
+    """Convert (..., 4, 4) or (..., 4) to complex numbers."""
     point = pose[..., :3, 3] if pose.shape[-2:] == (4, 4) else pose
     return point[..., 0] + 1j * point[..., 2]
 
@@ -101,8 +101,10 @@ def test_every_mechanism_closes_from_home_and_from_anywhere(make):
 
 @pytest.mark.parametrize("make", [gallery.four_bar, gallery.slider_crank, gallery.peaucellier])
 def test_loops_close_to_rounding(make):
-    """Angles of two radians have digits of 2 eps, and what ends a chain of four is off by that times its lengths: in one place of a hundred by 11
-    eps. Usually nothing is left but the last digit.
+    """Loops close to rounding.
+
+    Angles of two radians have digits of 2 eps, and the end of a chain of four is off by that times its lengths: up to 11 eps in one case of a
+    hundred. Usually only the last digit differs.
     """
     robot = make()
     left = [open_by(robot, robot.assemble(near={"motor": motor})) for motor in np.linspace(-0.8, -0.2, 200)]
@@ -169,7 +171,7 @@ def test_coordinates_nearby_are_kept_if_the_loops_close_with_them():
 
 
 def test_joint_limits_choose_and_turns_are_whole():
-    """Two bars and the ground, all of 1 m: the knee is at 120 degrees or at -120 degrees, give or take whole turns."""
+    """Two bars and the ground, all of 1 m: the knee is at 120 or -120 degrees, up to whole turns."""
     knee = 2 * np.pi / 3
     start = at(bars([1, 1], 1), {"pin0": 1.0, "pin1": -2.0})
     for limits, pin0, pin1 in (
@@ -215,7 +217,7 @@ def test_tool_on_a_moving_frame():
 
 
 def test_equally_near_answers_do_not_depend_on_the_seed():
-    """From two stretched bars the triangle is a saddle away: only other starts get there, to one side or the other, which are equally near."""
+    """From two stretched bars the triangle is beyond a saddle: only other initial guesses reach it, on either side, equally near."""
     robot = bars([1, 1], 1)
     answers = [robot.assemble([0.0, 0.0], seed=seed) for seed in range(8)]
     assert {tuple(q.round(9)) for q in answers} == {tuple(np.round([-np.pi / 3, 2 * np.pi / 3], 9))}
@@ -228,7 +230,7 @@ def test_equally_near_answers_do_not_depend_on_the_seed():
 
 
 def test_lengths_that_cannot_close():
-    """Three bars of 1 m do not bridge 5 m: 2 m are left, which is twice the mean size of the bars."""
+    """Three bars of 1 m cannot span 5 m: 2 m remain, twice the mean size of the bars."""
     with pytest.raises(
         sarrus.AssemblyError, match=r"'pin3' \(Revolute\) stays open, by 2 of the mechanism's size.*lengths"
     ):
@@ -278,7 +280,7 @@ ROUNDED = """<mujoco><worldbody><body name="crank"><joint name="motor" axis="0 1
 
 @pytest.mark.parametrize("off", ["1e-8", "2e-7", "-2e-7"])
 def test_the_cure_of_loops_that_a_file_rounds_is_named(off):
-    """As onshape-to-robot writes them: who does what the error says can do everything."""
+    """A file as onshape-to-robot writes it: after the cure in the error, all functions work."""
     robot = sarrus.loads(ROUNDED.format(off))
     with pytest.raises(
         sarrus.AssemblyError, match=r"'pin2' .* stays open.*sarrus\.without_redundant_constraints\(robot\)"
@@ -338,7 +340,7 @@ def test_four_bar_has_two_modes(motor):
 
 
 def test_the_mode_nearest_to_the_home_comes_first():
-    """Its number of starts is such that the last comes from far away."""
+    """With this number of initial guesses the last result is far away."""
     robot = gallery.four_bar()
     for motor in np.arange(-3.0, 3.0):
         home = at(robot, dict(robot.description.home) | {"motor": motor})
@@ -360,7 +362,7 @@ def test_five_bar_has_two_modes():
 
 
 def test_three_rrr_in_a_point_has_four_modes():
-    """Two chains meet in two points, and each of these the third chain reaches with its elbow on either side."""
+    """Two chains intersect in two points, and the third chain reaches each with its elbow on either side."""
     robot = gallery.three_rrr()
     q = robot.assemble()
     modes = robot.assembly_modes(fixed={name: of(robot, q, name) for name in ("base1", "base2")})
@@ -369,7 +371,7 @@ def test_three_rrr_in_a_point_has_four_modes():
 
 
 def test_modes_of_three_rrr_with_a_platform():
-    """As many as the platform's angle has roots. Its middle follows from the angle: differences of circles are linear in it."""
+    """As many modes as the platform's angle has roots; its centre follows from the angle by linear differences of circles."""
     robot = gallery.three_rrr(platform=0.1)
     home = robot.assemble()
     fixed = {f"base{k}": of(robot, home, f"base{k}") for k in (1, 2, 3)}
@@ -415,7 +417,7 @@ def test_modes_of_a_mechanism_that_still_moves():
 
 
 def delta_angles(point, *, base=0.2, arm=0.3, forearm=0.6, platform=0.06):
-    """Clavel's robot: per arm, arm * (cos, -sin) and the forearm meet in the platform's corner, |corner - elbow| = forearm."""
+    """Clavel's robot: per arm, arm * (cos, -sin) and the forearm meet at the platform's corner, |corner - elbow| = forearm."""
     angles = []
     for k in range(3):
         c, s = np.cos(2 * np.pi * k / 3), np.sin(2 * np.pi * k / 3)
@@ -439,7 +441,7 @@ def test_delta(point, platform_free):
 
 
 def stewart_legs(pose):
-    """(..., 6) |p + R b - a|, with the feet a 1 m and the platform's corners b 0.5 m from the middle."""
+    """Return (..., 6) |p + R b - a|, with the feet a 1 m and the platform's corners b 0.5 m from the centre."""
     feet = np.radians([15, 105, 135, 225, 255, 345])
     tops = np.radians([45, 75, 165, 195, 285, 315])
     a = np.stack([np.cos(feet), np.sin(feet), 0 * feet], axis=-1)
@@ -471,7 +473,7 @@ def test_frame_of_a_planar_mechanism():
 
 
 def test_open_chain():
-    """No loop to close: the pose of the last link of a double pendulum says both angles, whole turns apart."""
+    """An open chain: the pose of the last link of a double pendulum determines both angles, up to whole turns."""
     robot = gallery.double_pendulum()
     tool = robot.pose([0.4, 0.9], robot.bodies[-1])
     assert_allclose(robot.inverse_kinematics({robot.bodies[-1]: tool}), [0.4, 0.9], rtol=0, atol=KNOWN)
@@ -490,7 +492,7 @@ def test_fixed_joints_while_a_frame_is_led():
 
 
 def test_out_of_reach():
-    """Straight down the Delta reaches as far as arm and forearm in line, from 0.14 m beside the middle."""
+    """Straight down the Delta reaches the length of arm and forearm in line, from 0.14 m beside the centre."""
     robot = gallery.delta()
     with pytest.raises(sarrus.AssemblyError, match=r"frame 'platform' stays ([0-9.]+) m away") as caught:
         robot.inverse_kinematics({"platform": (0.0, 0.0, -5.0)})
@@ -526,7 +528,7 @@ def test_bad_targets(targets, error, text):
 
 
 def test_coupler_curve():
-    """Twice round, with steps of 4 degrees and of 40."""
+    """Two revolutions, with steps of 4 degrees and of 40."""
     robot = gallery.four_bar()
     for count in (181, 19):
         motor = np.linspace(0.0, 4 * np.pi, count)
@@ -552,9 +554,9 @@ def test_either_branch(side):
 
 @pytest.mark.parametrize("offset", [0.0, 0.1])
 def test_parallelogram_goes_straight_on(offset):
-    """At 0 and 180 degrees all bars are in line, and the coupler could turn over.
+    """At 0 and 180 degrees all bars are in line, and the coupler could fold.
 
-    Exactly there the residual is as the square of its angle, which is then known to the root of rounding.
+    There the residual is quadratic in its angle, whose accuracy is therefore the square root of rounding.
     """
     robot = gallery.four_bar(0.5, 1.0, 0.5, 1.0)
     motor = np.linspace(0.5 * np.pi, 4.5 * np.pi, 41) + offset
@@ -565,7 +567,7 @@ def test_parallelogram_goes_straight_on(offset):
 
 @pytest.mark.parametrize("rocker", [0.51, 0.501, 0.5001, 0.500001])
 def test_branches_that_nearly_meet(rocker):
-    """A parallelogram that is not quite one folds where it nearly could go on, within a few rocker - crank of the dead position."""
+    """A nearly exact parallelogram folds near the branch point, within a few rocker - crank of the dead position."""
     robot = gallery.four_bar(0.5, 1.0, rocker, 1.0)
     motor = np.linspace(-0.9, -0.9 - 4 * np.pi, 13)
     q = robot.follow({"motor": motor})
@@ -575,7 +577,7 @@ def test_branches_that_nearly_meet(rocker):
 
 
 def test_rhombus_goes_straight_on():
-    """All bars alike: at 0 the knee lies on the pivot, and coupler and rocker could turn about it together."""
+    """All bars equal: at 0 the knee is at the pivot, and coupler and rocker could rotate about it together."""
     robot = gallery.four_bar(1.0, 1.0, 1.0, 1.0)
     motor = np.linspace(-0.53, -0.53 - 4 * np.pi, 47)
     q = robot.follow({"motor": motor})
@@ -583,7 +585,7 @@ def test_rhombus_goes_straight_on():
 
 
 def test_dead_point():
-    """Led by its rocker, the four-bar goes until crank and coupler are in line, 1.5 m from pivot to tip."""
+    """Driven by its rocker, the four-bar moves until crank and coupler are in line, 1.5 m from pivot to tip."""
     robot = gallery.four_bar()
     limit = np.arccos((1.5**2 - 1.0 - 0.9**2) / (2 * 0.9))
     inputs = np.linspace(-1.6, -1.0, 31)
@@ -620,7 +622,7 @@ def test_a_path_that_ends_may_be_asked_for_with_its_status():
 
 @pytest.mark.parametrize("joint", ["motor", "pin1", "pivot", "pin2"])
 def test_configurations_do_not_depend_on_what_else_is_asked(joint):
-    """Of a part of the inputs the same numbers; with others in between the same to rounding, whichever joint leads or closes the loop."""
+    """For a subset of the inputs the configurations are equal; with further inputs in between they agree to rounding, for any input or loop joint."""
     robot = gallery.four_bar()
     turn = robot.follow({"motor": np.linspace(0.5, 2.0, 61)})
     way = robot.joint_states(turn).q[joint]
@@ -634,7 +636,7 @@ def test_configurations_do_not_depend_on_what_else_is_asked(joint):
 
 @pytest.mark.parametrize("count", [50, 200, 3000])
 def test_each_configuration_is_closed_to_rounding(count):
-    """Also those at which no second step was taken to see what the first one had left."""
+    """Also configurations for which no second step checked the first one's remainder."""
     rng = np.random.default_rng(3)
     for crank in rng.uniform(0.2, 0.79, 5):  # Grashof's: up to 1.1 + 0.9 - 1 - 0.2, where it folds
         robot = gallery.four_bar(crank, 1.1, 0.9, 1.0)
@@ -647,7 +649,7 @@ def test_each_configuration_is_closed_to_rounding(count):
 
 
 def test_what_inputs_leave_free_moves_as_little_as_it_can():
-    """Of a five-bar led by one motor the other coordinates go along the least step that keeps the loop closed, at each input anew."""
+    """For a five-bar driven by one motor, the other coordinates take the smallest step that keeps the loop closed, at each input."""
     robot = gallery.five_bar()
     start = robot.assemble()
     way = of(robot, start, "left_motor") + 0.5 * np.sin(np.linspace(0.0, 3.0, 301))
@@ -678,7 +680,7 @@ def test_prescribed_motion_is_followed_in_time():
 
 
 def test_input_and_time_together():
-    """The law leads one motor of a five-bar, the input the other."""
+    """A time function drives one motor of a five-bar, the input the other."""
     b = sarrus.Builder("five bars")
     near, end = "ground", 0.0
     for k, length in enumerate((0.3, 0.5, 0.5, 0.3)):
@@ -701,7 +703,7 @@ def test_input_and_time_together():
 
 
 def test_inputs_of_several_coordinates():
-    """A Stewart platform led along a screw: legs as the closed form says, all the way."""
+    """A Stewart platform along a screw: its legs agree with the closed form everywhere."""
     robot = gallery.stewart()
     s = np.linspace(0.0, 1.0, 9)
     half = 0.25 * s
@@ -742,7 +744,7 @@ def test_bad_inputs(inputs, more, error, text):
     "make", [gallery.five_bar, gallery.delta, gallery.stewart, gallery.biped_leg, gallery.peaucellier]
 )
 def test_projection_is_orthogonal_to_the_motions(make, metric):
-    """To first order: what it has along the possible velocities is of the second order in how far it goes."""
+    """The displacement along the possible velocities is of second order in its length."""
     robot = make()
     closed = robot.assemble()
     away = 1e-5 * np.random.default_rng(4).normal(size=robot.nv)
@@ -787,7 +789,7 @@ def test_projection_in_time():
 
 
 def test_residual_is_the_gap():
-    """Of a four-bar: from the coupler's tip to the rocker's, where its plane is kept."""
+    """For a four-bar: from the coupler's tip to the rocker's, in the plane."""
     robot = gallery.four_bar()
     q = np.random.default_rng(1).uniform(-np.pi, np.pi, (7, 3))
     motor, pin, pivot = (of(robot, q, name) for name in ("motor", "pin1", "pivot"))
@@ -799,7 +801,7 @@ def test_residual_is_the_gap():
 
 @every
 def test_rate_of_the_residual(make):
-    """d phi / dt = J v where the loops close; central differences of step h err by h^2 of derivatives of order ten."""
+    """d phi / dt = J v on closed loops; central differences of step h have an error h^2 times derivatives of order ten."""
     robot = make()
     q, h = robot.assemble(), 1e-5
     v = np.random.default_rng(3).normal(size=robot.nv)
@@ -824,7 +826,7 @@ def test_rate_of_the_residual_in_time():
 
 
 def test_a_tool_goes_through_poses():
-    """Both ways of saying where a Stewart platform goes lead to the same motors, and between poses it stays on its branch."""
+    """Both forms of a Stewart platform's targets lead to the same motors, and between poses it stays on its branch."""
     robot = gallery.stewart()
     start = robot.assemble()
     pose = robot.pose(start, "platform")
@@ -874,7 +876,7 @@ def test_velocities_that_cannot_be(given, error, text):
 
 
 def test_near_the_last_is_what_is_found_from_anywhere():
-    """The short way of a control loop and the long one agree, and what the short one cannot judge is left to the other."""
+    """The fast method of a control loop and the full search agree; undecided cases of the fast method use the search."""
     robot = gallery.delta()
     home = robot.assemble()
     motors = {name: float(home[robot.joint(name).q_slice][0]) + 0.03 for name in robot.actuated}
@@ -914,7 +916,7 @@ def test_a_path_starts_at_one_configuration():
 
 @pytest.mark.parametrize("way", [(0.05, 0.0, 0.0), (0.0, -0.05, 0.0), (0.0, 0.0, 0.05), (0.0, 0.0, -0.05)])
 def test_a_jump_of_five_centimetres_is_near(way):
-    """The few steps of short jumps, which a control loop of 1 kHz has time for, do for a Delta; and come to what the search finds."""
+    """The few steps of small jumps, for which a 1 kHz control loop has time, suffice for a Delta, with the result of the search."""
     robot = gallery.delta()
     q = robot.assemble()
     target = robot.pose(q, "platform")[:3, 3] + way

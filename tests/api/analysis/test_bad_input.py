@@ -1,4 +1,4 @@
-"""Bad input to the functions of closed mechanisms: arrays, rows among others, options."""
+"""Invalid inputs of functions of closed mechanisms: arrays, rows in batches, options."""
 
 from dataclasses import replace
 
@@ -66,7 +66,7 @@ NO_ARRAYS = {
 @pytest.mark.parametrize("what", NO_ARRAYS)
 @pytest.mark.parametrize("function", TAKES_AN_ARRAY)
 def test_arrays_that_are_none(function, what):
-    """A TypeError or ShapeError of the library's, not one of NumPy's, and nothing is broadcast or dropped in silence."""
+    """A TypeError or ShapeError of the library, not one of NumPy's; nothing is broadcast or dropped silently."""
     take, name = TAKES_AN_ARRAY[function]
     with pytest.raises((ShapeError, TypeError), match=rf"\b{name}\b"):
         take(NO_ARRAYS[what])
@@ -85,7 +85,7 @@ def test_arrays_that_are_none(function, what):
 )
 @pytest.mark.parametrize("bad", [NAN, INF])
 def test_unsound_rows(function, bad):
-    """A StateError for one; among others NaN, and the others stay as they are."""
+    """A StateError for one state; in a batch NaN, without effect on other rows."""
     take, name = TAKES_AN_ARRAY[function]
     size = 1 if function == "forward" else 3
     with pytest.raises(StateError, match=rf"\b{name}\b"):
@@ -162,7 +162,7 @@ def test_options_that_are_none(attempt, error, message):
 
 
 def test_a_start_beyond_what_can_be_squared():
-    """It closes nothing, and NumPy has nothing to say of it."""
+    """The loops cannot be closed, and NumPy raises no warning."""
     with pytest.raises(sarrus.AssemblyError, match="no configuration was found that closes all loops"):
         DELTA.assemble(np.full(DELTA.nq, 1e200), starts=0)
 

@@ -1,4 +1,4 @@
-"""Floating bases: what calls take and give, and what they refuse."""
+"""Floating bases: arguments, results and errors."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ NAN = float("nan")
 
 
 def tied(joint=None, *, hinge=None, second=False, constrain=None, spring=False):
-    """A body that something ties to the ground, or that floats."""
+    """Return a body with a constraint to the ground, or a floating one."""
     b = sarrus.Builder()
     ball = sarrus.Inertia.sphere(1.0, 0.1)
     b.add_body("body", ball)
@@ -48,18 +48,18 @@ QUESTIONS = {
     "dynamic_singularity_map": lambda r: sarrus.floating.dynamic_singularity_map(r, r.neutral(), "ground"),
 }
 TIED = {
-    "joint 'root' ties it to the ground": lambda: tied(sarrus.Revolute("z")),
-    "joints 'root', 'second root' lead to the ground": lambda: tied(second=True),
-    "constraint 'rod' ties its base to the ground": lambda: tied(
+    "joint 'root' constrains its base relative to the ground": lambda: tied(sarrus.Revolute("z")),
+    "joints 'root', 'second root' connect several bodies to the ground": lambda: tied(second=True),
+    "constraint 'rod' constrains its base relative to the ground": lambda: tied(
         constrain=lambda b: b.add_distance("rod", ("ground", (0, 0, 0)), ("arm", (0, 0, 0)), length=1.0)
     ),
-    "constraint 'weld' ties its base": lambda: tied(
+    "constraint 'weld' constrains its base": lambda: tied(
         constrain=lambda b: b.add_joint("weld", sarrus.Spherical(), "ground", "arm", at_parent=(1, 0, 0), loop=True)
     ),
-    "constraint 'law' ties its base": lambda: tied(
+    "constraint 'law' constrains its base": lambda: tied(
         constrain=lambda b: b.add_pfaffian("law", [[1.0, 0, 0, 0, 0, 0]], ["root"])
     ),
-    "nothing of it moves": lambda: tied(sarrus.Fixed(), hinge=sarrus.Fixed()),
+    "no body moves": lambda: tied(sarrus.Fixed(), hinge=sarrus.Fixed()),
 }
 
 
@@ -71,7 +71,7 @@ def test_what_is_tied_to_the_ground_has_no_momentum_of_its_own(name, why):
 
 
 def test_what_floats_though_it_hardly_looks_so():
-    """Six coordinates of a gimbal; a free joint that points to the ground; bodies that are welded to the ground."""
+    """Gimbals with six coordinates, reversed free joints, and bodies welded to the ground also float."""
     for joint in (sarrus.Free(), sarrus.Gimbal("rx ry rz tx ty tz")):
         b = sarrus.Builder()
         b.add_body("stand", sarrus.Inertia.sphere(100.0, 1.0))
@@ -209,7 +209,7 @@ def test_bodies_without_any_inertia_about_an_axis():
     robot = b.build()
     with pytest.raises(
         StateError,
-        match="generalized_jacobian has no answer: the bodies, taken as one, have no inertia about some axis",
+        match="generalized_jacobian has no answer: all bodies together have no inertia about some axis",
     ):
         sarrus.floating.generalized_jacobian(robot, robot.neutral(), "arm")
 

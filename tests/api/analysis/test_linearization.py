@@ -1,4 +1,4 @@
-"""linearize() as it is called: names, errors, warnings, and modes for a viewer."""
+"""Calls of linearize(): names, errors, warnings, and modes for a viewer."""
 
 import numpy as np
 import pytest
@@ -109,7 +109,7 @@ def test_coulomb_friction_has_a_slope_only_where_it_slides():
 
 
 def test_singular_positions_are_told():
-    """A flat parallelogram: it seems to have two freedoms, and no configuration nearby moves along both."""
+    """A flat parallelogram seems to have two degrees of freedom, but no nearby configuration moves along both."""
     robot = gallery.four_bar(1.0, 0.5, 1.0, 0.5)
     q = np.zeros(3)
     assert (
@@ -120,7 +120,7 @@ def test_singular_positions_are_told():
 
 
 def test_motion_that_is_not_smooth_is_warned_of():
-    """A row whose coefficients jump right there."""
+    """A row whose coefficients jump at this configuration."""
     b = sarrus.Builder()
     for name in "ab":
         b.add_body(name, sarrus.Inertia.sphere(1.0, 0.1))

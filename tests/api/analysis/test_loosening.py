@@ -1,4 +1,4 @@
-"""Joints that hold no more than their loops need: the rank and the freedoms stay, whether rows agree exactly or but for rounding."""
+"""Joints reduced to the rows that their loops need: rank and degrees of freedom are unchanged, for exact rows and for rounded ones."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ SMALL = ("biped", "gripper", "hoberman_ring")  # linkages, for which that is mor
 
 
 def twisted(robot, size, seed=1):
-    """The same with joints that sit a little elsewhere."""
+    """Return the same mechanism with slightly displaced joints."""
     rng, d = np.random.default_rng(seed), robot.description
     joints = (
         replace(
@@ -37,7 +37,7 @@ def near_home(robot):
 
 @pytest.mark.parametrize("name", CLOSED)
 def test_as_many_rows_as_count(name):
-    """Exact mechanisms: what is left out is what was said twice, so rank, freedoms and motion stay and reactions are unique."""
+    """For exact mechanisms redundant rows are removed: rank, degrees of freedom and motion are unchanged, and reactions are unique."""
     robot = made(name)
     q = robot.assemble()
     report = robot.mobility(q)
@@ -54,7 +54,7 @@ def test_as_many_rows_as_count(name):
 
 @pytest.mark.parametrize("name", [name for name in CLOSED if name not in STIFF])
 def test_parts_that_do_not_fit(name):
-    """Off by a ten-thousandth, overconstrained loops hold fast or do not close; loosened ones do both as the exact ones."""
+    """Off by a ten-thousandth, overconstrained loops lock or do not close; loosened ones move like the exact mechanism."""
     exact = made(name)
     parts = twisted(exact, 1e-4)
     loose = sarrus.without_redundant_constraints(parts, tolerance=3e-3 if name in SMALL else 1e-3)
@@ -66,7 +66,7 @@ def test_parts_that_do_not_fit(name):
 
 
 def planar(tilt=0.0, **top):
-    """A four-bar whose rocker is hinged a tilt off the normal: 1.57 for a quarter turn."""
+    """Return a four-bar whose rocker's hinge is tilted from the normal: 1.57 for a quarter turn."""
     b = sarrus.Builder("four-bar")
     for name, length in (("crank", 0.4), ("coupler", 1.1), ("rocker", 0.9)):
         b.add_body(name, Inertia.rod(1.0, (0, 0, 0), (length, 0, 0)))
@@ -95,7 +95,7 @@ def test_157_for_a_quarter_turn():
 
 
 def test_terms_and_limits_stay_with_their_coordinate():
-    """A damped, sprung closing hinge does what it did."""
+    """A damped hinge with a spring as loop joint keeps its effect."""
     given = {"damping": 0.3, "friction": 0.01, "stiffness": 2.0, "rest": 0.4, "limits": (-3, 3), "effort_limit": 9}
     robot = planar(**given).build()
     q = robot.assemble(fixed={"motor": 0.3})
@@ -109,7 +109,7 @@ def test_terms_and_limits_stay_with_their_coordinate():
 
 
 def test_two_balls_that_make_a_hinge():
-    """Six rows of rank five: the second ball slides along the line through both, whatever its frame's axes are."""
+    """Six rows of rank five: the second ball joint slides along the line through both, for any axes of its frame."""
     b = sarrus.Builder("door")
     b.add_body("door", BALL := Inertia.sphere(1.0, 0.1))
     b.add_body("frame", BALL)
@@ -160,7 +160,7 @@ def test_it_is_saved_and_the_original_is_untouched():
 
 
 def stretched():
-    """A parallelogram that lies flat, where its rows say twice what they say once elsewhere."""
+    """Return a flat parallelogram, where rows are dependent that are independent elsewhere."""
     b = sarrus.Builder("flat")
     for name in ("left", "right", "top"):
         b.add_body(name, Inertia.rod(1.0, (0, 0, 0), (1, 0, 0)))

@@ -1,4 +1,4 @@
-"""Mobility: the classic linkages, bifurcations and structures, what is redundant and what loads leave open, and what motors can do."""
+"""Mobility: classic linkages, bifurcations and structures, redundant rows, indeterminate reactions, and the effect of motors."""
 
 import dataclasses
 
@@ -84,7 +84,7 @@ def test_instantaneous_and_finite_mobility(case):
 
 
 def test_mobility_that_leads_nowhere_everywhere():
-    """Two bars in line between points of a crank: J loses a rank wherever the crank stands, and still only the crank moves."""
+    """Two bars in line between points of a crank: J loses a rank at every crank angle, and only the crank can move."""
     b = sarrus.Builder("crank with a flat triangle")
     for name in ("crank", "first", "second"):
         b.add_body(name, sarrus.Inertia.rod(1.0, (0, 0, 0), (1, 0, 0)))
@@ -100,7 +100,7 @@ def test_mobility_that_leads_nowhere_everywhere():
 
 @pytest.mark.parametrize("power", [4, 6])
 def test_undecided(power):
-    """x^4 = 0 holds x to 1e-13^(1/4) only: no step is small enough to tell that from moving, nor large enough."""
+    """x^4 = 0 determines x to 1e-13^(1/4) only: no step is small or large enough to distinguish this from motion."""
     b = sarrus.Builder("slide that is held very softly")
     b.add_body("slider", sarrus.Inertia.sphere(1.0, 0.1))
     b.add_joint("slide", sarrus.Prismatic("x"), "ground", "slider")
@@ -134,7 +134,7 @@ CLOSED = [name for name in gallery.__all__ if made(name).loop_joints]
 
 @pytest.mark.parametrize("name", CLOSED)
 def test_bases_are_those_of_the_scaled_jacobian(name):
-    """Singular values as LAPACK has them, orthonormal null spaces, and every row that is left out follows from the others."""
+    """Singular values as from LAPACK, orthonormal null spaces, and every removed row depends on the others."""
     robot = made(name)
     q = robot.assemble()
     m, loops = robot.mobility(q), ScaledLoops(robot, q, None)
@@ -171,7 +171,7 @@ def test_redundant_rows_of_a_planar_loop_are_those_out_of_its_plane():
 
 
 def components(m, name):
-    """What self-stress puts through a joint: which of moment x y z, force x y z."""
+    """Return the components of self-stress in a joint: of moment x y z, force x y z."""
     return (np.abs(m.self_stress[name]).max(axis=0) > ROUNDING).astype(int).tolist()
 
 
@@ -184,7 +184,7 @@ def test_reactions_of_a_planar_four_bar_are_unique_in_its_plane():
 
 
 def door(lower):
-    """A door on a ball joint, and 1 m below another joint."""
+    """Return a door on a ball joint, with another joint 1 m below."""
     b = sarrus.Builder("door")
     b.add_body("door", sarrus.Inertia.box(20.0, (0.8, 0.04, 2.0)))
     b.add_joint("upper", sarrus.Spherical(), "ground", "door", at_parent=(0, 0, 1), at_child=(0, 0, 0.5))
@@ -211,7 +211,7 @@ def test_reactions_of_a_door(kind):
 
 @pytest.mark.parametrize("steer", [0.0, 0.7])
 def test_an_upright_disc_may_be_pressed_onto_its_plane(steer):
-    """Nothing says with which force: it goes straight down through every joint, the slides too."""
+    """The force is indeterminate: it acts straight down through every joint, including the slides."""
     robot = gallery.rolling_disc(upright=True)
     m = robot.mobility(at(robot, {"steer": steer}))
     assert m.redundant_rows == ("contact: contact",)
@@ -221,7 +221,7 @@ def test_an_upright_disc_may_be_pressed_onto_its_plane(steer):
 
 
 def test_springs_are_no_part_of_self_stress():
-    """What they put through the joints is a load."""
+    """The forces of springs on the joints are loads."""
     robot = gallery.four_bar()
     springs = (SpringSpec("spring", ("ground", (0.0, 0.2, 0.1)), ("coupler", (0.1, 0.3, 0.0)), 1e3, 0.1, 0.0),)
     sprung = sarrus.Mechanism(dataclasses.replace(robot.description, springs=springs))
@@ -232,7 +232,7 @@ def test_springs_are_no_part_of_self_stress():
 
 @pytest.mark.parametrize("keyed", [False, True])
 def test_a_redundant_coupler_strains_no_bearing(keyed):
-    """Whether two belts, or a belt and a key, turn the wheels against each other: that is along the hinges' motion."""
+    """Two belts, or a belt and a key, load the wheels against each other along the hinges' motion."""
     b = sarrus.Builder("two wheels on one axis")
     for name in ("first", "second"):
         b.add_body(name, sarrus.Inertia.cylinder(1.0, 0.1, 0.02))
@@ -250,7 +250,7 @@ def test_a_redundant_coupler_strains_no_bearing(keyed):
 
 
 def every_joint_a_loop(robot, q):
-    """The same mechanism, whose bodies fly freely and are held by constraints only: Wojtyra's setting."""
+    """Return the same mechanism with free bodies and constraints only: Wojtyra's formulation."""
     d = robot.description
     here = sarrus.Transform()
     free = [
@@ -282,7 +282,7 @@ def test_it_does_not_matter_which_joints_close_the_loops(make):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_self_stress_leaves_every_body_in_equilibrium(seed):
-    """The tree is welded as it stands, so that whatever the constraints between the bodies carry goes through it."""
+    """The tree is welded in its configuration, so that self-stress of the constraints passes through it."""
     kinds = ("distance", "disc", "sphere", "sphere on sphere", *CLOSING)
     closed = random_closed(seed, bodies=6, kinds=kinds, loops=3, backward=0.5)
     d, q = closed.description, closed.q
@@ -327,7 +327,7 @@ TIP = ("tip", "tx tz")
 
 
 def five_bar(elbow, tip):
-    """Five bars of 0.5 m on a base of 0.4 m, and q for places of the left elbow and the tip in the plane, x + i z."""
+    """Return five bars of 0.5 m on a base of 0.4 m, and q for positions x + i z of the left elbow and the tip."""
     robot = gallery.five_bar(crank=0.5, rod=0.5, base=0.4)
     right = gallery.drawing.apex(tip, 0.4, 0.5, 0.5)
     angles = [-np.angle(z) for z in (elbow, tip - elbow, right - 0.4, tip - right)]
@@ -367,7 +367,7 @@ def test_output_jacobian():
 
 
 def test_singularities_of_both_types():
-    """Gosselin and Angeles: rods in line let the tip escape across them; a stretched leg cannot push the tip along itself."""
+    """Gosselin and Angeles: rods in line do not resist the tip across them; a stretched leg cannot push the tip along itself."""
     rods_in_line = sarrus.Mechanism.mobility(*five_bar(-0.3 + 0.4j, 0.2 + 0.4j), output=TIP).actuation
     assert (rods_in_line.output_singular, rods_in_line.input_singular, rods_in_line.locked_freedoms) == (True, False, 1)
     tip = np.exp(1j)
@@ -378,7 +378,7 @@ def test_singularities_of_both_types():
 
 
 def test_dead_centre():
-    """Nothing that pushes the slider starts the crank there, and nothing that the crank does moves the slider."""
+    """No force on the slider starts the crank there, and the crank does not move the slider."""
     robot = gallery.slider_crank(crank=0.3, rod=1.0)
     q = at(robot, {"guide": 1.3})
     by_slider, by_crank = (robot.mobility(q, actuated=[name], output="slider").actuation for name in ("guide", "motor"))
@@ -434,7 +434,7 @@ def test_map_says_what_mobility_says(name):
 
 
 def test_map_tells_singularities():
-    """Each type beside regular positions, a position that is no rotation of loops, and one that leaves them open."""
+    """Each type besides regular positions, an invalid quaternion, and open loops."""
     robot, regular = five_bar(-0.3 + 0.4j, 0.1 + 0.7j)
     tip = np.exp(1j)
     places = [regular, five_bar(-0.3 + 0.4j, 0.2 + 0.4j)[1], five_bar(tip / 2, tip)[1], regular + 0.1, regular * np.nan]
@@ -452,7 +452,7 @@ def test_map_tells_singularities():
 
 
 def test_a_map_does_not_depend_on_neighbours():
-    """A singular configuration is singular alone, and among others like it; one that leaves loops open is of no kind."""
+    """A singular configuration is reported alone and among similar ones; one with open loops has no type."""
     robot, regular = five_bar(-0.3 + 0.4j, 0.1 + 0.7j)
     singular = five_bar(-0.3 + 0.4j, 0.2 + 0.4j)[1]
     assert robot.mobility_map(singular, output=TIP).singularity == "output"
@@ -500,7 +500,7 @@ def test_bad_input(arguments, error, message):
 
 @pytest.mark.parametrize("actuated", [None, (), ("shoulder",)])
 def test_map_of_a_tree(actuated):
-    """It has no rows, so that every motion is one; motors feel those of their joints."""
+    """A tree has no rows, so every motion is possible, and motors act on their own joints."""
     robot = sarrus.mechanisms.double_pendulum()
     found = robot.mobility_map(robot.random(0, size=5), actuated=actuated)
     assert_array_equal(found.rank, 0)

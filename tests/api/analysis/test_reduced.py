@@ -1,4 +1,4 @@
-"""Reduced and projected equations of motion: as many coordinates as freedoms, whatever the loops are made of."""
+"""Reduced and projected equations of motion: as many coordinates as degrees of freedom, for any loops."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def times(A, x):
 
 
 def later(robot, q, v, h):
-    """Where a motion without forces is h later, to third order, with the loops closed."""
+    """Return the configuration of a motion without forces after h, to third order, with closed loops."""
     a = robot.forward_dynamics(q, v, np.zeros(robot.nv))
     return robot.project_configuration(robot.integrate(q, h * v + h**2 / 2 * a))
 
@@ -32,7 +32,7 @@ def rng():
 
 @pytest.fixture(params=range(10))
 def closed(request):
-    """A random mechanism with loops in a state, and its constrained acceleration by the slow reference."""
+    """Return a random mechanism with loops in a state, and its constrained acceleration by the slow reference."""
     k = request.param
     s = random_closed(k, kinds=CLOSING if k % 2 else (*CLOSING, *RELATIONS), copies=k % 3, loops=1 + k % 3)
     return s.robot, s.q, s.v, s.tau, s.oracle.forward_dynamics(s.q, s.v, s.tau)
@@ -42,7 +42,7 @@ def closed(request):
 
 
 def test_projections(closed):
-    """Lemmas 1 and 2 of the slides: P_T keeps what J allows, P_omega takes away what J^T carries, M takes one to the other."""
+    """Lemmas 1 and 2 of the slides: P_T keeps allowed motions, P_omega removes J^T, and M maps one to the other."""
     robot, q, *_ = closed
     P_omega, P_T = sarrus.formulations.projections(robot, q)
     J, M = robot.constraint_jacobian(q), robot.mass_matrix(q)
@@ -87,7 +87,7 @@ def test_more_of_the_same_rows_change_nothing():
 
 
 def test_curvature_does_not_depend_on_coordinates(rng):
-    """In Cartesian coordinates of a ball on a rod, and in polar ones, which have Coriolis forces: the same force along the rod."""
+    """A ball on a rod in Cartesian coordinates, and in polar ones with Coriolis forces, has the same force along the rod."""
     b = sarrus.Builder("ball on a rod", gravity=(0, 0, 0))
     b.add_body("ball", sarrus.Inertia.from_points([2.0], [(0, 0, 0)]))
     b.add_joint("place", sarrus.Gimbal("tx ty tz"), "ground", "ball")
@@ -113,7 +113,7 @@ def test_curvature_does_not_depend_on_coordinates(rng):
 
 
 def test_free_motions_stand_in_the_first_columns():
-    """As many as there are; beside a state of more freedoms zeros follow, and where a state is unsound there is NaN."""
+    """Number and order of free motions; beside a state with more of them zeros follow, and an invalid state gives NaN."""
     robot = sarrus.mechanisms.four_bar(
         crank=1.0, coupler=2.0, rocker=1.0, ground=2.0
     )  # flat, it can also become a kite
@@ -157,13 +157,13 @@ def test_reduced_form(closed):
 
 
 def names(robot):
-    """Of the velocities, as reduced forms call them."""
+    """Return the names of the velocities in reduced equations."""
     joints = [robot.joint(name) for name in robot.joints]
     return [j.name if j.nv == 1 else f"{j.name}[{k}]" for j in joints for k in range(j.nv)]
 
 
 def test_chosen_coordinates_are_good_ones(closed):
-    """Greedy pivots: the dependent velocities are never more than 2^k times the chosen ones (here far less)."""
+    """Greedy pivots: the dependent velocities are at most 2^k times the chosen ones (here far less)."""
     robot, q, v, *_ = closed
     form = sarrus.formulations.reduced_dynamics(robot, q, v)
     assert np.abs(form.jacobian).max() <= 2.0 ** len(form.coordinates)
@@ -171,7 +171,7 @@ def test_chosen_coordinates_are_good_ones(closed):
 
 @pytest.mark.parametrize("make", ["five_bar", "three_rrr", "stewart", "bennett", "sarrus_linkage", "delta"])
 def test_jacobian_derivative_is_the_rate(make, rng):
-    """Along a motion, overconstrained mechanisms too, by differences of h^2 = 1e-8."""
+    """The rate along a motion, also for overconstrained mechanisms, by differences with h^2 = 1e-8."""
     robot = getattr(sarrus.mechanisms, make)()
     q, v = near_home(robot, rng)
     h = 1e-4
@@ -202,7 +202,7 @@ def test_names_of_coordinates(rng):
 
 
 def test_task_coordinates(rng):
-    """A frame's velocity as coordinate: its mass matrix is the operational inertia of the closed mechanism."""
+    """With a frame's velocity as coordinate, the mass matrix is the operational inertia of the closed mechanism."""
     robot = sarrus.mechanisms.five_bar()
     q, v = near_home(robot, rng, (6,))
     form = sarrus.formulations.reduced_dynamics(robot, q, v, task=("tip", "tx tz"))
@@ -232,7 +232,7 @@ def test_task_coordinates(rng):
 
 
 def test_operational_inertia_of_a_closed_mechanism(rng):
-    """Its inverse is what a wrench on the frame adds to the frame's acceleration."""
+    """The inverse maps a wrench on the frame to the change of the frame's acceleration."""
     robot = sarrus.mechanisms.delta()
     q, v = near_home(robot, rng, (3,))
     inverse = sarrus.formulations.operational_inertia_inverse(robot, q, "platform")
@@ -255,7 +255,7 @@ def test_operational_inertia_of_a_closed_mechanism(rng):
 
 
 def test_prescribed_motion():
-    """Where a joint is led, the others' equation has the drive in its drift and bias."""
+    """A prescribed joint appears in drift and bias of the other joints' equation."""
     b = sarrus.Builder("led", gravity=(0, -9.81, 0))
     for name in ("slide", "arm"):
         b.add_body(name, sarrus.Inertia.sphere(1.0, 0.1))
@@ -313,7 +313,7 @@ def test_bad_coordinates(what, rng):
 
 
 def test_coordinates_that_are_not_independent_here():
-    """A four-bar's rocker at its dead centre says nothing of the crank; in a batch that state alone is lost."""
+    """A four-bar's rocker at its dead centre does not determine the crank; in a batch only this state has no result."""
     b = sarrus.Builder("dead centre")
     for name, length in (("crank", 1.0), ("coupler", 2.0), ("rocker", 2.0)):
         b.add_body(name, sarrus.Inertia.rod(1.0, (0, 0, 0), (length, 0, 0)))
@@ -344,7 +344,7 @@ def test_coordinates_that_are_not_independent_here():
 
 @pytest.mark.parametrize("make", ["five_bar", "stewart", "bennett", "delta", "biped_leg"])
 def test_cog_form_is_the_reduced_form(make, rng):
-    """H, B and the energy, for rigid bodies in space; a link's part of each adds up."""
+    """H, B and the energy for rigid bodies in space are sums over the links."""
     robot = getattr(sarrus.mechanisms, make)()
     q, v = near_home(robot, rng, (3,))
     form = sarrus.formulations.reduced_dynamics(robot, q, v)
@@ -359,7 +359,7 @@ def test_cog_form_is_the_reduced_form(make, rng):
 
 
 def test_cog_jacobians_are_velocities_of_the_links(rng):
-    """3: [linear; angular], of the centre of gravity, in the world's axes."""
+    """3: [linear; angular] velocities of the centres of gravity, in world axes."""
     robot = sarrus.mechanisms.stewart()
     q, v = near_home(robot, rng)
     cog = sarrus.formulations.cog_jacobians(robot, q, v)
@@ -371,7 +371,7 @@ def test_cog_jacobians_are_velocities_of_the_links(rng):
 
 
 def test_cog_jacobians_of_redundant_motors(rng):
-    """Three motors, two freedoms: the least G, which gives the least torques and whose rate is right, too."""
+    """Three motors for two degrees of freedom: G of least norm gives the least torques, and its rate is correct."""
     robot = sarrus.mechanisms.three_rrr()
     q, v = near_home(robot, rng)
     a = robot.forward_dynamics(q, v, rng.standard_normal(6))
@@ -393,7 +393,7 @@ def test_cog_jacobians_of_redundant_motors(rng):
 
 
 def structure():
-    """Three bars in a triangle."""
+    """Return a triangle of three bars."""
     b = sarrus.Builder("triangle")
     for name in ("left", "right"):
         b.add_body(name, sarrus.Inertia.rod(1.0, (0, 0, 0), (1, 0, 0)))
@@ -413,7 +413,7 @@ def welded():
 @pytest.mark.parametrize("make", [structure, welded])
 @pytest.mark.parametrize("lead", [(), (2,), (0,)])
 def test_no_freedoms(make, lead):
-    """There are no coordinates, and the answers are as empty."""
+    """Without coordinates the results are empty."""
     robot = make()
     q = np.broadcast_to(robot.assemble(), (*lead, robot.nq))
     v = np.zeros((*lead, robot.nv))
@@ -434,7 +434,7 @@ def test_no_freedoms(make, lead):
 
 @pytest.mark.parametrize("lead", [(0,), (1,), (2, 3)])
 def test_no_sound_states(lead):
-    """That says nothing against the coordinates."""
+    """Invalid states do not affect the choice of coordinates."""
     robot = sarrus.mechanisms.four_bar()
     q = np.full((*lead, 3), np.nan)
     for found in (

@@ -1,4 +1,4 @@
-"""`reduced_dynamics` of the core against singular values in NumPy: any loops, choices of coordinates, times, loads, near singular positions."""
+"""`reduced_dynamics` compared with singular values in NumPy: loops, coordinates, times, loads, near singular positions."""
 
 import warnings
 from types import SimpleNamespace
@@ -89,7 +89,7 @@ def test_task(make):
 
 
 def test_more_coordinates_than_freedoms():
-    """COG Jacobians of redundant motors are the least."""
+    """COG Jacobians of redundant motors are those of least norm."""
     robot = sarrus.mechanisms.three_rrr()
     q, v = near_home(robot, np.random.default_rng(2))
     form, _ = reduced_form(robot, q, v, "actuated", independent=False)
@@ -98,7 +98,7 @@ def test_more_coordinates_than_freedoms():
 
 @pytest.mark.parametrize("distance", [1e-2, 1e-4, 1e-6])
 def test_near_a_singular_position(distance):
-    """A four-bar that is nearly flat, where another branch begins: what rounding does grows as 1 / distance squared, in one formula as in the other."""
+    """A nearly flat four-bar, near another branch: both formulas amplify rounding by 1 / distance squared."""
     robot = sarrus.mechanisms.four_bar(crank=1.0, coupler=2.0, rocker=1.0, ground=2.0)
     q = robot.project_configuration(robot.assemble(fixed={"motor": distance}, branch="any"))
     v = robot.project_velocity(q, [1.0, 0.0, 0.0])
@@ -107,7 +107,7 @@ def test_near_a_singular_position(distance):
 
 
 def test_at_a_singular_position():
-    """More freedoms than elsewhere: coordinates that are enough elsewhere are too few, and in a batch the state has no answer."""
+    """With more degrees of freedom than elsewhere, the usual coordinates are insufficient; in a batch this state has no result."""
     robot = sarrus.mechanisms.four_bar(crank=1.0, coupler=2.0, rocker=1.0, ground=2.0)
     q = np.stack([robot.assemble(fixed={"motor": 0.7}, branch="any"), np.zeros(3), np.full(3, np.nan)])
     with pytest.raises(sarrus.StateError, match="motor determine 1 of 2"):

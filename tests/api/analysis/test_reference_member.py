@@ -1,4 +1,4 @@
-"""The reference-member algorithm: the same motion as every other way, and what the thesis says of the quantities on the way."""
+"""The reference-member algorithm: the motion of the other formulations, and the thesis' statements on intermediate quantities."""
 
 import dataclasses
 import math
@@ -90,7 +90,7 @@ def test_gallery_moves_as_the_solver_says(make, member):
 
 @pytest.mark.parametrize("make", TAKEN_APART)
 def test_default_member(make):
-    """Of the bodies with the most joints the farthest from the ground: what a chain carries, not what stands on the ground."""
+    """Of the bodies with the most joints, the default is the one farthest from the ground."""
     robot = make()
     q = home(robot)
     wanted = {
@@ -105,7 +105,7 @@ def test_default_member(make):
 
 
 def delta(serial_length=0.8):
-    """Three arms, each with one rod on two ball joints (the rods may spin): a Delta robot's chains, but serial."""
+    """Return three arms, each with one rod on two ball joints (the rods may spin): the chains of a Delta robot, in series."""
     b = sarrus.Builder("delta")
     b.add_body("platform", sarrus.Inertia.cylinder(1.0, 0.1, 0.02))
     for k in range(3):
@@ -131,7 +131,7 @@ def delta(serial_length=0.8):
 
 
 def planar_3rrr():
-    """Three chains of two bars and a platform, whose planar loops repeat three rows each."""
+    """Return three chains of two bars and a platform, whose planar loops have three redundant rows each."""
     b = sarrus.Builder("3-RRR", gravity=(0, 0, -9.81))
     corners = [sarrus.Rotation.from_axis_angle("y", 2 * math.pi * k / 3).apply((1, 0, 0)) for k in range(3)]
     b.add_body("platform", sarrus.Inertia.box(2.0, (0.3, 0.02, 0.3)))
@@ -156,7 +156,7 @@ def planar_3rrr():
 
 
 def quadruped(armature=0.0, legs=4):
-    """Type 1: a trunk on legs, motors at hip and knee, feet that stand on balls; the tree goes from the trunk to the feet."""
+    """Return type 1: a trunk on legs, motors at hip and knee, feet on ball joints; the tree goes from the trunk to the feet."""
     b = sarrus.Builder("quadruped")
     b.add_body("trunk", sarrus.Inertia.box(10.0, (0.8, 0.4, 0.2)))
     b.add_joint("float", sarrus.Free(), "ground", "trunk")
@@ -213,9 +213,9 @@ def test_parallel_robots_and_legs(made, member, chains):
 
 
 def random_carried(seed, *, passive):
-    """A body on two to four random chains, which close anywhere on their way: the robot and a state that satisfies its loops.
+    """Return a body on two to four random chains with loop joints anywhere, and a state on the loops.
 
-    The chains' joints are of all types, passed either way; each chain is made from both of its ends and fits at one joint.
+    The chains have joints of all types, in both directions; each chain is built from both ends, which fit at one joint.
     """
     rng = np.random.default_rng(seed)
     b = sarrus.Builder(gravity=rng.normal(size=3) * 6)
@@ -282,9 +282,7 @@ def test_random_chains(seed):
 
 
 def test_random_chains_are_many_kinds():
-    """The draw holds what it is for: mechanisms that move, loops that close at the tip and before it, motors and armatures at
-    the tip.
-    """
+    """The draw includes moving mechanisms, loop joints at the tip and before it, and motors and armatures at the tip."""
     drawn = [d for d in (random_carried(seed, passive=PASSIVE[seed % 3]) for seed in range(60)) if d]
     assert len(drawn) > 50
     solutions = [(d[0], sarrus.formulations.reference_member(d[0], *d[1:], member="member")) for d in drawn]
@@ -299,7 +297,7 @@ def test_random_chains_are_many_kinds():
 
 
 def newton(robot, q, v, solution):
-    """6.5-6.7 for the member: the tips' forces and its weight move it."""
+    """Check 6.5-6.7 for the member: the tips' forces and its weight accelerate it."""
     inertia = next(body.inertia for body in robot.description.bodies if body.name == solution.member)
     w = robot.velocity(q, v, solution.member)[:3]
     R = robot.pose(q, solution.member)[:3, :3]
@@ -317,7 +315,7 @@ def newton(robot, q, v, solution):
 
 
 def chain_equation(robot, solution, name, f):
-    """6.1-6.3: what the tip exerts takes the chain from its open acceleration to one that follows the member."""
+    """Check 6.1-6.3: the tip's force changes the open acceleration of the chain to one that follows the member."""
     s = solution
     assert_allclose(
         s.Omega[name], np.linalg.solve(s.H[name], s.J[name].T), rtol=0, atol=1e-8 * np.abs(s.Omega[name]).max(initial=1)
@@ -335,7 +333,7 @@ def chain_equation(robot, solution, name, f):
 
 
 def test_tip_follows_the_member():
-    """Where the chain's coordinates are the mechanism's: J qdd + bias, in the directions that the end joint blocks, is the member's."""
+    """If the chain's coordinates are the mechanism's, J qdd + bias in the blocked directions of the end joint is the member's."""
     robot = gallery.hslm()
     q = home(robot)
     v, tau = moving(robot, q)
@@ -357,7 +355,7 @@ def test_tip_follows_the_member():
 
 
 def straightening(bend):
-    """Five-bar whose left chain is bent by so little; next to zero its tip cannot follow the pin along the bars."""
+    """Return a five-bar whose left chain is bent by this angle; near zero its tip cannot follow the pin along the bars."""
     b = sarrus.Builder()
     for name in ("left1", "left2", "right1", "right2"):
         b.add_body(name, sarrus.Inertia.rod(1.0, (0, 0, 0), (1, 0, 0), radius=0.02))
@@ -384,7 +382,7 @@ def test_chain_that_is_nearly_straight(bend, member):
 
 
 def flat(angle):
-    """Parallelogram four-bar; at angle zero all bars lie in one line and a second motion appears."""
+    """Return a parallelogram four-bar; at angle zero all bars are in line and a second motion exists."""
     b = sarrus.Builder(gravity=(0, 0, -9.81))
     for name, length in (("left", 1.0), ("top", 0.8), ("right", 1.0)):
         b.add_body(name, sarrus.Inertia.rod(1.0, (0, 0, 0), (length, 0, 0)))
@@ -397,7 +395,7 @@ def flat(angle):
 
 @pytest.mark.parametrize("angle", [1.0, 1e-2, 1e-4, 1e-6])
 def test_nearly_flat(angle):
-    """Rows that are nearly dependent magnify rounding by their distance from that."""
+    """Nearly dependent rows amplify rounding by the inverse distance."""
     robot, q = flat(angle)
     v, tau = moving(robot, q)
     for member in robot.bodies:
@@ -407,7 +405,7 @@ def test_nearly_flat(angle):
 
 
 def test_flat():
-    """Of the motions that exist there the one that the forces make; and at some velocities there is none."""
+    """Of the possible motions the one that the forces cause; for some velocities there is none."""
     robot, q = flat(0.0)
     tau = np.array([1.0, -2.0, 0.5])
     solution = sarrus.formulations.reference_member(robot, q, np.zeros(3), tau, member="top")
@@ -427,7 +425,7 @@ def test_flat():
 
 
 def prescribed():
-    """Two bars, the end of the second carried along."""
+    """Return two bars whose end has a prescribed motion."""
     b = sarrus.Builder()
     for k in (1, 2):
         b.add_body(f"link{k}", sarrus.Inertia.rod(1.0, (0, 0, 0), (1, 0, 0)))
@@ -440,7 +438,7 @@ def prescribed():
 
 
 def test_prescribed_frame():
-    """alpha_c of 6.9: a tip whose frame on the ground is carried along."""
+    """alpha_c of 6.9: a tip whose frame on the ground moves."""
     robot, time = prescribed(), 0.7
     q = robot.project_configuration([0.0, -np.pi / 2], time=time)
     assert np.abs(robot.constraint_residual(q, time=time)).max() < 1e-12
@@ -575,7 +573,7 @@ def test_as_the_solver_of_forward_dynamics(lead):
 
 
 def test_residual_tells_a_wrong_answer():
-    """The core's measure, on accelerations and on multipliers that are a little off."""
+    """The core's residual, for accelerations and multipliers with small errors."""
     robot, q = planar_3rrr()
     v, tau = moving(robot, q)
     solution = sarrus.formulations.reference_member(robot, q, v, tau)
@@ -652,7 +650,7 @@ def test_refused_mechanisms():
 
 
 def test_massless_chain():
-    """A chain is solved by itself first, and must have inertia then."""
+    """A chain is solved separately first, and must have inertia then."""
     b = sarrus.Builder()
     b.add_body("arm")
     b.add_body("load", sarrus.Inertia.box(1.0, (1, 1, 1)))
@@ -679,7 +677,7 @@ def test_massless_member():
 
 @pytest.mark.parametrize(("locks", "reason"), [("grip", "axes of joint 'grip'"), ("base", "ends with joint 'grip'")])
 def test_parallel_axes(locks, reason):
-    """Where a gimbal has lost a direction no accelerations of its coordinates answer to all forces; beside it they do."""
+    """A gimbal with parallel axes has no accelerations for some forces; beside this position it has."""
     joints = {"base": sarrus.Spherical(), "grip": sarrus.Spherical()} | {locks: sarrus.Gimbal("rx ry rz")}
     b = sarrus.Builder()
     for name in ("arm", "load"):
@@ -719,7 +717,7 @@ def test_bad_arguments():
 
 
 def test_pickles_with_its_cuts():
-    """What is kept of a mechanism taken apart is no part of it."""
+    """Cached parts of the decomposition are not pickled."""
     robot, q = delta()
     v, tau = moving(robot, q)
     before = sarrus.formulations.reference_member(robot, q, v, tau).accelerations

@@ -1,4 +1,4 @@
-"""Changing a model: what is left is what one would have written, and what cannot be done is refused and changes nothing."""
+"""Changes of a model: the result equals a directly written model; impossible changes raise errors and change nothing."""
 
 import copy
 import pickle
@@ -30,7 +30,7 @@ def test_there_and_back_of_all_constraints(seed):
 
 
 def test_a_law_in_a_coupler():
-    """Wheels of a differential: the law is on the right, and the velocity that it asks for."""
+    """Wheels of a differential: the time function on the right side, and the velocity that it requires."""
     b = sarrus.Builder("differential")
     for k, name in enumerate(("left", "right")):
         b.add_body(name, BALL)
@@ -47,7 +47,7 @@ def test_a_law_in_a_coupler():
 
 @pytest.mark.parametrize("kind", [kind for kind in ALL_JOINTS if kind != "fixed"])
 def test_a_locked_joint_holds_its_coordinates(kind):
-    """Poses, and the mass matrix of what still moves, are those of the free mechanism there."""
+    """Poses, and the mass matrix of the remaining joints, are those of the free mechanism in that configuration."""
     rng = np.random.default_rng(5)
     joints = {
         "first": sarrus.Revolute("x"),
@@ -107,7 +107,7 @@ def test_a_coupler_goes_on_without_a_locked_joint():
 
 
 def scene():
-    """Something of everything on a cart."""
+    """Return a builder with every kind of part on a cart."""
     b = sarrus.Builder("scene")
     for name in ("cart", "arm", "hand"):
         b.add_body(name, BALL)
@@ -147,7 +147,7 @@ def test_remove_what_else():
 def test_what_hangs_on_nothing_is_refused_when_built():
     b = scene()
     b.remove_body("cart")
-    with pytest.raises(ModelError, match=r"no joint leads from the ground to .arm., .hand."):
+    with pytest.raises(ModelError, match=r"no joint connects the ground to .arm., .hand."):
         b.build()
 
 
@@ -173,7 +173,7 @@ def two(prefixes=("left_", "right_"), other=None):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_attached_mechanisms_are_what_they_were(seed):
-    """The ground of each moves along with the torso: poses there, and kinetic energy while it rests, are those alone."""
+    """The grounds of attached mechanisms move with the torso: relative poses, and kinetic energy at rest, are unchanged."""
     rng = np.random.default_rng(seed)
     alone = random_mechanism(seed, bodies=6)
     q, v, _ = random_state(alone, rng)
@@ -288,7 +288,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("refused", REFUSED.values(), ids=REFUSED)
 def test_a_refused_call_leaves_nothing(refused):
-    """The builder is as before, and so is the core's: it takes the same names afterwards."""
+    """After a rejected call the builders of Python and core are unchanged: they accept the same names."""
     b = chain_of_one()
     before = b._described()
     with pytest.raises(sarrus.SarrusError):
@@ -320,7 +320,7 @@ def test_copies_of_builders_are_builders_of_their_own(copied):
 
 
 def test_numbers_of_every_kind_become_floats():
-    """Integers, numbers and arrays of NumPy: what a description has is plain."""
+    """NumPy integers, numbers and arrays become plain floats in a description."""
     b = chain_of_one()
     b.add_spring(
         "coil",

@@ -1,4 +1,4 @@
-"""Describing closed chains: what each call writes down, that it survives copying, and that the core reads it as it was meant."""
+"""Descriptions of closed chains: fields that each call writes, copies, and the core's interpretation."""
 
 import copy
 import pickle
@@ -33,7 +33,7 @@ RAMP, WAVE = laws.polynomial(0.1, 0.2), laws.harmonic(0.3, rate=2.0, phase=0.4)
 
 
 def skew_rows(q):
-    """Two rows over "slide" and "turn", which turn with q[1]."""
+    """Return two rows over "slide" and "turn" that rotate with q[1]."""
     c, s = np.cos(q[..., 1]), np.sin(q[..., 1])
     return np.stack([np.stack([c, s], -1), np.stack([-s, c], -1)], -2)
 
@@ -44,7 +44,7 @@ def skew_rows_rate(q, v):
 
 
 def tree():
-    """Six bodies on the ground, one behind the other: nothing closes yet."""
+    """Return six bodies in series on the ground, without loops."""
     b = Builder("everything", gravity=(0.0, 0.0, -9.81))
     joints = {"slide": Prismatic("x"), "turn": Revolute("z"), "screw": Cylindrical("y"), "glide": Planar("z")}
     before = "ground"
@@ -56,7 +56,7 @@ def tree():
 
 
 def everything():
-    """One of each that closes a chain."""
+    """Return a model with every kind of constraint."""
     b = tree()
     b.add_joint("pin", Revolute("x"), "ground", "ball_body", at_child=(0, 0, 1), loop=True)
     b.add_distance("rod", ("ground", (0, 1, 0)), ("float_body", (0, 0, 0.5)), length=2.0)
@@ -127,7 +127,7 @@ def test_constraints_are_named_joints_first():
 
 
 def test_numbers_of_any_kind_are_the_same_numbers():
-    """NumPy's numbers and arrays leave plain numbers behind, which hash and compare."""
+    """NumPy's numbers and arrays become plain numbers, which can be hashed and compared."""
     b, c = tree(), tree()
     b.add_coupler("gear", {"turn": np.array([1, 2]), ("screw", np.int64(0)): np.float32(0.5)}, offset=np.int8(1))
     c.add_coupler("gear", {("turn", 0): (1.0, 2.0), ("screw", 0): [0.5]}, offset=1.0)
@@ -251,7 +251,7 @@ assert sarrus.Mechanism(b.build().description) == b.build()
 
 
 def test_a_kind_without_a_class_gets_one_from_the_core():
-    """By add_constraint; here a kind that has a class, for which this one stands in a process of its own."""
+    """By add_constraint; a separate process removes the class of an existing kind for this test."""
     subprocess.run([sys.executable, "-c", OF_THE_CORE], check=True)
 
 
@@ -259,7 +259,7 @@ def test_a_kind_without_a_class_gets_one_from_the_core():
 
 
 def ring(**hints):
-    """Two arms from the ground, joined at their ends, with hints for some of the joints."""
+    """Return two arms from the ground, connected at their ends, with hints for some of the joints."""
     b = Builder()
     for name in ("a", "b"):
         b.add_body(name, BALL)
@@ -295,7 +295,7 @@ def test_a_free_joint_closes_nothing():
 
 @pytest.mark.parametrize("joint", [Revolute("x"), Spherical(), Free(), Planar("z"), Cylindrical("y")])
 def test_a_joint_may_lead_to_the_ground(joint):
-    """q keeps its meaning: the child, here the ground, in the parent."""
+    """q keeps its meaning: pose of the child, here the ground, in the parent."""
     there, back = Builder(), Builder()
     for b, ends in ((there, ("ground", "a")), (back, ("a", "ground"))):
         b.add_body("a", BALL)
@@ -340,7 +340,7 @@ def test_a_rod_has_its_length():
 
 
 def test_a_wheel_touches_at_its_height():
-    """The lowest point of a disc that leans is as far below its centre as the sine of the angle of axle and normal says."""
+    """The lowest point of an inclined disc is below its centre by radius times the sine of the angle between axle and normal."""
     pose, normal = EVERYTHING.pose(Q, "float_body"), np.array([0, -1, 0])
     centre, axle = pose @ (0, 0, 0.1, 1), pose[:, :3, :3] @ (0, 0.6, 0.8)
     expected = centre[:, :3] @ normal - 0.2 * np.linalg.norm(np.cross(axle, normal), axis=-1)
@@ -369,7 +369,7 @@ def test_rows_of_ones_own():
 
 @pytest.mark.parametrize("joint", [Fixed(), Spherical(), Planar("z"), Revolute("y"), Cylindrical((1, 2, 3))])
 def test_a_body_led_along_a_frame_is_where_the_frame_is(joint):
-    """Where the joint is at zero; the laws move the frame in its own axes, whichever the joint's axis is."""
+    """At joint coordinate zero; the time functions move the frame in its own axes, for any axis of the joint."""
     b = Builder()
     b.add_body("cart", BALL)
     b.add_body("table", BALL)
@@ -489,7 +489,7 @@ def test_the_core_evaluates_the_same_law(law):
 
 
 def test_a_spline_is_smooth_and_goes_through_its_points():
-    """Interpolation, the end slopes and an acceleration without jumps determine it."""
+    """Interpolation, end slopes and continuous acceleration determine the spline."""
     rng = np.random.default_rng(9)
     t, y = np.cumsum(rng.uniform(0.1, 2.0, 12)), rng.normal(size=12)
     law = laws.spline(t, y, slopes=(1.5, -0.5))

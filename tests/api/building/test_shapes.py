@@ -1,4 +1,4 @@
-"""Shapes that touch: who may, with which numbers, what is refused, and that a model keeps them."""
+"""Collision shapes: pairs that may touch, coefficients, errors, and storage in a model."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ BALL = Inertia.sphere(1.0, 0.1)
 
 
 def chain(joints, **shape):
-    """Bodies a, b, c, ... joined by these, from the ground on, a ball of radius 1 on each, all at the origin."""
+    """Return bodies a, b, c, ... connected by these joints, from the ground on, each with a ball of radius 1 at the origin."""
     b, below = sarrus.Builder(), "ground"
     for name, joint in zip("abcdef", joints, strict=False):
         b.add_body(name, BALL)
@@ -160,7 +160,7 @@ def test_contacts_of_many_states_are_those_of_each():
 
 
 def test_contacts_stand_where_the_body_is():
-    """A point of a turned pendulum over a ramp: heights by hand."""
+    """A point of a rotated pendulum over a ramp: heights by hand."""
     b = sarrus.mechanisms.pendulum().to_builder()
     b.add_shape("bob", Point(), (0.0, 0.0, -1.0))
     b.add_shape("ground", Plane(), sarrus.Transform(sarrus.Rotation.from_rpy(0.0, -0.3, 0.0), (0.0, 0.0, -3.0)))
@@ -202,15 +202,15 @@ BAD_SHAPES = [
     ({"shape": ConvexPoints(((0.0, 1.0),))}, "points must be"),
     ({"shape": ConvexPoints(((0.0, 1.0, np.inf),))}, "finite numbers"),
     ({"shape": ConvexPoints(np.zeros((16385, 3)))}, "from 1 to 16384"),
-    ({"shape": Terrain(((0.0, 1.0),), (1.0, 1.0))}, "two rows or more"),
+    ({"shape": Terrain(((0.0, 1.0),), (1.0, 1.0))}, "two rows and two columns"),
     ({"shape": Terrain(((0.0, 1.0), (0.0, np.nan)), (1.0, 1.0))}, "finite numbers"),
     ({"shape": Terrain(((0.0, 1.0), (0.0, 1.0)), (1.0, 0.0))}, "size of a terrain must be positive"),
-    ({"friction": -0.1}, "friction must be not negative; got -0.1"),
+    ({"friction": -0.1}, "friction must not be negative; got -0.1"),
     ({"restitution": 1.5}, "restitution must be from 0 to 1; got 1.5"),
     ({"name": "taken"}, "two shapes are named 'taken'"),
-    ({"name": "crowd"}, "'crowd' is named as a group"),
-    ({"group": "taken"}, "group is a name, and no shape's"),
-    ({"group": ""}, "group is a name"),
+    ({"name": "crowd"}, "'crowd' has the name of a group"),
+    ({"group": "taken"}, "group must be a name that no shape has"),
+    ({"group": ""}, "group must be a name"),
 ]
 
 
@@ -226,7 +226,7 @@ def test_bad_contacts():
     b = brick()
     with pytest.raises(NameNotFoundError, match="brik"):
         b.set_contact("brik", "ground")
-    with pytest.raises(ModelError, match="both are on body 'brick'"):
+    with pytest.raises(ModelError, match="both shapes are on body 'brick'"):
         b.set_contact("brick", "top")
     with pytest.raises(NameNotFoundError, match="shape"):
         b.add_shape("brik", Point())

@@ -1,4 +1,4 @@
-"""The command `sarrus`: what it prints, what it refuses, and with which exit code."""
+"""The command `sarrus`: output, errors and exit codes."""
 
 import contextlib
 import csv
@@ -33,7 +33,7 @@ UNKNOWN_TAG = ROBOT.replace("</robot>", "<colour/></robot>")
 
 @pytest.fixture
 def write(tmp_path, monkeypatch):
-    """Write a file into the working directory and give its name."""
+    """Write a file into the working directory and return its name."""
     monkeypatch.chdir(tmp_path)
 
     def write(text, name="robot.urdf"):
@@ -44,7 +44,7 @@ def write(tmp_path, monkeypatch):
 
 
 def run(*argv, stdout=subprocess.PIPE, **environment):
-    """As a process of its own."""
+    """Run the command as a separate process."""
     command = [sys.executable, "-m", "sarrus", *argv]
     return subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, env=os.environ | environment)
 
@@ -116,7 +116,7 @@ def test_info_of_a_tree_of_the_gallery(capsys):
 
 
 def test_info_of_loops_that_cannot_close(tmp_path, capsys, monkeypatch):
-    """All that is known without a configuration, and why there is none."""
+    """All properties that need no configuration, and the reason why there is none."""
     b = sarrus.Builder("too short")
     b.add_body("a", sarrus.Inertia.rod(mass=1.0, start=(0, 0, 0), end=(1, 0, 0)))
     b.add_body("b", sarrus.Inertia.rod(mass=1.0, start=(0, 0, 0), end=(1, 0, 0)))
@@ -158,7 +158,7 @@ def test_demo(write, few_calls, capsys, tmp_path):
 
 
 def test_demo_without_matplotlib(write, few_calls, capsys, monkeypatch, tmp_path):
-    """The plain install: everything but the figure, and how to get it."""
+    """The plain install: everything except the figure, with a hint how to install matplotlib."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert main(["demo"]) == 0
@@ -175,7 +175,7 @@ def short(monkeypatch):
 
 
 def table(out):
-    """Rows of numbers of a demonstration."""
+    """Return rows of numbers of a demonstration."""
     lines = out[out.index("t [s]") :].split("\n\n")[0].splitlines()[1:]
     return np.array([[float(x) for x in line.split()] for line in lines])
 
@@ -202,7 +202,7 @@ def test_demo_of_the_gallery(name, short, capsys, monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("name", sarrus.mechanisms.__all__)
 def test_demos_stay_in_the_picture(name, capsys, monkeypatch, tmp_path):
-    """In all of its time nothing flies off: what it sweeps is at most three times as large as it is. A bicycle goes its way."""
+    """Nothing leaves the picture: the swept area is at most three times as large as the mechanism, except for a bicycle."""
     monkeypatch.chdir(tmp_path)
     # arms that fall with a load between them pass next to singular positions, where steps of 1 ms end by how rounding goes
     monkeypatch.setattr(commands, "STEP", 5e-4 if name == "two_arms" else 1e-3)
@@ -257,7 +257,7 @@ def test_demo_list(capsys):
 
 
 def test_demo_without_docstrings(short, capsys, monkeypatch, tmp_path):
-    """As under python -OO, which leaves them out."""
+    """Docstrings are missing under python -OO."""
     done = run("demo", "--list", PYTHONOPTIMIZE="2")
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout.decode().splitlines()[1:] == sarrus.mechanisms.__all__
@@ -334,7 +334,7 @@ def test_planar_linkages_are_as_they_should_be(name, capsys):
 
 
 def test_redundancy_within_the_plane_is_suspicious(tmp_path, capsys):
-    """A third rocker of a parallelogram moves as the others do, and braces it in its plane."""
+    """A third rocker of a parallelogram moves like the others, and stiffens it in its plane."""
     b = sarrus.mechanisms.four_bar(0.5, 1.0, 0.5, 1.0).to_builder()
     b.add_body("third", sarrus.Inertia.rod(1.0, (0, 0, 0), (0.5, 0, 0)))
     b.add_joint("low", sarrus.Revolute("y"), "ground", "third", at_parent=(0.5, 0, 0))
@@ -364,7 +364,7 @@ def test_motors_and_laws_of_a_simulation(tmp_path, monkeypatch, capsys):
 
 
 def test_hints_name_what_can_be_installed():
-    """sarrus itself is on no index: its extras are not to be had by name."""
+    """sarrus is not on a package index, so extras cannot be installed by name."""
     package = Path(sarrus.__file__).parents[0]
     said = [path for path in package.rglob("*.py") if re.search(r"sarrus\[\w+\]", path.read_text(encoding="utf-8"))]
     assert said == []
@@ -428,7 +428,7 @@ def summary(out):
 
 
 def test_simulate(capsys, monkeypatch, tmp_path):
-    """All options with a loop: the same run as the one in Python, and in files."""
+    """All options with a loop: the same run as in Python, and in files."""
     monkeypatch.chdir(tmp_path)
     argv = (
         "simulate four_bar --time 0.2 --dt 2e-3 --method rkmk4 --stabilisation baumgarte --csv run.csv --save run.npz"
@@ -475,7 +475,7 @@ def test_simulate_from_home_at_rest(capsys, monkeypatch, tmp_path):
 
 
 def test_simulate_a_file(write, capsys):
-    """A floating base, with all of its coordinates; no time, no step."""
+    """A floating base with all of its coordinates; zero duration, no step."""
     name = write(ROBOT)
     turned = ["--position", "handle=0.5", "root=0,0,0,2,1,2,3", "--velocity", "root=0,0,1,0,0,0", "handle=-1"]
     joint = next(j for j in sarrus.load(name, floating_base=True).joints if j != "handle")
@@ -491,9 +491,7 @@ def test_simulate_a_file(write, capsys):
 
 @pytest.mark.parametrize(("name", "given"), [("stewart", 2), ("hslm", 3), ("rolling_disc", 1), ("three_rrr", 2)])
 def test_given_velocities_come_out_as_given(name, given):
-    """Of mechanisms with several freedoms: those of some joints as they are, J v = c, and no smaller v does it (a body's size a second
-    counts as much as a radian).
-    """
+    """For mechanisms with several degrees of freedom, given velocities are unchanged, J v = c, and v is of least norm."""
     robot = getattr(sarrus.mechanisms, name)()
     q = robot.assemble()
     rng = np.random.default_rng(5)
@@ -512,7 +510,7 @@ def test_given_velocities_come_out_as_given(name, given):
 
 
 def test_simulate_adaptively(capsys, tmp_path):
-    """Tolerances arrive: tighter ones take more steps."""
+    """Tolerances have an effect: tighter ones need more steps."""
     steps = []
     for tolerance in ("1e-4", "1e-9"):
         words = f"simulate four_bar --time 0.5 --dt 0.05 --method dopri5 --rtol {tolerance} --atol {tolerance}"
@@ -565,7 +563,7 @@ def test_without_matplotlib_no_long_simulation(capsys, monkeypatch, tmp_path):
 
 
 def test_simulation_that_fails_keeps_what_it_has(capsys, monkeypatch, tmp_path):
-    """An arm that steps far too long, whatever the rounding: the files hold what came before."""
+    """An arm with far too long steps, for any rounding: the files contain the run up to the failure."""
     monkeypatch.chdir(tmp_path)
     wild = "--method euler --dt 0.5 --time 500 --velocity joint3=100"
     assert main(f"simulate stanford_arm {wild} --csv x.csv --save x.npz".split()) == 1
@@ -578,7 +576,7 @@ def test_simulation_that_fails_keeps_what_it_has(capsys, monkeypatch, tmp_path):
 
 
 def test_numbers_that_overflow(capsys, monkeypatch, tmp_path):
-    """Nothing but one line is said, and the summary is of what is finite."""
+    """Only one line is printed, and the summary is of finite values."""
     pytest.importorskip("matplotlib")
     monkeypatch.chdir(tmp_path)
     files = ["--csv", "x.csv", "--plot", "x.png", "--plot-quantity", "energy", "--animate", "x.html"]
@@ -592,7 +590,7 @@ def test_numbers_that_overflow(capsys, monkeypatch, tmp_path):
 
 
 def test_an_energy_that_is_no_number_is_no_success(capsys, monkeypatch, tmp_path):
-    """The square of the speed overflows, and so does the energy; the files are written all the same."""
+    """The square of the speed overflows, and so does the energy; the files are still written."""
     monkeypatch.chdir(tmp_path)
     argv = ["--time", "0.01", "--csv", "x.csv", "--velocity"]
     for model, speed in (("pendulum", "pivot=1e300"), ("four_bar", "pivot=1e300")):
@@ -603,7 +601,7 @@ def test_an_energy_that_is_no_number_is_no_success(capsys, monkeypatch, tmp_path
 
 
 def interrupting(robot, *state, **how):
-    """As somebody who presses Ctrl-C after 50 ms of motion."""
+    """Press Ctrl-C after 50 ms of motion."""
 
     def function(t, q, v):
         if t > 0.05:
@@ -651,7 +649,7 @@ def test_energy_is_kept_only_where_nothing_takes_it(monkeypatch):
 
 @pytest.fixture
 def looked(monkeypatch):
-    """What is asked of sarrus.view."""
+    """Return the arguments of sarrus.view."""
     calls = []
 
     class Shown(contextlib.AbstractContextManager):
@@ -809,7 +807,7 @@ def test_what_cannot_be_written_is_a_failure(argv, unbuffered):
 
 
 def test_a_terminal_shows_what_a_file_says_and_does_not_obey(write, capsys):
-    """Escape sequences and turns of the direction of writing in a warning and in an error come as escapes."""
+    """Escape sequences and changes of writing direction in a warning or error are printed as escapes."""
     ghost = ROBOT.replace("</limit>", "").replace(
         '<axis xyz="0 0 1"/>', '<axis xyz="0 0 1"/><mimic joint="\x9b2J\u202e"/>'
     )
@@ -843,7 +841,7 @@ def test_a_fault_of_ours_is_one_line_too(capsys, monkeypatch):
 
 @pytest.mark.parametrize("command", ["demo", "info", "simulate", "view"])
 def test_help_has_an_example_that_runs_as_written(command, capsys):
-    """It is one line, and its words are known."""
+    """The example is one line of known words."""
     with pytest.raises(SystemExit) as leaving:
         main([command, "--help"])
     assert leaving.value.code == 0
@@ -868,13 +866,13 @@ def test_module_is_the_command(write):
 
 
 def test_terminal_without_the_letters(write):
-    """Names and branches that cannot be shown become question marks."""
+    """Names and branch characters that the terminal cannot show become question marks."""
     done = run("info", write(ROBOT.replace("right", "Füße")), PYTHONIOENCODING="ascii")
     assert done.returncode == 0 and b"F??e" in done.stdout
 
 
 def test_reader_who_has_seen_enough(write):
-    """`sarrus info robot.urdf | head` ends without complaint."""
+    """`sarrus info robot.urdf | head` ends without an error."""
     command = [sys.executable, "-m", "sarrus", "info", write(ROBOT)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         process.stdout.close()

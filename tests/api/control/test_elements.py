@@ -1,4 +1,4 @@
-"""Force elements as a user meets them: controllers, friction and contact do what their formulas say."""
+"""Force elements for users: controllers, friction and contact satisfy their formulas."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ G = 9.81
 
 
 def test_native_pid_is_the_one_in_python():
-    """With limits that are reached on both sides, and the integral that rests meanwhile: equal to rounding."""
+    """Limits are reached on both sides, and the integral stops meanwhile: equal to rounding."""
     robot = sarrus.mechanisms.pendulum()
     target = sarrus.laws.harmonic(1.5, rate=6.0, offset=0.3)
     kp, ki, kd, limits = 30.0, 80.0, 4.0, (-9.0, 12.0)
@@ -57,7 +57,7 @@ def test_native_pid_is_the_one_in_python():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_native_pd_is_the_one_in_python(method):
-    """By every method, on a mechanism with a loop, beside another force."""
+    """Every method, on a mechanism with a loop, beside another force."""
     robot, q, v = four_bar()
     motor = robot.joint("motor").v_slice.start
     target = sarrus.laws.harmonic(0.3, rate=3.0, offset=0.5)
@@ -81,7 +81,7 @@ def test_native_pd_is_the_one_in_python(method):
 
 
 def test_a_prescribed_effort():
-    """x = t^3/6 under f = t, m = 1: cubics are rk4's own."""
+    """x = t^3/6 for f = t, m = 1, which rk4 integrates exactly."""
     run = sarrus.simulate(
         slider(), [0.0], [0.0], 2.0, FeedforwardEffort("slide", sarrus.laws.polynomial(0.0, 1.0)), dt=0.1
     )
@@ -90,7 +90,7 @@ def test_a_prescribed_effort():
 
 
 def test_computed_torque_errors_die_as_oscillators():
-    """e = e0 (1 + w t) exp(-w t) with kp = w^2, kd = 2 w, whatever the mechanism does, its damping too."""
+    """e = e0 (1 + w t) exp(-w t) with kp = w^2, kd = 2 w, for any motion and damping of the mechanism."""
     b = sarrus.Builder("damped")
     b.add_body("upper", sarrus.Inertia.rod(2.0, (0, 0, 0), (0, 0, -1)))
     b.add_body("lower", sarrus.Inertia.rod(1.0, (0, 0, 0), (0, 0, -1)))
@@ -108,7 +108,7 @@ def test_computed_torque_errors_die_as_oscillators():
 
 
 def test_stiction_holds_and_slips():
-    """Pulled by less than `sticking` it stays where its bristles bend to; by more, it slides, and only `sliding` is taken off."""
+    """Pulled by less than `sticking` it stays at the deflection of its bristles; by more, it slides with friction `sliding`."""
     sliding, sticking, stiffness = 1.0, 1.5, 1e4
     friction = LuGreFriction("slide", sliding, sticking, stribeck_velocity=0.01, stiffness=stiffness)
     held = sarrus.simulate(slider(), [0.0], [0.0], 2.0, [FeedforwardEffort("slide", 1.2), friction])
@@ -121,7 +121,7 @@ def test_stiction_holds_and_slips():
 
 
 def test_stiction_as_it_comes():
-    """With the numbers it has by default, at the step that is the default: 1 N on 1 kg stops 1 m/s within 1 s."""
+    """Default parameters and default step: 1 N on 1 kg stops 1 m/s within 1 s."""
     run = sarrus.simulate(slider(), [0.0], [1.0], 2.0, LuGreFriction("slide", 1.0))
     assert_allclose(run.v[500], 0.5, atol=0.02)
     assert np.abs(run.v[1200:]).max() < 1e-3
@@ -129,7 +129,7 @@ def test_stiction_as_it_comes():
 
 
 def test_stiction_takes_no_more_than_it_may():
-    """A block thrown at 0.1 m/s: friction never exceeds `sticking` by much, and v^2/(2 a) is how far it goes."""
+    """A block thrown at 0.1 m/s: friction never exceeds `sticking` by much, and the distance is v^2/(2 a)."""
     run = sarrus.simulate(
         slider(), [0.0], [0.1], 0.3, LuGreFriction("slide", 1.0), dt=2e-5, times=np.linspace(0.0, 0.3, 3001)
     )
@@ -139,7 +139,7 @@ def test_stiction_takes_no_more_than_it_may():
 
 @pytest.mark.parametrize("limits", [(3.7, 5.2), (3.7, 4.3)])
 def test_end_stops_of_joints_that_close_loops_are_within_their_turn(limits):
-    """Whether the pivot closes the loop does not matter, though a pose tells an angle of -pi to pi."""
+    """The pivot may be the loop joint, although a pose determines an angle only in -pi to pi."""
     energies = []
     for cut in ("p2", "p"):
         b = sarrus.Builder("four-bar")
@@ -160,14 +160,14 @@ def test_end_stops_of_joints_that_close_loops_are_within_their_turn(limits):
 
 
 def test_a_limit_on_one_side():
-    """Infinity is what a user writes for no limit."""
+    """Infinity means no limit."""
     robot = sarrus.mechanisms.pendulum()
     a, b = (sarrus.simulate(robot, [1.0], [0.0], 0.5, PID("pivot", 9.0, limits=(-5.0, x))) for x in (np.inf, 1e9))
     assert_array_equal(a.q, b.q)
 
 
 def test_a_bouncing_point_comes_to_rest():
-    """Each bounce takes energy, and it ends where the ground carries it: k d^n = m g."""
+    """Each bounce loses energy; finally the ground carries the weight: k d^n = m g."""
     robot = slider("z", gravity=(0.0, 0.0, -G))
     ground = CompliantContact("block", radius=0.1, stiffness=1e5, exponent=1.5, dissipation=1.0)
     run = sarrus.simulate(robot, [0.4], [0.0], 6.0, ground, dt=2e-4)
@@ -184,7 +184,7 @@ def test_a_bouncing_point_comes_to_rest():
 
 
 def test_friction_stays_in_its_cone():
-    """A block thrown along the ground: |f_x| <= mu f_z always, and equal to it where it slides fast."""
+    """A block thrown along the ground: |f_x| <= mu f_z, with equality during fast sliding."""
     mu = 0.4
     ground = CompliantContact("block", radius=0.1, stiffness=1e5, dissipation=1.0, friction=mu, slip_velocity=1e-3)
     rest = 0.1 - (G / 1e5) ** (1.0 / 1.5)
@@ -200,7 +200,7 @@ def test_friction_stays_in_its_cone():
 
 
 def test_a_contact_acts_as_its_wrench_would():
-    """On a body that turns and leans: tau is J^T of a force at the touching point."""
+    """On an inclined rotating body: tau is J^T of a force at the contact point."""
     b = sarrus.Builder("ball on an arm")
     b.add_body("arm", sarrus.Inertia.rod(1.0, (0, 0, 0), (1, 0, 0)))
     b.add_body("ball", sarrus.Inertia.sphere(1.0, 0.2))
@@ -229,7 +229,7 @@ def test_a_contact_acts_as_its_wrench_would():
 
 
 def test_ground_that_slopes_is_a_plane_that_leans():
-    """A height of 0.3 x over the level plane, and the plane across (-0.3, 0, 1): all numbers of a run agree."""
+    """A height of 0.3 x over the level plane, and the plane perpendicular to (-0.3, 0, 1): all results of a run agree."""
     b = sarrus.Builder("ball")
     b.add_body("ball", sarrus.Inertia.sphere(1.0, 0.2))
     b.add_joint("fly", sarrus.Free(), "ground", "ball")
@@ -249,7 +249,7 @@ def test_ground_that_slopes_is_a_plane_that_leans():
 
 
 def test_rough_ground_gives_back_what_it_took():
-    """Without friction and dissipation its force has a potential, k d^(n+1)/(n+1) of the depth at the nearest place."""
+    """Without friction and dissipation the force has the potential k d^(n+1)/(n+1) of the depth at the nearest point."""
     robot, k, radius = table(), 2e4, 0.1
     ground = sarrus.laws.harmonic(0.05, rate=4.0)  # its narrowest valleys have a radius of 1.25 m
     frictionless = {"stiffness": k, "dissipation": 0.0, "friction": 0.0, "exponent": 1.0}
@@ -277,7 +277,7 @@ def satellite_with_wheel():
 
 @pytest.mark.parametrize(("asked", "given"), [(3.0, 3.0), (7.0, 5.0), (-2.0, 0.5)])
 def test_a_thruster_acts_as_a_wrench_of_its_frame(asked, given):
-    """Along its axis, one way, within limits."""
+    """A force along its axis, in one direction, within limits."""
     robot = satellite_with_wheel()
     rng = np.random.default_rng(2)
     q, v = robot.random(rng), rng.normal(size=robot.nv)
@@ -288,7 +288,7 @@ def test_a_thruster_acts_as_a_wrench_of_its_frame(asked, given):
 
 
 def test_thrust_over_time_is_momentum():
-    """A pulse of 2 N s, by a law that goes below zero, where nothing is given."""
+    """A pulse of 2 N s, by a time function that becomes negative, where the thrust is zero."""
     robot = satellite_with_wheel()
     pulse = sarrus.laws.Law((0.0, 0.5, 1.0), ((0.0,), (4.0,), (-4.0,)))
     run = sarrus.simulate(robot, robot.neutral(), np.zeros(7), 2.0, Thruster("nozzle", pulse), dt=1e-3)
@@ -300,7 +300,7 @@ def test_thrust_over_time_is_momentum():
 
 
 def test_a_wheel_saturates():
-    """Torque up to its limit until the momentum is full, whoever asks; momentum of all stays zero."""
+    """Torque is limited until the wheel's momentum is at its limit, for any commands; total momentum stays zero."""
     robot, inertia = satellite_with_wheel(), 0.02  # 1 kg of radius 0.2 m
     push = np.array([0.0] * 6 + [0.6])
 
@@ -339,7 +339,7 @@ def test_many_runs_of_thrusters_and_wheels_are_as_one_by_one():
 
 
 def test_a_controller_with_wrenches():
-    """A wrench on a frame is what forward_dynamics calls one, beside tau."""
+    """A wrench on a frame as in forward_dynamics, beside tau."""
     robot, q, v = double_pendulum()
     tau, wrench = np.array([0.5, -0.2]), np.array([0.1, 0.2, 0.3, 1.0, 2.0, 3.0])
     run = sarrus.simulate(robot, q, v, 0.0, lambda t, q, v: (tau, {"tip": wrench}))
@@ -349,7 +349,7 @@ def test_a_controller_with_wrenches():
 
 
 def test_the_state_a_controller_gets_is_its_own():
-    """What it writes into its arguments goes nowhere."""
+    """Changes that a controller makes to its arguments have no effect."""
 
     def careless(t, q, v):
         q[:], v[:] = 7.0, np.nan
@@ -383,7 +383,7 @@ def test_bad_answers_of_a_controller(method, controller, error, message):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_exceptions_of_a_controller_come_unchanged(method):
-    """Late in the run, with what they carry, and the next run is sound."""
+    """Exceptions late in the run are unchanged, with their attributes, and the next run is valid."""
     robot, q, v = four_bar()
     mine = LookupError("with", "things")
 
@@ -399,7 +399,7 @@ def test_exceptions_of_a_controller_come_unchanged(method):
 
 
 def test_a_kind_without_a_class_gets_one_from_the_core():
-    """Its fields read the same as those of the class written by hand: numbers and laws of each run, joints, limits."""
+    """Its fields read the same as those of the hand-written class: numbers and laws of each run, joints, limits."""
     made = declared("PID", __name__)
     robot, target = sarrus.mechanisms.pendulum(), sarrus.laws.harmonic(0.3, rate=2.0)
     by_hand = PID("pivot", [20.0, 30.0], 1.0, 5.0, [target, 0.2], (-3.0, [1.0, 2.0]))
@@ -642,7 +642,7 @@ def test_bad_elements_where_loops_close(element, error, message):
 
 @pytest.mark.parametrize(("mass", "sinking", "damped"), [(8.0, 2e-3, 0.3), (0.5, 1e-2, 0.1), (300.0, 1e-4, 0.5)])
 def test_how_stiff_a_ground(mass, sinking, damped):
-    """What docs/contact.md says how to choose one: it sinks so far, swings at that rate, and is damped so."""
+    """The choice by docs/contact.md: penetration, frequency and damping are as stated."""
     b = sarrus.Builder("box")
     b.add_body("box", sarrus.Inertia.sphere(mass, 0.1))
     b.add_joint("float", sarrus.Free(), "ground", "box")

@@ -1,4 +1,4 @@
-"""Paths through waypoints: smooth, on the loops, and fit for a controller."""
+"""Paths through waypoints: smooth, on the loops, and usable by controllers."""
 
 import pickle
 
@@ -35,14 +35,14 @@ def through(mechanism, rng, times=TIMES, v=True):
 
 
 def open_five_bar():
-    """A five-bar led through four points by its motors, at rest at both ends."""
+    """Return a five-bar path through four points of its motors, at rest at both ends."""
     robot = sarrus.mechanisms.five_bar()
     q = robot.follow({"left_motor": np.array([0.5, 0.8, 0.3, 0.4]), "right_motor": np.array([2.0, 1.8, 2.2, 2.4])})
     return path_through(robot, TIMES, q)
 
 
 def closed_paths():
-    """Paths on loops of every holonomic kind, driven ones too, with velocity at their ends."""
+    """Return paths on loops of every holonomic kind, including driven ones, with end velocities."""
     for seed in (0, 2, 7, 13, 18, 26, 47, 63, 79, 104):
         state = random_closed(seed, bodies=5, loops=2, kinds=HOLONOMIC, mobility=2, floating=seed % 2 == 0)
         robot = sarrus.Mechanism(state.description)
@@ -55,7 +55,7 @@ def closed_paths():
 
 
 def off_by_differences(path, h, beyond=0.0):
-    """How far v and a are from central differences of q and of v, of their own sizes, away from the kinks of the third derivative."""
+    """Return the relative difference of v and a from central differences, away from the kinks of the third derivative."""
     robot, t = path.mechanism, path.t
     times = np.linspace(t[0] - beyond + 3e-3, t[-1] + beyond - 3e-3, 97)
     times = times[np.abs(times[:, None] - t).min(axis=1) > 2.5e-3]
@@ -66,7 +66,7 @@ def off_by_differences(path, h, beyond=0.0):
 
 
 def assert_derivatives(path, beyond=0.0):
-    """O(h^2): a quarter for half of h; rounding, eps / h, where the path is so even that nothing else is left."""
+    """Check O(h^2): a quarter for half of h; or rounding, eps / h, if the path is very smooth."""
     coarse, fine = off_by_differences(path, 2e-3, beyond), off_by_differences(path, 1e-3, beyond)
     for large, small in zip(coarse, fine):
         assert small < 0.27 * large + 1e-10
@@ -74,7 +74,7 @@ def assert_derivatives(path, beyond=0.0):
 
 
 def assert_smooth_at_way_points(path):
-    """q, v and a from both sides, 1e-8 s apart: third derivatives below 5e4 leave 1e-3 of a jump that would be of size 1 to 100."""
+    """q, v and a from both sides, 1e-8 s apart: third derivatives below 5e4 leave 1e-3 of jumps of size 1 to 100."""
     near = 1e-8
     jumps = [
         max(np.abs(x - y).max() for x, y in zip(path.at(t - near)[1:], path.at(t + near)[1:])) for t in path.t[1:-1]
@@ -101,7 +101,7 @@ def test_coordinates_that_add_up_go_on_complete_cubic_splines(rng):
 
 
 def test_rotations_are_those_of_scipy(rng):
-    """Its rotation splines, with the velocities that they have at their ends: small turns, as it stops after ten iterations."""
+    """SciPy's rotation splines, with their end velocities; small rotations, because SciPy stops after ten iterations."""
     robot = ball()
     q = Rotation.from_rotvec(rng.uniform(-0.5, 0.5, (6, 3))).as_quat()
     times = np.array([0.0, 0.4, 1.0, 1.1, 2.0, 2.2])
@@ -128,7 +128,7 @@ def test_every_joint_passes_its_way_points_smoothly(seed):
 
 
 def test_many_way_points_do_not_amplify_errors(rng):
-    """A rotation with known velocity, densely sampled: the spline's is off by O(h^3), at its end as at its start."""
+    """A densely sampled rotation with known velocity: the spline's error is O(h^3), at both ends."""
     robot = ball()
     v_of = np.array([0.3, -1.0, 0.7])
     for n, most in ((51, 1e-4), (201, 2e-6)):
@@ -231,7 +231,7 @@ def test_shapes_of_times(rng):
 
 
 def test_one_time_is_what_many_are():
-    """To the last bit, before, between and after waypoints, at waypoints too; and at a time that is a NumPy number."""
+    """Equal to the last bit, before, between, at and after waypoints; also for a time that is a NumPy number."""
     for path in (through(random_mechanism(3), np.random.default_rng(0)), open_five_bar()):
         times = np.concatenate([path.t, np.linspace(-0.1, 1.7, 23)])
         many = path.at(times)
@@ -351,7 +351,7 @@ def test_paths_of_the_gallery(make, rng):
 
 
 def test_way_points_close_by_make_the_loops_follow_the_spline():
-    """Halving what is between waypoints takes all that the loops must change of the spline to a sixteenth."""
+    """Half the spacing of waypoints reduces the loops' change of the spline to a sixteenth."""
     robot = sarrus.mechanisms.four_bar()
     off = []
     for n in (9, 17, 33):

@@ -1,4 +1,4 @@
-"""TaskControl as a user meets it: what it prints, what it refuses, in simulations and with functions as targets."""
+"""TaskControl for users: printed form, errors, simulations, and functions as targets."""
 
 import copy
 
@@ -66,12 +66,15 @@ def test_wrong_tasks_have_errors_of_their_own(arm, make, message):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda task: task.update(kind="Tilt"), "no kind of task is 'Tilt'"),
-        (lambda task: task.update(tilt=1.0), "FrameTask: 'tilt' is none of its fields, level, weight"),
+        (lambda task: task.update(kind="Tilt"), "no kind of task is named 'Tilt'"),
+        (lambda task: task.update(tilt=1.0), "FrameTask has no field 'tilt'; expected one of level, weight"),
         (lambda task: task.pop("weight"), "FrameTask has no field 'weight' in its description"),
-        (lambda task: task["fields"].update(tilt=1.0), "FrameTask: 'tilt' is none of its fields, frame, reference"),
+        (
+            lambda task: task["fields"].update(tilt=1.0),
+            "FrameTask has no field 'tilt'; expected one of frame, reference",
+        ),
         (lambda task: task["fields"].pop("target"), "FrameTask has no field 'target' in its description"),
-        (lambda task: task["fields"].update(stiffness=(0, 2)), "FrameTask has 3 rows, its stiffness 2"),
+        (lambda task: task["fields"].update(stiffness=(0, 2)), "FrameTask has 3 rows, but its stiffness has 2"),
     ],
 )
 def test_the_core_refuses_what_no_kind_has(arm, change, message):
@@ -85,7 +88,7 @@ def test_the_core_refuses_what_no_kind_has(arm, change, message):
 
 def test_a_class_of_ones_own_is_the_task_that_it_derives_from(arm):
     class Reach(control.FrameTask):
-        """A frame task with a name of its own."""
+        """A frame task with a different name."""
 
     q, v = np.full(6, 0.3), np.zeros(6)
     place = [0.5, 0.0, 0.5]
@@ -179,7 +182,7 @@ def test_limits_that_contradict_a_hard_task_are_named(arm):
 
 @pytest.mark.parametrize("hard", [False, True])
 def test_a_velocity_limit_of_nothing_is_relaxed_as_one_of_little(hard):
-    """Where efforts are too weak to hold the arm: a limit of motion that leaves one value is no equation then."""
+    """Efforts are too weak to hold the arm: a motion limit that leaves one value does not become an equation then."""
     b = sarrus.Builder("arm")
     b.add_body("a", sarrus.Inertia.rod(1.0, (0, 0, 0), (1.0, 0, 0), 0.02))
     b.add_joint("m", sarrus.Revolute("y"), "ground", "a", actuated=True)
@@ -238,7 +241,7 @@ def test_position_limits_hold_while_a_task_pushes_beyond(arm):
 
 
 def test_a_force_with_integral_action_outlasts_friction_that_the_model_does_not_know():
-    """Internal force of a redundantly driven linkage: what joints' friction adds dies away."""
+    """The internal force of a redundantly driven linkage: the error by unmodelled joint friction decays."""
     robot = sarrus.mechanisms.five_bar(actuated=3)
     q = robot.assemble()
     v = np.zeros(robot.nv)
@@ -253,7 +256,7 @@ def test_a_force_with_integral_action_outlasts_friction_that_the_model_does_not_
 
 
 def test_a_force_that_no_model_tells_is_warned_of():
-    """Across the plane of a linkage its pins share what they carry; in the plane they do not."""
+    """The pins share the load across the plane of a linkage indeterminately, the load in the plane not."""
     robot = sarrus.mechanisms.five_bar(actuated=3)
     with pytest.warns(sarrus.ModelWarning, match=r"ForceTask\('pin'\): the forces of rows \[0, 1, 4\] are not unique"):
         control.TaskControl(robot, control.ForceTask("pin", 0.0))

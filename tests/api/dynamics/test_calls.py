@@ -1,4 +1,4 @@
-"""How one calls: broadcasting, batches, threads, out=, kinds of arrays, bad samples; and mechanisms as values."""
+"""Calls: broadcasting, batches, threads, out=, array types, invalid samples; and mechanisms as values."""
 
 import gc
 import inspect
@@ -76,7 +76,7 @@ ROBOT = make_robot()
 
 
 def arguments(name, robot=ROBOT, lead=(), seed=0):
-    """Arrays that a function takes, with these leading axes; the frame's name where it wants one."""
+    """Return the array arguments of a function with these leading axes, and a frame name if it has one."""
     rng = np.random.default_rng(seed)
     count = int(np.prod(lead))
     given = []
@@ -93,12 +93,12 @@ def arguments(name, robot=ROBOT, lead=(), seed=0):
 
 
 def tolerance(name):
-    """What is solved for carries the rounding of the mass matrix times its condition number."""
+    """Return the tolerance of solves: rounding of the mass matrix times its condition number."""
     return 4 * EPS * np.linalg.cond(ROBOT.mass_matrix(arguments(name)[0])) if name in DIVIDING else ROUNDING
 
 
 def chunks(name):
-    """A count of states that is several chunks of a thread's work, of 64, or one and a bit where a state has 10^4 numbers."""
+    """Return a number of states for several chunks of 64 per thread, or slightly more than one chunk if a state has 10^4 numbers."""
     return 70 if name in ("christoffel_symbols", "mass_matrix_derivative") else 300
 
 
@@ -117,7 +117,7 @@ def assert_close(x, y, relative):
 
 @every_function
 def test_batch_is_a_loop(name):
-    """All remainders of packets of four and eight; more than one chunk of a thread's work."""
+    """All remainders of packets of four and eight; more than one chunk of a thread."""
     many = chunks(name)
     args = arguments(name, lead=(many,))
     call = of(ROBOT, name)
@@ -128,7 +128,7 @@ def test_batch_is_a_loop(name):
 
 @every_function
 def test_a_row_does_not_depend_on_its_neighbours(name):
-    """Bit for bit: whichever lane of a packet it is in, wherever in the batch."""
+    """Bit for bit, for any lane of a packet and any position in the batch."""
     args = arguments(name, lead=(21,))
     call = of(ROBOT, name)
     whole = call(*args)
@@ -164,7 +164,7 @@ def test_no_states(name):
     seed=seeds(),
 )
 def test_leading_axes_broadcast_as_numpys_do(lead, masks, drops, seed):
-    """Any axis of any input may be one, or left out where it is the first."""
+    """Any axis of any input may be one; leading axes may be missing."""
     rng = np.random.default_rng(seed)
     inputs = []
     for x, mask, drop in zip(arguments("inverse_dynamics", lead=lead, seed=seed), masks, drops, strict=True):
@@ -270,7 +270,7 @@ def test_kinematics_answers_as_the_functions_do(lead, expressed_in):
 
 
 class Subclass(np.ndarray):
-    """An array that is not exactly one."""
+    """A subclass of ndarray."""
 
 
 KINDS = {
@@ -357,7 +357,7 @@ def test_out_that_cannot_take_the_result(lead):
 
 @pytest.mark.parametrize("lead", [(), (4,)])
 def test_out_that_overlaps_an_input(lead):
-    """Even by one number: a kernel may write before it has read. Neighbours in one memory are well."""
+    """An overlap of one number is an error, because a kernel may write before it reads; adjacent memory is allowed."""
     robot = sarrus.mechanisms.double_pendulum()
     free = np.zeros((*lead, 2))
     for x, out in (_overlapping(2, lead), _overlapping(2, lead)[::-1], (free, free)):
@@ -389,7 +389,7 @@ def test_one_bad_state_raises(name, value):
 
 @every_function
 def test_a_bad_sample_spoils_its_row_only(name):
-    """NaN, infinity and a quaternion that is none: that row is NaN and has status 1; the others have not changed by a bit."""
+    """NaN, infinity and an invalid quaternion: the row is NaN and has status 1; other rows are unchanged bit for bit."""
     count, bad = 140, {1: np.nan, 6: np.inf, 129: -np.inf}  # in two chunks
     args = arguments(name, lead=(count,))
     clean, status = of(ROBOT, name)(*args, return_status=True)
@@ -461,7 +461,7 @@ def test_status_of_one_state():
 
 
 def singular_chain():
-    """Two hinges on one line: nothing tells their accelerations apart, though either alone moves something."""
+    """Return two hinges on one line: their accelerations are indeterminate, although each moves mass."""
     builder = sarrus.Builder()
     builder.add_body("between")
     builder.add_body("end", sarrus.Inertia.sphere(1.0, 0.1))
@@ -478,7 +478,7 @@ def singular_gimbal():
 
 
 def hanging_point():
-    """A spherical pendulum of one point, on the axis of its first hinge."""
+    """Return a spherical pendulum of one point, on the axis of its first hinge."""
     builder = sarrus.Builder()
     builder.add_body("fork")
     builder.add_body("point", sarrus.Inertia(1.0, (0, 0, -1), np.zeros((3, 3))))
@@ -490,7 +490,7 @@ def hanging_point():
 @pytest.mark.parametrize("make", [singular_chain, singular_gimbal, hanging_point])
 @pytest.mark.parametrize("name", sorted(SOLVING))
 def test_a_singular_mass_matrix_is_not_answered(name, make):
-    """One state raises; in a batch its status is 2; neither gives numbers of the size of 1/EPS."""
+    """One state raises an error; in a batch its status is 2; neither returns numbers of the order of 1/EPS."""
     robot, q = make()
     args = [{"q": q, "v": 0 * q, "tau": 1 + q, "frame": "ground"}[word] for word in TAKES[name].split()]
     with pytest.raises(sarrus.StateError, match="no answer"):
@@ -502,7 +502,7 @@ def test_a_singular_mass_matrix_is_not_answered(name, make):
 
 
 def test_overflow_is_not_answered():
-    """Sound numbers whose products are not: an error for one state, a status in a batch."""
+    """Valid numbers whose products overflow: an error for one state, a status in a batch."""
     q, v, a = arguments("inverse_dynamics", lead=(3,))
     v[1] = 1e200
     tau, status = ROBOT.inverse_dynamics(q, v, a, return_status=True)
@@ -516,7 +516,7 @@ def test_overflow_is_not_answered():
 
 
 def test_batches_release_the_gil():
-    """While one Python thread computes, another sees the batch half done: never, if the call kept the lock."""
+    """While one Python thread computes, another sees the batch half done, which would be impossible if the call held the lock."""
     q, v, a = (np.tile(x, (500, 1)) for x in arguments("inverse_dynamics", lead=(64,)))
     out = np.empty_like(v)
 
@@ -556,7 +556,7 @@ def test_many_python_threads_ask_one_mechanism():
 
 @cache
 def answers():
-    """Every function of one state and of several: what a process of another instruction set prints."""
+    """Return the results of every function for one state and several; a process with another instruction set prints them."""
     return {
         name: [np.ravel(of(ROBOT, name)(*arguments(name, lead=lead))).tolist() for lead in ((), (11,))]
         for name in TAKES
@@ -584,7 +584,7 @@ def test_an_instruction_set_that_is_none():
 
 
 def test_the_build_tells_what_it_holds():
-    """Levels that were built and run here, of which the best is used; one that was not built is refused with the cure."""
+    """Levels that were built and can run, of which the best is used; one that was not built raises an error with the cure."""
     info = sarrus.build_info()
     every = ["x86-64-v4", "x86-64-v3", "baseline"]
     assert info["available"] == [level for level in every if level in info["available"]]
@@ -602,7 +602,7 @@ def test_the_build_tells_what_it_holds():
 
 
 def test_a_processor_that_no_level_was_built_for(monkeypatch):
-    """Nothing of a level that the processor lacks is loaded; the error says what was built, and how to build it anew."""
+    """Code for missing instructions is not loaded; the error lists the built levels, and how to build another."""
     loaded = []
     monkeypatch.setattr(_build._core, "processor_supports", lambda level: False)
     monkeypatch.setattr(_build.importlib, "import_module", loaded.append)
@@ -615,7 +615,7 @@ def test_a_processor_that_no_level_was_built_for(monkeypatch):
 
 
 def test_arrays_that_were_pickled_are_arrays():
-    """Their dtype is an object of its own, and no other type."""
+    """An unpickled dtype is a separate object, but the same type."""
     q, v, tau, out = pickle.loads(
         pickle.dumps([np.zeros(ROBOT.nq), np.zeros(ROBOT.nv), np.ones(ROBOT.nv), np.empty(ROBOT.nv)])
     )
@@ -654,7 +654,7 @@ def test_a_warm_call_with_out_does_not_allocate(make):
     ],
 )
 def test_signatures(name, positional, keywords):
-    """Those of the design, which checks outside the project rely on, by name and by keyword."""
+    """External checks rely on these names and keywords."""
     _, *parameters = inspect.signature(functions()[name]).parameters.values()
     assert [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD] == positional.split()
     assert {p.name for p in parameters if p.kind is p.KEYWORD_ONLY} >= set(keywords.split())
@@ -672,7 +672,7 @@ def test_signatures(name, positional, keywords):
     ],
 )
 def test_help_lists_every_keyword(name, keywords):
-    """Those that many functions share, too, with the defaults that they have."""
+    """Including keywords that many functions share, with their defaults."""
     parameters = inspect.signature(functions()[name]).parameters
     assert not any(p.kind is p.VAR_KEYWORD for p in parameters.values())
     assert all(parameters[word].kind is inspect.Parameter.KEYWORD_ONLY for word in keywords.split())
@@ -681,7 +681,7 @@ def test_help_lists_every_keyword(name, keywords):
 
 
 def test_a_keyword_of_no_function_is_refused_by_its_name():
-    """Also by functions of which some keywords are answered in Python."""
+    """Also for functions some of whose keywords are evaluated in Python."""
     q, v, tau = arguments("forward_dynamics")
     for function in (ROBOT.forward_dynamics, ROBOT.inverse_dynamics, ROBOT.actuator_efforts, of(ROBOT, "reactions")):
         with pytest.raises(TypeError, match="unexpected keyword argument 'wrench'"):
@@ -692,7 +692,7 @@ def test_a_keyword_of_no_function_is_refused_by_its_name():
 
 
 def _functions_of_a_mechanism():
-    """That stand beside it, and tell a status."""
+    """Return the functions of a mechanism in modules that return a status."""
     every = (getattr(module, name) for module in (sarrus.formulations, sarrus.floating) for name in module.__all__)
     return [f for f in every if inspect.isfunction(f) and "return_status" in inspect.signature(f).parameters]
 
@@ -707,7 +707,7 @@ def test_what_is_no_mechanism_is_refused_where_a_status_is_asked_for_too(functio
 
 
 def test_what_reactions_are_asked_of_goes_where_they_are_not():
-    """The short way and the longer one are one function: same result, same place for it, same status."""
+    """The fast and the general path are one function: same result, same `out`, same status."""
     args, out = arguments("forward_dynamics", lead=(3,)), np.empty((3, ROBOT.nv))
     function = ROBOT.forward_dynamics
     result, status = function(*args, return_reactions=False, out=out, return_status=True, threads=2)
@@ -720,7 +720,7 @@ def test_what_reactions_are_asked_of_goes_where_they_are_not():
 
 
 class TooEarly(sarrus.Mechanism):
-    """Asks before the core was built."""
+    """A class that calls a function before the core is initialised."""
 
     def __init__(self, description, ask):
         self.asked = ask(self)
@@ -739,9 +739,9 @@ class TooEarly(sarrus.Mechanism):
     ],
 )
 def test_a_mechanism_that_was_not_built_says_so(ask):
-    with pytest.raises(TypeError, match="was never built"):
+    with pytest.raises(TypeError, match="was never initialised"):
         TooEarly(sarrus.mechanisms.pendulum().description, ask)
-    with pytest.raises(TypeError, match="was never built"):
+    with pytest.raises(TypeError, match="was never initialised"):
         ask(sarrus.Mechanism.__new__(sarrus.Mechanism))
 
 
@@ -786,13 +786,13 @@ def test_more_threads_than_there_can_be():
 def test_hidden_numbers_are_none():
     robot = sarrus.mechanisms.pendulum()
     hidden = np.ma.masked_array([0.5], [True])
-    with pytest.raises(TypeError, match="q is a masked array with hidden numbers"):
+    with pytest.raises(TypeError, match="q is a masked array with masked entries"):
         robot.mass_matrix(hidden)
     assert robot.mass_matrix(np.ma.masked_array([0.5])).shape == (1, 1)
 
 
 def test_ctrl_c_ends_a_batch_between_chunks():
-    """The last rows are not reached; they would be if the signal had to wait for the end of the call."""
+    """The last rows are not computed, because the signal does not wait for the end of the call."""
     code = """
 import signal, numpy as np, sarrus
 robot = sarrus.mechanisms.delta()

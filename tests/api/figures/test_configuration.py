@@ -1,4 +1,4 @@
-"""Pictures of configurations, the way of a joint, and polygons of velocities and accelerations."""
+"""Pictures of configurations, the path of a joint, and polygons of velocities and accelerations."""
 
 import itertools
 
@@ -24,7 +24,7 @@ def pyplot():
 
 @pytest.fixture
 def coupled():
-    """A four-bar with a point P on its coupler."""
+    """Return a four-bar with a point P on its coupler."""
     b = sarrus.mechanisms.four_bar().to_builder()
     b.add_frame("P", "coupler", (0.5, 0.0, 0.3))
     return b.build()
@@ -68,7 +68,7 @@ def test_the_rod_is_thinner_than_its_cylinder(pyplot):
     ("robot", "motor"), [(sarrus.mechanisms.four_bar(), "motor"), (sarrus.mechanisms.slider_crank(), "motor")]
 )
 def test_polygons_are_the_rates_of_the_joints_places(pyplot, robot, motor):
-    """By differences of where the joints are, the motor turning evenly."""
+    """Differences of the joints' positions, with constant motor speed."""
     rate, h = 3.0, 1e-4
     start = robot.joint_states(robot.assemble()).q[motor][0]
     q = robot.follow({motor: start + rate * h * np.arange(-1, 2)}, near=robot.assemble())
@@ -137,7 +137,7 @@ def test_refused(pyplot, coupled):
 
 @pytest.mark.parametrize("seed", range(12))
 def test_grashofs_class_is_what_can_turn(seed):
-    """Against positions: a link turns all the way round if its triangle with the diagonal closes at every angle."""
+    """Comparison with positions: a link rotates fully if its triangle with the diagonal closes at every angle."""
     lengths = np.random.default_rng(seed).uniform(0.3, 1.0, 4)  # crank, coupler, rocker, ground
     if 2 * lengths.max() >= lengths.sum():
         return
@@ -145,7 +145,7 @@ def test_grashofs_class_is_what_can_turn(seed):
     said = grashof(robot, robot.assemble())
 
     def turns(one, next_to, *others):
-        """Whether link `one` turns against the one next to it: both of their diagonals are sides of a triangle with the others."""
+        """Return True if link `one` rotates fully relative to the next: both diagonals form triangles with the other links."""
         return all(abs(others[0] - others[1]) <= d <= sum(others) for d in (abs(one - next_to), one + next_to))
 
     crank, coupler, rocker, ground = lengths

@@ -101,7 +101,7 @@ def test_plot_has_one_unit_on_an_axes(pyplot):
 
 
 def test_two_units_face_each_other(pyplot):
-    """By the axes' colours one sees which line is of which; more lines or units than that have panels."""
+    """The colours of the axes assign the lines; more lines or units have panels."""
     robot = sarrus.mechanisms.slider_crank()
     run = sarrus.simulate(robot, robot.assemble(), np.zeros(robot.nv), 0.1)
     given = pyplot.figure().subplots()
@@ -123,7 +123,7 @@ def test_two_units_face_each_other(pyplot):
 
 
 def test_plot_shows_what_all_pins_carry(pyplot):
-    """Those of the tree too, with the loop closed."""
+    """Loads of tree joints too, with the loop closed."""
     run = fourbar_run(11)
     robot = run.mechanism
     lines = {line.get_label(): line.get_ydata() for line in run.plot("reactions").lines}
@@ -199,7 +199,7 @@ def test_gif(pyplot, tmp_path):
 
 
 def embedded(page):
-    """What the page's script is given."""
+    """Return the data that the page's script gets."""
     data = json.loads(re.search(r"const data = (.*);", page)[1])
     return data, {name: np.frombuffer(base64.b64decode(data[name]), "<i2") for name in ("bars", "joints", "anchors")}
 
@@ -227,7 +227,7 @@ def test_a_name_cannot_break_the_page(pyplot, tmp_path):
 
 
 def test_dollars_in_names_begin_no_formula(pyplot, tmp_path):
-    """From faults.py, X5: in curves, their names, films, pictures and polygons."""
+    """Names with dollars in curves, films, pictures and polygons begin no formula."""
     b = sarrus.Builder(r"$\undefined$")
     for k in range(2):
         b.add_body(rf"$\body$ {k}", sarrus.Inertia.sphere(1.0, 0.1))
@@ -252,7 +252,7 @@ def test_dollars_in_names_begin_no_formula(pyplot, tmp_path):
 
 
 def test_names_in_a_page_are_text(pyplot, tmp_path):
-    """From faults.py, X2: what one name says is not filled in by another, and no name begins a tag or a comment."""
+    """A name is not substituted in another, and no name begins a tag or a comment."""
     name = "<!--<script><img src=x onerror=alert(1)>$TITLE"
     builder = sarrus.Builder("$DATA")
     builder.add_body(name, sarrus.Inertia.rod(1.0, [0, 0, 0], [1, 0, 0], 0.1))
@@ -319,7 +319,7 @@ def test_a_run_that_diverged_is_shown_up_to_there(pyplot, tmp_path):
 
 
 def test_the_page_plays(pyplot, tmp_path):
-    """In a browser: it draws, it goes on, dragging turns it, and it asks for nothing."""
+    """In a browser it draws and plays, dragging rotates it, and it needs no network."""
     sync_api = pytest.importorskip("playwright.sync_api")
     browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if browser is None:
@@ -362,7 +362,7 @@ def test_the_page_plays(pyplot, tmp_path):
 
 
 def test_many_lines_have_colours(pyplot):
-    """Up to five are black; of more, each has a colour or dashes of its own, and all names are in the figure."""
+    """Up to five lines are black; of more lines each has its own colour or dashes, and all names are in the figure."""
     t = np.linspace(0.0, 1.0, 3)
     for count in (2, 5, 6, 30, 49):
         ax = canvas.curves(t, {f"line {k}": t + k for k in range(count)}, "y")
@@ -464,7 +464,7 @@ def test_films_show_the_loads_of_a_motion(pyplot, tmp_path):
 
 
 def standing(duration=0.1):
-    """A hand on a slide, on a plane, beside a ball on the ground."""
+    """Return a hand on a slide, on a plane, beside a ball on the ground."""
     b = sarrus.Builder("standing")
     b.add_body("slide", sarrus.Inertia.sphere(1.0, 0.1))
     b.add_joint("z", sarrus.Prismatic("z"), "ground", "slide")

@@ -1,4 +1,4 @@
-"""What notebooks and terminals show of answers: short, well-formed, never raw arrays."""
+"""Representations of results in notebooks and terminals: short, well-formed, never raw arrays."""
 
 import re
 import xml.etree.ElementTree as ElementTree
@@ -54,7 +54,7 @@ def test_mechanisms_have_a_picture(mechanism):
 
 
 def test_what_a_picture_shows():
-    """The four bars' ends are where the joints are; of a run, what it was before stands in grey."""
+    """The bars end at the joints; earlier configurations of a run are grey."""
     _, tree = shown(fourbar_run(11))
     paths = [path for path in tree.iter(f"{SVG}path") if path.get("fill") == "none"]
     assert [path.get("opacity") for path in paths] == ["0.25", "0.25", "0.25", None]

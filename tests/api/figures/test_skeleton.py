@@ -1,4 +1,4 @@
-"""Skeletons are as the mechanism is."""
+"""Skeletons agree with the mechanism."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_bars_of_a_four_bar_are_its_links_and_meet_at_its_pins():
 
 
 def gap(one, other):
-    """(n,) how near an end of one bar (n, 2, 3) comes to an end of another."""
+    """Return (n,) the distance of an end of one bar (n, 2, 3) from an end of another."""
     return np.linalg.norm(one[:, :, None] - other[:, None], axis=-1).min(axis=(1, 2))
 
 
@@ -80,7 +80,7 @@ def test_a_joint_that_slides_shows_a_bar_that_stretches():
 
 
 def on_the_ground(closing):
-    """A beam that a closing joint ties to the ground as its child, beside a body that is fixed."""
+    """Return a beam with the ground as child of its loop joint, beside a fixed body."""
     b = sarrus.Builder("beam")
     for body in ("post", "beam"):
         b.add_body(body, sarrus.Inertia.sphere(1.0, 0.1))
@@ -95,7 +95,7 @@ CLOSING = (sarrus.Spherical(), sarrus.Revolute("y"), sarrus.Prismatic("x"), sarr
 
 @pytest.mark.parametrize("closing", CLOSING, ids=lambda joint: joint.kind)
 def test_the_ground_may_be_the_child_of_what_closes(closing):
-    """From defects/files/floating_beam_on_the_world.xml; what slides along the ground shows how far."""
+    """A slide along the ground shows its displacement."""
     robot = on_the_ground(closing)
     q = np.linspace(0.0, 0.1, 6).reshape(2, 3, 1)
     skeleton = Skeleton(robot)

@@ -1,4 +1,4 @@
-"""Generated C, compiled by the system's compiler and called, beside the core.
+"""Generated C, compiled by the system's compiler and called, compared with the core.
 
 ``SARRUS_SOAK=1`` compares all mechanisms of the gallery, which takes the compiler a quarter of an hour.
 """
@@ -48,7 +48,7 @@ def of_the_core(robot, name, arguments):
 
 
 def rounding_moves(robot, name, arguments, core):
-    """How far answers move, as `difference`, where arguments are rounded to single precision, up or down; zero where they have none then."""
+    """Return the change of results, as `difference`, for arguments rounded to single precision, up or down; zero if they become NaN."""
     rng, most = np.random.default_rng(0), np.zeros(len(core))
     for _ in range(6):
         moved = [x * (1.0 + 2.0**-24 * rng.choice([-1.0, 1.0], size=x.shape)) for x in arguments]
@@ -100,7 +100,7 @@ def test_generated_functions_agree_with_the_core(name, scalar, tmp_path):
 @pytest.mark.parametrize("scalar", ["double", "float"])
 @pytest.mark.parametrize("name", ["bennett", "bricard"])
 def test_dry_friction_of_what_loops_hold_still(name, scalar, tmp_path):
-    """A joint that could slide, and does so by rounding alone: its friction is that of rest, as in the core."""
+    """A joint that could slide, and moves only by rounding: its friction is that of rest, as in the core."""
     robot = getattr(sarrus.mechanisms, name)()
     home, loop = robot.assemble(), robot.loop_joints[0]
     kind = sarrus.Cylindrical(robot.joint(loop).type.axis, friction=5.0)
@@ -131,7 +131,7 @@ def enumerate_names(names):
 @needs_compiler
 @pytest.mark.parametrize(("scalar", "closed", "exact"), [("double", 1e-10, 1e-10), ("float", 1e-6, 1e-5)])
 def test_maps_of_an_ankle(scalar, closed, exact, tmp_path):
-    """Positions, Jacobian and torques both ways, from 0.03 rad away."""
+    """Positions, Jacobian and torques in both directions, from 0.03 rad away."""
     robot, rng = ankle(), np.random.default_rng(3)
     home = robot.assemble()
     q = np.array([robot.assemble(near=robot.integrate(home, 0.15 * rng.uniform(-1, 1, robot.nv))) for _ in range(20)])
@@ -173,7 +173,7 @@ def test_maps_of_an_ankle(scalar, closed, exact, tmp_path):
 
 @needs_compiler
 def test_status_where_no_sample_was(tmp_path):
-    """An elimination's pivots are those of the samples: towards the dead centre of a slider-crank they vanish, and the flag goes up."""
+    """The pivots of an elimination are those of the samples: towards the dead centre of a slider-crank they vanish, and the flag is set."""
     robot = sarrus.mechanisms.slider_crank()
     slider = next(name for name in robot.joints if robot.joint(name).kind == "Prismatic")
     crank = robot.joints[0] if robot.joints[0] != slider else robot.joints[1]
@@ -206,7 +206,7 @@ def test_derivatives_of_trees(name, tmp_path):
 @needs_compiler
 @pytest.mark.parametrize("name", ["four_bar", "five_bar", "bennett"])  # the last of rows that depend on one another
 def test_derivatives_of_loops(name, tmp_path):
-    """By the implicit function, along what the loops allow; by any displacement where rows are independent."""
+    """By the implicit function along the loops; for any displacement if the rows are independent."""
     robot = gallery.made(name)
     given = states(robot, 6)
     q, v, a, tau = (given[k] for k in ("q", "v", "a", "tau"))
@@ -229,7 +229,7 @@ def test_derivatives_of_loops(name, tmp_path):
 
 
 def test_derivatives_beside_numbers_do_not_see_what_these_are_made_of():
-    """(q - g) + g is folded to q: what is to be held beside q stands apart, so that nothing folds into it."""
+    """(q - g) + g is folded to q. An expression that is constant in a derivative is stored separately, so that nothing is folded into it."""
     r = generation.Recorder(sarrus.mechanisms.pendulum())
     made = r.q - 9.81
     held = r.apart(made)
@@ -240,7 +240,7 @@ def test_derivatives_beside_numbers_do_not_see_what_these_are_made_of():
 
 @needs_compiler
 def test_composition(tmp_path):
-    """What NumPy does with numbers that are not known yet, with equal expressions once."""
+    """NumPy's operations on symbolic numbers, with equal expressions stored once."""
     robot = sarrus.mechanisms.six_axis_arm()
 
     def power(r):
@@ -334,9 +334,9 @@ BAD = {
     "a result that C cannot name": (lambda r: {"double": r.q * 2.0}, ValueError, "'double' cannot be"),
     "nothing": ([], ValueError, "at least one name"),
     "two of a name": (["pose:rocker", "pose_rocker"], (ValueError, KeyError), "no function|two functions"),
-    "a decision": (lambda r: {"x": np.maximum(r.q, 0.0)}, TypeError, "nothing can be decided"),
-    "a comparison": (lambda r: {"x": np.where(r.q == 0.0, 1.0, 2.0)}, TypeError, "nothing can be decided"),
-    "a truth": (lambda r: {"x": r.q if r.q[0] else r.v}, TypeError, "nothing can be decided"),
+    "a decision": (lambda r: {"x": np.maximum(r.q, 0.0)}, TypeError, "a condition .* cannot depend"),
+    "a comparison": (lambda r: {"x": np.where(r.q == 0.0, 1.0, 2.0)}, TypeError, "a condition .* cannot depend"),
+    "a truth": (lambda r: {"x": r.q if r.q[0] else r.v}, TypeError, "a condition .* cannot depend"),
     "a division by zero": (lambda r: {"x": r.q / 0.0}, sarrus.ModelError, "'x' of 'f' is not finite in any sample"),
     "a number that is none": (lambda r: {"x": [1.0 / (r.q[0] - r.q[0])]}, sarrus.ModelError, "a division by zero"),
     "a result called as the code's own number": (lambda r: {"t0": r.q * 2.0}, ValueError, "'t0' cannot be"),
@@ -364,7 +364,7 @@ def test_what_is_refused(case, tmp_path):
 @needs_compiler
 @pytest.mark.parametrize("name", ["delta", "five_bar", "watt"])
 def test_positions_about_home(name, tmp_path):
-    """At home, where a step has a singular position among its pivots or none, and near it."""
+    """Near home and at home, where a step may have a singular position among its pivots."""
     robot, rng = gallery.made(name), np.random.default_rng(1)
     joints = list(robot.actuated) or [robot.joints[0]]
     held = np.concatenate([np.arange(robot.nq)[robot.joint(joint).q_slice] for joint in joints])
@@ -381,7 +381,7 @@ def test_positions_about_home(name, tmp_path):
 @pytest.mark.parametrize("scalar", ["double", "float"])
 @pytest.mark.parametrize("assumptions", [True, False])
 def test_what_is_not_finite_has_no_answer(assumptions, scalar, tmp_path):
-    """Status 2 where a result is not finite, though results of both signs cancel; a motor at its dead centre for one."""
+    """Status 2 if a result is not finite, also if results of both signs cancel; for example a motor at its dead centre."""
     robot = sarrus.mechanisms.pendulum()
 
     def inverse(r):
@@ -402,7 +402,7 @@ def test_what_is_not_finite_has_no_answer(assumptions, scalar, tmp_path):
 
 
 def test_home_may_be_a_singular_position(tmp_path):
-    """It has no say in which pivots are taken then, and the code there says that it has no answer."""
+    """A singular home does not affect the choice of pivots, and the code reports no answer there."""
     robot = flat_parallelogram()
     assert not np.any(robot.assemble())
     made = generation.generate(robot, {"f": "rates:m"}, tmp_path)
@@ -436,11 +436,11 @@ def test_a_relative_folder_and_a_result_that_is_one_number(tmp_path, monkeypatch
 
 
 def test_numbers_come_from_recorders_alone():
-    """Not from __new__, which leaves them without a value."""
+    """Numbers from __new__ have no value."""
     r = generation.Recorder(sarrus.mechanisms.pendulum())
     number, recording = type(r.q[0]), type(r._recording)
     for use in (lambda: -number.__new__(number), lambda: recording.__new__(recording).driven):
-        with pytest.raises(TypeError, match="was never built"):
+        with pytest.raises(TypeError, match="was never initialised"):
             use()
 
 
@@ -483,7 +483,7 @@ def test_too_long_a_function(tmp_path):
 
 
 def test_single_precision_is_as_long_as_double_by_default(tmp_path):
-    """Of a mechanism whose singular positions want many corrections: 150,000 statements where samples were anywhere, for 18,000 in double."""
+    """A mechanism whose singular positions need many corrections: 150,000 statements for random samples, 18,000 in double."""
     robot = sarrus.mechanisms.stewart()
     double, single = (
         generation.generate(robot, ["actuator_efforts"], tmp_path, scalar=scalar).functions["actuator_efforts"]
@@ -494,7 +494,7 @@ def test_single_precision_is_as_long_as_double_by_default(tmp_path):
 
 def test_numbers_of_two_recordings_do_not_mix():
     r, other = (generation.Recorder(sarrus.mechanisms.pendulum()) for _ in range(2))
-    with pytest.raises(ValueError, match="two recordings"):
+    with pytest.raises(ValueError, match="two different recordings"):
         r.q + other.q
     with pytest.raises(ValueError, match="another recording"):
         r.call("mass_matrix", other.q)
@@ -505,7 +505,7 @@ def test_numbers_of_two_recordings_do_not_mix():
 
 
 def test_values_beside_expressions():
-    """What a recording knows of its samples is what the core says there."""
+    """Values of a recording at its samples are the core's."""
     robot = sarrus.mechanisms.five_bar()
     q = robot.random(1, size=3, closed=True)
     r = generation.Recorder(robot, configurations=q)
@@ -537,7 +537,7 @@ def test_command_line(tmp_path, capsys):
 
 @needs_compiler
 def test_single_precision_towards_a_singular_position(tmp_path):
-    """What is off by more than 1e-4 has its flag, what the samples come near is right to 1e-5, and regular states have no flag."""
+    """Errors above 1e-4 have the flag, results near the samples are right to 1e-5, and regular states have no flag."""
     robot = sarrus.mechanisms.four_bar(0.5, 1.0, 0.5, 1.0)
     turns = np.array([0.1, 0.03, 0.01, 0.006, 0.003, 0.002, 0.001, 0.0005])
     q = np.array([robot.assemble(fixed={"motor": x}, branch="any") for x in turns])
@@ -560,7 +560,7 @@ def test_single_precision_towards_a_singular_position(tmp_path):
 
 @needs_compiler
 def test_flag_where_more_corrections_are_wanted(tmp_path):
-    """A parallelogram is recorded far from where it folds flat; close to there its equation wants corrections that the code does not have."""
+    """A parallelogram is recorded far from its flat position; close to it its equation needs corrections that the code does not have."""
     robot = sarrus.mechanisms.four_bar(0.5, 1.0, 0.5, 1.0)
     far = [robot.assemble(fixed={"motor": x}, branch="any") for x in (0.7, 1.0, 1.3, 1.7, 2.0)]
     made = generation.generate(robot, ["forward_dynamics"], tmp_path, configurations=far)

@@ -1,4 +1,4 @@
-"""A controller of tasks as generated C, beside what `TaskControl.solve` answers in the same states and with the same targets."""
+"""A task controller as generated C, compared with `TaskControl.solve` in the same states and with the same targets."""
 
 import os
 
@@ -23,7 +23,7 @@ SOME = ("double_pendulum", "five_bar", "bennett", "free_flyer")
 
 
 class Drawn:
-    """Targets that were drawn, `inputs` of the generated function; in tasks they stand as numbers and functions, or in state `at` as laws."""
+    """Random targets, `inputs` of the generated function; in tasks they are numbers and functions, or laws in state `at`."""
 
     def __init__(self, robot, at=None):
         self.robot, self.at, self.inputs, self.rng = robot, at, {}, np.random.default_rng(7)
@@ -51,7 +51,7 @@ class Drawn:
 
 
 def law_of(robot, which, at=None):
-    """A controller of several tasks and priorities, and the inputs of its function."""
+    """Return a controller of several tasks and priorities, and the inputs of its function."""
     t, frame = Drawn(robot, at), robot.bodies[-1]
     plain = [(j, robot.joint(j).type) for j in robot.joints]
     plain = {j: kind.nv for j, kind in plain if kind.nv and not kind.quaternion and all(kind.rates)}
@@ -122,7 +122,7 @@ def test_generated_tasks_agree_with_the_core(name, which, scalar, tmp_path):
 
 @needs_compiler
 def test_what_acts_on_an_impedance_and_forces_with_memory(tmp_path):
-    """A force of a loop is to be had beside an impedance that is pushed: what it has summed up counts as a target, and sums up what is missing."""
+    """A loop force beside an impedance with external wrench: its integral counts as a target, and integrates the error."""
     robot, integral, row = sarrus.mechanisms.five_bar(actuated=3), 3.0, 2
 
     def law(wrench, target, force):
@@ -155,7 +155,7 @@ def test_what_acts_on_an_impedance_and_forces_with_memory(tmp_path):
 
 @needs_compiler
 def test_flag_near_a_singular_position(tmp_path):
-    """An arm that is stretched cannot draw nearer: its priority is damped there, which no sample state asks for."""
+    """A stretched arm cannot move outwards: its priority is damped there, although no sample state needs damping."""
     robot = sarrus.mechanisms.double_pendulum()
     task = control.FrameTask("tip", [0.1, -0.2], "tx tz")
     law = control.TaskControl(robot, task, None, actuated=list(robot.joints))

@@ -1,4 +1,4 @@
-"""examples/embedded: generated C on a Cortex-M4F under qemu, where that and the cross-compiler are."""
+"""examples/embedded: generated C on a Cortex-M4F under qemu, if qemu and the cross-compiler are installed."""
 
 import importlib.util
 import shutil

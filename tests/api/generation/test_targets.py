@@ -1,4 +1,4 @@
-"""The same recording for CasADi, JAX, CUDA, as an FMU, and the program that checks it: each beside the core."""
+"""One recording for CasADi, JAX, CUDA, as an FMU, and as a check program: each compared with the core."""
 
 import json
 import shutil
@@ -19,7 +19,7 @@ needs_cpp = pytest.mark.skipif(shutil.which("c++") is None, reason="needs a C++ 
 @needs_compiler
 @pytest.mark.parametrize("scalar", ["double", "float"])
 def test_check_program(scalar, tmp_path):
-    """It passes, and fails where the C is another one."""
+    """The check program passes, and fails for different C code."""
     robot = sarrus.mechanisms.four_bar()
 
     def power(r):
@@ -56,7 +56,7 @@ def test_check_program_has_the_cores_answers(tmp_path):
 
 @needs_compiler
 def test_check_program_tries_home(tmp_path):
-    """And fails where the code answers there with what is no number."""
+    """The check program fails if the code returns NaN at home."""
     robot = sarrus.mechanisms.five_bar()
     made = generation.generate(robot, {"f": "positions:left_motor,right_motor"}, tmp_path, targets=["check"])
     (states_,) = json.loads((tmp_path / "five_bar_check.json").read_text()).values()
@@ -98,7 +98,7 @@ def test_casadi_external(tmp_path):
 
 @needs_compiler
 def test_casadi_external_of_a_square_matrix(tmp_path):
-    """Results that are matrices are matrices too where the Jacobian asks for them."""
+    """Matrix results are also matrices in the Jacobian."""
     casadi = pytest.importorskip("casadi")
     robot = sarrus.mechanisms.four_bar()
     made = generation.generate(robot, ["mass_matrix"], tmp_path, targets=["casadi"])
@@ -116,7 +116,7 @@ def test_casadi_external_of_a_square_matrix(tmp_path):
     ("name", "operation"), [("four_bar", "forward_dynamics"), ("six_axis_arm", "inverse_dynamics")]
 )
 def test_functions_for_jax(name, operation, tmp_path):
-    """Values, gradients to 1e-10, vmap and jit; more states than lanes, and what has no answer."""
+    """Values, gradients to 1e-10, vmap and jit; more states than lanes, and states without a result."""
     jax = pytest.importorskip("jax")
     robot = getattr(sarrus.mechanisms, name)()
     made = generation.generate(robot, [operation], tmp_path, targets=["jax"], assumptions=False)
@@ -143,7 +143,7 @@ def test_functions_for_jax(name, operation, tmp_path):
 
 @needs_cpp
 def test_functions_for_jax_refuse_other_sizes(tmp_path):
-    """A last axis of one is no column that broadcasts."""
+    """A last axis of length one does not broadcast."""
     jax = pytest.importorskip("jax")
     made = generation.generate(sarrus.mechanisms.four_bar(), ["inverse_dynamics"], tmp_path, targets=["jax"])
     f = generation.jax_functions(made)["inverse_dynamics"]
@@ -155,7 +155,7 @@ def test_functions_for_jax_refuse_other_sizes(tmp_path):
 
 @needs_cpp
 def test_where_there_is_no_answer(tmp_path):
-    """Off the loops, where rows that depend on one another contradict: NaN in JAX, a failure in CasADi."""
+    """Off the loops redundant rows are inconsistent: NaN in JAX, a failure in CasADi."""
     jax, casadi = pytest.importorskip("jax"), pytest.importorskip("casadi")
     robot = sarrus.mechanisms.bennett()
     made = generation.generate(
@@ -175,7 +175,7 @@ def test_where_there_is_no_answer(tmp_path):
 
 
 def test_cuda_kernels(tmp_path):
-    """A thread a state; compiled for no device in particular where nvcc is."""
+    """One thread per state; compiled for no particular device if nvcc is installed."""
     robot = sarrus.mechanisms.four_bar()
     for scalar in ("double", "float"):
         made = generation.generate(
@@ -217,7 +217,7 @@ def test_step_is_of_second_order_and_on_the_loops(name, tmp_path):
 
 @needs_compiler
 def test_fmu(tmp_path):
-    """Its description is valid, it runs, forces are taken, and it is the same file every time."""
+    """The description is valid, the FMU runs and accepts forces, and the file is reproducible."""
     fmpy = pytest.importorskip("fmpy")
     from fmpy.validation import validate_fmu
 

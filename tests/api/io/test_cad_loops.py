@@ -1,4 +1,4 @@
-"""Loops as CAD exporters tell them beside a tree: frames that are called so, and loop_closures.yaml."""
+"""Loops that CAD exporters describe beside a tree: frames with certain names, and loop_closures.yaml."""
 
 import json
 
@@ -16,7 +16,7 @@ HALF = np.sqrt(0.5)
 
 
 def parallelogram(closing="", kind="urdf"):
-    """Two cranks and a coupler on one of them; `closing` names the frames of the cut, if it has some."""
+    """Return two cranks and a coupler on one of them; `closing` names the frames of the cut, if any."""
     if kind == "urdf":
         links = "".join(
             f'<link name="{name}"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>'
@@ -46,7 +46,7 @@ def parallelogram(closing="", kind="urdf"):
 
 
 def check_closes(robot, kind="Revolute", name="closing_pin"):
-    """One freedom is left, and the two points of the cut coincide wherever it goes."""
+    """Check that one degree of freedom remains, and that the two points of the cut coincide along it."""
     assert robot.loop_joints == (name,) and robot.joint(name).kind == kind
     q = robot.assemble(fixed={"motor": 0.3})
     assert_allclose(q[robot.joint("foot").q_slice], 0.3, atol=1e-9)
@@ -67,7 +67,7 @@ def test_frames_of_a_closing_mate(kind):
 
 
 def test_frames_of_a_closing_mate_in_sdf(tmp_path):
-    """Frames of an SDF are frames, as those that our own writer makes of sites."""
+    """Frames of an SDF, such as those that sarrus writes for sites."""
     b = sarrus.loads(parallelogram("", "mjcf")).to_builder()
     for name, body, p in (("closing_pin_1", "coupler", ALONG), ("closing_pin_2", "right", UP)):
         b.add_frame(name, body, sarrus.Transform.from_rpy(-np.pi / 2, 0, 0, p))
@@ -99,7 +99,7 @@ CLOSURES = {
 
 
 def test_loop_closures_of_a_file_beside(tmp_path):
-    """Point and axis are told in the root's frame, at q = 0."""
+    """Point and axis are in the root's frame, at q = 0."""
     robot = sarrus.loads(parallelogram(), loops=CLOSURES)
     check_closes(robot, name="coupler right")
     assert robot.actuated == ("motor",)

@@ -1,4 +1,4 @@
-"""sarrus' own form: what is read is what was written, and the schema says what may stand there."""
+"""The format of sarrus: a read model equals the written one, and the schema is complete."""
 
 import json
 import subprocess
@@ -34,7 +34,7 @@ def validator():
 
 
 def check_same(robot, q, v):
-    """Bit for bit."""
+    """Check equality bit for bit."""
     other = again(robot)
     assert other == robot and other.description.visuals == robot.description.visuals
     assert other.joints == robot.joints and other.loop_joints == robot.loop_joints
@@ -70,7 +70,7 @@ def test_constraints(kind):
 
 
 def test_everything_else():
-    """Limits without an end, springs, home, configurations, shapes, colours."""
+    """Infinite limits, springs, home, configurations, shapes, colours."""
     b = sarrus.Builder("thing", gravity=(0.1, 0.2, -1.6))
     b.add_body("a", sarrus.Inertia.box(1.0, (0.1, 0.2, 0.3)))
     b.add_body("b", sarrus.Inertia.sphere(1.0, 0.1))
@@ -102,7 +102,7 @@ def test_schema_refuses():
 
 
 def test_files(tmp_path, monkeypatch):
-    """Meshes are found from where the file lies, wherever the folder moves."""
+    """Mesh files are found relative to the file, wherever its folder is."""
     robot = sarrus.mechanisms.four_bar()
     mesh = sarrus.description.VisualSpec("crank", Mesh("crank.stl", beside=str(tmp_path / "old" / "meshes")))
     robot = sarrus.Mechanism(replace(robot.description, visuals=(mesh,)))
@@ -118,7 +118,7 @@ def test_files(tmp_path, monkeypatch):
 
 
 def test_readable():
-    """No line is long, and lists of numbers stand in one."""
+    """No line is long, and lists of numbers are on one line."""
     lines = complete.write(sarrus.mechanisms.delta().description).splitlines()
     assert max(map(len, lines)) <= 130 and '  "gravity": [0.0, 0.0, -9.81],' in lines
 
@@ -147,26 +147,26 @@ def joint(**changes):
 
 FAULTS = {
     "no JSON": ('{"format": 1,\n "name": }', r"<string>:2:10: not well-formed JSON"),
-    "another document": ('{"a": 1}', "is no mechanism in sarrus' own form"),
-    "a later format": (document(format=2), '"format" is 2: a newer sarrus has written it'),
-    "a format of another kind": (document(format="1"), '"format" is "1": 1 is the format that is read'),
-    "a number that is none": (document(gravity=[0, 0, float("nan")]), "NaN is no number of JSON"),
-    "a number without end": ('{"format": 1, "name": "a", "gravity": [0, 0, 1e400]}', "1e400 is beyond what a number"),
+    "another document": ('{"a": 1}', "is not a mechanism in the format of sarrus"),
+    "a later format": (document(format=2), '"format" is 2: a newer version of sarrus wrote it'),
+    "a format of another kind": (document(format="1"), '"format" is "1": expected 1'),
+    "a number that is none": (document(gravity=[0, 0, float("nan")]), "NaN is not a number in JSON"),
+    "a number without end": ('{"format": 1, "name": "a", "gravity": [0, 0, 1e400]}', "1e400 is too large for a float64 number"),
     "a long integer": (document(gravity=[0, 0, 10**400]), r"gravity\[2\] is 1000.* which is not finite"),
-    "a key twice": ('{"format": 1, "format": 1}', 'the key "format" stands twice'),
+    "a key twice": ('{"format": 1, "format": 1}', 'the key "format" occurs twice'),
     "a key that is unknown": (joint(at_parant={}), "joints\\[1\\] 'pin1' has an unknown key \"at_parant\"; did you mean 'at_parent'"),
     "a key that is missing": ('{"format": 1, "name": "a", "gravity": [0, 0, 1], "bodies": []}', 'has no "joints"'),
     "a type that is unknown": (joint(joint={"type": "Hinge"}), "pin1'.joint has the \"type\" \"Hinge\""),
     "no type": (joint(joint={"axis": "x"}), "pin1'.joint has the \"type\" null"),
-    "an axis without direction": (joint(joint={"type": "Revolute", "axis": [0, 0, 0]}), "pin1'.joint: an axis needs a direction"),
-    "a text for a truth value": (joint(actuated="yes"), "pin1'.actuated wants true or false, not \"yes\""),
+    "an axis without direction": (joint(joint={"type": "Revolute", "axis": [0, 0, 0]}), "pin1'.joint: an axis must be longer than 1e-12"),
+    "a text for a truth value": (joint(actuated="yes"), "pin1'.actuated must be true or false; got \"yes\""),
     "a body that is not there": (joint(child="couple"), "'couple', which does not exist; did you mean 'coupler'"),
     "two of one name": (joint(name="motor"), "two joints are named 'motor'"),
-    "a list of a wrong length": (document(gravity=[1, 2]), r"gravity wants a list of 3, not \[1, 2\]"),
+    "a list of a wrong length": (document(gravity=[1, 2]), r"gravity must be a list of 3; got \[1, 2\]"),
     "a function": (document(constraints=[{"type": "Target", "name": "a"}]), 'has the "type" "Target"'),
     "depth": ("[" * 100000, "nested too deeply|not well-formed"),
     "a floating base": (None, "floating_base does not apply to this format"),
-    "no mechanism": ("{}", "is no mechanism"),
+    "no mechanism": ("{}", "is not a mechanism"),
 }  # fmt: skip
 
 
@@ -191,7 +191,7 @@ def test_what_no_file_can_hold():
 
 
 def test_axes_by_name_and_defaults():
-    """As somebody writes it by hand."""
+    """A document as written by hand."""
     text = """{"format": 1, "name": "pendulum", "gravity": [0, 0, -9.81],
       "bodies": [{"name": "bob", "inertia": {"mass": 2, "com": [0, 0, -0.5], "about_com": [[0, 0, 0], [0, 0, 0], [0, 0, 0]]}}],
       "joints": [{"name": "pivot", "joint": {"type": "Revolute", "axis": "y", "damping": 0.1}, "parent": "ground", "child": "bob"}]}"""
@@ -200,7 +200,7 @@ def test_axes_by_name_and_defaults():
 
 
 def test_meshes_of_a_document_stay_in_its_folder(tmp_path):
-    """Or in those that the user names: a document cannot send a reader anywhere."""
+    """Mesh files must be in the document's folder or in folders that the user names."""
     meshes = pytest.importorskip("sarrus.viewer.shapes")
     models, documents = tmp_path / "models", tmp_path / "documents"
     models.mkdir()
@@ -233,7 +233,7 @@ def test_errors_are_short_whatever_a_name_is(where):
 
 
 def everything():
-    """A document with names and words in all of its places."""
+    """Return a document with control characters in all of its names and texts."""
     b = sarrus.mechanisms.four_bar().to_builder()
     b.add_frame("f", "crank", (0, 0, 1))
     b.add_shape("crank", sarrus.shapes.Sphere(0.1), name="s", group="g")
@@ -248,7 +248,7 @@ def everything():
 
 
 def test_messages_escape_what_a_document_holds(tmp_path):
-    """From faults.py, X5: control characters, wherever a name or a word stands, reach no terminal."""
+    """Control characters in names or texts are escaped in messages to a terminal."""
     everything().save(tmp_path / "all.json")
     document, bad, tried = json.loads((tmp_path / "all.json").read_text()), "x\x1b[2J", 0
 

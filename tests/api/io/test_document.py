@@ -1,4 +1,4 @@
-"""XML as others read it, and bounds on what is read of it."""
+"""XML that other readers accept, and limits on its size."""
 
 import subprocess
 import sys
@@ -18,7 +18,7 @@ DASHES = ("<!-- ---- -->", "<!-- a -- b -->", "<!--- a --->", "<!----->", "<!-- 
     "encode", [str, str.encode, lambda text: b"\xef\xbb\xbf" + text.encode()], ids=["str", "bytes", "with a mark"]
 )
 def test_comments_with_dashes(comment, encode):
-    """XML forbids "--" in a comment; what others read with TinyXML is read here too, before the root and in it, and lines stay."""
+    """XML forbids "--" in a comment. Files that TinyXML accepts are read here too, before and in the root element, with correct lines."""
     text = comment + URDF.format(f"{comment}\n{comment}<odd/>")
     (warning,) = sarrus.loads(encode(text)).warnings
     assert warning == f"<string>:{2 + 3 * comment.count(chr(10))}: <odd> in <robot> is not read"
@@ -41,7 +41,7 @@ def test_what_is_no_comment_stays(text):
 
 @pytest.mark.parametrize("piece", ["<!-- -- ", "<!-- -- -->", "<![CDATA[", "<?x", "<", "<!--"])
 def test_comments_take_time_by_their_length(piece):
-    """Not by its square, whether they end or not: of this process's own time, whatever else the machine does."""
+    """Linear in the length of comments, terminated or not, measured by the process time."""
 
     def seconds(n):
         start = time.process_time()
@@ -53,7 +53,7 @@ def test_comments_take_time_by_their_length(piece):
 
 @pytest.mark.parametrize("encode", [str, str.encode], ids=["str", "bytes"])
 def test_blank_lines_before_a_declaration(encode):
-    """As libsdformat reads them (defects/files/blank_line_before_declaration.sdf); lines stay where they are."""
+    """libsdformat accepts such files; line numbers are unchanged."""
     text = '\n \n<?xml version="1.0"?>\n' + URDF.format("\n<odd/>")
     assert sarrus.loads(encode(text)).warnings == ("<string>:5: <odd> in <robot> is not read",)
     assert sarrus.loads(encode(f"\n{model('<b/>')}")).warnings  # without one too
@@ -65,7 +65,7 @@ def model(inside):
 
 @pytest.mark.parametrize("encode", [str, str.encode], ids=["str", "bytes"])
 def test_attributes_without_a_space_between(encode):
-    """As TinyXML reads them; values and texts stay as they are, and so do the places of errors."""
+    """TinyXML accepts such files; values, texts and positions of errors are unchanged."""
     text = URDF.format(
         '\n<link name=\'b"c="x\'/><joint name="j"type=\'fixed\'><parent link="a"/><child\nlink=\'b"c="x\'/></joint><odd/>'
     )
@@ -125,7 +125,7 @@ def test_what_is_too_long_is_refused_at_once(n, tmp_path):
 
 
 def test_a_long_chain():
-    """12,500 links with all that a link has; the tree is built as fast as any."""
+    """12,500 links with all elements of a link; the tree is built in linear time."""
     inertial = '<inertial><origin xyz="0 0 1"/><mass value="1"/><inertia ixx="1" iyy="1" izz="1"/></inertial>'
     inside = '<origin xyz="0 0 1"/><axis xyz="0 1 0"/><limit lower="-1" upper="1" effort="1" velocity="1"/>'
     joint = '<joint name="j{}" type="revolute"><parent link="l{}"/><child link="l{}"/>{}</joint>'
@@ -147,7 +147,7 @@ def test_more_elements_than_are_read(piece, most, monkeypatch):
 
 
 def test_bytes_and_text_are_never_compared(tmp_path):
-    """As ``python -bb`` would tell, of all formats."""
+    """As ``python -bb`` would report, for all formats."""
     program = """
 import os, sys, warnings
 import sarrus

@@ -1,4 +1,4 @@
-"""Saving over a file replaces it at once or not at all, whatever is written."""
+"""Saving replaces a file atomically, for every format."""
 
 import os
 import resource

@@ -1,4 +1,4 @@
-"""The tables of formats: one row more, or less, is read, written, refused and documented."""
+"""The tables of formats: one row more or less is read, written, rejected and documented."""
 
 import importlib.util
 import warnings
@@ -74,7 +74,7 @@ def test_a_number_of_joints_is_a_row(suffix, tmp_path, monkeypatch):
 
 
 def test_armature_in_urdf_is_a_row(tmp_path, monkeypatch):
-    """What no URDF says today; of joints of many directions too."""
+    """A hypothetical element of URDF, also for joints with several coordinates."""
     with pytest.raises(ModelError, match="cannot represent: armature of joint 'j'"):
         rubbing(armature=0.2).save(tmp_path / "r.urdf")
     monkeypatch.setattr(
@@ -113,7 +113,7 @@ def test_what_is_not_read_is_a_row(suffix, kind, monkeypatch):
 
 
 def test_pages_know_all_elements():
-    """What the documentation says of a format is what its reader knows."""
+    """The documentation lists exactly the elements that the reader knows."""
     page = formats.page()
     for table in FORMATS.values():
         section = page.partition(f"## {table.name}")[2].partition("\n## ")[0]
@@ -125,7 +125,7 @@ def test_pages_know_all_elements():
 
 @pytest.mark.parametrize("suffix", TOYS)
 def test_every_number_survives(suffix, tmp_path):
-    """Each by itself, so that a row that reads and does not write is seen."""
+    """Each parameter separately, so that a row that is read but not written is found."""
     table = FORMATS[suffix]
     for name in ("damping", "friction", "armature", "stiffness", "velocity_limit", "effort_limit", "limits"):
         robot = rubbing(
@@ -149,7 +149,7 @@ def test_every_number_survives(suffix, tmp_path):
 @pytest.mark.parametrize("suffix", TOYS)
 @pytest.mark.parametrize("named", [True, False])
 def test_kinds_that_no_ladder_knows(suffix, named, tmp_path, monkeypatch):
-    """A joint of another kind, of which not even axes are known, is refused aloud in each writer."""
+    """Every writer raises an error for a joint type without known axes."""
     robot = rubbing()
     link = sarrus.io.outline.link_of(robot.description.joints[0])
     monkeypatch.setattr(sarrus.Revolute, "kind", "Elliptic")
@@ -173,7 +173,7 @@ LIMITS = {
 @pytest.mark.parametrize("suffix", TOYS)
 @pytest.mark.parametrize("joint", LIMITS.values(), ids=LIMITS)
 def test_limits_of_joints_of_many_directions_are_named(suffix, joint, tmp_path):
-    """No format can say them, and none passes over them."""
+    """No format has such limits, and each writer reports them."""
     b = sarrus.Builder("one")
     b.add_body("b", Inertia.sphere(1.0, 0.1))
     b.add_joint("j", joint, "ground", "b")

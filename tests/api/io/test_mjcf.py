@@ -1,4 +1,4 @@
-"""MJCF: what is read, what is warned about, what is refused; numbers by hand, and MuJoCo's own where it is installed."""
+"""MJCF: elements that are read, warnings, errors; values by hand, and by MuJoCo if it is installed."""
 
 import contextlib
 import importlib.util
@@ -84,7 +84,7 @@ def test_kinds_of_joints():
 
 
 def test_several_joints_act_in_the_order_of_the_file():
-    """A slide after a hinge goes along the turned axis; each hinge about its own point of the body."""
+    """A slide after a hinge moves along the rotated axis; each hinge is about its own point of the body."""
     robot = sarrus.loads(
         model(body("a", '<joint name="j" axis="0 0 1" pos="1 0 0"/><joint name="k" type="slide" axis="1 0 0"/>'))
     )
@@ -94,7 +94,7 @@ def test_several_joints_act_in_the_order_of_the_file():
 
 
 def test_a_coordinate_counts_from_ref():
-    """Where the file has the body, the coordinate is ref: an angle in degrees, of a slide a length."""
+    """At the file's pose the coordinate is ref: an angle in degrees, or a length for a slide."""
     robot = sarrus.loads(
         model(
             body("a", '<joint name="j" ref="90" range="0 180" stiffness="2" springref="45"/>', attributes='pos="1 0 0"')
@@ -121,7 +121,7 @@ def test_terms_of_joints():
 
 
 def test_spring_and_damper_by_time_constant_and_ratio():
-    """Time constant 0.5 s, damping ratio 0.8: x'' + 2/0.5 x' + x/(0.5 0.8)^2 = 0 of the joint's inertia, here 3."""
+    """Time constant 0.5 s, damping ratio 0.8: x'' + 2/0.5 x' + x/(0.5 0.8)^2 = 0 for the joint's inertia, here 3."""
     j = joint_of(model(body("a", '<joint name="j" armature="2" springdamper="0.5 0.8" stiffness="9" damping="9"/>')))
     assert_allclose((j.damping[0], j.stiffness[0], j.rest[0]), [3 * 4, 3 / 0.16, 0])
 
@@ -192,7 +192,7 @@ def test_names_that_are_missing_or_taken():
 
 
 def test_classes():
-    """The element's own, then its class's, then the nearest childclass's, then main's; a nested class has its owner's below it."""
+    """Precedence: the element, its class, the nearest childclass, main; a nested class inherits from its parent."""
     classes = """<default><joint damping="1" armature="1" frictionloss="1" stiffness="1"/>
       <default class="a"><joint armature="2" frictionloss="2" stiffness="2"/>
         <default class="b"><joint frictionloss="3" stiffness="3"/></default></default>
@@ -217,7 +217,7 @@ def test_classes():
 
 
 def test_numbers_that_an_element_leaves_to_its_class():
-    """Of a size only the first may be given; an orientation takes the place of one told in another way."""
+    """Only the first number of a size may be given; an orientation replaces one in another form."""
     classes = '<default><geom type="capsule" size="1 2" euler="90 0 0" density="3"/></default>'
     inside = '<geom size="1.5"/><geom quat="1 0 0 0"/>'
     robot = sarrus.loads(model(f'<body name="a">{inside}</body>', classes))
@@ -370,7 +370,7 @@ STRINGS = """<tendon><spatial name="t" stiffness="3" damping=".2" springlength="
 
 
 def test_straight_tendons_are_springs():
-    """At rest where a tendon says, or else where joints are at their springref: accelerations are those of MuJoCo 4.0."""
+    """The rest length is the tendon's, or that of the joints' springref: accelerations are those of MuJoCo 4.0."""
     text = model(STRUNG, STRINGS)
     read = [sarrus.loads(text)]
     with contextlib.suppress(ImportError):
@@ -448,7 +448,7 @@ def test_actuators():
 
 
 def test_names_are_those_of_one_kind():
-    """Geoms, sites and bodies may be called as joints, and geoms as bodies: from defects/files, by MuJoCo 4.0."""
+    """Geoms, sites and bodies may have the names of joints, and geoms those of bodies, as in MuJoCo 4.0."""
     arm = '<body name="j"><joint name="j" axis="0 1 0" class="k"/>{}</body>'
     robot = sarrus.loads(
         model(
@@ -489,7 +489,7 @@ def test_a_dcmotor_without_an_input_is_no_motor():
 
 
 def test_short_keyframes_are_filled_up():
-    """From qpos0, as MuJoCo 4.0 does: the numbers are its own."""
+    """Missing entries are those of qpos0, as in MuJoCo 4.0, which gives the values."""
     world = body("a", '<joint name="j" ref="30"/>', body("b", '<joint name="k" type="ball"/>')) + body(
         "c", "<freejoint/>"
     )
@@ -548,10 +548,10 @@ SPHERES = '<geom name="{}" size="0.1" {}/>'
     ],
 )
 def test_geoms_that_may_touch_are_told(floor, one, other, rest, n):
-    """Those pairs at which MuJoCo looks."""
+    """Pairs that MuJoCo checks for collision."""
     second = body("b", '<joint name="k"/>' + SPHERES.format("b", other), 'pos="0 0 1"')
     text = model(floor + body("a", '<joint name="j"/>' + SPHERES.format("a", one) + second), rest)
-    told = f"{n} geoms may touch, which they do where simulate() is asked for method='contact', and nowhere else"
+    told = f"{n} geoms may touch, which only simulate(method='contact') computes"
     assert sarrus.loads(text).warnings == ((f"<string>:1: {told}",) if n else ())
     mujoco = pytest.importorskip("mujoco")
     assert (f"MjModel: {told}" in sarrus.io.from_mujoco(mujoco.MjModel.from_xml_string(text)).warnings) == bool(n)
@@ -570,7 +570,7 @@ TOUCHING = {
 
 @pytest.mark.parametrize("warning", TOUCHING)
 def test_what_changes_how_geoms_touch_is_told(warning):
-    """Where they may: MuJoCo 4.0 adds two margins, a ball of 0.1 m on them rests at 0.17 m."""
+    """MuJoCo 4.0 adds two margins: a ball of 0.1 m with margins rests at 0.17 m."""
     world = '<geom type="plane" size="1 1 1" {0}/><body name="a" pos="0 0 .3"><freejoint/><geom size=".1" class="c"/><geom size=".1" {0} {1}/></body>'
     default = f'<default><geom/><default class="c"><geom {TOUCHING[warning]}/></default></default>'
     for told, classes in (("", default), (TOUCHING[warning], '<default><default class="c"/></default>')):
@@ -616,7 +616,7 @@ def test_visuals(tmp_path):
 
 
 def test_includes(tmp_path):
-    """Relative to the main file's folder, in place, whatever their root is called; a line is that of its own file."""
+    """Relative to the main file's folder, in place, for any root element; a line number is that of the included file."""
     (tmp_path / "parts").mkdir()
     (tmp_path / "main.xml").write_text(model('<include file="parts/arm.xml"/>', '<include file="defaults.xml"/>'))
     (tmp_path / "defaults.xml").write_text('<mujocoinclude><default><joint damping="3"/></default></mujocoinclude>')
@@ -662,7 +662,7 @@ def test_bad_includes(tmp_path, files, message):
      ("device", "outside of the main file's folder"), ("large", "expected at most 1000")],
 )  # fmt: skip
 def test_includes_are_files_of_the_folder(tmp_path, monkeypatch, kind, message):
-    """By real path; a pipe or a device need not end."""
+    """By real path; reading a pipe or a device might not end."""
     folder = tmp_path / "in"
     folder.mkdir()
     (tmp_path / "secret.xml").write_text("<mujoco/>")
@@ -679,7 +679,7 @@ def test_includes_are_files_of_the_folder(tmp_path, monkeypatch, kind, message):
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="links are POSIX'")
 def test_files_beside_the_folder_of_the_model(tmp_path):
-    """From defects/files/include_from_beside: MuJoCo reads them, and here who loads the file says where they may lie."""
+    """MuJoCo reads them; here the caller states the allowed folders."""
     (tmp_path / "robot").mkdir()
     (tmp_path / "common").mkdir()
     text = model(
@@ -704,7 +704,7 @@ def test_files_beside_the_folder_of_the_model(tmp_path):
 
 
 def test_masks_of_meshes_that_are_not_there():
-    """From defects/files/contact_masks_of_unread_mesh.xml: what is not read has no group."""
+    """Shapes that are not read have no group."""
     masks = ('contype="0" conaffinity="1"', 'contype="1" conaffinity="0"')
     geoms = "".join(f'<geom type="mesh" mesh="m" {one}/>' for one in masks)
     text = model(
@@ -753,7 +753,7 @@ def test_what_is_not_read_is_told_once_by_kind():
 
 
 def test_ranges_that_hold_only_if_told():
-    """With autolimits false, a range needs its limited="true"."""
+    """With autolimits false, a range requires limited="true"."""
     text = model(body("a", '<joint name="j" range="-1 1" {}/>'), '<compiler angle="radian" autolimits="false"/>')
     assert joint_of(text.format("")).limits is None
     assert "range of <joint> is not read: autolimits is false" in sarrus.loads(text.format("")).warnings[0]
@@ -812,7 +812,7 @@ BAD = {
     "no direction": (model(body("a", attributes='quat="0 0 0 0"')), r"<string>:2: .*is not a rotation"),
     "zaxis of no length": (model(body("a", attributes='zaxis="0 0 0"')), "<string>:2: <body name='a'>: a direction of zero length"),
     "xyaxes along one line": (model(body("a", attributes='xyaxes="1 0 0 2 0 0"')), "<string>:2: <body name='a'>: "),
-    "axis of no length": (model(body("a", '<joint axis="0 0 0"/>')), "<string>:2: <joint> of <body name='a'>: an axis needs a direction"),
+    "axis of no length": (model(body("a", '<joint axis="0 0 0"/>')), "<string>:2: <joint> of <body name='a'>: an axis must be longer than 1e-12"),
     "fromto of no length": (model('<body name="a"><geom type="capsule" size="1" fromto="1 1 1 1 1 1"/></body>'), "has two points in fromto whose distance is zero"),
     "size missing": (model('<body name="a"><geom type="box" size="1 1"/></body>'), "of type box expects 3 positive numbers in size, got 1.0 1.0"),
     "negative mass": (model('<body name="a"><inertial pos="0 0 0" mass="-1" diaginertia="1 1 1"/></body>'), "has a negative mass: -1 kg"),
@@ -836,7 +836,7 @@ BAD = {
     "limits the wrong way": (model(body("a", '<joint range="2 1"/>')), "has the lower end of range above the upper: 2 > 1"),
     "connect to nobody": (model(body("a"), '<equality><connect body1="b" anchor="0 0 0"/></equality>'), "<connect> names an unknown body1 'b'"),
     "connect nowhere": (model(body("a"), '<equality><connect body1="a"/></equality>'), "<connect> has no anchor"),
-    "connect to itself": (model(body("a"), '<equality><connect body1="a" body2="a" anchor="0 0 0"/></equality>'), "<string>:3: .* joins body 'a' to itself"),
+    "connect to itself": (model(body("a"), '<equality><connect body1="a" body2="a" anchor="0 0 0"/></equality>'), "<string>:3: .* connects body 'a' to itself"),
     "weld of no site": (model(body("a"), '<equality><weld site1="s" site2="t"/></equality>'), "<weld> names an unknown site1 's'"),
     "joint without joint1": (model(body("a"), "<equality><joint/></equality>"), "<joint> has no joint1"),
     "joint with itself": (model(body("a", '<joint name="j"/>'), '<equality><joint joint1="j" joint2="j"/></equality>'), "<joint> names 'j' twice"),
@@ -870,7 +870,7 @@ def test_chains_as_deep_as_they_are_long():
 
 
 def write_boxes(path, *boxes):
-    """A binary STL of boxes, each of half sizes about a centre; their triangles seen from outside, counterclockwise."""
+    """Write a binary STL of boxes, each of half sizes about a centre; triangles are counterclockwise from outside."""
     faces = []
     for half, center in boxes:
         for k in range(3):
@@ -897,7 +897,7 @@ def with_mesh(tmp_path, *boxes, asset="", geom=""):
 
 @pytest.mark.parametrize("way", ["legacy", "exact", "convex"])
 def test_mass_of_a_box_mesh(tmp_path, way):
-    """2 x 4 x 6 m about (1, 0, 0), drawn in half that size and mirrored; 1000 kg/m3."""
+    """2 x 4 x 6 m about (1, 0, 0), from a mesh of half that size, mirrored; 1000 kg/m3."""
     pytest.importorskip("trimesh")
     path = with_mesh(tmp_path, ((0.5, 1, 1.5), (0.5, 0, 0)), asset=f'scale="2 2 -2" inertia="{way}"')
     found = inertia(sarrus.load(path), "a")
@@ -959,13 +959,13 @@ def test_meshes_that_give_no_mass(tmp_path, monkeypatch):
 
 
 def test_a_gear_acts_on_what_there_is():
-    """Its square is beyond all doubles, and there is no armature for it to act on."""
+    """The square of the gear overflows, but there is no armature to multiply."""
     text = model(body("a", '<joint name="j"/>'), '<actuator><general joint="j" gear="1e200" damping="0"/></actuator>')
     assert (joint_of(text).armature, joint_of(text).damping) == (0.0, 0.0)
 
 
 def test_two_bodies_tied_a_hundred_times_over():
-    """Rows that depend on each other cost the cube of their number when a mechanism is built."""
+    """Dependent rows cost the cube of their number when a mechanism is built."""
     body = '<body name="{0}"><freejoint/><geom size="0.1"/></body>'
     tie = '<connect body1="a" body2="b" anchor="0 0 0"/>'
     text = "<mujoco><worldbody>{}{}</worldbody><equality>{}</equality></mujoco>"
@@ -995,7 +995,7 @@ def test_two_bodies_tied_a_hundred_times_over():
     ],
 )
 def test_ties_are_counted_before_they_are_read(begins, tie, ends, monkeypatch):
-    """Thousands of them would take seconds before they were refused."""
+    """Thousands of them would take seconds before an error."""
     monkeypatch.setattr(sarrus.Builder, "add_joint", lambda *a, **k: pytest.fail("a joint was read"))
     text = begins + "".join(tie.format(k) for k in range(101)) + ends
     with pytest.raises(sarrus.ModelError, match="101 joints and constraints connect"):
@@ -1025,7 +1025,7 @@ def test_what_stands_behind_the_first_number(sections, warning):
 
 
 def test_a_key_with_a_quaternion_of_zeros():
-    """No rotation to MuJoCo, and here with a warning in the line of the key."""
+    """MuJoCo reads it as no rotation; here with a warning and the line of the key."""
     robot = sarrus.loads(
         model(body("a", '<freejoint name="f"/>'), '<keyframe>\n<key name="k" qpos="1 2 3 0 0 0 0"/></keyframe>')
     )

@@ -1,4 +1,4 @@
-"""MJCF files of others against what MuJoCo computed for them: where the folder with both lies beside the checkout."""
+"""MJCF files of other projects, compared with MuJoCo's results, if the folder with both is beside the checkout."""
 
 import json
 from dataclasses import replace
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(not REFERENCES, reason="the models of others are
 
 
 def without(robot, *terms):
-    """The mechanism without these terms of its joints."""
+    """Return the mechanism without these terms of its joints."""
     joints = []
     for spec in robot.description.joints:
         has = {term: 0.0 for term in terms if getattr(spec.joint, term).any()}
@@ -27,7 +27,7 @@ def without(robot, *terms):
 
 
 def velocity_map(robot, q, v):
-    """T and its rate: qvel = T v; free joints have world axes, and the linear part first."""
+    """Return T and its rate: qvel = T v; free joints have world axes, and the linear part first."""
     T, rate = np.eye(robot.nv), np.zeros((robot.nv, robot.nv))
     for joint in map(robot.joint, robot.joints):
         if joint.kind == "Free":

@@ -1,4 +1,4 @@
-"""States and compiled models of MuJoCo's, and what MuJoCo makes of the same documents, where it is installed."""
+"""States and compiled models of MuJoCo, and MuJoCo's reading of the same documents, if it is installed."""
 
 import re
 from pathlib import Path
@@ -86,7 +86,7 @@ TEXT = f"<mujoco model='all'>{WORLD}{REST}{KEY}<equality>{''.join(EQUALITIES.val
 
 
 def velocity_map(robot, q):
-    """T with qvel = T v."""
+    """Return T with qvel = T v."""
     T = np.eye(robot.nv)
     for joint in map(robot.joint, robot.joints):
         if joint.kind == "Free":
@@ -96,7 +96,7 @@ def velocity_map(robot, q):
 
 
 def states(mujoco, model, count=3):
-    """Of MuJoCo's, at qpos0 and at random, with everything computed there; and how each is drawn."""
+    """Yield MuJoCo states at qpos0 and random ones, with all quantities computed, and their origin."""
     data, rng = mujoco.MjData(model), np.random.default_rng(0)
     for k in range(count):
         data.qpos[:] = model.qpos0
@@ -108,7 +108,7 @@ def states(mujoco, model, count=3):
 
 
 def compare(mujoco, model, robot):
-    """Poses, mass matrix and qpos0."""
+    """Compare poses, mass matrix and qpos0."""
     assert (robot.nq, robot.nv) == (model.nq, model.nv)
     assert_allclose(interop.to_mujoco_state(robot, robot.configuration("qpos0")), model.qpos0, rtol=0, atol=1e-10)
     assert_allclose(
@@ -144,7 +144,7 @@ def floating():
 
 
 def test_states_by_hand():
-    """A body turned by a quarter about z: its x axis is the world's y."""
+    """A body rotated by a quarter turn about z: its x-axis is the world's y."""
     robot, h = floating().build(), np.sqrt(0.5)
     q = [0, 0, h, h, 1, 2, 3, 0.6, 0, 0, 0.8, 5]
     v = [1, 2, 3, 10, 0, 20, 4, 5, 6, 7]
@@ -159,7 +159,7 @@ def test_states_by_hand():
 
 
 def test_velocity_is_of_the_body_in_the_world():
-    """MuJoCo's linear velocity is the rate of the position, its angular one is in the body's axes."""
+    """MuJoCo's linear velocity is the rate of the position; its angular velocity is in the body's axes."""
     robot, rng = floating().build(), np.random.default_rng(3)
     q, v = robot.random(rng), rng.normal(size=robot.nv)
     qvel = interop.to_mujoco_state(robot, q, v)[1]
@@ -207,7 +207,7 @@ def test_bad_states():
 
 
 def test_arrays_of_no_library():
-    """A pendulum, its bob 1 m under the pin, by arrays alone."""
+    """A pendulum from arrays alone, with its mass 1 m under the pin."""
     none = np.zeros(0)
     model = SimpleNamespace(
         nbody=2, njnt=1, nq=1, nv=1, neq=0, nsite=0, ngeom=0, nkey=0, qpos0=np.array([0.5]), qpos_spring=np.zeros(1),
@@ -336,7 +336,7 @@ def test_forces():
 
 @pytest.mark.parametrize("equality", EQUALITIES.values(), ids=EQUALITIES)
 def test_equalities(equality):
-    """Where ours are closed theirs are, and the rows span the same space there."""
+    """Closed loops are closed in both, and the rows span the same space there."""
     mujoco, model, *robots = both(f"<mujoco>{WORLD}{REST}<equality>{equality}</equality></mujoco>")
     model.opt.jacobian = mujoco.mjtJacobian.mjJAC_DENSE
     for data in states(mujoco, model):
@@ -353,7 +353,7 @@ def test_equalities(equality):
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_files_of_others(path, tmp_path):
-    """As MuJoCo compiles them: without their meshes, which are not there, so that bodies that take their masses from these have none."""
+    """Files as MuJoCo compiles them, without missing meshes, so that bodies with masses from meshes have none."""
     mujoco = pytest.importorskip("mujoco")
     if path.parent.name == "robotiq_2f85" and path.name != "2f85.explicit.xml":
         with pytest.raises(sarrus.ModelError, match=r"its mass by mesh 'base_mount', .*from_mujoco"):
@@ -402,7 +402,7 @@ TOUCHING = """<mujoco><asset><mesh name="m" vertex="0 0 0  1 0 0  0 1 0  0 0 1"/
 
 
 def test_shapes_that_touch_are_those_of_the_file():
-    """Of a compiled model as `load` reads them of its text, and meshes by MuJoCo's own vertices."""
+    """Shapes of a compiled model equal those that `load` reads from its text; meshes have MuJoCo's vertices."""
     mujoco = pytest.importorskip("mujoco")
     compiled = sarrus.io.from_mujoco(mujoco.MjModel.from_xml_string(TOUCHING))
     read = sarrus.loads(TOUCHING.replace('<geom type="mesh" mesh="m" mass="0"/>', ""))

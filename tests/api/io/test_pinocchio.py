@@ -1,4 +1,4 @@
-"""Pinocchio's models and states, there and back, held against what Pinocchio computes where it is installed."""
+"""Pinocchio's models and states, in both directions, compared with Pinocchio's results if it is installed."""
 
 import sys
 import warnings
@@ -44,13 +44,13 @@ def converted(robot, **options):
 
 
 def velocity_map(robot, model):
-    """T with Pinocchio's v = T v."""
+    """Return T with Pinocchio's v = T v."""
     q = np.tile(robot.neutral(), (robot.nv, 1))
     return interop.to_pinocchio_state(robot, model, q, np.eye(robot.nv))[1].T
 
 
 def passive(robot, v):
-    """What Pinocchio leaves out of its forces."""
+    """Return the passive forces that Pinocchio omits."""
     damping, friction = np.zeros((2, robot.nv))
     for joint in map(robot.joint, robot.joints):
         damping[joint.v_slice], friction[joint.v_slice] = joint.type.damping, joint.type.friction
@@ -58,14 +58,14 @@ def passive(robot, v):
 
 
 def along_couplers(robot, q):
-    """A basis of the velocities that the couplers allow, as columns."""
+    """Return a basis of the velocities that the couplers allow, as columns."""
     specs = [robot.constraint(name) for name in robot.constraints]
     J = np.vstack([robot.constraint_jacobian(q)[c.rows] for c in specs if c.spec.kind == "Coupler"])
     return np.linalg.svd(J)[2][len(J) :].T
 
 
 def compare_trees(robot, model, q, v, tau, tolerance=1e-11):
-    """Mass matrix, bias, inverse dynamics, and poses of all that has a name in both."""
+    """Compare mass matrix, bias, inverse dynamics, and poses of all objects with names in both."""
     data, T = model.createData(), velocity_map(robot, model)
     q_theirs, v_theirs = interop.to_pinocchio_state(robot, model, q, v)
     L = np.linalg.pinv(T)  # v of all joints, of those that are Pinocchio's
@@ -101,7 +101,7 @@ def compare_trees(robot, model, q, v, tau, tolerance=1e-11):
 
 
 def their_acceleration(robot, model, constraints, q, v, tau, mu):
-    """By Pinocchio's proximal solver."""
+    """Compute accelerations by Pinocchio's proximal solver."""
     data, T = model.createData(), velocity_map(robot, model)
     states = pin.StdVec_RigidConstraintData()
     states.extend([constraint.createData() for constraint in constraints])
@@ -122,7 +122,7 @@ def compare_accelerations(robot, model, constraints, q, v, tau):
 
 
 def state(robot, seed=0):
-    """On the loops where there are any."""
+    """Return a state, on the loops if there are any."""
     rng = np.random.default_rng(seed)
     q, v, tau = robot.random(rng), rng.normal(size=robot.nv), rng.normal(size=robot.nv)
     if robot.nc:
@@ -135,7 +135,7 @@ def state(robot, seed=0):
 
 
 class OneAxis:
-    """A joint as Pinocchio has it, by the attributes that are asked for."""
+    """A joint with the attributes of Pinocchio's that are read."""
 
     def __init__(self, name, S, at_q, at_v, nq=1):
         self.name, self.S, self.idx_q, self.idx_v, self.nq, self.nv = name, S, at_q, at_v, nq, 1
@@ -155,7 +155,7 @@ def place(x=0.0, y=0.0, z=0.0):
 
 
 def arm_of_no_library():
-    """Free base, wheel whose angle is told by cosine and sine, slide and screw; the last two mimic nothing."""
+    """Return a model: free base, wheel with cosine and sine of its angle, slide and screw; the last two mimic nothing."""
     base = SimpleNamespace(shortname=lambda: "JointModelFreeFlyer", idx_q=0, idx_v=0, nq=7, nv=6)
     wheel = OneAxis("JointModelRUBY", [0, 0, 0, 0, 1, 0], 7, 6, nq=2)
     slide = OneAxis("JointModelPrismaticUnaligned", [0.6, 0, 0.8, 0, 0, 0], 9, 7)
@@ -289,7 +289,7 @@ KINDS = {
 
 
 def chain(*joints):
-    """A tree: a hinge carries the joints one after another, and a slide beside them."""
+    """Return a tree: a hinge carries these joints in series, and a slide beside them."""
     pin.seed(3)
     model, at = pin.Model(), 0
     model.name, model.gravity.linear = "chain", np.array([1.0, 2.0, -9.0])
@@ -333,7 +333,7 @@ def test_joints(kind):
     ],
 )
 def test_mimics(leader, inner):
-    """M, bias and inverse dynamics where the coupler holds. Pinocchio wants both to have as many coordinates."""
+    """M, bias and inverse dynamics on the coupler. Pinocchio requires equal numbers of coordinates for both joints."""
     model = chain(KINDS[leader]())
     follower = KINDS[inner]()
     first = model.joints[2]
@@ -375,7 +375,7 @@ def test_joints_without_a_counterpart():
 
 @with_pinocchio
 def test_inertias_that_no_body_has():
-    """They are kept, both ways."""
+    """Such inertias are kept, in both directions."""
     b = sarrus.Builder()
     b.add_body("a", sarrus.Inertia(1.0, (0.1, 0, 0), np.diag([-0.1, 0.2, 0.5]), check=False))
     b.add_joint("j", sarrus.Revolute("y"), "ground", "a")
@@ -433,7 +433,7 @@ def test_configurations():
 
 
 def contacts(model, kinds):
-    """Constraints between joints where these are at a random configuration, with placements on both."""
+    """Return constraints between joints at a random configuration, with placements on both."""
     q, _, _ = their_state(model)
     data = model.createData()
     pin.forwardKinematics(model, data, q)
@@ -647,7 +647,7 @@ def test_there_and_back():
 
 @with_pinocchio
 def test_couplers_one_after_another():
-    """All follow the first hinge, whichever was tied to which; a screw and what is tied twice do not."""
+    """All follow the first hinge, whichever is coupled to which; a screw, and joints with two couplers, do not."""
     b = sarrus.Builder("train")
     for name, joint in (("a", sarrus.Revolute("x")), ("b", sarrus.Prismatic("y")), ("c", sarrus.Revolute((1, 1, 0)))):
         b.add_body(name, sarrus.Inertia.box(1.0, (0.1, 0.2, 0.3)))
@@ -697,7 +697,7 @@ def real_robots():
 @pytest.mark.parametrize("path", real_robots(), ids=lambda path: path.stem)
 @pytest.mark.parametrize("floating", [False, True])
 def test_robots_of_others(path, floating):
-    """What Pinocchio makes of a file, and what we make of it; the joints are found by their names."""
+    """Pinocchio's and sarrus' readings of a file; joints are matched by name."""
     roots = [pin.JointModelFreeFlyer()] if floating else []
     model = pin.buildModelFromUrdf(str(path), *roots)
     taken, read = sarrus.io.from_pinocchio(model), sarrus.load(path, floating_base=floating)
@@ -717,7 +717,7 @@ def test_robots_of_others(path, floating):
 @with_pinocchio
 @pytest.mark.parametrize("path", sorted(PARALLEL.glob("*/reference.json")), ids=lambda path: path.parent.name)
 def test_parallel_robots(path):
-    """Loops of files of others: accelerations by Pinocchio's solver."""
+    """Loops in files of other projects: accelerations by Pinocchio's solver."""
     robot = sarrus.load(path.parent / "robot.urdf", loops=path.parent / "robot.yaml")
     model, constraints = converted(robot)
     q, v, tau = state(robot)

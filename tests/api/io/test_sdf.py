@@ -1,4 +1,4 @@
-"""SDF: small documents with numbers that are plain to see, what is refused, and published files."""
+"""SDF: small documents with values by hand, errors, and published files."""
 
 import os
 
@@ -44,7 +44,7 @@ def inertia(robot, body):
 
 
 def placed(robot, frame):
-    """Pose of a frame where the file has it."""
+    """Return the pose of a frame in the file."""
     return robot.pose(robot.assemble(), frame)
 
 
@@ -131,7 +131,7 @@ QUARTER = "0 0 0 0 0 1.5707963267948966"
     ],
 )
 def test_the_frame_of_an_axis(version, told, axis):
-    """Model and world differ too: the model lies on its side."""
+    """The model is rotated, so that its axes differ from the world's."""
     parts = (
         "<pose>0 0 0 1 0 0</pose>",
         link("a"),
@@ -179,7 +179,7 @@ PIN = joint("pin", "top", "right", inside=f"<pose>0 0 1 0 0 0</pose>{Y}")
 
 
 def test_a_link_with_two_parents_closes_a_loop():
-    """The four-bar of Gazebo's tutorials, in which one joint is lost elsewhere."""
+    """The four-bar of Gazebo's tutorials; other readers omit one of its joints."""
     r = sarrus.loads(model(*BARS, *HINGED, PIN))
     assert (len(r.loop_joints), r.nc, r.nv) == (1, 5, 3)
     assert np.abs(r.constraint_residual(r.neutral())).max() < 1e-14
@@ -189,7 +189,7 @@ def test_a_link_with_two_parents_closes_a_loop():
 
 
 def test_a_directed_cycle_has_no_root_and_none_is_needed():
-    """Four links, each the child of the one before: the first is the root."""
+    """Four links, each the child of the previous one: the first is the root."""
     places = {"a": "0 0 0", "b": "1 0 0", "c": "1 0 1", "d": "0 0 1"}
     names = list(places)
     ring = [joint(f"j{k}", names[k - 1], names[k], inside=Y) for k in range(4)]
@@ -201,7 +201,7 @@ def test_a_directed_cycle_has_no_root_and_none_is_needed():
 
 
 def test_the_sign_of_a_joint_is_its_direction_whatever_the_tree():
-    """The child is held by the ground, and the parent hangs on it."""
+    """The child is on the ground, and the parent hangs on it."""
     r = sarrus.loads(
         model(
             link("a", "1 0 0 0 0 0"), link("b"), joint("w", "world", "b", "fixed", ""), joint("j", "a", "b", inside=Y)
@@ -248,7 +248,7 @@ def test_kinds_of_joints():
     ],
 )
 def test_screws(told, lead):
-    """How far a turn about z leads: metres per turn of a right-handed screw, or radians per metre of a left-handed one."""
+    """The advance of a rotation about z: metres per turn of a right-handed screw, or radians per metre of a left-handed one."""
     r = sarrus.loads(model(link("a"), joint("j", "world", "a", "screw", f"<axis><xyz>0 0 1</xyz></axis>{told}")))
     assert_allclose(r.pose([2 * np.pi], "a")[:3, 3], [0, 0, lead], atol=1e-14)
 
@@ -370,7 +370,7 @@ def test_inertia_of_collisions(shape, expected):
 
 
 def test_inertia_of_a_capsule():
-    """Its volume in slices along z: discs of radius rho, moments of which are rho^2/4 + z^2 and rho^2/2 a kilogram."""
+    """Its volume in slices along z: discs of radius rho with moments rho^2/4 + z^2 and rho^2/2 per kilogram."""
     shape = "<capsule><radius>0.5</radius><length>2</length></capsule>"
     collision = f"<collision name='c'><geometry>{shape}</geometry></collision>"
     I = inertia(sarrus.loads(model(link("a", inside=f'<inertial auto="true"/>{collision}'))), "a")
@@ -440,7 +440,7 @@ def test_static_models_are_fixed():
 
 @pytest.fixture
 def files(tmp_path):
-    """A model in a folder with two versions, and one in a file of its own."""
+    """Write a model in a folder with two versions, and one in a separate file."""
     (tmp_path / "arm").mkdir()
     config = '<?xml version="1.0"?><model><name>arm</name><sdf version="1.4">old.sdf</sdf><sdf version="1.10">new.sdf</sdf></model>'
     (tmp_path / "arm" / "model.config").write_text(config)
@@ -505,7 +505,7 @@ def test_includes_do_not_lead_out_of_the_folders_that_are_searched(files, uri):
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="links and pipes are POSIX'")
 @pytest.mark.parametrize("uri", ["link.sdf", "model://linked", "model://outside", "pipe.sdf", "device.sdf"])
 def test_includes_are_files_of_those_folders(tmp_path, uri):
-    """By real path; a pipe or a device need not end."""
+    """By real path; reading a pipe or a device might not end."""
     secret, folder = tmp_path / "secret", tmp_path / "in"
     for made in (secret, folder, folder / "linked"):
         made.mkdir()
@@ -576,7 +576,7 @@ def test_drake_s_ball_constraint():
 
 
 def test_drake_s_distance_constraint():
-    """The coupler's end stays half a metre from the right bar's; with a stiffness it is a spring."""
+    """The coupler's end is half a metre from the right bar's; with a stiffness the constraint is a spring."""
     r = sarrus.loads(model(*BARS, *HINGED, points("drake:distance_constraint", {"distance": 0.5})))
     assert (r.description.constraints[0].length, r.nc, r.warnings) == (0.5, 1, ())
     r = sarrus.loads(
@@ -630,7 +630,7 @@ def test_drake_s_bushing():
 
 
 def test_drake_s_planar_joint():
-    """x, y and an angle of the child's frame in the parent's, where the file has them at home."""
+    """x, y and an angle of the child's frame in the parent's, relative to the file's pose."""
     planar = """<drake:joint name="p" type="planar"><drake:parent>a</drake:parent><drake:child>b</drake:child>
                 <drake:damping>1 2 3</drake:damping></drake:joint>"""
     r = sarrus.loads(model(link("a"), joint("w", "world", "a", "fixed", ""), link("b", "1 2 0 0 0 0.5"), planar))
@@ -660,7 +660,7 @@ BAD = {
         model(link("a"), '<frame name="f" attached_to="g"/><frame name="g" attached_to="f"/>', joint("j", "f", "a")),
         "is attached to itself",
     ),
-    "joined to itself": (model(link("a"), joint("j", "a", "a")), "joins body 'a' to itself"),
+    "joined to itself": (model(link("a"), joint("j", "a", "a")), "connects body 'a' to itself"),
     "a pose of five": (model(link("a", "1 2 3 4 5")), "<pose> of <link name='a'> expects 6 numbers, got '1 2 3 4 5'"),
     "a broken number": (model(link("a", "0 0 0 0 0 -junk0.0001")), "expects 6 numbers, got '0 0 0 0 0 -junk0.0001'"),
     "no finite number": (model(link("a", "0 0 0 0 0 1e400")), "has a number that is not finite: '0 0 0 0 0 1e400'"),
@@ -693,7 +693,7 @@ BAD = {
 
 @pytest.mark.parametrize(("text", "message"), BAD.values(), ids=BAD)
 def test_bad_models(text, message, monkeypatch):
-    """Said after a look at a few elements and numbers, however many there are."""
+    """Errors are raised after a few elements and numbers, for any size of the file."""
     looked = []
     for name, real in (("float", float), ("Element", document.Element)):
         monkeypatch.setattr(document, name, lambda *x, real=real: looked.append(real) or real(*x), raising=False)
@@ -706,7 +706,7 @@ def test_bad_models(text, message, monkeypatch):
 
 
 def test_long_chains_of_frames():
-    """A model whose frames are each told in the one before: no recursion that ends the interpreter."""
+    """A model whose frames are relative to each other in a chain: no recursion that ends the interpreter."""
     frames = "".join(
         f'<frame name="f{k + 1}"><pose relative_to="f{k}">0 0 1e-3 0 0 0</pose></frame>' for k in range(3000)
     )
@@ -738,7 +738,7 @@ PROXIMITY = "<drake:proximity_properties>{}</drake:proximity_properties>"
 def test_what_changes_how_shapes_touch(surface, besides, mu, warning):
     robot = sarrus.loads(model(link("a", inside=UNIT + TOUCHING.format(surface, besides))))
     (shape,) = robot.description.shapes
-    told = [one for one in robot.warnings if "may touch, which they do" not in one]
+    told = [one for one in robot.warnings if "may touch, which only" not in one]
     assert shape.friction == mu and len(told) == bool(warning) and all(warning in one for one in told)
 
 
@@ -805,7 +805,7 @@ ALTERED = {
 @pytest.mark.skipif(not SDFS, reason="the published models are not beside the checkout")
 @pytest.mark.parametrize("reference", SDFS, ids=lambda path: path.name.partition(".")[0])
 def test_published_models(reference):
-    """Poses, mass matrix, bias, accelerations, rank and freedoms are those of Drake and dense algebra."""
+    """Poses, mass matrix, bias, accelerations, rank and degrees of freedom are those of Drake and dense algebra."""
     numbers, path = reference_models.read(reference)
     text = path.read_text()
     for old, new in [*numbers["repair"], *ALTERED.get(path.name, [])]:

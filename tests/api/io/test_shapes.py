@@ -1,4 +1,4 @@
-"""Shapes that touch, in files: read, written, and what is said of the rest."""
+"""Collision shapes in files: reading, writing, and warnings."""
 
 import itertools
 import json
@@ -120,7 +120,7 @@ MESHES = {
 
 
 def wedge(path):
-    """A prism on a rectangle of 4 by 2, one vertex twice as often as needed, and a point within it."""
+    """Write a prism on a rectangle of 4 by 2, with duplicate vertices and an interior point."""
     trimesh = pytest.importorskip("trimesh")
     corners = [(-2, -1, 0), (2, -1, 0), (2, 1, 0), (-2, 1, 0), (-2, -1, 1), (-2, 1, 1), (0, 0, 0)]
     faces = [
@@ -252,7 +252,7 @@ def test_mjcf_has_as_many_numbers_as_condim_says():
 
 
 def test_mujocos_spinning_ball_stops_alike():
-    """Its torsional friction is ours, in metres: the same time to stop, but for its soft contact."""
+    """Its torsional friction in metres is sarrus': the same time to stop, except for MuJoCo's soft contact."""
     mujoco = pytest.importorskip("mujoco")
     text = """<mujoco><option timestep="0.001" cone="elliptic" impratio="10"/><worldbody><geom name="floor" type="plane" size="1 1 1" friction="0.5 {floor}"/>
     <body name="a" pos="0 0 0.1"><freejoint/><geom name="a" size="0.1" mass="0.5" condim="4" friction="0.5 0.002 0"/></body></worldbody></mujoco>"""
@@ -340,7 +340,7 @@ def test_distances_are_those_of_mujoco():
 
 @pytest.mark.parametrize("name", ["m.zip", "m.stl", "m.dae", "m.3mf", "m.off"])
 def test_meshes_are_of_known_formats(name, tmp_path):
-    """No archives, whatever they are called, and nothing else that trimesh happens to read."""
+    """No archives, whatever their names, and no other formats that trimesh reads."""
     pytest.importorskip("trimesh")
     with zipfile.ZipFile(tmp_path / name, "w") as archive:
         archive.writestr(
@@ -367,7 +367,7 @@ def glb(document):
 
 @pytest.mark.parametrize(("count", "nodes"), [(10**12, 1), (10**6, 1000)])
 def test_meshes_that_declare_more_than_is_read(count, nodes, tmp_path):
-    """By an accessor without numbers, and by showing one mesh many times."""
+    """By an accessor without numbers, and by many instances of one mesh."""
     pytest.importorskip("trimesh")
     accessor = {"componentType": 5126, "type": "VEC3", "count": count}
     mesh = {"primitives": [{"attributes": {"POSITION": 0}}]}

@@ -1,4 +1,4 @@
-"""URDF: what is read, what is warned about, what is refused."""
+"""URDF: elements that are read, warnings, errors."""
 
 import copy
 import os
@@ -60,7 +60,7 @@ def test_pendulum_from_text():
 
 
 def test_the_reader_is_there_without_an_import_of_its_own():
-    """As the text of `load` says."""
+    """`sarrus.io` needs no import of its own."""
     code = "import sarrus; assert sarrus.io.urdf.read and sarrus.io.load is sarrus.load"
     ran = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
     assert ran.returncode == 0
@@ -120,7 +120,7 @@ def test_joint_kinds():
     ],
 )  # fmt: skip
 def test_planar_joints_count_as_in_mujoco(axis, place, tmp_path):
-    """x and y are those of the least turn from z to the axis: where q = (1, 2, any angle) is, by MuJoCo 4.0, and before and after saving."""
+    """x and y are those after the least rotation from z to the axis: positions at q = (1, 2, any angle) by MuJoCo 4.0, before and after saving."""
     text = robot(A, B, joint("j", "A", "B", "planar", f'<axis xyz="{axis}"/>'))
     plane = sarrus.loads(text)
     turned = sarrus.Rotation.from_axis_angle([float(x) for x in axis.split()], 0.7).matrix
@@ -149,7 +149,7 @@ def test_limits_and_losses():
 
 
 def test_zeros_and_infinities_are_no_limits():
-    """As exporters write them."""
+    """Exporters write zeros and infinities for missing limits."""
     plain = specs(sarrus.loads(robot(A, B, joint("j", "A", "B", "continuous", ""))))["j"].joint
     for limit in ('effort="0" velocity="0"', 'lower="0" upper="0" effort="0" velocity="0"'):
         r = sarrus.loads(robot(A, B, joint("j", "A", "B", inside=f"<limit {limit}/>")))
@@ -167,7 +167,7 @@ def test_zeros_and_infinities_are_no_limits():
 
 
 def test_joints_keep_the_order_of_the_file():
-    """Not the order of the tree; the root's own joint stands first."""
+    """The order is not that of the tree; the root's own joint is first."""
     r = sarrus.loads(robot(A, B, C, joint("outer", "B", "C"), joint("inner", "A", "B")), floating_base=True)
     assert list(specs(r)) == ["root_joint", "outer", "inner"]
     assert (r.nq, r.nv) == (9, 8)
@@ -212,7 +212,7 @@ def test_known_and_idle_parts_are_quiet():
 def test_collisions_that_nobody_simulates_are_told_in_one_line():
     links = [f'<link name="{name}"><collision/><collision/></link>' for name in "AB"]
     r = sarrus.loads(robot(*links, joint("j", "A", "B")))
-    told = "<string>:2: shapes of <collision> may touch, which they do where simulate() is asked for method='contact', and nowhere else"
+    told = "<string>:2: shapes of <collision> may touch, which only simulate(method='contact') computes"
     assert r.warnings[0] == f"{told} (and 3 more)"
 
 
@@ -274,7 +274,7 @@ def test_impossible_inertia_keeps_its_values():
 
 @pytest.mark.parametrize("moments", [(1, 1, 2), (1, 1, 2.000001), (0, 0, 0), (1e-20, 0, 3e-20)])
 def test_possible_inertia_to_the_decimals_of_a_file(moments):
-    """Plates and points are bodies; their moments are written with six digits, or as what is left of zero."""
+    """Plates and points are bodies; their moments have six digits, or are rounding errors of zero."""
     text = '<link name="A"><inertial><mass value="1"/><inertia ixx="{}" iyy="{}" izz="{}"/></inertial></link>'
     assert not sarrus.loads(robot(text.format(*moments))).warnings
 
@@ -318,15 +318,15 @@ BAD_MODELS = {
     "no links": (robot(), "<string>:1: <robot name='r'> has no links"),
     "robot that clears the screen": (
         robot(A).replace('name="r"', 'name="&#x9b;2J"'),
-        r"<string>:1: <robot name='\\x9b2J'>: a mechanism needs a name that can be printed; '\\x9b2J' holds U\+009B",
+        r"<string>:1: <robot name='\\x9b2J'>: a mechanism needs a name that can be printed; '\\x9b2J' contains U\+009B",
     ),
     "link on two lines": (
         robot(A.replace('name="A"', 'name="A&#10;B"')),
-        r"<string>:2: <link name='A\\nB'>: a body needs a name that can be printed; 'A\\nB' holds U\+000A",
+        r"<string>:2: <link name='A\\nB'>: a body needs a name that can be printed; 'A\\nB' contains U\+000A",
     ),
     "joint written backwards": (
         robot(A, B, joint("\u202ej", "A", "B")),
-        r"<string>:4: <joint name='\\u202ej'>: a joint needs a name that can be printed; '\\u202ej' holds U\+202E",
+        r"<string>:4: <joint name='\\u202ej'>: a joint needs a name that can be printed; '\\u202ej' contains U\+202E",
     ),
     "link without name": (robot("<link/>"), "<string>:2: <link> has no name"),
     "link with an empty name": (robot('<link name=""/>'), "<string>:2: <link name=''> has no name"),
@@ -468,7 +468,7 @@ BAD_MODELS = {
                 for ends, leader in (("jAB", "k"), ("kAC", "l"), ("lBC", "j"))
             ),
         ),
-        "<string>: joint 'l' cannot stay in the tree",
+        "<string>: joint 'l' cannot be in the tree",
     ),
 }
 
@@ -515,7 +515,7 @@ TRIED += [
 
 
 def damaged(rng, root):
-    """A few elements changed: an attribute of another value or none, an element gone, twice, inside another, or of another name."""
+    """Return documents with a few changes: another or missing attribute, an element missing, doubled, nested in another, or renamed."""
     for _ in range(rng.integers(1, 5)):
         elements = list(root.iter())
         one, other = (elements[k] for k in rng.integers(len(elements), size=2))
@@ -595,7 +595,7 @@ def test_bad_arguments(tmp_path, attempt, error, message):
 
 
 def test_every_truncation_and_every_missing_line_is_an_answer():
-    """A mechanism or a ModelError; nothing else comes out of a damaged file."""
+    """A damaged file results in a mechanism or a ModelError, nothing else."""
     text = robot(
         A, B, C, joint("j", "A", "B", inside='<origin xyz="0 0 1"/><axis xyz="0 1 0"/><limit lower="-1" upper="1"/>'),
         joint("k", "B", "C", "prismatic", '<mimic joint="j"/><dynamics damping="1"/>'),
@@ -640,7 +640,7 @@ BOX = '<box size="1 2 3"/>'
 
 
 def test_visuals_are_shapes_places_and_colours(tmp_path):
-    """Several on a link add up; a material's name may be explained by the robot, or by another visual."""
+    """A link may have several visuals; a material's name may be defined by the robot, or by another visual."""
     text = robot(
         visual(BOX, '<origin xyz="1 2 3" rpy="0.1 0.2 0.3"/><material name="steel"/>'),
         visual(
@@ -669,7 +669,7 @@ def test_visuals_are_shapes_places_and_colours(tmp_path):
 
 
 def test_looks_are_no_part_of_what_a_mechanism_is():
-    """Its meshes lie elsewhere on another machine; a run of it can be shown there."""
+    """Its meshes are elsewhere on another machine; a run of it can be shown there."""
     clad, bare = sarrus.loads(robot(visual(BOX))), sarrus.loads(robot(A))
     assert clad == bare and hash(clad) == hash(bare)
 
@@ -712,7 +712,7 @@ def test_a_faulty_colour_is_left_out_and_a_warning(rgba):
 
 
 def test_loading_needs_no_mesh():
-    """A robot has hundreds, on a network drive perhaps: what finds and reads them is not even imported."""
+    """A robot may have hundreds of meshes, perhaps on a network drive: the modules that read them are not even imported."""
     import subprocess
     import sys
 
@@ -734,7 +734,7 @@ def test_package_dirs_are_a_list(tmp_path):
 
 
 def robots():
-    """URDF files of the PyPI package example-robot-data, where it is installed."""
+    """Return the URDF files of the PyPI package example-robot-data, if it is installed."""
     prefix = find_spec("cmeel")
     if prefix is None or prefix.origin is None:
         return []
@@ -746,7 +746,7 @@ def robots():
 @pytest.mark.skipif(not robots(), reason="example-robot-data is not installed")
 @pytest.mark.parametrize("floating", [False, True])
 def test_robots_are_what_pinocchio_reads(floating):
-    """Mass matrix and gravity of every robot at a random configuration; no mass or length is lost."""
+    """Mass matrix and gravity forces of every robot at a random configuration."""
     pin = pytest.importorskip("pinocchio")
     rng = np.random.default_rng(2)
     for path in robots():
@@ -792,7 +792,7 @@ FOLLOWER = joint("k", "B", "C", "continuous", '<mimic joint="j" multiplier="-2" 
 
 
 def test_mimic_is_a_coupler():
-    """k = -2 j + 0.5, and the joint stays a joint."""
+    """k = -2 j + 0.5, and the joint remains a joint."""
     r = sarrus.loads(robot(A, B, C, FOLLOWER, joint("j", "A", "B")))
     assert not r.warnings
     assert r.description.constraints == (
@@ -811,7 +811,7 @@ def test_mimic_leaves_the_tree_as_it_is():
 
 
 def test_both_joints_of_a_mimic_stay_in_the_tree():
-    """Where a loop passes through them, another joint closes it."""
+    """If a loop contains them, another joint is the loop joint."""
     ring = [A, B, C, joint("j", "A", "B"), *(joint(*ends, "continuous", "") for ends in ("kAC", "lBC"))]
     assert sarrus.loads(robot(*ring)).loop_joints == ("l",)
     r = sarrus.loads(robot(*ring[:-1], joint("l", "B", "C", "continuous", '<mimic joint="j"/>')))
@@ -840,7 +840,7 @@ PLUGIN = """<gazebo><plugin name="{}" filename="libroboticsgroup_gazebo_mimic_jo
 
 
 def test_a_plugin_of_gazebo_makes_one_joint_mimic_another():
-    """k = -2 j + 0.5, as `<mimic>` says it, where the joint does not say it itself."""
+    """k = -2 j + 0.5, like `<mimic>`, if the joint itself has none."""
     told = sarrus.loads(robot(A, B, C, FOLLOWER, joint("j", "A", "B")))
     plain = joint("k", "B", "C", "continuous", "")
     read = sarrus.loads(robot(A, B, C, plain, joint("j", "A", "B"), PLUGIN.format("p", "j", "k")))
@@ -885,7 +885,7 @@ def test_what_gazebo_and_drake_say_of_touching(inside, gazebo, mu, warning):
         robot(A, BALL.format(inside), joint("j", "A", "B"), f'<gazebo reference="B">{gazebo}</gazebo>')
     )
     (shape,) = robot_.description.shapes
-    told = [one for one in robot_.warnings if "may touch, which they do" not in one]
+    told = [one for one in robot_.warnings if "may touch, which only" not in one]
     assert shape.friction == mu and len(told) == bool(warning) and all(warning in one for one in told)
 
 
@@ -893,7 +893,7 @@ MOTOR = '<transmission name="t"><joint name="{}"/><actuator name="m">{}</actuato
 
 
 def test_rotors_of_drake_s_transmissions():
-    """Inertia times the square of the ratio adds to that of the arm; without a ratio it is one."""
+    """Inertia times the squared ratio is added to that of the arm; the default ratio is one."""
     rotor = '<drake:rotor_inertia value="0.002"/>'
     bare = sarrus.loads(robot(A, B, joint("j", "A", "B"), MOTOR.format("j", "")))
     for told, armature in ((rotor + '<drake:gear_ratio value="10"/>', 0.2), (rotor, 0.002)):
@@ -912,7 +912,7 @@ def test_mimic_of_a_fixed_joint_is_idle():
 
 
 def test_what_moves_is_actuated_unless_it_follows_another():
-    """URDF has no word for passive joints; a mimic joint has no motor."""
+    """URDF has no element for passive joints; a mimic joint has no motor."""
     leader = joint("j", "A", "B")
     follower = joint("k", "B", "C", inside='<mimic joint="j"/><limit effort="1" velocity="1" lower="-1" upper="1"/>')
     assert sarrus.loads(robot(A, B, C, leader, follower), floating_base=True).actuated == ("j",)

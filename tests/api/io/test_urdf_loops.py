@@ -1,4 +1,4 @@
-"""What people add to URDF to close loops, and what drives joints: small documents with numbers that are plain to see, and published files."""
+"""Extensions of URDF for loops and actuators: small documents with values by hand, and published files."""
 
 import numpy as np
 import pytest
@@ -44,7 +44,7 @@ HINGES = {
 
 @pytest.mark.parametrize("text", HINGES.values(), ids=HINGES)
 def test_a_hinge_closes_the_parallelogram(text):
-    """Opposite bars stay parallel: the coupler turns back what its bar turns."""
+    """Opposite bars stay parallel: the coupler reverses the rotation of its bar."""
     r = sarrus.loads(robot(*BARS, text))
     assert (r.joints[1:], r.loop_joints, r.nc, r.warnings) == (("j_left", "j_top", "j_right"), ("pin",), 5, ())
     q = r.assemble(fixed={"j_left": 0.3})
@@ -54,7 +54,7 @@ def test_a_hinge_closes_the_parallelogram(text):
 
 
 def test_urdf_plus_says_which_joints_are_independent():
-    """A choice of coordinates, of which nothing has to be said."""
+    """URDF+ states a choice of coordinates, which needs no warning."""
     r = sarrus.loads(robot(*BARS, HINGES["URDF+"]).replace('name="j_left"', 'name="j_left" independent="true"'))
     assert not r.warnings
 
@@ -72,7 +72,7 @@ def test_isaac_s_documents_write_the_first_link_twice():
 
 
 def test_axes_are_told_in_the_frame_of_the_parent_alone():
-    """The right bar's frame lies on its side: at q = 0 its x-axis is the parent's z-axis."""
+    """The right bar's frame is rotated: at q = 0 its x-axis is the parent's z-axis."""
     turned = joint("j_right", "base", "right", "2 0 0", inside='<axis xyz="1 0 0"/>', rpy="0 -1.5707963267948966 0")
     for how in ("Fusion", "Gazebo"):
         # in the right link, z of the world is x, and (0, 1, 0) is itself
@@ -97,7 +97,7 @@ def test_gazebo_joints_may_hold_the_world_and_have_axes_in_the_model():
 
 
 def test_gazebo_joints_may_be_placed_relative_to_a_link_and_be_gearboxes():
-    """Bars that turn against each other: left = -2 right."""
+    """Bars with opposite rotations: left = -2 right."""
     text = HINGES["Gazebo"].replace("<pose>0 1 0 0 0 0</pose>", '<pose relative_to="top">2 0 0 0 0 0</pose>')
     r = sarrus.loads(robot(*BARS, text))
     assert_allclose(r.assemble(fixed={"j_left": 0.3}), [0.3, -0.3, 0.3], atol=1e-12)
@@ -109,7 +109,7 @@ def test_gazebo_joints_may_be_placed_relative_to_a_link_and_be_gearboxes():
 
 
 def test_coupling_of_two_ways():
-    """3 (a + b) = c, from where the ways to the root meet."""
+    """3 (a + b) = c, from the common ancestor of the paths to the root."""
     text = """<coupling name="belt"><predecessor link="B"/><successor link="C"/><ratio value="3"/></coupling>"""
     links = [
         '<link name="base"/>',
@@ -138,7 +138,7 @@ ENDS = (
 
 
 def test_sidecar_as_a_dict():
-    """Frames are links or joints; the joint between the bars is in the tree, and the loop is a weld."""
+    """Frames are links or joints; the joint between the bars is a tree joint, and the loop is a weld."""
     for names in (["end_A", "end_B"], ["f_A", "f_B"]):
         r = sarrus.loads(robot(*BARS, *ENDS), loops={"closed_loop": [names], "type": ["6d"], "name_mot": ["j_left"]})
         assert r.actuated == ("j_left",)
@@ -162,7 +162,7 @@ def test_unknown_types_of_loops_are_welds_with_a_warning():
 
 
 def test_retyped_joints():
-    """A ball, a weld, and two revolute joints about axes of the joint's frame, whatever the URDF's axis is."""
+    """A ball joint, a weld, and two revolute joints about axes of the joint's frame, for any axis in the URDF."""
     loops = {
         "joint_name": ["j_left", "j_top", "j_right", "none"],
         "joint_type": ["SPHERICAL", "FIXED", "UJOINT_YX", "FIXED"],
@@ -182,7 +182,7 @@ def test_retyped_joints():
 
 
 def test_a_sidecar_in_a_file(tmp_path, monkeypatch):
-    """Its name is relative to where one is, or to the URDF; one that nobody asked for is told of."""
+    """Its name is relative to the working directory or to the URDF; an unrequested one beside the URDF is reported."""
     pytest.importorskip("yaml")
     (tmp_path / "r.urdf").write_text(robot(*BARS, *ENDS))
     (tmp_path / "robot.yaml").write_text("closed_loop: [['end_A', 'end_B']]\ntype: ['3d']\nname_mot: ['j_left']")
@@ -321,7 +321,7 @@ def test_drake_s_joints_and_frames():
 
 
 def test_drake_s_bushing_between_frames():
-    """Half of a stiffness of 5 N/m times the square of how far two frames are apart, and nothing of how they are turned."""
+    """Half of a stiffness of 5 N/m times the squared distance of two frames, independent of their rotation."""
     numbers = {
         "torque_stiffness": "0 0 0",
         "torque_damping": "0 0 0",
@@ -343,7 +343,7 @@ def test_drake_s_bushing_between_frames():
 
 
 def test_types_with_joint_behind_them():
-    """As forks of urdfdom write them: defects/files/constraint_spherical_joint.urdf."""
+    """Forks of urdfdom write such types."""
     text = """<constraint name="pin" type="{}"><parent link="top"/><parent_origin xyz="1 0 0"/><child link="right"/></constraint>"""
     read = [
         sarrus.loads(robot(*BARS, text.format(kind))) for kind in ("ball", "spherical", "spherical_joint", "ball_joint")
@@ -363,7 +363,7 @@ BAD = {
     "one link": ('<loop_joint name="pin" type="spherical"><link1 link="top"/></loop_joint>', "has 1 of the links <link1> and <link2>; expected both"),
     "no number": (LOOP.format("fixed").replace("2 0 0", "2 0 z"), "<origin> of <loop name='pin'> expects 3 numbers in xyz, got '2 0 z'"),
     "zero axis": (LOOP.format("revolute").replace("0 0 1", "0 0 0"), "<axis> of <loop name='pin'> is zero"),
-    "itself": (LOOP.format("fixed").replace("right", "top"), "<loop name='pin'>: joint 'pin' joins body 'top' to itself"),
+    "itself": (LOOP.format("fixed").replace("right", "top"), "<loop name='pin'>: joint 'pin' connects body 'top' to itself"),
     "frame": (HINGES["Fusion"].replace('"parent"', '"moon"'), "has frame 'moon'; expected 'parent'"),
     "body of a ball": (BALL.replace("top", "tip"), "names an unknown link or frame 'tip'"),
     "coupling": (
@@ -415,7 +415,7 @@ URDFS = [*reference_models.references("example-parallel-robots"), *reference_mod
 @pytest.mark.skipif(not URDFS, reason="the published models are not beside the checkout")
 @pytest.mark.parametrize("reference", URDFS, ids=lambda path: f"{path.parent.name}-{path.name.partition('.')[0]}")
 def test_published_models(reference):
-    """Mass matrix, bias, accelerations, rank and freedoms are those of Pinocchio and dense algebra."""
+    """Mass matrix, bias, accelerations, rank and degrees of freedom are those of Pinocchio and dense algebra."""
     numbers, path = reference_models.read(reference)
     pytest.importorskip("yaml")
     loops = "robot.yaml" if "sidecar" in numbers else None
@@ -437,7 +437,7 @@ def test_published_models(reference):
     "name", ["5bar_linkage", "cassie_like", "digit_like", "disney_robot", "robot_delta", "kangaroo_like"]
 )
 def test_assembling_from_zero(name):
-    """Up to 0.9 m and half a turn open; what cannot close says how near it comes."""
+    """Loops open by up to 0.9 m and half a turn; the error for loops that cannot close gives the least gap."""
     pytest.importorskip("yaml")
     robot = sarrus.load(reference_models.MODELS / "example-parallel-robots" / name / "robot.urdf", loops="robot.yaml")
     if name == "kangaroo_like":

@@ -1,4 +1,4 @@
-"""USD: stages written here by pxr, with what UsdPhysics' documentation says of them worked out by hand, and what our writer makes of robots."""
+"""USD: stages written by pxr, compared with values by hand from UsdPhysics' documentation, and the writer's stages of robots."""
 
 import math
 import sys
@@ -74,7 +74,7 @@ def quietly(function, *arguments, **options):
 
 
 def test_units_of_a_pendulum():
-    """Centimetres, grams and degrees, y up: every number by hand."""
+    """Centimetres, grams and degrees, y up: every value by hand."""
     stage = new_stage(0.01, 0.001, "Y")
     bob = body(stage, "/bob", mass=2000.0)
     UsdPhysics.MassAPI(bob).GetCenterOfMassAttr().Set(Gf.Vec3f(0, -50, 0))
@@ -110,7 +110,7 @@ def test_units_of_a_pendulum():
 @pytest.mark.parametrize("kind", ["Revolute", "Prismatic", "Spherical", "Fixed"])
 @pytest.mark.parametrize("scale", [None, (2.0, 3.0, 0.5)])
 def test_frames_of_joints(kind, scale):
-    """Frame 1 is frame 0 moved by the joint; positions in a body are scaled as all that is in it."""
+    """Frame 1 is frame 0 moved by the joint; positions in a body have the body's scale."""
     stage = new_stage()
     places = TURN, Transform.from_rpy(-0.2, 0.1, 0.7, (0.4, -0.1, 0.25))
     body(stage, "/a", TURN, scale)
@@ -137,7 +137,7 @@ def test_frames_of_joints(kind, scale):
 
 
 def test_ends_of_joints_that_are_no_bodies():
-    """A frame may be told in the world, in a prim that stands still, or in one that a body carries."""
+    """A frame may be in the world, in a static prim, or in a prim that a body carries."""
     stage = new_stage()
     body(stage, "/a", TURN)
     body(stage, "/b", TURN)
@@ -183,7 +183,7 @@ LOCKS = [
 
 @pytest.mark.parametrize("free", LOCKS, ids=map(" ".join, LOCKS))
 def test_general_joints_leave_what_no_limit_locks(free):
-    """Of the place of frame 1 in frame 0: what is locked stays, limits are those of the axis, and all else moves."""
+    """For the pose of frame 1 in frame 0, locked axes are fixed, limits are those of the axis, and all other axes are free."""
     stage, axes = new_stage(), [f"{way}{x}" for way in ("trans", "rot") for x in "XYZ"]
     body(stage, "/a", mass=2.0)
     made = joint(stage, "", "/j", ("", "/a"), (TURN, TURN.inverse()))
@@ -245,7 +245,7 @@ def test_joints_that_hold_less_than_it_seems():
 
 
 def volume(prim, *_):
-    """What UsdPhysics asks of a physics engine: a solid's volume, inertia by density one, and where it stands in its body."""
+    """Return the data that UsdPhysics requires of a physics engine: volume, inertia for density one, and pose in the body."""
     info = UsdPhysics.RigidBodyAPI.MassInformation()
     scale = np.linalg.norm(np.array(UsdGeom.XformCache().GetLocalToWorldTransform(prim))[:3, :3], axis=1)
     if prim.IsA(UsdGeom.Cube):
@@ -279,7 +279,7 @@ TOLD = {
 @pytest.mark.parametrize("of_child", [{}, {"mass": 0.7}, {"density": 200.0}], ids=["plain", "mass", "density"])
 @pytest.mark.parametrize("material", [False, True])
 def test_masses_as_usd_physics_says(told, of_child, material):
-    """UsdPhysics' own count of what is told, by the volumes that we hand it."""
+    """UsdPhysics' own computation of masses, with the test's volumes."""
     stage = new_stage()
     prim = body(stage, "/a", TURN, mass=0.0)
     box = UsdGeom.Cube.Define(stage, "/a/box")
@@ -308,7 +308,7 @@ def test_masses_as_usd_physics_says(told, of_child, material):
 
 
 def test_meshes_weigh_what_their_faces_hold():
-    """A brick of quads, in feet, under a scale: its volume is known."""
+    """A brick of quads, in feet, with a scale: its volume is known."""
     stage = new_stage(0.3048)
     body(stage, "/a", mass=0.0, scale=(1.0, 2.0, 1.0))
     mesh = UsdGeom.Mesh.Define(stage, "/a/mesh")
@@ -333,7 +333,7 @@ def test_meshes_weigh_what_their_faces_hold():
 
 
 def four_bar(angle=0.4, excluded="/pin"):
-    """A parallelogram whose frames are turned by an angle that 32 bits round."""
+    """Return a parallelogram whose frames are rotated by an angle that 32 bits round."""
     stage = new_stage()
     R = Transform.from_rpy(angle, 2 * angle, 3 * angle)
     at = {"a": (0, 0, 0), "b": (0.3, 0, 0.4), "c": (1, 0, 0)}
@@ -359,7 +359,7 @@ def test_what_is_excluded_from_the_articulation_closes_the_loop(excluded):
 
 
 def test_loops_of_numbers_of_32_bits_are_healed():
-    """Hinges whose axes differ by rounding cannot move; loosened they move, with a warning."""
+    """Hinges whose axes differ by rounding lock the loop; loosened it can move, with a warning."""
     robot = loaded(four_bar())
     q = robot.assemble()
     assert robot.mobility(q).degrees_of_freedom == 1
@@ -391,7 +391,7 @@ def test_numbers_of_32_bits_are_the_shortest_decimals():
 
 
 def test_instances_are_what_they_stand_for(tmp_path):
-    """One leg in a file, twice in another, beside names that are taken."""
+    """One leg in a file, twice in another, with names that already exist."""
     leg = Usd.Stage.CreateNew(str(tmp_path / "leg.usda"))
     UsdGeom.SetStageMetersPerUnit(leg, 1.0)
     leg.SetDefaultPrim(UsdGeom.Xform.Define(leg, "/leg").GetPrim())
@@ -483,7 +483,7 @@ SIDES = [(0, 3, 2, 1), (0, 1, 4), (3, 5, 2), (0, 4, 5, 3), (1, 2, 6), (1, 6, 4),
 
 
 def wedge(stage, path="/a/hull", approximation="convexHull"):
-    """A prism with a dent, and a point that no face has."""
+    """Return a prism with a notch, and a point that belongs to no face."""
     mesh = UsdGeom.Mesh.Define(stage, path)
     mesh.CreatePointsAttr([Gf.Vec3f(*p) for p in WEDGE])
     mesh.CreateFaceVertexCountsAttr([len(side) for side in SIDES])
@@ -495,7 +495,7 @@ def wedge(stage, path="/a/hull", approximation="convexHull"):
 
 
 def corners_of(robot):
-    """Of all convex points the corners, in the axes of their bodies."""
+    """Return the corners of all convex points, in the axes of their bodies."""
     for spec in robot.description.shapes:
         if isinstance(spec.shape, sarrus.shapes.ConvexPoints):
             yield spec.name, np.array(spec.shape.points) @ spec.placement.rotation.T + spec.placement.translation
@@ -553,7 +553,7 @@ def test_meshes_that_cannot_touch_are_told():
 
 
 def test_convex_points_there_and_back(tmp_path):
-    """As the mesh of their hull, which UsdPhysics takes by its corners; numbers with all their digits."""
+    """By the mesh of the hull, whose vertices UsdPhysics reads; numbers keep all digits."""
     pytest.importorskip("scipy")
     rng = np.random.default_rng(3)
     b = sarrus.Builder("stone")
@@ -649,14 +649,14 @@ HELD = """def Xform "R" {{
 
 
 def doubling(n, arc):
-    """Prims A0 to An, each of which refers to the next one twice: 2**n prims below the first."""
+    """Return prims A0 to An, each of which references the next one twice: 2**n prims below the first."""
     twice = 'def Xform "A{0}" {{\n def Xform "x" (prepend {1} = </A{2}>) {{}}\n def Xform "y" (prepend {1} = </A{2}>) {{}}\n}}\n'
     return "".join(twice.format(k, arc, k + 1) for k in range(n)) + f'def Xform "A{n}" {{}}\n'
 
 
 @pytest.mark.parametrize("arc", ["references", "inherits", "specializes", "payload"])
 def test_stages_that_double_are_refused_before_they_are_composed(arc, tmp_path):
-    """From faults.py, X3: thirty levels are a thousand million prims."""
+    """Thirty levels are a thousand million prims."""
     text = HEAD + HELD.format("") + doubling(30, arc)
     (tmp_path / "d.usda").write_text(text)
     start = time.process_time()
@@ -687,7 +687,7 @@ def test_files_that_double_are_refused_before_they_are_composed(tmp_path):
 
 
 def test_folders_with_brackets_in_their_names(tmp_path):
-    """From faults.py, X4: what a package is says usd-core; a link leads out of the folder whatever its name."""
+    """usd-core defines packages; a link leads out of the folder, whatever its name."""
     for folder in ("a[1]", "m", "out"):
         (tmp_path / folder).mkdir()
     (tmp_path / "a[1]" / "x.usda").write_text(HEAD + HELD.format(""))
@@ -746,7 +746,7 @@ def an_axis(kind, name, parent, child, axis, *inside, apis=()):
 
 
 def test_general_joints_stand_where_their_bodies_do():
-    """From defects/files/general_joint_stands_away.usda, and turned: home closes what the stage shows."""
+    """Bodies are apart from the joint's frames, or rotated: home closes the gap of the stage."""
     held = [
         f"float limit:{axis}:physics:{end} = {x}"
         for axis in ("rotX", "rotY", "rotZ")
@@ -768,7 +768,7 @@ def test_general_joints_stand_where_their_bodies_do():
 
 
 def test_hinges_between_one_pair_of_bodies_are_a_chain():
-    """As mujoco-usd-converter writes them: the same as MuJoCo's joints of one body, in their order; hinges of one line stay a loop."""
+    """mujoco-usd-converter writes such hinges: they equal MuJoCo's joints of one body in order; hinges on one line remain a loop."""
     axes = [("Revolute", "j1", "X"), ("Revolute", "j2", "Y"), ("Prismatic", "j3", "Z")]
     robot = of_text(a_body("a"), *(an_axis(kind, name, "", "a", axis) for kind, name, axis in axes))
     like = sarrus.loads(
@@ -789,7 +789,7 @@ def test_hinges_between_one_pair_of_bodies_are_a_chain():
     ("apis", "offset"), [(("NewtonMimicAPI",), np.pi / 2), (("NewtonMimicAPI", "MjcEqualityJointAPI"), 90.0)]
 )
 def test_mimics_of_newton(apis, offset):
-    """q = 90 degrees - 2 q_leader of hinges; of a slide in the stage's metres by degrees; in radians where MuJoCo wrote them."""
+    """q = 90 degrees - 2 q_leader for hinges; for a slide the stage's metres per degree; in radians if MuJoCo wrote them."""
     told = "rel newton:mimicJoint = </j1>", "float newton:mimicCoef0 = 90", "float newton:mimicCoef1 = -2"
     robot = of_text(
         a_body("a"),
@@ -808,7 +808,7 @@ def test_mimics_of_newton(apis, offset):
 
 
 def test_couplers_and_screws_are_written_as_mimics(tmp_path):
-    """With all their digits; a screw, which ended in a KeyError, is a hinge and a slide that mimics it."""
+    """With all digits; a screw is written as a hinge and a slide that mimics it."""
     b = sarrus.Builder("coupled")
     for name in "ab":
         b.add_body(name, Inertia.sphere(1.0, 0.1))
@@ -914,7 +914,7 @@ def test_binary_files_are_read_from_files(tmp_path):
 
 
 def test_a_file_that_changes_is_read_anew(tmp_path):
-    """Also where somebody holds what it was."""
+    """Also if the earlier object still exists."""
     path = tmp_path / "f.usda"
     four_bar(excluded="/pin").Export(str(path))
     held = Usd.Stage.Open(str(path))
@@ -934,7 +934,7 @@ OTHERWISE = ("chain_mail", "tsai_3upu")
 
 
 def again(robot, path):
-    """What is read of what was written, floating by the same name."""
+    """Return the mechanism that is read from the written stage, with the same name of the floating joint."""
     save(robot, path)
     other = quietly(sarrus.load, path)
     free = next((name for name in robot.joints if robot.joint(name).kind == "Free"), None)

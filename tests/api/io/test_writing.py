@@ -1,4 +1,4 @@
-"""URDF, MJCF and SDF: what was written is the same mechanism, to our own readers and to MuJoCo, and what cannot be said is named."""
+"""URDF, MJCF and SDF: a written model is the same mechanism for sarrus' readers and for MuJoCo, and omissions are reported."""
 
 import json
 import re
@@ -47,7 +47,7 @@ def on_earth(robot):
 
 
 def save(robot, path, **options):
-    """Whatever it warns of."""
+    """Save, and ignore warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ModelWarning)
         robot.save(path, **options)
@@ -59,7 +59,7 @@ def read(path):
 
 
 def counterpart(robot, other, q, v):
-    """The state of what was read that has the coordinates q and velocities v of what was written, one joint after the other."""
+    """Return the state of the read model that corresponds to q and v of the written one, joint by joint."""
     q1, v1 = other.neutral(), np.zeros(other.nv)
 
     def put(name, x, dx):
@@ -88,7 +88,7 @@ def counterpart(robot, other, q, v):
 
 
 def check_same_motion(robot, other, q, v, q1, v1):
-    """Poses, kinetic energy and the power of gravity; loops, and freedoms."""
+    """Check poses, kinetic energy and the power of gravity; loops, and degrees of freedom."""
     for frame in robot.frames:
         if frame in other.frames:
             assert_allclose(other.pose(q1, frame), robot.pose(q, frame), atol=1e-12)
@@ -135,7 +135,7 @@ def test_trees_of_all_joints_as_urdf(seed, tmp_path):
 
 @pytest.mark.parametrize("name", [name for name in GALLERY if name not in (*LOST[".sdf"], *CABLES)])
 def test_gallery_as_sdf(name, tmp_path):
-    """The file's pose is that of assemble(); there, accelerations from rest say that masses, joints and loops are the same."""
+    """The file's pose is that of assemble(); accelerations from rest there compare masses, joints and loops."""
     robot = made(name)
     save(robot, tmp_path / "robot.sdf")
     other = read(tmp_path / "robot.sdf")
@@ -170,7 +170,7 @@ def check_accelerations(robot, other, q):
 
 @pytest.mark.parametrize("name", [name for name in GALLERY if name not in LOST[".xml"]])
 def test_gallery_as_mjcf(name, tmp_path):
-    """To our own reader: poses, mass matrix in the order of names, loops where they have coordinates."""
+    """By sarrus' reader: poses, mass matrix in the order of names, loops if they have coordinates."""
     robot = made(name)
     save(robot, tmp_path / "robot.xml")
     other = read(tmp_path / "robot.xml")
@@ -184,7 +184,7 @@ def test_gallery_as_mjcf(name, tmp_path):
 
 
 def check_mujoco(robot, path, seed=0):
-    """Poses of the bodies and the mass matrix at a random state, coordinates and velocities taken over joint by joint."""
+    """Check poses of the bodies and the mass matrix at a random state, with coordinates and velocities converted joint by joint."""
     mujoco = pytest.importorskip("mujoco")
     m = mujoco.MjModel.from_xml_path(str(path))
     d = mujoco.MjData(m)
@@ -411,7 +411,7 @@ def test_meshes_are_named_from_where_the_file_lies(tmp_path):
 @pytest.mark.parametrize("limits", [(0, 0), (0.5, 0.5)])
 @pytest.mark.parametrize("suffix", [".json", ".urdf", ".xml", ".sdf", ".usda"])
 def test_limits_without_room_are_kept_or_told_of(suffix, limits, tmp_path):
-    """From defects/files/saving.py."""
+    """Limits with equal bounds are kept, or reported."""
     if suffix == ".usda":
         pytest.importorskip("pxr")
     b = sarrus.Builder("held")
@@ -430,7 +430,7 @@ def test_limits_without_room_are_kept_or_told_of(suffix, limits, tmp_path):
 
 @pytest.mark.parametrize("suffix", [".json", ".urdf", ".xml", ".sdf", ".usda"])
 def test_what_cannot_move_is_read_again(suffix, tmp_path):
-    """From defects/files/saving.py: a home without numbers."""
+    """A model without coordinates has an empty home."""
     if suffix == ".usda":
         pytest.importorskip("pxr")
     robot = sarrus.loads('<mujoco><worldbody><body name="post"><geom size=".1"/></body></worldbody></mujoco>')
@@ -539,7 +539,7 @@ def test_configurations_are_keyframes(tmp_path):
 
 @pytest.mark.parametrize("tendon", [False, True])
 def test_what_counts_from_where_an_sdf_is_closed(tendon, tmp_path):
-    """Limits, springs and couplers of a five-bar whose loop is open where all coordinates are zero."""
+    """Limits, springs and couplers of a five-bar whose loop is open if all coordinates are zero."""
     plain = sarrus.mechanisms.five_bar()
     start = plain.assemble()
     q0 = {name: float(start[plain.joint(name).q_slice][0]) for name in plain.joints}
@@ -565,7 +565,7 @@ def test_what_counts_from_where_an_sdf_is_closed(tendon, tmp_path):
 
 @pytest.mark.parametrize("suffix", [".urdf", ".xml", ".sdf"])
 def test_names_that_mean_something_else_there(suffix, tmp_path):
-    """A body called "world", one as in a nested model, and a joint with the name of its body."""
+    """A body called "world", one with the name of a nested model, and a joint with the name of its body."""
     b = sarrus.Builder("names")
     for name in ("world", "arm::hand", "finger"):
         b.add_body(name, BALL)
@@ -587,7 +587,7 @@ def test_names_that_mean_something_else_there(suffix, tmp_path):
 
 
 def test_what_floats_from_a_body_floats_in_the_world(tmp_path):
-    """MJCF and SDF know only that; poses, and keyframes in MuJoCo's order, are the same."""
+    """MJCF and SDF support only a floating body in the world; poses, and keyframes in MuJoCo's order, are unchanged."""
     b = sarrus.Builder("free")
     for name in ("a", "stone", "b"):
         b.add_body(name, BALL)
@@ -636,7 +636,7 @@ KINDS = {
 @pytest.mark.parametrize("suffix", [".json", ".urdf", ".xml", ".sdf"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_closes_a_loop_or_is_refused(kind, suffix, tmp_path):
-    """A joint that closes a loop may hold nothing, some rows, or all: it is written, or named in an error, lossy or not."""
+    """A loop joint may have no rows, some, or six: it is written, or an error contains its name, lossy or not."""
     b = sarrus.Builder("loop")
     b.add_body("a", BALL)
     b.add_body("b", BALL)
@@ -664,7 +664,7 @@ def test_every_kind_closes_a_loop_or_is_refused(kind, suffix, tmp_path):
 @pytest.mark.parametrize("suffix", [".urdf", ".xml", ".sdf"])
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("Spherical", "Free")])
 def test_joints_passed_from_child_to_parent(kind, suffix, tmp_path):
-    """The motion is the same: of a screw, too, it is the slide that follows the turn, wherever the chain begins."""
+    """The motion is unchanged; for a screw, the slide follows the rotation, whichever end the chain begins at."""
     b = sarrus.Builder("backward")
     b.add_body("b", BALL)
     b.add_body("a", Inertia(1.0, (0.1, 0.2, 0.3), 0.1 * np.eye(3)))
@@ -689,7 +689,7 @@ def test_joints_passed_from_child_to_parent(kind, suffix, tmp_path):
 @pytest.mark.parametrize("suffix", [".urdf", ".xml", ".sdf"])
 @pytest.mark.parametrize("loop", [False, True])
 def test_joint_types_that_a_format_does_not_know(suffix, loop, tmp_path, monkeypatch):
-    """A joint type of tomorrow is refused by name, and not written as if it held fast."""
+    """An unknown joint type raises an error with its name, and is not written as a fixed joint."""
     b = sarrus.Builder("new")
     for name in "ab":
         b.add_body(name, BALL)
@@ -720,7 +720,7 @@ def test_joint_types_that_pinocchio_does_not_know(monkeypatch):
 @pytest.mark.parametrize("driven", ["ab", "a", "b", ""])
 @pytest.mark.parametrize("linear", [True, False])
 def test_motors_of_joints_that_follow(suffix, driven, linear, tmp_path):
-    """Who follows may have a motor too."""
+    """A follower joint may have a motor too."""
     b = sarrus.Builder("belt")
     for k, name in enumerate("abc"):
         b.add_body(f"body {name}", BALL)

@@ -1,4 +1,4 @@
-"""A state on the loops for every function that other programs get, and its neighbours on the loops."""
+"""Closed states, and nearby ones, for every function of the interfaces to other programs."""
 
 import functools
 
@@ -16,7 +16,7 @@ NAMES = tuple(_differentiable.ROWS)
 
 @functools.lru_cache
 def stewart():
-    """With a quaternion, six loops, six motors."""
+    """Return a Stewart platform with a quaternion, six loops and six motors."""
     return sarrus.mechanisms.stewart()
 
 
@@ -32,7 +32,7 @@ def inputs(name, seed=0):
 
 
 def asked(name, seed=0, **options):
-    """The function, and arrays at which it is asked."""
+    """Return the function, and arrays as its arguments."""
     given = inputs(name, seed)
     x = [given[key] for key in _differentiable.ROWS[name].inputs]
     if name == "assemble":
@@ -41,7 +41,7 @@ def asked(name, seed=0, **options):
 
 
 def on_loops(kinds, x):
-    """The nearest state on the loops, where there is one among the arrays."""
+    """Return the nearest state on the loops, if the arrays contain a state."""
     if "q" not in kinds:
         return list(x)
     robot, q = stewart(), stewart().normalize(x[0])

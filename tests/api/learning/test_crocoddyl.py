@@ -1,4 +1,4 @@
-"""sarrus.crocoddyl: its state and its step, beside Crocoddyl's own differences."""
+"""sarrus.crocoddyl: state and step, compared with Crocoddyl's own differences."""
 
 import numpy as np
 import pytest
@@ -69,7 +69,7 @@ def test_a_step_and_its_derivatives():
 
 
 def test_states_without_an_answer_are_nan():
-    """Where a solver asks, an exception ends the process; it then takes a shorter step, or gives up."""
+    """An exception in a solver's call would end the process; with NaN it takes a shorter step, or gives up."""
     import sarrus.crocoddyl
 
     robot = stewart()
@@ -116,7 +116,7 @@ def test_last_nodes_do_not_pay_for_efforts():
 
 
 def test_what_crocoddyl_would_differentiate_wrongly_is_refused():
-    """Its residual of states takes the derivative for diagonal; where it is, that is right."""
+    """Crocoddyl's residual of states assumes a diagonal derivative, which is correct for some mechanisms only."""
     import sarrus.crocoddyl
 
     for robot in (sarrus.mechanisms.four_bar(), stewart()):

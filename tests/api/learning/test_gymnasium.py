@@ -1,4 +1,4 @@
-"""sarrus.gymnasium: many runs as environments; what they do is what simulate_many does."""
+"""sarrus.gymnasium: many runs as environments, with the results of simulate_many."""
 
 import copy
 import pickle
@@ -45,7 +45,7 @@ def test_periods_are_those_of_simulate_many(stabilisation):
 
 
 def test_laws_of_time_go_by_the_clock_of_all():
-    """Which goes on where episodes end."""
+    """The clock continues when episodes end."""
     push = sarrus.control.FeedforwardEffort("motor", sarrus.laws.harmonic(3.0, 40.0))
     env = made(controller=push, seconds=0.02)
     env.reset(seed=1)
@@ -98,7 +98,7 @@ def test_one_of_the_variants_begins_anew():
 
 
 def test_what_fails_ends_and_is_finite():
-    """A start from which a step finds no number: that run alone."""
+    """An initial state from which a step fails ends that run only."""
     env = made(efforts=[1e200], reward=lambda q, v, u: v[:, 0])
     env.reset(seed=0)
     before = np.hstack([env.q, env.v])
@@ -130,7 +130,7 @@ def test_next_step_autoreset():
 
 
 def test_resets_by_hand():
-    """Those of the mask alone; what is over must begin anew before the next step."""
+    """Only environments of the mask are reset; a finished one must be reset before the next step."""
     env = made(seconds=0.02, autoreset_mode=AutoresetMode.DISABLED)
     env.reset(seed=0)
     *_, last = played(env, np.ones((2, N, 1)))
@@ -270,7 +270,7 @@ def leg(monkeypatch):
 
 
 def test_the_leg_falls_and_gains_hold_it(leg):
-    """Which is what there is to learn: two freedoms, and motors that push alike and against each other."""
+    """The leg has two degrees of freedom, and motors that act together and against each other."""
     assert leg.leg().mobility(leg.leg().assemble()).degrees_of_freedom == 2
     assert 0.3 < leg.upright(lambda seen: np.zeros((len(seen), 2)), 8) < 1.0
     gains = 2.0 * np.array([[1.0, 1.0], [1.0, -1.0]])
@@ -286,7 +286,7 @@ def test_the_leg_learns(leg, tmp_path):
 
 
 def test_starts_are_on_the_branch_of_the_home():
-    """Of a crank-rocker, whose crank may start anywhere."""
+    """The crank of a crank-rocker may start at any angle."""
     robot = sarrus.mechanisms.four_bar(0.5, 1.2, 0.8, 1.0)
     env = made(robot, num_envs=60, start={"motor": (-np.pi, np.pi)})
     seen, _ = env.reset(seed=3)

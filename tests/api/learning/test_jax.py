@@ -1,4 +1,4 @@
-"""sarrus.jax: callbacks under jit, vmap and grad. The derivatives themselves: test_table.py."""
+"""sarrus.jax: callbacks under jit, vmap and grad; test_table.py checks the derivatives."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ def ask(name, of=None):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_gradients_arrive_under_jit(name):
-    """Of inputs of other leading axes too, over which they are summed."""
+    """Also for inputs with other leading axes, over which gradients are summed."""
     f, x, call = ask(name)
     many = [np.stack([x[0]] * 3), *x[1:]]
     rng, alone = np.random.default_rng(0), f.value(*x)
@@ -48,7 +48,7 @@ def test_gradients_arrive_under_jit(name):
 
 @pytest.mark.parametrize("name", ["forward_dynamics", "pose", "step"])
 def test_on_and_back_agree(name):
-    """jacrev of the functions, jacfwd of those that go on."""
+    """jacrev of the functions agrees with jacfwd of the forward ones."""
     _, x, call = ask(name)
     _, _, on = ask(name, sarrus.jax.forward)
     by = tuple(range(len(x)))
@@ -58,7 +58,7 @@ def test_on_and_back_agree(name):
 
 
 def test_vmap_is_one_call_of_a_batch(monkeypatch):
-    """Which writes its answers where JAX looks for them."""
+    """The results are written into JAX's memory."""
     _, x, call = ask("inverse_dynamics")
     calls, own = [], sarrus.Mechanism.inverse_dynamics
     monkeypatch.setattr(
@@ -76,7 +76,7 @@ def test_vmap_is_one_call_of_a_batch(monkeypatch):
 
 @pytest.mark.parametrize("name", ["pose", "step"])
 def test_jax_s_own_memory_is_read_and_written(name, monkeypatch):
-    """Copies are made where JAX has no such callback, and serve as well."""
+    """If JAX lacks such callbacks, copies have the same results."""
     _, x, call = ask(name)
     with monkeypatch.context() as patch:
         patch.setattr(jax, "pure_callback", None)

@@ -1,4 +1,4 @@
-"""The functions that other programs get: their derivatives beside differences, by the entries of arrays."""
+"""Derivatives of the functions for other programs, compared with differences by array entries."""
 
 import numpy as np
 import pytest
@@ -18,14 +18,14 @@ H = 1e-5  # differences are good to H^2 and eps / H times what a function's valu
 
 
 def moved(name, f, x, dx):
-    """The state that a change leads to: on the loops, as its change is."""
+    """Return the state after a change, on the loops if the change is."""
     kinds = [key if key in "qv" and name in ON_LOOPS else "" for key in f.row.inputs]
     return on_loops(kinds, [one + d for one, d in zip(x, dx)])
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_derivatives_are_those_of_differences(name):
-    """Along a motion that the loops allow, where these count."""
+    """Along an allowed motion, if the loops matter."""
     f, x = asked(name)
     rng = np.random.default_rng(1)
     y = f.value(*x)
@@ -55,7 +55,7 @@ def test_back_is_the_transpose_of_on(name):
 
 @pytest.mark.parametrize("name", ["forward_dynamics", "step", "pose", "kinetic_energy"])
 def test_gradients_by_entries_are_of_the_nearest_state(name):
-    """By every entry of every array, a quaternion's too, off the loops too."""
+    """By every entry of every array, including quaternions, on and off the loops."""
     f, x = asked(name)
     y = f.value(*x)
     w = [np.random.default_rng(3).standard_normal(one.shape) for one in y]

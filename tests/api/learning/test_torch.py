@@ -1,4 +1,4 @@
-"""sarrus.torch: tensors in place, batches, and what torch.func makes of its functions. The derivatives themselves: test_table.py."""
+"""sarrus.torch: tensors without copies, batches, and torch.func; test_table.py checks the derivatives."""
 
 import re
 from pathlib import Path
@@ -36,7 +36,7 @@ def module():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_gradients_arrive(name):
-    """Of inputs of other leading axes too, over which they are summed."""
+    """Also for inputs with other leading axes, over which gradients are summed."""
     f, x, call = ask(name)
     many = [x[0].expand(3, *x[0].shape), *x[1:]]
     many = [one.clone().requires_grad_() for one in many]
@@ -62,7 +62,7 @@ def test_torch_s_own_check(name):
 
 @pytest.mark.parametrize("name", ["forward_dynamics", "step", "assemble"])
 def test_functions_of_functions(name):
-    """vmap adds a leading axis, of inputs and of cotangents; jacrev and jacfwd agree."""
+    """vmap adds a leading axis to inputs and cotangents; jacrev and jacfwd agree."""
     _, x, call = ask(name)
     first = call if name != "step" else lambda *x: call(*x)[1]
     by = tuple(range(len(x)))

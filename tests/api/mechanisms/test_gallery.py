@@ -1,4 +1,4 @@
-"""The gallery: every mechanism closes at home, has the degrees of freedom of the textbooks, and moves as its inventor said."""
+"""The gallery: every mechanism closes at home, has the degrees of freedom of textbooks, and moves as published."""
 
 import contextlib
 import copy
@@ -101,18 +101,18 @@ def make(label):
 
 
 def home(robot):
-    """That of the description; a lattice's is its neutral configuration."""
+    """Return the home of the description; for a lattice its neutral configuration."""
     return at(robot, robot.description.home)
 
 
 def freedoms(J):
-    """(nv - rank, nv) orthonormal: the velocities that the constraints allow. Singular values are a thousandth or rounding here."""
+    """Return (nv - rank, nv) orthonormal: velocities that the constraints allow. Singular values are above a thousandth, or rounding."""
     _, values, directions = np.linalg.svd(J)
     return directions[np.sum(values > 1e-6 * values[0]) :]
 
 
 def wander(robot, steps=40, step=0.05, seed=1):
-    """(steps, nq) configurations along one way from home, on which all loops stay closed; v keeps its direction where it can."""
+    """Return (steps, nq) configurations along a path from home with closed loops; v keeps its direction if possible."""
     q, v = home(robot), np.random.default_rng(seed).normal(size=robot.nv)
     way = []
     for _ in range(steps):
@@ -146,7 +146,7 @@ def test_documented(name):
 
 @closed
 def test_value(label):
-    """Built twice it is the same; it prints, copies and pickles."""
+    """Two instances are equal; a mechanism can be printed, copied and pickled."""
     robot = make(label)
     again = pickle.loads(pickle.dumps(robot))
     assert again == robot == make(label) and hash(again) == hash(robot)
@@ -169,7 +169,7 @@ def test_counts_and_motors(label):
 
 @closed
 def test_home_closes_the_loops(label):
-    """By the library and by the frames' poses in another one's kinematics."""
+    """By the library, and by the frames' poses with independent kinematics."""
     robot = make(label)
     q = home(robot)
     assert np.abs(robot.constraint_residual(q)).max() < CLOSES
@@ -187,7 +187,7 @@ def test_assembly_starts_at_home(label):
 
 @closed
 def test_degrees_of_freedom(label):
-    """At home and on the way from there: the rank is the mechanism's, not the configuration's."""
+    """At home and along the path: the rank is a property of the mechanism, not of the configuration."""
     robot = make(label)
     *_, expected = CLOSED[label]
     way = np.concatenate([home(robot)[None], wander(robot)])
@@ -200,7 +200,7 @@ def test_degrees_of_freedom(label):
 
 @closed
 def test_mobility(label):
-    """The library's own count, here and away from here, beside Kutzbach's."""
+    """The library's mobility, at home and elsewhere, besides Kutzbach's."""
     robot = make(label)
     _, nv, nc, expected = CLOSED[label]
     mobility = robot.mobility(home(robot))
@@ -316,7 +316,7 @@ def test_numpy_numbers_are_numbers():
 
 
 def test_ball_under_the_arm():
-    """The tip is on it, above its middle; the multiplier is what the ball pushes with."""
+    """The tip is on the ball, above its centre; the multiplier is the ball's force."""
     arm = gallery.six_axis_arm(sphere=0.2)
     q = arm.assemble()
     assert np.allclose(arm.pose(q, "tip")[:3, 3] - arm.pose(q, "ball")[:3, 3], [0, 0, 0.2], atol=CLOSES)
@@ -336,7 +336,7 @@ def test_feet_are_on_the_ground():
 
 
 def test_motors_of_the_ankle():
-    """Together they pitch the foot, one to one; against each other they roll it."""
+    """Together the motors pitch the foot, one to one; against each other they roll it."""
     leg = gallery.humanoid_leg(floating=False)
     q = leg.assemble()
     pitch = leg.complete_velocity(
@@ -351,7 +351,7 @@ def test_motors_of_the_ankle():
 
 
 def test_six_motors_move_a_foot_in_all_its_freedoms():
-    """With the pelvis held, each leg's six motors and nothing else; right and left are mirror images."""
+    """With fixed pelvis, six motors per leg and no others; right and left are mirror images."""
     robot = gallery.biped()
     q, rng = robot.assemble(), np.random.default_rng(0)
     assert robot.mass == pytest.approx(2.5)
@@ -372,7 +372,7 @@ def test_six_motors_move_a_foot_in_all_its_freedoms():
 
 
 def test_pads_of_the_gripper_stay_upright():
-    """While couplers are at their stops fingers are parallelograms, and close alike; off them a finger turns inwards at its end."""
+    """While couplers are at their stops, fingers are parallelograms; off the stops a finger rotates inwards at its end."""
     robot = gallery.gripper()
     for angle in (0.0, 0.3, 0.6):
         q = robot.assemble(fixed={"right_driver": angle, "right_stop": 0.0, "left_stop": 0.0})
@@ -400,7 +400,7 @@ def test_four_bar_is_the_one_of_the_design():
 
 
 def turns(robot, name, steps=400):
-    """(lowest, highest) that a coordinate of a one-dof linkage reaches on a long way in one sense."""
+    """Return (lowest, highest) value of a coordinate of a one-dof linkage along a long path in one direction."""
     at = robot.joint(name).q_slice.start
     coordinates = wander(robot, steps=steps)[:, at]
     return coordinates.min(), coordinates.max()
@@ -440,7 +440,7 @@ def test_peaucellier_draws_a_straight_line(long, short, crank):
 
 
 def test_watt_draws_an_almost_straight_line():
-    """Within a third of the arms, and then no more."""
+    """Within a third of the arms' length the curve is straight, then no longer."""
     robot = gallery.watt(arm=1.0, coupler=0.5)
     pen = robot.pose(np.concatenate([wander(robot, seed=s) for s in (1, 2, 3)]), "midpoint")[:, :3, 3]
     x, z = pen[:, 0], pen[:, 2]
@@ -488,7 +488,7 @@ def test_ladder_loses_rank_where_it_is_flat(closing):
 
 
 def test_strandbeest_walks():
-    """The crank turns all the way round; the foot is lifted for one half of the turn and keeps level in the other."""
+    """The crank rotates fully; the foot is lifted for half of a revolution and keeps its height in the other half."""
     leg = gallery.strandbeest_leg(scale=0.01)
     crank = leg.joint("motor").q_slice.start
     way = wander(leg, steps=1000, step=0.03)
@@ -515,7 +515,7 @@ def test_motors_of_the_redundant_ones():
 
 
 def test_three_rrr_is_the_one_of_the_slides():
-    """Angles of Li and Wu's manipulator at p = (0.3, 0.1443) m and the branch with all elbows to the left."""
+    """Angles of Li and Wu's manipulator at p = (0.3, 0.1443) m, on the branch with all elbows to the left."""
     theta = [
         1.4310349302625602,
         -1.9652016750200434,
@@ -555,7 +555,7 @@ def test_stewart_coordinates_are_leg_lengths(free):
 
 @pytest.mark.parametrize("free", [True, False])
 def test_where_the_platform_hangs_does_not_matter(free):
-    """The same fall of the platform, whether it has coordinates of its own or hangs on a leg."""
+    """The fall of the platform is the same with coordinates of its own, or as part of a leg."""
     for make_it, body in ((gallery.stewart, "platform"), (gallery.delta, "platform"), (gallery.two_links, "reference")):
         falls = []
         for robot in (make_it(), make_it(free)):
@@ -581,7 +581,7 @@ def test_bennett_keeps_the_product_of_tangents(twist, other):
 
 
 def test_bennett_of_other_proportions_is_rigid():
-    """A hair's breadth off in one length, the loop still closes but at single positions."""
+    """With a tiny error of one length, the loop closes only at isolated positions."""
     robot = gallery.bennett()
     d = robot.description
     wrong = sarrus.Builder()
@@ -599,7 +599,7 @@ def test_bennett_of_other_proportions_is_rigid():
 
 
 def test_bricard_moves_symmetrically():
-    """Opposite hinges, 1 and 4, 2 and 5, turn by the same amount, and 1 and 3 by opposite ones: their bars' frames start parallel."""
+    """Opposite hinges, 1 and 4, 2 and 5, rotate by equal angles, and 1 and 3 by opposite ones: their bars' frames start parallel."""
     robot = gallery.bricard()
     assert not home(robot).any()
     one, two, three, five, six = wander(robot, steps=60).T
@@ -616,7 +616,7 @@ def test_bricard_starts_on_the_cube():
 
 
 def test_goldbergs_loops_are_bennetts():
-    """Legs stand on the ground bar as those of the Bennett loops do: tangents of half their angles keep a ratio, whatever is left out."""
+    """Legs on the ground bar move like those of Bennett loops: tangents of half their angles have a constant ratio."""
     for robot, twists in ((gallery.goldberg_5r(), (0.5, 0.8)), (gallery.goldberg_6r(), (0.5, 0.8, 0.3))):
         way = wander(robot, steps=60)
         first, last = 1.0 + way[:, 0], way[:, -1]
@@ -629,7 +629,7 @@ def test_goldbergs_loops_are_bennetts():
 
 
 def test_myard_stays_its_own_image():
-    """Hinges that are images of each other turn by as much."""
+    """Hinges that are mirror images rotate by equal angles."""
     robot = gallery.myard()
     way = wander(robot, steps=60)
     one, two, four, five = way.T
@@ -638,7 +638,7 @@ def test_myard_stays_its_own_image():
 
 
 def test_schatz_shafts_turn_back_and_forth_together():
-    """Bars stay so that n1.n2 + n2.n3 + n3.n1 = 0: the sum of the three has the length sqrt(3) for good."""
+    """n1.n2 + n2.n3 + n3.n1 = 0 for the bars: their sum always has the length sqrt(3)."""
     robot = gallery.schatz()
     way = wander(robot, steps=60)
     points = [robot.pose(way, "link2")[:, :3, 3], robot.pose(way, "link3")[:, :3, 3]]
@@ -653,7 +653,7 @@ OCTAHEDRA = ("line-symmetric octahedral", "plane-symmetric octahedral", "doubly 
 
 
 def corners(robot, q):
-    """(..., 6, 3) where the hinges of a loop along an octahedron's edges meet: the nearest points of neighbours' axes."""
+    """Return (..., 6, 3) intersections of neighbouring axes of a loop along an octahedron's edges, as nearest points."""
     frames = {joint.name: joint for joint in robot.description.joints}
     points, axes = [], []
     for k in range(1, 7):
@@ -672,7 +672,7 @@ def corners(robot, q):
 
 @pytest.mark.parametrize("kind", OCTAHEDRA)
 def test_bricards_octahedra_keep_their_edges(kind):
-    """All twelve, of which the hinges lie along six; what is not an edge, from corner to opposite corner, changes."""
+    """All twelve edges, with hinges along six; the diagonals between opposite corners change."""
     robot = gallery.bricard(kind=kind)
     there = corners(robot, wander(robot, steps=30, step=0.02))
     apart = np.linalg.norm(there[:, :, None] - there[:, None], axis=-1)
@@ -741,7 +741,7 @@ def test_wren_platform_moves_without_turning(legs):
 
 
 def test_wren_platform_screws_itself_down_from_upright():
-    """About its middle, by as much as its legs lean: their ends are 2 r sin(turn / 2) apart."""
+    """The ends of the legs are 2 r sin(rotation / 2) apart about the centre."""
     robot = gallery.wren_platform(radius=0.3, leg=0.6)
     for turn in (0.2, 1.0, 2.0):
         height = np.sqrt(0.6**2 - (2 * 0.3 * np.sin(turn / 2)) ** 2)
@@ -764,7 +764,7 @@ def test_sarrus_moves_straight():
 
 
 def test_net_is_one_of_parallelograms():
-    """Rods of a column that lie across stay parallel, and so do those of a row that hang."""
+    """Horizontal rods of a column stay parallel, and so do vertical rods of a row."""
     robot = gallery.net(2, 3)
     way = wander(robot, steps=20)
 
@@ -781,7 +781,7 @@ def test_net_is_one_of_parallelograms():
 
 @pytest.mark.parametrize("n", [3, 6])
 def test_hoberman_ring_stays_a_ring(n):
-    """All middles stay on a circle that grows, about the origin at home, under the pin that it hangs from."""
+    """All centres stay on a growing circle, about the origin at home, below the pin on the ground."""
     robot = gallery.hoberman_ring(n)
     way = np.concatenate([home(robot)[None], wander(robot, steps=20, step=0.02)])
     middles = np.stack([robot.pose(way, f"left{k}")[:, :3, 3] for k in range(1, n + 1)], axis=1)
@@ -795,7 +795,7 @@ def test_hoberman_ring_stays_a_ring(n):
 
 @pytest.mark.parametrize("scissors", [1, 2])
 def test_hoberman_sphere_stays_a_sphere(scissors):
-    """Its outer hubs stay at equal distances from the middle of them all, which grow and shrink, and no hub turns."""
+    """The outer hubs stay at equal, changing distances from their common centre, without rotation."""
     robot = gallery.hoberman_sphere(scissors)
     way = wander(robot, steps=10, step=0.02)
     hubs = np.stack([robot.pose(way, f"outer{sign}{axis}") for axis in "xyz" for sign in "+-"], axis=1)
@@ -809,7 +809,7 @@ def test_hoberman_sphere_stays_a_sphere(scissors):
 
 
 def test_miura_folds_in_both_directions_at_once():
-    """By Schenk and Guest's formulas, the width and the depth of a cell follow from one angle."""
+    """By Schenk and Guest's formulas, width and depth of a cell follow from one angle."""
     robot = gallery.miura_fold(5, 5, side=0.2, angle=1.0, fold=0.6)
     way = wander(robot, steps=20, step=0.02)
     wide = np.linalg.norm(robot.pose(way, "facet0_4")[:, :3, 3], axis=1) / 4
@@ -822,7 +822,7 @@ def test_miura_folds_in_both_directions_at_once():
 
 @pytest.mark.parametrize("n", [3, 4, 6])
 def test_tensegrity_prism_stands_by_its_springs(n):
-    """Without weight it rests at home, and for any motion its energy grows from there."""
+    """Without weight it rests at home, where any motion increases the energy."""
     description = dataclasses.replace(gallery.tensegrity_prism(n).description, gravity=np.zeros(3))
     prism = sarrus.Mechanism(description)
     q, rest = home(prism), np.zeros(prism.nv)
@@ -836,7 +836,7 @@ def test_tensegrity_prism_stands_by_its_springs(n):
 
 
 def test_chain_mail_and_ring_hang_together():
-    """Neighbours' facing edges stay a ring's radius apart; rods of a ring end where the next ones begin."""
+    """Neighbouring edges stay a ring's radius apart; each rod of a ring ends where the next one begins."""
     mail, ring = gallery.chain_mail(2, 3), gallery.ring(5)
     way, turns = wander(mail, steps=10), wander(ring, steps=10)
     for j in range(3):
@@ -883,7 +883,7 @@ def test_four_link_chain():
 
 @pytest.mark.parametrize("free", [True, False])
 def test_two_links(free):
-    """Thesis 6.152, and a load on one link only."""
+    """Thesis 6.152, and a load on one link."""
     robot = gallery.two_links(free)
     q, rest = home(robot), np.zeros(robot.nv)
     tau = rest.copy()
@@ -894,7 +894,7 @@ def test_two_links(free):
 
 @pytest.mark.parametrize("free", [True, False])
 def test_hslm(free):
-    """Thesis ch. 8: free fall, and unequal forces of the three slides."""
+    """Thesis ch. 8: free fall, and unequal forces on the three slides."""
     robot = gallery.hslm(free)
     assert robot.actuated == ("slide1", "pitch1", "slide2", "pitch2", "slide3", "pitch3")
     q, rest = home(robot), np.zeros(robot.nv)
@@ -959,7 +959,7 @@ def test_biped_stands_on_its_sole():
 
 
 def test_crossed_knee_has_a_moving_axis():
-    """The point of the thigh that the shank turns about moves as the knee bends, by centimetres."""
+    """The instantaneous axis of the shank in the thigh moves by centimetres when the knee bends."""
     leg = gallery.biped_leg()
     axes = []
     for q in wander(leg, steps=8, step=0.05, seed=5)[[0, -1]]:
@@ -978,7 +978,7 @@ def test_crossed_knee_has_a_moving_axis():
 
 @pytest.mark.parametrize(("panels", "off"), [(4, 0.03), (16, 0.002)])
 def test_paddles_bend_as_beams_do(panels, off):
-    """Clamped, a paddle has the first frequency of a beam, to second order in a panel's share of the length."""
+    """A clamped paddle has the first frequency of a beam, to second order in a panel's fraction of the length."""
     robot = gallery.free_flyer(panels=panels, frequency=0.3)
     hinges = [robot.joint(f"left{k + 1} hinge") for k in range(panels)]
     along = [hinge.v_slice.start for hinge in hinges]
@@ -1000,7 +1000,7 @@ def test_satellite_floats_and_its_wheels_turn_it():
 
 
 def test_long_arm_gives_way():
-    """A force at the wrist bends it by the compliance of its joints, which Jacobian and springs say: C = J K^-1 J^T."""
+    """The deflection by a force at the wrist follows from Jacobian and springs: C = J K^-1 J^T."""
     robot = gallery.macro_micro_arm(stiffness=1e5)
     q, force = home(robot), np.array([0.2, 0.3, -0.4])  # [N]
     J = robot.jacobian(q, "wrist", expressed_in="world_aligned")[3:, :3]
@@ -1019,7 +1019,7 @@ def test_horn_stands_on_the_asteroid():
 
 
 def test_rover_wheels_bear_the_same():
-    """On level ground a sixth of the weight each, but for rockers' and bogies' own."""
+    """On level ground each carries a sixth of the weight, except for the weights of rockers and bogies."""
     robot = gallery.rover(rolling=True)
     still = np.zeros(robot.nv)
     _, held = robot.forward_dynamics(home(robot), still, still, return_reactions=True)
@@ -1037,7 +1037,7 @@ def test_rover_rolls_straight_ahead():
 
 
 def test_differential_halves_a_climb():
-    """The chassis pitches by the mean of what the two sides do."""
+    """The chassis pitches by the mean of both sides."""
     robot = gallery.rover()
     q = wander(robot, steps=3)[-1]
     pitches = {}
@@ -1063,7 +1063,7 @@ def test_trees(build):
 
 @pytest.mark.parametrize("name", sarrus.mechanisms.__all__)
 def test_no_parameter_takes_what_is_no_size(name):
-    """An error of sarrus, or a mechanism."""
+    """An invalid parameter raises an error of sarrus, or gives a valid mechanism."""
     make = getattr(sarrus.mechanisms, name)
     parameters = inspect.signature(make).parameters.values()
     needed = {p.name: 2 for p in parameters if p.default is p.empty}

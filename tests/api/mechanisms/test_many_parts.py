@@ -1,4 +1,4 @@
-"""Numbers of parts that nobody can build are refused at once; rows that say the same hundreds of times are told apart in seconds."""
+"""Too many parts raise an error at once; hundreds of equal rows are processed within seconds."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ def test_a_paddle_of_too_many_panels():
 
 
 def test_rows_that_can_go_are_the_last_ones():
-    """All but the first weld of forty between a body and the ground: blocks of rows and one row at a time choose the same."""
+    """For forty welds between a body and the ground, all but the first are removed, by blocks of rows and row by row."""
     b = sarrus.Builder("welded")
     b.add_body("block", sarrus.Inertia.sphere(1.0, 0.1))
     b.add_joint("free", sarrus.Free(), "ground", "block", tree=True)
@@ -32,7 +32,7 @@ def test_rows_that_can_go_are_the_last_ones():
 
 
 def net(columns, rows):
-    """Of scissors, each pinned to its neighbours: as many loops as bars."""
+    """Return a net of scissors, each pinned to its neighbours: as many loops as bars."""
     b = sarrus.Builder("net")
     end, pin = {-1: (-0.5, 0, 0), 1: (0.5, 0, 0)}, sarrus.Revolute("y")
     for i in range(columns):
@@ -54,7 +54,7 @@ def net(columns, rows):
 @pytest.mark.skipif(sys.platform == "win32", reason="a signal ends the process there")
 @pytest.mark.parametrize("after", [0.1, 0.3, 0.6, 1.0, 3.0])
 def test_a_large_mechanism_that_is_built_can_be_interrupted(after):
-    """Within a second, whatever its construction is busy with. The signal comes from outside: the construction holds the GIL."""
+    """Within a second, in any phase of construction. The signal comes from another process, because construction holds the GIL."""
     description = net(45, 45)._described(())
     program = f"import os, time; time.sleep({after}); print(time.time(), flush=True); os.kill({os.getpid()}, {int(signal.SIGINT)})"
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as other:

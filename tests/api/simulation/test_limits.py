@@ -1,4 +1,4 @@
-"""Limits of joints in a simulation: warned of, kept by stops, or the end of a run."""
+"""Joint limits in a simulation: warnings, end stops, or the end of a run."""
 
 import numpy as np
 import pytest
@@ -60,7 +60,7 @@ def test_a_limit_left_between_samples():
 @pytest.mark.parametrize("push", PUSHES)
 @pytest.mark.parametrize("method", ["rk4", "implicit_midpoint", "dopri5"])
 def test_limits_that_stop(push, method):
-    """It arrives by 1 N, no more, and stays at its end stop; what acts in all is in tau."""
+    """The effort is limited to 1 N, and the joint stays at its end stop; tau contains all forces."""
     run = sarrus.simulate(slider(**LIMITED), [0.0], [0.0], 3.0, push, method=method, limits="enforce")
     assert run.q.max() < 0.2 + 2e-3
     assert run.q[-1, 0] == pytest.approx(0.2 + 1.0 / 2.5e5, abs=1e-6)
@@ -72,7 +72,7 @@ def test_limits_that_stop(push, method):
 
 
 def test_wrenches_are_no_motors():
-    """A controller's wrench is not clipped, nor what friction does."""
+    """Wrenches of a controller and friction are not limited."""
     robot = slider(effort_limit=1.0)
     run = sarrus.simulate(
         robot, [0.0], [0.0], 0.1, lambda t, q, v: ([5.0], {"block": [0.0, 0.0, 0.0, 7.0, 0.0, 0.0]}), limits="enforce"
@@ -83,7 +83,7 @@ def test_wrenches_are_no_motors():
 
 
 def test_a_saturated_pid_does_not_wind_up():
-    """Its integral rests where the joint's effort limit holds it, as at limits of its own."""
+    """Its integral stops while the joint's effort limit is active, as for its own limits."""
     robot, q, v = slider(effort_limit=1.0, limits=(-9.0, 9.0)), [0.0], [0.0]
     gains = {"proportional": 4.0, "integral": 2.0, "derivative": 4.0, "target": 1.0}
     own = sarrus.simulate(robot, q, v, 5.0, PID("slide", **gains, limits=(-1.0, 1.0)), limits="ignore")
@@ -98,7 +98,7 @@ def test_velocity_limits_only_warn():
 
 @pytest.mark.parametrize("element", [PID("glide", index=1), EndStop("glide", (0.0, 1.0), index=0)])
 def test_planar_coordinates_that_are_no_integrals(element):
-    """The velocities of a planar joint are along axes that turn with it: effort along one does not act along x or y."""
+    """Velocities of a planar joint are along rotating axes: effort along one does not act along x or y."""
     b = sarrus.Builder("planar")
     b.add_body("puck", sarrus.Inertia.sphere(1.0, 0.1))
     b.add_joint("glide", sarrus.Planar("z"), "ground", "puck")
@@ -144,7 +144,7 @@ def test_bad_end_stops(element, error, words):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("effort", [1e160, 1e300])
 def test_efforts_that_overflow(method, effort):
-    """No method may go on as if nothing acted."""
+    """Every method reports the overflow."""
     robot = sarrus.mechanisms.double_pendulum()
     with pytest.raises(sarrus.IntegrationError, match="diverges"):
         sarrus.simulate(robot, [0.1, 0.0], [0.0, 0.0], 0.01, FeedforwardEffort(robot.joints[0], effort), method=method)

@@ -1,4 +1,4 @@
-"""Calls that would take for ever: they end by Ctrl-C and with the interpreter, or are refused."""
+"""Very long calls end by Ctrl-C and with the interpreter, or raise an error at once."""
 
 import os
 import signal
@@ -32,7 +32,7 @@ def test_ctrl_c_ends_runs_of_several_mechanisms_on_threads():
 
 
 def test_runs_that_are_done_by_then_are_kept():
-    """Interrupted when the first of them are done, whenever that is."""
+    """The call is interrupted after the first runs are done."""
     robots, q = several(64)
     robots, q, told = robots * 4, np.tile(q, (4, 1)), []
 
@@ -93,7 +93,7 @@ def test_a_policy_that_raises_stop_iteration():
 
 @pytest.mark.parametrize("many", [False, True])
 def test_ctrl_c_ends_a_step_with_very_many_samples(many):
-    """Efforts that are held from time to time, most of them within one step."""
+    """Efforts with a zero-order hold and very many samples within one step."""
     robot = sarrus.mechanisms.quadruped()
     q, v = robot.assemble(), np.zeros(robot.nv)
     times = np.arange(1_000_000) * 8e-6
@@ -110,7 +110,7 @@ def test_ctrl_c_ends_a_step_with_very_many_samples(many):
 
 
 def heap(count):
-    """Boxes at one place, which all touch all others."""
+    """Return boxes at one position, all in contact with each other."""
     b = sarrus.Builder("heap")
     b.add_shape("ground", sarrus.shapes.Plane())
     for k in range(count):

@@ -1,4 +1,4 @@
-"""What many runs are afterwards: trajectories, files, tables, bundles; and a policy that is asked for all of them at once."""
+"""Results of many runs: trajectories, files, tables, bundles; and a policy for all runs at once."""
 
 import pickle
 import sys
@@ -37,7 +37,7 @@ def equal(one, other):
 
 
 def test_a_run_is_a_trajectory():
-    """With what acts, internal states too; as simulate() makes it."""
+    """With forces and internal states, as simulate() returns it."""
     runs = sweep()
     for i in (0, 7, -1):
         one = sarrus.simulate(FOURBAR, START[i], np.zeros(3), 0.1, drives(GAINS[i]), method="rk4")
@@ -80,7 +80,7 @@ def test_pickles():
 @pytest.mark.parametrize("method", ["rk4", "semi_implicit", "rkmk4"])
 @pytest.mark.parametrize("duration", [0.05, 0.0497])
 def test_a_policy_is_a_sampled_controller(method, duration):
-    """Asked once a step, held during it: as SampleAndHold does it in each run."""
+    """Called once per step, with held efforts, like SampleAndHold in each run."""
     asked = []
 
     def policy(t, q, v):
@@ -263,7 +263,7 @@ def test_parquets_that_hold_something_else(tmp_path):
 
 @pytest.mark.parametrize("several", [False, True])
 def test_a_table_is_written_by_parts(tmp_path, monkeypatch, several):
-    """Of whole runs, which are numbered on; in few samples it is the same."""
+    """Whole runs are written in numbered parts; for few samples the table is unchanged."""
     pytest.importorskip("pandas")
     parquet = pytest.importorskip("pyarrow.parquet")
     robots = [sarrus.mechanisms.pendulum(length=length) for length in (1.0, 2.0, 1.0, 3.0, 2.0)]
@@ -323,7 +323,7 @@ def test_bundles(pyplot):
 
 
 def test_bundles_of_what_has_failed(pyplot):
-    """Of the runs that are there at the time."""
+    """Bundles contain the runs that exist at each time."""
     robot = sarrus.mechanisms.pendulum()
     runs = sarrus.simulate_many(robot, [[0.1], [np.nan], [0.3]], [0.0], 0.01)
     assert_allclose(runs.plot().lines[0].get_ydata(), runs.q[[0, 2], :, 0].mean(axis=0))
@@ -333,7 +333,7 @@ def test_bundles_of_what_has_failed(pyplot):
 
 
 def test_a_file_of_before_knows_what_acts(tmp_path, monkeypatch):
-    """What runs share was one class, with the clock in it, where now is another that a single run has too."""
+    """The shared data of runs was one class, with the clock; now a single run has another class too."""
     module, robot = sys.modules["sarrus.simulation.sweep"], sarrus.mechanisms.pendulum()
     push = sarrus.control.FeedforwardEffort("pivot", [1.0, 2.0])
     runs = sarrus.simulate_many(robot, [0.1], [0.0], 0.01, push)

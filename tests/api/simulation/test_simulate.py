@@ -1,4 +1,4 @@
-"""simulate() as a user meets it: samples, events, what goes wrong."""
+"""simulate() for users: samples, events, failures."""
 
 import os
 import pickle
@@ -25,7 +25,7 @@ G = 9.81
 
 @pytest.mark.parametrize("method", METHODS)
 def test_default_samples(method):
-    """The start, every dt, the end; all loops closed where they are shown."""
+    """Initial time, every dt, and the end; all samples are on the loops."""
     robot, q, v = four_bar()
     run = sarrus.simulate(robot, q, v, 0.0105, method=method, dt=1e-3)
     assert_allclose(run.t, [*np.arange(11) * 1e-3, 0.0105], rtol=1e-15)
@@ -38,7 +38,7 @@ def test_default_samples(method):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_asked_samples(method):
-    """On steps they are the steps' states, bit for bit; between them as precise as the step."""
+    """At steps, samples equal the states of steps bit for bit; between them they are as accurate as the step."""
     robot, q, v = double_pendulum()
     options = {"method": method, "dt": 1e-2, "start": 0.5, "rtol": 1e-9, "atol": 1e-9}
     whole = sarrus.simulate(robot, q, v, 0.4, **options)
@@ -58,7 +58,7 @@ def test_asked_samples(method):
 
 
 def test_the_last_sample_is_never_lost():
-    """Where n dt is not the last digit of the duration."""
+    """n dt may differ from the duration in the last digit."""
     robot = slider()
     for n in (3, 6, 7, 29, 57, 115, 1001):
         for duration in (n * 1e-3, n / 1000, np.nextafter(n / 1000, 1e9), np.nextafter(n / 1000, 0.0)):
@@ -69,14 +69,14 @@ def test_the_last_sample_is_never_lost():
 
 
 def test_samples_before_time_zero():
-    """Times may be negative, up to the end itself."""
+    """Times may be negative, including the end."""
     run = sarrus.simulate(slider(), [0.0], [1.0], 1.0, start=-2.0, times=[-2.0, -1.5, -1.0])
     assert_allclose(run.q[:, 0], [0.0, 0.5, 1.0], atol=1e-12)
 
 
 @pytest.mark.parametrize("tolerance", [1e-5, 1e-8, 1e-11])
 def test_dense_output(tolerance):
-    """Samples within steps, against DOP853: some ten tolerances, as at the steps' ends."""
+    """Samples within steps, compared with DOP853: some ten tolerances, as at the ends of steps."""
     robot, q, v = double_pendulum()
     times = np.linspace(0.0, 2.0, 301)
     run = sarrus.simulate(robot, q, v, 2.0, method="dopri5", rtol=tolerance, atol=tolerance, times=times, dt=0.1)
@@ -89,7 +89,7 @@ def test_dense_output(tolerance):
 
 
 def test_many_dense_samples():
-    """More than the core is asked for at once: each is of the step in which it lies."""
+    """More samples than one call of the core returns: each is within its step."""
     robot, q, v = double_pendulum()
     options = {"method": "dopri5", "dt": 0.1, "rtol": 1e-5, "atol": 1e-5}
     times = np.linspace(0.0, 5.0, 10001)
@@ -105,7 +105,7 @@ def test_many_dense_samples():
 
 @pytest.mark.parametrize("method", ["rk4", "rkmk4", "dopri5", "implicit_midpoint", "independent"])
 def test_events_are_where_they_are(method):
-    """A fall from 2 m: methods of order 2 follow a parabola exactly, so that the time is the root of it."""
+    """A fall from 2 m: methods of order 2 integrate a parabola exactly, so the time is its root."""
     robot = slider("z", gravity=(0.0, 0.0, -G))
     run = sarrus.simulate(robot, [2.0], [0.0], 5.0, method=method, dt=1e-2, events=lambda t, q, v: q[0])
     assert run.status == "terminated: event"
@@ -136,7 +136,7 @@ def test_direction_of_events(method):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_several_events_in_one_step(method):
-    """In their order in time, and none after the one that ends the run."""
+    """Events are ordered in time, with none after the one that ends the run."""
     at = {"b": 0.05, "a": 0.03, "end": 0.07, "late": 0.09}
     events = [
         sarrus.Event(lambda t, q, v, x=x: q[0] - x, name, terminal=name == "end") for name, x in at.items()
@@ -151,7 +151,7 @@ def test_several_events_in_one_step(method):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_events_in_what_is_left_of_a_step(method):
-    """The last step may be a part of one: it counts as any other."""
+    """The last step may be partial, and its events are detected too."""
     event = sarrus.Event(lambda t, q, v: q[0] - 0.104, "mark", terminal=False)
     run = sarrus.simulate(slider(), [0.0], [1.0], 0.105, method=method, dt=1e-2, events=event)
     assert_allclose(run.events["mark"], [0.104], rtol=1e-12)
@@ -163,7 +163,7 @@ def test_events_in_what_is_left_of_a_step(method):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_going_on_after_an_event(method):
-    """From the event's time and state, and it does not happen again."""
+    """A run continues from the event's time and state, and the event does not occur again."""
     robot = slider("z", gravity=(0.0, 0.0, -G))
     event = sarrus.Event(lambda t, q, v: q[0] - 1.0, "mark")
     options = {"method": method, "dt": 1e-2, "events": event}
@@ -180,7 +180,7 @@ def test_going_on_after_an_event(method):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_the_end_is_shown_among_asked_samples(method):
-    """A run that an event ends has its state as the last sample, whichever were asked for; by all methods alike."""
+    """The state of an event that ends the run is the last sample, for any requested samples and all methods."""
     event = sarrus.Event(lambda t, q, v: q[0] - 0.25, "mark")
     options = {"method": method, "dt": 1e-2, "max_step": 1e-2, "events": event}
     run = sarrus.simulate(slider(), [0.0], [1.0], 1.0, times=[0.1, 0.2, 0.9], **options)
@@ -189,7 +189,7 @@ def test_the_end_is_shown_among_asked_samples(method):
 
 
 def test_an_event_at_the_start_is_none():
-    """A function that begins at zero has not gone through it."""
+    """A function that is zero initially has no event there."""
     run = sarrus.simulate(slider(), [0.0], [1.0], 0.1, dt=1e-2, events=lambda t, q, v: q[0])
     assert run.status == "finished"
 
@@ -221,7 +221,7 @@ def test_a_motion_too_fast_for_its_steps_names_the_joint():
 
 
 def test_divergence_keeps_what_was():
-    """A spring far too stiff for the step: what there was until it left every scale, and it travels between processes."""
+    """A spring far too stiff for the step: the error contains the samples before divergence, and can be pickled."""
     with pytest.raises(sarrus.IntegrationError, match=r"diverges at t = .*rk4.*trajectory") as caught:
         sarrus.simulate(slider(stiffness=1e6), [0.1], [0.0], 100.0, dt=0.1, method="rk4")
     run = caught.value.trajectory
@@ -238,7 +238,7 @@ def test_divergence_keeps_what_was():
 
 
 def test_divergence_of_adaptive_steps():
-    """x'' = x^3 from x = 1 goes to infinity in finite time: steps shrink until they end, with an error and not for ever."""
+    """x'' = x^3 from x = 1 diverges in finite time: steps shrink until an error is raised."""
     with pytest.raises(sarrus.IntegrationError) as caught:
         sarrus.simulate(slider(), [1.0], [1.0], 10.0, lambda t, q, v: q**3, method="dopri5")
     run = caught.value.trajectory
@@ -248,7 +248,7 @@ def test_divergence_of_adaptive_steps():
 
 
 def test_implicit_steps_that_do_not_converge():
-    """A force that jumps wherever one looks has no midpoint."""
+    """A force with jumps everywhere has no midpoint."""
     rng = np.random.default_rng(0)
     rng = np.random.default_rng(0)
     with pytest.raises(sarrus.IntegrationError, match="converge"):
@@ -260,7 +260,7 @@ def test_implicit_steps_that_do_not_converge():
 @pytest.mark.parametrize("python", [False, True])
 @pytest.mark.parametrize("method", ["rk4", "dopri5"])
 def test_ctrl_c_returns_what_there_is(method, python):
-    """And it goes on from there as if nothing had happened."""
+    """The run continues from there as if uninterrupted."""
     robot = sarrus.mechanisms.pendulum()
     controller = (lambda t, q, v: [0.0]) if python else None
     options = {"method": method, "dt": 1e-4, "controller": controller, "max_step": 1e-4}
@@ -278,7 +278,7 @@ def test_ctrl_c_returns_what_there_is(method, python):
 
 @pytest.mark.parametrize("method", ["rk4", "dopri5"])
 def test_going_on_after_ctrl_c_between_samples(method):
-    """Few samples, the last of them long ago: it goes on from where it was."""
+    """Few samples, the last long ago: the run continues from the interrupted state."""
     robot = sarrus.mechanisms.pendulum()
     threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
     run = sarrus.simulate(robot, [1.0], [0.0], 1e5, times=[1.0, 1e5], method=method, max_step=1e-3)
@@ -439,7 +439,7 @@ def test_bad_events():
 
 
 def test_an_event_keeps_its_hands_off_the_state():
-    """What it writes into its arguments is not what the next one sees, nor what is kept."""
+    """Changes that an event makes to its arguments affect neither the next event nor the stored state."""
 
     def careless(t, q, v):
         x = q[0] - 0.25
@@ -470,14 +470,14 @@ def test_bad_rests(arguments, message):
 
 
 def test_short_rests():
-    """Powers of the duration that are smaller than any number do no harm by themselves."""
+    """Underflow of powers of the duration has no effect."""
     law = sarrus.control.rest_to_rest(0.0, 1e-250, 1e-70)
     assert_allclose(law([0.5e-70, 1e-70]), [0.5e-250, 1e-250], rtol=1e-12)
 
 
 @pytest.mark.parametrize("order", [(0.0, 3.0), [0.0, 3.0], np.array([0, 3])])
 def test_an_effort_may_be_a_tuple(order):
-    """(0, 3) is tau of two joints, and no tau with wrenches."""
+    """(0, 3) is tau of two joints, not tau with wrenches."""
     assert_array_equal(double_pendulum_runs(lambda t, q, v: order).tau[0], [0.0, 3.0])
 
 
@@ -513,7 +513,7 @@ def test_a_trajectory_goes_on_as_its_checkpoint_does():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_going_on_for_no_time(method):
-    """Also from a part of a step: one sample, where it was."""
+    """Also from a partial step: one sample, at the same state."""
     run = pendulum_runs(duration=0.0105, method=method)
     then = sarrus.simulate(run.mechanism, duration=0.0, resume=run, method=method)
     assert_array_equal(then.t, [0.0105])
@@ -521,7 +521,7 @@ def test_going_on_for_no_time(method):
 
 
 def test_a_rest_that_fails_is_no_success():
-    """The part of a step up to the end counts as any other: it does not converge, and that is said."""
+    """A partial last step that does not converge raises an error too."""
     rng = np.random.default_rng(0)
     with pytest.raises(sarrus.IntegrationError, match="converge") as caught:
         sarrus.simulate(
@@ -531,7 +531,7 @@ def test_a_rest_that_fails_is_no_success():
 
 
 def test_samples_from_where_it_goes_on_to_rounding():
-    """0.1 + 0.2 s is not 0.3 s, and a user who writes so means it."""
+    """0.1 + 0.2 s is not 0.3 s, but is accepted as such."""
     run = sarrus.simulate(slider(), [0.0], [1.0], 0.2, start=0.1, dt=0.1)
     then = sarrus.simulate(slider(), duration=0.1, resume=run, times=[0.3, 0.35])
     assert run.t[-1] > 0.3
@@ -539,7 +539,7 @@ def test_samples_from_where_it_goes_on_to_rounding():
 
 
 def test_a_second_ctrl_c_gets_through():
-    """Where a function of the caller's does not come back."""
+    """A second Ctrl-C works if a user's function does not return."""
 
     def stuck(t, q, v):
         os.kill(os.getpid(), signal.SIGINT)
@@ -554,7 +554,7 @@ def test_a_second_ctrl_c_gets_through():
 
 
 def test_ctrl_c_that_is_ignored_stays_ignored():
-    """As under nohup: who asked for that means it."""
+    """Under nohup, Ctrl-C is ignored on purpose."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         run = pendulum_runs(controller=lambda t, q, v: os.kill(os.getpid(), signal.SIGINT) or 0.0)
@@ -565,7 +565,7 @@ def test_ctrl_c_that_is_ignored_stays_ignored():
 
 
 def unreachable():
-    """A four-bar's states from which no small steps lead onto its loop: it is flat, and open along the line."""
+    """Yield states of a four-bar from which small steps do not lead onto its loop: flat, and open along the line."""
     robot, _, v = four_bar()
     x = np.pi * np.round(np.random.default_rng(0).normal(size=(200, 3)))
     far = ~(np.abs(robot.constraint_residual(robot.project_configuration(x))).max(axis=1) <= 1e-8)
@@ -573,7 +573,7 @@ def unreachable():
 
 
 def test_loops_too_far_open():
-    """They are not torn together: the error tells how far they are open, and the way out."""
+    """The loops are not closed by force: the error gives the gap and the cure."""
     robot, x, v = unreachable()
     assert len(x)
     with pytest.raises(sarrus.StateError, match=r"open by .*mechanism.assemble"):
@@ -643,7 +643,7 @@ def test_errors_of_callers_come_through_as_they_are(error, method):
 
 
 def test_the_gil_is_free():
-    """While simulations run in threads, another thread ticks; and two at once give what one after the other does."""
+    """Another thread runs during simulations in threads; two at once have the results of one after the other."""
     robot, q, v = four_bar()
     alone = sarrus.simulate(robot, q, v, 60.0, times=[60.0])
 
@@ -668,7 +668,7 @@ def test_the_gil_is_free():
 
 @pytest.mark.parametrize("running", ["rk4", "dopri5", "many", "controller", "event"])
 def test_process_ends_while_a_daemon_thread_simulates(running):
-    """The thread never gets the GIL again; it must not take the process down with it."""
+    """The thread never gets the GIL again, and must not terminate the process."""
     call = {
         "many": "sarrus.simulate_many(robot, [[0.1]] * 64, [0.0], 1e6, every=10**9, threads=2)",
         "controller": "sarrus.simulate(robot, [0.1], [0.0], 1e4, controller=lambda t, q, v: [0.0])",

@@ -1,4 +1,4 @@
-"""Trajectories in files: what comes back is what went in, and a file that is none says so."""
+"""Trajectories in files: loaded ones equal the saved ones, and invalid files raise errors."""
 
 import csv
 import io
@@ -59,7 +59,7 @@ def test_foreign_files(tmp_path):
 
 
 def rewritten(path, changes):
-    """The arrays of an .npz with some of them changed, or left out where they are None."""
+    """Return the arrays of an .npz with some changed, or removed if None."""
     with np.load(path) as file:
         arrays = dict(file) | changes
     np.savez(path, **{name: x for name, x in arrays.items() if x is not None})
@@ -78,7 +78,7 @@ def test_a_file_of_another_mechanism(ending, tmp_path):
 
 
 def test_every_part_of_a_description_is_compared(tmp_path):
-    """Whatever makes two mechanisms differ: names, numbers, springs, laws, limits, how many of them there are."""
+    """Names, numbers, springs, laws, limits, and numbers of parts."""
 
     def made(name="slide", stiffness=3.0, rate=2.0, limits=None, extra=False):
         builder = sarrus.Builder("made")
@@ -109,7 +109,7 @@ def test_every_part_of_a_description_is_compared(tmp_path):
 
 
 def test_an_npz_takes_no_more_memory_than_it_is_long(tmp_path, monkeypatch):
-    """Sizes that it declares are compared with its own before anything of that size is made."""
+    """Declared sizes are compared with the file's size before memory is allocated."""
     monkeypatch.setattr(np.lib.format, "read_array", lambda *_, **__: pytest.fail("an array was made"))
     robot, bomb, boast = sarrus.mechanisms.pendulum(), tmp_path / "bomb.npz", tmp_path / "boast.npz"
     np.savez_compressed(bomb, t=np.zeros(10**6))
@@ -172,7 +172,7 @@ def test_wrong_pickles(pickled, tmp_path):
 
 
 def test_damaged_npz(tmp_path, rng):
-    """Cut off, or with bytes that are others: a ValueError that names the file, or what was saved."""
+    """Truncated or with changed bytes: a ValueError that names the file, or the saved trajectory."""
     path, run = tmp_path / "run.npz", fourbar_run(3)
     run.save(path)
     whole = path.read_bytes()
@@ -271,7 +271,7 @@ def test_csv_without_samples(tmp_path):
 
 
 def test_csv_of_before(mixed, tmp_path):
-    """Heads without units, and no joints that close loops."""
+    """Headers without units, and no loop joints."""
     for run in (mixed, fourbar_run(5, efforts=np.ones((5, 3)))):
         run.save(tmp_path / "run.csv")
         with open(tmp_path / "run.csv", newline="", encoding="utf-8") as file:
@@ -298,7 +298,7 @@ def test_csv_with_frames(tmp_path):
 
 
 def test_csv_of_a_spring_that_has_been_wound_up(tmp_path):
-    """Its energy is of the turns that the run has counted, which the columns of joints that close loops tell."""
+    """Its energy includes the counted turns, which the columns of loop joints contain."""
     builder = sarrus.Builder("wound up")
     for name, length in (("crank", 0.4), ("coupler", 1.1), ("rocker", 0.9)):
         builder.add_body(name, sarrus.Inertia.rod(1.0, (0, 0, 0), (length, 0, 0)))
@@ -355,7 +355,7 @@ def test_pickle(mixed):
 
 
 def test_files_of_runs_do_not_tell_whose_folders_meshes_lie_in(tmp_path):
-    """They are told from the file's folder, and found from there wherever both have moved."""
+    """They are relative to the file's folder, and are found from there after both have moved."""
     old, meshes = tmp_path / "old", tmp_path / "old" / "meshes"
     meshes.mkdir(parents=True)
     robot = sarrus.mechanisms.pendulum()

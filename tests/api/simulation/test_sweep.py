@@ -1,4 +1,4 @@
-"""simulate_many() as a user meets it: single runs side by side, threads, executors, what goes wrong."""
+"""simulate_many() for users: single runs in lanes, threads, executors, failures."""
 
 import multiprocessing
 import os
@@ -23,7 +23,7 @@ CRANKS = np.linspace(0.2, 1.4, 21)  # more than the lanes hold, and no multiple 
 
 
 def slider(**joint):
-    """One body on one straight line, without gravity."""
+    """Return one body on a straight line, without gravity."""
     b = sarrus.Builder("slider", gravity=(0.0, 0.0, 0.0))
     b.add_body("block", sarrus.Inertia.sphere(1.0, 0.1))
     b.add_joint("slide", sarrus.Prismatic("x", **joint), "ground", "block")
@@ -54,9 +54,7 @@ def drives(gain):
 @pytest.mark.parametrize("stabilisation", ["none", "corrective", "baumgarte", "projection"])
 @pytest.mark.parametrize("method", FIXED)
 def test_many_runs_are_single_runs(states, method, stabilisation):
-    """Gains that differ from run to run. Lanes round otherwise (sines, which corrections are due): some 1e-15 a step and unit, times
-    what the motion makes of it in 0.1 s.
-    """
+    """Gains differ between runs. Lanes round differently: some 1e-15 per step and unit, times the sensitivity of the motion in 0.1 s."""
     robot, q, v = states
     gains = np.linspace(5.0, 20.0, len(q))
     options = {"method": method, "dt": 1e-3, "stabilisation": stabilisation, "start": 0.3}
@@ -74,7 +72,7 @@ def test_many_runs_are_single_runs(states, method, stabilisation):
 @pytest.mark.parametrize("every", [1, 4, 5, 7, 1000])
 @pytest.mark.parametrize("duration", [0.02, 0.0205, 4e-4, 0.0])
 def test_what_is_kept(states, method, every, duration):
-    """The start, every so many steps, and the end, be it a part of a step; each as simulate() shows it."""
+    """Initial state, every `every` steps, and the end, which may be within a step; each as in simulate()."""
     robot, q, v = states
     runs = sarrus.simulate_many(robot, q[:3], v[:3], duration, drives(9.0), every=every, method=method, start=-0.1)
     run = sarrus.simulate(robot, q[1], v[1], duration, drives(9.0), method=method, start=-0.1)
@@ -89,7 +87,7 @@ def test_what_is_kept(states, method, every, duration):
 
 @pytest.mark.parametrize("method", ["rk4", "rkmk4", "implicit_midpoint"])
 def test_loops_that_agree_only_where_they_are_closed(method):
-    """Bricard's linkage moves only so: side by side as alone, also behind a run that is unsound."""
+    """Bricard's linkage can move only on its loops: in lanes as alone, also beside an invalid run."""
     robot = sarrus.mechanisms.bricard()
     q = robot.assemble()
     v = robot.project_velocity(q, np.random.default_rng(0).normal(size=robot.nv))
@@ -101,7 +99,7 @@ def test_loops_that_agree_only_where_they_are_closed(method):
 
 
 def test_the_end_is_where_it_was_asked_for():
-    """Where n dt is not the last digit of the duration."""
+    """n dt may differ from the duration in the last digit."""
     robot = slider()
     for n in (1, 3, 6, 29, 115, 1001):
         for duration in (n * 1e-3, n / 1000, np.nextafter(n / 1000, 1e9), np.nextafter(n / 1000, 0.0)):
@@ -127,7 +125,7 @@ def test_the_result_is_a_tuple_with_names(states):
 
 
 def test_one_state_for_all():
-    """Of q, v and the numbers each may be one, or as many as there are runs."""
+    """q, v and parameters may each be one for all runs, or one per run."""
     robot = sarrus.mechanisms.pendulum()
     gains = np.linspace(1.0, 5.0, 6)
     one = sarrus.simulate_many(robot, [0.1], [0.0], 0.1, PID("pivot", gains))
@@ -141,7 +139,7 @@ def test_one_state_for_all():
 
 
 def test_gains_of_computed_torque_run_by_run():
-    """(runs, nv) or (runs, 1), beside (nv,) for all."""
+    """(runs, nv) or (runs, 1), or (nv,) for all runs."""
     robot = sarrus.mechanisms.double_pendulum()
     targets = {name: sarrus.laws.harmonic(0.5, rate=2.0) for name in robot.joints}
     kp, kd = np.linspace([40.0, 90.0], [100.0, 200.0], 5), np.linspace(10.0, 30.0, 5)[:, None]
@@ -153,7 +151,7 @@ def test_gains_of_computed_torque_run_by_run():
 
 @pytest.mark.parametrize("executor", [None, "threads"])
 def test_no_runs(executor):
-    """An empty sweep is one."""
+    """An empty sweep is valid."""
     robot = sarrus.mechanisms.pendulum()
     with ThreadPoolExecutor(1) as pool:
         options = {"executor": pool} if executor else {}
@@ -176,7 +174,7 @@ def test_threads_change_nothing(states):
 
 
 def test_blocks_change_nothing(states, monkeypatch):
-    """A long batch is worked on in parts, so that only what is asked for is kept of all."""
+    """A long batch is processed in blocks, so that only requested samples are stored for all runs."""
     robot, q, v = states
     whole = sarrus.simulate_many(robot, q, v, 0.02)
     monkeypatch.setattr("sarrus.simulation.setup.BLOCK", 8)
@@ -186,7 +184,7 @@ def test_blocks_change_nothing(states, monkeypatch):
 
 
 def test_two_callers_at_once(states):
-    """From two threads: each as alone."""
+    """Two threads have the results of separate calls."""
     robot, q, v = states
     alone = [sarrus.simulate_many(robot, q, v, 0.3, drives(g)) for g in (5.0, 9.0)]
     with ThreadPoolExecutor(2) as pool:
@@ -206,7 +204,7 @@ def processes():
 
 @pytest.fixture
 def dask():
-    """A cluster of two processes on this machine, closed when the test is over."""
+    """Return a cluster of two processes on this machine, which is closed after the test."""
     distributed = pytest.importorskip("distributed")
     with (
         distributed.LocalCluster(
@@ -218,7 +216,7 @@ def dask():
 
 
 class Waiting:
-    """As an executor, but its jobs never begin, or what they do comes later; it tells nothing about itself."""
+    """An executor whose jobs never begin, or finish later, without further attributes."""
 
     def __init__(self):
         self.jobs = []
@@ -229,7 +227,7 @@ class Waiting:
 
 
 def sweep(states, method="rk4", **options):
-    """Runs of unequal lots, two of them unsound, up to a part of a step."""
+    """Return runs of unequal groups, two of them invalid, up to a partial step."""
     robot, q, v = states
     q, v = np.repeat(q, 2, axis=0)[:37], np.repeat(v, 2, axis=0)[:37]
     q[3], v[30] = np.nan, np.inf
@@ -245,7 +243,7 @@ def same(a, b):
 
 @pytest.mark.parametrize("method", ["rk4", "semi_implicit", "independent"])
 def test_executors_change_nothing(states, processes, method):
-    """Bit for bit: shares are whole packets, however many workers there are."""
+    """Bit for bit: shares are whole packets, for any number of workers."""
     plain = sweep(states, method)
     assert_array_equal(np.flatnonzero(plain.status), [3, 30])
     for workers in (1, 2, 5):
@@ -256,7 +254,7 @@ def test_executors_change_nothing(states, processes, method):
 
 
 def test_dask_changes_nothing(states, dask):
-    """Its executor, its own count of workers, and no words of its own."""
+    """Dask's executor, with its own number of workers, and no output."""
     same(sweep(states, executor=dask.get_executor()), sweep(states))
     same(sweep(states, "independent", executor=dask.get_executor()), sweep(states, "independent"))
     assert sarrus.simulation.workers._workers(dask.get_executor()) == 2
@@ -266,7 +264,7 @@ def test_dask_changes_nothing(states, dask):
 
 
 class Scales:
-    """As an executor, that weighs its jobs."""
+    """An executor that measures the size of its jobs."""
 
     def __init__(self, workers):
         self._max_workers, self.weights = workers, []
@@ -280,7 +278,7 @@ class Scales:
 
 @pytest.mark.parametrize(("runs", "workers", "jobs"), [(64, 2, 8), (64, 100, 8), (1000, 2, 8), (200_000, 1, 7)])
 def test_shares(runs, workers, jobs):
-    """Some for each worker; no less than the lanes hold, and none so large (10 MB) that Dask warns of it."""
+    """Several shares per worker, at least a packet each, and below the 10 MB at which Dask warns."""
     robot, gains = sarrus.mechanisms.double_pendulum(), np.ones(runs)
     scales = Scales(workers)
     with pytest.raises(MyError):
@@ -292,7 +290,7 @@ def test_shares(runs, workers, jobs):
 
 
 def test_everything_travels(states):
-    """Mechanisms, laws and elements: a worker may be far away."""
+    """Mechanisms, laws and elements are sent, because a worker may be remote."""
     robot, _, _ = states
     ramp = sarrus.laws.polynomial(0.0, 1.0) + sarrus.laws.harmonic(0.1, rate=2.0)
     things = [*drives(np.arange(3.0) + 1.0), ComputedTorque({"motor": ramp}), ramp]
@@ -306,7 +304,7 @@ def test_everything_travels(states):
 
 
 def test_a_job_leaves_what_it_gets_alone(states):
-    """An executor may hand out arrays that cannot be written to, or the caller's own; and Ray hands back such."""
+    """An executor may pass read-only arrays, or the caller's own, and Ray returns read-only ones."""
 
     class Locked(Waiting):
         def submit(self, job, x, parameters):
@@ -326,7 +324,7 @@ class MyError(Exception):
 
 
 class Failing(ThreadPoolExecutor):
-    """An executor whose third job goes wrong."""
+    """An executor whose third job fails."""
 
     begun = 0
 
@@ -342,7 +340,7 @@ class Failing(ThreadPoolExecutor):
 
 
 def test_what_a_job_raises_comes_through():
-    """And those that wait are cancelled."""
+    """Waiting jobs are cancelled."""
     robot = sarrus.mechanisms.pendulum()
     q = np.zeros((64, 1))
     with Failing(1) as pool, pytest.raises(MyError, match="of the worker"):
@@ -366,7 +364,7 @@ def test_jobs_are_cancelled_when_one_fails():
 
 
 def test_ctrl_c_cancels_jobs():
-    """What has not come back says so, and none begins after that."""
+    """Missing results are marked, and no further job begins."""
     pool = Waiting()
     robot = sarrus.mechanisms.pendulum()
     threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
@@ -398,7 +396,7 @@ def test_ctrl_c_keeps_what_came_back():
 
 @pytest.mark.parametrize("method", FIXED)
 def test_a_bad_run_spoils_its_row_only(method):
-    """One begins with NaN, one with infinity, one flies to infinity on the way; the others are as without them."""
+    """One run begins with NaN, one with infinity, one diverges; the others are unchanged."""
     robot = slider(stiffness=1e6)
     q = np.full((11, 1), 1e-3)
     v = np.zeros((11, 1))
@@ -429,7 +427,7 @@ def test_a_run_that_diverges_is_kept_until_then():
 
 
 def test_one_that_fails_in_the_last_part_of_a_step():
-    """It is marked as where a whole one fails."""
+    """The run is marked like one that fails in a full step."""
     robot = slider(stiffness=1e6)
     v = np.array([[1.0], [1.7e308], [1.0]])
     with pytest.warns(sarrus.StiffnessWarning, match=r"dt = 0.05 s .* fastest rate is 1e\+03/s"):
@@ -444,7 +442,7 @@ def test_one_that_fails_in_the_last_part_of_a_step():
 
 @pytest.fixture(scope="module")
 def unreachable():
-    """A four-bar's states from which no small steps lead onto its loop: it is flat, and open along the line."""
+    """Yield states of a four-bar from which small steps do not lead onto its loop: flat, and open along the line."""
     robot = sarrus.mechanisms.four_bar()
     x = np.pi * np.round(np.random.default_rng(0).normal(size=(200, 3)))
     far = ~(np.abs(robot.constraint_residual(robot.project_configuration(x))).max(axis=1) <= 1e-8)
@@ -454,7 +452,7 @@ def unreachable():
 
 @pytest.mark.parametrize("method", FIXED)
 def test_loops_too_far_open(states, unreachable, method):
-    """Where simulate() refuses the start, a run among many is marked; its neighbours are as without it."""
+    """A run among many is marked if simulate() would raise an error; its neighbours are unchanged."""
     robot, q, v = states
     with pytest.raises(sarrus.StateError, match="open by"):
         sarrus.simulate(robot, unreachable[0], v[0], 0.01, method=method)
@@ -472,7 +470,7 @@ def test_loops_too_far_open(states, unreachable, method):
 
 @pytest.mark.parametrize("method", FIXED)
 def test_none_of_them_sound(unreachable, method):
-    """No error: each says so."""
+    """There is no error, but each run is marked."""
     robot = sarrus.mechanisms.four_bar()
     for q in (unreachable[:1], np.full((9, 3), np.nan)):
         runs = sarrus.simulate_many(robot, q, [1.0, 0.0, 0.0], 0.01, method=method)
@@ -481,7 +479,7 @@ def test_none_of_them_sound(unreachable, method):
 
 
 def test_velocities_that_contradict():
-    """Two wheels that a belt ties, driven at rates that it does not allow: their angles agree at t = 0.5 s, and no motion does."""
+    """A belt connects two wheels with inconsistent rates: their angles agree at t = 0.5 s, but no motion does."""
     robot = two_wheels(-0.5, 3.0)
     with pytest.raises(sarrus.StateError, match="contradict one another"):
         sarrus.simulate(robot, [1.0, 1.0], [2.0, 2.0], 0.01, start=0.5)
@@ -507,7 +505,7 @@ def test_a_quaternion_that_is_no_rotation():
 
 @pytest.mark.filterwarnings("ignore::sarrus.DriftWarning")
 def test_loops_that_are_left_open_on_purpose(states):
-    """stabilisation="none" starts where it is told to."""
+    """stabilisation="none" starts at the given state."""
     robot, q, v = states
     runs = sarrus.simulate_many(robot, q + 1e-3, v, 0.01, stabilisation="none")
     assert not runs.status.any()
@@ -515,7 +513,7 @@ def test_loops_that_are_left_open_on_purpose(states):
 
 
 def test_ctrl_c_during_many_runs():
-    """Runs that did not end say so, and none shows what was never computed."""
+    """Unfinished runs are marked, and contain no uninitialised values."""
     robot = sarrus.mechanisms.pendulum()
     threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
     _, q, _, status = sarrus.simulate_many(robot, np.linspace(0, 1, 64)[:, None], [0.0], 5000.0, every=1000, threads=2)
@@ -528,7 +526,7 @@ def test_ctrl_c_during_many_runs():
 
 
 def test_ctrl_c_between_blocks(monkeypatch):
-    """The blocks after the one that it met do not begin."""
+    """Blocks after the interrupted one do not begin."""
     monkeypatch.setattr("sarrus.simulation.setup.BLOCK", 8)
     robot = sarrus.mechanisms.pendulum()
     threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
@@ -540,7 +538,7 @@ def test_ctrl_c_between_blocks(monkeypatch):
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_ctrl_c_is_soon(threads):
-    """However many steps lie between what is kept: none of the runs, of which each takes far longer, comes to its end."""
+    """With any number of steps between samples, none of the much longer runs reaches its end."""
     robot = sarrus.mechanisms.pendulum()
     threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
     runs = sarrus.simulate_many(robot, np.full((32, 1), 0.1), [0.0], 10_000.0, every=10**9, threads=threads)
@@ -549,7 +547,7 @@ def test_ctrl_c_is_soon(threads):
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers here")
 def test_what_another_signal_raises_comes_through():
-    """A time limit is not Ctrl-C."""
+    """A time limit's signal is not Ctrl-C."""
 
     def late(*_):
         raise MyError("too late")
@@ -619,13 +617,13 @@ def test_bad_arguments_of_many(options, error, message):
 
 
 def test_more_than_memory_holds():
-    """It is said before anything runs."""
+    """The error is raised before a run begins."""
     with pytest.raises(MemoryError):
         sarrus.simulate_many(sarrus.mechanisms.pendulum(), np.zeros((1000, 1)), [0.0], 1e6, dt=1e-9)
 
 
 def test_limits_of_many_runs():
-    """End stops whose numbers differ from run to run: each is what it is alone, and what it left is told once for all."""
+    """End stops that differ between runs act as in single runs; violations are reported once for all."""
     robot = slider(limits=(-0.2, 0.2), effort_limit=10.0, velocity_limit=100.0)
     v, stiffness, upper = np.linspace(0.5, 3.0, 9)[:, None], np.linspace(1e3, 1e4, 9), np.linspace(0.1, 0.15, 9)
     made = sarrus.control.EndStop
@@ -647,7 +645,7 @@ def test_limits_of_many_runs():
 
 
 def test_stiffness_of_many_runs():
-    """As of one: which steps are looked at does not depend on the neighbours in the lanes."""
+    """The steps that are checked do not depend on neighbouring lanes."""
     robot = slider()
     stop = sarrus.control.EndStop("slide", (-1.0, 0.05), stiffness=1e5)
     v = np.linspace(0.3, 2.0, 7)[:, None]
@@ -660,7 +658,7 @@ def test_stiffness_of_many_runs():
 
 @pytest.mark.parametrize("apart", [True, False])
 def test_laws_and_numbers_of_runs_of_several_mechanisms(apart, monkeypatch):
-    """Where they go apart each is told of the laws of its own runs alone, else what n mechanisms are told would grow as n squared."""
+    """Each mechanism gets only the laws of its own runs; otherwise the cost for n mechanisms would grow as n squared."""
     if apart:
         monkeypatch.setattr(sarrus.simulation.sweep, "_alike", lambda robots: None)
     lengths = (0.3, 0.5, 0.3, 0.4, 0.5, 0.3)
@@ -704,7 +702,7 @@ def test_a_list_of_one_mechanism():
 
 
 def stored(runs=300, executor=None, several=False, **options):
-    """Four-bars under friction and a law of their own; some start unsound."""
+    """Return four-bars with friction and different laws; some start in invalid states."""
     robot = sarrus.mechanisms.four_bar()
     q = np.tile(robot.assemble(fixed={"motor": 0.5}), (runs, 1))
     q[7] = np.nan
@@ -790,7 +788,7 @@ def test_a_store_after_ctrl_c(tmp_path):
 
 
 def test_a_store_is_one_call_s_at_a_time(tmp_path):
-    """Who comes while a call writes is refused, whatever the arguments; what is told by `progress` is inside of a call."""
+    """A second call during a write raises an error, for any arguments; so does one within `progress`."""
     refused, far = [], []
 
     def meanwhile(done, runs):
@@ -806,7 +804,7 @@ def test_a_store_is_one_call_s_at_a_time(tmp_path):
 
 
 def test_two_calls_begin_in_one_new_folder(tmp_path):
-    """From faults.py, X1: whoever gets an answer gets the right one, and a later call too."""
+    """Each caller that gets a result gets the correct one, and a later call too."""
     robot, starts, meet = sarrus.mechanisms.pendulum(), (0.3, 0.8), threading.Barrier(2)
 
     def runs(start, **options):

@@ -1,4 +1,4 @@
-"""The result of a simulation: what follows from its samples, and between them."""
+"""The result of a simulation: quantities derived from its samples, and between them."""
 
 import pickle
 import re
@@ -152,7 +152,7 @@ def test_repr_and_length():
 
 
 def test_very_many_samples():
-    """What is quadratic in the samples would not come to an end."""
+    """An algorithm quadratic in the samples would not finish."""
     robot = sarrus.mechanisms.four_bar()
     n = 200_000
     q = np.tile(robot.assemble(fixed={"motor": 0.5}), (n, 1))
@@ -165,7 +165,7 @@ def test_very_many_samples():
 
 
 def test_samples_alone_do_not_tell_what_acts():
-    """A pendulum that stands still up in the air: free motion's acceleration would be an answer to another question."""
+    """A pendulum at rest in the air: the acceleration without its forces would be wrong."""
     t, q, v = [0.0, 1.0], np.full((2, 1), 1.0), np.zeros((2, 1))
     robot = sarrus.mechanisms.pendulum(mass=2.0, length=0.5)
     run = Trajectory(robot, t, q, v)
@@ -208,7 +208,7 @@ def test_from_motion_on_a_tree(ending, rng, tmp_path):
 
 
 def test_from_motion_around_a_loop():
-    """Motors and loops together make the motion: M a + h = tau + J^T multipliers, with tau where motors are."""
+    """Motors and loops together cause the motion: M a + h = tau + J^T multipliers, with tau only at motors."""
     known = fourbar_run(11)
     robot, t, q, v = known.mechanism, known.t, known.q, known.v
     # the crank turns evenly: its acceleration is zero, and the loop gives the others
@@ -264,7 +264,7 @@ def test_hidden_parts_of_numbers(name):
 
 @pytest.mark.parametrize("kind", MOVING)
 def test_between_samples(kind, rng):
-    """Off by O(dt^4) in q and O(dt^3) in v, which is the rate of q."""
+    """Errors are O(dt^4) in q and O(dt^3) in v, which is the rate of q."""
     robot = random_mechanism(1, bodies=1, joints=(kind,))
     motion = smooth_motion(robot, rng)
     t = np.linspace(0.0, 2.0, 801)[5:-5]
@@ -285,7 +285,7 @@ def test_between_samples(kind, rng):
 @pytest.mark.parametrize("turn", [0.0, 1e-9, 9e-3, 0.02, 1.0, 3.0])
 @pytest.mark.parametrize("kind", ["spherical", "free"])
 def test_any_turn_between_samples(kind, turn, rng):
-    """The cubic meets both states, however far apart and whatever the velocities, and v is the rate of q."""
+    """The cubic interpolates both states, at any distance and velocity, and v is the rate of q."""
     robot = random_mechanism(1, bodies=1, joints=(kind,))
     q, v = robot.random(rng, 2), rng.standard_normal((2, robot.nv))
     axis = rng.standard_normal(robot.nv)
@@ -314,7 +314,7 @@ def test_exact_at_samples(mixed):
 
 
 def test_a_thrown_body_is_exact():
-    """Its origin flies a parabola, and it turns evenly: there is nothing that the cubics miss."""
+    """Its origin follows a parabola, and it rotates uniformly, so cubics are exact."""
     robot = random_mechanism(0, bodies=1, joints=("free",), offsets=False)
     spin, speed, fall = np.array([1.0, -2.0, 0.5]), np.array([3.0, 0.0, 4.0]), np.array([0.0, 0.0, -9.81])
 
@@ -334,7 +334,7 @@ def test_a_thrown_body_is_exact():
 
 
 def _in_body(quaternion, x):
-    """Vectors (n, 3) of the world in the axes of turned bodies."""
+    """Express vectors (n, 3) of the world in the axes of rotated bodies."""
     u, w = quaternion[:, :3], quaternion[:, 3:]
     around = 2.0 * np.cross(-u, x)
     return x + w * around + np.cross(-u, around)
@@ -347,7 +347,7 @@ def test_outside(t):
 
 
 def test_two_samples_at_one_time():
-    """An impact: the later one counts, and nothing is divided by zero."""
+    """At an impact the later sample is used, and no division by zero occurs."""
     run = Trajectory(
         sarrus.mechanisms.pendulum(), [0.0, 1.0, 1.0, 2.0], [[0.0], [1.0], [1.0], [0.0]], [[1.0], [1.0], [-1.0], [-1.0]]
     )
@@ -360,7 +360,7 @@ def test_two_samples_at_one_time():
 
 
 def turning(n=9):
-    """A slider-crank that turns evenly, and a gas force on its piston."""
+    """Return a slider-crank with uniform rotation, and a gas force on its piston."""
     robot = sarrus.mechanisms.slider_crank()
     t = np.linspace(0.0, 1.0, n)
     q = robot.follow({"motor": 0.3 + 5.0 * t})
@@ -372,7 +372,7 @@ def turning(n=9):
 
 
 def test_loads_over_a_motion():
-    """Motors' efforts, what loops and all joints carry are those of each state with its wrench."""
+    """Motor efforts, and loads of loops and joints, are those of each state with its wrench."""
     robot, motion, gas = turning()
     t, q, v, a = motion
     piston = robot.bodies[-1]

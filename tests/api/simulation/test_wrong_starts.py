@@ -1,4 +1,4 @@
-"""Arguments of runs that are wrong in kind: an error that names them, and what they may be."""
+"""Arguments of runs with wrong types: the error contains the argument and the expected type."""
 
 import warnings
 
@@ -48,7 +48,7 @@ def test_a_target_of_a_joint_that_closes_a_loop(law):
 
 @pytest.mark.parametrize("many", [False, True])
 def test_open_starts_are_told(many):
-    """Above 1e-3 of the mechanism a warning names the joint that closing moves most; above its size there is no run."""
+    """Above 1e-3 of the mechanism's length a warning names the joint that moves most; above its length there is no run."""
     home = FOUR_BAR.assemble()
 
     def run(off):

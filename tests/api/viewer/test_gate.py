@@ -1,4 +1,4 @@
-"""Who may open a view, and what a page may say to it: of viser's messages two, and of those what a page of the view sends."""
+"""Access to a view: pages that may open it, and messages that they may send (two of viser's, with values of controls and cameras)."""
 
 import contextlib
 import dataclasses
@@ -38,7 +38,7 @@ def shown(fourbar):
 
 
 def page(shown, origin=None, host=None, key=None, version=viser.__version__, **headers):
-    """The scene's socket as a page of an origin opens it; its own where nothing else is said."""
+    """Open the scene's socket as a page of an origin does; by default its own."""
     at, _, own = shown.url.removeprefix("http://").partition("/")
     return connect(
         f"ws://{host or at}/{own if key is None else key}",
@@ -51,7 +51,7 @@ def page(shown, origin=None, host=None, key=None, version=viser.__version__, **h
 
 
 def until(condition):
-    """Wait for another thread; the deadline is there for a failure alone."""
+    """Wait for another thread; the deadline only limits a failure."""
     deadline = time.monotonic() + 60.0
     while not condition():
         assert time.monotonic() < deadline
@@ -59,12 +59,12 @@ def until(condition):
 
 
 def slid(shown, **updates):
-    """The message of a slider that was moved."""
+    """Return the message of a slider that was moved."""
     return msgpack.encode({"type": "GuiUpdateMessage", "uuid": shown.sliders["motor"]._impl.uuid, "updates": updates})
 
 
 def said(shown, *messages):
-    """Let a page of the view say them, and wait until the last of all, of a slider, is there."""
+    """Send messages as a page of the view, and wait for the last one, of a slider."""
     goal = 0.25 if shown.sliders["motor"].value != 0.25 else 0.5
     with page(shown) as own:
         for message in messages:
@@ -138,7 +138,7 @@ def test_the_page_itself_has_the_key_in_its_address(shown):
 
 
 def test_pages_that_are_sent_away_are_told_of_once_and_briefly(shown, capsys, caplog):
-    """However many, whatever their headers hold, and whatever they speak: neither the terminal nor a registry of warnings fills."""
+    """For any number of pages, headers and protocols, neither the terminal nor the registry of warnings fills."""
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         for k in range(20):
@@ -155,7 +155,7 @@ def test_pages_that_are_sent_away_are_told_of_once_and_briefly(shown, capsys, ca
 
 
 def test_a_viser_that_serves_otherwise_is_not_taken(fourbar, monkeypatch):
-    """Its next release may call what opens the socket by another name: nothing would stand at the gate."""
+    """A future viser may open the socket by another name, without the access check."""
     worker = viser.infra.WebsockServer._background_worker
     otherwise = types.FunctionType(renamed(worker.__code__), {**worker.__globals__, "sockets": websockets})
     monkeypatch.setattr(viser.infra.WebsockServer, "_background_worker", otherwise)
@@ -164,7 +164,7 @@ def test_a_viser_that_serves_otherwise_is_not_taken(fourbar, monkeypatch):
 
 
 def renamed(code):
-    """The code of a function that calls `websockets` by another name."""
+    """Return the code of a function that calls `websockets` by another name."""
     names = tuple("sockets" if name == "websockets" else name for name in code.co_names)
     inner = (renamed(c) if isinstance(c, types.CodeType) else c for c in code.co_consts)
     return code.replace(co_names=names, co_consts=tuple(inner))
@@ -174,7 +174,7 @@ def renamed(code):
 
 
 def example(hint):
-    """Something that a field of a message may hold."""
+    """Return a value that a field of a message may contain."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is typing.Literal:
         return arguments[0]
@@ -186,7 +186,7 @@ def example(hint):
 
 
 def every_message():
-    """Of each type that viser knows, one that could be sent: name to bytes."""
+    """Return one valid message of each type of viser: name to bytes."""
     made = {}
     for kind in _messages.Message.get_subclasses():
         hints = typing.get_type_hints(kind)
@@ -196,7 +196,7 @@ def every_message():
 
 
 def test_nothing_but_values_of_controls_and_cameras_gets_to_viser(shown, monkeypatch):
-    """Of its hundred messages, uploads and the request to publish the view among them."""
+    """Uploads and the request to publish the view are among viser's hundred messages."""
     sockets, heard = shown._server._websock_server, []
     handle = sockets._handle_incoming_message
 
@@ -218,7 +218,7 @@ def test_nothing_but_values_of_controls_and_cameras_gets_to_viser(shown, monkeyp
 
 
 def test_no_page_can_have_the_view_published(shown, monkeypatch):
-    """A message of viser's asks its server for a tunnel, through which the world sees the view."""
+    """One of viser's messages requests a public tunnel to the view from its server."""
     asked = []
     monkeypatch.setattr("viser._viser.ViserTunnel", lambda *where: asked.append(where))
     said(shown, *(msgpack.encode({"type": name}) for name in ("ShareUrlRequest", "ShareUrlDisconnect")))
@@ -285,7 +285,7 @@ def test_a_message_that_is_no_value_of_its_slider_changes_nothing(shown):
 
 
 def test_every_control_takes_what_a_page_sets_it_to(fourbar):
-    """Buttons, groups of them, boxes, lists and sliders, those of a playback too: the gate knows the kind of each."""
+    """Buttons, groups of buttons, boxes, lists and sliders, including those of a playback: the check contains the type of each."""
     q = fourbar.assemble()
     run = sarrus.simulate(fourbar, q, np.zeros(3), 0.05)
     with View(fourbar, trajectory=[run, run], port=0) as shown, page(shown) as own:
@@ -334,7 +334,7 @@ def test_a_camera_that_is_none_is_dropped(shown):
 
 
 def test_a_name_is_no_markup():
-    """viser's page renders tags in Markdown, scripts among them, and names come from files."""
+    """viser's page renders tags in Markdown, including scripts, and names come from files."""
     b = sarrus.Builder("hostile")
     b.add_body("a", sarrus.Inertia.rod(1.0, (0, 0, 0), (1.0, 0, 0), 0.02))
     b.add_joint("<img src=x onerror='alert(1)'> ![](//evil.example)", sarrus.Revolute("y"), "ground", "a")
@@ -347,6 +347,6 @@ def test_a_name_is_no_markup():
 
 
 def test_the_page_itself_needs_no_origin(shown):
-    """A browser sends none, or another page's whose link was followed: what it gets is viser's program, and nothing of the scene."""
+    """A browser sends no origin, or that of a linking page: the response is viser's program, without the scene."""
     with urlopen(Request(shown.url, headers={"Origin": "http://evil.example"}), timeout=10) as answer:
         assert answer.status == 200

@@ -1,6 +1,6 @@
-"""What a browser shows of four mechanisms on a screen and on a phone, against kept pictures.
+"""Browser views of four mechanisms on a screen and on a phone, compared with stored pictures.
 
-`SARRUS_SOAK=1 SARRUS_KEEP_SCREENSHOTS=1 pytest tests/api/viewer/test_screenshots.py` keeps what is seen now: look at it before it is committed.
+`SARRUS_SOAK=1 SARRUS_KEEP_SCREENSHOTS=1 pytest tests/api/viewer/test_screenshots.py` stores new pictures: inspect them before a commit.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ SHOWN = {
 
 
 def blocks(picture):
-    """(rows, columns, 3) means of a picture's blocks."""
+    """Return (rows, columns, 3) means of a picture's blocks."""
     rows, columns = (n // BLOCK for n in picture.shape[:2])
     return picture[: rows * BLOCK, : columns * BLOCK].reshape(rows, BLOCK, columns, BLOCK, 3).mean(axis=(1, 3))
 
 
 def unlike(one, other):
-    """Share of the blocks with something in them that differ."""
+    """Return the fraction of nonempty blocks that differ."""
     one, other = blocks(one), blocks(other)
     background = np.median(one.reshape(-1, 3), axis=0)
     seen = np.maximum(*(np.abs(x - background).max(axis=-1) for x in (one, other))) > STRONG
@@ -78,7 +78,7 @@ NO_NOTICE = "'.mantine-Notifications-root {display: none}'"
 
 
 def in_pixels(shown, points):
-    """Where the page's camera sees points (k, 3) [CSS px of the canvas]."""
+    """Return the positions of points (k, 3) in the page's camera [CSS px of the canvas]."""
     (client,) = shown._server.get_clients().values()
     camera = client.camera
     w, x, y, z = camera.wxyz
@@ -88,9 +88,9 @@ def in_pixels(shown, points):
 
 
 def settled(shown, page, name, size, seconds=90.0):
-    """The picture when it is alike and nothing changes any more, or the last one when time is up.
+    """Return the picture when it agrees and is stable, or the last one after a time limit.
 
-    A page that was resized while it was placed keeps a camera a little off, as one that somebody has moved: Home places it again.
+    A page that was resized while it was placed has a slightly different camera: Home places it again.
     """
     deadline, before, again = time.monotonic() + seconds, 0.0, time.monotonic() + 8.0
     keep = time.monotonic() + 12.0 if os.environ.get("SARRUS_KEEP_SCREENSHOTS") else 0.0
@@ -115,7 +115,7 @@ def settled(shown, page, name, size, seconds=90.0):
 
 @pytest.mark.parametrize("name", SHOWN if SOAK else ("delta", "strandbeest_leg"))
 def test_a_page_looks_as_it_did(browser, name):
-    """Forces, and names in the dark; the others in a soak: a page is drawn without a graphics card for ten seconds on two processors."""
+    """Forces, and names in dark mode; other pages in a soak, because drawing without a graphics card takes ten seconds on two processors."""
     what = SHOWN[name]
     with View(getattr(sarrus.mechanisms, name)(), port=0) as shown:
         panel, labels = shown._panel, shown._scene.labels
@@ -158,7 +158,7 @@ def test_a_page_looks_as_it_did(browser, name):
 
 
 def overlapping(middles, widths):
-    """Whether any two of these boxes (k, 2), (k,) do."""
+    """Return True if any two of these boxes (k, 2), (k,) overlap."""
     apart = np.abs(middles[:, None] - middles)
     over = (apart[..., 0] < (widths[:, None] + widths) / 2) & (apart[..., 1] < HEIGHT)
     return bool(np.triu(over, 1).any())
@@ -167,7 +167,7 @@ def overlapping(middles, widths):
 @pytest.mark.parametrize("size", [SCREEN, PHONE])
 @pytest.mark.parametrize("name", SHOWN)
 def test_the_comparison_sees_what_is_missing_and_bears_what_differs_elsewhere(name, size):
-    """Nothing drawn, or drawn elsewhere, is unlike; other fonts and smoothing, here a blurred and shifted picture, are not."""
+    """Missing or displaced drawings differ; other fonts and smoothing, here a blurred and shifted picture, agree."""
     picture = kept(name, size)
     assert KEPT.joinpath(f"{name}_{size[0]}.png").stat().st_size < 60_000
     scene = (slice(None), slice(0, 470)) if size == SCREEN else (slice(0, 320), slice(None))

@@ -1,4 +1,4 @@
-"""The view moves a mechanism with its loops closed, plays runs back, and shows a picture."""
+"""The view moves a mechanism with its loops closed, plays runs, and shows pictures."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_inputs_are_as_many_as_degrees_of_freedom_motors_first_and_keep_loops_cl
 
 
 def test_what_cannot_close_is_led_as_far_as_it_goes():
-    """The rocker of a crank-rocker turns between the positions in which crank and coupler are in line."""
+    """The rocker of a crank-rocker moves between the positions with crank and coupler in line."""
     fourbar = sarrus.mechanisms.four_bar(0.4, 1.1, 0.9, 1.0)
     q = fourbar.assemble(fixed={"motor": 0.5})
     inputs = Inputs(fourbar, q)
@@ -99,7 +99,7 @@ def shown(fourbar):
 
 
 def swing(fourbar):
-    """A run of two seconds, with velocities by differences."""
+    """Return a run of two seconds, with velocities by differences."""
     from sarrus.simulation.trajectory import Trajectory
 
     t = np.linspace(0.0, 2.0, 81)
@@ -213,7 +213,7 @@ def test_a_host_that_others_reach_is_said_aloud(fourbar, host):
 
 
 def until(condition):
-    """Wait for another thread; the deadline is there for a failure alone."""
+    """Wait for another thread; the deadline only limits a failure."""
     deadline = time.monotonic() + 300.0
     while not condition():
         assert time.monotonic() < deadline
@@ -301,7 +301,7 @@ def test_a_run_of_another_mechanism_is_refused(fourbar):
 
 
 def test_sliders_end_where_the_loops_do():
-    """A rocker that cannot turn fully; four-bar 0.9 (input), 1.1, 0.4, 1.0 by the cosine rule in its two dead positions."""
+    """A rocker with limited range: four-bar 0.9 (input), 1.1, 0.4, 1.0, by the cosine rule in its two dead positions."""
     rocker = sarrus.mechanisms.four_bar(0.9, 1.1, 0.4, 1.0)
     q = rocker.assemble(fixed={"motor": 1.0}, branch="any")
     inputs = Inputs(rocker, q)
@@ -342,7 +342,7 @@ def test_platforms_are_plates_and_solids_that_look_outward():
 
 
 def test_arrows_are_the_joints_forces_at_rest_and_of_a_run(fourbar, shown):
-    """What the ground pins carry at rest is the weight; the scale is the one that is told."""
+    """At rest the ground pins carry the weight; the scale is the stated one."""
     shown._panel.forces.value = True
     forces = shown._scene.forces
     arrows = np.asarray(forces._node.points) * 1.0
@@ -517,7 +517,7 @@ def stl(corners=CORNERS):
 
 
 def arm(folder, *visuals):
-    """A robot of two links that swing; the second has these visuals."""
+    """Return a robot with two swinging links; the second has these visuals."""
     (folder / "arm.urdf").write_text(
         f'<robot name="arm"><link name="upper">{MASS}</link>'
         f'<link name="lower">{MASS}{"".join(f"<visual>{v}</visual>" for v in visuals)}</link><link name="base"/>'
@@ -533,7 +533,7 @@ def mesh(file, scale="1 1 1"):
 
 
 def turned(node, points):
-    """Points in the frame of a node, in its parent's."""
+    """Transform points in the frame of a node to its parent's."""
     w, x, y, z = node.wxyz
     return points @ sarrus.Rotation.from_quaternion([x, y, z, w]).matrix.T + node.position
 
@@ -566,7 +566,7 @@ def test_the_builder_takes_shapes_and_says_what_is_wrong():
 
 
 def test_meshes_are_found_where_the_field_looks(tmp_path, monkeypatch):
-    """Beside the model file, in packages above it, in given ones before, in those of ROS after; nothing else is."""
+    """Mesh files are found beside the model file, in packages above it, before these in given folders, and last in ROS' packages."""
     near, far, ros = (tmp_path / name for name in ("near/robot/urdf", "far", "ros"))
     for folder in (near, near.parent / "meshes", far / "robot" / "meshes", ros / "share" / "other"):
         folder.mkdir(parents=True)
@@ -609,7 +609,7 @@ def test_meshes_are_found_where_the_field_looks(tmp_path, monkeypatch):
 
 @pytest.fixture
 def packages(tmp_path, monkeypatch):
-    """A robot in a package, another package beside it, and what neither may name; ROS' folders are elsewhere, with links."""
+    """Return a robot in a package, another package beside it, and folders that neither may name; ROS' folders are elsewhere, with links."""
     for variable in mesh_files.ROS:
         monkeypatch.delenv(variable, raising=False)
     for name in ("pk/robots", "pk/meshes", "other/meshes", "plain", "ros/share/built"):
@@ -642,7 +642,7 @@ LED_OUT = [
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="links and pipes are POSIX'")
 @pytest.mark.parametrize("name", LED_OUT)
 def test_meshes_stay_in_their_folders(packages, name):
-    """In that of the model file, in its package, in other packages, by real path."""
+    """Allowed are the folder of the model file, its package and other packages, by real path."""
     with pytest.raises(shapes.MeshError, match=r"outside of|there is no"):
         shapes.find(Mesh(name.format(packages), beside=str(packages / "pk/robots")))
 
@@ -692,7 +692,7 @@ def test_what_a_mesh_names_stays_in_its_folder(tmp_path, material):
 
 @pytest.mark.parametrize("suffix", ["stl", "obj"])
 def test_a_mesh_is_where_the_body_is(tmp_path, suffix):
-    """p = pose(q) placement (scale p_file), also mirrored and in millimetres; so with sliders moved."""
+    """p = pose(q) placement (scale p_file), also mirrored and in millimetres, and after sliders have moved."""
     pytest.importorskip("viser")
     (tmp_path / "corner.stl").write_text(stl())
     (tmp_path / "corner.obj").write_text(OBJ)
@@ -785,7 +785,7 @@ def test_a_mesh_that_cannot_be_read_is_one_warning_and_bars(tmp_path, monkeypatc
 
 
 def test_a_file_is_read_once_and_keeps_its_colours(tmp_path, monkeypatch):
-    """Where the model gives a colour that counts; else the file's own."""
+    """The model's colour has precedence over the file's."""
     pytest.importorskip("viser")
     (tmp_path / "red.mtl").write_text("newmtl red\nKd 1 0 0\n")
     (tmp_path / "red.obj").write_text("mtllib red.mtl\nusemtl red\n" + OBJ)
@@ -817,12 +817,12 @@ def browser():
 
 
 def colored(picture):
-    """Which points are neither white, grey nor black: the bars, also while they are faded in."""
+    """Return a mask of the points that are not white, grey or black: the bars, also while they are faded in."""
     return np.ptp(picture.astype(int), axis=-1) > 30
 
 
 def differing(one, other):
-    """In how many points bars are seen in one picture and not in the other."""
+    """Return the number of points with bars in only one of two pictures."""
     return int((colored(one) ^ colored(other)).sum())
 
 
@@ -870,7 +870,7 @@ def test_the_picture_shows_the_mechanism_and_changes_with_a_slider(fourbar, show
 
 
 def test_a_coloured_box_is_seen_where_it_is(browser):
-    """The middle of its magenta points is where the camera of the page has the middle of the box, before and after it moved."""
+    """The centre of its magenta points is at the box's centre in the page's camera, before and after a motion."""
     pytest.importorskip("viser")
     image = pytest.importorskip("PIL.Image")
     b = sarrus.Builder("flag")
@@ -884,13 +884,13 @@ def test_a_coloured_box_is_seen_where_it_is(browser):
         page.goto(shown.url)
 
         def seen():
-            """(columns, rows) of the magenta points, or none yet."""
+            """Return (columns, rows) of the magenta points; empty if none are visible yet."""
             picture = np.asarray(image.open(io.BytesIO(page.screenshot())).convert("RGB")).astype(int)
             r, g, b = np.moveaxis(picture, -1, 0)
             return np.argwhere((r - g > 60) & (b - g > 60) & (abs(r - b) < 40))[:, ::-1]
 
         def expected(q):
-            """(column, row) of the box's middle: a pinhole camera with z ahead and y down."""
+            """Return (column, row) of the box's centre: a pinhole camera with z ahead and y down."""
             (client,) = shown._server.get_clients().values()
             camera, canvas = client.camera, page.locator("canvas").first.bounding_box()
             w, x, y, z = camera.wxyz
