@@ -95,7 +95,7 @@ def equilibrium(
     contacts : name or names of frames whose origins stick at their positions at the start; or a mapping of frames to points (..., 3) in the
         world, or to heights of the ground below their positions, a number or (..., 1) [m]
     minimum : False: accept any equilibrium, stable or not: the one to which Newton's method converges
-    time : (...) time of prescribed motions [s]
+    time : (...) time for prescribed motions [s]
     threads : number of threads for a batch; it does not change the result of any state
 
     Returns

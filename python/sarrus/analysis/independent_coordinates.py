@@ -56,7 +56,12 @@ class ReducedForm(Brief):
     _places: list[int]  # indices of the coordinates among the velocities, followed by the components of the frame
 
     def reduced_force(self, tau: ArrayLike) -> Array:
-        """Return G^T tau (..., k) for a generalised force tau (..., nv) [N m, N]."""
+        """Return G^T tau (..., k) for a generalised force tau (..., nv) [N m, N].
+
+        Parameters
+        ----------
+        tau : (..., nv) generalised force [N m, N]
+        """
         tau = real_rows("tau", tau, self.jacobian.shape[-2], self.bias.shape[:-1])
         return applied(transposed(self.jacobian), tau)
 

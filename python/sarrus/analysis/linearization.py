@@ -182,7 +182,7 @@ def linearize(
 
     Parameters
     ----------
-    q, v : (..., nq), (..., nv) that satisfy the constraints
+    q, v : (..., nq), (..., nv) configuration and velocity [rad, m; rad/s, m/s] that satisfy the constraints
     tau : (..., nv) constant generalised force [N m, N]; default: none
     coordinates : names of tree joints, or (joint, index) for one of several velocities, as many as there are freedoms of velocity; default: the
         best-conditioned velocities. If rows constrain velocities only, the configuration has more freedoms; their coordinates

@@ -124,8 +124,8 @@ class Path:
     ----------
     mechanism : the moving mechanism
     t : (n,) times of the waypoints [s]
-    q : (n, nq) waypoints; the signs of quaternions are continuous from one to the next
-    v : (n, nv) velocities at the waypoints
+    q : (n, nq) waypoints [rad, m]; the signs of quaternions are continuous from one to the next
+    v : (n, nv) velocities at the waypoints [rad/s, m/s]
     """
 
     mechanism: Mechanism

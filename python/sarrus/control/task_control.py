@@ -303,7 +303,7 @@ class TaskControl(Element):
         Parameters
         ----------
         t : time [s]
-        q, v : (nq,), (nv,) state
+        q, v : (nq,), (nv,) configuration and velocity [rad, m; rad/s, m/s]
 
         Raises
         ------
@@ -327,7 +327,7 @@ class TaskControl(Element):
         Parameters
         ----------
         t : time [s]
-        q, v : (nq,), (nv,) state
+        q, v : (nq,), (nv,) configuration and velocity [rad, m; rad/s, m/s]
         check : raise NotRealizableError if limits conflict with hard tasks
         """
         check, t = checked_truth("check", check), checked_number("t", t, "", finite=False)

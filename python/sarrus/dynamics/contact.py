@@ -144,9 +144,9 @@ def contact_dynamics(
 
     Parameters
     ----------
-    q, v, tau : (nq,), (nv,), (nv,); consistent with the loops
+    q, v, tau : (nq,), (nv,), (nv,) configuration, velocity and generalised force [rad, m; rad/s, m/s; N m, N]; consistent with the loops
     contacts : list of :class:`~sarrus.ContactPoint`, the active contacts, with positions from q
-    time : [s], for prescribed motions
+    time : time for prescribed motions [s]
 
     Returns
     -------
@@ -191,9 +191,9 @@ def contact_impact(
 
     Parameters
     ----------
-    q, v : (nq,), (nv,) before the impact; loops that v violates take part in it
+    q, v : (nq,), (nv,) configuration and velocity [rad, m; rad/s, m/s] before the impact; loops that v violates take part in it
     contacts : list of :class:`~sarrus.ContactPoint`, the active contacts
-    time : [s], for prescribed motions
+    time : time for prescribed motions [s]
 
     Returns
     -------

@@ -160,7 +160,7 @@ def inverse_dynamics(
 
     Parameters
     ----------
-    q, v, a : (..., nq), (..., nv), (..., nv)
+    q, v, a : (..., nq), (..., nv), (..., nv) configuration, velocity and acceleration [rad, m; rad/s, m/s; rad/s^2, m/s^2]
     wrenches, base_velocity, base_acceleration : as in :meth:`~sarrus.Mechanism.inverse_dynamics`
     threads, return_status : as in :class:`~sarrus.Mechanism`
 
@@ -208,11 +208,11 @@ def forward_dynamics(
 
     Parameters
     ----------
-    q, v, tau : (..., nq), (..., nv), (..., nv); q and v satisfy the loops
+    q, v, tau : (..., nq), (..., nv), (..., nv) configuration, velocity and generalised force [rad, m; rad/s, m/s; N m, N]; q and v satisfy the loops
     along : "tangent" for directions that the loops allow; "any" for all directions, off the loops too, as if rows were never dependent:
         then `residual_q` and `residual_v` report which columns exist
     wrenches, check : as in :meth:`~sarrus.Mechanism.forward_dynamics`
-    time : (...) [s], for prescribed motions; it is constant
+    time : (...) time for prescribed motions [s]; it is constant
     threads, return_status : as in :class:`~sarrus.Mechanism`
 
     Returns

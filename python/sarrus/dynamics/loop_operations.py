@@ -108,13 +108,16 @@ class LoopFunctions(StateFunctions):
 
         Parameters
         ----------
-        q, v, tau : (..., nq), (..., nv), (..., nv); v must satisfy the loops, see :meth:`project_velocity`
+        q, v, tau : (..., nq), (..., nv), (..., nv) configuration, velocity and generalised force [rad, m; rad/s, m/s; N m, N]; v must satisfy the
+            loops, see :meth:`project_velocity`
         wrenches : frame name to (..., 6) [moment; force] on the mechanism, in that frame's axes at its origin [N m, N]
         return_reactions : True returns (a, :class:`~sarrus.results.LoopReactions`)
         solver : None, or "reference-member" for the algorithm of van der Merwe's chapter 6 (:func:`sarrus.formulations.reference_member`)
         check : True rejects states off the loops (status 4): closing them would take more than 1e-3 rad or m of the coordinates, or 1e-3 of
             the velocities (1e-3 rad/s or m/s of slow ones). Measured states may violate the loops by less. False accepts any state, as if
             the loops were closed there
+        time : (...) time for prescribed motions [s]
+        out, threads, return_status : as in :class:`~sarrus.Mechanism`
 
         Raises
         ------
@@ -165,6 +168,14 @@ class LoopFunctions(StateFunctions):
         c is zero without prescribed motion. The rows of a loop joint are the complement of its motion space (van der Merwe 2.10-2.16). They
         are the constrained components, in the child's joint frame, of the child's velocity relative to the parent.
 
+        Parameters
+        ----------
+        q : (..., nq) configuration [rad, m]
+        time : (...) time for prescribed motions [s]
+        out, threads, return_status : as in :class:`~sarrus.Mechanism`
+
+        Examples
+        --------
         >>> import sarrus
         >>> fourbar = sarrus.mechanisms.four_bar()
         >>> fourbar.constraint_jacobian(fourbar.neutral()).shape
@@ -178,6 +189,14 @@ class LoopFunctions(StateFunctions):
         For a consistent v, J-dot v = dc/dt - gamma. The forward dynamics needs only J-dot v, which is in :meth:`constraint_bias`. For Pfaffian
         rows that are functions of q it is their `derivative`, or computed by finite differences.
 
+        Parameters
+        ----------
+        q, v : (..., nq), (..., nv) configuration and velocity [rad, m; rad/s, m/s]
+        time : (...) time for prescribed motions [s]
+        out, threads, return_status : as in :class:`~sarrus.Mechanism`
+
+        Examples
+        --------
         >>> import numpy as np
         >>> import sarrus
         >>> fourbar = sarrus.mechanisms.four_bar()
@@ -191,6 +210,14 @@ class LoopFunctions(StateFunctions):
     def constraint_velocity(self, q: ArrayLike, **options: Unpack[TimeOptions]) -> Array:
         """Return c (..., nc) of J v = c, from prescribed motions and Pfaffian rows; zero for other rows.
 
+        Parameters
+        ----------
+        q : (..., nq) configuration [rad, m]
+        time : (...) time for prescribed motions [s]
+        out, threads, return_status : as in :class:`~sarrus.Mechanism`
+
+        Examples
+        --------
         >>> import sarrus
         >>> fourbar = sarrus.mechanisms.four_bar()
         >>> fourbar.constraint_velocity(fourbar.neutral()).tolist()
@@ -201,6 +228,14 @@ class LoopFunctions(StateFunctions):
     def constraint_bias(self, q: ArrayLike, v: ArrayLike, **options: Unpack[TimeOptions]) -> Array:
         """Return gamma (..., nc) of J a = gamma, with a of the tree: minus J-dot v, plus the accelerations of prescribed motions (van der Merwe 5.22-5.26).
 
+        Parameters
+        ----------
+        q, v : (..., nq), (..., nv) configuration and velocity [rad, m; rad/s, m/s]
+        time : (...) time for prescribed motions [s]
+        out, threads, return_status : as in :class:`~sarrus.Mechanism`
+
+        Examples
+        --------
         >>> import numpy as np
         >>> import sarrus
         >>> fourbar = sarrus.mechanisms.four_bar()
@@ -214,6 +249,14 @@ class LoopFunctions(StateFunctions):
 
         Velocity constraints (rolling without slip, Pfaffian) have zero rows.
 
+        Parameters
+        ----------
+        q : (..., nq) configuration [rad, m]
+        time : (...) time for prescribed motions [s]
+        out, threads, return_status : as in :class:`~sarrus.Mechanism`
+
+        Examples
+        --------
         >>> import sarrus
         >>> fourbar = sarrus.mechanisms.four_bar()
         >>> bool(abs(fourbar.constraint_residual(fourbar.assemble())).max() < 1e-12)
@@ -227,6 +270,15 @@ class LoopFunctions(StateFunctions):
         Prescribed motions add to this velocity. The velocities of dependent motors are distributed with least norm. If the motors do not
         determine the motion of the frame, it raises StateError; in a batch the status is 3.
 
+        Parameters
+        ----------
+        q : (..., nq) configuration [rad, m]
+        frame : name of a frame, see `frames` of the mechanism
+        time : (...) time for prescribed motions [s]
+        expressed_in, out, threads, return_status : as in :class:`~sarrus.Mechanism`
+
+        Examples
+        --------
         >>> import numpy as np
         >>> import sarrus
         >>> robot = sarrus.mechanisms.delta()
@@ -250,11 +302,13 @@ class LoopFunctions(StateFunctions):
 
         Parameters
         ----------
-        q, v, a : (..., nq), (..., nv), (..., nv); quantities that are omitted are not in the result
+        q, v, a : (..., nq), (..., nv), (..., nv) configuration, velocity and acceleration [rad, m; rad/s, m/s; rad/s^2, m/s^2]; quantities that are
+            omitted are not in the result
         near : name to coordinates (..., nq of the joint) from which full turns are counted, such as the result for the previous state; default,
             and for other joints: zeros, and limits. It also affects velocities of gimbals that turn about all three axes: two sets of angles
             are equivalent, and the middle angle turns backwards in the other set
-        time : (...) [s], for prescribed motions
+        time : (...) time for prescribed motions [s]
+        threads, return_status : as in :class:`~sarrus.Mechanism`
 
         Raises
         ------
@@ -405,8 +459,10 @@ class LoopFunctions(StateFunctions):
 
         Parameters
         ----------
-        q, v : (..., nq), (..., nv)
+        q, v : (..., nq), (..., nv) configuration and velocity [rad, m; rad/s, m/s]
         metric : "mass", nearest in kinetic energy, as after an inelastic impact of the loops (Li and Wu 4.6); "euclidean", nearest in |v|
+        time : (...) time for prescribed motions [s]
+        out, threads, return_status : as in :class:`~sarrus.Mechanism`
 
         Raises StateError if no velocity satisfies the constraints.
 
@@ -429,9 +485,10 @@ class LoopFunctions(StateFunctions):
 
         Parameters
         ----------
-        q : (..., nq)
+        q : (..., nq) configuration [rad, m]
         locked : names of joints whose coordinates do not change
         metric, time : as in :meth:`project_velocity`
+        out, threads, return_status : as in :class:`~sarrus.Mechanism`
 
         Raises StateError with the remaining gap if Newton's method does not close the loops; in a batch the status is 2.
 
@@ -462,9 +519,10 @@ class LoopFunctions(StateFunctions):
 
         Parameters
         ----------
-        q, v : (..., nq), (..., nv) before the impact
+        q, v : (..., nq), (..., nv) configuration and velocity [rad, m; rad/s, m/s] before the impact
         restitution : (...) 0: plastic; 1: energy is conserved
-        time : (...) [s], for prescribed motions
+        time : (...) time for prescribed motions [s]
+        threads, return_status : as in :class:`~sarrus.Mechanism`
 
         Returns
         -------

@@ -138,11 +138,12 @@ def generalized_jacobian(
     Parameters
     ----------
     robot : a mechanism with floating base
-    q : (..., nq)
+    q : (..., nq) configuration [rad, m]
     frame : name of a frame, whose velocity is [angular; linear] in the axes of ``expressed_in``
     independent : names of joints, or (joint, index) for one of several velocities, or "actuated". The result (..., 6, k) is then per
         velocity of these, with loops closed. StateError if they are dependent or do not determine the motion
-    time : (...) [s], for prescribed motions, whose own contribution to the velocity is not in J*
+    time : (...) time for prescribed motions [s], whose own contribution to the velocity is not in J*
+    expressed_in, out, threads, return_status : as in :class:`~sarrus.Mechanism`
 
     Raises
     ------
@@ -180,6 +181,15 @@ def generalized_jacobian_derivative(
 
     v is the full velocity of the mechanism, including the base's: see :func:`~sarrus.floating.momentum_velocity`.
 
+    Parameters
+    ----------
+    q, v : (..., nq), (..., nv) configuration and velocity [rad, m; rad/s, m/s]
+    frame : name of a frame, see `frames` of the mechanism
+    time : (...) time for prescribed motions [s]
+    expressed_in, out, threads, return_status : as in :class:`~sarrus.Mechanism`
+
+    Examples
+    --------
     >>> import sarrus
     >>> b = sarrus.Builder(gravity=(0, 0, 0))
     >>> b.add_body("satellite", sarrus.Inertia.box(3.0, (1, 1, 1)))
@@ -204,9 +214,10 @@ def momentum_velocity(
     Parameters
     ----------
     robot : a mechanism with floating base
-    q : (..., nq)
-    v : (..., nv) velocity; its six entries of the base are not used, those of the joints are unchanged
+    q : (..., nq) configuration [rad, m]
+    v : (..., nv) velocity [rad/s, m/s]; its six entries of the base are not used, those of the joints are unchanged
     momentum : (..., 6) [angular, about the world's origin; linear] in the world's axes, as returned by :meth:`~sarrus.Mechanism.momentum`; default zero
+    out, threads, return_status : as in :class:`~sarrus.Mechanism`
 
     Raises
     ------
@@ -244,7 +255,7 @@ def equations_of_motion(
     Parameters
     ----------
     robot : a mechanism with floating base
-    q, v : (..., nq), (..., nv) that satisfy the loop constraints; default of v: zero
+    q, v : (..., nq), (..., nv) configuration and velocity [rad, m; rad/s, m/s] that satisfy the loop constraints; default of v: zero
     base : frame on any body with velocity x_b-dot; default: the child of the free joint. A frame at that body's
         centroid with "world_aligned" gives SpaceDyn's inertial coordinates (angular ones first)
     expressed_in : "frame", "world_aligned" or "world", for the velocities of the base and of the end points
@@ -252,6 +263,7 @@ def equations_of_motion(
         chains, those that make the equations best conditioned
     end_points : names of frames for which J_b, J_m and their rates are computed
     wrenches, time : see :class:`~sarrus.Mechanism`
+    threads, return_status : as in :class:`~sarrus.Mechanism`
 
     Raises
     ------
@@ -339,9 +351,10 @@ def momentum_about(
     Parameters
     ----------
     robot : a mechanism
-    q, v : (..., nq), (..., nv)
+    q, v : (..., nq), (..., nv) configuration and velocity [rad, m; rad/s, m/s]
     point : name of a frame, for its origin, or (..., 3) in the world [m]; default: the centre of mass
     axes : name of the frame whose axes are used
+    out, threads, return_status : as in :class:`~sarrus.Mechanism`
 
     >>> import sarrus
     >>> robot = sarrus.mechanisms.pendulum(mass=2.0, length=0.5)
@@ -372,10 +385,11 @@ def base_reaction(
     Parameters
     ----------
     robot : a mechanism with floating base
-    q, v, a : (..., nq), (..., nv), (..., nv)
+    q, v, a : (..., nq), (..., nv), (..., nv) configuration, velocity and acceleration [rad, m; rad/s, m/s; rad/s^2, m/s^2]
     frame : frame on the base, whose origin is the reference point; default: the child of the free joint
     expressed_in : axes of the wrench: "frame" or "world_aligned"; "world": about the world's origin
     wrenches : frame name to (..., 6) [moment; force] on the mechanism, in that frame's axes at its origin [N m, N]
+    out, threads, return_status : as in :class:`~sarrus.Mechanism`
 
     Raises
     ------

@@ -109,10 +109,11 @@ def reaction_null_space(
     Parameters
     ----------
     robot : a mechanism with floating base
-    q : (..., nq)
+    q : (..., nq) configuration [rad, m]
     components : zero components of the base's velocity at its frame's origin, in the world's axes: by default the attitude; with
         "rx ry rz tx ty tz" all, which gives the kernel of H_bm
-    time : (...) [s], for prescribed motions
+    time : (...) time for prescribed motions [s]
+    threads, return_status : as in :class:`~sarrus.Mechanism`
 
     Raises
     ------
@@ -161,11 +162,12 @@ def resolved_rate(
     Parameters
     ----------
     robot : a mechanism with floating base
-    q : (..., nq)
+    q : (..., nq) configuration [rad, m]
     motions : frame to its velocity (..., 6), [angular; linear] in the world's axes at its origin; or (frame, "tx ty ..") to those components
     still : components of the base's velocity that must be zero, as for :func:`~sarrus.floating.reaction_null_space`
     momentum : (..., 6) as returned by :meth:`~sarrus.Mechanism.momentum`; default zero
-    time : (...) [s], for prescribed motions
+    time : (...) time for prescribed motions [s]
+    out, threads, return_status : as in :class:`~sarrus.Mechanism`
 
     Raises
     ------
@@ -245,7 +247,7 @@ def motion(
     Parameters
     ----------
     robot : a mechanism with floating base
-    q : (nq,) configuration at times[0]
+    q : (nq,) configuration [rad, m] at times[0]
     velocity : function (t, q) that returns v (nv,) allowed by the loops; its six entries of the base are not used
     times : (n,) increasing [s]
     momentum : (6,) as returned by :meth:`~sarrus.Mechanism.momentum`; default zero
@@ -295,7 +297,7 @@ def path(
     Parameters
     ----------
     robot : a mechanism with floating base
-    q : (nq,) initial configuration
+    q : (nq,) initial configuration [rad, m]
     way_points : frame to (k, 3) positions or (k, 4, 4) poses in the world [m]
     times : (k,) times of the waypoints, increasing and after 0 [s]
     still : components of the base's velocity that must be zero: "rx ry rz" keeps its attitude
@@ -392,9 +394,9 @@ def dynamic_singularity_map(
     Parameters
     ----------
     robot : a mechanism with floating base
-    q : (..., nq) configurations that close the loops
+    q : (..., nq) configurations [rad, m] that close the loops
     output : frame, or (frame, "tx ty ..") for components of its velocity in the world's axes
-    time : (...) [s], for prescribed motions
+    time : (...) time for prescribed motions [s]
     threads : number of threads
 
     Raises

@@ -106,9 +106,10 @@ def cog_jacobians(
 
     Parameters
     ----------
-    q, v : (..., nq), (..., nv) state that satisfies the constraints; default v: zero
+    q, v : (..., nq), (..., nv) configuration and velocity [rad, m; rad/s, m/s] that satisfy the constraints; default v: zero
     active : as `independent` of :func:`~sarrus.formulations.reduced_dynamics`; at least as many as degrees of freedom
-    time : (...) time of prescribed motions [s]
+    time : (...) time for prescribed motions [s]
+    threads, return_status : as in :class:`~sarrus.Mechanism`
 
     References
     ----------

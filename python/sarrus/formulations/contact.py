@@ -28,14 +28,15 @@ def sliding_contact(
 
     Parameters
     ----------
-    q, v, tau : (..., nq), (..., nv), (..., nv) state that satisfies the loops, and generalised force [N m, N]
+    q, v, tau : (..., nq), (..., nv), (..., nv) configuration, velocity and generalised force [rad, m; rad/s, m/s; N m, N]; q and v satisfy the loops
     joint : loop joint with n velocities and r rows
     ratio : (..., n, r) ratio of the efforts along its velocities to its multipliers
     wrenches, time : as :meth:`~sarrus.Mechanism.forward_dynamics`
+    threads, return_status : as in :class:`~sarrus.Mechanism`
 
     Returns
     -------
-    a : (..., nv) generalised acceleration
+    a : (..., nv) generalised acceleration [rad/s^2, m/s^2]
     multipliers : (..., nc) of all constraints
     h : (..., n) efforts along the joint [N m, N]
 

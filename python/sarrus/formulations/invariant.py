@@ -103,7 +103,8 @@ def joint_screws(robot: LoopFunctions, q: ArrayLike | None = None, **options: Un
 
     Parameters
     ----------
-    q : (..., nq) configuration; default: all coordinates zero
+    q : (..., nq) configuration [rad, m]; default: all coordinates zero
+    out, threads, return_status : as in :class:`~sarrus.Mechanism`
 
     Raises
     ------
@@ -142,7 +143,7 @@ def poe_factors(
 
     Parameters
     ----------
-    q, v : (..., nq), (..., nv) state; default v: zero
+    q, v : (..., nq), (..., nv) configuration and velocity [rad, m; rad/s, m/s]; default v: zero
     frame : the end, the frame of P_t and J_t; default: the frame of the last body
 
     Raises

@@ -59,13 +59,14 @@ def reduced_dynamics(
 
     Parameters
     ----------
-    q, v : (..., nq), (..., nv) state that satisfies the constraints
+    q, v : (..., nq), (..., nv) configuration and velocity [rad, m; rad/s, m/s] that satisfy the constraints
     independent : names of tree joints, or (joint, index) for one of several velocities; "actuated" for the actuated joints;
         default: the best-conditioned velocities (a pivoted factorisation of the projector), the same for all states
     task : instead of `independent`, a frame, or (frame, "rx ty ..."): components of its velocity in the world's axes
     wrenches : frame to [moment; force] (..., 6), as in :meth:`~sarrus.Mechanism.inverse_dynamics`: part of `bias` [N m, N]
-    time : (...) time of prescribed motions [s]
+    time : (...) time for prescribed motions [s]
     out : result of an earlier call with equally many states and the same coordinates, whose arrays are overwritten
+    threads, return_status : as in :class:`~sarrus.Mechanism`
 
     Raises
     ------
@@ -101,6 +102,15 @@ def operational_inertia_inverse(
 
     It exists in every configuration (van der Merwe 5.58). With all loops open it is J_f :func:`~sarrus.formulations.omega`.
 
+    Parameters
+    ----------
+    q : (..., nq) configuration [rad, m]
+    frame : name of a frame, see `frames` of the mechanism
+    time : (...) time for prescribed motions [s]
+    expressed_in, out, threads, return_status : as in :class:`~sarrus.Mechanism`
+
+    Examples
+    --------
     >>> import sarrus
     >>> float(sarrus.formulations.operational_inertia_inverse(sarrus.mechanisms.pendulum(mass=2.0, length=0.5), [0.0], "tip")[3, 3])
     0.5
@@ -132,6 +142,13 @@ def operational_inertia(
     **options: Unpack[StateOptions],
 ) -> Array:  # fmt: skip
     """Compute the operational-space inertia (..., n, n) of a frame with closed loops, along components among rx ry rz tx ty tz.
+
+    Parameters
+    ----------
+    q : (..., nq) configuration [rad, m]
+    frame : name of a frame, see `frames` of the mechanism
+    time : (...) time for prescribed motions [s]
+    expressed_in, out, threads, return_status : as in :class:`~sarrus.Mechanism`
 
     Raises StateError if the frame cannot move in one of these directions, in which its inertia is infinite. Then
     :func:`~sarrus.formulations.operational_inertia_inverse` exists. Raises ModelError for other names of components. van der Merwe 5.57.
@@ -207,6 +224,14 @@ def free_motions(
 ) -> FreeMotions:
     """Compute a basis of the velocities that the constraints allow, and their number.
 
+    Parameters
+    ----------
+    q : (..., nq) configuration [rad, m]
+    time : (...) time for prescribed motions [s]
+    threads, return_status : as in :class:`~sarrus.Mechanism`
+
+    Examples
+    --------
     >>> import sarrus
     >>> fourbar = sarrus.mechanisms.four_bar()
     >>> free = sarrus.formulations.free_motions(fourbar, fourbar.assemble())
@@ -226,6 +251,14 @@ def projections(
     P_T v is the allowed velocity nearest to v in kinetic energy (without prescribed motions). (1 - P_omega) tau is the part of a force that the
     constraints carry. Rows may be dependent. References: Li and Wu 2011, 4.6 (lemmas 1 and 2).
 
+    Parameters
+    ----------
+    q : (..., nq) configuration [rad, m]
+    time : (...) time for prescribed motions [s]
+    threads, return_status : as in :class:`~sarrus.Mechanism`
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import sarrus
     >>> fourbar = sarrus.mechanisms.four_bar()
@@ -249,9 +282,10 @@ def projected_dynamics(
 
     Parameters
     ----------
-    q, v : (..., nq), (..., nv) state that satisfies the constraints
+    q, v : (..., nq), (..., nv) configuration and velocity [rad, m; rad/s, m/s] that satisfy the constraints
     tau : (..., nv) generalised force [N m, N]; default: none
     wrenches, time : as :meth:`~sarrus.Mechanism.forward_dynamics`
+    threads, return_status : as in :class:`~sarrus.Mechanism`
 
     References
     ----------
@@ -310,6 +344,16 @@ def virtual_work(
     (M a + h - tau) . dq = 0 for all dq with A dq = 0, for Pfaffian rows and others, because constraint forces do no work.
     References: Li and Wu 2011, 4.6 (theorem 2).
 
+    Parameters
+    ----------
+    q, v, a, tau : (..., nq), (..., nv), (..., nv), (..., nv) configuration, velocity, acceleration and generalised force [rad, m; rad/s, m/s;
+        rad/s^2, m/s^2; N m, N]
+    wrenches : frame name to (..., 6) [moment; force] on the mechanism, in that frame's axes at its origin [N m, N]
+    time : (...) time for prescribed motions [s]
+    out, threads, return_status : as in :class:`~sarrus.Mechanism`
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import sarrus
     >>> fourbar = sarrus.mechanisms.four_bar()
@@ -342,8 +386,9 @@ def is_involutive(
 
     Parameters
     ----------
-    q : (..., nq) regular configuration that closes the loops
-    time : (...) time of prescribed motions [s]
+    q : (..., nq) regular configuration [rad, m] that closes the loops
+    time : (...) time for prescribed motions [s]
+    threads, return_status : as in :class:`~sarrus.Mechanism`
 
     Returns
     -------

@@ -113,7 +113,7 @@ def reference_member(
 
     Parameters
     ----------
-    q, v, tau : (..., nq), (..., nv), (..., nv) state and generalised force [N m, N]
+    q, v, tau : (..., nq), (..., nv), (..., nv) configuration, velocity and generalised force [rad, m; rad/s, m/s; N m, N]
     member : the reference member. Any number of chains connect it to the ground, with any number of freedoms each, or single joints.
         Type 0 (fingers and their object: motors near the ground) and Type 1 (legs and a trunk: motors near
         the member) are treated equally. Default: a body with the most joints, the farthest from the ground that is suitable

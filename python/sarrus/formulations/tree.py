@@ -23,6 +23,14 @@ from ..mechanism import checked_mechanism
 def omega(robot: LoopFunctions, q: ArrayLike, frame: str, **options: Unpack[FrameOptions]) -> Array:
     """Compute Omega = M^-1 J^T (..., nv, 6) of the tree: joint accelerations per wrench on a frame, loops open (van der Merwe 5.51).
 
+    Parameters
+    ----------
+    q : (..., nq) configuration [rad, m]
+    frame : name of a frame, see `frames` of the mechanism
+    expressed_in, out, threads, return_status : as in :class:`~sarrus.Mechanism`
+
+    Examples
+    --------
     >>> import sarrus
     >>> sarrus.formulations.omega(sarrus.mechanisms.pendulum(mass=2.0, length=0.5), [0.0], "tip")[0].tolist()
     [0.0, 2.0, 0.0, -1.0, 0.0, 0.0]
@@ -40,6 +48,11 @@ def christoffel_symbols(robot: LoopFunctions, q: ArrayLike, **options: Unpack[St
     O(bodies depth^2), and nv^3 results.
 
     Raises ShapeError if nv^3 exceeds 2^31.
+
+    Parameters
+    ----------
+    q : (..., nq) configuration [rad, m]
+    out, threads, return_status : as in :class:`~sarrus.Mechanism`
 
     References
     ----------
@@ -63,6 +76,13 @@ def mass_matrix_derivative(robot: LoopFunctions, q: ArrayLike, **options: Unpack
     For joints with v = dq/dt it is dM_ij/dq_k; for ball, free and planar joints the derivative along :meth:`~sarrus.Mechanism.integrate`. In closed
     form it is Gamma_ijk + Gamma_jik of :func:`~sarrus.formulations.christoffel_symbols`.
 
+    Parameters
+    ----------
+    q : (..., nq) configuration [rad, m]
+    out, threads, return_status : as in :class:`~sarrus.Mechanism`
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import sarrus
     >>> arm = sarrus.mechanisms.double_pendulum()
@@ -82,6 +102,15 @@ def constraint_forces(
 
     The arguments are those of :func:`~sarrus.formulations.reactions`; the bases are those of :func:`~sarrus.formulations.joint_bases`.
 
+    Parameters
+    ----------
+    q, v, a : (..., nq), (..., nv), (..., nv) configuration, velocity and acceleration [rad, m; rad/s, m/s; rad/s^2, m/s^2]
+    time : (...) time for prescribed motions [s]
+    wrenches : frame name to (..., 6) [moment; force] on the mechanism, in that frame's axes at its origin [N m, N]
+    threads : as in :class:`~sarrus.Mechanism`
+
+    Examples
+    --------
     >>> import sarrus
     >>> pendulum = sarrus.mechanisms.pendulum(mass=2.0, length=0.5)
     >>> sarrus.formulations.constraint_forces(pendulum, [0.0], [0.0], [0.0])["pivot"].shape
@@ -112,6 +141,10 @@ def reactions(
         :meth:`~sarrus.Mechanism.actuator_efforts` return them; default: those while the motors produce the motion, by
         :meth:`~sarrus.Mechanism.actuator_efforts`. Indeterminate components (``indeterminate`` of :meth:`~sarrus.Mechanism.joint_wrenches`) are those
         of least norm over all joints
+    q, v, a : (..., nq), (..., nv), (..., nv) configuration, velocity and acceleration [rad, m; rad/s, m/s; rad/s^2, m/s^2]
+    time : (...) time for prescribed motions [s]
+    wrenches : frame name to (..., 6) [moment; force] on the mechanism, in that frame's axes at its origin [N m, N]
+    threads, return_status : as in :class:`~sarrus.Mechanism`
 
     Raises
     ------

@@ -113,7 +113,7 @@ def step(robot: Mechanism, q: ArrayLike, v: ArrayLike, dt: float, **options: Unp
 
     Parameters
     ----------
-    q, v : (..., nq), (..., nv) state before the step
+    q, v : (..., nq), (..., nv) configuration and velocity [rad, m; rad/s, m/s] before the step
     dt : length of the step [s]
     controller : force elements of :mod:`sarrus.control`, as for :func:`~sarrus.simulate_many`; constant efforts during the step are
         ``EffortTable([time], u[None], motors)``
@@ -162,6 +162,8 @@ def step_jvp(
     ----------
     q, v, dt, options : as for :func:`step`
     dq, dv, dz : (..., nv), (..., nv), (..., nz) displacement, and changes of v and of z; default of dz: zero
+    time : (...) time for prescribed motions [s]
+    threads : as in :class:`~sarrus.Mechanism`
 
     Returns
     -------
@@ -186,6 +188,8 @@ def step_vjp(
     ----------
     q, v, dt, options : as for :func:`step`
     wq, wv, wz : (..., nv), (..., nv), (..., nz) cotangents of the displacement, of v and of z; default: zero
+    time : (...) time for prescribed motions [s]
+    threads : as in :class:`~sarrus.Mechanism`
 
     Returns
     -------

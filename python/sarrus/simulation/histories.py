@@ -83,7 +83,12 @@ class ContactForces:
     def from_planes(
         cls, mechanism: Mechanism, q: Array, z: Array, planes: Iterable[PlaneContact]
     ) -> list[ContactForces]:
-        """Return the contact forces of each RigidContact, from its states in z at configurations q (samples, nq)."""
+        """Return the contact forces of each RigidContact, from its states in z at configurations q (samples, nq).
+
+        Parameters
+        ----------
+        q : (..., nq) configuration [rad, m]
+        """
         body = {frame.name: frame.body for frame in mechanism.description.frames}
         each: list[ContactForces] = []
         for k, (frame, on, normal, radius, first, size) in enumerate(planes):
@@ -142,7 +147,12 @@ class ContactForces:
         return sums
 
     def wrenches(self, mechanism: Mechanism, q: Array) -> dict[str, Array]:
-        """Return the wrench of all points on each moving body: name -> (samples, 6) [moment; force] at its origin, in its axes [N m, N]."""
+        """Return the wrench of all points on each moving body: name -> (samples, 6) [moment; force] at its origin, in its axes [N m, N].
+
+        Parameters
+        ----------
+        q : (..., nq) configuration [rad, m]
+        """
         sums: dict[str, Array] = {}
         bodies = np.array(self.bodies, dtype=object).reshape(-1, 2)
         for name in dict.fromkeys(bodies.ravel().tolist()):

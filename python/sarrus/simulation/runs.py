@@ -40,7 +40,7 @@ class Sweep:
     Attributes
     ----------
     t : (n,) sample times of all runs [s]
-    q, v : (runs, n, nq), (runs, n, nv); NaN after a run that ended early
+    q, v : (runs, n, nq), (runs, n, nv) configuration and velocity [rad, m; rad/s, m/s]; NaN after a run that ended early
     internal_state : (runs, n, nz) internal states of force elements, values between samples of controllers, and counted turns; see :class:`Trajectory`
     status : (runs,) int8, the :class:`~sarrus.results.Status` of each run
     limits : tuple of :class:`~sarrus.simulation.limits.Limit`, those of the (first) mechanism's joints, in the order of `excess`

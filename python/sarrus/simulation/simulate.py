@@ -55,7 +55,8 @@ def simulate(
     Parameters
     ----------
     mechanism : with or without loops
-    q, v : (nq,), (nv,) initial state. If there are loops, it is first projected onto them, unless stabilisation is "none". Full turns of
+    q, v : (nq,), (nv,) initial configuration and velocity [rad, m; rad/s, m/s]. If there are loops, it is first projected onto them, unless
+        stabilisation is "none". Full turns of
         loop joints are counted from an angle in [-pi, pi], from one within the limits of the joint or of an EndStop at it, or from `near`
     duration : [s]
     controller : a function (t, q, v) -> tau (nv,), or -> (tau, {frame: wrench (6,)}), [moment; force] at the frame's

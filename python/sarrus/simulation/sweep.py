@@ -57,7 +57,8 @@ def simulate_many(
     mechanism : one for all runs; or one per run: variants, or a sequence (runs,) of mechanisms that differ in parameters (lengths, masses, positions)
         but not in joints. They share the lanes too, unless they differ in more than variants can, such as limits of joints: then only runs of
         the same mechanism share them
-    q, v : (runs, nq), (runs, nv), or one state for all; if there are loops, states are projected onto them
+    q, v : (runs, nq), (runs, nv) configuration and velocity [rad, m; rad/s, m/s], or one state for all; if there are loops, states are projected onto
+        them
     duration : [s]; if it is not a multiple of dt, the last step is shorter
     controller : force elements of :mod:`sarrus.control`, whose numbers may be arrays (runs,) and whose laws sequences (runs,) of laws. The rest is
         the same in all runs: joints, frames, times of :class:`~sarrus.control.EffortTable`, periods of :class:`~sarrus.control.SampleAndHold`

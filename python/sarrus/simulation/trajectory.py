@@ -44,14 +44,14 @@ class Trajectory:
     ----------
     mechanism : the moving mechanism
     t : (n,) [s], finite and not decreasing
-    q, v : (n, nq), (n, nv)
+    q, v : (n, nq), (n, nv) configuration and velocity [rad, m; rad/s, m/s]
     internal_state : (n, nz) internal states of force elements: integrals of controllers, bristles of friction; then the current values of
         :class:`~sarrus.control.SampleAndHold` and of tables, and `loop_q`
     loop_q : (n, coordinates of all loop joints), one joint after the other, with the turns that a run has counted because a force acts on
         them or a limit is checked there; None: turns were not counted
     efforts : generalised forces (n, nv) of force elements and functions, zeros if there are none, or the function (t, q, v, z) -> (n, nv)
         that computes them; None: unknown
-    a : (n, nv) generalised acceleration; default: from forward dynamics with the efforts
+    a : (n, nv) generalised acceleration [rad/s^2, m/s^2]; default: from forward dynamics with the efforts
     friction : forces of dry friction (n, nv + velocities of loop joints) as a simulation computed them, or the function
         (t, q, v, z) that computes them; at rest they are the holding forces. None: against each velocity, and zero at rest
     wrenches : frame name to wrenches (n, 6) or (6,) [moment; force] on the mechanism, in that frame's axes at its origin, in addition to
@@ -194,7 +194,7 @@ class Trajectory:
         Parameters
         ----------
         t : (n,) [s], not decreasing
-        q, v, a : (n, nq), (n, nv), (n, nv); consistent with the loops
+        q, v, a : (n, nq), (n, nv), (n, nv) configuration, velocity and acceleration [rad, m; rad/s, m/s; rad/s^2, m/s^2]; consistent with the loops
         actuated : names of the joints that drive a mechanism with loops; default: the actuated joints of its description
         wrenches : loads during the motion, such as digging, gas or cutting forces. Frame name to [moment; force] on the mechanism, in that
             frame's axes at its origin: (n, 6), (6,), or six numbers and functions of time [N m, N]. `tau`, `reactions` and

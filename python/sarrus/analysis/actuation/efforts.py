@@ -48,6 +48,7 @@ def actuation_matrix(
     q : (..., nq) configuration [rad, m, quaternions (x, y, z, w)]
     actuated : names of joints with motors, tree or loop joints; default: those of the description
     return_status : see :class:`~sarrus.Mechanism`
+    out, threads : as in :class:`~sarrus.Mechanism`
 
     Examples
     --------
@@ -80,8 +81,9 @@ def internal_efforts(
     ----------
     q : (..., nq) configuration that closes the loops [rad, m, quaternions (x, y, z, w)]
     actuated : names of joints with motors; default: those of the description
-    time : (...) time of prescribed motions [s]
+    time : (...) time for prescribed motions [s]
     return_status : see :class:`~sarrus.Mechanism`
+    out, threads : as in :class:`~sarrus.Mechanism`
 
     Examples
     --------
@@ -143,6 +145,7 @@ def actuator_efforts(
     preload : (nu,) efforts [N m, N]; the norm of u - preload is minimal
     return_reactions : also return the multipliers (..., nc), as :meth:`forward_dynamics` does
     exact : raise StateError for a motion that the loops do not allow (status 3)
+    out, threads, return_status : as in :class:`~sarrus.Mechanism`
 
     Returns
     -------

@@ -109,7 +109,7 @@ def joint_wrenches(
 
     Parameters
     ----------
-    q, v, a : (..., nq), (..., nv), (..., nv) configuration, velocity and acceleration that the loops allow
+    q, v, a : (..., nq), (..., nv), (..., nv) configuration, velocity and acceleration [rad, m; rad/s, m/s; rad/s^2, m/s^2] that the loops allow
     multipliers : (..., nc) multipliers of the loops, as :meth:`forward_dynamics` returns them for given forces, or other multipliers with the same
         J^T multipliers; indeterminate components are recomputed. Default: the multipliers while the motors produce the motion, by
         :meth:`actuator_efforts`, or the prescribed motions

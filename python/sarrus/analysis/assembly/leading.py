@@ -33,7 +33,7 @@ class Continuation:
 
     Attributes
     ----------
-    q : (n, nq) configurations
+    q : (n, nq) configurations [rad, m]
     on_branch : (n,) True if the configuration is on the branch of its start
     free : (n,) True without a branch: the prescribed coordinates leave motion, or the start is singular
     passed : (n,) True if the end of the path was reached

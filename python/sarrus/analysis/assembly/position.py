@@ -72,7 +72,8 @@ def assemble(
     ----------
     near : start: (..., nq), or joints to coordinates. The coordinates are kept if the loops can close with them, else they are a first guess. If
         joints close a loop among themselves, the last one by name is not used. Default, and for other joints: the home of the description, or neutral
-    fixed : joints to prescribed coordinates [rad, m, quaternions (x, y, z, w)]: numbers (...) for joints with one coordinate. If there are more joints
+    fixed : joints to prescribed coordinates [rad, m, quaternions (x, y, z, w)]: numbers (...) for joints with one coordinate. If there are more
+        joints
         than freedoms, as many as determine the motion are inputs of the path, and the others must agree
     branch : if the branch of the start ends before the goal, passes a singular position, after which it is undecided, or leaves limits of joints:
         "start" returns the nearest solution on any branch, with a BranchWarning; "only" raises AssemblyError; "any" ignores the branch
@@ -83,7 +84,7 @@ def assemble(
         not fit exactly; otherwise loops are closed to rounding. It must be at least 1e-13, the level of rounding
     out, threads, return_status : see :class:`~sarrus.Mechanism`. Status 9 (`Status.OTHER_BRANCH`, with a result): another branch than that of the
         start, or undecided; 1: the start is invalid; 2: the loops stay open, or with branch="only" the goal is not on the branch
-    time : (...) time of prescribed motions [s]
+    time : (...) time for prescribed motions [s]
 
     Raises
     ------
@@ -442,6 +443,8 @@ def inverse_kinematics(
     frames : frame to its pose in the world, (..., 4, 4) or a Transform, or to the position of its origin (..., 3) [m]
     near, fixed, **options : as :meth:`assemble`. If targets determine the motion, the result is on the branch of the start, along straight lines and
         even rotations of the frames; else the motion from the start that targets and loops leave free is minimal
+    time : (...) time for prescribed motions [s]
+    out, threads, return_status : as in :class:`~sarrus.Mechanism`
 
     Raises
     ------
@@ -479,7 +482,7 @@ def follow(
     joints : joint to its coordinates along the path, (n,) or (n, nq of the joint) [rad, m, quaternions]; it moves evenly between them
     frames : frame to its poses (n, 4, 4) or positions (n, 3) in the world along the path [m]
     near : as :meth:`assemble`, which closes the loops at the first inputs, on the branch of this start if possible
-    time : (n,) times of prescribed motions [s]
+    time : (n,) times for prescribed motions [s]
     max_step : largest motion of a joint in one step [rad, mean sizes of the bodies], at least min_step
     min_step : smallest step, as a fraction of the path between two inputs: the branch ends if a shorter one is needed. It must exceed rounding
     tolerance : as :meth:`assemble`
@@ -604,9 +607,11 @@ def complete_acceleration(
 
     Parameters
     ----------
-    q, v : (..., nq), (..., nv) state that satisfies the constraints
+    q, v : (..., nq), (..., nv) configuration and velocity [rad, m; rad/s, m/s] that satisfy the constraints
     joints : joint to its acceleration: (...), or (..., nv of the joint) [rad/s², m/s²]
     frames : frame to its acceleration (..., 6), or to that of its origin only, (..., 3) [rad/s², m/s²]
+    time : (...) time for prescribed motions [s]
+    expressed_in, out, threads, return_status : as in :class:`~sarrus.Mechanism`
 
     Examples
     --------

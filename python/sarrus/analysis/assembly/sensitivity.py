@@ -84,7 +84,7 @@ def assembled_positions(
     robot : the mechanism
     q : (..., nq) configuration that closes the loops [rad, m, quaternions (x, y, z, w)]
     leading : names of the input joints, tree or loop joints, whose coordinates determine the motion
-    time : (...) time of prescribed motions [s]; it is constant
+    time : (...) time for prescribed motions [s]; it is constant
 
     Returns
     -------

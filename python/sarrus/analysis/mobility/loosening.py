@@ -49,7 +49,7 @@ def without_redundant_constraints(
     Parameters
     ----------
     robot : the mechanism
-    q : (nq,) configuration that closes the loops within the tolerance; default: the home if it does, else
+    q : (nq,) configuration [rad, m] that closes the loops within the tolerance; default: the home if it does, else
         assemble(tolerance=tolerance)
     tolerance : largest singular value that counts as zero (of rows scaled to size 1), and largest residual of a closed loop
         [rad, mean sizes of the bodies]

@@ -64,7 +64,7 @@ def mobility_map(
 
     Parameters
     ----------
-    q : (..., nq) configurations that close the loops; for variants (N, ..., nq), each scaled by its own characteristic length
+    q : (..., nq) configurations [rad, m] that close the loops; for variants (N, ..., nq), each scaled by its own characteristic length
     actuated, output, time : as :meth:`mobility`
     threads : number of threads
 

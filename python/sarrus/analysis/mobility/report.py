@@ -181,7 +181,7 @@ def mobility(
     actuated : names of joints with motors; default: those of the description
     output : frame that the mechanism has to move, such as its end effector; or (frame, components), e.g. ("tip", "tx tz"): the relevant ones of
         rx ry rz tx ty tz, along the world's axes at the frame's origin; default: no output. A frame alone has all six components
-    time : time of prescribed motions [s]
+    time : time for prescribed motions [s]
 
     Returns
     -------
