@@ -1,8 +1,8 @@
-"""Multistart search for configurations that close the loops, and the messages of its errors.
+"""Multistart search for configurations that close the loops, and its error messages.
 
-The core iterates from each start (:mod:`sarrus.analysis.assembly.closing`). The first start is that of the caller; the others are drawn around
-it, at small, medium and large distances, until loops close within the joints' limits. The result is the nearest configuration so far. Fixed joints
-do not move. Units are those of :mod:`sarrus.analysis.scaling`.
+The core iterates from each initial guess (:mod:`sarrus.analysis.assembly.closing`). The first guess is the caller's. Further guesses are drawn
+around it, at small, medium and large distances, until the loops close within the joints' limits. The result is the nearest configuration that was
+found. Fixed joints do not move. Units are those of :mod:`sarrus.analysis.scaling`.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from ..joint_targets import quoted
 from .closing import FAR, NEAR, Coordinates, Frames, closing
 
 TOLERANCE: float = tolerances.closed
-SAME = 1e-5  # poses that differ by less are the same assembly mode
-SMALL = 1e-6  # relative singular values of independent velocities are larger
-ZERO = 1e-12  # singular values that are zero in all configurations are smaller, by rounding
+SAME = 1e-5  # configurations whose poses differ by less are the same assembly mode
+SMALL = 1e-6  # below this relative singular value, velocities count as dependent
+ZERO = 1e-12  # below this relative singular value, a singular value is zero up to rounding
 
 
 class Search:
-    """A search from many starts for configurations that close the loops, with fixed joints as in the caller's start."""
+    """Search from many initial guesses for configurations that close the loops; fixed joints have their coordinates of the first guess."""
 
     def __init__(
         self, robot: LoopFunctions, start: Array, fixed: Iterable[str], time: float | None, seed: int,
@@ -39,13 +39,15 @@ class Search:
 
     @cached_property
     def rng(self) -> np.random.Generator:
-        """Generator of the other starts, created if the first start fails: creating it takes longer than one attempt."""
+        """Generator of further guesses; created only if the first guess fails, because creating it takes longer than one attempt."""
         rng = np.random.default_rng(self._seed)
-        rng.uniform(size=self.robot.nv)  # skips the numbers of the first start
+        rng.uniform(
+            size=self.robot.nv
+        )  # the first guess also consumes nv numbers, so that results do not depend on its success
         return rng
 
     def close(self, q: Array, steps: ArrayLike = FAR) -> tuple[Array, Array]:
-        """Return configurations (k, nq) from starts q with minimal residuals, and these residuals (k,)."""
+        """Return configurations (k, nq) of minimal residual from initial guesses q (k, nq), and these residuals (k,)."""
         return self.loops.close(q, self.loops.scale(self.moving, self.weights), steps)
 
     def jacobian(self, q: Array) -> Array:
@@ -54,7 +56,9 @@ class Search:
         return np.where(np.isfinite(J), J, 0.0)
 
     def starts(self, first: int, count: int) -> Array:
-        """Return `count` starts (count, nq) of an endless sequence: the caller's, then others around it, at three distances."""
+        """Return `count` guesses (count, nq), from index `first` of an endless sequence: the caller's, then random ones at three distances from
+        it.
+        """
         if first == 0:
             further = self.starts(1, count - 1) if count > 1 else np.empty((0, self.robot.nq))
             return np.concatenate([self.start[None], further])
@@ -66,9 +70,9 @@ class Search:
         return np.clip(q, self.closure.low, self.closure.high)
 
     def nearest(self, starts: int, tolerance: float) -> tuple[Array, float]:
-        """Return the closed configuration nearest to the start, and its residual.
+        """Return the closed configuration nearest to the first guess, and its residual.
 
-        It is within joint limits if possible. If no start succeeds, the configuration with the smallest residual is returned.
+        Configurations within the joint limits have priority. If the loops close from no guess, the configuration of smallest residual is returned.
         """
         q, residual = self.close(self.start[None], NEAR)
         q = self.closure.unwound(q, self.start)
@@ -93,17 +97,19 @@ class Search:
         return candidates[best].copy(), float(residuals[best])
 
     def distance(self, q: Array) -> Array:
-        """Return the distance (k,) of all joints from the start."""
+        """Return the distance (k,) of configurations q (k, nq) from the first guess, over all joints."""
         with np.errstate(over="ignore"):
             return np.asarray(np.linalg.norm(self.loops.difference(self.start, q), axis=1))
 
     def order(self, q: Array) -> Array:
-        """Return keys (nv + 1, k) of :func:`numpy.lexsort`, nearest first; they are rounded, such that rounding errors do not affect the order."""
+        """Return keys (nv + 1, k) for :func:`numpy.lexsort` that sort by distance; they are rounded, so that rounding errors do not affect the
+        order.
+        """
         x = self.loops.difference(self.start, q)[:, np.argsort(self.closure.by_name)]
         return np.vstack([x.T.round(6), self.distance(q).round(6)])
 
     def appearance(self, q: Array) -> Array:
-        """Return the poses of the bodies (k, 12 bodies), which do not depend on the choice of coordinates."""
+        """Return the poses of the bodies (k, 12 bodies), to compare configurations independently of the choice of coordinates."""
         poses = [self.robot.pose(q, body)[:, :3] / (1.0, 1.0, 1.0, self.loops.length) for body in self.robot.bodies]
         return np.asarray(np.concatenate(poses, axis=1).reshape(len(q), -1))
 
@@ -114,14 +120,17 @@ class Search:
 
 
 def nearly_singular(J: Array) -> NDArray[np.bool_]:
-    """Return True (k,) for scaled Jacobians (k, rows, nv) that are singular within rounding: iterations stop within 1e-8 of a double root."""
+    """Return True (k,) for scaled Jacobians (k, rows, nv) that are singular up to rounding.
+
+    The tolerance is that of a double root, near which iterations stop at a distance of about 1e-8.
+    """
     s = np.linalg.svd(J, compute_uv=False)
     relative = s / np.maximum(s.max(axis=-1, initial=0.0, keepdims=True), 1e-300)
     return np.asarray(((relative > ZERO) & (relative < SMALL)).any(axis=-1))
 
 
 def checked_tolerance(value: float) -> float:
-    """Return the checked tolerance of residuals; raise ValueError if it is below rounding, which no search reaches."""
+    """Return the tolerance of residuals; raise ValueError if it is below the level of rounding, which no search reaches."""
     tolerance = checked_number("tolerance", value)
     if tolerance < tolerances.rounding:
         raise ValueError(
@@ -131,7 +140,7 @@ def checked_tolerance(value: float) -> float:
 
 
 def open_by(search: Search, q: Array) -> dict[str, float]:
-    """Return the scaled residual of each constraint."""
+    """Return the scaled residual of each constraint, by name."""
     phi = search.loops.residual(q)
     with np.errstate(over="ignore"):
         return {
