@@ -747,9 +747,8 @@ def raise_off_loops(mechanism: LoopFunctions, operation: str, arguments: dict[st
     """Raise StateError with the constraint whose position or velocity is violated most."""
     q, v, time = arguments["q"], np.asarray(arguments["v"]), arguments.get("time")
     J, unit = mechanism.constraint_jacobian(q, time=time), cast(Any, mechanism)._units_of_motion[1][0, : mechanism.nv]
-    rows = np.linalg.norm(
-        J * unit, axis=1
-    )  # change of each row per radian, or per characteristic length of the mechanism
+    # change of each row per radian, or per characteristic length of the mechanism
+    rows = np.linalg.norm(J * unit, axis=1)
     rows = np.where(rows > 0.0, rows, 1.0)
     gaps, slips = mechanism.constraint_residual(q, time=time), J @ v - mechanism.constraint_velocity(q, time=time)
     (opened, gap), (forbidding, rate) = _worst(mechanism, gaps / rows), _worst(mechanism, slips / rows)

@@ -24,7 +24,8 @@ from .efforts import actuation_matrix, actuator_efforts, motors_of
 
 COMPONENTS = ("moment x", "moment y", "moment z", "force x", "force y", "force z")
 NONE = np.zeros(0)
-TESTED = 5  # number of states of a batch in which uniqueness is tested; more are not needed, because it rarely depends on the configuration
+# number of states of a batch in which uniqueness is tested; more are not needed, because it rarely depends on the configuration
+TESTED = 5
 
 
 class JointWrenches(dict[str, Array]):

@@ -85,9 +85,8 @@ class Closing:
         away = robot.integrate(robot.neutral(), scale * _anywhere(robot.nv)[self.by_name])
         self.loops = ScaledLoops(self.robot, away, None, targets if to else None)
         joints = [robot.joint(name) for name in robot.joints]
-        self.rows = [
-            self.robot.constraint(spec.name).rows for spec in to
-        ]  # rows of the target constraints: of frames, then of joints
+        # rows of the target constraints: of frames, then of joints
+        self.rows = [self.robot.constraint(spec.name).rows for spec in to]
         driven = {name for spec in robot.description.constraints for name in spec.position_joints}
         self.moving = np.concatenate([np.zeros(0, bool), *(np.full(j.nv, j.name not in fixed) for j in joints)])
         self.low, self.high = np.full(robot.nq, -np.inf), np.full(robot.nq, np.inf)

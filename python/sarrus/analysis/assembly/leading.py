@@ -114,9 +114,8 @@ def led_or_nearest(
     q, on_branch, free = start.copy(), np.zeros(len(start), bool), np.ones(len(start), bool)
     q[began], on_branch[began], free[began] = result.q, result.on_branch, result.free
     outside_limits = on_branch & ~within(q) & (branch != "only")
-    free |= outside_limits & ~within(
-        start
-    )  # an initial configuration outside of the limits does not define a branch: the limits select the solution
+    # an initial configuration outside of the limits does not define a branch: the limits select the solution
+    free |= outside_limits & ~within(start)
     if free.all():
         return None
     failed = ~on_branch & ~free

@@ -41,9 +41,8 @@ class Search:
     def rng(self) -> np.random.Generator:
         """Generator of further guesses; created only if the first guess fails, because creating it takes longer than one attempt."""
         rng = np.random.default_rng(self._seed)
-        rng.uniform(
-            size=self.robot.nv
-        )  # the first guess also consumes nv numbers, so that results do not depend on its success
+        # the first guess also consumes nv numbers, so that results do not depend on its success
+        rng.uniform(size=self.robot.nv)
         return rng
 
     def close(self, q: Array, steps: ArrayLike = FAR) -> tuple[Array, Array]:

@@ -48,7 +48,8 @@ from .multistart import SAME, TOLERANCE, Search, checked_tolerance, nearly_singu
 from .rates import Rates, completed
 from .recut import Recut, searched
 
-REGULAR = 10  # number of draws that reject singular positions; later draws accept them, because some mechanisms have hardly any regular positions
+# number of draws that reject singular positions; later draws accept them, because some mechanisms have hardly any regular positions
+REGULAR = 10
 
 Targets = Mapping[str, ArrayLike | Transform]
 

@@ -72,9 +72,8 @@ class AssembledPositions(Brief):
         by_placements = (moves[1] + carried).reshape(*moves[1].shape[:-1], *self.placements.shape[q.ndim :])
         joint, _, side = name.rpartition(".")
         if joint in self.joints and side in SIDES and name not in robot.frames:
-            by_placements[..., self.joints.index(joint), SIDES.index(side), :] += np.eye(
-                6
-            )  # a displacement of the frame itself
+            # a displacement of the frame itself
+            by_placements[..., self.joints.index(joint), SIDES.index(side), :] += np.eye(6)
         return moves[0], by_placements, moves[2]
 
 
