@@ -11,7 +11,8 @@ from .._arrays import Array, NDArray, common_axes, real_array
 from .._showing import Brief
 from ..errors import ShapeError, StateError
 
-NEGLIGIBLE = 1e-9  # singular values below this fraction of the largest count as zero: loops of measured states are rarely closed more exactly
+# singular values below this fraction of the largest count as zero: loops of measured states are rarely closed more exactly
+NEGLIGIBLE = 1e-9
 
 
 @dataclass(frozen=True, eq=False, repr=False)
