@@ -22,7 +22,8 @@ __all__ = ["Limit"]
 
 OnLimits = Literal["warn", "enforce", "ignore"]
 QUANTITIES = ("position", "velocity", "effort")  # in the order of the core's indices
-ROUNDING = 1e-9  # tolerance of a limit, relative to its value and to 1 rad or the characteristic length (per second for velocities)
+# tolerance of a limit, relative to its value and to 1 rad or the characteristic length (per second for velocities)
+ROUNDING = 1e-9
 Record = dict[str, Array]  # name of a field of the core's struct -> array (runs,) or (runs, limits)
 
 

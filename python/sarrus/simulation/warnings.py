@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 EATEN = 0.1  # fraction of a motion's energy that the steps may dissipate without a warning
 RATE_ERROR = 1e-3  # relative error of a rate, which is estimated by finite differences in a few iterations
-MOVED = 1e-3  # largest motion of a joint [rad, mean body sizes] without a warning when the loops of an initial state are closed
+# largest motion of a joint [rad, mean body sizes] without a warning when the loops of an initial state are closed
+MOVED = 1e-3
 WRONG = {
     1: 1e-2,
     2: 1e-3,
