@@ -1,4 +1,4 @@
-"""Contact points of a mechanism's shapes in a configuration."""
+"""Contact points of a mechanism's collision shapes in a configuration."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from ..dynamics.loop_operations import LoopFunctions
 
 @dataclass(frozen=True, eq=False)
 class Contacts:
-    """Contact points of shapes, and points of shapes that are close: the result of :meth:`sarrus.Mechanism.contacts`.
+    """Contact points of collision shapes that touch, overlap or are close: the result of :meth:`sarrus.Mechanism.contacts`.
 
     Attributes
     ----------
-    position : (n, 3) midpoint between both surfaces, in the world [m]
-    normal : (n, 3) unit vector from the second shape to the first, in the world
+    position : (n, 3) midpoint between the surfaces of the two shapes, in the world [m]
+    normal : (n, 3) unit vector from the second shape to the first, in the world (dimensionless)
     distance : (n,) distance between the surfaces along the normal [m]; negative for penetration
-    shapes, bodies : n pairs of names, first and second
-    id : (n,) identifier of a point; it does not change as long as the same features of the same shapes touch
-    friction, restitution, torsional_friction, rolling_friction : (n,) coefficients of the pair
-    state : (n,) index of the state in a batch, counted over all leading axes
+    shapes, bodies : n pairs (first, second) of names
+    id : (n,) integer identifier of a point; it does not change while the same features (faces, edges, corners) of the same shapes touch
+    friction, restitution : (n,) coefficients of the pair (dimensionless)
+    torsional_friction, rolling_friction : (n,) largest friction moments of the pair per normal force [m]
+    state : (n,) index of the state in the flattened batch
     """
 
     position: Array
@@ -61,7 +62,7 @@ def overlapping(robot: LoopFunctions, q: Array) -> Iterator[str]:
     size = {spec.name: spec.shape._reach for spec in robot.description.shapes}
 
     def rounds(pair: tuple[str, str]) -> float:
-        """Return the overlap of two shapes [m] that counts as rounding: relative to the smaller size, or to the mechanism's without sizes."""
+        """Return the overlap of two shapes [m] that counts as rounding, relative to the smaller shape, or to the mechanism if both are unbounded."""
         sizes = [x for x in (size[name] for name in pair) if 0.0 < x < np.inf]
         return OVERLAP * min(sizes, default=robot._length)
 
@@ -74,14 +75,14 @@ def overlapping(robot: LoopFunctions, q: Array) -> Iterator[str]:
 
 
 def contacts(self: LoopFunctions, q: ArrayLike, *, within: float = 0.0) -> Contacts:
-    """Return the contact points of shapes: at most four for each pair that may touch.
+    """Return the contact points of collision shapes: at most four for each pair that may touch.
 
     Shapes are added by :meth:`~sarrus.Builder.add_shape`; :meth:`~sarrus.Builder.set_contact` selects pairs.
 
     Parameters
     ----------
     q : (..., nq) configuration [rad, m, quaternions (x, y, z, w)]
-    within : largest distance of the surfaces at a point [m]; default: surfaces that touch or overlap
+    within : largest distance between the surfaces at a returned point [m]; the default 0 returns points of surfaces that touch or overlap
 
     Returns
     -------
@@ -98,9 +99,13 @@ def contacts(self: LoopFunctions, q: ArrayLike, *, within: float = 0.0) -> Conta
 
     Notes
     -----
-    Distances are exact, with two exceptions. An edge at less than 0.01 rad to a face is treated as parallel to it, with a relative error of 5e-5. For
-    two boxes that overlap deeply, the distances are those of the corners of the overlap, which may be less than the displacement that separates them.
-    A cylinder on a plane has contact points on its rims.
+    Distances are exact, with two exceptions:
+
+    - an edge at an angle of less than 0.01 rad to a face is treated as parallel to it, with a relative error of 5e-5
+    - if two boxes overlap deeply, the distances are those of the corners of the overlap, which may be less than the displacement that
+      separates the boxes
+
+    The contact points of a cylinder on a plane are on its rims.
 
     References
     ----------

@@ -1,7 +1,7 @@
 """Static equilibrium of mechanisms with springs, and its stiffness.
 
-The core computes the steps and the stiffness (``cpp/loops/equilibrium.hpp``). A contact is a target constraint of a frame's origin, as in
-:mod:`sarrus.analysis.assembly.closing`.
+The core computes Newton steps and the stiffness (``cpp/loops/equilibrium.hpp``). A contact fixes the origin of a frame, or its height, by a target
+constraint as in :mod:`sarrus.analysis.assembly.closing`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from .independent_coordinates import velocity_names
 from .joint_targets import JointCoordinates, coordinates, start_near
 
 STEPS = 200
-NONE = 1e-10  # a stiffness below this fraction of the largest counts as zero: ten times the error of differences
+# a stiffness below this fraction of the largest counts as zero: ten times the error of its finite differences
+NONE = 1e-10
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -34,13 +35,13 @@ class Equilibrium(Brief):
     Attributes
     ----------
     q : (..., nq) configuration [rad, m, unit quaternions]
-    multipliers : (..., nc) multipliers of the constraint rows, of least norm
-    efforts : (..., nv) efforts that hold the fixed joints, in addition to `tau`; zero for the other joints [N m, N]
+    multipliers : (..., nc) multipliers of the constraint rows, of least norm [N m, N]
+    efforts : (..., nv) efforts that keep the fixed joints at rest, in addition to `tau`; zero for joints that are not fixed [N m, N]
     contact_forces : frame to (..., 3) force on the mechanism, in the world's axes [N]
-    stiffness : (..., k) stiffness of the independent motions, in ascending order [N m]. These are the motions that loops, fixed joints and contacts
-        leave free; springs and gravity give the stiffness. States of a batch with fewer freedoms have NaN at the end
-    motions : (..., k, nv) these motions as velocities, uncoupled, orthonormal if a radian equals a displacement by the mechanism's
-        characteristic length, and without motion of the contacts [rad, m]
+    stiffness : (..., k) stiffness of the independent motions that loops, fixed joints and contacts allow, due to springs and gravity, in ascending
+        order [N m]. In a batch, states with fewer motions have NaN at the end
+    motions : (..., k, nv) these motions as velocities [rad, m]. They are uncoupled by the stiffness, and orthonormal if displacements are divided by
+        the mechanism's characteristic length. Contact points do not move
     stable : (...) True if no stiffness is negative; if all are positive, the potential energy is minimal
     neutral : (...) number of motions without stiffness (1e-10 of the largest or less), such as the spin of a rod between ball joints
     status : (...) :class:`sarrus.results.Status`: 2 if no equilibrium was found
@@ -59,9 +60,9 @@ class Equilibrium(Brief):
 
     @property
     def compliance(self) -> Array:
-        """Displacement of the joints per small generalised force, dq = compliance dtau, (..., nv, nv) [rad, m; per N m, N].
+        """Compliance matrix (..., nv, nv) of the joints, dq = compliance dtau for small generalised forces [rad, m; per N m, N].
 
-        It covers the motions with a stiffness; the motions counted by `neutral` are excluded.
+        Motions without stiffness (see `neutral`) are excluded.
         """
         k = np.nan_to_num(self.stiffness)
         stiff = abs(k) > NONE * abs(k).max(axis=-1, keepdims=True, initial=0.0)
@@ -71,7 +72,7 @@ class Equilibrium(Brief):
 
     @property
     def pulling(self) -> dict[str, NDArray[np.bool_]]:
-        """Frame to (...) True if its contact pulls the mechanism down, which the ground cannot do."""
+        """Frame to (...) True if its contact force pulls the mechanism down, which a unilateral contact cannot do."""
         return {frame: np.asarray(force @ self._gravity > 0.0) for frame, force in self.contact_forces.items()}
 
 
@@ -80,22 +81,25 @@ def equilibrium(
     tau: ArrayLike | None = None, contacts: str | Iterable[str] | Mapping[str, ArrayLike] | None = None, minimum: bool = True,
     time: ArrayLike | None = None, threads: int = 1,
 ) -> Equilibrium:  # fmt: skip
-    """Compute a static equilibrium of gravity, springs and constant forces, on the loops; a batch has one start for each state.
+    """Compute a static equilibrium of gravity, springs and constant forces, with closed loops.
 
-    The start is projected onto the loops. From there the potential energy is minimised: the result is a stable equilibrium, not always the nearest.
-    Friction, dampers, joint limits and controllers are ignored. Rows that constrain velocities only, such as rolling, have reactions like other rows.
+    The initial guess is projected onto the loop constraints. Then the potential energy is minimised. The result is a stable equilibrium, but
+    not necessarily the nearest one. Friction, dampers, joint limits and controllers are ignored. Constraints on velocities, such as
+    rolling without slip, exert reactions like constraints on positions.
 
     Parameters
     ----------
     robot : the mechanism
-    near : start of the search: (..., nq), or joints to coordinates, as in :meth:`~sarrus.Mechanism.assemble`; default: the home
+    near : initial guess [rad, m, quaternions (x, y, z, w)]: (..., nq), or joints to coordinates, as in :meth:`~sarrus.Mechanism.assemble`; default:
+        the home configuration
     fixed : joints to coordinates at which they are fixed, (...) each [rad, m, quaternions (x, y, z, w)]
-    tau : (..., nv) constant generalised force [N m, N]; default: none. The force of a ball or free joint turns with the joint. It has no potential
-        energy then, and the symmetric part of the stiffness alone does not determine `stable`
-    contacts : name or names of frames whose origins stick at their positions at the start; or a mapping of frames to points (..., 3) in the
-        world, or to heights of the ground below their positions, a number or (..., 1) [m]
-    minimum : False: accept any equilibrium, stable or not: the one to which Newton's method converges
-    time : (...) time of prescribed motions [s]
+    tau : (..., nv) constant generalised force [N m, N]; default: zero. The axes of the force of a ball or free joint rotate with the joint. Such a
+        force has no potential energy, so that the symmetric part of the stiffness alone does not determine `stable`
+    contacts : contact frames. One or more names: the origins of these frames stick at their positions in the initial guess. A mapping of frames to
+        points (..., 3) in the world [m], at which the origins stick; or to the height of the ground, a number or (..., 1) [m], on which the origins
+        stick below or above their initial positions
+    minimum : True returns only stable equilibria; False returns the equilibrium, stable or not, to which Newton's method converges
+    time : (...) time for prescribed motions [s]
     threads : number of threads for a batch; it does not change the result of any state
 
     Returns
@@ -105,11 +109,11 @@ def equilibrium(
     Raises
     ------
     StateError
-        No equilibrium was found; the message names a joint with an unbalanced force. In a batch such a row is NaN, and its status 2.
+        No equilibrium was found; the message names a joint with an unbalanced force. In a batch, no error is raised: the row is NaN and its status 2.
     AssemblyError
         The loops do not close with the fixed joints, or contacts are out of reach.
     ModelError, NameNotFoundError
-        The mechanism has rows that are Python functions of the state; a joint or frame does not exist, or a frame is on the ground.
+        The mechanism has constraint rows that are Python functions of the state. A joint or frame does not exist, or a frame is fixed to the ground.
 
     Examples
     --------
@@ -156,7 +160,7 @@ def equilibrium(
         return np.split(numbers, sizes, axis=-1), status
 
     results, status = balanced()
-    # a search closes loops that the core's few steps do not close, or reports the cause
+    # if the core's few Newton steps do not close the loops, the multistart search closes them or raises the error with the cause
     if (open_ := results[4] > tolerances.closed).any():
         q = np.where(open_, _closed(robot, points, q, fixed, branch="any", **at_time), q)
         results, status = balanced()
@@ -191,8 +195,8 @@ def _answer(
         for frame in points
     }
     return Equilibrium(
-        q, multipliers[..., loop_rows], np.where(closure.moving, 0.0 * efforts, efforts), {f: x[..., 0] for f, x in pushes.items()}, stiffness, motions,
-        ~(stiffness < -least).any(axis=-1) & (state == 0), (abs(stiffness) <= least).sum(axis=-1), state, robot.gravity,
+        q, multipliers[..., loop_rows], np.where(closure.moving, 0.0 * efforts, efforts), {f: x[..., 0] for f, x in pushes.items()}, stiffness,
+        motions, ~(stiffness < -least).any(axis=-1) & (state == 0), (abs(stiffness) <= least).sum(axis=-1), state, robot.gravity,
     )  # fmt: skip
 
 
@@ -218,7 +222,7 @@ def _points(robot: LoopFunctions, contacts: Any, q: Array) -> dict[str, Array]:
 
 
 def _why(robot: LoopFunctions, closure: Closing, answer: list[Array]) -> str:
-    """Return the message of an error if there is no equilibrium."""
+    """Return the message of the error that no equilibrium was found."""
     left, stiffness, imbalance = answer[2], answer[5], answer[6]
     name = velocity_names(robot)[int(abs(left * closure.loops.column_scale * closure.moving).argmax())]
     if (abs(imbalance[abs(stiffness) <= NONE * abs(stiffness).max()]) > 1.0).any():

@@ -1,7 +1,7 @@
-"""Independent coordinates of a closed mechanism, and its equations of motion in them, which the core computes.
+"""Independent coordinates of a mechanism with loops, and its equations of motion in these coordinates.
 
-Coordinates y have the rates y-dot = E v: selected velocities of the mechanism, or components of a frame's velocity.
-``cpp/loops/reduced_dynamics.hpp`` derives the other velocities, v = G y-dot + g.
+The coordinates y are defined by their rates y-dot = E v, which are selected entries of v, or components of a frame's velocity. All velocities follow
+as v = G y-dot + g. The core computes G, g and the equations of motion (``cpp/loops/reduced_dynamics.hpp``).
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class ReducedForm(Brief):
     Attributes
     ----------
     coordinates : names of the coordinates; "joint[1]" is the second velocity of a joint, "tip tx" a component of a frame's velocity
-    velocity : y-dot (..., k) of the state
-    jacobian : G (..., nv, k), v = G y-dot + drift
-    drift : g (..., nv), the part of v from prescribed motions
-    jacobian_derivative : G-dot (..., nv, k)
-    bias_acceleration : (..., nv), a = G y-ddot + bias_acceleration
+    velocity : y-dot (..., k) of the state [rad/s, m/s]
+    jacobian : G (..., nv, k), with v = G y-dot + drift
+    drift : g (..., nv), velocity due to prescribed motions [rad/s, m/s]
+    jacobian_derivative : G-dot (..., nv, k), time derivative of G
+    bias_acceleration : (..., nv) acceleration at y-ddot = 0: a = G y-ddot + bias_acceleration [rad/s^2, m/s^2]
     mass_matrix : G^T M G (..., k, k)
-    bias : (..., k) forces along y at y-ddot = 0
+    bias : (..., k) generalised forces along y that are required for y-ddot = 0 [N m, N]
     """
 
     coordinates: tuple[str, ...]
@@ -53,15 +53,31 @@ class ReducedForm(Brief):
     bias_acceleration: Array
     mass_matrix: Array
     bias: Array
-    _places: list[int]  # indices of the coordinates among the velocities, followed by the components of the frame
+    # index of each coordinate in the nv velocities, followed by the 6 components of the frame's velocity
+    _places: list[int]
 
     def reduced_force(self, tau: ArrayLike) -> Array:
-        """Return G^T tau (..., k) for a generalised force tau (..., nv) [N m, N]."""
+        """Return G^T tau (..., k) for a generalised force tau (..., nv) [N m, N].
+
+        Parameters
+        ----------
+        tau : (..., nv) generalised force [N m, N]
+        """
         tau = real_rows("tau", tau, self.jacobian.shape[-2], self.bias.shape[:-1])
         return applied(transposed(self.jacobian), tau)
 
     def forward(self, force: ArrayLike) -> Array:
-        """Return y-ddot (..., k) for forces (..., k) along y; raise StateError if the coordinates move no mass."""
+        """Return the acceleration y-ddot (..., k) under generalised forces along y.
+
+        Parameters
+        ----------
+        force : (..., k) generalised forces along y [N m, N]
+
+        Raises
+        ------
+        StateError
+            The mass matrix is singular, because a motion of the coordinates moves no mass.
+        """
         need = self._checked("force", force) - self.bias
         try:
             return np.asarray(np.linalg.solve(self.mass_matrix, need[..., None])[..., 0])
@@ -72,15 +88,30 @@ class ReducedForm(Brief):
             ) from None
 
     def inverse(self, acceleration: ArrayLike) -> Array:
-        """Return the forces (..., k) along y for y-ddot (..., k)."""
+        """Return the generalised forces (..., k) along y [N m, N] that are required for an acceleration.
+
+        Parameters
+        ----------
+        acceleration : (..., k) y-ddot [rad/s^2, m/s^2]
+        """
         return applied(self.mass_matrix, self._checked("acceleration", acceleration)) + self.bias
 
     def full_velocity(self, velocity: ArrayLike) -> Array:
-        """Return v (..., nv) for y-dot (..., k)."""
+        """Return the velocity v (..., nv) of the mechanism for rates of the coordinates.
+
+        Parameters
+        ----------
+        velocity : (..., k) y-dot [rad/s, m/s]
+        """
         return applied(self.jacobian, self._checked("velocity", velocity)) + self.drift
 
     def full_acceleration(self, acceleration: ArrayLike) -> Array:
-        """Return the generalised acceleration (..., nv) for y-ddot (..., k), at the velocity of the state."""
+        """Return the generalised acceleration (..., nv) for an acceleration of the coordinates, at the velocity of the state.
+
+        Parameters
+        ----------
+        acceleration : (..., k) y-ddot [rad/s^2, m/s^2]
+        """
         return applied(self.jacobian, self._checked("acceleration", acceleration)) + self.bias_acceleration
 
     def _checked(self, name: str, x: ArrayLike) -> Array:
@@ -92,10 +123,10 @@ def reduced_form(
     task: str | tuple[str, str] | None = None, independent: bool = True, wrenches: Wrenches | None = None, out: ReducedForm | None = None,
     **options: Any,
 ) -> tuple[ReducedForm, NDArray[np.int8] | None]:  # fmt: skip
-    """Return the equations of motion in these coordinates, or in the components of a task, and the status with `return_status`, else None.
+    """Return the equations of motion in these coordinates, or in the velocity components of a task frame, and the status.
 
-    StateError is raised if the coordinates do not determine the motion, or if they are more than the degrees of freedom and `independent` is true.
-    In a batch such states are NaN.
+    The status is None without `return_status`. A StateError is raised if the coordinates do not determine the motion, or if `independent` is true and
+    they outnumber the degrees of freedom. In a batch, such states are NaN instead.
     """
     q = q if type(q) is np.ndarray else real_array("q", q)
     v = v if type(v) is np.ndarray else real_array("v", v)
@@ -125,9 +156,9 @@ class _Choice:
     Attributes
     ----------
     names : names of the coordinates
-    places : their indices among the velocities, followed by the components of the frame
-    marks : (nv + 6,) number of each coordinate, from 1, at its index; 0 elsewhere
-    answers : slice and shape of each array in a row of the result
+    places : index of each coordinate in the nv velocities, followed by the 6 components of the frame's velocity
+    marks : (nv + 6,) number of each coordinate, counted from 1, at its index; 0 for velocities that are not coordinates
+    answers : slice and shape of each array in a row of the core's result
     """
 
     names: tuple[str, ...]
@@ -170,7 +201,7 @@ def _choose(robot: LoopFunctions, coordinates: Coordinates, task: str | tuple[st
 def best_shown(
     robot: LoopFunctions, q: ArrayLike, time: ArrayLike | None, scale: Array | None = None, first: Sequence[int] = ()
 ) -> list[int]:
-    """Return the indices of the velocities that best represent the motions of all states q (..., nq), with those of `first` among them."""
+    """Return the indices of the velocities that best represent the motions of all states q (..., nq); the indices `first` are always included."""
     nv, units = robot.nv, closing(robot, (), ()).loops.units if scale is None else scale
     numbers = robot._loop_motions(q, units, time=time, return_status=True)[0].reshape(-1, nv**2 + 1)
     sound = np.isfinite(numbers[:, -1])
@@ -269,7 +300,7 @@ def component_rows(components: str) -> list[int]:
 
 
 def joint_velocity(robot: LoopFunctions, q: Array, name: str) -> Array:
-    """Return E (..., nv of the joint, nv) of a joint's velocities E v, of a tree or loop joint; prescribed motions of the joint have no effect."""
+    """Return E (..., nv of the joint, nv), which maps v to the velocities E v of a tree or loop joint; its prescribed motion has no effect on E."""
     joint = robot.joint(name)
     if not joint.closes_loop:
         return np.eye(robot.nv)[joint.v_slice]
@@ -301,9 +332,9 @@ def _columns(robot: LoopFunctions, coordinate: str | tuple[str, int]) -> range:
 
 
 def showing(projector: Array, count: int, first: Sequence[int] = ()) -> list[int]:
-    """Return the indices of `count` velocities that best represent the range of a projector (nv, nv), with those of `first` among them.
+    """Return the indices of `count` velocities that best represent the range of a projector (nv, nv); the indices `first` are always included.
 
-    They are the largest pivots of its Cholesky factorisation; of pivots that differ by rounding only, the first is taken.
+    The velocities are those with the largest pivots in a Cholesky factorisation. Among pivots that differ only by rounding, the first is selected.
     """
     return _core.showing(projector, count, list(first))
 
@@ -314,7 +345,7 @@ def loop_motions(robot: LoopFunctions, J: Array) -> FreeMotions:
     R, C = loops.row_scale[:, None], loops.column_scale[:, None]
     solution, idle = both_solutions(R * J * C[:, 0])
     basis, idle = orthonormal(C * solution.basis)[0], orthonormal(R * idle)[0]
-    # x of least norm in the given units, and zero for components of g outside the range of J
+    # the pseudo-inverse without the scales: x has least norm in the units of v, and components of g outside the range of J are ignored
     inverse = C * solution.inverse * R[:, 0]
     inverse = inverse - basis @ (transposed(basis) @ inverse)
     return FreeMotions(basis, solution.freedom, inverse - (inverse @ idle) @ transposed(idle))

@@ -1,6 +1,6 @@
 """Checks of mappings of joint names to coordinates, velocities and paths, and their conversion to arrays.
 
-The value of a joint with one coordinate is a number, of other joints an array of coordinates [rad, m, quaternions (x, y, z, w)].
+The value of a joint with one coordinate is a number. The value of a joint with more coordinates is an array [rad, m, quaternions (x, y, z, w)].
 """
 
 from __future__ import annotations
@@ -87,9 +87,9 @@ def rates_of(robot: LoopFunctions, by_joint: Mapping[str, ArrayLike], quantity: 
 def start_near(
     robot: LoopFunctions, near: ArrayLike | JointCoordinates | None, by_joint: Mapping[str, Array], time: Any, lead: tuple[int, ...] = ()
 ) -> Array:  # fmt: skip
-    """Return the start configurations (*lead, nq) of a search.
+    """Return the initial guesses (*lead, nq) of a search.
 
-    These are `near`, or the home, with the coordinates that constraints prescribe and those of `by_joint`.
+    These are `near`, or the home configuration, with the prescribed motions of constraints and the coordinates `by_joint` inserted.
     """
     if near is None or isinstance(near, Mapping):
         q = robot._at(robot.description.home)
@@ -101,7 +101,8 @@ def start_near(
         q = robot.normalize(q)
     q = np.broadcast_to(q, (*lead, robot.nq)).copy()
     for spec in robot.description.constraints:
-        if coordinate := spec.prescribed(0.0 if time is None else time):  # may be far from the home at this time
+        # at this time, the prescribed motion may be far from the home configuration
+        if coordinate := spec.prescribed(0.0 if time is None else time):
             joint, index, prescribed = coordinate
             q[..., robot.joint(joint).q_slice.start + index] = prescribed
     for name, value in by_joint.items():

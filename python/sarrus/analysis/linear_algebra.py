@@ -1,4 +1,4 @@
-"""Linear algebra of batches of matrices: solutions of equations with dependent rows."""
+"""Linear algebra of batches of matrices: solutions of linear equations whose rows may be dependent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from .._arrays import Array, NDArray, common_axes, real_array
 from .._showing import Brief
 from ..errors import ShapeError, StateError
 
-NEGLIGIBLE = 1e-9  # singular values below this fraction of the largest count as zero: loops are seldom closed better
+# singular values below this fraction of the largest count as zero: loops of measured states are rarely closed more exactly
+NEGLIGIBLE = 1e-9
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -20,9 +21,9 @@ class FreeMotions(Brief):
 
     Attributes
     ----------
-    basis : N (..., nv, freedom), orthonormal columns. If the states of a batch have different freedoms, states with fewer have zero columns at the end
+    basis : N (..., nv, freedom) with orthonormal columns. In a batch, states with fewer independent motions have zero columns at the end
     freedom : (...) number of independent motions; -1 if J is not finite
-    inverse : pseudo-inverse of J, (..., nv, nc)
+    inverse : (..., nv, nc) pseudo-inverse of J
     """
 
     basis: Array
@@ -30,15 +31,20 @@ class FreeMotions(Brief):
     inverse: Array
 
     def same_freedom(self) -> int:
-        """Return the number of freedoms that all states have; raise StateError if they differ."""
+        """Return the number of independent motions, which must be the same in all states; raise StateError if it is not."""
         return same_freedom(self.freedom[self.freedom >= 0])
 
     def constrained_inverse(self, M: Array) -> Array:
-        """Return N (N^T M N)^-1 N^T (..., nv, nv), the accelerations per generalised force with mass matrix M (..., nv, nv)."""
+        """Return N (N^T M N)^-1 N^T (..., nv, nv), the acceleration per generalised force of motions that satisfy the constraints.
+
+        Parameters
+        ----------
+        M : (..., nv, nv) mass matrix, as :meth:`~sarrus.Mechanism.mass_matrix` returns it [kg m^2, kg m, kg]
+        """
         N, M = self.basis, real_array("M", M)
         if M.ndim < 2 or M.shape[-2:] != (N.shape[-2],) * 2:
             raise ShapeError(f"M has shape {M.shape}; its last axes must be (nv, nv) = {(N.shape[-2],) * 2}")
-        # scale all masses to one: rounding of large masses then does not exceed small masses
+        # M is scaled to a unit diagonal, because otherwise the rounding errors of large masses could exceed small masses
         units = np.sqrt(np.maximum(np.diagonal(M, axis1=-2, axis2=-1), 0.0))
         units = np.where(units > 0.0, units, 1.0)[..., None]
         N, present = orthonormal(units * N)
@@ -52,7 +58,7 @@ class FreeMotions(Brief):
 
 
 def same_freedom(freedoms: NDArray[Any]) -> int:
-    """Return the number of freedoms that all states have, or 0 without states; raise StateError if they differ."""
+    """Return the number of independent motions, which must be the same in all states (StateError otherwise); 0 for an empty batch."""
     if freedoms.size and freedoms.min() < freedoms.max():
         raise StateError(
             f"these states have from {freedoms.min()} to {freedoms.max()} degrees of freedom, so their results do not fit into one "
@@ -62,7 +68,7 @@ def same_freedom(freedoms: NDArray[Any]) -> int:
 
 
 def orthonormal(basis: Array) -> tuple[Array, Array]:
-    """Return orthonormal bases (..., n, k) of the same spaces, zero columns last, and 1.0 for each nonzero column (..., k)."""
+    """Return orthonormal bases (..., n, k) of the column spaces, with zero columns last, and a mask (..., k) that is 1.0 for nonzero columns."""
     present = np.asarray(np.isfinite(basis).all(axis=-2) & basis.any(axis=-2))
     clean = np.where(np.isfinite(basis), basis, 0.0)
     Q = np.linalg.qr(clean)[0]
@@ -81,9 +87,10 @@ def applied(A: Array, x: Array) -> Array:
 
 
 def solutions(J: Array, largest: Array | None = None) -> FreeMotions:
-    """Return the solutions of J x = g, J (..., nc, nv), whose rows may be dependent; NaN if J is not finite.
+    """Return the solutions of J x = g, with J (..., nc, nv) whose rows may be dependent; NaN if J is not finite.
 
-    `largest` (...) is the possible size of J, for a J that may be rounding error alone; default: its largest singular value.
+    Singular values are compared with `largest` (...); default: the largest singular value of J. Pass a known scale if all entries of J may be
+    rounding errors.
     """
     return both_solutions(J, largest)[0]
 
@@ -101,7 +108,7 @@ def both_solutions(J: Array, largest: Array | None = None) -> tuple[FreeMotions,
     inverse = transposed(V[..., :smaller, :] * shares[..., None]) @ transposed(B[..., :smaller])
 
     def null_space(columns: Array, count: Array) -> Array:
-        # a state without a result needs a column for its NaN
+        # at least one column, so that a state without a result can contain NaN
         widest = max(int(count.max(initial=0, where=~bad)), int(bad.any()))
         return columns[..., ::-1][..., :widest] * (np.arange(widest) < count[..., None])[..., None, :]
 

@@ -1,13 +1,14 @@
 """Linearised equations of motion near a state, in independent coordinates.
 
-Deviations of the configuration are velocities, q = integrate(q0, G y), with as many coordinates y as the holonomic rows leave free.
-Deviations of the velocity v are W w, with as many w as all rows leave free. Rows that constrain velocities only (rolling, Pfaffian) reduce
-the number of w, but not of y. Near a motion at v, the rate of a deviation d is d-dot = dv + [d, v], with the bracket of the joints whose
-velocities are not rates of coordinates.
+A deviation of the configuration is q = integrate(q0, G y), with one coordinate y for each motion that the holonomic rows allow. A deviation of the
+velocity is W w, with one w for each velocity that all rows allow. Constraints on velocities (rolling, Pfaffian) reduce the number of w, but
+not of y. Near a motion with velocity v, the rate of a deviation d is d-dot = dv + [d, v], with the Lie bracket of joints whose velocities
+are not rates of their coordinates.
 
-The rates of y and w are the exact derivatives of forward dynamics along the loops. In singular positions, and for rows that are Python
-functions of q, such derivatives do not exist. There they are differences of forward dynamics between states that satisfy every row, all in one
-batch. Richardson's extrapolation reduces their error; each entry uses its most accurate step (Ridders 1982).
+The rates of y and w are computed by exact derivatives of forward dynamics along the loops. In singular positions, and for constraint rows that
+are Python functions of q, these derivatives are not available. Then they are replaced by finite differences of forward dynamics, between states
+that satisfy every constraint, all in one batch. Richardson extrapolation reduces the error of these differences. Each entry uses its most
+accurate step (Ridders 1982).
 """
 
 from __future__ import annotations
@@ -37,28 +38,29 @@ from .scaling import sliding, velocity_scale
 
 _linear_equations = _undeclared("linear_equations")
 
-# the largest step, in radians and fractions of the mechanism's length (for velocities, relative to the largest), and the number of halvings. Large
-# steps have errors of curvature and small steps errors of rounding, so the best step lies between them
+# the largest step [rad, characteristic length] (for velocities, relative to the largest velocity), and the number of halvings. Large steps have
+# truncation errors and small steps rounding errors, therefore the best step lies between them
 STEP, HALVINGS = 0.05, 10
-# error that raises a warning, relative to the largest entry of A
+# an error of A above this value, relative to its largest entry, issues a warning
 DOUBTFUL = 1e-5
-# the core's mark of a state whose derivatives show rounding of q (cpp/loops/linear_equations.hpp, LinearOutput::exact)
+# value of LinearOutput::exact (cpp/loops/linear_equations.hpp) for a state whose derivatives are sensitive to rounding of q
 ROUNDS = 0.5
-# smallest velocity with a direction of Coulomb friction, relative to the largest, in radians and lengths of the mechanism
+# joints that are slower than this fraction of the largest velocity [rad/s, characteristic length / s] are at rest for Coulomb friction
 MOVING = 1e-3
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Modes(Brief):
-    """Modes exp(eigenvalue t) near a state, slowest first; of a conjugate pair the one with positive imaginary part comes first.
+    """Modes exp(eigenvalue t) of the linearised motion, slowest first; in a conjugate pair, the eigenvalue of positive imaginary part is first.
 
     Attributes
     ----------
     eigenvalues : (..., n) complex eigenvalues of A [1/s]
     frequencies : (..., n) |eigenvalue|, the frequency of the undamped oscillation [rad/s]
-    damping : (..., n) damping ratio -Re/|eigenvalue|: 1 or more for no oscillation, negative for an unstable mode, NaN for an eigenvalue of zero
-    states : (..., n, n) complex; row k is the deviation (y, w) of mode k
-    shapes : (..., n, nv) complex; row k is the motion of the joints in mode k, as velocities; its largest entry is 1
+    damping : (..., n) damping ratio -Re/|eigenvalue| (dimensionless): 1 for no oscillation, negative for an unstable mode, NaN for an eigenvalue of
+        zero
+    states : (..., n, n) complex eigenvectors; row k is the deviation (y, w) of mode k
+    shapes : (..., n, nv) complex mode shapes; row k is the motion of the joints in mode k, in velocity coordinates; its largest entry is 1
     """
 
     eigenvalues: NDArray[np.complex128]
@@ -80,7 +82,7 @@ class Modes(Brief):
         Raises
         ------
         StateError
-            The loops do not close at this distance from the linearised state.
+            The loops do not close at this amplitude.
 
         Examples
         --------
@@ -106,20 +108,20 @@ class Modes(Brief):
 class Linearization(Brief):
     """Linear equations of motion x-dot = rate + A x + B u + E d, for the deviation x of configuration and velocity from a state.
 
-    x = (y, w) in independent coordinates; u are deviations of the efforts, and d those of the generalised force.
+    x = (y, w) in independent coordinates. u are deviations of the motor efforts, and d deviations of the generalised force.
 
     Attributes
     ----------
-    coordinates : names of the k freedoms y of the configuration. "joint[1]" is the second velocity of a joint, and its y is the velocity
-        that reaches the deviated configuration in unit time
-    velocities : names of the m freedoms w of the velocity: the first m of `coordinates`. m < k if rows constrain velocities only
-    A : (..., k + m, k + m) [per s]
-    B : (..., k + m, nu) for the efforts of the actuated joints
-    E : (..., k + m, nv) for any generalised force d: a wrench on a frame is d = J^T wrench
-    rate : (..., k + m) rate of x along the motion itself: velocities and accelerations. Its second half is zero in steady motion
-    error : (..., k + m, k + m) estimated error of the entries of A: zero for exact derivatives. Near singular positions, rounding
-        of q affects A: there it is the change of A if q changes by a few units in its last place
-    configuration_basis, velocity_basis : G (..., nv, k), W (..., nv, m): deviations G y of the configuration and, with y = 0, W w of v
+    coordinates : names of the k coordinates y. "joint[1]" is the second velocity of a joint; its y is the constant velocity that reaches the
+        deviated configuration in unit time
+    velocities : names of the m coordinates w, the first m of `coordinates`. m < k if the mechanism has constraints on velocities only
+    A : (..., k + m, k + m) derivative of x-dot with respect to x [per s]
+    B : (..., k + m, nu) derivative of x-dot with respect to the efforts of the actuated joints
+    E : (..., k + m, nv) derivative of x-dot with respect to the generalised force. A wrench on a frame has d = J^T wrench
+    rate : (..., k + m) velocity and acceleration of the coordinates in the undisturbed motion. The acceleration is zero in steady motion
+    error : (..., k + m, k + m) estimated error of the entries of A: zero for exact derivatives. Near singular positions, A is sensitive to
+        rounding of q; there it is the change of A if q changes by a few units in its last place
+    configuration_basis, velocity_basis : G (..., nv, k) and W (..., nv, m): the deviation of the configuration is G y; for y = 0, that of v is W w
     q, time : configuration (..., nq) and time [s] of the state
     mechanism : the linearised mechanism
     """
@@ -139,15 +141,15 @@ class Linearization(Brief):
 
     @property
     def states(self) -> tuple[str, ...]:
-        """Names of the entries of x: the coordinates, and the velocities with an apostrophe."""
+        """Names of the entries of x: the coordinates, then the velocities, whose names end in an apostrophe."""
         return (*self.coordinates, *(f"{name}'" for name in self.velocities))
 
     def modes(self) -> Modes:
         """Compute the modes: eigenvalues of A, with frequencies, damping and shapes.
 
-        They determine stability if A is constant along the motion: at rest, or in a motion that is steady in these coordinates. A spinning body
-        then needs a hinge, not a free or ball joint, whose axes turn with it. A k-fold eigenvalue of zero (a vehicle's position, heading and
-        speed) has an error of the k-th root of rounding: 1e-8 to 1e-4 per second.
+        The modes determine stability only if A is constant along the motion: at rest, or in a motion that is steady in these coordinates. For a
+        steady spin, use a revolute joint for the spin axis, because the axes of a free or ball joint rotate with the body. A k-fold eigenvalue of
+        zero, as for a vehicle's position, heading and speed, is computed with an error of the k-th root of rounding: 1e-8 to 1e-4 per second.
 
         Examples
         --------
@@ -182,12 +184,12 @@ def linearize(
 
     Parameters
     ----------
-    q, v : (..., nq), (..., nv) that satisfy the constraints
-    tau : (..., nv) constant generalised force [N m, N]; default: none
-    coordinates : names of tree joints, or (joint, index) for one of several velocities, as many as there are freedoms of velocity; default: the
-        best-conditioned velocities. If rows constrain velocities only, the configuration has more freedoms; their coordinates
-        are appended
-    wrenches, time : as in :meth:`forward_dynamics`; they are constant, too
+    q, v : (..., nq), (..., nv) configuration and velocity [rad, m; rad/s, m/s] that satisfy the constraints
+    tau : (..., nv) constant generalised force [N m, N]; default: zero
+    coordinates : names of tree joints, or (joint, index) for one of several velocities, as many as the number of independent velocities; default:
+        the best-conditioned velocities. With constraints on velocities only, more coordinates of the configuration are independent; these are
+        appended automatically
+    wrenches, time : as in :meth:`forward_dynamics`; constant
     threads, return_status : as in :class:`~sarrus.Mechanism`
 
     Returns
@@ -197,14 +199,18 @@ def linearize(
     Raises
     ------
     StateError
-        The state is off the loops, or has no acceleration; the coordinates do not determine the motion; a joint with Coulomb friction
-        is at rest, so that no linear equations exist; the mechanism cannot leave the state in a direction that its linearised constraints allow. In
-        a batch an invalid state is NaN; friction and unsuitable coordinates raise the error.
+        - The state violates the loop constraints, or forward dynamics has no result there.
+        - The coordinates do not determine the motion.
+        - A joint with Coulomb friction is at rest, so that no linear equations exist.
+        - A motion that the linearised constraints allow is not possible over a finite distance.
+
+        In a batch, invalid states yield NaN; friction and unsuitable coordinates raise the error.
 
     Warns
     -----
     ModelWarning
-        A consists of differences that disagree by more than 1e-5 of its largest entry. The motion is not smooth at the state, or changes within milliradians.
+        A was computed by finite differences whose estimated error exceeds 1e-5 of its largest entry. The equations of motion are not smooth near the
+        state, or change within milliradians.
 
     References
     ----------
@@ -226,13 +232,13 @@ def linearize(
     tau = np.zeros(robot.nv) if tau is None else tau
     q, v, tau = (x if type(x) is np.ndarray else real_array(n, x) for n, x in (("q", q), ("v", v), ("tau", tau)))
     single_state = q.ndim == v.ndim == tau.ndim == 1 and time is None and not (wrenches or options)
-    # for one state the core selects the coordinates: it factorises the rows in any case
+    # for a single state the core selects the coordinates, because it factorises the constraint rows in any case
     choice = None if single_state and coordinates is None else _choose(robot, q, coordinates, time)
     order, scale = choice and choice.order, prepared(robot, "units of rows", lambda: closing(robot, (), ()).loops.units)
     answer: Any = _linear_equations(robot, q, v, tau, order, scale, wrenches=wrenches, time=time, **cast(Any, options))
     numbers, status = answer if options.get("return_status") else (answer, None)
     choice = _Choice.at(robot, numbers[numbers.size - robot.nv :].tolist()) if choice is None else choice
-    # rows that are Python functions of q have no derivatives
+    # constraint rows that are Python functions of q have no exact derivatives
     exact = not robot._asks_for_rows and bool(numbers[0] if numbers.ndim == 1 else numbers[..., 0].all())
     _moves_where_friction_is(robot, q, v, time, 0.0 if exact else 1.0)
     if not exact:
@@ -262,7 +268,7 @@ def linearize(
     )  # fmt: skip
     if status is None:
         return linear
-    # False for doubtful states without valid states nearby
+    # False for sensitive states in whose neighbourhood the constraints have no solution
     has_result = np.isfinite(A).all(axis=(-2, -1)) | (status != Status.FINE)
     return cast(Linearization, (linear, np.where(has_result, status, Status.NO_ANSWER).astype(np.int8)))
 
@@ -273,9 +279,9 @@ class _Choice:
 
     Attributes
     ----------
-    columns : indices of the coordinates among the velocities; the first m are those of the velocity, too
-    order : (nv,) number of the velocity of each coordinate, from 1, negative for coordinates of the configuration only; then zeros
-    answers : slice and shape of each array in a row of the result
+    columns : index of the velocity of each coordinate; the first m coordinates also parametrise the velocity
+    order : (nv,) index + 1 of the velocity of each coordinate, negative for coordinates of the configuration only; filled up with zeros
+    answers : slice and shape of each array in a row of the core's result
     """
 
     columns: list[int]
@@ -283,7 +289,7 @@ class _Choice:
     names: tuple[str, ...]
     order: Array
     answers: tuple[tuple[slice, tuple[int, ...]], ...]
-    motors: NDArray[np.intp] | None  # indices of driven velocities; None if a motor drives a loop joint
+    motors: NDArray[np.intp] | None  # indices of the velocities of actuated joints; None if a loop joint is actuated
 
     @classmethod
     def of(cls, robot: LoopFunctions, order: Sequence[float]) -> _Choice:
@@ -307,7 +313,7 @@ class _Choice:
 
 
 def _choose(robot: LoopFunctions, q: Array, coordinates: Coordinates, time: ArrayLike | None) -> _Choice:
-    """Return the choice of the named coordinates, or of the best-conditioned ones, with the additional freedoms of the configuration."""
+    """Return the choice of the named or the best-conditioned coordinates, with additional coordinates that only the configuration has."""
     several = [coordinates] if isinstance(coordinates, str) else coordinates
     named = isinstance(several, list | tuple) and all(type(name) is str for name in several)
     key = ("linear", type(coordinates), *cast("Sequence[str]", several)) if named else None
@@ -349,7 +355,7 @@ def _differences(
     robot: LoopFunctions, choice: _Choice, selected: Any, state: tuple[Array, ...], wrenches: Wrenches | None, time: ArrayLike | None, G: Array,
     W: Array,
 ) -> tuple[Array, Array]:  # fmt: skip
-    """Return A (n, ...) of the selected states of a batch, from differences, and its estimated error (n, ...)."""
+    """Return A (n, ...) of the selected states of a batch, by finite differences, and its estimated error (n, ...)."""
     lead = G.shape[:-2]
 
     def rows(x: ArrayLike, *size: int) -> Array:
@@ -359,7 +365,7 @@ def _differences(
 
     q, v, tau = (rows(x, robot.nv) for x in state)
     G, W, k, m, first = G[selected], W[selected], len(choice.columns), choice.m, choice.columns[: choice.m]
-    # no joint moves by more than a step
+    # columns are scaled so that no joint moves by more than one step
     step = STEP * 0.5 ** np.arange(HALVINGS)[:, None, None, None] * np.array([1.0, -1.0])[:, None, None]
     unit = velocity_scale(robot)
     fastest = np.maximum(1.0, abs(v[:, 0, 0] / unit).max(axis=-1, initial=0.0))[..., None]
@@ -387,7 +393,7 @@ def _differences(
 def _moves_where_friction_is(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, time: ArrayLike | None, least: float
 ) -> None:
-    """Raise StateError if a joint with friction is slower than MOVING times the fastest joint, whose speed counts as at least `least` [per s]."""
+    """Raise StateError if a joint with friction is slower than MOVING times the largest joint speed, or times `least` [1/s] if this is larger."""
     rough = robot._rough
     if not rough:
         return
@@ -425,9 +431,10 @@ def _largest(basis: Array, unit: Array) -> Array:
 
 
 def _extrapolated(D: Array) -> tuple[Array, Array]:
-    """Return the limits of differences (..., step, k, n) whose steps are halved, and estimated errors, at each entry's best order of Richardson's table.
+    """Return the Richardson limits of difference quotients (..., step, k, n) whose steps are halved, and their estimated errors.
 
-    Steps without a valid state are NaN and are ignored, unless all are NaN.
+    Each entry uses its most accurate order of the extrapolation table. Steps without a valid state are NaN. They are ignored if any other step is
+    valid.
     """
     table = [D[..., i, :, :] for i in range(D.shape[-3])]
     best, error = np.full_like(table[0], np.nan), np.full_like(table[0], np.inf)

@@ -1,8 +1,8 @@
 """Constraints of a mechanism, scaled such that rotations and displacements are comparable.
 
-The scale is the mechanism's characteristic length l, the mean size of its bodies between joints. One radian weighs as much as a
+The scale is the mechanism's characteristic length l, the mean size of its bodies (distances between their joints). One radian is equivalent to a
 displacement of l. The constraints J v = c, with residual phi, become R J C, R c and R phi. C multiplies the velocities of sliding
-joints by l. R divides each row by its largest possible size, the norm of its wrench [moment; l force]. Masses have no effect.
+joints by l. R divides each row by its largest possible norm, the norm of its wrench [moment; l force]. Masses have no effect.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from ..dynamics.variants import VariantFunctions
 
 CLOSED, PRESENT = tolerances.given_closed, tolerances.present
-# Coordinates of a loop joint follow from poses that its own rows close only to the square of a step. If such coordinates are prescribed, the step that
-# closes these rows shifts them by as much, and must count as progress.
+# Problem: after a Newton step, the rows of a loop joint are closed only to second order in the step. Prescribed coordinates of this loop joint are
+# computed from its bodies' poses, so the next step, which closes the rows, changes the coordinates by as much. It must count as progress.
 SHIFTED = 64.0
 
 
@@ -36,7 +36,7 @@ class ScaledLoops:
     Attributes
     ----------
     robot, time : the mechanism, and the time of prescribed motions [s]
-    targets : (..., numbers) prescribed poses, points and coordinates of target constraints, or None
+    targets : (..., k) prescribed poses, points and coordinates of target constraints, or None
     length : characteristic length l [m]
     sliding : (nv,) True for velocities in m/s
     column_scale, row_scale : (nv,) and (nc,) diagonals of C and R
@@ -53,7 +53,7 @@ class ScaledLoops:
         self.holonomic = np.array([h for constraint in constraints for h in constraint.holonomic], dtype=bool)
 
     def for_variants(self, variants: VariantFunctions) -> ScaledLoops:
-        """Return the scaled constraints of variants, each with its own length; rows between coordinates are scaled as the base's."""
+        """Return the scaled constraints of variants, each with its own length; rows of coordinate relations have the scale of the base mechanism."""
         loops, lengths = copy.copy(self), variants._lengths[:, None]
         loops.robot = variants
         loops.column_scale = np.where(self.sliding, lengths, 1.0)
@@ -66,9 +66,10 @@ class ScaledLoops:
         return loops
 
     def _row_sizes(self, q: Array) -> Array:
-        """Return the largest possible size of each row, (nc,): a row much smaller than that indicates a singularity."""
+        """Return the largest possible norm of each row, (nc,); a row whose norm is much smaller indicates a singularity."""
         robot = self.robot
-        with np.errstate(over="ignore"):  # infinite sizes: so far off the loops that no function returns a result
+        # infinite norms occur only so far from closed loops that no function returns a result
+        with np.errstate(over="ignore"):
             squares = (robot._loop_wrenches(q, np.eye(robot.nc)) ** 2).sum(axis=1)
             self._squares = squares[:, :3].sum(axis=1), squares[:, 3:].sum(axis=1)
             sizes = np.sqrt(self._squares[0] + self.length**2 * self._squares[1])
@@ -103,7 +104,9 @@ class ScaledLoops:
         return self.row_scale * self.robot.constraint_residual(q, **self.data(q))
 
     def scale(self, moving: ArrayLike = True, weights: ArrayLike = 1.0) -> Array:
-        """Return scales (nv + nc,) for the core's steps: C of the movable velocities, and weighted R of the holonomic rows."""
+        """Return the scales (nv + nc,) for the core's steps: C of the movable velocities, and R of the holonomic rows times `weights`; zero
+        otherwise.
+        """
         return np.concatenate([self.column_scale * moving, self.row_scale * self.holonomic * weights], axis=-1)
 
     def step(self, q: Array, x: Array) -> Array:
@@ -115,7 +118,7 @@ class ScaledLoops:
         return self.robot.difference(q0, q1) / self.column_scale
 
     def check_closed(self, q: Array) -> float:
-        """Return the largest scaled residual, or raise AssemblyError if it exceeds the tolerance."""
+        """Return the largest scaled residual; raise AssemblyError if it exceeds the tolerance."""
         robot, residual = self.robot, np.abs(self.residual(q))
         if residual.size == 0 or residual.max() <= CLOSED:
             return float(residual.max(initial=0.0))
@@ -136,7 +139,8 @@ class ScaledLoops:
     ) -> tuple[Array, Array]:
         """Return configurations near q (k, nq) with minimal residuals, and these residuals (k,).
 
-        `steps` are the damping of the first step, the largest number of steps, and the largest residual of a start that is tried.
+        `steps` are the damping of the first step, the largest number of steps, and the largest residual of an initial guess; guesses with larger
+        residuals are not iterated.
         """
         scale = self.scale() if scale is None else scale
         closed, _ = self.robot._close(q, scale, steps, **self.data(q), return_status=True)
@@ -157,8 +161,8 @@ def velocity_scale(robot: LoopFunctions, joints: Iterable[str] | None = None) ->
 def units_of_motion(robot: LoopFunctions) -> tuple[Array, Array, Array]:
     """Return the scales of a simulation: the neutral configuration, a scale of each velocity, and a scale of power.
 
-    The scale of a velocity, those of loop joints included, is 1 rad/s or the characteristic length per second. The scale of power is that of an
-    effort that moves all masses so. With variants, the last two have an axis of variants.
+    The scale of a velocity, also of loop joints, is 1 rad/s or the characteristic length per second. The scale of power is that of an effort that
+    accelerates all masses to these velocities in one second. With variants, the scales of velocity and power have an axis of variants.
     """
     several = robot._count > 0
     length = robot._lengths if several else np.array([robot._length])
@@ -168,7 +172,7 @@ def units_of_motion(robot: LoopFunctions) -> tuple[Array, Array, Array]:
 
 
 def coordinate_scale(joint: JointType, length: float) -> Array:
-    """Return the scale of a joint's coordinates (nq,): this length for displacements, 1 for the others."""
+    """Return the scale of a joint's coordinates (nq,): `length` for displacements, 1 for angles and quaternions."""
     return np.array([length if unit == "m" else 1.0 for _, unit in joint.coordinates])
 
 
@@ -181,7 +185,7 @@ def sliding(joint: JointType) -> Array:
 
 
 def null_space(A: Array, tolerance: float) -> Array:
-    """Return an orthonormal basis (n, k) of the right singular vectors of A (m, n) whose singular values are within the tolerance."""
+    """Return an orthonormal basis (n, k) of the null space of A (m, n): right singular vectors whose singular values are at most `tolerance`."""
     _, s, V = np.linalg.svd(A)
     return V[int((s > tolerance).sum()) :].T
 

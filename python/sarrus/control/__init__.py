@@ -1,4 +1,4 @@
-"""Force elements of a simulation: controllers, friction, contact, end stops, and paths."""
+"""Force elements of a simulation (controllers, friction, contact, end stops), and paths through waypoints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Coordinates and velocities of joints at which controllers act: their indices, their turns, and the effective inertia along them."""
+"""Coordinates and velocities of joints on which controllers act: their indices, full revolutions, and the effective inertia along them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..description.joints import JointType
 from ..dynamics.loop_operations import LoopFunctions
 from ..errors import AssemblyError, ModelError, StateError
 
-# largest effective inertia, relative to that of the open tree: a larger one means that loops lock the joint
+# largest effective inertia, relative to the inertia with open loops: above this value, the loops lock the joint
 MOST_INERTIA = 1e6
 
 
@@ -39,7 +39,10 @@ def joint_targets(value: Any, count: int) -> list[Any]:
 
 
 def loses_turns(mechanism: LoopFunctions, name: str, index: int) -> bool:
-    """Return True if a coordinate is an angle of a loop joint whose full turns poses do not determine, as a screw's displacement does."""
+    """Return True if a coordinate is an angle of a loop joint whose full revolutions are unknown from the poses of its bodies.
+
+    They are known for a helical joint, because its displacement determines them.
+    """
     joint = mechanism.joint(name)
     returns = joint.type.whole_turns_return or getattr(joint.type, "pitch", None) == 0.0
     return bool(joint.closes_loop and returns and joint.type.coordinates[index][1] == "rad")
@@ -76,7 +79,7 @@ def motors(mechanism: LoopFunctions, label: str) -> list[int]:
 
 def check_independent(mechanism: Any, label: str, names: list[tuple[str, int]]) -> None:
     """Raise ModelError unless these coordinates are independent and determine the motion, in at least one of several configurations."""
-    mechanism = mechanism._base  # variants have the same freedoms
+    mechanism = mechanism._base  # variants have the same degrees of freedom
     rest, wrong = np.zeros(mechanism.nv), None
     for draw in range(4):
         try:
@@ -86,7 +89,7 @@ def check_independent(mechanism: Any, label: str, names: list[tuple[str, int]]) 
         try:
             reduced_form(mechanism, q, rest, names)
             return
-        except StateError as error:  # possibly only in this configuration
+        except StateError as error:  # this configuration may be singular; the next one is tested
             wrong = wrong or error
     if wrong:
         raise ModelError(
@@ -95,7 +98,10 @@ def check_independent(mechanism: Any, label: str, names: list[tuple[str, int]]) 
 
 
 def effective_inertia(mechanism: Any, velocities: Sequence[int], start: Any) -> Array:
-    """Return the effective inertia along the sum of these velocities at the start of a run, or of each run: at rest, on the loops."""
+    """Return the effective inertia along the sum of these velocities in the initial configuration of a run, or of each run.
+
+    It is computed at rest, with closed loops.
+    """
     q = mechanism.neutral() if start is None else np.asarray(start, dtype=np.float64)
     return effective_inertia_along(mechanism, np.sum([direction(mechanism, iv, q) for iv in velocities], axis=0), q)
 
@@ -107,7 +113,7 @@ def effective_inertia_along(mechanism: Any, along: Array, q: Array) -> Array:
     unforced = np.asarray(mechanism.forward_dynamics(q, rest, rest, **options))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         free = (along * (np.asarray(mechanism.mass_matrix(q)) @ along[..., None])[..., 0]).sum(axis=-1)
-        # a force as large as those that act, because the effect of 1 N on a large mechanism is rounding
+        # the test force has the magnitude of the acting forces, because the effect of 1 N on a large mechanism would be lost in rounding
         push = np.where(free > 0.0, free * (1.0 + np.abs((unforced * along).sum(axis=-1))), 1.0)
         pushed = np.asarray(mechanism.forward_dynamics(q, rest, push[..., None] * along, **options))
         effective = push / ((pushed - unforced) * along).sum(axis=-1)

@@ -1,4 +1,4 @@
-"""Base class of force elements: dataclasses whose fields are checked by the core's struct of the same name."""
+"""Base class of force elements, which are dataclasses; their fields are checked by the core's struct of the same name."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ..errors import ModelError, ShapeError
 from ..laws import law_terms_of_runs
 
 Function = Callable[..., Any]
-# (key, sort, sign) of the fields of each kind
+# (name, sort, required sign) of the fields of each kind of element; a sort determines the conversion of a value
 KINDS: dict[str, tuple[tuple[str, str, str], ...]] = _core.element_table()
-# sorts whose fields need no code of the element
+# sorts of fields that are converted without code of the element's class
 TYPED = ("coordinate", "velocity", "frame", "direction", "constant", "number", "range", "law")
 
 
@@ -28,10 +28,10 @@ class Run:
     Attributes
     ----------
     effort_limits : (nv,) limits of the sum of all efforts along each velocity, or empty
-    start : configuration (nq,), or (runs, nq) of many, at the start of the run, at which effective inertias for defaults are computed; None: the
-        neutral one
-    rows, runs : indices of the runs of this mechanism, and the number of all runs, if several mechanisms run in parallel; None: all
-    rigid : True if end stops are rows of the steps, without compliance
+    start : initial configuration (nq,), or (runs, nq), in which effective inertias for default parameters are computed; None: the neutral
+        configuration
+    rows, runs : indices of the runs of this mechanism, and number of all runs, if several mechanisms are simulated in parallel; None: all runs
+    rigid : True if end stops are rigid, that is, constraints of the time steps
     """
 
     effort_limits: Sequence[float] = ()
@@ -42,14 +42,17 @@ class Run:
 
 
 class Element:
-    """Force element; its attributes are the fields of its kind in the core, or `_values` computes these from them."""
+    """Force element.
+
+    Its attributes are the fields of the core's struct of its kind. `_values` computes fields that are not attributes.
+    """
 
     unique_per_joint: ClassVar[bool] = False
     unique: ClassVar[bool] = False
-    can_be_sampled: ClassVar[bool] = False  # it is allowed in Sampled
-    rigid: ClassVar[bool] = False  # it requires method="contact"
-    stiff: ClassVar[bool] = False  # its friction is too stiff for explicit steps of any usual length
-    stores: ClassVar[bool] = False  # it returns at most the energy that it absorbed
+    can_be_sampled: ClassVar[bool] = False  # allowed in SampleAndHold
+    rigid: ClassVar[bool] = False  # requires method="contact"
+    stiff: ClassVar[bool] = False  # too stiff for explicit steps of any usual length
+    stores: ClassVar[bool] = False  # returns at most the energy that it absorbed
 
     @property
     def _kind(self) -> str:
@@ -67,7 +70,7 @@ class Element:
         return str(getattr(self, "joint", getattr(self, "frame", "")))
 
     def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
-        """Return values of the core's fields that are not attributes, or whose attribute has no value."""
+        """Return values of the core's fields that are not attributes, or whose attribute is None."""
         return {}
 
 
@@ -76,7 +79,7 @@ Term = dict[str, Any]
 
 
 def declared(kind: str, module: str) -> type[Element]:
-    """Make a class for a kind of the core that has no class in Python, with the fields of the core's struct."""
+    """Create a class for a kind of the core that has no class in Python, with the fields of the core's struct."""
     rows = KINDS[kind]
     described = ", ".join(" ".join(filter(None, (sign, key, f"({sort})"))) for key, sort, sign in rows)
     return make_dataclass(
@@ -90,7 +93,7 @@ def declared(kind: str, module: str) -> type[Element]:
 
 
 def functions_and_elements(controller: Any) -> tuple[list[Function], list[Element]]:
-    """Split a controller, or a list of several, into functions, which Python evaluates, and elements."""
+    """Split a controller, or a list of controllers, into Python functions and force elements."""
     several = list(controller) if isinstance(controller, (list, tuple)) else [] if controller is None else [controller]
     functions: list[Function] = []
     elements: list[Element] = []
@@ -99,7 +102,7 @@ def functions_and_elements(controller: Any) -> tuple[list[Function], list[Elemen
             raise TypeError(f"controller: {c.__name__} is a class; expected an instance, {c.__name__}(...)")
         if isinstance(c, Element) and c.native:
             elements.append(c)
-        elif callable(c):  # also a TaskControl with functions for targets
+        elif callable(c):  # including a TaskControl whose targets are Python functions
             functions.append(c)
         else:
             raise TypeError(
@@ -116,18 +119,18 @@ class ForceElements:
     effort_limits: list[float] = field(default_factory=list)
     numbers: list[Array] = field(default_factory=list)
     sampled: list[list[Function]] = field(default_factory=list)
-    width: int = 0  # of a row of parameters
+    width: int = 0  # length of a row of parameters
     run: Run = field(default_factory=Run)
-    names: dict[str, slice] = field(default_factory=dict)  # slices of a row of parameters by names of numbers
+    names: dict[str, slice] = field(default_factory=dict)  # name of a parameter -> its slice in a row of parameters
 
     def named(self, name: str, first: int) -> int:
-        """Register the numbers from the first on under a unique name."""
+        """Register the parameters from index `first` to the end of the row under this name, which must be unique."""
         count = sum(existing.partition(" #")[0] == name for existing in self.names)
         self.names[f"{name} #{count + 1}" if count else name] = slice(first, self.width)
         return first
 
     def add(self, *numbers: Array) -> int:
-        """Append numbers (..., n) to the row of parameters, and return the index of the first."""
+        """Append parameters (..., n) to the row of parameters, and return the index of the first."""
         return self._append(*(self._for_rows(x) if x.ndim > 1 else x for x in numbers))
 
     def _append(self, *numbers: Array) -> int:
@@ -137,14 +140,14 @@ class ForceElements:
         return first
 
     def add_law(self, law: Any, label: str) -> Any:
-        """Return the terms of a law, or of a sequence with one for each run."""
+        """Return the core's input for a time function, or for a sequence with a time function for each run."""
         several = isinstance(law, (list, tuple)) or np.ndim(law) == 1
         terms, numbers = law_terms_of_runs(self._for_rows(law) if several else law, label, self.width)
         self._append(*(x[..., None] for x in numbers))
         return terms
 
     def _for_rows(self, per_run: Any) -> Any:
-        """Return the items of the runs of this mechanism, of a sequence with an item for each run."""
+        """Return the items of a sequence for the runs of this mechanism; the sequence has an item for each run."""
         rows, runs = self.run.rows, self.run.runs
         if rows is None or len(per_run) == 1:
             return per_run
@@ -156,7 +159,7 @@ class ForceElements:
 
     @property
     def parameters(self) -> Array:
-        """Row (parameters,), or rows (runs, parameters) if a number differs from run to run."""
+        """Row (parameters,), or rows (runs, parameters) if a parameter differs between runs."""
         if not self.numbers:
             return np.zeros(0)
         if all(x.ndim == 1 for x in self.numbers):
@@ -173,7 +176,7 @@ class ForceElements:
             ) from None
 
     def as_tuple(self) -> tuple[Any, ...]:
-        """Return terms and parameters for a checkpoint."""
+        """Return the terms and parameters as a tuple, for a checkpoint."""
         return self.terms, self.effort_limits, self.parameters.tolist()
 
     @classmethod
@@ -206,8 +209,8 @@ def array(label: str, value: Any, *, finite: bool = True) -> Array:
 
 
 def number(label: str, value: Any, sign: str = "") -> Array:
-    """Return a checked number () or (runs,) of the sign "", "positive" or "not negative", with or without " or infinite"."""
-    if type(value) is float and 0.0 < value < np.inf:  # the usual case, valid for every sign
+    """Return a checked number () or (runs,) with the required `sign`: "", "positive" or "not negative", optionally followed by " or infinite"."""
+    if type(value) is float and 0.0 < value < np.inf:  # the usual case, valid for every required sign
         return np.array(value)
     sign, _, infinite = sign.partition(" or ")
     x = array(label, value, finite=not infinite)
@@ -219,12 +222,12 @@ def number(label: str, value: Any, sign: str = "") -> Array:
 
 
 def numbers_of(element: Any, **signs: str) -> list[Array]:
-    """Return checked numbers of an element by their names and signs."""
+    """Return the checked values of an element's attributes, given as name=sign."""
     return [number(f"{name} of {type(element).__name__}", getattr(element, name), sign) for name, sign in signs.items()]
 
 
 def constant(label: str, value: Any, sign: str = "") -> float:
-    """Return a checked number that is the same in all runs."""
+    """Return a checked number, which must be the same in all runs."""
     try:
         x = checked_number(label, value, "")
     except (TypeError, ValueError):
@@ -239,14 +242,17 @@ def bounds(label: str, value: Any) -> list[Array]:
     lower, upper = (array(label, x, finite=False) for x in value)
     if max(lower.ndim, upper.ndim) > 1:
         raise ShapeError(f"{label} must be numbers, or (runs,) each; got {lower.shape} and {upper.shape}")
-    # so that NaN fails too; the interval must contain a finite value
+    # written so that NaN is rejected too; the interval must contain a finite value
     if not ((lower < np.inf).all() and (upper > -np.inf).all()) or less(upper, lower):
         raise ModelError(f"{label} must be (lower, upper), with lower not greater than upper; got {value!r}")
     return [lower, upper]
 
 
 def less(x: Array, y: Array) -> bool:
-    """Return True if an item of x is less than that of y; False if they do not broadcast, which ForceElements.parameters reports."""
+    """Return True if any item of x is less than the corresponding item of y.
+
+    If the shapes do not broadcast, False is returned, and ForceElements.parameters raises the error.
+    """
     try:
         return bool((x < y).any())
     except ValueError:

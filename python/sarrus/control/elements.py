@@ -1,7 +1,8 @@
-"""Force elements of a simulation, which run in C++: controllers, drives, prescribed efforts, friction, contact, end stops, actuators.
+"""Force elements of a simulation, evaluated in C++: controllers, drives, prescribed efforts, friction, contact, end stops, actuators.
 
-One of them, or a list of several, is a ``controller`` of :func:`~sarrus.simulate`. Targets are :mod:`laws <sarrus.laws>` of time, or
-numbers. For :func:`~sarrus.simulate_many` numbers may be arrays (runs,), and a law may be a sequence with a law for each run.
+A force element, or a list of them, is the argument ``controller`` of :func:`~sarrus.simulate`. Targets are numbers or functions of time
+(:mod:`sarrus.laws`). For :func:`~sarrus.simulate_many`, a numerical parameter may be an array (runs,), and a time function may be a sequence with a
+time function for each run.
 
 >>> import sarrus
 >>> robot = sarrus.mechanisms.pendulum()
@@ -48,22 +49,22 @@ __all__ = [
 ]  # fmt: skip
 
 Number = float | ArrayLike
-MOST = 1e300  # in place of infinity, because the core is compiled for finite numbers
-Laws = Law | Number | Sequence[Law | float]  # a sequence has an item for each run
+MOST = 1e300  # replaces infinity, because the core is compiled for finite numbers
+Laws = Law | Number | Sequence[Law | float]  # time function or number; a sequence has an item for each run
 
 
 @dataclass(frozen=True, eq=False)
 class PID(Element):
     """Proportional, integral and derivative control of one joint coordinate, within limits.
 
-    u = kp e + kd de/dt + z with dz/dt = ki e and e = target(t) - q. Anti-windup: near a limit of u, the rate of z is limited to the remaining
-    distance per 1 ms.
+    The effort is u = kp e + kd de/dt + z with dz/dt = ki e and e = target(t) - q. Anti-windup: if u approaches a limit, dz/dt is limited to the
+    remaining distance to the limit per 1 ms.
 
     Attributes
     ----------
-    joint, index : the joint, and the index of its coordinate
-    proportional, integral, derivative : kp [N m/rad or N/m], ki [kp's per s], kd [kp's times s]
-    target : time function, or number [rad or m]
+    joint, index : name of the joint, and index of its coordinate
+    proportional, integral, derivative : kp [N m/rad or N/m], ki [N m/(rad s) or N/(m s)], kd [N m s/rad or N s/m]
+    target : target of the coordinate, a time function or a number [rad or m]
     limits : (lower, upper) limits of the effort [N m or N]; infinity: no limit
     """
 
@@ -80,13 +81,20 @@ class PID(Element):
     def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
         if not run.effort_limits:
             return {}
-        most = run.effort_limits[coordinate(mechanism, self.joint, self.index, "PID")[1]]  # above it z would wind up
+        # the joint's effort limit also limits z, so that it does not wind up
+        most = run.effort_limits[coordinate(mechanism, self.joint, self.index, "PID")[1]]
         return {"limits": [np.clip(x, -most, most) for x in bounds("limits of PID", self.limits)]}
 
 
 @dataclass(frozen=True, eq=False)
 class FeedforwardEffort(Element):
-    """Effort along one velocity of a joint as a function of time [N m or N]."""
+    """Effort along one velocity of a joint as a function of time.
+
+    Attributes
+    ----------
+    joint, index : name of the joint, and index of its velocity
+    law : effort, a time function or a number [N m or N]
+    """
 
     joint: str
     law: Laws
@@ -100,7 +108,7 @@ class FeedforwardEffort(Element):
 
 @dataclass(frozen=True, eq=False)
 class _Tracking(Element):
-    """Tracking of coordinates by all motors, with a model of the mechanism."""
+    """Tracking of coordinates by all motors, with a dynamic model of the mechanism."""
 
     targets: Mapping[str, Any]
     proportional: Number = 100.0
@@ -116,7 +124,7 @@ class _Tracking(Element):
         closed = bool(mechanism.nc) or any(mechanism.joint(name).closes_loop for name in mechanism.actuated)
         if not closed and mechanism.nq != mechanism.nv:
             raise ModelError(f"{kind} needs joints with as many coordinates as velocities; got a ball or free joint")
-        # on a tree all joints have a target, in their order
+        # without loops all tree joints have a target, in their order
         targets: dict[tuple[int, int], Any] = {} if closed else {(k, k): (0.0, "") for k in range(mechanism.nv)}
         names: list[tuple[str, int]] = []
         for name, value in self.targets.items():
@@ -146,18 +154,19 @@ class _Tracking(Element):
 
 @dataclass(frozen=True, eq=False)
 class ComputedTorque(_Tracking):
-    """Computed torque: tau = M a + h with a = g'' + kd (g' - v) + kp (g - q). Errors decay like linear oscillators.
+    """Computed torque: tau = M a + h with a = g'' + kd (g' - v) + kp (g - q) and targets g(t). Errors decay like linear oscillators.
 
-    On a tree all joints have a target and a motor. With loops, as many independent coordinates have a target as there are degrees of freedom.
-    The loop constraints determine the accelerations of all joints, and redundant motors share the effort of least norm. The simulation fails
-    if no motion on the loops, or no effort of the motors, realises the acceleration: at singular positions, or with too few motors.
+    Without loops, all tree joints have a target and a motor. With loops, as many independent coordinates have a target as the mechanism has degrees
+    of freedom. The loop constraints then determine the accelerations of all joints, and redundant motors have the efforts of least norm. The
+    simulation fails at singular positions and with too few motors, because the acceleration then violates the loop constraints or requires other
+    efforts.
 
     Attributes
     ----------
-    targets : joint of the tree to time function or number, or to a sequence with one for each run; for several coordinates to a sequence of these. On
-        a tree the default target is 0
-    proportional, derivative : kp [1/s2], kd [1/s]; numbers, or one for each target, (n,), or (runs, n) and (runs, 1). On a tree (nv,), in
-        the order of v; with loops in the order of ``targets``
+    targets : tree joint to its target [rad or m]: a time function or number, or a sequence of these with an item for each run. The target of a joint
+        with several coordinates is a sequence of such targets. Without loops, the default target is 0
+    proportional, derivative : kp [1/s2], kd [1/s]: a number; (n,) values for the n targets; or (runs, n) or (runs, 1) for many runs. Without loops n
+        = nv and the order is that of v; with loops it is the order of ``targets``
 
     References
     ----------
@@ -179,10 +188,10 @@ class ComputedTorque(_Tracking):
 class PDPlus(_Tracking):
     """PD+ tracking control: tau = M g'' + C(q, v) g' + n + kp (g - q) + kd (g' - v), n from gravity and springs (Paden and Panja 1988).
 
-    The energy of the error, (v - g')' M (v - g') / 2 + kp (q - g)^2 / 2, never grows, because kd and friction dissipate it. It is stable for
-    any positive gains, which need not be scaled by masses. :class:`ComputedTorque` decouples the errors; PD+ retains the mechanism's inertia.
-    With loops g' and g'' are completed as in ComputedTorque, and C is the matrix with dM/dt - 2 C skew. Dampers between bodies are not
-    compensated.
+    g(t) are the targets, and C is the Coriolis matrix with dM/dt - 2 C skew. The energy of the error, (v - g')' M (v - g') / 2 + kp (q - g)^2 / 2,
+    never grows, because kd and friction dissipate it. Therefore the control is stable for all positive gains, independent of the masses. In contrast
+    to :class:`ComputedTorque`, the errors of joints are coupled by the mechanism's inertia. With loops, g' and g'' of all joints follow from the loop
+    constraints, as in ComputedTorque. Dampers between bodies are not compensated.
 
     Attributes
     ----------
@@ -199,12 +208,12 @@ class PDPlus(_Tracking):
 class GravityCompensation(Element):
     """Motor efforts that balance gravity and springs at rest, in addition to other controllers.
 
-    With loops, redundant motors share the effort of least norm, and the simulation fails if the motors cannot hold the mechanism. On a tree each
-    joint balances its own load: the actuated joints, or all joints if none is marked as actuated.
+    With loops, redundant motors have the efforts of least norm, and the simulation fails if the motors cannot balance the load. Without loops, each
+    actuated joint balances its own load; if no joint is actuated, all joints do.
 
     Attributes
     ----------
-    scale : share of the load that is balanced; 1: all
+    scale : fraction of the load that is balanced, 1 for the whole load (dimensionless)
 
     Examples
     --------
@@ -229,16 +238,18 @@ class GravityCompensation(Element):
 class LuGreFriction(Element):
     """LuGre friction of a joint, with sticking: bristles deflect by z, and slip beyond `sticking` (Canudas de Wit and others 1995).
 
-    s0 z + c dz/dt with dz/dt = (v - r z) / (1 + r 1 ms), r = |v| s0 / F(v) and F(v) = sliding + (sticking - sliding) exp(-(v/v_s)^2).
-    It differs from the LuGre model in two points. Bristles settle no faster than in 1 ms. Also, c is the smaller of the constant s1 and s0/r,
-    so that friction of fast motion is F(v), without a viscous part. In slow motion, |v| < F(v)/s1, both are equal.
+    The friction is s0 z + c dz/dt, with dz/dt = (v - r z) / (1 + r 1 ms), r = |v| s0 / F(v) and F(v) = sliding + (sticking - sliding)
+    exp(-(v/v_s)^2). It differs from the LuGre model in two points. First, the time constant of the bristles is at least 1 ms. Second, c is the
+    smaller of s1 and s0/r, so that friction of fast motion is F(v), without a viscous part. In slow motion, |v| < F(v)/s1, c equals s1 as in the
+    LuGre model.
 
     Attributes
     ----------
-    sliding, sticking : friction in motion, and breakaway friction, not less [N m or N]; default of sticking: sliding
-    stribeck_velocity : v_s, at which breakaway friction changes into sliding friction [rad/s or m/s]
-    stiffness, damping : s0 and s1 of the bristles [N m/rad, N m s/rad]; default of damping: critical,
-        2 sqrt(stiffness times the effective inertia of the joint at the start of the run)
+    joint, index : name of the joint, and index of its velocity
+    sliding, sticking : friction in motion, and breakaway friction, which is not less [N m or N]; default of sticking: sliding
+    stribeck_velocity : v_s, velocity at which breakaway friction changes into sliding friction [rad/s or m/s]
+    stiffness, damping : s0 [N m/rad or N/m] and s1 [N m s/rad or N s/m] of the bristles; default of damping: critical damping,
+        2 sqrt(stiffness times the effective inertia of the joint in the initial configuration)
     """
 
     joint: str
@@ -269,18 +280,20 @@ class LuGreFriction(Element):
 
 @dataclass(frozen=True, eq=False)
 class CompliantContact(Element):
-    """Compliant contact of a point or sphere with the ground: k d^n (1 + c d') (Hunt and Crossley 1975), smooth Coulomb friction.
+    """Compliant contact of a point or sphere with the ground, with smooth Coulomb friction.
+
+    The normal force at penetration d is k d^n (1 + c d') (Hunt and Crossley 1975).
 
     Attributes
     ----------
-    frame : body or frame; its origin is the centre
-    radius : [m]; 0: a point
-    normal, offset : the plane normal . x = offset [m]; the normal is an axis or a vector, out of the ground
-    height : height of rough ground above that plane [m], a law of the distance along . x [m]; None: the plane. The contact point is the
-        nearest point, searched from below the centre: valleys must be wider than the sphere
-    along : the direction in which the ground's height changes, perpendicular to the normal
-    stiffness, exponent, dissipation : k [N/m^n], n, c [s/m]
-    friction, slip_velocity : coefficient of friction, and the slip speed at which friction is 0.7 of its limit [m/s]
+    frame : name of the body or frame whose origin is the point, or the sphere's centre
+    radius : radius of the sphere [m]; 0 for a point
+    normal, offset : plane normal . x = offset in the world [m]; the normal is the name of an axis or a vector, and points out of the ground
+    height : height of rough ground above this plane [m], as a function (``sarrus.laws``) of the distance along . x [m]; None: the plane. The contact
+        point is the nearest point of the ground, searched from below the centre; therefore valleys must be wider than the sphere
+    along : direction in which the height of the ground changes, perpendicular to the normal: name of an axis or a vector
+    stiffness, exponent, dissipation : k [N/m^n], n (dimensionless), c [s/m]
+    friction, slip_velocity : coefficient of friction (dimensionless), and the slip speed at which friction is 0.7 of its limit [m/s]
     """
 
     frame: str
@@ -314,23 +327,25 @@ def _is_poisson(element: RigidContact | CollisionContacts) -> bool:
 class RigidContact(Element):
     """Rigid contact of a point or sphere of a body with a plane of the world, or of another body, for ``method="contact"``.
 
-    For the dynamics of a single state, :class:`sarrus.ContactPoint` is the same contact.
+    For contacts in a single state, use :class:`sarrus.ContactPoint` instead.
 
-    The contact impulse is within Coulomb's cone. Impacts rebound by `restitution`, unless they are slower than the velocity that gravity causes in
-    three steps. :attr:`Trajectory.contacts <sarrus.Trajectory.contacts>` has the forces. Each contact has four numbers in
-    :attr:`Trajectory.internal_state <sarrus.Trajectory.internal_state>`. They are the mean force of the step before a sample, along the normal and two tangents [N], and the
-    residual of the contact conditions [m/s]. Indeterminate forces are of least norm (squares times the inverse effective mass of each contact).
-    Torsional or rolling friction adds three more, their moments about these axes [N m].
+    The contact impulse lies within the Coulomb cone. Impacts rebound by `restitution`, unless they are slower than the velocity that gravity causes
+    in three steps. Indeterminate forces minimise the sum of squares, each times the inverse effective mass of its contact.
+
+    The forces are in :attr:`Trajectory.contacts <sarrus.Trajectory.contacts>`. Each contact also has four entries in
+    :attr:`Trajectory.internal_state <sarrus.Trajectory.internal_state>`: the mean force of the step before a sample, along the normal and two
+    tangents [N], and the residual of the contact conditions [m/s]. With torsional or rolling friction, three moments about these axes follow [N m].
 
     Attributes
     ----------
-    frame : body or frame; its origin is the centre
-    radius : [m]; 0: a point
-    on : body or frame in whose axes the plane is given
-    normal, offset : the plane normal . x = offset [m]; the normal is an axis or a vector, out of the solid
-    friction : Coulomb's coefficient
-    restitution : from 0 to 1
-    restitution_law : "newton": ratio of the normal velocities; "poisson": ratio of the normal impulses of restitution and compression
+    frame : name of the body or frame whose origin is the point, or the sphere's centre
+    radius : radius of the sphere [m]; 0 for a point
+    on : name of the body or frame that carries the plane
+    normal, offset : plane normal . x = offset in the axes of `on` [m]; the normal is the name of an axis or a vector, and points out of the solid
+    friction : Coulomb coefficient (dimensionless)
+    restitution : coefficient of restitution, from 0 to 1 (dimensionless)
+    restitution_law : definition of `restitution`. "newton": ratio of the normal velocities after and before the impact; "poisson": ratio of
+        the normal impulses of expansion and compression
     torsional_friction, rolling_friction : largest moments against spinning about the normal and against rolling, per normal force [m]. A
         :class:`TaskControl` ignores them, with a ModelWarning
 
@@ -371,14 +386,16 @@ class RigidContact(Element):
 class CollisionContacts(Element):
     """Rigid contact between the shapes of a mechanism, for ``method="contact"``, which adds it automatically.
 
-    Pass it to change coefficients, for each run if necessary. Contact points are those of :meth:`sarrus.Mechanism.contacts`, and their forces are
-    within Coulomb's cones, as for :class:`RigidContact`. :attr:`Trajectory.contacts <sarrus.Trajectory.contacts>` has the forces.
+    Add this element yourself only to change coefficients, for each run if necessary. Contact points are computed as in
+    :meth:`sarrus.Mechanism.contacts`. Their forces lie within the Coulomb cones, as for :class:`RigidContact`, and are in
+    :attr:`Trajectory.contacts <sarrus.Trajectory.contacts>`.
 
     Attributes
     ----------
-    friction, restitution, torsional_friction, rolling_friction : coefficients of all pairs, or (runs,) for many runs; or a dict of these by pairs of
-        names of shapes, (first, second). Default: those of the shapes and of :meth:`~sarrus.Builder.set_contact`
-    restitution_law : of all pairs, as for :class:`RigidContact`
+    friction, restitution, torsional_friction, rolling_friction : coefficients of all pairs [dimensionless, dimensionless, m, m], a number or (runs,)
+        for many runs; or a dict of pairs of shape names (first, second) to these. Default: coefficients of the shapes and of
+        :meth:`~sarrus.Builder.set_contact`
+    restitution_law : definition of restitution for all pairs, as for :class:`RigidContact`
 
     Examples
     --------
@@ -420,7 +437,7 @@ class CollisionContacts(Element):
         return {"scene": terms, "bodies": bodies, "turns": turns, "poisson": _is_poisson(self)} | numbers
 
     def _of_pairs(self, key: str, robot: Any) -> Any:
-        """Return the coefficients (..., pairs)."""
+        """Return the coefficient with this name for all pairs (..., pairs)."""
         label, numbers = f"{key} of CollisionContacts", getattr(self, key)
         names = [frozenset(robot.description.shapes[k].name for k in pair[:2]) for pair in robot._may_touch]
         by_pair = dict.fromkeys(names, numbers)
@@ -445,20 +462,20 @@ class CollisionContacts(Element):
 class EndStop(Element):
     """Spring and damper beyond the limits of a joint coordinate: k d + c d', with |c d'| at most k d.
 
-    The force never pulls, is continuous at the limit, and every impact dissipates energy. The spring's energy is not included in
-    :attr:`Trajectory.energy <sarrus.Trajectory.energy>`. With ``method="contact"`` the stop is rigid. Then `run.internal_state` has the mean force of the step
-    before a sample, and `run.tau`, `run.a` and reactions include it.
+    d is the distance beyond the limit. The force never pulls the coordinate towards the limit. It is continuous at the limit, and every impact
+    dissipates energy. The spring's energy is not included in :attr:`Trajectory.energy <sarrus.Trajectory.energy>`. With ``method="contact"`` the stop
+    is rigid. Then the trajectory's `internal_state` has the mean force of the step before a sample, which `tau`, `a` and reactions include.
 
-    For several joints, the limits apply to the sum of their coordinates. An example is a rope over pulleys, each :meth:`cable
-    <sarrus.Builder.add_cable>` one fall of it: it is taut when the sum of all lengths reaches the rope's length.
+    With several joints, the limits apply to the sum of their coordinates. An example is a rope over pulleys, in which each section between two
+    pulleys is a :meth:`cable <sarrus.Builder.add_cable>`: the rope is taut if the sum of all lengths reaches the rope's length.
 
     Attributes
     ----------
-    joint, index : the joint, and the index of its coordinate; or several joints; a repeated joint counts twice
-    limits : (lower, upper) [rad or m], infinity: no limit; default: the joint's
-    stiffness : k [N m/rad or N/m]; default: 2.5e5/s2 times the effective inertia of the joint, on the loops, at the start of the run. An
-        impact at v then penetrates by about v/(600/s), which steps of 1 ms resolve
-    damping : c [N m s/rad or N s/m]; default: sqrt(k times that inertia), half of critical
+    joint, index : name of the joint, and index of its coordinate; or several names of joints, in which a repeated joint is added twice
+    limits : (lower, upper) limits [rad or m]; infinity: no limit; default: the limits of the joint
+    stiffness : k [N m/rad or N/m]; default: 2.5e5/s2 times the effective inertia of the joint in the initial configuration, with closed loops. An
+        impact with velocity v then penetrates by about v/(600/s), which steps of 1 ms resolve
+    damping : c [N m s/rad or N s/m]; default: sqrt(k times this inertia), half of critical damping
 
     Examples
     --------
@@ -510,10 +527,10 @@ class Thruster(Element):
 
     Attributes
     ----------
-    frame : body or frame
-    thrust : time function, or number [N]; saturated by `limits`
-    axis : direction of the force on the body, in the frame: "x", "-z" or a vector
-    limits : (least, greatest) thrust [N]; infinity: no limit
+    frame : name of the body or frame
+    thrust : force, a time function or a number [N]; saturated by `limits`
+    axis : direction of the force on the body, in the axes of the frame: "x", "-z" or a vector
+    limits : (smallest, largest) thrust [N]; infinity: no limit
 
     Examples
     --------
@@ -536,19 +553,20 @@ class Thruster(Element):
 class ActuatorModel(Element):
     """Drive of a joint: a lag between commanded and delivered effort along a velocity, and a torque-speed line.
 
-    First order: T dz/dt = u - z. Second order: d2z/dt2 = w^2 (u - z) - 2 d w dz/dt. Here u is the sum of all controllers' efforts, including
-    functions of the caller, and z is the delivered effort, zero at the start. The torque-speed line limits an effort that drives the joint to
-    stall (1 - |v|/v0), and one that brakes it to stall.
+    First order: T dz/dt = u - z. Second order: d2z/dt2 = w^2 (u - z) - 2 d w dz/dt. Here u is the sum of all controllers' efforts, including Python
+    functions of the caller, and z is the delivered effort, which is initially zero. The torque-speed line limits an effort that accelerates the joint
+    to stall (1 - |v|/v0), and an effort that brakes it to stall.
 
-    The inertia of a rotor behind a gear is the joint's ``armature`` = gear_ratio^2 J, which all dynamics include, not a field of this element.
+    The inertia J of a rotor is not a parameter of this element. Set the joint's ``armature`` to gear_ratio^2 J; all dynamics then include it.
 
     Attributes
     ----------
-    joint, index : the joint, and the index of its velocity
-    time_constant : T of a first-order lag [s]; None: no such lag
-    natural_frequency, damping_ratio : w [rad/s] and d of a second-order lag; None: no such lag
-    torque_speed : (stall torque, no-load speed) of the motor [N m, rad/s or N, m/s]; None: no such line
-    gear_ratio : turns of the motor for one of the joint. At the joint the torque is larger by this factor, and the speed smaller
+    joint, index : name of the joint, and index of its velocity
+    time_constant : T of a first-order lag [s]; None: no first-order lag
+    natural_frequency, damping_ratio : w [rad/s] and d (dimensionless) of a second-order lag; None: no second-order lag
+    torque_speed : (stall torque, no-load speed) of the motor [N m, rad/s or N, m/s]; None: no torque-speed line
+    gear_ratio : motor speed divided by joint speed (dimensionless). At the joint, the motor's torque is multiplied and its speed divided by this
+        ratio
 
     Examples
     --------
@@ -600,15 +618,15 @@ class ActuatorModel(Element):
 class ReactionWheel(Element):
     """Reaction wheel: a motor of limited torque on a wheel of limited momentum.
 
-    The total effort of the joint's motor, from all elements and functions of the caller, is saturated by ``torque_limit``. Near its largest momentum,
-    the rate of the wheel's momentum is limited to the remaining distance per 10 ms; above it, the wheel is braked.
+    The sum of all efforts of the joint's motor, from elements and functions of the caller, is saturated by ``torque_limit``. If the wheel's momentum
+    approaches its limit, its rate is limited to the remaining distance to the limit per 10 ms. Above the limit, the wheel is braked.
 
     Attributes
     ----------
-    joint : Revolute joint of the wheel
-    torque : time function, or number, on the wheel [N m]
-    torque_limit : [N m]
-    momentum_limit : limit of the wheel's inertia about the joint's axis, times the joint's velocity [N m s]
+    joint : name of the Revolute joint of the wheel
+    torque : torque on the wheel, a time function or a number [N m]
+    torque_limit : largest torque of the motor [N m]
+    momentum_limit : largest momentum of the wheel, its inertia about the joint's axis times the joint's velocity [N m s]
 
     Examples
     --------
@@ -656,12 +674,12 @@ for _kind, _rows in KINDS.items():
 
 
 def rest_to_rest(start: float, end: float, duration: float, *, begin: float = 0.0, order: int = 5) -> Law:
-    """Return a law from one value to another, at rest at both ends: cubic, or quintic with continuous acceleration.
+    """Return a time function from one value to another, at rest at both ends: cubic, or quintic with continuous acceleration.
 
     Parameters
     ----------
     start, end : values before and after the motion [rad or m]
-    duration : of the motion [s]
+    duration : duration of the motion [s]
     begin : time at which the motion begins [s]
     order : 3 for a cubic, 5 for a quintic
 

@@ -1,7 +1,7 @@
-"""Interpolation between two samples by cubic Hermite polynomials, which have the configurations and velocities of both.
+"""Interpolation between two samples by cubic Hermite polynomials, which match the configurations and velocities of both samples.
 
-The core evaluates them in the coordinates of a :class:`Chart` at the first sample (``cpp/loops/path_motion.hpp``). The errors of values, rates and
-accelerations are O(h^4), O(h^3) and O(h^2); the parabola of a thrown body is exact. Before the first sample, extrapolation is linear.
+The core evaluates the polynomials in the coordinates of a :class:`Chart` at the first sample (``cpp/loops/path_motion.hpp``). The errors of values,
+rates and accelerations are O(h^4), O(h^3) and O(h^2) for a distance h of the samples. Before the first sample, extrapolation is linear.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ Motion = tuple[Array, Array, Array]
 class Chart:
     """Coordinates x (nv) of a mechanism, one for each velocity, in which motion from a configuration is interpolated.
 
-    They are the coordinates of q, with rates x-dot = E(q) v and E orthogonal; for a quaternion, the rotation vector from the first one.
+    x are the coordinates of q, except that a quaternion is replaced by the rotation vector from its initial value. The rates are x-dot = E(q) v, with
+    E orthogonal.
 
     Attributes
     ----------
     balls : (b, 3) indices of rotation vectors in x and v
-    plain, plain_q : (k,) indices of the other coordinates in x and v, and in q
+    plain, plain_q : (k,) indices of all coordinates that are not rotation vectors, in x and v, and in q
     """
 
     def __init__(self, robot: Mechanism) -> None:
@@ -32,7 +33,7 @@ class Chart:
         self.balls = np.array([j.v_slice.start + np.arange(3) for j in balls], dtype=np.intp).reshape(-1, 3)
         self.plain = np.setdiff1d(np.arange(robot.nv), self.balls)
         self.plain_q = np.setdiff1d(np.arange(robot.nq), [j.q_slice.start + np.arange(4) for j in balls])
-        # displacements along axes of the body, three for each joint that has them: their indices in x, and in q
+        # joints whose linear velocity is in the axes of the body: indices of their three displacements in x, and in q
         in_body_axes = [j for j in joints if not all(j.type.rates) and j.nv != 3 * j.type.quaternion]
         self._body_axes, self._body_axes_q = (
             np.array([np.arange(end - 3, end) for end in ends], dtype=np.intp).reshape(-1, 3)
@@ -44,7 +45,7 @@ class Chart:
         return in_v
 
     def difference(self, q0: Array, q1: Array) -> Array:
-        """Return x of q1 (m, nv) from q0, by the shorter rotation; if both are half a turn, about the vector part of q0^-1 q1."""
+        """Return x of q1 (m, nv) from q0, by the shorter rotation; a rotation by half a revolution is about the vector part of q0^-1 q1."""
         return self._with_plain(q1 - q0, self.robot.difference(q0, q1))
 
     def moved(self, q: Array, x: Array) -> Array:

@@ -1,4 +1,4 @@
-"""The core's input for motors, contacts and limits of a :class:`~sarrus.control.TaskControl`, and names of limits in its solutions."""
+"""Input of the core for motors, contacts and limits of a :class:`~sarrus.control.TaskControl`, and names of limits in its solutions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .shared_rows import rigid_groups
 from .task_terms import check_frame, coordinate_terms
 from .tasks import Limits, PointContact, SurfaceContact
 
-FAR = 1e300  # no limit, because the core does not support infinity
+FAR = 1e300  # value that means "no limit", because the core does not support infinity
 NO_LIMITS = Limits(np.inf, np.inf, {})
 
 
@@ -56,7 +56,7 @@ def contact_terms(robot: Mechanism, contact: Any) -> dict[str, Any]:
 
 
 def _plane(robot: Mechanism, contact: PointContact, label: str) -> dict[str, float]:
-    """Return the parameters of a contact's sphere and plane; without a plane it is always within reach."""
+    """Return the parameters of a contact's sphere and plane; without a plane, the contact is always within reach."""
     within = 1e-3 * robot._length if contact.within is None else contact.within  # as in method="contact"
     numbers = {
         "radius": contact.radius, "offset": 0.0 if contact.offset is None else contact.offset, "within": within,
@@ -161,7 +161,7 @@ def cone_names(contact: PointContact | SurfaceContact) -> list[str]:
 
 
 def _velocity_terms(robot: Mechanism, name: str, index: int) -> dict[str, Any]:
-    """Return the core's input for a velocity of any joint, without its coordinate."""
+    """Return the core's input for a velocity of any joint; the coordinate is a placeholder."""
     joint = robot.joint(name)
     return {"q": joint._all_q.start, "v": joint._all_v.start + index, "turns": False, "angular": turning(joint.type)[index]}  # fmt: skip
 

@@ -1,18 +1,18 @@
 """Paths through waypoints, with continuous velocity and acceleration: splines on the configuration manifold of a mechanism.
 
 Between two waypoints every joint follows the cubic Hermite polynomial of :mod:`~sarrus.control.interpolation`. The velocities at the waypoints
-make accelerations continuous. For coordinates that are numbers, and for the origins of free and planar joints, the path is the complete cubic
-spline of :func:`sarrus.laws.spline`. For rotations it is the spline of Kang and Park,
+are chosen such that accelerations are continuous. For scalar coordinates, and for the origins of free and planar joints, the path is the complete
+cubic spline of :func:`sarrus.laws.spline`. For rotations it is the spline of Kang and Park,
 
-    R(t) = R_k exp(x(t)),  x cubic,  of which ω and ω̇ are continuous.
+    R(t) = R_k exp(x(t)),  x cubic,  with continuous ω and ω̇.
 
-With loops, this spline p(t) violates them between waypoints. The loops and a guide then determine the path,
+With loops, this spline p(t) violates the loop constraints between waypoints. Then the path q(t) is defined by the constraints and a guide equation,
 
     φ(q, t) = 0,    K(t) (q - p(t)) = 0          q - p in the coordinates of the joints, rotations as vectors
 
-with K = N^T at a waypoint, N an orthonormal basis (van der Merwe's E) of the motions that the loops allow there, and a blend σ = s²(3 - 2s)
-of both in between. Its derivatives are exact, from J v = c and J a = γ with those of the guide. q - p and σ' vanish at waypoints, so that
-jumps of K'' have no effect.
+At a waypoint K = N^T, where N is an orthonormal basis (van der Merwe's E) of the motions that the loops allow there. Between two waypoints K is a
+blend of both bases with the weight σ = s²(3 - 2s), s from 0 to 1. The derivatives of q are exact: from J v = c and J a = γ with the derivatives of
+the guide equation. At waypoints q - p and σ' vanish, so that jumps of K'' have no effect.
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ from .interpolation import Chart, Motion, parted, pieces
 
 __all__ = ["Path", "path_through"]
 
-TOGETHER = 512  # times whose equations are solved at once
-HALF_TURN = 1e-9  # largest cosine of half an angle that counts as half a turn, so that signs of quaternions and not rounding decide
-LAW_ERROR = 1e-10  # error of a law for a coordinate with loops, relative to the range of the coordinate
+TOGETHER = 512  # number of times whose equations are solved at once
+# if cos(angle / 2) is below, the angle is half a revolution, whose direction follows from the sign of the quaternion, not from rounding
+HALF_TURN = 1e-9
+LAW_ERROR = 1e-10  # largest error of `Path.law` with loops, relative to the range of the coordinate
 
 
 def path_through(
@@ -49,22 +50,24 @@ def path_through(
 ) -> Path:
     """Return a path through configurations at given times, with continuous velocity and acceleration.
 
-    Coordinates that are numbers follow cubic splines, rotations piecewise exponentials of cubics, origins of free joints splines in the axes of
-    their predecessors. A ball or free joint takes the shorter rotation from one waypoint to the next, independent of the quaternions' signs. If
-    both rotations are half a turn, it turns about the vector part of q_k^-1 q_k+1 as given. For the longer rotation, add waypoints. Joint
-    limits are not checked.
+    - Scalar coordinates follow cubic splines.
+    - Rotations follow piecewise exponentials of cubic polynomials, by the shorter rotation from one waypoint to the next, independent of the
+      quaternions' signs. A rotation by half a revolution is about the vector part of q_k^-1 q_k+1. For the longer rotation, add waypoints.
+    - Origins of free joints follow cubic splines in the axes of the joints' predecessors.
 
-    With loops, waypoints must be on them, and the path stays on them. Between waypoints it follows the spline along the motions that the
-    loops allow, and the rest of the spline's motion is projected out. The path remains continuous if J keeps its rank. Place waypoints so close
-    together that the directions of these motions change little from one to the next.
+    Joint limits are not checked.
+
+    With loops, the waypoints must satisfy the loop constraints, and the path satisfies them, too. Between waypoints it follows the spline in the
+    directions that the loops allow. The path is continuous if J has constant rank. Choose the waypoints so close together that these directions
+    change little from one waypoint to the next.
 
     Parameters
     ----------
-    mechanism : with loops, it must have no velocity constraints such as rolling
-    times : (n,) increasing, n at least 2 [s]
+    mechanism : mechanism; with loops, it must not have velocity constraints such as rolling
+    times : (n,) increasing times [s], n at least 2
     q : (n, nq) waypoints; quaternions are normalised [rad, m, quaternions (x, y, z, w)]
-    v : velocities (nv,) at the first and at the last waypoint, consistent with the loops; default: at rest, or as near to rest as prescribed
-        motions allow
+    v : two velocities (nv,), at the first and at the last waypoint, that satisfy the loop constraints [rad/s, m/s]; default: at rest, or as slow as
+        prescribed motions allow
 
     Raises
     ------
@@ -73,8 +76,9 @@ def path_through(
     ShapeError
         Arrays have wrong shapes.
     StateError
-        Numbers are not finite, or quaternions are zero. Waypoints or velocities violate the loops, waypoints are too far apart, or the
-        loops lose rank there. Or rotations are so uneven in time that no spline was found.
+        - Values are not finite, or quaternions are zero.
+        - Waypoints or velocities violate the loop constraints, waypoints are too far apart, or the Jacobian of the loops loses rank.
+        - Rotations are so uneven in time that no spline was found.
 
     References
     ----------
@@ -124,8 +128,8 @@ class Path:
     ----------
     mechanism : the moving mechanism
     t : (n,) times of the waypoints [s]
-    q : (n, nq) waypoints; the signs of quaternions are continuous from one to the next
-    v : (n, nv) velocities at the waypoints
+    q : (n, nq) waypoints [rad, m]; the signs of quaternions are continuous from one to the next
+    v : (n, nv) velocities at the waypoints [rad/s, m/s]
     """
 
     mechanism: Mechanism
@@ -146,14 +150,14 @@ class Path:
 
     @cached_property
     def _pieces(self) -> Array:
-        """(n, numbers) pieces between waypoints, for the core; the last row is the last piece backwards, for extrapolation."""
+        """(n, k) polynomial pieces between waypoints, for the core; the last row is the last piece in reverse, for extrapolation."""
         to = np.append(np.arange(1, len(self.t)), len(self.t) - 2)
         v = self.v if self._guide is None else self._guide.v
         return pieces(self.t, self.q, v, np.arange(len(self.t)), to)
 
     @cached_property
     def _starts(self) -> list[float]:
-        """Start times of all pieces but the first; the last one is after the last waypoint."""
+        """Initial times of all pieces except the first; the last piece begins after the last waypoint."""
         return [*self.t[1:-1].tolist(), math.nextafter(self.t[-1], math.inf)]
 
     @cached_property
@@ -171,10 +175,14 @@ class Path:
         return f"<Path of '{self.mechanism.name}' through {len(self.t)} waypoints, {self.t[0]:.9g} s to {self.t[-1]:.9g} s>"
 
     def at(self, t: ArrayLike) -> Motion:
-        """Return configurations q (..., nq), velocities v and accelerations a (..., nv) at times (...) [s].
+        """Return configurations q (..., nq), velocities v and accelerations a (..., nv).
 
         v and a are the derivatives of q, in the axes of each joint's velocity. Before the first and after the last waypoint the path continues
-        with constant velocity: from rest, it stays there. At these two waypoints a jumps, as at the ends of a spline.
+        with constant velocity, so that `a` is discontinuous at these two waypoints.
+
+        Parameters
+        ----------
+        t : (...) times [s]
 
         Raises
         ------
@@ -192,7 +200,7 @@ class Path:
         return q, v, a
 
     def _at_time(self, k: int, time: float) -> Motion:
-        """Return the motion at one time in piece k, for calls from a control loop."""
+        """Return the motion at a single time in piece k; a fast path for control loops."""
         numbers = self.mechanism._path_motion(*self._core_input[k], time=time)
         if self._guide is not None and numbers[-1]:
             raise self._guide.lost(time, k)
@@ -210,14 +218,14 @@ class Path:
         return parted(robot, numbers)
 
     def law(self, joint: str, index: int = 0) -> Law:
-        """Return one coordinate of a joint as a function of time, such as the target of a controller that runs in C++.
+        """Return a coordinate of a joint as a function of time, for example as the target of a controller in C++.
 
-        Without loops it equals the path. With loops it interpolates the path's values, rates and accelerations at so many times that its error
-        is less than 1e-10 of the coordinate's range.
+        Without loops the function equals the path. With loops it interpolates values, rates and accelerations of the path, at so many times that its
+        error is less than 1e-10 of the coordinate's range.
 
         Parameters
         ----------
-        joint, index : a joint of the tree, and the index of its coordinate
+        joint, index : name of a tree joint, and index of its coordinate
 
         Raises ModelError for ball and free joints, which have more coordinates than velocities, and for loop joints.
         """
@@ -233,7 +241,10 @@ class Path:
         return self._fitted(k, self.mechanism._length if j.type.coordinates[int(index)][1] == "m" else 1.0)
 
     def _fitted(self, k: int, size: float) -> Law:
-        """Return quintics between times whose number doubles until the error is small, relative to the coordinate's range or a thousandth of `size`."""
+        """Return piecewise quintics, with as many pieces as the error requires.
+
+        The error is relative to the coordinate's range, or to a thousandth of `size` if this is larger.
+        """
         robot, count = self.mechanism, 4
         while True:
             times = _divided(self.t, 2 * count)
@@ -248,10 +259,10 @@ class Path:
 
 
 def _quintics(t: Array, values: Array) -> Law:
-    """Return the law with values, rates and accelerations (n, 3) at t (n,), linear before and after."""
+    """Return the time function with these values, rates and accelerations (n, 3) at times t (n,); it is linear before and after."""
     h = np.diff(t)
     (x0, r0, b0), (x1, r1, b1) = values[:-1].T, values[1:].T
-    # differences of value, rate and acceleration at the end of each piece to those of its quadratic part
+    # value, rate and acceleration at the end of each piece, minus those of the quadratic polynomial from its beginning
     x = x1 - x0 - h * (r0 + h * b0 / 2.0)
     r, b = (r1 - r0 - h * b0) * h, (b1 - b0) * h**2
     third, fourth, fifth = 10 * x - 4 * r + b / 2, -15 * x + 7 * r - b, 6 * x - 3 * r + b / 2
@@ -283,8 +294,8 @@ def _spins(name: str, t: Array, x: Array, ends: Array) -> Array:
 
     ω̇ at the end of piece k - 1 = ω̇ at the start of piece k.
 
-    Each side is at most quadratic in the velocities at both ends of its piece, so that central differences are exact. Solving piece by piece
-    (Kang and Park) would be shorter, but errors would grow from piece to piece.
+    Each side is at most quadratic in the velocities at both ends of its piece, so that central differences are exact. All pieces are solved together,
+    because errors of a solution piece by piece (Kang and Park) grow from piece to piece.
     """
     h, vector_rates = np.diff(t)[:, None], left_jacobian_inverse(-x)
 
@@ -310,7 +321,7 @@ def _spins(name: str, t: Array, x: Array, ends: Array) -> Array:
             return spin
         steps = size * np.eye(6).reshape(6, 1, 2, 3)
         ahead, back = (jumps(spin[:-1] + s * steps[..., 0, :], spin[1:] + s * steps[..., 1, :]) for s in (1.0, -1.0))
-        # derivatives of the accelerations at start and end with respect to the first and the second velocity
+        # derivatives of the accelerations at both ends of a piece with respect to the first and the second velocity
         (start_by_first, start_by_second), (end_by_first, end_by_second) = (
             ((a - b) / (2.0 * size)).reshape(2, 3, -1, 3).transpose(0, 2, 3, 1)
             for a, b in zip(ahead, back, strict=True)
@@ -329,7 +340,7 @@ def _spins(name: str, t: Array, x: Array, ends: Array) -> Array:
         if not np.isfinite(jumped).all():
             break
         spin, left = tried, jumped
-        if np.abs(step).max() <= 1e-9 * size:  # the next step would be 1e-18
+        if np.abs(step).max() <= 1e-9 * size:  # quadratic convergence: the next step would be about 1e-18
             return spin
     angle = np.linalg.norm(x, axis=1)
     worst = int(angle.argmax())
@@ -354,7 +365,7 @@ def _tridiagonal(below: Array, diagonal: Array, above: Array, right_side: Array)
 
 
 def _same_signs(mechanism: Mechanism, q: Array) -> Array:
-    """Return the waypoints with signs of quaternions by which each is nearest to the previous one."""
+    """Return the waypoints with signs of quaternions such that each quaternion is nearest to the previous one."""
     q = q.copy()
     for name in mechanism.joints:
         joint = mechanism.joint(name)
@@ -371,7 +382,7 @@ def _same_signs(mechanism: Mechanism, q: Array) -> Array:
 def _on_loops(
     mechanism: Mechanism, t: Array, q: Array, ends: Sequence[Array] | None
 ) -> tuple[Array, ScaledLoops, Array]:
-    """Return the waypoints, closed to rounding, the scaled loops, and K (n, d, nv) at the waypoints."""
+    """Return the waypoints with loops closed to rounding, the scaled loops, and K (n, d, nv) at the waypoints (see the module's docstring)."""
     loops = ScaledLoops(mechanism, q[0], float(t[0]))
     if not loops.holonomic.all():
         rolls = [name for name in mechanism.constraints if not all(mechanism.constraint(name).holonomic)]
@@ -410,7 +421,8 @@ def _on_loops(
             f"at waypoint {freedoms.index(most)} the loops allow {most} independent motions, elsewhere {least}: the loops lose rank at "
             "this waypoint, where branches meet; omit it, or pass another waypoint nearby"
         )
-    for k in range(1, len(bases)):  # the basis nearest to the previous one, so that their blend is a basis too
+    # rotate each basis to be nearest to the previous basis, so that their blend is a basis, too
+    for k in range(1, len(bases)):
         U, cosines, V = np.linalg.svd(bases[k].T @ bases[k - 1])
         if cosines.min(initial=1.0) < 0.1:
             raise too_far(k - 1)
@@ -419,9 +431,9 @@ def _on_loops(
 
 
 def _check_continuity(path: Path, guide: Guide) -> None:
-    """Raise StateError now, and not in a controller, if the path cannot close the loops, or jumps to another branch.
+    """Raise StateError if the loops cannot close along the path, or the path jumps to another branch, before a controller uses it.
 
-    At a jump, the error of cubic interpolation in the middle of a piece does not vanish with the length of the pieces.
+    A jump is detected by cubic interpolation: its error in the middle of a piece does not vanish with the length of the pieces.
     """
     times = _divided(path.t, 8)
     first, last = times[:-1], times[1:]
@@ -440,7 +452,7 @@ def _check_continuity(path: Path, guide: Guide) -> None:
 
 
 def _divided(t: Array, pieces: int) -> Array:
-    """Return times t (n,), with each interval divided into equal pieces."""
+    """Return the times t (n,) with `pieces` equal intervals in each of their intervals."""
     return np.append(t[:-1, None] + np.diff(t)[:, None] * np.arange(pieces) / pieces, t[-1])
 
 
@@ -460,7 +472,7 @@ def _way_points(mechanism: Mechanism, times: ArrayLike, q: ArrayLike) -> tuple[A
 
 
 def _numbers(name: str, value: ArrayLike, expected: str = "", shape: tuple[int, ...] = ()) -> Array:
-    """Return an array of finite numbers, of the expected shape if given; raise TypeError, ShapeError or StateError otherwise."""
+    """Return a finite array with this shape, if any; raise TypeError, ShapeError or StateError otherwise."""
     array = real_array(f"{name} of a path", value)
     if expected and array.shape != shape:
         raise ShapeError(f"{name} of a path must be {expected} = {shape}; got shape {array.shape}")
@@ -476,7 +488,7 @@ def _numbers(name: str, value: ArrayLike, expected: str = "", shape: tuple[int, 
 
 @dataclass(frozen=True, eq=False)
 class Guide:
-    """Spline p, and combinations K (n, d, nv) of velocities, in the loops' scale, along which the path equals it at each waypoint."""
+    """Guide equation K (q - p) = 0 of a path: the spline p, and K (n, d, nv) at each waypoint, in scaled velocities."""
 
     mechanism: Mechanism
     t: Array
@@ -488,7 +500,7 @@ class Guide:
 
     @cached_property
     def rows(self) -> Array:
-        """(n, numbers) K at both ends of each piece, for the core; the last row is the last piece backwards, for extrapolation."""
+        """(n, k) flattened K at both ends of each piece, for the core; the last row is the last piece in reverse, for extrapolation."""
         K = self.K.reshape(len(self.K), -1)
         both = np.concatenate([np.column_stack([K[:-1], K[1:]]), [np.concatenate([K[-1], K[-2]])]])
         rows = np.zeros((len(both), 1 + 2 * self.mechanism.nv**2))

@@ -1,4 +1,4 @@
-"""Digital control: sampled controllers with hold and delay, and tables of precomputed efforts."""
+"""Digital control: sampled controllers with zero-order hold and delay, and tables of precomputed efforts."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ Steps = float | Mapping[str, float]
 
 @dataclass(frozen=True, eq=False)
 class Quantisation:
-    """Quantisation of a sampled controller's inputs and outputs, which are rounded to multiples of a step; 0: not rounded.
+    """Quantisation of a sampled controller's inputs and outputs, which are rounded to multiples of a step; 0: no rounding.
 
     Attributes
     ----------
-    position : step of encoders, 2 pi / counts per turn [rad or m]: a number for all coordinates except quaternions, or joint to number
+    position : step of encoders, 2 pi / counts per revolution [rad or m]: a number for all coordinates except quaternions, or joint to number
     velocity : step of tachometers [rad/s or m/s]: a number, or joint to number
     effort : step of motor commands [N m or N]: a number, or joint to number
     """
@@ -40,7 +40,7 @@ class Quantisation:
 
 
 def _steps(mechanism: LoopFunctions, quantity: str, periods: Any) -> list[float]:
-    """Return the steps of all coordinates or velocities, first of the tree, then of loop joints; empty if all are zero."""
+    """Return the steps of all coordinates or velocities, of tree joints, then of loop joints; empty if all steps are zero."""
     label = f"{quantity} of Quantisation"
     names = (*mechanism.joints, *mechanism.loop_joints)
     places = {name: getattr(mechanism.joint(name), "_all_q" if quantity == "position" else "_all_v") for name in names}
@@ -59,20 +59,20 @@ def _steps(mechanism: LoopFunctions, quantity: str, periods: Any) -> list[float]
 
 @dataclass(frozen=True, eq=False)
 class SampleAndHold(Element):
-    """Digital controller: controllers that are evaluated every ``period``, with a zero-order hold and a delay.
+    """Digital controller: controllers that are evaluated once per ``period``, with a zero-order hold and a delay.
 
-    The first sample is at the start of the run. The efforts of the sample at t act from t + ``delay`` on, until those of the next sample
-    act; before the first ones the efforts are zero. Steps of every method, including those of fixed length, end at samples and at changes of
+    The first sample is at the initial time. The efforts that are computed from the sample at t act from t + ``delay`` until the efforts of the next
+    sample act. Before the first efforts act, the efforts are zero. Steps of every method end at samples and at changes of
     effort, so that efforts are constant within a step. A function is called once per sample if `dt` divides the period and there are no events
-    in longer steps. A PID's integral advances by Euler's method, one period per sample. The current efforts are part of the state: after the
-    internal states in ``Trajectory.internal_state``, and in checkpoints. With ``delay=0`` and a period of one step of "euler" or "semi_implicit" the motion
-    is that of the controller without SampleAndHold, bit for bit.
+    within steps. The integral of a PID is computed by Euler's method with one step per period. The current efforts are part of the state: they follow
+    the internal states in ``Trajectory.internal_state``, and are in checkpoints. With ``delay=0`` and a period of one step of "euler" or
+    "semi_implicit", the motion is bit for bit the same as without SampleAndHold.
 
     Attributes
     ----------
-    law : a function (t, q, v) -> tau (nv,), a :class:`TaskControl`, :class:`PID`, :class:`ComputedTorque`, :class:`PDPlus`,
-        :class:`GravityCompensation` or :class:`FeedforwardEffort`, or a list of several
-    period, delay : [s]; the delay may be shorter or longer than the period
+    law : controller: a function (t, q, v) -> tau (nv,) [N m, N], a :class:`TaskControl`, :class:`PID`, :class:`ComputedTorque`, :class:`PDPlus`,
+        :class:`GravityCompensation` or :class:`FeedforwardEffort`, or a list of these
+    period, delay : sampling period and delay of the efforts [s]; the delay may be shorter or longer than the period
     quantisation : :class:`Quantisation`, or the step of all encoders [rad or m]
 
     Examples
@@ -107,15 +107,15 @@ class SampleAndHold(Element):
 class EffortTable(Element):
     """Table of motor efforts over time, such as those of an optimal trajectory or a recording.
 
-    Before the first time the efforts are zero, after the last one they are constant. With `hold`, steps end at the times of the table.
+    Before the first time the efforts are zero; after the last time they are constant. With `hold`, steps end at the times of the table.
 
     Attributes
     ----------
-    times : (n,) [s], increasing
+    times : (n,) increasing times [s]
     u : (n, m) efforts [N m, N], or (runs, n, m) for :func:`~sarrus.simulate_many`
-    joints : names of the joints whose velocities, m in all, are the columns; default: the actuated joints in the order of
-        ``mechanism.actuated``, or all joints of the tree if none is actuated
-    hold : True: each row acts until the next one (zero-order hold). False: linear interpolation
+    joints : names of the joints whose m velocities are the columns of `u`; default: the actuated joints in the order of
+        ``mechanism.actuated``, or all tree joints if no joint is actuated
+    hold : True: each row acts until the time of the next row (zero-order hold); False: linear interpolation
 
     Examples
     --------

@@ -12,11 +12,11 @@ from ..analysis.scaling import PRESENT, ScaledLoops, null_space
 from ..errors import AssemblyError, StateError, warn_of_model
 from ..mechanism import Mechanism
 
-ASIDE = 0.1  # [rad/s, m/s], for a second: distance of a second configuration from home
+ASIDE = 0.1  # distance of the second tested configuration from the home configuration [rad, m]
 
 
 def warn_of_shared_rows(robot: Mechanism, constraint: str, rows: Sequence[int], label: str) -> None:
-    """Issue a ModelWarning if rows are redundant at home and in a configuration nearby, because home may be a singular position."""
+    """Issue a ModelWarning if rows are redundant in the home configuration and in a nearby one, because home may be a singular position."""
     shared, places = set(rows), _places(robot)
     for q in places:
         J = ScaledLoops(robot, q, None).jacobian(q)
@@ -59,7 +59,7 @@ def _move_alike(robot: Mechanism, frames: Sequence[str], q: Array, free: Array) 
 
 
 def _places(robot: Mechanism) -> list[Array]:
-    """Return home and a configuration nearby, because home may be a singular position; none if the loops cannot be closed."""
+    """Return the home configuration and a nearby one, because home may be a singular position; an empty list if the loops do not close."""
     try:
         home = robot.assemble()
         aside = robot.project_velocity(home, ASIDE * np.random.default_rng(0).normal(size=robot.nv))

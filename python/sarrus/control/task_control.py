@@ -28,7 +28,7 @@ __all__ = ["TaskControl", "TaskSolution"]
 # ---- solution in one state -------------------------------------------------------------------------------------------
 
 
-CONTACTS = 3  # the core's code of a conflict between contacts, or of contacts with the loops
+CONTACTS = 3  # the core's status if contacts conflict with each other or with the loops
 STATES_AT_FAULT = (_core.Status.INVALID_STATE, _core.Status.OFF_LOOPS)
 
 
@@ -53,7 +53,7 @@ def refusal(law: TaskControl, report: dict[str, Any]) -> str | None:
 
 
 def _contradiction(hard: list[str], contacts: list[str]) -> str:
-    """Return a message on inconsistent hard tasks and contacts, with the cure."""
+    """Return a message about inconsistent hard tasks and contacts, with the cure."""
     cures = ["make one of these tasks hard=False"] * bool(hard) + ["leave a contact out of contacts="] * bool(contacts)
     fault = "hard tasks and contacts are inconsistent, or no motor can realise them"
     if not hard:
@@ -65,7 +65,7 @@ def _contradiction(hard: list[str], contacts: list[str]) -> str:
 
 
 def conflict(law: TaskControl, report: dict[str, Any]) -> str | None:
-    """Return a message on limits or hard tasks that had to be violated; None if there are none."""
+    """Return a message about limits or hard tasks that had to be violated; None if there are none."""
     names, active = law._limit_names, report["active"]
     missed = ", ".join(n for n, a in zip(names, active, strict=False) if abs(a) > 1)
     return {
@@ -77,20 +77,21 @@ def conflict(law: TaskControl, report: dict[str, Any]) -> str | None:
 
 @dataclass(frozen=True, eq=False)
 class TaskSolution:
-    """Solution of a :class:`TaskControl` in one state; it prints as a table.
+    """Solution of a :class:`TaskControl` in one state; ``print`` displays it as a table.
 
     Attributes
     ----------
     tau : (nv,) generalised force of the motors [N m, N]
-    efforts : joint to effort (a number, or one for each velocity) [N m, N]
+    efforts : joint to effort, a number, or an array for a joint with several velocities [N m, N]
     acceleration : (nv,) resulting generalised acceleration [rad/s2, m/s2]
-    forces : frame of a contact to its force, [x, y, z] along its axes (z: normal), of a surface [force; moment]; of one without friction (1,)
-    errors : for each task, target minus actual value (rows,); for forces, target minus the model's force
-    missed : for each task, the weighted missing accelerations of its rows (rows,)
+    forces : frame of a contact to its force along the contact's axes [N]: (3,) with the normal as z; (1,) without friction; for a surface (6,)
+        [force; moment] [N, N m]
+    errors : for each task, (rows,) target minus actual value, in the unit of the target; for forces, target minus the model's force
+    missed : for each task, (rows,) weighted acceleration that is missing from the desired acceleration [rad/s2, m/s2]
     active : names of the active limits
     conflicts : names of the violated limits
-    damping : share by which directions near a singular position are damped; 0: none
-    status : "solved", or the conflict
+    damping : degree of damping of motions near a singular position, 0 for none to 1 (dimensionless)
+    status : "solved", or a description of the conflict
     """
 
     tau: Array
@@ -157,51 +158,51 @@ Touches = PointContact | SurfaceContact | Element
 class TaskControl(Element):
     """Controller of tasks by motor efforts, in strict order of priority and within limits.
 
-    By the equation of constrained dynamics, accelerations and forces of constraints and contacts are affine functions of the efforts and contact
-    forces. These are the only unknowns, so that a solution satisfies the loops and has no torque in passive joints. Each priority minimises its
-    weighted squared acceleration errors in the null space of the higher ones. The remaining freedom minimises the efforts. If limits are
-    active, a quadratic programme determines them.
+    The unknowns are the motor efforts and the contact forces. Accelerations and constraint forces are affine functions of these by the constrained
+    equations of motion. Therefore each solution satisfies the loop constraints and has no torque in passive joints. Each priority minimises its
+    weighted squared acceleration errors in the null space of the higher priorities. The remaining null space minimises the efforts. Active
+    limits are determined by a quadratic programme.
 
-    It is a function (t, q, v) -> tau (nv,), and a force element of :func:`~sarrus.simulate` and :func:`~sarrus.simulate_many`, where it
-    runs in C++. Targets that are functions of the caller run in Python, and not in simulate_many.
+    The object is a function (t, q, v) -> tau (nv,), and a force element of :func:`~sarrus.simulate` and :func:`~sarrus.simulate_many`, where it
+    runs in C++. Targets that are Python functions are evaluated in Python; simulate_many does not support them.
 
     Parameters
     ----------
     robot : the mechanism
-    tasks : one or several
-    limits : default: the effort, velocity and position limits of the robot's joints; None: no limits, and no friction cones
-    contacts : :class:`PointContact`, :class:`SurfaceContact` with the fixed environment; or the simulation's :class:`RigidContact` or
-        :class:`CompliantContact` elements on planes of the world, each active while it touches
-    actuated : names of joints with motors; default: the robot's
-    effort_weights : (nu,) or a number: weights of the squared efforts in the null space of all tasks
-    force_arm : lever arm by which a contact's force is weighted like a moment [m]; default: a thirtieth of the mean size of the bodies
+    tasks : a task, or a list of tasks
+    limits : :class:`Limits`; default: the effort, velocity and position limits of the robot's joints; None: no limits, and no friction cones
+    contacts : :class:`PointContact` or :class:`SurfaceContact` with the fixed environment; or the simulation's :class:`RigidContact` or
+        :class:`CompliantContact` elements on planes of the world. Contact elements of a simulation are active while they touch
+    actuated : names of the joints with motors; default: the actuated joints of the robot
+    effort_weights : (nu,) or a number: weights of the squared efforts in the null space of all tasks (dimensionless)
+    force_arm : lever arm by which a contact's force is weighted like a moment [m]; default: 1/30 of the mean body size
 
     Raises
     ------
     ModelError, ShapeError, NameNotFoundError, TypeError
-        An argument does not fit the robot: unknown frames or joints, gains of wrong shape, negative friction, no motors.
+        An argument does not fit the robot, for example an unknown frame or joint, gains of wrong shape, negative friction, or no motors.
 
     Warns
     -----
     ModelWarning
-        A :class:`ForceTask` has rows that share their force with redundant rows.
+        A :class:`ForceTask` has rows whose force is indeterminate, because rows of the constraint are redundant.
 
     Notes
     -----
-    Near a singular position, where a singular value of a priority's rows falls below 1e-3, priorities (but not hard tasks) are damped, and
-    ``solve().damping`` has the share. Rows and motors are scaled by kinetic energy, relative to the motion of the mechanism as one
-    rigid body.
+    **Singular positions.** If a singular value of a priority's rows is below 1e-3, this priority is damped (hard tasks are not), and
+    ``solve().damping`` is positive. Rows and motors are scaled by kinetic energy, relative to the motion of the mechanism as one rigid body.
 
-    If limits and hard tasks conflict, limits of motion (velocity, position) are violated first, as little as possible. Then hard tasks become
-    the highest priority; efforts and friction cones hold. In this case a call raises NotRealizableError with the names of the limits,
-    :meth:`solve` returns the solution with its conflicts, and a simulation continues with it. If hard tasks conflict with each other or with
-    contacts, or contacts with the loops, there is no solution. A call and :meth:`solve` then raise StateError, and a simulation raises
-    IntegrationError. Both name the tasks and contacts (in many runs: status 3).
+    **Conflicts of limits and hard tasks.** First, limits of motion (velocity, position) are violated as little as possible. If this is not
+    sufficient, hard tasks become the highest priority. Effort limits and friction cones are always satisfied. A call of the object raises
+    NotRealizableError with the names of the limits. :meth:`solve` returns the solution with its conflicts, and a simulation continues with it.
 
-    A contact prescribes J a = -J' v - damping J v. Several contacts of one rigid body (including bodies that are welded, or rigidly connected by
-    loops) prescribe one motion of it. Its angular velocity, and the velocity of the middle of their frames, decay by their mean damping,
-    independent of their order. Shared forces are of least norm. If contacts of several bodies depend on each other by loops, the motion
-    nearest to their prescribed motions is used.
+    **No solution.** If hard tasks conflict with each other or with contacts, or contacts with the loops, a call and :meth:`solve` raise StateError,
+    and a simulation raises IntegrationError (status 3 in simulate_many). The message names the tasks and contacts.
+
+    **Contacts.** A contact prescribes J a = -J' v - damping J v. Several contacts of one rigid body (including bodies that are welded, or rigidly
+    connected by loops) prescribe a single motion of the body: its angular velocity, and the velocity of the middle of the contact frames, decay by
+    the mean damping of the contacts, independent of their order. Indeterminate contact forces have least norm. If contacts of several bodies depend
+    on each other through loops, the motion nearest to their prescribed motions is used.
 
     References
     ----------
@@ -256,7 +257,7 @@ class TaskControl(Element):
         self._none = np.zeros(self._terms.states)
 
     def _describe(self, effort_weights: ArrayLike, force_arm: float) -> tuple[dict[str, Any], list[str]]:
-        """Return the core's input, and the names of limits."""
+        """Return the core's input for the controller, and the names of its limits."""
         robot = self.robot
         contacts = all_contact_terms(robot, self.contacts)
         terms = self._terms = TaskTerms(robot, self.tasks, self.contacts, len(self._motors))
@@ -292,7 +293,7 @@ class TaskControl(Element):
         return {"law": self._core_terms, "numbers": self.parameters}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copy and pickle by the arguments of the constructor."""
+        """Return the data for copies and pickles: the arguments of the constructor."""
         return _reconstructed, (self.robot, self.tasks, self.limits, self.contacts, self.actuated, *self._weighs)
 
     # ---- solution ----------------------------------------------------------------------------------------------------
@@ -303,13 +304,13 @@ class TaskControl(Element):
         Parameters
         ----------
         t : time [s]
-        q, v : (nq,), (nv,) state
+        q, v : (nq,), (nv,) configuration and velocity [rad, m; rad/s, m/s]
 
         Raises
         ------
         StateError
-            The state is not finite, violates the loops, or is so near to a singular position that the solution is rounding; or hard tasks
-            conflict with each other.
+            The state is not finite, violates the loop constraints, or is so near to a singular position that the solution is lost in rounding. Or
+            hard tasks conflict with each other.
         NotRealizableError
             Limits conflict with hard tasks.
         """
@@ -322,13 +323,13 @@ class TaskControl(Element):
         return self.solve(t, q, v, check=True).tau
 
     def solve(self, t: float, q: ArrayLike, v: ArrayLike, *, check: bool = False) -> TaskSolution:
-        """Return the full solution in a state; raise StateError like a call, and with `check` NotRealizableError.
+        """Return the full solution in a state; raise StateError if there is none.
 
         Parameters
         ----------
         t : time [s]
-        q, v : (nq,), (nv,) state
-        check : raise NotRealizableError if limits conflict with hard tasks
+        q, v : (nq,), (nv,) configuration and velocity [rad, m; rad/s, m/s]
+        check : True raises NotRealizableError if limits conflict with hard tasks
         """
         check, t = checked_truth("check", check), checked_number("t", t, "", finite=False)
         poses = np.zeros(self._terms.call_size)
@@ -340,18 +341,18 @@ class TaskControl(Element):
         return solution
 
     def _refusal(self, t: float, q: Array, v: Array) -> str | None:
-        """Return the message on conflicting tasks, contacts and limits for a simulation that failed in this state; or None."""
+        """Return the message about conflicting tasks, contacts and limits in this state, in which a simulation failed; None without conflict."""
         report = self._core.report(t, q, v, np.zeros(self._terms.call_size), self._none)
         return None if report["status"] in STATES_AT_FAULT else refusal(self, report) or conflict(self, report)
 
     @property
     def native(self) -> bool:
-        """True if the controller runs in C++ during a simulation: no target is a function of the caller."""
+        """True if the controller runs in C++ during a simulation, because no target is a Python function."""
         return not self._terms.functions
 
     @property
     def parameters(self) -> Numbers:
-        """Row (parameters,), or rows (runs, parameters) if a number differs from run to run."""
+        """Row (parameters,), or rows (runs, parameters) if a parameter differs between runs."""
         try:
             return np.ascontiguousarray(np.stack(np.broadcast_arrays(*self._terms.columns), axis=-1))
         except ValueError:
@@ -370,6 +371,6 @@ class TaskControl(Element):
 def _reconstructed(
     robot: Mechanism, tasks: Any, limits: Any, contacts: Any, actuated: Any, effort_weights: Any, force_arm: Any
 ) -> TaskControl:
-    with warnings.catch_warnings():  # the original has issued its warnings
+    with warnings.catch_warnings():  # the constructor of the original object has already issued its warnings
         warnings.simplefilter("ignore", ModelWarning)
         return TaskControl(robot, tasks, limits, contacts, actuated, effort_weights=effort_weights, force_arm=force_arm)

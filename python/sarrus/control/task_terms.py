@@ -1,6 +1,7 @@
-"""The core's input for tasks: kind and fields of each task, and columns of parameters for numbers that may differ from run to run.
+"""Input of the core for tasks: kind and fields of each task, and columns of parameters for values that may differ between runs.
 
-The core's table lists the fields of each kind, with their sorts. The attributes of a task with these names are checked and converted by sort.
+The core's table lists the name and the sort of each field, for each kind of task. The attributes of a task with these names are checked and converted
+according to their sort.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ if TYPE_CHECKING:
 TargetAxes = Literal["world", "target"]
 NAMES = ("rx", "ry", "rz", "tx", "ty", "tz")
 KINDS: dict[str, tuple[tuple[str, str], ...]] = _core.task_table()  # (key, sort) of the fields of each kind
-DIFFERENCE = 1e-3  # [s] of the finite differences for rates of a function's poses
+DIFFERENCE = 1e-3  # step of the finite differences for the velocity and acceleration of a target function's poses [s]
 Numbers = NDArray[np.float64]
 
 
 class TaskTerms:
-    """The core's input for tasks.
+    """Input of the core for tasks.
 
     Attributes
     ----------
@@ -40,8 +41,8 @@ class TaskTerms:
     depth : number of priorities
     rows : number of rows of the current task
     columns : parameters, () or (runs,) each
-    functions : targets that are functions: index of their 24 numbers among the numbers of a call, the function, its label in messages
-    call_size, states : number of numbers for each call, and of internal states
+    functions : targets that are Python functions: index of their 24 values in the array of a call, the function, its label in messages
+    call_size, states : length of the array of a call, and number of internal states
     """
 
     def __init__(
@@ -84,7 +85,7 @@ class TaskTerms:
         return {"kind": kind, "level": level, "weight": weight, "fields": described}
 
     def row_numbers(self, label: str, value: Any, *, any_sign: bool = False) -> tuple[int, int]:
-        """Add a number for each row; return the first column, and the number of rows."""
+        """Add a value for each row of the task; return the first column, and the number of rows."""
         rows, x = self.rows, real_array(label, value)
         if x.shape not in ((), (rows,)) and not (x.ndim == 2 and x.shape[1] in (1, rows)):
             raise ShapeError(
@@ -96,7 +97,7 @@ class TaskTerms:
         return len(self.columns) - rows, rows
 
     def targets(self, label: str, values: Sequence[Any]) -> tuple[int, list[Any]]:
-        """Add laws and numbers, which may differ from run to run; return the first column, and the laws."""
+        """Add time functions and numbers, which may differ between runs; return the first column, and the time functions."""
         first, law_columns, laws = len(self.columns), list[Numbers](), list[Any]()
         for value in values:
             law, number = None, np.zeros(())
@@ -151,7 +152,7 @@ def _axes(terms: TaskTerms, task: Any, value: Any, label: str) -> bool:
 
 
 def _pose(terms: TaskTerms, task: Any, target: Any, label: str) -> dict[str, Any]:
-    """Return numbers and laws of all six components, or the index of a function's numbers."""
+    """Return the numbers and time functions of all six components, or for a Python function the index of its values."""
     components = components_of(task)
     slots: list[Any] = [0.0] * 6
     call = -1
@@ -252,7 +253,7 @@ def _is_pose(target: Any) -> bool:
 
 
 def _shape(target: Any) -> tuple[int, ...]:
-    """Return the shape of numbers; for laws, and for components with a sequence for runs, their count."""
+    """Return the shape of a numerical target; for time functions, and for components with a sequence for runs, the number of components."""
     if not has_laws(target):
         with suppress(ValueError):
             return np.shape(target)
@@ -260,7 +261,7 @@ def _shape(target: Any) -> tuple[int, ...]:
 
 
 def has_laws(target: Any, deepest: int = 4) -> bool:
-    """Return True if there are laws among targets. The depth is limited, because a list may contain itself."""
+    """Return True if there are time functions among targets. The depth of recursion is limited, because a list may contain itself."""
     if isinstance(target, (list, tuple)) and deepest > 0:
         return any(has_laws(item, deepest - 1) for item in target)
     return isinstance(target, Law)

@@ -1,8 +1,8 @@
 """Tasks, contacts and limits of :class:`~sarrus.control.TaskControl`.
 
-A task prescribes the acceleration by which its error decays, e'' = -damping e' - stiffness e, about a target that may move. Targets are numbers,
-:mod:`laws <sarrus.laws>` of time or, for frames, functions of time. Numbers (targets, gains, weights) may be arrays with a first axis of runs
-for :func:`~sarrus.simulate_many`.
+A task prescribes an acceleration such that its error e decays, e'' = -damping e' - stiffness e; the target may move. Targets are numbers, time
+functions (:mod:`sarrus.laws`) or, for frames, Python functions of time. For :func:`~sarrus.simulate_many`, numerical values (targets, gains, weights)
+may be arrays whose first axis is that of the runs.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ class Task:
 
     Attributes
     ----------
-    weight : weight of the squared acceleration error among tasks of the same priority; a number or one for each row
-    hard : True: an equality constraint above all priorities; if it cannot hold, ModelError or StateError
-    priority : 0 is the highest; a task acts only in the null space of those of higher priority
+    weight : weight of the squared acceleration error among tasks of the same priority (dimensionless); a number, or a value for each row
+    hard : True: the task is an equality constraint above all priorities; if it cannot be satisfied, ModelError or StateError is raised
+    priority : priority, 0 is the highest; a task acts only in the null space of all tasks of higher priority
     """
 
     weight: Gain = 1.0
     hard: bool = False
     priority: int = 0
-    _kind: ClassVar[str] = ""  # name in the core: that of the class, or of a base class
+    _kind: ClassVar[str] = ""  # name of the kind in the core; "" for the name of the class or of a base class
 
     def __init_subclass__(cls) -> None:
         if cls.__name__ in KINDS:
@@ -81,8 +81,8 @@ class Following(Task):
 
     Attributes
     ----------
-    stiffness : kp [1/s2], a number or one for each row
-    damping : kd [1/s], a number or one for each row; "critical": 2 sqrt(kp)
+    stiffness : kp [1/s2], a number, or a value for each row
+    damping : kd [1/s], a number, or a value for each row; "critical": 2 sqrt(kp)
     """
 
     stiffness: Gain = 100.0
@@ -123,16 +123,20 @@ class FrameTask(Following, _OfPose):
 
     Attributes
     ----------
-    frame : body or frame
-    target : pose (4, 4) in the world, or position (3,) [m]. Or a number or time function for each of rx, ry, rz (rotation vector of the target's axes in
-        the world [rad]), tx, ty, tz [m]: one for each component, or six. Or a function t -> pose, whose rates are differences over 1 ms, or
-        t -> (pose, velocity (6,), acceleration (6,)), [angular; linear] in world axes at its origin
+    frame : name of the body or frame
+    target : target in the world, in one of these forms:
+
+        - pose (4, 4), or position (3,) [m]
+        - a number or time function for each component, or for all six: rx, ry, rz (rotation vector of the target's axes [rad]), tx, ty, tz [m]
+        - function t -> pose (4, 4); its velocity and acceleration are finite differences over 1 ms
+        - function t -> (pose, velocity (6,), acceleration (6,)), [angular; linear] in world axes at the frame's origin [rad/s, m/s; rad/s2, m/s2]
+
     components : names from "rx ry rz tx ty tz"; default: the components of the target
-    stiffness : kp [1/s2], a number or one for each component
-    damping : kd [1/s], a number or one for each component; "critical": 2 sqrt(kp)
-    weight : weight of the squared acceleration error among tasks of the same priority
-    hard : True: an equality constraint above all priorities; if it cannot hold, ModelError or StateError
-    priority : 0 is the highest; a task acts only in the null space of those of higher priority
+    stiffness : kp [1/s2], a number, or a value for each component
+    damping : kd [1/s], a number, or a value for each component; "critical": 2 sqrt(kp)
+    weight : weight of the squared acceleration error among tasks of the same priority (dimensionless)
+    hard : True: the task is an equality constraint above all priorities; if it cannot be satisfied, ModelError or StateError is raised
+    priority : priority, 0 is the highest; a task acts only in the null space of all tasks of higher priority
     axes : axes of the error's components: "world" or "target"
     """
 
@@ -144,7 +148,13 @@ class FrameTask(Following, _OfPose):
 
 @dataclass(frozen=True, eq=False)
 class RelativeTask(Following, _OfPose):
-    """Task of a frame's pose relative to another frame, `reference`; as :class:`FrameTask`, in the axes of the reference."""
+    """Task of a frame's pose relative to another frame, in the axes of this reference frame.
+
+    Attributes
+    ----------
+    frame, reference : names of the controlled frame and of the reference frame
+    target, components, stiffness, damping, weight, hard, priority, axes : as for :class:`FrameTask`, with the reference frame instead of the world
+    """
 
     frame: str
     reference: str
@@ -158,12 +168,15 @@ class RelativeTask(Following, _OfPose):
 class ImpedanceTask(_OfPose):
     """Impedance of a frame, as for a mass with spring and damper: inertia (a_t - a) + damping (v_t - v) + stiffness e + wrench = 0.
 
+    a_t and v_t are the acceleration and velocity of the target, and e is the error of the pose.
+
     Attributes
     ----------
     frame, target, components, weight, hard, priority, axes : as for :class:`FrameTask`
-    inertia, stiffness, damping : (k, k) of k components, symmetric, the inertia positive definite; (k,) or a number: diagonal
-    wrench : measured external wrench on the frame: a number or time function for each component [N m, N]; default: zero, then external forces
-        accelerate the mechanism's own inertia
+    inertia, stiffness, damping : (k, k) symmetric matrices for k components [kg m2, kg; N m/rad, N/m; N m s/rad, N s/m], the inertia positive
+        definite; (k,) or a number for a diagonal matrix
+    wrench : measured external wrench on the frame: a number or time function for each component [N m, N]. Default: zero; external forces then
+        accelerate the mechanism with its real inertia
 
     References
     ----------
@@ -211,12 +224,12 @@ class _OfJoints(Following):
 
 @dataclass(frozen=True, eq=False)
 class JointTask(_OfJoints):
-    """Task of one coordinate of a joint of the tree or a loop joint.
+    """Task of one coordinate of a tree joint or a loop joint.
 
     Attributes
     ----------
-    joint, index : the joint, and the index of its coordinate
-    target : time function or number [rad or m]
+    joint, index : name of the joint, and index of its coordinate
+    target : target of the coordinate, a time function or a number [rad or m]
     stiffness, damping, weight, hard, priority : as for :class:`FrameTask`
     """
 
@@ -234,9 +247,10 @@ class PostureTask(_OfJoints):
 
     Attributes
     ----------
-    targets : joint to time function or number [rad or m], or to a sequence for several coordinates; a path of :func:`~sarrus.control.path_through`;
-        or q (nq,). The last two omit joints with quaternions (ball and free joints, for which there is FrameTask)
-    stiffness, damping, weight, hard, priority : as for :class:`FrameTask`, numbers or one for each coordinate
+    targets : joint to time function or number [rad or m], or to a sequence of these for a joint with several coordinates. Or a path of
+        :func:`~sarrus.control.path_through`, or q (nq,) [rad, m]; joints with quaternions (ball and free joints) are then not controlled, use
+        FrameTask for them
+    stiffness, damping, weight, hard, priority : as for :class:`FrameTask`, with a number, or a value for each coordinate
     """
 
     targets: Any
@@ -251,7 +265,7 @@ class PostureTask(_OfJoints):
                     raise ShapeError(f"joint '{name}' has {n} coordinates; got {len(several)} targets of PostureTask")
                 followed += [(name, k, x) for k, x in enumerate(several)]
             return followed
-        # joints of the tree whose velocities are rates of coordinates
+        # tree joints whose velocities are the rates of their coordinates
         types = {name: robot.joint(name).type for name in robot.joints}
         joints = [name for name, kind in types.items() if kind.nv and not kind.quaternion and all(kind.rates)]
         every = [(name, k) for name in joints for k in range(types[name].nv)]
@@ -271,7 +285,7 @@ class CenterOfMassTask(Following, _Centroidal):
 
     Attributes
     ----------
-    target : number or time function for each component [m]
+    target : position of the centre of mass in the world, a number or time function for each component [m]
     components : names from "tx ty tz"
     stiffness, damping, weight, hard, priority : as for :class:`FrameTask`
     """
@@ -287,13 +301,13 @@ class CenterOfMassTask(Following, _Centroidal):
 
 @dataclass(frozen=True, eq=False)
 class MomentumTask(_Centroidal):
-    """Task of the momentum about the centre of mass, in world axes, whose rate is h_d' + gain (h_d - h).
+    """Task of the momentum h about the centre of mass, in world axes; its desired rate is h_d' + gain (h_d - h), with the target h_d.
 
     Attributes
     ----------
     target : number or time function for each component of h_d [N m s, N s]
     components : names from "rx ry rz" for the angular and "tx ty tz" for the linear momentum
-    gain : [1/s]
+    gain : decay rate of the error [1/s]
     weight, hard, priority : as for :class:`FrameTask`
     """
 
@@ -304,20 +318,20 @@ class MomentumTask(_Centroidal):
 
 @dataclass(frozen=True, eq=False)
 class ForceTask(Task):
-    """Task of the forces in rows of a constraint or contact: lambda = target + integral z, dz/dt = target - lambda.
+    """Task of the forces lambda in rows of a constraint or contact: lambda = target + integral z, dz/dt = target - lambda.
 
-    A constraint's force depends on the efforts if motors press on it, or work against each other (internal forces).
-    Without `integral` the model's force equals the target. With it, the error of a measured force that the model does not include decays as
-    exp(-integral t) (Li and Wu 4.6). Forces in redundant rows, such as those across the plane of a linkage, are indeterminate in a rigid-body
-    model. A task of these raises a ModelWarning, and regulates one of many distributions.
+    Motors can change a constraint force if they push against the constraint, or against each other (internal forces).
+    With ``integral=0``, the force of the model equals the target. With a positive `integral`, an error between the real force and the model's force
+    decays as exp(-integral t) (Li and Wu 4.6). Forces in redundant rows, such as those perpendicular to the plane of a linkage, are indeterminate in
+    a rigid-body model. A task for such rows issues a ModelWarning, and controls only one of many possible distributions of the force.
 
     Attributes
     ----------
-    on : a constraint or loop joint, or the frame of a contact
-    target : a number or time function, or one for each row [N m, N]; signs as for ``sarrus.formulations.constraint_forces``, of a contact from the ground to
-        the robot
+    on : name of a constraint or loop joint, or of the frame of a contact
+    target : force in each row [N m, N]: a number or time function for all rows, or a list with a target for each row. Signs are as for
+        ``sarrus.formulations.constraint_forces``; the force of a contact acts on the robot
     rows : indices of the constraint's rows, or of the contact's components; default: all
-    integral : [1/s]; of constraints only
+    integral : integral gain, for constraints only [1/s]
     weight, hard, priority : as for :class:`FrameTask`
     """
 
@@ -335,7 +349,7 @@ class ForceTask(Task):
         return len(self._numbers(terms))
 
     def _numbers(self, terms: TaskTerms) -> list[int]:
-        """Return the indices of the rows, among those of all constraints, or among the unknowns."""
+        """Return the indices of the rows: in all constraint rows for a constraint, in the unknowns for a contact."""
         indices = terms.contact_unknowns.get(self.on)
         if indices is None:
             place = terms.robot.constraint(self.on).rows
@@ -369,23 +383,24 @@ class ForceTask(Task):
 
 @dataclass(frozen=True, eq=False)
 class PointContact:
-    """Point contact of the robot with the environment: the point is fixed, and its force is within a friction cone; torsion prevents spinning.
+    """Point contact of the robot with the environment, for a :class:`TaskControl`: the point does not move, and its force is within a friction cone.
 
-    Several contacts of one body, such as heel and toe, prescribe one motion of it; see :class:`TaskControl`.
+    Several contacts of one body, such as heel and toe, prescribe a single motion of this body; see :class:`TaskControl`. An inactive contact
+    prescribes no motion, and its force in :meth:`TaskControl.solve` is zero.
 
     Attributes
     ----------
-    frame : its origin is the point
-    friction : coefficient; 0: only a normal force, free to slide. The cone is the pyramid of four sides inscribed in Coulomb's
-    normal : in the world, out of the environment
-    damping : decay rate of the contact point's velocity [1/s]; contacts of one body have their mean
-    stands : a function of time: the contact is active while it is positive; None: always. For a periodic gait: a sum of harmonics, or pieces of 1 and -1
-    offset : of the plane normal . x = offset [m]: the contact is active while it touches the plane; None: independent of the position
-    radius : of a sphere about the frame's origin, which rolls on its lowest point [m]; 0: a point
-    within : largest distance at which the contact touches the plane [m]; default: a thousandth of the mechanism's length
-    torsion : moment about the normal per normal force [m], as for a soft finger (Murray, Li and Sastry 1994, table 5.2); 0: free to spin
-
-    An inactive contact prescribes no motion, and its force in :meth:`TaskControl.solve` is zero.
+    frame : name of the frame whose origin is the contact point
+    friction : Coulomb coefficient (dimensionless); 0 for a contact that slides, with a normal force only. The cone is approximated by its inscribed
+        pyramid with four sides
+    normal : normal in the world, out of the environment: name of an axis or a vector
+    damping : decay rate of the contact point's velocity [1/s]; for several contacts of one body, the mean is used
+    stands : time function; the contact is active while its value is positive. None: always active. For a periodic gait use a sum of harmonics, or
+        pieces of 1 and -1
+    offset : offset of the plane normal . x = offset [m]; the contact is active while it touches this plane. None: active in all positions
+    radius : radius of a sphere about the frame's origin, which rolls on its lowest point [m]; 0 for a point
+    within : largest distance from the plane at which the contact counts as touching [m]; default: 1/1000 of the mechanism's characteristic length
+    torsion : largest moment about the normal per normal force [m], as for a soft finger (Murray, Li and Sastry 1994, table 5.2); 0: free to spin
     """
 
     frame: str
@@ -410,12 +425,12 @@ class SurfaceContact:
 
     Attributes
     ----------
-    frame : its origin is the middle, x and y are along the sides, z is the normal out of the environment
-    size : (along x, along y) [m], the region of the centre of pressure
-    friction : coefficient
-    torsion : moment about the normal per normal force [m]; default: friction times half the smaller side
+    frame : name of the frame of the rectangle: its origin is the centre, x and y are along the sides, z is the normal out of the environment
+    size : (length along x, length along y) of the rectangle [m], within which the centre of pressure must be
+    friction : Coulomb coefficient (dimensionless)
+    torsion : largest moment about the normal per normal force [m]; default: friction times half the smaller side
     damping : decay rate of the contact's velocity [1/s]
-    stands : a function of time: the contact is active while it is positive; None: always
+    stands : time function; the contact is active while its value is positive. None: always active
     """
 
     frame: str
@@ -428,7 +443,7 @@ class SurfaceContact:
 
 
 def as_contact(contact: Any) -> PointContact | SurfaceContact:
-    """Return a contact of a controller; for a contact element of a simulation, the same point and plane, active while they touch."""
+    """Return a contact of a controller; a contact element of a simulation is converted to a contact that is active while it touches."""
     if isinstance(contact, (PointContact, SurfaceContact)):
         return contact
     kind = contact._kind if isinstance(contact, Element) else ""
@@ -450,16 +465,16 @@ def as_contact(contact: Any) -> PointContact | SurfaceContact:
 
 @dataclass(frozen=True, eq=False)
 class Limits:
-    """Limits of a controller. None: the limits of the robot's joints; infinity: no limit.
+    """Limits of a :class:`TaskControl`. None: the limits of the robot's joints; infinity: no limit.
 
     Attributes
     ----------
-    effort : of motors [N m, N]: a number, or joint to number or (lower, upper)
-    velocity : of joints [rad/s, m/s]: a number, or joint to number
-    position : of joints [rad, m]: joint to (lower, upper)
-    power : of motors, |effort velocity| [W]: a number, or joint to number; default: no limit
-    braking : deceleration by which a joint can stop before its position limit [rad/s2, m/s2]: a number, or joint to number
-    horizon : time within which a velocity may reach its limit, and after which braking begins at the latest [s]
+    effort : limits of motor efforts [N m, N]: a number, or joint to number or (lower, upper)
+    velocity : limits of joint velocities [rad/s, m/s]: a number, or joint to number
+    position : limits of joint coordinates [rad, m]: joint to (lower, upper)
+    power : limits of |effort velocity| of motors [W]: a number, or joint to number; default: no limit
+    braking : largest deceleration for stopping before a position limit [rad/s2, m/s2]: a number, or joint to number
+    horizon : time constant of approach to limits [s]: a velocity reaches its limit not before this time, and braking begins at the latest after it
     """
 
     effort: Any = None

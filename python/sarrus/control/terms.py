@@ -1,4 +1,4 @@
-"""The core's input for force elements: their joints and frames, their laws, and numbers that may differ from run to run."""
+"""Input of the core for force elements: their joints and frames, time functions, and parameters that may differ between runs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def task_controls(elements: Sequence[Any]) -> list[TaskControl]:
 
 
 def terms_of(mechanism: LoopFunctions, elements: Sequence[Any], run: Run, forces: ForceElements) -> list[Term]:
-    """Return the core's terms for elements, and add their numbers and functions to `forces`.
+    """Return the core's terms for elements, and add their parameters and Python functions to `forces`.
 
     Raises ModelError if elements do not fit the mechanism.
     """

@@ -65,13 +65,24 @@ class ConstraintSpec(Part):
         return self.position_joints
 
     def with_locked(self, joint: str, q: Sequence[float]) -> ConstraintSpec | None:
-        """Return the constraint that remains if a joint that it relates is locked at q; None: none. Raise ModelError if it cannot hold then."""
+        """Return the constraint that remains if a joint that it relates is locked at q; None: none. Raise ModelError if it cannot hold then.
+
+        Parameters
+        ----------
+        q : (..., nq) configuration [rad, m]
+        joint : name of a joint
+        """
         raise ModelError(
             f"joint '{joint}' cannot be locked: constraint '{self.name}' relates it to other joints; first remove the constraint"
         )
 
     def prescribed(self, time: float) -> tuple[str, int, float] | None:
-        """Return (joint, index, value) of the coordinate that it prescribes at a time [s]; None: it prescribes none."""
+        """Return (joint, index, value) of the coordinate that it prescribes at a time [s]; None: it prescribes none.
+
+        Parameters
+        ----------
+        time : (...) time for prescribed motions [s]
+        """
         return None
 
     def row_sizes(self, J: Array, units: Callable[[str], Array]) -> Array:

@@ -1,1 +1,1 @@
-"""Functions of a state of trees and loops, their derivatives, and reactions of all joints."""
+"""Functions of a state of mechanisms, with and without loops, their derivatives, and the reactions of all joints."""

@@ -1,4 +1,4 @@
-"""Rigid contact in one state: accelerations, impacts and forces, with exact loops."""
+"""Rigid contact in one state: accelerations, impacts and contact forces that also satisfy the loop constraints."""
 
 from __future__ import annotations
 
@@ -22,18 +22,20 @@ __all__ = ["ContactMotion", "ContactPoint", "contact_dynamics", "contact_impact"
 class ContactPoint:
     """Contact of a point or ball of a body with a plane of another body, in one state.
 
-    It is the input of :meth:`~sarrus.Mechanism.contact_dynamics` and :meth:`~sarrus.Mechanism.contact_impact`, and active in their state. In a
-    simulation, which detects contacts, the same contact is :class:`sarrus.control.RigidContact`.
+    A list of contact points is an input of :meth:`~sarrus.Mechanism.contact_dynamics` and :meth:`~sarrus.Mechanism.contact_impact`, which treat
+    every point of the list as touching. A simulation detects contacts by itself: there, use :class:`sarrus.control.RigidContact`.
 
     Attributes
     ----------
     frame : body or frame; its origin is the point, or the ball's centre
-    normal : an axis or a vector of the world, out of the touched body: forces along it push the body of `frame`
-    friction : Coulomb's coefficient
-    radius : of the ball [m]; 0: a point
-    restitution : of an impact, from 0 to 1
-    restitution_law : "newton": ratio of the normal velocities; "poisson": ratio of the normal impulses of expansion and compression
-    on : body or frame of the plane
+    normal : name of a world axis, or (3,) vector in the world (dimensionless). It points out of the touched body: a contact force along it
+        pushes the body of `frame` away
+    friction : Coulomb coefficient (dimensionless)
+    radius : radius of the ball [m]; 0 for a point
+    restitution : coefficient of restitution, from 0 to 1 (dimensionless)
+    restitution_law : definition of `restitution`. "newton": ratio of the normal velocities after and before the impact; "poisson": ratio of
+        the normal impulses of expansion and compression
+    on : name of the body or frame that carries the plane
     torsional_friction, rolling_friction : largest moments against spinning about the normal and against rolling, per normal force [m]
     """
 
@@ -72,16 +74,16 @@ class ContactPoint:
 
 @dataclass(frozen=True, eq=False)
 class ContactMotion:
-    """Motion and forces of contacts.
+    """Motion of a mechanism with rigid contacts, and the contact forces; or velocity and impulses after an impact.
 
     Attributes
     ----------
-    motion : (nv,) accelerations, or velocities after the impact
-    forces : (contacts, 3) on the bodies, in the world [N], or impulses [N s]. Indeterminate forces minimise the sum of squares, each weighted by
-        the mean inverse effective mass of its contact
-    moments : (contacts, 3) of spinning and rolling friction [N m], or their impulses [N m s]
-    natural_map : residual of the cones' conditions, as a velocity or an acceleration [m/s or m/s^2]
-    iterations : number of equations solved for the cones
+    motion : (nv,) accelerations [rad/s^2, m/s^2], or velocities after the impact [rad/s, m/s]
+    forces : (contacts, 3) contact forces on the bodies of `frame`, in the world [N], or impulses [N s]. Indeterminate forces minimise the sum of
+        squares, each weighted by the mean inverse effective mass of its contact
+    moments : (contacts, 3) moments of spinning and rolling friction, in the world [N m], or their impulses [N m s]
+    natural_map : residual of the friction-cone conditions, as a velocity or an acceleration [m/s or m/s^2]
+    iterations : number of linear systems solved for the friction-cone conditions
     """
 
     motion: Array
@@ -137,16 +139,17 @@ def contact_dynamics(
     *,
     time: float | None = None,
 ) -> ContactMotion:
-    """Return accelerations under tau with rigid contacts and Coulomb friction, with exact loops, in one state.
+    """Return the accelerations under tau with rigid contacts and Coulomb friction, which satisfy the loop constraints, in one state.
 
-    The forces of points at rest are within their friction cones: these points separate, stick, or begin to slip against friction. The friction of
-    sliding points is against their velocity; separating points have no force. If several motions are possible (Painlevé), it returns one of them.
+    The contact forces at points at rest lie within their friction cones: such a point separates, sticks, or begins to slip against friction.
+    At sliding points friction opposes the velocity. At separating points the contact force is zero. If several motions are possible (Painlevé
+    paradox), one of them is returned.
 
     Parameters
     ----------
-    q, v, tau : (nq,), (nv,), (nv,); consistent with the loops
-    contacts : list of :class:`~sarrus.ContactPoint`, the active contacts, with positions from q
-    time : [s], for prescribed motions
+    q, v, tau : (nq,), (nv,), (nv,) configuration, velocity and generalised force [rad, m; rad/s, m/s; N m, N]; consistent with the loops
+    contacts : list of :class:`~sarrus.ContactPoint`, the active contacts; q determines their positions
+    time : time for prescribed motions [s]
 
     Returns
     -------
@@ -155,7 +158,9 @@ def contact_dynamics(
     Raises
     ------
     StateError
-        A contact has an impact; no forces satisfy the conditions; or as :meth:`forward_dynamics`.
+        - A contact has an approaching normal velocity: call :meth:`contact_impact` first.
+        - No contact forces satisfy the friction-cone conditions.
+        - The errors of :meth:`forward_dynamics`.
 
     References
     ----------
@@ -182,18 +187,21 @@ def contact_dynamics(
 def contact_impact(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, contacts: Sequence[ContactPoint], *, time: float | None = None
 ) -> ContactMotion:
-    """Return velocities after an impact of contacts, and its impulses within Coulomb's cones, with exact loops, in one state.
+    """Return the velocities after an impact of contacts, and the impulses within the Coulomb cones, in one state.
 
-    By Newton's law, impacting points rebound with at least `restitution` times their normal velocity, and resting points do not penetrate. With
-    friction, Newton's law can add energy (Kane): check the energy if restitution is not zero, or use Poisson's law. There all contacts are first
-    compressed, and then receive at least `restitution` times that normal impulse again. It adds no energy without friction, nor for a single
-    contact with friction.
+    The velocities satisfy the loop constraints.
+
+    - Newton's law: impacting points rebound with at least `restitution` times their normal velocity, and resting points do not penetrate.
+      With friction, this law can add energy (Kane). If restitution is not zero, check the energy or use Poisson's law.
+    - Poisson's law: all contacts are first compressed. In the expansion, each contact receives at least `restitution` times the normal impulse
+      of its compression. This law adds no energy without friction, nor for a single contact with friction.
 
     Parameters
     ----------
-    q, v : (nq,), (nv,) before the impact; loops that v violates take part in it
+    q, v : (nq,), (nv,) configuration and velocity [rad, m; rad/s, m/s] before the impact. If v violates loop constraints, their impulses are part of
+        the impact
     contacts : list of :class:`~sarrus.ContactPoint`, the active contacts
-    time : [s], for prescribed motions
+    time : time for prescribed motions [s]
 
     Returns
     -------
@@ -202,7 +210,7 @@ def contact_impact(
     Raises
     ------
     StateError
-        No impulses satisfy the conditions; or as :meth:`impact`.
+        No impulses satisfy the friction-cone conditions; also the errors of :meth:`impact`.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Exact derivatives of the equations of motion with respect to the state, with loops: forward-mode differentiation of the core's recursions."""
+"""Exact derivatives of the equations of motion with loops with respect to the state, by forward-mode differentiation of the compiled recursions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class InverseDynamicsDerivatives(Brief):
     Attributes
     ----------
     q : (..., nv, nv) with respect to a displacement dq (nv) in the tangent space, where the displaced configuration is ``robot.integrate(q, dq)``
-    v, a : (..., nv, nv) with respect to the velocity and to the acceleration; the second is the mass matrix
+    v, a : (..., nv, nv) with respect to the velocity and to the acceleration; `a` is the mass matrix
     """
 
     q: Array
@@ -49,12 +49,14 @@ class InverseDynamicsDerivatives(Brief):
 
     @cached_property
     def parameters(self) -> Array:
-        """(..., nv, 10 bodies) with respect to the inertial parameters, in the order of :meth:`~sarrus.Mechanism.regressor`, computed at the first use."""
+        """(..., nv, 10 bodies) with respect to the inertial parameters, in the order of :meth:`~sarrus.Mechanism.regressor`; computed at first
+        access.
+        """
         return self._regressor()
 
     @cached_property
     def dimensions(self) -> Array:
-        """(..., nv, n) with respect to placements of joints, springs and gravity, in the order of :func:`dimensions`, computed at the first use."""
+        """(..., nv, n) with respect to placements of joints, springs and gravity, in the order of :func:`dimensions`; computed at first access."""
         return self._dimensions()
 
 
@@ -62,11 +64,12 @@ class InverseDynamicsDerivatives(Brief):
 class MultiplierDerivatives(Brief):
     """Derivatives of the multipliers of :meth:`~sarrus.Mechanism.forward_dynamics`: d lambda = q dq + v dv + tau dtau.
 
-    For dependent rows they are along the loops only, by fourth-order finite differences, with an error of about 1e-6.
+    If constraint rows are dependent, the derivatives exist only for directions that the loops allow. They are then computed by fourth-order
+    finite differences, with a relative error of about 1e-6.
 
     Attributes
     ----------
-    q, v : (..., nc, nv) columns along the same directions as those of the accelerations
+    q, v : (..., nc, nv) with respect to the state, along the directions of the columns of :class:`ForwardDynamicsDerivatives`
     tau : (..., nc, nv) with respect to the generalised force
     """
 
@@ -79,19 +82,21 @@ class MultiplierDerivatives(Brief):
 class ForwardDynamicsDerivatives(Brief):
     """Derivatives of the acceleration with respect to the state: da = q dq + v dv + tau dtau.
 
-    With loops and ``along="tangent"``, a column is along a unit displacement projected onto the loops, with a change of the velocity that
-    keeps it consistent. q and v are then exact for displacements and velocities that the loops allow.
+    With loops and ``along="tangent"``, a column of q is the derivative along a unit displacement that is projected onto the loop constraints.
+    The velocity changes with this displacement so that it still satisfies the constraints. q and v are then exact for all displacements and
+    changes of the velocity that the loops allow.
 
     Attributes
     ----------
     q : (..., nv, nv) with respect to a displacement dq (nv) in the tangent space, where the displaced configuration is ``robot.integrate(q, dq)``
-    v, tau : (..., nv, nv) with respect to the velocity and to the generalised force; the second is symmetric
-    displacement : (..., nv, nv) displacements of the columns of q: unit ones, or their projections onto the position constraints in the
-        metric of kinetic energy
-    change : (..., nv, nv) changes of the velocity of the columns of v: unit ones, or their projections onto all constraints
-    velocity : (..., nv, nv) changes of v with the columns of q; zero without loops
-    residual_q, residual_v : (..., nv) relative inconsistency of each column, or the largest of all columns along the loops; rounding if the
-        derivative exists
+    v, tau : (..., nv, nv) with respect to the velocity and to the generalised force; `tau` is symmetric
+    displacement : (..., nv, nv) displacements along which the columns of q are derivatives: unit displacements, or their projections onto the
+        position constraints in the metric of kinetic energy
+    change : (..., nv, nv) changes of the velocity along which the columns of v are derivatives: unit changes, or their projections onto all
+        constraints
+    velocity : (..., nv, nv) change of the velocity with the displacement of each column of q; zero without loops
+    residual_q, residual_v : (..., nv) relative inconsistency of the constraint rows along each column; with ``along="tangent"``, the largest of
+        all columns. It is at rounding level if the derivative exists
     """
 
     q: Array
@@ -107,36 +112,37 @@ class ForwardDynamicsDerivatives(Brief):
 
     @cached_property
     def dimensions(self) -> Array:
-        """(..., nv, n) with respect to placements, lengths, radii, ratios, springs and gravity, in the order of :func:`dimensions`, computed at the first use.
+        """(..., nv, n) with respect to placements, lengths, radii, ratios, springs and gravity, in the order of :func:`dimensions`.
 
-        With along="tangent", q and v change so that the loops stay closed, with least kinetic energy. So for all consistent dp, d and w,
-        da = dimensions dp + q d + v (w - velocity d). NaN if the loops cannot close again.
+        Computed at first access. With along="tangent", q and v change with the dimensions so that the loops stay closed, with least kinetic
+        energy. For a change dp of the dimensions, a displacement d and a change w of the velocity that are consistent with the loops,
+        da = dimensions dp + q d + v (w - velocity d). The entries are NaN if the loops cannot close with changed dimensions.
         """
         return self._dimensions()
 
     @cached_property
     def multipliers(self) -> MultiplierDerivatives:
-        """Derivatives of the constraints' multipliers, a :class:`MultiplierDerivatives`, computed at the first use."""
+        """Derivatives of the constraints' multipliers, a :class:`MultiplierDerivatives`; computed at first access."""
         matrices = self._multipliers()
         return MultiplierDerivatives(*(matrices[..., k, :, :] for k in range(3)))
 
 
 def dimensions(robot: LoopFunctions) -> dict[str, slice]:
-    """Return names of all numbers except inertias for derivatives, with their slices in the flat vector of these numbers.
+    """Return the names of all parameters of a mechanism except inertias, with their slices in the parameter vector of derivatives.
 
     ========================================  =====================================================================================
-    name                                      numbers
+    name                                      parameters
     ========================================  =====================================================================================
     ``JOINT.parent``, ``JOINT.child``         6: displacement [rotation; translation] of the joint's frame on that body, in its own
                                               axes [rad, m]; for rods and contacts too
-    ``JOINT.stiffness``, ``.rest``,           one for each velocity, as in :meth:`~sarrus.Mechanism.replace`; for springs between bodies
-    ``.damping``, ``.friction``,              ``stiffness``, ``rest`` and ``damping``
+    ``JOINT.stiffness``, ``.rest``,           1 for each velocity, as in :meth:`~sarrus.Mechanism.replace`. Springs between bodies have
+    ``.damping``, ``.friction``,              only ``stiffness``, ``rest`` and ``damping``
     ``.armature``
-    ``ROD.length``; ``WHEEL.radius``,         the constraint's own numbers [m]
+    ``ROD.length``; ``WHEEL.radius``,         1: length or radius of the constraint [m]
     ``.on_radius``
-    ``GEAR.coefficients``, ``.offset``        of each polynomial in turn: its ratio first
-    ``SCREW.pitch``                           of a helical joint of the tree [m/rad]; not of a loop joint
-    ``gravity``                               3, in world axes [m/s²]
+    ``GEAR.coefficients``, ``.offset``        coefficients of each polynomial in turn, the gear ratio first
+    ``SCREW.pitch``                           1: pitch of a helical tree joint [m/rad]; a helical loop joint has no entry
+    ``gravity``                               3: acceleration of gravity in world axes [m/s²]
     ========================================  =====================================================================================
 
     Examples
@@ -156,11 +162,12 @@ def inverse_dynamics(
 ) -> Any:
     """Return the derivatives of :meth:`~sarrus.Mechanism.inverse_dynamics` of the tree, with all loops open, by motion and inertial parameters.
 
-    Wrenches are constant in the axes of their frames. Coulomb friction is constant: a joint with friction at rest causes a ModelWarning.
+    External wrenches are constant in the axes of their frames. The Coulomb friction torque is constant, which holds only for moving joints.
+    A ModelWarning is issued if a joint with friction is at rest.
 
     Parameters
     ----------
-    q, v, a : (..., nq), (..., nv), (..., nv)
+    q, v, a : (..., nq), (..., nv), (..., nv) configuration, velocity and acceleration [rad, m; rad/s, m/s; rad/s^2, m/s^2]
     wrenches, base_velocity, base_acceleration : as in :meth:`~sarrus.Mechanism.inverse_dynamics`
     threads, return_status : as in :class:`~sarrus.Mechanism`
 
@@ -202,17 +209,18 @@ def forward_dynamics(
 ) -> Any:  # fmt: skip
     """Return the derivatives of :meth:`~sarrus.Mechanism.forward_dynamics`, with loops, with respect to q, v and tau in coordinates of the tree.
 
-    Rows of overconstrained mechanisms are inconsistent off the loops, where there is no derivative: `along` selects the directions.
-    Wrenches are constant in the axes of their frames, tau in the coordinates of the tree. Coulomb friction is constant: a joint with
-    friction at rest causes a ModelWarning.
+    If a displacement violates the loops of an overconstrained mechanism, its constraint rows contradict one another, and no derivative exists
+    in this direction. Therefore `along` selects the directions. External wrenches are constant in the axes of their frames, and tau is constant
+    in the coordinates of the tree. The Coulomb friction torque is constant, which holds only for moving joints. A ModelWarning is issued if a
+    joint with friction is at rest.
 
     Parameters
     ----------
-    q, v, tau : (..., nq), (..., nv), (..., nv); q and v satisfy the loops
-    along : "tangent" for directions that the loops allow; "any" for all directions, off the loops too, as if rows were never dependent:
-        then `residual_q` and `residual_v` report which columns exist
+    q, v, tau : (..., nq), (..., nv), (..., nv) configuration, velocity and generalised force [rad, m; rad/s, m/s; N m, N]; q and v satisfy the loops
+    along : "tangent" for directions that the loops allow; "any" for all directions, even those that open the loops, as if the constraint rows
+        were independent. Then check `residual_q` and `residual_v` for columns that do not exist
     wrenches, check : as in :meth:`~sarrus.Mechanism.forward_dynamics`
-    time : (...) [s], for prescribed motions; it is constant
+    time : (...) time for prescribed motions [s]; it is constant
     threads, return_status : as in :class:`~sarrus.Mechanism`
 
     Returns
@@ -222,8 +230,8 @@ def forward_dynamics(
     Raises
     ------
     StateError
-        The derivative does not exist: the position is singular, or the state is off the loops. Or rows of the constraints are a function of
-        q, whose rate is unknown.
+        - The derivative does not exist, because the position is singular or the state violates the loop constraints.
+        - Constraint rows are a Python function of q, whose derivative is unknown.
 
     References
     ----------
@@ -267,7 +275,7 @@ def _multiplier_matrices(
     if determined(least_pivot):
         return by_rows
 
-    # of reactions of least norm over all joints: differences along the columns' directions, on the loops
+    # the multipliers of the reactions of least norm over all joints: finite differences along the directions of the columns, with closed loops
     dynamics = {name: x[..., None, None] if name == "time" else x for name, x in dynamics.items() if name != "wrenches"}
     if wrenches := options.get("wrenches"):
         dynamics["wrenches"] = {name: np.asarray(x, dtype=float)[..., None, None, :] for name, x in wrenches.items()}
@@ -293,11 +301,11 @@ def _multiplier_matrices(
         for x in (derivatives.displacement, derivatives.change, derivatives.velocity)
     )
     dtau, none = np.eye(robot.nv)[:, None, :], np.zeros((1, 1, robot.nv))
-    size_v = 1e-3 * np.abs(dv / unit).max(axis=(-2, -1))  # multipliers are of second degree in v, and linear in tau
+    size_v = 1e-3 * np.abs(dv / unit).max(axis=(-2, -1))  # multipliers are quadratic in v, and linear in tau
     size_tau = np.full(robot.nv, 1e-3)
     by_q = slopes(dq, w, none, np.abs(dq / unit).max(axis=(-2, -1)))
     shared = np.stack([by_q, slopes(none, dv, none, size_v), slopes(none, none, dtau, size_tau) + 0.0 * by_q], axis=-3)
-    # state by state, so that results do not depend on the batch
+    # each state is evaluated separately, so that its result does not depend on the other states of the batch
     is_open = (least_pivot <= tolerances.independent)[..., None, None, None]
     return np.where(is_open, shared, by_rows)
 
@@ -305,7 +313,7 @@ def _multiplier_matrices(
 def _parts(answer: Array, n: int) -> tuple[Array, ...]:
     """Return six matrices (n, n), and two rows of residuals."""
     matrices, rows = answer[..., : 6 * n * n], answer[..., 6 * n * n :]
-    if answer.ndim == 1:  # takes a third of the time
+    if answer.ndim == 1:  # a special case for speed: a single state takes a third of the time
         x = matrices.reshape(6, n, n)
         return x[0], x[1], x[2], x[3], x[4], x[5], rows[:n], rows[n:]
     x = np.moveaxis(matrices.reshape(*answer.shape[:-1], 6, n, n), -3, 0)
@@ -341,7 +349,7 @@ def check_forward(robot: LoopFunctions, along: Along) -> float:
     try:
         has_unknown_rates = robot._asks_for_rows
     except AttributeError:
-        check_robot(robot)  # only now, because it is slower
+        check_robot(robot)  # after the checks above, because it is slower
         raise
     check_choice("along", along, Along)
     if has_unknown_rates:
@@ -352,7 +360,7 @@ def check_forward(robot: LoopFunctions, along: Along) -> float:
 
 
 def ask(function: Any, robot: LoopFunctions, *arguments: Any) -> tuple[Any, ...]:
-    """Return the core's result, with the status if the options, which are the last argument, have return_status=True."""
+    """Return the core's result, with the status if return_status=True is in the options (a dict, the last argument)."""
     answer = function(robot, *arguments[:-1], **arguments[-1])
     with_status = arguments[-1].get("return_status", False)
     return answer if with_status is not False and checked_truth("return_status", with_status) else (answer,)

@@ -1,4 +1,4 @@
-"""Dimensions of a mechanism (all numbers except inertias) by name, and derivatives of the equations of motion by them."""
+"""Dimensions of a mechanism (all parameters except inertias) by name, and derivatives of the equations of motion with respect to them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ def inverse_by_dimensions(
 def forward_by_dimensions(
     robot: LoopFunctions, state: tuple[ArrayLike, ...], cotangent: ArrayLike, options: dict[str, Any]
 ) -> Array:
-    """Return the product (..., n) of a cotangent of the acceleration with its derivatives; NaN with respect to dimensions that open the loops."""
+    """Return the product (..., n) of a cotangent of the acceleration with its derivatives with respect to dimensions.
+
+    The entries are NaN for dimensions whose change opens the loops.
+    """
     answer = _forward(robot, *state, cotangent, **{**options, "return_status": True})[0]
     value, opens = (answer[..., k, places(robot)[1]] for k in (0, 1))
     unit = cast(Any, robot)._units_of_motion[1][0, : robot.nv]
@@ -39,7 +42,7 @@ def forward_by_dimensions(
 
 
 def places(robot: LoopFunctions) -> tuple[dict[str, slice], Array]:
-    """Return the slice of each name in the result, and the indices of the result's numbers in the core's order."""
+    """Return the slice of each name in the parameter vector, and the index of each of its entries in the core's parameter vector."""
     cached = vars(robot).get("_dimension_places")
     if cached is None:
         names: dict[str, slice] = {}
@@ -75,7 +78,7 @@ def _named(robot: LoopFunctions) -> Iterator[tuple[str, range]]:
 
 
 def _has(joint: JointType, term: str) -> bool:
-    """Return True if a joint has this term; springs act along rates of coordinates, or on the rotation of a ball."""
+    """Return True if the joint type has this parameter; a spring needs velocities that are rates of coordinates, or a ball joint."""
     if term == "pitch":
         return isinstance(joint, Helical)
     if term not in ("stiffness", "rest") or all(joint.rates):

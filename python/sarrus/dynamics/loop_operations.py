@@ -28,14 +28,14 @@ class LoopReactions(Brief):
 
     Attributes
     ----------
-    multipliers : (..., nc), one for each row: M a + h = tau + J^T multipliers [N m, N]; indeterminate reactions are of least norm over all
-        joints (docs/reactions.md)
-    wrenches : by constraint (..., 6), [moment; force] on the child at its frame's origin and in its axes [N m, N]; zero for
-        relations between coordinates. For a loop joint it is the total wrench, including friction, springs and armature along the joint, but
-        not its motor effort, which is part of tau. For all joints: :meth:`~sarrus.Mechanism.joint_wrenches`
-    residual : (...) relative residual of the equations of motion and the constraints
-    error : (...) relative error of the accelerations due to rounding: 1e-15, near a singular position larger, in
-        proportion to 1 / distance (docs/closed-chains.md); NaN by solver="reference-member", which does not compute it
+    multipliers : (..., nc) multiplier of each constraint row: M a + h = tau + J^T multipliers [N m, N]. If reactions are indeterminate, these
+        are the multipliers for which the reactions of all joints have least norm (docs/reactions.md)
+    wrenches : constraint name to (..., 6) [moment; force] on the child, at the origin and in the axes of its joint frame [N m, N]; zero for
+        relations between coordinates. For a loop joint it is the total wrench, including friction, springs and armature of the joint, but
+        without its motor effort, which is part of tau. For tree joints see :meth:`~sarrus.Mechanism.joint_wrenches`
+    residual : (...) relative residual of the equations of motion and the constraints (dimensionless)
+    error : (...) estimated relative error of the accelerations due to rounding (dimensionless): 1e-15 in regular positions, and growing as
+        1 / distance near a singular position (docs/closed-chains.md). NaN with solver="reference-member", which does not estimate it
     """
 
     multipliers: Array
@@ -55,7 +55,7 @@ class JointStates(Brief):
     Attributes
     ----------
     q : coordinates (..., nq of the joint) [rad, m]
-    v, a : velocities and accelerations (..., nv of the joint); empty if they were not requested
+    v, a : velocities and accelerations (..., nv of the joint) [rad/s, m/s; rad/s^2, m/s^2]; empty if v or a was not an argument
     """
 
     q: dict[str, Array]
@@ -68,7 +68,7 @@ class LoopFunctions(StateFunctions):
 
     @cached_property
     def _asks_for_rows(self) -> bool:
-        """True if a constraint's rows are a Python function of q, whose values the core needs."""
+        """True if the rows of a constraint are a Python function of q, which must be evaluated before the core is called."""
         return any(isinstance(c.spec, PfaffianSpec) and callable(c.spec.rows) for c in self._constraints.values())
 
     @property
@@ -77,7 +77,7 @@ class LoopFunctions(StateFunctions):
         return self
 
     def _of_rows(self, rows: Any) -> LoopFunctions:
-        """Return the mechanism of these rows of a batch; for variants, a subset of these."""
+        """Return the mechanism of these rows of a batch: itself, or the variants with these indices."""
         return self
 
     @cached_property
@@ -102,25 +102,29 @@ class LoopFunctions(StateFunctions):
     ) -> Any:  # fmt: skip
         """Return the generalised acceleration a (..., nv) under the generalised force tau, consistent with the loops: J a = gamma.
 
-        On a tree it uses the articulated-body algorithm, O(bodies). With loops M a + h = tau + J^T lambda is solved as one sparse equation.
-        Redundant rows change nothing, and in singular positions the solution is that of the pseudo-inverse. There is no static friction:
-        Coulomb friction is zero at zero velocity.
+        Without loops it uses the articulated-body algorithm, O(bodies). With loops, M a + h = tau + J^T lambda and J a = gamma are solved as one
+        sparse linear system. Redundant rows do not change the accelerations. In singular positions the result is the pseudo-inverse
+        solution. There is no static friction: Coulomb friction is zero at zero velocity.
 
         Parameters
         ----------
-        q, v, tau : (..., nq), (..., nv), (..., nv); v must satisfy the loops, see :meth:`project_velocity`
+        q, v, tau : (..., nq), (..., nv), (..., nv) configuration, velocity and generalised force [rad, m; rad/s, m/s; N m, N]; v must satisfy the
+            loops, see :meth:`project_velocity`
         wrenches : frame name to (..., 6) [moment; force] on the mechanism, in that frame's axes at its origin [N m, N]
         return_reactions : True returns (a, :class:`~sarrus.results.LoopReactions`)
         solver : None, or "reference-member" for the algorithm of van der Merwe's chapter 6 (:func:`sarrus.formulations.reference_member`)
-        check : True rejects states off the loops (status 4): closing them would take more than 1e-3 rad or m of the coordinates, or 1e-3 of
-            the velocities (1e-3 rad/s or m/s of slow ones). Measured states may violate the loops by less. False accepts any state, as if
-            the loops were closed there
+        check : True rejects states that violate the loop constraints (status 4). A state is rejected if closing the loops would change a
+            coordinate by more than 1e-3 rad or m, or the velocities by more than 1e-3 of their norm (1e-3 rad/s or m/s for slow motions).
+            Smaller violations, as of measured states, are accepted. False accepts every state, as if the loops were closed there
+        time : (...) time for prescribed motions [s]
+        out, threads, return_status : as in :class:`~sarrus.Mechanism`
 
         Raises
         ------
         StateError
-            A joint has no inertia along it. Or the constraints contradict one another in this state; the message names the worst one. Or the
-            state is off the loops.
+            - A joint can move without moving any mass or inertia.
+            - The constraints contradict one another in this state; the message names the constraint with the largest residual.
+            - The state violates the loop constraints.
 
         References
         ----------
@@ -162,9 +166,17 @@ class LoopFunctions(StateFunctions):
     def constraint_jacobian(self, q: ArrayLike, **options: Unpack[TimeOptions]) -> Array:
         """Return the Jacobian J (..., nc, nv) of all constraints by the tree's velocities: J v = c(q, t), with c = :meth:`constraint_velocity`.
 
-        c is zero without prescribed motion. The rows of a loop joint are the complement of its motion space (van der Merwe 2.10-2.16). They
-        are the constrained components, in the child's joint frame, of the child's velocity relative to the parent.
+        c is zero without prescribed motions. The rows of a loop joint span the complement of its motion space (van der Merwe 2.10-2.16): each
+        row is a component of the child's velocity relative to the parent that the joint does not allow, in the child's joint frame.
 
+        Parameters
+        ----------
+        q : (..., nq) configuration [rad, m]
+        time : (...) time for prescribed motions [s]
+        out, threads, return_status : as in :class:`~sarrus.Mechanism`
+
+        Examples
+        --------
         >>> import sarrus
         >>> fourbar = sarrus.mechanisms.four_bar()
         >>> fourbar.constraint_jacobian(fourbar.neutral()).shape
@@ -175,9 +187,17 @@ class LoopFunctions(StateFunctions):
     def constraint_jacobian_derivative(self, q: ArrayLike, v: ArrayLike, **options: Unpack[TimeOptions]) -> Array:
         """Return J-dot (..., nc, nv), the exact rate of :meth:`constraint_jacobian` along the velocities v of the tree.
 
-        For a consistent v, J-dot v = dc/dt - gamma. The forward dynamics needs only J-dot v, which is in :meth:`constraint_bias`. For Pfaffian
-        rows that are functions of q it is their `derivative`, or computed by finite differences.
+        For a consistent v, J-dot v = dc/dt - gamma, with gamma of :meth:`constraint_bias`. For Pfaffian rows that are Python functions of q, the
+        rate is the constraint's `derivative` if it has one; otherwise it is computed by finite differences.
 
+        Parameters
+        ----------
+        q, v : (..., nq), (..., nv) configuration and velocity [rad, m; rad/s, m/s]
+        time : (...) time for prescribed motions [s]
+        out, threads, return_status : as in :class:`~sarrus.Mechanism`
+
+        Examples
+        --------
         >>> import numpy as np
         >>> import sarrus
         >>> fourbar = sarrus.mechanisms.four_bar()
@@ -189,8 +209,16 @@ class LoopFunctions(StateFunctions):
 
     @_operation
     def constraint_velocity(self, q: ArrayLike, **options: Unpack[TimeOptions]) -> Array:
-        """Return c (..., nc) of J v = c, from prescribed motions and Pfaffian rows; zero for other rows.
+        """Return c (..., nc) of J v = c [rad/s, m/s]. It is nonzero only for prescribed motions and Pfaffian constraints.
 
+        Parameters
+        ----------
+        q : (..., nq) configuration [rad, m]
+        time : (...) time for prescribed motions [s]
+        out, threads, return_status : as in :class:`~sarrus.Mechanism`
+
+        Examples
+        --------
         >>> import sarrus
         >>> fourbar = sarrus.mechanisms.four_bar()
         >>> fourbar.constraint_velocity(fourbar.neutral()).tolist()
@@ -199,8 +227,18 @@ class LoopFunctions(StateFunctions):
 
     @_operation
     def constraint_bias(self, q: ArrayLike, v: ArrayLike, **options: Unpack[TimeOptions]) -> Array:
-        """Return gamma (..., nc) of J a = gamma, with a of the tree: minus J-dot v, plus the accelerations of prescribed motions (van der Merwe 5.22-5.26).
+        """Return gamma (..., nc) of J a = gamma, with the acceleration a of the tree (van der Merwe 5.22-5.26).
 
+        gamma = dc/dt - J-dot v, where dc/dt is the acceleration of prescribed motions.
+
+        Parameters
+        ----------
+        q, v : (..., nq), (..., nv) configuration and velocity [rad, m; rad/s, m/s]
+        time : (...) time for prescribed motions [s]
+        out, threads, return_status : as in :class:`~sarrus.Mechanism`
+
+        Examples
+        --------
         >>> import numpy as np
         >>> import sarrus
         >>> fourbar = sarrus.mechanisms.four_bar()
@@ -210,10 +248,18 @@ class LoopFunctions(StateFunctions):
 
     @_operation
     def constraint_residual(self, q: ArrayLike, **options: Unpack[TimeOptions]) -> Array:
-        """Return the constraint violation (..., nc) along the rows [rad, m]; zero for closed loops, where its rate is J v - c.
+        """Return the constraint violation (..., nc) along the rows [rad, m]; it is zero if the loops are closed.
 
-        Velocity constraints (rolling without slip, Pfaffian) have zero rows.
+        At closed loops its time derivative is J v - c. The entries of velocity constraints (rolling without slip, Pfaffian) are zero.
 
+        Parameters
+        ----------
+        q : (..., nq) configuration [rad, m]
+        time : (...) time for prescribed motions [s]
+        out, threads, return_status : as in :class:`~sarrus.Mechanism`
+
+        Examples
+        --------
         >>> import sarrus
         >>> fourbar = sarrus.mechanisms.four_bar()
         >>> bool(abs(fourbar.constraint_residual(fourbar.assemble())).max() < 1e-12)
@@ -224,9 +270,18 @@ class LoopFunctions(StateFunctions):
     def loop_jacobian(self, q: ArrayLike, frame: str, **options: Unpack[FrameTimeOptions]) -> Array:
         """Return the Jacobian J (..., 6, nu) of a frame with closed loops: its velocity is J times the velocities of the motors in `actuated`.
 
-        Prescribed motions add to this velocity. The velocities of dependent motors are distributed with least norm. If the motors do not
-        determine the motion of the frame, it raises StateError; in a batch the status is 3.
+        The velocity of the frame due to prescribed motions is not included. If the motor velocities are dependent, J is the Jacobian of least
+        norm. If the motors do not determine the motion of the frame, a StateError is raised; in a batch the status is 3.
 
+        Parameters
+        ----------
+        q : (..., nq) configuration [rad, m]
+        frame : name of a frame, see `frames` of the mechanism
+        time : (...) time for prescribed motions [s]
+        expressed_in, out, threads, return_status : as in :class:`~sarrus.Mechanism`
+
+        Examples
+        --------
         >>> import numpy as np
         >>> import sarrus
         >>> robot = sarrus.mechanisms.delta()
@@ -245,23 +300,25 @@ class LoopFunctions(StateFunctions):
     ) -> JointStates:  # fmt: skip
         """Return coordinates, velocities and accelerations of every joint of the tree and every loop joint.
 
-        Those of a loop joint are computed from the poses of its bodies, which do not determine full turns. Its angles are in [-pi, pi], or
-        shifted by full turns to within its limits, or nearest to `near`.
+        The coordinates of a loop joint are computed from the poses of its bodies, which determine angles only up to full revolutions. An angle is
+        returned in [-pi, pi], or in the joint's limits if it has limits, or nearest to its entry in `near`.
 
         Parameters
         ----------
-        q, v, a : (..., nq), (..., nv), (..., nv); quantities that are omitted are not in the result
-        near : name to coordinates (..., nq of the joint) from which full turns are counted, such as the result for the previous state; default,
-            and for other joints: zeros, and limits. It also affects velocities of gimbals that turn about all three axes: two sets of angles
-            are equivalent, and the middle angle turns backwards in the other set
-        time : (...) [s], for prescribed motions
+        q, v, a : (..., nq), (..., nv), (..., nv) configuration, velocity and acceleration [rad, m; rad/s, m/s; rad/s^2, m/s^2]; quantities that are
+            omitted are not in the result
+        near : loop joint name to nearby coordinates (..., nq of the joint) [rad, m], such as the result for the previous state. Angles of these
+            joints are returned within half a revolution of these values. For gimbals with three angles, where two sets of angles have the same
+            rotation, `near` also selects the set, and so the sign of the middle angle's velocity
+        time : (...) time for prescribed motions [s]
+        threads, return_status : as in :class:`~sarrus.Mechanism`
 
         Raises
         ------
         TypeError
-            `near` is not a mapping, or a is given without v.
+            `near` is not a mapping, or `a` is an argument without `v`.
         NameNotFoundError
-            `near` has an unknown joint.
+            `near` has a name that is not a joint.
         ShapeError
             q, or the coordinates of a joint in `near`, have the wrong shape.
 
@@ -294,7 +351,7 @@ class LoopFunctions(StateFunctions):
         return JointStates(self._by_joint("_all_q", self.normalize(q), x), rates, accelerations)
 
     def _within_limits(self, x: Array, near: Mapping[str, ArrayLike]) -> Array:
-        """Return the coordinates of all loop joints, shifted by full turns to within limits unless `near` has the joint."""
+        """Return the coordinates of all loop joints, shifted by full revolutions into the limits of joints that are not in `near`."""
         for joint in self._closing_joints:
             if joint.limits is None or joint.name in near or not joint.type.whole_turns_return:
                 continue
@@ -304,7 +361,7 @@ class LoopFunctions(StateFunctions):
         return x
 
     def _near(self, near: Mapping[str, ArrayLike] | None, q: Array) -> Array:
-        """Return the coordinates of all loop joints from which turns are counted."""
+        """Return the nearby coordinates of all loop joints that select full revolutions: from `near`, otherwise zero."""
         check_mapping("near", near, "joints' names to their coordinates", 0, optional=True)
         start = np.zeros((*q.shape[:-1], sum(j._all_q.stop - j._all_q.start for j in self._closing_joints)))
         for name, x in ({} if near is None else near).items():
@@ -315,7 +372,10 @@ class LoopFunctions(StateFunctions):
         return start
 
     def _efforts_of_closing_motors(self, q: ArrayLike, tau: ArrayLike, time: ArrayLike | None) -> Array | None:
-        """Return efforts (..., all nv - nv) of motors in loop joints if motors produce tau, else zeros; None without such motors."""
+        """Return the efforts (..., all nv - nv) of loop joints if motors in loop joints produce part of tau; None without such motors.
+
+        The entries are zero if the motors cannot produce tau.
+        """
         driven = [joint for joint in self._closing_joints if joint.actuated]
         if not driven:
             return None
@@ -338,7 +398,7 @@ class LoopFunctions(StateFunctions):
 
     @cached_property
     def _prescribed(self) -> tuple[tuple[str, slice], ...]:
-        """Names and rows of prescribed motions."""
+        """Names of the prescribed motions, and slices of their constraint rows."""
         return tuple((name, c.rows) for name, c in self._constraints.items() if c.kind == "PrescribedMotion")
 
     @cached_property
@@ -356,7 +416,7 @@ class LoopFunctions(StateFunctions):
 
     @cached_property
     def _load_places(self) -> tuple[tuple[str, int], ...]:
-        """Joints, then other constraints between bodies, with the indices of their loads in the core."""
+        """Names of joints, then of other constraints between bodies, with the index of each one's load in the core's array of loads."""
         bodies = {body: k for k, body in enumerate(self.bodies)}
         index = {j.name: bodies[j.parent if j.reversed else j.child] for j in map(self.joint, self.joints)}
         index |= {name: len(bodies) + k for k, (name, c) in enumerate(self._constraints.items()) if c.bodies}
@@ -378,11 +438,11 @@ class LoopFunctions(StateFunctions):
     _velocity_jump = _undeclared("velocity_jump")
     _configuration_by_mass = _undeclared("configuration_by_mass")
     _configuration_plain = _undeclared("configuration_plain")
-    # v + weight x with J (v + weight x) = c and least |x|; with a: a + weight x, gamma
+    # [v + weight x with J (v + weight x) = c and least |x|]; if a is an argument: [a + weight x with J (a + weight x) = gamma]
     _least_motion = _undeclared("least_motion")
-    # a configuration near q that closes the loops as well as possible, and the residual: closing.hpp
+    # [configuration near q that closes the loops as well as possible; residual]: see closing.hpp
     _close = _undeclared("close")
-    _branch = _undeclared("branch")  # configurations along inputs, NaN after the end of the branch: branch.hpp
+    _branch = _undeclared("branch")  # configurations along inputs, NaN after the end of the branch: see branch.hpp
     # [q; outcome, residual, inputs passed, singular positions passed]
     _move_along_branch = _undeclared("move_along_branch")
     _mobility_numbers = _undeclared("mobility_numbers")
@@ -405,8 +465,11 @@ class LoopFunctions(StateFunctions):
 
         Parameters
         ----------
-        q, v : (..., nq), (..., nv)
-        metric : "mass", nearest in kinetic energy, as after an inelastic impact of the loops (Li and Wu 4.6); "euclidean", nearest in |v|
+        q, v : (..., nq), (..., nv) configuration and velocity [rad, m; rad/s, m/s]
+        metric : norm of the change of v that is minimised. "mass": kinetic energy, as after an inelastic impact of the loops (Li and Wu 4.6);
+            "euclidean": Euclidean norm
+        time : (...) time for prescribed motions [s]
+        out, threads, return_status : as in :class:`~sarrus.Mechanism`
 
         Raises StateError if no velocity satisfies the constraints.
 
@@ -425,15 +488,16 @@ class LoopFunctions(StateFunctions):
     ) -> Array:
         """Return a nearby configuration (..., nq) that closes the loops, by Newton's method with steps of least norm in the metric.
 
-        It corrects drift and small changes; from farther away use :meth:`assemble`.
+        It corrects drift and small violations. For configurations that are far from closed, use :meth:`assemble`.
 
         Parameters
         ----------
-        q : (..., nq)
+        q : (..., nq) configuration [rad, m]
         locked : names of joints whose coordinates do not change
         metric, time : as in :meth:`project_velocity`
+        out, threads, return_status : as in :class:`~sarrus.Mechanism`
 
-        Raises StateError with the remaining gap if Newton's method does not close the loops; in a batch the status is 2.
+        Raises StateError with the remaining loop error if Newton's method does not close the loops; in a batch the status is 2.
 
         >>> import sarrus
         >>> fourbar = sarrus.mechanisms.four_bar()
@@ -458,13 +522,15 @@ class LoopFunctions(StateFunctions):
     ) -> tuple[Array, Array]:  # fmt: skip
         """Return the velocity after an impact of the constraints, and its impulses.
 
-        M (v_after - v) = J^T impulses and J v_after - c = -restitution (J v - c): loops close while the velocity does not satisfy them.
+        It solves M (v_after - v) = J^T impulses and J v_after - c = -restitution (J v - c), for example when a clutch or latch closes a loop
+        at a velocity v that violates the loop's constraint.
 
         Parameters
         ----------
-        q, v : (..., nq), (..., nv) before the impact
-        restitution : (...) 0: plastic; 1: energy is conserved
-        time : (...) [s], for prescribed motions
+        q, v : (..., nq), (..., nv) configuration and velocity [rad, m; rad/s, m/s] before the impact
+        restitution : (...) coefficient of restitution (dimensionless): 0 for a plastic impact, 1 if energy is conserved
+        time : (...) time for prescribed motions [s]
+        threads, return_status : as in :class:`~sarrus.Mechanism`
 
         Returns
         -------
@@ -480,7 +546,7 @@ class LoopFunctions(StateFunctions):
         answer: Any = self._velocity_jump(q, v, restitution=restitution, time=time, **options)
         both, *status = answer if options.get("return_status") else (answer,)
         after, impulses = both[..., : self.nv], both[..., self.nv :]
-        # impulses of a change of velocity of bodies at rest, without weights and springs
+        # impulses change velocities as reactions change accelerations: bodies at rest, a = change, less the loads of gravity and springs
         rest, change = np.zeros(self.nv), after - np.asarray(v, dtype=float)
         shared = least_reactions(self, q, rest, change, impulses, time=time)
         shared = shared - least_reactions(self, q, rest, rest, np.zeros(self.nc), time=time)
@@ -496,12 +562,12 @@ class LoopFunctions(StateFunctions):
         return {name: f[..., self.joint(name)._body - 1, :] for name in self.joints}, status
 
     def _pfaffian_numbers(self, q: ArrayLike, v: ArrayLike | None, rates: bool = False) -> Array:
-        """Return A, c and gamma of constraints whose rows are functions of q, as the core's input (..., numbers); or the rates of these rows."""
+        """Return the flattened A, c and gamma of constraints whose rows are functions of q, as the core's input (..., n); or the rates of A."""
         q = real_rows("q", q, self.nq, finite=False)
         v = real_rows("v", np.zeros(self.nv) if v is None else v, self.nv, finite=False)
         lead = common_axes({"q": q.shape[:-1], "v": v.shape[:-1]})
         q, v = np.broadcast_to(q, (*lead, self.nq)), np.broadcast_to(v, (*lead, self.nv))
-        # the core reports invalid states, so that the functions need not accept them
+        # invalid states, which the core reports, are replaced, because the users' functions may fail for NaN
         q, status = cast("tuple[Array, Array]", self.normalize(q, return_status=True))
         sound = (np.asarray(status) == 0)[..., None] & np.isfinite(v).all(axis=-1, keepdims=True)
         q, v = np.where(sound, q, self.neutral()), np.where(sound, v, 0.0)
@@ -525,7 +591,7 @@ class LoopFunctions(StateFunctions):
             if spec.derivative is not None:
                 rate = returned("derivative", q, v)
             else:
-                # central differences of fourth order along the motion
+                # fourth-order central differences along the velocity
                 h = 3e-4 / np.maximum(1.0, np.abs(v).max(axis=-1, keepdims=True))
                 A = [returned("rows", self.integrate(q, steps * h * v)) for steps in (-2.0, -1.0, 1.0, 2.0)]
                 rate = (8.0 * (A[2] - A[1]) - (A[3] - A[0])) / (12.0 * h[..., None])
@@ -552,8 +618,8 @@ PUBLIC = {
     "joint_loads": "joint_wrenches", "linear_equations": "linearize", "forward_dynamics_derivatives": DERIVATIVES[0], "forward_dynamics_jvp": DERIVATIVES[1],
     "forward_dynamics_vjp": DERIVATIVES[2], "actuator_efforts_vjp": "actuator_efforts", "bounded_efforts": "actuator_efforts", "configuration_by_mass": "project_configuration", "configuration_plain": "project_configuration",
 }  # fmt: skip
-VELOCITIES = ("project_velocity", "impact")  # accept velocities that violate the loops
-CHECKED = (*VELOCITIES, "linearize")  # require closed loops independent of `check`
+VELOCITIES = ("project_velocity", "impact")  # operations that accept velocities that violate the loop constraints
+CHECKED = (*VELOCITIES, "linearize")  # operations that require closed loops even if check=False
 
 
 def explain(
@@ -588,7 +654,7 @@ def status_of_motion(mechanism: LoopFunctions, arguments: dict[str, Any]) -> int
 
 
 def _time_options(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a call on which constraints depend, in addition to the state."""
+    """Return the arguments of a call, other than the state, on which constraints depend."""
     return {name: arguments.get(name) for name in ("time", "pfaffian_values")}
 
 
@@ -601,11 +667,11 @@ def _worst(mechanism: LoopFunctions, rows: Array, order: float = np.inf) -> tupl
 
 
 def raise_contradiction(mechanism: LoopFunctions, operation: str, arguments: dict[str, Any]) -> NoReturn:
-    """Raise StateError with the worst constraint, or with the joints that lack a motor."""
+    """Raise StateError with the constraint of largest residual, or with the joints that lack a motor."""
     q, options = arguments["q"], _time_options(arguments)
     J = mechanism.constraint_jacobian(q, **options)
     if operation == "actuator_efforts":
-        cast(Any, mechanism)._raise_not_realizable(**arguments)  # names the lacking motors
+        cast(Any, mechanism)._raise_not_realizable(**arguments)  # its message names the missing motors
     if operation == "loop_jacobian":
         motors = ", ".join(map(repr, mechanism.actuated)) or "no motors"
         raise StateError(f"{operation} has no answer: {motors} do not determine the motion of the frame in this state")
@@ -622,7 +688,7 @@ def raise_contradiction(mechanism: LoopFunctions, operation: str, arguments: dic
         required, quantity = mechanism.constraint_bias(q, arguments["v"], **options), "acceleration"
     else:
         required, quantity = mechanism.constraint_velocity(q, **options), "velocity"
-        if operation in VELOCITIES and not required.any():  # rest satisfies the constraints
+        if operation in VELOCITIES and not required.any():  # v = 0 satisfies the constraints
             raise StateError(
                 f"{operation} has no answer: this configuration is so near to a singular configuration that the allowed velocities depend on "
                 "rounding; use a configuration at a small distance from it"
@@ -640,7 +706,7 @@ def raise_contradiction(mechanism: LoopFunctions, operation: str, arguments: dic
 
 
 def raise_undecided(mechanism: LoopFunctions, operation: str, arguments: dict[str, Any]) -> NoReturn:
-    """Raise StateError for a motion without inertia, or for nearly dependent rows."""
+    """Raise StateError for a motion that moves no mass, or for nearly dependent constraint rows."""
     q, time = arguments["q"], arguments.get("time")
     J, M = mechanism.constraint_jacobian(q, time=time), mechanism.mass_matrix(q)
     size = np.linalg.norm(J, axis=0)
@@ -648,7 +714,7 @@ def raise_undecided(mechanism: LoopFunctions, operation: str, arguments: dict[st
     U, s, V = np.linalg.svd(J)
     s = np.concatenate([s, np.zeros(len(V) - len(s))])
     free = V[s <= tolerances.negligible * s[0]] / np.where(size > 0.0, size, 1.0)
-    # inertia of each free motion, relative to that of a single velocity with all bodies that it moves
+    # inertia of each free motion, relative to the inertia of one tree joint with all bodies that it moves
     inertia, directions = np.linalg.eigh(free @ M @ free.T) if len(free) else (np.zeros(0), free)
     if len(inertia) and inertia[0] <= tolerances.negligible * max(inertia[-1], np.abs(M).max() * (free[0] ** 2).sum()):
         moving = np.abs(directions[:, 0] @ free) * np.where(size > 0.0, size, 1.0)
@@ -678,10 +744,11 @@ def raise_undecided(mechanism: LoopFunctions, operation: str, arguments: dict[st
 
 
 def raise_off_loops(mechanism: LoopFunctions, operation: str, arguments: dict[str, Any]) -> NoReturn:
-    """Raise StateError with the open constraint, or the constraint that the velocity violates."""
+    """Raise StateError with the constraint whose position or velocity is violated most."""
     q, v, time = arguments["q"], np.asarray(arguments["v"]), arguments.get("time")
     J, unit = mechanism.constraint_jacobian(q, time=time), cast(Any, mechanism)._units_of_motion[1][0, : mechanism.nv]
-    rows = np.linalg.norm(J * unit, axis=1)  # change of each row by a radian or a length of the mechanism
+    # change of each row per radian, or per characteristic length of the mechanism
+    rows = np.linalg.norm(J * unit, axis=1)
     rows = np.where(rows > 0.0, rows, 1.0)
     gaps, slips = mechanism.constraint_residual(q, time=time), J @ v - mechanism.constraint_velocity(q, time=time)
     (opened, gap), (forbidding, rate) = _worst(mechanism, gaps / rows), _worst(mechanism, slips / rows)

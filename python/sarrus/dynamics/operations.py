@@ -447,6 +447,13 @@ class StateFunctions(_core.Mechanism):
 
         It is on the manifold: a free joint moves on a screw, a quaternion stays a unit quaternion (SpaceDyn 3.4, van der Merwe 6.52).
 
+        Parameters
+        ----------
+        q : (..., nq) configuration [rad, m]
+        out, threads, return_status : as in :class:`~sarrus.Mechanism`
+
+        Examples
+        --------
         >>> import sarrus
         >>> sarrus.mechanisms.pendulum().integrate([0.5], [0.25])
         array([0.75])
@@ -456,6 +463,12 @@ class StateFunctions(_core.Mechanism):
     def difference(self, q0: ArrayLike, q1: ArrayLike, **options: Unpack[StateOptions]) -> Array:
         """Return the constant velocity (..., nv) from q0 to q1 in unit time: the inverse of :meth:`integrate`, by the shorter rotation.
 
+        Parameters
+        ----------
+        out, threads, return_status : as in :class:`~sarrus.Mechanism`
+
+        Examples
+        --------
         >>> import sarrus
         >>> sarrus.mechanisms.pendulum().difference([0.5], [0.75])
         array([0.25])
@@ -468,6 +481,13 @@ class StateFunctions(_core.Mechanism):
     def normalize(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
         """Return the configuration (..., nq) with unit quaternions and unchanged other coordinates.
 
+        Parameters
+        ----------
+        q : (..., nq) configuration [rad, m]
+        out, threads, return_status : as in :class:`~sarrus.Mechanism`
+
+        Examples
+        --------
         >>> import sarrus
         >>> sarrus.mechanisms.pendulum().normalize([0.5])
         array([0.5])
@@ -481,6 +501,14 @@ class StateFunctions(_core.Mechanism):
 
         Frames are those of `frames`, and "pin.parent" and "pin.child", the frames of joint "pin" on the two bodies that it connects.
 
+        Parameters
+        ----------
+        q : (..., nq) configuration [rad, m]
+        frame : name of a frame, see `frames` of the mechanism
+        out, threads, return_status : as in :class:`~sarrus.Mechanism`
+
+        Examples
+        --------
         >>> import sarrus
         >>> float(sarrus.mechanisms.pendulum(length=0.5).pose([0.0], "tip")[2, 3])
         -0.5
@@ -493,6 +521,14 @@ class StateFunctions(_core.Mechanism):
     def velocity(self, q: ArrayLike, v: ArrayLike, frame: str, **options: Unpack[FrameOptions]) -> Array:
         """Return the velocity (..., 6) of a frame, [angular; linear] [rad/s, m/s] (van der Merwe 4.27).
 
+        Parameters
+        ----------
+        q, v : (..., nq), (..., nv) configuration and velocity [rad, m; rad/s, m/s]
+        frame : name of a frame, see `frames` of the mechanism
+        expressed_in, out, threads, return_status : as in :class:`~sarrus.Mechanism`
+
+        Examples
+        --------
         >>> import sarrus
         >>> sarrus.mechanisms.pendulum(length=0.5).velocity([0.0], [2.0], "tip").tolist()
         [0.0, 2.0, 0.0, -1.0, 0.0, 0.0]
@@ -506,6 +542,14 @@ class StateFunctions(_core.Mechanism):
 
         It does not include gravity. In "world" it is the time derivative of the spatial velocity. van der Merwe 4.28, corrected.
 
+        Parameters
+        ----------
+        q, v, a : (..., nq), (..., nv), (..., nv) configuration, velocity and acceleration [rad, m; rad/s, m/s; rad/s^2, m/s^2]
+        frame : name of a frame, see `frames` of the mechanism
+        expressed_in, out, threads, return_status : as in :class:`~sarrus.Mechanism`
+
+        Examples
+        --------
         >>> import sarrus
         >>> sarrus.mechanisms.pendulum(length=0.5).acceleration([0.0], [2.0], [0.0], "tip").tolist()
         [0.0, 0.0, 0.0, 0.0, 0.0, 2.0]
@@ -515,6 +559,14 @@ class StateFunctions(_core.Mechanism):
     def jacobian(self, q: ArrayLike, frame: str, **options: Unpack[FrameOptions]) -> Array:
         """Return the geometric Jacobian J (..., 6, nv) of the tree, with all loops open: velocity = J v (van der Merwe 5.6, 5.14).
 
+        Parameters
+        ----------
+        q : (..., nq) configuration [rad, m]
+        frame : name of a frame, see `frames` of the mechanism
+        expressed_in, out, threads, return_status : as in :class:`~sarrus.Mechanism`
+
+        Examples
+        --------
         >>> import sarrus
         >>> sarrus.mechanisms.pendulum(length=0.5).jacobian([0.0], "tip").ravel().tolist()
         [0.0, 1.0, 0.0, -0.5, 0.0, 0.0]
@@ -526,6 +578,14 @@ class StateFunctions(_core.Mechanism):
 
         The classical acceleration is J a + J-dot v in "world_aligned"; in "frame" the rotating axes add [0; w x linear velocity].
 
+        Parameters
+        ----------
+        q, v : (..., nq), (..., nv) configuration and velocity [rad, m; rad/s, m/s]
+        frame : name of a frame, see `frames` of the mechanism
+        expressed_in, out, threads, return_status : as in :class:`~sarrus.Mechanism`
+
+        Examples
+        --------
         >>> import sarrus
         >>> sarrus.mechanisms.pendulum().jacobian_derivative([0.3], [2.0], "bob").shape
         (6, 1)
@@ -536,6 +596,13 @@ class StateFunctions(_core.Mechanism):
     ) -> Kinematics:
         """Compute the motion of all bodies once, for many queries about one state or many states.
 
+        Parameters
+        ----------
+        q, v, a : (..., nq), (..., nv), (..., nv) configuration, velocity and acceleration [rad, m; rad/s, m/s; rad/s^2, m/s^2]
+        threads : as in :class:`~sarrus.Mechanism`
+
+        Examples
+        --------
         >>> import sarrus
         >>> state = sarrus.mechanisms.pendulum(length=0.5).kinematics([0.0], [2.0])
         >>> float(state.velocity("tip")[3])
@@ -562,6 +629,8 @@ class StateFunctions(_core.Mechanism):
         v, a : (..., nv) generalised velocity and acceleration [rad/s, m/s; per s]
         base_velocity, base_acceleration : (..., 6) motion of the ground, [angular; linear] in its own axes; the acceleration is
             classical, and gravity is added to it
+        wrenches : frame name to (..., 6) [moment; force] on the mechanism, in that frame's axes at its origin [N m, N]
+        out, threads, return_status : as in :class:`~sarrus.Mechanism`
 
         Returns
         -------
@@ -584,6 +653,13 @@ class StateFunctions(_core.Mechanism):
     def mass_matrix(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
         """Return the mass matrix M(q) (..., nv, nv) of the tree, with armature: composite rigid bodies (van der Merwe's H, 5.46).
 
+        Parameters
+        ----------
+        q : (..., nq) configuration [rad, m]
+        out, threads, return_status : as in :class:`~sarrus.Mechanism`
+
+        Examples
+        --------
         >>> import sarrus
         >>> sarrus.mechanisms.pendulum(mass=2.0, length=0.5).mass_matrix([0.0])
         array([[0.5]])
@@ -593,6 +669,13 @@ class StateFunctions(_core.Mechanism):
     def mass_matrix_inverse(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
         """Return the inverse of M(q) (..., nv, nv), by L^T D L along the branches of the tree (Featherstone 2008, 6.5).
 
+        Parameters
+        ----------
+        q : (..., nq) configuration [rad, m]
+        out, threads, return_status : as in :class:`~sarrus.Mechanism`
+
+        Examples
+        --------
         >>> import sarrus
         >>> sarrus.mechanisms.pendulum(mass=2.0, length=0.5).mass_matrix_inverse([0.0])
         array([[2.]])
@@ -606,6 +689,14 @@ class StateFunctions(_core.Mechanism):
 
         It is the inverse dynamics at zero acceleration.
 
+        Parameters
+        ----------
+        q, v : (..., nq), (..., nv) configuration and velocity [rad, m; rad/s, m/s]
+        wrenches : frame name to (..., 6) [moment; force] on the mechanism, in that frame's axes at its origin [N m, N]
+        out, threads, return_status : as in :class:`~sarrus.Mechanism`
+
+        Examples
+        --------
         >>> import numpy as np
         >>> import sarrus
         >>> sarrus.mechanisms.pendulum(mass=2.0, length=0.5).bias_forces([np.pi / 2], [3.0]).round(3)
@@ -616,6 +707,13 @@ class StateFunctions(_core.Mechanism):
     def gravity_forces(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
         """Return the generalised force (..., nv) that balances gravity on the tree, with all loops open (5.61 with v = 0, without springs).
 
+        Parameters
+        ----------
+        q : (..., nq) configuration [rad, m]
+        out, threads, return_status : as in :class:`~sarrus.Mechanism`
+
+        Examples
+        --------
         >>> import numpy as np
         >>> import sarrus
         >>> sarrus.mechanisms.pendulum(mass=2.0, length=0.5).gravity_forces([np.pi / 2]).round(3)
@@ -629,6 +727,13 @@ class StateFunctions(_core.Mechanism):
         For joints with v = dq/dt it is the matrix of Christoffel symbols (Murray, Li and Sastry 4.23; Li and Wu 4.3), by the algorithm of
         Echeandia and Wensing (2021).
 
+        Parameters
+        ----------
+        q, v : (..., nq), (..., nv) configuration and velocity [rad, m; rad/s, m/s]
+        out, threads, return_status : as in :class:`~sarrus.Mechanism`
+
+        Examples
+        --------
         >>> import sarrus
         >>> sarrus.mechanisms.double_pendulum().coriolis_matrix([0.0, 0.5], [1.0, 0.0]).shape
         (2, 2)
@@ -649,6 +754,13 @@ class StateFunctions(_core.Mechanism):
         pi stacks, over ``bodies``, (m, m com (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz) about the origin of each body's frame, as in
         ``Inertia.parameters``. Armature, friction and springs are not included.
 
+        Parameters
+        ----------
+        q, v, a : (..., nq), (..., nv), (..., nv) configuration, velocity and acceleration [rad, m; rad/s, m/s; rad/s^2, m/s^2]
+        out, threads, return_status : as in :class:`~sarrus.Mechanism`
+
+        Examples
+        --------
         >>> import sarrus
         >>> sarrus.mechanisms.double_pendulum().regressor([0.1, 0.2], [0.0, 0.0], [1.0, 0.0]).shape
         (2, 20)
@@ -660,6 +772,13 @@ class StateFunctions(_core.Mechanism):
     def center_of_mass(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
         """Return the centre of mass (..., 3) in the world [m], including bodies that are welded to the ground.
 
+        Parameters
+        ----------
+        q : (..., nq) configuration [rad, m]
+        out, threads, return_status : as in :class:`~sarrus.Mechanism`
+
+        Examples
+        --------
         >>> import sarrus
         >>> sarrus.mechanisms.pendulum(length=0.5).center_of_mass([0.0]).tolist()
         [0.0, 0.0, -0.5]
@@ -669,6 +788,13 @@ class StateFunctions(_core.Mechanism):
     def momentum(self, q: ArrayLike, v: ArrayLike, **options: Unpack[StateOptions]) -> Array:
         """Return the momentum (..., 6), [angular, about the world's origin; linear], in world axes [kg m2/s, kg m/s].
 
+        Parameters
+        ----------
+        q, v : (..., nq), (..., nv) configuration and velocity [rad, m; rad/s, m/s]
+        out, threads, return_status : as in :class:`~sarrus.Mechanism`
+
+        Examples
+        --------
         >>> import sarrus
         >>> sarrus.mechanisms.pendulum(mass=2.0, length=0.5).momentum([0.0], [1.0]).tolist()
         [0.0, 0.5, 0.0, -1.0, 0.0, 0.0]
@@ -678,6 +804,13 @@ class StateFunctions(_core.Mechanism):
     def kinetic_energy(self, q: ArrayLike, v: ArrayLike, **options: Unpack[StateOptions]) -> Array:
         """Return the kinetic energy (...) [J], including that of armatures; a float for one state.
 
+        Parameters
+        ----------
+        q, v : (..., nq), (..., nv) configuration and velocity [rad, m; rad/s, m/s]
+        out, threads, return_status : as in :class:`~sarrus.Mechanism`
+
+        Examples
+        --------
         >>> import sarrus
         >>> sarrus.mechanisms.pendulum(mass=2.0, length=0.5).kinetic_energy([0.0], [2.0])
         1.0
@@ -687,6 +820,13 @@ class StateFunctions(_core.Mechanism):
     def potential_energy(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
         """Return the potential energy (...) of gravity and springs [J]; a float for one state. A mass at the world's origin has none.
 
+        Parameters
+        ----------
+        q : (..., nq) configuration [rad, m]
+        out, threads, return_status : as in :class:`~sarrus.Mechanism`
+
+        Examples
+        --------
         >>> import sarrus
         >>> sarrus.mechanisms.pendulum(mass=2.0, length=0.5).potential_energy([0.0])
         -9.81
@@ -703,23 +843,52 @@ class Kinematics:
         self._cached = cached
 
     def pose(self, frame: str) -> Array:
-        """Return the pose of a frame; see :meth:`Mechanism.pose`."""
+        """Return the pose of a frame; see :meth:`Mechanism.pose`.
+
+        Parameters
+        ----------
+        frame : name of a frame, see `frames` of the mechanism
+        """
         return self.mechanism._cached_pose(self._cached, frame)
 
     def velocity(self, frame: str, *, expressed_in: ExpressedIn = "frame") -> Array:
-        """Return the velocity of a frame; see :meth:`Mechanism.velocity`."""
+        """Return the velocity of a frame; see :meth:`Mechanism.velocity`.
+
+        Parameters
+        ----------
+        frame : name of a frame, see `frames` of the mechanism
+        expressed_in : as in :class:`~sarrus.Mechanism`
+        """
         return self.mechanism._cached_velocity(self._cached, frame, expressed_in=expressed_in)
 
     def acceleration(self, frame: str, *, expressed_in: ExpressedIn = "frame") -> Array:
-        """Return the acceleration of a frame; see :meth:`Mechanism.acceleration`."""
+        """Return the acceleration of a frame; see :meth:`Mechanism.acceleration`.
+
+        Parameters
+        ----------
+        frame : name of a frame, see `frames` of the mechanism
+        expressed_in : as in :class:`~sarrus.Mechanism`
+        """
         return self.mechanism._cached_acceleration(self._cached, frame, expressed_in=expressed_in)
 
     def jacobian(self, frame: str, *, expressed_in: ExpressedIn = "frame") -> Array:
-        """Return the Jacobian of a frame; see :meth:`Mechanism.jacobian`."""
+        """Return the Jacobian of a frame; see :meth:`Mechanism.jacobian`.
+
+        Parameters
+        ----------
+        frame : name of a frame, see `frames` of the mechanism
+        expressed_in : as in :class:`~sarrus.Mechanism`
+        """
         return self.mechanism._cached_jacobian(self._cached, frame, expressed_in=expressed_in)
 
     def jacobian_derivative(self, frame: str, *, expressed_in: ExpressedIn = "frame") -> Array:
-        """Return the Jacobian's derivative of a frame; see :meth:`Mechanism.jacobian_derivative`."""
+        """Return the Jacobian's derivative of a frame; see :meth:`Mechanism.jacobian_derivative`.
+
+        Parameters
+        ----------
+        frame : name of a frame, see `frames` of the mechanism
+        expressed_in : as in :class:`~sarrus.Mechanism`
+        """
         return self.mechanism._cached_jacobian_derivative(self._cached, frame, expressed_in=expressed_in)
 
 

@@ -74,7 +74,7 @@ def inverse_dynamics_jvp(
 
     Parameters
     ----------
-    q, v, a : (..., nq), (..., nv), (..., nv)
+    q, v, a : (..., nq), (..., nv), (..., nv) configuration, velocity and acceleration [rad, m; rad/s, m/s; rad/s^2, m/s^2]
     dq, dv, da : (..., nv) each: a displacement in the tangent space, where the displaced configuration is ``robot.integrate(q, dq)``, and
         changes of v and a
     wrenches, base_velocity, base_acceleration, out, threads, return_status : as in :meth:`~sarrus.Mechanism.inverse_dynamics`
@@ -104,7 +104,7 @@ def forward_dynamics_jvp(
 
     Parameters
     ----------
-    q, v, tau : (..., nq), (..., nv), (..., nv); q and v satisfy the loops
+    q, v, tau : (..., nq), (..., nv), (..., nv) configuration, velocity and generalised force [rad, m; rad/s, m/s; N m, N]; q and v satisfy the loops
     dq, dv, dtau : (..., nv) each: a displacement in the tangent space, where the displaced configuration is ``robot.integrate(q, dq)``, and
         changes of v and tau
     along : "tangent" projects dq and dv onto the loops, with a consistent change of v; "any" uses dq and dv unchanged, as if rows were
@@ -146,7 +146,7 @@ def inverse_dynamics_vjp(
 
     Parameters
     ----------
-    q, v, a : (..., nq), (..., nv), (..., nv)
+    q, v, a : (..., nq), (..., nv), (..., nv) configuration, velocity and acceleration [rad, m; rad/s, m/s; rad/s^2, m/s^2]
     cotangent : (..., nv) w
     dimensions : also compute derivatives with respect to :func:`dimensions`, in one more pass
     wrenches, base_velocity, base_acceleration : as in :meth:`~sarrus.Mechanism.inverse_dynamics`
@@ -183,7 +183,7 @@ def forward_dynamics_vjp(
 
     Parameters
     ----------
-    q, v, tau : (..., nq), (..., nv), (..., nv); q and v satisfy the loops
+    q, v, tau : (..., nq), (..., nv), (..., nv) configuration, velocity and generalised force [rad, m; rad/s, m/s; N m, N]; q and v satisfy the loops
     cotangent : (..., nv) w
     along : "tangent" projects displacements and changes of v onto the loops; "any" as if rows were never dependent
     dimensions : also compute derivatives with respect to :func:`dimensions`
@@ -271,7 +271,7 @@ def actuator_efforts(
 
     Parameters
     ----------
-    q, v, a : (..., nq), (..., nv), (..., nv); q and v satisfy the loops
+    q, v, a : (..., nq), (..., nv), (..., nv) configuration, velocity and acceleration [rad, m; rad/s, m/s; rad/s^2, m/s^2]; q and v satisfy the loops
     weights : (nu,) weights of the motors; default: by the mechanism's length
     wrenches, check, time : as in :meth:`~sarrus.Mechanism.actuator_efforts`
     threads, return_status : as in :class:`~sarrus.Mechanism`
@@ -326,6 +326,13 @@ def actuator_efforts_vjp(
     """Return the product of a cotangent w (..., nu) of the efforts with their derivatives, in one pass over the bodies and two solves.
 
     The other arguments are those of :func:`actuator_efforts`.
+
+    Parameters
+    ----------
+    q, v, a : (..., nq), (..., nv), (..., nv) configuration, velocity and acceleration [rad, m; rad/s, m/s; rad/s^2, m/s^2]
+    wrenches : frame name to (..., 6) [moment; force] on the mechanism, in that frame's axes at its origin [N m, N]
+    time : (...) time for prescribed motions [s]
+    threads, return_status : as in :class:`~sarrus.Mechanism`
 
     Examples
     --------

@@ -153,6 +153,14 @@ def joint_bases(
     or universal joint are parallel, phi loses rank: psi is then its pseudo-inverse, and phi_c still has 6 - nv
     directions perpendicular to it.
 
+    Parameters
+    ----------
+    q : (..., nq) configuration [rad, m]
+    joint : name of a joint
+    threads, return_status : as in :class:`~sarrus.Mechanism`
+
+    Examples
+    --------
     >>> import sarrus
     >>> phi, phi_c, psi, psi_c = sarrus.formulations.joint_bases(sarrus.mechanisms.pendulum(), [0.0], "pivot")
     >>> phi.ravel().tolist(), phi_c.shape

@@ -115,6 +115,14 @@ def _of_core(name: str, kind: type | None = None, *, axes: int = 2, rows: bool =
 def pose(robot: LoopFunctions, q: ArrayLike, frame: str, **options: Unpack[StateOptions]) -> Array:
     """Return the derivative (..., 4, 4, nv) of each entry of a frame's pose with respect to each displacement; ``robot.jacobian`` has it as twists.
 
+    Parameters
+    ----------
+    q : (..., nq) configuration [rad, m]
+    frame : name of a frame, see `frames` of the mechanism
+    out, threads, return_status : as in :class:`~sarrus.Mechanism`
+
+    Examples
+    --------
     >>> import sarrus
     >>> pendulum = sarrus.mechanisms.pendulum(length=0.5)
     >>> sarrus.derivatives.pose(pendulum, [0.0], "tip")[:3, 3, 0].tolist()
@@ -128,6 +136,14 @@ def velocity(
 ) -> Any:  # fmt: skip
     """Return the derivatives of :meth:`~sarrus.Mechanism.velocity` with respect to q and v of the tree, a :class:`StateDerivatives` of (..., 6, nv).
 
+    Parameters
+    ----------
+    q, v : (..., nq), (..., nv) configuration and velocity [rad, m; rad/s, m/s]
+    frame : name of a frame, see `frames` of the mechanism
+    expressed_in, threads, return_status : as in :class:`~sarrus.Mechanism`
+
+    Examples
+    --------
     >>> import sarrus
     >>> pendulum = sarrus.mechanisms.pendulum(length=0.5)
     >>> D = sarrus.derivatives.velocity(pendulum, [0.0], [2.0], "tip", expressed_in="world_aligned")
@@ -144,6 +160,14 @@ def acceleration(
     """Return the derivatives of :meth:`~sarrus.Mechanism.acceleration` with respect to q, v and a of the tree, a :class:`MotionDerivatives` of (...,
     6, nv).
 
+    Parameters
+    ----------
+    q, v, a : (..., nq), (..., nv), (..., nv) configuration, velocity and acceleration [rad, m; rad/s, m/s; rad/s^2, m/s^2]
+    frame : name of a frame, see `frames` of the mechanism
+    expressed_in, threads, return_status : as in :class:`~sarrus.Mechanism`
+
+    Examples
+    --------
     >>> import sarrus
     >>> pendulum = sarrus.mechanisms.pendulum(length=0.5)
     >>> sarrus.derivatives.acceleration(pendulum, [0.0], [2.0], [0.0], "tip").v[3:, 0].tolist()  # of the centripetal one
@@ -158,6 +182,13 @@ def acceleration(
 def center_of_mass(robot: LoopFunctions, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
     """Return the derivative (..., 3, nv) of the centre of mass with respect to q of the tree.
 
+    Parameters
+    ----------
+    q : (..., nq) configuration [rad, m]
+    out, threads, return_status : as in :class:`~sarrus.Mechanism`
+
+    Examples
+    --------
     >>> import sarrus
     >>> sarrus.derivatives.center_of_mass(sarrus.mechanisms.pendulum(length=0.5), [0.0]).ravel().tolist()
     [-0.5, 0.0, 0.0]
@@ -168,6 +199,13 @@ def center_of_mass(robot: LoopFunctions, q: ArrayLike, **options: Unpack[StateOp
 def momentum(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, **options: Unpack[BatchOptions]) -> Any:
     """Return the derivatives of :meth:`~sarrus.Mechanism.momentum` with respect to q and v of the tree, a :class:`StateDerivatives` of (..., 6, nv).
 
+    Parameters
+    ----------
+    q, v : (..., nq), (..., nv) configuration and velocity [rad, m; rad/s, m/s]
+    threads, return_status : as in :class:`~sarrus.Mechanism`
+
+    Examples
+    --------
     >>> import sarrus
     >>> sarrus.derivatives.momentum(sarrus.mechanisms.pendulum(mass=2.0, length=0.5), [0.0], [2.0]).v[3:, 0].tolist()
     [-1.0, 0.0, 0.0]
@@ -179,6 +217,13 @@ def centroidal_momentum(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, **opti
     """Return the derivatives of :func:`sarrus.floating.centroidal_momentum` with respect to q and v of the tree, a :class:`StateDerivatives` of (...,
     6, nv).
 
+    Parameters
+    ----------
+    q, v : (..., nq), (..., nv) configuration and velocity [rad, m; rad/s, m/s]
+    threads, return_status : as in :class:`~sarrus.Mechanism`
+
+    Examples
+    --------
     >>> import sarrus
     >>> sarrus.derivatives.centroidal_momentum(sarrus.mechanisms.pendulum(mass=2.0, length=0.5), [0.0], [2.0]).q[3:, 0].tolist()
     [0.0, 0.0, 2.0]
@@ -189,6 +234,13 @@ def centroidal_momentum(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, **opti
 def gravity_forces(robot: LoopFunctions, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
     """Return the derivative (..., nv, nv) of :meth:`~sarrus.Mechanism.gravity_forces` with respect to q of the tree; symmetric if v = dq/dt.
 
+    Parameters
+    ----------
+    q : (..., nq) configuration [rad, m]
+    out, threads, return_status : as in :class:`~sarrus.Mechanism`
+
+    Examples
+    --------
     >>> import sarrus
     >>> sarrus.derivatives.gravity_forces(sarrus.mechanisms.pendulum(mass=2.0, length=0.5), [0.0]).round(3)  # m g l
     array([[9.81]])
@@ -200,6 +252,13 @@ def kinetic_energy(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, **options: 
     """Return the derivatives of :meth:`~sarrus.Mechanism.kinetic_energy` with respect to q and v of the tree, a :class:`StateDerivatives` of (...,
     nv).
 
+    Parameters
+    ----------
+    q, v : (..., nq), (..., nv) configuration and velocity [rad, m; rad/s, m/s]
+    threads, return_status : as in :class:`~sarrus.Mechanism`
+
+    Examples
+    --------
     >>> import sarrus
     >>> sarrus.derivatives.kinetic_energy(sarrus.mechanisms.pendulum(mass=2.0, length=0.5), [0.0], [2.0]).v  # M v
     array([1.])
@@ -211,6 +270,13 @@ def potential_energy(robot: LoopFunctions, q: ArrayLike, **options: Unpack[State
     """Return the derivative (..., nv) of :meth:`~sarrus.Mechanism.potential_energy` with respect to q of the tree: forces that balance gravity and
     springs.
 
+    Parameters
+    ----------
+    q : (..., nq) configuration [rad, m]
+    out, threads, return_status : as in :class:`~sarrus.Mechanism`
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import sarrus
     >>> sarrus.derivatives.potential_energy(sarrus.mechanisms.pendulum(mass=2.0, length=0.5), [np.pi / 2]).round(3)
@@ -227,6 +293,14 @@ def constraint_residual(robot: LoopFunctions, q: ArrayLike, **options: Unpack[Ti
 
     Rows of velocity constraints are zero; on the loops the other rows equal those of the Jacobian.
 
+    Parameters
+    ----------
+    q : (..., nq) configuration [rad, m]
+    time : (...) time for prescribed motions [s]
+    out, threads, return_status : as in :class:`~sarrus.Mechanism`
+
+    Examples
+    --------
     >>> import sarrus
     >>> robot = sarrus.mechanisms.four_bar()
     >>> q = robot.assemble()
@@ -240,6 +314,12 @@ def constraint_rates(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, **options
     """Return the derivatives of the constraints' rates J(q) v with respect to q and v of the tree, a :class:`StateDerivatives` of (..., nc, nv).
 
     J is :meth:`~sarrus.Mechanism.constraint_jacobian`.
+
+    Parameters
+    ----------
+    q, v : (..., nq), (..., nv) configuration and velocity [rad, m; rad/s, m/s]
+    time : (...) time for prescribed motions [s]
+    threads, return_status : as in :class:`~sarrus.Mechanism`
 
     Raises
     ------
@@ -265,6 +345,13 @@ def constraint_rates(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, **options
 def integrate(robot: LoopFunctions, q: ArrayLike, dv: ArrayLike, **options: Unpack[BatchOptions]) -> Any:
     """Return the derivatives of :meth:`~sarrus.Mechanism.integrate` with respect to q and dv, an :class:`IntegrateDerivatives`, in tangent spaces.
 
+    Parameters
+    ----------
+    q : (..., nq) configuration [rad, m]
+    threads, return_status : as in :class:`~sarrus.Mechanism`
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import sarrus
     >>> arm = sarrus.mechanisms.stanford_arm()
@@ -281,6 +368,12 @@ def difference(robot: LoopFunctions, q0: ArrayLike, q1: ArrayLike, **options: Un
 
     If a rotation from one to the other is half a turn, the difference is discontinuous, and there is no derivative.
 
+    Parameters
+    ----------
+    threads, return_status : as in :class:`~sarrus.Mechanism`
+
+    Examples
+    --------
     >>> import sarrus
     >>> D = sarrus.derivatives.difference(sarrus.mechanisms.pendulum(), [0.5], [0.75])
     >>> D.q0, D.q1
@@ -292,6 +385,13 @@ def difference(robot: LoopFunctions, q0: ArrayLike, q1: ArrayLike, **options: Un
 def coordinates_by_tangent(robot: LoopFunctions, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
     """Return E (..., nq, nv), the derivative of the entries of q with respect to a displacement, with q-dot = E v.
 
+    Parameters
+    ----------
+    q : (..., nq) configuration [rad, m]
+    out, threads, return_status : as in :class:`~sarrus.Mechanism`
+
+    Examples
+    --------
     >>> import sarrus
     >>> sarrus.derivatives.coordinates_by_tangent(sarrus.mechanisms.pendulum(), [0.5])
     array([[1.]])
@@ -305,6 +405,13 @@ def tangent_by_coordinates(robot: LoopFunctions, q: ArrayLike, **options: Unpack
     A gradient g (nq) with respect to the entries of q becomes ``g @ E`` with respect to displacements; a gradient g (nv)
     with respect to displacements becomes ``g @ N`` with respect to entries.
 
+    Parameters
+    ----------
+    q : (..., nq) configuration [rad, m]
+    out, threads, return_status : as in :class:`~sarrus.Mechanism`
+
+    Examples
+    --------
     >>> import sarrus
     >>> sarrus.derivatives.tangent_by_coordinates(sarrus.mechanisms.pendulum(), [0.5])
     array([[1.]])

@@ -1,15 +1,15 @@
-"""Motion of a floating base as a function of the motion of the joints: SpaceDyn, chapter 3, loops included.
+"""Motion of a floating base as a function of the motion of the joints, as in chapter 3 of SpaceDyn, extended to mechanisms with loops.
 
 The equations of motion are split into the base's motion x_b and the joints' coordinates phi (SpaceDyn 3.18)
 
   H_b  x_b-ddot + H_bm phi-ddot + c_b = F_b        external force on the base
   H_bm^T x_b-ddot + H_m phi-ddot + c_m = tau       efforts of the motors
 
-Without external force on the base, the integral of the first line is the conservation of momentum: x_b-dot follows from phi-dot. Loops are internal,
-so they do not change momentum. They enter in one place: phi-dot = G y-dot + g, with independent velocities y-dot
-(:mod:`~sarrus.analysis.independent_coordinates`).
+Without external force on the base, the integral of the first line is the conservation of momentum, so that x_b-dot follows from phi-dot. Loop
+constraints are internal forces, which do not change the momentum. They only restrict the joint velocities: phi-dot = G y-dot + g, with independent
+velocities y-dot (:mod:`~sarrus.analysis.independent_coordinates`).
 
-Coordinates of the base are the velocity of any frame of the mechanism, in any axes: v = Z [x_b-dot; y-dot] + z.
+The base velocity x_b-dot may be the velocity of any frame of the mechanism, in any axes: v = Z [x_b-dot; y-dot] + z.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class EndPoint:
     Attributes
     ----------
     base_jacobian, joint_jacobian : J_b (..., 6, 6) and J_m (..., 6, n)
-    base_jacobian_derivative, joint_jacobian_derivative : their rates along v
+    base_jacobian_derivative, joint_jacobian_derivative : time derivatives of J_b and J_m along v
     """
 
     base_jacobian: Array
@@ -50,17 +50,18 @@ class EndPoint:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FreeFloatingForm(Brief):
-    """Equations of motion of a mechanism with floating base, split into those of its base and those of its joints (SpaceDyn 3.18).
+    """Equations of motion of a mechanism with floating base, split into equations of its base and of its joints (SpaceDyn 3.18).
 
     Attributes
     ----------
     coordinates : names of the joints' velocities y-dot (n,); "joint[1]" is the second velocity of a joint
-    base_velocity, joint_velocity : x_b-dot (..., 6) and y-dot (..., n) of the state
+    base_velocity, joint_velocity : x_b-dot (..., 6) and y-dot (..., n) of the state [rad/s, m/s]
     base_inertia, coupling_inertia, joint_inertia : H_b (..., 6, 6), H_bm (..., 6, n), H_m (..., n, n) (3.19-3.23)
-    base_bias, joint_bias : c_b (..., 6), c_m (..., n), forces at zero acceleration of these coordinates; they contain gravity, friction, springs
-        and minus the external wrenches, like :meth:`~sarrus.Mechanism.bias_forces`
-    momentum : (..., 6) along the base's coordinates: for a base velocity in "world" axes [angular, about the world's origin; linear]
-    velocity_map : Z (..., nv, 6 + n), of v = Z [x_b-dot; y-dot] + z
+    base_bias, joint_bias : c_b (..., 6), c_m (..., n), forces at zero acceleration of these coordinates [N m, N]. They include gravity, friction,
+        springs and minus the external wrenches, like :meth:`~sarrus.Mechanism.bias_forces`
+    momentum : (..., 6) momentum along the base's coordinates [kg m2/s, kg m/s]; for a base velocity in "world" axes it is [angular, about the world's
+        origin; linear]
+    velocity_map : Z (..., nv, 6 + n) in v = Z [x_b-dot; y-dot] + z
     end_points : frame to its :class:`EndPoint`
     """
 
@@ -92,12 +93,22 @@ class FreeFloatingForm(Brief):
         return self.joint_bias + applied(transposed(self.base_motion), self.base_bias)
 
     def generalized_jacobian(self, end_point: str) -> Array:
-        """Return J* = J_m - J_b H_b^-1 H_bm (..., 6, n) of an end point."""
+        """Return J* = J_m - J_b H_b^-1 H_bm (..., 6, n) of an end point.
+
+        Parameters
+        ----------
+        end_point : name of a frame in `end_points`
+        """
         point = self._at(end_point)
         return np.asarray(point.joint_jacobian + point.base_jacobian @ self.base_motion)
 
     def drift(self, end_point: str) -> Array:
-        """Return J_b H_b^-1 p (..., 6), the velocity of the end point at this momentum with joints at rest."""
+        """Return J_b H_b^-1 p (..., 6), the velocity of the end point at this momentum with joints at rest [rad/s, m/s].
+
+        Parameters
+        ----------
+        end_point : name of a frame in `end_points`
+        """
         return applied(self._at(end_point).base_jacobian, _solved(self.base_inertia, self.momentum[..., None])[..., 0])
 
     def _at(self, end_point: str) -> EndPoint:
@@ -107,7 +118,12 @@ class FreeFloatingForm(Brief):
     def coupling_factor(self, end_point: str) -> Array:
         """Return -H_b^-1 H_bm J*^+ (..., 6, 6), the base's velocity per velocity of the end point at zero momentum.
 
-        Its singular values measure the disturbance of the base, and its singular vectors are the motions (Xu 1993, dynamic coupling factor).
+        Its singular values measure the disturbance of the base by a motion of the end point along the singular vectors (Xu 1993, dynamic coupling
+        factor).
+
+        Parameters
+        ----------
+        end_point : name of a frame in `end_points`
         """
         return np.asarray(self.base_motion @ solutions(self.generalized_jacobian(end_point)).inverse)
 
@@ -128,28 +144,30 @@ def generalized_jacobian(
 ) -> Array:  # fmt: skip
     """Return the generalized Jacobian J* = J_m - J_b H_b^-1 H_bm (..., 6, nv - 6), a frame's velocity per joint velocity on a floating base.
 
-    Without external forces, momentum is constant. If it is zero, the frame's velocity is J* times the velocities of all joints except the base's, in
-    the order of v. A momentum adds a drift: the frame's velocity at ``momentum_velocity(q, zeros, momentum)``. The result does not depend on which
-    body is the base.
+    Without external forces, momentum is constant. If it is zero, the frame's velocity is J* times the velocities of all joints except the base's free
+    joint, in the order of v. A nonzero momentum adds a drift, which is the frame's velocity at ``momentum_velocity(q, zeros, momentum)``. The result
+    does not depend on the choice of the base body.
 
-    In closed chains this applies to joint velocities that the loops allow, as for :meth:`~sarrus.Mechanism.jacobian`. With ``independent`` the columns
-    are those of independent velocities.
+    With loops, J* is valid for joint velocities that the loops allow, as :meth:`~sarrus.Mechanism.jacobian`. With ``independent``, the columns belong
+    to independent velocities, and the loops are closed.
 
     Parameters
     ----------
     robot : a mechanism with floating base
-    q : (..., nq)
+    q : (..., nq) configuration [rad, m]
     frame : name of a frame, whose velocity is [angular; linear] in the axes of ``expressed_in``
-    independent : names of joints, or (joint, index) for one of several velocities, or "actuated". The result (..., 6, k) is then per
-        velocity of these, with loops closed. StateError if they are dependent or do not determine the motion
-    time : (...) [s], for prescribed motions, whose own contribution to the velocity is not in J*
+    independent : names of joints, or (joint, index) for one of several velocities, or "actuated"; the result (..., 6, k) is then per
+        velocity of these, with closed loops. Default: all joints
+    time : (...) time for prescribed motions [s]; the velocity due to prescribed motions is not included in J*
+    expressed_in, out, threads, return_status : as in :class:`~sarrus.Mechanism`
 
     Raises
     ------
     ModelError
         The mechanism is connected to the ground.
     StateError
-        The bodies, taken as one, have no inertia about some axis.
+        The mechanism, as a single rigid body, has no inertia about some axis. Or the velocities `independent` are dependent, or do not determine the
+        motion.
 
     References
     ----------
@@ -176,10 +194,20 @@ def generalized_jacobian_derivative(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, frame: str, *, independent: Coordinates = None, time: ArrayLike | None = None,
     **options: Unpack[FrameOptions],
 ) -> Array:  # fmt: skip
-    """Return the exact time derivative (..., 6, nv - 6) of :func:`~sarrus.floating.generalized_jacobian` along v; arguments are the same.
+    """Return the exact time derivative (..., 6, nv - 6) of :func:`~sarrus.floating.generalized_jacobian` along v.
 
     v is the full velocity of the mechanism, including the base's: see :func:`~sarrus.floating.momentum_velocity`.
 
+    Parameters
+    ----------
+    q, v : (..., nq), (..., nv) configuration and velocity [rad, m; rad/s, m/s]
+    frame : name of a frame, see `frames` of the mechanism
+    independent : as in :func:`~sarrus.floating.generalized_jacobian`
+    time : (...) time for prescribed motions [s]
+    expressed_in, out, threads, return_status : as in :class:`~sarrus.Mechanism`
+
+    Examples
+    --------
     >>> import sarrus
     >>> b = sarrus.Builder(gravity=(0, 0, 0))
     >>> b.add_body("satellite", sarrus.Inertia.box(3.0, (1, 1, 1)))
@@ -199,14 +227,16 @@ def generalized_jacobian_derivative(
 def momentum_velocity(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, momentum: ArrayLike | None = None, **options: Unpack[StateOptions]
 ) -> Array:
-    """Return v (..., nv) with the velocity of the base for a given momentum: x_b-dot = H_b^-1 (p - H_bm phi-dot).
+    """Return the velocity v (..., nv) in which the base moves such that the mechanism has a given momentum: x_b-dot = H_b^-1 (p - H_bm phi-dot).
 
     Parameters
     ----------
     robot : a mechanism with floating base
-    q : (..., nq)
-    v : (..., nv) velocity; its six entries of the base are not used, those of the joints are unchanged
-    momentum : (..., 6) [angular, about the world's origin; linear] in the world's axes, as returned by :meth:`~sarrus.Mechanism.momentum`; default zero
+    q : (..., nq) configuration [rad, m]
+    v : (..., nv) velocity [rad/s, m/s]; the six entries of the base are replaced, the entries of the joints are unchanged
+    momentum : (..., 6) [angular, about the world's origin; linear] in the world's axes, as returned by :meth:`~sarrus.Mechanism.momentum`
+        [kg m2/s, kg m/s]; default: zero
+    out, threads, return_status : as in :class:`~sarrus.Mechanism`
 
     Raises
     ------
@@ -244,21 +274,22 @@ def equations_of_motion(
     Parameters
     ----------
     robot : a mechanism with floating base
-    q, v : (..., nq), (..., nv) that satisfy the loop constraints; default of v: zero
-    base : frame on any body with velocity x_b-dot; default: the child of the free joint. A frame at that body's
-        centroid with "world_aligned" gives SpaceDyn's inertial coordinates (angular ones first)
-    expressed_in : "frame", "world_aligned" or "world", for the velocities of the base and of the end points
-    independent : joints whose velocities are y-dot, as for :func:`~sarrus.formulations.reduced_dynamics`; default: all joints of a tree; in closed
-        chains, those that make the equations best conditioned
-    end_points : names of frames for which J_b, J_m and their rates are computed
+    q, v : (..., nq), (..., nv) configuration and velocity [rad, m; rad/s, m/s] that satisfy the loop constraints; default of v: zero
+    base : name of the frame, on any body, whose velocity is x_b-dot; default: the child of the free joint. For SpaceDyn's inertial coordinates (but
+        with angular components first), use a frame at the body's centroid and "world_aligned"
+    expressed_in : axes of the velocities of the base and of the end points: "frame", "world_aligned" or "world"
+    independent : joints whose velocities are y-dot, as for :func:`~sarrus.formulations.reduced_dynamics`. Default: all joints without loops; with
+        loops, the best-conditioned velocities
+    end_points : names of frames for which J_b, J_m and their time derivatives are computed
     wrenches, time : see :class:`~sarrus.Mechanism`
+    threads, return_status : as in :class:`~sarrus.Mechanism`
 
     Raises
     ------
     ModelError
         The mechanism is connected to the ground.
     StateError
-        The coordinates are dependent, or do not determine the motion. In a batch the rows of such states are NaN.
+        The coordinates are dependent, or do not determine the motion. In a batch, no error is raised and the rows of these states are NaN.
 
     References
     ----------
@@ -339,9 +370,10 @@ def momentum_about(
     Parameters
     ----------
     robot : a mechanism
-    q, v : (..., nq), (..., nv)
-    point : name of a frame, for its origin, or (..., 3) in the world [m]; default: the centre of mass
-    axes : name of the frame whose axes are used
+    q, v : (..., nq), (..., nv) configuration and velocity [rad, m; rad/s, m/s]
+    point : point of reference: name of a frame, for its origin, or (..., 3) in the world [m]; default: the centre of mass
+    axes : name of the frame in whose axes the result is expressed
+    out, threads, return_status : as in :class:`~sarrus.Mechanism`
 
     >>> import sarrus
     >>> robot = sarrus.mechanisms.pendulum(mass=2.0, length=0.5)
@@ -365,22 +397,23 @@ def base_reaction(
     wrenches: Wrenches | None = None,
     **options: Unpack[StateOptions],
 ) -> Array:  # fmt: skip
-    """Return the wrench (..., 6) on the base from all other bodies, [moment; force], through joints, loops and springs.
+    """Return the wrench (..., 6) that all other bodies exert on the base through joints, loops and springs, [moment; force] [N m, N].
 
-    SpaceDyn's F_0 and N_0 (3.38, 3.39) are the opposite wrench, of the base on the joints.
+    SpaceDyn's F_0 and N_0 (3.38, 3.39) are the opposite wrench, which the base exerts on the joints.
 
     Parameters
     ----------
     robot : a mechanism with floating base
-    q, v, a : (..., nq), (..., nv), (..., nv)
-    frame : frame on the base, whose origin is the reference point; default: the child of the free joint
-    expressed_in : axes of the wrench: "frame" or "world_aligned"; "world": about the world's origin
+    q, v, a : (..., nq), (..., nv), (..., nv) configuration, velocity and acceleration [rad, m; rad/s, m/s; rad/s^2, m/s^2]
+    frame : name of a frame on the base, whose origin is the reference point; default: the child of the free joint
+    expressed_in : "frame" or "world_aligned": axes of the wrench, about the frame's origin; "world": world axes, about the world's origin
     wrenches : frame name to (..., 6) [moment; force] on the mechanism, in that frame's axes at its origin [N m, N]
+    out, threads, return_status : as in :class:`~sarrus.Mechanism`
 
     Raises
     ------
     ModelError
-        The mechanism is connected to the ground, also by a spring; or the frame is not on the base.
+        The mechanism is connected to the ground by a joint or spring, or the frame is not on the base.
 
     Examples
     --------
@@ -406,7 +439,7 @@ def base_reaction(
     check_name("frame", frame, robot.frames)
     if hosts.get(frame, frame) not in base:
         raise ModelError(f"frame '{frame}' is not on the base, which consists of {', '.join(base)}")
-    # the base and external wrenches move the other bodies: virtual work of a common motion of all bodies
+    # virtual work of a common motion of all bodies: only the base and external wrenches exert forces on the other bodies
     elsewhere = np.repeat([name not in base for name in robot.bodies], 10)
     pi = np.concatenate([body.inertia.parameters for body in robot.description.bodies])
     needed = applied(robot.regressor(q, v, a)[..., floating.v_slice, :], pi * elsewhere)
@@ -446,13 +479,13 @@ def _welded_to_base(robot: LoopFunctions, base: Joint) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class _Motions:
-    """Motions on the loops: v = basis [velocities of the base in v; y-dot], plus the velocity of prescribed motions."""
+    """Motions that satisfy the loops: v = basis [velocities of the base in v; y-dot] + velocity of prescribed motions."""
 
-    names: tuple[str, ...]  # of y-dot
+    names: tuple[str, ...]  # names of the entries of y-dot
     columns: Array  # indices of y-dot in v
     basis: Array
     derivative: Array
-    bias_acceleration: Array  # v-dot at constant rates of both
+    bias_acceleration: Array  # v-dot at constant base velocity and y-dot
 
 
 def _motions(robot: LoopFunctions, q: Array, v: Array, independent: Coordinates, time: ArrayLike | None) -> _Motions:
@@ -489,7 +522,7 @@ def _reduced(
     robot: LoopFunctions, function: Any, arguments: tuple[Any, ...], v: ArrayLike | None, independent: Coordinates,
     time: ArrayLike | None, options: Any,
 ) -> Any:  # fmt: skip
-    """Return J* or, if v is given, its rate, by the velocities of independent coordinates."""
+    """Return J* with respect to independent velocities; if v is not None, return its time derivative."""
     if independent is None:
         return function(robot, *arguments, **options)
     out, with_status = options.pop("out", None), options.pop("return_status", False)

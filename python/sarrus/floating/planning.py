@@ -1,8 +1,12 @@
 """Motions of end points by the motors of a mechanism with floating base, and the resulting motion of the base.
 
-All functions solve linear equations for the joints' velocities phi-dot. Loops give J phi-dot = c; velocities of frames give J* phi-dot = x_h-dot
-- drift; zero components of the base's velocity are rows of the base's own J*. The solution has the least norm, with metres converted to radians by
-the mechanism's characteristic length.
+All functions solve linear equations for the joints' velocities phi-dot, with one block of rows for each requirement:
+
+- loops: J phi-dot = c
+- given velocity x_h-dot of a frame: J* phi-dot = x_h-dot - drift
+- zero components of the base's velocity: rows of the J* of the base
+
+The solution has the least norm, with displacements divided by the mechanism's characteristic length.
 """
 
 from __future__ import annotations
@@ -29,8 +33,9 @@ from ..mechanism import checked_mechanism
 from ..spatial import Rotation
 from .partition import base_joint, generalized_jacobian, joint_columns, momentum_velocity
 
-MOST_STEPS = 1_000_000  # of a motion, at about a millisecond each
-UNREACHED = 1e-6  # relative residual, above the rounding and regularisation of equations that have a solution
+MOST_STEPS = 1_000_000  # largest number of steps of a motion; a step takes about a millisecond
+# equations with a larger relative residual have no solution; it is above the errors of rounding and regularisation
+UNREACHED = 1e-6
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -39,10 +44,10 @@ class ReactionNullSpace(Brief):
 
     Attributes
     ----------
-    basis : (..., nv, freedom) velocities of the mechanism including the base, orthonormal in the joints' velocities (metres per
-        second divided by the characteristic length); zero columns if other states of a batch have more
+    basis : (..., nv, freedom) velocities of the mechanism including the base [rad/s, m/s], orthonormal in the joints' velocities if linear velocities
+        are divided by the characteristic length. In a batch, states with fewer basis vectors have zero columns at the end
     freedom : (...) number of basis vectors; -1 for states that are not finite
-    projector : (..., nv - 6, nv - 6) maps joint velocities to the nearest ones with the base at rest
+    projector : (..., nv - 6, nv - 6) maps joint velocities to the nearest joint velocities with the base at rest
     """
 
     basis: Array
@@ -52,17 +57,19 @@ class ReactionNullSpace(Brief):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DynamicSingularityMap(Brief):
-    """Result of :func:`~sarrus.floating.dynamic_singularity_map`, arrays (...).
+    """Result of :func:`~sarrus.floating.dynamic_singularity_map`; each attribute is an array (...).
+
+    Singular values are for independent unit motions, with displacements divided by the characteristic length.
 
     Attributes
     ----------
-    smallest, smallest_fixed : smallest singular value of the generalized Jacobian at its usual rank, and of the Jacobian with fixed base;
-        for independent unit motions, with metres converted to radians by the characteristic length
-    rank, rank_fixed : number of singular values that are not zero; -1 if there is no result
-    condition : largest over smallest singular value of the generalized Jacobian; infinite at singularities
-    manipulability : product of the singular values, sqrt(det J* J*^T) if there are no more rows than motions
-    singularity : "regular", "dynamic" (singular only with floating base, because of the masses), "kinematic" (singular only with fixed base), "both";
-        "" if there is no result
+    smallest, smallest_fixed : (...) smallest singular value, at the rank of regular configurations, of the generalized Jacobian and of the Jacobian
+        with fixed base (dimensionless)
+    rank, rank_fixed : (...) number of nonzero singular values; -1 without a result
+    condition : (...) ratio of the largest to the smallest singular value of the generalized Jacobian (dimensionless); infinite at singularities
+    manipulability : (...) product of the singular values, sqrt(det J* J*^T) if J* has at most as many rows as columns (dimensionless)
+    singularity : (...) "regular", "dynamic" (singular only with floating base, because of the masses), "kinematic" (singular only with fixed base),
+        "both"; "" without a result
     """
 
     smallest: Array
@@ -80,8 +87,8 @@ class FreeFloatingMotion(Brief):
 
     Attributes
     ----------
-    t, q, v : (n,) [s], (n, nq), (n, nv)
-    base_rotation : (n, 3) rotation vector of the base since the start, world axes [rad]
+    t, q, v : (n,), (n, nq), (n, nv) times, configurations and velocities [s; rad, m; rad/s, m/s]
+    base_rotation : (n, 3) rotation vector of the base from its initial orientation, in world axes [rad]
     """
 
     t: Array
@@ -109,10 +116,11 @@ def reaction_null_space(
     Parameters
     ----------
     robot : a mechanism with floating base
-    q : (..., nq)
-    components : zero components of the base's velocity at its frame's origin, in the world's axes: by default the attitude; with
-        "rx ry rz tx ty tz" all, which gives the kernel of H_bm
-    time : (...) [s], for prescribed motions
+    q : (..., nq) configuration [rad, m]
+    components : names of the components of the base's velocity, at its frame's origin in the world's axes, that must be zero. Default: rotation only.
+        With "rx ry rz tx ty tz" the result is the kernel of H_bm
+    time : (...) time for prescribed motions [s]
+    threads, return_status : as in :class:`~sarrus.Mechanism`
 
     Raises
     ------
@@ -156,22 +164,24 @@ def resolved_rate(
     momentum: ArrayLike | None = None, time: ArrayLike | None = None,
     **options: Unpack[StateOptions],
 ) -> Array:  # fmt: skip
-    """Return the velocity (..., nv) of least norm of the joints, with the base's, for given velocities of frames.
+    """Return the velocity (..., nv), with joint velocities of least norm, in which frames of a floating mechanism have given velocities.
 
     Parameters
     ----------
     robot : a mechanism with floating base
-    q : (..., nq)
-    motions : frame to its velocity (..., 6), [angular; linear] in the world's axes at its origin; or (frame, "tx ty ..") to those components
-    still : components of the base's velocity that must be zero, as for :func:`~sarrus.floating.reaction_null_space`
-    momentum : (..., 6) as returned by :meth:`~sarrus.Mechanism.momentum`; default zero
-    time : (...) [s], for prescribed motions
+    q : (..., nq) configuration [rad, m]
+    motions : frame to its velocity (..., 6), [angular; linear] in the world's axes at its origin [rad/s, m/s]; or (frame, "tx ty ..") to the velocity
+        along these components
+    still : components of the base's velocity that must be zero, as `components` of :func:`~sarrus.floating.reaction_null_space`
+    momentum : (..., 6) momentum as returned by :meth:`~sarrus.Mechanism.momentum` [kg m2/s, kg m/s]; default: zero
+    time : (...) time for prescribed motions [s]
+    out, threads, return_status : as in :class:`~sarrus.Mechanism`
 
     Raises
     ------
     StateError
-        No velocity of the joints gives these velocities: at a dynamic singularity, or because of `still` or the loops. In a batch those
-        rows are NaN.
+        No joint velocities produce these motions, because of a dynamic singularity, of `still` or of the loops. In a batch, no error is raised and
+        the rows are NaN.
     ModelError
         The mechanism is connected to the ground.
 
@@ -245,10 +255,10 @@ def motion(
     Parameters
     ----------
     robot : a mechanism with floating base
-    q : (nq,) configuration at times[0]
-    velocity : function (t, q) that returns v (nv,) allowed by the loops; its six entries of the base are not used
-    times : (n,) increasing [s]
-    momentum : (6,) as returned by :meth:`~sarrus.Mechanism.momentum`; default zero
+    q : (nq,) configuration [rad, m] at times[0]
+    velocity : function (t, q) that returns v (nv,) consistent with the loops [rad/s, m/s]; the six entries of the base are ignored
+    times : (n,) increasing times [s]
+    momentum : (6,) momentum as returned by :meth:`~sarrus.Mechanism.momentum` [kg m2/s, kg m/s]; default: zero
     step : longest step [s]; the method has order four (commutator-free, Celledoni, Marthinsen and Owren 2003)
 
     Returns
@@ -290,23 +300,24 @@ def path(
 ) -> FreeFloatingMotion:  # fmt: skip
     """Plan a motion that moves frames through waypoints on a floating base; reactionless with ``still="rx ry rz"``.
 
-    Frames move from each waypoint to the next along a straight line (and about one axis), from rest to rest, by :func:`~sarrus.floating.resolved_rate`.
+    Frames move from each waypoint to the next along a straight line (and rotate about a fixed axis), from rest to rest. Joint velocities are computed
+    by :func:`~sarrus.floating.resolved_rate`.
 
     Parameters
     ----------
     robot : a mechanism with floating base
-    q : (nq,) initial configuration
+    q : (nq,) initial configuration [rad, m]
     way_points : frame to (k, 3) positions or (k, 4, 4) poses in the world [m]
     times : (k,) times of the waypoints, increasing and after 0 [s]
     still : components of the base's velocity that must be zero: "rx ry rz" keeps its attitude
-    momentum : (6,) as returned by :meth:`~sarrus.Mechanism.momentum`; default zero
+    momentum : (6,) momentum as returned by :meth:`~sarrus.Mechanism.momentum` [kg m2/s, kg m/s]; default: zero
     step : step of the integration and of the result [s]
     tolerance : largest error of a frame at a waypoint, and of the base in its `still` components [m, rad]
 
     Raises
     ------
     NotRealizableError
-        A waypoint is not reached; the error names it and the reason.
+        A waypoint is not reached; the message names the waypoint and the reason.
     ModelError
         The mechanism is connected to the ground.
 
@@ -385,17 +396,18 @@ def dynamic_singularity_map(
     time: ArrayLike | None = None,
     threads: int = 1,
 ) -> DynamicSingularityMap:
-    """Detect dynamic singularities, at which the motors lose a direction of a frame's motion because the base floats, in many configurations.
+    """Detect dynamic singularities in many configurations: positions in which a frame loses a direction of motion because the base floats.
 
-    Singular positions of the generalized Jacobian depend on masses. The usual rank is that of a few random configurations.
+    These are singular positions of the generalized Jacobian, which depend on masses. A position is singular if the rank is lower than in a few random
+    configurations.
 
     Parameters
     ----------
     robot : a mechanism with floating base
-    q : (..., nq) configurations that close the loops
-    output : frame, or (frame, "tx ty ..") for components of its velocity in the world's axes
-    time : (...) [s], for prescribed motions
-    threads : number of threads
+    q : (..., nq) configurations [rad, m] that close the loops
+    output : name of a frame, or (frame, "tx ty ..") for components of its velocity in the world's axes
+    time : (...) time for prescribed motions [s]
+    threads : number of threads; the result does not depend on it
 
     Raises
     ------
@@ -500,7 +512,7 @@ def _size(A: Array) -> Array:
 
 
 def _normal(A: Array) -> Array:
-    """Return rows of unit norm, because rows of a heavy base are small without being rounding."""
+    """Return the rows scaled to unit norm, because rows of a heavy base may be small although they are not rounding errors."""
     return np.asarray(A / _size(A)[..., None, None])
 
 
@@ -572,7 +584,7 @@ def _integrated(
             k4 = h * velocity(now + h, robot.integrate(half, k3 - k1 / 2))
             x = robot.integrate(x, (3 * k1 + 2 * k2 + 2 * k3 - k4) / 12)
             x = robot.integrate(x, (-k1 + 2 * k2 + 2 * k3 + 3 * k4) / 12)
-            if robot.nc:  # the joints correct the drift of the loops
+            if robot.nc:  # the joints are moved to correct the drift of the loop constraints
                 x = robot.project_configuration(x, locked=[base.name], time=now + h)
         path.append(x)
         v.append(velocity(t1, x))

@@ -1,8 +1,10 @@
-"""Formulations of the equations of motion in the publications that sarrus began with, each a function of a mechanism and a state of it.
+"""Formulations of the equations of motion in several publications, as functions of a mechanism and its state.
 
-van der Merwe (1995): the reference member, bases of joints, forces in them, and what a frame's inertia is. Li and Wu (2011): projections,
-products of exponentials, reduced equations. Sonoda, Ishii and Isobe: the COG Jacobian. What they have in common with everybody's
-dynamics is in :class:`~sarrus.Mechanism`; which equation is where: docs/formulations.md.
+- van der Merwe (1995): reference member, bases of joint motions and forces, operational-space inertia
+- Li and Wu (2011): projections, products of exponentials, reduced equations
+- Sonoda, Ishii and Isobe: COG Jacobian
+
+Standard dynamics functions are methods of :class:`~sarrus.Mechanism`. docs/formulations.md lists the function for each equation.
 """
 
 from ..dynamics.reactions import joint_bases

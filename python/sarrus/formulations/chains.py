@@ -25,21 +25,23 @@ INSTEAD = "choose another body with member=, or use forward_dynamics(), which ac
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """A serial chain from the ground to its end joint, which connects its last body, the tip, to the member.
+    """Serial chain from the ground to the reference member; its last body is the tip, and its end joint connects the tip to the member.
+
+    "Pieces" is the mechanism with cut joints, see :class:`Decomposition`.
 
     Attributes
     ----------
     name : name of the end joint
-    joints : names of the other joints, from the ground to the tip
-    tip, frame : the last body (the ground for a chain without other joints), and the end joint's frame on it, a frame of the pieces
+    joints : names of all joints before the end joint, from the ground to the tip
+    tip, frame : name of the last body (the ground for a chain of the end joint only), and the end joint's frame on it, a frame of the pieces
     at_member : the end joint's frame on the member
-    sign : 1 if the end joint's motion is that of the member relative to the tip, -1 for the opposite
+    sign : 1 if the end joint's velocity is that of the member relative to the tip, -1 if it is that of the tip relative to the member
     closes : True if the end joint is a loop joint of the mechanism; otherwise it has coordinates
     armature : armature of the end joint
-    inner : loop joint of the mechanism inside the chain, or None. With such a joint the tree carries the tip from the member
+    inner : loop joint of the mechanism inside the chain, or None. With such a joint, the tip's path to the root of the tree passes through the member
     kept : indices of the chain's velocities in the mechanism
-    columns : indices of these velocities in the pieces, and those of a floating tip
-    rows, inner_rows : rows of the end joint and of the inner joint in the pieces
+    columns : indices of these velocities in the pieces, and of the velocities of a floating tip
+    rows, inner_rows : constraint rows of the end joint and of the inner joint in the pieces
     """
 
     name: str
@@ -64,10 +66,10 @@ class Decomposition:
     Attributes
     ----------
     member : the reference member
-    chains : chains that carry it
+    chains : chains from the ground to the member
     pieces : the mechanism with cut joints as constraints, so that the coordinates of the chains are independent of one another
-    weightless : the mechanism without masses and gravity: its bias forces are those along the joints
-    kept : joints with coordinates in the mechanism and in the pieces
+    weightless : the mechanism without masses and gravity, whose bias forces are only the spring and friction forces of its joints
+    kept : joints that have coordinates both in the mechanism and in the pieces
     afloat : floating bodies of the pieces, with the names of their free joints
     """
 
@@ -81,7 +83,10 @@ class Decomposition:
 
 @lru_cache(maxsize=64)
 def decomposition(robot: LoopFunctions, member: str | None) -> Decomposition:
-    """Return the decomposition at a body; default: the first possible one of the candidates, with many joints and far from the ground."""
+    """Return the decomposition at the body `member`; default: the first candidate at which the mechanism can be decomposed.
+
+    Candidates are sorted by their number of joints, then by their distance from the ground.
+    """
     d = robot.description
     for constraint in d.constraints:
         raise ModelError(
@@ -148,11 +153,11 @@ def _chain_joints(d: Description, member: str) -> list[list[JointSpec]]:
 def _decomposed(robot: LoopFunctions, member: str, paths: list[list[JointSpec]]) -> Decomposition:
     d, closing = robot.description, set(robot.loop_joints)
     tips = {end.name: _across(end, member) for end, *_ in paths}
-    # the bodies of a chain have two joints each and belong to the tree, so that at most one of its joints is a loop joint
+    # each body of a chain has two joints and belongs to the tree, therefore at most one joint of the chain is a loop joint
     inner = {end.name: next((j.name for j in path if j.name in closing), None) for end, *path in paths}
     names = _new_names({*robot.joints, *closing, *robot.frames})
 
-    # the tree enters a chain with an inner loop joint from both sides: the member carries its outer part
+    # the tree enters a chain with an inner loop joint from both ends: the bodies after this joint are children of the member
     carried = (member, *(tip for end, tip in tips.items() if inner[end]))
     afloat = {body: next(names) for body in carried}
     frames = {end: next(names) for end in tips}
@@ -212,7 +217,7 @@ def _decomposed(robot: LoopFunctions, member: str, paths: list[list[JointSpec]])
 
 
 def _without_terms(spec: JointSpec) -> JointSpec:
-    """Return the joint without forces along its motion."""
+    """Return the joint without springs, friction and armature."""
     zeros = dict.fromkeys(("damping", "friction", "armature", "stiffness", "rest"), 0.0)
     return replace(spec, joint=replace(spec.joint, **zeros))
 
@@ -233,21 +238,21 @@ def _new_names(names: set[str]) -> Iterator[str]:
 # Accelerations of each released chain, and the force of its tip in response to the member's motion: 6.1-6.25.
 
 
-UNFELT = 1e-7  # fraction of the tip's mobility: directions with a smaller mobility count as immovable
-NOTHING = 1e-14  # relative size of a positive number that rounding may make of zero
+UNFELT = 1e-7  # directions whose mobility is below this fraction of the tip's largest mobility count as immovable
+NOTHING = 1e-14  # relative magnitude below which a positive number may be rounding of zero
 
 
 @dataclass(eq=False)
 class ChainAnswer:
-    """Quantities of one chain: those of :class:`ReferenceMemberSolution`, and intermediate results.
+    """Quantities of one chain: the symbols of :class:`ReferenceMemberSolution`, and intermediate results.
 
     Attributes
     ----------
-    N, start : (..., m, n), (..., m) of a = start + N qdd, the accelerations of its m columns that satisfy the inner loop joint
-    jacobian : (..., 6, m) Jacobian of the tip frame for these columns; J = jacobian N
+    N, start : (..., m, n), (..., m) accelerations a = start + N qdd of the m velocities in `columns` that satisfy the inner loop joint
+    jacobian : (..., 6, m) Jacobian of the tip frame for these velocities; J = jacobian N
     firm : (..., n_c, n_c) orthogonal projector on the immovable directions of the tip: 1 - M M^-1
-    psi, end_force, rate : (..., 6, k), (..., 6), (..., k) of an end joint with coordinates: qdd = psi^T (relative acceleration) + rate; end_force
-        is the given force along it, phi_k h_k of 6.18
+    psi, rate : (..., 6, k), (..., k) for an end joint with coordinates: qdd = psi^T (relative acceleration) + rate
+    end_force : (..., 6) given force along an end joint with coordinates, phi_k h_k of 6.18 [N m, N]
     """
 
     H: Array
@@ -292,7 +297,7 @@ def answer(robot: LoopFunctions, cut: Decomposition, s: States, c: Chain) -> Cha
     Omega = H_inverse @ transposed(J)
     Lambda_inverse = J @ Omega
 
-    # 2.10-2.16: the rows of the end joint are C^T times the member's velocity relative to the tip, and so contain C^T X
+    # 2.10-2.16: the rows of the end joint are C^T times the member's velocity relative to the tip, therefore they contain C^T X
     to_tip = _inverse(cut.pieces.pose(s.x, c.frame))
     X = motion_matrix(to_tip @ s.place)  # 6.40
     C = c.sign * transposed(s.rows[..., c.rows, s.r] @ _inverse(X))
@@ -301,7 +306,7 @@ def answer(robot: LoopFunctions, cut: Decomposition, s: States, c: Chain) -> Cha
     phi = orthonormal_basis(np.eye(6) - phi_c @ transposed(phi_c), 6 - n_c)
     g = c.sign * applied(transposed(phi_c), applied(transposed(C_inverse), s.gamma[..., c.rows]))
 
-    # 6.18: along an end joint with coordinates the force is that of its motor, without the part that accelerates its armature
+    # 6.18: along an end joint with coordinates the force is the motor's effort, minus the torque that accelerates the armature
     psi, force, rate = _motor(robot, cut, s, c, to_tip)
     soft, give = c.armature > 0.0, 1.0 / c.armature[c.armature > 0.0]
     end_force = applied(psi[..., ~soft], force[..., ~soft])
@@ -316,7 +321,7 @@ def answer(robot: LoopFunctions, cut: Decomposition, s: States, c: Chain) -> Cha
     felt = sizes > UNFELT * np.linalg.norm(moved, axis=(-2, -1))[..., None]
     M = (U * inverse_where(sizes**2, felt)[..., None, :]) @ transposed(U)
 
-    # 6.20: open_accelerations are those of coordinates, so that gamma contains the velocity terms of tip and member
+    # 6.20: open_accelerations are accelerations of coordinates, so that gamma must contain the velocity terms of tip and member
     tip = applied(jacobian, a[..., D]) - applied(Lambda_inverse, end_force) + applied(X, s.turning)
     S = g + applied(transposed(phi_c), tip)
     P, R = end_force + applied(phi_c @ M, S), phi_c @ M @ transposed(phi_c) @ X
@@ -341,7 +346,7 @@ def _motor(
     s.no_answer(parallel, f"axes of joint '{c.name}', the end joint of a chain, have become parallel; {INSTEAD}")
     if (joint.parent if joint.reversed else joint.child) == cut.member:
         psi = transposed(_inverse(motion_matrix(to_tip @ s.place @ c.at_member.matrix))) @ psi
-    else:  # the tree passes the joint from the member to the tip: psi is that of the force on the tip
+    else:  # the member is the joint's predecessor in the tree: psi belongs to the force on the tip
         psi = -psi
 
     def between(m: LoopFunctions, q: Array, v: Array) -> Array:
@@ -349,7 +354,7 @@ def _motor(
         member, tip = (m.acceleration(q, v, zero, body, expressed_in="world") for body in (cut.member, c.tip))
         return member - tip
 
-    # both with zero accelerations; in the mechanism, also with zero acceleration of this joint
+    # relative acceleration at zero accelerations of all coordinates; in the mechanism, these include the coordinates of this joint
     rate = between(cut.pieces, s.x, s.u) - between(robot, s.q, s.v)
     return psi, (s.tau - s.passive)[..., joint.v_slice], applied(transposed(psi) @ motion_matrix(to_tip), rate)
 
@@ -364,11 +369,11 @@ def _solutions(rows: Array, gamma: Array) -> tuple[Array, Array]:
 
 
 def inverse_root(A: Array) -> tuple[Array, NDArray[np.bool_]]:
-    """Return L^-1 of A = L L^T, and True (...) for an A that is not positive definite: the identity replaces such an A."""
+    """Return L^-1 of A = L L^T, and a mask (...) of matrices A that are not positive definite; these are replaced by the identity."""
     n = A.shape[-1]
     size = np.sqrt(np.maximum(np.diagonal(A, axis1=-2, axis2=-1), 0.0))
     size = np.where(size > 0.0, size, 1.0)
-    alike = A / (size[..., :, None] * size[..., None, :])  # equal scales of metres and radians
+    alike = A / (size[..., :, None] * size[..., None, :])  # a unit diagonal makes metres and radians comparable
     singular = np.linalg.eigvalsh(alike).min(axis=-1, initial=np.inf) <= NOTHING
     alike = np.where(singular[..., None, None], np.eye(n), alike)
     return _inverse(np.linalg.cholesky(alike)) / size[..., None, :], singular
@@ -386,24 +391,24 @@ def inverse_where(x: Array, where: NDArray[np.bool_]) -> Array:
 # ---- checked states of a mechanism and of its pieces ------------------------------------------------------------------
 
 
-LARGEST = 1e50  # products of larger numbers overflow
+LARGEST = 1e50  # products of several larger values could overflow
 
 
 @dataclass(eq=False)
 class States:
-    """States of a mechanism and of its pieces, with their forces. The neutral configuration at rest replaces an invalid state.
+    """States of a mechanism and of its pieces, with their forces; an invalid state is replaced by the neutral configuration at rest.
 
     Attributes
     ----------
     status : (...) int8, as in :class:`ReferenceMemberSolution`
-    explain : True if a state without a result raises an error: a single state without `return_status`
+    explain : True if a state without a result raises an error, which is so for a single state without `return_status`
     q, v, tau, time : states of the mechanism, and their times
     x, u, drive : (..., nq), (..., nv), (..., nv) configuration, velocity and joint forces of the pieces
-    M, bias : (..., nv, nv), (..., nv) of M a + bias = force in the pieces
-    rows, gamma : (..., nc, nv), (..., nc) of rows a = gamma, the constraints between the pieces
+    M, bias : (..., nv, nv), (..., nv) mass matrix and bias forces of the pieces, M a + bias = force
+    rows, gamma : (..., nc, nv), (..., nc) constraints between the pieces, rows a = gamma
     passive : (..., nv) forces of springs and friction along the mechanism's joints
-    place, r : pose (..., 4, 4) of the member, and the slice of its velocity among those of the pieces
-    turning : (..., 6) difference of the classical acceleration and the rate of the velocity's components in the member's frame
+    place, r : pose (..., 4, 4) of the member, and the slice of its velocity in the velocities of the pieces
+    turning : (..., 6) classical acceleration of the member minus the rate of its velocity components in its own frame
     """
 
     status: NDArray[np.int8]

@@ -22,17 +22,17 @@ from ..mechanism import checked_mechanism
 class CogJacobians(Brief):
     """Dynamics by the links' centres of gravity (Sonoda, Ishii and Isobe): H theta-ddot + B = tau in active coordinates theta.
 
-    As in the paper, the motion of a link is [linear; angular], of its centre of gravity, in the world's axes: q_i-dot = G_i theta-dot. There are
-    N links and M coordinates. If a loop has more coordinates than freedoms, they are dependent. Then G is the solution of least norm that
-    is correct for all motions that the loop allows, and tau are the efforts of least norm.
+    Equation numbers are those of the paper. As in the paper, the velocity of a link is [linear; angular], of its centre of gravity, in the world's
+    axes: q_i-dot = G_i theta-dot. There are N links and M coordinates. If the mechanism has fewer degrees of freedom than coordinates, these are
+    dependent. Then G is the Jacobian of least norm that is correct for all motions that the loops allow, and tau are the efforts of least norm.
 
     Attributes
     ----------
-    coordinates, links : names
-    G, G_dot : (..., N, 6, M) Jacobian of each link, and its rate (3-6)
-    mass : M_i (..., N, 6, 6) [kg, kg m2]
-    b : b_i (..., N, 6), gravity and the gyroscopic moment (10) [N, N m]
-    bias_acceleration : G_i-dot theta-dot (..., N, 6), plus the part of prescribed motions
+    coordinates, links : names of the coordinates and of the links
+    G, G_dot : (..., N, 6, M) Jacobian of each link, and its time derivative (3-6)
+    mass : (..., N, 6, 6) mass matrix M_i of each link [kg, kg m2]
+    b : (..., N, 6) b_i, gravity force and gyroscopic moment of each link (10) [N, N m]
+    bias_acceleration : (..., N, 6) acceleration of each link at theta-ddot = 0, G_i-dot theta-dot plus that of prescribed motions [m/s2, rad/s2]
     """
 
     coordinates: tuple[str, ...]
@@ -84,13 +84,23 @@ class CogJacobians(Brief):
         return np.asarray(moments / masses.sum(axis=-1)[..., None, None])
 
     def forces(self, acceleration: ArrayLike) -> Array:
-        """Return F_i = M_i q_i-ddot + b_i (..., N, 6), [force; moment] on each link at its centre of gravity, for theta-ddot (..., M) (10)."""
+        """Return F_i = M_i q_i-ddot + b_i (..., N, 6), [force; moment] on each link at its centre of gravity (10) [N, N m].
+
+        Parameters
+        ----------
+        acceleration : (..., M) theta-ddot [rad/s^2, m/s^2]
+        """
         rates = real_rows("acceleration", acceleration, len(self.coordinates), self.G.shape[:-3])
         motion = applied(self.G, rates[..., None, :]) + self.bias_acceleration
         return applied(self.mass, motion) + self.b
 
     def efforts(self, acceleration: ArrayLike) -> Array:
-        """Return tau = G^T F (..., M) for theta-ddot (..., M) (15, 16)."""
+        """Return tau = G^T F (..., M) (15, 16) [N m, N].
+
+        Parameters
+        ----------
+        acceleration : (..., M) theta-ddot [rad/s^2, m/s^2]
+        """
         return np.asarray(applied(transposed(self.G), self.forces(acceleration)).sum(axis=-2))
 
 
@@ -102,13 +112,14 @@ def cog_jacobians(
 ) -> CogJacobians:  # fmt: skip
     """Compute the COG Jacobians of all links in active coordinates, and the equations of motion.
 
-    They describe rigid bodies only. Armature, friction and springs are omitted; :func:`~sarrus.formulations.reduced_dynamics` includes them.
+    Armature, friction and springs are not included; :func:`~sarrus.formulations.reduced_dynamics` includes them.
 
     Parameters
     ----------
-    q, v : (..., nq), (..., nv) state that satisfies the constraints; default v: zero
-    active : as `independent` of :func:`~sarrus.formulations.reduced_dynamics`; at least as many as degrees of freedom
-    time : (...) time of prescribed motions [s]
+    q, v : (..., nq), (..., nv) configuration and velocity [rad, m; rad/s, m/s] that satisfy the constraints; default v: zero
+    active : names of joints, as `independent` of :func:`~sarrus.formulations.reduced_dynamics`; at least as many velocities as degrees of freedom
+    time : (...) time for prescribed motions [s]
+    threads, return_status : as in :class:`~sarrus.Mechanism`
 
     References
     ----------

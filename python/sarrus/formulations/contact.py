@@ -21,28 +21,30 @@ def sliding_contact(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, tau: ArrayLike, joint: str, ratio: ArrayLike, *, wrenches: Wrenches | None = None,
     time: ArrayLike | None = None, **options: Unpack[BatchOptions],
 ) -> tuple[Array, Array, Array]:  # fmt: skip
-    """Compute forward dynamics with a loop joint as a Class II contact: h = ratio h_c, a force along the joint from its multipliers h_c.
+    """Compute forward dynamics with friction in a loop joint that is proportional to its constraint force (Class II contact).
 
-    For Coulomb friction of a tip that slides on a surface, the ratio for the normal force is -mu in the direction of sliding. The caller
-    chooses its sign by the direction of sliding. The force is linear in the multipliers, which are affine in the force: one small system.
+    The effort along the joint is h = ratio h_c, with the joint's multipliers h_c. For Coulomb friction of a tip that slides on a surface, the ratio
+    for the normal force is -mu in the direction of sliding, and +mu in the opposite direction: the caller selects the sign. h_c depends linearly on
+    h, therefore h is the solution of a small linear system.
 
     Parameters
     ----------
-    q, v, tau : (..., nq), (..., nv), (..., nv) state that satisfies the loops, and generalised force [N m, N]
-    joint : loop joint with n velocities and r rows
-    ratio : (..., n, r) ratio of the efforts along its velocities to its multipliers
-    wrenches, time : as :meth:`~sarrus.Mechanism.forward_dynamics`
+    q, v, tau : (..., nq), (..., nv), (..., nv) configuration, velocity and generalised force [rad, m; rad/s, m/s; N m, N]; q and v satisfy the loops
+    joint : name of a loop joint with n velocities and r constraint rows
+    ratio : (..., n, r) ratio of the efforts along its velocities to its multipliers (dimensionless; m for a moment from a force)
+    wrenches, time : as in :meth:`~sarrus.Mechanism.forward_dynamics`
+    threads, return_status : as in :class:`~sarrus.Mechanism`
 
     Returns
     -------
-    a : (..., nv) generalised acceleration
-    multipliers : (..., nc) of all constraints
+    a : (..., nv) generalised acceleration [rad/s^2, m/s^2]
+    multipliers : (..., nc) multipliers of all constraint rows [N m, N]
     h : (..., n) efforts along the joint [N m, N]
 
     Raises
     ------
     StateError
-        The contact jams: with this ratio the required force grows with the friction force (Painlevé).
+        The contact jams, because with this ratio the constraint force increases as fast as the friction force (Painlevé paradox).
     ModelError, ShapeError
         The joint is not a loop joint; the ratio is not (..., n, r).
 

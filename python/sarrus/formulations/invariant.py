@@ -1,14 +1,15 @@
 """Coordinate-invariant equations of motion: products of exponentials, and the factors of M and C (Ploen and Park; Li and Wu 2011, 4.5).
 
-With the velocities V = (V_1, ..., V_N) of the bodies, each in its own frame, and forces on them likewise,
+With the velocities V = (V_1, ..., V_N) of the bodies, each in the frame of its body, and the forces on the bodies in the same frames,
 
   V     = Gamma V + S v + P_0 V_0                               each body moves with its parent, and along its joint
         = G (S v + P_0 V_0)                                     G = (1 - Gamma)^-1 = 1 + Gamma + Gamma^2 + ...
   V-dot = G (S a + S-dot v + ad_S (Gamma V + P_0 V_0) + P_0 V_0-dot)
   tau   = S^T G^T (M V-dot + ad_V^T M V + P_t^T F_t)
 
-Gamma contains Ad of the parent's pose in the body's frame; ad_S has -ad(S_i v_i) and ad_V has -ad(V_i) on their diagonals. The bodies form any
-tree. The slides have a chain, with Gamma next to the diagonal, and joints with constant axes, so that S-dot = 0.
+Gamma contains Ad of the parent's pose in the body's frame; ad_S has -ad(S_i v_i) and ad_V has -ad(V_i) on their diagonals. "The slides" are Li and
+Wu's lecture notes. They treat a chain, with Gamma next to the diagonal, and joints with constant axes, so that S-dot = 0. Here the bodies form any
+tree.
 """
 
 from __future__ import annotations
@@ -30,22 +31,23 @@ from ..mechanism import checked_mechanism
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PoeFactors(Brief):
-    """Matrices whose products are the equations of motion, with 6 rows for each of N bodies.
+    """Matrices whose products are the equations of motion of the tree, with 6 rows for each of N bodies; see the module's docstring.
 
     Attributes
     ----------
     bodies : names of the bodies, each after its parent
-    S : (..., 6N, nv) motion subspaces of the joints; the slides' xi
-    S_dot : (..., 6N, nv) rate of S; zero except for gimbals, universal joints and reversed joints
-    Gamma : (..., 6N, 6N) from each body's parent to the body; nilpotent
-    G : (..., 6N, 6N) (1 - Gamma)^-1, from each body to all bodies that it carries
-    P_0 : (..., 6N, 6) from the ground to the bodies next to it
-    P_t : (..., 6, 6N) from the end's body to the end
-    M : (..., 6N, 6N) inertias of the bodies
-    ad_S, ad_V : (..., 6N, 6N) with -ad(S_i v_i) and -ad(V_i) on the diagonal
-    h_V : (..., 6N, 6N) skew, with h_V V = ad_V^T M V: of the momenta (n, f) = M_i V_i it has [-n~ -f~; -f~ 0] on its diagonal
-    armature : (nv, nv) of the joints, diagonal
-    V, V_0_dot : (..., 6N) velocities of the bodies; (6,) acceleration of the ground that is equivalent to gravity, (0, -g)
+    S : (..., 6N, nv) motion subspaces of the joints (xi in Li and Wu)
+    S_dot : (..., 6N, nv) time derivative of S; zero except for gimbals, universal joints and reversed joints
+    Gamma : (..., 6N, 6N) maps motions of each body's parent to the body; nilpotent
+    G : (..., 6N, 6N) (1 - Gamma)^-1, maps motions of each body to all bodies that it carries
+    P_0 : (..., 6N, 6) maps motions of the ground to its children
+    P_t : (..., 6, 6N) maps motions of the last body to the end frame
+    M : (..., 6N, 6N) inertias of the bodies, block-diagonal
+    ad_S, ad_V : (..., 6N, 6N) matrices with the blocks -ad(S_i v_i) and -ad(V_i) on the diagonal
+    h_V : (..., 6N, 6N) skew matrix with h_V V = ad_V^T M V; for momenta (n, f) = M_i V_i, its diagonal blocks are [-n~ -f~; -f~ 0]
+    armature : (nv, nv) armature of the joints, diagonal [kg m2, kg]
+    V : (..., 6N) velocities of the bodies [rad/s, m/s]
+    V_0_dot : (6,) acceleration of the ground that is equivalent to gravity, (0, -g) [rad/s2, m/s2]
     """
 
     bodies: tuple[str, ...]
@@ -65,7 +67,7 @@ class PoeFactors(Brief):
 
     @property
     def J(self) -> Array:
-        """G S (..., 6N, nv): the bodies' Jacobians, one below the other."""
+        """G S (..., 6N, nv): the Jacobians of all bodies, stacked."""
         return np.asarray(self.G @ self.S)
 
     @property
@@ -89,7 +91,7 @@ class PoeFactors(Brief):
 
     @property
     def gravity_forces(self) -> Array:
-        """S^T G^T M G P_0 V_0-dot (..., nv), the forces that balance the weight; the slides' phi."""
+        """S^T G^T M G P_0 V_0-dot (..., nv), the forces that balance gravity (phi in Li and Wu)."""
         return applied(transposed(self.J) @ self.M @ self.G @ self.P_0, self.V_0_dot)
 
 
@@ -97,18 +99,19 @@ class PoeFactors(Brief):
 def joint_screws(robot: LoopFunctions, q: ArrayLike | None = None, **options: Unpack[StateOptions]) -> Array:
     """Return the screws (..., nv, 6) of the tree joints, [angular; linear] in world axes, of the point at the world's origin.
 
-    A screw is the motion of all bodies that the joint carries, for a unit of its velocity. The screws are in the order of v. With those
-    of the zero configuration, poses of frames are products of exponentials (:func:`sarrus.spatial.product_of_exponentials`), over the
-    joints from the ground to the frame.
+    A screw is the velocity of all bodies that the joint carries, for a unit velocity of the joint. The screws are in the order of v. With the screws
+    of the zero configuration, the pose of a frame is a product of exponentials over the joints from the ground to the frame
+    (:func:`sarrus.spatial.product_of_exponentials`).
 
     Parameters
     ----------
-    q : (..., nq) configuration; default: all coordinates zero
+    q : (..., nq) configuration [rad, m]; default: all coordinates zero
+    out, threads, return_status : as in :class:`~sarrus.Mechanism`
 
     Raises
     ------
     ModelError
-        A joint has several freedoms, and so no single screw.
+        A joint has several degrees of freedom, and therefore no single screw.
 
     References
     ----------
@@ -138,17 +141,17 @@ def poe_factors(
 ) -> PoeFactors:
     """Return the invariant factors of the tree's mass matrix, Coriolis matrix, gravity forces and Jacobian; loops are open.
 
-    They are for study: :meth:`~sarrus.Mechanism.mass_matrix` and the others take a thousandth of the time.
+    Use these matrices to study the equations. :meth:`~sarrus.Mechanism.mass_matrix` and similar methods need about 1/1000 of the time.
 
     Parameters
     ----------
-    q, v : (..., nq), (..., nv) state; default v: zero
-    frame : the end, the frame of P_t and J_t; default: the frame of the last body
+    q, v : (..., nq), (..., nv) configuration and velocity [rad, m; rad/s, m/s]; default v: zero
+    frame : name of the end frame of P_t and J_t; default: the frame of the last body
 
     Raises
     ------
     ModelError
-        A loop joint has armature, which no factor contains.
+        A loop joint has armature, which the factors cannot represent.
 
     References
     ----------

@@ -1,7 +1,7 @@
 """Free motions of constraints, and equations of motion projected onto free motions and onto constraint forces.
 
-The constraints J v = c of the mechanism are the slides' A(q) v = 0 of Q in E, holonomic or not. N spans the motions that they allow.
-In the metric of the mass matrix
+The constraints J v = c of the mechanism, holonomic or not, are A(q) v = 0 in Li and Wu's lecture notes ("the slides"), where they define the
+configuration space Q in E. The columns of N span the motions that the constraints allow. In the metric of the mass matrix
 
   P_T = N (N^T M N)^-1 N^T M         maps a velocity to the nearest allowed one
   P_omega = P_T^T = M P_T M^-1       maps a force to the part that causes motion
@@ -37,7 +37,7 @@ from ..errors import ModelError, StateError
 from ..mechanism import checked_mechanism
 
 # ---- reduced dynamics ------------------------------------------------------------------------------------------------
-# Equations of motion in as many coordinates as a closed mechanism has freedoms: independent, actuated or task coordinates.
+# Equations of motion in as many coordinates as a closed mechanism has degrees of freedom: independent, actuated or task coordinates.
 #
 # With v = G y-dot + g of :mod:`~sarrus.analysis.independent_coordinates`
 #
@@ -59,19 +59,21 @@ def reduced_dynamics(
 
     Parameters
     ----------
-    q, v : (..., nq), (..., nv) state that satisfies the constraints
-    independent : names of tree joints, or (joint, index) for one of several velocities; "actuated" for the actuated joints;
-        default: the best-conditioned velocities (a pivoted factorisation of the projector), the same for all states
-    task : instead of `independent`, a frame, or (frame, "rx ty ..."): components of its velocity in the world's axes
-    wrenches : frame to [moment; force] (..., 6), as in :meth:`~sarrus.Mechanism.inverse_dynamics`: part of `bias` [N m, N]
-    time : (...) time of prescribed motions [s]
-    out : result of an earlier call with equally many states and the same coordinates, whose arrays are overwritten
+    q, v : (..., nq), (..., nv) configuration and velocity [rad, m; rad/s, m/s] that satisfy the constraints
+    independent : names of tree joints, or (joint, index) for one of several velocities; "actuated" for the actuated joints.
+        Default: the best-conditioned velocities (by a pivoted factorisation of the projector), the same for all states
+    task : alternative to `independent`: the name of a frame, or (frame, "rx ty ..."), whose velocity components in the world's axes are the
+        coordinates
+    wrenches : frame to (..., 6) [moment; force], as in :meth:`~sarrus.Mechanism.inverse_dynamics` [N m, N]; they are included in `bias`
+    time : (...) time for prescribed motions [s]
+    out : result of an earlier call with the same number of states and the same coordinates, whose arrays are overwritten
+    threads, return_status : as in :class:`~sarrus.Mechanism`
 
     Raises
     ------
     StateError
-        The coordinates are not independent, or do not determine the motion. Singular values of the loops, and of E on the free motions, count as
-        zero below 1e-9 of the largest. In a batch the rows of such states are NaN, and their status is 2.
+        The coordinates are not independent, or do not determine the motion. Singular values below 1e-9 of the largest count as zero, both of J and of
+        the map from free motions to the coordinates. In a batch, no error is raised: the row is NaN and its status 2.
 
     References
     ----------
@@ -97,10 +99,20 @@ def reduced_dynamics(
 def operational_inertia_inverse(
     robot: LoopFunctions, q: ArrayLike, frame: str, **options: Unpack[FrameTimeOptions]
 ) -> Array:
-    """Compute the acceleration of a frame per wrench on it, (..., 6, 6), with closed loops: J_f N (N^T M N)^-1 N^T J_f^T.
+    """Compute the inverse operational-space inertia (..., 6, 6) of a frame with closed loops: J_f N (N^T M N)^-1 N^T J_f^T.
 
-    It exists in every configuration (van der Merwe 5.58). With all loops open it is J_f :func:`~sarrus.formulations.omega`.
+    It is the acceleration of the frame per wrench on the frame, and exists in every configuration (van der Merwe 5.58). J_f is the frame's Jacobian,
+    and N a basis of the free motions. With all loops open it is J_f :func:`~sarrus.formulations.omega`.
 
+    Parameters
+    ----------
+    q : (..., nq) configuration [rad, m]
+    frame : name of a frame, see `frames` of the mechanism
+    time : (...) time for prescribed motions [s]
+    expressed_in, out, threads, return_status : as in :class:`~sarrus.Mechanism`
+
+    Examples
+    --------
     >>> import sarrus
     >>> float(sarrus.formulations.operational_inertia_inverse(sarrus.mechanisms.pendulum(mass=2.0, length=0.5), [0.0], "tip")[3, 3])
     0.5
@@ -131,11 +143,26 @@ def operational_inertia(
     time: ArrayLike | None = None,
     **options: Unpack[StateOptions],
 ) -> Array:  # fmt: skip
-    """Compute the operational-space inertia (..., n, n) of a frame with closed loops, along components among rx ry rz tx ty tz.
+    """Compute the operational-space inertia (..., n, n) of a frame with closed loops, along n components (van der Merwe 5.57).
 
-    Raises StateError if the frame cannot move in one of these directions, in which its inertia is infinite. Then
-    :func:`~sarrus.formulations.operational_inertia_inverse` exists. Raises ModelError for other names of components. van der Merwe 5.57.
+    Parameters
+    ----------
+    q : (..., nq) configuration [rad, m]
+    frame : name of a frame, see `frames` of the mechanism
+    components : names from "rx ry rz tx ty tz", rotation about and translation along the axes of `expressed_in`
+    time : (...) time for prescribed motions [s]
+    expressed_in, out, threads, return_status : as in :class:`~sarrus.Mechanism`
 
+    Raises
+    ------
+    StateError
+        The frame cannot move in one of these directions, so that its inertia is infinite. Use
+        :func:`~sarrus.formulations.operational_inertia_inverse` instead.
+    ModelError
+        `components` has an unknown name.
+
+    Examples
+    --------
     >>> import sarrus
     >>> fourbar = sarrus.mechanisms.four_bar()
     >>> sarrus.formulations.operational_inertia(fourbar, fourbar.assemble(), "coupler", components="ry").shape
@@ -151,10 +178,11 @@ def operational_inertia(
         raise ModelError(f"components must be one or more of {' '.join(PARAMETERS)}; got {components!r}")
     closed = operational_inertia_inverse(robot, q, frame, expressed_in=expressed_in, time=time)
     common_axes({"the result": closed.shape})
-    # mobility is relative to that with open loops: with closed loops it may be rounding alone
+    # the mobility is compared with the mobility with open loops, because with closed loops all of it may be rounding
     open_ = robot._tree_operational_inertia_inverse(q, frame, expressed_in=expressed_in, return_status=True)[0]
     mobility = np.sqrt(np.diagonal(np.where(np.isnan(open_), np.abs(closed), open_), axis1=-2, axis2=-1))[..., rows]
-    bad = np.asarray(np.isnan(closed).any(axis=(-2, -1), keepdims=True))  # stays NaN, without an effect on other states
+    # invalid states remain NaN, and have no effect on other states
+    bad = np.asarray(np.isnan(closed).any(axis=(-2, -1), keepdims=True))
     scale = np.where((mobility > 0.0) & ~bad[..., 0], mobility, 1.0)
     inverse = np.where(bad, np.eye(len(rows)), closed[..., np.array(rows)[:, None], rows])
     relative = inverse / (scale[..., :, None] * scale[..., None, :])
@@ -172,9 +200,10 @@ def operational_inertia(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ProjectedEquations(Brief):
-    """Equations of motion on the free motions, and on the forces that do no work on them.
+    """Equations of motion projected onto the free motions, and onto the constraint forces.
 
-    On T*Q, inertia acceleration + bias = force; on its complement, curvature = across + constraint_force.
+    Along the free motions (T*Q): inertia acceleration + bias = force. Along the constraint forces (its complement): curvature = across +
+    constraint_force.
 
     Attributes
     ----------
@@ -182,11 +211,11 @@ class ProjectedEquations(Brief):
     inertia : (..., nv, nv) P_omega M = M P_T, whose rank is the number of degrees of freedom
     bias, force : (..., nv) P_omega h and P_omega tau [N m, N]
     acceleration : (..., nv) acceleration, which also satisfies the constraints [rad/s2, m/s2]
-    curvature : (..., nv) M S(v, v) = (1 - P_omega)(M a + C v), the force that keeps the motion on the constraints, plus that of prescribed
-        motions; S is the second fundamental form of Q in E [N m, N]
-    across : (..., nv) (1 - P_omega)(tau - N), N = h - C v [N m, N]
+    curvature : (..., nv) M S(v, v) = (1 - P_omega)(M a + C v) [N m, N], the force that is required for the motion to satisfy the constraints,
+        including prescribed motions; S is the second fundamental form of Q in E
+    across : (..., nv) (1 - P_omega)(tau - N), with N = h - C v [N m, N]
     constraint_force : (..., nv) M a + h - tau = J^T multipliers, which P_omega maps to zero [N m, N]
-    multipliers : (..., nc) multipliers of least norm
+    multipliers : (..., nc) multipliers of least norm [N m, N]
     """
 
     P_omega: Array
@@ -207,6 +236,14 @@ def free_motions(
 ) -> FreeMotions:
     """Compute a basis of the velocities that the constraints allow, and their number.
 
+    Parameters
+    ----------
+    q : (..., nq) configuration [rad, m]
+    time : (...) time for prescribed motions [s]
+    threads, return_status : as in :class:`~sarrus.Mechanism`
+
+    Examples
+    --------
     >>> import sarrus
     >>> fourbar = sarrus.mechanisms.four_bar()
     >>> free = sarrus.formulations.free_motions(fourbar, fourbar.assemble())
@@ -223,9 +260,17 @@ def projections(
 ) -> tuple[Array, Array]:
     """Compute P_omega and P_T (..., nv, nv) in the coordinates of the tree, in the metric of the mass matrix: P_omega M = M P_T and P_omega = P_T^T.
 
-    P_T v is the allowed velocity nearest to v in kinetic energy (without prescribed motions). (1 - P_omega) tau is the part of a force that the
-    constraints carry. Rows may be dependent. References: Li and Wu 2011, 4.6 (lemmas 1 and 2).
+    P_T v is the allowed velocity nearest to v in kinetic energy (without prescribed motions). (1 - P_omega) tau is the component of a force that the
+    constraints balance. Rows may be dependent. References: Li and Wu 2011, 4.6 (lemmas 1 and 2).
 
+    Parameters
+    ----------
+    q : (..., nq) configuration [rad, m]
+    time : (...) time for prescribed motions [s]
+    threads, return_status : as in :class:`~sarrus.Mechanism`
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import sarrus
     >>> fourbar = sarrus.mechanisms.four_bar()
@@ -245,13 +290,14 @@ def projected_dynamics(
     time: ArrayLike | None = None,
     **options: Unpack[BatchOptions],
 ) -> ProjectedEquations:  # fmt: skip
-    """Compute the equations of motion along the constraints, and the constraint forces.
+    """Compute the equations of motion along the free motions, and the constraint forces.
 
     Parameters
     ----------
-    q, v : (..., nq), (..., nv) state that satisfies the constraints
-    tau : (..., nv) generalised force [N m, N]; default: none
-    wrenches, time : as :meth:`~sarrus.Mechanism.forward_dynamics`
+    q, v : (..., nq), (..., nv) configuration and velocity [rad, m; rad/s, m/s] that satisfy the constraints
+    tau : (..., nv) generalised force [N m, N]; default: zero
+    wrenches, time : as in :meth:`~sarrus.Mechanism.forward_dynamics`
+    threads, return_status : as in :class:`~sarrus.Mechanism`
 
     References
     ----------
@@ -305,11 +351,21 @@ def virtual_work(
     time: ArrayLike | None = None,
     **options: Unpack[StateOptions],
 ) -> Array:  # fmt: skip
-    """Compute P_omega (M a + h - tau) (..., nv), the residual of Lagrange's and d'Alembert's equation: zero if tau causes the motion.
+    """Compute P_omega (M a + h - tau) (..., nv), the residual of the Lagrange-d'Alembert equation, which is zero if tau causes the motion.
 
-    (M a + h - tau) . dq = 0 for all dq with A dq = 0, for Pfaffian rows and others, because constraint forces do no work.
-    References: Li and Wu 2011, 4.6 (theorem 2).
+    By this equation (M a + h - tau) . dq = 0 for all dq with A dq = 0, because constraint forces do no work. References: Li and Wu 2011, 4.6 (theorem
+    2).
 
+    Parameters
+    ----------
+    q, v, a, tau : (..., nq), (..., nv), (..., nv), (..., nv) configuration, velocity, acceleration and generalised force [rad, m; rad/s, m/s;
+        rad/s^2, m/s^2; N m, N]
+    wrenches : frame name to (..., 6) [moment; force] on the mechanism, in that frame's axes at its origin [N m, N]
+    time : (...) time for prescribed motions [s]
+    out, threads, return_status : as in :class:`~sarrus.Mechanism`
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import sarrus
     >>> fourbar = sarrus.mechanisms.four_bar()
@@ -328,7 +384,8 @@ def virtual_work(
 # ---- integrability of velocity constraints: Frobenius' theorem --------------------------------------------------------
 
 
-BENT = 1e-7  # relative to the rates of J: errors of differences, for functions of rows without a derivative
+# tolerance relative to the rates of J: the error of finite differences for constraint rows that are functions without a derivative
+BENT = 1e-7
 
 
 @of_states
@@ -337,13 +394,15 @@ def is_involutive(
 ) -> NDArray[np.bool_]:
     """Return True if the velocities that all constraints allow, J v = 0, are an involutive distribution at a configuration.
 
-    The distribution is involutive if the bracket of any two velocities is one of them: dJ(x) y - dJ(y) x - J [x, y] = 0 for all x and y
-    with J x = J y = 0. If this is true in a neighbourhood, the constraints are holonomic (Frobenius). A rolling disc is a counterexample.
+    The distribution is involutive if the Lie bracket of any two allowed velocities is an allowed velocity: dJ(x) y - dJ(y) x - J [x, y] = 0 for all x
+    and y with J x = J y = 0. If this is true in a neighbourhood, the constraints are holonomic (Frobenius). The constraints of a rolling disc are
+    not.
 
     Parameters
     ----------
-    q : (..., nq) regular configuration that closes the loops
-    time : (...) time of prescribed motions [s]
+    q : (..., nq) regular configuration [rad, m] that closes the loops
+    time : (...) time for prescribed motions [s]
+    threads, return_status : as in :class:`~sarrus.Mechanism`
 
     Returns
     -------

@@ -1,6 +1,6 @@
-"""Reference-member algorithm of Lilly and Orin: chains that carry one body, each reduced to a force at its tip.
+"""Reference-member algorithm of Lilly and Orin: each chain between the ground and one body, the member, is reduced to a force at its tip.
 
-`chains` decomposes the mechanism and its states, and computes the quantities of each chain. This module couples the chains by
+The module `chains` decomposes the mechanism and its states, and computes the quantities of each chain. This module couples the chains at
 the member.
 """
 
@@ -38,39 +38,40 @@ ByChain = dict[str, Array]
 ALIKE = 1e-7  # sine of the angle below which two chains block the same direction; larger than the drift of loops
 PASSES = 3
 CONTRADICTION = 1e-6  # residual of the accelerations in blocked directions, relative to their terms
-REST = 1e-12  # smaller accelerations are rounding [rad/s2, m/s2]
+REST = 1e-12  # accelerations below this value are rounding [rad/s2, m/s2]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ReferenceMemberSolution(Brief):
     """Quantities of the reference-member algorithm (van der Merwe 1995, ch. 6), in the order of their computation.
 
-    Quantities of a chain are dicts by its name, which is that of its end joint at the member. Its tip frame is this joint's frame on the chain's
-    last body (the ground, for a chain of one joint). n is the number of its freedoms, n_c that of the blocked directions of its end
-    joint. Quantities of the member are in its frame. SI units, radians; motions are [angular; linear], forces
-    [moment; force]. If `status` is not 0, the other arrays are NaN.
+    Quantities of chains are dicts by the name of the chain, which is the name of its end joint at the member. The tip frame is this joint's frame on
+    the chain's last body (on the ground, for a chain of one joint). n is the number of degrees of freedom of the chain, and n_c the number of blocked
+    directions of its end joint. Quantities of the member are in its frame. All are in SI units and radians; motions are [angular; linear], forces
+    [moment; force]. Equation numbers are van der Merwe's. If `status` is not 0, all other arrays are NaN.
 
     Attributes
     ----------
     member : name of the reference member
     chains : joints of each chain from the ground to the tip, without the end joint
-    H, bias_forces : (..., n, n), (..., n) of tau = H qdd + bias_forces + J^T f (6.1). The n coordinates are those of the chain's joints
-        in their order. With a loop joint among them, which has no coordinates, they are any n coordinates that satisfy it
+    H, bias_forces : (..., n, n), (..., n) mass matrix and bias forces, tau = H qdd + bias_forces + J^T f (6.1). The n coordinates are those of the
+        chain's joints in their order. If one of them is a loop joint, they are any n independent coordinates that satisfy its constraint
     J : (..., 6, n) Jacobian of the tip frame (6.1)
-    open_accelerations, open_tip_acceleration : (..., n), (..., 6) accelerations of the released chain (6.2, 6.3); the latter classical
+    open_accelerations, open_tip_acceleration : (..., n), (..., 6) accelerations of the released chain and of its tip (6.2, 6.3); classical
     Omega, Lambda_inverse : (..., n, 6), (..., 6, 6) H^-1 J^T and J H^-1 J^T (5.12, 5.20)
     X : (..., 6, 6) maps the member's motion to the tip frame (6.40)
     phi, phi_c : (..., 6, 6 - n_c), (..., 6, n_c) free and blocked directions of the end joint in the tip frame, orthonormal (2.10-2.16,
-        6.9). phi_c also contains free directions with armature, which are compliant: 1/armature is part of M_inverse
+        6.9). phi_c also contains free directions with armature, which are treated as compliant: 1/armature is added to M_inverse
     M_inverse, M : (..., n_c, n_c) phi_c^T Lambda^-1 phi_c (6.57) and its pseudo-inverse (instead of 6.59 and 6.60)
-    S : (..., n_c) of M^-1 h_c = S - phi_c^T X a_r (6.21; 6.20 with the sign of the open tip acceleration corrected)
+    S : (..., n_c) right-hand side of M^-1 h_c = S - phi_c^T X a_r (6.21; 6.20 with the sign of the open tip acceleration corrected)
     P, R : (..., 6), (..., 6, 6): P - R a_r is the force of the tip on the member in compliant directions (6.24, 6.25)
     effective_inertia : (..., 6, 6) I_r + sum X^T R (6.62)
     motion_space : (..., 6, 6) orthogonal projector on the motions of the member that all chains allow (instead of 6.63)
     member_acceleration : (..., 6) a_r, classical (6.31, in the motion space)
     tip_forces : (..., 6) forces on the member: P - R a_r (6.33), and the forces of least norm in immovable directions of the tip
     accelerations : (..., nv) accelerations of the mechanism (6.34, with the sign of 6.2)
-    multipliers, wrenches : (..., nc) of M a + h = tau + J^T multipliers, and loop joint to its wrench (..., 6) on its child
+    multipliers : (..., nc) multipliers in M a + h = tau + J^T multipliers
+    wrenches : loop joint to its wrench (..., 6) on its child
     status : (...) int8: 0 fine, 1 the state is invalid, 2 no solution exists, 3 the chains contradict one another
     """
 
@@ -107,33 +108,35 @@ def reference_member(
 ) -> ReferenceMemberSolution:  # fmt: skip
     """Compute forward dynamics by the reference-member algorithm, with its intermediate results.
 
-    Without the member, the mechanism consists of serial chains from the ground. The force of each tip on the member is P - R a_r. These forces
-    and the member's inertia determine a_r, and a_r the accelerations of the chains.
+    Without the member, the mechanism consists of serial chains from the ground. The force of each tip on the member is P - R a_r, with the member's
+    acceleration a_r. The sum of these forces and the member's inertia determine a_r, from which the accelerations of the chains follow.
     ``forward_dynamics(..., solver="reference-member")`` returns the accelerations only.
 
     Parameters
     ----------
-    q, v, tau : (..., nq), (..., nv), (..., nv) state and generalised force [N m, N]
-    member : the reference member. Any number of chains connect it to the ground, with any number of freedoms each, or single joints.
-        Type 0 (fingers and their object: motors near the ground) and Type 1 (legs and a trunk: motors near
-        the member) are treated equally. Default: a body with the most joints, the farthest from the ground that is suitable
-    wrenches, time : as :meth:`~sarrus.Mechanism.forward_dynamics`
-    return_status : return NaN and the status of a single state without a result, as in a batch
+    q, v, tau : (..., nq), (..., nv), (..., nv) configuration, velocity and generalised force [rad, m; rad/s, m/s; N m, N]
+    member : name of the reference member, which any number of chains or single joints connect to the ground. Mechanisms of Type 0 (fingers with an
+        object: motors near the ground) and Type 1 (legs with a trunk: motors near the member) are treated equally. Default: the suitable body with
+        the most joints; among several, the one farthest from the ground
+    wrenches, time : as in :meth:`~sarrus.Mechanism.forward_dynamics`
+    return_status : True returns NaN and the status for a single state without a result, as in a batch; False raises the error
 
     Raises
     ------
     ModelError
-        A chain branches, returns to the member or does not reach the ground; or there are constraints other than joints.
+        A chain branches, returns to the member or does not reach the ground. Or there are constraints that are not joints.
     StateError
-        The state is invalid; a released chain has no inertia, or the member in a direction that the chains allow; the axes of an end joint
-        with coordinates have become parallel; or no acceleration satisfies all chains.
+        - The state is invalid.
+        - A released chain has no inertia, or the member has none in a direction that the chains allow.
+        - The axes of an end joint with coordinates are parallel.
+        - No acceleration satisfies the constraints of all chains.
 
     Notes
     -----
-    If a chain cannot move in all blocked directions of its end joint, M^-1 is singular, and the member cannot move in all directions.
-    Its motion space is the intersection of the spaces that the chains allow. With b a basis of the null space of all blocked directions,
-    b^T I_eff b eta = b^T (f - I_eff a_p) and a_r = a_p + b eta. a_p is the acceleration that blocked directions prescribe
-    (centripetal, or of prescribed motions). The column space of sum X^T R in 6.63-6.65 is another space, and correct for symmetric loads only.
+    If the tip of a chain cannot move in all blocked directions of its end joint, M^-1 is singular, and the member cannot move in all directions.
+    The motion space of the member is the intersection of the spaces that the chains allow. Let b be a basis of the null space of all blocked
+    directions, and a_p the acceleration that blocked directions prescribe (centripetal, or of prescribed motions). Then a_r = a_p + b eta with
+    b^T I_eff b eta = b^T (f - I_eff a_p). Equations 6.63-6.65 use the column space of sum X^T R instead, which is correct only for symmetric loads.
 
     References
     ----------
@@ -180,7 +183,7 @@ def reference_member(
     def sound(x: Array) -> Array:
         return np.where(s.status.reshape(s.lead + (1,) * (x.ndim - len(s.lead))), np.nan, x)
 
-    # a single joint to the ground without blocked directions is not a chain
+    # a single joint to the ground without blocked directions exerts no force, and is not treated as a chain
     shown = [n for n, c in enumerate(cut.chains) if c.joints or chains[n].S.size]
     by_chain = {f.name for f in fields(ChainAnswer)} & {f.name for f in fields(ReferenceMemberSolution)}
     names = [c.name for c in cut.chains]
@@ -238,7 +241,7 @@ def _residual(
 
 @dataclass(frozen=True, eq=False)
 class _Met:
-    """Results of the member with all its chains."""
+    """Results for the member with all its chains."""
 
     effective_inertia: Array
     motion_space: Array

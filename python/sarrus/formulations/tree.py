@@ -21,8 +21,16 @@ from ..mechanism import checked_mechanism
 
 @_operation
 def omega(robot: LoopFunctions, q: ArrayLike, frame: str, **options: Unpack[FrameOptions]) -> Array:
-    """Compute Omega = M^-1 J^T (..., nv, 6) of the tree: joint accelerations per wrench on a frame, loops open (van der Merwe 5.51).
+    """Compute Omega = M^-1 J^T (..., nv, 6) of the tree, with open loops: joint accelerations per wrench on a frame (van der Merwe 5.51).
 
+    Parameters
+    ----------
+    q : (..., nq) configuration [rad, m]
+    frame : name of a frame, see `frames` of the mechanism
+    expressed_in, out, threads, return_status : as in :class:`~sarrus.Mechanism`
+
+    Examples
+    --------
     >>> import sarrus
     >>> sarrus.formulations.omega(sarrus.mechanisms.pendulum(mass=2.0, length=0.5), [0.0], "tip")[0].tolist()
     [0.0, 2.0, 0.0, -1.0, 0.0, 0.0]
@@ -33,13 +41,18 @@ def omega(robot: LoopFunctions, q: ArrayLike, frame: str, **options: Unpack[Fram
 def christoffel_symbols(robot: LoopFunctions, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
     """Compute Gamma(q) (..., nv, nv, nv) of the tree, C(q, v)_ij = sum over k of Gamma_ijk v_k, in closed form.
 
-    C is that of :meth:`~sarrus.Mechanism.coriolis_matrix`. For joints with v = dq/dt, Gamma are the Christoffel symbols of the mass matrix, of the
-    first kind, (dM_ij/dq_k + dM_ik/dq_j - dM_kj/dq_i) / 2, symmetric in j and k. Ball, free and planar joints have velocities that are not rates of
-    coordinates. For them Gamma has the same properties: C v are the Coriolis and centrifugal forces, and dM/dt - 2C is skew. Gamma_ijk - Gamma_ikj
-    is the bracket of the joint's motions (gyroscopic terms of one body). Armature of tree joints is constant and has no effect. The cost is
-    O(bodies depth^2), and nv^3 results.
+    C is the matrix of :meth:`~sarrus.Mechanism.coriolis_matrix`. For joints with v = dq/dt, Gamma are the Christoffel symbols of the first kind of
+    the mass matrix, (dM_ij/dq_k + dM_ik/dq_j - dM_kj/dq_i) / 2, symmetric in j and k. The velocities of ball, free and planar joints are not rates of
+    coordinates. For these joints, too, C v are the Coriolis and centrifugal forces, and dM/dt - 2C is skew. But Gamma_ijk - Gamma_ikj is not zero: it
+    is the Lie bracket of the joint's motions (gyroscopic terms). Armature of tree joints is constant and has no effect. The cost is O(bodies
+    depth^2).
 
     Raises ShapeError if nv^3 exceeds 2^31.
+
+    Parameters
+    ----------
+    q : (..., nq) configuration [rad, m]
+    out, threads, return_status : as in :class:`~sarrus.Mechanism`
 
     References
     ----------
@@ -58,11 +71,18 @@ def christoffel_symbols(robot: LoopFunctions, q: ArrayLike, **options: Unpack[St
 
 @_operation
 def mass_matrix_derivative(robot: LoopFunctions, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
-    """Compute dM_ij of the tree along a unit of velocity k (..., nv, nv, nv): dM/dt = mass_matrix_derivative(q) @ v.
+    """Compute the derivative (..., nv, nv, nv) of the tree's mass matrix M_ij along each velocity k: dM/dt = mass_matrix_derivative(q) @ v.
 
-    For joints with v = dq/dt it is dM_ij/dq_k; for ball, free and planar joints the derivative along :meth:`~sarrus.Mechanism.integrate`. In closed
-    form it is Gamma_ijk + Gamma_jik of :func:`~sarrus.formulations.christoffel_symbols`.
+    For joints with v = dq/dt it is dM_ij/dq_k. For ball, free and planar joints it is the derivative along :meth:`~sarrus.Mechanism.integrate`. It is
+    computed in closed form, as Gamma_ijk + Gamma_jik of :func:`~sarrus.formulations.christoffel_symbols`.
 
+    Parameters
+    ----------
+    q : (..., nq) configuration [rad, m]
+    out, threads, return_status : as in :class:`~sarrus.Mechanism`
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import sarrus
     >>> arm = sarrus.mechanisms.double_pendulum()
@@ -80,8 +100,18 @@ def constraint_forces(
 ) -> dict[str, Array]:  # fmt: skip
     """Compute the components (..., 6 - nv) of every joint's reaction in its constraint space: tau_c of f = psi tau + psi_c tau_c (2.16).
 
-    The arguments are those of :func:`~sarrus.formulations.reactions`; the bases are those of :func:`~sarrus.formulations.joint_bases`.
+    The bases psi and psi_c are those of :func:`~sarrus.formulations.joint_bases`.
 
+    Parameters
+    ----------
+    multipliers, base_velocity, base_acceleration : as in :func:`~sarrus.formulations.reactions`
+    q, v, a : (..., nq), (..., nv), (..., nv) configuration, velocity and acceleration [rad, m; rad/s, m/s; rad/s^2, m/s^2]
+    time : (...) time for prescribed motions [s]
+    wrenches : frame name to (..., 6) [moment; force] on the mechanism, in that frame's axes at its origin [N m, N]
+    threads : as in :class:`~sarrus.Mechanism`
+
+    Examples
+    --------
     >>> import sarrus
     >>> pendulum = sarrus.mechanisms.pendulum(mass=2.0, length=0.5)
     >>> sarrus.formulations.constraint_forces(pendulum, [0.0], [0.0], [0.0])["pivot"].shape
@@ -99,26 +129,31 @@ def reactions(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, multipliers: ArrayLike | None = None, time: ArrayLike | None = None,
     **options: Unpack[ReactionOptions],
 ) -> dict[str, Array]:  # fmt: skip
-    """Compute the wrench that every tree joint, fixed ones too, exerts on the body that it carries (the one farther from the ground).
+    """Compute the wrench that every tree joint, including fixed joints, exerts on the body that it carries (the body farther from the ground).
 
-    The arguments are those of :meth:`~sarrus.Mechanism.inverse_dynamics`. The result maps joint names to (..., 6) [moment; force] in the joint's
-    frame on that body, at its origin: van der Merwe's f (4.23, 4.30). The part along the motion space drives the joint (motor, friction,
-    spring and armature together); :func:`~sarrus.formulations.constraint_forces` returns the other part. :meth:`~sarrus.Mechanism.joint_wrenches`
-    includes loop joints, has all wrenches on the child, and returns efforts separately.
+    The result maps joint names to (..., 6) [moment; force] in the joint's frame on this body, at its origin: van der Merwe's f (4.23, 4.30) [N m, N].
+    Its component along the motion space is the sum of motor, friction, spring and armature forces. Its component in the constraint space is returned
+    by :func:`~sarrus.formulations.constraint_forces`. Alternatively, :meth:`~sarrus.Mechanism.joint_wrenches` includes loop joints, has all wrenches
+    on the child, and returns efforts separately.
 
     Parameters
     ----------
-    multipliers : (..., nc) multipliers of the loops in this motion, as :meth:`~sarrus.Mechanism.forward_dynamics` and
-        :meth:`~sarrus.Mechanism.actuator_efforts` return them; default: those while the motors produce the motion, by
+    multipliers : (..., nc) multipliers of the constraint rows in this motion [N m, N], as :meth:`~sarrus.Mechanism.forward_dynamics` and
+        :meth:`~sarrus.Mechanism.actuator_efforts` return them; default: the multipliers for motor efforts, by
         :meth:`~sarrus.Mechanism.actuator_efforts`. Indeterminate components (``indeterminate`` of :meth:`~sarrus.Mechanism.joint_wrenches`) are those
         of least norm over all joints
+    base_velocity, base_acceleration : as in :meth:`~sarrus.Mechanism.inverse_dynamics`
+    q, v, a : (..., nq), (..., nv), (..., nv) configuration, velocity and acceleration [rad, m; rad/s, m/s; rad/s^2, m/s^2]
+    time : (...) time for prescribed motions [s]
+    wrenches : frame name to (..., 6) [moment; force] on the mechanism, in that frame's axes at its origin [N m, N]
+    threads, return_status : as in :class:`~sarrus.Mechanism`
 
     Raises
     ------
     NotRealizableError
-        Without multipliers: other forces than those of the motors act in this motion.
+        `multipliers` is None, and motors alone cannot produce this motion.
     ValueError
-        Without multipliers, for a mechanism with loops and a moving base.
+        `multipliers` is None, for a mechanism with loops and a moving base.
 
     Examples
     --------
@@ -148,7 +183,7 @@ def reactions(
     else:
         multipliers = real_rows("multipliers", multipliers, robot.nc, np.shape(q)[:-1], finite=False)
         across = robot._loop_wrenches(q, multipliers, time=time, return_status=True)[0]
-    # a joint also carries the reactions of loops on its outer bodies: their wrenches on these bodies, negative
+    # a joint also transmits the reactions of loop constraints on its outer bodies: minus their wrenches on these bodies
     wrenches |= {name: wrenches[name] - wrench for name, wrench in carried_by_tree(robot, q, across).items()}
     return cast("Any", (wrenches, status)) if with_status else wrenches
 

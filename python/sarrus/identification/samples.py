@@ -24,8 +24,8 @@ class Samples(Brief):
     Attributes
     ----------
     efforts : joint to the efforts of its motor (n,) or (n, nv of the joint) [N m, N]. Zeros of a passive joint are measurements too
-    q, v : (n, nq), (n, nv) configurations and velocities, with closed loops
-    a : (n, nv) accelerations, or None, for :func:`identify_runs`
+    q, v : (n, nq), (n, nv) configurations and velocities [rad, m; rad/s, m/s], with closed loops
+    a : (n, nv) accelerations [rad/s^2, m/s^2], or None, for :func:`identify_runs`
     t : (n,) [s], or None; uniformly spaced if `a` is None
     directions : joint to (n, nv of the joint) factors of unit Coulomb friction; None: the signs of its velocities. For filtered efforts these are
         the filtered signs, because filtered efforts do not jump at reversals

@@ -1,1 +1,1 @@
-"""Simulation of single and many runs: integration, limits, trajectories and their files."""
+"""Simulation of a single run or of many runs: integration, joint limits, trajectories and their files."""

@@ -22,8 +22,8 @@ MethodName = Literal[
 Stabilisation = Literal["none", "corrective", "baumgarte", "projection"]
 STABILISATIONS: dict[str, tuple[float, float]] = _core.stabilisations  # default gains
 MOST_STEPS = 2**53  # the largest count that a double represents exactly
-SHORTEST_PERIOD = 1e-9  # share of the duration: more samples would take forever
-SHORTEST_PART = 1e-3  # share of a step: signals are checked between steps
+SHORTEST_PERIOD = 1e-9  # shortest sampling period, as a fraction of the duration: more samples would take days
+SHORTEST_PART = 1e-3  # shortest sampling period, as a fraction of a step: Ctrl-C is only checked between steps
 
 
 CHOICES: dict[str, Any] = {"method": ("auto", *METHODS), "limits": OnLimits, "stabilisation": STABILISATIONS}
@@ -61,7 +61,7 @@ class Stepping:
 
     @classmethod
     def checked(cls, function: str, mechanism: Mechanism, duration: Any, options: Mapping[str, object]) -> Stepping:
-        """Check the options of the function with this name, and fill in defaults."""
+        """Check the options of a call of `function` (its name, for messages), and add defaults."""
         for name in options.keys() - DEFAULTS.keys():
             raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
         values: dict[str, Any] = DEFAULTS | dict(options)
@@ -76,7 +76,7 @@ DEFAULTS = {field.name: field.default for field in fields(Stepping)[1:]}
 
 
 def checked_times(start: Any, duration: Any, dt: Any) -> tuple[float, float, float]:
-    """Return start, duration and step in seconds; raise ValueError for too many steps to count."""
+    """Return start, duration and step in seconds; raise ValueError if the number of steps exceeds MOST_STEPS."""
     start = checked_number("start", start, "")
     duration = checked_number("duration", duration, "seconds, not negative")
     step = checked_number("dt", dt)
@@ -88,7 +88,7 @@ def checked_times(start: Any, duration: Any, dt: Any) -> tuple[float, float, flo
 
 
 def checked_gains(mechanism: Mechanism, stabilisation: str, values: Any) -> tuple[float, float]:
-    """Return the two gains of a stabilisation; default: its own."""
+    """Return the two gains of a stabilisation, or its default gains if `values` is None."""
     if stabilisation == "corrective" and mechanism.nc and mechanism._without_inertia:
         raise ModelError(
             f"stabilisation 'corrective' needs inertia along each joint of the tree; joint '{mechanism._without_inertia[0]}' has none: "
@@ -144,10 +144,10 @@ def check_periods(terms: Sequence[Mapping[str, Any]], duration: float, dt: float
 
 
 def check_memory(states: float, runs: int, size: int) -> None:
-    """Raise MemoryError, before a run starts, if its samples exceed this machine's memory."""
+    """Raise MemoryError if the samples of the runs would exceed this machine's memory; called before a run starts."""
     try:
         available = float(os.sysconf("SC_PHYS_PAGES")) * float(os.sysconf("SC_PAGE_SIZE"))
-    except (AttributeError, OSError, ValueError):  # not on this system
+    except (AttributeError, OSError, ValueError):  # this operating system does not report the size of its memory
         return
     needed = 8.0 * states * runs * max(size, 1)
     if needed > available:
@@ -158,7 +158,7 @@ def check_memory(states: float, runs: int, size: int) -> None:
 
 
 def checked_turns(mechanism: Mechanism, near: Mapping[str, ArrayLike] | None, runs: int) -> dict[str, Array]:
-    """Return the coordinates (runs, nq of the joint) from which turns of loop joints are counted, by the joints' names."""
+    """Return joint name -> nearby coordinates (runs, nq of the joint), which select the initial revolutions of loop joints."""
     check_mapping("near", near, "joints' names to their coordinates", 0, optional=True)
     turns = {}
     for name, coordinates in (near or {}).items():
@@ -173,7 +173,7 @@ def checked_turns(mechanism: Mechanism, near: Mapping[str, ArrayLike] | None, ru
 
 
 def progress_bar(total: float, shown: bool, unit: str = "s") -> Any:
-    """Return a progress bar of tqdm, or None."""
+    """Return a progress bar of tqdm, or None if it is not `shown`."""
     if not shown:
         return None
     from .._files import needed

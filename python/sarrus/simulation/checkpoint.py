@@ -15,7 +15,7 @@ from ..errors import ModelError, check_choice
 from .arguments import STABILISATIONS
 from .trajectory import Trajectory
 
-# fields of a checkpoint other than the state x
+# required fields of a checkpoint, in addition to the state x, with their types
 FIELDS: dict[str, Any] = {
     "mechanism": Description, "method": str, "start": Real, "k": Integral, "dt": Real, "t": Real, "h": Real, "shown": tuple,
     "stabilisation": str, "close_stages": bool, "force_elements": tuple,
@@ -53,7 +53,7 @@ def state_of_checkpoint(name: str, value: Any, size: int) -> Array:
 
 
 def as_checkpoint(value: Any) -> dict[str, Any]:
-    """Return a copy of a checkpoint, or of that of a Trajectory."""
+    """Return a copy of a checkpoint, or of the checkpoint of a Trajectory."""
     checkpoint = value.checkpoint if isinstance(value, Trajectory) else value
     if isinstance(value, Trajectory) and checkpoint is None:
         raise ModelError(

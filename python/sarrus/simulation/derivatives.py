@@ -1,4 +1,4 @@
-"""Derivatives through time: exact derivatives of the discrete steps, including projections onto the loops and force elements."""
+"""Exact derivatives of simulations: of the discrete steps, including the projections onto the loops and the force elements."""
 
 from __future__ import annotations
 
@@ -50,16 +50,18 @@ DEFAULTS: dict[str, Any] = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sensitivities(Brief):
-    """Derivatives of states with respect to earlier states and parameters. Rows are changes of the state: displacement (nv), velocity (nv), z
-    (nz).
+    """Derivatives of states with respect to earlier states and parameters.
+
+    The rows are changes of the later state: displacement (nv), velocity (nv) and internal states of force elements (nz). With loops, changes of the
+    earlier state are first projected onto the loop constraints.
 
     Attributes
     ----------
     q : (..., 2 nv + nz, nv) with respect to a displacement dq in the tangent space, where the displaced configuration is ``robot.integrate(q, dq)``.
-        With loops, by the part of dq that they allow; the velocity changes accordingly
-    v : (..., 2 nv + nz, nv) with respect to the velocity; with loops, by the part that they allow
-    internal_state : (..., 2 nv + nz, nz) by the internal states of force elements
-    parameters : name to (..., 2 nv + nz, numbers) by parameters of force elements
+        With loops, the velocity changes with the displacement so that it satisfies the constraints
+    v : (..., 2 nv + nz, nv) with respect to the velocity
+    internal_state : (..., 2 nv + nz, nz) with respect to the internal states of force elements
+    parameters : name to (..., 2 nv + nz, k), with respect to the k values of a parameter of a force element
     """
 
     q: Array
@@ -72,7 +74,7 @@ class Sensitivities(Brief):
 
     @classmethod
     def _of(cls, S: Array, nv: int, names: Sequence[tuple[str, int]]) -> Sensitivities:
-        """Split the columns of S: by the state, then by the given count of numbers of each name."""
+        """Split the columns of S: derivatives by the state, then by each parameter, with `names` of (name, number of values)."""
         counts = [nv, nv, S.shape[-2] - 2 * nv, *(count for _, count in names)]
         by_q, by_v, by_z, *by_numbers = np.split(S, np.cumsum(counts)[:-1], axis=-1)
         return cls(by_q, by_v, by_z, {name: by for (name, _), by in zip(names, by_numbers, strict=True)})
@@ -80,13 +82,13 @@ class Sensitivities(Brief):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StateCotangents(Brief):
-    """Cotangents of initial states, and of parameters of force elements.
+    """Cotangents (gradients) of initial states, and of parameters of force elements.
 
     Attributes
     ----------
-    q, v, internal_state : (..., nv), (..., nv), (..., nz) with respect to a displacement in the tangent space, the velocity and the internal states;
-        with loops, by the parts that they allow
-    parameters : name to (..., numbers)
+    q, v, internal_state : (..., nv), (..., nv), (..., nz) with respect to a displacement in the tangent space, the velocity and the internal states.
+        With loops, changes of q and v are projected onto the loop constraints
+    parameters : name to (..., k), with respect to the k values of a parameter
     """
 
     q: Array
@@ -108,12 +110,12 @@ class StateCotangents(Brief):
 def step(robot: Mechanism, q: ArrayLike, v: ArrayLike, dt: float, **options: Unpack[StepOptions]) -> Sensitivities:
     """Return the derivatives of one step of :func:`~sarrus.simulate`, with respect to the state and to parameters of force elements.
 
-    If there are loops, the state is first projected onto them, like the start of a run, and directions are projected accordingly.
-    Limits, end stops and contacts have the derivative of their current side.
+    If there are loops, the state is first projected onto the loop constraints, as at the beginning of a run, and its changes are projected in the
+    same way. At limits, end stops and contacts, which are not smooth, the derivative is that of the current state: touching or not.
 
     Parameters
     ----------
-    q, v : (..., nq), (..., nv) state before the step
+    q, v : (..., nq), (..., nv) configuration and velocity [rad, m; rad/s, m/s] before the step
     dt : length of the step [s]
     controller : force elements of :mod:`sarrus.control`, as for :func:`~sarrus.simulate_many`; constant efforts during the step are
         ``EffortTable([time], u[None], motors)``
@@ -121,8 +123,8 @@ def step(robot: Mechanism, q: ArrayLike, v: ArrayLike, dt: float, **options: Unp
         for compliant contacts or bristles
     stabilisation, gains : as for :func:`~sarrus.simulate`, except "corrective"
     internal_state : (..., nz) internal states of the elements; default: zero
-    time : at the start of the step [s]
-    threads : number of threads
+    time : time at the beginning of the step [s]
+    threads : number of threads; the result does not depend on it
 
     Returns
     -------
@@ -131,10 +133,10 @@ def step(robot: Mechanism, q: ArrayLike, v: ArrayLike, dt: float, **options: Unp
     Raises
     ------
     ModelError
-        Forces without derivatives: dry friction of joints, functions, sampled controllers, or controllers with a model of the mechanism
-        (SampleAndHold, ComputedTorque, TaskControl and the like); or a method without derivatives.
+        The derivatives of a force are not available: dry friction of joints, Python functions, sampled controllers (SampleAndHold), or controllers
+        with a model of the mechanism (ComputedTorque, TaskControl). Or the method has no derivatives.
     StateError
-        The derivative does not exist: the position is singular, the step fails, or the state is off the loops.
+        The derivative does not exist, because the position is singular, the step fails, or the state violates the loop constraints.
 
     Examples
     --------
@@ -156,16 +158,18 @@ def step_jvp(
     robot: Mechanism, q: ArrayLike, v: ArrayLike, dt: float, dq: ArrayLike, dv: ArrayLike, dz: ArrayLike | None = None,
     **options: Unpack[StepOptions],
 ) -> tuple[Array, Array, Array]:  # fmt: skip
-    """Return the change of the state after a step along a change of the state before: :func:`step` times one vector.
+    """Return the change of the state after a step due to a change of the state before it: the matrices of :func:`step` times a vector.
 
     Parameters
     ----------
-    q, v, dt, options : as for :func:`step`
-    dq, dv, dz : (..., nv), (..., nv), (..., nz) displacement, and changes of v and of z; default of dz: zero
+    q, v, dt : as in :func:`step`
+    dq, dv, dz : (..., nv), (..., nv), (..., nz) displacement, change of the velocity and change of the internal states [rad, m; rad/s, m/s; units of
+        the internal states]; default of dz: zero
+    controller, method, stabilisation, gains, internal_state, time, threads : as in :func:`step`
 
     Returns
     -------
-    (..., nv), (..., nv), (..., nz) displacement, and changes of v and of z
+    (..., nv), (..., nv), (..., nz) displacement, change of the velocity and change of the internal states after the step
     """
     steps, shape = _Steps.from_states(robot, q, v, dt, options)
     change = steps.tangents(shape, {"dq": dq, "dv": dv, "dz": dz})
@@ -180,12 +184,14 @@ def step_vjp(
     robot: Mechanism, q: ArrayLike, v: ArrayLike, dt: float, wq: ArrayLike | None = None, wv: ArrayLike | None = None,
     wz: ArrayLike | None = None, **options: Unpack[StepOptions],
 ) -> StateCotangents:  # fmt: skip
-    """Return the cotangent of the state before a step, and of parameters of force elements, for one of the state after: a vector times :func:`step`.
+    """Return the cotangents of the state before a step, and of parameters of force elements: a cotangent times the matrices of :func:`step`.
 
     Parameters
     ----------
-    q, v, dt, options : as for :func:`step`
-    wq, wv, wz : (..., nv), (..., nv), (..., nz) cotangents of the displacement, of v and of z; default: zero
+    q, v, dt : as in :func:`step`
+    wq, wv, wz : (..., nv), (..., nv), (..., nz) cotangents of the state after the step, of its displacement, velocity and internal states
+        [per rad, m; per rad/s, m/s; per unit of the internal states]; default: zero
+    controller, method, stabilisation, gains, internal_state, time, threads : as in :func:`step`
 
     Returns
     -------
@@ -208,30 +214,29 @@ def rollouts_vjp(
     *,
     threads: int = 1,
 ) -> StateCotangents:
-    """Return the gradient of a function of the samples of runs, with respect to initial states and parameters of force elements: the adjoint of the
-    steps.
+    """Return the gradient of a function of the samples of runs with respect to initial states and parameters, by the adjoint of the steps.
 
-    It goes back from sample to sample, and repeats the steps between two samples. Runs that keep every tenth step (`every`) therefore need a
-    tenth of the memory, and one more forward step for each step. The result is the same.
+    The parameters are those of force elements. The algorithm goes back from sample to sample, and repeats the steps between two samples. Runs that
+    store every tenth step (``every=10``) therefore need a tenth of the memory, and one more forward step for each step. The result is the same.
 
     Parameters
     ----------
-    runs : from :func:`~sarrus.simulate_many`
-    q, v, internal_state : (runs, n, nv), (runs, n, nv), (runs, n, nz) derivatives of the function with respect to a
-        displacement of each sample, its velocity and z; default: zero. Derivatives that are the same for all runs may
-        be (n, nv)
+    runs : result of :func:`~sarrus.simulate_many`
+    q, v, internal_state : (runs, n, nv), (runs, n, nv), (runs, n, nz) derivatives of the function with respect to a displacement, the velocity and
+        the internal states of each sample [per rad, m; per rad/s, m/s; per unit of the internal states]; default: zero. Derivatives that are equal
+        for all runs may have the shape (n, nv)
     threads : number of threads; the result does not depend on it
 
     Returns
     -------
-    StateCotangents, (runs, ...) each; NaN for runs that have not finished, or have no derivative at some step.
+    StateCotangents, (runs, ...) each; NaN for runs that have not finished, or that have a step without derivative.
 
     Raises
     ------
     ModelError
-        As :func:`step` does. The runs had a policy, or their force elements are unknown because they were read from a .parquet.
+        The errors of :func:`step`. Or the runs had a policy, or their force elements are unknown because they were read from a .parquet file.
     ShapeError
-        Arrays do not fit the runs.
+        The arrays do not have the shape of the runs' samples.
 
     Examples
     --------
@@ -268,7 +273,7 @@ def rollouts_vjp(
 def along_run(
     prepared: Prepared, x: Array, start: float, duration: float, dt: float, names: Iterable[str]
 ) -> Sensitivities:
-    """Return the sensitivities of the samples x (n, size) of one run, one per step."""
+    """Return the sensitivities of the samples x (n, size) of one run, which has a sample at each step."""
     nv, numbers = prepared.setup.mechanism.nv, prepared.forces
     schedule = _core.Schedule(start, start + duration, dt)
     steps = _Steps(prepared.setup, schedule, x[None], numbers.parameters, numbers.names, 1)
@@ -364,7 +369,7 @@ class _Steps:
         return int(self.setup.core().tangent)
 
     def tangents(self, shape: tuple[int, ...], parts: Mapping[str, ArrayLike | None]) -> Array:
-        """Return displacements and changes of v and of z, concatenated to (states, 2 nv + nz)."""
+        """Return displacements, changes of velocities and changes of internal states, concatenated to (states, 2 nv + nz)."""
         nv, m, rows = self.setup.mechanism.nv, self.m, []
         for (name, part), wide in zip(parts.items(), (nv, nv, m - 2 * nv), strict=True):
             x = np.zeros(wide) if part is None else real_array(name, part)
@@ -378,7 +383,7 @@ class _Steps:
         return together.reshape(math.prod(together.shape[:-1]), m)
 
     def forward(self, S: Array, names: Sequence[str]) -> Array:
-        """Return derivatives (runs, n, 2 nv + nz, columns) along the columns of S, and then by the named numbers."""
+        """Return derivatives (runs, n, 2 nv + nz, columns) along the columns of S, followed by derivatives with respect to the named parameters."""
         core = self.setup.core()
         check_smooth(core)
         numbers = [k for name in names for k in range(self.names[name].start, self.names[name].stop)]
@@ -390,7 +395,7 @@ class _Steps:
         return changes
 
     def back(self, cotangents: Array, *, raises: bool = True) -> tuple[Array, Array]:
-        """Return the cotangents of the start (runs, 2 nv + nz) and of all numbers (runs, parameters)."""
+        """Return the cotangents of the initial states (runs, 2 nv + nz) and of all parameters (runs, parameters)."""
         core = self.setup.core()
         check_smooth(core)
         state, numbers, status = core.back(self.x, self.parameters, self.schedule, cotangents, self.threads)

@@ -1,4 +1,4 @@
-"""The caller's functions in a simulation, with checks of their return values: controllers, and events at zeros of a function."""
+"""Python functions of the caller in a simulation, with checks of their return values: controllers and events."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class Event:
 
     Attributes
     ----------
-    function : (t, q, v) -> number
-    name : key of its times in ``Trajectory.events``, unique within a simulation
-    terminal : end the simulation at the event
-    direction : 1: only if the function rises, -1: only if it falls, 0: both
+    function : function of time [s], configuration (nq,) [rad, m] and velocity (nv,) [rad/s, m/s] that returns a number; the event occurs at its zeros
+    name : key of the event times in ``Trajectory.events``, unique within a simulation
+    terminal : True ends the simulation at the event
+    direction : zeros that count. 1: the function increases; -1: it decreases; 0: both
 
     Raises
     ------
@@ -87,16 +87,16 @@ def as_events(value: Any) -> list[Event]:
 
 
 def force(mechanism: Mechanism, functions: Sequence[Controller]) -> Controller:
-    """Return a function for the sums of all functions' forces (2, nv): motor efforts, and the generalised force of wrenches."""
+    """Return a function for the sum of all functions' forces (2, nv): motor efforts, and the generalised force of wrenches."""
     nv = mechanism.nv
 
     def forces(t: float, q: Array, v: Array) -> Array:
         if not (np.isfinite(q).all() and np.isfinite(v).all()):
-            return np.full((2, nv), np.nan)  # the motion diverges, so the controller is not called
+            return np.full((2, nv), np.nan)  # the motion has diverged; the controller is not called with NaN
         total = np.zeros((2, nv))
         for function in functions:
             answer, wrenches = function(t, q, v), None
-            # a tuple of nv numbers is an effort too
+            # a tuple of nv numbers is an effort, not (effort, wrenches)
             if isinstance(answer, tuple) and len(answer) == 2 and (answer[1] is None or isinstance(answer[1], Mapping)):
                 answer, wrenches = answer
             total[0] += _returned(answer, nv, "tau")

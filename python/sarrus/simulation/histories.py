@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ContactForces"]
 
-BEFORE = 2  # as in cpp/elements/collision_contacts.hpp
-FEATURES = 2**14  # as in cpp/contact/scene.hpp
+BEFORE = 2  # number of internal states before those of the points, as in cpp/elements/collision_contacts.hpp
+FEATURES = 2**14  # largest number of features of a shape, as in cpp/contact/scene.hpp
 
 
 class PlaneContact(NamedTuple):
@@ -31,7 +31,7 @@ class PlaneContact(NamedTuple):
 
     frame: str
     on: str
-    normal: tuple[float, float, float]  # in the axes of `on`
+    normal: tuple[float, float, float]  # unit vector in the axes of the frame `on`
     radius: float
     first: int
     states: int
@@ -39,19 +39,19 @@ class PlaneContact(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ContactForces:
-    """Active points of rigid contact, sample by sample: :attr:`Trajectory.contacts <sarrus.Trajectory.contacts>`.
+    """Active points of rigid contact at each sample, from :attr:`Trajectory.contacts <sarrus.Trajectory.contacts>`; n points in all.
 
     Attributes
     ----------
-    sample : (n,) index of the trajectory's sample; forces are those of the step before it
-    shapes, bodies : n pairs of names, first and second; for a :class:`~sarrus.control.RigidContact` its frame and the frame of its plane
+    sample : (n,) index of the trajectory's sample; forces are those of the step before the sample
+    shapes, bodies : n pairs (first, second) of names; for a :class:`~sarrus.control.RigidContact`, its frame and the frame of its plane
     id : (n,) identifier of a point, as in :class:`~sarrus.results.Contacts`; -1 - k for the k-th RigidContact
-    position : (n, 3) in the world; for shapes at the middle of the step [m]
-    force : (n, 3) on the first body, in the world, mean over the step [N]. If forces are indeterminate, as under four feet, they minimise the
-        sum of squares, each weighted by the mean inverse effective mass of its point
-    moment : (n, 3) on the first body in addition, from spinning and rolling friction [N m]
+    position : (n, 3) position of the point in the world [m]; for shapes, at the middle of the step
+    force : (n, 3) contact force on the first body, in the world, mean over the step [N]. If forces are indeterminate, as under four feet, they
+        minimise the sum of squares, each weighted by the mean inverse effective mass of its point
+    moment : (n, 3) moment of spinning and rolling friction on the first body, in the world [N m]
     natural_map : (samples,) residual of the contact conditions, as a velocity [m/s]
-    left_out : number of active points that are not stored, beyond eight a shape. They act like the others
+    left_out : number of active points that are not stored, because a shape has more than eight. Their forces act in the simulation, too
     """
 
     sample: NDArray[np.int64]
@@ -66,7 +66,13 @@ class ContactForces:
 
     @classmethod
     def from_states(cls, mechanism: Mechanism, z: Array, kept: int) -> ContactForces:
-        """Return contact forces from their states in z (samples, BEFORE + numbers of each stored point)."""
+        """Return contact forces from internal states of the simulation.
+
+        Parameters
+        ----------
+        z : (samples, BEFORE + kept * size of a point) internal states of the contacts of shapes
+        kept : number of stored points
+        """
         shapes, pairs = mechanism.description.shapes, mechanism._may_touch
         pressing = z[:, 1].astype(int)
         points = z[:, BEFORE:].reshape(len(z), kept, -1)
@@ -76,14 +82,22 @@ class ContactForces:
         ends = [(shapes[pairs[k].first], shapes[pairs[k].second]) for k in (name // FEATURES).tolist()]
         return cls(
             np.nonzero(stored)[0], tuple((a.name, b.name) for a, b in ends), tuple((a.body, b.body) for a, b in ends), name,
-            rows[:, 4:7], rows[:, 1:4], rows[:, 7:] if rows.shape[1] > 7 else np.zeros_like(rows[:, 1:4]), z[:, 0], int(np.maximum(pressing - kept, 0).sum()),
+            rows[:, 4:7], rows[:, 1:4], rows[:, 7:] if rows.shape[1] > 7 else np.zeros_like(rows[:, 1:4]), z[:, 0], int(np.maximum(pressing - kept,
+            0).sum()),
         )  # fmt: skip
 
     @classmethod
     def from_planes(
         cls, mechanism: Mechanism, q: Array, z: Array, planes: Iterable[PlaneContact]
     ) -> list[ContactForces]:
-        """Return the contact forces of each RigidContact, from its states in z at configurations q (samples, nq)."""
+        """Return the contact forces of each RigidContact, from its internal states.
+
+        Parameters
+        ----------
+        q : (samples, nq) configurations [rad, m]
+        z : (samples, nz) internal states of the simulation
+        planes : contacts, with the indices of their internal states
+        """
         body = {frame.name: frame.body for frame in mechanism.description.frames}
         each: list[ContactForces] = []
         for k, (frame, on, normal, radius, first, size) in enumerate(planes):
@@ -101,7 +115,12 @@ class ContactForces:
 
     @classmethod
     def together(cls, parts: list[ContactForces]) -> ContactForces:
-        """Merge contact forces, ordered by sample."""
+        """Merge contact forces, ordered by sample.
+
+        Parameters
+        ----------
+        parts : contact forces of the same samples
+        """
         if len(parts) == 1:
             return parts[0]
         sample = np.concatenate([part.sample for part in parts])
@@ -123,8 +142,12 @@ class ContactForces:
     def by_pair(self, samples: int) -> dict[str, tuple[Array, Array]]:
         """Return position (samples, 3) [m] and force (samples, 3) [N] on the first body of each pair, by names such as ``"ball-floor"``.
 
-        The force is the sum of all points, the position their mean, weighted by forces. Without contact the position is the last one, or
-        the first one to come.
+        The force is the sum over all points of the pair. The position is the mean of the points, weighted by their forces. In samples without
+        contact, the position is that of the previous contact, or of the first contact if there is none before.
+
+        Parameters
+        ----------
+        samples : number of samples of the trajectory
         """
         pairs = np.array(["-".join(pair) for pair in self.shapes], dtype=object)
         sums: dict[str, tuple[Array, Array]] = {}
@@ -142,7 +165,13 @@ class ContactForces:
         return sums
 
     def wrenches(self, mechanism: Mechanism, q: Array) -> dict[str, Array]:
-        """Return the wrench of all points on each moving body: name -> (samples, 6) [moment; force] at its origin, in its axes [N m, N]."""
+        """Return the wrench of all points on each moving body: name -> (samples, 6) [moment; force] at its origin, in its axes [N m, N].
+
+        Parameters
+        ----------
+        mechanism : mechanism of the motion
+        q : (samples, nq) configurations [rad, m]
+        """
         sums: dict[str, Array] = {}
         bodies = np.array(self.bodies, dtype=object).reshape(-1, 2)
         for name in dict.fromkeys(bodies.ravel().tolist()):
@@ -176,9 +205,9 @@ class PinLoad(NamedTuple):
     Attributes
     ----------
     joint, quantity, unit : name of the joint; "force" or "moment"; "N" or "N m"
-    maximum, when : its largest magnitude, and the time of it [s]
-    mean, rms : mean and root mean square of its magnitude over time
-    indeterminate : components that no rigid-body model determines, such as "y"; "" if there are none
+    maximum, when : largest magnitude, in `unit`, and the time at which it occurs [s]
+    mean, rms : mean and root mean square of the magnitude over time, in `unit`
+    indeterminate : components that a rigid-body model does not determine, such as "y"; "" if there are none
     """
 
     joint: str
@@ -195,11 +224,11 @@ class PinLoad(NamedTuple):
 
 
 class JointWrenchHistory(JointWrenches):
-    """Wrenches (n, 6) of all joints along a motion, from :meth:`Trajectory.joint_wrenches`; it prints as a table.
+    """Wrenches (n, 6) of all joints along a motion, from :meth:`Trajectory.joint_wrenches`; ``print`` displays the `summary` as a table.
 
     Attributes
     ----------
-    t : (n,) [s]
+    t : (n,) times of the samples [s]
 
     Examples
     --------
@@ -223,7 +252,7 @@ class JointWrenchHistory(JointWrenches):
 
     @property
     def summary(self) -> tuple[PinLoad, ...]:
-        """Statistics of force and moment of every joint, except those that are only rounding and unique."""
+        """Statistics of force and moment of every joint; determinate forces and moments that are zero up to rounding are omitted."""
         return tuple(self._summaries())
 
     def _summaries(self) -> Iterator[PinLoad]:
@@ -244,7 +273,7 @@ class JointWrenchHistory(JointWrenches):
                 yield PinLoad(name, kind, unit, float(size[k]), float(self.t[k]), mean, rms, loose)
 
     def _mean(self, size: Array) -> float:
-        """Return the mean over time by the trapezoidal rule, because samples need not be evenly spaced."""
+        """Return the mean over time by the trapezoidal rule, because samples may not be evenly spaced."""
         finite = np.isfinite(size)
         t, y = self.t[finite], size[finite]
         if len(t) < 2 or t[-1] == t[0]:
@@ -275,8 +304,8 @@ class JointWrenchHistory(JointWrenches):
 
         Parameters
         ----------
-        samples : False: a row for each entry of `summary`. True: a row for each sample, with columns ``t [s]``,
-            ``wrench:pin:0 [N m]`` to ``wrench:pin:5 [N]`` and, for motors and prescribed motions, ``effort:motor [N m]``
+        samples : False returns a row for each entry of `summary`. True returns a row for each sample, with columns ``t [s]``,
+            ``wrench:pin:0 [N m]`` to ``wrench:pin:5 [N]`` for joint "pin" and, for motors and prescribed motions, ``effort:motor [N m]``
         """
         pandas = needed("pandas", "to_dataframe() needs pandas", "pandas")
         from ..figures.figures import effort_curves
@@ -294,18 +323,18 @@ class JointWrenchHistory(JointWrenches):
     def polar(self, joint: str | Sequence[str], ax: Axes | None = None) -> Axes:
         """Plot the force perpendicular to a joint's axis in polar coordinates, in the joint's frame on the child [N]. Needs matplotlib.
 
-        The diagram shows if the direction of a bearing's load is fixed in the child, or rotates. For joints without an axis, the plane is
+        The diagram displays whether the load of a bearing has a fixed direction in the child, or rotates. For joints without an axis, the plane is
         the frame's x-y plane.
 
         Parameters
         ----------
-        joint : a name or several
-        ax : polar axes; default: a new figure
+        joint : name or names of joints
+        ax : polar axes of matplotlib; default: a new figure
 
         Raises
         ------
         NameNotFoundError
-            There is no wrench of a joint with that name.
+            The motion has no wrench of a joint with this name.
         """
         from ..figures import canvas
 
@@ -320,7 +349,10 @@ class JointWrenchHistory(JointWrenches):
         return canvas.polar(curves, "force across the axis [N]", ax)
 
     def _across(self, name: str) -> tuple[Array, Array]:
-        """Return two unit vectors perpendicular to the joint's axis, in its frame: axes of the frame if the joint's axis is one."""
+        """Return two unit vectors perpendicular to the joint's axis, in the joint's frame.
+
+        These are axes of the frame if the joint's axis is an axis of the frame.
+        """
         mechanism = self._at[0]
         axis = mechanism.joint(name).type.pin[1] if name in mechanism._joints else None
         if axis is None:

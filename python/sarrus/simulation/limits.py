@@ -21,14 +21,15 @@ if TYPE_CHECKING:
 __all__ = ["Limit"]
 
 OnLimits = Literal["warn", "enforce", "ignore"]
-QUANTITIES = ("position", "velocity", "effort")  # as the core counts them
-ROUNDING = 1e-9  # tolerance of a limit, relative to itself and to 1 rad or the mechanism's length (per second)
-Record = dict[str, Array]  # arrays (runs,) or (runs, limits) by the names in the core's struct
+QUANTITIES = ("position", "velocity", "effort")  # in the order of the core's indices
+# tolerance of a limit, relative to its value and to 1 rad or the characteristic length (per second for velocities)
+ROUNDING = 1e-9
+Record = dict[str, Array]  # name of a field of the core's struct -> array (runs,) or (runs, limits)
 
 
 @dataclass(frozen=True)
 class Limit:
-    """Limit of a joint that a simulation monitors: a coordinate, velocity or effort, by its index, and its bounds.
+    """Limit of a joint that a simulation monitors: lower and upper bound of a coordinate, a velocity or an effort with this index in the joint.
 
     The quantity is a "position" [rad, m], a "velocity" [rad/s, m/s] or an "effort", the sum of all controllers' efforts [N m, N].
     """
@@ -41,7 +42,7 @@ class Limit:
 
 
 def _stopped(elements: Sequence[ForceElement]) -> set[tuple[str, int]]:
-    """Return joints and indices of the coordinates with an end stop among the elements."""
+    """Return (joint, index) of the coordinates that have an end stop among the force elements."""
     stops = (cast("EndStop", e) for e in elements if e._kind == "EndStop")
     return {(e.joint, e.index) for e in stops if isinstance(e.joint, str)}
 
@@ -53,14 +54,14 @@ def joint_limits(mechanism: LoopFunctions, mode: str, elements: Sequence[ForceEl
 
 
 class JointLimits:
-    """Limits of a mechanism's joints in one simulation with force elements; mode is "warn", "enforce" or "ignore".
+    """Limits of a mechanism's joints in a simulation with force elements; `mode` is the argument `limits` of simulate().
 
-    Raises ModelError for a limit at which an end stop is impossible.
+    Raises ModelError if a limit cannot be enforced by an end stop.
     """
 
     def __init__(self, mechanism: LoopFunctions, mode: str, elements: Sequence[ForceElement]) -> None:
         self.watched: list[Limit] = []
-        self.terms: list[tuple[int, int, float, float]] = []  # of the core
+        self.terms: list[tuple[int, int, float, float]] = []  # limits in the core's format
         self.end_stops: list[EndStop] = []
         self.effort_limits: list[float] = []
         stopped = _stopped(elements)
@@ -108,7 +109,7 @@ class JointLimits:
                 self.terms.append((QUANTITIES.index(quantity), first + k, lower - slack[0], upper + slack[1]))
 
     def exceeded(self, record: Record, run: int) -> list[dict[str, Any]]:
-        """Return the limits that a run violates, with the time of the first violation [s] and the largest value."""
+        """Return the limits that a run violates, each with the time of its first violation [s] and the largest value of its quantity."""
         return [self.exceeded_one(record, run, k) for k in np.flatnonzero(record["excess"][run]).tolist()]
 
     def exceeded_one(self, record: Record, run: int, k: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Parallel runs with a policy: its efforts along all velocities are the last of the parameters."""
+"""Parallel runs with a policy, whose efforts along all velocities are passed to the core as the last parameters."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ..control.element import ForceElements
 from ..errors import OF_MOTORS, ShapeError, StateError
 from .workers import Result, Work
 
-SUMS = ("supplied", "apart", "pushed")  # entries of a record that add up
-EVER = 1e300  # before all times, because kernels do not support infinity
+SUMS = ("supplied", "apart", "pushed")  # fields of a record that are summed over the steps
+EVER = 1e300  # [s] used with a minus sign as a time before all others, because the kernels do not support infinity
 Policy = Callable[[float, Array, Array], ArrayLike]
 
 
 def hold(forces: ForceElements, nv: int) -> None:
-    """Add an element whose efforts (nv,) act at all times; :func:`set_efforts` sets their values."""
+    """Add a force element with constant efforts (nv,), whose values :func:`set_efforts` sets before each step."""
     u = forces.add(np.zeros(nv))
     forces.terms.append({"kind": "EffortTable", "times": [-EVER], "motors": list(range(nv)), "u": u})
 
@@ -60,7 +60,7 @@ def by_policy(work: Work, x: Array, parameters: Array, policy: Policy, efforts: 
             going = ended == Status.FINISHED
             if (k + 1) % clock.every == 0 or k + 1 == clock.steps:
                 kept[going, -(-(k + 1) // clock.every) - 1] = x[going]
-                efforts[going, -1] = u[going]  # of the last state: those of the step before it
+                efforts[going, -1] = u[going]  # the efforts at the last sample are those of the step before it
             if (ended == Status.INTERRUPTED).any():
                 break
     except KeyboardInterrupt:

@@ -35,20 +35,23 @@ def status_name(status: int) -> str:
 
 
 class Sweep:
-    """Many runs of one or several mechanisms: ``t, q, v, status = runs``; ``runs[3]`` is the fourth run, a :class:`Trajectory`.
+    """Results of many runs of one or several mechanisms.
+
+    Unpack the arrays by ``t, q, v, status = runs``. ``runs[3]`` is the fourth run as a :class:`Trajectory`.
 
     Attributes
     ----------
     t : (n,) sample times of all runs [s]
-    q, v : (runs, n, nq), (runs, n, nv); NaN after a run that ended early
-    internal_state : (runs, n, nz) internal states of force elements, values between samples of controllers, and counted turns; see :class:`Trajectory`
+    q, v : (runs, n, nq), (runs, n, nv) configuration and velocity [rad, m; rad/s, m/s]; NaN after a run that ended early
+    internal_state : (runs, n, nz) internal states of force elements, current values of sampled controllers, and revolutions of loop joints; see
+        :class:`Trajectory`
     status : (runs,) int8, the :class:`~sarrus.results.Status` of each run
-    limits : tuple of :class:`~sarrus.simulation.limits.Limit`, those of the (first) mechanism's joints, in the order of `excess`
-    excess : (runs, limits) largest violation of each limit, positive above, negative below, 0 within
-    stiffness : (runs,) largest |lambda| dt, for eigenvalues lambda of small motions under the applied forces; 0 for implicit steps
-    efforts : (runs, n, nv) efforts of a policy, held from each sample to the next; None without a policy
-
-    `excess` and `stiffness` of failed runs are NaN.
+    limits : tuple of :class:`~sarrus.simulation.limits.Limit`, the limits of the (first) mechanism's joints, in the order of `excess`
+    excess : (runs, limits) largest violation of each limit, positive above the upper and negative below the lower limit, 0 without violation
+        [rad, m; rad/s, m/s; N m, N]; NaN for failed runs
+    stiffness : (runs,) largest |lambda| dt, for eigenvalues lambda of small motions under the applied forces (dimensionless); 0 for implicit steps,
+        NaN for failed runs
+    efforts : (runs, n, nv) efforts of a policy [N m, N], constant from each sample to the next; None without a policy
 
     Examples
     --------
@@ -69,8 +72,8 @@ class Sweep:
 
     @renamed_arguments(z="internal_state")
     def __init__(
-        self, mechanism: Mechanism | Variants, t: Array, q: Array, v: Array, status: NDArray[np.int8], *, internal_state: Array, limits: Sequence[Limit] = (),
-        excess: Array | None = None, stiffness: Array | None = None, efforts: Array | None = None, counted: int = 0,
+        self, mechanism: Mechanism | Variants, t: Array, q: Array, v: Array, status: NDArray[np.int8], *, internal_state: Array, limits:
+        Sequence[Limit] = (), excess: Array | None = None, stiffness: Array | None = None, efforts: Array | None = None, counted: int = 0,
         mechanisms: Sequence[Mechanism] | Variants | None = None, acting: RunForces | Sequence[RunForces] | None = None,
     ) -> None:  # fmt: skip
         self._mechanism, self.t, self.q, self.v, self.status = mechanism, t, q, v, status
@@ -83,15 +86,16 @@ class Sweep:
 
     @property
     def mechanism(self) -> Mechanism:
-        """The mechanism, or that of the first run."""
+        """The mechanism of all runs; if the mechanisms differ, that of the first run."""
         if isinstance(self._mechanism, Variants):
             self._mechanism = self._mechanism[0]
         return cast(Mechanism, self._mechanism)
 
     @property
     def mechanisms(self) -> Sequence[Mechanism] | None:
-        """(runs,) the mechanism of each run, if they differ; else None."""
-        if isinstance(self._mechanisms, Variants):  # a list keeps each mechanism, which takes time to make
+        """(runs,) mechanism of each run; None if all runs have the same mechanism."""
+        # a list, so that each mechanism is created only once, because this takes time
+        if isinstance(self._mechanisms, Variants):
             self._mechanisms = list(self._mechanisms)
         return self._mechanisms
 
@@ -104,7 +108,7 @@ class Sweep:
         return len(self.q)
 
     def __getitem__(self, index: Any) -> Any:
-        """Return one run as a :class:`Trajectory` up to its end; or a Sweep of the runs of a slice, of indices or of a mask."""
+        """Return a single run as a :class:`Trajectory` up to its end; for a slice, indices or a mask, return a Sweep of these runs."""
         if isinstance(index, (slice, np.ndarray, list)):
             arrays = ("q", "v", "status", "internal_state", "excess", "stiffness")
             subset = {name: getattr(self, name)[index] for name in arrays}
@@ -169,8 +173,8 @@ class Sweep:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write all data to an .npz file, or the table of :meth:`to_dataframe` to a .parquet file (needs pandas and pyarrow).
 
-        The table is written in parts, so that the runs of a `store` folder are never in memory all at once. The .npz contains the mechanism
-        too, or that of each run, and the force elements, pickled.
+        The table is written in blocks, so that the runs of a `store` folder are never in memory all at once. The .npz also contains the mechanism, or
+        the mechanisms of all runs, and the force elements, pickled.
 
         Parameters
         ----------
@@ -195,14 +199,14 @@ class Sweep:
         """Read a file that :meth:`save` wrote.
 
         Without ``mechanism=`` an .npz is **unpickled**, and a pickle can run any program: load only files from people whom you trust. With
-        it nothing is unpickled, and the force elements remain unknown. A .parquet contains q, v and status only.
+        ``mechanism=`` nothing is unpickled, and the force elements remain unknown. A .parquet contains q, v and status only.
 
         Parameters
         ----------
         path : file name that ends in .npz or .parquet
-        mechanism : the mechanism of all runs, or a list with that of each; required for a .parquet
+        mechanism : the mechanism of all runs, or a list with the mechanism of each run; required for a .parquet
 
-        Raises OSError if there is no such file, ValueError if sarrus did not write it, or if it belongs to another mechanism.
+        Raises OSError if the file does not exist, ValueError if sarrus did not write it, or if it belongs to another mechanism.
         """
         path = checked_path(path)
         several: list[Any] = list(mechanism) if isinstance(mechanism, (list, tuple)) else [mechanism]
@@ -221,15 +225,16 @@ class Sweep:
             raise ValueError(f"{path}: {error}") from error
 
     def to_dataframe(self) -> pandas.DataFrame:
-        """Return a table with a row per run and sample. Needs pandas.
+        """Return a table with a row for each run and sample. Needs pandas.
 
-        Columns: run, the index of its mechanism if these differ, status, ``t [s]``, ``q:motor [rad]`` and so on, ``v:motor [rad/s]`` and so on.
+        Columns: run; the index of its mechanism if the mechanisms differ; status; ``t [s]``; coordinates such as ``q:motor [rad]``; velocities such
+        as ``v:motor [rad/s]``.
         """
         pandas = needed("pandas", "to_dataframe() needs pandas", "pandas")
         return pandas.concat(self._tables(), ignore_index=True)
 
     def _tables(self, rows: int = 2**18) -> Iterator[pandas.DataFrame]:
-        """Yield the table in parts of about `rows` rows, with complete runs; without runs, one empty part."""
+        """Yield the table in blocks of about `rows` rows, with complete runs; without runs, an empty block."""
         pandas = needed("pandas", "to_dataframe() needs pandas", "pandas")
         n, columns = len(self.t), storage.joint_columns(self.mechanism, self.mechanism.joints, "qv")
         numbers = None if self.mechanisms is None else storage.numbered(self.mechanisms)
@@ -252,14 +257,17 @@ class Sweep:
         self, quantities: str | Sequence[str] | None = None, ax: Axes | None = None, *, quantiles: ArrayLike = (0.05, 0.25, 0.5, 0.75, 0.95),
         lines: int = 0,
     ) -> Axes:  # fmt: skip
-        """Draw the runs against time: bands between quantiles of the runs that have not ended, and the median as a line. Needs matplotlib.
+        """Plot quantiles of the runs against time: bands between pairs of quantiles, and the median as a line. Needs matplotlib.
+
+        Runs that have ended are not included.
 
         Parameters
         ----------
-        quantities : as :meth:`Trajectory.plot`: "q", "v", "energy", the name of a joint of the tree or of a frame; or several of these
-        ax : axes for quantities of one unit; default: a new figure
-        quantiles : each 0 to 1; the outermost pair bounds a band, the next pair another one, and so on; an unpaired one is a line
-        lines : number of single runs, evenly spread, that are also drawn as thin lines
+        quantities : as in :meth:`Trajectory.plot`: "q", "v", "energy", the name of a tree joint or of a frame; or a list of these
+        ax : axes of matplotlib, for quantities with the same unit; default: a new figure
+        quantiles : quantiles from 0 to 1 (dimensionless). The smallest and the largest bound a band, the next pair another band, and so on; a
+            quantile without partner is a line
+        lines : number of single runs, evenly distributed over the runs, that are also drawn as thin lines
 
         Raises NameNotFoundError for an unknown quantity, ValueError for invalid quantiles.
         """
@@ -269,7 +277,7 @@ class Sweep:
 
 
 def _subset(per_run: Any, index: Any) -> Any:
-    """Return the items of the indexed runs, of a sequence with an item for each run."""
+    """Return the items of a sequence for the indexed runs; the sequence has an item for each run."""
     if isinstance(per_run, Sequence):
         return [per_run[i] for i in np.arange(len(per_run))[index]]
     return None if per_run is None else per_run.of(index)

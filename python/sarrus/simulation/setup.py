@@ -1,4 +1,4 @@
-"""Shared setup of one or many runs: force elements, limits, the core's Simulation, and the states at the start."""
+"""Shared setup of one or many runs: force elements, limits, the core's Simulation, and the initial states."""
 
 from __future__ import annotations
 
@@ -22,26 +22,27 @@ if TYPE_CHECKING:
     from ..variants import Variants
     from .histories import PlaneContact
 
-BLOCK = 1024  # runs a thread whose results are in memory at once
-SOME_STARTS = 8  # starts at which rates of joints are evaluated
+BLOCK = 1024  # number of runs of each thread whose results are in memory at the same time
+SOME_STARTS = 8  # number of initial configurations in which the rates of joints are evaluated
 NO_VARIANTS = np.zeros(0, np.int64)
-# [rad, sizes of the bodies] by which closing the loops may move a joint: beyond, the start is another one
+# largest motion of a joint [rad, mean body sizes] when the loops of an initial state are closed: a larger motion is an error
 ELSEWHERE = 1.0
 Ended = NDArray[np.int8]  # (runs,), a Status each
 
 
 @dataclass(frozen=True, eq=False)
 class Setup:
-    """Picklable data from which the core makes a Simulation, in this or another process."""
+    """Picklable data from which this process or another one creates the core's Simulation."""
 
-    mechanism: Any  # a Mechanism, or Variants with one for each run
+    mechanism: Any  # a Mechanism, or Variants with a mechanism for each run
     method: str
     stabilisation: str
     gains: tuple[float, float]
     terms: list[dict[str, Any]]
     effort_limits: list[float]
     limits: list[tuple[int, int, float, float]]
-    stops: tuple[tuple[str, int, float, float], ...] = ()  # of loop joints: joint, coordinate, limits
+    # end stops of loop joints: joint, index of the coordinate, lower and upper limit
+    stops: tuple[tuple[str, int, float, float], ...] = ()
 
     def core(
         self,
@@ -59,11 +60,11 @@ class Setup:
 
     @property
     def _varied(self) -> bool:
-        """True if each run has a variant."""
+        """True if each run has its own variant of the mechanism."""
         return self.mechanism._base is not self.mechanism
 
     def of(self, rows: Any) -> Setup:
-        """Return the setup of a subset of the runs, if each has a variant; else the setup itself."""
+        """Return the setup of a subset of the runs; this is the setup itself if all runs have the same mechanism."""
         if not self._varied:
             return self
         return replace(self, mechanism=self.mechanism[rows])
@@ -75,10 +76,14 @@ class Setup:
     def begin(
         self, core: _core.Simulation, q: Array, v: Array, time: float, near: Mapping[str, Array], threads: int = 1
     ) -> tuple[Array, Ended]:
-        """Return the states (runs, size) at the start, on the loops, and a Status (runs,) each; the neutral state replaces invalid ones."""
+        """Return the initial states (runs, size) with closed loops, and the Status (runs,) of each; invalid states are replaced by the neutral
+        state.
+        """
         nq, nv = self.mechanism.nq, self.mechanism.nv
         x, begun = np.zeros((len(q), core.size)), np.full(len(q), Status.FINISHED, np.int8)
-        # lanes round the last digits differently, and impacts amplify the difference: single runs use the functions of one state
+        # SIMD lanes round the last digits differently, and impacts amplify the difference. Therefore methods that simulate one run at a time also
+        # compute their
+        # initial states one at a time
         singly = len(q) == 1 or _core.methods[self.method].rigid
         for rows in range(len(q)) if singly else shares(len(q), BLOCK * threads):
             single = isinstance(rows, int) and self._varied
@@ -94,7 +99,7 @@ class Setup:
         return x, begun
 
     def _within_stops(self, mechanism: Mechanism, q: Array, time: float, near: dict[str, Array]) -> dict[str, Array]:
-        """Return `near`, completed by angles of joints with end stops at which they are within these."""
+        """Return `near`, completed for loop joints with end stops: their initial angles are shifted by full revolutions to be within the stops."""
         turns = dict(near)
         for joint, k, lower, upper in self.stops:
             if joint not in near:
@@ -107,7 +112,10 @@ class Setup:
     def _on_the_loops(
         self, mechanism: Mechanism, q: Array, v: Array, time: float, threads: int
     ) -> tuple[Array, Array, Array]:
-        """Return the nearest states on the loops, and a Status each: INVALID_STATE if loops stay open, INCONSISTENT_CONSTRAINTS if no velocity is consistent."""
+        """Return the nearest states that satisfy the loop constraints, and the Status of each.
+
+        The Status is INVALID_STATE if the loops stay open, and INCONSISTENT_CONSTRAINTS if no velocity is consistent with the constraints.
+        """
         options: dict[str, Any] = {"threads": threads, "return_status": True}
         q, off = mechanism.normalize(q, **options)
         unsound = (off != 0) | ~np.isfinite(v).all(axis=-1)
@@ -123,7 +131,7 @@ class Setup:
 
 
 def _replaced(rows: Any, mechanism: Mechanism | Variants, q: Array, v: Array) -> tuple[Array, Array]:
-    """Return the states, with the neutral configuration at rest in these rows."""
+    """Return the states, in which these rows are replaced by the neutral configuration at rest."""
     if not np.any(rows):
         return q, v
     return np.where(rows[..., None], mechanism.neutral(), q), np.where(rows[..., None], 0.0, v)
@@ -135,8 +143,8 @@ class Prepared:
 
     Attributes
     ----------
-    functions, elements : the caller's functions; force elements, including the end stops at limits
-    felt_at : (..., nq) configurations from which elements computed defaults, or None
+    functions, elements : Python functions of the caller; force elements, including the end stops at joint limits
+    felt_at : (..., nq) configurations whose effective inertia determined default parameters of elements, or None
     """
 
     setup: Setup
@@ -148,7 +156,7 @@ class Prepared:
 
     @property
     def acts(self) -> bool:
-        """True if controllers, loads or functions of time act, or dampers and dry friction of the mechanism."""
+        """True if the mechanism has controllers, loads, prescribed motions, dampers or dry friction, so that its energy may change."""
         d = self.setup.mechanism.description
         damped = any(np.any(j.joint.damping) or np.any(j.joint.friction) for j in d.joints) or any(
             s.damping for s in d.springs
@@ -161,10 +169,10 @@ class Prepared:
         cls, mechanism: Mechanism | Variants, controllers: tuple[list[Any], list[Any]], limits: JointLimits, stepping: Stepping,
         start: ArrayLike | None, rows: Any = None, runs: int = 0, varies: bool = False, at: ArrayLike | None = None,
     ) -> Prepared:  # fmt: skip
-        """Prepare runs with functions and elements.
+        """Prepare runs with functions and force elements.
 
-        Elements compute defaults at `start`, and take the numbers of the runs `rows`. `varies`: the steps must have derivatives. `at`:
-        configurations at the start of the runs, by which the method is chosen; default: `start`.
+        Elements compute their default parameters in the configuration `start`, and use the values of the runs `rows` of parameters that differ
+        between runs. With `varies`, the steps must have derivatives. The method is selected by the initial configurations `at`; default: `start`.
         """
         functions, elements = controllers
         method = method_for(stepping.method, elements, varies, mechanism, start if at is None else at, stepping.dt)
@@ -187,7 +195,7 @@ class Prepared:
 
 
 def moved_by_closing(mechanism: Mechanism | Variants, requested: Array, closed: Array) -> Array:
-    """Return displacements (..., nv) from the requested to the closed configurations [rad, sizes of the bodies]; zero if closing failed."""
+    """Return displacements (..., nv) from the requested to the closed configurations [rad, mean body sizes]; zero if the loops did not close."""
     base = cast(Mechanism, mechanism._base)
     start = base.normalize(requested, return_status=True)[0]
     moved = base.difference(start, np.where(np.isfinite(closed).all(axis=-1, keepdims=True), closed, start))
@@ -202,7 +210,10 @@ def mechanism_of(mechanism: Mechanism | Variants, run: int) -> Mechanism:
 
 
 def stops_of(mechanism: Mechanism | Variants, elements: Iterable[Any]) -> tuple[tuple[str, int, float, float], ...]:
-    """Return joint, coordinate and limits of each end stop at a loop joint: its angle at the start is taken within these limits."""
+    """Return joint, index of the coordinate and limits of each end stop at a loop joint.
+
+    The initial angle of the joint is shifted by full revolutions to be within these limits.
+    """
     return tuple(
         (e.joint, e.index, *map(float, e.limits))
         for e in elements
@@ -212,15 +223,15 @@ def stops_of(mechanism: Mechanism | Variants, elements: Iterable[Any]) -> tuple[
 
 
 def feel_the_start(elements: Iterable[Any]) -> bool:
-    """Return True if a default of an element depends on the effective inertia where runs start."""
+    """Return True if a default parameter of an element depends on the effective inertia in the initial configuration."""
     return any(getattr(e, name, 0.0) is None for e in elements for name in ("damping", "stiffness"))
 
 
 def start_of(mechanism: Any, q: ArrayLike) -> Array:
-    """Return configurations (..., nq) projected onto the loops; the neutral one replaces invalid ones."""
+    """Return configurations (..., nq) projected onto the loop constraints; invalid ones are replaced by the neutral configuration."""
     x = real_array("q", q)
     if x.shape[-1:] != (mechanism.nq,):
-        return np.asarray(mechanism.neutral())  # the run raises the error
+        return np.asarray(mechanism.neutral())  # the simulation raises the error later
     x, unsound = mechanism.normalize(x, return_status=True)
     if mechanism.nc:
         x, _ = _replaced(unsound != 0, mechanism, x, x)
@@ -229,9 +240,9 @@ def start_of(mechanism: Any, q: ArrayLike) -> Array:
 
 
 def loop_coordinates(mechanism: Mechanism, q: Array, time: float, near: Mapping[str, Array] | None = None) -> Array:
-    """Return coordinates (..., n) of all loop joints, from which runs count turns.
+    """Return the initial coordinates (..., n) of all loop joints, from which runs count revolutions.
 
-    They are angles in [-pi, pi], or within their joints' limits, or those nearest to `near`.
+    Angles are in [-pi, pi], or within the limits of their joint, or nearest to `near`.
     """
     x = mechanism.joint_states(q, near=near, time=time).q
     return np.concatenate([q[..., :0], *(x[joint.name] for joint in mechanism._closing_joints)], axis=-1)
@@ -247,8 +258,8 @@ def method_for(
 ) -> str:
     """Return the method that "auto" selects.
 
-    Contact friction and bristles are too stiff for explicit steps of any usual length. So may be dampers and springs of joints and between
-    points at the start of the runs.
+    Contact friction and bristles are too stiff for explicit steps of any usual length. Dampers and springs may be too stiff as well, which is tested
+    in the initial configurations.
     """
     if method != "auto":
         return method
@@ -266,7 +277,7 @@ def method_for(
 
 
 def _some_starts(mechanism: Mechanism | Variants, start: ArrayLike | None) -> Iterator[tuple[Mechanism, Array]]:
-    """Yield a few mechanisms, each with the configuration at the start of one of its runs."""
+    """Yield a few mechanisms, each with the initial configuration of one of its runs."""
     d = mechanism.description
     if not d.springs and not any(np.any(j.joint.damping) or np.any(j.joint.stiffness) for j in d.joints):
         return
@@ -278,7 +289,7 @@ def _some_starts(mechanism: Mechanism | Variants, start: ArrayLike | None) -> It
 
 
 def check_contact(mechanism: Mechanism | Variants, method: str, stabilisation: str, elements: Iterable[Any]) -> None:
-    """Raise ModelError for rigid contact without its method, or for options that its method does not support."""
+    """Raise ModelError for rigid contact with another method than "contact", or for options that method "contact" does not support."""
     if not _core.methods[method].rigid:
         for e in elements:
             if e.rigid:
@@ -296,7 +307,7 @@ def check_contact(mechanism: Mechanism | Variants, method: str, stabilisation: s
 
 
 def touching_states(core: _core.Simulation) -> tuple[int, int, int] | None:
-    """Return first index in z, number of points and numbers of each point of the contacts of shapes; None without them."""
+    """Return the layout of the contacts of shapes in z: first index, number of points, states of each point; None without such contacts."""
     return None if core.touching[1] < 0 else core.touching
 
 
@@ -314,7 +325,7 @@ def plane_contacts(setup: Setup, core: _core.Simulation) -> tuple[PlaneContact, 
 
 
 def shapes_that_touch(mechanism: Mechanism | Variants, method: str, elements: Iterable[Element]) -> list[Element]:
-    """Return the contacts of shapes that act without an element of the caller."""
+    """Return the force elements for contacts of shapes, which are added if the caller has not added them."""
     if (
         not _core.methods[method].rigid
         or any(e._kind == "CollisionContacts" for e in elements)

@@ -54,87 +54,89 @@ def simulate(
 
     Parameters
     ----------
-    mechanism : with or without loops
-    q, v : (nq,), (nv,) initial state. If there are loops, it is first projected onto them, unless stabilisation is "none". Full turns of
-        loop joints are counted from an angle in [-pi, pi], from one within the limits of the joint or of an EndStop at it, or from `near`
-    duration : [s]
-    controller : a function (t, q, v) -> tau (nv,), or -> (tau, {frame: wrench (6,)}), [moment; force] at the frame's
-        origin in its axes; force elements of :mod:`sarrus.control`, which run in C++; or several of these.
-        Default: none
+    mechanism : mechanism with or without loops
+    q, v : (nq,), (nv,) initial configuration and velocity [rad, m; rad/s, m/s]. If there are loops, the state is first projected onto the loop
+        constraints, unless stabilisation is "none". The initial angle of a loop joint is in [-pi, pi], or within the limits of the joint or of
+        its EndStop, or nearest to `near`; from there, the simulation counts its revolutions
+    duration : duration of the simulation [s]
+    controller : Python function, force element of :mod:`sarrus.control` (evaluated in C++), or a list of these; default: none. A function (t, q, v)
+        returns tau (nv,) [N m, N], or (tau, {frame: wrench (6,)}) with [moment; force] at the frame's origin in its axes [N m, N]
     method : integration method. All methods integrate on the configuration manifold, so that quaternions stay unit
 
         "auto" : "contact" for :class:`~sarrus.control.RigidContact` or :class:`~sarrus.control.CollisionContacts`. "rosenbrock" for
             :class:`~sarrus.control.CompliantContact` or :class:`~sarrus.control.LuGreFriction` ("implicit_midpoint" with sensitivities).
-            "implicit_midpoint" if a damper or spring of a joint is at the start faster than half of what explicit steps of dt resolve.
-            Otherwise "rk4". With resume=, the method of the checkpoint
-        "euler" (as in the thesis), "semi_implicit" : first order, one evaluation a step; the second is symplectic if M is constant
+            "implicit_midpoint" if, in the initial state, the rate of a damper or spring of a joint exceeds half of the stability limit of explicit
+            steps of dt. Otherwise "rk4". With resume=, the method of the checkpoint
+        "euler" (as in van der Merwe's thesis), "semi_implicit" : first order, one evaluation per step; "semi_implicit" is symplectic if M is constant
         "rk4" : classical Runge-Kutta on the coordinates
         "rkmk4" : Runge-Kutta-Munthe-Kaas, on the argument of the exponential map
-        "dopri5" : Dormand-Prince 5(4) with dense output; the step size follows from rtol and atol
-        "implicit_midpoint" : symmetric and A-stable, for long runs and stiff forces; conserves the momentum of floating mechanisms to rounding
-        "independent" : rk4 by coordinate partitioning: independent coordinates are chosen at each step, and the loops determine the others
-        "contact" : time stepping with impacts. Shapes that may touch (:meth:`~sarrus.Builder.add_shape`), :class:`~sarrus.control.RigidContact`,
-            end stops and dry friction of joints are rows of the step, which neither yield nor creep. Second order, except at
-            impacts. Loops hold in position and velocity. Dampers and springs along joints, and PID, are implicit. Contact forces are
-            evaluated at the middle of a step
-        "rosenbrock" : linearly implicit, second order and L-stable (ROS2, Verwer and others 1999) while the fastest rate of the forces
-            exceeds 0.7 per step, else rk4. For forces too stiff for explicit steps; a step costs a few explicit ones.
-            ``statistics["linearly_implicit"]`` counts the linearly implicit steps
+        "dopri5" : Dormand-Prince 5(4) with dense output; rtol and atol control the step size
+        "implicit_midpoint" : symmetric and A-stable, for long simulations and stiff forces; conserves the momentum of floating mechanisms to rounding
+        "independent" : rk4 with coordinate partitioning: each step selects independent coordinates, from which the loops determine all coordinates
+        "contact" : time stepping with impacts, second order except at impacts. Shapes that may touch (:meth:`~sarrus.Builder.add_shape`),
+            :class:`~sarrus.control.RigidContact`, end stops and dry friction of joints are constraints of the step: contacts do not penetrate and
+            sticking joints do not creep. Loop constraints are satisfied in position and velocity. Dampers and springs along joints, and
+            PID, are implicit. Contact forces are evaluated at the middle of a step
+        "rosenbrock" : linearly implicit, second order and L-stable (ROS2, Verwer and others 1999), for forces that are too stiff for explicit
+            steps. A step costs a few explicit steps. While the fastest rate of the forces is below 0.7 per step, rk4 is used instead.
+            ``statistics["linearly_implicit"]`` is the number of linearly implicit steps
     dt : step [s]; for "dopri5" the first step and the spacing of samples
-    rtol, atol : tolerances of "dopri5" for q, as a displacement, and for v. The unit of atol is rad, or the mean size of the bodies for
-        sliding coordinates, and per second for v
-    stabilisation : of the loops against drift: "projection" after each step, "baumgarte", "corrective" (van der Merwe 5.75), or "none". The last
-        three do not suit overconstrained linkages such as Bennett's, whose rows are consistent only on the loops
-    gains : (of velocities, of positions). "baumgarte" takes (2 alpha, beta^2), default (20, 100), "corrective" (K_v, K_p), default (40, 60),
-        as in the example of the thesis: choose them anew for other masses. The others take no gains
-    times : (n,) [s] of the samples, increasing; default: the start, every dt, and the end
-    events : :class:`Event` or functions (t, q, v) whose zeros end the simulation; several need a name each, ``Event(function, name=...)``
-    max_step : longest step of "dopri5" [s]; too short a one, by which time does not advance, raises ValueError
-    limits : treatment of the joints' own `limits`, `velocity_limit` and `effort_limit`. ``statistics["limits"]`` lists all violations
+    rtol, atol : relative and absolute tolerance of "dopri5" for the displacement and the velocity in a step. atol has the unit rad, or mean body
+        sizes for sliding coordinates, and this unit per second for velocities [rad, mean body sizes; per s]; rtol is dimensionless
+    stabilisation : method against drift of the loop constraints: "projection" after each step, "baumgarte", "corrective" (van der Merwe 5.75), or
+        "none". Use "projection" for overconstrained linkages such as Bennett's, whose constraint rows are inconsistent if the loops are not closed
+    gains : gains of the stabilisation for (velocities, positions) [1/s, 1/s^2]. "baumgarte": (2 alpha, beta^2), default (20, 100). "corrective":
+        (K_v, K_p), default (40, 60) as in the example of the thesis; these depend on the masses of the mechanism. "projection" and "none" have no
+        gains
+    times : (n,) increasing times of the samples [s]; default: the initial time, every dt, and the final time
+    events : :class:`Event` or functions (t, q, v) whose zeros end the simulation; several events need distinct names, ``Event(function, name=...)``
+    max_step : longest step of "dopri5" [s]; a step that is too short to advance the time raises ValueError
+    limits : treatment of the `limits`, `velocity_limit` and `effort_limit` of joints. ``statistics["limits"]`` lists all violations
 
         "warn" : limits are not enforced; a :class:`~sarrus.errors.LimitWarning` reports motions and controllers' efforts that exceed them
-        "enforce" : position limits are enforced by an :class:`~sarrus.control.EndStop` each. Efforts are saturated: the sum of all controllers
-            and functions along a velocity (wrenches are not saturated). Velocity limits only cause warnings
+        "enforce" : each position limit is enforced by an :class:`~sarrus.control.EndStop`. The sum of all efforts of controllers and functions along
+            a velocity is saturated (wrenches are not saturated). Violated velocity limits only cause warnings
         "ignore" : limits are not checked
-    start : time at the start [s]
-    near : loop joint's name to coordinates from which its full turns at the start are counted, as in
+    start : initial time [s]
+    near : loop joint name to nearby coordinates [rad, m], which select the full revolutions of its initial angle, as in
         :meth:`~sarrus.Mechanism.joint_states`
-    resume : an earlier Trajectory, or its `checkpoint`, instead of q and v. The run continues bit for bit as if it had not ended, from its
-        time and with its dt
-    progress : show a progress bar (tqdm)
-    sensitivities : names of parameters of force elements, such as ``"PID(motor).proportional"``, or (). The trajectory's `sensitivities` are
-        then the derivatives of each sample with respect to the start and these numbers; see
-        :func:`sarrus.derivatives.step`. Requires fixed steps, samples at all of them, no events and no functions
+    resume : an earlier Trajectory, or its `checkpoint`, instead of q and v. The simulation continues from the final time with the same dt, bit for
+        bit as if it had not ended
+    progress : True displays a progress bar (tqdm)
+    sensitivities : names of parameters of force elements, such as ``"PID(motor).proportional"``, or (). The attribute `sensitivities` of the
+        trajectory then has the derivatives of each sample with respect to the initial state and these parameters; see
+        :func:`sarrus.derivatives.step`. Requires a method with fixed steps, samples at every step, no events and no Python functions
 
     Warns
     -----
     LimitWarning
         See `limits`.
     DriftWarning
-        The loops are open at the start, and closing them moves a joint by more than 1e-3 rad or mean sizes of the bodies (by more than 1: StateError).
-        Or the run ends off the loops, without projection.
+        - The loops are open in the initial state, and closing them moves a joint by more than 1e-3 rad or mean body sizes (by more than 1:
+          StateError).
+        - The final state violates the loop constraints, which is possible without projection.
     StiffnessWarning
-        Explicit steps of fixed length are unstable for the applied forces. Or they dissipate more than a tenth of the energy of an
-        undamped motion that these forces cause. The fastest rate is estimated every 64 steps (256 for first order), and when a contact or
-        an end stop begins to press. ``statistics["stiffness"]`` is the largest rate times dt, ``statistics["energy_eaten"]`` the
-        dissipated share of the energy. Functions of the caller are not included.
-        Or the energy balance at the end, with the work of all forces (``statistics["work"]``), has an error above a thousandth of the
-        largest kinetic energy. For first-order methods and "contact" the bound is a hundredth. This check needs at least eight samples.
+        - Explicit steps of fixed length are unstable for the applied forces, or they dissipate more than a tenth of the energy of an undamped motion
+          due to these forces. The fastest rate is estimated every 64 steps (256 for first order), and whenever a contact or an end stop becomes
+          active. ``statistics["stiffness"]`` is the largest rate times dt, and ``statistics["energy_eaten"]`` the dissipated fraction of the energy.
+          Python functions of the caller are not included.
+        - The energy balance of the simulation has an error above 1/1000 of the largest kinetic energy (above 1/100 for first-order methods and
+          "contact"). The balance includes the work of all forces (``statistics["work"]``). This check needs at least eight samples.
 
     Returns
     -------
-    Trajectory; Ctrl-C ends it early, and returns the samples up to there.
+    Trajectory. Ctrl-C ends the simulation early; then the samples before it are returned.
 
     Raises
     ------
     IntegrationError
-        The motion diverges, or the loops cannot be satisfied; its `trajectory` ends before that.
+        The motion diverges, or the loop constraints cannot be satisfied; the attribute `trajectory` of the error has the samples before the failure.
     MemoryError
         The samples exceed this machine's memory; nothing was computed.
     ImportError
-        A progress bar is requested, and tqdm is not installed.
+        `progress` is True, and tqdm is not installed.
     ModelError, ShapeError, StateError, NameNotFoundError, TypeError, ValueError
-        An argument does not fit the mechanism, or the simulation does not support it. Exceptions of a caller's function propagate.
+        An argument does not fit the mechanism, or the simulation does not support it. Exceptions of the caller's functions propagate.
 
     Examples
     --------
@@ -160,7 +162,8 @@ def simulate(
         checkpoint = as_checkpoint(resume)
     if checkpoint is not None and stepping.method == "auto":
         valid = checkpoint["method"] in arguments.METHODS
-        stepping = replace(stepping, method=checkpoint["method"] if valid else "rk4")  # which restore() rejects
+        # restore() rejects an invalid checkpoint later
+        stepping = replace(stepping, method=checkpoint["method"] if valid else "rk4")
     named_events: list[Event] = []
     if events != ():
         from .functions import as_events
@@ -207,8 +210,8 @@ FAILURES: dict[int, str] = {
 CONTACT_ERRORS = (
     "kinematics", "positions", "penetration", "momentum", "primal", "dual", "complementarity", "natural_map", "work",
 )  # fmt: skip
-LARGE = 0.1  # [rad, sizes of the bodies] in a step, which methods hardly resolve
-ABSURD = 10.0  # the same, in a motion that has diverged
+LARGE = 0.1  # motion of a joint in a step [rad, mean body sizes] that methods hardly resolve
+ABSURD = 10.0  # motion of a joint in a step [rad, mean body sizes] that is only possible if the simulation has diverged
 CHUNK = 4096  # steps between updates of the progress bar
 
 
@@ -251,7 +254,7 @@ class Integration:
         self.core.begin(x[0], stepping.start, stepping.dt)
 
     def _refuse(self, q: Array, v: Array, start: float, status: int) -> None:
-        """Raise the error of a state from which no run can start."""
+        """Raise the error of an initial state that is invalid for a simulation."""
         mechanism = self.mechanism
         if not np.isfinite(v).all():
             raise StateError(f"v must be finite; got {v}")
@@ -278,12 +281,12 @@ class Integration:
         self.core.restore(
             checkpoint | {"x": x, "shown": shown},
             looks=checkpoint["stabilisation"] != self.setup.stabilisation,
-            # other force elements did not act in the part of a step that precedes the shown state
+            # with other force elements, the checkpoint's interpolation between the last step and the shown state is not valid
             anew=checkpoint["force_elements"] != self.prepared.forces.as_tuple(),
         )
 
     def _restored(self, name: str, value: Any, time: float, counted: int) -> Array:
-        """Return a copy of a state, with or without counted turns of loop joints as this run needs it."""
+        """Return a copy of a state, in which the counted revolutions of loop joints are added or removed as this run requires."""
         from .checkpoint import state_of_checkpoint
 
         size, now = self.core.size, self.core.counted
@@ -293,7 +296,7 @@ class Integration:
         return np.append(x, loop_coordinates(self.mechanism, x[: self.mechanism.nq], time)[:now])
 
     def checkpoint(self) -> dict[str, Any]:
-        """Return all data by which another simulation continues from the current state."""
+        """Return all data from which another simulation can continue at the current state."""
         setup, prepared = self.setup, self.prepared
         return {
             "mechanism": self.mechanism.description, "method": setup.method, "stabilisation": setup.stabilisation, "felt_at": prepared.felt_at,
@@ -305,9 +308,9 @@ class Integration:
     ) -> Trajectory:
         """Run the simulation to its end and return its trajectory."""
         begun, core, adaptive = clock.perf_counter(), self.core, arguments.METHODS[self.setup.method].adaptive
-        # the shown state may be a part of a step ahead of the state at the last step
+        # the displayed final state may be an interpolation after the last complete step
         dt, (first, shown) = core.state["dt"], core.state["shown"]
-        end, begun_at = first + duration, core.state["x"]  # from which the steps continue
+        end, begun_at = first + duration, core.state["x"]  # the state from which the steps continue
         arguments.check_advance(first, duration, dt)
         arguments.check_periods(self.setup.terms, duration, dt)
         kept_states = duration / dt + 2.0 if times is None else float(real_array("times", times).size)
@@ -317,7 +320,7 @@ class Integration:
         core.aim(end, samples[samples > first] if samples is not None and adaptive else None, (rtol, atol, max_step))
         sample_times, states, status = [np.array([first])], [shown[None]], Status.FINISHED
         bar = arguments.progress_bar(duration, progress)
-        # chunks are computed by a call: a generator would turn a caller's StopIteration into RuntimeError
+        # chunks are computed by a call, not by a generator, which would convert a caller's StopIteration into RuntimeError
         with contextlib.closing(bar) if bar is not None else contextlib.nullcontext(), _ending_by_signal(core):
             while not core.finished:
                 t, x, status = core.advance(CHUNK)
@@ -345,7 +348,7 @@ class Integration:
         integrated, counted = self.core.integrated, self.core.size - self.core.counted
         q, v = Trajectory(self.mechanism, t, x[:, :nq], x[:, nq : nq + nv]).at(times)
         before = np.searchsorted(t, times, side="right") - 1
-        constant = x[before, integrated:counted]  # between samples of controllers
+        constant = x[before, integrated:counted]  # values of sampled controllers are constant between their samples
         z, turns = (
             [np.interp(times, t, column) for column in block.T]
             for block in (x[:, nq + nv : integrated], x[:, counted:])
@@ -397,7 +400,7 @@ class Integration:
         return trajectory
 
     def _fastest(self, x: Array) -> str:
-        """Return a message on the joint that moves most in the last plausible step, if it moves more than the method resolves."""
+        """Return a message about the joint with the largest motion in the last plausible step, or "" if the method resolves this motion."""
         mechanism, dt = self.mechanism, float(self.core.state["dt"])
         step = np.abs(x[:, mechanism.nq : mechanism.nq + mechanism.nv]) * dt / velocity_scale(mechanism)
         resolved = step[np.isfinite(step).all(axis=1) & (step < ABSURD).all(axis=1)]
@@ -410,7 +413,7 @@ class Integration:
         return f"joint '{joint.name}' moves by {resolved[-1][place]:.2g} a step [rad, sizes of the bodies]: give method='dopri5', or a smaller dt than {dt:.3g} s; "
 
     def _outrun(self, x: Array, status: int) -> str:
-        """Return a message on dampers, springs or contacts that are too fast for the method, or on the rate of the applied forces."""
+        """Return a message about dampers, springs or contacts that are too fast for the method, or about the rate of the applied forces."""
         facts, dt = arguments.METHODS[self.setup.method], float(self.core.state["dt"])
         method, stable = facts.name, facts.stable
         if facts.rigid or facts.adaptive:
@@ -428,7 +431,7 @@ class Integration:
         return f"the fastest rate of the applied forces is {rate / dt:.3g}/s, {rate:.3g} a step, and '{method}' is stable up to {stable:.3g}: give method='implicit_midpoint', or dt = {stable * dt / rate:.1g} or less; "
 
     def _law_failures(self, last: Array) -> str:
-        """Return the failures that TaskControls report in the last state of a run, or in the one before."""
+        """Return the failures that TaskControls report in the last state of a run, or in the state before it."""
         from ..control.terms import task_controls
 
         nq, nv, now = self.mechanism.nq, self.mechanism.nv, self.core.state
@@ -450,7 +453,8 @@ class Integration:
             "work": float(record["supplied"][0] + record["pushed"].sum()), "work_known_to": abs(float(record["apart"][0])),
             "limits": self.prepared.limits.exceeded(record, 0),
             **({"linearly_implicit": int(record["linearly_implicit"].item(0))} if record["linearly_implicit"].size else {}),
-            **({"contact": {name: record[name].item(0) for name in CONTACT_ERRORS} | {"as_touching": int(record["as_touching"].item(0))}} if method.rigid else {}),
+            **({"contact": {name: record[name].item(0) for name in CONTACT_ERRORS} | {"as_touching": int(record["as_touching"].item(0))}} if
+            method.rigid else {}),
         }  # fmt: skip
 
     def _warn(self, run: Trajectory, step: float, begun_at: Array) -> None:
@@ -471,9 +475,9 @@ class Integration:
 
 @contextlib.contextmanager
 def _ending_by_signal(core: Any) -> Iterator[None]:
-    """End the simulation at the end of a step on Ctrl-C; raise KeyboardInterrupt on the second Ctrl-C."""
+    """On Ctrl-C, end the simulation after the current step; on a second Ctrl-C, raise KeyboardInterrupt."""
     before = signal.getsignal(signal.SIGINT)
-    # None: a handler that is not Python's, which cannot be restored
+    # None: the handler was not installed by Python, and could not be restored
     if threading.current_thread() is not threading.main_thread() or before in (None, signal.SIG_IGN):
         yield
         return
@@ -481,7 +485,7 @@ def _ending_by_signal(core: Any) -> Iterator[None]:
 
     def stop(*_: object) -> None:
         nonlocal stopping
-        if stopping:  # a function of the caller does not return
+        if stopping:  # second Ctrl-C: a function of the caller does not return
             raise KeyboardInterrupt
         stopping = True
         core.stop()

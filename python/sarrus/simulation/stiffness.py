@@ -20,7 +20,7 @@ CURE = "method='implicit_midpoint', {shorter}"
 
 @dataclass(frozen=True)
 class FastRate:
-    """Fast motion due to a force: `rate` [1/s], its `quantity` ("damping" or "stiffness"), the `number` of this, its `owner`, and a `cure`."""
+    """Rate of a damper or spring [1/s], with its `quantity` ("damping" or "stiffness"), the `number` (value), the `owner`, and a `cure`."""
 
     rate: float
     quantity: str
@@ -41,13 +41,13 @@ class FastRate:
 
 
 def fastest_rate(mechanism: Mechanism, q: Array, elements: Iterable[Any] = ()) -> FastRate | None:
-    """Return the fastest rate of the mechanism's dampers and springs and of contacts among force elements, on the loops at q (nq,)."""
+    """Return the fastest rate of the mechanism's dampers and springs, and of contacts among force elements, at q (nq,) with closed loops."""
     rates = [*_of_joints(mechanism, q), *_of_springs(mechanism), *_of_contacts(mechanism, elements)]
     return max(rates, key=lambda fast: fast.rate, default=None)
 
 
 def _of_joints(mechanism: Mechanism, q: Array) -> Iterator[FastRate]:
-    """Yield rates of the joints' own dampers and springs, with the effective inertia along each velocity."""
+    """Yield the rates of dampers and springs of joints, computed with the effective inertia along each velocity."""
     terms = prepared(mechanism, "joint rates", lambda: _terms(mechanism))
     if not terms:
         return
@@ -60,7 +60,7 @@ def _of_joints(mechanism: Mechanism, q: Array) -> Iterator[FastRate]:
 
 
 def _of_springs(mechanism: Mechanism) -> Iterator[FastRate]:
-    """Yield rates of springs between points, with the masses of the bodies at their ends."""
+    """Yield the rates of springs between points, computed with the masses of the bodies at their ends."""
     mass = {body.name: body.inertia.mass for body in mechanism.description.bodies}
     for spring in mechanism.description.springs:
         per_mass = sum(1.0 / mass[end[0]] for end in (spring.first, spring.second) if mass.get(end[0]))
@@ -70,7 +70,7 @@ def _of_springs(mechanism: Mechanism) -> Iterator[FastRate]:
 
 
 def _of_contacts(mechanism: Mechanism, elements: Iterable[Any]) -> Iterator[FastRate]:
-    """Yield rates of compliant contacts that carry the mechanism's weight."""
+    """Yield the rates of compliant contacts, for a contact force equal to the mechanism's weight."""
     weight = mechanism.mass * float(np.linalg.norm(mechanism.gravity))
     for contact in (e for e in elements if getattr(e, "_kind", "") == "CompliantContact"):
         k, n = (float(np.max(x)) for x in (contact.stiffness, contact.exponent))
@@ -81,7 +81,7 @@ def _of_contacts(mechanism: Mechanism, elements: Iterable[Any]) -> Iterator[Fast
 
 
 def _terms(mechanism: Mechanism) -> list[tuple[str, float, str, int]]:
-    """Return quantity, number, joint and index of the velocity of each damper and spring of a joint."""
+    """Return (quantity, value, joint, index of the velocity) of each damper and spring of a joint."""
     return [
         (quantity, number, name, joint._all_v.start + i)
         for name, joint in (
@@ -94,5 +94,5 @@ def _terms(mechanism: Mechanism) -> list[tuple[str, float, str, int]]:
 
 
 def outruns(mechanism: Mechanism, q: Array, dt: float) -> bool:
-    """Return True if a rate exceeds half of the stability limit of explicit steps: effective inertia changes along a motion."""
+    """Return True if a rate exceeds half of the stability limit of explicit steps; the margin is needed because effective inertia changes."""
     return (fastest := fastest_rate(mechanism, q)) is not None and fastest.rate * dt > 0.5 * STABLE

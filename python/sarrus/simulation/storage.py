@@ -1,10 +1,10 @@
 """Files of trajectories and sweeps.
 
-.npz    all arguments of a trajectory: arrays, and other data as JSON. Description and checkpoint are pickled; the description is also
+.npz    all constructor arguments of a trajectory: arrays, and other data as JSON. Description and checkpoint are pickled; the description is also
         JSON, for readers that do not unpickle
-.csv    a table with a row per sample, whose heads end in units (`columns`). Earlier tables, with heads without units, are read too
+.csv    a table with a row for each sample, whose column names end in units (`columns`). Tables of earlier versions, without units, can be read too
 
-Readers return the arguments of a trajectory by name, and raise ValueError for an invalid file.
+Readers return the constructor arguments of a trajectory by name, and raise ValueError for an invalid file.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from ..shapes import Mesh
 from .histories import PlaneContact
 from .limits import Limit
 
-FORMAT, SWEEP_FORMAT = 3, 1  # of .npz files
+FORMAT, SWEEP_FORMAT = 3, 1  # version numbers of the .npz formats
 SAMPLES = ("t", "q", "v", "a", "internal_state", "loop_q", "friction")
 IN_SWEEP = ("t", "q", "v", "status", "internal_state", "excess", "stiffness")
-IN_FILE = {"internal_state": "z"}  # names of arrays in files, where they differ
+IN_FILE = {"internal_state": "z"}  # names of arrays in files, if they differ from the names of the arguments
 
 
 def suffix(path: Path, suffixes: tuple[str, ...] = (".npz", ".csv"), kind: str = "trajectory") -> str:
@@ -127,7 +127,7 @@ def read_sweep(path: Path, mechanism: Mechanism | None) -> dict[str, Any]:
 
 
 def _opened(data: bytes, format: int, needed: Iterable[str]) -> tuple[dict[str, Any], dict[str, Any], Any]:
-    """Return the arrays of an .npz, its notes, and the description of its mechanism; raise ValueError for missing entries."""
+    """Return the arrays of an .npz, its JSON data, and the description of its mechanism; raise ValueError for missing entries."""
     arrays = _arrays(data)
     missing = [name for name in ("notes", "description", "pickled", *needed) if name not in arrays]
     notes = {} if "notes" in missing else json.loads(arrays["notes"].item())
@@ -142,7 +142,7 @@ def _opened(data: bytes, format: int, needed: Iterable[str]) -> tuple[dict[str, 
 def _mechanism_of(
     path: Path, arrays: Mapping[str, Any], described: Any, mechanism: Mechanism | None, kind: str
 ) -> tuple[Mechanism, list[Any]]:
-    """Return the mechanism of a file, and the other unpickled objects. With a mechanism of the caller nothing is unpickled."""
+    """Return the mechanism of a file, and all other unpickled objects. If the caller provides the mechanism, nothing is unpickled."""
     if mechanism is not None:
         if different := _difference(described, as_json(mechanism.description)):
             raise ValueError(f"it belongs to a mechanism other than '{mechanism.name}': {different}")
@@ -157,7 +157,10 @@ def _mechanism_of(
 
 
 class _Pickler(pickle.Pickler):
-    """Pickler that stores folders of meshes relative to the file's folder, so that they are anonymous and move with the file."""
+    """Pickler that stores folders of meshes relative to the file's folder.
+
+    Therefore the file contains no absolute paths, and can be moved together with its meshes.
+    """
 
     def __init__(self, file: io.BytesIO, folder: str) -> None:
         super().__init__(file)
@@ -204,7 +207,7 @@ def numbered(mechanisms: Sequence[Mechanism]) -> Array:
 
 
 def write_parquet(path: Path, parts: Iterator[Any]) -> None:
-    """Write a table part by part, so that it is never in memory as a whole."""
+    """Write a table block by block, so that it is never completely in memory."""
     parquet = needed("pyarrow.parquet", "a .parquet needs pandas and pyarrow", "pandas pyarrow")
     table = needed("pyarrow", "a .parquet needs pandas and pyarrow", "pandas pyarrow").Table
     first = table.from_pandas(next(parts), preserve_index=False)
@@ -215,7 +218,7 @@ def write_parquet(path: Path, parts: Iterator[Any]) -> None:
 
 
 def read_parquet(path: Path, mechanisms: Sequence[Mechanism]) -> dict[str, Any]:
-    """Read the arguments of a sweep from a table of all samples, for one mechanism, or one for each run."""
+    """Read the arguments of a sweep from a table of all samples, for a single mechanism, or for a mechanism of each run."""
     import pandas
 
     mechanism = mechanisms[0]
@@ -223,7 +226,7 @@ def read_parquet(path: Path, mechanisms: Sequence[Mechanism]) -> dict[str, Any]:
         frame = pandas.read_parquet(path)
     except (ImportError, FileNotFoundError, PermissionError, IsADirectoryError):
         raise
-    except Exception as error:  # pyarrow raises a dozen kinds of errors
+    except Exception as error:  # pyarrow raises many different exceptions
         raise ValueError(f"the table cannot be read: {' '.join(str(error).split())[:300]}") from error
     index = frame.pop("mechanism").to_numpy() if "mechanism" in frame else np.zeros(len(frame))
     expected = ["run", "status", "t [s]", *joint_columns(mechanism, mechanism.joints, "qv")]
@@ -257,7 +260,10 @@ def _check_sweep(mechanism: Mechanism, contents: Mapping[str, Any]) -> None:
 
 
 def _arrays(data: bytes) -> dict[str, Any]:
-    """Return the arrays by name; before allocation, their declared sizes are compared with the length of the file."""
+    """Return the arrays by name.
+
+    Before memory is allocated, their declared sizes are compared with the length of the file, because an invalid file may declare any size.
+    """
     arrays = {}
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         members = archive.infolist()
@@ -290,7 +296,7 @@ def as_json(part: Any) -> Any:
 
 
 def _difference(stored: Any, expected: Any, path: str = "") -> str:
-    """Return a message on the first difference of two descriptions, "" if they agree to rounding, which depends on the machine."""
+    """Return a message about the first difference of two descriptions; "" if they agree up to rounding, which depends on the machine."""
     if isinstance(stored, dict) and isinstance(expected, dict) and stored.keys() == expected.keys():
         parts = [(stored[name], expected[name], f"{path}.{name}".lstrip(".")) for name in stored]
     elif isinstance(stored, list) and isinstance(expected, list) and len(stored) == len(expected):
@@ -306,7 +312,7 @@ def _difference(stored: Any, expected: Any, path: str = "") -> str:
 
 
 def write_csv(path: Path, names: Sequence[str], blocks: Iterable[Array]) -> None:
-    """Write a table with these heads, block by block of its rows."""
+    """Write a table with these column names, in blocks of rows."""
     with replacing(path) as fresh, fresh.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(names)
@@ -351,7 +357,7 @@ def read_csv(path: Path, mechanism: Mechanism) -> tuple[dict[str, Any], Array]:
 def columns(
     mechanism: Mechanism, with_tau: bool, with_a: bool, wrenches: Iterable[str] = (), frames: Iterable[str] = (), closing: Sequence[str] | None = None
 ) -> list[str]:  # fmt: skip
-    """Return the heads of the table, with tau and a as requested."""
+    """Return the column names of the table, with tau and a if requested."""
     spaces = ("q", "v", *["tau"] * with_tau, *["a"] * with_a)
     return [
         "t [s]", *joint_columns(mechanism, mechanism.joints, spaces), "energy [J]", "loop_error [rad or m]",
@@ -362,7 +368,7 @@ def columns(
 
 
 def joint_columns(mechanism: Mechanism, joints: Iterable[str], spaces: Iterable[str]) -> list[str]:
-    """Return the heads of joints' columns, such as "q:motor [rad]", or "v:ball:2 [rad/s]" if a joint has several."""
+    """Return the names of joints' columns, such as "q:motor [rad]", or "v:ball:2 [rad/s]" if a joint has several coordinates."""
     from ..figures.figures import SPACES
 
     named = []

@@ -1,9 +1,8 @@
 """Folder with the results of many runs, from which an interrupted call continues.
 
-lock             locked by the call that writes to the folder, so that there is only one
+lock             locked by the call that writes to the folder, so that no second call can write to it
 arguments.json   hashes of the call's arguments; written last when the folder is created
-q.npy, v.npy     and so on: the arrays of a Sweep, memory-mapped, readable by NumPy; status.npy marks the finished runs and is written
-                 after their results
+q.npy, v.npy, …  arrays of a Sweep, memory-mapped, readable by NumPy; status.npy marks the finished runs, and is written after their results
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ from .storage import as_json
 from .workers import LANES, Rows, Work
 
 FORMAT = 1
-BLOCK = 2**20  # bytes
-OFTEN = 1.0  # [s]
+BLOCK = 2**20  # number of bytes that are written at once
+OFTEN = 1.0  # interval between writes of results to the disk [s]
 
 
 class Store:
@@ -86,7 +85,7 @@ class Store:
         if not self.resumes:
             _fill(path, shape, value, np.dtype(dtype))
         try:
-            length = path.stat().st_size  # mapping would extend a truncated file
+            length = path.stat().st_size  # checked first, because mapping would extend a truncated file
             array: NDArray[Any] = np.load(path, mmap_mode="r+" if np.prod(shape) else None)
         except (ValueError, OSError, EOFError) as error:
             raise ModelError(f"{path} was changed: {error}") from error
@@ -97,7 +96,7 @@ class Store:
         return array
 
     def begin(self, ended: NDArray[np.int8], **constant: ArrayLike) -> NDArray[np.int8]:
-        """Store the constant arrays and the hashes, after all other arrays exist; return the statuses of the runs so far."""
+        """Store the constant arrays and the hashes; return the stored statuses of the runs. All other arrays must exist before."""
         self._status = self.array("status", ended.shape, Status.INTERRUPTED, np.int8)
         for name, x in constant.items():
             with replacing(self.folder / f"{name}.npy") as fresh:
@@ -107,7 +106,7 @@ class Store:
         return np.array(self._status)
 
     def keep(self, ended: NDArray[np.int8], now: bool = False) -> None:
-        """Write results to the disk once per second, and then, when they are there, the statuses of the runs."""
+        """Write results to the disk at most once per second; after them, write the statuses of the runs."""
         if now or time.monotonic() > self._kept + OFTEN:
             self._flush()
             self._status[:] = ended
@@ -118,11 +117,14 @@ class Store:
         for array in self.arrays.values():
             if isinstance(array, np.memmap):
                 array.flush()
-                if hasattr(mmap, "MADV_DONTNEED"):  # else the pages count as this process's memory
+                if hasattr(mmap, "MADV_DONTNEED"):  # otherwise the mapped pages would count as memory of this process
                     cast(mmap.mmap, cast(Any, array)._mmap).madvise(mmap.MADV_DONTNEED)
 
     def unfinished(self, work: Work, ended: NDArray[np.int8]) -> Work:
-        """Return the unfinished runs, with the runs of the same packets, so that each has the same neighbours in lanes again."""
+        """Return the unfinished runs and all runs of the same SIMD packets, so that each run has the same neighbours in the lanes as before.
+
+        Therefore the results are bit for bit those of an uninterrupted call.
+        """
         remaining = []
         for rows, job in work:
             runs = np.arange(len(ended))[rows]
@@ -161,7 +163,7 @@ def _numbers(rows: Rows) -> Any:
 
 
 def _hash(part: Any) -> str:
-    """Return a hash of numbers, names, and lists of these; a function has another hash each time."""
+    """Return a hash of numbers, names, and lists of these; a function has a different hash in each call."""
 
     def plain(x: Any) -> Any:
         if isinstance(x, np.ndarray):
@@ -172,9 +174,9 @@ def _hash(part: Any) -> str:
 
 
 def _fill(path: Path, shape: tuple[int, ...], value: float, dtype: np.dtype[Any]) -> None:
-    """Write a file with an array of this value in full, not as a sparse file, so that a full disk raises its error now.
+    """Write a file with an array of this value; all bytes are written, not a sparse file, so that a full disk raises its error now.
 
-    An existing file is replaced and not truncated, because a reader may have mapped it.
+    An existing file is replaced by a new one, not truncated, because a reader may have mapped it.
     """
     block = np.full(BLOCK // dtype.itemsize, value, dtype).tobytes()
     with replacing(path) as fresh, fresh.open("wb") as file:

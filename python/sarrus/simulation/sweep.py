@@ -1,4 +1,4 @@
-"""Parallel simulation of many runs: in the SIMD lanes of a core, on threads, and over processes."""
+"""Parallel simulation of many runs: in SIMD lanes, on threads, and in several processes."""
 
 from __future__ import annotations
 
@@ -48,59 +48,61 @@ def simulate_many(
     store: str | os.PathLike[str] | None = None,
     **options: Unpack[RunOptions],
 ) -> Sweep:
-    """Simulate many runs in parallel: several in the SIMD lanes of a processor's core, and several on threads.
+    """Simulate many runs in parallel, in SIMD lanes and on threads.
 
-    Each run equals, to rounding, the result of :func:`~sarrus.simulate` from the same start.
+    Each run equals, up to rounding, the result of :func:`~sarrus.simulate` from the same initial state.
 
     Parameters
     ----------
-    mechanism : one for all runs; or one per run: variants, or a sequence (runs,) of mechanisms that differ in parameters (lengths, masses, positions)
-        but not in joints. They share the lanes too, unless they differ in more than variants can, such as limits of joints: then only runs of
-        the same mechanism share them
-    q, v : (runs, nq), (runs, nv), or one state for all; if there are loops, states are projected onto them
-    duration : [s]; if it is not a multiple of dt, the last step is shorter
-    controller : force elements of :mod:`sarrus.control`, whose numbers may be arrays (runs,) and whose laws sequences (runs,) of laws. The rest is
-        the same in all runs: joints, frames, times of :class:`~sarrus.control.EffortTable`, periods of :class:`~sarrus.control.SampleAndHold`
+    mechanism : one mechanism for all runs; or a mechanism for each run: variants, or a sequence (runs,) of mechanisms that differ in parameters
+        (lengths, masses, positions) but not in joints. All runs are packed into SIMD lanes together. If the mechanisms also differ in data that
+        variants cannot change, such as joint limits, only runs of the same mechanism are packed together, which is slower
+    q, v : (runs, nq), (runs, nv) initial configurations and velocities [rad, m; rad/s, m/s], or a single state for all runs; if there are loops,
+        states are projected onto the loop constraints
+    duration : duration of the runs [s]; if it is not a multiple of dt, the last step is shorter
+    controller : force elements of :mod:`sarrus.control`. Their numerical parameters may be arrays (runs,), and their time functions sequences (runs,)
+        of time functions. All runs have the same joints, frames, times of :class:`~sarrus.control.EffortTable` and periods of
+        :class:`~sarrus.control.SampleAndHold`
     method : "auto" as for :func:`~sarrus.simulate`, or a method with fixed steps. "implicit_midpoint", "independent", "contact" and "rosenbrock"
-        simulate runs one after the other on each thread, and each is bit for bit the result of :func:`~sarrus.simulate`
-    near : as for :func:`~sarrus.simulate`, (nq of the joint), or (runs, nq of the joint)
+        simulate runs one after another on each thread; each run is then bit for bit the result of :func:`~sarrus.simulate`
+    near : as for :func:`~sarrus.simulate`, with coordinates (nq of the joint) or (runs, nq of the joint) [rad, m]
     dt, stabilisation, gains, limits, start : as for :func:`~sarrus.simulate`
-    every : keep the start, the state after every so many steps, and the end. A sample takes 8 (nq + nv) bytes a run: for a million runs of
-        10 coordinates 0.3 GB for start and end alone, 160 GB for a second in steps of 1 ms
+    every : number of steps between stored samples; the initial and the final state are always stored. A sample of a run takes 8 (nq + nv) bytes. A
+        million runs of 10 coordinates take 0.3 GB for the initial and final states, and 160 GB for one second in steps of 1 ms
     threads : number of threads; the result does not depend on it
     executor : a :class:`concurrent.futures.Executor` or compatible object (``dask.distributed.Client(...).get_executor()``, after
-        ``pip install "dask[distributed]"``). Shares of the runs are its jobs, on `threads` each. The result is the same bit for bit if
-        the workers' processors are the same
-    policy : a function (t, q (runs, nq), v (runs, nv)) -> efforts (runs, nv) of all joints of the tree, such as a neural network. It is
-        evaluated once per step, and its efforts are constant during the step, saturated by the joints' effort limits like other
-        controllers' efforts. Failed runs keep their last state, and their efforts are ignored
-    progress : show a progress bar of finished runs (tqdm); or a function (done, runs) that is called after each share of them. An executor's
-        shares are larger than those of threads; all runs of a policy finish at once
-    store : a folder that stores finished runs as q.npy, v.npy, status.npy and so on, as memory maps. The same call continues an interrupted
-        one bit for bit, after Ctrl-C or a crash, and reads a finished one. Different arguments raise an error, and so does a folder to
-        which another call is writing
+        ``pip install "dask[distributed]"``). Its jobs are groups of runs, each on `threads` threads. The result is bit for bit the same
+        if all workers have the same processor
+    policy : function (t, q (runs, nq), v (runs, nv)) -> efforts (runs, nv) [N m, N] of all tree joints, such as a neural network. It is evaluated
+        once per step. Its efforts are constant during the step, and saturated by the joints' effort limits like the efforts of other controllers. For
+        failed runs, the function is called with their last state, and their efforts are ignored
+    progress : True displays a progress bar of finished runs (tqdm). Or a function (done, runs) that is called after each finished group of runs. The
+        groups of an executor are larger than those of threads; with a policy, all runs finish at the same time
+    store : folder in which finished runs are stored as q.npy, v.npy, status.npy and so on, as memory maps. If the same call is repeated after Ctrl-C
+        or a crash, it continues bit for bit; if the runs are finished, it only reads them. A call with different arguments raises an error, and so
+        does a folder to which another call is writing
 
     Returns
     -------
-    Sweep : t (n,), q (runs, n, nq), v (runs, n, nv), status (runs,), a :class:`~sarrus.results.Status` each. A run that fails, or whose start
-        is invalid, has NaN from there on, and the others are unaffected. Ctrl-C ends early and returns the runs up to there. For its other
-        attributes, see :class:`Sweep`.
+    Sweep : t (n,), q (runs, n, nq), v (runs, n, nv), and the :class:`~sarrus.results.Status` (runs,) of each run; for more attributes, see
+        :class:`Sweep`. If a run fails or its initial state is invalid, its samples are NaN from there on, and no other run is affected. Ctrl-C
+        ends the call early; then the finished runs are returned.
 
     Warns
     -----
     LimitWarning, StiffnessWarning, DriftWarning
-        As :func:`~sarrus.simulate`, once for all runs.
+        See :func:`~sarrus.simulate`; each warning is issued once for all runs.
 
     Raises
     ------
     ModelError, ShapeError, NameNotFoundError, TypeError, ValueError
         An argument does not fit the mechanism; raised before the runs start. Exceptions of the executor's jobs propagate, and jobs that
         have not begun are cancelled. ModelError if `store` has runs with other arguments, was changed, or is in use by another call.
-        ValueError for a `policy` with a `store`. OSError if the folder cannot be created.
+        ValueError if both `policy` and `store` are used. OSError if the folder cannot be created.
     MemoryError
         The runs exceed the memory, or the disk of `store`.
     ImportError
-        A progress bar is requested, and tqdm is not installed.
+        `progress` is True, and tqdm is not installed.
 
     Examples
     --------
@@ -173,7 +175,7 @@ Report = Callable[[int], object]
 
 @contextlib.contextmanager
 def _shown(progress: bool | Callable[[int, int], object], runs: int) -> Generator[Report | None, None, None]:
-    """Yield the function that reports the number of finished runs, or None."""
+    """Yield the function that displays the number of finished runs, or None."""
     if callable(progress):
         yield lambda done: progress(done, runs)
         return
@@ -187,7 +189,7 @@ def _shown(progress: bool | Callable[[int, int], object], runs: int) -> Generato
 
 @dataclass(eq=False)
 class _Kept:
-    """Collected results of the runs: samples (runs, n, ...), the status of each at its end (`ended`) and start (`begun`), and its record."""
+    """Collected results of the runs: samples (runs, n, ...), the initial (`begun`) and final (`ended`) status of each run, and its record."""
 
     core: _core.Simulation
     schedule: _core.Schedule
@@ -198,7 +200,7 @@ class _Kept:
     begun: Ended
     record: Record
     store: Store | None
-    efforts: Array | None = None  # of a policy
+    efforts: Array | None = None  # efforts of a policy
 
     @classmethod
     def of(cls, prepared: Prepared, runs: int, schedule: _core.Schedule, store: Store | None) -> _Kept:
@@ -220,10 +222,10 @@ class _Kept:
         return cls(core, schedule, q, v, z, ended, begun, record, store)
 
     def run(
-        self, work: Work, start: tuple[Array, Array, Mapping[str, ArrayLike] | None], parameters: Array, executor: Executor | None, policy: Policy | None,
-        report: Report | None,
+        self, work: Work, start: tuple[Array, Array, Mapping[str, ArrayLike] | None], parameters: Array, executor: Executor | None, policy: Policy |
+        None, report: Report | None,
     ) -> None:  # fmt: skip
-        """Simulate all runs, up to Ctrl-C: runs without a result then keep the status interrupted, as in simulate()."""
+        """Simulate all runs. After Ctrl-C, runs without a result have the status of an interrupted run, as in simulate()."""
         if policy is not None:
             self.efforts = np.full((*self.q.shape[:2], work[0][1].setup.mechanism.nv), np.nan)
         with contextlib.suppress(KeyboardInterrupt):
@@ -244,7 +246,7 @@ class _Kept:
                     self.store.keep(self.ended, now=True)
 
     def begin(self, work: Work, q: Array, v: Array, near: Mapping[str, ArrayLike] | None, parameters: Array) -> Array:
-        """Return the states (runs, size) at the start, and keep them as the first samples."""
+        """Return the initial states (runs, size), and store them as the first samples."""
         turns = arguments.checked_turns(work[0][1].setup.mechanism, near, len(q))
         x, start = np.zeros((len(q), self.core.size)), self.schedule.start
         for rows, job in work:
@@ -256,7 +258,9 @@ class _Kept:
                 self.begun[rows] = np.where(self.begun[rows] == Status.FINISHED, sampled, self.begun[rows])
             x[rows] = begun
         mechanism, good = work[0][1].setup.mechanism, self.begun == Status.FINISHED
-        if isinstance(mechanism, Mechanism):  # starts of variants may have been closed for other lengths
+        # for variants, the loops of initial states may have been closed with other lengths, so that q is not
+        # comparable with them
+        if isinstance(mechanism, Mechanism):
             warn_of_starts(mechanism, q[good], x[good][:, : mechanism.nq], start)
         self._keep(slice(None), 0, np.where((self.begun != Status.FINISHED)[:, None], np.nan, x))
         return x
@@ -267,7 +271,7 @@ class _Kept:
         self.z[rows, samples] = x[..., nq + nv :]
 
     def take(self, shares: Generator[Result, None, None], report: Report | None) -> None:
-        """Keep the results of each share of the runs, until one is interrupted."""
+        """Store the results of each group of runs, until a group is interrupted."""
         unsound = self.begun != Status.FINISHED
         for share, states, status, record in shares:
             states = np.require(states, requirements="W")  # Ray's workers return read-only arrays
@@ -286,17 +290,17 @@ class _Kept:
                 break
 
     def end(self, time: float) -> tuple[float, Array, Array, NDArray[np.bool_]]:
-        """Return the end of runs: its time, q (runs, nq), v (runs, nv), and a mask (runs,) of the runs that reached it."""
+        """Return the final time, q (runs, nq) and v (runs, nv), and a mask (runs,) of the runs that reached this time."""
         return time, self.q[:, -1], self.v[:, -1], self.ended == Status.FINISHED
 
     def sweep(
         self, end: float, limits: JointLimits, acting: list[RunForces], run_index: NDArray[np.intp] | None
     ) -> Sweep:
         t = self.schedule.times
-        t[-1] = end  # exactly, and not the sum of steps
+        t[-1] = end  # the exact final time, not the sum of rounded steps
         q, v, z = map(np.asarray, (self.q, self.v, self.z))
         for x in (q, v, z) if self.store is not None else ():
-            x.flags.writeable = False  # they map the folder's files
+            x.flags.writeable = False  # the arrays are memory maps of the folder's files
         mechanisms = [forces.setup.mechanism for forces in acting]
         per_run: Any = None if run_index is None else [mechanisms[k] for k in run_index]
         if isinstance(mechanisms[0], Variants):
@@ -317,11 +321,11 @@ class RunForces:
     setup: Setup
     dt: float
     parameters: Array
-    every: int = 1  # steps from a sample to the next
-    names: Mapping[str, slice] = field(default_factory=dict)  # slices of the numbers in a row of parameters
+    every: int = 1  # number of steps from one sample to the next
+    names: Mapping[str, slice] = field(default_factory=dict)  # slice of each named parameter in a row of parameters
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        if "job" in state:  # from a file of an earlier version
+        if "job" in state:  # the state was read from a file of an earlier version
             job = state.pop("job")
             state |= {"setup": Setup(*(getattr(job, field.name) for field in fields(Setup))), "dt": job.clock.dt}
         kinds = ((name.partition("."), part) for name, part in state.get("names", {}).items())
@@ -334,7 +338,7 @@ class RunForces:
         return replace(self, setup=self.setup.of(rows), parameters=parameters_of(self.parameters, rows))
 
     def for_run(self, run: int, mechanism: Mechanism) -> RunForces:
-        """Return the force elements of one run with its mechanism, if each run has a variant."""
+        """Return the force elements of one run; if each run has a variant, with the mechanism of this run."""
         if not isinstance(self.setup.mechanism, Variants):
             return self
         return replace(
@@ -347,7 +351,7 @@ class RunForces:
         return self._evaluated(lambda core, t, x: core.efforts(t, x), run, policy_efforts, t, x)
 
     def friction(self, run: int, policy_efforts: Array | None, t: Array, q: Array, v: Array, z: Array) -> Array:
-        """Return dry friction (n, all nv) along all joints, in the same states."""
+        """Return dry friction (n, all nv) along all joints in states of one run, with the efforts (n, nv) of a policy."""
         x = np.concatenate([q, v, z], axis=-1)
         return self._evaluated(lambda core, t, x: core.friction(t, x, self.dt), run, policy_efforts, t, x)
 
@@ -377,7 +381,10 @@ def _prepared(
     rows: Sequence[Rows],
     varies: bool = False,
 ) -> list[Prepared]:
-    """Prepare runs of each mechanism with the force elements; raise TypeError for functions. `varies`: the steps must have derivatives."""
+    """Prepare the runs of each mechanism with the force elements; raise TypeError for Python functions.
+
+    With `varies`, the steps must have derivatives.
+    """
     functions, elements = functions_and_elements(controller)
     if functions:
         raise TypeError(
@@ -435,7 +442,7 @@ def _check_callables(policy: Any, executor: Any, store: Any) -> None:
 def _distinct_mechanisms(
     mechanisms: Mechanism | Sequence[Mechanism] | Variants,
 ) -> tuple[Sequence[Any], NDArray[np.intp] | None]:
-    """Return the distinct mechanisms, and the index of each run's. A single mechanism, or variants that share a structure, need no index."""
+    """Return the distinct mechanisms, and the index of each run's mechanism; None for a single mechanism or variants of one structure."""
     if isinstance(mechanisms, Variants):
         return [mechanisms if len(mechanisms) > 1 else mechanisms[0]], None
     if not isinstance(mechanisms, (list, tuple)) or not mechanisms:
@@ -451,7 +458,7 @@ def _distinct_mechanisms(
 
 
 def _once(mechanisms: Sequence[Any], run_index: NDArray[np.intp]) -> tuple[list[Mechanism], NDArray[np.intp]]:
-    """Merge equal mechanisms, and update the index of each run's."""
+    """Merge equal mechanisms, and update the index of each run's mechanism."""
     index = {mechanism: k for k, mechanism in enumerate(dict.fromkeys(mechanisms))}
     return list(index), np.array([index[mechanism] for mechanism in mechanisms], dtype=np.intp)[run_index]
 
@@ -472,12 +479,12 @@ def _alike(mechanisms: Sequence[Any]) -> Variants | None:
 
 
 def _limits_from(mechanism: Mechanism) -> Any:
-    """Return the object from which a copy has its limits, and other numbers that no copy changes."""
+    """Return the mechanism from which a copy was made, which has the same limits and other data that copies cannot change."""
     return vars(mechanism)["_changed"][0] if "_changed" in vars(mechanism) else mechanism.description
 
 
 def _limits(mechanism: Mechanism) -> Any:
-    """Return the joints' limits, with shapes and contacts, which no copy changes either."""
+    """Return the joints' limits, and shapes and contacts: data that copies of a mechanism cannot change."""
     joints = [spec.joint for spec in mechanism.description.joints]
     return (
         mechanism.description.shapes,
@@ -512,7 +519,7 @@ def _check_alike(mechanisms: Sequence[Mechanism], watches: Sequence[JointLimits]
 def _equally_many(
     mechanism: Mechanism | Variants, q: ArrayLike, v: ArrayLike, parameters: Array, mechanisms: int
 ) -> tuple[Array, Array, Array]:
-    """Return states (runs, nq), (runs, nv), and numbers (runs, parameters) or (parameters,), for equally many runs."""
+    """Return states (runs, nq), (runs, nv), and parameters (runs, k) or (k,), broadcast to the same number of runs."""
     nq, nv = mechanism.nq, mechanism.nv
     arrays = []
     for name, values, width in (("q", q, nq), ("v", v, nv)):

@@ -1,7 +1,7 @@
 """Trajectory of a mechanism: samples of a motion, and quantities computed from them.
 
-A trajectory stores samples only. Energies, accelerations, reactions and other quantities are functions of t, q and v, and are computed at
-their first use. Interpolation is in :mod:`~sarrus.control.interpolation`, files are in :mod:`~sarrus.simulation.storage`, figures and films
+A trajectory stores samples only. Energies, accelerations, reactions and other quantities are functions of t, q and v, and are computed at first
+access. Interpolation is in :mod:`~sarrus.control.interpolation`, files are in :mod:`~sarrus.simulation.storage`, figures and films
 in :mod:`~sarrus.figures.figures`.
 """
 
@@ -37,45 +37,45 @@ Efforts: TypeAlias = Callable[[Array, Array, Array, Array], ArrayLike]
 class Trajectory:
     """Sampled motion, from :func:`~sarrus.simulate`, or from a prescribed or measured motion by :meth:`from_motion`.
 
-    A trajectory is immutable, and its arrays are read-only. Derived quantities are computed at their first use, for all samples at once, and
-    cached. Samples of t, q and v alone do not determine the applied forces: `tau`, `a` and `reactions` then raise ModelError.
+    A trajectory is immutable, and its arrays are read-only. Derived quantities are computed at first access, for all samples at once, and
+    cached. If a trajectory has only samples of t, q and v, its applied forces are unknown, and `tau`, `a` and `reactions` raise ModelError.
 
     Parameters
     ----------
     mechanism : the moving mechanism
-    t : (n,) [s], finite and not decreasing
-    q, v : (n, nq), (n, nv)
-    internal_state : (n, nz) internal states of force elements: integrals of controllers, bristles of friction; then the current values of
-        :class:`~sarrus.control.SampleAndHold` and of tables, and `loop_q`
-    loop_q : (n, coordinates of all loop joints), one joint after the other, with the turns that a run has counted because a force acts on
-        them or a limit is checked there; None: turns were not counted
-    efforts : generalised forces (n, nv) of force elements and functions, zeros if there are none, or the function (t, q, v, z) -> (n, nv)
-        that computes them; None: unknown
-    a : (n, nv) generalised acceleration; default: from forward dynamics with the efforts
-    friction : forces of dry friction (n, nv + velocities of loop joints) as a simulation computed them, or the function
-        (t, q, v, z) that computes them; at rest they are the holding forces. None: against each velocity, and zero at rest
+    t : (n,) times of the samples [s], finite and not decreasing
+    q, v : (n, nq), (n, nv) configuration and velocity [rad, m; rad/s, m/s]
+    internal_state : (n, nz) internal states of force elements (integrals of controllers, bristles of friction), followed by the current values of
+        :class:`~sarrus.control.SampleAndHold` and of tables, and by `loop_q` [unit of each state]
+    loop_q : (n, k) coordinates of all loop joints in their order [rad, m], with full revolutions as the simulation counted them. A simulation counts
+        them if a force or a limit of the joint requires it; None if they were not counted
+    efforts : (n, nv) generalised forces of force elements and functions [N m, N], zeros if there are none; or the function (t, q, v, z) -> (n, nv)
+        that computes them; None if they are unknown
+    a : (n, nv) generalised acceleration [rad/s^2, m/s^2]; default: from forward dynamics with the efforts
+    friction : (n, nv + velocities of loop joints) forces of dry friction as a simulation computed them [N m, N], including static friction; or the
+        function (t, q, v, z) that computes them. None: Coulomb friction against each velocity, zero at rest
     wrenches : frame name to wrenches (n, 6) or (6,) [moment; force] on the mechanism, in that frame's axes at its origin, in addition to
         the efforts [N m, N]
-    statistics : cost and errors of the run.
+    statistics : cost and errors of the simulation:
 
         - "method", "steps", "rejected", "evaluations", "seconds"
         - "beyond_tolerance": number of steps of "dopri5" whose error exceeds the tolerance because of rounding near a singular position
         - "limits": violated limits of joints, a list of dicts (joint, index, quantity, lower, upper, time, reached); efforts before
           saturation
         - "stiffness": the largest |lambda| dt, for eigenvalues lambda of small motions under the applied forces
-        - "work", "work_known_to": work of controllers, loads, dampers, friction, contacts and functions of time, and a bound of its error [J]
-        - "contact": largest errors of all steps of rigid contact. "kinematics" (J v - c of the loops) and "positions" after the step
-          [rad/s, m/s; rad, m], "penetration" [m], "momentum" (relative residual of the equations of motion). Of the cones "primal"
-          [N s], "dual" [m/s], "complementarity" [J] and "natural_map" [m/s]. "work" of contacts in a step [J], positive if they gain
-          energy. "as_touching", the number of steps in which nearly touching points had to count as touching
+        - "work", "work_known_to": work of controllers, loads, dampers, friction, contacts and prescribed motions, and a bound of its error [J]
+        - "contact": largest errors of all steps with rigid contact. "kinematics" (J v - c of the loops) and "positions" after the step
+          [rad/s, m/s; rad, m], "penetration" [m], "momentum" (relative residual of the equations of motion). Violation of the friction-cone
+          conditions: "primal" [N s], "dual" [m/s], "complementarity" [J] and "natural_map" [m/s]. "work" of contacts in a step [J], positive if the
+          motion gains energy. "as_touching": number of steps in which points at a small distance had to be treated as touching
 
     status : "finished", "terminated: <event>", "interrupted", "diverged"; "prescribed" from :meth:`from_motion`; "unknown" from a .csv
-    events : name -> times (k,) of the event [s]
+    events : name of an event -> (k,) times [s]
     checkpoint : state from which :func:`~sarrus.simulate` can resume
-    touching : of the contacts of shapes the first index in z, the number of points, and the numbers of each point; see `contacts`
-    on_planes : every :class:`~sarrus.control.RigidContact`, with the indices of its states in z
-    sensitivities : :class:`~sarrus.results.Sensitivities` (n, ...) of the samples by the start and by parameters of force elements, if
-        :func:`~sarrus.simulate` was called with sensitivities=; else None. They are not saved
+    touching : layout of the contacts of shapes in `internal_state`: first index, number of points, states of each point; used by `contacts`
+    on_planes : every :class:`~sarrus.control.RigidContact`, with the indices of its states in `internal_state`
+    sensitivities : :class:`~sarrus.results.Sensitivities` (n, ...) of the samples with respect to the initial state and parameters of force elements;
+        None unless :func:`~sarrus.simulate` was called with sensitivities=. They are not saved to files
 
     Raises ShapeError, ValueError or TypeError for arrays that do not fit the mechanism or one another, for invalid times, and for
     complex or masked numbers.
@@ -154,7 +154,7 @@ class Trajectory:
                 raise ShapeError(f"{name} must be ({n}, {wide}), a row for each time; got {x.shape}")
             return x
 
-        # not by __setattr__, which raises
+        # by object.__setattr__, because Trajectory.__setattr__ raises an error
         self.__dict__.update(
             mechanism=mechanism,
             t=times,
@@ -188,16 +188,16 @@ class Trajectory:
     ) -> Trajectory:
         """Return the trajectory of a planned or measured motion, with the generalised forces that it requires.
 
-        On a tree these are the forces of all joints, from inverse dynamics. With loops they are those of the motors, of least norm, from
-        :meth:`Mechanism.actuator_efforts`.
+        Without loops, these are the forces of all joints, from inverse dynamics of the tree. With loops, they are the motor efforts of least norm,
+        from :meth:`Mechanism.actuator_efforts`.
 
         Parameters
         ----------
-        t : (n,) [s], not decreasing
-        q, v, a : (n, nq), (n, nv), (n, nv); consistent with the loops
-        actuated : names of the joints that drive a mechanism with loops; default: the actuated joints of its description
+        t : (n,) times of the samples [s], not decreasing
+        q, v, a : (n, nq), (n, nv), (n, nv) configuration, velocity and acceleration [rad, m; rad/s, m/s; rad/s^2, m/s^2]; consistent with the loops
+        actuated : names of the joints with motors in a mechanism with loops; default: the actuated joints of its description
         wrenches : loads during the motion, such as digging, gas or cutting forces. Frame name to [moment; force] on the mechanism, in that
-            frame's axes at its origin: (n, 6), (6,), or six numbers and functions of time [N m, N]. `tau`, `reactions` and
+            frame's axes at its origin: (n, 6), (6,), or a list of six numbers or functions of time [N m, N]. `tau`, `reactions` and
             :meth:`joint_wrenches` include them
 
         Raises NotRealizableError if the motors cannot realise the motion, StateError if it violates the loops or a state is invalid.
@@ -224,7 +224,7 @@ class Trajectory:
             options["wrenches"] = {name: f[k] for name, f in plan.wrenches.items()}
             if not mechanism.nc:
                 return mechanism.inverse_dynamics(*motion, **options)
-            # exact: a plan must be consistent with the loops
+            # exact=True, because a planned motion must be consistent with the loops
             options |= {"actuated": actuated, "time": plan.t[k], "exact": True}
             return mechanism.actuator_efforts(*motion, **options)
 
@@ -262,10 +262,10 @@ class Trajectory:
         return partial(Trajectory, **self._fields()), ()
 
     def _fields(self) -> dict[str, Any]:
-        """Return the arguments from which the trajectory was made."""
+        """Return the constructor arguments of the trajectory."""
         names = ["mechanism", "t", "q", "v", "internal_state", "loop_q", "friction", "wrenches"]
         names += ["statistics", "status", "events", "checkpoint", "touching", "on_planes"]
-        # functions of controllers cannot be pickled; their values can
+        # the values of efforts and friction, because the functions that compute them cannot be pickled
         return {name: getattr(self, name) for name in names} | {"efforts": self._known_efforts, "a": self._given_a}
 
     # ---- quantities computed from the samples ------------------------------------------------------------------------
@@ -274,7 +274,7 @@ class Trajectory:
     def tau(self) -> Array:
         """(n, nv) generalised applied force, including contacts, end stops and saturated motor efforts [N m, N].
 
-        Joint friction and springs of the mechanism are not included. The force of rigid contact is the mean over the step before the sample.
+        Friction and springs of the mechanism's joints are not included. The force of rigid contact is the mean over the step before the sample.
 
         Raises ModelError if the applied forces are unknown.
         """
@@ -287,10 +287,10 @@ class Trajectory:
 
     @cached_property
     def friction(self) -> Array | None:
-        """(n, nv + velocities of loop joints) force of dry friction along each joint, at rest the holding force [N m, N].
+        """(n, nv + velocities of loop joints) force of dry friction along each joint, including static friction at rest [N m, N].
 
-        None if it is unknown, for a motion that was not simulated, or comes from a .csv. Derived quantities then use the friction of forward
-        dynamics: its limit against each velocity, and zero at rest.
+        None if it is unknown, because the motion was not simulated or was read from a .csv. Derived quantities then use the friction of forward
+        dynamics: Coulomb friction against each velocity, and zero at rest.
         """
         friction = self._given_friction
         return None if friction is None else self._evaluated("friction", friction, self.mechanism._all_nv)
@@ -325,24 +325,24 @@ class Trajectory:
 
     @cached_property
     def _pressed(self) -> dict[str, tuple[Array, Array]]:
-        """Contact point of each pair in rigid contact, and the force on its first body: name -> (n, 3), (n, 3)."""
+        """Contact point of each pair in rigid contact [m], and the force on its first body [N], in the world: name -> (n, 3), (n, 3)."""
         return {} if self._contacts is None else self._contacts.by_pair(len(self))
 
     @cached_property
     def _pushed(self) -> dict[str, Array]:
-        """Wrenches of rigid contact on bodies: name -> (n, 6)."""
+        """Wrenches of rigid contact on bodies: name -> (n, 6) [N m, N]."""
         return {} if self._contacts is None else self._contacts.wrenches(self.mechanism, self.q)
 
     @cached_property
     def _loads(self) -> dict[str, Array]:
-        """All wrenches on frames and bodies: name -> (n, 6)."""
+        """Sum of `wrenches` and the wrenches of rigid contact: name of the frame or body -> (n, 6) [N m, N]."""
         loads = dict(self.wrenches)
         for name, wrench in self._pushed.items():
             loads[name] = loads[name] + wrench if name in loads else wrench
         return loads
 
     def _evaluated(self, name: str, values: Efforts | Array, wide: int) -> Array:
-        """Return the forces (n, wide), evaluated if they are a function."""
+        """Return the forces (n, wide) of an argument, evaluated if it is a function."""
         if not callable(values):
             return values
         z = np.empty((len(self), 0)) if self.internal_state is None else self.internal_state
@@ -355,7 +355,8 @@ class Trajectory:
     def _acting(self) -> tuple[Mechanism, Array]:
         """Mechanism, and generalised force (n, nv) on it in addition to `_loads`.
 
-        If the run has its own friction or springs, the mechanism is a copy without these, and the force includes them.
+        If the simulation computed static friction or springs with counted revolutions, the mechanism is a copy without friction and springs, and the
+        generalised force includes them.
         """
         tau = self.tau
         for name, wrench in self._pushed.items():
@@ -368,14 +369,14 @@ class Trajectory:
 
     @cached_property
     def _passive(self) -> Array | None:
-        """(n, nv + velocities of loop joints) dry friction, and springs whose turns were counted; None if the run has neither."""
+        """(n, nv + velocities of loop joints) forces of dry friction and of springs with counted revolutions; None if there are neither."""
         if self._springs is None or self.friction is None:
             return self.friction if self._springs is None else self._springs[0]
         return np.asarray(self.friction + self._springs[0])
 
     @cached_property
     def _springs(self) -> tuple[Array, Array] | None:
-        """Forces (n, nv + velocities of loop joints) and energy (n,) of springs with counted turns; None without such springs."""
+        """Forces (n, nv + velocities of loop joints) and energy (n,) of springs with counted revolutions; None without such springs."""
         mechanism, force, energy = self.mechanism, np.zeros((len(self), self.mechanism._all_nv)), np.zeros(len(self))
         if self.loop_q is None:
             return None
@@ -404,22 +405,22 @@ class Trajectory:
 
     @cached_property
     def a(self) -> Array:
-        """(n, nv) generalised acceleration [rad/s2, m/s2]; NaN if there is none.
+        """(n, nv) generalised acceleration [rad/s2, m/s2]; NaN in states in which forward dynamics has no result.
 
         Raises ModelError if the applied forces are unknown.
         """
         if self._given_a is not None:
             return self._given_a
-        # unchecked, because a run may violate its loops by more than a single call accepts; loop_error reports it
+        # check=False, because a simulation may violate the loop constraints by more than forward_dynamics accepts; loop_error has the violation
         mechanism, tau = self._acting
         return _kept(mechanism.forward_dynamics(self.q, self.v, tau, wrenches=self._loads, time=self.t, check=False))
 
     @cached_property
     def reactions(self) -> LoopReactions:
-        """Reactions of the loop constraints; empty on a tree. For all joints of any mechanism, see :meth:`joint_wrenches`.
+        """Reactions of the loop constraints; empty without loops. For the wrenches of all joints, see :meth:`joint_wrenches`.
 
-        Rigid contact and `wrenches` act at their points. Other forces on bodies (compliant contact, a function's wrench on a frame) are
-        replaced by their generalised force in `tau`.
+        Forces of rigid contact and `wrenches` act at their points of application. Other forces on bodies (compliant contact, a function's wrench on a
+        frame) are represented only by their generalised force in `tau`.
 
         Raises ModelError if the applied forces are unknown.
         """
@@ -428,7 +429,8 @@ class Trajectory:
         mechanism, tau = self._acting
         _, carried = mechanism.forward_dynamics(self.q, self.v, tau, return_reactions=True, **state)
         if self._passive is not None and self.mechanism.constraints:
-            if np.any(along := self._passive[:, mechanism.nv :]):  # it changes the least-norm distribution of reactions
+            # forces along loop joints change the least-norm distribution of reactions
+            if np.any(along := self._passive[:, mechanism.nv :]):
                 options: Any = {"wrenches": self.wrenches, "time": self.t}
                 shared = least_reactions(mechanism, self.q, self.v, self.a, carried.multipliers, along, **options)
                 change = mechanism._loop_wrenches(
@@ -447,15 +449,15 @@ class Trajectory:
     def joint_wrenches(
         self, *, actuated: Sequence[str] | None = None, compliance: Mapping[str, ArrayLike] | None = None
     ) -> JointWrenchHistory:
-        """Return the wrench of every joint along the motion, and the efforts of motors and prescribed motions; it prints as a table.
+        """Return the wrench of every joint along the motion, and the efforts of motors and prescribed motions; ``print`` displays a table.
 
         Parameters
         ----------
-        actuated : names of the driven joints; default: the actuated joints of the description, and joints of the tree with an effort
-        compliance : compliance of joints, which distributes wrenches that rigid bodies leave indeterminate, as in
+        actuated : names of the joints with motors; default: the actuated joints of the description, and tree joints with an effort
+        compliance : compliance of joints, which determines wrenches that are indeterminate for rigid bodies, as in
             :meth:`Mechanism.joint_wrenches`
 
-        Raises ModelError as :meth:`Mechanism.joint_wrenches` does, and if the applied forces are unknown.
+        Raises the errors of :meth:`Mechanism.joint_wrenches`, and ModelError if the applied forces are unknown.
 
         Examples
         --------
@@ -476,7 +478,7 @@ class Trajectory:
         mechanism = self.mechanism
         options: dict[str, Any] = {"wrenches": self._loads}
         options["compliance"] = None if compliance is None else compliance_roots(mechanism, compliance)
-        if mechanism.constraints:  # including free loop joints, which have no rows
+        if mechanism.constraints:  # also for free loop joints, which have no constraint rows
             carried = self.reactions.multipliers if mechanism.nc else np.zeros((len(self), 0))
             options |= {"multipliers": carried, "actuated": actuated, "time": self.t}
         if self._passive is not None:
@@ -494,11 +496,12 @@ class Trajectory:
     def _driven(self) -> tuple[str, ...]:
         mechanism = self.mechanism
         tau, rounding = self.tau, 0.0
-        if self._pushed:  # the difference without contact forces has their rounding
+        if self._pushed:  # zeros up to the rounding of contact forces
             tau, rounding = self._acting[1], 1e-9 * float(np.abs(self.tau).max(initial=0.0))
         driven = [name for name in mechanism.joints if np.any(np.abs(tau[:, mechanism.joint(name).v_slice]) > rounding)]
         if not {mechanism.joint(name).closes_loop for name in mechanism.actuated} <= {False}:
-            driven = []  # efforts of a motor in a loop joint appear in all joints of the tree
+            # empty with loop joints, because the effort of a motor in a loop joint appears in many entries of tau
+            driven = []
         return tuple(dict.fromkeys((*mechanism.actuated, *driven)))
 
     @cached_property
@@ -508,14 +511,14 @@ class Trajectory:
 
     @cached_property
     def potential_energy(self) -> Array:
-        """(n,) potential energy of gravity and springs, with the turns that a run has counted [J]."""
+        """(n,) potential energy of gravity and springs, with counted revolutions of loop joints [J]."""
         if self._springs is None:
             return _kept(self.mechanism.potential_energy(self.q))
         return _kept(self._without_passive.potential_energy(self.q) + self._springs[1])
 
     @cached_property
     def energy(self) -> Array:
-        """(n,) kinetic and potential energy [J], without the energy in contacts, end stops and controllers."""
+        """(n,) sum of kinetic and potential energy [J], without energy stored in contacts, end stops and controllers."""
         return _kept(self.kinetic_energy + self.potential_energy)
 
     @cached_property
@@ -525,15 +528,20 @@ class Trajectory:
 
     @cached_property
     def loop_error(self) -> Array:
-        """(n,) constraint violation: the largest row of :meth:`Mechanism.constraint_residual` [rad, m]; zero without loops."""
+        """(n,) constraint violation: the largest absolute row of :meth:`Mechanism.constraint_residual` [rad, m]; zero without loops."""
         if not self.mechanism.nc:
             return _kept(np.zeros(len(self)))
         return _kept(np.abs(self.mechanism.constraint_residual(self.q, time=self.t)).max(axis=-1))
 
     def joint(self, name: str) -> Array:
-        """Return the coordinates (n, nq of the joint) of a joint.
+        """Return the coordinates (n, nq of the joint) of a joint [rad, m, quaternions (x, y, z, w)].
 
-        Turns of a loop joint are those that a run has counted. Otherwise they are counted from sample to sample by its velocities.
+        Angles of a loop joint include the full revolutions that the simulation counted. If it did not count them, they are reconstructed from the
+        joint's velocities at the samples.
+
+        Parameters
+        ----------
+        name : name of a tree joint or loop joint
         """
         joint = self.mechanism.joint(name)
         if not joint.closes_loop:
@@ -545,19 +553,29 @@ class Trajectory:
         from ..control.coordinates import loses_turns
 
         for k in (k for k in range(joint.type.nv) if loses_turns(self.mechanism, name, k)):
-            angle = 0.5 * (v[1:, k] + v[:-1, k]) * np.diff(self.t)  # may exceed half a turn
+            # the estimated rotation between two samples, which may exceed half a revolution
+            angle = 0.5 * (v[1:, k] + v[:-1, k]) * np.diff(self.t)
             x[1:, k] -= 2.0 * np.pi * np.cumsum(np.round((np.diff(x[:, k]) - angle) / (2.0 * np.pi)))
         return _kept(x)
 
     def frame(self, name: str) -> Array:
-        """Return the poses (n, 4, 4) of a frame or body in the world."""
+        """Return the poses (n, 4, 4) of a frame or body in the world.
+
+        Parameters
+        ----------
+        name : name of the frame or body
+        """
         return self.mechanism.pose(self.q, name)
 
     def at(self, t: ArrayLike) -> tuple[Array, Array]:
-        """Return configurations q (..., nq) and velocities v (..., nv) at times (...) from the first sample to the last.
+        """Return configurations q (..., nq) and velocities v (..., nv) at times between the first sample and the last.
 
-        The interpolant is the cubic Hermite polynomial, for rotations on their manifold. Its error is O(dt^4), for the loops too, and zero
-        at samples. Between two samples a body should turn by less than half a turn.
+        The interpolant is the cubic Hermite polynomial, for rotations on their manifold. It equals the samples at their times. Between samples its
+        error, and its violation of the loop constraints, is O(dt^4). Between two samples a body should rotate by less than half a revolution.
+
+        Parameters
+        ----------
+        t : (...) times [s]
 
         Raises ValueError for a time outside the trajectory.
         """
@@ -581,15 +599,15 @@ class Trajectory:
     def save(self, path: str | os.PathLike[str], *, frames: str | Sequence[str] = ()) -> None:
         """Write all data to an .npz file, or the table of :meth:`to_dataframe` to a .csv file.
 
-        The .npz includes the mechanism, pickled. The .csv has all digits of its numbers (an older pandas reads the last digit correctly
-        with ``float_precision="round_trip"``).
+        The .npz includes the mechanism, pickled. The .csv has all digits of its values (an older pandas reads the last digit correctly
+        only with ``float_precision="round_trip"``).
 
         Parameters
         ----------
         path : file name that ends in .npz or .csv
         frames : names of frames whose origins are columns of a .csv
 
-        Raises ValueError for another ending, or for frames in an .npz, which has no table. ModelError if the mechanism contains a
+        Raises ValueError for another ending, or for `frames` with an .npz, which has no table. ModelError if the mechanism contains a
         function that cannot be pickled. NameNotFoundError for an unknown frame.
         """
         from . import storage
@@ -612,15 +630,15 @@ class Trajectory:
         """Read a file that :meth:`save` wrote.
 
         Without ``mechanism=`` an .npz is **unpickled**, and a pickle can run any program: load only files from people whom you trust.
-        With it nothing is unpickled, and the checkpoint is omitted. A .csv contains no mechanism, status, events or statistics.
+        With ``mechanism=`` nothing is unpickled, and the checkpoint is omitted. A .csv contains no mechanism, status, events or statistics.
 
         Parameters
         ----------
         path : file name that ends in .npz or .csv
         mechanism : the trajectory's mechanism; required for a .csv
 
-        Raises OSError if there is no such file, ValueError if sarrus did not write it, or if it belongs to another mechanism. In a .csv,
-        only its columns and its energy reveal another mechanism.
+        Raises OSError if the file does not exist, ValueError if sarrus did not write it, or if it belongs to another mechanism. For a .csv, another
+        mechanism is detected only by its columns and its energy.
         """
         from . import storage
 
@@ -634,13 +652,14 @@ class Trajectory:
                 fields, energy = storage.read_csv(path, mechanism)
                 with contextlib.suppress(ValueError):
                     return cls(**fields)._with_energy(energy)
-                return cls(**fields | {"loop_q": None})._with_energy(energy)  # turns were not counted
+                # loop_q is None, because a table has no counted revolutions
+                return cls(**fields | {"loop_q": None})._with_energy(energy)
         except (ValueError, TypeError) as error:
             raise ValueError(f"{path}: {error}") from error
         raise TypeError("a .csv does not contain the mechanism: Trajectory.load(path, mechanism=...)")
 
     def _with_energy(self, energy: Array) -> Trajectory:
-        """Return the trajectory itself, or raise ValueError if its energy differs from that of a table (n,)."""
+        """Return the trajectory itself; raise ValueError if its energy differs from the energy (n,) of a table."""
         with np.errstate(invalid="ignore"):  # for samples that diverged
             size = np.abs(self.kinetic_energy) + np.abs(self.potential_energy)
             largest = float(np.max(size, initial=0.0, where=np.isfinite(size)))
@@ -652,20 +671,20 @@ class Trajectory:
         return self
 
     def to_dataframe(self, *, frames: str | Sequence[str] = ()) -> pandas.DataFrame:
-        """Return a table with a row per sample, whose heads end in units: ``q:motor [rad]``, ``v:slider [m/s]``, ``t [s]``. Needs pandas.
+        """Return a table with a row for each sample. Needs pandas.
 
-        The columns are, in this order:
+        Column names end in units: ``t [s]``, ``q:motor [rad]``, ``v:slider [m/s]``. The columns are, in this order:
 
         - t
-        - q and v of the joints of the tree, tau if it is known, a if it was given
+        - q and v of tree joints; tau if it is known; a if it was an argument
         - energy and loop_error
-        - q and v of loop joints, with their turns
-        - loads of :attr:`wrenches`, ``wrench:teeth:0 [N m]`` to ``wrench:teeth:5 [N]``
+        - q and v of loop joints, with full revolutions
+        - loads of :attr:`wrenches`, ``wrench:teeth:0 [N m]`` to ``wrench:teeth:5 [N]`` for a frame "teeth"
         - origins of `frames`, ``x:tip [m]`` and so on
         - the force of each pair in rigid contact on its first shape, in the world, ``contact:ball-floor:x [N]`` to
-          ``contact:ball-floor:z [N]``; :attr:`contacts` has each point
+          ``contact:ball-floor:z [N]``; for the force at each point, see :attr:`contacts`
 
-        Joints of several coordinates have a column for each, ``q:joint:0 [rad]`` and so on.
+        Joints with several coordinates have a column for each coordinate, ``q:joint:0 [rad]`` and so on.
 
         Parameters
         ----------
@@ -683,7 +702,7 @@ class Trajectory:
         return pandas.DataFrame(np.column_stack(parts), columns=heads)
 
     def _table(self, frames: str | Sequence[str]) -> tuple[list[str], list[Array]]:
-        """Return the heads of the table, and its columns, as arrays (n,) or (n, k)."""
+        """Return the column names of the table, and its columns, as arrays (n,) or (n, k)."""
         from . import storage
 
         mechanism, names = self.mechanism, checked_names("frames", frames)
@@ -698,22 +717,29 @@ class Trajectory:
 
     @renamed_arguments(what="quantities")
     def plot(self, quantities: str | Sequence[str] | None = None, ax: Axes | None = None) -> Axes:
-        """Draw quantities against time. Needs matplotlib.
+        """Plot quantities against time. Needs matplotlib.
 
-        Up to five lines are black with different dashes, more are in colours. Of two units with up to three lines each, the second one is
-        blue and has its axis on the right. More lines or units have panels, one below the other.
+        Up to five lines are black with different dashes; more lines have colours. If the quantities have two units, with up to three lines each, the
+        lines of the second unit are blue and have their axis on the right. More lines or units are drawn in panels, one below the other.
 
         Parameters
         ----------
-        quantities : "q", "v", "a", "tau" of all joints; "efforts" of motors and prescribed motions; "energy"; "loop_error"; "momentum". "reactions", the
-            magnitude of the force in every constraint or joint, and "joint_wrenches", which includes motor efforts. "contacts", the
-            magnitude of the force of every pair in rigid contact. The name of a joint, for its coordinates; the name of a frame, for its
-            position; or several of these names. Default: "q", or for more than twelve coordinates those of the joints with motors
-        ax : axes, for quantities that need no panels; default: a new figure
+        quantities : one or several of the following names. Default: "q"; for more than twelve coordinates, those of the joints with motors
+
+            - "q", "v", "a", "tau" : coordinates, velocities, accelerations, applied forces of all joints
+            - "efforts" : efforts of motors and prescribed motions
+            - "energy", "loop_error", "momentum"
+            - "reactions" : magnitude of the force in every loop joint and constraint, or in every joint without loops
+            - "joint_wrenches" : magnitude of the force in every joint, including motor efforts
+            - "contacts" : magnitude of the force of every pair in rigid contact
+            - name of a joint : its coordinates
+            - name of a frame : its position
+
+        ax : axes of matplotlib, for quantities that need no panels; default: a new figure
 
         Returns
         -------
-        The axes; of several the left or the upper one (all: its ``figure.axes``).
+        The axes; if there are several, the left or the upper axes (all are in its ``figure.axes``).
 
         Raises NameNotFoundError if no quantity, joint or frame has this name, ValueError for `ax` with several panels. ModelError for "a",
         "tau" or "reactions" if the applied forces are unknown, and for "contacts" without rigid contact.
@@ -723,12 +749,12 @@ class Trajectory:
         return pictures.figure(self, quantities, ax)
 
     def plot_phase(self, joint: str | Sequence[str] | None = None, ax: Axes | None = None) -> Axes:
-        """Draw velocities over coordinates of joints, with a dot at the start of each path. Needs matplotlib.
+        """Plot velocities of joints over their coordinates, with a dot at the initial state. Needs matplotlib.
 
         Parameters
         ----------
-        joint : a name, or several of one unit; default: joints with motors, or all joints of the tree
-        ax : axes; default: a new figure
+        joint : name of a joint, or names of joints with the same unit; default: joints with motors, or all tree joints if there are none
+        ax : axes of matplotlib; default: a new figure
 
         Raises NameNotFoundError for an unknown joint, ValueError for several units, ModelError for a joint whose velocities
         are not rates of its coordinates.
@@ -741,18 +767,17 @@ class Trajectory:
         self, path: str | os.PathLike[str] | None = None, *, speed: float = 1.0, frames_per_second: float = 30.0,
         trace: str | Sequence[str] = (), forces: str | Sequence[str] = (), labels: bool = False,
     ) -> FuncAnimation:  # fmt: skip
-        """Return an animation of the motion; a notebook shows it as a player with an adjustable view. Needs matplotlib.
+        """Return an animation of the motion; a notebook displays it as a player with an adjustable view. Needs matplotlib.
 
         Parameters
         ----------
         path : file to write: .gif, .mp4 (needs the program ffmpeg), or .html, a self-contained page
-        speed : playback speed; 2.0 is twice as fast as the motion
-        frames_per_second : of the film; at most 50 for a .gif
+        speed : playback speed relative to the motion (dimensionless); 2.0 is twice as fast
+        frames_per_second : frame rate of the film [1/s]; at most 50 for a .gif
         trace : names of frames whose origins leave a trace
-        forces : names of joints and rods, for an arrow of the force on the child; of frames that :attr:`wrenches` loads, for the load's
-            force; and "contacts", for the force of each pair in rigid contact on its first shape. The largest arrow is 0.4 times the
-            mechanism's size
-        labels : show the names of bodies and rods
+        forces : forces that are drawn as arrows. Names of joints and rods: the force on the child; names of frames in :attr:`wrenches`: the force of
+            the load; "contacts": the force of each pair in rigid contact on its first shape. The longest arrow is 0.4 times the mechanism's size
+        labels : True displays the names of bodies and rods
 
         Raises ValueError for another ending, or if no sample is finite; FileNotFoundError without ffmpeg for an .mp4.
         """
@@ -799,7 +824,7 @@ def _evaluated_laws(wrenches: Any, t: ArrayLike) -> Any:
 
 
 def _turning_springs(mechanism: Mechanism, name: str) -> list[int]:
-    """Return coordinates of a joint with a spring whose turns must be counted, because poses do not determine them."""
+    """Return the indices of a joint's coordinates with springs for which full revolutions must be counted, because poses do not determine them."""
     joint = mechanism.joint(name).type
     sprung = [] if joint.quaternion else np.flatnonzero(joint.stiffness).tolist()
     if not sprung:

@@ -1,4 +1,4 @@
-"""Warnings of simulations, issued once for all runs: exceeded limits, steps that are too long, drift of the loops."""
+"""Warnings of simulations, issued once for all runs: exceeded limits, steps that are too long, drift of the loop constraints."""
 
 from __future__ import annotations
 
@@ -21,28 +21,34 @@ from .trajectory import Trajectory
 if TYPE_CHECKING:
     from ..variants import Variants
 
-EATEN = 0.1  # share of a motion's energy that the steps may dissipate without a warning
-RATE_ERROR = 1e-3  # relative error of a rate: finite differences, and a few iterations
-MOVED = 1e-3  # [rad, sizes of the bodies] by which closing the loops may move a start without a warning
-WRONG = {1: 1e-2, 2: 1e-3}  # of the largest kinetic energy: for methods of first order, and of second or more
+EATEN = 0.1  # fraction of a motion's energy that the steps may dissipate without a warning
+RATE_ERROR = 1e-3  # relative error of a rate, which is estimated by finite differences in a few iterations
+# largest motion of a joint [rad, mean body sizes] without a warning when the loops of an initial state are closed
+MOVED = 1e-3
+WRONG = {
+    1: 1e-2,
+    2: 1e-3,
+}  # allowed error of the energy, relative to the largest kinetic energy, by order of the method (2: second and higher)
 MEASURED = 1e-4  # relative error of the work of the applied forces, which the steps integrate
-ROUNDING = 1e-9  # of the potential energies, whose zero may be far away
-RESOLVED = 0.5  # largest rate, times the step, that causes no error
-FEWEST = 8  # samples from which the largest kinetic energy can be estimated
-MOST = 32  # samples of a run that are evaluated, at irregular distances because a motion may be periodic
+ROUNDING = (
+    1e-9  # error of the energy, relative to the potential energy, whose zero may be far from its values in the motion
+)
+RESOLVED = 0.5  # largest product of rate and step that causes no error
+FEWEST = 8  # smallest number of samples from which the largest kinetic energy can be estimated
+MOST = 32  # largest number of evaluated samples of a run, at irregular distances because a motion may be periodic
 GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
-Runs = Sequence[tuple[slice | NDArray[np.intp], Prepared]]  # runs of each mechanism
-Ends = tuple[Array, Array]  # q (runs, 2, nq) and v (runs, 2, nv) at the start and at the end
+Runs = Sequence[tuple[slice | NDArray[np.intp], Prepared]]  # indices and setup of the runs of each mechanism
+Ends = tuple[Array, Array]  # initial and final q (runs, 2, nq) and v (runs, 2, nv)
 
 
 def warn_of_runs(
     runs: Runs, record: Record, q: Array, v: Array, run: Callable[[int], Trajectory], *, step: float, steps: int,
     end: tuple[float, Array, Array, NDArray[np.bool_]], ends: Ends | None = None,
 ) -> None:  # fmt: skip
-    """Issue all warnings of runs with samples (runs, n, nq), (runs, n, nv); `run` returns one as a Trajectory.
+    """Issue all warnings of runs with samples (runs, n, nq), (runs, n, nv); `run` returns the run of an index as a Trajectory.
 
-    `end`: time, states (runs, nq), (runs, nv) and a mask (runs,) of the runs that reached it. `ends`: states between which the work of the
-    applied forces was integrated, if not the first and last of these samples.
+    - `end`: final time, final states (runs, nq), (runs, nv), and a mask (runs,) of the runs that reached this time
+    - `ends`: states between which the work of the applied forces was integrated; default: the first and the last sample
     """
     setup = runs[0][1].setup
     _warn_of_shapes(setup)
@@ -67,7 +73,7 @@ def at(time: float) -> str:
 
 
 def warn_of_starts(mechanism: Mechanism, requested: Array, closed: Array, time: float) -> None:
-    """Warn about runs that were to start off the loops, at `requested` (runs, nq), and were moved to `closed` (runs, nq)."""
+    """Warn about initial configurations `requested` (runs, nq) with open loops, which were moved to `closed` (runs, nq)."""
     if not mechanism.nc:
         return
     moved = moved_by_closing(mechanism, requested, closed)
@@ -87,7 +93,7 @@ def warn_of_starts(mechanism: Mechanism, requested: Array, closed: Array, time: 
 
 
 def _warn_of_shapes(setup: Setup) -> None:
-    """Warn about shapes that pass through each other, unless reading the file of the mechanism has already warned of it."""
+    """Warn about shapes whose contact is not simulated, so that they penetrate each other; only once if the mechanism was read from a file."""
     mechanism = cast(Mechanism, setup.mechanism._base)
     d = mechanism.description
     if _core.methods[setup.method].rigid or not d.shapes or told_by_file(d) or not (pairs := mechanism._may_touch):
@@ -106,7 +112,7 @@ def _among(out: NDArray[np.bool_], fact: str = "") -> str:
 
 
 def _warn_of_limits(runs: Runs, record: Record) -> None:
-    """Warn about exceeded limits that are not enforced, with the numbers of the first run that exceeds the first of them."""
+    """Warn about exceeded limits that are not enforced, with the values of the first run that exceeds the first of these limits."""
     if not record["excess"].any():
         return
     out = np.nan_to_num(record["excess"]) != 0.0
@@ -140,7 +146,7 @@ def _warn_of_stiffness(method: str, dt: float, steps: int, record: Record) -> bo
         return False
     rates, eaten = (np.nan_to_num(record[name]) for name in ("stiffness", "energy_eaten"))
     largest, most = float(rates.max(initial=0.0)), float(eaten.max(initial=0.0))
-    oscillates = steps * largest > 2.0 * np.pi  # the loss is meaningless in less than a period
+    oscillates = steps * largest > 2.0 * np.pi  # the energy loss is meaningful only after a full period
     share = -np.expm1(-most) if oscillates else 0.0
     if largest > stable * (1.0 + RATE_ERROR):
         fault = (
@@ -164,7 +170,7 @@ def _warn_of_stiffness(method: str, dt: float, steps: int, record: Record) -> bo
 
 
 def _warn_of_energy(runs: Runs, dt: float, share: Array, q: Array) -> None:
-    """Warn about runs whose energy is wrong by these shares (runs,) of the largest kinetic energy."""
+    """Warn about runs whose energy has an error; `share` (runs,) is the error relative to the largest kinetic energy."""
     k = int(np.abs(share).argmax()) if len(share) else 0
     if not len(share) or share[k] == 0.0:
         return
@@ -189,7 +195,7 @@ def _warn_of_energy(runs: Runs, dt: float, share: Array, q: Array) -> None:
 
 
 def _fastest(mechanism: Mechanism | Variants, q: Array, k: int, dt: float, elements: Iterable[Any]) -> str:
-    """Return a message on the fastest rate of joints, springs and contacts, or "" if the steps resolve it."""
+    """Return a message about the fastest rate of joints, springs and contacts, or "" if the steps resolve this rate."""
     from .stiffness import fastest_rate
 
     mechanism = mechanism_of(mechanism, k)
@@ -202,7 +208,7 @@ def _fastest(mechanism: Mechanism | Variants, q: Array, k: int, dt: float, eleme
 def _warn_of_drift(
     runs: Runs, stabilisation: str, time: float, q: Array, v: Array, finished: NDArray[np.bool_]
 ) -> None:
-    """Warn about runs that end off the loops, where accelerations are meaningless."""
+    """Warn about runs whose final state violates the loop constraints, so that accelerations are meaningless."""
     off = np.zeros(len(q), dtype=bool)
     for rows, prepared in runs:
         mechanism: Any = prepared.setup.mechanism
@@ -232,7 +238,7 @@ def _energy_error(
     ends: Ends | None,
     run: Callable[[int], Trajectory],
 ) -> Array:
-    """Return the error (runs,) of the energy at the end of runs (runs, n, nq), as a share of the largest kinetic energy; 0 if within its bound.
+    """Return the error (runs,) of the final energy of runs (runs, n, nq), relative to the largest kinetic energy; 0 if it is within its bound.
 
     The steps have integrated the work of the applied forces and a bound of its error. Contacts must not supply energy.
     """
@@ -246,7 +252,7 @@ def _energy_error(
     springs = mechanism._closing_joints and any(
         j.type.stiffness.any() for m in _each(mechanism) for j in m._closing_joints
     )
-    if springs:  # their energy depends on the turns that each run has counted
+    if springs:  # the energy of these springs depends on the revolutions that each run has counted
         if ends is not None:
             return np.zeros(len(q))
         potential = np.array([run(k).potential_energy[[0, -1]] for k in range(len(q))])
@@ -257,7 +263,7 @@ def _energy_error(
     change = kinetic[:, 1] - kinetic[:, 0] + potential[:, 1] - potential[:, 0]
     supplied, supplied_error = record["supplied"][rows], record["apart"][rows]
     pushed = np.minimum(record["pushed"][rows].sum(axis=-1), 0.0)
-    if ends is not None:  # it may have been larger between the samples
+    if ends is not None:  # the largest kinetic energy may have occurred between the samples
         largest = (
             np.maximum(largest, kinetic.max(axis=1)) + np.abs(np.diff(potential)[:, 0]) + np.abs(supplied + pushed)
         )
@@ -272,12 +278,12 @@ def _energy_error(
         largest[k] = (
             mechanism.kinetic_energy(q[k], v[k]).max() if mechanism._count == 0 and ends is None else largest[k]
         )
-    detected = np.abs(off) > wrong * largest + uncertainty  # False if a run failed: NaN
+    detected = np.abs(off) > wrong * largest + uncertainty  # False for failed runs, whose values are NaN
     return np.asarray(np.divide(off, largest, out=np.zeros(len(q)), where=detected & (largest > 0.0)))
 
 
 def _only_gives_back(prepared: Prepared) -> bool:
-    """Return True if all forces are contacts, stops and bristles, which return at most the energy that they absorbed."""
+    """Return True if all force elements are contacts, end stops and bristles, which return at most the energy that they absorbed."""
     d = mechanism_of(prepared.setup.mechanism, 0).description
     moved = any(spec.laws for spec in d.joints) or any(hasattr(c, "rows") or c.prescribed(0.0) for c in d.constraints)
     return bool(prepared.elements) and not (prepared.functions or moved) and all(e.stores for e in prepared.elements)

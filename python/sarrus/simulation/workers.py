@@ -1,4 +1,4 @@
-"""Parallel runs as jobs: in this thread, on several threads, and on the workers of an executor."""
+"""Parallel runs as jobs, which are executed in this thread, on several threads, or by the workers of an executor."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from .arguments import METHODS
 from .limits import Record
 from .setup import Ended, Setup
 
-# the largest number of any instruction set: shares of full packets give each run the same neighbours in lanes
+# number of lanes in a SIMD packet, the largest of any instruction set: groups of full packets, so that each run always has the same neighbours
 LANES = 8
-OFTEN = 64  # runs a thread between reports of progress, or between writes to a file
-SHARE = 2**22  # largest number of bytes sent to a worker at once: Dask warns of more than 10 MB
+OFTEN = 64  # number of runs of each thread between reports of progress, or between writes to a file
+SHARE = 2**22  # largest number of bytes sent to a worker at once: Dask warns about more than 10 MB
 
 Rows = slice | NDArray[np.intp]
-# runs, their samples, their statuses, and their records
+# indices of runs, their samples, statuses and records
 Result = tuple[Rows, Array, Ended, Record]
 
 
 class Executor(Protocol):
-    """Protocol of :class:`concurrent.futures.Executor`, as far as it is used."""
+    """Methods of :class:`concurrent.futures.Executor` that are used here."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any) -> Submitted: ...
 
 
 class Submitted(Protocol):
-    """Protocol of :class:`concurrent.futures.Future`, as far as it is used."""
+    """Methods of :class:`concurrent.futures.Future` that are used here."""
 
     def result(self) -> Any: ...
 
@@ -59,11 +59,11 @@ class Job:
         return self.run(self.setup.core(), x, parameters, slice(None))
 
     def run(self, core: _core.Simulation, x: Array, parameters: Array, share: Rows) -> tuple[Array, Ended, Record]:
-        """Simulate a share of the runs by an existing core, because a core with thousands of laws takes time to create."""
+        """Simulate a group of the runs with an existing core Simulation, because creating one with thousands of time functions takes time."""
         return core.run_many(x, parameters, self.setup.variants(share), self.schedule, self.threads)
 
     def of(self, share: Rows) -> Job:
-        """Return the job of a share of the runs."""
+        """Return the job of a group of the runs."""
         return replace(self, setup=self.setup.of(share))
 
 
@@ -73,7 +73,7 @@ Work = Sequence[tuple[Rows, Job]]
 def results(
     executor: Executor | None, work: Work, x: Array, parameters: Array, often: bool = False
 ) -> Generator[Result, None, None]:
-    """Yield the results of shares of the runs, one after the other; `often`: of small shares."""
+    """Yield the results of groups of runs, one after another; with `often`, the groups are small."""
     if executor is not None:
         return _spread(executor, work, x, parameters)
     if len(work) > 1 and work[0][1].threads > 1:
@@ -82,7 +82,7 @@ def results(
 
 
 def _in_this_thread(work: Work, x: Array, parameters: Array, size: int) -> Generator[Result, None, None]:
-    pending: list[Result] = []  # of several mechanisms, which have few runs each
+    pending: list[Result] = []  # results of several mechanisms with few runs each, which are yielded together
     count = 0
     try:
         for rows, job in work:
@@ -120,7 +120,7 @@ def _on_threads(work: Work, x: Array, parameters: Array) -> Generator[Result, No
 
 
 class _Threads:
-    """Executor whose threads can be stopped during a job; neither Ctrl-C nor the interpreter's exit waits for them."""
+    """Executor whose threads can be stopped during a job, so that Ctrl-C and the exit of the interpreter do not wait for the job's end."""
 
     def __init__(self, count: int) -> None:
         self._max_workers, self._stopped = count, False
@@ -160,9 +160,12 @@ class _Threads:
 
 
 def _spread(executor: Executor, work: Work, x: Array, parameters: Array) -> Generator[Result, None, None]:
-    """Distribute shares over an executor's workers. At the end or on an error no further job begins, and finished ones are kept."""
+    """Distribute groups of runs over an executor's workers.
+
+    At the end or after an error, jobs that have not begun are cancelled, and the results of finished jobs are kept.
+    """
     unit = 1 if not METHODS[work[0][1].setup.method].in_lanes else LANES
-    size = -(-len(x) // (4 * _workers(executor)))  # several for each, because workers differ in speed
+    size = -(-len(x) // (4 * _workers(executor)))  # four groups for each worker, because workers differ in speed
     size = max(1, min(size, SHARE // (8 * (x.shape[1] + parameters.shape[-1]))))
     jobs: deque[tuple[Rows, Submitted]] = deque()
     try:
@@ -192,7 +195,7 @@ def _workers(executor: Executor) -> int:
 
 
 def _cut(work: Work, size: int) -> Iterator[tuple[Rows, Job]]:
-    """Yield shares of the runs of each job."""
+    """Yield groups of at most `size` runs of each job."""
     for rows, job in work:
         runs = rows.stop if isinstance(rows, slice) else len(rows)
         for share in setup.shares(runs, size):

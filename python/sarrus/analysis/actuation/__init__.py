@@ -1,1 +1,1 @@
-"""Motor efforts of a motion, and the wrenches of joints."""
+"""Motor efforts that produce a motion, and the wrenches of joints in it."""

@@ -1,13 +1,14 @@
-"""Motor efforts of a motion in a closed mechanism, and their distribution over redundant motors.
+"""Motor efforts that produce a motion of a mechanism with loops, and their distribution over redundant motors.
 
-A motion requires tau = M a + h. The motors provide S u, and the loops J^T lambda:
+A motion requires the generalised force tau = M a + h. The motors contribute S u, and the loop constraints J^T lambda:
 
   S u + J^T lambda = tau    <=>    N^T S u = N^T tau     with J N = 0
 
 The number of equations is the number of degrees of freedom. The core solves them (cpp/loops/efforts.hpp). This module selects the motors,
-applies limits and writes the messages of errors.
+applies effort limits and writes the error messages.
 
-The mechanism's length makes newtons and newton metres comparable, and metres and radians (analysis/scaling.py).
+Forces and displacements are scaled by the mechanism's characteristic length, so that N and N m, and m and rad, are comparable
+(analysis/scaling.py).
 """
 
 from __future__ import annotations
@@ -34,20 +35,22 @@ from ..linear_algebra import applied, orthonormal, same_freedom, solutions, tran
 from ..scaling import velocity_scale
 
 _ARGUMENT = {"low": "limits[0]", "high": "limits[1]"}
-FAR = 1e30  # no limit: bounded_efforts.hpp
+FAR = 1e30  # value of a limit that means "no limit" in bounded_efforts.hpp
 
 
 @of_states
 def actuation_matrix(
     robot: LoopFunctions, q: ArrayLike, *, actuated: Sequence[str] | None = None, **options: Unpack[StateOptions]
 ) -> Array:
-    """Return S (..., nv, nu) of chosen joints, loop joints too, in the coordinates of the tree: tau = S u, and S^T v are the motors' velocities.
+    """Return the actuation matrix S (..., nv, nu) of motors in tree joints or loop joints, in the coordinates of the tree.
+
+    Motor efforts u produce the generalised force tau = S u. The velocities of the motors are S^T v.
 
     Parameters
     ----------
     q : (..., nq) configuration [rad, m, quaternions (x, y, z, w)]
-    actuated : names of joints with motors, tree or loop joints; default: those of the description
-    return_status : see :class:`~sarrus.Mechanism`
+    actuated : names of the joints with motors, tree or loop joints; default: the actuated joints of the description
+    out, threads, return_status : as in :class:`~sarrus.Mechanism`
 
     Examples
     --------
@@ -74,14 +77,14 @@ def internal_efforts(
     time: ArrayLike | None = None,
     **options: Unpack[StateOptions],
 ) -> Array:
-    """Return an orthonormal basis (..., nu, k) of the efforts that cause no motion: redundant motors that work against each other.
+    """Return an orthonormal basis (..., nu, k) of the efforts that cause no motion, because redundant motors act against each other.
 
     Parameters
     ----------
     q : (..., nq) configuration that closes the loops [rad, m, quaternions (x, y, z, w)]
-    actuated : names of joints with motors; default: those of the description
-    time : (...) time of prescribed motions [s]
-    return_status : see :class:`~sarrus.Mechanism`
+    actuated : names of the joints with motors; default: the actuated joints of the description
+    time : (...) time for prescribed motions [s]
+    out, threads, return_status : as in :class:`~sarrus.Mechanism`
 
     Examples
     --------
@@ -122,38 +125,41 @@ def actuator_efforts(
     preload: ArrayLike | None = None, return_reactions: bool = False, exact: bool = False, check: bool = True,
     **options: Unpack[TimeOptions],
 ) -> Any:  # fmt: skip
-    """Compute the motor efforts u (..., nu) of a motion, for mechanisms with loops (inverse dynamics of closed chains).
+    """Compute the motor efforts u (..., nu) that produce a motion of a mechanism with loops (inverse dynamics of closed chains).
 
-    S u + J^T lambda = M a + h. With as many motors as freedoms the solution is unique. Redundant motors can tighten a loop without moving
-    it; then the solution of least norm is returned. With too few motors, only some motions have a solution.
+    The efforts solve S u + J^T lambda = M a + h. With as many motors as degrees of freedom, the solution is unique. With redundant motors,
+    the solution of least norm is returned. With too few motors, only some motions have a solution.
 
-    If the loops do not allow a, the nearest acceleration that they allow replaces it, in the metric of the mass matrix (Gauss's principle).
-    So drift in a has no effect. v is not changed, and must satisfy the constraints within the tolerance of `check`. With ``exact=True`` a motion that the
-    loops do not allow raises an error. To test if the motors can produce a motion:
+    If `a` violates the loop constraints, it is replaced by the nearest acceleration that satisfies them, in the metric of the mass matrix (Gauss's
+    principle). Numerical drift of `a` therefore has no effect. With ``exact=True``, such an acceleration raises an error instead. The velocity is
+    never changed; it must satisfy the constraints within the tolerance of `check`. To test if the motors can produce a motion:
     ``actuator_efforts(..., exact=True, return_status=True)[1] == 0``.
 
     Parameters
     ----------
     q, v, a : (..., nq), (..., nv), (..., nv) configuration, velocity and acceleration [rad, m, quaternions (x, y, z, w); per s; per s²]
-    actuated : names of joints whose motors share the load; default: those of the description
-    wrenches, time, check : as :meth:`forward_dynamics`
-    distribution : "minimum-norm", the norm of moments and of forces times the mechanism's length; or "weighted" with weights
-    weights : (nu,) positive weights; u^T diag(weights) u is minimal
-    limits : (lower, upper), each (nu,) or a number [N m, N]; used only if the unlimited solution exceeds them
+    actuated : names of the joints with motors; default: the actuated joints of the description
+    wrenches, time, check : as in :meth:`forward_dynamics`
+    distribution : norm that is minimal with redundant motors. "minimum-norm": norm of the moments, and of the forces times the mechanism's
+        characteristic length; "weighted": with `weights`
+    weights : (nu,) positive weights (dimensionless); u^T diag(weights) u is minimal
+    limits : (lower, upper) limits of the efforts, each (nu,) or a number [N m, N]. If the solution without limits exceeds them, the solution of least
+        norm within them is returned
     preload : (nu,) efforts [N m, N]; the norm of u - preload is minimal
-    return_reactions : also return the multipliers (..., nc), as :meth:`forward_dynamics` does
-    exact : raise StateError for a motion that the loops do not allow (status 3)
+    return_reactions : True also returns the multipliers (..., nc) [N m, N] of the constraint rows
+    exact : True raises StateError for a motion that the loops do not allow (status 3)
+    out, threads, return_status : as in :class:`~sarrus.Mechanism`
 
     Returns
     -------
-    (..., nu) [N m, N], in the order of `actuated` or of the mechanism's actuated joints; `actuation_matrix(q, actuated=...)` maps it to tau
+    (..., nu) efforts [N m, N], in the order of `actuated` or of the mechanism's actuated joints; `actuation_matrix(q, actuated=...)` maps them to tau
 
     Raises
     ------
     NotRealizableError
         The motors cannot produce the motion, or not within the limits.
     StateError
-        The state is invalid, or off the loops (status 4).
+        The state is invalid, or it violates the loop constraints (status 4).
 
     References
     ----------
@@ -204,9 +210,9 @@ class _Motors:
     Attributes
     ----------
     robot : the mechanism with these motors
-    order, back : permutation from the mechanism's order of efforts to the caller's, and its inverse; None if the orders are equal
-    tree : (2, k) indices of the efforts of tree joints, and of the velocities that they drive
-    closing : (2, k) indices of the efforts of loop joints, and of their rows in the Jacobian of all loop joints
+    order, back : permutation from the mechanism's order of efforts to the order of `actuated`, and its inverse; None if the orders are equal
+    tree : (2, k) indices of the efforts of tree joints, and of the velocities of these joints
+    closing : (2, k) indices of the efforts of loop joints, and of the rows of these joints in the Jacobian of all loop joints
     """
 
     robot: LoopFunctions
@@ -216,7 +222,7 @@ class _Motors:
     closing: NDArray[np.intp]
 
     def placed(self, name: str, value: ArrayLike | None) -> Any:
-        """Return a value of each motor, (..., nu), in the mechanism's order, or a number for all motors."""
+        """Return an argument with a value for each motor, (..., nu), in the mechanism's order of motors; a number is returned unchanged."""
         if value is None:
             return None
         argument = _ARGUMENT.get(name, name)
@@ -227,7 +233,7 @@ class _Motors:
         return x if self.back is None else x[..., self.back]
 
     def force(self, q: ArrayLike, u: Array, time: ArrayLike | None) -> Array:
-        """Return S u (..., nv)."""
+        """Return the generalised force S u (..., nv) of the efforts u."""
         tau = np.zeros((*u.shape[:-1], self.robot.nv))
         tau[..., self.tree[1]] = u[..., self.tree[0]]
         if self.closing.size:
@@ -260,7 +266,10 @@ def _with_motors(robot: LoopFunctions, names: tuple[str, ...]) -> _Motors:
 def _narrowed(
     robot: LoopFunctions, motion: dict[str, Any], u: Array, status: Any, low: Array, high: Array, outside: NDArray[np.bool_], explain: bool,
 ) -> tuple[Array, Array]:  # fmt: skip
-    """Return efforts of least norm within limits for the states `outside` them, and the status; with `explain` raise the error instead."""
+    """Replace efforts outside of the limits by efforts of least norm within them; return all efforts and the status.
+
+    `outside` (...) marks the states whose efforts violate the limits. With `explain`, a state without solution raises its error.
+    """
     limits = np.empty((*u.shape[:-1], 2 * robot.nu))
     limits[..., : robot.nu], limits[..., robot.nu :] = np.maximum(low, -FAR), np.minimum(high, FAR)
     arguments = {name: x for name, x in motion.items() if x is not None and name != "check"} | {"limits": limits}
@@ -312,7 +321,7 @@ def _multipliers(
     multipliers = motion[..., robot.nv : robot.nv + robot.nc]
     multipliers = np.asarray(least_reactions(robot, q, v, motion[..., : robot.nv], multipliers, along, **acting))
     if np.isnan(multipliers).any() and (lost := np.isnan(multipliers).any(axis=-1) & ~np.isnan(u).any(axis=-1)).any():
-        # such as for a truss without freedoms: by statics
+        # a mechanism without degrees of freedom, such as a truss: the multipliers follow from statics
         J = robot.constraint_jacobian(q, time=keywords.get("time"))
         left = robot.inverse_dynamics(q, v, a, wrenches=keywords.get("wrenches")) - tau
         by_statics = applied(transposed(loop_motions(robot, J).inverse), left)
@@ -324,7 +333,10 @@ def raise_not_realizable(
     robot: LoopFunctions, q: ArrayLike, v: Array, a: Array, *, wrenches: Wrenches | None = None, time: ArrayLike | None = None,
     exact: bool = False, **_: Any,
 ) -> NoReturn:  # fmt: skip
-    """Raise the error of a motion without solution; it names the violated constraint if `exact`, else the joints without a motor."""
+    """Raise the error of a motion that the motors cannot produce.
+
+    With `exact`, it names the constraint that the motion violates; otherwise it names joints that lack a motor.
+    """
     J = robot.constraint_jacobian(q, time=time)
     rows = 1.0 / closing(robot, (), ()).loops.row_scale
     velocity = _off(J, np.asarray(v, dtype=float), robot.constraint_velocity(q, time=time), rows)
@@ -332,7 +344,7 @@ def raise_not_realizable(
     if exact and max(velocity.max(initial=0.0), acceleration.max(initial=0.0)) > 1.0:
         raise StateError(_motion_fault(robot, velocity, acceleration))
     names, free, unit = robot.actuated, loop_motions(robot, J), velocity_scale(robot)
-    basis = orthonormal(free.basis / unit[:, None])[0]  # in units of the mechanism's length
+    basis = orthonormal(free.basis / unit[:, None])[0]  # scaled by the mechanism's characteristic length
     effect = unit[:, None] * actuation_matrix(robot, q) / velocity_scale(robot, names)
     shares = solutions(basis.T @ effect, np.linalg.norm(effect, axis=(-2, -1)))
     need = basis.T @ (unit * robot.inverse_dynamics(q, v, a, wrenches=wrenches))
@@ -403,6 +415,6 @@ def _both(limits: Any) -> tuple[ArrayLike, ArrayLike]:
 
 
 def _off(J: Array, x: Array, required: Array, unit: Array) -> Array:
-    """Return the error of J x = required, in units of the tolerance."""
+    """Return the residual of J x = required, divided by its tolerance."""
     size = applied(np.abs(J), np.abs(x)) + np.abs(required)
     return np.abs(applied(J, x) - required) / (tolerances.allowed * size + tolerances.at_rest * unit)

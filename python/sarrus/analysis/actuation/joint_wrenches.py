@@ -24,18 +24,19 @@ from .efforts import actuation_matrix, actuator_efforts, motors_of
 
 COMPONENTS = ("moment x", "moment y", "moment z", "force x", "force y", "force z")
 NONE = np.zeros(0)
-TESTED = 5  # states of a batch with a test of uniqueness, which is the same in nearly all configurations of a mechanism
+# number of states of a batch in which uniqueness is tested; more are not needed, because it rarely depends on the configuration
+TESTED = 5
 
 
 class JointWrenches(dict[str, Array]):
     """Wrench on the child of every joint: name -> (..., 6) [moment; force], in the joint's frame on the child [N m, N].
 
-    It is the result of :meth:`~sarrus.Mechanism.joint_wrenches`. It includes rods and rolling contacts, by the names of their constraints.
+    This dict is the result of :meth:`~sarrus.Mechanism.joint_wrenches`. Rods and rolling contacts are included, with the names of their constraints.
 
     Attributes
     ----------
-    efforts : name -> (..., k) efforts that produce the motion: of motors, by the names of their joints, and of prescribed motions, by the names of
-        their constraints [N m, N]
+    efforts : name -> (..., k) efforts that produce the motion [N m, N]. Efforts of motors have the names of their joints; efforts of prescribed
+        motions have the names of their constraints
     """
 
     efforts: dict[str, Array]
@@ -52,10 +53,11 @@ class JointWrenches(dict[str, Array]):
 
     @cached_property
     def indeterminate(self) -> dict[str, tuple[str, ...]]:
-        """Joint -> components that no rigid-body model determines, such as ("moment x", "force y"); without joints that have none.
+        """Joint -> components that a rigid-body model does not determine, such as ("moment x", "force y").
 
-        For these components the result is the solution of least norm over all joints, or that of `compliance`. In reality clearances and
-        compliance determine them. Up to five states of a batch are tested, evenly distributed.
+        Joints whose components are all determined are omitted. Indeterminate components have the values of the least-norm solution over all
+        joints, or of the solution with `compliance`. In a real mechanism, clearances and compliance determine them. In a batch, up to five
+        states, evenly distributed, are tested.
 
         >>> import sarrus
         >>> robot = sarrus.mechanisms.four_bar()
@@ -101,23 +103,24 @@ def joint_wrenches(
     actuated: Sequence[str] | None = None, wrenches: Wrenches | None = None, time: ArrayLike | None = None,
     compliance: Mapping[str, ArrayLike] | None = None,
 ) -> JointWrenches:  # fmt: skip
-    """Compute the wrench of every joint in a motion, on its child, including the forces of its motor, friction and spring.
+    """Compute the wrench that every joint exerts on its child in a motion, including the forces of its motor, friction and spring.
 
-    The result depends neither on the spanning tree, nor on the order and direction of joints. Reactions that a rigid-body model does not determine
-    (`indeterminate` components) are those of least norm over all joints, with moments divided by the mechanism's characteristic length. With
-    `compliance`, they are those of compliant joints.
+    The result depends neither on the spanning tree, nor on the order and direction of joints. If a rigid-body model does not determine a reaction
+    (`indeterminate` components), the solution of least norm over all joints is returned, with moments divided by the mechanism's characteristic
+    length. With `compliance`, the solution for compliant joints is returned instead.
 
     Parameters
     ----------
-    q, v, a : (..., nq), (..., nv), (..., nv) configuration, velocity and acceleration that the loops allow
-    multipliers : (..., nc) multipliers of the loops, as :meth:`forward_dynamics` returns them for given forces, or other multipliers with the same
-        J^T multipliers; indeterminate components are recomputed. Default: the multipliers while the motors produce the motion, by
-        :meth:`actuator_efforts`, or the prescribed motions
-    actuated : names of the joints with motors; default: those of the description. Without loops every joint is driven
-    wrenches, time : as :meth:`forward_dynamics`
-    compliance : joint to 6 numbers or 6 x 6 in its frame on the child, the displacement per wrench [moment; force] [rad/(N m), m/N and
-        mixed]; for a rod, one number. Positive semidefinite; entries along the joint's motion are ignored. Joints without an entry are
-        rigid. Reactions are those of least elastic energy; if these are not unique, those of least norm (docs/reactions.md)
+    q, v, a : (..., nq), (..., nv), (..., nv) configuration, velocity and acceleration [rad, m; rad/s, m/s; rad/s^2, m/s^2] that the loops allow
+    multipliers : (..., nc) multipliers of the constraint rows [N m, N], as :meth:`forward_dynamics` returns them for given forces. Only the product
+        J^T multipliers is used; indeterminate components are recomputed. Default: the multipliers for motor efforts by
+        :meth:`actuator_efforts`, or for prescribed motions
+    actuated : names of the joints with motors; default: the actuated joints of the description. Without loops, every joint has a motor
+    wrenches, time : as in :meth:`forward_dynamics`
+    compliance : joint to its compliance in its frame on the child, (6,) for a diagonal or (6, 6): displacement [rotation; translation] per wrench
+        [moment; force] [rad/(N m), m/N; mixed: rad/N, m/(N m)]; for a rod, a number [m/N]. It is positive semidefinite; entries along the joint's
+        motion are ignored. Joints without an entry are rigid. The reactions have least elastic energy; if they are not unique, the
+        reactions of least norm among them are returned (docs/reactions.md)
 
     Returns
     -------
@@ -126,9 +129,10 @@ def joint_wrenches(
     Raises
     ------
     NotRealizableError, StateError
-        The motors cannot produce the motion, or the loops do not allow it, as :meth:`actuator_efforts`.
+        The motors cannot produce the motion, or the loops do not allow it; see :meth:`actuator_efforts`.
     ModelError
-        With multipliers, motors in loop joints do not produce all applied forces, so that the forces of joints are indeterminate.
+        `multipliers` is an argument, the mechanism has motors in loop joints, and applied forces are not all efforts of motors. Then the forces of
+        joints are indeterminate.
 
     References
     ----------
@@ -177,7 +181,7 @@ def joint_wrenches_with(
     actuated: Sequence[str] | None = None, wrenches: Wrenches | None = None, time: ArrayLike | None = None,
     friction: Array | None = None, compliance: Array | None = None,
 ) -> JointWrenches:  # fmt: skip
-    """Return joint wrenches with forces `friction` (..., all nv) along joints that are not those of motors; loops then require multipliers."""
+    """Return the joint wrenches with additional forces `friction` (..., all nv) along joints; with loops, these require `multipliers`."""
     names = motors_of(robot, actuated)
     q = real_array("q", q)
     keywords: dict[str, Any] = {"wrenches": wrenches} | ({} if time is None else {"time": time})
@@ -206,7 +210,10 @@ def joint_wrenches_with(
 
 
 def _may_be_open(robot: LoopFunctions) -> bool:
-    """Return True if reactions are indeterminate in the home configuration, or if it has none; the caller's multipliers are then recomputed."""
+    """Return True if reactions are indeterminate in the home configuration, or if no home configuration closes the loops.
+
+    Then the caller's multipliers are recomputed.
+    """
 
     def tested() -> tuple[bool]:
         if isinstance(robot, VariantFunctions):
@@ -232,7 +239,7 @@ def efforts_by_name(robot: LoopFunctions, u: Array, multipliers: Array, names: S
 def efforts_across(
     robot: LoopFunctions, lead: tuple[int, ...], efforts: Mapping[str, Array], friction: Array | None
 ) -> Array:
-    """Return the efforts (*lead, all nv - nv) along loop joints, of motors and of other forces `friction` (..., all nv)."""
+    """Return the sum (*lead, all nv - nv) of motor efforts and additional forces `friction` (..., all nv) along loop joints."""
     along = np.zeros((*lead, robot._all_nv - robot.nv))
     if friction is not None:
         along += friction[..., robot.nv :]
@@ -250,7 +257,7 @@ def _on_children(robot: LoopFunctions, loads: Array) -> dict[str, Array]:
 def across_loops(
     robot: LoopFunctions, q: Array, u: Array, multipliers: Array, names: Sequence[str], time: ArrayLike | None
 ) -> Array:
-    """Return the wrenches (..., constraints, 6) on the constraints' children, including those of motors."""
+    """Return the wrenches (..., constraints, 6) on the constraints' children, including the wrenches of motors in loop joints."""
     efforts = efforts_by_name(robot, u, multipliers, names)
     across = robot._loop_wrenches(q, multipliers, time=time, return_status=True)[0]
     motor_efforts = efforts_across(robot, u.shape[:-1], efforts, None)
@@ -258,7 +265,7 @@ def across_loops(
 
 
 def by_friction(robot: LoopFunctions, q: Array, friction: Array, time: ArrayLike | None) -> dict[str, Array]:
-    """Return the wrenches (..., 6) of forces (..., all nv) along loop joints, on their children; joints without forces are omitted."""
+    """Return the wrenches (..., 6) on the children of loop joints, of forces (..., all nv) along the joints; joints without force are omitted."""
     wrenches = robot._effort_wrenches(q, friction[..., robot.nv :], time=time, return_status=True)[0]
     places = {name: k for k, name in enumerate(robot.constraints)}
     return {

@@ -1,1 +1,1 @@
-"""Loop closure: for one configuration, from any start, and along a path."""
+"""Loop closure: of one configuration, by a search from many initial guesses, and along a path."""

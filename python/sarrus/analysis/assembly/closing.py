@@ -1,8 +1,10 @@
 """Loop closure with fixed joints and prescribed frames: prepared once, then one call of the core per solution.
 
-The core iterates (``cpp/loops/closing.hpp``), for one configuration or many, in the units of :mod:`sarrus.analysis.scaling`. A prescribed
-frame is a loop joint from the ground to a target that each call passes. The velocities of a fixed tree joint are zero. A fixed loop joint has rows for its
-coordinates; their residual is the deviation from the target coordinates.
+The iterations run in the core (``cpp/loops/closing.hpp``), for one configuration or many, in the units of :mod:`sarrus.analysis.scaling`:
+
+- a prescribed frame is an additional loop joint from the ground to the frame, whose target pose or position is an argument of each call
+- a fixed tree joint has zero velocities
+- a fixed loop joint has additional constraint rows, whose residual is the deviation of its coordinates from their prescribed values
 """
 
 from __future__ import annotations
@@ -29,8 +31,8 @@ from ..scaling import ScaledLoops, coordinate_scale, velocity_scale
 if TYPE_CHECKING:
     from ...dynamics.variants import VariantFunctions
 
-# damping, largest number of steps, and largest residual of a start [rad, sizes of the bodies]: for the first attempt of a search, for single attempts
-# from any start, and for the later attempts of a search
+# damping, largest number of steps, and largest residual of an initial guess [rad, mean body sizes]. In this order: for the first attempt of a search,
+# for single attempts from any guess, and for the later attempts of a search
 NEAR: Array = np.array([tolerances.near_damping, tolerances.near_steps, tolerances.near_gap])
 EACH: Array = np.array([1e-2, 30.0, 1e300])
 FAR: Array = np.array([1.0, 100.0, 1e300])
@@ -43,7 +45,7 @@ EVERY = slice(None)
 
 Kept = TypeVar("Kept")
 Frames = tuple[tuple[str, bool], ...]  # names, each with True for a pose, False for a point
-# tree joints, each with the index of one coordinate, for joints with as many coordinates as velocities
+# tree joints, each with the index of one fixed coordinate; only joints whose velocities are the rates of their coordinates
 Coordinates = tuple[tuple[str, int], ...]
 
 
@@ -53,12 +55,13 @@ class Closing:
     Attributes
     ----------
     robot : the mechanism, with a target constraint for each prescribed frame and each fixed loop joint
-    loop_joints : fixed loop joints. `targets` are the numbers of the frames, then coordinates of these joints, then single coordinates of tree joints
+    loop_joints : fixed loop joints. `targets` of a call stacks the poses or positions of the frames, the coordinates of these joints, and the
+        single coordinates of tree joints
     scale : (nv + nc,) scales of velocities and rows; 0 for fixed velocities and for rows that are not holonomic
     moving : (nv,) True for velocities that are not fixed
     low, high : (nq,) limits of coordinates that are not fixed
-    limited : True if there are such limits
-    simple : True if each fixed joint has one coordinate, and the core needs no other numbers than `targets`
+    limited : True if any of these coordinates has a limit
+    simple : True if each fixed joint has one coordinate, and `targets` is the only array that a call passes to the core
     """
 
     def __init__(self, robot: LoopFunctions, frames: Frames, fixed: tuple[str, ...], single: Coordinates = ()) -> None:
@@ -77,19 +80,20 @@ class Closing:
         poses = [np.eye(3, 4).ravel() if turned else np.zeros(3) for _, turned in frames]
         targets = np.concatenate([np.zeros(0), *poses, *neutral, np.zeros(len(single))])
         self.numbers, self.joint_numbers = len(targets), len(single) + sum(map(len, neutral))
-        # rows have their usual size at a random configuration, unlike at special ones, such as one with a rod of zero length
+        # the scale of rows is measured in a random configuration, because rows may vanish in special ones, for example if the ends of a rod coincide
         self.by_name = _by_name(robot)
         scale = velocity_scale(robot)
         away = robot.integrate(robot.neutral(), scale * _anywhere(robot.nv)[self.by_name])
         self.loops = ScaledLoops(self.robot, away, None, targets if to else None)
         joints = [robot.joint(name) for name in robot.joints]
-        self.rows = [self.robot.constraint(spec.name).rows for spec in to]  # rows of frames, then of joints
+        # rows of the target constraints: of frames, then of joints
+        self.rows = [self.robot.constraint(spec.name).rows for spec in to]
         driven = {name for spec in robot.description.constraints for name in spec.position_joints}
         self.moving = np.concatenate([np.zeros(0, bool), *(np.full(j.nv, j.name not in fixed) for j in joints)])
         self.low, self.high = np.full(robot.nq, -np.inf), np.full(robot.nq, np.inf)
         self.whole_turns = np.zeros(
             robot.nq, bool
-        )  # True for angles for which a whole turn gives the same configuration
+        )  # True for angles that may change by a full revolution without changing the configuration
         self.margin = np.full(robot.nq, LIMIT_MARGIN)
         for joint in joints:
             self.margin[joint.q_slice] *= coordinate_scale(joint.type, self.loops.length)
@@ -105,7 +109,7 @@ class Closing:
         self.scale = self.loops.scale(self.moving)
         self.simple = all(robot.joint(name).type.nq == 1 for name in fixed) and not robot._asks_for_rows
         self.weight, self.fixed_mask, self.units = self.scale[: robot.nv].copy(), 1.0 - self.moving, self.loops.scale()
-        # indices in q and v of fixed joints with one coordinate; -1 for a loop joint, whose coordinate is a target
+        # indices in q and v of fixed joints with one coordinate; -1 for a loop joint, whose coordinate is in `targets` instead
         self.places, self.v_places = (
             [-1 if name in self.loop_joints else getattr(robot.joint(name), part).start for name in fixed]
             for part in ("q_slice", "v_slice")
@@ -113,14 +117,14 @@ class Closing:
         self.still, self.no_change = np.zeros(robot.nv), np.zeros(self.numbers) if to else None
 
     def for_variants(self, variants: VariantFunctions) -> Closing:
-        """Return the closure of variants of the mechanism."""
+        """Return the same closure for variants of the mechanism."""
         closure, robot = copy.copy(self), variants if self.robot is self.base else variants._like(self.robot)
         closure.robot, closure.loops = robot, self.loops.for_variants(robot)
         closure.scale = closure.loops.scale(self.moving)
         return closure
 
     def select(self, rows: Any) -> Closing:
-        """Return the closure of the selected rows of a batch, which may be variants."""
+        """Return the closure for some rows of a batch; with variants, each row has its own mechanism."""
         closure, robot = copy.copy(self), self.robot._of_rows(rows)
         if robot is not self.robot:
             closure.robot, closure.loops, closure.scale = robot, copy.copy(self.loops), self.scale[rows]
@@ -132,17 +136,17 @@ class Closing:
         return closure
 
     def frame_targets(self, targets: Array | None) -> Array | None:
-        """Return the targets of frames, the first of `targets` (..., numbers); None without targets or frames."""
+        """Return the poses and positions of frames, which are the first entries of `targets` (..., n); None without targets or frames."""
         return targets[..., : self.numbers - self.joint_numbers] if targets is not None and self.frames else None
 
     def targets(self, frames: Sequence[Array], coordinates: Mapping[str, Array], lead: tuple[int, ...]) -> Array | None:
-        """Return the targets (*lead, numbers) of frames and loop joints in the core's order; None without targets."""
+        """Return the targets (*lead, n) of frames and loop joints in the core's order; None without targets."""
         parts = [*frames, *(coordinates[name] for name in self.loop_joints)]
         rows = [np.broadcast_to(x, (*lead, x.shape[-1])) for x in parts]
         return np.concatenate(rows, axis=-1) if rows else None
 
     def values(self, q: ArrayLike, v: ArrayLike | None, targets: Array) -> Array:
-        """Return the values that a call passes for rows: those of Python functions of the state, then targets (..., numbers)."""
+        """Return the values (..., n) of constraint rows that a call passes to the core: of Python functions of the state, then targets."""
         if not self.base._asks_for_rows:
             return targets
         rows = self.base._pfaffian_numbers(q, v)
@@ -155,7 +159,7 @@ class Closing:
         return loops
 
     def unwound(self, q: Array, start: Array) -> Array:
-        """Return configurations (..., nq) without unnecessary whole turns: as near to the start as limits allow."""
+        """Return configurations (..., nq) with angles shifted by full revolutions, as near to the initial configuration as limits allow."""
         q = q - self.whole_turns * TURN * np.round((q - start) / TURN)
         return q + self.whole_turns * turns_into(q, self.low, self.high, self.margin) if self.turns_end else q
 
@@ -176,7 +180,10 @@ def _anywhere(nv: int) -> Array:
 
 
 def _by_name(robot: LoopFunctions) -> NDArray[np.intp]:
-    """Return the index (nv,) of each velocity with joints sorted by name: random numbers are distributed in this order."""
+    """Return the index (nv,) of each velocity among joints sorted by name.
+
+    Random numbers are assigned in this order, so that they do not depend on the order of the description.
+    """
     order = [np.arange(robot.nv)[robot.joint(name).v_slice] for name in sorted(robot.joints)]
     return np.argsort(np.concatenate([np.zeros(0, np.intp), *order]))
 
@@ -187,7 +194,10 @@ def neutral_coordinates(joint: JointType) -> Array:
 
 
 def _loop_limits(robot: LoopFunctions, fixed: Sequence[str], length: float) -> tuple[Array, Array, Array, Array] | None:
-    """Return lower limits, upper limits, references of turns, and margins of the coordinates of all loop joints; None without limits."""
+    """Return the lower limits, upper limits, middle values and margins of the coordinates of all loop joints; None without limits.
+
+    An angle is shifted by full revolutions to be nearest to its middle value before it is compared with the limits.
+    """
     joints = robot._closing_joints
     free = [(np.full(joint.type.nq, -np.inf), np.full(joint.type.nq, np.inf)) for joint in joints]
     ranges = [
@@ -221,7 +231,7 @@ def closing(robot: LoopFunctions, frames: Frames, fixed: Iterable[str], single: 
 
 
 def on_its_tree(robot: LoopFunctions, *more: ConstraintSpec, actuated: Sequence[str] | None = None) -> LoopFunctions:
-    """Return the mechanism on the same tree, with more constraints, or with motors in these joints."""
+    """Return the mechanism on the same tree, with additional constraints `more`, or with motors in the joints `actuated`."""
 
     def fixed(j: JointSpec) -> JointSpec:
         closes, driven = robot.joint(j.name).closes_loop, j.actuated if actuated is None else j.name in actuated
@@ -232,7 +242,7 @@ def on_its_tree(robot: LoopFunctions, *more: ConstraintSpec, actuated: Sequence[
 
 
 def movable_frames(robot: LoopFunctions) -> set[str]:
-    """Return the frames that do not sit on the ground."""
+    """Return the names of the frames that are not fixed to the ground."""
     return set(robot.frames) - {"ground", *(f.name for f in robot.description.frames if f.body == "ground")}
 
 
@@ -246,7 +256,10 @@ def check_frames(robot: LoopFunctions, frames: Any, argument: str) -> None:
 
 
 def check_movable(robot: LoopFunctions, frame: str) -> None:
-    """Raise ModelError for a frame on the ground. The check takes as long as closing loops, so that fast paths omit it."""
+    """Raise ModelError for a frame that is fixed to the ground.
+
+    The check takes as long as closing the loops; therefore the fast path of a control loop omits it.
+    """
     if frame not in movable_frames(robot):
         raise ModelError(f"frame '{frame}' is fixed to the ground; expected a frame of a moving body")
 
@@ -257,7 +270,7 @@ def target_name(frame: str) -> str:
 
 
 def fitting(robot: LoopFunctions, joints: Iterable[str]) -> list[str]:
-    """Return the joints of `joints` that close no loop with the preceding ones."""
+    """Return the names in `joints` without joints that close a loop with preceding joints of the list."""
     group: dict[str, str] = {}
 
     def root(body: str) -> str:
@@ -266,7 +279,7 @@ def fitting(robot: LoopFunctions, joints: Iterable[str]) -> list[str]:
         return body
 
     def ties(name: str) -> bool:
-        # without rows, as many such coordinates can be fixed as there are freedoms
+        # without constraint rows, at most as many single coordinates can be fixed as there are degrees of freedom
         if robot.joint(name).type.holds_nothing:
             return True
         parent, child = root(robot.joint(name).parent), root(robot.joint(name).child)
@@ -354,10 +367,10 @@ def from_each(
     closure: Closing, start: Array, targets: Array | None, time: Any, tolerance: float, threads: int, nearby: bool = False,
     first: Array = NEAR,
 ) -> tuple[Array, NDArray[np.int8]]:  # fmt: skip
-    """Return closed configurations (n, nq) from starts (n, nq), and a status (n,): 1 for an invalid start, 2 if loops stay open.
+    """Return closed configurations (n, nq) from initial guesses (n, nq), and a status (n,): 1 for an invalid guess, 2 if loops stay open.
 
-    The steps are those of the search for one state: `first`, and FAR if these do not close the loops. With `nearby`, FAR is omitted, and
-    results out of limits have status 2.
+    Each guess is iterated with the parameters `first`, and then with FAR if the loops are still open. With `nearby`, the second attempt is omitted,
+    and results that violate joint limits have status 2.
     """
 
     def steps(rows: Any, settings: Array) -> Any:

@@ -1,4 +1,4 @@
-"""Path continuation on a branch: inputs for the core, and the messages of errors. ``cpp/loops/branch.hpp`` has the algorithm."""
+"""Path continuation on a branch: inputs of the core's algorithm (``cpp/loops/branch.hpp``), and error messages."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ def checked_steps(max_step: float, min_step: float) -> tuple[float, float]:
 
 
 class Branch:
-    """A curve of configurations along n inputs, from a configuration at the first input.
+    """Path of configurations along n inputs, which begins in a configuration at the first input.
 
     Attributes
     ----------
     closure : loop closure with these fixed joints and frames
     times : (n,) [s]
     paths : joint to coordinates (n, nq of the joint), for fixed joints
-    targets : (n, numbers) targets of frames and fixed loop joints, or None
+    targets : (n, k) targets of frames and fixed loop joints, or None
     steps : longest step, shortest step, tolerance
 
-    With variants, configurations and statuses have an axis of variants first.
+    With variants, the first axis of configurations and statuses is the axis of variants.
     """
 
     def __init__(
@@ -48,25 +48,30 @@ class Branch:
         self.steps = np.array([*steps, tolerance])
 
     def _question(self, q: Array) -> tuple[Array, ...]:
-        """Return the core's arguments, for starts q (..., nq)."""
+        """Return the core's arguments, for initial configurations q (..., nq)."""
         closure, n = self.closure, len(self.times)
         targets = np.zeros((n, 0)) if self.targets is None else self.targets
         fixed_coordinates = np.tile(closure.base.neutral(), (n, 1))
         for name, x in self.paths.items():
             if name not in closure.loop_joints:
                 fixed_coordinates[:, closure.base.joint(name).q_slice] = x
-        # rows that are no position constraints: their values have no effect here
+        # zeros for rows that are velocity constraints: their values have no effect on positions
         row_numbers = closure.base._pfaffian_numbers(q, None).shape[-1] if closure.base._asks_for_rows else 0
         inputs = np.concatenate([self.times[:, None], fixed_coordinates, np.zeros((n, row_numbers)), targets], axis=1)
         return q, closure.fixed_mask, closure.loops.scale(), self.steps, inputs.ravel()
 
     def follow(self, q: Array, out: Array | None = None, threads: int = 1) -> tuple[Array, NDArray[np.int8]]:
-        """Return configurations (..., n, nq) along the inputs from q (..., nq), and a status (...): 2 if the branch ends, with NaN after the end."""
+        """Return configurations (..., n, nq) along the inputs from q (..., nq), and a status (...).
+
+        The status is 2 if the branch ends; the configurations after its end are NaN.
+        """
         options: dict[str, Any] = {} if out is None else {"out": out}
         path, status = self.closure.robot._branch(*self._question(q), threads=threads, return_status=True, **options)
         return path, status
 
     def last(self, q: Array) -> tuple[Array, float]:
-        """Return the last configuration of the branch of q (nq,), and the number of passed inputs, with the fraction of the path to the next."""
+        """Return the last configuration of the branch of q (nq,), and the number of inputs before it, with the fraction of the path to the next
+        input.
+        """
         numbers = self.closure.robot._move_along_branch(*self._question(q))
         return numbers[: -branch_outcome.numbers], float(numbers[-2])

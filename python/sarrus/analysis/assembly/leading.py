@@ -1,9 +1,9 @@
 """Continuation of a closed configuration to prescribed joints and frames, on its branch.
 
-The rows of the loops are F(u, x) = 0, with prescribed coordinates x and the other coordinates u. If x determines the motion at the start, dF/du has
-full rank. As long as it has, the branch along the straight path from the start to the goal is one curve u(s). The core computes its end: in one jump if
-it is certain to stay on the branch, else as :meth:`~sarrus.Mechanism.follow` (``Branch::move`` in ``cpp/loops/branch.hpp``). Each state of a
-batch has its own path.
+The loop constraints are F(u, x) = 0, with the prescribed coordinates x and all other coordinates u. If x determines the motion in the initial
+configuration, dF/du has full rank there. While dF/du keeps full rank along the straight path from the initial x to the prescribed x, the branch is
+one curve u(s). The core computes the end of this curve (``Branch::move`` in ``cpp/loops/branch.hpp``). It uses a single Newton solve if this is
+certain to stay on the branch, otherwise many steps as :meth:`~sarrus.Mechanism.follow`. Each state of a batch has its own path.
 """
 
 from __future__ import annotations
@@ -21,20 +21,21 @@ from ...description.joints import TURN
 from ...dynamics.loop_operations import LoopFunctions
 from .closing import EACH, STEPS, Closing, Frames, closing, from_each
 
-# largest deviation of dependent joints from their prescribed coordinates [rad, sizes of the bodies]
+# largest deviation of dependent joints from their prescribed coordinates [rad, mean body sizes]
 FITS = 1e-6
 PASSED = 1.0 - 1e-12  # fraction of the path at which its end counts as reached
 
 
 @dataclass(eq=False)
 class Continuation:
-    """Results of a continuation from n starts.
+    """Results of a continuation from n initial configurations.
 
     Attributes
     ----------
-    q : (n, nq) configurations
-    on_branch : (n,) True if the configuration is on the branch of its start
-    free : (n,) True without a branch: the prescribed coordinates leave motion, or the start is singular
+    q : (n, nq) configurations [rad, m]
+    on_branch : (n,) True if the configuration is on the branch of its initial configuration
+    free : (n,) True if no branch is defined, because the prescribed coordinates do not determine the motion or the initial configuration is
+        singular
     closure : loop closure with the prescribed joints and frames
     joints : the prescribed joints that determine the motion
     state : (n,) a Status: OTHER_BRANCH also if the branch is undecided; NO_ANSWER without a configuration
@@ -54,10 +55,11 @@ def led_or_nearest(
     robot: LoopFunctions, places: Mapping[tuple[str, bool], Array], goals: Mapping[str, Array], near: Array, start: Array, open_: Array,
     times: Array | None, branch: str, nearest: Callable[[Any, Array], Any], *, tolerance: float, threads: int,
 ) -> Continuation | None:  # fmt: skip
-    """Return the continuation of starts (n, nq) on their branches, completed by a search for the other rows; None if no state has a branch.
+    """Return the continuation of configurations `start` (n, nq) on their branches; None if no state has a branch.
 
-    `places` are targets (n, 3) or (n, 4, 4) of frames, `goals` coordinates (n, nq of the joint) of joints. `near` (n, nq) are the guesses of the
-    starts; `open_` (n,) is not 0 for starts that do not close the loops. A start far from its guess selects no branch.
+    States without a branch are solved by the search `nearest`. `places` are the targets (n, 3) or (n, 4, 4) of frames, and `goals` the prescribed
+    coordinates (n, nq of the joint) of joints. `start` was computed from the guesses `near` (n, nq); `open_` (n,) is nonzero for rows of `start` with
+    open loops. If a row of `start` is far from its guess, it does not define a branch.
     """
     began = np.flatnonzero(open_ == 0)
     if not began.size:
@@ -68,7 +70,7 @@ def led_or_nearest(
     result = continued(
         selected, tuple(places), numbers, {name: x[began] for name, x in goals.items()}, near[began], start[began], when, tolerance, threads
     )  # fmt: skip
-    # a path with more prescribed coordinates than freedoms may not exist
+    # with more prescribed coordinates than degrees of freedom, the straight path may violate the loops: only as many coordinates are followed
     if places and not (result.on_branch | result.free).all():
         prescribed = sum(x.shape[-1] for x in (*goals.values(), *numbers)) - 6 * sum(turned for _, turned in places)
         result.free |= ~result.on_branch & (
@@ -86,7 +88,8 @@ def led_or_nearest(
     q, on_branch, free = start.copy(), np.zeros(len(start), bool), np.ones(len(start), bool)
     q[began], on_branch[began], free[began] = result.q, result.on_branch, result.free
     outside_limits = on_branch & ~within(q) & (branch != "only")
-    free |= outside_limits & ~within(start)  # for a start outside the limits, the limits select the branch
+    # an initial configuration outside of the limits does not define a branch: the limits select the solution
+    free |= outside_limits & ~within(start)
     if free.all():
         return None
     failed = ~on_branch & ~free
@@ -107,7 +110,10 @@ def continued(
     robot: LoopFunctions, frames: Frames, numbers: Sequence[Array], fixed: Mapping[str, Array], near: Array, start: Array, time: Array | None,
     tolerance: float, threads: int,
 ) -> Continuation:  # fmt: skip
-    """Continue closed starts (n, nq) to joints at `fixed` (n, nq of the joint) and frames at `numbers` (n, 3 or 12); turns count from `near`."""
+    """Continue closed configurations `start` (n, nq) to joints at `fixed` (n, nq of the joint) and frames at `numbers` (n, 3 or 12).
+
+    Angles are shifted by full revolutions to be nearest to `near`.
+    """
     n = len(start)
     names = _leading(robot, start[0], fixed, None if time is None else time[0]) if fixed else ()
     closure = closing(robot, frames, names)
@@ -170,7 +176,7 @@ def free_motions(robot: LoopFunctions, q: Array, time: Any) -> tuple[Array, floa
 
 
 def _leading(robot: LoopFunctions, start: Array, fixed: Mapping[str, Array], time: Any) -> tuple[str, ...]:
-    """Return as many of the given joints, by name, as determine the motion; the others are dependent."""
+    """Return the names of independent joints among `fixed`, in the order of names; the motion of all other fixed joints depends on them."""
     robot = robot._base
     prescribed = sum(robot.joint(name).type.nv for name in fixed)
     if prescribed <= robot.nv - robot.nc:
@@ -204,10 +210,10 @@ def _row(frames: Sequence[Array], coordinates: Sequence[Array], n: int) -> Array
 
 
 def _fits(
-    robot: LoopFunctions, result: Continuation, frames: Frames, numbers: Sequence[Array], fixed: Mapping[str, Array], rows: NDArray[np.intp], time: Array | None, tolerance: float,
-    threads: int,
+    robot: LoopFunctions, result: Continuation, frames: Frames, numbers: Sequence[Array], fixed: Mapping[str, Array], rows: NDArray[np.intp], time:
+    Array | None, tolerance: float, threads: int,
 ) -> NDArray[np.bool_]:  # fmt: skip
-    """Return True for the rows whose dependent joints have their prescribed coordinates; `result.q` is set to these."""
+    """Return True for the rows whose dependent joints have their prescribed coordinates, and set these coordinates exactly in `result.q`."""
     closure = closing(robot, frames, tuple(fixed)).select(rows)
     q, targets_q = result.q[rows], result.q[rows].copy()
     for name, x in fixed.items():

@@ -1,7 +1,7 @@
 """Configurations that close all loops: assembly, assembly modes, inverse kinematics and path continuation.
 
-The search (:mod:`sarrus.analysis.assembly.multistart`) takes damped steps of least motion from many starts. The target of a frame is one more loop, with
-a loop joint from the ground to the target. The core follows branches (:mod:`sarrus.analysis.assembly.continuation`).
+The search (:mod:`sarrus.analysis.assembly.multistart`) takes damped Newton steps of least norm from many initial guesses. The target of a frame is an
+additional loop joint from the ground to the frame. Path continuation is in :mod:`sarrus.analysis.assembly.continuation`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ from .closing import (
 from .rates import Rates, completed
 from .recut import Recut, searched
 
-REGULAR = 10  # number of draws that reject singular positions: some mechanisms have hardly any other positions
+# number of draws that reject singular positions; later draws accept them, because some mechanisms have hardly any regular positions
+REGULAR = 10
 
 Targets = Mapping[str, ArrayLike | Transform]
 
@@ -58,36 +59,43 @@ def assemble(
 ) -> Array:  # fmt: skip
     """Solve the loop-closure equations for a configuration (..., nq) near another one, on its branch (forward kinematics of closed chains).
 
-    A nearly closed start, such as the previous configuration of a control loop, takes microseconds. If `fixed` determines the motion, the result is
-    on the branch of the start: the end of a path of small steps of the fixed joints, as :meth:`follow` computes it.
-    Joints that return after a turn take the shorter direction. A single Newton solve replaces the steps if it is certified to stay on the branch.
+    The initial guess is `near`. If its loops are nearly closed, as in a control loop, the solution takes microseconds.
 
-    If `fixed` leaves motion, or the start is singular, there is no branch. One state is then searched from many starts, and each state of a batch
-    from its own start only. The result, and its number of whole turns, depend neither on the spanning tree nor on the order of the description.
-    Turns are as near to the start as limits allow.
+    - If `fixed` determines the motion, the result is on the branch of the initial guess: the end of a path along which the fixed joints move in
+      small steps to their prescribed coordinates, as in :meth:`follow`. Joints without limits rotate in the shorter direction. The steps are
+      replaced by a single Newton solve if this is certified to stay on the branch.
+    - If `fixed` does not determine the motion, or the initial guess is singular, no branch is defined. A single state is then searched from many
+      initial guesses, and each state of a batch from its own guess only.
+
+    The result depends neither on the spanning tree nor on the order of the description. Angles are shifted by full revolutions to be as near to
+    the initial guess as limits allow.
 
     Parameters
     ----------
-    near : start: (..., nq), or joints to coordinates. The coordinates are kept if the loops can close with them, else they are a first guess. If
-        joints close a loop among themselves, the last one by name is not used. Default, and for other joints: the home of the description, or neutral
-    fixed : joints to prescribed coordinates [rad, m, quaternions (x, y, z, w)]: numbers (...) for joints with one coordinate. If there are more joints
-        than freedoms, as many as determine the motion are inputs of the path, and the others must agree
-    branch : if the branch of the start ends before the goal, passes a singular position, after which it is undecided, or leaves limits of joints:
-        "start" returns the nearest solution on any branch, with a BranchWarning; "only" raises AssemblyError; "any" ignores the branch
-    starts : number of other starts that are tried if the first one fails, or ends out of joint limits. The nearest of their solutions is returned,
-        one out of limits only if there is none within them
-    seed : seed of these starts; equal seeds give equal results
-    tolerance : largest residual of a closed loop, in radians and in mean sizes of the bodies. A larger tolerance is for parts that do
-        not fit exactly; otherwise loops are closed to rounding. It must be at least 1e-13, the level of rounding
-    out, threads, return_status : see :class:`~sarrus.Mechanism`. Status 9 (`Status.OTHER_BRANCH`, with a result): another branch than that of the
-        start, or undecided; 1: the start is invalid; 2: the loops stay open, or with branch="only" the goal is not on the branch
-    time : (...) time of prescribed motions [s]
+    near : initial guess [rad, m, quaternions (x, y, z, w)]: (..., nq), or joints to coordinates. The coordinates of a mapping are unchanged in the
+        result if the loops can close with them. If joints of the mapping close a loop among themselves, the last one by name is not used.
+        Default, and for joints that are not in the mapping: the home configuration of the description, or neutral coordinates
+    fixed : joints to prescribed coordinates [rad, m, quaternions (x, y, z, w)]: numbers (...) for joints with one coordinate. If more coordinates are
+        prescribed than the mechanism has degrees of freedom, the redundant ones must be consistent with the loops
+    branch : behaviour if the branch of the initial guess does not lead to a valid result, because it ends, passes a singular position (after which it
+        is undecided) or violates joint limits. "start": return the nearest solution on any branch, with a BranchWarning; "only": raise
+        AssemblyError; "any": do not follow the branch at all
+    starts : number of random initial guesses that are tried if the first guess fails or its solution violates joint limits. The nearest solution is
+        returned; solutions within the limits have priority
+    seed : seed of the random initial guesses; equal seeds give equal results
+    tolerance : largest residual of a closed loop [rad, mean body sizes], at least 1e-13, the level of rounding. Loops are always closed to
+        rounding if possible; a larger tolerance accepts mechanisms whose parts do not fit exactly
+    out, threads, return_status : see :class:`~sarrus.Mechanism`. Status 1: the initial guess is invalid; 2: the loops stay open, or with
+        branch="only" the result is not on the branch; 9 (`Status.OTHER_BRANCH`, with a result): the result is on another branch, or the branch is
+        undecided
+    time : (...) time for prescribed motions [s]
 
     Raises
     ------
     AssemblyError
-        The loops cannot close, or not with the fixed joints and prescribed motions, or no start succeeded; the message names the open loop.
-        If the branch of the start ends before, the error is an errors.PathTrackingError, whose `last` (nq,) is its end. In a batch that row is NaN.
+        The loops do not close from any initial guess, or not with the fixed joints and prescribed motions; the message names the open loop.
+        If the branch of the initial guess ends, the error is an errors.PathTrackingError, whose `last` (nq,) is the end of the branch. In a batch, no
+        error is raised and the row is NaN.
     ModelError, NameNotFoundError
         Fixed joints close a loop among themselves; a joint does not exist.
     ShapeError, StateError
@@ -189,7 +197,7 @@ def _led(
     robot: LoopFunctions, targets: Targets, near: Any, fixed: Any, branch: str, warns: bool, *, out: Array | None = None,
     return_status: bool = False, **options: Any,
 ) -> Any:  # fmt: skip
-    """Return solutions on the branch of the start if possible, else the nearest ones if `branch` allows it."""
+    """Return solutions on the branch of the initial guess; if this fails and `branch` allows it, return the nearest solutions."""
     return_status, time = checked_truth("return_status", return_status), checked_times(options.get("time"))
     frames, fixed_coordinates = _targets(robot, targets), coordinates(robot, fixed, many=True)
     shapes = {f"coordinates of joint '{name}'": x.shape[:-1] for name, x in fixed_coordinates.items()}
@@ -238,7 +246,7 @@ def _led(
 
 
 def warn_of_branch(count: int, total: int, reason: str = "") -> None:
-    """Issue a BranchWarning for `count` of `of` states, or for one state with the reason."""
+    """Issue a BranchWarning for `count` of `total` states, or for a single state with the reason."""
     where = f"{count} of {total} configurations are" if not reason else "this configuration is"
     reason_text = f": {reason}" if reason else f" (status {Status.OTHER_BRANCH:d})"
     text = f"{where} on another branch than that of the start, or on an undecided one{reason_text}"
@@ -249,7 +257,7 @@ def _looked_for_in(
     robot: LoopFunctions, tree: Recut, targets: Targets, near: Any, fixed: Any, *, out: Array | None = None, return_status: bool = False,
     **options: Any,
 ) -> Any:  # fmt: skip
-    """Return solutions from nearly closed configurations of this tree, else from a search in the other tree, else from one in this tree."""
+    """Return solutions by three attempts: from nearly closed guesses in this tree, by a search in the other tree, by a search in this tree."""
     time, return_status = options.get("time"), checked_truth("return_status", return_status)
     in_tree = not any(robot.joint(name).closes_loop for name in fixed or ())
 
@@ -273,7 +281,7 @@ def _looked_for_in(
         )
         fixed_in_tree = tuple(name for name in fixed or {} if name in robot.joints)
         back = tree.convert_back(found_in_tree, near, time, fixed_in_tree)
-        # close the loops to rounding in these coordinates, too
+        # close the loops to rounding in the coordinates of this tree as well
         closer, open_ = nearby(np.where(np.isfinite(back), back, robot.neutral()))
         back = np.where(((open_ == 0) & (other == 0))[..., None], closer, back)
         q, state = _merged(q, state, back, other)
@@ -290,7 +298,9 @@ def looked_for(
     tolerance: float = TOLERANCE, out: Array | None = None, threads: int = 1, return_status: bool = False,
     nearby: bool = False,
 ) -> Any:  # fmt: skip
-    """Return solutions of :meth:`assemble` or :meth:`inverse_kinematics` in the coordinates of this tree; with `nearby`, from nearly closed starts only."""
+    """Return solutions of :meth:`assemble` or :meth:`inverse_kinematics` in the coordinates of this tree; with `nearby`, for nearly closed guesses
+    only.
+    """
     threads, return_status = checked_count("threads", threads), checked_truth("return_status", return_status)
     starts, seed = checked_count("starts", starts, 0), checked_count("seed", seed, 0)
     tolerance = checked_tolerance(tolerance)
@@ -331,13 +341,13 @@ def assembly_modes(
 ) -> list[Array]:  # fmt: skip
     """Search for all assembly modes: the configurations (nq,) in which the loops close with the given joints fixed.
 
-    The search may miss modes; more attempts find more. The mode nearest to the home configuration is first. Without modes the list is
-    empty. Joint limits are ignored.
+    The search may miss modes; increase `attempts` to find more. The list is sorted by distance from the home configuration, and empty if no mode was
+    found. Joint limits are ignored.
 
     Parameters
     ----------
-    fixed, time, seed, tolerance : as :meth:`assemble`, for one state
-    attempts : number of initial guesses
+    fixed, time, seed, tolerance : as in :meth:`assemble`, for one state
+    attempts : number of random initial guesses
 
     Returns
     -------
@@ -346,7 +356,7 @@ def assembly_modes(
     Raises
     ------
     ModelError
-        With these joints fixed the mechanism can still move: the number of configurations is infinite. Other errors as :meth:`assemble`.
+        With these joints fixed the mechanism can still move, so that the number of configurations is infinite. Also the errors of :meth:`assemble`.
 
     Examples
     --------
@@ -367,18 +377,22 @@ def inverse_kinematics(
     robot: LoopFunctions, frames: Targets, *, near: ArrayLike | JointCoordinates | None = None, fixed: JointCoordinates | None = None,
     **options: Unpack[SearchOptions],
 ) -> Array:  # fmt: skip
-    """Solve the inverse kinematics: a configuration (..., nq) with frames at their targets, and all loops closed.
+    """Solve the inverse kinematics: return a configuration (..., nq) with frames at their targets and all loops closed.
+
+    If the targets determine the motion, the result is on the branch of the initial guess, along straight lines and uniform rotations of the frames.
+    Otherwise the solution is near the initial guess: the motion that targets and loops do not determine is minimal.
 
     Parameters
     ----------
     frames : frame to its pose in the world, (..., 4, 4) or a Transform, or to the position of its origin (..., 3) [m]
-    near, fixed, **options : as :meth:`assemble`. If targets determine the motion, the result is on the branch of the start, along straight lines and
-        even rotations of the frames; else the motion from the start that targets and loops leave free is minimal
+    near, fixed, branch, starts, seed, tolerance : as in :meth:`assemble`
+    time : (...) time for prescribed motions [s]
+    out, threads, return_status : as in :class:`~sarrus.Mechanism`
 
     Raises
     ------
     AssemblyError
-        A target is out of reach; the message has the remaining distance of the frame. Other errors as :meth:`assemble`.
+        A target is out of reach; the message contains the remaining distance of the frame. Also the errors of :meth:`assemble`.
 
     Examples
     --------
@@ -402,28 +416,29 @@ def follow(
 ) -> Array:  # fmt: skip
     """Compute closed configurations (n, nq) along prescribed inputs, on one branch (path continuation).
 
-    Between two inputs, each step goes along the tangent and is then corrected onto the loops; a step with a large correction
-    is halved. In positions in which branches cross, the motion continues straight ahead. The motion that inputs and loops leave free
-    is minimal.
+    Each step between two inputs is a prediction along the tangent and a correction that closes the loops; a step with a large correction is
+    halved. Where branches cross, the path continues in the direction of its tangent. The motion that inputs and loops do not determine is
+    minimal.
 
     Parameters
     ----------
-    joints : joint to its coordinates along the path, (n,) or (n, nq of the joint) [rad, m, quaternions]; it moves evenly between them
+    joints : joint to its coordinates along the path, (n,) or (n, nq of the joint) [rad, m, quaternions (x, y, z, w)]; interpolated linearly
     frames : frame to its poses (n, 4, 4) or positions (n, 3) in the world along the path [m]
-    near : as :meth:`assemble`, which closes the loops at the first inputs, on the branch of this start if possible
-    time : (n,) times of prescribed motions [s]
-    max_step : largest motion of a joint in one step [rad, mean sizes of the bodies], at least min_step
-    min_step : smallest step, as a fraction of the path between two inputs: the branch ends if a shorter one is needed. It must exceed rounding
-    tolerance : as :meth:`assemble`
-    out, return_status : see :class:`~sarrus.Mechanism`. Status 2: the branch ends, and the path is NaN from there on
+    near : as in :meth:`assemble`: initial guess of the configuration at the first inputs
+    time : (n,) times for prescribed motions [s]
+    max_step : largest motion of a joint in one step [rad, mean body sizes], at least min_step
+    min_step : smallest step, as a fraction of the path between two inputs (dimensionless). If a shorter step would be necessary, the branch ends. It
+        must exceed rounding
+    tolerance : as in :meth:`assemble`
+    out, return_status : see :class:`~sarrus.Mechanism`. Status 2: the branch ends, and the configurations after its end are NaN
 
     Raises
     ------
     AssemblyError
-        The loops do not close at the first inputs; or the branch ends, such as at a dead point. Then the error is an errors.PathTrackingError: its
-        `path` (k, nq) contains the configurations up to the end, and `last` (nq,) is the end of the branch.
+        The loops do not close at the first inputs, or the branch ends, for example at a dead point. If the branch ends, the error is an
+        errors.PathTrackingError: `path` (k, nq) are the configurations before the end, and `last` (nq,) is the end of the branch.
     ModelError, NameNotFoundError, ShapeError, StateError
-        As :meth:`assemble`.
+        See :meth:`assemble`.
 
     Examples
     --------
@@ -486,7 +501,9 @@ def follow(
 def complete_velocity(
     robot: LoopFunctions, q: ArrayLike, joints: Rates, *, frames: Rates | None = None, **options: Unpack[FrameTimeOptions]
 ) -> Array:  # fmt: skip
-    """Compute the constraint-consistent velocity (..., nv) with given velocities of joints and frames, J v = c; other motion is minimal.
+    """Compute the constraint-consistent velocity (..., nv), J v = c, with given velocities of joints and frames.
+
+    If these do not determine the motion, the velocity of least norm is returned.
 
     Parameters
     ----------
@@ -500,7 +517,7 @@ def complete_velocity(
     Raises
     ------
     StateError
-        The loops do not allow these velocities; in a batch that row is NaN.
+        The loops do not allow these velocities. In a batch, no error is raised and the row is NaN.
     ModelError, NameNotFoundError, ShapeError
         Joints in `joints` close a loop among themselves; a frame is fixed to the ground; a joint or frame does not exist; the number
         of velocities is wrong.
@@ -533,13 +550,15 @@ def complete_acceleration(
 ) -> Array:  # fmt: skip
     """Compute the constraint-consistent acceleration (..., nv) with given accelerations of joints and frames, J a = gamma(q, v).
 
-    Accelerations of frames are the classical ones, as :meth:`acceleration` returns them. Other arguments are those of :meth:`complete_velocity`.
+    If these do not determine the motion, the acceleration of least norm is returned.
 
     Parameters
     ----------
-    q, v : (..., nq), (..., nv) state that satisfies the constraints
+    q, v : (..., nq), (..., nv) configuration and velocity [rad, m; rad/s, m/s] that satisfy the constraints
     joints : joint to its acceleration: (...), or (..., nv of the joint) [rad/s², m/s²]
-    frames : frame to its acceleration (..., 6), or to that of its origin only, (..., 3) [rad/s², m/s²]
+    frames : frame to its classical acceleration (..., 6), as :meth:`acceleration` returns it, or to the acceleration of its origin only, (..., 3)
+        [rad/s², m/s²]
+    expressed_in, time, out, threads, return_status : as in :meth:`complete_velocity`
 
     Examples
     --------
@@ -563,21 +582,21 @@ def random(
     *,
     closed: bool = False,
 ) -> Array:
-    """Draw random configurations size + (nq,), within joint limits.
+    """Draw random configurations of shape (*size, nq) [rad, m, quaternions (x, y, z, w)], within joint limits.
 
     Without limits, angles are in [-pi, pi], displacements in [-1, 1] m, and rotations are uniformly distributed.
 
     Parameters
     ----------
-    rng : generator, or its seed; default: an unpredictable seed
-    size : number of configurations, or their leading axes
-    closed : also close the loops, with all joints within their limits. Each draw, with displacements up to the mean size of the bodies, is a
-        start. If it fails, or ends in a singular position such as an elbow in gimbal lock, another one is drawn
+    rng : random generator, or its seed; default: an unpredictable seed
+    size : number of configurations, or shape of the batch
+    closed : True returns configurations with closed loops, with all joints within their limits. Each draw is then an initial guess, with
+        displacements up to the mean body size. A draw whose loops do not close, or close in a singular position, is replaced by a new draw
 
     Raises
     ------
     AssemblyError
-        A hundred draws of a configuration failed.
+        The loops did not close in 100 draws of a configuration.
 
     Examples
     --------
@@ -613,7 +632,7 @@ def random(
 
 
 def _merged(q: Array | None, state: Array | None, more: Array, other: Array) -> tuple[Array, Array]:
-    """Return configurations and statuses, with those of `more` and `other` in place of failed ones."""
+    """Return configurations and statuses in which the failed rows of `q` and `state` are replaced by `more` and `other`."""
     if q is None or state is None:
         return more, np.asarray(other)
     return np.where((state == 0)[..., None], q, more), np.where(state == 0, state, other).astype(np.int8)

@@ -1,6 +1,6 @@
 """Constraint-consistent velocities and accelerations with given motions of joints and frames, by one call of the core.
 
-Velocities of a tree joint are fixed. Those of a loop joint or a frame are constraint rows, and are added to their right-hand side.
+Given velocities of a tree joint are fixed coordinates. Given velocities of a loop joint or a frame are right-hand sides of constraint rows.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Prepared = tuple[Closing, Array, Array | None, Array | None]
 def completed(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike | None, joint_rates: Rates, frames: Rates | None, options: Any
 ) -> Any:
-    """Return velocities (..., nv), or accelerations if v is given, with the given motions of joints and frames; other motions are minimal."""
+    """Return velocities (..., nv), or accelerations if v is not None, of least norm with the given motions of joints and frames."""
     axes = options.pop("expressed_in", "frame")
     if not isinstance(axes, str) or axes not in AXES:
         raise ValueError(f"expressed_in must be 'frame' or 'world_aligned'; got {axes!r}")
@@ -42,9 +42,9 @@ def completed(
 def _from_earlier_call(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike | None, joint_rates: Rates, frames: Rates | None, axes: str
 ) -> Prepared | None:
-    """Return the result of `_checked` for floats of joints and frames of an earlier call, as in a control loop; None for other calls.
+    """Return the result of `_checked` for a call with the same joints and frames as an earlier call, as in a control loop; None for other calls.
 
-    Names were checked when the closure was prepared, and the core checks numbers. So only types are checked, as in :meth:`Closing.nearby`.
+    Only types are checked, because names were checked in the earlier call and the core checks values.
     """
     moved = {} if frames is None else _of_one_state(q, v, frames)
     if type(joint_rates) is not dict or moved is None:
@@ -73,7 +73,7 @@ def _from_earlier_call(
 
 
 def _of_one_state(q: ArrayLike, v: ArrayLike | None, frames: Rates) -> dict[str, Array] | None:
-    """Return the velocities of frames, (3,) or (6,), if all are floats of one state; else None."""
+    """Return the velocities of frames, (3,) or (6,), if all arguments are floats of a single state; otherwise None."""
     if type(frames) is not dict or v is not None or type(q) is not np.ndarray or q.ndim != 1:
         return None
     arrays = {name: np.asarray(x) for name, x in frames.items() if type(x) in (tuple, list, np.ndarray)}
@@ -84,7 +84,7 @@ def _of_one_state(q: ArrayLike, v: ArrayLike | None, frames: Rates) -> dict[str,
 def _checked(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike | None, joint_rates: Rates, frames: Rates, expressed_in: str
 ) -> Prepared:
-    """Return the closure, the fixed velocities (..., nv), the additions to rows (..., nc), and the values of target rows."""
+    """Return the closure, the fixed velocities (..., nv), the additions to the right-hand side (..., nc), and the values of target rows."""
     quantity = "velocities" if v is None else "accelerations"
     rates = rates_of(robot, joint_rates, quantity)
     check_frames(robot, frames, "joints")
@@ -125,7 +125,7 @@ def _in_frame(
     if expressed_in == "world_aligned":
         R = robot.pose(q, frame, return_status=True)[0][..., :3, :3]
         parts = [np.einsum("...ji,...j->...i", R, part) for part in parts]
-    if v is not None:  # the frame's axes turn
+    if v is not None:  # the frame's axes rotate, which adds to the rate of the components
         V = robot.velocity(q, v, frame, return_status=True)[0]
         parts[-1] = parts[-1] - np.cross(V[..., :3], V[..., 3:])
     lead = np.broadcast_shapes(*(part.shape for part in parts))
@@ -135,7 +135,7 @@ def _in_frame(
 def holding(
     robot: LoopFunctions, q: ArrayLike, joints: tuple[str, ...], time: ArrayLike | None
 ) -> tuple[LoopFunctions, Array, dict[str, Any]]:
-    """Return the arguments for locked joints: the mechanism, a mask (nv,) that is 0 for locked velocities, and more keyword arguments."""
+    """Return the arguments for locked joints: the mechanism, weights (nv,) that are 0 for locked velocities, and keyword arguments."""
     closure = closing(robot, (), joints)
     keywords = {}
     if closure.loop_joints:

@@ -1,6 +1,6 @@
-"""The same mechanism on another spanning tree, such that a loop joint becomes a tree joint.
+"""The same mechanism with another spanning tree, in which a loop joint becomes a tree joint.
 
-The spanning tree is a choice. A configuration has coordinates in each tree; those of a joint follow from the poses of its two bodies.
+A configuration is converted from one tree to the other, because the poses of a joint's two bodies determine its coordinates.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ from .closing import NEAR, closing, fitting, prepared
 class Recut:
     """A mechanism with the named joints in its tree, and conversions of configurations between both trees.
 
-    Bodies and joints are added in the order of their names. So its tree depends neither on that of the base mechanism nor on the order of
-    its description.
+    Bodies and joints are added in the order of their names. Therefore the new tree depends neither on the tree of the base mechanism nor on the
+    order of its description.
     """
 
     def __init__(self, robot: LoopFunctions, names: tuple[str, ...]) -> None:
         base_description = robot.description
-        # hints select the tree joints, because this q is internal; constraints between coordinates require their joints in the tree
+        # this mechanism may choose its tree joints by hints, because its q is internal; constraints between coordinates require their joints in the
+        # tree
         tree_joints = {*_needed(robot), *names}
         joints = tuple(
             dataclasses.replace(j, tree=j.name in tree_joints, loop=bool(j.laws))
@@ -48,7 +49,7 @@ class Recut:
             self.robot = type(robot)(dataclasses.replace(description, home=self._home()))
 
     def _home(self) -> tuple[tuple[str, tuple[float, ...]], ...]:
-        """Return the home of the other tree: converted if it closes the loops, else its entries for these joints."""
+        """Return the home configuration for the new tree: converted if it closes the loops, otherwise its entries for joints of both trees."""
         start = start_near(self.base, None, {}, None)
         loops = closing(self.base, (), ()).loops
         if np.linalg.norm(loops.row_scale * loops.holonomic * self.base.constraint_residual(start)) > NEAR[2]:
@@ -65,7 +66,8 @@ class Recut:
     def convert_back(self, q: Array, near: Any = None, time: Any = None, fixed: tuple[str, ...] = ()) -> Array:
         """Return configurations of the other tree in the coordinates of the base mechanism.
 
-        Whole turns are removed such that angles are as near as limits allow to `near`, or to the default start. Those of `fixed` joints do not change.
+        Angles are shifted by full revolutions to be as near as limits allow to `near`, or to the default guess. Angles of `fixed` joints do not
+        change.
         """
         guess = near if isinstance(near, Mapping) else {}
         guess = coordinates(self.base, {name: x for name, x in guess.items() if name in self.base.joints}, many=True)
@@ -82,7 +84,7 @@ class Recut:
         return closing(self.base, (), fixed).unwound(converted, start)
 
     def start(self, near: Any, time: Any) -> Any:
-        """Return the start of a search in the other tree: a mapping of joints unchanged, a configuration converted."""
+        """Return the initial guess of a search in the other tree: a mapping of joints is unchanged, a configuration is converted."""
         if near is None or isinstance(near, Mapping):
             return near
         return self.convert(start_near(self.base, near, {}, None, np.shape(near)[:-1]), time)
@@ -91,8 +93,8 @@ class Recut:
 def searched(robot: LoopFunctions, *by_joint: Any, near: Any = None) -> tuple[Recut | None, Any]:
     """Return the tree in whose coordinates a search runs, or None for the mechanism's tree, and `near` without dependent joints.
 
-    The tree contains the joints of these mappings, and the joints of a mapping `near` that close no loop among themselves. The result of
-    a search from far away depends on the tree. So the tree depends on the arguments only, and not on the mechanism's spanning tree.
+    The tree contains the joints of these mappings, and the joints of a mapping `near` that close no loop among themselves. The result of a search far
+    from the initial guess depends on the tree. Therefore the tree is determined by the arguments only, not by the mechanism's spanning tree.
     """
     names = _names(robot, *by_joint)
     if isinstance(near, Mapping):
@@ -117,11 +119,11 @@ def _names(robot: LoopFunctions, *by_joint: Any) -> tuple[str, ...]:
 
 
 def _needed(robot: LoopFunctions) -> list[str]:
-    """Joints whose coordinates relations are about: they stand in any tree."""
+    """Return the joints whose coordinates are related by constraints, and which therefore must be tree joints."""
     return sorted({name for c in robot.description.constraints for name in c.joints_related})
 
 
 def _places(robot: LoopFunctions, target: LoopFunctions) -> NDArray[np.intp]:
-    """Return the indices of a mechanism's q among all joint coordinates of another mechanism with the same joints."""
+    """Return the index of each coordinate of a mechanism among all joint coordinates of another mechanism with the same joints."""
     joints = sorted(map(robot.joint, robot.joints), key=lambda joint: joint.q_slice.start)
     return np.concatenate([np.r_[target._joints[joint.name]._all_q] for joint in joints])

@@ -1,7 +1,8 @@
 """Derivatives of closed configurations with respect to input joints and dimensions, for tolerances, calibration and synthesis.
 
-If a joint's frame is displaced on one of its bodies, the loops open. A unit multiplier of row r exerts a wrench on the joint; the power of
-this wrench is the rate of row r (virtual work). The motion that closes the loops again, with the input joints locked, is the derivative.
+If a joint's frame is displaced on one of its bodies, the loops open. The derivative is the motion that closes the loops again, with the input joints
+locked. The change of constraint row r follows from virtual work: it is the work, along the displacement, of the wrench that a unit multiplier of row
+r exerts on the joint.
 """
 
 from __future__ import annotations
@@ -30,12 +31,13 @@ class AssembledPositions(Brief):
 
     Attributes
     ----------
-    leading : (..., nv, k) with respect to the coordinates of the input joints, as displacements along their velocities
+    leading : (..., nv, k) with respect to the coordinates of the input joints, as displacements along their velocities [rad, m]
     placements : (..., nv, joints, 2, 6) with respect to displacements [rotation; translation] of a joint's frame on its parent (0) and on its
         child (1), in the frame's axes [rad, m]; NaN if `closes` is False
-    lengths : (..., nv, rods) with respect to the lengths of distance constraints [m]; NaN if they cannot change
-    closes : (..., joints, 2, 6) True if the loops close after the displacement. A planar linkage is overconstrained out of its plane
-    joints, rods : names, in the order of these axes
+    lengths : (..., nv, rods) with respect to the lengths of distance constraints [m]; NaN if the loops do not close with another length
+    closes : (..., joints, 2, 6) True if the loops close after the displacement. Overconstrained mechanisms have displacements that open the loops,
+        for example those of a planar linkage out of its plane
+    joints, rods : names of joints and of distance constraints, in the order of the axes above
     """
 
     leading: Array
@@ -51,11 +53,11 @@ class AssembledPositions(Brief):
 
         Parameters
         ----------
-        name : frame
+        name : name of the frame
 
         Returns
         -------
-        (..., 6, k), (..., 6, joints, 2, 6), (..., 6, rods) : with respect to input coordinates, placements and lengths, as the attributes
+        (..., 6, k), (..., 6, joints, 2, 6), (..., 6, rods) : with respect to input coordinates, placements and lengths; see the attributes
         """
         robot, q, at_time = self._at
         J = robot.jacobian(q, name, return_status=True)[0]
@@ -70,7 +72,8 @@ class AssembledPositions(Brief):
         by_placements = (moves[1] + carried).reshape(*moves[1].shape[:-1], *self.placements.shape[q.ndim :])
         joint, _, side = name.rpartition(".")
         if joint in self.joints and side in SIDES and name not in robot.frames:
-            by_placements[..., self.joints.index(joint), SIDES.index(side), :] += np.eye(6)  # the frame itself
+            # a displacement of the frame itself
+            by_placements[..., self.joints.index(joint), SIDES.index(side), :] += np.eye(6)
         return moves[0], by_placements, moves[2]
 
 
@@ -84,7 +87,7 @@ def assembled_positions(
     robot : the mechanism
     q : (..., nq) configuration that closes the loops [rad, m, quaternions (x, y, z, w)]
     leading : names of the input joints, tree or loop joints, whose coordinates determine the motion
-    time : (...) time of prescribed motions [s]; it is constant
+    time : (...) time for prescribed motions [s]; it is constant
 
     Returns
     -------
@@ -93,8 +96,8 @@ def assembled_positions(
     Raises
     ------
     StateError
-        The loops are open; or the input joints do not determine the motion, because there are too few, or the position is singular. In a batch that
-        row is NaN.
+        The loops are open. Or the input joints do not determine the motion, because they are too few or the position is singular. In a batch, no
+        error is raised and the row is NaN.
     NameNotFoundError, ModelError
         A joint does not exist; input joints close a loop among themselves; a constraint acts on velocities only.
 
@@ -142,12 +145,13 @@ def assembled_positions(
         x[freedom != 0.0] = np.nan
     shape = (len(joints), 2, 6)
     return AssembledPositions(
-        by_input, placements.reshape(*placements.shape[:-1], *shape), lengths, closes.reshape(*q.shape[:-1], *shape), joints, rods, (robot, q, at_time)
+        by_input, placements.reshape(*placements.shape[:-1], *shape), lengths, closes.reshape(*q.shape[:-1], *shape), joints, rods, (robot, q,
+        at_time)
     )  # fmt: skip
 
 
 class _Moves:
-    """Displacements that keep the loops closed, with the input joints locked or moving; loop joints among them are target rows of `robot`."""
+    """Displacements that keep the loops closed, with the input joints locked or moving; input loop joints are target constraints of `robot`."""
 
     def __init__(self, robot: LoopFunctions, q: Array, leading: tuple[str, ...], at_time: dict[str, Any]) -> None:
         self.base, self.leading, self.closure = robot, leading, closing(robot, (), leading)
@@ -158,7 +162,7 @@ class _Moves:
             current = cast(Any, robot.joint_states(q, return_status=True, **at_time))[0].q
             targets = np.concatenate([q[..., :0], *(current[name] for name in self.closure.loop_joints)], axis=-1)
             self.besides["pfaffian_values"] = self.closure.values(q, None, targets)[..., None, :]
-        # cancels the velocities of prescribed motions: time is constant
+        # cancels the velocities of prescribed motions, because time is constant
         self.still = -self.robot.constraint_velocity(self.q, return_status=True, **self.besides)[0]
 
     def freedom(self) -> Array:
@@ -184,7 +188,7 @@ class _Moves:
         return self._least(np.zeros(self.base.nv), rows)
 
     def loads(self, multipliers: Array) -> Array:
-        """Return the wrenches (..., k, joints, 6) of multipliers (..., k, nc) on the joints, those of target rows included."""
+        """Return the wrenches (..., k, joints, 6) of multipliers (..., k, nc) on the joints, including the multipliers of target rows."""
         places = dict(self.robot._load_places)
         names = (*self.base.joints, *self.base.loop_joints)
         loads = _loads(self.robot, self.q, multipliers, None, self.time)
@@ -205,7 +209,7 @@ def _loads(robot: LoopFunctions, q: Array, multipliers: Array, wrenches: Any, at
     """Return the wrenches (..., bodies and constraints, 6) that multipliers or wrenches exert on the joints' children, in the joints' frames."""
     rest, no_efforts = np.zeros(robot.nv), np.zeros(robot._all_nv - robot.nv)
     weight_loads = robot._joint_loads(q, rest, rest, np.zeros(robot.nc), no_efforts, return_status=True, **at_time)[0]
-    # scaled to the size of the loads of the bodies' weight, whose rounding then does not dominate the difference
+    # the multipliers are scaled to the magnitude of the loads of the bodies' weight, so that rounding of these loads does not dominate the difference
     size = np.abs(weight_loads).max(axis=(-2, -1), initial=0.0)[..., None]
     size = np.where(size > 0.0, size, 1.0)
     wrenches = None if wrenches is None else {name: size * w for name, w in wrenches.items()}

@@ -1,9 +1,9 @@
-"""Removal of redundant constraint rows, by loop joints with more freedoms.
+"""Removal of redundant constraint rows, by replacing loop joints by joints with more degrees of freedom.
 
-Parts that do not fit exactly, by a quarter turn of 1.57 or by 3e-8 m, make redundant rows inconsistent: the mechanism locks. A loop joint with
-fewer rows accepts such parts. The number r of required rows is the number of singular values of the scaled J
-(:mod:`sarrus.analysis.scaling`) above a tolerance. Among the joint types with more free parameters, the one with the fewest rows is taken, and
-among these the one with the largest r-th singular value.
+Small inaccuracies of a model, such as an angle of 1.57 instead of pi/2 or an offset of 3e-8 m, make redundant rows inconsistent, and the mechanism
+locks. A loop joint with fewer rows tolerates these inaccuracies. The number r of required rows is the number of singular values of the scaled J
+(:mod:`sarrus.analysis.scaling`) above a tolerance. The replacement is the joint type with the fewest rows; among several, the one with the largest
+r-th singular value.
 """
 
 from __future__ import annotations
@@ -28,42 +28,46 @@ from ..scaling import CLOSED, PRESENT, ScaledLoops, null_space
 
 M = TypeVar("M", bound=LoopFunctions)
 
-# a joint with fewer rows is acceptable if the smallest singular value that counts keeps this fraction
+# a joint with fewer rows is acceptable if the smallest singular value above the tolerance does not decrease below this fraction of its value
 SHARE = 0.1
-# number of samples of the motion, and their distance [rad, mean sizes of the bodies]
+# number of samples of the motion, and their distance [rad, mean body sizes]
 SAMPLES, AWAY = 6, 0.4
-# the residual of rows that are redundant only in a singular position is about this factor times the square of the distance from it
+# rows that are redundant only in a singular position have, at a distance d from it, a residual of about this factor times d squared
 CURVED = 0.1
 
 
 def without_redundant_constraints(
     robot: M, q: ArrayLike | None = None, *, tolerance: float = 3e-3, joints: Iterable[str] | None = None
 ) -> M:
-    """Return the mechanism with looser loop joints, without the rows that are redundant within a tolerance.
+    """Return a mechanism without redundant constraint rows, in which loop joints have more degrees of freedom.
 
-    Each loop joint is replaced by the joint with the fewest rows that leaves the mechanism's freedoms unchanged. A hinge in a planar loop
-    becomes a ball in a slot, for example. The tree and q do not change. The last `warnings` of the new mechanism list the changes: the joints,
-    the gap between singular values that count and those that do not, the closing error before and after, and the residual of the
-    omitted rows in nearby configurations. Without redundant rows the mechanism itself is returned.
+    Each loop joint is replaced by the joint with the fewest rows that does not change the mobility of the mechanism. For example, a revolute joint
+    in a planar loop becomes a ball in a slot. The tree and q do not change. If no row is redundant, the mechanism itself is returned. The
+    last `warnings` of the new mechanism list the changes:
+
+    - the replaced joints
+    - the ratio of the smallest singular value above the tolerance to the largest below it
+    - the loop error before and after
+    - the residual of the omitted rows in nearby configurations
 
     Parameters
     ----------
     robot : the mechanism
-    q : (nq,) configuration that closes the loops within the tolerance; default: the home if it does, else
+    q : (nq,) configuration [rad, m] that closes the loops within the tolerance; default: the home configuration if it does, otherwise
         assemble(tolerance=tolerance)
-    tolerance : largest singular value that counts as zero (of rows scaled to size 1), and largest residual of a closed loop
-        [rad, mean sizes of the bodies]
-    joints : names of the loop joints that may become looser; default: all
+    tolerance : largest singular value that counts as zero, of rows scaled to norm 1 (dimensionless), and largest residual of a closed loop
+        [rad, mean body sizes]
+    joints : names of the loop joints that may be replaced; default: all
 
     Raises
     ------
     AssemblyError
-        The loops are open by more than the tolerance, or the loosened loops do not close.
+        The loops are open by more than the tolerance, or the loops with the replaced joints do not close.
     NameNotFoundError
         A name is not that of a loop joint.
     ModelError
-        No joint can be loosened. Or q is a singular position: in nearby configurations, the residual of the omitted rows exceeds ten times
-        the tolerance, and a bound for curved paths.
+        No joint can be replaced. Or the rows are redundant only because q is a singular position: in nearby configurations, the residual of the
+        omitted rows exceeds ten times the tolerance.
 
     Examples
     --------
@@ -79,7 +83,7 @@ def without_redundant_constraints(
     if not isinstance(robot, LoopFunctions):
         raise TypeError(f"robot must be a Mechanism; got {robot!r}")
     if q is None:
-        # the home if possible: assembling minimises the residual, and may end in a singular position
+        # the home configuration is preferred, because assembling minimises the residual and may end in a singular position
         q = start_near(robot, None, {}, 0.0)
         if _singular_values(robot, q)[1] > tolerance:
             q = assemble(robot, tolerance=tolerance, time=0.0)
@@ -131,7 +135,7 @@ def without_redundant_constraints(
 
 
 def _change(robot: LoopFunctions, looser: LoopFunctions, name: str) -> str:
-    """Return the message of a joint's change."""
+    """Return the sentence of `warnings` that describes the replacement of a joint."""
     was, many = robot.joint(name).type, len(robot.constraint(name).row_names)
     if name not in looser.constraints:
         return f"loosened: '{name}' is omitted, with no row, instead of {many} as {was}"
@@ -144,7 +148,7 @@ def _again(robot: M, description: Description) -> M:
 
 
 def _with_its_tree(robot: M) -> M:
-    """Return the mechanism with hints that keep its tree if joints change."""
+    """Return the mechanism with its choice of tree joints recorded in the description, so that it does not change with joint types."""
     d = robot.description
     kept = (replace(j, tree=j.name in robot.joints and not j.laws, loop=j.name in robot.loop_joints) for j in d.joints)
     return _again(robot, replace(d, joints=tuple(kept)))
@@ -157,7 +161,10 @@ def _singular_values(robot: LoopFunctions, q: Array) -> tuple[Array, float]:
 
 
 def _loosest(robot: M, name: str, q: Array, needed: int, least: float) -> M | None:
-    """Return the mechanism with this joint as loose as `needed` singular values above `least` allow; None if it does not change."""
+    """Return the mechanism with the replacement of this joint that has the fewest rows; None if no replacement is possible.
+
+    After the replacement, `needed` singular values must still exceed `least`.
+    """
     spec = next(j for j in robot.description.joints if j.name == name)
     if _why_not(spec):
         return None
@@ -177,7 +184,7 @@ def _loosest(robot: M, name: str, q: Array, needed: int, least: float) -> M | No
 
 
 def _why_not(spec: JointSpec) -> str:
-    """Return the reason for which a joint cannot be loosened, or an empty str."""
+    """Return the reason why a joint cannot be replaced, or an empty str."""
     if spec.laws or spec.actuated:
         return "it follows laws" if spec.laws else "it has a motor"
     if spec.joint.free_components is None:
@@ -197,7 +204,7 @@ def _has_terms(joint: JointType) -> bool:
 
 
 def _looser(robot: LoopFunctions, spec: JointSpec, free: list[str], rows: int, q: Array) -> Iterator[JointSpec | None]:
-    """Yield joints with this many rows that can replace it; None for no joint at all."""
+    """Yield joints with this many rows that can replace a joint; None means removal of the joint."""
     joint, numbers = spec.joint, vars(spec.joint)
     if rows == 0:
         if not _has_terms(joint):
@@ -205,7 +212,7 @@ def _looser(robot: LoopFunctions, spec: JointSpec, free: list[str], rows: int, q
         return
     axis = next((numbers[key] for key in ("axis", "normal") if key in numbers), None)
     in_parent = in_child = Transform() if axis is None else Transform(axis_frame(axis))
-    # a ball has no axis: take the directions of its self-stress, and align both frames with them
+    # a ball joint has no axis: use the directions of its self-stress, and align both joint frames with them
     if joint.kind == "Spherical":
         U, s, _ = np.linalg.svd(ScaledLoops(robot, q, 0.0).jacobian(q))
         stress = U[robot.constraint(spec.name).rows, int((s > 1e-3 * s.max(initial=0.0)).sum()) :]
@@ -223,7 +230,10 @@ def _looser(robot: LoopFunctions, spec: JointSpec, free: list[str], rows: int, q
 
 
 def _gimbal(joint: JointType, free: list[str], parameters: list[str]) -> JointType:
-    """Return the joint with free parameters `those`, z along its axis, with the terms and limits of `joint`, whose parameters are `free`."""
+    """Return the joint with free directions `parameters`, z along its axis, with the springs, friction and limits of `joint`.
+
+    The free directions of `joint` are `free`.
+    """
     order = [p for p in PARAMETERS if p in free]
 
     def spread(values: Array, rest: float) -> list[float]:
@@ -244,7 +254,7 @@ def _gimbal(joint: JointType, free: list[str], parameters: list[str]) -> JointTy
 
 
 def _left_open(robot: LoopFunctions, loose: LoopFunctions, q: Array) -> tuple[float, str]:
-    """Return the largest scaled residual of the mechanism's rows in nearby configurations of the loosened one, and the row's name."""
+    """Return the largest scaled residual of the original rows in nearby configurations of the mechanism `loose`, and the row's name."""
     loops, loosened, rng = ScaledLoops(robot, q, 0.0), ScaledLoops(loose, q, 0.0), np.random.default_rng(0)
     motions, states = null_space(loosened.jacobian(q), PRESENT), [q]
     if motions.size:

@@ -1,6 +1,6 @@
 """Mobility of batches of configurations, as arrays, for maps of a workspace.
 
-The core computes ranks and singular values (``cpp/loops/mobility.hpp``); this module compares them with the usual values of the mechanism.
+The core computes ranks and singular values (``cpp/loops/mobility.hpp``). This module compares them with those of regular configurations.
 """
 
 from __future__ import annotations
@@ -24,23 +24,24 @@ from ..scaling import CLOSED, sliding_velocities
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MobilityMap(Brief):
-    """Result of :meth:`~sarrus.Mechanism.mobility_map`, an array (...) each.
+    """Result of :meth:`~sarrus.Mechanism.mobility_map`; each attribute is an array (...).
 
-    Usual values are the best of a few closed configurations that are drawn at random once for a mechanism. So the result of a configuration does
-    not depend on its batch. J is scaled such that its rows are of size one at most.
+    A configuration is singular if its ranks are lower than those of regular configurations. For this comparison, a few closed configurations are
+    drawn at random, once for each mechanism. Therefore the result of a configuration does not depend on its batch. J is scaled such that the norm of
+    each row is at most one.
 
     Attributes
     ----------
-    rank : rank of the scaled J; -1 without a result
-    smallest : its smallest nonzero singular value; zero if the rank is lower than usual
-    degrees_of_freedom : nv - rank
-    actuation : smallest singular value of the map from unit motions to motor velocities; zero at output singularities
-    locked_freedoms : number of degrees of freedom while all motors are locked
-    condition : condition number of the map from motor velocities to the output velocity, scaled by the characteristic length; infinite at
-        singularities, NaN without an output
-    singularity : "regular", "output" (the motors lose control: Gosselin and Angeles' second type), "input" (the output loses a freedom: the
-        first type), or "both"; "" without a result
-    status : 0 fine, 1 the configuration is not finite or its quaternion is not a rotation, 4 its loops are open
+    rank : (...) rank of the scaled J; -1 without a result
+    smallest : (...) smallest nonzero singular value of the scaled J; zero if the rank is lower than in regular configurations (dimensionless)
+    degrees_of_freedom : (...) number of independent velocities, nv - rank
+    actuation : (...) smallest singular value of the map from unit motions to motor velocities; zero at output singularities
+    locked_freedoms : (...) number of degrees of freedom while all motors are locked
+    condition : (...) condition number of the map from motor velocities to the output velocity, scaled by the characteristic length (dimensionless);
+        infinite at singularities, NaN without an output
+    singularity : (...) type of Gosselin and Angeles. "regular"; "output": the motors lose control (second type); "input": the output loses a degree
+        of freedom (first type); "both"; "" without a result
+    status : (...) 0: fine; 1: the configuration is not finite or its quaternion is not a rotation; 4: its loops are open
     """
 
     rank: NDArray[np.int64]
@@ -59,14 +60,14 @@ def mobility_map(
 ) -> MobilityMap:  # fmt: skip
     """Compute rank, smallest singular value, condition number and type of singularity of a batch of configurations.
 
-    Singular values below 1e-6 count as zero. A position is singular if its values are lower than those of a few closed
-    configurations, which are drawn once.
+    Singular values below 1e-6 count as zero. A position is singular if its ranks are lower than those of a few closed configurations, which are drawn
+    at random once for each mechanism.
 
     Parameters
     ----------
-    q : (..., nq) configurations that close the loops; for variants (N, ..., nq), each scaled by its own characteristic length
-    actuated, output, time : as :meth:`mobility`
-    threads : number of threads
+    q : (..., nq) configurations [rad, m] that close the loops; for variants (N, ..., nq), each scaled by its own characteristic length
+    actuated, output, time : as in :meth:`mobility`
+    threads : number of threads; the result does not depend on it
 
     Returns
     -------
@@ -95,16 +96,17 @@ def mobility_map(
     is_output = np.isin(np.arange(6), rows)
 
     def counted(robot: Any, q: Array) -> tuple[Array, NDArray[np.int8], NDArray[np.int64]]:
-        """Return the core's numbers (..., 8), NaN without a result, the status, and six counts (..., 6), -1 without a result.
+        """Return the core's result (..., 8), NaN without a result, the status, and six counts (..., 6), -1 without a result.
 
-        The counts are: rank, motions that the motors drive, output freedoms, rank of the output velocity per motor velocity, locked freedoms, motor motions without output.
+        The counts are: rank; independent motions of the motors; independent motions of the output; rank of the output velocity per motor velocity;
+        degrees of freedom with locked motors; motor motions without motion of the output.
         """
         loops = closing(robot, (), ()).at(time, None)
         l: Any = loops.length
         row_scale = loops.row_scale
         scale = np.concatenate([loops.column_scale, row_scale], axis=-1)
         if isinstance(robot, VariantFunctions):
-            rows_of = (slice(None), *[None] * (q.ndim - 2))  # a variant's scales for all of its states
+            rows_of = (slice(None), *[None] * (q.ndim - 2))  # the scales of a variant apply to all of its states
             l, scale, row_scale = robot._lengths[:, None][rows_of], scale[rows_of], row_scale[rows_of]
         slides = sliding_velocities(robot, robot.actuated)
         motor_gains, frame_gains = 1.0 / np.where(slides, l, 1.0), is_output / np.where(np.arange(6) < 3, 1.0, l)
@@ -129,7 +131,7 @@ def mobility_map(
         try:
             _, state, q = counted(single, cast(Any, single).random(0, size=8, closed=True))
             return q[state == 0]
-        except SarrusError:  # such as of a mechanism that closes in a single configuration
+        except SarrusError:  # for example, the mechanism closes in a single configuration only
             return np.zeros((0, each.shape[-1]), np.int64)
 
     usual = prepared(single, key, drawn)
@@ -152,7 +154,7 @@ def mobility_map(
 
 
 def _with_motors(robot: LoopFunctions, motors: tuple[str, ...]) -> LoopFunctions:
-    """Return the mechanism with motors in these joints."""
+    """Return the mechanism with motors in these joints only."""
     if set(motors) == {name for name in robot.actuated if robot.joint(name).type.nv}:
         return robot
     return prepared(robot, ("motors", motors), lambda: on_its_tree(robot, actuated=motors))

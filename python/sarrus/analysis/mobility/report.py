@@ -1,4 +1,4 @@
-"""Report of the mobility in one configuration; the core computes its numbers (cpp/mobility)."""
+"""Report of the mobility in one configuration; the core computes its values (cpp/mobility)."""
 
 from __future__ import annotations
 
@@ -24,18 +24,19 @@ class ActuationMobility(Brief):
 
     Attributes
     ----------
-    actuators : number of velocities that the motors drive
-    verdict : "exact", "redundant" (the motors can work against each other) or "deficient" (some motions have no motor), in nearby configurations
+    actuators : number of velocities that motors drive
+    verdict : actuation in nearby configurations: "exact"; "redundant", if motors can act against each other; "deficient", if motors do not determine
+        all motions
     locked_freedoms : number of degrees of freedom in this configuration while all motors are locked
-    uncontrolled : names of joints that these freedoms move
-    output_singular : True if there are more locked freedoms than in nearby configurations: the motors lose control (Gosselin and Angeles' second
-        type). None if there are some, and no nearby configuration was found for comparison
-    input_singular : True if motors can move in this configuration without motion of the output, but not nearby: the output loses
-        freedoms (the first type). None without an output
-    singular_values : singular values of the map from unit motions (`Mobility.motions`) to motor velocities, as many as its rank nearby; the last
-        one is zero at an output singularity
+    uncontrolled : names of the joints that can move while all motors are locked
+    output_singular : True if `locked_freedoms` is larger than in nearby configurations, so that the motors lose control (second type of Gosselin and
+        Angeles). None if `locked_freedoms` is positive and no nearby configuration was found for comparison
+    input_singular : True if, only in this configuration, motors can move without motion of the output, so that the output loses degrees of freedom
+        (first type). None without an output
+    singular_values : singular values of the map from unit motions (`Mobility.motions`) to motor velocities, as many as its rank in nearby
+        configurations; the last one is zero at an output singularity
     output_jacobian : (components, actuators) output velocity per motor velocity; None if the motor velocities do not determine the motion
-    condition : condition number of the output Jacobian, scaled by the characteristic length; infinite at singularities of both types
+    condition : condition number of the output Jacobian, scaled by the characteristic length (dimensionless); infinite at singularities of both types
     """
 
     actuators: int
@@ -51,29 +52,31 @@ class ActuationMobility(Brief):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Mobility:
-    """Result of :meth:`~sarrus.Mechanism.mobility`; printed, a report.
+    """Result of :meth:`~sarrus.Mechanism.mobility`; ``print`` displays it as a report.
+
+    The constraints are scaled to R J C: C scales velocities by the characteristic length l, and R scales each row to norm one.
 
     Attributes
     ----------
     name : name of the mechanism
-    kutzbach : degrees of freedom by the formula of Kutzbach and Grübler, 6 bodies - constrained freedoms of all joints: nv - nc
+    kutzbach : degrees of freedom by the formula of Kutzbach and Grübler, nv - nc: 6 per body minus the constrained directions of all joints
     degrees_of_freedom : number of independent velocities that all constraints allow in this configuration, nv - rank
-    finite_degrees_of_freedom : number of degrees of freedom of finite motions from this configuration, on the branch with the most; None if undecided.
-        If rows constrain velocities too (rolling, Pfaffian rows), the number of independent velocities in nearby configurations
-    finite_because : reason for this number, or for None
+    finite_degrees_of_freedom : number of degrees of freedom of finite motions from this configuration, on the branch with the most; None if
+        undecided. With constraints on velocities (rolling, Pfaffian), the number of independent velocities in nearby configurations
+    finite_because : reason for the value of `finite_degrees_of_freedom`
     motions : (nv, degrees_of_freedom) basis of the possible velocities, orthonormal after division by C [rad/s, m/s]
-    rank, singular_values : rank and singular values of R J C
-    gap : smallest singular value that counts over the largest that does not; infinite if all count
-    tolerance : singular values up to this one count as zero
+    rank, singular_values : rank and singular values of R J C (dimensionless)
+    gap : ratio of the smallest nonzero singular value to the largest that counts as zero; infinite if none counts as zero (dimensionless)
+    tolerance : largest singular value that counts as zero (dimensionless)
     closing_error : largest scaled residual of the loops [rad, l]
     length : characteristic length l [m]
-    row_scale : (nc,) diagonal of R
+    row_scale : (nc,) diagonal of R [1, 1/m]
     redundant : number of redundant rows, nc - rank
-    redundant_rows : names of this many rows that can be omitted together, chosen as late as possible
-    dependent_groups : constraint -> number of its rows that can be omitted while all other constraints stay; constraints with such rows only
+    redundant_rows : names of `redundant` rows that can be omitted together, the last ones possible in the order of rows
+    dependent_groups : constraint -> number of its rows that can be omitted if all other constraints remain; constraints without such rows are omitted
     unique_reactions : joint or other constraint -> True if motion and loads determine its wrench
-    self_stress : joint or other constraint -> (redundant, 6) [moment; force] of each of the `redundant` independent states of self-stress. It acts on
-        the body that the joint carries (for a loop joint, its child), at the joint's frame and in its axes
+    self_stress : joint or other constraint -> (redundant, 6) [moment; force] for each of the `redundant` independent states of self-stress. The
+        wrench acts on the body that the joint carries (for a loop joint, its child), at the joint's frame and in its axes
     idle : names of joints that cannot move in this configuration
     actuation : mobility with respect to the motors; None without motors
     warnings : other remarks for the designer
@@ -151,7 +154,7 @@ class Mobility:
         return lines + [("warning", text) for text in self.warnings]
 
     def _loose(self, name: str) -> str:
-        """Return the names of the indeterminate components of a wrench."""
+        """Return the names of the indeterminate components of the wrench of a joint."""
         open_components = np.linalg.norm(self.self_stress[name] * six(1.0, self.length), axis=0) > PRESENT
         parts = []
         for kind, components in (("moment", open_components[:3]), ("force", open_components[3:])):
@@ -168,20 +171,20 @@ def mobility(
 ) -> Mobility:  # fmt: skip
     """Analyse the mobility of the mechanism in a configuration, its redundant constraints, and its motors.
 
-    The rank of J, from its singular values, gives the degrees of freedom of the velocities. If rows are dependent, these velocities need not lead to
-    a finite motion. Random steps of two sizes along possible velocities test that; the loops are closed again after each step. If the steps
-    contradict each other, `finite_degrees_of_freedom` is None.
+    The rank of J determines the number of independent velocities. If constraint rows are dependent, a possible velocity may not belong to a finite
+    motion. This is tested by random steps of two lengths along possible velocities, after each of which the loops are closed again. If the results of
+    the steps are contradictory, `finite_degrees_of_freedom` is None.
 
-    Self-stress, the null space of J^T, loads the joints without a load on the mechanism. A rigid-body model does not determine
-    the components of a joint's wrench that a self-stress changes.
+    States of self-stress, the null space of J^T, are joint forces in equilibrium without an external load. If a self-stress changes a component of a
+    joint's wrench, a rigid-body model does not determine this component.
 
     Parameters
     ----------
     q : (nq,) configuration that closes the loops [rad, m, quaternions (x, y, z, w)]
-    actuated : names of joints with motors; default: those of the description
-    output : frame that the mechanism has to move, such as its end effector; or (frame, components), e.g. ("tip", "tx tz"): the relevant ones of
-        rx ry rz tx ty tz, along the world's axes at the frame's origin; default: no output. A frame alone has all six components
-    time : time of prescribed motions [s]
+    actuated : names of the joints with motors; default: the actuated joints of the description
+    output : frame whose motion is the output of the mechanism, such as the end effector, or (frame, components), e.g. ("tip", "tx tz"). Components
+        are names of rx ry rz tx ty tz, along the world's axes at the frame's origin; default: all six. Default of `output`: no output
+    time : time for prescribed motions [s]
 
     Returns
     -------
@@ -192,7 +195,7 @@ def mobility(
     AssemblyError
         q does not close the loops.
     ShapeError, StateError, NameNotFoundError
-        q is not one configuration; q is not finite; a joint or frame does not exist.
+        q is not a single configuration; q is not finite; a joint or frame does not exist.
 
     References
     ----------
