@@ -139,8 +139,8 @@ Closure::Closure(const PositionModel& m, std::vector<FrameKey> prescribed, std::
   const Tree& tree = mechanism_->tree();
   if (!loop_joints.empty() && without_loops(base, fixed).size() < fixed.size())
     throw ModelError("joints " + quoted_joints(base, fixed) +
-                     " cannot all be given: they close a loop among themselves, so that their coordinates depend on each other; "
-                     "expected joints without such a loop");
+                     " cannot all be fixed: they form a loop, so their coordinates depend on each other; expected joints that do "
+                     "not form a loop");
 
   Vector neutral_targets(tree.loops.pfaffian_values - base.tree().loops.pfaffian_values);
   numbers = static_cast<int>(neutral_targets.size());

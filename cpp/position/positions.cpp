@@ -123,7 +123,8 @@ Positions::Near Positions::start(const AssemblyStart& near) const {
       throw std::invalid_argument("near must be a configuration of nq = " + std::to_string(model_.mechanism.tree().nq) +
                                   " numbers");
     for (Eigen::Index k = 0; k < near.q->size(); ++k)
-      if (!std::isfinite((*near.q)(k))) throw NoAnswer("near must be finite; near[" + std::to_string(k) + "] is " + shortest((*near.q)(k)));
+      if (!std::isfinite((*near.q)(k)))
+        throw NoAnswer("near must be finite; near[" + std::to_string(k) + "] is " + shortest((*near.q)(k)));
     for (const int k : model_.mechanism.quaternions())
       if (!usable_quaternion(near.q->data() + k))
         throw NoAnswer("near[" + std::to_string(k) + ":" + std::to_string(k + 4) +
@@ -588,7 +589,7 @@ std::vector<Vector> Positions::assembly_modes(const JointNumbersByName& fixed, c
   if (freedom > 0)
     throw ModelError("with " + (fixed.empty() ? "no joint" : quoted_joints(model_.mechanism, request.joints)) + " fixed " +
                      std::to_string(freedom) +
-                     " degrees of freedom are left, and so infinitely many configurations: fix more joints");
+                     " degrees of freedom remain, so there are infinitely many configurations: fix more joints");
   const StateFunctions functions(model.mechanism, model.kernels);
   const auto appearance = [&](const Vector& q) {  // poses of the bodies, which do not depend on the choice of coordinates
     Vector all(12 * model.mechanism.description().bodies.size());
@@ -696,7 +697,7 @@ Vector Positions::completed(const Vector& q, const Vector* v, const JointNumbers
     check_movable(mechanism, name);
     if ((numbers.size() != 3 && numbers.size() != 6) || !vector(numbers).allFinite())
       throw std::invalid_argument(std::string(quantity) + " of frame '" + name +
-                                  "' are 6 finite numbers, [angular; linear], or 3 of its origin");
+                                  "' must be 6 finite numbers, [angular; linear], or 3 for its origin");
     keys.push_back({name, numbers.size() == 6}), of_frames.push_back(vector(numbers));
   }
   const auto closing = closure(model_, keys, given);
