@@ -56,6 +56,9 @@ html_extra_path = ["_extra"]
 html_static_path = ["_static"]
 html_sidebars = {"index": [], "install": [], "gallery": []}
 html_css_files = ["sarrus.css"]
+html_js_files = ["search_files.js"]
+# "On this page" is narrower than a method with its class
+toc_object_entries_show_parents = "hide"
 html_copy_source = html_show_sourcelink = False
 html_theme_options = {
     "navigation_with_keys": False,
@@ -80,3 +83,4 @@ def setup(app):
     app.connect("html-page-context", pages.offer_notebook)
     app.connect("build-finished", api.check)
     app.connect("build-finished", pages.strip)
+    app.connect("build-finished", pages.write_texts)

@@ -1,4 +1,4 @@
-"""The pictures and films of the gallery: each mechanism drawn at home, and an animation of two seconds of it.
+"""The pictures and films of the gallery: each mechanism at home as the viewer draws it, and an animation of two seconds of it.
 
 `python docs/gallery.py FOLDER` writes them without the site.
 """
@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 import sarrus
+import thumbnails
 
 SIZES = {"four_bar_ladder": {"n": 8}, "free_flyer": {"wheels": True}}
 LED = {"hslm": ("slide1", "slide2", "slide3")}
@@ -66,47 +67,10 @@ def motion(name, robot):
     return sarrus.simulate(robot, home, v, FALLS.get(name, 2.0), limits="ignore")
 
 
-def seen_from(points):
-    """The picture's axes (2, 3) in the world: across the axis along which there is nothing, else from above a corner."""
-    size = np.ptp(points, axis=0)
-    for across, axes in ((1, [0, 2]), (0, [1, 2]), (2, [0, 1])):
-        if size[across] <= 0.02 * size.max():
-            return np.eye(3)[axes]
-    a, e = np.radians(-60.0), np.radians(25.0)
-    return np.array(
-        [
-            [-np.sin(a), np.cos(a), 0.0],
-            [-np.sin(e) * np.cos(a), -np.sin(e) * np.sin(a), np.cos(e)],
-        ]
-    )
-
-
-def picture(robot, q):
-    """The mechanism as an SVG in the colour of the text."""
-    skeleton = sarrus.Skeleton(robot)
-    bars, anchors = skeleton.segments_flat(q), skeleton.anchors
-    joints = np.array([*skeleton.joint_points(q).values()]).reshape(-1, 3)
-    view = seen_from(np.concatenate([bars.reshape(-1, 3), joints, anchors]))
-    flat = [points @ view.T for points in (bars.reshape(-1, 3), joints, anchors)]
-    low = np.concatenate(flat).min(axis=0)
-    scale = 200.0 / (float((np.concatenate(flat).max(axis=0) - low).max()) or 1.0)
-    ends, dots, fixed = ((points - low) * scale * (1, -1) for points in flat)
-    width, height = (np.concatenate(flat).max(axis=0) - low) * scale
-    path = "".join(
-        f"M{a:.0f} {b:.0f}L{c:.0f} {d:.0f}" for a, b, c, d in ends.reshape(-1, 4)
-    )
-    supports = "".join(f"M{x:.0f} {y:.0f}l-6 10h12z" for x, y in fixed)
-    circles = "".join(
-        f'<circle cx="{x:.0f}" cy="{y:.0f}" r="2.5"/>'
-        for x, y in dict.fromkeys(map(tuple, dots.round()))
-    )
-    box = f"-12 {-height - 12:.0f} {width + 24:.0f} {height + 24:.0f}"
-    return f'<svg viewBox="{box}" role="img" aria-label="{html.escape(robot.name)}"><path class="support" d="{supports}"/><path class="bar" d="{path}"/>{circles}</svg>'
-
-
 def write(extra, made):
-    """Films into extra/films, the page's table of pictures into made/gallery.html."""
-    (extra / "films").mkdir(parents=True, exist_ok=True)
+    """Write films into extra/films, pictures into extra/thumbnails, and the page's table of them into made/gallery.html."""
+    for folder in ("films", "thumbnails"):
+        (extra / folder).mkdir(parents=True, exist_ok=True)
     made.mkdir(parents=True, exist_ok=True)
     page = []
     for heading, rows in sections().items():
@@ -120,8 +84,13 @@ def write(extra, made):
                 )  # of limits and stiffness: these are pictures
                 motion(name, robot).animate(film)
             reference = f"api/_made/mechanisms.html#sarrus.mechanisms.{name}"
+            thumbnails.drawn(robot, robot.assemble()).save(
+                extra / "thumbnails" / f"{name}.png", optimize=True
+            )
+            width, height = thumbnails.SIZE
             page.append(
-                f"<figure id='{name}'><a href='films/{name}.html'>{picture(robot, robot.assemble())}</a>"
+                f"<figure id='{name}'><a href='films/{name}.html'><img src='thumbnails/{name}.png' "
+                f"width='{width}' height='{height}' alt='{html.escape(robot.name)}'></a>"
                 f"<figcaption><a href='{reference}'><code>{name}</code></a> {html.escape(what)}</figcaption></figure>"
             )
         page.append("</div>")

@@ -1,6 +1,7 @@
 """How a page of plain Markdown becomes one of the site: its ```python blocks are cells that run, its links stay within the site."""
 
 import ast
+import json
 import os
 import re
 from pathlib import Path
@@ -22,6 +23,12 @@ OF_OTHERS = (
 )  # objects whose attributes are not a robot's
 NAME = re.compile(r"[A-Za-z_][\w]*(\.\w+)*")
 LINK = re.compile(r"(\]\()([^)#\s]+)(#[^)\s]*)?(\))")
+ARTICLE = re.compile(r'<article class="bd-article">(.*?)</article>', re.DOTALL)
+# whatever is not text: elements without text to read, and all tags but those of sections, which the search finds by their ids
+NO_TEXT = re.compile(
+    r'<(script|style|svg)\b.*?</\1>|<a class="headerlink".*?</a>|<(?!/?section\b)[^>]*>',
+    re.DOTALL,
+)
 
 # documents that stand elsewhere, and the pages that include them
 ELSEWHERE = {
@@ -227,3 +234,17 @@ def strip(app, exception):
     """Leave out of the site what only debuggers of the theme read."""
     for path in Path(app.outdir).rglob("*.map"):
         path.unlink()
+
+
+def write_texts(app, exception):
+    """Write the texts of all pages into a script, from which search_files.js shows excerpts."""
+    if exception or app.builder.format != "html":
+        return
+    texts, site = {}, Path(app.outdir)
+    for name in sorted(app.env.found_docs):
+        page = app.builder.get_target_uri(name)
+        found = ARTICLE.search((site / page).read_text(encoding="utf-8"))
+        text = " ".join(NO_TEXT.sub("", found[1]).split()) if found else ""
+        texts[page] = f'<div role="main">{text}</div>'
+    made = json.dumps(texts, ensure_ascii=False, separators=(",", ":"))
+    (site / "page_texts.js").write_text(f"PAGE_TEXTS={made}\n", encoding="utf-8")

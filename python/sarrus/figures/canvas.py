@@ -346,13 +346,11 @@ class Drawing:
         paths = range(shown.traces.shape[1]) if opacity == 1.0 else ()
         self._trails = [ax.plot([], [], color=COLOURS[n % 6], linewidth=1.4, zorder=1)[0] for n in paths]
         self._quiver = _quiver(ax, self._flat.arrows[0]) if shown.names else None
-        if shown.names and (size := float(self._long.max(initial=0.0)) * shown.force) > 0.0:
-            unit = 10.0 ** np.floor(np.log10(size))
-            value = max(k * unit for k in (1.0, 2.0, 5.0) if k * unit <= size)
-            (x, right), (y, top), long = ax.get_xlim(), ax.get_ylim(), value / shown.force
-            x, y = x + 0.03 * (right - x), y + 0.03 * (top - y)
-            ax.plot([x, x + long], [y, y], color=COLOURS[1], marker="|", linewidth=1.4, zorder=4)
-            ax.text(x + long, y, f"  {value:g} N", va="center", fontsize=0.8 * FONT, color=COLOURS[1])
+        if opacity == 1.0:
+            _scale(ax, 0, 0.2 * float(np.ptp(ax.get_xlim())), 1.0, "m", EDGE)
+            _directions(ax, view)
+        if shown.names and (longest := float(self._long.max(initial=0.0))) > 0.0:
+            _scale(ax, 1, longest, shown.force, "N", COLOURS[1])
         offset: dict[str, Any] = {"xytext": (5.0, 5.0), "textcoords": "offset points", "annotation_clip": False}
         offset["zorder"] = 4
         self._sizes = [ax.annotate("", (0, 0), fontsize=0.8 * FONT, color=COLOURS[1], **offset) for _ in shown.names]
@@ -460,10 +458,10 @@ GIF_RATE = 50.0  # largest frame rate [1/s], because browsers show pictures that
 
 
 def _corners(flat: Shown) -> tuple[Array, Array]:
-    """Return the corners of the bounding box of all lines and points, with a margin."""
+    """Return the corners of the bounding box of all lines and points, with a margin and room for scales."""
     low, high = _box(flat.bars, flat.joints, flat.anchors, flat.traces, flat.arrows)
     margin = 0.07 * float((high - low).max()) or 1.0
-    return low - margin, high + margin
+    return low - [margin, 2.0 * margin], high + margin  # below, there is room for scales
 
 
 def _framed(ax: Axes, low: Array, high: Array) -> Axes:
@@ -471,6 +469,32 @@ def _framed(ax: Axes, low: Array, high: Array) -> Axes:
     ax.set_aspect("equal")
     ax.set_axis_off()
     return ax
+
+
+def _scale(ax: Axes, row: int, longest: float, unit: float, name: str, color: str) -> None:
+    """Draw a bar of a round size, at most `longest` [m], in the lower left corner; `unit` : its size for a metre."""
+    size = unit * longest
+    power = 10.0 ** np.floor(np.log10(size))
+    value = max(k * power for k in (1.0, 2.0, 5.0) if k * power <= size * (1.0 + 1e-9))
+    (x, right), (y, top), long = ax.get_xlim(), ax.get_ylim(), value / unit
+    x, y = x + 0.03 * (right - x), y + (0.03 + 0.05 * row) * (top - y)
+    ax.plot([x, x + long], [y, y], color=color, marker="|", linewidth=1.4, zorder=4)
+    ax.text(x + long, y, f"  {value:g} {name}", va="center", fontsize=0.8 * FONT, color=color)
+
+
+def _directions(ax: Axes, view: Array) -> None:
+    """Draw the axes of the world as arrows in the lower right corner; an axis normal to the picture is left out."""
+    (left, right), (low, high) = ax.get_xlim(), ax.get_ylim()
+    tips = 0.05 * max(right - left, high - low) * view.T
+    origin = np.array([right - 0.04 * (right - left), low + 0.03 * (high - low)]) - [
+        max(tips[:, 0].max(), 0.0), min(tips[:, 1].min(), 0.0)
+    ]  # fmt: skip
+    look: dict[str, Any] = {"arrowstyle": "-|>", "color": EDGE, "shrinkA": 0, "shrinkB": 0, "mutation_scale": 8}
+    for name, tip in zip("xyz", tips, strict=True):
+        if np.linalg.norm(tip) > 0.1 * np.linalg.norm(tips, axis=1).max():
+            ax.annotate("", origin + tip, origin, arrowprops=look, zorder=4)
+            at = origin + 1.3 * tip
+            ax.text(*at, name, ha="center", va="center", fontsize=0.8 * FONT, color=EDGE)
 
 
 def _quiver(ax: Axes, arrows: Array) -> Any:
@@ -536,6 +560,7 @@ def player(t: Array, shown: Shown, title: str, frames_per_second: float, clock: 
         "names": shown.names,
         "labels": list(shown.labels.items()),
         "force": shown.force * size / 60000.0,
+        "metre": 60000.0 / size,
         "colours": COLOURS[:6],
         "clock": clock,
         "view": shown.view.tolist(),

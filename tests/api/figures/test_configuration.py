@@ -163,3 +163,13 @@ def test_grashof_of_what_is_no_four_bar():
     for name, other in itertools.product(("slider_crank", "bennett", "five_bar", "pendulum"), [""]):
         robot = getattr(sarrus.mechanisms, name)()
         assert grashof(robot, robot.assemble()) == other
+
+
+def test_a_picture_has_a_scale_and_the_axes_of_the_world(pyplot, coupled):
+    """A bar of a round length, and an arrow for each axis that is not normal to the picture."""
+    ax = coupled.plot()
+    (bar,) = [line for line in ax.lines if line.get_marker() == "|"]
+    length = float(np.ptp(bar.get_xdata()))
+    assert f"{length:.3g} m" in {text.get_text().strip() for text in ax.texts} and f"{length:.0e}"[0] in "125"
+    arrows = [text.arrow_patch for text in ax.texts if getattr(text, "arrow_patch", None) is not None]
+    assert len(arrows) == 2 and {"x", "z"} <= {text.get_text() for text in ax.texts}
