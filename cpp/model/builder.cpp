@@ -544,7 +544,7 @@ Inertia rod(double mass, const Point& start, const Point& end, double radius) {
   const Vec3<double> a = vector(start), d = vector(end) - a;
   Mat3<double> spread = outer(d) / 12.0;
   if (checked_length("radius", radius) > 0.0) {
-    if (d == zero3<double>()) throw ModelError("end - start = " + shown(d) + " is zero, so the rod has no direction");
+    if (d == zero3<double>()) throw ModelError("end - start = " + shown(d) + " has no direction");
     spread += (Mat3<double>::Identity() - outer(d / d.norm())) * (radius * radius / 4.0);
   }
   return from_euler(mass, (vector(start) + vector(end)) * 0.5, spread);

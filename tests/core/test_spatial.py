@@ -883,11 +883,7 @@ BAD = {
     "cylinder radius": (lambda: Inertia.cylinder(1, -1, 1), ModelError, "radius = -1 is negative"),
     "cylinder axis": (lambda: Inertia.cylinder(1, 1, 1, axis="-"), ModelError, "axis"),
     "sphere radius": (lambda: Inertia.sphere(1, NAN), ModelError, "radius = nan"),
-    "rod without direction": (
-        lambda: Inertia.rod(1, (1, 1, 1), (1, 1, 1), 0.1),
-        ModelError,
-        "is zero, so the rod has no direction",
-    ),
+    "rod without direction": (lambda: Inertia.rod(1, (1, 1, 1), (1, 1, 1), 0.1), ModelError, "has no direction"),
     "points shape": (
         lambda: Inertia.from_points([1], [1, 2, 3]),
         ShapeError,
