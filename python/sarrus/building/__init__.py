@@ -1,1 +1,1 @@
-"""Mechanisms from calls and from tables."""
+"""Construction of mechanisms: by the calls of a Builder, and from tables of the literature."""

@@ -1,4 +1,4 @@
-"""The Builder: bodies, joints between any two of them, and other constraints, one call each."""
+"""The Builder, which adds a body, a joint between any two bodies, or another constraint with each call."""
 
 from __future__ import annotations
 
@@ -30,29 +30,29 @@ _WELD = Fixed()
 
 
 class Builder(Changes):
-    """A description in progress: bodies, joints and other constraints, from which :meth:`build` makes a :class:`~sarrus.Mechanism`.
+    """Builder of a mechanism: add bodies, joints and other constraints; then :meth:`build` returns a :class:`~sarrus.Mechanism`.
 
     Parameters
     ----------
-    name : str
+    name : name of the mechanism
     gravity : (3,) acceleration of free fall in the world's axes [m/s2]
 
     Raises
     ------
     ModelError
-        From all methods: a duplicate name (joints and constraints share one space), an object of the wrong type, numbers that are not
-        finite or have the wrong sign, a body tied to itself. A refused call changes nothing.
+        All methods raise it for a duplicate name (joints and constraints must have different names, too), an object of the wrong type, values that
+        are not finite or have the wrong sign, and a connection of a body to itself. A call that raises an error changes nothing.
     NameNotFoundError
-        A body or joint that does not exist. Parts must be added before other parts refer to them, except for the bodies of joints.
+        All methods raise it for a body or joint that does not exist. Only the bodies of a joint may be added after the joint.
 
     Notes
     -----
-    The world is the body "ground". Any two bodies may be joined. A joint between bodies that other joints already connect closes a
-    loop. The library chooses the loop joints: the spanning tree has the least depth, with actuated joints in it if possible. Joints must
-    connect every moving body to the ground; a floating robot has a :class:`~sarrus.Free` joint there.
+    The world is the body "ground". A joint may connect any two bodies. If other joints already connect these bodies, it closes a loop. The library
+    selects the loop joints such that the spanning tree has the least depth and contains the actuated joints if possible. Joints must
+    connect every moving body to the ground; for a floating robot, use a :class:`~sarrus.Free` joint.
 
-    A Transform, or a translation (3,) [m], places a frame, a shape or a joint in a body; default: at the body's frame. Points are (body,
-    (3,) in its frame [m]).
+    A placement of a frame, a shape or a joint in a body is a Transform, or a translation (3,) [m]; default: at the body's frame. A point is (name of
+    the body, (3,) position in the body's frame [m]).
 
     Examples
     --------
@@ -68,7 +68,13 @@ class Builder(Changes):
     # ---- bodies, joints, frames --------------------------------------------------------------------------------------
 
     def add_body(self, name: str, inertia: Inertia | None = None) -> None:
-        """Add a rigid body; without an inertia it has no mass."""
+        """Add a rigid body.
+
+        Parameters
+        ----------
+        name : name of the body
+        inertia : mass [kg], centre of mass [m] and inertia tensor [kg m2] as an :class:`~sarrus.Inertia`; None: massless
+        """
         self._add(BodySpec, name, Inertia.zero() if inertia is None else inertia)
 
     def add_joint(
@@ -84,36 +90,49 @@ class Builder(Changes):
         tree: bool = False,
         loop: bool = False,
     ) -> None:
-        """Add a joint between two bodies, which may be added later.
+        """Add a joint between two bodies; the bodies may be added later.
 
         Parameters
         ----------
-        joint : a joint type, e.g. ``sarrus.Revolute("z")``; its axes are in the joint's frame
+        name : name of the joint
+        joint : joint type, e.g. ``sarrus.Revolute("z")``; its axes are in the joint's frame
         parent, child : names of bodies, or of frames that were added before
-        at_parent, at_child : placement of the joint's frame in either body
-        actuated : True if a motor drives it
-        tree, loop : hints for joints of a loop, not both. `tree` keeps it in the spanning tree, so that q contains its coordinates; `loop`
-            makes it a loop joint
+        at_parent, at_child : placements of the joint's frame in the parent and in the child, Transforms or (3,) [m]
+        actuated : True if a motor drives the joint
+        tree, loop : True selects the role of a joint in a loop. `tree`: a tree joint, whose coordinates are in q; `loop`: a loop joint. At most one
+            of both is True; by default the library decides
         """
         self._add(JointSpec, name, joint, parent, child, at_parent, at_child, actuated, tree, loop)
 
     def add_frame(self, name: str, body: str, placement: Placement = None) -> None:
-        """Add a named frame to a body: a tool, a sensor, a point of application. Each body's own frame has the body's name."""
+        """Add a named frame to a body, such as a tool, a sensor, or a point of application of a force.
+
+        The frame of a body itself exists already, and has the body's name.
+
+        Parameters
+        ----------
+        name : name of the frame
+        body : name of the body
+        placement : placement in the body, a Transform or (3,) [m]; default: at the body's frame
+        """
         self._add(FrameSpec, name, body, placement)
 
     def add_visual(
         self, body: str, shape: Shape, placement: Placement = None, *, color: str | ArrayLike | None = None
     ) -> None:
-        """Add a visual to a body for :func:`sarrus.view`; a body may have several. Bodies without visuals are shown as bars.
+        """Add a visual shape to a body for :func:`sarrus.view`; a body may have several. Bodies without visuals are displayed as bars.
 
         Parameters
         ----------
+        body : name of the body
         shape : a ``Box``, ``Cylinder``, ``Sphere`` or ``Mesh`` of :mod:`sarrus.shapes`
-        color : red, green, blue (and opacity) from 0 to 1, or text such as "#4477aa"; default: the mesh's own, else one per body
+        placement : placement of the shape in the body, a Transform or (3,) [m]; default: at the body's frame
+        color : (3,) or (4,) red, green, blue (and opacity) from 0 to 1 (dimensionless), or text such as "#4477aa". Default: the colours of the mesh
+            file, otherwise a colour for each body
 
         Notes
         -----
-        Mesh files are opened when they are shown. Computations do not require them.
+        Mesh files are read only for display. Computations do not require them.
 
         Examples
         --------
@@ -128,7 +147,7 @@ class Builder(Changes):
         """
         self._add(VisualSpec, body, shape, placement, color)
 
-    # ---- what touches ------------------------------------------------------------------------------------------------
+    # ---- collision shapes --------------------------------------------------------------------------------------------
 
     def add_shape(
         self,
@@ -147,21 +166,21 @@ class Builder(Changes):
 
         Parameters
         ----------
-        body : its name; "ground" for the world
+        body : name of the body; "ground" for the world
         shape : a ``Box``, ``Capsule``, ``ConvexPoints``, ``Cylinder``, ``Ellipsoid``, ``Mesh``, ``Plane``, ``Point``, ``Sphere`` or ``Terrain`` of :mod:`sarrus.shapes`
-        placement : of the shape's frame in the body
-        friction : Coulomb's coefficient; default: the other shape's. A pair has the geometric mean of its shapes' coefficients; 1 if neither
-            has one
-        restitution : from 0 to 1, likewise; default of a pair: 0
-        torsional_friction, rolling_friction : lever arms [m], likewise; default of a pair: 0. At a normal force f the moments that resist
-            spinning about the normal and rolling are at most these times f
-        name : of the shape; default: the body's, with a number after it from the second shape on
-        group : a name that shapes share, for :meth:`set_contact`
+        placement : placement of the shape's frame in the body, a Transform or (3,) [m]; default: at the body's frame
+        friction : Coulomb coefficient (dimensionless). A pair of shapes has the geometric mean of both coefficients. If only one shape has a
+            coefficient, the pair has this coefficient; if neither has, the pair has 1
+        restitution : coefficient of restitution from 0 to 1 (dimensionless), combined like `friction`; if neither shape has one, the pair has 0
+        torsional_friction, rolling_friction : largest moments against spinning about the normal and against rolling, per normal force [m], combined
+            like `friction`; if neither shape has one, the pair has 0
+        name : name of the shape; default: the body's name, followed by a number from the second shape of the body on
+        group : name of a group of shapes, for :meth:`set_contact`
 
         Notes
         -----
-        By default, shapes of bodies that a joint connects do not touch each other, nor do shapes of bodies welded together. The ground touches
-        all bodies that are not welded to it. :meth:`set_contact` changes that.
+        By default, shapes of bodies that a joint connects do not touch each other, nor do shapes of bodies that are welded to each other. Shapes of
+        the ground touch all bodies that are not welded to it. :meth:`set_contact` changes these defaults.
 
         Examples
         --------
@@ -179,7 +198,7 @@ class Builder(Changes):
         name = self._core.shape_name(body) if name is None else name
         coefficients = friction, restitution, group, torsional_friction, rolling_friction
         self._add(ShapeSpec, name, body, shape, placement, *coefficients)
-        # a caller who adds a shape to those of a file needs to see whether it acts
+        # shapes of a file act only in contact steps; the warning is repeated for a shape that the caller adds to them
         self.warnings[:] = [text.replace(NO_CONTACTS, SOME_CONTACTS) for text in self.warnings]
 
     @renamed_arguments(touching="enabled")
@@ -199,19 +218,22 @@ class Builder(Changes):
 
         Parameters
         ----------
-        first, second : names of shapes or groups; a group twice: the pairs within it. Settings of shapes take precedence over those of groups
-        enabled : False: they pass through each other
-        friction, restitution, torsional_friction, rolling_friction : of the pair; default: those of the shapes, see :meth:`add_shape`
-        points : the contact points of a pair without a closed form, such as two meshes. It is a function of the shapes' poses (4, 4) in the
-            world and the largest distance [m] of points. It returns at most four points: positions (n, 3) midway between the surfaces [m]; unit
-            normals (n, 3), which push the first shape away from the second; distances (n,) [m], negative in penetration. It is called if the
-            bounding spheres of the shapes come near each other, and must return points in the same order from step to step. For ``contacts`` and
-            :func:`~sarrus.simulate`, not for ``simulate_many``; JSON cannot store it
+        first, second : names of shapes or groups; the same group twice means all pairs within the group. Settings of shapes take precedence over
+            settings of groups
+        enabled : True: the shapes touch; False: they pass through each other
+        friction, restitution, torsional_friction, rolling_friction : coefficients of the pair [dimensionless, dimensionless, m, m]; default: combined
+            from the shapes, see :meth:`add_shape`
+        points : function that computes the contact points of a pair for which sarrus has no formula, such as two meshes. Its arguments are the poses
+            (4, 4) of both shapes in the world and the largest distance of points [m]. It returns at most four points: positions (n, 3) midway between
+            the surfaces [m]; unit normals (n, 3) from the second shape to the first; distances (n,), negative for penetration [m]. It is called if
+            the bounding spheres of the shapes are near each other, and must return points in the same order from step to step. It is used by
+            ``contacts`` and :func:`~sarrus.simulate`, not by ``simulate_many``, and cannot be saved to JSON
 
         Raises
         ------
         ModelError
-            No shape or group has such a name, or both shapes are on one body; `points` of groups, or with ``enabled=False``.
+            - No shape or group has this name, or both shapes belong to the same body.
+            - `points` is an argument for groups, or with ``enabled=False``.
 
         Examples
         --------
@@ -246,7 +268,7 @@ class Builder(Changes):
         coefficients = friction, restitution, torsional_friction, rolling_friction
         self._add(ContactSpec, first, second, enabled, *coefficients, points)
 
-    # ---- what else ties their motion ---------------------------------------------------------------------------------
+    # ---- springs and other constraints -------------------------------------------------------------------------------
 
     def add_spring(
         self,
@@ -258,16 +280,17 @@ class Builder(Changes):
         rest_length: float,
         damping: float = 0.0,
     ) -> None:
-        """Add a spring between two points: its tension is stiffness (length - rest_length) + damping d(length)/dt, along their line.
+        """Add a spring between two points, with the tension stiffness (length - rest_length) + damping d(length)/dt along the line between them.
 
         It acts in forward and inverse dynamics, bias forces, reactions and potential energy, but not in ``gravity_forces``,
-        ``coriolis_matrix`` and ``regressor``. Points that coincide have no line, and no force.
+        ``coriolis_matrix`` and ``regressor``. If the points coincide, the force is zero.
 
         Parameters
         ----------
-        first, second : points
-        stiffness, damping : not negative [N/m, N s/m]
-        rest_length : not negative [m]
+        name : name of the spring
+        first, second : end points, each (body, (3,) position in the body's frame [m])
+        stiffness, damping : stiffness and damping, not negative [N/m, N s/m]
+        rest_length : length at zero force, not negative [m]
 
         Examples
         --------
@@ -292,25 +315,30 @@ class Builder(Changes):
         actuated: bool = False,
         **passive: Any,
     ) -> None:
-        """Add a cable: a line between points of two bodies, whose length is a coordinate, as of a loop joint.
+        """Add a cable: a massless line between points of two bodies, whose length is a coordinate like that of a loop joint.
 
-        By itself it constrains nothing and weighs nothing. A motor along it is a winch. `stiffness` and `damping` are a spring, which pushes
-        too. A :class:`~sarrus.control.EndStop` at the length at which the cable is taut pulls only; for several cables, at the sum of their
-        lengths. It has a spring, or none in steps of ``method="contact"``. Efforts have the sign of the length: negative efforts pull.
+        Without further elements, a cable exerts no force:
+
+        - A motor acts as a winch. Efforts have the sign of the length: negative efforts pull.
+        - `stiffness` and `damping` act as a spring, which pulls and pushes.
+        - A :class:`~sarrus.control.EndStop` at the length at which the cable is taut only pulls. For a rope over several cables, use an EndStop at
+          the sum of their lengths. The EndStop is elastic; with ``method="contact"`` it is rigid.
 
         Parameters
         ----------
-        first, second : points; the first may have a pulley. A pulley with inertia, or two, are bodies of their own
-        radius, axis : of a pulley at the first point; radius 0: none [m]. The cable arrives there along the axis, in the axes of the first body,
-            tangent to the rim. The pulley swivels about that tangent so that the second point is in its plane. The length starts there: around
-            the rim, then straight
-        actuated : True if a motor drives it
-        passive : limits, effort_limit, velocity_limit, armature (of a winch [kg]), stiffness, rest, damping, friction: as of any joint
+        name : name of the cable
+        first, second : end points, each (body, (3,) position in the body's frame [m]). The first point may have a pulley. A pulley with inertia, or a
+            second pulley, must be a separate body
+        radius, axis : radius [m] of the pulley at the first point, 0 for none, and direction from which the cable arrives there, in the axes of the
+            first body. The cable arrives tangent to the rim. The pulley swivels about this tangent so that the second point is in its plane. The
+            length begins at the first point: around the rim, then straight to the second point
+        actuated : True if a motor drives the cable
+        passive : limits, effort_limit, velocity_limit, armature (of a winch [kg]), stiffness, rest, damping, friction: as for every joint type
 
         Raises
         ------
         ModelError
-            A point that is on no body, both on one body, a negative radius.
+            A point has no body, both points are on the same body, or the radius is negative.
 
         References
         ----------
@@ -336,12 +364,13 @@ class Builder(Changes):
         self._add(JointSpec, name, type_, from_[0], to[0], from_[1], to[1], actuated, False, True)
 
     def add_distance(self, name: str, first: BodyPoint, second: BodyPoint, *, length: float) -> None:
-        """Add a massless rod between points of two bodies, with a ball joint at either end. One row.
+        """Add a massless rod between points of two bodies, with a ball joint at each end: one constraint row.
 
         Parameters
         ----------
-        first, second : points
-        length : positive [m]
+        name : name of the constraint
+        first, second : end points, each (body, (3,) position in the body's frame [m])
+        length : length of the rod, positive [m]
 
         Examples
         --------
@@ -359,20 +388,22 @@ class Builder(Changes):
         self._add(DistanceSpec, name, first, second, length)
 
     def add_coupler(self, name: str, coordinates: Mapping[Any, ArrayLike], *, offset: Law | float = 0.0) -> None:
-        """Add a relation of joint coordinates: a gear, a belt, a differential, a cam. One row, sum of P_i(q_i) = offset.
+        """Add a relation of joint coordinates, such as a gear, a belt, a differential or a cam: one constraint row, sum of P_i(q_i) = offset.
 
         Parameters
         ----------
-        coordinates : joint, or (joint, index) if it has several coordinates, to the coefficients of its polynomial: a number r for
-            r q, a sequence (c1, c2, ...) for c1 q + c2 q^2 + ...
-        offset : a number, or a law of time: what drives a differential [rad, m]
+        name : name of the constraint
+        coordinates : joint, or (joint, index) if it has several coordinates, to the coefficients of its polynomial P_i: a number r for
+            r q, or a sequence (c1, c2, ...) for c1 q + c2 q^2 + ... Each term has the unit of `offset` [rad, m]
+        offset : right-hand side, a number or a function of time (``sarrus.laws``), which drives a differential [rad, m]
 
         Raises
         ------
         ModelError
-            A coordinate twice, or zeros only. A coordinate whose rate is no velocity: all of Spherical and Free joints, the displacements of
-            Planar joints. A loop joint, which has no coordinates; if the library chooses the loop joint, :meth:`build` raises: add the
-            joint with ``tree=True``.
+            - A coordinate occurs twice, or all coefficients are zero.
+            - The rate of a coordinate is not a velocity: Spherical and Free joints, and displacements of Planar joints.
+            - A joint is a loop joint, which has no coordinates. If the library selects it as a loop joint, :meth:`build` raises the error; add the
+              joint with ``tree=True``.
 
         Examples
         --------
@@ -392,12 +423,13 @@ class Builder(Changes):
         self._add(CouplerSpec, name, terms, 0.0 if law else offset, law)
 
     def add_prescribed_motion(self, name: str, joint: Coordinate, law: Law | float) -> None:
-        """Prescribe a coordinate of a joint, q(t) = law(t). One row; the joint keeps its place in q.
+        """Prescribe a coordinate of a joint as a function of time, q(t) = law(t): one constraint row. The joint's coordinates remain in q.
 
         Parameters
         ----------
-        joint : its name, or (name, index) if it has several coordinates; see :meth:`add_coupler`
-        law : of time, from :mod:`sarrus.laws` [rad, m]; a number locks the coordinate. A coordinate has one law at most
+        name : name of the constraint
+        joint : name of the joint, or (name, index) if it has several coordinates; see :meth:`add_coupler`
+        law : function of time from :mod:`sarrus.laws` [rad, m]; a number locks the coordinate. A coordinate may be prescribed only once
 
         Examples
         --------
@@ -423,18 +455,20 @@ class Builder(Changes):
         at_child: Placement = None,
         relative_to: str = "ground",
     ) -> None:
-        """Prescribe the motion of a body: add a loop joint whose frame on the parent moves by laws of time.
+        """Prescribe the motion of a body by a loop joint whose frame on the parent moves as a function of time.
 
-        A :class:`~sarrus.Gimbal` with the laws' values moves that frame from `at_parent`. The body's frame follows it in the directions that the
-        joint constrains: the frame motion g^c(t) of van der Merwe 5.22.
+        The moving frame is displaced from `at_parent` like a :class:`~sarrus.Gimbal` whose coordinates are the values of the time functions. The
+        body's frame follows the moving frame in the directions that the joint constrains: the frame motion g^c(t) of van der Merwe 5.22.
 
         Parameters
         ----------
-        body : whose motion is prescribed
-        laws : some of "rx", "ry", "rz", "tx", "ty", "tz" to laws of time or numbers [rad, m]; the others stay zero
-        joint : between the moving frame and the body; default: a weld
-        at_parent, at_child : placement of the frame on `relative_to` if all laws are zero, and of the frame on the body
-        relative_to : body in whose frame the laws are given
+        name : name of the constraint
+        body : name of the body whose motion is prescribed
+        laws : names from "rx", "ry", "rz", "tx", "ty", "tz" to functions of time (``sarrus.laws``) or numbers [rad, m]; default of each: zero
+        joint : joint type between the moving frame and the body; default: Fixed
+        at_parent, at_child : placement of the moving frame on `relative_to` if all functions are zero, and of the frame on the body, Transforms or
+            (3,) [m]
+        relative_to : name of the body relative to which the motion is prescribed
 
         Examples
         --------
@@ -468,21 +502,23 @@ class Builder(Changes):
         on_radius: float | None = None,
         spin: bool = True,
     ) -> None:
-        """Add a rolling contact without slip, which lasts: of a disc or a sphere on a plane, or of a sphere on a sphere.
+        """Add a permanent rolling contact without slip: a disc or a sphere on a plane, or a sphere on a sphere.
 
-        Three rows: the contact points of both bodies have the same velocity along the normal (holonomic: the bodies touch) and in two
-        tangential directions (nonholonomic). A disc may lean. Without spin there is a fourth row: no angular velocity about the normal.
+        It has three constraint rows: the contact points of both bodies have the same velocity along the normal (holonomic: the bodies touch) and in
+        two tangential directions (nonholonomic). A disc may lean. With ``spin=False`` a fourth row prevents angular velocity about the normal.
 
         Parameters
         ----------
-        body, on : the rolling body, and the body on which it rolls
-        radius : of the disc's rim or the sphere, positive [m]
-        center : (3,) of the disc or the sphere, in the body's frame [m]
-        axle : of a disc, in the body's axes, "x", "y", "z" or a vector; None: the body is a sphere
-        point : (3,) of the plane, or the centre of the sphere, in the frame of `on` [m]
-        normal : of the plane, towards the rolling body, in the axes of `on`; default: "z"
-        on_radius : of the sphere on which a sphere rolls [m]; negative, and larger than `radius`, if it rolls inside that; None: a plane
-        spin : True if they may spin on each other about the normal
+        name : name of the constraint
+        body, on : names of the rolling body, and of the body on which it rolls
+        radius : radius of the disc's rim or of the sphere, positive [m]
+        center : (3,) centre of the disc or the sphere, in the body's frame [m]
+        axle : axis of the disc in the body's axes, "x", "y", "z" or a vector (dimensionless); None: the body is a sphere
+        point : (3,) point of the plane, or centre of the sphere `on`, in the frame of `on` [m]
+        normal : normal of the plane, towards the rolling body, in the axes of `on`: "x", "y", "z" or a vector (dimensionless); default: "z"
+        on_radius : radius of the sphere on which a sphere rolls [m]; None: a plane. If the sphere rolls inside, the value is negative, and its
+            magnitude larger than `radius`
+        spin : True if the bodies may spin on each other about the normal
 
         References
         ----------
@@ -515,21 +551,22 @@ class Builder(Changes):
         at_child: Placement = None,
         **numbers: float,
     ) -> None:
-        """Add a constraint between frames of two bodies, of a kind without a method of its own.
+        """Add a constraint between frames of two bodies, of a kind for which the Builder has no special method.
 
-        A file in cpp/constraints adds such a kind to the library: see CONTRIBUTING.md.
+        To extend the library by such a kind, add a file to cpp/constraints: see CONTRIBUTING.md.
 
         Parameters
         ----------
-        kind : its name in the core
-        parent, child : bodies
-        at_parent, at_child : placement of the frame on each; the constraint relates the child's frame to the parent's
-        **numbers : of the kind
+        name : name of the constraint
+        kind : name of the kind in the core
+        parent, child : names of the bodies
+        at_parent, at_child : placements of the constraint's frames in the parent and in the child, Transforms or (3,) [m]
+        **numbers : parameters of the kind by name [unit of each parameter]
 
         Raises
         ------
         ModelError
-            No such kind, or one with a method of its own; other numbers than it has.
+            The kind does not exist, or has a method of its own. Or it does not have these parameters.
 
         Examples
         --------
@@ -559,16 +596,17 @@ class Builder(Changes):
         value: ArrayLike = 0.0,
         derivative: Callable[[Any, Any], Any] | None = None,
     ) -> None:
-        """Add constraint rows on velocities, A(q) v = c, which do not constrain positions.
+        """Add constraint rows on velocities, A(q) v = c, which do not constrain positions (Pfaffian constraint).
 
         Parameters
         ----------
-        rows : (k, n) numbers for the n velocities of the joints; or a function of the mechanism's configuration, q (..., nq) to
-            (..., k, n), which takes many at once: write ``q[..., i]``. :meth:`build` calls it once. To pickle the mechanism, define it at
-            the top level of a module
-        joints : names, each once, in the order in which their velocities are stacked; see :meth:`add_coupler`
-        value : c, one number or (k,)
-        derivative : function of configuration and velocity, q (..., nq) and v (..., nv) to dA/dt (..., k, n); default: central differences
+        name : name of the constraint
+        rows : A, (k, n) for the n velocities of the joints [units such that A v has the unit of c]; or a function of the mechanism's configurations
+            (..., nq) that returns (..., k, n). The function must support batches: write ``q[..., i]``. :meth:`build` calls it once as a test. To
+            pickle the mechanism, define the function at the top level of a module
+        joints : names of the joints, each once, in the order in which their velocities are stacked; see :meth:`add_coupler`
+        value : c, a number or (k,) [rad/s, m/s]
+        derivative : function of configurations (..., nq) and velocities (..., nv) that returns dA/dt (..., k, n); default: central differences
 
         Examples
         --------
@@ -589,12 +627,12 @@ class Builder(Changes):
         self._add(PfaffianSpec, name, rows, joints, value, derivative)
 
     def set_home(self, home: Mapping[str, ArrayLike]) -> None:
-        """Set a plausible configuration, at which ``assemble`` starts: near one that closes the loops.
+        """Set the home configuration, which is the default initial guess of ``assemble``; it should be near a configuration with closed loops.
 
         Parameters
         ----------
-        home : joint to its coordinates, (nq,) or a number for a single one [rad, m, quaternions (x, y, z, w)]; other joints are at their
-            neutral position, and loop joints have no coordinates. A later call replaces an earlier one
+        home : joint to its coordinates, (nq of the joint,) or a number for a single coordinate [rad, m, quaternions (x, y, z, w)]. Joints without
+            entry are in their neutral position; loop joints have no coordinates. A later call replaces an earlier one
 
         Examples
         --------
@@ -609,10 +647,11 @@ class Builder(Changes):
         self._home = self._core.set_home(values.checked_dict(home, "home", "joints to coordinates"))
 
     def set_configuration(self, name: str, coordinates: Mapping[str, ArrayLike]) -> None:
-        """Add a named configuration, for ``robot.configuration(name)``. It replaces an earlier one of that name.
+        """Add a named configuration, for ``robot.configuration(name)``. It replaces an earlier configuration of the same name.
 
         Parameters
         ----------
+        name : name of the configuration
         coordinates : see :meth:`set_home`
 
         Examples
@@ -631,12 +670,17 @@ class Builder(Changes):
     # ---- the mechanism -----------------------------------------------------------------------------------------------
 
     def build(self) -> Mechanism:
-        """Return the mechanism as described so far.
+        """Return the mechanism with all parts that were added.
 
-        Raises ModelError if a joint refers to a body that does not exist, a body is not connected to the ground, a constraint or the home
-        refers to a loop joint, a function does not return the rows that it should, or shapes may touch whose contact points have no closed form.
-        Emits a :class:`~sarrus.ModelWarning` for numbers that have no effect, which the mechanism's `warnings` list too, and for shapes that
-        overlap at home.
+        Raises ModelError in these cases:
+
+        - A joint refers to a body that does not exist, or a body is not connected to the ground.
+        - A constraint or the home configuration refers to coordinates of a loop joint.
+        - A function of constraint rows returns an array of the wrong shape.
+        - Shapes may touch for which contact points are not implemented.
+
+        Issues a :class:`~sarrus.ModelWarning` for values that have no effect (also listed in the mechanism's `warnings`), and for shapes that
+        overlap in the home configuration.
         """
         check_printable("mechanism", self.name)
         self._core.complete()
@@ -666,11 +710,11 @@ class Builder(Changes):
                     raise ModelError(f"{fault}: leave it out, or add it with tree=True")
 
 
-# ---- rows that are a function of q -----------------------------------------------------------------------------------
+# ---- constraint rows that are functions of q---------------------------------------------------------------------------
 
 
 def _tried(spec: PfaffianSpec, tree: Mechanism) -> PfaffianSpec:
-    """Return the constraint with a value for each of the rows that its function returns."""
+    """Call the function of a constraint once, and return the constraint with a value c for each row that it returns."""
     subject = f"constraint '{spec.name}'"
     for name in spec.joints:
         if tree.joint(name).closes_loop:
@@ -689,7 +733,7 @@ def _tried(spec: PfaffianSpec, tree: Mechanism) -> PfaffianSpec:
             expected = f"({'k' if label == 'rows' else k}, {n})"
             raise ModelError(f"{called} must return {expected} for q of shape ({tree.nq},); got {first.shape}")
         try:
-            # a function that takes q[i] for q[..., i], or makes one number of all states, shows here
+            # the batch of two states reveals a function that uses q[i] instead of q[..., i], or reduces over all states
             both = np.broadcast_to(_returned(function, called, *arguments), (2, k, n))
             least = 1e-9 * float(np.nan_to_num(np.abs(both), posinf=0.0).max(initial=0.0))
             alike = np.allclose(both, np.stack([first, second]), rtol=1e-9, atol=least, equal_nan=True)
@@ -705,7 +749,7 @@ def _tried(spec: PfaffianSpec, tree: Mechanism) -> PfaffianSpec:
 
 
 def _returned(function: Callable[..., Any], called: str, *arguments: Array) -> Array:
-    with np.errstate(all="ignore"):  # rows need not be finite here
+    with np.errstate(all="ignore"):  # rows may be infinite in this arbitrary configuration
         rows = np.asarray(function(*arguments))
     if rows.dtype.kind not in "fiu" or rows.ndim < 2:
         raise ModelError(f"{called} must return an array (..., k, n) of numbers; got {rows!r}")

@@ -1,7 +1,7 @@
-"""Changes of a Builder's parts: a model from a file, with other masses, without its hand, with a second arm.
+"""Changes of a Builder's parts, for example of a model from a file: other masses, removal of a hand, a second arm.
 
-Each change makes a new description and adds all its parts again. The checks are those of the methods that add parts, and a refused change
-changes nothing.
+Each change makes a new description and adds all its parts again, with the checks of the methods that add parts. A change that raises an error has no
+effect.
 """
 
 from __future__ import annotations
@@ -48,8 +48,9 @@ class Changes(Parts):
 
         Parameters
         ----------
-        joint : its new type; default: unchanged
-        **changes : some of parent, child, at_parent, at_child, actuated, tree, loop, see :meth:`~sarrus.Builder.add_joint`
+        name : name of the joint
+        joint : new joint type; default: unchanged
+        **changes : any of parent, child, at_parent, at_child, actuated, tree, loop; see :meth:`~sarrus.Builder.add_joint`
 
         Examples
         --------
@@ -70,16 +71,18 @@ class Changes(Parts):
     def lock(self, joint: str, at: ArrayLike | None = None) -> None:
         """Weld the two bodies of a joint to each other.
 
-        The joint becomes :class:`~sarrus.Fixed` and keeps its name. Couplers, home and configurations lose its coordinates.
+        The joint type becomes :class:`~sarrus.Fixed`; the name does not change. The joint's coordinates are removed from couplers, the home and named
+        configurations.
 
         Parameters
         ----------
-        at : coordinates (nq,) at which it is locked, or a number for a single one [rad, m]; default: the neutral ones
+        joint : name of the joint
+        at : (nq,) coordinates at which the joint is locked, or a number for a single coordinate [rad, m, quaternion (x, y, z, w)]; default: neutral
 
         Raises
         ------
         ModelError
-            A law prescribes its motion, other constraints need its coordinates, or a coupler is not satisfied there.
+            The motion of the joint is prescribed, another constraint depends on its coordinates, or a coupler is not satisfied there.
 
         Examples
         --------
@@ -114,11 +117,12 @@ class Changes(Parts):
 
         Returns
         -------
-        Names of the joints, frames, constraints, springs and shapes that were removed with it
+        Names of the joints, frames, constraints, springs and shapes that were removed with the body
 
         Notes
         -----
-        Bodies that it carried stay. :meth:`~sarrus.Builder.build` raises if no joint connects them to the ground.
+        Bodies that were connected to it are not removed. If no other joint connects them to the ground, :meth:`~sarrus.Builder.build` raises an
+        error.
 
         Examples
         --------
@@ -152,7 +156,7 @@ class Changes(Parts):
         return self._without(joints={self._name("joint", name, self._joints)})[1:]
 
     def remove_constraint(self, name: str) -> None:
-        """Remove a constraint that is no joint: a distance, a coupler, a prescribed motion, a rolling contact, rows."""
+        """Remove a constraint that is not a joint: a distance, a coupler, a prescribed motion, a rolling contact or Pfaffian rows."""
         self._without(constraints={self._name("constraint", name, self._constraints)})
 
     def remove_frame(self, name: str) -> None:
@@ -164,7 +168,7 @@ class Changes(Parts):
         self._without(springs={self._name("spring", name, self._springs)})
 
     def remove_shape(self, name: str) -> None:
-        """Remove a collision shape and the settings of its contacts.
+        """Remove a collision shape and the contact settings that refer to it.
 
         Examples
         --------
@@ -180,25 +184,26 @@ class Changes(Parts):
     # ---- composition ------------------------------------------------------------------------------------------------
 
     def attach(self, other: Mechanism | Changes, *, prefix: str, body: str = "ground", at: Placement = None) -> None:
-        """Attach another robot to a body: add all its parts, with a prefix to each name.
+        """Attach another mechanism to a body: add all its parts, with a prefix to each name.
 
-        Its ground becomes a body without mass, named prefix + "ground", welded to `body` by a joint of that name.
+        The ground of the other mechanism becomes a massless body, named prefix + "ground". A joint of the same name welds it to `body`.
 
         Parameters
         ----------
-        other : a mechanism, or a builder with one
-        prefix : of its names, such as "left_"
-        body : to which it is attached
-        at : placement of its ground's frame in that body
+        other : the other mechanism, or a builder
+        prefix : prefix of all names of the other mechanism, such as "left_"
+        body : name of the body to which it is attached
+        at : placement of the other mechanism's ground frame in this body, a Transform or (3,) [m]
 
         Raises
         ------
         ModelError
-            No prefix, or one that makes duplicate names; rows of the other robot that are a function of its q.
+            The prefix is empty or leads to duplicate names, or constraint rows of the other mechanism are functions of its q.
 
         Notes
         -----
-        This builder's gravity applies; if the other's differs, `warnings` lists that. Configurations of the same name are merged.
+        The gravity of this builder applies; a different gravity of the other mechanism is listed in `warnings`. Configurations of the same name are
+        merged.
 
         Examples
         --------
@@ -247,12 +252,15 @@ class Changes(Parts):
     # ---- rebuilding ---------------------------------------------------------------------------------------------------
 
     def _become(self, **parts: Iterable[Any]) -> None:
-        """Replace the state by that of a builder with other parts."""
+        """Replace the state of this builder by the state of a builder with these parts exchanged."""
         changed = replace(self._described(), **{kind: tuple(listed) for kind, listed in parts.items()})  # type: ignore[arg-type]
         vars(self).update(vars(type(self)._of(changed)))
 
     def _without(self, **names: Iterable[str]) -> tuple[str, ...]:
-        """Remove parts by name (bodies=, joints=, ...) and the constraints that relate coordinates of such joints; return the names other than bodies'."""
+        """Remove parts by name (bodies=, joints=, ...) and the constraints that relate coordinates of these joints.
+
+        Return the names of all removed parts except bodies.
+        """
         removed = {key: set(several) for key, several in names.items()}
         joints = removed.get("joints", set())
         related = {name for name, c in self._constraints.items() if not joints.isdisjoint(c.joints_related)}

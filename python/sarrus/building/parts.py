@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Self
 
 
-# fields of a description, each after all that it refers to
+# fields of a description, sorted such that parts refer only to parts of earlier fields
 NAMED = ("bodies", "joints", "frames", "springs", "shapes", "contacts")
 IN_ORDER = ("bodies", "joints", "frames", "springs", "constraints", "visuals", "shapes", "contacts")
 
@@ -28,7 +28,7 @@ P = TypeVar("P", bound=Part)
 
 
 class Parts:
-    """The state of a :class:`~sarrus.Builder`: the core's, which checks every part, and the parts as Python has them."""
+    """State of a :class:`~sarrus.Builder`: the core's builder, which checks every part, and the parts as Python objects."""
 
     def __init__(self, name: str = "mechanism", gravity: ArrayLike = (0.0, 0.0, -9.81)) -> None:
         if not isinstance(name, str):
@@ -55,7 +55,7 @@ class Parts:
 
     @classmethod
     def _of(cls, description: Description) -> Self:
-        """Return a builder with all of a description, checked as if its parts were added one after the other."""
+        """Return a builder with all parts of a description, checked as if they were added one after another."""
         d, made = description, cls(description.name, description.gravity)
         for part in (part for kind in IN_ORDER for part in getattr(d, kind)):
             made._keep(made._core.add(part))

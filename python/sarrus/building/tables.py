@@ -1,20 +1,20 @@
 """Mechanisms from the tables of the literature, without conversion.
 
 =====================  =============================================================================================
-`from_sdof`            van der Merwe's six-degree-of-freedom parameters: chains with joints of up to six freedoms
-`from_dh`              Denavit and Hartenberg's four, standard or modified
+`from_sdof`            van der Merwe's six parameters of each joint: chains with joints of up to six degrees of freedom
+`from_dh`              Denavit-Hartenberg parameters, standard or modified
 `from_screws`          products of exponentials: joint twists in space and home poses
 `from_spacedyn`        SpaceDyn's connection index and link vectors: trees on a free base
 =====================  =============================================================================================
 
-Links and joints are counted from one, as in the tables: bodies "link1", "link2", … unless `names` are given,
-joints "joint1", "joint2", …, and a frame "tip" at the end of a chain. Every row gives a body its
+Links and joints are counted from one, as in the tables: bodies "link1", "link2", … (or `names`), joints "joint1", "joint2", …, and a frame "tip" at
+the end of a chain. Common arguments, with a row for each body:
 
 mass : (n,) [kg]; None: massless links, for kinematics
 com : (n, 3) centre of mass in the link's frame [m]; None: its origin
-inertia : (n, 3, 3) or (n, 3) about the centre of mass, in the axes of the link's frame [kg m²]; None: point masses
+inertia : (n, 3, 3), or (n, 3) for principal moments, about the centre of mass, in the axes of the link's frame [kg m²]; None: point masses
 
-ShapeError and ModelError name the table and its row or column.
+The messages of ShapeError and ModelError name the table and its row or column.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ from ..mechanism import Mechanism
 from ..spatial import Inertia, Rotation, Transform
 from .builder import Builder
 
-Link = tuple[JointType, Transform, Transform | None]  # a joint, and its place on the link before and on its own
+Link = tuple[
+    JointType, Transform, Transform | None
+]  # a joint, and its placements on the previous link and on its own link
 Convention = Literal["standard", "modified"]
 JOINTS = {"R": Revolute("z"), "P": Prismatic("z")}
 
@@ -49,19 +51,19 @@ def from_sdof(
 ) -> Mechanism:
     """Serial chain from its six-degree-of-freedom ("SDOF") joint parameters.
 
-    Link i turns against link i-1 by Rot(x), then Rot(y), then Rot(z), about the axes as the earlier rotations have left
-    them. Frame i is at the link's near end. Disp(x, y, z) along the axes of frame i reach the link's far end, where
-    frame i+1 begins. Any of the six may be free. A free displacement slides the whole link, far end first, through the
-    joint at its near end.
+    Link i rotates relative to link i-1 by Rot(x), then Rot(y), then Rot(z), about successively rotated axes. Frame i is at the near end of
+    the link. The displacement Disp(x, y, z) along the axes of frame i is from there to the far end of the link, which is the origin of frame i+1. Any
+    of the six parameters may be free. A free displacement moves the whole link through the joint at its near end.
 
     Parameters
     ----------
     parameters : (n, 6) gamma of each link: Rot(x), Rot(y), Rot(z), Disp(x), Disp(y), Disp(z) [rad, m]
-    free : the free ones of each link, as "ry" or ["rz", "tx"]; their order in q is rx ry rz tx ty tz.
-        q holds their absolute values: the tabulated configuration is q = gamma[free]
-    mass, com, inertia : of each link, in frame i at the tabulated gamma
-    gravity : (3,) [m/s²]
-    names : of the bodies
+    free : free parameters of each link, as "ry" or ["rz", "tx"]; their order in q is rx ry rz tx ty tz.
+        q has their absolute values: the tabulated configuration is q = gamma[free]
+    mass, com, inertia : (n,) [kg], (n, 3) [m], (n, 3, 3) or (n, 3) [kg m²] of each link, in frame i at the tabulated gamma; see the module's
+        docstring
+    gravity : (3,) acceleration of gravity [m/s²]
+    names : names of the bodies; default: "link1", "link2", …
 
     Returns
     -------
@@ -122,14 +124,14 @@ def from_dh(
     ----------
     rows : (n, 4) of a, alpha, d, theta [m, rad, m, rad], in this order for both conventions. q adds to the joint's own
         entry (theta or d), so that q = 0 is the configuration of the table
-    convention : the place of frame i, which gives a row its meaning:
+    convention : position of frame i, which determines the meaning of a row:
         "standard", at the far end of link i: Rot(z, theta) Trans(z, d) Trans(x, a) Rot(x, alpha) from frame i-1 to i;
         "modified", at joint i: Rot(x, alpha) Trans(x, a) Rot(z, theta) Trans(z, d), with a and alpha of link i-1
     joint_types : "R" (revolute, about z) or "P" (prismatic, along z) for each row, as "RRP"; all revolute by default
-    offsets : (n,) added to q, for tables that list them apart [rad, m]
-    mass, com, inertia : of each link, in frame i
-    gravity : (3,) [m/s²]
-    names : of the bodies
+    offsets : (n,) offsets that are added to q, for tables that list them separately [rad, m]
+    mass, com, inertia : (n,) [kg], (n, 3) [m], (n, 3, 3) or (n, 3) [kg m²] of each link, in frame i; see the module's docstring
+    gravity : (3,) acceleration of gravity [m/s²]
+    names : names of the bodies; default: "link1", "link2", …
 
     Returns
     -------
@@ -158,7 +160,7 @@ def from_dh(
     for (a, alpha, d, theta), kind, q0 in zip(table.tolist(), types, offset.tolist(), strict=True):
         theta, d = (theta + q0, d) if kind == "R" else (theta, d + q0)
         x = Transform.from_rpy(alpha, 0, 0, (a, 0, 0))  # a and alpha: Trans(x, a) and Rot(x, alpha) commute
-        z = Transform.from_rpy(0, 0, theta, (0, 0, d))  # and so do d, theta and the joint itself
+        z = Transform.from_rpy(0, 0, theta, (0, 0, d))  # d, theta and the joint's motion commute too
         ends = (Transform(), (z @ x).inverse()) if convention == "standard" else (x, z.inverse())
         links.append((JOINTS[kind], *ends))
     return _chain(links, mass, com, inertia, gravity, names)
@@ -179,21 +181,21 @@ def from_screws(
 
     Parameters
     ----------
-    twists : (n, 6) [omega; v] of each joint at q = 0, in the space frame, angular part *first* as everywhere in sarrus.
-        (Murray, Li and Sastry, and the slides, write (v, omega): `twists[:, [3, 4, 5, 0, 1, 2]]` turns theirs.)
-        A joint about an axis through p: omega a unit vector, v = -omega x p, plus pitch * omega for a screw;
-        a sliding joint: omega = 0, v a unit vector
+    twists : (n, 6) twist [omega; v] of each joint at q = 0, in the space frame, angular part *first* as everywhere in sarrus [rad, m; per unit of q].
+        (Murray, Li and Sastry, and Li and Wu, write (v, omega): `twists[:, [3, 4, 5, 0, 1, 2]]` converts their twists.)
+        A rotation about an axis through p has a unit vector omega and v = -omega x p, plus pitch * omega for a screw;
+        a sliding joint has omega = 0 and a unit vector v
     home : poses g_i(0) of the link frames in space at q = 0: n Transforms, (n, 4, 4) matrices, or (n, 3) positions of
-        frames parallel to space; none: every link frame coincides with the space frame at q = 0
-    tip : pose of the frame "tip" in space at q = 0, a Transform, (4, 4) or (3,); none: the last link's frame
-    mass, com, inertia : of each link, in its frame
-    gravity : (3,) [m/s²]
-    names : of the bodies
+        frames parallel to space [m]; None: every link frame coincides with the space frame at q = 0
+    tip : pose of the frame "tip" in space at q = 0, a Transform, (4, 4) or (3,) [m]; None: the last link's frame
+    mass, com, inertia : (n,) [kg], (n, 3) [m], (n, 3, 3) or (n, 3) [kg m²] of each link, in its frame; see the module's docstring
+    gravity : (3,) acceleration of gravity [m/s²]
+    names : names of the bodies; default: "link1", "link2", …
 
     Returns
     -------
-    Mechanism of revolute, prismatic and helical joints. A twist that is not of unit size (to 1e-3) raises ModelError, because q would
-    be no angle; smaller deviations are normalised.
+    Mechanism of revolute, prismatic and helical joints. A twist whose norm differs from one by more than 1e-3 raises ModelError, because q would
+    not be an angle or displacement; smaller deviations are normalised.
 
     References
     ----------
@@ -244,25 +246,25 @@ def from_spacedyn(
 ) -> Mechanism:
     """Tree of n links on a base (link 0) from the variables of a SpaceDyn model, in MATLAB's layout.
 
-    Link i hangs on link BB(i) by joint i, about or along the z axis of frame i. Frame i is turned against the frame of
-    link BB(i) by roll about x, pitch about y, yaw about z, each about the axes as the earlier turns have left them (the
-    transpose of the product in 3.2), and then by the joint. Vectors of link i are written in the axes of frame i.
+    Joint i connects link i to link BB(i), and rotates about or slides along the z axis of frame i. The orientation of frame i relative to the frame
+    of link BB(i) is roll about x, pitch about y, yaw about z, about successively rotated axes (the transpose of the product in 3.2), followed by the
+    joint's rotation. Vectors of link i are expressed in the axes of frame i.
 
     Parameters
     ----------
-    BB : (n,) index of the link below, 0 for the base; BB(i) < i
+    BB : (n,) index of the predecessor of each link (dimensionless), 0 for the base; BB(i) < i
     cc : (3, n, n) `cc[:, i, j]`: from the centroid of link i+1 to joint j+1; `cc[:, i, i]` to its own joint [m]
-    c0 : (3, n) from the centroid of the base to joint i; read where BB(i) = 0 [m]
+    c0 : (3, n) from the centroid of the base to joint i [m]; only used if BB(i) = 0
     Qi : (3, n) roll, pitch, yaw from frame BB(i) to frame i [rad]
     J_type : "R" or "P" for each joint
     m0, m : mass of the base, (n,) masses of the links [kg]
-    inertia0 : (3, 3) of the base about its centroid [kg m²]
-    inertia : (3, 3n) of the links side by side, or (n, 3, 3), each about its centroid [kg m²]
-    ce : (3, n) from the centroid of link i to its end-point [m]; none: no end-points
-    SE : (n,) 1 if link i has an end-point; none: links without successors have one
-    Qe : (3, n) roll, pitch, yaw from frame i to the end-point's frame [rad]; none: parallel
-    floating_base : True: the base is free (joint "base_joint", the first of all); False: it is fixed to the ground
-    gravity : (3,) [m/s²]
+    inertia0 : (3, 3) inertia tensor of the base about its centroid [kg m²]
+    inertia : (3, 3n) inertia tensors of the links side by side, or (n, 3, 3), each about the link's centroid [kg m²]
+    ce : (3, n) from the centroid of link i to its end-point [m]; None: no end-points
+    SE : (n,) 1 if link i has an end-point (dimensionless); None: links without successors have one
+    Qe : (3, n) roll, pitch, yaw from frame i to the end-point's frame [rad]; None: parallel
+    floating_base : True: the base is free (joint "base_joint", the first joint); False: it is fixed to the ground
+    gravity : (3,) acceleration of gravity [m/s²]
 
     Returns
     -------
@@ -367,7 +369,7 @@ def _screw(twist: np.ndarray) -> tuple[JointType, np.ndarray]:
 
 
 def _xyz(angles: np.ndarray, translation: ArrayLike = (0.0, 0.0, 0.0)) -> Transform:
-    """Rot(x) Rot(y) Rot(z), about successively turned axes: backwards it is roll, pitch and yaw backwards."""
+    """Return Rot(x) Rot(y) Rot(z), about successively rotated axes: the inverse of roll, pitch and yaw by the negative angles."""
     return Transform(Rotation.from_rpy(*-angles).inverse(), translation)
 
 
@@ -411,7 +413,7 @@ def _numbers(value: object, where: str) -> np.ndarray:
 
 
 def _table(name: str, value: object, n: int, *shape: int) -> np.ndarray:
-    """(n, *shape) float64; an error names the row. Tensors (3, 3) may be given by their principal moments (3,)."""
+    """Return a checked table (n, *shape); an error names the row. Tensors (3, 3) may be replaced by their principal moments (3,)."""
     rows = []
     for i, entry in enumerate(_each(name, value, n), start=1):
         row = _numbers(entry, f"{name}, row {i}")

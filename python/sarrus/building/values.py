@@ -1,4 +1,4 @@
-"""Arguments of a Builder, and the conversions that only Python has: the core checks what they are."""
+"""Conversion of a Builder's arguments from Python objects; the core checks their values."""
 
 from __future__ import annotations
 

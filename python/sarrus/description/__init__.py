@@ -1,4 +1,4 @@
-"""Descriptions of mechanisms: joint types, constraints, bodies, frames, visuals; plain data, which the core checks and reads."""
+"""Descriptions of mechanisms as plain data: joint types, constraints, bodies, frames and visuals, which the core checks and reads."""
 
 from .constraints import ConstraintSpec, CouplerSpec, DistanceSpec, PfaffianSpec, RollingSpec, TargetSpec
 from .contacts import ContactSpec, ShapeSpec

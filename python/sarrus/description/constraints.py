@@ -1,6 +1,6 @@
-"""Constraints that are no joints: rods, gears, rolling contact, rows of the caller. One class a kind.
+"""Constraints that are not joints: rods, gears, rolling contact, Pfaffian rows. There is a class for each kind.
 
-Plain data, which pickles, compares and hashes. The mathematics of each kind is in cpp/constraints; names of rows come from there.
+The objects are plain data that can be pickled, compared and hashed. The equations and the names of the rows of each kind are in cpp/constraints.
 """
 
 from __future__ import annotations
@@ -25,74 +25,80 @@ Point = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class ConstraintSpec(Part):
-    """A constraint that is no joint. Kinds between bodies, and kinds that constrain positions, override some of the properties."""
+    """Constraint that is not a joint; base class of all kinds, which override some of the properties."""
 
     name: str
 
     @property
     def kind(self) -> str:
-        """Distance, Coupler, PrescribedMotion, Rolling or Pfaffian."""
+        """Name of the kind: Distance, Coupler, PrescribedMotion, Rolling or Pfaffian."""
         return type(self).__name__.removesuffix("Spec")
 
     @property
     def bodies(self) -> tuple[str, ...]:
-        """(parent, child), or () if it relates coordinates."""
+        """(parent, child), or () for a relation of coordinates."""
         return ()
 
     @property
     def points(self) -> tuple[tuple[str, Point], ...]:
-        """(body, point) of its points of application, the child's last."""
+        """(body, point) of the points of application, the child's point last."""
         return ()
 
     @property
     def at_child(self) -> Transform:
-        """The child's frame at which its wrench acts, and in whose axes that is expressed."""
+        """Frame on the child at which the constraint wrench acts, and in whose axes it is expressed."""
         return Transform(translation=self.points[-1][1]) if self.points else Transform()
 
     @property
     def circles(self) -> tuple[tuple[Point, Point, float], ...]:
-        """(centre, normal, radius) of the circles that draw its child, in the child's frame; empty: none."""
+        """(centre, normal, radius) of circles that represent the child in drawings, in the child's frame; () for none."""
         return ()
 
     @property
     def position_joints(self) -> tuple[str, ...]:
-        """Joints whose coordinates it constrains, whole turns included."""
+        """Names of the joints whose coordinates it constrains, including full revolutions."""
         return ()
 
     @property
     def joints_related(self) -> tuple[str, ...]:
-        """Joints whose coordinates or velocities it relates."""
+        """Names of the joints whose coordinates or velocities it relates."""
         return self.position_joints
 
     def with_locked(self, joint: str, q: Sequence[float]) -> ConstraintSpec | None:
-        """Return the constraint that remains if a joint that it relates is locked at q; None: none. Raise ModelError if it cannot hold then.
+        """Return the constraint that remains if one of its joints is locked, or None; raise ModelError if it cannot be satisfied then.
 
         Parameters
         ----------
-        q : (..., nq) configuration [rad, m]
-        joint : name of a joint
+        joint : name of the locked joint
+        q : (nq of the joint,) coordinates at which the joint is locked [rad, m]
         """
         raise ModelError(
             f"joint '{joint}' cannot be locked: constraint '{self.name}' relates it to other joints; first remove the constraint"
         )
 
     def prescribed(self, time: float) -> tuple[str, int, float] | None:
-        """Return (joint, index, value) of the coordinate that it prescribes at a time [s]; None: it prescribes none.
+        """Return (joint, index, value [rad, m]) of the coordinate that it prescribes at a time; None if it prescribes none.
 
         Parameters
         ----------
-        time : (...) time for prescribed motions [s]
+        time : time [s]
         """
         return None
 
     def row_sizes(self, J: Array, units: Callable[[str], Array]) -> Array:
-        """Return the scale of its rows J (rows, nv), for relations of coordinates; units(joint) are those of the joint's velocities."""
+        """Return the scale (rows,) of the constraint's rows, for relations of coordinates.
+
+        Parameters
+        ----------
+        J : (rows, nv) Jacobian of the rows [units of the rows per rad, m]
+        units : function that returns the scales of a joint's velocities [rad/s, m/s]
+        """
         return np.asarray(np.linalg.norm(J, axis=1))
 
 
 @dataclass(frozen=True)
 class DistanceSpec(ConstraintSpec):
-    """A massless rod between a point of one body and a point of another."""
+    """Massless rod of a given `length` [m] between points of two bodies."""
 
     first: tuple[str, Point]
     second: tuple[str, Point]
@@ -112,7 +118,7 @@ class DistanceSpec(ConstraintSpec):
 
 @dataclass(frozen=True)
 class RollingSpec(ConstraintSpec):
-    """A disc (with an axle) or a sphere of a body, which rolls on a plane of another, or on a sphere about `point`, with spin or without."""
+    """Rolling of a disc (with an axle) or a sphere on a plane or a sphere of another body; the fields are those of ``Builder.add_rolling``."""
 
     body: str
     radius: float
@@ -145,9 +151,9 @@ class RollingSpec(ConstraintSpec):
 
 @dataclass(frozen=True)
 class CouplerSpec(ConstraintSpec):
-    """A relation between joint coordinates: the sum of polynomials without constants, one a coordinate, equals offset + law(t).
+    """Relation between joint coordinates: the sum of a polynomial of each coordinate equals offset + law(t) [rad, m].
 
-    `terms` are (joint, index of its coordinate, coefficients of q, q2, ...).
+    `terms` are (joint, index of its coordinate, coefficients of q, q^2, ...); the polynomials have no constant terms.
     """
 
     terms: tuple[tuple[str, int, tuple[float, ...]], ...]
@@ -196,7 +202,7 @@ class CouplerSpec(ConstraintSpec):
 
 @dataclass(frozen=True)
 class PfaffianSpec(ConstraintSpec):
-    """Rows A(q) v = c over the velocities of some joints: constant coefficients, row-major, or a function of q."""
+    """Constraint rows A(q) v = c on the velocities of some joints; A is constant (row-major) or a function of q."""
 
     rows: tuple[tuple[float, ...], ...] | Callable[[Any], Any]
     joints: tuple[str, ...]
@@ -213,7 +219,7 @@ class PfaffianSpec(ConstraintSpec):
 
 @dataclass(frozen=True)
 class _BetweenFrames:
-    """Kinds without a class of their own: a frame on either body, and numbers."""
+    """Base class of kinds for which a class is generated: a frame on each of two bodies, and numerical parameters."""
 
     parent: str
     child: str
@@ -236,10 +242,10 @@ class _BetweenFrames:
 
 @dataclass(frozen=True)
 class TargetSpec(ConstraintSpec):
-    """A target that calls set: a point or (`turned`) a pose of a frame, coordinates of a loop joint, or one
-    coordinate (`index`, as many as velocities) of a joint of the tree.
+    """Constraint to a target that each call provides.
 
-    Only mechanisms that close loops for others have any.
+    The target is a position of a frame, a pose of a frame (`turned`), the coordinates of a loop joint, or the coordinate `index` of a tree joint. It
+    occurs only in auxiliary mechanisms for loop closure.
     """
 
     frame: str = ""

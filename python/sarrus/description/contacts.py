@@ -1,4 +1,4 @@
-"""Collision shapes, the pairs of them that may touch, and their terms for the core."""
+"""Collision shapes, the pairs of shapes that may touch, and their input for the core."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
 _IDENTITY = Transform()
 PointsFunction = Callable[[Array, Array, float], tuple[ArrayLike, ArrayLike, ArrayLike]]
-MOST_POINTS = 4  # of a pair
+MOST_POINTS = 4  # largest number of contact points of a pair
 # coefficients of a pair if neither shape has one
 COEFFICIENTS = {"friction": 1.0, "restitution": 0.0, "torsional_friction": 0.0, "rolling_friction": 0.0}
 MOMENTS = ("torsional_friction", "rolling_friction")
 RESTITUTION_LAWS = ("newton", "poisson")
 # sentences of warnings about shapes in files; and if a caller has added shapes
 NO_CONTACTS, SOME_CONTACTS = _core.contact_sentences
-OVERLAP = 1e-6  # of the smaller shape: less is rounding in what was typed
+OVERLAP = 1e-6  # overlap relative to the smaller shape, below which it is due to rounded input values
 
 
 @dataclass(frozen=True)
 class ShapeSpec(Part):
-    """A collision shape of a body, and its placement; coefficients that are None are those of the other shape."""
+    """Collision shape of a body, and its placement; a coefficient that is None is taken from the other shape of a pair."""
 
     name: str
     body: str
@@ -49,7 +49,7 @@ class ShapeSpec(Part):
 
 @dataclass(frozen=True)
 class ContactSpec(Part):
-    """A setting of two shapes, or all pairs of two groups: whether they may touch, and their coefficients; None: those of the shapes."""
+    """Contact setting of a pair of shapes, or of all pairs of two groups: if they may touch, and coefficients (None: combined from the shapes)."""
 
     first: str
     second: str
@@ -62,7 +62,7 @@ class ContactSpec(Part):
 
 
 class Pair(NamedTuple):
-    """Two shapes that may touch, by their numbers, and their coefficients."""
+    """Indices of two shapes that may touch, and the coefficients of the pair."""
 
     first: int
     second: int
@@ -74,9 +74,9 @@ class Pair(NamedTuple):
 
 
 def touching_pairs(d: Description) -> list[Pair]:
-    """Return the pairs of shapes that may touch: as set, else those of bodies that no joint connects.
+    """Return the pairs of shapes that may touch: pairs with a setting, and by default shapes of bodies that no joint connects.
 
-    Bodies that are welded to each other count as one. The ground is joined to nothing but what is welded to it.
+    Bodies that are welded to each other count as one body. A joint to the ground does not exclude contact with the ground, unless it is a weld.
     """
     piece = {body.name: body.name for body in d.bodies} | {"ground": "ground"}
 
@@ -99,7 +99,7 @@ def touching_pairs(d: Description) -> list[Pair]:
         names = [(x, y) for x in (a.name, a.group) for y in (b.name, b.group) if x is not None and y is not None]
         contact = next(
             (settings[key] for key in map(frozenset, names) if key in settings), None
-        )  # shapes before groups
+        )  # settings of shapes take precedence over settings of groups
         ends = frozenset((root(a.body), root(b.body)))
         if not contact.touching if contact else len(ends) == 1 or ends in joined or _pass_by(a.shape, b.shape):
             continue
@@ -120,15 +120,18 @@ def touching_pairs(d: Description) -> list[Pair]:
 
 @dataclass(frozen=True)
 class _Points:
-    """A caller's function of two shapes, with checks of its result; turned: it takes them in the other order."""
+    """The caller's function for the contact points of two shapes, with checks of its result.
+
+    With `turned`, the function expects the shapes in the opposite order.
+    """
 
     function: PointsFunction
     shapes: tuple[str, str]
     turned: bool
-    middles: tuple[tuple[float, ...], ...] = 2 * ((0.0, 0.0, 0.0),)  # of the shapes, where the core has them
+    middles: tuple[tuple[float, ...], ...] = 2 * ((0.0, 0.0, 0.0),)  # origins of the shapes in the core's frames
 
     def __call__(self, first: Array, second: Array, within: float) -> Array:
-        """(n, 7)"""
+        """Return the contact points (n, 7): position, normal and distance."""
         for pose, middle in zip((first, second), self.middles, strict=True):
             pose[:3, 3] -= pose[:3, :3] @ middle
         poses = (second, first) if self.turned else (first, second)
@@ -152,16 +155,19 @@ class _Points:
 
 
 def _pass_by(first: ContactShape, second: ContactShape) -> bool:
-    """Return True if a mesh does not touch the other shape: meshes touch planes alone, as files have many that need no contact."""
+    """Return True for a mesh and a shape that is not a plane, which touch only if a setting enables it.
+
+    Model files often contain many meshes whose contacts are not needed.
+    """
     return any(isinstance(x, Mesh) and not isinstance(y, Plane) for x, y in ((first, second), (second, first)))
 
 
 def scene(
     d: Description, solids: list[ContactShape], pairs: list[Pair]
 ) -> tuple[tuple[list[Any], list[Pair]], list[str]]:
-    """Return the arguments of the core's Scene, and the bodies of its poses. Raise ModelError if a pair has no closed form.
+    """Return the arguments of the core's Scene, and the bodies whose poses it expects; raise ModelError if a pair is not implemented.
 
-    Solids are shapes without meshes.
+    `solids` are the shapes, with meshes replaced by points.
     """
     faults: list[tuple[str, str]] = []
     for pair in pairs:
@@ -189,14 +195,14 @@ def scene(
 
 
 def shape_terms(shape: ContactShape, body: int, placement: Transform) -> tuple[Any, ...]:
-    """Return the terms of a shape on a body for the core: see to_shape in bindings/contact.cpp."""
+    """Return the core's input for a shape on a body: see to_shape in bindings/contact.cpp."""
     none = {"radius": 0.0, "half": 0.0, "box": (0.0, 0.0, 0.0), "heights": None, "spacing": (0.0, 0.0)}
     place = placement @ Transform(translation=shape._middle)
     return shape._kind, *(none | shape._core_terms()).values(), body, place
 
 
 def check_apart(d: Description, frame: str, on: str, subject: str) -> None:
-    """Raise ModelError if a point and a plane are on one body, so that they never touch."""
+    """Raise ModelError if a point and a plane are on the same body, so that they never touch."""
     body = {f.name: f.body for f in d.frames}
     if body.get(frame, frame) == body.get(on, on):
         raise ModelError(
@@ -205,12 +211,12 @@ def check_apart(d: Description, frame: str, on: str, subject: str) -> None:
 
 
 def told_by_file(d: Description) -> bool:
-    """Return True if warnings of a file state already that its shapes act in contact steps alone; they may overlap there."""
+    """Return True if the warnings of a file already state that its shapes act only with method="contact", where they may overlap."""
     return any(NO_CONTACTS in text for text in d.warnings)
 
 
 def names_of_contacts(shapes: Iterable[ShapeSpec]) -> Iterator[str]:
-    """All that a contact may name."""
+    """Yield all names to which a contact setting may refer: shapes and groups."""
     for spec in shapes:
         yield spec.name
         if spec.group is not None:

@@ -1,7 +1,7 @@
-"""Types of joints: their freedoms, their coordinates, and the passive forces along these.
+"""Joint types: degrees of freedom, coordinates, limits, and passive forces.
 
-A joint places the frame that it has on its child (the successor) in the frame that it has on its parent (the predecessor). Rot(a, x) turns
-by x radians about the axis a, Trans(d) displaces by d; all axes are in the joint's own frame.
+A joint has a frame on its predecessor (the parent) and a frame on its successor (the child). Its coordinates determine the pose of the second frame
+in the first. Rot(a, x) is a rotation by x radians about the axis a, and Trans(d) a displacement by d; all axes are in the joint's own frame.
 
 =============  ===========================================  =====================================================
 joint          coordinates q                                pose of the successor in the predecessor
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 _NAMED = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 TURN = 2.0 * math.pi
-# a limit passed by less is kept [rad, sizes of the bodies]: more than closing the loops leaves in any joint
+# tolerance of joint limits [rad, mean body sizes]: larger than the error of loop closure in any joint
 LIMIT_MARGIN = 1e-5
 PARAMETERS = ("rx", "ry", "rz", "tx", "ty", "tz")
 PASSIVE = ("damping", "friction", "armature", "stiffness", "rest")
@@ -82,7 +82,7 @@ def axis_frame(normal: ArrayLike) -> Array:
 
 
 def turns_into(x: Array, low: Array, high: Array, margin: Array | float) -> Array:
-    """Return the fewest whole turns [rad] that bring angles within their limits; 0 if no turns do."""
+    """Return the smallest shift of angles by full revolutions into their limits [rad]; 0 if no shift is possible."""
     if (x >= low - margin).all() and (x <= high + margin).all():
         return np.zeros(np.shape(x))
     up = np.where(x < low - margin, np.ceil((low - x - margin) / TURN), 0.0)
@@ -93,7 +93,7 @@ def turns_into(x: Array, low: Array, high: Array, margin: Array | float) -> Arra
 
 
 def middle(low: float, high: float) -> float:
-    """Return the middle of the range in which turns of an angle are counted: between two limits, or a quarter turn within a single one."""
+    """Return the middle value of an angle, from which full revolutions are counted: between two limits, or a quarter turn from a single limit."""
     if np.isfinite([low, high]).all():
         return (low + high) / 2.0
     return low + np.pi / 2 if np.isfinite(low) else high - np.pi / 2 if np.isfinite(high) else 0.0
@@ -101,35 +101,36 @@ def middle(low: float, high: float) -> float:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class JointType:
-    """The base class of joint types: limits, and the passive forces along each velocity.
+    """Base class of joint types, with limits and the passive forces along each velocity.
 
     Parameters
     ----------
-    limits : (lower, upper), each a number or one per coordinate, or None [rad, m]; infinite for the four of a quaternion
-    velocity_limit, effort_limit : number or one per velocity, or None [rad/s, m/s; N m, N]
+    limits : (lower, upper) limits of the coordinates, each a number or (nq,) [rad, m]; infinite for the entries of a quaternion; None: no limits
+    velocity_limit, effort_limit : limits of the velocities and efforts, numbers or (nv,) [rad/s, m/s; N m, N]; None: no limit
     damping : viscous friction, number or (nv,) [N m s/rad, N s/m] (van der Merwe 4.26)
-    friction : Coulomb friction, number or (nv,) [N m, N]; it opposes motion and is zero at rest, but simulations have static friction up to
-        this value
+    friction : Coulomb friction, number or (nv,) [N m, N]. It opposes motion, and is zero at rest in functions of a state; simulations have static
+        friction up to this value
     armature : inertia that a motor's rotor adds along the joint, number or (nv,) [kg m2, kg]
-    stiffness, rest : of a spring along the joint, and the coordinates at which it is relaxed, numbers or (nv,) [N m/rad, N/m; rad, m]
+    stiffness, rest : stiffness of a spring along the joint, and coordinates at which it is relaxed, numbers or (nv,) [N m/rad, N/m; rad, m]
 
     Attributes
     ----------
     nq, nv : numbers of coordinates and velocities
-    coordinates, velocities : (name, unit) of each; the unit is "rad", "m" or "1", the parts of a quaternion, of velocities per second
-    rates : of each coordinate, True if its rate is the velocity of the same index
-    quaternion : True if q starts with one
-    whole_turns_return : True if a whole turn of an angle restores the pose; a screw's does not
+    coordinates, velocities : (name, unit) of each coordinate and velocity. Units of coordinates are "rad", "m", or "1" for entries of a quaternion;
+        units of velocities are "rad" or "m", per second
+    rates : for each coordinate, True if its rate is the velocity of the same index
+    quaternion : True if q begins with a quaternion
+    whole_turns_return : True if a full revolution of an angle restores the pose, which is not so for a screw
     constant_subspace : True if the motion space is constant in the successor's axes
-    holds_nothing : True if it is only a length between two bodies
-    axes, numbers : the fields that are axes, and the other fields with their units
-    free_components : of [angular; linear] in the successor's axes, z along its axis, as bits; None if they are combined
+    holds_nothing : True for a cable, which does not constrain the relative motion of its bodies
+    axes, numbers : names of the fields that are axes, and names and units of the numerical fields
+    free_components : free components of [angular; linear] in the successor's axes, z along its axis, as bits; None if components are coupled
 
-    Damping, friction and springs act on joints of the tree and on loop joints. The poses of the bodies determine the coordinates of a loop
-    joint, up to whole turns. Simulations count turns, from an angle in [-pi, pi] or within the limits. Functions of one state cannot: a
-    spring acts on the angle nearest to its rest, a task on the angle nearest to its target. No function of a state evaluates limits.
+    Damping, friction and springs act on tree joints and on loop joints. The poses of the bodies determine an angle of a loop joint only up to full
+    revolutions. Simulations count revolutions, from an angle in [-pi, pi] or within the limits. In functions of a state, a spring acts on the angle
+    nearest to its rest, and a task on the angle nearest to its target. Functions of a state ignore limits.
 
-    Raises ModelError for numbers that are not finite, negative friction or inertia, a lower limit above the upper one, and passive terms of
+    Raises ModelError for values that are not finite, negative friction or inertia, a lower limit above the upper limit, and passive forces of
     a joint that does not move.
     """
 
@@ -144,7 +145,7 @@ class JointType:
 
     nq: ClassVar[int] = 0
     nv: ClassVar[int] = 0
-    # facts of the core's joint
+    # properties of the core's joint of the same name
     coordinates: ClassVar[tuple[tuple[str, str], ...]] = ()
     velocities: ClassVar[tuple[tuple[str, str], ...]] = ()
     rates: ClassVar[tuple[bool, ...]] = ()
@@ -172,7 +173,7 @@ class JointType:
 
     @property
     def pin(self) -> tuple[Array, Array | None]:
-        """The point (3,) of the successor's frame at which it is drawn, and its axis through that; None unless it has a single axis."""
+        """Point (3,) at which the joint is drawn, in the successor's frame, and the axis through it; None unless the joint has a single axis."""
         return _ORIGIN, getattr(self, self.axes[0]) if len(self.axes) == 1 else None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -208,7 +209,7 @@ class JointType:
         return f"{self.kind}({', '.join(shown)})"
 
     def _with(self, numbers: dict[str, Any]) -> Self:
-        """Return the type with other parameters of its passive forces, or of its own."""
+        """Return the joint type with other numerical parameters."""
         return replace(self, **numbers)
 
 
@@ -227,7 +228,7 @@ def _text(value: object) -> str:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Fixed(JointType):
-    """A weld.
+    """Weld: no relative motion.
 
     >>> from sarrus import Fixed
     >>> Fixed()
@@ -237,7 +238,7 @@ class Fixed(JointType):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Revolute(JointType):
-    """Turns about an axis; q is the angle [rad].
+    """Revolute joint: rotation about an axis; q is the angle [rad].
 
     >>> from sarrus import Revolute
     >>> Revolute("z", limits=(-1, 1), damping=0.1)
@@ -249,7 +250,7 @@ class Revolute(JointType):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Prismatic(JointType):
-    """Slides along an axis; q is the displacement [m].
+    """Prismatic joint: translation along an axis; q is the displacement [m].
 
     >>> from sarrus import Prismatic
     >>> Prismatic([0, 3, 4]).axis.tolist()
@@ -261,7 +262,7 @@ class Prismatic(JointType):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Helical(JointType):
-    """A screw: turns by q [rad] and advances by pitch q, pitch in metres per radian.
+    """Screw joint: rotation by q [rad] about an axis, and translation by pitch q along it, with the pitch in metres per radian.
 
     >>> from sarrus import Helical
     >>> Helical("x", pitch=0.002)
@@ -274,7 +275,7 @@ class Helical(JointType):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Cylindrical(JointType):
-    """Turns about and slides along one axis; q = (angle [rad], displacement [m]).
+    """Cylindrical joint: rotation about and translation along the same axis; q = (angle [rad], displacement [m]).
 
     >>> from sarrus import Cylindrical
     >>> Cylindrical("y").nv
@@ -286,9 +287,9 @@ class Cylindrical(JointType):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Universal(JointType):
-    """Cross joint: turns by q0 about axis1, fixed in the predecessor, then by q1 about axis2, fixed in the successor [rad].
+    """Universal joint: rotation by q0 about axis1, fixed in the predecessor, then by q1 about axis2, fixed in the successor [rad].
 
-    The axes need not be perpendicular.
+    The axes may have any angle to each other.
 
     >>> from sarrus import Universal
     >>> Universal("x", "y").nq
@@ -301,9 +302,9 @@ class Universal(JointType):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Planar(JointType):
-    """Glides on a plane: q = (x, y [m], angle about the normal [rad]), x and y along :func:`axis_frame`.
+    """Planar joint: motion in a plane; q = (x, y [m], angle about the normal [rad]), with x and y along the axes of :func:`axis_frame`.
 
-    v = (velocity along the successor's own two axes [m/s], rate [rad/s]), so that the motion space is constant.
+    v = (velocity along the successor's own two axes [m/s], angular velocity [rad/s]), so that the motion space is constant.
 
     >>> from sarrus import Planar
     >>> Planar("z").nq
@@ -315,9 +316,9 @@ class Planar(JointType):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Spherical(JointType):
-    """Ball joint: q is a unit quaternion (x, y, z, w), v the successor's angular velocity in its own axes [rad/s].
+    """Ball joint: q is a unit quaternion (x, y, z, w), and v the successor's angular velocity in its own axes [rad/s].
 
-    A stiffness (one number for all directions) acts on the rotation vector of q.
+    A stiffness [N m/rad], equal in all directions, acts on the rotation vector of q.
 
     >>> from sarrus import Spherical
     >>> Spherical().nq, Spherical().nv
@@ -327,7 +328,7 @@ class Spherical(JointType):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Free(JointType):
-    """No joint: q = (quaternion x y z w, position [m]) of the successor, v = [angular; linear] velocity in its own axes.
+    """Free motion: q = (quaternion (x, y, z, w), position [m]) of the successor, v = [angular; linear] velocity in its own axes [rad/s, m/s].
 
     >>> from sarrus import Free
     >>> Free().nq, Free().nv
@@ -337,15 +338,15 @@ class Free(JointType):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Gimbal(JointType):
-    """The general joint of van der Merwe (2.17-2.39): any of rx ry rz tx ty tz free, the others fixed.
+    """General joint of van der Merwe (2.17-2.39), with the parameters rx ry rz tx ty tz, each of them free or fixed.
 
-    Rotations about x, y, z, each axis carried along by the ones before, then a displacement along the axes so turned. The coordinates
-    are the free parameters in that order, with their absolute values.
+    The pose is a rotation about x, then y, then z, about successively rotated axes, followed by a displacement along the rotated axes. The
+    coordinates are the free parameters in this order [rad, m].
 
     Parameters
     ----------
-    free : str or sequence of names among ``rx ry rz tx ty tz``
-    fixed : (6,) values of the parameters that are not free [rad, m]; those of free ones are ignored
+    free : names of the free parameters, such as "rx tz" or a sequence of names
+    fixed : (6,) values of the fixed parameters [rad, m]; entries of free parameters are ignored
 
     >>> from sarrus import Gimbal
     >>> Gimbal("tx rz").free
@@ -362,21 +363,22 @@ class Gimbal(JointType):
 
     @property
     def pin(self) -> tuple[Array, Array | None]:
-        """The far end of its fixed displacement, which its rotations carry along."""
+        """Far end of the joint's fixed displacement, which moves with the joint's rotations."""
         turning = [k for k in range(3) if PARAMETERS[k] in self.free]
         return -self.fixed[3:], np.eye(3)[turning[0]] if len(turning) == 1 and not self.fixed[:3].any() else None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Cable(JointType):
-    """A straight line between two bodies, whose length is q [m]: what :meth:`Builder.add_cable <sarrus.Builder.add_cable>` adds.
+    """Straight line between two bodies, whose length is q [m]; :meth:`Builder.add_cable <sarrus.Builder.add_cable>` adds it.
 
-    It constrains nothing. Motors, springs, dampers and stops along it pull if their effort is negative, as its length grows with q.
+    It does not constrain the bodies. Motors, springs, dampers and stops along it pull if their effort is negative, because q is the length.
 
     Parameters
     ----------
-    axis, radius : of a pulley [m] over whose rim it runs before it leaves the parent; 0: none. The cable comes to the joint's origin along the
-        axis, tangent to the rim, and the pulley turns about it so that the child is in its plane. Its length is counted from that origin.
+    axis : direction from which the cable arrives at the pulley, in the joint's frame: "x", "y", "z" or a vector (dimensionless)
+    radius : radius of a pulley on the parent [m]; 0 for none. The cable arrives at the joint's origin tangent to the rim. The pulley swivels about
+        this tangent so that the child's point is in its plane. The length of the cable begins at the joint's origin
 
     >>> from sarrus.description.joints import Cable
     >>> Cable().nv, Cable("z", 0.1).radius
@@ -390,12 +392,12 @@ class Cable(JointType):
 
     @property
     def pin(self) -> tuple[Array, Array | None]:
-        """The origin; it has no axis of rotation."""
+        """Origin of the frame; a cable has no axis of rotation."""
         return _ORIGIN, None
 
 
 def _declared(name: str) -> type[JointType]:
-    """Return the class of a joint that has none above: its axes and its numbers, as the core's joint names them."""
+    """Return a generated class for a joint type of the core that has no class above, with the fields of the core's joint."""
     row = _CORE[name]
     units = "".join(f", {key} in {unit}" for key, unit in row["numbers"])
     names = ", ".join(f"{coordinate or 'q'} [{unit}]" for coordinate, unit in row["coordinates"])

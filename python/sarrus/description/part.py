@@ -12,7 +12,7 @@ class Part:
 
 
 def renamed(value: Any, name: Callable[[str], str]) -> Any:
-    """Return parts of a description with every name changed: each text is a name, but those in joint types, shapes and other objects."""
+    """Return parts of a description with every name changed; all texts are names, except in joint types, shapes and other objects."""
     if isinstance(value, str):
         return name(value)
     if isinstance(value, tuple):

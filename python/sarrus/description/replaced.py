@@ -1,6 +1,6 @@
-"""Descriptions with other numbers, for ``Mechanism.replace``.
+"""Descriptions with other parameters, for ``Mechanism.replace``.
 
-The core makes the copy's numbers (cpp/bindings/changes.hpp). The description follows at its first use.
+The core computes the copy's parameters (cpp/bindings/changes.hpp). The copy's description is created at first access.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .joints import PASSIVE
 from .part import Part
 from .specs import Description
 
-OF_JOINT_TYPES = {key: key for key in (*PASSIVE, "pitch")}  # changes that make other types of joints
+OF_JOINT_TYPES = {key: key for key in (*PASSIVE, "pitch")}  # changes of a field of the joint type
 OF_SPRINGS = {"stiffness": "stiffness", "damping": "damping", "rest": "rest_length"}
 P = TypeVar("P", bound=Part)
 
@@ -36,7 +36,7 @@ def _placement(subject: str, value: Any) -> Transform:
 
 
 def _numbers(subject: str, value: Any) -> Any:
-    """Return a float, or a read-only copy of an array; the core checks whether the joint can have it."""
+    """Return a float, or a read-only copy of an array; the core checks if the joint type supports it."""
     try:
         numbers = real_numbers(value)
     except (TypeError, ValueError):
@@ -70,7 +70,7 @@ def checked_changes(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def merged(earlier: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
-    """Return both; later changes replace earlier ones."""
+    """Return all changes; later changes replace earlier changes of the same parameter."""
     both = {**earlier, **later}
     for key in earlier.keys() & later.keys() - {"gravity"}:
         both[key] = {**earlier[key], **later[key]}
@@ -78,7 +78,7 @@ def merged(earlier: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, An
 
 
 def replaced(d: Description, changes: Mapping[str, Any]) -> Description:
-    """Return the description with these numbers, which the core has accepted."""
+    """Return the description with these parameters, which the core has already checked."""
     frames = {frame.name for frame in d.frames}
     ends = {name: at for name, at in changes.get("placements", {}).items() if name not in frames}
 

@@ -1,6 +1,6 @@
-"""The description of a mechanism: bodies, joints between them, frames on them, and their appearance.
+"""Description of a mechanism: bodies, joints, frames and visual shapes.
 
-Plain data, which pickles, compares and hashes.
+The objects are plain data that can be pickled, compared and hashed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _IDENTITY = Transform()
 
 @dataclass(frozen=True)
 class BodySpec(Part):
-    """A rigid body: its name and its inertia in its own frame."""
+    """Rigid body: name, and inertia in the body's own frame."""
 
     name: str
     inertia: Inertia
@@ -29,10 +29,10 @@ class BodySpec(Part):
 
 @dataclass(frozen=True)
 class JointSpec(Part):
-    """A joint between two bodies, and the placement of its frame in each.
+    """Joint between two bodies, and the placements of its frames in both bodies.
 
-    `tree` and `loop` are hints: keep it in the spanning tree, or make it a loop joint. With `laws`, one or None for each of
-    rx ry rz tx ty tz, a gimbal that follows them moves its frame on the parent.
+    `tree` selects a tree joint, `loop` a loop joint. `laws` has a time function or None for each of rx ry rz tx ty tz; the joint's frame on the
+    parent then moves as in ``Builder.add_prescribed_frame``.
     """
 
     name: str
@@ -62,7 +62,7 @@ class JointSpec(Part):
 
 @dataclass(frozen=True)
 class SpringSpec(Part):
-    """A linear spring with a damper between a point of one body and a point of another."""
+    """Linear spring with a damper between points of two bodies; stiffness [N/m], rest_length [m], damping [N s/m]."""
 
     name: str
     first: tuple[str, tuple[float, float, float]]
@@ -83,9 +83,9 @@ class FrameSpec(Part):
 
 @dataclass(frozen=True)
 class VisualSpec(Part):
-    """The appearance of a body, or of a part of it: a shape, its placement in the body, and its colour.
+    """Visual shape of a body: shape, placement in the body, and colour.
 
-    The colour is red, green, blue and opacity from 0 to 1; None: the file's own colours, or a colour for each body.
+    The colour is red, green, blue and opacity from 0 to 1; None: the colours of the mesh file, or a colour for each body.
     """
 
     body: str
@@ -96,9 +96,10 @@ class VisualSpec(Part):
 
 @dataclass(frozen=True)
 class Description:
-    """All parts of a mechanism. Assembly starts at `home`; `configurations` have names. Both are coordinates of joints.
+    """All parts of a mechanism.
 
-    Warnings and visuals are no part of its identity: files have other paths on another machine.
+    `home` has the joint coordinates of the initial guess of assembly, and `configurations` those of named configurations [rad, m, quaternions
+    (x, y, z, w)]. Descriptions are compared without warnings and visuals, because paths of files differ between machines.
     """
 
     name: str

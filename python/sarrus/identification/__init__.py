@@ -1,6 +1,7 @@
-"""Identification of masses, friction and springs of a machine from its motions and the efforts of its motors, loops included.
+"""Identification of masses, friction and springs from measured motions and motor efforts, also for mechanisms with loops.
 
-:func:`identify` fits equations of motion; :func:`identify_runs` fits simulated runs, without accelerations. :func:`exciting_motion` optimises motions for it.
+:func:`identify` fits the equations of motion. :func:`identify_runs` fits simulated motions, and requires no accelerations. :func:`exciting_motion`
+optimises motions for the measurement.
 """
 
 from .excitation import exciting_motion

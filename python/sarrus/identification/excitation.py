@@ -1,4 +1,4 @@
-"""Exciting motions: Fourier series of the driven joints, with coefficients that minimise the condition number of the regressor.
+"""Exciting motions for identification: Fourier series of the driven joints that minimise the condition number of the regressor.
 
 References
 ----------
@@ -28,11 +28,12 @@ class Excitation(Brief):
 
     Attributes
     ----------
-    coefficients : driven joint to its (2 harmonics,) coefficients of sines, then cosines, of x - middle [rad, m]
-    middle : driven joint to its coordinate in the middle of its range
+    coefficients : driven joint to (2 harmonics,) Fourier coefficients of its coordinate minus `middle`: of sines, then of cosines [rad, m]
+    middle : driven joint to the middle of its range [rad, m]
     period : period [s]
-    condition, first_condition : condition number of the regressor with columns of unit norm, of this motion and of the best random one before the search
-    q, v, a, t : (n, ...) samples of the motion, with closed loops
+    condition, first_condition : condition number of the regressor with columns of unit norm (dimensionless), for this motion and for the best random
+        motion before the search
+    q, v, a, t : (n, nq), (n, nv), (n, nv), (n,) samples of the motion with closed loops [rad, m; rad/s, m/s; rad/s^2, m/s^2; s]
     """
 
     coefficients: Mapping[str, Array]
@@ -46,7 +47,12 @@ class Excitation(Brief):
     t: Array
 
     def joints(self, t: ArrayLike) -> dict[str, Array]:
-        """Return coordinates of the driven joints at times t (n,) [s], for `follow` or the targets of a controller."""
+        """Return joint to coordinates (n,) of the driven joints [rad, m], for `follow` or the targets of a controller.
+
+        Parameters
+        ----------
+        t : (n,) times [s]
+        """
         t = _arrays.real_array("t", t)
         if t.ndim != 1:
             raise ShapeError(f"t must be (n,) times; got shape {t.shape}")
@@ -59,26 +65,28 @@ def exciting_motion(
     terms: Mapping[str, Sequence[str]] | None = None, bodies: Sequence[str] | None = None, efforts: Sequence[str] | None = None,
     samples: int = 60, rounds: int = 40, seed: int = 0,
 ) -> Excitation:  # fmt: skip
-    """Optimise a periodic motion of the driven joints for the identification of base parameters: a low condition number, within ranges, loops closed.
+    """Optimise a periodic motion of the driven joints for the identification of base parameters.
 
-    The method is an evolution strategy: of eight random motions around the best one, it keeps the best that closes the loops on one branch.
+    The motion minimises the condition number of the regressor, within the ranges of the joints and with closed loops. The method is an evolution
+    strategy: in each round, eight random variations of the best motion are evaluated. Variations whose loops do not close, or change the branch, are
+    rejected.
 
     Parameters
     ----------
     robot : the nominal mechanism
-    ranges : driven joint with one coordinate to (lowest, highest) [rad, m]; as many joints as determine the motion
+    ranges : driven joint with one coordinate to its (lowest, highest) coordinate [rad, m]; the joints must determine the motion
     period : period [s]
-    near : (nq,) configuration near the start; default: the home
+    near : (nq,) initial guess of the first configuration [rad, m]; default: the home configuration
     harmonics : number of harmonics of each joint
-    terms, bodies : as for :func:`identify`
-    efforts : joints whose efforts will be measured; default: those of `ranges`
+    terms, bodies : as in :func:`identify`
+    efforts : names of the joints whose efforts will be measured; default: the joints of `ranges`
     samples : number of samples at which the motion is evaluated
-    rounds, seed : rounds of the search, and seed of its random numbers
+    rounds, seed : number of rounds of the search, and seed of its random numbers
 
     Raises
     ------
     AssemblyError
-        No motion within the ranges keeps the loops closed; narrow the ranges.
+        No motion within the ranges was found whose loops close; reduce the ranges.
 
     Examples
     --------
@@ -129,7 +137,7 @@ def exciting_motion(
         return float(np.linalg.cond(X / np.maximum(np.linalg.norm(X, axis=0), 1e-300)))
 
     def within(c: Array) -> Array:
-        """Scale coefficients to the largest motion within the ranges."""
+        """Return the coefficients scaled to the largest motion within the ranges."""
         x = waves[0] @ c.T
         return np.asarray(c * (0.5 * (high - low) / np.maximum(np.abs(x).max(axis=0), 1e-300))[:, None])
 

@@ -1,4 +1,4 @@
-"""Identification of masses, inertias, friction, armature and springs from measured motions and efforts, loops included."""
+"""Identification of masses, inertias, friction, armature and springs from measured motions and efforts, also with loops."""
 
 from __future__ import annotations
 
@@ -23,11 +23,13 @@ from ..spatial import Inertia
 from .model import BLOCK, Base, EffortModel, base_of, combined, consistent_parameters, with_volume
 from .samples import Samples, checked_samples
 
-STRETCHES = 10  # parts of a record; validation uses whole parts, because neighbouring samples are correlated
-BLUNT = 1e-5  # relative noise of efforts, at least, in the search for consistent bodies
+STRETCHES = (
+    10  # number of sections of a record; validation uses complete sections, because neighbouring samples are correlated
+)
+BLUNT = 1e-5  # lower bound of the relative noise of efforts in the search for physically consistent bodies
 SHARPEST = 1e-8  # smallest relative noise of efforts that sums of squares resolve
-TRUSTED = 1e-4  # smallest noise of a motor relative to the largest, so that zeros of a passive joint do not dominate
-STILL = 1e-7  # relative norm of a column, below which the data do not excite a parameter
+TRUSTED = 1e-4  # lower bound of a motor's noise relative to the largest, so that the exact zeros of a passive joint do not dominate the fit
+STILL = 1e-7  # below this relative norm of its column, a parameter is not excited by the data
 UNEXCITED = (
     1e-13  # relative eigenvalue of the normal equations (columns of unit norm) below which a combination is not excited
 )
@@ -40,18 +42,22 @@ class Identification(Brief):
     Attributes
     ----------
     names : (k) names of the base parameters, such as "arm.m + 0.4 hand.m"
-    values, deviations : (k,) estimates, and their standard deviations; inf for combinations that the motion did not excite
-    nominal : (k,) nominal values
-    covariance : (k, k) covariance of the estimates, for noise that is independent between samples
-    measured : (m) names of the measured numbers: motors [N m, N], or for runs the numbers of a state
-    noise : (m,) standard deviation of each about the fit
-    held_out : (m,) standard deviation of each for the validation samples, which were not fitted
-    condition : condition number of the weighted rows, with columns of unit norm, the largest amplification of noise. Below 100 is good
-    unseen : parameters without influence on motions near the data
-    unexcited : combinations that this motion does not excite, and others would
-    parameters : (p,) consistent parameters: base parameters near the estimates, bodies that are physically possible, the rest near nominal values
+    values, deviations : (k,) estimates and their standard deviations [unit of each parameter]; inf for combinations that the motion did not excite
+    nominal : (k,) nominal values [unit of each parameter]
+    covariance : (k, k) covariance of the estimates [products of their units], for noise that is independent between samples
+    measured : (m) names of the measured quantities: motors [N m, N]; for :func:`identify_runs`, the displacements and velocities of a state
+    noise : (m,) standard deviation of the measurements from the fit [unit of each measured quantity]
+    held_out : (m,) standard deviation of the validation samples, which were not fitted [unit of each measured quantity]
+    condition : condition number of the weighted rows with columns of unit norm, the largest amplification of noise (dimensionless). Values below 100
+        are good
+    unseen : names of parameters without influence on motions near the data
+    unexcited : names of combinations that this motion does not excite, but other motions would
+    parameters : (p,) physically consistent parameters [unit of each]: base parameters are near the estimates, all other combinations near nominal
+        values
     parameter_names : (p) names of the parameters
-    misfit : cost of consistency in standard deviations, sqrt((B pi - values)^T C^-1 (B pi - values)). About sqrt(k) is noise, much more a wrong model
+    misfit : deviation of the consistent parameters pi from the estimates in standard deviations, sqrt((B pi - values)^T C^-1 (B pi - values)), where
+        B maps pi to base parameters and C is `covariance` (dimensionless). About sqrt(k) is explained by noise; much larger values indicate a wrong
+        model
     robot : the mechanism with these parameters
     """
 
@@ -75,7 +81,7 @@ class Identification(Brief):
 
     @cached_property
     def robot(self) -> Mechanism:
-        """Mechanism with the identified parameters. It has no offsets, which belong to the measurement."""
+        """Mechanism with the identified parameters, without offsets, which are properties of the measurement."""
         model, inertias, terms = self._model, dict[str, Inertia](), dict[str, dict[str, Array]]()
         for body, x in zip(model.bodies, self.parameters[: 10 * len(model.bodies)].reshape(-1, 10), strict=True):
             inertias[body] = Inertia.from_parameters(x)
@@ -116,21 +122,21 @@ def identify(
     robot: Mechanism, data: Samples, *, terms: Mapping[str, Sequence[str]] | None = None, bodies: Sequence[str] | None = None,
     held_out: float = 0.2, consistent: bool = True,
 ) -> Identification:  # fmt: skip
-    """Identify base parameters by weighted least squares, from motions and efforts of the motors, loops included.
+    """Identify base parameters by weighted least squares, from motions and motor efforts, also for mechanisms with loops.
 
-    The equations are tau = Y pi along motions that the loops allow, so that constraint forces cancel. The rank of the equations gives the
-    base parameters. Parameters that are not identified (other bodies, springs, gravity) have their nominal values. The weight of a motor is its
-    estimated noise. Samples are processed once, in blocks; memory holds one matrix per motor.
+    The equations are tau = Y pi, projected onto motions that the loops allow, so that constraint forces cancel. The rank of the equations determines
+    the base parameters. Parameters that are not identified (other bodies, springs, gravity) have their nominal values. Each motor is weighted by the
+    inverse of its estimated noise. Samples are processed once, in blocks, so that only one matrix per motor is in memory.
 
     Parameters
     ----------
     robot : the nominal mechanism
-    data : motions on the loops, and efforts; without accelerations use :func:`identify_runs`
-    terms : "damping", "friction" (Coulomb), "armature", "stiffness" (about the joint's rest) or "offset" (of the measured effort [N m, N]) to the
-        names of joints, tree joints or loop joints, for which it is identified
-    bodies : bodies whose parameters are identified; default: all with mass
-    held_out : fraction of the samples, 0 to 0.5, in whole parts of the record, for validation instead of the fit
-    consistent : True to make `parameters` physically consistent; else parameters outside the base are nominal, and `robot` may raise an error
+    data : samples with closed loops, and efforts; without accelerations use :func:`identify_runs`
+    terms : joint parameters that are identified: "damping", "friction" (Coulomb), "armature", "stiffness" (about the joint's rest) or "offset" (of
+        the measured effort [N m, N]) to names of tree joints or loop joints
+    bodies : names of the bodies whose parameters are identified; default: all bodies with mass
+    held_out : fraction of the samples for validation, 0 to 0.5 (dimensionless), in complete sections of the record; these are not fitted
+    consistent : True makes `parameters` physically consistent. False uses nominal values outside the base parameters, and `robot` may raise an error
 
     Returns
     -------
@@ -139,14 +145,14 @@ def identify(
     Raises
     ------
     NotRealizableError
-        These motors do not determine the motion. Include passive joints in the efforts, with zeros.
+        The motors in the efforts do not determine the motion. Add passive joints to the efforts, with zeros.
     StateError, ShapeError, NameNotFoundError, ModelError
-        A sample violates the loops; sizes are wrong; names are unknown; there are fewer samples than parameters.
+        A sample violates the loop constraints, shapes are wrong, names are unknown, or there are fewer samples than parameters.
 
     Notes
     -----
-    Standard deviations apply to efforts with independent noise, and motions that are measured much more accurately. Filtered samples are dependent: use
-    every k-th, ``data.rows(slice(None, None, k))``.
+    The standard deviations are valid for efforts with independent noise and motions that are measured much more accurately. Filtered samples are not
+    independent: use every k-th sample, ``data.rows(slice(None, None, k))``.
 
     References
     ----------
@@ -193,7 +199,7 @@ def identify(
     largest = np.abs(fit.dark / units).argmax(axis=1).tolist()
     unexcited = [combined(x / x[k], labels, k, 1.0 / units, 1e-3) for x, k in zip(fit.dark, largest, strict=True)]
     values = nominal + fit.change
-    # without noise, or with zero efforts, the accuracy for consistent bodies is bounded
+    # the noise has a lower bound in the search for consistent bodies, because it may be zero for simulated data or zero efforts
     blunt = min(1.0, float((fit.noise / (BLUNT * size)).max()))
     parameters, misfit = _all_parameters(model, base, values, blunt * fit.root, consistent)
     return Identification(
@@ -203,7 +209,7 @@ def identify(
 
 
 def check_states(robot: Mechanism, data: Samples) -> None:
-    """Raise an error if the samples' states have wrong sizes or open loops, or motors do not determine the motion."""
+    """Raise an error if the samples have wrong shapes or open loops, or if the motors do not determine the motion."""
     off = np.abs(closing(robot, (), ()).loops.residual(data.q)).max(axis=1, initial=0.0)
     if off.max(initial=0.0) > tolerances.torn:
         raise StateError(
@@ -217,13 +223,13 @@ def check_states(robot: Mechanism, data: Samples) -> None:
 def _statistics(
     model: EffortModel, data: Samples, kept: NDArray[np.intp], held_out: float
 ) -> tuple[Array, Array, tuple[int, int]]:
-    """Return [W y]^T [W y] of each motor (nu, k + 1, k + 1), for fit and validation, and their numbers of samples."""
+    """Return the products [W y]^T [W y] of each motor (nu, k + 1, k + 1), for fit and validation, and the numbers of samples of both."""
     n, y, a = len(data), model.measured(data), cast(Array, data.a)
     k = len(kept) + 1
     sums, counts = np.zeros((2, y.shape[1], k, k)), [0, 0]
     edges = np.linspace(0, n, STRETCHES * max(1, min(5, n // (STRETCHES * 20))) + 1).astype(int)
     for s, (first, last) in enumerate(pairwise(edges)):
-        # validation parts are distributed evenly
+        # the validation sections are distributed evenly over the record
         out = int(np.floor((s + 1) * held_out + 1e-9) > np.floor(s * held_out + 1e-9))
         counts[out] += last - first
         for begin in range(first, last, BLOCK):
@@ -238,7 +244,7 @@ def _statistics(
 
 @dataclass(frozen=True, eq=False)
 class _Fit:
-    """Fitted change (k,) of base parameters; root^T root = C^-1; `dark`: combinations (., k) that the data do not excite."""
+    """Fitted change (k,) of base parameters, `root` with root^T root = C^-1, and combinations `dark` (., k) that the data do not excite."""
 
     change: Array
     covariance: Array
@@ -250,7 +256,10 @@ class _Fit:
 
 
 def _weighted(sums: Array, count: int, size: Array, least: Array) -> _Fit:
-    """Return the least-squares fit with weights by the residuals of each motor, iterated; the excited combinations do not depend on the weights."""
+    """Return the least-squares fit in which each motor is weighted by its residuals, iteratively.
+
+    The set of excited combinations does not depend on the weights.
+    """
     p = sums.shape[-1] - 1
     alike = np.einsum("u,uii->i", least**-2.0, sums)[:-1]  # squares of columns, with equal weights of all motors
     moved = np.sqrt(alike) > STILL * size * np.sqrt(count * np.sum(least**-2.0))
@@ -280,7 +289,7 @@ def _weighted(sums: Array, count: int, size: Array, least: Array) -> _Fit:
 
 
 def _deviation(sums: Array, change: Array, count: float) -> Array:
-    """Return the standard deviations (nu,) of the samples in these sums from their prediction."""
+    """Return the standard deviation (nu,) of the measurements in these sums from their prediction."""
     x = np.concatenate([-change, [1.0]])
     squares = np.maximum(np.einsum("i,uij,j->u", x, sums, x), 0.0)
     return np.sqrt(squares / count) if count else np.full(len(sums), np.nan)
@@ -296,7 +305,7 @@ def _all_parameters(
         return parameters, 0.0
     n, units = 10 * len(model.bodies), model.units
     nominal, signed = model.values / units, np.array([term == "offset" for term, _, _ in model.terms], bool)
-    # the reference of a nominal zero is the estimate's size
+    # for a nominal value of zero, the reference is the magnitude of the estimate
     sizes = np.zeros(len(nominal))
     sizes[base.kept] = np.abs(values) / units[base.kept]
     references = np.where(nominal[n:] > 0.0, nominal[n:], np.maximum(sizes[n:], 1e-12))
@@ -308,14 +317,15 @@ def _all_parameters(
 
 
 # ---- parameters from runs --------------------------------------------------------------------------------------------
-# Identification without accelerations: short runs from measured states, under measured efforts, should end in the measured states.
+# Identification without accelerations: short simulations from measured states with measured efforts should end in the measured states.
 #
-# The method is Gauss-Newton on base parameters. Derivatives are differences of variants of the mechanism, all of whose runs are simulated at once.
+# The method is Gauss-Newton on base parameters. Derivatives are finite differences between variants of the mechanism, whose runs are simulated
+# together.
 
 
-FAR = 1e100  # [rad, m; per s] bound below which squares do not overflow
-STEP = 1e-4  # relative step of central differences; the rounding of runs is far below its square
-INSIDE = 1e-2  # weight of the divergence, so that variants at the step are physically possible
+FAR = 1e100  # bound of errors [rad, m; rad/s, m/s] below which squares do not overflow
+STEP = 1e-4  # relative step of central differences; the rounding errors of runs are far below its square
+INSIDE = 1e-2  # weight of the log-determinant divergence, so that variants at the step are physically possible
 
 
 def identify_runs(
@@ -324,28 +334,31 @@ def identify_runs(
 ) -> Identification:  # fmt: skip
     """Identify base parameters from positions, velocities and efforts, without accelerations.
 
-    The record is divided into runs of `horizon` samples, each simulated from its first state under the measured efforts. The fit minimises the
-    errors of their final states; the weight of each coordinate of q and v is its estimated noise. All motors of the mechanism must have efforts.
+    The record is divided into runs of `horizon` samples. Each run is simulated from its first measured state with the measured efforts. The fit
+    minimises the errors of the final states; each coordinate of q and v is weighted by the inverse of its estimated noise. The data must have the
+    efforts of all motors.
 
     Parameters
     ----------
     robot : the nominal mechanism
     data : samples with uniformly spaced `t`
-    horizon : samples in a run; longer runs are more sensitive to small parameters, until initial noise and chaos dominate
-    terms, bodies, held_out : as for :func:`identify`, without "offset"
-    hold : True for a zero-order hold of measured efforts, False for linear interpolation
-    steps : steps of the simulation from sample to sample
+    horizon : number of samples in a run. Longer runs are more sensitive to small parameters, until noise of the initial state and chaos dominate
+    terms, bodies, held_out : as in :func:`identify`, without "offset"
+    hold : True: zero-order hold of the measured efforts; False: linear interpolation
+    steps : number of simulation steps from sample to sample
     iterations : maximum number of Gauss-Newton steps
     threads : number of threads for the runs
 
     Returns
     -------
-    :class:`~sarrus.results.Identification`; its `noise` and `held_out` have the 2 nv numbers of a state, displacements then velocities
+    :class:`~sarrus.results.Identification`; its `noise` and `held_out` have 2 nv entries, displacements, then velocities [rad, m; rad/s, m/s]
 
     Raises
     ------
     ModelError
-        There are no times; the record is shorter than four runs; `terms` has an offset; or runs fail (use shorter ones, or more steps).
+        - The data have no times, or the record is shorter than four runs.
+        - `terms` contains "offset".
+        - Simulations fail; reduce `horizon` or increase `steps`.
 
     Examples
     --------
@@ -386,7 +399,7 @@ def identify_runs(
     start[:n] = with_volume(start[:n].reshape(-1, 10)).ravel()
     nominal = base.combination @ model.values
     size = np.maximum(np.abs(base.combination) @ np.abs(units * start), 1e-3 * units[base.kept])
-    start[n:] = np.maximum(start[n:], 1e-2)  # for a nominal friction of zero
+    start[n:] = np.maximum(start[n:], 1e-2)  # a positive initial value replaces a nominal friction of zero
     start = units * start
     least = 1e-13 * np.concatenate([model.turn, model.rate * model.turn])
     at, before, weight = start, np.inf, np.ones(2 * robot.nv)
@@ -424,7 +437,7 @@ def identify_runs(
 
 
 class _Runs:
-    """Runs of the record."""
+    """Runs into which the record is divided."""
 
     def __init__(self, model: EffortModel, data: Samples, horizon: int, hold: bool, steps: int, threads: int) -> None:
         assert data.t is not None
@@ -458,7 +471,8 @@ class _Runs:
         changes: dict[str, Any] = {"inertias": {}}
         n = 10 * len(model.bodies)
         for i, body in enumerate(model.bodies):
-            # unchecked, because a step from a thin body may be physically impossible, which does not matter for a difference
+            # parameters are not checked, because a finite-difference step from a thin body may be physically impossible, which has no effect on the
+            # derivative
             each = parameters[:, 10 * i : 10 * i + 10]
             changes["inertias"][body] = [Inertia.from_parameters(x, check=False) for x in each]
         for (term, joint, k), x in zip(model.terms, parameters[:, n:].T, strict=True):

@@ -1,7 +1,8 @@
 """Regressor of motor efforts, which are linear in the parameters of bodies and joints, and the base parameters.
 
-Motors give S u, loops J^T lambda, and u_k = x_k . tau along the motion x_k that the loops allow (cpp/loops/effort_regressor.hpp). Constraint forces
-therefore cancel, and u = W pi + ... has one row per motor. Redundant motors share the efforts, without internal efforts.
+Motors contribute S u and loops J^T lambda to tau. The effort of motor k is u_k = x_k . tau, with a motion x_k that the loops allow
+(cpp/loops/effort_regressor.hpp). Therefore constraint forces cancel, and u = W pi has a row for each motor. Redundant motors have no internal
+efforts.
 
 References
 ----------
@@ -29,17 +30,18 @@ from .samples import Samples
 # ---- physically consistent parameters --------------------------------------------------------------------------------
 # Consistent parameters nearest to an estimate of the base parameters: pseudo-inertias positive semidefinite, friction not negative.
 #
-# Unidentified combinations stay as near as possible to the nominal numbers, by the log-determinant divergence D. It does not depend on frames and units,
-# and is a barrier: minimise (B pi - beta)^T C^-1 (B pi - beta) + mu D(pi | nominal), with mu to zero, by Newton's steps in the metric of D.
+# Unidentified combinations are as near as possible to the nominal parameters, as measured by the log-determinant divergence D. D does not depend on
+# frames and units, and is a barrier for physical consistency. The sum (B pi - beta)^T C^-1 (B pi - beta) + mu D(pi | nominal) is minimised by Newton
+# steps in the metric of D, while mu decreases to zero.
 #
 # References
 # ----------
 # Wensing, P., Kim, S., Slotine, J.-J. (2018). Linear matrix inequalities for physically consistent inertial parameter identification.
 # Lee, T., Wensing, P., Park, F. (2019). Geometric robot dynamic identification: a convex programming approach. *IEEE Transactions on Robotics* 36.
 
-THIN = 1e-2  # relative thickness that a thin rod gets, because the divergence requires bodies with volume
-FLAT = 1e-11  # relative eigenvalue below which a pseudo-inertia counts as flat
-ENOUGH = 1e-6  # decrement, relative to an estimate's variance, at which Newton's steps end
+THIN = 1e-2  # relative thickness that is assigned to a thin rod, because the divergence requires bodies with volume
+FLAT = 1e-11  # relative eigenvalue below which a pseudo-inertia is singular
+ENOUGH = 1e-6  # Newton decrement, relative to an estimate's variance, at which the iterations end
 
 _UNITS = pseudo_inertia(np.eye(10))  # pseudo-inertias of unit parameters
 
@@ -50,7 +52,7 @@ def pseudo_inertias(parameters: Array) -> Array:
 
 
 def with_volume(parameters: Array) -> Array:
-    """Return parameters (n, 10) with positive definite pseudo-inertias: rods get a small thickness, points a small size."""
+    """Return parameters (n, 10) with positive definite pseudo-inertias; thin rods and points are replaced by bodies with a small volume."""
     x = parameters.copy()
     P = pseudo_inertias(x)
     size = np.trace(P[:, :3, :3] - P[:, :3, 3:] * P[:, 3:, :3] / P[:, 3:, 3:], axis1=1, axis2=2)
@@ -62,11 +64,13 @@ def with_volume(parameters: Array) -> Array:
 def consistent_parameters(
     B: Array, beta: Array, root: Array, nominal: Array, bodies: int, signed: Array, final_weight: float = 1e-3
 ) -> Array:
-    """Return pi (p,) with B pi near beta in the metric root^T root = C^-1: 10 of each body first, then numbers, positive unless `signed`.
+    """Return consistent parameters pi (p,) with B pi near beta, in the metric root^T root = C^-1.
+
+    pi has 10 parameters of each body, then joint parameters, which are positive unless `signed`.
 
     Parameters
     ----------
-    nominal : (p,) reference of the divergence; for nominal zeros, the size of the number
+    nominal : (p,) reference of the divergence; for parameters with a nominal value of zero, their magnitude
     final_weight : final weight of the divergence, in units of an estimate's variance
     """
     n, x = 10 * bodies, nominal.astype(float)
@@ -87,7 +91,7 @@ def consistent_parameters(
     def value(x: Array, mu: float) -> float:
         return float(np.sum((M @ x - rhs) ** 2)) + mu * barrier(x)
 
-    # the initial weight makes both terms equal, so that Newton's steps remain in their range of convergence
+    # with the initial weight both terms are equal, so that the Newton iterations converge
     most = max(float(np.sum((M @ x - rhs) ** 2)), 1e2 * final_weight)
     weights = np.append(10.0 ** np.arange(np.log10(most), np.log10(final_weight), -1.0), final_weight)
     for mu in weights:
@@ -109,7 +113,7 @@ def consistent_parameters(
             A, r = M @ back, M @ x - rhs
             # minimise |A d + r|^2 + mu/2 |d + g|^2, by the smaller of the two normal equations
             e = -A.T @ np.linalg.solve(A @ A.T + 0.5 * mu * np.eye(len(A)), r - A @ g)
-            # within Dikin's ellipsoid eigenvalues remain above a tenth, so that the next step's metric is accurate
+            # a step within Dikin's ellipsoid leaves eigenvalues above a tenth of their value, so that the metric of the next step is accurate
             step, length = back @ (e - g), min(1.0, 0.9 / max(float(np.linalg.norm(e - g)), 0.9))
             while length > 1e-9 and not (trial := value(x + length * step, mu)) <= now:
                 length *= 0.5
@@ -125,22 +129,23 @@ def consistent_parameters(
 
 PARAMETERS = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 TERMS = ("damping", "friction", "armature", "stiffness", "offset")
-SAME = 1e-8  # relative distance of a column from the span of others, below which it is dependent; the core's columns are exact to 1e-12
-ROUNDING = 1e-10  # relative influence of a parameter on the efforts, below which it is rounding
-BLOCK = 256  # number of states whose rows fit in the cache; enough to hide the overhead of NumPy's calls
+SAME = 1e-8  # relative distance of a column from the span of other columns, below which it is dependent; the core's columns are exact to 1e-12
+ROUNDING = 1e-10  # relative influence of a parameter on the efforts, below which the influence is rounding
+BLOCK = 256  # number of states per block: their rows fit in the cache, and the overhead of NumPy's calls is small
 
 
 class EffortModel:
-    """Regressor of the efforts of chosen motors, by the parameters of chosen bodies and terms of joints.
+    """Regressor of the efforts of selected motors with respect to the parameters of selected bodies and joints.
 
     Attributes
     ----------
     robot : the mechanism, with motors in the joints whose efforts were measured
     names : names of all parameters: "body.m", "body.Ixx", "joint.damping"
     values : (p,) nominal values
-    bodies, terms : bodies, with 10 parameters each, and then (term, joint, index) of the other parameters
-    units : (p,) units of the parameters, by the mechanism's mass, length and pendulum rate, so that tolerances do not depend on its size
-    turn : (nv,) unit of each velocity, equivalent to 1 rad/s; turn_of_motors : (nu,) the same of motors
+    bodies, terms : names of the bodies, with 10 parameters each, followed by (term, joint, index) of the joint parameters
+    units : (p,) scales of the parameters, from the mechanism's mass, length and pendulum rate, so that tolerances do not depend on the mechanism's
+        scale
+    turn, turn_of_motors : (nv,), (nu,) scale of each velocity, and of each motor's velocity, that is equivalent to 1 rad/s
     """
 
     def __init__(
@@ -206,7 +211,7 @@ class EffortModel:
 
     @property
     def motors(self) -> tuple[str, ...]:
-        """Joint of each effort, "joint[1]" if it has several."""
+        """Name of the joint of each effort, or "joint[1]" if the joint has several velocities."""
         sizes = {name: self.robot.joint(name).type.nv for name in self.robot.actuated}
         return tuple(name + f"[{k}]" * (size > 1) for name, size in sizes.items() for k in range(size))
 
@@ -232,11 +237,11 @@ class EffortModel:
     def _rows(
         self, q: Array, v: Array, a: Array, kept: NDArray[np.intp] | None = None, directions: Mapping[str, Array] | None = None
     ) -> tuple[Array, Array, Array]:  # fmt: skip
-        """Return these rows, the motions x_k of the motors (n, nu, nv), and the status of each state."""
+        """Return the result of :meth:`rows`, the motions x_k of the motors (n, nu, nv), and the status of each state."""
         robot, nv, bodies = self.robot, self.robot.nv, 10 * len(self.bodies)
         kept = np.arange(len(self.names)) if kept is None else kept
         every, status = robot._effort_regressor(q, v, a, return_status=True)
-        # placeholders for columns that the core lacks; one call of take for all motors is twice as fast as one for each
+        # columns of joint parameters, which the core does not compute, are placeholders here. A single call of take for all motors is twice as fast
         columns = np.append(self._columns, np.zeros(len(self.terms) + 1, int))[np.append(kept, -1)]
         rows: Array = every.take(columns, axis=-1, mode="clip").swapaxes(0, 1)
         along = every[..., :nv]
@@ -248,7 +253,7 @@ class EffortModel:
     def _joint_column(
         self, place: tuple[str, str, int], q: Array, v: Array, a: Array, along: Array, directions: Mapping[str, Array] | None
     ) -> Array:  # fmt: skip
-        """Return the efforts of the motors (n, nu) for a unit of a joint's term."""
+        """Return the efforts of the motors (n, nu) due to a unit value of a joint parameter."""
         term, joint, k = place
         j = self.robot.joint(joint)
         if j.closes_loop:
@@ -265,9 +270,9 @@ class EffortModel:
         return np.asarray(moves * by[:, None])
 
     def anywhere(self, data: Samples, seed: int = 0) -> Array:
-        """Return rows (., p) of random states near those measured, with random motions that the loops allow; twice as many as columns.
+        """Return regressor rows (., p) in random states near the measured ones, with random motions that the loops allow.
 
-        Each `seed` gives other states.
+        There are twice as many rows as columns. Each `seed` selects different states.
         """
         robot, turn, rng = self.robot, self.turn, np.random.default_rng(seed)
         states = 10 + 2 * len(self.names) // robot.nu
@@ -286,7 +291,7 @@ class EffortModel:
         q, v, a = (x[status == 0] for x in (q, v, a))
         rows, along, status = self._rows(q, v, a)
         good = status == 0
-        if robot.nc:  # reject states near singular positions, where rounding is large
+        if robot.nc:  # states near singular positions are rejected, because their rounding errors are large
             J, x = robot.constraint_jacobian(q) * turn, np.swapaxes(along / turn, 1, 2)
             size = np.linalg.norm(J, axis=(1, 2)) * np.linalg.norm(x, axis=(1, 2))
             good &= np.linalg.norm(J @ x, axis=(1, 2)) < 1e-3 * SAME * size
@@ -296,14 +301,14 @@ class EffortModel:
 
 @dataclass(frozen=True, eq=False)
 class Base:
-    """Base parameters of a set of rows: W pi = W[:, kept] (combination @ pi).
+    """Base parameters of a set of regressor rows W: W pi = W[:, kept] (combination @ pi).
 
     Attributes
     ----------
-    kept : indices of columns that are independent of those before them
-    combination : (base, p) base parameters as combinations of all
+    kept : indices of the columns that are independent of all columns before them
+    combination : (base, p) base parameters as linear combinations of all parameters
     unseen : indices of zero columns
-    size : (base,) root mean square of the kept columns
+    size : (base,) root mean square of the columns `kept`
     """
 
     kept: NDArray[np.intp]
@@ -318,7 +323,10 @@ class Base:
 
 
 def combined(row: Array, names: Sequence[str], first: int, units: Array, least: float) -> str:
-    """Return a combination of names as text, beginning with `first`; parts below `least` of the largest, in `units`, are omitted."""
+    """Return a linear combination of parameters as text, beginning with the parameter `first`.
+
+    Coefficients below `least` of the largest one, scaled by `units`, are omitted.
+    """
     parts_of_row = np.abs(row * units)
     rest = [i for i in np.flatnonzero(parts_of_row > least * parts_of_row.max(initial=0.0)).tolist() if i != first]
     parts = [
@@ -329,9 +337,10 @@ def combined(row: Array, names: Sequence[str], first: int, units: Array, least: 
 
 
 def independent_columns(X: Array, order: NDArray[np.intp] | None, floor: Array) -> Base:
-    """Return the columns of X (rows, p) that are independent of those before them, in a given order, or by pivoting; columns below `floor` (p,) are zero.
+    """Return the columns of X (rows, p) that are independent of all columns before them, in a given order, or by pivoting.
 
-    The method is modified Gram-Schmidt, twice. For columns of unit norm, the remainder is the distance from the span of those before.
+    Columns whose norm is below `floor` (p,) count as zero. The method is modified Gram-Schmidt, applied twice. For columns of unit norm, the
+    remainder is the distance from the span of the previous columns.
     """
     rows, X = len(X), np.asarray(np.linalg.qr(X, mode="r")) if len(X) > X.shape[1] else X
     size = np.linalg.norm(X, axis=0)
@@ -343,7 +352,7 @@ def independent_columns(X: Array, order: NDArray[np.intp] | None, floor: Array) 
         distance = np.linalg.norm(left, axis=0) / least
         j = (
             int(np.argmax(distance > (1.0 - SAME) * distance.max())) if order is None else int(order[k])
-        )  # the first of equals
+        )  # the first column among equal remainders
         if distance[j] > 1.0:
             kept.append(j)
             basis = left[:, j] / np.linalg.norm(left[:, j])
@@ -365,14 +374,15 @@ def base_of(model: EffortModel, data: Samples) -> Base:
     order = np.concatenate([np.arange(len(mass), len(model.names)), np.argsort(-mass, kind="stable")]).astype(np.intp)
 
     def reduced(X: Array) -> tuple[Base, Array]:
-        # influence of a unit of each parameter; rounding of the largest is zero, as in joints that the loops lock
+        # influence of each parameter on the efforts; an influence at the rounding level of the largest is zero, for example in joints that the loops
+        # lock
         moves = np.linalg.norm(X, axis=0) * model.units
         floor = ROUNDING * moves.max(initial=0.0) / model.units
         return independent_columns(X, order, floor), np.maximum(SAME * np.linalg.norm(X, axis=0), floor)
 
     X = model.anywhere(data)
     base, least = reduced(X)
-    # if the data are on several branches, few rows may be on one of them: add rows until the base does not grow
+    # if the data are on several branches, one branch may have too few rows: add rows until the number of base parameters is constant
     for seed in count(1):
         more = model.anywhere(data, seed)
         left = more - more[:, base.kept] @ base.combination

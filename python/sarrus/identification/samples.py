@@ -1,4 +1,4 @@
-"""Samples of measured motions and efforts, also from encoder readings."""
+"""Samples of measured motions and efforts, and their computation from encoder readings."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from .._showing import Brief
 from ..errors import ModelError, ShapeError
 from ..mechanism import Mechanism, checked_mechanism
 
-SETTLES = 4.0  # half length of the filter, in periods of the cut-off
+SETTLES = 4.0  # half length of the filter, in periods of the cut-off frequency
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Samples(Brief):
-    """Measured motion and efforts, one row per sample.
+    """Measured motion and efforts, with a row for each sample.
 
     Attributes
     ----------
-    efforts : joint to the efforts of its motor (n,) or (n, nv of the joint) [N m, N]. Zeros of a passive joint are measurements too
+    efforts : joint to the efforts of its motor (n,) or (n, nv of the joint) [N m, N]. A passive joint may be included with zeros, as a measurement
     q, v : (n, nq), (n, nv) configurations and velocities [rad, m; rad/s, m/s], with closed loops
     a : (n, nv) accelerations [rad/s^2, m/s^2], or None, for :func:`identify_runs`
-    t : (n,) [s], or None; uniformly spaced if `a` is None
-    directions : joint to (n, nv of the joint) factors of unit Coulomb friction; None: the signs of its velocities. For filtered efforts these are
-        the filtered signs, because filtered efforts do not jump at reversals
+    t : (n,) times [s], or None; uniformly spaced if `a` is None
+    directions : joint to (n, nv of the joint) factors of Coulomb friction from -1 to 1 (dimensionless); None: the signs of the velocities. If efforts
+        are filtered, use the filtered signs, because the filtered friction does not jump at reversals
     """
 
     efforts: Mapping[str, Array]
@@ -69,7 +69,12 @@ class Samples(Brief):
 
     @renamed_arguments(which="selection")
     def rows(self, selection: Any) -> Samples:
-        """Return the samples of a slice, indices or a mask; raise IndexError for other selections."""
+        """Return a subset of the samples; raise IndexError for an invalid selection.
+
+        Parameters
+        ----------
+        selection : slice, indices or mask of the samples
+        """
         try:
             indices = np.arange(len(self))[selection]
         except (IndexError, TypeError, ValueError) as error:
@@ -87,28 +92,28 @@ class Samples(Brief):
         cls, robot: Mechanism, t: ArrayLike, joints: Mapping[str, ArrayLike], efforts: Mapping[str, ArrayLike], *, cutoff: float,
         near: ArrayLike | None = None,
     ) -> Samples:  # fmt: skip
-        """Return samples from encoder readings: filtered without delay, differentiated, and completed by the loops.
+        """Return samples from encoder readings: filtered without delay and differentiated; the coordinates of all joints follow from the loops.
 
         Parameters
         ----------
         robot : the nominal mechanism
-        t : (n,) [s], uniformly spaced
-        joints : joint with one coordinate to its readings (n,) [rad, m]; as many joints as determine the motion
-        efforts : as the attribute. Efforts and signs of velocities have the same filter, so that both sides of the equations lose the same
-            frequencies
-        cutoff : frequency of half amplitude [Hz]; below 0.7 of it the error is 1e-4, above 1.3 of it nothing remains
-        near : configuration near the first reading, as for :meth:`sarrus.Mechanism.follow`
+        t : (n,) uniformly spaced times [s]
+        joints : joint with one coordinate to its readings (n,) [rad, m]; the joints must determine the motion
+        efforts : joint to measured efforts (n,) or (n, nv of the joint) [N m, N]. They are filtered like the signs of velocities, so that both
+            sides of the equations lose the same frequencies
+        cutoff : cut-off frequency of half amplitude [Hz]; the amplitude error is 1e-4 below 0.7 of it, and the signal vanishes above 1.3 of it
+        near : initial guess of the first configuration [rad, m], as in :meth:`sarrus.Mechanism.follow`
 
         Returns
         -------
-        Samples without both ends of the record, where the filter is incomplete (four periods of the cut-off each)
+        Samples without four periods of the cut-off frequency at each end of the record, where the filter is incomplete
 
         Raises
         ------
         ShapeError, ModelError
             Times are not uniformly spaced, or the record is shorter than twelve periods of the cut-off.
         AssemblyError
-            The loops cannot be closed along the readings.
+            The loops do not close along the readings.
 
         Examples
         --------
@@ -135,7 +140,8 @@ class Samples(Brief):
         readings = [_readings(argument, x, t) for argument, x in (("joints", joints), ("efforts", efforts))]
         smooth, rate, acceleration = _kernels(step, cutoff, half)
         inside = slice(half, len(t) - half)
-        # signs of velocities are filtered again, which requires velocities at the ends too: readings are mirrored in their last one
+        # the signs of velocities are filtered in turn, which requires velocities at the ends of the record: the readings are mirrored at their last
+        # value
         mirrored = {name: np.pad(y, half, mode="reflect", reflect_type="odd") for name, y in readings[0].items()}
         positions, rates, accelerations = (
             {name: np.convolve(y, kernel, "valid") for name, y in mirrored.items()}
@@ -155,7 +161,7 @@ class Samples(Brief):
 
 
 def _readings(argument: str, value: Any, t: Array) -> dict[str, Array]:
-    """Return the readings of each joint; raise ShapeError unless there is one for each time."""
+    """Return the readings of each joint; raise ShapeError unless they have a value for each time."""
     check_mapping(argument, value, "joints to (n,) readings each")
     readings = {name: real_array(f"{argument}['{name}']", x) for name, x in value.items()}
     for name, x in readings.items():
@@ -170,7 +176,7 @@ def _kernels(step: float, cutoff: float, half: int) -> list[Array]:
     h = np.sinc(2.0 * cutoff * t) * np.kaiser(len(t), 8.0)
     spectrum, rate = np.fft.rfft(np.pad(h / h.sum(), half)), 2j * np.pi * np.fft.rfftfreq(len(t) + 2 * half, step)
     kernels = [np.fft.irfft(spectrum * rate**k, len(t) + 2 * half)[half : half + len(t)] for k in range(3)]
-    # truncation leaves a nonzero sum, which is removed in the shape of the filter: a machine at rest has no velocity
+    # the truncated kernels of derivatives have a nonzero sum. A multiple of the filter is subtracted, so that a machine at rest has zero velocity
     return [kernels[0], *(kernel - kernel.sum() * kernels[0] for kernel in kernels[1:])]
 
 
