@@ -166,7 +166,7 @@ class Mechanism(LoopFunctions):
 
         Parameters
         ----------
-        q : (nq,) or (n, nq); default: the assembled home
+        q : (nq,) or (n, nq) configurations [rad, m]; default: the assembled home configuration
         v, a : (nv,) velocity and acceleration of one configuration [rad/s, m/s; per s]. The velocity and acceleration polygons are drawn next to the
             mechanism, normal parts dashed. The motion must be in a plane of two of the world's axes
         trace : names of frames whose paths through all q are drawn, such as a coupler curve
@@ -237,9 +237,9 @@ class Mechanism(LoopFunctions):
             or "JOINT.child", the frames of a joint on its two bodies
         lengths : rod (:meth:`~sarrus.Builder.add_distance`) to its length [m]
         pitch : :class:`~sarrus.Helical` joint to its pitch [m/rad]
-        stiffness, damping, rest : joint to a number or one per velocity, or spring (:meth:`~sarrus.Builder.add_spring`) to a number; rest of a spring
-            is its rest_length
-        friction, armature : joint to a number or one per velocity
+        stiffness, damping, rest : joint to a number, or a value for each velocity [N m/rad, N/m; N m s/rad, N s/m; rad, m]; or spring
+            (:meth:`~sarrus.Builder.add_spring`) to a number, where rest is the rest_length of the spring [m]
+        friction, armature : joint to a number, or a value for each velocity [N m, N; kg m2, kg]
         gravity : (3,) acceleration of free fall in the world's axes [m/s2]
 
         Raises
@@ -287,9 +287,9 @@ class Mechanism(LoopFunctions):
 
         Parameters
         ----------
-        inertias : body to N :class:`~sarrus.Inertia`, or their parameters (N, 10), in the order of :attr:`sarrus.Inertia.parameters`
+        inertias : body to N :class:`~sarrus.Inertia`, or their parameters (N, 10), in the order of :attr:`sarrus.Inertia.parameters` [kg, kg m, kg m2]
         placements : frame, or "JOINT.parent" and "JOINT.child", to its placement: translations (N, 3) [m] or poses (N, 4, 4)
-        lengths, pitch, stiffness, damping, friction, armature, rest : as :meth:`replace`, (N,) each, or (N, nv of the joint)
+        lengths, pitch, stiffness, damping, friction, armature, rest : as in :meth:`replace`, (N,) each, or (N, nv of the joint)
         gravity : (N, 3) [m/s2]
 
         Returns

@@ -77,7 +77,7 @@ def inverse_dynamics_jvp(
     ----------
     q, v, a : (..., nq), (..., nv), (..., nv) configuration, velocity and acceleration [rad, m; rad/s, m/s; rad/s^2, m/s^2]
     dq, dv, da : (..., nv) each: a displacement in the tangent space, where the displaced configuration is ``robot.integrate(q, dq)``, and
-        changes of v and a
+        changes of v and a [rad, m; rad/s, m/s; rad/s^2, m/s^2]
     wrenches, base_velocity, base_acceleration, out, threads, return_status : as in :meth:`~sarrus.Mechanism.inverse_dynamics`
 
     Returns
@@ -107,7 +107,7 @@ def forward_dynamics_jvp(
     ----------
     q, v, tau : (..., nq), (..., nv), (..., nv) configuration, velocity and generalised force [rad, m; rad/s, m/s; N m, N]; q and v satisfy the loops
     dq, dv, dtau : (..., nv) each: a displacement in the tangent space, where the displaced configuration is ``robot.integrate(q, dq)``, and
-        changes of v and tau
+        changes of v and tau [rad, m; rad/s, m/s; N m, N]
     along : "tangent" projects dq and dv onto the loop constraints, with a consistent change of v; "any" uses dq and dv unchanged, as if the
         constraint rows were independent
     wrenches, check, time, out, threads, return_status : as in :meth:`~sarrus.Mechanism.forward_dynamics`
