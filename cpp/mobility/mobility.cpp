@@ -274,8 +274,8 @@ void warn(const ScaledLoops& loops, const double* q, const Matrix& stress, Mobil
   Names& warnings = result.warnings;
   warn_of_rank(result.singular_values, result.rank, result.gap, warnings);
   if (const auto finite = result.finite_degrees_of_freedom; finite && *finite < result.degrees_of_freedom)
-    warnings.push_back("singular: " + std::to_string(result.degrees_of_freedom) + " degrees of freedom in this configuration, of which " +
-                       std::to_string(*finite) + " are finite");
+    warnings.push_back("singular: " + std::to_string(result.degrees_of_freedom) +
+                       " degrees of freedom in this configuration, of which " + std::to_string(*finite) + " are finite");
   const Vector c = loops.prescribed(q);
   if ((stress.transpose() * c).norm() > present * c.norm())
     warnings.push_back("no velocity satisfies the prescribed motions and keeps the loops closed");

@@ -277,7 +277,9 @@ def test_positions(positions, name, tmp_path):
     requests.add("assemble", {}, robot.assemble)
     current, near = robot.joint_states(home).q, {"near": {"q": home}}
     given = [j for j in robot.actuated or robot.joints if robot.joint(j).type.nq == 1 == robot.joint(j).type.nv]
-    given = given[: max(robot.nv - robot.nc, 1)]  # no more than determine the motion: other coordinates never close the loops
+    given = given[
+        : max(robot.nv - robot.nc, 1)
+    ]  # no more than determine the motion: other coordinates never close the loops
     for size in (0.1, 1.0) if given else ():
         fixed = {j: current[j] + size * rng.uniform(-1.0, 1.0, 1) for j in given}
         goal, words = plain(fixed), {"fixed": fixed}

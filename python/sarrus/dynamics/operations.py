@@ -26,10 +26,10 @@ N = TypeVar("N", "Joint", "Constraint")
 
 
 def _operation(declared: F) -> F:
-    """Replace a declaration by the core's function of that name, with the declaration's signature and docstring.
+    """Replace a declaration by the core's function of the same name, with the declaration's signature and docstring.
 
-    A C function in the class costs a tenth of a Python function around it. For a keyword that the core does not support, the core calls the
-    declaration's body.
+    A call of the C function takes a tenth of the time of a call through a Python function. The body of the declaration is called only for keywords
+    that the core does not support.
     """
     function = cast(FunctionType, declared)
     code, defaults = function.__code__, function.__defaults__ or ()
@@ -45,7 +45,7 @@ def _operation(declared: F) -> F:
 
 
 def _undeclared(name: str) -> Callable[..., Array]:
-    """Return the core's function of that name, for use within the package, with the arguments of ``cpp/kernels/operation_list.hpp``."""
+    """Return the core's function of this name, for internal use, with the arguments listed in ``cpp/kernels/operation_list.hpp``."""
     return cast("Callable[..., Array]", _core.method(_core.Mechanism, name, "", lambda: None))
 
 
@@ -55,14 +55,14 @@ class Joint:
 
     Attributes
     ----------
-    name, parent, child : str
+    name, parent, child : names of the joint and of its two bodies
     type : the joint type, e.g. ``Revolute('z')``
     kind : name of the joint type
-    nq, nv : numbers of its coordinates in q and velocities in v; zero for a loop joint. Its degrees of freedom are ``type.nv``
+    nq, nv : numbers of the joint's coordinates in q and velocities in v; zero for a loop joint. Its degrees of freedom are ``type.nv``
     q_slice, v_slice : slices into q and v, empty for a loop joint
-    actuated : bool, True if a motor drives it
-    closes_loop : bool, True for a loop joint: a constraint on the tree with rows of :meth:`Mechanism.constraint`
-    reversed : bool, True if the spanning tree passes it from child to parent
+    actuated : True if a motor drives the joint
+    closes_loop : True for a loop joint, which is a constraint on the tree, with the rows of :meth:`Mechanism.constraint`
+    reversed : True if the joint's child is its predecessor in the spanning tree, that is, nearer to the ground than its parent
     """
 
     name: str
@@ -76,8 +76,8 @@ class Joint:
     v_slice: slice
     closes_loop: bool
     reversed: bool
-    _body: int  # number of the child in the tree, from 1
-    _all_q: slice  # among the coordinates of all joints, loop joints after those of the tree
+    _body: int  # index of the body that the joint carries in the tree, from 1
+    _all_q: slice  # slice into the coordinates of all joints: tree joints, then loop joints
     _all_v: slice
 
     def __copy__(self) -> Self:
@@ -102,14 +102,14 @@ class Joint:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Constraint:
-    """Loop joint, or another relation between velocities.
+    """Constraint of a mechanism: a loop joint, or another relation between velocities.
 
     Attributes
     ----------
     spec : description of the joint or constraint
-    rows : slice into the nc rows of all constraints
-    row_names : one name for each row
-    holonomic : for each row, True if it also constrains positions
+    rows : slice into the nc constraint rows of the mechanism
+    row_names : name of each row
+    holonomic : for each row, True if it constrains positions, False if it constrains velocities only
     """
 
     spec: JointSpec | ConstraintSpec
@@ -146,17 +146,18 @@ class Constraint:
 
 
 class StateFunctions(_core.Mechanism):
-    """Functions of a state of the tree; :class:`~sarrus.Mechanism` documents their shared options."""
+    """Functions of a state of the spanning tree; :class:`~sarrus.Mechanism` documents their shared options."""
 
     _substructures: int | None
     _prepared: dict[Any, Any]  # cache of prepared data, by purpose
-    _changed: tuple[Description, dict[str, Any]]  # of a copy: the original description, and the changed numbers
+    _changed: tuple[Description, dict[str, Any]]  # only of a copy: the original description, and the changed parameters
 
     def __init__(self, description: Description, *, substructures: int | None = None) -> None:
-        if "_prepared" in vars(self):  # the core would keep the first numbers
+        if "_prepared" in vars(self):  # __init__ may run only once, because the core would keep the first parameters
             raise TypeError("a Mechanism is immutable: make another one instead of calling __init__ again")
         if substructures is not None:
-            substructures = checked_count("substructures", substructures, 0, most=1000)  # bodies of one; 0 cuts nothing
+            # largest number of bodies of a substructure; 0: no substructures
+            substructures = checked_count("substructures", substructures, 0, most=1000)
         if not isinstance(description, Description):
             raise TypeError(
                 f"a Mechanism is made from a Description, such as that of Builder.build(); got {description!r}"
@@ -165,7 +166,7 @@ class StateFunctions(_core.Mechanism):
         vars(self).update(_description=description, _substructures=substructures, _prepared={})
 
     def _copy(self, changes: dict[str, Any]) -> Self:
-        """Return a copy with different parameters, whose description is made at its first use."""
+        """Return a copy with different parameters; its description is created at first access."""
         from ..description.replaced import OF_JOINT_TYPES, merged
 
         copy = type(self).__new__(type(self))
@@ -192,7 +193,7 @@ class StateFunctions(_core.Mechanism):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Entries of the file or description that have no effect, and doubtful numbers, a sentence each."""
+        """Sentences about entries of the file or description that have no effect, and about doubtful values."""
         return self._warnings
 
     @cached_property
@@ -245,7 +246,7 @@ class StateFunctions(_core.Mechanism):
 
     @property
     def joints(self) -> tuple[str, ...]:
-        """Names of the joints of the tree, in the order in which they were added, which is that of q and v."""
+        """Names of the tree joints, in the order in which they were added, which is also the order of q and v."""
         return tuple(name for name, j in self._joints.items() if not j.closes_loop)
 
     @property
@@ -255,15 +256,21 @@ class StateFunctions(_core.Mechanism):
 
     @property
     def constraints(self) -> tuple[str, ...]:
-        """Names of the constraints: loop joints, then the others, each in the order in which they were added.
+        """Names of the constraints: loop joints, then constraints that are not joints, both in the order in which they were added.
 
         The rows of :meth:`constraint_jacobian` have this order.
         """
         return tuple(self._constraints)
 
     def constraint(self, name: str) -> Constraint:
-        """Return the constraint of that name; raise NameNotFoundError if there is none.
+        """Return the constraint with this name; raise NameNotFoundError if there is none.
 
+        Parameters
+        ----------
+        name : name of a loop joint or another constraint
+
+        Examples
+        --------
         >>> import sarrus
         >>> sarrus.mechanisms.four_bar().constraint("pin2").rows
         slice(0, 5, None)
@@ -299,8 +306,14 @@ class StateFunctions(_core.Mechanism):
         return float(sum(b.inertia.mass for b in self.description.bodies))
 
     def joint(self, name: str) -> Joint:
-        """Return the joint of that name; raise NameNotFoundError if there is none.
+        """Return the joint with this name; raise NameNotFoundError if there is none.
 
+        Parameters
+        ----------
+        name : name of a tree joint or loop joint
+
+        Examples
+        --------
         >>> import sarrus
         >>> sarrus.mechanisms.pendulum().joint("pivot").v_slice
         slice(0, 1, None)
@@ -308,7 +321,7 @@ class StateFunctions(_core.Mechanism):
         return _named("joint", name, self._joints)
 
     def _tree_joint(self, name: str, quantity: str = "coordinates in q") -> Joint:
-        """Return a joint of the tree, which has this quantity; raise ModelError for a loop joint."""
+        """Return a tree joint; raise ModelError for a loop joint, which does not have this `quantity`."""
         joint = self.joint(name)
         if joint.closes_loop:
             raise ModelError(f"joint '{name}' closes a loop and has no {quantity}: add it with tree=True")
@@ -361,12 +374,12 @@ class StateFunctions(_core.Mechanism):
         return "\n".join([*lines, *([f"solver  {self._how_solved()}"] if self.nc else [])])
 
     def _how_solved(self) -> str:
-        """Return a description of the solver for the loop equations, with its cost: joint coordinates, or substructures.
+        """Return a description of the solver for the loop equations, joint coordinates or substructures, with its cost.
 
-        In joint coordinates the mass matrix of a long chain is full, and so are the rows of a loop around many joints. With substructures, the
-        mechanism is cut at some joints into floating pieces, and these joints are rows like loop joints. The result is the same.
-        ``Mechanism(description, substructures=4)`` cuts into pieces of at most four bodies, ``substructures=0`` does not cut.
-        Derived mechanisms, with other motors or locked joints, choose their own solver.
+        In joint coordinates, the mass matrix of a long chain is full, and the rows of a loop around many joints are full, too. With substructures,
+        the mechanism is cut at some joints into floating groups of bodies. These joints become constraint rows like loop joints. Both solvers have
+        the same result. ``Mechanism(description, substructures=4)`` uses groups of at most four bodies, and ``substructures=0`` joint coordinates.
+        Derived mechanisms, with other motors or locked joints, select their own solver.
         """
         joints, pieces, substructures, cuts = self._solver
         if cuts == 0:
@@ -394,10 +407,16 @@ class StateFunctions(_core.Mechanism):
         return q
 
     def configuration(self, name: str) -> Array:
-        """Return the configuration (nq,) of that name, such as a keyframe of a file, with neutral values of joints that it omits.
+        """Return the named configuration (nq,), such as a keyframe of a file [rad, m, quaternions (x, y, z, w)].
 
-        It need not close the loops. The names are in ``description.configurations``.
+        Joints that it omits have neutral coordinates. The loops may be open. The names are in ``description.configurations``.
 
+        Parameters
+        ----------
+        name : name of the configuration
+
+        Examples
+        --------
         >>> import sarrus
         >>> b = sarrus.Builder("pendulum")
         >>> b.add_body("bob", sarrus.Inertia.sphere(1.0, 0.1))
@@ -412,7 +431,7 @@ class StateFunctions(_core.Mechanism):
         return self._at(named[name])
 
     def _at(self, coordinates: Iterable[tuple[str, ArrayLike]]) -> Array:
-        """Return a configuration (nq,) with these coordinates of joints, the others neutral; loop joints are ignored."""
+        """Return a configuration (nq,) with these coordinates of joints; all other joints are neutral. Loop joints are ignored."""
         q = self.neutral()
         for name, x in coordinates:
             if not self.joint(name).closes_loop:
@@ -420,18 +439,18 @@ class StateFunctions(_core.Mechanism):
         return q
 
     def _drawn(self, rng: np.random.Generator, size: int | tuple[int, ...], metre: float = 1.0) -> Array:
-        """Return random configurations (*size, nq), which need not close the loops; displacements without limits are up to `metre`."""
+        """Return random configurations (*size, nq) with open loops; displacements without limits are between -`metre` and `metre`."""
         lead = tuple(checked_count("size", n, 0) for n in (size if isinstance(size, tuple) else (size,)))
         try:
             q = np.empty((*lead, self.nq))
         except ValueError as error:
             raise ShapeError(f"size {size!r} is too large for an array: {error}") from None
         for joint in map(self.joint, self.joints):
-            # without limits: half a turn, or a metre
+            # range of coordinates without limits: half a revolution, or `metre`, in both directions
             spreads = {"rad": np.pi, "m": metre}
             spread = np.array([spreads.get(unit, 1.0) for _, unit in joint.type.coordinates])
             low, high = joint.limits if joint.limits is not None else (-spread, spread)
-            # a side without a limit ends at the usual spread, or at twice this spread from the other side's limit
+            # with a single limit, the other end of the range is at the default spread, or at twice this spread from the limit
             low = np.where(np.isfinite(low), low, np.where(high > -spread, -spread, high - 2 * spread))
             high = np.where(np.isfinite(high), high, np.where(low < spread, spread, low + 2 * spread))
             q[..., joint.q_slice] = rng.uniform(low, high, (*lead, joint.nq))
@@ -443,13 +462,15 @@ class StateFunctions(_core.Mechanism):
 
     @_operation
     def integrate(self, q: ArrayLike, dv: ArrayLike, **options: Unpack[StateOptions]) -> Array:
-        """Return the configuration (..., nq) after motion from q with constant velocity dv (..., nv) for unit time.
+        """Return the configuration (..., nq) after motion from q with constant velocity dv for unit time.
 
-        It is on the manifold: a free joint moves on a screw, a quaternion stays a unit quaternion (SpaceDyn 3.4, van der Merwe 6.52).
+        The motion is on the configuration manifold: a free joint moves along a screw, and quaternions remain unit quaternions (SpaceDyn 3.4, van der
+        Merwe 6.52).
 
         Parameters
         ----------
         q : (..., nq) configuration [rad, m]
+        dv : (..., nv) displacement: velocity times unit time [rad, m]
         out, threads, return_status : as in :class:`~sarrus.Mechanism`
 
         Examples
@@ -461,10 +482,11 @@ class StateFunctions(_core.Mechanism):
 
     @_operation
     def difference(self, q0: ArrayLike, q1: ArrayLike, **options: Unpack[StateOptions]) -> Array:
-        """Return the constant velocity (..., nv) from q0 to q1 in unit time: the inverse of :meth:`integrate`, by the shorter rotation.
+        """Return the constant velocity (..., nv) that leads from q0 to q1 in unit time, by the shorter rotation: the inverse of :meth:`integrate`.
 
         Parameters
         ----------
+        q0, q1 : (..., nq) configurations [rad, m]
         out, threads, return_status : as in :class:`~sarrus.Mechanism`
 
         Examples
@@ -479,7 +501,7 @@ class StateFunctions(_core.Mechanism):
 
     @_operation
     def normalize(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
-        """Return the configuration (..., nq) with unit quaternions and unchanged other coordinates.
+        """Return the configuration (..., nq) with normalised quaternions; all other coordinates are unchanged.
 
         Parameters
         ----------
@@ -499,7 +521,7 @@ class StateFunctions(_core.Mechanism):
     def pose(self, q: ArrayLike, frame: str, **options: Unpack[StateOptions]) -> Array:
         """Return the pose (..., 4, 4) of a frame in the world: [R p; 0 1] (van der Merwe 2.26, 2.29 composed).
 
-        Frames are those of `frames`, and "pin.parent" and "pin.child", the frames of joint "pin" on the two bodies that it connects.
+        Valid frames are the names in `frames`, and for a joint "pin" the names "pin.parent" and "pin.child" of its frames on both bodies.
 
         Parameters
         ----------
@@ -594,11 +616,12 @@ class StateFunctions(_core.Mechanism):
     def kinematics(
         self, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike | None = None, *, threads: int = 1
     ) -> Kinematics:
-        """Compute the motion of all bodies once, for many queries about one state or many states.
+        """Compute the motion of all bodies once, for many queries about the same state or states.
 
         Parameters
         ----------
-        q, v, a : (..., nq), (..., nv), (..., nv) configuration, velocity and acceleration [rad, m; rad/s, m/s; rad/s^2, m/s^2]
+        q, v, a : (..., nq), (..., nv), (..., nv) configuration, velocity and acceleration [rad, m; rad/s, m/s; rad/s^2, m/s^2];
+            default of v and a: zero
         threads : as in :class:`~sarrus.Mechanism`
 
         Examples
@@ -667,7 +690,7 @@ class StateFunctions(_core.Mechanism):
 
     @_operation
     def mass_matrix_inverse(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
-        """Return the inverse of M(q) (..., nv, nv), by L^T D L along the branches of the tree (Featherstone 2008, 6.5).
+        """Return the inverse of the mass matrix M(q) (..., nv, nv) of the tree, by L^T D L factorisation (Featherstone 2008, 6.5).
 
         Parameters
         ----------
@@ -744,14 +767,14 @@ class StateFunctions(_core.Mechanism):
     _reactions = _undeclared("reactions")
     _motion_space = _undeclared("motion_space")
     _joint_screws = _undeclared("joint_screws")  # (..., nv, 6) in world axes, at the world's origin
-    # [u, v] joint by joint: a motion that deviates by u from one at v has the velocity dv + [u, v]
+    # Lie bracket [u, v] of each joint: if a motion deviates by u from a motion with velocity v, the rate of u is dv + [u, v]
     _bracket = _undeclared("bracket")
 
     @_operation
     def regressor(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, **options: Unpack[StateOptions]) -> Array:
         """Return the regressor Y (..., nv, 10 bodies) of the tree, tau = Y pi for the rigid-body part of :meth:`inverse_dynamics`.
 
-        pi stacks, over ``bodies``, (m, m com (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz) about the origin of each body's frame, as in
+        pi stacks the parameters (m, m com (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz) of all ``bodies``, about the origin of each body's frame, as in
         ``Inertia.parameters``. Armature, friction and springs are not included.
 
         Parameters
@@ -818,7 +841,7 @@ class StateFunctions(_core.Mechanism):
 
     @_operation
     def potential_energy(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
-        """Return the potential energy (...) of gravity and springs [J]; a float for one state. A mass at the world's origin has none.
+        """Return the potential energy (...) of gravity and springs [J]; a float for one state. It is zero for a mass at the world's origin.
 
         Parameters
         ----------
@@ -834,7 +857,7 @@ class StateFunctions(_core.Mechanism):
 
 
 class Kinematics:
-    """Motion of all bodies at one state or at many, from :meth:`Mechanism.kinematics`. Omitted v or a are zero."""
+    """Motion of all bodies in one state or many, from :meth:`Mechanism.kinematics`."""
 
     __slots__ = ("_cached", "mechanism")
 
@@ -893,6 +916,6 @@ class Kinematics:
 
 
 def _named(kind: str, name: str, items: dict[str, N]) -> N:
-    """Return the item of that name; raise NameNotFoundError if there is none."""
+    """Return the item with this name; raise NameNotFoundError if there is none."""
     check_name(kind, name, items)
     return items[name]

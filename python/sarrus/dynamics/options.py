@@ -1,4 +1,4 @@
-"""Shared keyword options of functions of a state, and their representation in help()."""
+"""Shared keyword options of functions of a state, and their display by help()."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ DEFAULTS: dict[str, Any] = {
 
 
 def keywords_behind(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return the keywords behind ``**options: Unpack[...]`` of a function, with their defaults."""
+    """Return the keywords that ``**options: Unpack[...]`` of a function accepts, with their defaults."""
     annotation = str(function.__annotations__.get("options", ""))
     if not annotation:
         return {}

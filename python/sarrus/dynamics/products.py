@@ -1,4 +1,4 @@
-"""Products of the derivatives of the equations of motion with a vector (jvp), and of a cotangent with them (vjp)."""
+"""Products of the derivatives of the equations of motion: with a vector (jvp), and with a cotangent (vjp)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ class ForwardDynamicsVJP(Brief):
     v, tau : (..., nv) with respect to the velocity and to the generalised force
     parameters : (..., 10 bodies) with respect to the inertial parameters, in the order of :meth:`~sarrus.Mechanism.regressor`
     dimensions : (..., n) with respect to placements, lengths, radii, ratios, springs and gravity, in the order of :func:`dimensions`. q and v change
-        with least kinetic energy so that the loops stay closed; NaN if they cannot close again; None unless requested
+        with the dimensions, with least kinetic energy, so that the loops stay closed; NaN if the loops cannot close with changed dimensions; None
+        unless requested
     """
 
     q: Array
@@ -70,13 +71,13 @@ def inverse_dynamics_jvp(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, a: ArrayLike, dq: ArrayLike, dv: ArrayLike, da: ArrayLike,
     **options: Unpack[MotionOptions],
 ) -> Array:  # fmt: skip
-    """Return the change of the generalised force of the tree along a change of its motion, at the cost of two to three inverse dynamics.
+    """Return the change of the generalised force of the tree due to a change of its motion; it costs two to three inverse dynamics.
 
     Parameters
     ----------
     q, v, a : (..., nq), (..., nv), (..., nv) configuration, velocity and acceleration [rad, m; rad/s, m/s; rad/s^2, m/s^2]
     dq, dv, da : (..., nv) each: a displacement in the tangent space, where the displaced configuration is ``robot.integrate(q, dq)``, and
-        changes of v and a
+        changes of v and a [rad, m; rad/s, m/s; rad/s^2, m/s^2]
     wrenches, base_velocity, base_acceleration, out, threads, return_status : as in :meth:`~sarrus.Mechanism.inverse_dynamics`
 
     Returns
@@ -100,15 +101,15 @@ def forward_dynamics_jvp(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, tau: ArrayLike, dq: ArrayLike, dv: ArrayLike, dtau: ArrayLike, *,
     wrenches: Wrenches | None = None, along: Along = "tangent", check: bool = True, **options: Unpack[TimeOptions],
 ) -> Array:  # fmt: skip
-    """Return the change of the acceleration along a change of the state and of tau, with loops.
+    """Return the change of the acceleration due to a change of the state and of tau, with loops.
 
     Parameters
     ----------
     q, v, tau : (..., nq), (..., nv), (..., nv) configuration, velocity and generalised force [rad, m; rad/s, m/s; N m, N]; q and v satisfy the loops
     dq, dv, dtau : (..., nv) each: a displacement in the tangent space, where the displaced configuration is ``robot.integrate(q, dq)``, and
-        changes of v and tau
-    along : "tangent" projects dq and dv onto the loops, with a consistent change of v; "any" uses dq and dv unchanged, as if rows were
-        never dependent
+        changes of v and tau [rad, m; rad/s, m/s; N m, N]
+    along : "tangent" projects dq and dv onto the loop constraints, with a consistent change of v; "any" uses dq and dv unchanged, as if the
+        constraint rows were independent
     wrenches, check, time, out, threads, return_status : as in :meth:`~sarrus.Mechanism.forward_dynamics`
 
     Returns
@@ -118,7 +119,7 @@ def forward_dynamics_jvp(
     Raises
     ------
     StateError
-        As :func:`forward_dynamics`; and if rows are inconsistent along dq and dv.
+        The errors of :func:`forward_dynamics`. Or constraint rows are inconsistent along dq and dv.
 
     Examples
     --------
@@ -142,13 +143,13 @@ def inverse_dynamics_vjp(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, a: ArrayLike, cotangent: ArrayLike, *, dimensions: bool = False,
     **options: Unpack[ReactionOptions],
 ) -> Any:  # fmt: skip
-    """Return the product of a cotangent w of the generalised force with its derivatives, in one pass, O(bodies), without matrices.
+    """Return the product of a cotangent w of the tree's generalised force with its derivatives, without matrices, in one pass, O(bodies).
 
     Parameters
     ----------
     q, v, a : (..., nq), (..., nv), (..., nv) configuration, velocity and acceleration [rad, m; rad/s, m/s; rad/s^2, m/s^2]
-    cotangent : (..., nv) w
-    dimensions : also compute derivatives with respect to :func:`dimensions`, in one more pass
+    cotangent : (..., nv) w [unit of the differentiated function per unit of this function's result]
+    dimensions : True also computes derivatives with respect to :func:`dimensions`, in one more pass
     wrenches, base_velocity, base_acceleration : as in :meth:`~sarrus.Mechanism.inverse_dynamics`
     threads, return_status : as in :class:`~sarrus.Mechanism`
 
@@ -179,14 +180,17 @@ def forward_dynamics_vjp(
     wrenches: Wrenches | None = None, along: Along = "tangent", check: bool = True, dimensions: bool = False,
     **options: Unpack[BatchTime],
 ) -> Any:  # fmt: skip
-    """Return the product of a cotangent w of the acceleration with its derivatives, with loops, in one pass and a solve, or three passes.
+    """Return the product of a cotangent w of the acceleration with its derivatives, with loops.
+
+    It costs one pass over the bodies and one linear solve; with dependent rows, up to three passes.
 
     Parameters
     ----------
     q, v, tau : (..., nq), (..., nv), (..., nv) configuration, velocity and generalised force [rad, m; rad/s, m/s; N m, N]; q and v satisfy the loops
-    cotangent : (..., nv) w
-    along : "tangent" projects displacements and changes of v onto the loops; "any" as if rows were never dependent
-    dimensions : also compute derivatives with respect to :func:`dimensions`
+    cotangent : (..., nv) w [unit of the differentiated function per unit of this function's result]
+    along : "tangent" projects displacements and changes of v onto the loop constraints; "any" uses them unchanged, as if the constraint rows were
+        independent
+    dimensions : True also computes derivatives with respect to :func:`dimensions`
     wrenches, check, time : as in :meth:`~sarrus.Mechanism.forward_dynamics`
     threads, return_status : as in :class:`~sarrus.Mechanism`
 
@@ -197,7 +201,7 @@ def forward_dynamics_vjp(
     Raises
     ------
     StateError
-        As :func:`forward_dynamics`; and if dependent rows are inconsistent in the directions of `along`.
+        The errors of :func:`forward_dynamics`. Or dependent rows are inconsistent in the directions of `along`.
 
     Examples
     --------
@@ -231,7 +235,7 @@ def _concatenated(robot: LoopFunctions, **changes: ArrayLike) -> Array:
 
 
 def _parts(answer: Array, nv: int) -> tuple[Array, Array, Array, Array]:
-    if answer.ndim == 1:  # takes half the time
+    if answer.ndim == 1:  # a special case for speed: a single state takes half the time
         return answer[:nv], answer[nv : 2 * nv], answer[2 * nv : 3 * nv], answer[3 * nv :]
     return answer[..., :nv], answer[..., nv : 2 * nv], answer[..., 2 * nv : 3 * nv], answer[..., 3 * nv :]
 
@@ -244,7 +248,7 @@ _vjp = _undeclared("actuator_efforts_vjp")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ActuatorEffortsDerivatives(Brief):
-    """Derivatives of the motor efforts with respect to the motion, or their product with a cotangent, which has no axis nu.
+    """Derivatives of the motor efforts with respect to the motion; or the product of a cotangent with them, which has no axis nu.
 
     Attributes
     ----------
@@ -266,13 +270,15 @@ def actuator_efforts(
 ) -> Any:  # fmt: skip
     """Return the derivatives of :meth:`~sarrus.Mechanism.actuator_efforts`, by one pass over the bodies for each motor.
 
-    They are exact with respect to v and a, and along displacements that the loops allow; along other displacements as if rows were never dependent.
-    Wrenches are constant in the axes of their frames. Coulomb friction is constant: a joint with friction at rest causes a ModelWarning.
+    They are exact with respect to v and a, and along displacements that the loops allow. Along displacements that open the loops, they are computed
+    as if the constraint rows were independent. External wrenches are constant in the axes of their frames. The Coulomb friction torque is constant,
+    which holds only for moving joints. A ModelWarning is issued if a joint with friction is at rest.
 
     Parameters
     ----------
     q, v, a : (..., nq), (..., nv), (..., nv) configuration, velocity and acceleration [rad, m; rad/s, m/s; rad/s^2, m/s^2]; q and v satisfy the loops
-    weights : (nu,) weights of the motors; default: by the mechanism's length
+    weights : (nu,) positive weights of the motors as in :meth:`~sarrus.Mechanism.actuator_efforts` (dimensionless); default: from the characteristic
+        length
     wrenches, check, time : as in :meth:`~sarrus.Mechanism.actuator_efforts`
     threads, return_status : as in :class:`~sarrus.Mechanism`
 
@@ -283,7 +289,7 @@ def actuator_efforts(
     Raises
     ------
     NotRealizableError, StateError
-        As :meth:`~sarrus.Mechanism.actuator_efforts`. Or rows of the constraints are a function of q, whose rate is unknown.
+        The errors of :meth:`~sarrus.Mechanism.actuator_efforts`. Or constraint rows are a Python function of q, whose derivative is unknown.
 
     Examples
     --------
@@ -323,16 +329,13 @@ def actuator_efforts_vjp(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, a: ArrayLike, cotangent: ArrayLike, *, weights: ArrayLike | None = None,
     wrenches: Wrenches | None = None, check: bool = True, **options: Unpack[BatchTime],
 ) -> Any:  # fmt: skip
-    """Return the product of a cotangent w (..., nu) of the efforts with their derivatives, in one pass over the bodies and two solves.
-
-    The other arguments are those of :func:`actuator_efforts`.
+    """Return the product of a cotangent w of the motor efforts with their derivatives, in one pass over the bodies and two linear solves.
 
     Parameters
     ----------
-    q, v, a : (..., nq), (..., nv), (..., nv) configuration, velocity and acceleration [rad, m; rad/s, m/s; rad/s^2, m/s^2]
-    wrenches : frame name to (..., 6) [moment; force] on the mechanism, in that frame's axes at its origin [N m, N]
-    time : (...) time for prescribed motions [s]
-    threads, return_status : as in :class:`~sarrus.Mechanism`
+    q, v, a : (..., nq), (..., nv), (..., nv) configuration, velocity and acceleration [rad, m; rad/s, m/s; rad/s^2, m/s^2]; q and v satisfy the loops
+    cotangent : (..., nu) w [unit of the differentiated function per N m, N]
+    weights, wrenches, check, time, threads, return_status : as in :func:`actuator_efforts`
 
     Examples
     --------

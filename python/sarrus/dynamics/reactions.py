@@ -1,4 +1,4 @@
-"""Reactions of joints with closed loops; indeterminate reactions are of least norm."""
+"""Reactions of joints in mechanisms with loops; indeterminate reactions have least norm."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def least_reactions(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, a: ArrayLike, multipliers: Array, along: Array | None = None, *,
     wrenches: Wrenches | None = None, time: ArrayLike | None = None, least_pivot: Array | None = None, compliance: Array | None = None,
 ) -> Array:  # fmt: skip
-    """Return the multipliers (..., nc) with the same J^T lambda whose reactions, of all joints and constraints, are of least norm."""
+    """Return the multipliers (..., nc) for which the reactions of all joints and constraints have least norm; J^T lambda is unchanged."""
     state: Any = {"wrenches": wrenches, "time": time, "least_pivot": least_pivot, "compliance": compliance}
     return shared_reactions(robot, q, v, a, multipliers, along, **state)[0]
 
@@ -38,8 +38,8 @@ def shared_reactions(
     Parameters
     ----------
     along : (..., all nv - nv) efforts of motors and other forces along loop joints; default: zero
-    least_pivot : (...) least pivots of the rows from the solution for accelerations, which reveal determinate reactions
-    compliance : (36 loads,) roots of the joints' compliances as the metric of the norm; see :func:`compliance_roots`
+    least_pivot : (...) smallest pivot of the constraint rows in the solution for accelerations, from which determinate reactions are detected
+    compliance : (36 loads,) roots of the joints' compliance matrices, which define the norm; see :func:`compliance_roots`
     """
     if not robot.nc or (least_pivot is not None and determined(least_pivot)):
         return multipliers, None
@@ -56,15 +56,18 @@ def shared_reactions(
 
 
 def determined(least_pivot: Array) -> bool:
-    """Return True if rigid bodies determine all reactions, in all states, by the least pivots (...) of the rows in the factor of accelerations.
+    """Return True if a rigid-body model determines all reactions in all states.
 
-    States without a solution, which are NaN, are ignored.
+    This is so if the smallest pivots (...) of the constraint rows in the factorisation for accelerations are not zero. States without a solution,
+    which are NaN, are ignored.
     """
     return not (least_pivot <= tolerances.independent).any()
 
 
 def compliance_roots(robot: LoopFunctions, compliance: Mapping[str, ArrayLike]) -> Array:
-    """Return R (36 loads,) with R^T R = C, 6 x 6 for the joint of every body and every constraint; zero for rigid ones."""
+    """Return the flattened 6 x 6 roots R (36 loads,), R^T R = C, of the compliance of each body's joint and of each constraint; zero if it is
+    rigid.
+    """
     check_mapping("compliance", compliance, "names of joints to 6 numbers or 6 x 6", 0)
     places = dict(robot._load_places)
     roots = np.zeros((len(robot.bodies) + len(robot.constraints), 6, 6))
@@ -74,14 +77,14 @@ def compliance_roots(robot: LoopFunctions, compliance: Mapping[str, ArrayLike]) 
                 f"compliance: no joint or rod is named '{name}'; joints and rods are {', '.join(map(repr, places))}"
             )
         C = real_array(f"compliance['{name}']", value)
-        if C.ndim == 0 and name not in robot._joints:  # along a rod
+        if C.ndim == 0 and name not in robot._joints:  # a number: compliance along a rod
             C = np.concatenate([np.zeros(3), np.full(3, float(C))])
         if C.shape not in ((6,), (6, 6)):
             raise ShapeError(
                 f"compliance['{name}'] has shape {C.shape}; it must be 6 numbers, or 6 x 6 [rad/(N m), m/N]"
             )
         C = np.diag(C) if C.ndim == 1 else C
-        unit = np.repeat([1.0 / robot._length, 1.0], 3)  # so that radians and metres are comparable
+        unit = np.repeat([1.0 / robot._length, 1.0], 3)  # scales that make radians and metres comparable
         scaled = C / np.outer(unit, unit)
         size = np.abs(scaled).max()
         if not np.isfinite(size) or np.abs(scaled - scaled.T).max() > 1e-9 * size:
@@ -101,12 +104,12 @@ def compliance_roots(robot: LoopFunctions, compliance: Mapping[str, ArrayLike]) 
 def carried_by_tree(robot: StateFunctions, q: ArrayLike, wrenches: Array) -> dict[str, Array]:
     """Return loads (..., 6) [moment; force] in each joint's frame, of the constraints on the subtree of each joint of the tree.
 
-    wrenches (..., constraints, 6) act on the constraints' children, and their opposites on the parents. Joints without such loads are omitted.
+    `wrenches` (..., constraints, 6) act on the constraints' children, and the opposite wrenches on the parents. Joints without load are omitted.
     """
     placed = {body: robot.pose(q, body, return_status=True)[0] for body in robot.bodies} | {"ground": np.eye(4)}
     specs = {spec.name: spec for spec in robot.description.joints}
     below = {(j.parent if j.reversed else j.child): j for j in map(robot.joint, robot.joints)}
-    subtree: dict[str, Array] = {}  # in the world's axes, about its origin
+    subtree: dict[str, Array] = {}  # load of each subtree in the world's axes, about the world's origin
     for k, constraint in enumerate(map(robot.constraint, robot.constraints)):
         if not constraint.bodies:
             continue
@@ -148,10 +151,9 @@ def joint_bases(
 ) -> tuple[Array, Array, Array, Array]:
     """Return the motion space of a joint, its complement, and their dual bases (van der Merwe 2.10-2.15).
 
-    They are phi (..., 6, nv), phi_c (..., 6, 6 - nv), psi and psi_c of the same shapes, in the joint's frame on the outer
-    body: phi^T psi = 1, phi_c^T psi_c = 1, phi^T psi_c = 0, phi_c^T psi = 0. phi_c is orthonormal. If the axes of a gimbal
-    or universal joint are parallel, phi loses rank: psi is then its pseudo-inverse, and phi_c still has 6 - nv
-    directions perpendicular to it.
+    The result is phi (..., 6, nv), phi_c (..., 6, 6 - nv), and psi and psi_c of the same shapes, in the joint's frame on the body that the joint
+    carries. They satisfy phi^T psi = 1, phi_c^T psi_c = 1, phi^T psi_c = 0 and phi_c^T psi = 0. phi_c is orthonormal. If the axes of a gimbal or
+    universal joint are parallel, phi loses rank. Then psi is the pseudo-inverse of phi, and phi_c still has 6 - nv directions perpendicular to phi.
 
     Parameters
     ----------
@@ -173,7 +175,7 @@ def joint_bases(
     if of.nv == 0:
         identity = np.broadcast_to(np.eye(6), (*phi.shape[:-2], 6, 6)).copy()
         return phi, identity, phi.copy(), identity.copy()
-    # an invalid state remains NaN and does not affect others
+    # an invalid state remains NaN and does not affect other states
     bad = np.asarray(np.isnan(phi).any(axis=(-2, -1), keepdims=True))
     sound = np.where(bad, np.eye(6)[:, : of.nv], phi)
     complement = np.linalg.svd(sound, full_matrices=True)[0][..., of.nv :]
@@ -184,11 +186,11 @@ def joint_bases(
 
 
 def orthonormal_basis(projector: Array, count: int) -> Array:
-    """Return an orthonormal basis (..., 6, count) of a projector's range, with unit vectors of the axes if they are in the range."""
+    """Return an orthonormal basis (..., 6, count) of a projector's range, which contains the unit vectors of the axes if these are in the range."""
     basis = np.zeros((*projector.shape[:-1], count))
     left = projector.copy()
     for k in range(count):
-        # the unit vector nearest to the range, the first of equals
+        # the unit vector nearest to the range; the first one if several are equally near
         best = np.argmax(np.round(np.diagonal(left, axis1=-2, axis2=-1), 12), axis=-1)
         column = np.take_along_axis(left, best[..., None, None], axis=-1)[..., 0]
         basis[..., k] = column / np.linalg.norm(column, axis=-1, keepdims=True)

@@ -27,9 +27,9 @@ class StateDerivatives(Brief):
 
     Attributes
     ----------
-    q : (..., n, nv), or (..., nv) of a number, with respect to a displacement dq (nv) in the tangent space, where the displaced configuration is
-        ``robot.integrate(q, dq)``
-    v : of the same shape, with respect to the velocity
+    q : (..., n, nv), or (..., nv) for a scalar function, with respect to a displacement dq (nv) in the tangent space, where the displaced
+        configuration is ``robot.integrate(q, dq)``
+    v : (..., n, nv) or (..., nv), with respect to the velocity
     """
 
     q: Array
@@ -51,12 +51,12 @@ class MotionDerivatives(StateDerivatives):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class IntegrateDerivatives(Brief):
-    """Derivatives of the configuration after motion with a velocity, in its own tangent space.
+    """Derivatives of the configuration after motion with a velocity; displacements of the result are in its own tangent space.
 
     Attributes
     ----------
     q : (..., nv, nv) with respect to a displacement of the initial configuration
-    dv : (..., nv, nv) with respect to the velocity: the differential of the exponential
+    dv : (..., nv, nv) with respect to the velocity: the differential of the exponential map
     """
 
     q: Array
@@ -79,9 +79,9 @@ class DifferenceDerivatives(Brief):
 def _of_core(name: str, kind: type | None = None, *, axes: int = 2, rows: bool = False) -> Callable[[F], F]:
     """Return a decorator that replaces a declaration by the core's function of that name.
 
-    kind : class of a result with a part for each varying input, which the core returns concatenated
-    axes : number of axes of a part
-    rows : True if rates of the constraints' rows are needed
+    kind : class of a result with a derivative by each input; the core returns these derivatives stacked
+    axes : number of axes of a derivative
+    rows : True if the function requires rates of the constraint rows
     """
     core: Any = _undeclared(name)
 
@@ -113,7 +113,9 @@ def _of_core(name: str, kind: type | None = None, *, axes: int = 2, rows: bool =
 
 @_of_core("pose_derivatives")
 def pose(robot: LoopFunctions, q: ArrayLike, frame: str, **options: Unpack[StateOptions]) -> Array:
-    """Return the derivative (..., 4, 4, nv) of each entry of a frame's pose with respect to each displacement; ``robot.jacobian`` has it as twists.
+    """Return the derivative (..., 4, 4, nv) of each entry of a frame's pose with respect to displacements of the tree joints.
+
+    ``robot.jacobian`` returns this derivative as twists.
 
     Parameters
     ----------
@@ -289,9 +291,9 @@ def potential_energy(robot: LoopFunctions, q: ArrayLike, **options: Unpack[State
 
 @_of_core("constraint_residual_derivatives", rows=True)
 def constraint_residual(robot: LoopFunctions, q: ArrayLike, **options: Unpack[TimeOptions]) -> Array:
-    """Return the derivative (..., nc, nv) of :meth:`~sarrus.Mechanism.constraint_residual` with respect to q of the tree, on the loops and off them.
+    """Return the derivative (..., nc, nv) of :meth:`~sarrus.Mechanism.constraint_residual` with respect to q of the tree, for closed and open loops.
 
-    Rows of velocity constraints are zero; on the loops the other rows equal those of the Jacobian.
+    Rows of velocity constraints are zero. All other rows equal the rows of the constraint Jacobian if the loops are closed.
 
     Parameters
     ----------
@@ -324,7 +326,7 @@ def constraint_rates(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, **options
     Raises
     ------
     StateError
-        Rows of the constraints are a function of q, whose rate is unknown.
+        Constraint rows are a Python function of q, whose derivative is unknown.
 
     Examples
     --------
@@ -348,6 +350,7 @@ def integrate(robot: LoopFunctions, q: ArrayLike, dv: ArrayLike, **options: Unpa
     Parameters
     ----------
     q : (..., nq) configuration [rad, m]
+    dv : (..., nv) displacement: velocity times unit time [rad, m]
     threads, return_status : as in :class:`~sarrus.Mechanism`
 
     Examples
@@ -366,10 +369,11 @@ def difference(robot: LoopFunctions, q0: ArrayLike, q1: ArrayLike, **options: Un
     """Return the derivatives of :meth:`~sarrus.Mechanism.difference` with respect to displacements of both configurations, a
     :class:`DifferenceDerivatives`.
 
-    If a rotation from one to the other is half a turn, the difference is discontinuous, and there is no derivative.
+    If the rotation between both configurations is half a revolution, the difference is discontinuous, and there is no derivative.
 
     Parameters
     ----------
+    q0, q1 : (..., nq) configurations [rad, m]
     threads, return_status : as in :class:`~sarrus.Mechanism`
 
     Examples
@@ -400,10 +404,10 @@ def coordinates_by_tangent(robot: LoopFunctions, q: ArrayLike, **options: Unpack
 
 @_of_core("tangent_by_coordinates")
 def tangent_by_coordinates(robot: LoopFunctions, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
-    """Return N (..., nv, nq), which maps rates of q's entries to velocities: N E = 1, and changes of a quaternion's length to zero.
+    """Return N (..., nv, nq), which maps rates of the entries of q to velocities, and changes of a quaternion's norm to zero.
 
-    A gradient g (nq) with respect to the entries of q becomes ``g @ E`` with respect to displacements; a gradient g (nv)
-    with respect to displacements becomes ``g @ N`` with respect to entries.
+    N E = 1 with E of :func:`coordinates_by_tangent`. A gradient g (nq) with respect to the entries of q is converted to a gradient with respect to
+    displacements by ``g @ E``, and a gradient g (nv) with respect to displacements to one with respect to the entries by ``g @ N``.
 
     Parameters
     ----------

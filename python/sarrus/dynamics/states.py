@@ -26,10 +26,10 @@ SHARED = {"out", "threads", "return_status"}
 
 
 def of_states(function: F) -> F:
-    """Add the options `threads`, `return_status` and, if its options have it, `out` to a function of arrays (..., n).
+    """Add the options `threads`, `return_status` and, if the function's options contain it, `out` to a function of arrays (..., n).
 
-    The arithmetic is NumPy's, for all states at once, so that `threads` has no effect. With return_status=True the function is evaluated for
-    the valid states only, and if one of them raises an error, for each state separately.
+    NumPy evaluates all states at once; therefore `threads` has no effect. With return_status=True the function is evaluated for the valid states
+    only. If this raises an error, it is evaluated for each state separately.
     """
     shown = inspect.signature(shows_options(function)).parameters
     declared = inspect.signature(function, follow_wrapped=False).parameters.values()
@@ -55,7 +55,7 @@ def of_states(function: F) -> F:
 
 
 def _with_status(function: Callable[..., Any], inputs: dict[str, Any]) -> tuple[Any, Any]:
-    """Return the result, NaN for states without one, and the status: 1 for invalid states, 2 for failures."""
+    """Return the result, with NaN for failed states, and the status: 1 for invalid states, 2 for states in which the function raised an error."""
     (parameter, robot), *_ = inputs.items()
     if not isinstance(robot, _core.Mechanism):
         function(**inputs)  # raises the error
@@ -68,12 +68,12 @@ def _with_status(function: Callable[..., Any], inputs: dict[str, Any]) -> tuple[
                 rows[name, key] = real_rows(name if key is None else f"{name}['{key}']", x, size, finite=False)
         if value is not None and name == "time":
             rows[name, None] = real_array("time", value)[..., None]
-    if ("q", None) not in rows:  # the function has its own configuration
+    if ("q", None) not in rows:  # the function uses its own configuration
         return function(**inputs), np.int8(Status.FINE)
     lead = common_axes(
         {f"{name}" if key is None else f"{name}['{key}']": x.shape[:-1] for (name, key), x in rows.items()}
     )
-    variants = getattr(robot, "base", None) is not None  # one for each row of the first axis
+    variants = getattr(robot, "base", None) is not None  # variants: a mechanism for each row of the first axis
     if variants:
         lead = np.broadcast_shapes(lead or (1,), (len(robot), *[1] * (len(lead) - 1)))
     count = math.prod(lead)
@@ -107,7 +107,7 @@ def _with_status(function: Callable[..., Any], inputs: dict[str, Any]) -> tuple[
                 parts.append((np.array([i]), evaluated([i])))
             except (StateError, NotRealizableError):
                 status[i] = Status.NO_ANSWER
-    if not parts:  # an empty result has the shape
+    if not parts:  # an empty batch determines the shapes of the result
         base = inputs | {parameter: robot.base if variants else robot}
         parts = [(np.zeros(0, np.intp), _empty_result(function, base, rows))]
     unanswered = np.zeros(count, dtype=bool)
@@ -128,7 +128,7 @@ def _empty_result(function: Callable[..., Any], inputs: dict[str, Any], rows: Ma
 def _joined(
     places: list[NDArray[np.intp]], parts: list[Any], lead: tuple[int, ...], unanswered: NDArray[np.bool_]
 ) -> Any:
-    """Combine results of some states into one of all states, with NaN (-1, False) for the others; mark NaN in `unanswered`."""
+    """Combine the results of valid states into a result of all states, with NaN (-1, False) for all other states; mark NaN in `unanswered`."""
     first = parts[0]
     if isinstance(first, np.ndarray | float):
         arrays = [np.asarray(x).reshape(len(at), *np.shape(x)[1:]) for at, x in zip(places, parts, strict=True)]

@@ -1,6 +1,6 @@
-"""Functions of a state of variants: many mechanisms of one structure with different numbers, one for each row of a batch.
+"""Functions of a state of variants: mechanisms with the same structure and different parameters, one for each row of a batch.
 
-The core stores their numbers and uses those of each row (``cpp/mechanism/variants.hpp``).
+The core stores the parameters of all variants, and evaluates each row of a batch with its own (``cpp/mechanism/variants.hpp``).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .loop_operations import LoopFunctions
 from .operations import StateFunctions
 
 if TYPE_CHECKING:
-    Base = LoopFunctions  # which has the attributes named below
+    Base = LoopFunctions  # the class that defines the attributes named below
 else:
     Base = _core.Mechanism
 
@@ -33,11 +33,11 @@ STRUCTURE = (
     "_asks_for_rows", "_at", "_closing_joints", "_constraints", "_joints", "_may_touch", "_pfaffian_numbers", "_prescribed", "_solids", "_tree_joint", "actuated", "bodies",
     "constraint", "constraints", "description", "frames", "joint", "joints", "loop_joints", "name", "neutral",
 )  # fmt: skip
-# functions of a state in Python, which use numbers only through the core
+# functions of a state that are written in Python, and use parameters only through the core
 IN_PYTHON = (
     "_by_joint", "_near", "_within_limits", "impact", "joint_states", "project_configuration", "project_velocity",
 )  # fmt: skip
-# parameters of the regressor, in the order in which the core has them: m, m c, xx, xy, xz, yy, yz, zz
+# indices of the regressor's parameters in the core's order: m, m c, xx, xy, xz, yy, yz, zz
 CORE_ORDER = [0, 1, 2, 3, 4, 5, 7, 6, 8, 9]
 
 
@@ -47,8 +47,8 @@ class VariantFunctions(Base):
     base: LoopFunctions
     _may_touch: list[Pair]
     _solids: list[ContactShape]
-    _changes: dict[str, Any]  # numbers of all variants by the caller's keys, an array each
-    _which: NDArray[np.intp]  # rows of these arrays that belong to this object
+    _changes: dict[str, Any]  # array of values of all variants, by the caller's keys
+    _which: NDArray[np.intp]  # rows of these arrays that belong to this subset of the variants
     _prepared: dict[Any, Any]
 
     def __init__(self, base: LoopFunctions, changes: Mapping[str, Any]) -> None:
@@ -81,7 +81,7 @@ class VariantFunctions(Base):
         return (self[i] for i in range(len(self)))
 
     def __getitem__(self, index: Any) -> Any:
-        """Return the i-th variant as a mechanism; for a slice, indices or a mask, variants."""
+        """Return the i-th variant as a mechanism; for a slice, indices or a mask, return a subset of the variants."""
         rows = np.arange(len(self))[index]
         if isinstance(rows, np.ndarray):
             if rows.ndim != 1:
@@ -100,7 +100,7 @@ class VariantFunctions(Base):
         return subset
 
     def _like(self, other: LoopFunctions) -> Any:
-        """Return the same variants of another mechanism on the same tree, with more constraints or other motors."""
+        """Return the same variants of another mechanism, which has the same tree, but more constraints or other motors."""
         variants = type(self).__new__(type(self))
         variants._vary(other, self._varied, self._changes)
         return variants if np.array_equal(self._which, variants._which) else variants._of_rows(self._which)
@@ -133,7 +133,7 @@ class VariantFunctions(Base):
         return _rebuilt, (type(self), self.base, len(self), self._own_changes())
 
     def _own_changes(self) -> dict[str, Any]:
-        """Return the numbers of the rows of this object."""
+        """Return the changed parameters of this subset of the variants."""
         return {
             key: {name: x[self._which] for name, x in values.items()}
             if isinstance(values, dict)
@@ -165,7 +165,7 @@ if not TYPE_CHECKING:
                 setattr(VariantFunctions, _name, _value)
 
 
-# ---- numbers, a row for each variant -----------------------------------------------------------------------------------------------------
+# ---- parameters with a row for each variant--------------------------------------------------------------------------------------------------
 
 
 def _row(key: str, values: Any, i: int) -> Any:
@@ -190,7 +190,7 @@ def _number(x: Array) -> Any:
 
 
 def _arrays(base: LoopFunctions, key: str, values: Any) -> Any:
-    """Return the core's input: an array (N, numbers) for each name."""
+    """Return the core's input: an array (N, k) of the k values of each name."""
     if key == "gravity":
         return _finite(key, _rows(key, values, 1)).copy()
     check_mapping(key, values, "names to the numbers of all variants", 0)
@@ -231,11 +231,12 @@ def _inertias(base: LoopFunctions, key: str, name: str, value: Any) -> Array:
 
 
 def _perhaps_unphysical(parameters: Array) -> NDArray[np.bool_]:
-    """Return a mask (N,) of pseudo-inertias that are not positive semidefinite in this precision; the class Inertia checks these."""
+    """Return a mask (N,) of pseudo-inertias that may not be positive semidefinite; the class Inertia checks these exactly."""
     m, h = parameters[:, 0], parameters[:, 1:4]
     xx, xy, yy, xz, yz, zz = parameters[:, 4:].T
     half = 0.5 * (xx + yy + zz)
-    P = [[half - xx], [-xy, half - yy], [-xz, -yz, half - zz], [*h.T, m]]  # L D L^T of all of them at once
+    # L D L^T factorisation of all variants at once
+    P = [[half - xx], [-xy, half - yy], [-xz, -yz, half - zz], [*h.T, m]]
     size, bad = [abs(row[-1]) for row in P], np.zeros(len(m), bool)
     for k in range(4):
         pivot, none = P[k][k], abs(P[k][k]) <= 1e-9 * size[k]
@@ -248,7 +249,7 @@ def _perhaps_unphysical(parameters: Array) -> NDArray[np.bool_]:
 
 
 def _placements(base: LoopFunctions, key: str, name: str, value: Any) -> Array:
-    """Return rotations column by column, and translations (N, 12)."""
+    """Return the placements as rows (N, 12): the columns of the rotation, then the translation."""
     label = f"{key} of '{name}'"
     if isinstance(value, Sequence) and all(isinstance(x, Transform) for x in value):
         value = np.array([x.matrix for x in value]).reshape(-1, 4, 4)
@@ -265,7 +266,7 @@ def _placements(base: LoopFunctions, key: str, name: str, value: Any) -> Array:
 
 
 def _terms(base: LoopFunctions, key: str, name: str, value: Any) -> Array:
-    """Return one number, or one for each velocity (N, numbers)."""
+    """Return the parameter of each variant (N, k), with a value for each of the k velocities if it has several."""
     label = f"{key} of '{name}'"
     x = real_array(label, value)
     count = base.joint(name).type.nv if key not in ("lengths", "pitch") and name in base._joints else 1

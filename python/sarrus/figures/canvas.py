@@ -493,8 +493,8 @@ def _directions(ax: Axes, view: Array) -> None:
     for name, tip in zip("xyz", tips, strict=True):
         if np.linalg.norm(tip) > 0.1 * np.linalg.norm(tips, axis=1).max():
             ax.annotate("", origin + tip, origin, arrowprops=look, zorder=4)
-            at = origin + 1.3 * tip
-            ax.text(*at, name, ha="center", va="center", fontsize=0.8 * FONT, color=EDGE)
+            x, y = (origin + 1.3 * tip).tolist()
+            ax.text(x, y, name, ha="center", va="center", fontsize=0.8 * FONT, color=EDGE)
 
 
 def _quiver(ax: Axes, arrows: Array) -> Any:

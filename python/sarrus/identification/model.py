@@ -129,7 +129,8 @@ def consistent_parameters(
 
 PARAMETERS = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 TERMS = ("damping", "friction", "armature", "stiffness", "offset")
-SAME = 1e-8  # relative distance of a column from the span of other columns, below which it is dependent; the core's columns are exact to 1e-12
+# relative distance of a column from the span of other columns, below which it is dependent; the core's columns are exact to 1e-12
+SAME = 1e-8
 ROUNDING = 1e-10  # relative influence of a parameter on the efforts, below which the influence is rounding
 BLOCK = 256  # number of states per block: their rows fit in the cache, and the overhead of NumPy's calls is small
 

@@ -477,7 +477,9 @@ def follow(
     }
     start = real_array("near", near) if near is not None and not isinstance(near, Mapping) else None
     if start is not None and start.shape != (robot.nq,):
-        raise ShapeError(f"near must be one configuration, ({robot.nq},), the initial configuration of a path; got shape {start.shape}")
+        raise ShapeError(
+            f"near must be one configuration, ({robot.nq},), the initial configuration of a path; got shape {start.shape}"
+        )
     guess = [(name, x.tolist()) for name, x in (coordinates(robot, near) if isinstance(near, Mapping) else {}).items()]
     by_joint = [(name, x.ravel().tolist()) for name, x in paths_by_joint.items()]
     rows = {name: x[:, :3].reshape(len(x), 12) if x.ndim == 3 else x for name, x in frame_paths.items()}
