@@ -6,6 +6,9 @@
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 
+#include <string>
+#include <vector>
+
 #include "../kernels/kernels.hpp"
 #include "../mechanism/mechanism.hpp"
 
@@ -23,6 +26,11 @@ py::object method(const py::handle& type, const std::string& name, const std::st
 /// Return the mechanism in an object of the class; TypeError if a subclass has not called its __init__, or for variants.
 const Mechanism& built(const py::handle& self);
 const Mechanism& built_or_variants(const py::handle& self);
+
+/// Return rows of mobility/joint_wrenches.hpp for the motors of these joints, NaN for states without an answer, and if there is only such a state.
+py::tuple joint_wrenches(const py::object& mechanism, const py::object& q, const py::object& v, const py::object& a,
+                         const py::object& multipliers, const py::object& forces, const py::object& time,
+                         const py::object& wrenches, const std::vector<std::string>& joints, bool determinate);
 
 /// Return seconds per call of the one-state kernel, called from C++ on each row in turn (for benchmarks: no Python in the loop); `check`: including the
 /// check whether states are on the loops.
