@@ -6,7 +6,7 @@
 
 #include "../kernels/batch.hpp"
 #include "../mobility/actuation.hpp"
-#include "../mobility/mobility.hpp"
+#include "../mobility/joint_wrenches.hpp"
 #include "../model/text.hpp"
 #include "from_python.hpp"
 #include "results.hpp"
@@ -42,10 +42,11 @@ py::dict mobility_of(const py::object& self, const Row& q, Names actuated, std::
   return as_python(result);
 }
 
-py::dict open_reactions_of(const py::object& self, const Row& q, std::optional<double> time) {
+py::dict indeterminate_reactions_of(const py::object& self, const Row& q, std::optional<double> time) {
   const Mechanism& m = built(self);
-  Named<Vector> sizes = open_reactions({m, kernels()}, configuration(q, m.tree()), time, rows_from_python(self, m.tree()));
-  return as_python(sizes);
+  Named<Names> components =
+      indeterminate_reactions({m, kernels()}, configuration(q, m.tree()), time, rows_from_python(self, m.tree()));
+  return as_python(components);
 }
 
 py::dict constraint_rank_of(const py::object& self, const Row& q, const std::optional<std::string>& without,
@@ -107,7 +108,7 @@ void bind_mobility(py::module_& m) {
   m.def("normal_numbers", &normal_numbers, py::arg("count"));
   m.def("mobility", &mobility_of, py::arg("mechanism"), py::arg("q"), py::arg("actuated"), py::arg("output"),
         py::arg("components"), py::arg("time"));
-  m.def("open_reactions", &open_reactions_of, py::arg("mechanism"), py::arg("q"), py::arg("time"));
+  m.def("indeterminate_reactions", &indeterminate_reactions_of, py::arg("mechanism"), py::arg("q"), py::arg("time"));
   m.def("constraint_rank", &constraint_rank_of, py::arg("mechanism"), py::arg("q"), py::arg("without"), py::arg("time"));
   m.def("internal_efforts", &internal_efforts_of, py::arg("mechanism"), py::arg("q"), py::arg("actuated"), py::arg("time"));
 }

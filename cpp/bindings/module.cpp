@@ -354,6 +354,8 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
   m.def("hand_over", &hand_over);
   bind_status(m);
   m.def("method", &method, py::arg("type"), py::arg("name"), py::arg("doc"), py::arg("declaration"));
+  m.def("joint_wrenches", &joint_wrenches, py::arg("mechanism"), py::arg("q"), py::arg("v"), py::arg("a"), py::arg("multipliers"),
+        py::arg("forces"), py::arg("time"), py::arg("wrenches"), py::arg("joints"), py::arg("determinate"));
   m.def("time_one_state", &time_one_state, py::arg("mechanism"), py::arg("operation"), py::arg("inputs"), py::arg("repeats"),
         py::arg("check") = true);
   m.def(

@@ -5,6 +5,8 @@
 #include <limits>
 
 #include "../kernels/batch.hpp"
+#include "../mobility/actuation.hpp"
+#include "../mobility/joint_wrenches.hpp"
 #include "arguments.hpp"
 #include "from_python.hpp"
 #include "gil.hpp"
@@ -369,6 +371,29 @@ py::object result_of(const Info& info, const Tree& t, const Arguments& a, const 
   return py::reinterpret_borrow<py::object>(a.out);
 }
 
+/// Addresses of the operands' rows; those of wrenches are stored here.
+struct RowsOfOperands {
+  const Operands& operands;
+  std::vector<const double*> wrench;
+  std::vector<std::int64_t> wrench_step;
+
+  RowsOfOperands(const Operands& from, Rows& rows) : operands(from) {
+    for (std::size_t i = 0; i < operands.all.size(); ++i) {
+      const Operand& o = operands.all[i];
+      if (const int k = operands.input[i]; k >= 0)
+        rows.in[k] = o.data, rows.in_step[k] = o.step, rows.in_size[k] = static_cast<int>(o.size);
+      else
+        wrench.push_back(o.data), wrench_step.push_back(o.step);
+    }
+    rows.wrench = wrench.data(), rows.wrench_step = wrench_step.data();
+  }
+  Parameters parameters(Parameters p) const {
+    p.wrenches = static_cast<int>(operands.wrench_frame.size());
+    p.wrench_frame = operands.wrench_frame.data();
+    return p;
+  }
+};
+
 std::int64_t thread_count(PyObject* count) {
   if (!count) return 1;
   int overflow = 0;
@@ -391,20 +416,9 @@ PyObject* general(PyObject* self, int op, const Info& info, const Mechanism& m, 
   py::object result = result_of(info, t, a, operands, request, rows);
   const std::int64_t threads = thread_count(a.threads);
 
-  Parameters p = parameters(m, a);
-  p.wrenches = static_cast<int>(operands.wrench_frame.size());
-  p.wrench_frame = operands.wrench_frame.data();
+  const RowsOfOperands given(operands, rows);
+  Parameters p = given.parameters(parameters(m, a));
   p.inputs = request.inputs;
-  std::vector<const double*> wrench;
-  std::vector<long> wrench_step;
-  for (std::size_t i = 0; i < operands.all.size(); ++i) {
-    const Operand& o = operands.all[i];
-    if (const int k = operands.input[i]; k >= 0)
-      rows.in[k] = o.data, rows.in_step[k] = o.step, rows.in_size[k] = static_cast<int>(o.size);
-    else
-      wrench.push_back(o.data), wrench_step.push_back(o.step);
-  }
-  rows.wrench = wrench.data(), rows.wrench_step = wrench_step.data();
 
   py::array_t<signed char> status(operands.batch);
   rows.status = status.mutable_data();
@@ -503,6 +517,37 @@ py::object method(const py::handle& type, const std::string& name, const std::st
   PyObject* made = PyDescr_NewMethod(reinterpret_cast<PyTypeObject*>(type.ptr()), definition);
   if (!made) throw py::error_already_set();
   return py::reinterpret_steal<py::object>(made);
+}
+
+py::tuple joint_wrenches(const py::object& self, const py::object& q, const py::object& v, const py::object& a,
+                         const py::object& multipliers, const py::object& forces, const py::object& time,
+                         const py::object& wrenches, const Names& joints, bool determinate) {
+  static const Info info = read("joint_wrenches", JointWrenchRows::inputs, JointWrenchRows::axes, fact::loads);
+  const Mechanism& m = built_or_variants(self);
+  Arguments arguments;
+  const py::object* inputs[] = {&q, &v, &a, &multipliers, &forces, &time};
+  for (int i = 0; i < 6; ++i) arguments.input[i] = inputs[i]->is_none() ? nullptr : inputs[i]->ptr();
+  arguments.wrenches = wrenches.is_none() ? nullptr : wrenches.ptr();
+  const Operands operands = operands_of(self.ptr(), info, m, arguments);
+  Rows rows{};
+  SizeInputs request;
+  const py::object result = result_of(info, m.tree(), arguments, operands, request, rows);
+  const RowsOfOperands given(operands, rows);
+  const Parameters p = given.parameters(parameters(m, arguments));
+  py::array_t<signed char> status(operands.batch);
+  rows.status = status.mutable_data();
+  const JointWrenchRows compute(m, kernels(), joints_by_names(m, joints), determinate);
+  const Batch work{m, compute, compute, nullptr, kernels().lanes, p, rows, operands.count, {true}, false, false, false};
+  Signals signals;
+  bool stopped;
+  {
+    const WithoutGil free;
+    stopped = work.run(1, [&] { return signals.raised(); });
+  }
+  if (stopped) throw py::error_already_set();
+  if (std::count(rows.status, rows.status + operands.count, other_forces))
+    fail(from_python().ModelError, JointWrenchRows::other_forces_act);
+  return py::make_tuple(result, operands.batch.empty() && rows.status[0] != fine);
 }
 
 double time_one_state(const py::object& mechanism, const std::string& operation, const std::vector<py::array_t<double>>& inputs,

@@ -6,6 +6,9 @@
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 
+#include <string>
+#include <vector>
+
 #include "../kernels/kernels.hpp"
 #include "../mechanism/mechanism.hpp"
 
@@ -23,6 +26,11 @@ py::object method(const py::handle& type, const std::string& name, const std::st
 /// Return the mechanism in an object of the class. Raises TypeError for variants, and if a subclass has not called __init__ of this class.
 const Mechanism& built(const py::handle& self);
 const Mechanism& built_or_variants(const py::handle& self);
+
+/// Return rows of mobility/joint_wrenches.hpp for the motors of these joints, NaN for states without an answer, and if there is only such a state.
+py::tuple joint_wrenches(const py::object& mechanism, const py::object& q, const py::object& v, const py::object& a,
+                         const py::object& multipliers, const py::object& forces, const py::object& time,
+                         const py::object& wrenches, const std::vector<std::string>& joints, bool determinate);
 
 /// Return seconds per call of the one-state kernel, called from C++ on one row after the other (for benchmarks,
 /// without Python in the loop). With `check` the time includes the check whether states are on the loops.

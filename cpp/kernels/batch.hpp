@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <new>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include "../mechanism/mechanism.hpp"
@@ -44,7 +46,7 @@ inline bool sound_quaternions(const Mechanism& m, bool any_length, const double*
 
 struct Batch {
   const Mechanism& m;
-  ManyStates kernel, each;
+  std::function<std::remove_pointer_t<ManyStates>> kernel, each;
   ManyVariants variants;
   int lanes;
   const Parameters& p;

@@ -30,6 +30,7 @@ enum class InputSize : char {
   displacements,
   near,
   loop_efforts,
+  forces,
   loads,
   compliance,
   weights,
@@ -58,6 +59,7 @@ inline InputSize size_by_name(const std::string& input) {
                                                             {"waypoints", InputSize::waypoints},
                                                             {"near", InputSize::near},
                                                             {"loop_efforts", InputSize::loop_efforts},
+                                                            {"forces", InputSize::forces},
                                                             {"loads", InputSize::loads},
                                                             {"compliance", InputSize::compliance},
                                                             {"least_pivot", InputSize::scalar},
@@ -92,6 +94,7 @@ inline int size_of(InputSize size, const Tree& t) {
     case InputSize::displacements: return 3 * t.nv;
     case InputSize::near: return t.loop_nq;
     case InputSize::loop_efforts: return t.loop_nv;
+    case InputSize::forces: return t.nv + t.loop_nv;
     case InputSize::loads: return 6 * (t.bodies - 1 + t.loops.constraints);
     case InputSize::compliance: return 36 * (t.bodies - 1 + t.loops.constraints);
     case InputSize::weights:
@@ -131,6 +134,7 @@ inline int size_of_axis(char axis, const Tree& t) {
     case 'w': return t.loops.constraints;
     case 'l': return t.bodies - 1 + t.loops.constraints;
     case 'C': return t.loops.rows + 6 * (t.bodies - 1 + t.loops.constraints);
+    case 'T': return t.nv + t.loop_nv + t.loops.rows + 6 * (t.bodies - 1 + t.loops.constraints);  // mobility/joint_wrenches.hpp
     case 'u': return t.loops.actuators;
     case 'B': return t.loops.actuators + 1;
     case 'Q': return t.nq + 1;

@@ -168,36 +168,36 @@ class Mechanism(LoopFunctions):
     ) -> Axes | FuncAnimation:  # fmt: skip
         """Draw the mechanism in one or several configurations. All configurations except the last one are drawn faint. Needs matplotlib.
 
-                Parameters
-                ----------
-                        q : (nq,) or (n, nq) configurations [rad, m]; default: the assembled home configuration
-                v, a : (nv,) velocity and acceleration of one configuration [rad/s, m/s; per s]. The velocity and acceleration polygons are drawn next to the
-                    mechanism; normal accelerations are dashed. The motion must be parallel to a plane through two of the world's axes
-                        trace : names of frames whose paths through all q are drawn, such as a coupler curve
-                wrenches : frame name to (6,) or (n, 6) [moment; force] on the mechanism, in that frame [N m, N]. Forces are drawn as arrows, moments as text
-                labels : True to label joints with their names
-                drive : name of a joint with one coordinate. The joint is moved from q in both directions, until the loops block it or its limits are reached,
-                    but at most by pi or by the mechanism's size. The result is an animation, which a notebook shows as a player with a slider
-                ax : axes to draw in; default: a new figure
+        Parameters
+        ----------
+                q : (nq,) or (n, nq) configurations [rad, m]; default: the assembled home configuration
+        v, a : (nv,) velocity and acceleration of one configuration [rad/s, m/s; per s]. The velocity and acceleration polygons are drawn next to the
+            mechanism; normal accelerations are dashed. The motion must be parallel to a plane through two of the world's axes
+                trace : names of frames whose paths through all q are drawn, such as a coupler curve
+        wrenches : frame name to (6,) or (n, 6) [moment; force] on the mechanism, in that frame [N m, N]. Forces are drawn as arrows, moments as text
+        labels : True to label joints with their names
+        drive : name of a joint with one coordinate. The joint is moved from q in both directions, until the loops block it or its limits are reached,
+            but at most by pi or by the mechanism's size. The result is an animation, which a notebook shows as a player with a slider
+        ax : axes to draw in; default: a new figure
 
-                Returns
-                -------
-                matplotlib's Axes with the mechanism; if ``drive`` is passed, the animation
+        Returns
+        -------
+        matplotlib's Axes with the mechanism; if ``drive`` is passed, the animation
 
-                Raises
-                ------
-                NameNotFoundError
-                    No frame or joint has that name.
-                ShapeError, ValueError
-                    q, v or a has a wrong shape; v is combined with several configurations or with `ax`; the motion is not planar.
+        Raises
+        ------
+        NameNotFoundError
+            No frame or joint has that name.
+        ShapeError, ValueError
+            q, v or a has a wrong shape; v is combined with several configurations or with `ax`; the motion is not planar.
 
-                Examples
-                --------
-                >>> import numpy as np
-                >>> import sarrus
-                >>> robot = sarrus.mechanisms.four_bar()
-                >>> turn = robot.follow({"motor": np.linspace(0.5, 6.7, 60)})
-                >>> ax = robot.plot(turn[::12], trace="pin1.child")  # doctest: +SKIP
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import sarrus
+        >>> robot = sarrus.mechanisms.four_bar()
+        >>> turn = robot.follow({"motor": np.linspace(0.5, 6.7, 60)})
+        >>> ax = robot.plot(turn[::12], trace="pin1.child")  # doctest: +SKIP
         """
         from .figures import figures
 
@@ -289,35 +289,35 @@ class Mechanism(LoopFunctions):
     ) -> Variants:  # fmt: skip
         """Return N copies with different parameters, which are evaluated together in a batch: row i of the batch is a state of the i-th copy.
 
-                Parameters
-                ----------
-                        inertias : body to N :class:`~sarrus.Inertia`, or their parameters (N, 10), in the order of :attr:`sarrus.Inertia.parameters` [kg, kg m, kg m2]
-                placements : frame, or "JOINT.parent" and "JOINT.child", to its placement: translations (N, 3) [m] or poses (N, 4, 4)
-                lengths, pitch, stiffness, damping, friction, armature, rest : as in :meth:`replace`, (N,) each, or (N, nv of the joint)
-                gravity : (N, 3) acceleration of free fall in the world's axes [m/s2]
-        
-                Returns
-                -------
-                :class:`~sarrus.results.Variants`
+        Parameters
+        ----------
+                inertias : body to N :class:`~sarrus.Inertia`, or their parameters (N, 10), in the order of :attr:`sarrus.Inertia.parameters` [kg, kg m, kg m2]
+        placements : frame, or "JOINT.parent" and "JOINT.child", to its placement: translations (N, 3) [m] or poses (N, 4, 4)
+        lengths, pitch, stiffness, damping, friction, armature, rest : as in :meth:`replace`, (N,) each, or (N, nv of the joint)
+        gravity : (N, 3) acceleration of free fall in the world's axes [m/s2]
 
-                Raises
-                ------
-                ModelError
-                    A parameter of a variant is invalid, or requires another structure (:meth:`replace`); or the mechanism has constraint rows that a Python
-                    function of q computes.
-                NameNotFoundError, ShapeError
-                    No part has this name; the arguments have unequal numbers of variants.
+        Returns
+        -------
+        :class:`~sarrus.results.Variants`
 
-                Examples
-                --------
-                >>> import numpy as np
-                >>> import sarrus
-                >>> pendulum = sarrus.mechanisms.pendulum(length=0.5)
-                >>> moons = pendulum.variants(gravity=[(0, 0, -9.81), (0, 0, -1.62), (0, 0, -3.72)])
-                >>> moons.forward_dynamics([np.pi / 2], [0.0], [0.0]).round(2).ravel().tolist()
-                [-19.62, -3.24, -7.44]
-                >>> moons[1].gravity.tolist()
-                [0.0, 0.0, -1.62]
+        Raises
+        ------
+        ModelError
+            A parameter of a variant is invalid, or requires another structure (:meth:`replace`); or the mechanism has constraint rows that a Python
+            function of q computes.
+        NameNotFoundError, ShapeError
+            No part has this name; the arguments have unequal numbers of variants.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import sarrus
+        >>> pendulum = sarrus.mechanisms.pendulum(length=0.5)
+        >>> moons = pendulum.variants(gravity=[(0, 0, -9.81), (0, 0, -1.62), (0, 0, -3.72)])
+        >>> moons.forward_dynamics([np.pi / 2], [0.0], [0.0]).round(2).ravel().tolist()
+        [-19.62, -3.24, -7.44]
+        >>> moons[1].gravity.tolist()
+        [0.0, 0.0, -1.62]
         """
         changes = {
             "inertias": inertias, "placements": placements, "lengths": lengths, "pitch": pitch, "stiffness": stiffness,

@@ -196,7 +196,7 @@ def test_multipliers_of_one_state_serve_many():
     for name in robot.constraints:
         assert one[name].shape == (2, 3, 6)
         np.testing.assert_allclose(one[name], each[name])
-    with pytest.raises(sarrus.ShapeError, match="leading axes do not broadcast"):
+    with pytest.raises(sarrus.ShapeError, match="multipliers has leading axes"):
         robot.joint_wrenches(q, rest, rest, multipliers=np.ones((4, robot.nc)))
 
 

@@ -4,26 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 
 from ... import _core
-from ..._arrays import Array, ArrayLike, NDArray, common_axes, real_array, real_rows
+from ..._arrays import Array, ArrayLike, real_array
 from ..._renamed import renamed_attribute
 from ..._showing import largest, table
 from ...dynamics.loop_operations import LoopFunctions
 from ...dynamics.options import Wrenches
-from ...dynamics.reactions import compliance_roots, determined, shared_reactions
+from ...dynamics.reactions import compliance_roots, determined
 from ...dynamics.variants import VariantFunctions
-from ...errors import ModelError, SarrusError
+from ...errors import SarrusError, StateError
 from ..assembly.closing import prepared
 from ..linear_algebra import applied, transposed
-from ..scaling import PRESENT
-from .efforts import actuation_matrix, actuator_efforts, motors_of
+from .efforts import _motors, actuator_efforts, motors_of
 
 COMPONENTS = ("moment x", "moment y", "moment z", "force x", "force y", "force z")
-NONE = np.zeros(0)
 # number of states of a batch in which uniqueness is tested; more are not needed, because it rarely depends on the configuration
 TESTED = 5
 
@@ -71,16 +69,12 @@ class JointWrenches(dict[str, Array]):
         q = q.reshape(-1, robot.nq)
         when = None if time is None else np.broadcast_to(time, self._at[1].shape[:-1]).ravel()
         sound = np.flatnonzero(np.isfinite(q).all(axis=1))
-        loose_of: dict[str, NDArray[np.bool_]] = {}
+        found: dict[str, set[str]] = {name: set() for name in self}
         for k in np.unique(sound[np.linspace(0, len(sound) - 1, TESTED).astype(int)]) if len(sound) else ():
-            sizes = _core.open_reactions(robot, q[k], None if when is None else float(when[k]))
-            for name, size in sizes.items():
-                loose_of[name] = loose_of.get(name, False) | (size > PRESENT)
-        named = {
-            name: tuple(c for c, indeterminate in zip(COMPONENTS, loose_of[name], strict=True) if indeterminate)
-            for name in self
-        }
-        return {name: components for name, components in named.items() if components}
+            components = _core.indeterminate_reactions(robot, q[k], None if when is None else float(when[k]))
+            for name in found.keys() & components.keys():
+                found[name].update(components[name])
+        return {name: tuple(c for c in COMPONENTS if c in open_ones) for name, open_ones in found.items() if open_ones}
 
     def __repr__(self) -> str:
         shape = next((load.shape[:-1] for load in self.values()), ())
@@ -182,31 +176,41 @@ def joint_wrenches_with(
     friction: Array | None = None, compliance: Array | None = None,
 ) -> JointWrenches:  # fmt: skip
     """Return the joint wrenches with additional forces `friction` (..., all nv) along joints; with loops, these require `multipliers`."""
-    names = motors_of(robot, actuated)
+    names, closed = motors_of(robot, actuated), bool(robot.constraints)
+    if not closed:
+        multipliers = time = compliance = None
+        names = tuple(name for name in robot.joints if robot.joint(name).nv)
+    # the core has the least efforts of a mechanism's own motors
+    driven = _motors(robot, names).robot if closed and multipliers is None else robot
+    determinate = compliance is not None or (multipliers is not None and not _may_be_open(robot))
+    numbers, fails = _core.joint_wrenches(driven, q, v, a, multipliers, friction, time, wrenches, names, determinate)
+    if fails:  # such states of a batch have NaN
+        keywords: dict[str, Any] = {"wrenches": wrenches} | ({"time": time} if closed else {})
+        _explain(robot, q, v, a, multipliers, names, keywords)
+    first_row = robot._base._all_nv
+    first_load = first_row + robot.nc
+    efforts, mu, loads = numbers[..., :first_row], numbers[..., first_row:first_load], numbers[..., first_load:]
     q = real_array("q", q)
-    keywords: dict[str, Any] = {"wrenches": wrenches} | ({} if time is None else {"time": time})
-    if not robot.constraints:
-        tau = robot.inverse_dynamics(q, v, a, wrenches=wrenches) - (0.0 if friction is None else friction)
-        efforts = {name: tau[..., robot.joint(name).v_slice] for name in robot.joints if robot.joint(name).nv}
-        loads = robot._joint_loads(q, v, a, NONE, NONE, **keywords)
-        return JointWrenches(_on_children(robot, loads), efforts, (robot, q, None))
+    if compliance is not None and robot.nc:
+        shared = robot._least_reactions(q, mu, loads, compliance, time=time, return_status=True)[0]
+        mu, loads = np.split(shared, [robot.nc], axis=-1)
+    by_name = {name: efforts[..., robot.joint(name)._all_v] for name in names}
+    by_name |= {name: mu[..., rows] for name, rows in robot._prescribed}
+    placed = {name: loads[..., 6 * place : 6 * place + 6] for name, place in robot._load_places}
+    return JointWrenches(placed, by_name, (robot, q, None if time is None else real_array("time", time)))
 
-    if multipliers is None:
-        u, mu = actuator_efforts(robot, q, v, a, actuated=actuated, return_reactions=True, wrenches=wrenches, time=time)
-    else:
-        u = _efforts_behind(robot, q, v, a, multipliers, names, wrenches, time, friction)
-        mu = real_rows("multipliers", multipliers, robot.nc, finite=False)
-        lead = common_axes({"the motion": u.shape[:-1], "multipliers": mu.shape[:-1]})
-        mu = np.broadcast_to(mu, (*lead, robot.nc))
-    efforts = efforts_by_name(robot, u, mu, names)
-    across = efforts_across(robot, mu.shape[:-1], efforts, friction)
-    shared: Array | None = None
-    if compliance is not None or (multipliers is not None and _may_be_open(robot)):
-        mu, shared = shared_reactions(robot, q, v, a, mu, across, **keywords, compliance=compliance)
-        efforts = efforts_by_name(robot, u, mu, names)
-    loads = robot._joint_loads(q, v, a, mu, across, **keywords, return_status=True)[0] if shared is None else shared
-    when = None if time is None else real_array("time", time)
-    return JointWrenches(_on_children(robot, loads), efforts, (robot, q, when))
+
+def _explain(
+    robot: LoopFunctions, q: ArrayLike, v: ArrayLike, a: ArrayLike, multipliers: ArrayLike | None, names: tuple[str, ...],
+    keywords: Mapping[str, Any],
+) -> NoReturn:  # fmt: skip
+    """Raise the error of a single state."""
+    if multipliers is None and robot.constraints:
+        actuator_efforts(robot, q, v, a, actuated=names, **keywords)
+    robot.inverse_dynamics(q, v, a, wrenches=keywords["wrenches"])
+    raise StateError(
+        "the joint wrenches of this state have no answer: multipliers or time are not finite, or the numbers overflow"
+    )
 
 
 def _may_be_open(robot: LoopFunctions) -> bool:
@@ -249,11 +253,6 @@ def efforts_across(
     return along
 
 
-def _on_children(robot: LoopFunctions, loads: Array) -> dict[str, Array]:
-    """Return the wrench of each joint, from the core's loads of all bodies and constraints (..., bodies + constraints, 6)."""
-    return {name: loads[..., place, :] for name, place in robot._load_places}
-
-
 def across_loops(
     robot: LoopFunctions, q: Array, u: Array, multipliers: Array, names: Sequence[str], time: ArrayLike | None
 ) -> Array:
@@ -282,29 +281,3 @@ def along_tree(robot: LoopFunctions, q: Array, friction: Array, time: ArrayLike 
         J = robot._loop_joint_jacobian(q, time=time, return_status=True)[0]
         tau = tau + applied(transposed(J), friction[..., robot.nv :])
     return tau
-
-
-def _efforts_behind(
-    robot: LoopFunctions, q: Array, v: ArrayLike, a: ArrayLike, multipliers: ArrayLike, names: Sequence[str], wrenches: Wrenches | None,
-    time: ArrayLike | None, friction: Array | None,
-) -> Array:  # fmt: skip
-    """Return the efforts of motors (..., nu) for given multipliers, from tau = M a + h - J^T lambda."""
-    mu = real_rows("multipliers", multipliers, robot.nc, np.shape(q)[:-1], finite=False)
-    required = robot.inverse_dynamics(q, v, a, wrenches=wrenches)
-    carried = applied(transposed(robot.constraint_jacobian(q, time=time)), mu)
-    tau = required - carried - (0.0 if friction is None else along_tree(robot, q, friction, time))
-    if all(not robot.joint(name).closes_loop for name in names):
-        return np.concatenate([tau[..., :0], *(tau[..., robot.joint(name).v_slice] for name in names)], axis=-1)
-    S = actuation_matrix(robot, q, actuated=names)
-    sound = np.isfinite(S).all(axis=(-2, -1), keepdims=True)
-    u = applied(np.linalg.pinv(np.where(sound, S, 0.0)), tau)
-    with np.errstate(invalid="ignore"):
-        unexplained = np.abs(tau - applied(S, u)).max(axis=-1) > 1e-6 * (np.abs(required) + np.abs(carried)).max(
-            axis=-1
-        )
-    if unexplained.any():
-        raise ModelError(
-            "joint wrenches: tau does not determine the motor efforts, because it includes other forces, and some motors are in loop joints; "
-            "pass the driven joints as actuated="
-        )
-    return u

@@ -1,0 +1,70 @@
+// Wrenches of all joints in a motion, for one state or many, from the functions of a state: efforts of motors (loops/efforts.hpp), multipliers
+// (loops/constrained_dynamics.hpp), loads of joints (loops/joint_loads.hpp), and least reactions (loops/least_reactions.hpp).
+//
+// A motion needs the generalised force tau = M a + h = S u + J^T lambda. Without multipliers, u are the least efforts of the motors, and lambda the
+// multipliers of the motion that they produce. With multipliers, which any forces may have caused, u = S^+ (tau - J^T lambda).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../mechanism/status.hpp"
+#include "mobility.hpp"
+
+namespace sarrus {
+
+/// Status of a state with multipliers and motors in loop joints: the motors do not produce all of the applied forces.
+constexpr signed char other_forces = 32;
+
+/// Wrenches of all joints as rows of numbers.
+///
+///   reads   q, v, a; multipliers (rows) or none; other forces along all joints (all velocities), which need multipliers, or none; time, rows that
+///           depend on q, or none
+///   writes  efforts of motors along all joints (all velocities); multipliers (rows); loads (6 for each joint and constraint, joint_loads.hpp)
+class JointWrenchRows {
+ public:
+  static constexpr const char *inputs = "q v a multipliers? forces? time? pfaffian_values?", *axes = "T";
+  static constexpr const char* other_forces_act =
+      "joint wrenches: tau includes forces besides those of the motors, and some motors are in loop joints; pass the driven "
+      "joints as "
+      "actuated=";
+
+  /// `joints` have motors. Without multipliers, they must be those that the mechanism's motors drive. `determinate`: rigid bodies determine all
+  /// reactions for any multipliers.
+  JointWrenchRows(const Mechanism& mechanism, const KernelTable& kernels, const std::vector<int>& joints, bool determinate);
+
+  /// States begin .. end - 1; one of several as kernels of batches do.
+  void operator()(const Tree& tree, const Parameters& p, const Rows& rows, std::int64_t begin, std::int64_t end) const;
+
+ private:
+  class Chunk;
+
+  const KernelTable& kernels_;
+  std::vector<int> motors_;  // their places among all velocities, in the order of the motors' efforts
+  std::vector<int> carriers_;  // the same of the mechanism's efforts
+  bool closing_, constrained_, determinate_;
+};
+
+struct JointWrenchOptions {
+  std::vector<double> multipliers;  // (states, rows); none: those while the motors produce the motion
+  std::optional<Names> actuated;  // joints with motors, if there are multipliers; none: those of the description
+  std::optional<double> time;  // [s]
+  std::vector<std::pair<Frame, std::vector<double>>> wrenches;  // (states, 6) or (6) each
+  Named<Matrix> compliance;  // of joints and rods, 6 x 6 [rad/(N m), m/N and mixed]; none: reactions are of least norm
+};
+
+/// Results by the names of joints and of rods and rolling contacts, each (states, 6) [moment; force], on the child, in the joint's frame there. Efforts
+/// (states, k) are by the names of motors and of prescribed motions.
+struct JointWrenches {
+  Named<Matrix> wrenches, efforts;
+
+  template <class Field> void fields(Field field) { field("wrenches", wrenches), field("efforts", efforts); }
+};
+
+/// Components that rigid bodies do not determine, by the names of joints and other constraints: "moment x" to "force z".
+Named<Names> indeterminate_reactions(const StateFunctions& functions, const double* q, const std::optional<double>& time = {},
+                                     RowsOfState rows = {});
+
+}  // namespace sarrus
