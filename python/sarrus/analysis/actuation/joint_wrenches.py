@@ -204,7 +204,9 @@ def _explain(
     if multipliers is None and robot.constraints:
         actuator_efforts(robot, q, v, a, actuated=names, **keywords)
     robot.inverse_dynamics(q, v, a, wrenches=keywords["wrenches"])
-    raise StateError("the joint wrenches of this state have no answer: multipliers or time are not finite, or the numbers overflow")
+    raise StateError(
+        "the joint wrenches of this state have no answer: multipliers or time are not finite, or the numbers overflow"
+    )
 
 
 def _may_be_open(robot: LoopFunctions) -> bool:
@@ -272,4 +274,3 @@ def along_tree(robot: LoopFunctions, q: Array, friction: Array, time: ArrayLike 
         J = robot._loop_joint_jacobian(q, time=time, return_status=True)[0]
         tau = tau + applied(transposed(J), friction[..., robot.nv :])
     return tau
-
