@@ -8,6 +8,7 @@
 //   robot.jacobian(work, q, tool)                        inputs in the order of kernels/operation_list.hpp, optional ones omitted at the end;
 //   robot.inverse_dynamics(work, q, v, a)                then the frame if the function needs one, and any number of wrenches
 //   robot.mobility(q).degrees_of_freedom                 properties of a configuration are structs: mobility/mobility.hpp
+//   robot.joint_wrenches(q, v, a).wrenches               of all joints, by name: mobility/joint_wrenches.hpp
 //   robot.simulation(plan).run_fixed(clock, row)         from row = robot.simulation(plan).begin(state): see simulation/driver.hpp
 //
 // Rows of numbers are any type with data() and size(): std::vector, std::array, Eigen's vectors, an Answer. Matrices are row-major. The number of
@@ -29,7 +30,7 @@
 #include "kernels/operation_sizes.hpp"
 #include "mechanism/mechanism.hpp"
 #include "mobility/actuation.hpp"
-#include "mobility/mobility.hpp"
+#include "mobility/joint_wrenches.hpp"
 #include "model/builder.hpp"
 #include "model/text.hpp"
 #include "position/positions.hpp"
@@ -251,6 +252,20 @@ class Robot : public Mechanism {
                                 const FrameNumbersByName& frames = {}, const std::optional<double>& time = {}) const {
     return numbers(positions_->complete_acceleration(vector(q), vector(v), joints, frames, time));
   }
+  /// Compute the wrenches of all joints and the efforts of motors, in one motion or several: q (states, nq), v and a (states, nv). NoAnswer if one
+  /// state has no answer. If rows of constraints depend on q, `rows` evaluates them.
+  JointWrenches joint_wrenches(const Input& q, const Input& v, const Input& a, const JointWrenchOptions& options = {},
+                               const RowsOfState& rows = {}) const {
+    const std::size_t states = states_of("joint_wrenches", q, v, a, options.multipliers);
+    JointWrenches result =
+        sarrus::joint_wrenches(functions(), static_cast<std::int64_t>(states), q.data(), v.data(), a.data(), options, rows);
+    if (states == 1 && result.status[0] != fine) throw NoAnswer(no_answer_text("joint_wrenches", result.status[0]));
+    return result;
+  }
+  /// Return the components that rigid bodies do not determine, by the names of joints and of other constraints.
+  Named<Names> indeterminate_reactions(const Input& q, const std::optional<double>& time = {}, RowsOfState rows = {}) const {
+    return sarrus::indeterminate_reactions(functions(), configuration("indeterminate_reactions", q), time, std::move(rows));
+  }
 
   /// Return a simulation. The caller keeps the plan and the parameters of its force elements.
   Simulation simulation(const Plan& plan, const double* parameters = nullptr) const {
@@ -267,6 +282,22 @@ class Robot : public Mechanism {
       throw std::invalid_argument(std::string(function) + "(q): q has " + std::to_string(q.size()) + " entries; it needs " +
                                   std::to_string(tree().nq));
     return q.data();
+  }
+  static std::string no_answer_text(const char* function, int status) {
+    return std::string(function) + "() has no answer in this state: status " + std::to_string(status);
+  }
+  /// Return the number of states; std::invalid_argument unless every input has as many.
+  std::size_t states_of(const char* function, const Input& q, const Input& v, const Input& a, const Input& multipliers) const {
+    const std::size_t nv = static_cast<std::size_t>(tree().nv), states = nv ? v.size() / nv : 1;
+    const auto check = [&](const char* name, const Input& x, int size) {
+      if (x.size() != states * static_cast<std::size_t>(size))
+        throw std::invalid_argument(std::string(function) + "(q, v, a): " + name + " has " + std::to_string(x.size()) +
+                                    " entries; it needs " + std::to_string(size) + " for each of " + std::to_string(states) +
+                                    " states");
+    };
+    check("q", q, tree().nq), check("v", v, tree().nv), check("a", a, tree().nv);
+    if (multipliers.size()) check("multipliers", multipliers, tree().loops.rows);
+    return states;
   }
   void check_coordinates(const std::string& of, const model::JointCoordinates& coordinates) const {
     for (const auto& [name, numbers] : coordinates)
@@ -326,9 +357,7 @@ class Robot : public Mechanism {
   template <class F> Numbers numbers(Operation operation, const F& ask) const {
     Workspace work;
     const Answer answer = ask(work);
-    if (answer.status != fine)
-      throw NoAnswer(std::string(signature(operation).name) + "() has no answer in this state: status " +
-                     std::to_string(static_cast<int>(answer.status)));
+    if (answer.status != fine) throw NoAnswer(no_answer_text(signature(operation).name, answer.status));
     return {answer.begin(), answer.end()};
   }
 

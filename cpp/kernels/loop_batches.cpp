@@ -19,11 +19,21 @@ void many_at_a_time(const Tree& tree, const Parameters& p, const Rows& rows, std
     many<op, loop_lanes>(tree, p, rows, begin, end);
 }
 
+/// States that cannot be computed side by side are computed one by one.
+void least_reactions_at_a_time(const Tree& tree, const Parameters& p, const Rows& rows, std::int64_t begin, std::int64_t end) {
+  constexpr Operation op = Operation::least_reactions;
+  if (rows.in[3])  // compliances
+    return one_by_one<op>(tree, p, rows, begin, end);
+  many_at_a_time<op>(tree, p, rows, begin, end);
+  for (std::int64_t i = begin; i < end; ++i)
+    if (rows.status[i] != 0) one_by_one<op>(tree, p, rows, i, i + 1);
+}
+
 /// Operations without kernels for states in lanes. Rows on dual numbers take half a minute to compile, and are not performance-critical. An
 /// equilibrium uses lanes for directions. Ranks need branches that differ between states.
 constexpr bool is_unbatched(Operation op) {
   return op == Operation::constraint_jacobian_derivative || op == Operation::equilibrium || op == Operation::loop_motions ||
-         op == Operation::reduced_dynamics || op == Operation::path_motion || op == Operation::least_reactions;
+         op == Operation::reduced_dynamics || op == Operation::path_motion;
 }
 
 void add_loop_batches(KernelTable& table) {
@@ -31,6 +41,7 @@ void add_loop_batches(KernelTable& table) {
   if constexpr (!is_unbatched(Operation::name)) table.many[static_cast<int>(Operation::name)] = many_at_a_time<Operation::name>;
   SARRUS_LOOP_OPERATIONS(SARRUS_ADD)
 #undef SARRUS_ADD
+  table.many[static_cast<int>(Operation::least_reactions)] = least_reactions_at_a_time;
 }
 
 }  // namespace sarrus

@@ -64,7 +64,7 @@ SARRUS_KERNEL(effort_wrenches, effort_wrenches(tree, arena, place(tree, arena, i
 SARRUS_KERNEL(joint_loads, joint_loads(tree, arena, call.motion(in[0], in[1], in[2]), place(tree, arena, in[0], in[5], none),
                                        call.wrenches(), call.wrench, in[3], in[4], out);)
 SARRUS_KERNEL(least_reactions,
-              least_reactions(tree, arena, place(tree, arena, in[0], in[5], in[6]), in[1], in[2], in[3], in[4], out);)
+              return least_reactions(tree, arena, place(tree, arena, in[0], in[5], in[6]), in[1], in[2], in[3], in[4], out);)
 SARRUS_KERNEL(loop_joint_coordinates, {
   LoopJoints<T> joints;
   joints.q = out;

@@ -23,6 +23,7 @@ class StateFunctions {
 
   const Mechanism& mechanism() const { return mechanism_; }
   const Tree& tree() const { return mechanism_.tree(); }
+  const KernelTable& kernels() const { return kernels_; }
 
   /// Evaluate an operation; inputs in the order of operation_list.hpp, null if omitted. `waypoints`: their number, for branches. Returns
   /// the status.

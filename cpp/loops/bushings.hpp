@@ -1,8 +1,8 @@
-// Stiffness matrix of bodies on bushings of unit stiffness, between each other and to the ground, and its Cholesky factor by 6 x 6
-// blocks. The body with the fewest neighbours is eliminated first. This minimum-degree order is computed for each state, with one bit per
-// body.
+// The stiffness matrix of bodies on bushings of unit stiffness, between each other and to the ground, and its Cholesky factor by
+// 6 x 6 blocks. The body with the fewest neighbours is eliminated first (minimum degree, repeated for each state, with one bit
+// per body).
 //
-//   cost    about 400 multiplications per body, and 200 for each pair of bodies that its elimination couples
+//   cost    about 400 multiplications per body, and 200 for each pair that its elimination joins
 #pragma once
 
 #include <algorithm>
@@ -15,36 +15,39 @@
 
 namespace sarrus {
 
-using Six = Eigen::Matrix<double, 6, 1>;
+template <class T> using Six = Eigen::Matrix<T, 6, 1>;
 
-/// 6 x 6 block. Rows are padded to eight entries with zeros, to use full registers.
-class Block {
+/// Numbers in a row of six: of one state padded by zeros, to use full registers.
+template <class T> constexpr int padded = width_of<T> == 1 ? 8 : 6;
+
+/// 6 x 6 block.
+template <class T> class Block {
  public:
-  double& operator()(int i, int j) { return entry_[i][j]; }
-  double operator()(int i, int j) const { return entry_[i][j]; }
+  T& operator()(int i, int j) { return entry_[i][j]; }
+  const T& operator()(int i, int j) const { return entry_[i][j]; }
   void clear() {
     for (auto& row : entry_)
-      for (double& x : row) x = 0.0;
+      for (T& x : row) x = T(0.0);
   }
-  SARRUS_INLINE const double* row(int i) const { return entry_[i]; }
-  SARRUS_INLINE double* row(int i) { return entry_[i]; }
+  SARRUS_INLINE const T* row(int i) const { return entry_[i]; }
+  SARRUS_INLINE T* row(int i) { return entry_[i]; }
 
  private:
-  alignas(64) double entry_[6][8];
+  alignas(64) T entry_[6][padded<T>];
 };
-/// subtract_row: y -= factor x, for eight entries. subtract_rows: y -= X^T x, for a body's six entries x.
-SARRUS_INLINE void subtract_row(double* y, double factor, const double* x) { subtract_scaled(y, x, factor, 8); }
-SARRUS_INLINE void subtract_rows(double* y, const Block& X, const double (&x)[6]) {
-  const double* const rows[6] = {X.row(0), X.row(1), X.row(2), X.row(3), X.row(4), X.row(5)};
-  subtract_scaled(y, rows, x, 8);
+/// y -= factor x, of a row; and y -= X^T x, of six rows.
+template <class T> SARRUS_INLINE void subtract_row(T* y, T factor, const T* x) { subtract_scaled(y, x, factor, padded<T>); }
+template <class T> SARRUS_INLINE void subtract_rows(T* y, const Block<T>& X, const T (&x)[6]) {
+  const T* const rows[6] = {X.row(0), X.row(1), X.row(2), X.row(3), X.row(4), X.row(5)};
+  subtract_scaled(y, rows, x, padded<T>);
 }
-/// Vector of six entries for a body, padded to eight.
-struct Eight {
-  alignas(64) double value[8];
-  Eigen::Map<Six> six() { return Eigen::Map<Six>(value); }
+/// Six numbers of a body.
+template <class T> struct Padded {
+  alignas(64) T value[padded<T>];
+  Eigen::Map<Six<T>> six() { return Eigen::Map<Six<T>>(value); }
 };
 
-class Bushings {
+template <class T> class Bushings {
  public:
   Bushings(int bodies, Arena& arena) : n_(bodies), words_((bodies + 63) / 64), arena_(arena) {
     meets_ = arena.take<std::uint64_t>(n_ * words_), order_ = arena.take<int>(n_), place_ = arena.take<int>(n_);
@@ -55,7 +58,7 @@ class Bushings {
     if (a == b) return;
     row(a)[b / 64] |= bit(b), row(b)[a / 64] |= bit(a);
   }
-  /// Compute the order of elimination and allocate a zero block for each pair that fills in. Call after all bodies are connected.
+  /// After all bodies are connected: compute the order, and allocate a zero block for each pair that fills in.
   SARRUS_NOINLINE void plan() {
     int *degree = arena_.take<int>(n_), blocks = 0;
     const auto count = [&](int a) {
@@ -76,9 +79,9 @@ class Bushings {
         degree[a] = count(a);
       });
     }
-    block_ = arena_.take<Block>(blocks), first_ = arena_.take<int>(n_ + 1), later_ = arena_.take<int>(blocks);
+    block_ = arena_.take<Block<T>>(blocks), first_ = arena_.take<int>(n_ + 1), later_ = arena_.take<int>(blocks);
     slot_ = arena_.take<int>(n_ * n_);
-    for (int k = 0, at = 0; k < n_; first_[++k] = at) {  // row k: its diagonal block, then those of coupled later bodies
+    for (int k = 0, at = 0; k < n_; first_[++k] = at) {  // row k: its diagonal, then the later ones that it meets
       first_[k] = at, later_[at++] = k;
       each_met(order_[k], [&](int a) { later_[at++] = place_[a]; });
       std::sort(later_ + first_[k] + 1, later_ + at);
@@ -87,56 +90,56 @@ class Bushings {
     for (int i = 0; i < blocks; ++i) block_[i].clear();
   }
 
-  /// K += factor S on the rows of body a and the columns of body b. Call once for each pair.
-  void add(int a, int b, double factor, const Block& S) {
+  /// K += factor S on the rows of a and the columns of b; once of each two.
+  void add(int a, int b, double factor, const Block<T>& S) {
     const int i = place_[a], j = place_[b];
-    Block& K = block_[i <= j ? slot_[i * n_ + j] : slot_[j * n_ + i]];
+    Block<T>& K = block_[i <= j ? slot_[i * n_ + j] : slot_[j * n_ + i]];
     for (int r = 0; r < 6; ++r)
       if (i <= j)
-        subtract_row(K.row(r), -factor, S.row(r));
+        subtract_row(K.row(r), T(-factor), S.row(r));
       else
-        for (int c = 0; c < 6; ++c) K(r, c) += factor * S(c, r);
+        for (int c = 0; c < 6; ++c) K(r, c) += T(factor) * S(c, r);
   }
 
-  /// Factorise K + epsilon (1 + diagonal of K) = U^T U. U replaces K; its diagonal stores the inverse of each pivot.
+  /// K + epsilon (1 + its diagonal) = U^T U: U replaces K, with the inverse of each pivot on its diagonal.
   SARRUS_NOINLINE void factorise(double epsilon) {
     for (int k = 0; k < n_; ++k) {
-      Block& D = block_[first_[k]];
-      for (int i = 0; i < 6; ++i) D(i, i) += epsilon * (1.0 + D(i, i));
+      Block<T>& D = block_[first_[k]];
+      for (int i = 0; i < 6; ++i) D(i, i) += T(epsilon) * (T(1.0) + D(i, i));
     }
     for (int k = 0; k < n_; ++k) {
-      Block& U = block_[first_[k]];
+      Block<T>& U = block_[first_[k]];
       const int begin = first_[k] + 1, end = first_[k + 1];
       for (int i = 0; i < 6; ++i) {
-        const double inverse = 1.0 / std::sqrt(std::max(U(i, i), 0.1 * epsilon));
-        subtract_row(U.row(i), 1.0 - inverse, U.row(i));
-        for (int j = i + 1; j < 6; ++j) subtract_row(U.row(j), U(i, j), U.row(i));
+        const T least = T(0.1 * epsilon), inverse = T(1.0) / sqrt(select(U(i, i) > least, U(i, i), least));
+        subtract_row(U.row(i), T(T(1.0) - inverse), U.row(i));
+        for (int j = i + 1; j < 6; ++j) subtract_row(U.row(j), T(U(i, j)), U.row(i));
         U(i, i) = inverse;
       }
       for (int a = begin; a < end; ++a) {
-        Block& W = block_[a];
+        Block<T>& W = block_[a];
         for (int i = 0; i < 6; ++i) {
-          for (int m = 0; m < i; ++m) subtract_row(W.row(i), U(m, i), W.row(m));
-          subtract_row(W.row(i), 1.0 - U(i, i), W.row(i));
+          for (int m = 0; m < i; ++m) subtract_row(W.row(i), T(U(m, i)), W.row(m));
+          subtract_row(W.row(i), T(T(1.0) - U(i, i)), W.row(i));
         }
       }
       for (int a = begin; a < end; ++a)
         for (int b = a; b < end; ++b) {
-          Block& K = block_[slot_[later_[a] * n_ + later_[b]]];
-          const Block& A = block_[a];
+          Block<T>& K = block_[slot_[later_[a] * n_ + later_[b]]];
+          const Block<T>& A = block_[a];
           for (int i = 0; i < 6; ++i) {
-            const double column[6] = {A(0, i), A(1, i), A(2, i), A(3, i), A(4, i), A(5, i)};
+            const T column[6] = {A(0, i), A(1, i), A(2, i), A(3, i), A(4, i), A(5, i)};
             subtract_rows(K.row(i), block_[b], column);
           }
         }
     }
   }
 
-  /// Replace x by K^-1 x.
-  SARRUS_NOINLINE void solve(Eight* x) const {
+  /// x of each body becomes K^-1 x.
+  SARRUS_NOINLINE void solve(Padded<T>* x) const {
     for (int k = 0; k < n_; ++k) {
-      const Block& U = block_[first_[k]];
-      double* z = x[order_[k]].value;
+      const Block<T>& U = block_[first_[k]];
+      T* z = x[order_[k]].value;
       for (int i = 0; i < 6; ++i) {
         for (int m = 0; m < i; ++m) z[i] -= U(m, i) * z[m];
         z[i] *= U(i, i);
@@ -145,10 +148,10 @@ class Bushings {
         subtract_rows(x[order_[later_[a]]].value, block_[a], {z[0], z[1], z[2], z[3], z[4], z[5]});
     }
     for (int k = n_ - 1; k >= 0; --k) {
-      const Block& U = block_[first_[k]];
-      double* z = x[order_[k]].value;
+      const Block<T>& U = block_[first_[k]];
+      T* z = x[order_[k]].value;
       for (int a = first_[k] + 1; a < first_[k + 1]; ++a) {
-        const double* later = x[order_[later_[a]]].value;
+        const T* later = x[order_[later_[a]]].value;
         for (int i = 0; i < 6; ++i)
           for (int c = 0; c < 6; ++c) z[i] -= block_[a](i, c) * later[c];
       }
@@ -169,9 +172,9 @@ class Bushings {
 
   int n_, words_;
   Arena& arena_;
-  std::uint64_t* meets_;  // for each body, a bit set of its remaining neighbours
+  std::uint64_t* meets_;  // for each body, its remaining neighbours
   int *order_, *place_, *first_, *later_, *slot_;
-  Block* block_;
+  Block<T>* block_;
 };
 
 }  // namespace sarrus

@@ -1,20 +1,20 @@
-// Reactions that equilibrium leaves indeterminate: of all reactions that balance each body, those of least norm over all joints and constraints.
+// Reactions that rigid bodies do not determine: the reactions of least norm, over all joints and constraints, that keep each body in equilibrium.
 //
-// A joint's reaction does no work on its free motion phi. It is the component x of the joint's wrench w = [moment / l; force], about the midpoint of
-// its two frames, that is perpendicular to [l angular; linear] of phi there. The rest of w are its efforts. For rods and rolling contacts x is the
-// wrench at the child's frame; for relations between coordinates, efforts [moment / l; force] along joints. A maps reactions to forces on bodies:
+// A joint's reaction does no work on its free motion phi. It is the part x of its wrench w = [moment / l; force], about the middle between its two
+// frames, that is perpendicular to [l angular; linear] of phi there; its efforts are the rest. For rods and rolling contacts it is the wrench at
+// the child's frame, for relations between coordinates their efforts [moment / l; force] along joints. With A the reactions' action on bodies,
 //
 //   A x = f = A x0,   |x| least:    x = A^+ f = A^T y,    (A A^T) y = f
 //
-// y are the displacements of the bodies if each constrained direction of a joint is a bushing of unit stiffness. A A^T is singular along free
-// motions, where f is zero. It is factorised with a regularised diagonal, whose effect corrections remove (as in saddle.hpp). They may not converge
-// near a singular position. Then A^T P = Q R is used: x is the component of x0 in the span of Q's first columns; the other columns of Q span the
-// self-stresses S. With compliances C of joints, the result is x + S z, with the shortest z that minimises |root(C) (x + S z)|: least energy first,
-// then least norm. Menabrea's theorem; Wojtyra and Fraczek, Multibody System Dynamics 29, 2013, for the minima.
+// y are the bodies' displacements if each constrained direction of a joint is a bushing of unit stiffness. A A^T is zero along free motions, and so is
+// f: it is factorised with a regularised diagonal, whose effect corrections remove (as in saddle.hpp). If they do not converge,
+// near a singular position, A^T P = Q R is used: x is the part of x0 in the span of Q's first columns, and its other columns span
+// the self-stresses S. With joint compliances C, reactions differ along S: least x^T C x, then |x|, is x + S z with the shortest
+// z of least |root(C) (x + S z)|. Menabrea's theorem; Wojtyra and Fraczek, Multibody System Dynamics 29, 2013, for the minima.
 //
-//   reads   multipliers (rows); their loads, as joint_loads() returns them; root(C) (6 x 6 for each load, in its axes), or null
-//   writes  multipliers with the same J^T lambda, and their loads
-//   cost    see bushings.hpp; by Q R, dense: O(joints bodies^2)
+//   reads   multipliers (rows); loads, as joint_loads() has them of these; root(C) (6 x 6 for each load, in its axes), or null
+//   writes  multipliers of the same J^T lambda, and their loads
+//   cost    bushings.hpp; of the second method, dense: O(joints bodies^2)
 #pragma once
 
 #include "bushings.hpp"
@@ -23,83 +23,88 @@
 
 namespace sarrus {
 
-/// Orthonormal basis u of the columns V added, without dependent ones: V = u T. from[i]: column that added u[i].
-struct Orthonormal {
-  int n = 0, from[6];
-  Six u[6];
-  double T[6][6];
+template <class T> SARRUS_INLINE Vec3<T> moment_of(const Six<T>& w) { return w.template head<3>(); }
+template <class T> SARRUS_INLINE Vec3<T> force_of(const Six<T>& w) { return w.template tail<3>(); }
 
-  /// Add a column, unless the norm of its independent part is at most `negligible` times its norm.
-  void add(Six v, int column, double negligible) {
-    const double length = v.norm();
-    double along[6] = {};
+/// Orthonormalise columns one by one, without dependent ones: V = u R.
+template <class T> struct Orthonormal {
+  int n = 0, from[6];
+  bool differs = false;  // a column depends on others in some lanes only
+  Six<T> u[6];
+  T R[6][6];
+
+  /// A column is dependent if a smaller share of it is left.
+  void add(Six<T> v, int column, double negligible) {
+    const T length = sqrt(T(v.squaredNorm()));
+    T along[6] = {T(0.0), T(0.0), T(0.0), T(0.0), T(0.0), T(0.0)};
     for (int twice = 0; twice < 2; ++twice)
       for (int i = 0; i < n; ++i) {
-        const double part = u[i].dot(v);
+        const T part = u[i].dot(v);
         along[i] += part, v -= part * u[i];
       }
-    const double left = v.norm();
-    if (n == 6 || !(left > negligible * length)) return;
-    for (int i = 0; i < n; ++i) T[i][n] = along[i];
-    T[n][n] = left, u[n] = v * (1.0 / left), from[n++] = column;
+    const T left = sqrt(T(v.squaredNorm()));
+    const auto independent = left > length * T(negligible);
+    if (n == 6 || !any(independent)) return;
+    differs = differs || any(left < length * T(negligible));
+    for (int i = 0; i < n; ++i) R[i][n] = along[i];
+    R[n][n] = left, u[n] = v * (T(1.0) / left), from[n++] = column;
   }
-  Six project(const Six& w) const {
-    Six sum = Six::Zero();
+  Six<T> project(const Six<T>& w) const {
+    Six<T> sum = Six<T>::Zero();
     for (int i = 0; i < n; ++i) sum += u[i].dot(w) * u[i];
     return sum;
   }
 };
 
 /// A joint, or another constraint between bodies.
-struct Bearing {
+template <class T> struct Bearing {
   int body[2];  // parent, child: for a tree joint the inner and the outer body. -1: the ground
-  Vec3<double> at;  // reference point of moments, relative to that of its bodies (share_points) [l]
-  Transform<double> X;  // pose of the load's frame in the world
-  Vec3<double> arm;  // vector from `at` to that frame [l]
-  int load;  // index of the load
-  double sign;  // sign of the load as a force on the child
-  bool moves;  // true: basis spans the free motions, to which reactions are perpendicular; false: the reactions
-  Orthonormal basis;
-  Six w, before;  // reaction on the child: current value, initial value
+  Vec3<T> at;  // reference point of moments, from the point that its bodies share [l]
+  Transform<T> X;  // the frame of its load in the world
+  Vec3<T> arm;  // vector to that from `at` [l]
+  int load;  // its place
+  double sign;  // of that on the child
+  bool moves;  // true if u are its motions, to which its reactions are perpendicular; else u are its reactions
+  Orthonormal<T> basis;
+  Six<T> w, before;  // reaction on the child, and its value before
 
   bool is_free() const { return moves && basis.n == 6; }
-  Six carried(const Six& w) const {
-    if (is_free()) return Six::Zero();
-    return moves ? Six(w - basis.project(w)) : basis.project(w);
+  Six<T> carried(const Six<T>& w) const {
+    if (is_free()) return Six<T>::Zero();
+    return moves ? Six<T>(w - basis.project(w)) : basis.project(w);
   }
-  /// on_bodies: a wrench on bodies, about their common point. moved: the transpose, the displacement of the joint by those of the bodies.
-  Six on_bodies(Six w) const {
-    w.head<3>() += cross(at, Vec3<double>(w.tail<3>()));
+  /// Action on the bodies, about their reference point, and its transpose: the displacement caused by those of the bodies.
+  Six<T> on_bodies(Six<T> w) const {
+    w.template head<3>() += cross(at, force_of(w));
     return w;
   }
-  Six moved(Six y) const {
-    y.tail<3>() += cross(Vec3<double>(y.head<3>()), at);
+  Six<T> moved(Six<T> y) const {
+    y.template tail<3>() += cross(moment_of(y), at);
     return y;
   }
 };
 
-/// One of the orthonormal efforts of a relation between coordinates: `put` and `along` are the effects of its unit on bodies and along joints.
-struct Effort {
+/// An orthonormal effort of a relation between coordinates: the action of one unit of it on bodies, and along joints.
+template <class T> struct Effort {
   int bodies, *body;
-  Six* put;
+  Six<T>* put;
   int joints, *joint;
-  Six* along;
-  double x, before;
+  Six<T>* along;
+  T x, before;
 };
-/// A relation between coordinates: its independent rows `from` have the efforts u T, where u are its orthonormal efforts.
-struct Relation {
+/// A relation between coordinates: the efforts of the rows `from` are u R.
+template <class T> struct Relation {
   int row, first, n, *from;
-  double* T;  // n x n
+  T* R;  // n x n
 };
 
-class Reactions {
+template <class T> class Reactions {
  public:
-  SARRUS_NOINLINE Reactions(const Tree& tree, Arena& arena, const LoopState<double>& state, const double* loads,
-                            const double* multipliers)
-      : tree_(tree), arena_(arena), state_(state), loads_(loads), l_(tree.length), n_(tree.bodies - 1) {
+  SARRUS_NOINLINE Reactions(const Tree& tree, Arena& arena, const LoopState<T>& state, const T* loads, const T* multipliers)
+      : tree_(tree), arena_(arena), state_(state), loads_(loads), l_(state.numbers(tree.length)), n_(tree.bodies - 1) {
     const Loops& loops = tree.loops;
-    bearing_ = arena.take<Bearing>(n_ + loops.constraints);
-    relation_ = arena.take<Relation>(loops.constraints), effort_ = arena.take<Effort>(loops.rows);
+    bearing_ = arena.template take<Bearing<T>>(n_ + loops.constraints);
+    relation_ = arena.template take<Relation<T>>(loops.constraints), effort_ = arena.template take<Effort<T>>(loops.rows);
     link_bearing_ = arena.take<int>(tree.links);
     bearings_ = n_;
     for (int i = 1; i < tree.bodies; ++i) add_tree_joint(i);
@@ -110,9 +115,10 @@ class Reactions {
       if (loops.constraint[i].child < 0) add_relation(loops.constraint[i], multipliers);
   }
 
-  /// Compute reactions of least norm by bushings; returns false if corrections do not converge.
-  SARRUS_NOINLINE bool by_bushings() {
-    Bushings K(n_, arena_);
+  /// Reactions of least norm; 1 if corrections do not converge, or if lanes differ in their dependent columns.
+  SARRUS_NOINLINE T by_bushings() {
+    if (differs()) return T(1.0);
+    Bushings<T> K(n_, arena_);
     for (int j = 0; j < bearings_; ++j)
       if (const int* body = bearing_[j].body; body[0] >= 0 && body[1] >= 0) K.join(body[0], body[1]);
     for (int e = 0; e < efforts_; ++e)
@@ -120,8 +126,8 @@ class Reactions {
         for (int k = 0; k < i; ++k) K.join(effort_[e].body[i], effort_[e].body[k]);
     K.plan();
     for (int j = 0; j < bearings_; ++j) {
-      const Bearing& b = bearing_[j];
-      const Block S = stiffness(b);
+      const Bearing<T>& b = bearing_[j];
+      const Block<T> S = stiffness(b);
       for (const int body : b.body)
         if (body >= 0) K.add(body, body, 1.0, S);
       if (b.body[0] >= 0 && b.body[1] >= 0) K.add(b.body[0], b.body[1], -1.0, S);
@@ -129,67 +135,74 @@ class Reactions {
     for (int e = 0; e < efforts_; ++e)
       for (int i = 0; i < effort_[e].bodies; ++i)
         for (int k = 0; k <= i; ++k) {
-          Block S;
+          Block<T> S;
           S.clear();
-          add_product(S, 1.0, effort_[e].put[i], effort_[e].put[k]);
+          add_product(S, T(1.0), effort_[e].put[i], effort_[e].put[k]);
           K.add(effort_[e].body[i], effort_[e].body[k], 1.0, S);
         }
     K.factorise(tolerances::free_bushings);
 
-    Eight* y = arena_.take<Eight>(n_);
-    Six* w = arena_.take<Six>(bearings_);
-    double *x = arena_.take<double>(efforts_), size = 0.0, last = 0.0;
+    Padded<T>* y = arena_.template take<Padded<T>>(n_);
+    Six<T>* w = arena_.template take<Six<T>>(bearings_);
+    T *x = arena_.template take<T>(efforts_), size = T(0.0), last = T(0.0), failed = T(0.0);
     for (int j = 0; j < bearings_; ++j) size += bearing_[j].w.squaredNorm(), w[j].setZero();
-    for (int e = 0; e < efforts_; ++e) size += square(effort_[e].x), x[e] = 0.0;
-    for (int k = 0; size > 0.0; ++k) {
-      for (int b = 0; b < n_; ++b) std::fill(y[b].value, y[b].value + 8, 0.0);
+    for (int e = 0; e < efforts_; ++e) size += square(effort_[e].x), x[e] = T(0.0);
+    T moves = select(size > T(0.0), T(1.0), T(0.0));  // of lanes that still change
+    for (int k = 0; any(moves > T(0.0)); ++k) {
+      for (int b = 0; b < n_; ++b) std::fill(y[b].value, y[b].value + padded<T>, T(0.0));
       for (int j = 0; j < bearings_; ++j) {
-        const Bearing& b = bearing_[j];
-        const Six missing = b.on_bodies(b.w - w[j]);
+        const Bearing<T>& b = bearing_[j];
+        const Six<T> missing = b.on_bodies((b.w - w[j]) * moves);
         if (b.body[1] >= 0) y[b.body[1]].six() += missing;
         if (b.body[0] >= 0) y[b.body[0]].six() -= missing;
       }
       for (int e = 0; e < efforts_; ++e)
-        for (int i = 0; i < effort_[e].bodies; ++i) y[effort_[e].body[i]].six() += (effort_[e].x - x[e]) * effort_[e].put[i];
+        for (int i = 0; i < effort_[e].bodies; ++i)
+          y[effort_[e].body[i]].six() += ((effort_[e].x - x[e]) * moves) * effort_[e].put[i];
       K.solve(y);
-      double step = 0.0;
+      T step = T(0.0);
       for (int j = 0; j < bearings_; ++j) {
-        const Bearing& b = bearing_[j];
-        Six relative = Six::Zero();
+        const Bearing<T>& b = bearing_[j];
+        Six<T> relative = Six<T>::Zero();
         if (b.body[1] >= 0) relative += y[b.body[1]].six();
         if (b.body[0] >= 0) relative -= y[b.body[0]].six();
-        const Six more = b.carried(b.moved(relative));
+        const Six<T> more = b.carried(b.moved(relative));
         w[j] += more, step += more.squaredNorm();
       }
       for (int e = 0; e < efforts_; ++e) {
-        double more = 0.0;
+        T more = T(0.0);
         for (int i = 0; i < effort_[e].bodies; ++i) more += effort_[e].put[i].dot(y[effort_[e].body[i]].six());
         x[e] += more, step += more * more;
       }
-      // successive corrections decrease by a constant ratio
-      if (step * step <= square(tolerances::exact) * std::max(last, step) * size || step <= square(tolerances::rounding) * size)
-        break;
-      if (k == tolerances::most_corrections || (k > 2 && step > 0.1 * last)) return false;
+      // the ratio of successive corrections is constant
+      const T larger = select(last > step, last, step), left = step * step - larger * size * T(square(tolerances::exact)),
+              rounding = step - size * T(square(tolerances::rounding));
+      moves = select(both(left > T(0.0), rounding > T(0.0)), moves, T(0.0));
+      if (k == tolerances::most_corrections) failed = select(moves > T(0.0), T(1.0), failed);
+      if (k > 2) failed = select(both(moves > T(0.0), step > last * T(0.1)), T(1.0), failed);
+      moves = select(failed > T(0.0), T(0.0), moves);
       last = k > 0 ? step : size;
     }
-    for (int j = 0; j < bearings_; ++j) bearing_[j].w = w[j];
-    for (int e = 0; e < efforts_; ++e) effort_[e].x = x[e];
-    return true;
+    const auto fails = failed > T(0.0);
+    for (int j = 0; j < bearings_; ++j)
+      for (int i = 0; i < 6; ++i) bearing_[j].w(i) = select(fails, bearing_[j].w(i), w[j](i));
+    for (int e = 0; e < efforts_; ++e) effort_[e].x = select(fails, effort_[e].x, x[e]);
+    return failed;
   }
 
-  /// Compute reactions of least norm by A^T P = Q R; if `root` is not null, those of least energy.
+  /// The same by A^T P = Q R; where `root` is not null, shares by compliance.
   SARRUS_NOINLINE void by_self_stresses(const double* root) {
-    int *first = arena_.take<int>(bearings_ + 1), unknowns = 0;
-    Six* basis = arena_.take<Six>(6 * bearings_);
+    int *first = arena_.template take<int>(bearings_ + 1), unknowns = 0;
+    Six<T>* basis = arena_.template take<Six<T>>(6 * bearings_);
     for (int j = 0; j < bearings_; ++j) first[j] = unknowns, unknowns += basis_of(bearing_[j], basis + unknowns);
     first[bearings_] = unknowns;
     const int m = unknowns + efforts_, n = 6 * n_;
-    double *A = arena_.take<double>(m * n), *x = arena_.take<double>(m);
+    double *A = arena_.template take<double>(m * n), *x = arena_.template take<double>(m);
     std::fill(A, A + m * n, 0.0);
     for (int j = 0; j < bearings_; ++j) {
-      const Bearing& b = bearing_[j];
+      const Bearing<T>& b = bearing_[j];
       for (int i = first[j]; i < first[j + 1]; ++i) {
-        const Six on = b.on_bodies(basis[i]);
+        const Six<T> on = b.on_bodies(basis[i]);
         x[i] = basis[i].dot(b.w);
         for (int s = 0; s < 2; ++s)
           for (int c = 0; b.body[s] >= 0 && c < 6; ++c) A[(6 * b.body[s] + c) * m + i] = s == 1 ? on(c) : -on(c);
@@ -212,52 +225,57 @@ class Reactions {
     for (int e = 0; e < efforts_; ++e) effort_[e].x = x[unknowns + e];
   }
 
-  /// Add the difference of current and initial reactions to lambda (rows) and loads.
-  SARRUS_NOINLINE void change(double* lambda, double* loads) const {
+  /// Change lambda (rows) and loads from those of the previous reactions to those of the current ones.
+  SARRUS_NOINLINE void change(T* lambda, T* loads) const {
     change_loads(loads);
     for (int j = n_; j < bearings_; ++j) {
-      const Bearing& b = bearing_[j];
+      const Bearing<T>& b = bearing_[j];
       const Constraint& c = tree_.loops.constraint[constraint_index(j)];
-      const Six w = b.w - b.before;
-      if (const LoopJoint* joint = plain(c)) {  // loads are components in the child's frame
-        const Vec3<double> F = w.tail<3>(), N = (Vec3<double>(w.head<3>()) - cross(b.arm, F)) * l_;
-        const Mat3<double> R = b.X.R * c.R_described;
-        const Vec3<double> components[2] = {transpose_times(R, N), transpose_times(R, F)};
+      const Six<T> w = b.w - b.before;
+      if (const LoopJoint* joint = plain(c)) {  // components in the child's frame
+        const Vec3<T> F = force_of(w), N = (moment_of(w) - cross(b.arm, F)) * l_;
+        const Mat3<T> R = b.X.R * state_.numbers(c.R_described);
+        const Vec3<T> components[2] = {transpose_times(R, N), transpose_times(R, F)};
         for (int r = 0; r < c.rows; ++r) lambda[c.row + r] += components[joint->component[r] / 3](joint->component[r] % 3);
       } else {
-        double x[6];
+        T x[6];
         for (int i = b.basis.n - 1; i >= 0; --i) {
           x[i] = b.basis.u[i].dot(w);
-          for (int k = i + 1; k < b.basis.n; ++k) x[i] -= b.basis.T[i][k] * x[k];
-          x[i] /= b.basis.T[i][i];
+          for (int k = i + 1; k < b.basis.n; ++k) x[i] -= b.basis.R[i][k] * x[k];
+          x[i] /= b.basis.R[i][i];
           lambda[c.row + b.basis.from[i]] += x[i];
         }
       }
     }
-    double* x = arena_.take<double>(efforts_);
+    T* x = arena_.template take<T>(efforts_);
     for (int j = 0; j < relations_; ++j) {
-      const Relation& r = relation_[j];
+      const Relation<T>& r = relation_[j];
       for (int i = r.n - 1; i >= 0; --i) {
         x[i] = effort_[r.first + i].x - effort_[r.first + i].before;
-        for (int k = i + 1; k < r.n; ++k) x[i] -= r.T[i * r.n + k] * x[k];
-        x[i] /= r.T[i * r.n + i];
+        for (int k = i + 1; k < r.n; ++k) x[i] -= r.R[i * r.n + k] * x[k];
+        x[i] /= r.R[i * r.n + i];
         lambda[r.row + r.from[i]] += x[i];
       }
     }
   }
 
  private:
-  void change_loads(double* loads) const {
+  bool differs() const {
+    bool some = differs_;
+    for (int j = 0; j < bearings_; ++j) some = some || bearing_[j].basis.differs;
+    return some;
+  }
+  void change_loads(T* loads) const {
     const Arena::Scope scope(arena_);
-    Six* more = arena_.take<Six>(bearings_);
+    Six<T>* more = arena_.template take<Six<T>>(bearings_);
     for (int j = 0; j < bearings_; ++j) more[j] = bearing_[j].w - bearing_[j].before;
     for (int e = 0; e < efforts_; ++e)
       for (int i = 0; i < effort_[e].joints; ++i)
         more[effort_[e].joint[i]] += (effort_[e].x - effort_[e].before) * effort_[e].along[i];
     for (int j = 0; j < bearings_; ++j) {
-      const Bearing& b = bearing_[j];
-      const Vec3<double> F = more[j].tail<3>() * b.sign, N = (Vec3<double>(more[j].head<3>()) * b.sign - cross(b.arm, F)) * l_;
-      const Vec3<double> components[2] = {transpose_times(b.X.R, N), transpose_times(b.X.R, F)};
+      const Bearing<T>& b = bearing_[j];
+      const Vec3<T> F = force_of(more[j]) * T(b.sign), N = (moment_of(more[j]) * T(b.sign) - cross(b.arm, F)) * l_;
+      const Vec3<T> components[2] = {transpose_times(b.X.R, N), transpose_times(b.X.R, F)};
       for (int k = 0; k < 6; ++k) loads[6 * b.load + k] += components[k / 3](k % 3);
     }
   }
@@ -271,156 +289,161 @@ class Reactions {
   void add_tree_joint(int i) {
     const Body& body = tree_.body[i];
     const int inner = tree_.body[body.parent].link;
-    Bearing& b = bearing_[i - 1];
+    Bearing<T>& b = bearing_[i - 1];
     b.body[0] = body.parent - 1, b.body[1] = i - 1, b.load = body.described;
-    const Transform<double> outer_frame = state_.X[body.link] * body.X_joint, inner_frame = state_.X[inner] * body.X_before;
+    const Transform<T> outer_frame = state_.X[body.link] * state_.numbers(body.X_joint),
+                       inner_frame = state_.X[inner] * state_.numbers(body.X_before);
     b.X = body.reversed ? inner_frame : outer_frame;
-    b.sign = body.reversed ? -1.0 : 1.0, b.at = (outer_frame.p + inner_frame.p) * 0.5;
+    b.sign = body.reversed ? -1.0 : 1.0, b.at = (outer_frame.p + inner_frame.p) * T(0.5);
     b.moves = true, b.basis = {};
-    if (inner == body.link) return;  // a rigid connection within one link
+    if (inner == body.link) return;  // a weld
     const Link& link = tree_.link[body.link];
     link_bearing_[body.link] = i - 1;
     for (int k = 0; k < link.nv; ++k) {
-      const Motion<double>& s = state_.column[link.iv + k];
-      const Vec3<double> v = s.linear + cross(s.angular, Vec3<double>(b.at - state_.X[body.link].p));
-      Six phi;
+      const Motion<T>& s = state_.column[link.iv + k];
+      const Vec3<T> v = s.linear + cross(s.angular, Vec3<T>(b.at - state_.X[body.link].p));
+      Six<T> phi;
       phi << s.angular * l_, v;
       b.basis.add(phi, k, tolerances::present);
     }
   }
   void add_constraint(int i) {
     const Constraint& c = tree_.loops.constraint[i];
-    Bearing& b = bearing_[bearings_];
+    Bearing<T>& b = bearing_[bearings_];
     const Arena::Scope scope(arena_);
-    const Transform<double> child = state_.X[c.child] * c.X_child, parent = state_.X[c.parent] * c.X_parent;
+    const Transform<T> child = state_.X[c.child] * state_.numbers(c.X_child),
+                       parent = state_.X[c.parent] * state_.numbers(c.X_parent);
     const bool joint = std::holds_alternative<LoopJoint>(c.kind);
     b.body[0] = c.body[0] - 1, b.body[1] = c.body[1] - 1, b.load = n_ + i;
-    b.X = {child.R * Mat3<double>(c.R_described.transpose()), child.p};
-    b.sign = 1.0, b.at = joint ? Vec3<double>((child.p + parent.p) * 0.5) : child.p;
+    b.X = {child.R * Mat3<T>(state_.numbers(c.R_described).transpose()), child.p};
+    b.sign = 1.0, b.at = joint ? Vec3<T>((child.p + parent.p) * T(0.5)) : child.p;
     b.basis = {}, b.moves = plain(c);
-    if (c.rows == 0) {  // a cable or a free joint has no reaction
+    if (c.rows == 0) {  // a cable, or a free joint
     } else if (const LoopJoint* plainly = plain(c)) {
       bool is_constrained[6] = {};
       for (int r = 0; r < c.rows; ++r) is_constrained[plainly->component[r]] = true;
       for (int k = 0; k < 6; ++k) {
-        const Vec3<double> axis = child.R.col(k % 3);
-        Six phi;
+        const Vec3<T> axis = child.R.col(k % 3);
+        Six<T> phi;
         if (k < 3)
-          phi << axis * l_, cross(axis, Vec3<double>(b.at - child.p));
+          phi << axis * l_, cross(axis, Vec3<T>(b.at - child.p));
         else
-          phi << zero3<double>(), axis;
+          phi << zero3<T>(), axis;
         if (!is_constrained[k]) b.basis.add(phi, k, tolerances::present);
       }
     } else {
-      RelativeMotion<double> m;
-      Columns<double> columns;
-      relative_motion(tree_, arena_, state_, c, m, columns, true, static_cast<const double*>(nullptr));
-      Row<double> rows[6];
+      RelativeMotion<T> m;
+      Columns<T> columns;
+      relative_motion(tree_, arena_, state_, c, m, columns, true, static_cast<const T*>(nullptr));
+      Row<T> rows[6];
       evaluate(c, m, rows);
       for (int r = 0; r < c.rows; ++r) {
-        const Vec3<double> F = child.R * rows[r].force.linear, N = child.R * rows[r].force.angular;
-        Six w;
-        w << (N + cross(Vec3<double>(child.p - b.at), F)) / l_, F;
+        const Vec3<T> F = child.R * rows[r].force.linear, N = child.R * rows[r].force.angular;
+        Six<T> w;
+        w << (N + cross(Vec3<T>(child.p - b.at), F)) / l_, F;
         b.basis.add(w, r, tolerances::negligible);
       }
     }
     ++bearings_;
   }
 
-  /// Choose for each group of connected bodies one reference point of moments, in the middle of their joints; then set the reactions.
+  /// Connected bodies measure moments about one point, in the middle of their joints; then set the reactions.
   void share_points() {
-    int *group = arena_.take<int>(n_), *joints = arena_.take<int>(n_);
-    Vec3<double>* middle = arena_.take<Vec3<double>>(n_);
-    for (int i = 0; i < n_; ++i) group[i] = i, joints[i] = 0, middle[i] = zero3<double>();
+    int *group = arena_.template take<int>(n_), *joints = arena_.template take<int>(n_);
+    Vec3<T>* middle = arena_.template take<Vec3<T>>(n_);
+    for (int i = 0; i < n_; ++i) group[i] = i, joints[i] = 0, middle[i] = zero3<T>();
     const auto of = [&](int body) {
       while (group[body] != body) body = group[body] = group[group[body]];
       return body;
     };
     for (int j = 0; j < bearings_; ++j)
       if (const int* body = bearing_[j].body; body[0] >= 0 && body[1] >= 0) group[of(body[0])] = of(body[1]);
-    const auto group_of_bearing = [&](const Bearing& b) { return of(b.body[1] >= 0 ? b.body[1] : b.body[0]); };
+    const auto group_of_bearing = [&](const Bearing<T>& b) { return of(b.body[1] >= 0 ? b.body[1] : b.body[0]); };
     for (int j = 0; j < bearings_; ++j) {
       const int g = bearing_[j].body[0] < 0 && bearing_[j].body[1] < 0 ? -1 : group_of_bearing(bearing_[j]);
       if (g >= 0) middle[g] += bearing_[j].at, ++joints[g];
     }
     for (int j = 0; j < bearings_; ++j) {
-      Bearing& b = bearing_[j];
+      Bearing<T>& b = bearing_[j];
       b.arm = (b.X.p - b.at) / l_;
       if (b.body[0] >= 0 || b.body[1] >= 0) {
         const int g = group_of_bearing(b);
-        b.at = (b.at - middle[g] / joints[g]) / l_;
+        b.at = (b.at - middle[g] * T(1.0 / joints[g])) / l_;
       }
-      const double* load = loads_ + 6 * b.load;
-      const Vec3<double> F = b.X.R * vec3(load[3], load[4], load[5]), N = b.X.R * vec3(load[0], load[1], load[2]);
-      Six w;
+      const T* load = loads_ + 6 * b.load;
+      const Vec3<T> F = b.X.R * vec3(load[3], load[4], load[5]), N = b.X.R * vec3(load[0], load[1], load[2]);
+      Six<T> w;
       w << N / l_ + cross(b.arm, F), F;
-      b.w = b.before = b.carried(Six(w * b.sign));
+      b.w = b.before = b.carried(Six<T>(w * T(b.sign)));
     }
   }
 
-  void add_relation(const Constraint& c, const double* multipliers) {
+  void add_relation(const Constraint& c, const T* multipliers) {
     const int rows = c.rows, columns = c.columns;
-    for (int k = 0; k < columns; ++k) {  // parallel axes: no wrench has exactly these efforts, which remain
+    for (int k = 0; k < columns; ++k) {  // for parallel axes no wrench has exactly these efforts: they stay unchanged
       const int link = tree_.column_link[c.column[k]];
       if (bearing_[link_bearing_[link]].basis.n < tree_.link[link].nv) return;
     }
-    Relation& relation = relation_[relations_++];
-    relation = {c.row, efforts_, 0, arena_.take<int>(rows), arena_.take<double>(rows * rows)};
-    double *J = arena_.take<double>(tree_.loops.entries), *u = arena_.take<double>(rows * columns),
-           *along = arena_.take<double>(rows * rows), *left = arena_.take<double>(columns);
-    std::fill(along, along + rows * rows, 0.0);
-    ConstraintRows<double> row_output;
+    Relation<T>& relation = relation_[relations_++];
+    relation = {c.row, efforts_, 0, arena_.template take<int>(rows), arena_.template take<T>(rows * rows)};
+    T *J = arena_.template take<T>(tree_.loops.entries), *u = arena_.template take<T>(rows * columns),
+      *along = arena_.template take<T>(rows * rows), *left = arena_.template take<T>(columns);
+    std::fill(along, along + rows * rows, T(0.0));
+    ConstraintRows<T> row_output;
     row_output.J = J;
     rows_between_coordinates(tree_, state_, c, row_output);
-    for (int r = 0; r < rows; ++r) {  // along(i, r): component of row r's efforts along orthonormal vector i
-      for (int k = 0; k < columns; ++k) left[k] = J[c.entry + k * rows + r] * tree_.unit[c.column[k]] / l_;
-      const double length = std::sqrt(dot_product(columns, left, left));
+    for (int r = 0; r < rows; ++r) {  // along(i, r): component of the efforts of row r along the i-th orthonormal vector
+      for (int k = 0; k < columns; ++k) left[k] = J[c.entry + k * rows + r] * state_.numbers(tree_.unit[c.column[k]]) / l_;
+      const T length = sqrt(scalar_product(left, left, columns));
       for (int twice = 0; twice < 2; ++twice)
         for (int i = 0; i < relation.n; ++i) {
-          const double part = dot_product(columns, u + i * columns, left);
-          along[i * rows + r] += part, add_multiple(columns, -part, u + i * columns, left);
+          const T part = scalar_product(u + i * columns, left, columns);
+          along[i * rows + r] += part, subtract_scaled(left, u + i * columns, part, columns);
         }
-      const double size = std::sqrt(dot_product(columns, left, left));
-      if (!(size > tolerances::negligible * length)) continue;
+      const T size = sqrt(scalar_product(left, left, columns));
+      const auto independent = size > length * T(tolerances::negligible);
+      if (!any(independent)) continue;
+      differs_ = differs_ || any(size < length * T(tolerances::negligible));
       along[relation.n * rows + r] = size;
       for (int k = 0; k < columns; ++k) u[relation.n * columns + k] = left[k] / size;
       relation.from[relation.n++] = r;
     }
     for (int i = 0; i < relation.n; ++i) {
-      for (int k = 0; k < relation.n; ++k) relation.T[i * relation.n + k] = along[i * rows + relation.from[k]];
-      Effort& e = effort_[efforts_++];
+      for (int k = 0; k < relation.n; ++k) relation.R[i * relation.n + k] = along[i * rows + relation.from[k]];
+      Effort<T>& e = effort_[efforts_++];
       e = {0,
-           arena_.take<int>(2 * columns),
-           arena_.take<Six>(2 * columns),
+           arena_.template take<int>(2 * columns),
+           arena_.template take<Six<T>>(2 * columns),
            0,
-           arena_.take<int>(columns),
-           arena_.take<Six>(columns),
-           0.0,
-           0.0};
+           arena_.template take<int>(columns),
+           arena_.template take<Six<T>>(columns),
+           T(0.0),
+           T(0.0)};
       for (int r = 0; r < rows; ++r) e.x += along[i * rows + r] * multipliers[c.row + r];
       e.before = e.x;
       put_along_joints(c, u + i * columns, e);
     }
   }
 
-  /// Convert the efforts of each column to wrenches along the column's joint.
-  void put_along_joints(const Constraint& c, const double* efforts, Effort& e) {
+  /// Convert the efforts of each column to wrenches along their joints.
+  void put_along_joints(const Constraint& c, const T* efforts, Effort<T>& e) {
     for (int begin = 0, end; begin < c.columns; begin = end) {
       const int link = tree_.column_link[c.column[begin]];
-      double tau[6] = {};
+      T tau[6];
+      std::fill(tau, tau + 6, T(0.0));
       for (end = begin; end < c.columns && tree_.column_link[c.column[end]] == link; ++end)
-        tau[c.column[end] - tree_.link[link].iv] = efforts[end] * l_ / tree_.unit[c.column[end]];
-      const Bearing& b = bearing_[link_bearing_[link]];
-      const Orthonormal& phi = b.basis;  // wrench along phi with T^T (along) = tau
-      double along[6];
-      Six w = Six::Zero();
+        tau[c.column[end] - tree_.link[link].iv] = efforts[end] * l_ / state_.numbers(tree_.unit[c.column[end]]);
+      const Bearing<T>& b = bearing_[link_bearing_[link]];
+      const Orthonormal<T>& phi = b.basis;  // R^T (along u) = tau
+      T along[6];
+      Six<T> w = Six<T>::Zero();
       for (int i = 0; i < phi.n; ++i) {
         along[i] = tau[phi.from[i]];
-        for (int k = 0; k < i; ++k) along[i] -= phi.T[k][i] * along[k];
-        along[i] /= phi.T[i][i], w += along[i] * phi.u[i];
+        for (int k = 0; k < i; ++k) along[i] -= phi.R[k][i] * along[k];
+        along[i] /= phi.R[i][i], w += along[i] * phi.u[i];
       }
       e.joint[e.joints] = link_bearing_[link], e.along[e.joints++] = w;
-      const Six on = b.on_bodies(w);
+      const Six<T> on = b.on_bodies(w);
       for (int s = 0; s < 2; ++s) {
         if (b.body[s] < 0) continue;
         int at = 0;
@@ -434,38 +457,38 @@ class Reactions {
     }
   }
 
-  static void add_product(Block& S, double sign, const Six& a, const Six& b) {
+  static void add_product(Block<T>& S, const T& sign, const Six<T>& a, const Six<T>& b) {
     for (int i = 0; i < 6; ++i)
       for (int j = 0; j < 6; ++j) S(i, j) += sign * a(i) * b(j);
   }
 
-  /// Contribution of a bearing to A A^T, about the reference point of its bodies.
-  static Block stiffness(const Bearing& b) {
-    Block S;
+  /// Its contribution to A A^T, about the point that its bodies share.
+  static Block<T> stiffness(const Bearing<T>& b) {
+    Block<T> S;
     S.clear();
     if (b.is_free()) return S;
     if (b.moves) {
-      const Mat3<double> R = skew(b.at), RR = R * R;
+      const Mat3<T> R = skew(b.at), RR = R * R;
       for (int i = 0; i < 3; ++i) {
-        S(i, i) = S(i + 3, i + 3) = 1.0;
+        S(i, i) = S(i + 3, i + 3) = T(1.0);
         for (int j = 0; j < 3; ++j) S(i, j) -= RR(i, j), S(i, j + 3) = S(j + 3, i) = R(i, j);
       }
     }
     for (int i = 0; i < b.basis.n; ++i) {
-      const Six u = b.on_bodies(b.basis.u[i]);
-      add_product(S, b.moves ? -1.0 : 1.0, u, u);
+      const Six<T> u = b.on_bodies(b.basis.u[i]);
+      add_product(S, T(b.moves ? -1.0 : 1.0), u, u);
     }
     return S;
   }
 
-  /// Compute an orthonormal basis of a bearing's reactions. Returns the number of basis vectors.
-  int basis_of(const Bearing& b, Six* basis) const {
+  /// Compute an orthonormal basis of its reactions; returns their number.
+  int basis_of(const Bearing<T>& b, Six<T>* basis) const {
     if (!b.moves) {
       std::copy(b.basis.u, b.basis.u + b.basis.n, basis);
       return b.basis.n;
     }
     const Arena::Scope scope(arena_);
-    double* u = arena_.take<double>(6 * 6);
+    double* u = arena_.template take<double>(6 * 6);
     for (int i = 0; i < b.basis.n; ++i) std::copy(b.basis.u[i].data(), b.basis.u[i].data() + 6, u + 6 * i);
     const PivotedQr Q(6, b.basis.n, u, arena_);
     for (int k = Q.rank; k < 6; ++k) {
@@ -476,18 +499,19 @@ class Reactions {
     return 6 - Q.rank;
   }
 
-  /// Replace x, of least norm, by the reactions of least energy; of several, by those of least change.
-  void share_by_compliance(const PivotedQr& Q, int m, const int* first, const Six* basis, const double* root, double* x) const {
+  /// Replace x, of least norm, by the one of least energy; if that is not unique, by the shortest of these.
+  void share_by_compliance(const PivotedQr& Q, int m, const int* first, const Six<T>* basis, const double* root,
+                           double* x) const {
     const int k = m - Q.rank, rows = 6 * bearings_;
-    double *S = arena_.take<double>(m * k), *strain = arena_.take<double>(rows * k), *b = arena_.take<double>(rows),
-           *z = arena_.take<double>(k);
+    double *S = arena_.template take<double>(m * k), *strain = arena_.template take<double>(rows * k),
+           *b = arena_.template take<double>(rows), *z = arena_.template take<double>(k);
     const auto strained = [&](const double* x, double factor, double* out) {
       std::fill(out, out + rows, 0.0);
       for (int j = 0; j < bearings_; ++j) {
-        const Bearing& bearing = bearing_[j];
-        Six w = Six::Zero();
+        const Bearing<T>& bearing = bearing_[j];
+        Six<T> w = Six<T>::Zero();
         for (int i = first[j]; i < first[j + 1]; ++i) w += x[i] * basis[i];
-        const Vec3<double> F = w.tail<3>(), N = (Vec3<double>(w.head<3>()) - cross(bearing.arm, F)) * l_;
+        const Vec3<double> F = force_of(w), N = (moment_of(w) - cross(bearing.arm, F)) * l_;
         const Vec3<double> components[2] = {transpose_times(bearing.X.R, N), transpose_times(bearing.X.R, F)};
         for (int r = 0; r < 6; ++r)
           for (int c = 0; c < 6; ++c) out[6 * j + r] += factor * root[36 * bearing.load + 6 * r + c] * components[c / 3](c % 3);
@@ -507,27 +531,42 @@ class Reactions {
 
   const Tree& tree_;
   Arena& arena_;
-  const LoopState<double>& state_;
-  const double* loads_;
-  double l_;
+  const LoopState<T>& state_;
+  const T* loads_;
+  T l_;
   int n_, bearings_ = 0, relations_ = 0, efforts_ = 0;
-  Bearing* bearing_;  // those of each body's own joint, then those of constraints
-  Relation* relation_;
-  Effort* effort_;
-  int* link_bearing_;  // for each link, the index of its joint's bearing
+  bool differs_ = false;
+  Bearing<T>* bearing_;  // of each body's own joint, then of constraints
+  Relation<T>* relation_;
+  Effort<T>* effort_;
+  int* link_bearing_;  // which bearing a link's joint is
 };
 
-/// True if all reactions are determined, from the least pivot of a row in the factorisation for the accelerations.
-inline bool determined(const double* least_pivot) { return least_pivot && *least_pivot > tolerances::independent; }
-
-inline void least_reactions(const Tree& tree, Arena& arena, const LoopState<double>& state, const double* multipliers,
-                            const double* loads, const double* root, const double* least_pivot, double* out) {
-  double* out_loads = std::copy(multipliers, multipliers + tree.loops.rows, out);
-  std::copy(loads, loads + 6 * (tree.bodies - 1 + tree.loops.constraints), out_loads);
-  if (determined(least_pivot)) return;
-  Reactions reactions(tree, arena, state, loads, multipliers);
-  if (root || !reactions.by_bushings()) reactions.by_self_stresses(root);
-  reactions.change(out, out_loads);
+/// Returns 1 where one state must be taken at a time: compliances decide, bushings do not converge, or lanes differ in their dependent columns.
+template <class T>
+T least_reactions(const Tree& tree, Arena& arena, const LoopState<T>& state, const T* multipliers, const T* loads, const T* root,
+                  const T* least_pivot, T* out) {
+  const int rows = tree.loops.rows, numbers = rows + 6 * (tree.bodies - 1 + tree.loops.constraints);
+  T* out_loads = std::copy(multipliers, multipliers + rows, out);
+  std::copy(loads, loads + numbers - rows, out_loads);
+  T determined = T(0.0);  // by the least pivot of a row in the factorisation for accelerations
+  if (least_pivot) determined = select(*least_pivot > T(tolerances::independent), T(1.0), T(0.0));
+  if (!any(determined < T(1.0))) return T(0.0);
+  Reactions<T> reactions(tree, arena, state, loads, multipliers);
+  T fails = T(1.0);
+  if (!root) fails = reactions.by_bushings();
+  if constexpr (width_of<T> == 1) {
+    if (fails > 0.0) reactions.by_self_stresses(root), fails = 0.0;
+    reactions.change(out, out_loads);
+  } else if (any(determined > T(0.0))) {
+    T* changed = arena.template take<T>(numbers);
+    std::copy(out, out + numbers, changed);
+    reactions.change(changed, changed + rows);
+    for (int k = 0; k < numbers; ++k) out[k] = select(determined > T(0.0), out[k], changed[k]);
+  } else {
+    reactions.change(out, out_loads);
+  }
+  return select(determined > T(0.0), T(0.0), fails);
 }
 
 }  // namespace sarrus

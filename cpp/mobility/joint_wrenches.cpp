@@ -86,18 +86,13 @@ class JointWrenchRows::Chunk {
     double* loads = room(loads_);
     const Given of_motion[] = {q_, v_, a_, given(multipliers, nc_), given(acting_, all_ - nv_), time_};
     evaluate(Operation::joint_loads, of_motion, loads, loads_, true);
-    double* shared = arena_.take<double>(nc_ + loads_);
+    const double* shared = nc_ > 0 && !determinate(least_pivot) ? shared_reactions(multipliers, loads, least_pivot) : nullptr;
     for (std::int64_t i = 0; i < count_; ++i) {
-      double *out = rows_.out + (begin_ + i) * rows_.out_size, *mu = multipliers + i * nc_, *load = loads + i * loads_;
-      out = std::copy_n(efforts_ + i * all_, all_, out);
-      const bool determinate = least_pivot ? least_pivot[i] > tolerances::independent : nc_ == 0 || of_.determinate_;
-      if (!determinate && finite(load, loads_)) {
-        const double* in[max_inputs] = {at(q_, i), mu, load, nullptr, nullptr, at(time_, i), at(values_, i)};
-        of_.kernels_.single[static_cast<int>(Operation::least_reactions)](tree_, without_wrenches(), in, nullptr, shared);
-        std::copy_n(shared, nc_ + loads_, out);
-      } else {
-        std::copy_n(load, loads_, std::copy_n(mu, nc_, out));
-      }
+      double* out = std::copy_n(efforts_ + i * all_, all_, rows_.out + (begin_ + i) * rows_.out_size);
+      if (shared)
+        std::copy_n(shared + i * (nc_ + loads_), nc_ + loads_, out);
+      else
+        std::copy_n(loads + i * loads_, loads_, std::copy_n(multipliers + i * nc_, nc_, out));
     }
   }
 
@@ -132,6 +127,16 @@ class JointWrenchRows::Chunk {
     const int op = static_cast<int>(operation);
     (count_ == 1 ? of_.kernels_.each : of_.kernels_.many)[op](tree_, loads ? p_ : without_wrenches(), rows, 0, count_);
     return rows.status;
+  }
+
+  bool determinate(const double* least_pivot) const {
+    return least_pivot ? *std::min_element(least_pivot, least_pivot + count_) > tolerances::independent : of_.determinate_;
+  }
+  const double* shared_reactions(const double* multipliers, const double* loads, const double* least_pivot) {
+    double* shared = room(nc_ + loads_);
+    const Given of_loads[] = {q_, given(multipliers, nc_), given(loads, loads_), {}, given(least_pivot, 1), time_, values_};
+    evaluate(Operation::least_reactions, of_loads, shared, nc_ + loads_);
+    return shared;
   }
 
   void efforts_of_tree() {
@@ -278,6 +283,96 @@ void JointWrenchRows::operator()(const Tree& tree, const Parameters& p, const Ro
   const std::int64_t entries = std::int64_t(tree.loops.rows + tree.loop_nv) * tree.nv + 1;
   const std::int64_t lanes = kernels_.lanes, most = std::clamp<std::int64_t>(most_entries / entries / lanes * lanes, lanes, 64);
   for (; begin < end; begin += most) Chunk(*this, tree, p, rows, begin, std::min(end, begin + most)).compute();
+}
+
+namespace {
+
+/// The same mechanism, on the same tree, with motors in these joints only.
+Mechanism driven_by(const Mechanism& m, const std::vector<int>& joints) {
+  Description d = m.description();
+  for (std::size_t j = 0; j < d.joints.size(); ++j) {
+    d.joints[j].close_loop = m.joints()[j].closes_a_loop, d.joints[j].keep_in_tree = !d.joints[j].close_loop;
+    d.joints[j].actuated = std::count(joints.begin(), joints.end(), static_cast<int>(j));
+  }
+  return Mechanism(std::move(d));
+}
+
+}  // namespace
+
+JointWrenches joint_wrenches(const StateFunctions& functions, std::int64_t states, const double* q, const double* v,
+                             const double* a, const JointWrenchOptions& options, const RowsOfState& values) {
+  const Mechanism& m = functions.mechanism();
+  const Tree& tree = m.tree();
+  const Loops& loops = tree.loops;
+  const int nc = loops.rows, bodies = tree.bodies - 1;
+  const bool constrained = loops.constraints > 0, given = constrained && !options.multipliers.empty();
+  std::vector<int> joints;
+  if (!constrained)
+    for (std::size_t j = 0; j < m.joints().size(); ++j) joints.push_back(static_cast<int>(j));
+  else
+    joints = options.actuated ? joints_by_names(m, *options.actuated) : actuated_joints(m);
+  if (constrained && !given && options.actuated) {
+    const Mechanism driven = driven_by(m, joints);
+    JointWrenchOptions own = options;
+    own.actuated.reset();
+    JointWrenches result = joint_wrenches({driven, functions.kernels()}, states, q, v, a, own, values);
+    const auto place = [&](const auto& named) {  // in the caller's order, then prescribed motions
+      return std::find(options.actuated->begin(), options.actuated->end(), named.first);
+    };
+    std::stable_sort(result.efforts.begin(), result.efforts.end(),
+                     [&](const auto& x, const auto& y) { return place(x) < place(y); });
+    return result;
+  }
+
+  const int numbers = size_of_axis(*JointWrenchRows::axes, tree), first_load = tree.nv + tree.loop_nv + nc;
+  std::vector<double> out(static_cast<std::size_t>(states * numbers)),
+      rows_of_q(static_cast<std::size_t>(states * loops.pfaffian_values));
+  for (std::int64_t i = 0; values && i < states; ++i) values(q + i * tree.nq, rows_of_q.data() + i * loops.pfaffian_values);
+  Rows rows{};
+  const auto add = [&](int k, const double* data, int count, bool same = false) {
+    rows.in[k] = data, rows.in_size[k] = count, rows.in_step[k] = same ? 0 : count;
+  };
+  add(0, q, tree.nq), add(1, v, tree.nv), add(2, a, tree.nv);
+  if (given) add(3, options.multipliers.data(), nc);
+  if (options.time) add(5, &*options.time, 1, true);
+  if (values) add(6, rows_of_q.data(), loops.pfaffian_values);
+  std::vector<Frame> frames;
+  std::vector<const double*> wrench;
+  for (const Wrench& w : options.wrenches) frames.push_back(w.frame), wrench.push_back(w.value.data());
+  const std::vector<std::int64_t> same(wrench.size(), 0);
+  JointWrenches result;
+  result.status.resize(static_cast<std::size_t>(states));
+  rows.wrench = wrench.data(), rows.wrench_step = same.data();
+  rows.out = out.data(), rows.out_size = numbers, rows.status = result.status.data();
+  const Parameters p = {{}, static_cast<int>(frames.size()), frames.data(), true};
+  const KernelTable& kernels = functions.kernels();
+  const JointWrenchRows compute(m, kernels, joints, false);
+  Batch{m, compute, compute, nullptr, kernels.lanes, p, rows, states, {true}, false, false, false}.run(options.threads,
+                                                                                                       [] { return false; });
+  if (std::count(result.status.begin(), result.status.end(), other_forces)) throw ModelError(JointWrenchRows::other_forces_act);
+
+  const Eigen::Map<const RowMajor> all(out.data(), states, numbers);
+  const auto load = [&](const std::string& name, int place) {
+    result.wrenches.push_back({name, all.middleCols(first_load + 6 * place, 6)});
+  };
+  for (std::size_t j = 0; j < m.joints().size(); ++j) {
+    const Mechanism::PlacedJoint& joint = m.joints()[j];
+    load(m.description().joints[j].name, joint.closes_a_loop ? bodies + joint.constraint : tree.body[joint.body].described);
+  }
+  const std::size_t closing = m.constraints().size() - m.description().constraints.size();
+  for (std::size_t i = closing; i < m.constraints().size(); ++i)
+    if (loops.constraint[m.constraints()[i]].child >= 0)
+      load(m.constraint_name(static_cast<int>(i)), bodies + m.constraints()[i]);
+  for (const int j : joints)
+    if (const std::vector<int> at = places(m, {j}); constrained || !at.empty())
+      result.efforts.push_back({m.description().joints[j].name,
+                                at.empty() ? Matrix(states, 0) : Matrix(all.middleCols(at[0], static_cast<int>(at.size())))});
+  for (std::size_t i = closing; i < m.constraints().size(); ++i) {
+    const Constraint& c = loops.constraint[m.constraints()[i]];
+    if (std::holds_alternative<Coupler>(c.kind) && c.driven)
+      result.efforts.push_back({m.constraint_name(static_cast<int>(i)), all.middleCols(first_load - nc + c.row, c.rows)});
+  }
+  return result;
 }
 
 Named<Names> indeterminate_reactions(const StateFunctions& functions, const double* q, const std::optional<double>& time,

@@ -5,9 +5,10 @@
 // multipliers of the motion that they produce. With multipliers, which any forces may have caused, u = S^+ (tau - J^T lambda).
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "../mechanism/status.hpp"
@@ -28,8 +29,7 @@ class JointWrenchRows {
   static constexpr const char *inputs = "q v a multipliers? forces? time? pfaffian_values?", *axes = "T";
   static constexpr const char* other_forces_act =
       "joint wrenches: tau includes forces besides those of the motors, and some motors are in loop joints; pass the driven "
-      "joints as "
-      "actuated=";
+      "joints as actuated=";
 
   /// `joints` have motors. Without multipliers, they must be those that the mechanism's motors drive. `determinate`: rigid bodies determine all
   /// reactions for any multipliers.
@@ -47,21 +47,33 @@ class JointWrenchRows {
   bool closing_, constrained_, determinate_;
 };
 
-struct JointWrenchOptions {
-  std::vector<double> multipliers;  // (states, rows); none: those while the motors produce the motion
-  std::optional<Names> actuated;  // joints with motors, if there are multipliers; none: those of the description
-  std::optional<double> time;  // [s]
-  std::vector<std::pair<Frame, std::vector<double>>> wrenches;  // (states, 6) or (6) each
-  Named<Matrix> compliance;  // of joints and rods, 6 x 6 [rad/(N m), m/N and mixed]; none: reactions are of least norm
+/// External wrench on a frame, in its axes: [moment; force] [N m, N].
+struct Wrench {
+  Frame frame;
+  std::array<double, 6> value;
 };
 
-/// Results by the names of joints and of rods and rolling contacts, each (states, 6) [moment; force], on the child, in the joint's frame there. Efforts
-/// (states, k) are by the names of motors and of prescribed motions.
+struct JointWrenchOptions {
+  std::vector<double> multipliers;  // (states, rows); none: those while the motors produce the motion
+  std::optional<Names> actuated;  // joints with motors; none: those of the description. Without loops every joint is driven
+  std::optional<double> time;  // [s], for prescribed motion
+  std::vector<Wrench> wrenches;  // alike for all states
+  int threads = 1;
+};
+
+/// Results by name, each with a row for every state; NaN without an answer.
 struct JointWrenches {
-  Named<Matrix> wrenches, efforts;
+  Named<Matrix>
+      wrenches;  // (states, 6) [moment; force] on the child, in the joint's frame there [N m, N]; also of rods and rolling contacts
+  Named<Matrix> efforts;  // (states, k) of motors, and of prescribed motions [N m, N]
+  std::vector<signed char> status;
 
   template <class Field> void fields(Field field) { field("wrenches", wrenches), field("efforts", efforts); }
 };
+
+/// Wrenches of all joints in motions q (states, nq), v and a (states, nv). `rows` are the rows that depend on q.
+JointWrenches joint_wrenches(const StateFunctions& functions, std::int64_t states, const double* q, const double* v,
+                             const double* a, const JointWrenchOptions& options = {}, const RowsOfState& rows = {});
 
 /// Components that rigid bodies do not determine, by the names of joints and other constraints: "moment x" to "force z".
 Named<Names> indeterminate_reactions(const StateFunctions& functions, const double* q, const std::optional<double>& time = {},

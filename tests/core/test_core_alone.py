@@ -167,6 +167,35 @@ def test_a_mobility_report_has_the_fields_of_python(examples):
     assert found.actuation.verdict == "exact"
 
 
+def test_joint_wrenches_are_those_of_python(examples):
+    """For one state and for two, with other motors, and the same components are indeterminate."""
+    done = run(examples, "joint_wrenches")
+    assert done.returncode == 0, done.stdout + done.stderr
+    printed = dict(line.split(":") for line in done.stdout.splitlines())
+    robot = sarrus.mechanisms.four_bar(0.4, 1.1, 0.9, 1.0)
+    q = robot.project_configuration([0.5, -1.7, -1.9])
+    v = robot.project_velocity(q, [6.0, -8.0, -4.0])
+    a = robot.forward_dynamics(q, v, [2.0, 0.0, 0.0])
+    push = {"rocker": [0, 3, 0, 0, 0, 0]}
+    one = robot.joint_wrenches(q, v, a, wrenches=push)
+    two = robot.joint_wrenches([q, q], [v, 0 * v], [a, 0 * a], wrenches=push, actuated=["pivot", "motor"])
+    expected = [
+        (f"{kind}{plural} {name}", x)
+        for plural, loads in (("", one), ("s", two))
+        for kind, named in (("wrench" + "e" * bool(plural), loads), ("effort", loads.efforts))
+        for name, x in named.items()
+    ]
+    assert [name for name in printed if not name.startswith("indeterminate")] == [name for name, _ in expected]
+    largest = max(abs(x).max() for _, x in expected)
+    for name, x in expected:
+        numbers = np.array(printed.pop(name).split(), float)
+        assert_allclose(numbers, np.ravel(x), rtol=0.0, atol=1e-12 * largest, err_msg=name)
+    components = {
+        f"indeterminate {name}": " ".join(c[0] + c[-1] for c in some) for name, some in one.indeterminate.items()
+    }
+    assert components and {name: line.strip() for name, line in printed.items()} == components
+
+
 def test_a_file_that_python_wrote(examples, tmp_path):
     robot = sarrus.mechanisms.delta()
     robot.save(tmp_path / "delta.json")
