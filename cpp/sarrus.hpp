@@ -43,12 +43,6 @@ namespace sarrus {
 
 using Numbers = std::vector<double>;
 
-/// External wrench on a frame, in its axes: [moment; force] [N m, N].
-struct Wrench {
-  Frame frame;
-  std::array<double, 6> value;
-};
-
 /// Reference to numbers of the caller.
 class Input {
  public:

@@ -107,7 +107,7 @@ Mat3<double> rotation(const std::string& name, const Mat3<double>& R) {
     throw ModelError(name + " = " + shown(R) + " is not a rotation: R^T R differs from the identity by " + off);
   }
   if (dot<double>(R.col(0), cross<double>(R.col(1), R.col(2))) < 0.0)
-    throw ModelError(name + " = " + shown(R) + " is a reflection: its determinant is -1; is an axis left-handed?");
+    throw ModelError(name + " = " + shown(R) + " is a reflection: its determinant is -1; are its axes left-handed?");
   return defect > rounding ? Mat3<double>(nearest_rotation(R) + Mat3<double>::Zero()) : R;
 }
 

@@ -381,8 +381,8 @@ template <class T> class DryFriction {
   const JointFriction* friction_ = s_.plan.friction;
   const int n_ = s_.plan.frictions, nv_ = tree_.nv;
   bool closing_ = false, undecided_ = false, rest_ = false;
-  // direction of sliding; 1 for joints that are at rest at the step's beginning, that come to rest at its end, that exceed their limit; speed at the
-  // beginning; velocity that friction can remove per second; limit
+  // by joint: direction of sliding, 0 at rest; 1 if it is at rest at the step's beginning; 1 if it comes to rest at the step's end; 1 if it was at rest
+  // and the load exceeds its friction limit; speed at the step's beginning; velocity that friction can remove per second; friction limit
   T *direction_, *rests_, *stops_, *lets_go_, *speed_, *slowing_, *limit_;
   T* kept_ = nullptr;  // output for the friction forces of an evaluation; null: none
   T *v_begun_, *braked_;  // velocities at the step's beginning; those that friction has removed per second, in all evaluations

@@ -163,7 +163,7 @@ template <class P, class R> struct LeastMotion<Dual<P, R>> {
     return to;
   }
 
-  /// Add the contribution of the change of the matrix, unless the motion is rounding.
+  /// Subtract the change of the matrix times the solution x from the right-hand side, unless x is as small as rounding errors.
   void bend(T* side) {
     const int n = tree.nv;
     P size = P(0.0);

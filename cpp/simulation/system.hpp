@@ -33,7 +33,7 @@ template <class T> struct AllJoints {
   const T *q, *v, *J;  // J: loop_nv x tree.nv
   int nv;
 };
-/// Compute coordinates of all joints. Loop angles count revolutions from `counted`, their values `passed` seconds ago; null: within [-pi, pi].
+/// Compute coordinates of all joints. Loop angles include revolutions since `counted`, their values at `passed` seconds before (null: in [-pi, pi]).
 template <class T>
 SARRUS_NOINLINE AllJoints<T> all_joints(const Tree& tree, Arena& arena, const Plan& plan, const T& time, const T* q, const T* v,
                                         const T* counted, const T& passed) {

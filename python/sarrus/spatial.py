@@ -140,7 +140,7 @@ def _orthonormal(name: str, x: ArrayLike) -> Array:
     if not defect <= _FOUR_DIGITS:
         raise ModelError(f"{name} = {R.tolist()} is not a rotation: R^T R differs from the identity by {defect:.2g}")
     if a * (e * i - f * h) + b * (f * g - d * i) + c * (d * h - e * g) < 0:
-        raise ModelError(f"{name} = {R.tolist()} is a reflection: its determinant is -1; is an axis left-handed?")
+        raise ModelError(f"{name} = {R.tolist()} is a reflection: its determinant is -1; are its axes left-handed?")
     return _frozen(_core.nearest_rotation(R)) if defect > _ROUNDING else R
 
 

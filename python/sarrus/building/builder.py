@@ -737,13 +737,13 @@ def _tried(spec: PfaffianSpec, tree: Mechanism) -> PfaffianSpec:
             both = np.broadcast_to(_returned(function, called, *arguments), (2, k, n))
             least = 1e-9 * float(np.nan_to_num(np.abs(both), posinf=0.0).max(initial=0.0))
             alike = np.allclose(both, np.stack([first, second]), rtol=1e-9, atol=least, equal_nan=True)
-            fault = "" if alike else "something else than for each of them"
+            fault = "" if alike else "returns other values than for each state alone"
         except (IndexError, TypeError, ValueError) as error:
-            fault = f"an error ({error})"
+            fault = f"fails ({error})"
         if fault:
             raise ModelError(
                 f"{called} must accept many states at once (q[..., i] is coordinate i) and return (..., {k}, {n}); "
-                f"for q of shape (2, {tree.nq}) it has {fault}"
+                f"for q of shape (2, {tree.nq}) it {fault}"
             )
     return replace(spec, value=_core.per_row(spec.value, k, subject))
 

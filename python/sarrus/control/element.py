@@ -153,7 +153,7 @@ class ForceElements:
             return per_run
         if len(per_run) != runs:
             raise ShapeError(
-                f"values that differ from run to run must be {runs}, one for each mechanism; got {len(per_run)}"
+                f"values that differ from run to run must have one item for each of the {runs} runs; got {len(per_run)}"
             )
         return per_run[rows] if isinstance(per_run, np.ndarray) else [per_run[k] for k in rows]
 

@@ -102,7 +102,7 @@ def compliance_roots(robot: LoopFunctions, compliance: Mapping[str, ArrayLike]) 
 
 
 def carried_by_tree(robot: StateFunctions, q: ArrayLike, wrenches: Array) -> dict[str, Array]:
-    """Return loads (..., 6) [moment; force] in each joint's frame, of the constraints on the subtree of each joint of the tree.
+    """Return the total load (..., 6) [moment; force] that the constraints exert on the subtree of each tree joint, in the joint's frame.
 
     `wrenches` (..., constraints, 6) act on the constraints' children, and the opposite wrenches on the parents. Joints without load are omitted.
     """

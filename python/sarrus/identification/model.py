@@ -146,7 +146,8 @@ class EffortModel:
     bodies, terms : names of the bodies, with 10 parameters each, followed by (term, joint, index) of the joint parameters
     units : (p,) scales of the parameters, from the mechanism's mass, length and pendulum rate, so that tolerances do not depend on the mechanism's
         scale
-    turn, turn_of_motors : (nv,), (nu,) scale of each velocity, and of each motor's velocity, that is equivalent to 1 rad/s
+    turn, turn_of_motors : (nv,), (nu,) scales of all velocities, and of the motors' velocities: 1 for an angular velocity, the mechanism's
+        characteristic length for a sliding velocity
     """
 
     def __init__(

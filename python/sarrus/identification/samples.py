@@ -99,8 +99,8 @@ class Samples(Brief):
         robot : the nominal mechanism
         t : (n,) uniformly spaced times [s]
         joints : joint with one coordinate to its readings (n,) [rad, m]; the joints must determine the motion
-        efforts : joint to measured efforts (n,) or (n, nv of the joint) [N m, N]. They are filtered like the signs of velocities, so that both
-            sides of the equations lose the same frequencies
+        efforts : joint to measured efforts (n,) or (n, nv of the joint) [N m, N]. They, and the signs of the velocities in Coulomb friction,
+            are filtered like the readings, so that both sides of the equations lose the same frequencies
         cutoff : cut-off frequency of half amplitude [Hz]; the amplitude error is 1e-4 below 0.7 of it, and the signal vanishes above 1.3 of it
         near : initial guess of the first configuration [rad, m], as in :meth:`sarrus.Mechanism.follow`
 

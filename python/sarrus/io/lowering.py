@@ -309,7 +309,7 @@ def coincident_points(joint: JointType, distance: float = 1.0) -> list[Array]:
 def closes(
     spec: JointSpec, fits: bool, losses: Losses, *, can: str = "Fixed, Spherical and Revolute", driven: bool = False
 ) -> bool:
-    """Return True if the format can represent the geometry of a loop joint; report the parameters that it cannot represent as losses.
+    """Return True if the format can represent the geometry of a loop joint; report as losses the parameters that it cannot represent.
 
     fits : True if the format has loop joints of this kind
     can : names of the kinds that the format has, for the message

@@ -681,7 +681,7 @@ def test_laws_and_numbers_of_runs_of_several_mechanisms(apart, monkeypatch):
     assert (len(told), max(told)) == ((12, 3) if apart else (2, 4)), told
     for wrong in (laws[:5], [*laws, laws[0]]):
         match = (
-            f"from run to run must be 6, one for each mechanism; got {len(wrong)}"
+            f"from run to run must have one item for each of the 6 runs; got {len(wrong)}"
             if apart
             else "with 6 mechanisms, have different numbers of runs"
         )
