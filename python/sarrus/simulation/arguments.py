@@ -24,6 +24,9 @@ STABILISATIONS: dict[str, tuple[float, float]] = _core.stabilisations  # default
 MOST_STEPS = 2**53  # the largest count that a double represents exactly
 SHORTEST_PERIOD = 1e-9  # share of the duration: more samples would take forever
 SHORTEST_PART = 1e-3  # share of a step: signals are checked between steps
+STEP = 1e-3  # [s] the default
+FINER = (4, 16, 64)  # default steps are divided by these, powers of two, where longer ones are unreliable
+MOST_FINER = 2**20  # shorter steps that one run may take
 
 
 CHOICES: dict[str, Any] = {"method": ("auto", *METHODS), "limits": OnLimits, "stabilisation": STABILISATIONS}
@@ -40,7 +43,7 @@ class StepOptions(TypedDict, total=False):
 class RunOptions(StepOptions, total=False):
     """Options of a run; see :func:`~sarrus.simulate`."""
 
-    dt: float
+    dt: float | None
     limits: OnLimits
     start: float
     near: Mapping[str, ArrayLike] | None
@@ -52,7 +55,7 @@ class Stepping:
 
     duration: float
     method: str = "auto"
-    dt: float = 1e-3
+    dt: float = STEP
     stabilisation: str = "projection"
     gains: Any = None
     limits: str = "warn"
@@ -65,6 +68,8 @@ class Stepping:
         for name in options.keys() - DEFAULTS.keys():
             raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
         values: dict[str, Any] = DEFAULTS | dict(options)
+        if values["dt"] is None:
+            values["dt"] = STEP
         for name, choices in CHOICES.items():
             check_choice(name, values[name], choices)
         values["start"], duration, values["dt"] = checked_times(values["start"], duration, values["dt"])
@@ -72,7 +77,7 @@ class Stepping:
         return cls(duration, **values)
 
 
-DEFAULTS = {field.name: field.default for field in fields(Stepping)[1:]}
+DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(Stepping)[1:]} | {"dt": None}
 
 
 def checked_times(start: Any, duration: Any, dt: Any) -> tuple[float, float, float]:
@@ -130,6 +135,13 @@ def check_advance(start: float, duration: float, dt: float) -> None:
             f"time cannot advance from start = {start!r} s by dt = {dt!r} s for {duration!r} s: adjacent doubles differ by {spacing:.3g} s; "
             "start nearer to zero"
         )
+
+
+def finer_steps(stepping: Stepping) -> list[int]:
+    """Return the numbers by which dt may be divided: time advances, and the number of steps is bounded."""
+    end = stepping.start + stepping.duration
+    shortest = max(stepping.duration / MOST_FINER, float(np.spacing(max(abs(stepping.start), abs(end)))))
+    return [divisor for divisor in FINER if stepping.dt / divisor >= shortest]
 
 
 def check_periods(terms: Sequence[Mapping[str, Any]], duration: float, dt: float) -> None:
