@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal, TypedDict
 
@@ -137,11 +137,11 @@ def check_advance(start: float, duration: float, dt: float) -> None:
         )
 
 
-def finer_steps(stepping: Stepping) -> list[int]:
-    """Return the numbers by which dt may be divided: time advances, and the number of steps is bounded."""
+def finer_steps(stepping: Stepping) -> Iterator[int]:
+    """Yield the numbers by which dt may be divided: time advances, and the number of steps is bounded."""
     end = stepping.start + stepping.duration
     shortest = max(stepping.duration / MOST_FINER, float(np.spacing(max(abs(stepping.start), abs(end)))))
-    return [divisor for divisor in FINER if stepping.dt / divisor >= shortest]
+    yield from (divisor for divisor in FINER if stepping.dt / divisor >= shortest)
 
 
 def check_periods(terms: Sequence[Mapping[str, Any]], duration: float, dt: float) -> None:

@@ -197,7 +197,7 @@ def simulate(
     # functions of the caller may count their calls, and a resumed run keeps its step
     given = options.get("dt") is not None or checkpoint is not None or sensitivities is not None
     repeats = not (given or adaptive or functions or any(prepared.forces.sampled))
-    run = _reliable(attempt, arguments.finer_steps(stepping) if repeats else []).result()
+    run = _reliable(attempt, arguments.finer_steps(stepping) if repeats else ()).result()
     if sensitivities is not None:
         x = np.concatenate([run.q, run.v, run.internal_state], axis=-1)
         simulated = float(run.t[-1]) - stepping.start  # less than the duration after Ctrl-C
