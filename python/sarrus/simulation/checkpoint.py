@@ -42,7 +42,7 @@ def check_fields(checkpoint: Mapping[str, Any]) -> None:
 
 def checked_spacing(checkpoint: Mapping[str, Any]) -> int:
     """Return the number of steps between samples; 1 for a checkpoint of an earlier version."""
-    every = checkpoint.get("every", 1)
+    every: Any = checkpoint.get("every", 1)
     if not isinstance(every, Integral) or isinstance(every, bool) or every < 1:
         raise ModelError(f"'every' of the checkpoint must be a positive number of steps; got {every!r}")
     return int(every)

@@ -99,7 +99,8 @@ def test_functions_of_the_caller_are_not_called_for_a_second_run():
 
     with pytest.warns(sarrus.StiffnessWarning):
         run = sarrus.simulate(slider(1000.0), *AT, 0.05, controller, method="rk4")
-    assert run.statistics["dt"] == 1e-3 and np.all(np.diff(times) >= 0.0)
+    late = int(np.flatnonzero(np.array(times) > 0.049)[0])
+    assert run.statistics["dt"] == 1e-3 and min(times[late:]) > 0.04
 
 
 def test_events_and_times_of_shortened_steps():
