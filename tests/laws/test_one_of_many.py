@@ -61,7 +61,7 @@ def run_and_runs(kind, closed, method, stabilisation):
     q = robot.assemble(fixed=fixed, time=START) if closed else np.array([0.5, 0.3])
     v = np.full(robot.nv, 6.0)  # which loops do not allow
     options = {
-        "method": method, "stabilisation": stabilisation, "start": START, "limits": "enforce" if kind == "stop" else "warn",
+        "method": method, "dt": 1e-3, "stabilisation": stabilisation, "start": START, "limits": "enforce" if kind == "stop" else "warn",
         "near": {"p2": [7.0]} if kind == "near" else None,
     }  # fmt: skip
     with warnings.catch_warnings(record=True) as said:

@@ -48,7 +48,7 @@ def assert_single_runs(robot, q, v, controller_of, all_of_them, method="rk4", **
     assert not together.status.any()
     for i in range(len(LAWS)):
         one = robot[i] if isinstance(robot, list) else robot
-        here = {"controller": controller_of(i), "method": method, **options}
+        here = {"controller": controller_of(i), "method": method, "dt": 1e-3, **options}
         run = sarrus.simulate(one, q[i], v, 0.1, **here)
         assert_allclose(together.q[i], run.q[::20], atol=1e-11)
         assert_allclose(together.v[i], run.v[::20], atol=1e-9)

@@ -104,7 +104,7 @@ def test_computed_torque_sampled_a_step():
     robot, q, v = double_pendulum()
     law = ComputedTorque({"shoulder": sarrus.laws.harmonic(0.5, rate=3.0)}, 100.0, 15.0)
     plain, sampled = (
-        sarrus.simulate(robot, q, v, 0.2, c, method="euler") for c in (law, SampleAndHold(law, period=1e-3))
+        sarrus.simulate(robot, q, v, 0.2, c, method="euler", dt=1e-3) for c in (law, SampleAndHold(law, period=1e-3))
     )
     assert_array_equal(sampled.q, plain.q)
 
@@ -228,7 +228,9 @@ def test_tasks_sampled_a_step(state):
     law = sarrus.control.TaskControl(
         robot, [sarrus.control.JointTask(name, 0.7, stiffness=50.0)], actuated=[name] if robot.nc else robot.joints
     )
-    plain, sampled = (sarrus.simulate(robot, q, v, 0.1, c, method="semi_implicit") for c in (law, SampleAndHold(law)))
+    plain, sampled = (
+        sarrus.simulate(robot, q, v, 0.1, c, method="semi_implicit", dt=1e-3) for c in (law, SampleAndHold(law))
+    )
     assert_allclose(sampled.q, plain.q, atol=1e-13)
     many = sarrus.simulate_many(robot, np.tile(q, (3, 1)), v, 0.1, SampleAndHold(law, 0.01, 0.002))
     one = sarrus.simulate(robot, q, v, 0.1, SampleAndHold(law, 0.01, 0.002))

@@ -875,7 +875,7 @@ def test_the_edge_of_stability(method, edge):
     assert abs(below.v[-1, 0]) < 1e-6
     brake = sarrus.control.PID("slide", derivative=1.01 * edge / 1e-3)
     with pytest.warns(sarrus.StiffnessWarning, match=f"'{method}' with dt = 0.001 s is unstable"):
-        above = sarrus.simulate(slider(), [0.0], [1.0], 0.5, brake, method=method)
+        above = sarrus.simulate(slider(), [0.0], [1.0], 0.5, brake, method=method, dt=1e-3)
     assert abs(above.v[-1, 0]) > 1e3
 
 
@@ -883,7 +883,7 @@ def test_a_short_impact_is_not_overlooked():
     """Five steps on a stop that is too stiff, between two tests of the rates."""
     stop = sarrus.control.EndStop("slide", (-1.0, 0.0115), stiffness=1e7, damping=0.0)
     with pytest.warns(sarrus.StiffnessWarning):
-        sarrus.simulate(slider(), [0.0], [1.0], 0.03, stop, method="rk4")
+        sarrus.simulate(slider(), [0.0], [1.0], 0.03, stop, method="rk4", dt=1e-3)
 
 
 def quadruped():
@@ -928,7 +928,7 @@ def test_steps_that_eat_a_motion_are_warned_of(turn, many):
     robot = slider(stiffness=(turn / 1e-3) ** 2)
     call = sarrus.simulate_many if many else sarrus.simulate
     with pytest.warns(sarrus.StiffnessWarning, match="% of the energy"):
-        call(robot, [0.01], [0.0], 1.0, method="rk4")
+        call(robot, [0.01], [0.0], 1.0, method="rk4", dt=1e-3)
 
 
 def test_steps_that_keep_a_motion_are_not_warned_of():
@@ -975,8 +975,9 @@ def test_every_kind_of_element_is_in_the_watch():
     b.add_joint("pivot", sarrus.Revolute("y"), "ground", "rod", actuated=True)
     robot = b.build()
     task = sarrus.control.JointTask("pivot", 0.5, stiffness=2e7, damping="critical")
+    control = sarrus.control.TaskControl(robot, task, limits=None)
     with pytest.warns(sarrus.StiffnessWarning, match="unstable"):
-        sarrus.simulate(robot, [0.1], [0.0], 0.003, sarrus.control.TaskControl(robot, task, limits=None), method="rk4")
+        sarrus.simulate(robot, [0.1], [0.0], 0.003, control, method="rk4", dt=1e-3)
 
 
 def test_default_end_stops_are_the_same_for_every_cut():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal, TypedDict
 
@@ -24,6 +24,13 @@ STABILISATIONS: dict[str, tuple[float, float]] = _core.stabilisations  # default
 MOST_STEPS = 2**53  # the largest count that a double represents exactly
 SHORTEST_PERIOD = 1e-9  # shortest sampling period, as a fraction of the duration: more samples would take days
 SHORTEST_PART = 1e-3  # shortest sampling period, as a fraction of a step: Ctrl-C is only checked between steps
+STEP = 1e-3  # default step [s]
+FINER = (
+    4,
+    16,
+    64,
+)  # divisors of the default step, powers of two, that are tried in turn if longer steps are unreliable
+MOST_FINER = 2**20  # largest number of shorter steps of a run
 
 
 CHOICES: dict[str, Any] = {"method": ("auto", *METHODS), "limits": OnLimits, "stabilisation": STABILISATIONS}
@@ -40,7 +47,7 @@ class StepOptions(TypedDict, total=False):
 class RunOptions(StepOptions, total=False):
     """Options of a run; see :func:`~sarrus.simulate`."""
 
-    dt: float
+    dt: float | None
     limits: OnLimits
     start: float
     near: Mapping[str, ArrayLike] | None
@@ -52,7 +59,7 @@ class Stepping:
 
     duration: float
     method: str = "auto"
-    dt: float = 1e-3
+    dt: float = STEP
     stabilisation: str = "projection"
     gains: Any = None
     limits: str = "warn"
@@ -65,6 +72,8 @@ class Stepping:
         for name in options.keys() - DEFAULTS.keys():
             raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
         values: dict[str, Any] = DEFAULTS | dict(options)
+        if values["dt"] is None:
+            values["dt"] = STEP
         for name, choices in CHOICES.items():
             check_choice(name, values[name], choices)
         values["start"], duration, values["dt"] = checked_times(values["start"], duration, values["dt"])
@@ -72,7 +81,7 @@ class Stepping:
         return cls(duration, **values)
 
 
-DEFAULTS = {field.name: field.default for field in fields(Stepping)[1:]}
+DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(Stepping)[1:]} | {"dt": None}
 
 
 def checked_times(start: Any, duration: Any, dt: Any) -> tuple[float, float, float]:
@@ -130,6 +139,13 @@ def check_advance(start: float, duration: float, dt: float) -> None:
             f"time cannot advance from start = {start!r} s by dt = {dt!r} s for {duration!r} s: adjacent doubles differ by {spacing:.3g} s; "
             "pass a start nearer to zero"
         )
+
+
+def finer_steps(stepping: Stepping) -> Iterator[int]:
+    """Yield the numbers by which dt may be divided: time advances, and the number of steps is bounded."""
+    end = stepping.start + stepping.duration
+    shortest = max(stepping.duration / MOST_FINER, float(np.spacing(max(abs(stepping.start), abs(end)))))
+    yield from (divisor for divisor in FINER if stepping.dt / divisor >= shortest)
 
 
 def check_periods(terms: Sequence[Mapping[str, Any]], duration: float, dt: float) -> None:

@@ -40,6 +40,14 @@ def check_fields(checkpoint: Mapping[str, Any]) -> None:
             raise ModelError(f"'shown' of the checkpoint must be a finite time and a state; got {x!r}")
 
 
+def checked_spacing(checkpoint: Mapping[str, Any]) -> int:
+    """Return the number of steps between samples; 1 for a checkpoint of an earlier version."""
+    every: Any = checkpoint.get("every", 1)
+    if not isinstance(every, Integral) or isinstance(every, bool) or every < 1:
+        raise ModelError(f"'every' of the checkpoint must be a positive number of steps; got {every!r}")
+    return int(every)
+
+
 def state_of_checkpoint(name: str, value: Any, size: int) -> Array:
     """Return a checked copy of a state (size,)."""
     x = real_array(f"'{name}' of the checkpoint", value).copy()

@@ -24,7 +24,7 @@ from .arguments import RunOptions, Stepping
 from .limits import JointLimits
 from .setup import Prepared, loop_coordinates, plane_contacts, start_of, touching_states
 from .trajectory import Efforts, Trajectory
-from .warnings import at, warn_of_runs, warn_of_starts
+from .warnings import at, fault_of_steps, warn_of_runs, warn_of_starts
 
 if TYPE_CHECKING:
     from .functions import Controller, Event, EventFunction
@@ -80,7 +80,10 @@ def simulate(
         "rosenbrock" : linearly implicit, second order and L-stable (ROS2, Verwer and others 1999), for forces that are too stiff for explicit
             steps. A step costs a few explicit steps. While the fastest rate of the forces is below 0.7 per step, rk4 is used instead.
             ``statistics["linearly_implicit"]`` is the number of linearly implicit steps
-    dt : step [s]; for "dopri5" the first step and the spacing of samples
+    dt : step [s]; for "dopri5" the first step and the spacing of samples. Default: 1 ms. If the run then fails, or would cause a StiffnessWarning, it
+        is repeated with 4, 16 and 64 steps a millisecond, until the steps are short enough. Samples stay 1 ms apart;
+        ``statistics["dt"]`` is the step used. A given dt is never changed. The default is not changed either with controllers that are Python
+        functions, with "dopri5", sensitivities= or resume=, or if a run would take more than 2^20 steps
     rtol, atol : relative and absolute tolerance of "dopri5" for the displacement and the velocity in a step. atol has the unit rad, or mean body
         sizes for sliding coordinates, and this unit per second for velocities [rad, mean body sizes; per s]; rtol is dimensionless
     stabilisation : method against drift of the loop constraints: "projection" after each step, "baumgarte", "corrective" (van der Merwe 5.75), or
@@ -100,8 +103,8 @@ def simulate(
     start : initial time [s]
     near : loop joint name to nearby coordinates [rad, m], which select the full revolutions of its initial angle, as in
         :meth:`~sarrus.Mechanism.joint_states`
-    resume : an earlier Trajectory, or its `checkpoint`, instead of q and v. The simulation continues from the final time with the same dt, bit for
-        bit as if it had not ended
+    resume : an earlier Trajectory, or its `checkpoint`, instead of q and v. The simulation continues from the final time, bit for bit as if it had
+        not ended, with the same steps and the same spacing of samples
     progress : True displays a progress bar (tqdm)
     sensitivities : names of parameters of force elements, such as ``"PID(motor).proportional"``, or (). The attribute `sensitivities` of the
         trajectory then has the derivatives of each sample with respect to the initial state and these parameters; see
@@ -116,7 +119,7 @@ def simulate(
           StateError).
         - The final state violates the loop constraints, which is possible without projection.
     StiffnessWarning
-        - Explicit steps of fixed length are unstable for the applied forces, or they dissipate more than a tenth of the energy of an undamped motion
+        - Explicit steps of fixed length, of the default dt also the shortest, are unstable for the applied forces, or they dissipate more than a tenth of the energy of an undamped motion
           due to these forces. The fastest rate is estimated every 64 steps (256 for first order), and whenever a contact or an end stop becomes
           active. ``statistics["stiffness"]`` is the largest rate times dt, and ``statistics["energy_eaten"]`` the dissipated fraction of the energy.
           Python functions of the caller are not included.
@@ -173,11 +176,7 @@ def simulate(
     felt_at = q if checkpoint is None else checkpoint.get("felt_at")
     watched, varies = JointLimits(mechanism, stepping.limits, elements), sensitivities is not None
     prepared = Prepared.of(mechanism, (functions, elements), watched, stepping, felt_at, varies=varies)
-    integration = Integration(prepared, named_events)
-    if checkpoint is None:
-        integration.begin(q, v, stepping)
-    else:
-        integration.restore(checkpoint)
+    adaptive = arguments.METHODS[prepared.setup.method].adaptive
     if sensitivities is not None:
         from .derivatives import along_run, checked_names
 
@@ -186,14 +185,40 @@ def simulate(
                 "sensitivities= requires all steps of a run from its start: omit events, times= and resume="
             )
         sensitivities = checked_names(prepared, sensitivities)
-    if arguments.METHODS[integration.setup.method].adaptive:
-        arguments.check_longest_step(max_step, integration.core.state["shown"][0], stepping.duration)
-    run = integration.go(stepping.duration, times, rtol, atol, max_step, progress)
+
+    def attempt(every: int) -> Integration:
+        integration = Integration(prepared, named_events)
+        if checkpoint is None:
+            integration.begin(q, v, stepping, every)
+        else:
+            integration.restore(checkpoint)
+        if adaptive:
+            arguments.check_longest_step(max_step, integration.core.state["shown"][0], stepping.duration)
+        integration.go(stepping.duration, times, rtol, atol, max_step, progress)
+        return integration
+
+    # functions of the caller may count their calls, and a resumed run keeps its step
+    given = options.get("dt") is not None or checkpoint is not None or sensitivities is not None
+    repeats = not (given or adaptive or functions or any(prepared.forces.sampled))
+    run = _reliable(attempt, arguments.finer_steps(stepping) if repeats else ()).result()
     if sensitivities is not None:
         x = np.concatenate([run.q, run.v, run.internal_state], axis=-1)
         simulated = float(run.t[-1]) - stepping.start  # less than the duration after Ctrl-C
         run.__dict__["sensitivities"] = along_run(prepared, x, stepping.start, simulated, stepping.dt, sensitivities)
     return run
+
+
+def _reliable(attempt: Callable[[int], Integration], finer: Iterable[int]) -> Integration:
+    """Return the integration with one step a sample, or the first of those with finer steps that are not too long."""
+    best = attempt(1)
+    for every in finer:
+        if not best.unreliable:
+            break
+        last, best = best, attempt(every)
+        fails = best.error is not None
+        if fails and (last.error is None or abs(best.simulated - last.simulated) <= SAME_PLACE * last.simulated):
+            return last  # shorter steps do not pass the place either
+    return best
 
 
 # ---- one run ---------------------------------------------------------------------------------------------------------
@@ -212,11 +237,25 @@ CONTACT_ERRORS = (
 )  # fmt: skip
 LARGE = 0.1  # motion of a joint in a step [rad, mean body sizes] that methods hardly resolve
 ABSURD = 10.0  # motion of a joint in a step [rad, mean body sizes] that is only possible if the simulation has diverged
+SAME_PLACE = 0.1  # relative difference of the times of failures at one place of the motion, such as a singular position
 CHUNK = 4096  # steps between updates of the progress bar
 
 
 class Integration:
-    """Run of one simulation: the core's steps, samples, events and checkpoints."""
+    """Run of one simulation: the core's steps, samples, events and checkpoints.
+
+    Attributes
+    ----------
+    every : steps from a sample to the next
+    trajectory : the samples, after :meth:`go`
+    error : the failure that ended the run, or None
+    fault : message that the steps are too long, or ""
+    """
+
+    every = 1
+    trajectory: Trajectory
+    error: IntegrationError | None = None
+    fault = ""
 
     def __init__(self, prepared: Prepared, events: list[Event]) -> None:
         setup, forces = prepared.setup, prepared.forces
@@ -236,8 +275,8 @@ class Integration:
         self.core = setup.core(forces.parameters, call, sampled, event_functions)
         self.touching, self.on_planes = touching_states(self.core), plane_contacts(setup, self.core)
 
-    def begin(self, q: ArrayLike | None, v: ArrayLike | None, stepping: Stepping) -> None:
-        """Set the initial state, projected onto the loops."""
+    def begin(self, q: ArrayLike | None, v: ArrayLike | None, stepping: Stepping, every: int) -> None:
+        """Set the initial state, projected onto the loops, and the number of steps into which dt is divided."""
         if q is None or v is None:
             raise TypeError("simulate() needs q and v, or resume=")
         mechanism = self.mechanism
@@ -250,8 +289,10 @@ class Integration:
         x, begun = self.setup.begin(self.core, q[None], v[None], stepping.start, turns)
         if begun[0] != Status.FINISHED:
             self._refuse(q, v, stepping.start, begun[0])
-        warn_of_starts(mechanism, q[None], x[:, : mechanism.nq], stepping.start)
-        self.core.begin(x[0], stepping.start, stepping.dt)
+        if every == 1:
+            warn_of_starts(mechanism, q[None], x[:, : mechanism.nq], stepping.start)
+        self.every = every
+        self.core.begin(x[0], stepping.start, stepping.dt / every)
 
     def _refuse(self, q: Array, v: Array, start: float, status: int) -> None:
         """Raise the error of an initial state that is invalid for a simulation."""
@@ -269,9 +310,10 @@ class Integration:
 
     def restore(self, checkpoint: dict[str, Any]) -> None:
         """Restore the state of an earlier simulation."""
-        from .checkpoint import check_fields
+        from .checkpoint import check_fields, checked_spacing
 
         check_fields(checkpoint)
+        self.every = checked_spacing(checkpoint)
         for name, mine in (("mechanism", self.mechanism.description), ("method", self.setup.method)):
             if checkpoint[name] != mine:
                 raise ModelError(f"the checkpoint belongs to another {name}")
@@ -300,20 +342,20 @@ class Integration:
         setup, prepared = self.setup, self.prepared
         return {
             "mechanism": self.mechanism.description, "method": setup.method, "stabilisation": setup.stabilisation, "felt_at": prepared.felt_at,
-            "force_elements": prepared.forces.as_tuple(), "counted": self.core.counted, **self.core.state,
+            "force_elements": prepared.forces.as_tuple(), "counted": self.core.counted, "every": self.every, **self.core.state,
         }  # fmt: skip
 
     def go(
         self, duration: float, times: ArrayLike | None, rtol: float, atol: float, max_step: float, progress: bool
-    ) -> Trajectory:
-        """Run the simulation to its end and return its trajectory."""
+    ) -> None:
+        """Run the simulation to its end, and examine its steps."""
         begun, core, adaptive = clock.perf_counter(), self.core, arguments.METHODS[self.setup.method].adaptive
         # the displayed final state may be an interpolation after the last complete step
         dt, (first, shown) = core.state["dt"], core.state["shown"]
         end, begun_at = first + duration, core.state["x"]  # the state from which the steps continue
         arguments.check_advance(first, duration, dt)
         arguments.check_periods(self.setup.terms, duration, dt)
-        kept_states = duration / dt + 2.0 if times is None else float(real_array("times", times).size)
+        kept_states = duration / (dt * self.every) + 2.0 if times is None else float(real_array("times", times).size)
         arguments.check_memory(kept_states, 1, core.size)
         samples = None if times is None else _sample_times(times, first, end)
         between_steps = None if samples is None or adaptive else samples[samples > first]
@@ -323,8 +365,9 @@ class Integration:
         # chunks are computed by a call, not by a generator, which would convert a caller's StopIteration into RuntimeError
         with contextlib.closing(bar) if bar is not None else contextlib.nullcontext(), _ending_by_signal(core):
             while not core.finished:
+                made = core.state["k"]
                 t, x, status = core.advance(CHUNK)
-                t, x = (t[1:], x[1:]) if between_steps is None else self._at(between_steps, t, x)
+                t, x = self._samples(t[1:], x[1:], made) if between_steps is None else self._at(between_steps, t, x)
                 sample_times.append(t)
                 states.append(x)
                 if bar is not None and len(t):
@@ -332,9 +375,33 @@ class Integration:
         t, x = np.concatenate(sample_times), np.concatenate(states)
         if samples is not None and not (len(samples) and samples[0] == first):
             t, x = t[1:], x[1:]
-        trajectory = self._result(t, x, status, clock.perf_counter() - begun)
-        self._warn(trajectory, min(dt, duration), begun_at)
-        return trajectory
+        self.simulated = float(core.state["shown"][0]) - first
+        self._finish(t, x, status, clock.perf_counter() - begun)
+        if self.error is None:
+            self.fault = self._fault(min(dt, duration), begun_at)
+
+    @property
+    def unreliable(self) -> bool:
+        """True if the run failed, or its steps are too long."""
+        return self.trajectory.status != "interrupted" and (self.error is not None or bool(self.fault))
+
+    def result(self) -> Trajectory:
+        """Return the trajectory and issue its warnings, or raise the failure."""
+        if self.error is not None:
+            raise self.error
+        time, x = self.core.state["shown"]
+        nq, nv = self.mechanism.nq, self.mechanism.nv
+        end = time, x[None, :nq], x[None, nq : nq + nv], np.ones(1, dtype=bool)
+        warn_of_runs([(slice(None), self.prepared)], self.core.record, self.fault, end)
+        return self.trajectory
+
+    def _samples(self, t: Array, x: Array, made: int) -> tuple[Array, Array]:
+        """Return every so many of the steps after a number of steps, and the last one of the run."""
+        if self.every == 1:
+            return t, x
+        kept = (made + 1 + np.arange(len(t))) % self.every == 0
+        kept[-1:] |= self.core.finished
+        return t[kept], x[kept]
 
     def _at(self, samples: Array, t: Array, x: Array) -> tuple[Array, Array]:
         """Interpolate states of steps at the samples, and append the state at which an event ended the run."""
@@ -364,7 +431,8 @@ class Integration:
             rows[-1] = x[-1]
         return times, rows
 
-    def _result(self, t: Array, x: Array, status: int, seconds: float) -> Trajectory:
+    def _finish(self, t: Array, x: Array, status: int, seconds: float) -> None:
+        """Set the trajectory, and the failure that ended it."""
         core, nq, nv = self.core, self.mechanism.nq, self.mechanism.nv
         outcome = "finished" if core.ended_by is None else f"terminated: {self.events[core.ended_by].name}"
         if status:
@@ -378,7 +446,7 @@ class Integration:
 
         efforts, friction = at_samples(core.efforts), at_samples(core.friction, state["dt"])
         acts = core.calls or bool(self.setup.terms)
-        trajectory = Trajectory(
+        self.trajectory = Trajectory(
             self.mechanism, t, x[:, :nq], x[:, nq : nq + nv], internal_state=x[:, nq + nv :],
             loop_q=x[:, size - core.counted :] if core.counted else None,
             efforts=efforts if acts else np.zeros((len(t), nv)), friction=friction if core.has_friction else None,
@@ -392,12 +460,11 @@ class Integration:
                 if idle
                 else FAILURES[status]
             )
-            raise IntegrationError(
+            self.error = IntegrationError(
                 f"{fault} at t = {state['t']:.9g} s, after {core.counts['steps']} steps of '{self.setup.method}'; "
                 f"{self._outrun(x, status)}{self._law_failures(x[-1])}.trajectory of this error has the samples up to there",
-                trajectory,
+                self.trajectory,
             )
-        return trajectory
 
     def _fastest(self, x: Array) -> str:
         """Return a message about the joint with the largest motion in the last plausible step, or "" if the method resolves this motion."""
@@ -446,7 +513,7 @@ class Integration:
         method, record, counts = arguments.METHODS[self.setup.method], self.core.record, self.core.counts
         explicit = np.isfinite(method.stable)
         return {
-            "method": method.name, **counts, "seconds": seconds,
+            "method": method.name, "dt": float(self.core.state["dt"]), **counts, "seconds": seconds,
             "evaluations": method.stages * (counts["steps"] + counts["rejected"]) or None,
             "stiffness": float(record["stiffness"][0]) if explicit else None,
             "energy_eaten": float(-np.expm1(-record["energy_eaten"][0])) if explicit else None,
@@ -457,19 +524,18 @@ class Integration:
             method.rigid else {}),
         }  # fmt: skip
 
-    def _warn(self, run: Trajectory, step: float, begun_at: Array) -> None:
-        time, x = self.core.state["shown"]
-        nq, nv = self.mechanism.nq, self.mechanism.nv
-        both = np.stack([begun_at, x])[None]
+    def _fault(self, step: float, begun_at: Array) -> str:
+        """Return the message that the steps are too long, or ""."""
+        run, nq, nv = self.trajectory, self.mechanism.nq, self.mechanism.nv
+        both = np.stack([begun_at, self.core.state["shown"][1]])[None]
         ends = both[..., :nq], both[..., nq : nq + nv]
         same = all(
             len(states) and np.array_equal(states[[0, -1]], end[0])
             for states, end in zip((run.q, run.v), ends, strict=True)
         )
-        warn_of_runs(
+        return fault_of_steps(
             [(slice(None), self.prepared)], self.core.record, run.q[None], run.v[None], lambda _: run, step=step,
-            steps=self.core.counts["steps"], end=(time, x[None, :nq], x[None, nq : nq + nv], np.ones(1, dtype=bool)),
-            ends=None if same else ends,
+            steps=self.core.counts["steps"], ends=None if same else ends,
         )  # fmt: skip
 
 

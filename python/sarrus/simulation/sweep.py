@@ -26,7 +26,7 @@ from .policy import Policy, by_policy, hold, set_efforts
 from .runs import Sweep
 from .setup import Ended, Prepared, Setup, feel_the_start, has_functions_of_q
 from .store import Store, arguments_of
-from .warnings import warn_of_runs, warn_of_starts
+from .warnings import fault_of_steps, warn_of_runs, warn_of_starts
 from .workers import Executor, Job, Result, Rows, Work, parameters_of, results
 
 MOST_THREADS = 2**16  # more than any machine has
@@ -50,7 +50,7 @@ def simulate_many(
 ) -> Sweep:
     """Simulate many runs in parallel, in SIMD lanes and on threads.
 
-    Each run equals, up to rounding, the result of :func:`~sarrus.simulate` from the same initial state.
+    Each run equals, up to rounding, the result of :func:`~sarrus.simulate` from the same initial state with the same dt.
 
     Parameters
     ----------
@@ -66,7 +66,8 @@ def simulate_many(
     method : "auto" as for :func:`~sarrus.simulate`, or a method with fixed steps. "implicit_midpoint", "independent", "contact" and "rosenbrock"
         simulate runs one after another on each thread; each run is then bit for bit the result of :func:`~sarrus.simulate`
     near : as for :func:`~sarrus.simulate`, with coordinates (nq of the joint) or (runs, nq of the joint) [rad, m]
-    dt, stabilisation, gains, limits, start : as for :func:`~sarrus.simulate`
+    dt : step [s]; default: 1 ms in all runs. No run is repeated with shorter steps, as :func:`~sarrus.simulate` does
+    stabilisation, gains, limits, start : as for :func:`~sarrus.simulate`
     every : number of steps between stored samples; the initial and the final state are always stored. A sample of a run takes 8 (nq + nv) bytes. A
         million runs of 10 coordinates take 0.3 GB for the initial and final states, and 160 GB for one second in steps of 1 ms
     threads : number of threads; the result does not depend on it
@@ -163,10 +164,11 @@ def simulate_many(
         kept.run(work, (q, v, near), parameters, executor, policy, report)
     acting = [RunForces(p.setup, dt, parameters, schedule.every, p.forces.names) for p in prepared]
     sweep = kept.sweep(end, prepared[0].limits, acting, run_index)
-    warn_of_runs(
-        list(zip(rows, prepared, strict=True)), kept.record, kept.q, kept.v, sweep.__getitem__, step=min(dt, stepping.duration),
-        steps=schedule.steps, end=kept.end(end),
-    )  # fmt: skip
+    of_each = list(zip(rows, prepared, strict=True))
+    fault = fault_of_steps(
+        of_each, kept.record, kept.q, kept.v, sweep.__getitem__, step=min(dt, stepping.duration), steps=schedule.steps
+    )
+    warn_of_runs(of_each, kept.record, fault, kept.end(end))
     return sweep
 
 

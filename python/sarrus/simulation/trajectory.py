@@ -58,7 +58,8 @@ class Trajectory:
         the efforts [N m, N]
     statistics : cost and errors of the simulation:
 
-        - "method", "steps", "rejected", "evaluations", "seconds"
+        - "method", "dt", "steps", "rejected", "evaluations", "seconds". If the default steps were divided, dt [s] is a part of the time between
+          samples
         - "beyond_tolerance": number of steps of "dopri5" whose error exceeds the tolerance because of rounding near a singular position
         - "limits": violated limits of joints, a list of dicts (joint, index, quantity, lower, upper, time, reached); efforts before
           saturation

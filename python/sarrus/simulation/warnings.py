@@ -41,30 +41,41 @@ Runs = Sequence[tuple[slice | NDArray[np.intp], Prepared]]  # indices and setup 
 Ends = tuple[Array, Array]  # initial and final q (runs, 2, nq) and v (runs, 2, nv)
 
 
-def warn_of_runs(
-    runs: Runs, record: Record, q: Array, v: Array, run: Callable[[int], Trajectory], *, step: float, steps: int,
-    end: tuple[float, Array, Array, NDArray[np.bool_]], ends: Ends | None = None,
-) -> None:  # fmt: skip
-    """Issue all warnings of runs with samples (runs, n, nq), (runs, n, nv); `run` returns the run of an index as a Trajectory.
+def warn_of_runs(runs: Runs, record: Record, fault: str, end: tuple[float, Array, Array, NDArray[np.bool_]]) -> None:
+    """Issue all warnings of runs.
 
+    - `fault`: message that the steps are too long, or ""
     - `end`: final time, final states (runs, nq), (runs, nv), and a mask (runs,) of the runs that reached this time
-    - `ends`: states between which the work of the applied forces was integrated; default: the first and the last sample
     """
     setup = runs[0][1].setup
     _warn_of_shapes(setup)
     _warn_of_limits(runs, record)
-    if not _warn_of_stiffness(setup.method, step, steps, record):
-        share, order = np.zeros(len(q)), np.arange(len(q))
-        for rows, prepared in runs if q.shape[1] >= FEWEST else ():
-            indices = order[rows]
-
-            def trajectory(k: int, indices: NDArray[np.intp] = indices) -> Trajectory:
-                return run(int(indices[k]))
-
-            share[rows] = _energy_error(prepared, record, rows, q[rows], v[rows], ends, trajectory)
-        _warn_of_energy(runs, step, share, q)
+    if fault:
+        warn_caller(fault, StiffnessWarning)
     if setup.stabilisation != "projection":
         _warn_of_drift(runs, setup.stabilisation, *end)
+
+
+def fault_of_steps(
+    runs: Runs, record: Record, q: Array, v: Array, run: Callable[[int], Trajectory], *, step: float, steps: int,
+    ends: Ends | None = None,
+) -> str:  # fmt: skip
+    """Return the message that the steps are too long for runs with samples (runs, n, nq), (runs, n, nv), or "".
+
+    `run` returns a run as a Trajectory. `ends`: states between which the work of the applied forces was integrated, if not the first and
+    last of these samples.
+    """
+    if fault := _fast_rate(runs[0][1].setup.method, step, steps, record):
+        return fault
+    share, order = np.zeros(len(q)), np.arange(len(q))
+    for rows, prepared in runs if q.shape[1] >= FEWEST else ():
+        indices = order[rows]
+
+        def trajectory(k: int, indices: NDArray[np.intp] = indices) -> Trajectory:
+            return run(int(indices[k]))
+
+        share[rows] = _energy_error(prepared, record, rows, q[rows], v[rows], ends, trajectory)
+    return _wrong_energy(runs, step, share, q)
 
 
 def at(time: float) -> str:
@@ -139,11 +150,11 @@ def _warn_of_limits(runs: Runs, record: Record) -> None:
     )
 
 
-def _warn_of_stiffness(method: str, dt: float, steps: int, record: Record) -> bool:
-    """Warn if |rate| dt of the forces exceeds the stability limit, or if the steps dissipate a motion; return True if warned."""
+def _fast_rate(method: str, dt: float, steps: int, record: Record) -> str:
+    """Return the message that |rate| dt of the forces exceeds the stability limit, or that the steps dissipate a motion; else ""."""
     stable = _core.methods[method].stable
     if not record["stiffness"].any():
-        return False
+        return ""
     rates, eaten = (np.nan_to_num(record[name]) for name in ("stiffness", "energy_eaten"))
     largest, most = float(rates.max(initial=0.0)), float(eaten.max(initial=0.0))
     oscillates = steps * largest > 2.0 * np.pi  # the energy loss is meaningful only after a full period
@@ -158,22 +169,20 @@ def _warn_of_stiffness(method: str, dt: float, steps: int, record: Record) -> bo
         fault = f"dissipates {100.0 * share:.2g} % of the energy of the fastest motion, {largest / dt:.3g} rad/s, which no damping explains"
         shorter = dt * (EATEN / most) ** 0.2  # the loss per second is proportional to dt^5
     else:
-        return False
+        return ""
     fast = (rates > stable) if (rates > stable).any() else (eaten > 0.0)
-    warn_caller(
+    return (
         f"'{method}' with dt = {dt:.3g} s {fault}{_among(fast)}; the result is unreliable. Give method='implicit_midpoint', which conserves "
         f"energy, or 'rosenbrock', which damps stiff motions, or "
-        f"dt = {shorter:.1g} or less",
-        StiffnessWarning,
+        f"dt = {shorter:.1g} or less"
     )
-    return True
 
 
-def _warn_of_energy(runs: Runs, dt: float, share: Array, q: Array) -> None:
-    """Warn about runs whose energy has an error; `share` (runs,) is the error relative to the largest kinetic energy."""
+def _wrong_energy(runs: Runs, dt: float, share: Array, q: Array) -> str:
+    """Return the message on runs whose energy has an error, or ""; `share` (runs,) is the error relative to the largest kinetic energy."""
     k = int(np.abs(share).argmax()) if len(share) else 0
     if not len(share) or share[k] == 0.0:
-        return
+        return ""
     setup, acts = runs[0][1].setup, runs[0][1].acts
     method, percent = setup.method, f"{100.0 * abs(share[k]):.2g} % of its largest kinetic energy"
     if acts:
@@ -188,10 +197,7 @@ def _warn_of_energy(runs: Runs, dt: float, share: Array, q: Array) -> None:
     other = "rk4" if facts.order == 1 else "implicit_midpoint" if fast and method != "implicit_midpoint" else "dopri5"
     by_steps = f"a smaller dt than {dt:.3g} s" + (f", or method='{other}'" if not facts.rigid else "")
     shorter = "smaller rtol and atol" if facts.adaptive else by_steps
-    warn_caller(
-        f"by '{method}' {fault}{_among(share != 0.0)}: the steps are too long for the motion{fast}. Give {shorter}",
-        StiffnessWarning,
-    )
+    return f"by '{method}' {fault}{_among(share != 0.0)}: the steps are too long for the motion{fast}. Give {shorter}"
 
 
 def _fastest(mechanism: Mechanism | Variants, q: Array, k: int, dt: float, elements: Iterable[Any]) -> str:
