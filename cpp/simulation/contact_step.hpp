@@ -167,7 +167,7 @@ class ContactStep {
     }
     for (int k = 0; k < nv_; ++k) e.b[k] *= h_;
     std::fill(e.b + nv_, e.b + nv_ + loops.rows, 0.0);
-    if (rows_rest(loops))
+    if (loops.pfaffian_values == 0 && !rows_do_work(tree_))  // then c is zero
       add_motion_along_rows(tree, e.matrix.J, v, -1.0, e.b + nv_);
     else
       missing_velocity<double>(tree, arena_, e, x_.q, v, &now, in.pfaffian_values, e.b + nv_);
@@ -281,13 +281,6 @@ class ContactStep {
     std::copy(v_free, v_free + nv_, v_end);
     if (solve_all_contacts(rows, e, factor, soft, v_free, v_end, fastest)) return;
     std::copy(first, first + nv_, v_end), std::copy(reported, reported + nz, x_.z), std::copy_n(impulse, size, impulse_);
-  }
-
-  /// Return true if c is zero: no row depends on a time function or on a function of the caller.
-  static bool rows_rest(const Loops& loops) {
-    bool rows_rest = loops.pfaffian_values == 0;
-    for (int i = 0; i < loops.constraints; ++i) rows_rest &= !loops.constraint[i].driven;
-    return rows_rest;
   }
 
   /// Active rows: contacts, then their moments, then rows with intervals of impulses. G is computed later.

@@ -448,3 +448,22 @@ def test_what_saturates_gives_way(bounded):
     hold = sarrus.control.PID("guide", 4e4, 0.0, 4e3, target=1.0, **range_)
     run = sarrus.simulate(b.build(), [0.0], [0.0], 0.2, [hold], method="contact", dt=1e-3, limits="enforce")
     np.testing.assert_allclose(run.v[:, 0], (100.0 / 50.0 - 9.81) * run.t, atol=1e-12)
+
+
+def test_constant_rows_of_velocities_keep_their_multipliers():
+    """A slide that a row lowers at 0.5 m/s: the row carries the weight, and does its work."""
+    b = sarrus.Builder("lift")
+    b.add_body("cabin", sarrus.Inertia.sphere(2.0, 0.1))
+    b.add_joint("guide", sarrus.Prismatic("z"), "ground", "cabin")
+    b.add_body("bob", sarrus.Inertia.sphere(1.0, 0.1))
+    b.add_joint("pivot", sarrus.Revolute("y"), "cabin", "bob", at_child=(0.0, 0.0, 0.5))
+    b.add_pfaffian("winch", [[1.0]], ["guide"], value=-0.5)
+    robot = b.build()
+    q, v = np.array([0.0, 0.5]), np.array([-0.5, 0.0])
+    runs = {method: sarrus.simulate(robot, q, v, 0.5, dt=1e-3, method=method) for method in ("rk4", "contact")}
+    one, other = runs["rk4"], runs["contact"]
+    assert_allclose(other.q, one.q, rtol=0.0, atol=1e-5)
+    assert_allclose(other.v[:, 0], -0.5, rtol=0.0, atol=1e-12)
+    work = [run.statistics["work"] for run in runs.values()]
+    assert work[1] == pytest.approx(work[0], rel=1e-4)
+    assert work[0] == pytest.approx(one.energy[-1] - one.energy[0], rel=1e-5)
