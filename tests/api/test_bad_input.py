@@ -394,7 +394,7 @@ LAWS = {
     "spline with one slope": (lambda: laws.spline([0, 1], [1, 2], slopes=(1,)), ModelError, "slopes of a spline must be two numbers"),
     "spline too steep": (lambda: laws.spline([0, 1e-300], [0, 1]), ModelError, "coefficients must be rows of finite numbers"),
     "law without pieces": (lambda: laws.Law((), ()), ModelError, "at least one start, and one row of coefficients for each"),
-    "law with pieces of two kinds": (lambda: laws.Law((0, 1), ((1,), (1, 2))), ModelError, "coefficients must be rows of equal length, of"),
+    "law with pieces of two kinds": (lambda: laws.Law((0, 1), ((1,), (1, 2))), ModelError, "coefficients must be rows of equally many finite numbers"),
     "law with pieces out of order": (lambda: laws.Law((1, 0), ((1,), (1,))), ModelError, "starts of a law must not decrease"),
     "law with half a harmonic": (lambda: laws.Law(harmonics=((1, 2),)), ModelError, "a harmonic must be .amplitude, rate, phase."),
     "law plus a word": (lambda: laws.polynomial(1) + "one", TypeError, "unsupported operand"),

@@ -176,7 +176,11 @@ def test_motors_that_do_not_determine_a_frame():
 @pytest.mark.parametrize(
     ("arguments", "error", "text"),
     [
-        ({"frames": {"platform": [1.0, 2.0]}}, sarrus.ShapeError, r"velocities of frame 'platform' are \(\.\.\., 6\)"),
+        (
+            {"frames": {"platform": [1.0, 2.0]}},
+            sarrus.ShapeError,
+            r"velocities of frame 'platform' must be \(\.\.\., 6\)",
+        ),
         ({"frames": {"platform": np.zeros(3)}, "expressed_in": "world"}, ValueError, "'frame' or 'world_aligned'"),
         ({"expressed_in": "world"}, ValueError, "'frame' or 'world_aligned'"),
         ({"frames": {"ground": np.zeros(3)}}, sarrus.ModelError, "fixed to the ground"),

@@ -108,7 +108,7 @@ def test_what_else_is_asked_of_them(closing, substructures):
         run = {"duration": 0.002, "method": "rk4", "dt": 1e-4, "stabilisation": "corrective"}
         if robot._without_inertia:
             with pytest.raises(
-                sarrus.ModelError, match=r"'corrective' needs inertia along each joint .* give 'projection'"
+                sarrus.ModelError, match=r"'corrective' needs inertia along each joint .* pass 'projection'"
             ):
                 sarrus.simulate(robot, q, v, **run)
         else:

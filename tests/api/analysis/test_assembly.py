@@ -722,7 +722,7 @@ def test_inputs_of_several_coordinates():
         ({}, {}, sarrus.ShapeError, "at least one each; got none"),
         ([0.0, 1.0], {}, TypeError, "mapping"),
         ({"motor": []}, {}, sarrus.ShapeError, "at least one"),
-        ({"motor": 0.5}, {}, sarrus.ShapeError, r"'motor' takes \(n, 1\) coordinates; got shape \(\)"),
+        ({"motor": 0.5}, {}, sarrus.ShapeError, r"'motor' requires \(n, 1\) coordinates; got shape \(\)"),
         ({"motor": [0.0, np.nan]}, {}, sarrus.StateError, "finite"),
         ({"motor": [0.0, 1.0], "pivot": [0.0]}, {}, sarrus.ShapeError, "equally many values"),
         ({"motor": [0.0, 1.0]}, {"time": [0.0]}, sarrus.ShapeError, "equally many values"),

@@ -142,7 +142,7 @@ def test_wrong_contacts_and_limits(arm):
     with pytest.raises(sarrus.ModelError, match="needs motors"):
         control.TaskControl(arm, task, actuated=[])
     other = control.TaskControl(arm, task)
-    with pytest.raises(sarrus.ModelError, match="another mechanism"):
+    with pytest.raises(sarrus.ModelError, match="was made for the mechanism"):
         sarrus.simulate(sarrus.mechanisms.double_pendulum(), [0.0, 0.0], [0.0, 0.0], 0.1, controller=other)
 
 

@@ -604,7 +604,7 @@ BAD_MANY = [
     ({"controller": 3}, TypeError, "controller must be a function .*got 3"),
     ({"controller": PID("elbow")}, sarrus.NameNotFoundError, "elbow"),
     ({"controller": PID("pivot", np.ones(3)), "q": np.zeros((2, 1))}, sarrus.ShapeError, "different numbers of runs"),
-    ({"controller": [PID("pivot", np.ones(3)), PID("pivot", np.ones(2))]}, sarrus.ShapeError, "equally many"),
+    ({"controller": [PID("pivot", np.ones(3)), PID("pivot", np.ones(2))]}, sarrus.ShapeError, "same number of runs"),
     ({"controller": PID("pivot", limits=(np.zeros(2), [1.0, -1.0]))}, sarrus.ModelError, "limits"),
 ]
 
