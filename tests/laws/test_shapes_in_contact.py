@@ -377,7 +377,7 @@ def test_what_is_refused():
         contact(robot, AT, None, 0.1, CollisionContacts(), CollisionContacts())
     with pytest.raises(sarrus.ModelError, match="CollisionContacts requires method='contact'"):
         sarrus.simulate(robot, AT, np.zeros(6), 0.1, CollisionContacts(), method="rk4")
-    with pytest.raises(sarrus.ModelError, match="'pendulum' has is not a pair of shapes that may touch"):
+    with pytest.raises(sarrus.ModelError, match="'pendulum' has no pair of shapes that may touch"):
         sarrus.simulate(sarrus.mechanisms.pendulum(), [0.0], [0.0], 0.1, CollisionContacts())
     assert sarrus.simulate(robot, AT, np.zeros(6), 0.1, CollisionContacts()).statistics["method"] == "contact"
 

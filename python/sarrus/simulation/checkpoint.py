@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from numbers import Integral, Real
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -42,8 +42,8 @@ def check_fields(checkpoint: Mapping[str, Any]) -> None:
 
 def checked_spacing(checkpoint: Mapping[str, Any]) -> int:
     """Return the number of steps between samples; 1 for a checkpoint of an earlier version."""
-    every = cast(Any, checkpoint.get("every", 1))
-    if not isinstance(every, Integral) or isinstance(every, bool) or every < 1:
+    every: object = checkpoint.get("every", 1)
+    if isinstance(every, bool) or not isinstance(every, (int, np.integer)) or every < 1:
         raise ModelError(f"'every' of the checkpoint must be a positive number of steps; got {every!r}")
     return int(every)
 
