@@ -144,7 +144,7 @@ class PySimulation {
     return value;
   }
 
-  /// Compute units: of velocities (nv + loop nv), of rows from these at a configuration, and of z from efforts that have this power.
+  /// Compute the units of velocities (nv + loop nv), of constraint rows at q, and of internal states z; that of an effort is power / velocity.
   void set_units(const Tree& t, const double* q, const double* velocity, double power, double* unit) const {
     const int velocities = t.nv + t.loop_nv;
     std::copy_n(velocity, velocities, unit);

@@ -441,7 +441,7 @@ inline int attempt(QuadraticProgramme solve, Arena& arena, const LimitedRows& p,
         if (f.ratio[w.limit[j]] == 0.0 || place(p, s, w.limit[j], start).side_of(s, w.limit[j], -near_end) != w.side[j])
           w.drop(j);
     }
-    // the level in the free space, [A; F] N = Q R: only the first m columns of R's rows are nonzero
+    // rows of the level in the free space: [A; F] N^T = Q B with B = [R 0], because they depend only on the first m directions
     const int rows = damped ? 2 * k : k;
     double *column = arena.take<double>(rows * m), *R = arena.take<double>(m * m), *off = arena.take<double>(rows),
            *B = arena.take<double>(m * f.d), *e = arena.take<double>(m);

@@ -175,7 +175,7 @@ void Mechanism::require_to_vary_from(const Mechanism& other) const {
   require_same_structure(other.description_, description_);
   if (frame_of_ != other.frame_of_ && !is_plain(description_))
     throw ModelError(
-        "variants must have the same laws, couplers and rows: make them as copies of one mechanism (replace, variants)");
+        "variants must have the same time functions, couplers and Pfaffian rows: copy one mechanism by replace or variants");
 }
 
 Mechanism::Mechanism(const Mechanism& other, Description changed) : Mechanism(other) {

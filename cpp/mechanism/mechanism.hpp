@@ -67,7 +67,7 @@ struct JointDescription {
   PerVelocity armature, damping, friction, stiffness, rest;
   int nq, nv;
   bool keep_in_tree, close_loop;  // hints
-  std::vector<std::optional<Law>> laws;  // empty, or six laws of a gimbal that moves its frame on the parent
+  std::vector<std::optional<Law>> laws;  // empty, or six laws (rx .. tz) of a gimbal that moves the joint's frame on the parent
 };
 
 /// A constraint other than a joint, between two bodies or between coordinates, by its kind.

@@ -17,7 +17,7 @@ std::vector<int> joints_by_names(const Mechanism& mechanism, const std::vector<s
   for (const std::string& name : names) {
     joints.push_back(joint_by_name(mechanism, name));
     if (std::count(joints.begin(), joints.end(), joints.back()) > 1)
-      throw ModelError("actuated names joint '" + name + "' twice");
+      throw ModelError("actuated contains joint '" + name + "' twice");
   }
   return joints;
 }

@@ -54,8 +54,8 @@ template <class T> struct Record {
   T* left_at = nullptr;  // time at which each limit was first exceeded [s]; infinite: never
   T* excess = nullptr;  // largest excess: positive above the upper limit, negative below the lower one
   // rigid steps; the maxima over all steps of: J v - c and phi of loops at the end; penetration [m]; relative residual of the equations of motion;
-  // residuals of the cones (cone_residuals.hpp) and their natural map; work of contacts in a step [J], ideally zero. Then the number of steps that
-  // needed small gaps to be zero; and the work of contacts, stops and dry friction in all steps [J]
+  // residuals of the cones (cone_residuals.hpp) and their natural map; work of contacts in a step [J], ideally zero. Then the number of steps in
+  // which small gaps were treated as zero; and the work of contacts, stops and dry friction in all steps [J]
   T *kinematics = nullptr, *positions = nullptr, *penetration = nullptr, *momentum = nullptr, *primal = nullptr, *dual = nullptr,
     *complementarity = nullptr, *natural_map = nullptr, *work = nullptr, *as_touching = nullptr, *pushed = nullptr;
   T* linearly_implicit = nullptr;  // number of steps of method "rosenbrock" that were linearly implicit

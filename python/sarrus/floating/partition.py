@@ -61,7 +61,7 @@ class FreeFloatingForm(Brief):
         springs and minus the external wrenches, like :meth:`~sarrus.Mechanism.bias_forces`
     momentum : (..., 6) momentum along the base's coordinates [kg m2/s, kg m/s]; for a base velocity in "world" axes it is [angular, about the world's
         origin; linear]
-    velocity_map : Z (..., nv, 6 + n) in v = Z [x_b-dot; y-dot] + z
+    velocity_map : Z (..., nv, 6 + n) in v = Z [x_b-dot; y-dot] + z, where z is the velocity that prescribed motions add
     end_points : frame to its :class:`EndPoint`
     """
 

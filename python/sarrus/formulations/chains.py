@@ -306,7 +306,7 @@ def answer(robot: LoopFunctions, cut: Decomposition, s: States, c: Chain) -> Cha
     phi = orthonormal_basis(np.eye(6) - phi_c @ transposed(phi_c), 6 - n_c)
     g = c.sign * applied(transposed(phi_c), applied(transposed(C_inverse), s.gamma[..., c.rows]))
 
-    # 6.18: along an end joint with coordinates the force is the motor's effort, minus the torque that accelerates the armature
+    # 6.18: along the axes of an end joint of the tree, the force is its effort, minus its passive forces and the inertia force of its armature
     psi, force, rate = _motor(robot, cut, s, c, to_tip)
     soft, give = c.armature > 0.0, 1.0 / c.armature[c.armature > 0.0]
     end_force = applied(psi[..., ~soft], force[..., ~soft])

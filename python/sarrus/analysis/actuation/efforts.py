@@ -367,7 +367,7 @@ def motors_of(robot: LoopFunctions, actuated: Sequence[str] | None) -> tuple[str
     for k, name in enumerate(names):
         robot.joint(name)
         if name in names[:k]:
-            raise ModelError(f"actuated names joint '{name}' twice")
+            raise ModelError(f"actuated contains joint '{name}' twice")
     return names
 
 
