@@ -1,8 +1,8 @@
-// The stiffness matrix of bodies on bushings of unit stiffness, between each other and to the ground, and its Cholesky factor by
-// 6 x 6 blocks. The body with the fewest neighbours is eliminated first (minimum degree, repeated for each state, with one bit
-// per body).
+// Stiffness matrix of bodies on bushings of unit stiffness, between each other and to the ground, and its Cholesky factor by 6 x 6
+// blocks. The body with the fewest neighbours is eliminated first. This minimum-degree order is computed for each state, with one bit per
+// body.
 //
-//   cost    about 400 multiplications per body, and 200 for each pair that its elimination joins
+//   cost    about 400 multiplications per body, and 200 for each pair of bodies that its elimination couples
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace sarrus {
 
 template <class T> using Six = Eigen::Matrix<T, 6, 1>;
 
-/// Numbers in a row of six: of one state padded by zeros, to use full registers.
+/// Entries stored for a row of six: for one state, zeros pad it to eight, to use full registers.
 template <class T> constexpr int padded = width_of<T> == 1 ? 8 : 6;
 
 /// 6 x 6 block.
@@ -35,13 +35,13 @@ template <class T> class Block {
  private:
   alignas(64) T entry_[6][padded<T>];
 };
-/// y -= factor x, of a row; and y -= X^T x, of six rows.
+/// subtract_row: y -= factor x, for a row. subtract_rows: y -= X^T x, for a body's six entries x.
 template <class T> SARRUS_INLINE void subtract_row(T* y, T factor, const T* x) { subtract_scaled(y, x, factor, padded<T>); }
 template <class T> SARRUS_INLINE void subtract_rows(T* y, const Block<T>& X, const T (&x)[6]) {
   const T* const rows[6] = {X.row(0), X.row(1), X.row(2), X.row(3), X.row(4), X.row(5)};
   subtract_scaled(y, rows, x, padded<T>);
 }
-/// Six numbers of a body.
+/// Vector of six entries for a body, padded like a row.
 template <class T> struct Padded {
   alignas(64) T value[padded<T>];
   Eigen::Map<Six<T>> six() { return Eigen::Map<Six<T>>(value); }
@@ -58,7 +58,7 @@ template <class T> class Bushings {
     if (a == b) return;
     row(a)[b / 64] |= bit(b), row(b)[a / 64] |= bit(a);
   }
-  /// After all bodies are connected: compute the order, and allocate a zero block for each pair that fills in.
+  /// Compute the order of elimination and allocate a zero block for each pair that fills in. Call after all bodies are connected.
   SARRUS_NOINLINE void plan() {
     int *degree = arena_.take<int>(n_), blocks = 0;
     const auto count = [&](int a) {
@@ -90,7 +90,7 @@ template <class T> class Bushings {
     for (int i = 0; i < blocks; ++i) block_[i].clear();
   }
 
-  /// K += factor S on the rows of a and the columns of b; once of each two.
+  /// K += factor S on the rows of body a and the columns of body b. Call once for each pair.
   void add(int a, int b, double factor, const Block<T>& S) {
     const int i = place_[a], j = place_[b];
     Block<T>& K = block_[i <= j ? slot_[i * n_ + j] : slot_[j * n_ + i]];
@@ -101,7 +101,7 @@ template <class T> class Bushings {
         for (int c = 0; c < 6; ++c) K(r, c) += T(factor) * S(c, r);
   }
 
-  /// K + epsilon (1 + its diagonal) = U^T U: U replaces K, with the inverse of each pivot on its diagonal.
+  /// Factorise K + epsilon (1 + diagonal of K) = U^T U. U replaces K; its diagonal stores the inverse of each pivot.
   SARRUS_NOINLINE void factorise(double epsilon) {
     for (int k = 0; k < n_; ++k) {
       Block<T>& D = block_[first_[k]];
@@ -135,7 +135,7 @@ template <class T> class Bushings {
     }
   }
 
-  /// x of each body becomes K^-1 x.
+  /// Replace x by K^-1 x.
   SARRUS_NOINLINE void solve(Padded<T>* x) const {
     for (int k = 0; k < n_; ++k) {
       const Block<T>& U = block_[first_[k]];

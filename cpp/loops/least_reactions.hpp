@@ -1,20 +1,20 @@
-// Reactions that rigid bodies do not determine: the reactions of least norm, over all joints and constraints, that keep each body in equilibrium.
+// Reactions that equilibrium leaves indeterminate: of all reactions that balance each body, those of least norm over all joints and constraints.
 //
-// A joint's reaction does no work on its free motion phi. It is the part x of its wrench w = [moment / l; force], about the middle between its two
-// frames, that is perpendicular to [l angular; linear] of phi there; its efforts are the rest. For rods and rolling contacts it is the wrench at
-// the child's frame, for relations between coordinates their efforts [moment / l; force] along joints. With A the reactions' action on bodies,
+// A joint's reaction does no work on its free motion phi. It is the component x of the joint's wrench w = [moment / l; force], about the midpoint of
+// its two frames, that is perpendicular to [l angular; linear] of phi there. The rest of w are its efforts. For rods and rolling contacts x is the
+// wrench at the child's frame; for relations between coordinates, efforts [moment / l; force] along joints. A maps reactions to forces on bodies:
 //
 //   A x = f = A x0,   |x| least:    x = A^+ f = A^T y,    (A A^T) y = f
 //
-// y are the bodies' displacements if each constrained direction of a joint is a bushing of unit stiffness. A A^T is zero along free motions, and so is
-// f: it is factorised with a regularised diagonal, whose effect corrections remove (as in saddle.hpp). If they do not converge,
-// near a singular position, A^T P = Q R is used: x is the part of x0 in the span of Q's first columns, and its other columns span
-// the self-stresses S. With joint compliances C, reactions differ along S: least x^T C x, then |x|, is x + S z with the shortest
-// z of least |root(C) (x + S z)|. Menabrea's theorem; Wojtyra and Fraczek, Multibody System Dynamics 29, 2013, for the minima.
+// y are the displacements of the bodies if each constrained direction of a joint is a bushing of unit stiffness. A A^T is singular along free
+// motions, where f is zero. It is factorised with a regularised diagonal, whose effect corrections remove (as in saddle.hpp). They may not converge
+// near a singular position. Then A^T P = Q R is used: x is the component of x0 in the span of Q's first columns; the other columns of Q span the
+// self-stresses S. With compliances C of joints, the result is x + S z, with the shortest z that minimises |root(C) (x + S z)|: least energy first,
+// then least norm. Menabrea's theorem; Wojtyra and Fraczek, Multibody System Dynamics 29, 2013, for the minima.
 //
-//   reads   multipliers (rows); loads, as joint_loads() has them of these; root(C) (6 x 6 for each load, in its axes), or null
-//   writes  multipliers of the same J^T lambda, and their loads
-//   cost    bushings.hpp; of the second method, dense: O(joints bodies^2)
+//   reads   multipliers (rows); their loads, as joint_loads() returns them; root(C) (6 x 6 for each load, in its axes), or null
+//   writes  multipliers with the same J^T lambda, and their loads
+//   cost    see bushings.hpp; by Q R, dense: O(joints bodies^2)
 #pragma once
 
 #include "bushings.hpp"
@@ -26,14 +26,14 @@ namespace sarrus {
 template <class T> SARRUS_INLINE Vec3<T> moment_of(const Six<T>& w) { return w.template head<3>(); }
 template <class T> SARRUS_INLINE Vec3<T> force_of(const Six<T>& w) { return w.template tail<3>(); }
 
-/// Orthonormalise columns one by one, without dependent ones: V = u R.
+/// Orthonormal basis u of the columns V added, without dependent ones: V = u T. from[i]: column that added u[i].
 template <class T> struct Orthonormal {
   int n = 0, from[6];
   bool differs = false;  // a column depends on others in some lanes only
   Six<T> u[6];
   T R[6][6];
 
-  /// A column is dependent if a smaller share of it is left.
+  /// Add a column, unless the norm of its independent part is at most `negligible` times its norm.
   void add(Six<T> v, int column, double negligible) {
     const T length = sqrt(T(v.squaredNorm()));
     T along[6] = {T(0.0), T(0.0), T(0.0), T(0.0), T(0.0), T(0.0)};
@@ -73,7 +73,7 @@ template <class T> struct Bearing {
     if (is_free()) return Six<T>::Zero();
     return moves ? Six<T>(w - basis.project(w)) : basis.project(w);
   }
-  /// Action on the bodies, about their reference point, and its transpose: the displacement caused by those of the bodies.
+  /// on_bodies: a wrench on bodies, about their common point. moved: the transpose, the displacement of the joint by those of the bodies.
   Six<T> on_bodies(Six<T> w) const {
     w.template head<3>() += cross(at, force_of(w));
     return w;
@@ -84,7 +84,7 @@ template <class T> struct Bearing {
   }
 };
 
-/// An orthonormal effort of a relation between coordinates: the action of one unit of it on bodies, and along joints.
+/// One of the orthonormal efforts of a relation between coordinates: `put` and `along` are the effects of its unit on bodies and along joints.
 template <class T> struct Effort {
   int bodies, *body;
   Six<T>* put;
@@ -92,7 +92,7 @@ template <class T> struct Effort {
   Six<T>* along;
   T x, before;
 };
-/// A relation between coordinates: the efforts of the rows `from` are u R.
+/// A relation between coordinates: its independent rows `from` have the efforts u T, where u are its orthonormal efforts.
 template <class T> struct Relation {
   int row, first, n, *from;
   T* R;  // n x n
@@ -115,7 +115,7 @@ template <class T> class Reactions {
       if (loops.constraint[i].child < 0) add_relation(loops.constraint[i], multipliers);
   }
 
-  /// Reactions of least norm; 1 if corrections do not converge, or if lanes differ in their dependent columns.
+  /// Compute reactions of least norm by bushings; returns 1 if corrections do not converge, or lanes differ in their dependent columns.
   SARRUS_NOINLINE T by_bushings() {
     if (differs()) return T(1.0);
     Bushings<T> K(n_, arena_);
@@ -174,7 +174,7 @@ template <class T> class Reactions {
         for (int i = 0; i < effort_[e].bodies; ++i) more += effort_[e].put[i].dot(y[effort_[e].body[i]].six());
         x[e] += more, step += more * more;
       }
-      // the ratio of successive corrections is constant
+      // successive corrections decrease by a constant ratio
       const T larger = select(last > step, last, step), left = step * step - larger * size * T(square(tolerances::exact)),
               rounding = step - size * T(square(tolerances::rounding));
       moves = select(both(left > T(0.0), rounding > T(0.0)), moves, T(0.0));
@@ -190,7 +190,7 @@ template <class T> class Reactions {
     return failed;
   }
 
-  /// The same by A^T P = Q R; where `root` is not null, shares by compliance.
+  /// Compute reactions of least norm by A^T P = Q R; if `root` is not null, those of least energy.
   SARRUS_NOINLINE void by_self_stresses(const double* root) {
     int *first = arena_.template take<int>(bearings_ + 1), unknowns = 0;
     Six<T>* basis = arena_.template take<Six<T>>(6 * bearings_);
@@ -225,7 +225,7 @@ template <class T> class Reactions {
     for (int e = 0; e < efforts_; ++e) effort_[e].x = x[unknowns + e];
   }
 
-  /// Change lambda (rows) and loads from those of the previous reactions to those of the current ones.
+  /// Add the difference of current and initial reactions to lambda (rows) and loads.
   SARRUS_NOINLINE void change(T* lambda, T* loads) const {
     change_loads(loads);
     for (int j = n_; j < bearings_; ++j) {
@@ -347,7 +347,7 @@ template <class T> class Reactions {
     ++bearings_;
   }
 
-  /// Connected bodies measure moments about one point, in the middle of their joints; then set the reactions.
+  /// Choose for each group of connected bodies one reference point of moments, in the middle of their joints; then set the reactions.
   void share_points() {
     int *group = arena_.template take<int>(n_), *joints = arena_.template take<int>(n_);
     Vec3<T>* middle = arena_.template take<Vec3<T>>(n_);
@@ -425,7 +425,7 @@ template <class T> class Reactions {
     }
   }
 
-  /// Convert the efforts of each column to wrenches along their joints.
+  /// Convert the efforts of each column to wrenches along the column's joint.
   void put_along_joints(const Constraint& c, const T* efforts, Effort<T>& e) {
     for (int begin = 0, end; begin < c.columns; begin = end) {
       const int link = tree_.column_link[c.column[begin]];
@@ -462,7 +462,7 @@ template <class T> class Reactions {
       for (int j = 0; j < 6; ++j) S(i, j) += sign * a(i) * b(j);
   }
 
-  /// Its contribution to A A^T, about the point that its bodies share.
+  /// Contribution of a bearing to A A^T, about the reference point of its bodies.
   static Block<T> stiffness(const Bearing<T>& b) {
     Block<T> S;
     S.clear();
@@ -481,7 +481,7 @@ template <class T> class Reactions {
     return S;
   }
 
-  /// Compute an orthonormal basis of its reactions; returns their number.
+  /// Compute an orthonormal basis of a bearing's reactions. Returns the number of basis vectors.
   int basis_of(const Bearing<T>& b, Six<T>* basis) const {
     if (!b.moves) {
       std::copy(b.basis.u, b.basis.u + b.basis.n, basis);
@@ -499,7 +499,7 @@ template <class T> class Reactions {
     return 6 - Q.rank;
   }
 
-  /// Replace x, of least norm, by the one of least energy; if that is not unique, by the shortest of these.
+  /// Replace x, of least norm, by the reactions of least energy; of several, by those of least change.
   void share_by_compliance(const PivotedQr& Q, int m, const int* first, const Six<T>* basis, const double* root,
                            double* x) const {
     const int k = m - Q.rank, rows = 6 * bearings_;
@@ -542,7 +542,7 @@ template <class T> class Reactions {
   int* link_bearing_;  // which bearing a link's joint is
 };
 
-/// Returns 1 where one state must be taken at a time: compliances decide, bushings do not converge, or lanes differ in their dependent columns.
+/// Returns 1 if the state must be computed alone: compliances are given, bushings do not converge, or lanes differ in their dependent columns.
 template <class T>
 T least_reactions(const Tree& tree, Arena& arena, const LoopState<T>& state, const T* multipliers, const T* loads, const T* root,
                   const T* least_pivot, T* out) {
