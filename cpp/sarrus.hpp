@@ -31,6 +31,7 @@
 #include "mechanism/mechanism.hpp"
 #include "mobility/actuation.hpp"
 #include "mobility/joint_wrenches.hpp"
+#include "mobility/mobility.hpp"
 #include "model/builder.hpp"
 #include "model/text.hpp"
 #include "position/positions.hpp"

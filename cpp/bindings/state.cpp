@@ -526,7 +526,8 @@ py::tuple joint_wrenches(const py::object& self, const py::object& q, const py::
   const Mechanism& m = built_or_variants(self);
   Arguments arguments;
   const py::object* inputs[] = {&q, &v, &a, &multipliers, &forces, &time};
-  for (int i = 0; i < 6; ++i) arguments.input[i] = inputs[i]->is_none() ? nullptr : inputs[i]->ptr();
+  constexpr int required = 3;  // of None the conversion raises an error
+  for (int i = 0; i < 6; ++i) arguments.input[i] = i >= required && inputs[i]->is_none() ? nullptr : inputs[i]->ptr();
   arguments.wrenches = wrenches.is_none() ? nullptr : wrenches.ptr();
   const Operands operands = operands_of(self.ptr(), info, m, arguments);
   Rows rows{};

@@ -170,10 +170,10 @@ class Mechanism(LoopFunctions):
 
         Parameters
         ----------
-                q : (nq,) or (n, nq) configurations [rad, m]; default: the assembled home configuration
+        q : (nq,) or (n, nq) configurations [rad, m]; default: the assembled home configuration
         v, a : (nv,) velocity and acceleration of one configuration [rad/s, m/s; per s]. The velocity and acceleration polygons are drawn next to the
             mechanism; normal accelerations are dashed. The motion must be parallel to a plane through two of the world's axes
-                trace : names of frames whose paths through all q are drawn, such as a coupler curve
+        trace : names of frames whose paths through all q are drawn, such as a coupler curve
         wrenches : frame name to (6,) or (n, 6) [moment; force] on the mechanism, in that frame [N m, N]. Forces are drawn as arrows, moments as text
         labels : True to label joints with their names
         drive : name of a joint with one coordinate. The joint is moved from q in both directions, until the loops block it or its limits are reached,
@@ -291,7 +291,7 @@ class Mechanism(LoopFunctions):
 
         Parameters
         ----------
-                inertias : body to N :class:`~sarrus.Inertia`, or their parameters (N, 10), in the order of :attr:`sarrus.Inertia.parameters` [kg, kg m, kg m2]
+        inertias : body to N :class:`~sarrus.Inertia`, or their parameters (N, 10), in the order of :attr:`sarrus.Inertia.parameters` [kg, kg m, kg m2]
         placements : frame, or "JOINT.parent" and "JOINT.child", to its placement: translations (N, 3) [m] or poses (N, 4, 4)
         lengths, pitch, stiffness, damping, friction, armature, rest : as in :meth:`replace`, (N,) each, or (N, nv of the joint)
         gravity : (N, 3) acceleration of free fall in the world's axes [m/s2]

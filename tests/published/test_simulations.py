@@ -42,7 +42,7 @@ def chain():
 
 
 def fall(chain, **how):
-    return sarrus.simulate(chain, np.zeros(4), np.zeros(4), 10.0, **how)
+    return sarrus.simulate(chain, np.zeros(4), np.zeros(4), 10.0, **({"dt": 1e-3} | how))
 
 
 ROWS = {

@@ -288,14 +288,14 @@ class Shown:
     Attributes
     ----------
     bars : (f, s, 2, 3) ends of s bars in the world [m]
-        colors : (s, 3) colours of the bars, from 0 to 1
-        slender : (s,) True for bars that slide along other bars
-        boxes : (s,) True for edges of boxes, which may extend beyond the picture
-        joints, anchors : (f, j, 3) marks of moving joints, and (k, 3) marks of fixed ones, in the world [m]
-        traces : (f, p, 3) points whose paths are drawn, in the world [m]
-        arrows : (f, m, 2, 3) tails and tips of force arrows, in the world [m]
-        names, force : (m,) names of the arrows, and force that an arrow of one metre represents [N/m]
-        labels : name -> index of the bar that has this label
+    colors : (s, 3) colours of the bars, from 0 to 1
+    slender : (s,) True for bars that slide along other bars
+    boxes : (s,) True for edges of boxes, which may extend beyond the picture
+    joints, anchors : (f, j, 3) marks of moving joints, and (k, 3) marks of fixed ones, in the world [m]
+    traces : (f, p, 3) points whose paths are drawn, in the world [m]
+    arrows : (f, m, 2, 3) tails and tips of force arrows, in the world [m]
+    names, force : (m,) names of the arrows, and force that an arrow of one metre represents [N/m]
+    labels : name -> index of the bar that has this label
     """
 
     bars: Array

@@ -115,7 +115,7 @@ def generate(
     configurations : see :class:`Recorder`
     assumptions : True if functions check the decisions that were made in the sample states, and add 8 to their status if a decision is invalid. In
         single precision the number of refinements is not checked
-        most_statements : largest number of statements of a function, because compilers need minutes for longer functions; a longer one raises
+    most_statements : largest number of statements of a function, because compilers need minutes for longer functions; a longer one raises
         ModelError
     targets : other files of the same functions. "casadi": NAME_casadi.c with Jacobians, for ``casadi.external``. "jax": NAME_jax.cc with
         gradients, for :func:`jax_functions`. "cuda": NAME.cu, with one thread for each state. "fmu": NAME.fmu (FMI 2.0, co-simulation) of a function

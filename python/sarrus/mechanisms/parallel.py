@@ -312,7 +312,7 @@ def stewart(
     ----------
     platform_free : if True, the platform has a Free joint to the ground and all six legs close loops (24 velocities, 18 constraint rows). If False,
         the first leg connects it to the tree (21 velocities, 15 rows)
-        base_radius, platform_radius : distances of the legs' lower and upper ends from the centres of base and platform [m]
+    base_radius, platform_radius : distances of the legs' lower and upper ends from the centres of base and platform [m]
     height : height of the platform at home [m]
     leg_mass : mass of each of the two parts of a leg [kg]
     platform_mass : mass of the platform [kg]

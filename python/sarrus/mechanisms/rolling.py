@@ -24,9 +24,9 @@ def rolling_disc(
     ----------
     upright : if True, the disc stays upright, with q = (x, y, steering angle, rolling angle) [m, m, rad, rad]. At a steering angle of zero it rolls
         along x; both angles are actuated. If False, the disc can lean and fall
-        radius : radius of the disc [m]
-        mass : mass of the disc [kg]
-        steer_inertia, roll_inertia : moments of inertia about a diameter and about the axle [kg m²]; the second is at most twice the first
+    radius : radius of the disc [m]
+    mass : mass of the disc [kg]
+    steer_inertia, roll_inertia : moments of inertia about a diameter and about the axle [kg m²]; the second is at most twice the first
 
     Returns
     -------

@@ -27,7 +27,7 @@ def free_flyer(panels: int = 3, frequency: float = 0.2, wheels: bool = False) ->
     panels : number of panels of each paddle, 1 to 1000
     frequency : frequency of the first bending mode of a uniform, clamped paddle [Hz]. It determines the springs' stiffness. The damping ratio of this
         mode is 0.5 %
-        wheels : True to add three reaction wheels, and thus three degrees of freedom
+    wheels : True to add three reaction wheels, and thus three degrees of freedom
 
     Returns
     -------

@@ -62,11 +62,11 @@ def view(
     mechanism : the mechanism
     q : (nq,) configuration to show first [rad, m]; default: the first one of the trajectory, or the assembled home. A menu lists named
         configurations, such as a file's keyframes
-        trajectory : a run to play back, or several: the result of :func:`~sarrus.simulate_many`, or a list. A slider selects one of several runs; up
+    trajectory : a run to play back, or several: the result of :func:`~sarrus.simulate_many`, or a list. A slider selects one of several runs; up
         to 24 runs are shown translucently at the same time
-        trace : names of frames whose paths are drawn: the path in the run, or the path of the motion by sliders
-        port : port of the server, 0 to 65535. If it is in use, the next free port is used; 0 selects any free port
-        host : address or name of this machine for the server. "127.0.0.1" shows the view to this machine only; other hosts, such as "0.0.0.0", raise
+    trace : names of frames whose paths are drawn: the path in the run, or the path of the motion by sliders
+    port : port of the server, 0 to 65535. If it is in use, the next free port is used; 0 selects any free port
+    host : address or name of this machine for the server. "127.0.0.1" shows the view to this machine only; other hosts, such as "0.0.0.0", raise
         a warning. Pages of other origins, and addresses without the key of the view's URL, are rejected
     open_browser : True to open a browser window. The default is False in a notebook, which embeds the view, and True otherwise
     block : True to wait until Ctrl-C, False to return immediately. The default is False in a notebook, and True otherwise
