@@ -131,5 +131,5 @@ def _along(f: Function, x: Any, dx: Any) -> Any:
     return y, _call(lambda _, kept, dx: f.jvp(kept[0], kept[1], dx), y, (x, y), dx)
 
 
-# : functions of the same names that support forward mode: ``jax.jvp``, ``jax.jacfwd``
+#: functions of the same names that support forward mode: ``jax.jvp``, ``jax.jacfwd``
 forward = SimpleNamespace(**{name: _made(name, _on) for name, row in ROWS.items() if row.jvp})

@@ -584,7 +584,7 @@ def random(
     *,
     closed: bool = False,
 ) -> Array:
-    """Draw random configurations of shape (*size, nq) [rad, m, quaternions (x, y, z, w)], within joint limits.
+    """Draw random configurations of shape ``(*size, nq)`` [rad, m, quaternions (x, y, z, w)], within joint limits.
 
     Without limits, angles are in [-pi, pi], displacements in [-1, 1] m, and rotations are uniformly distributed.
 
