@@ -7,6 +7,7 @@
 #include "../kernels/batch.hpp"
 #include "../mobility/actuation.hpp"
 #include "../mobility/joint_wrenches.hpp"
+#include "../mobility/mobility.hpp"
 #include "../model/text.hpp"
 #include "from_python.hpp"
 #include "results.hpp"
