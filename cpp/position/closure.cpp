@@ -189,7 +189,7 @@ Closure::Closure(const PositionModel& m, std::vector<FrameKey> prescribed, std::
       for (const auto& coordinate : c.coordinates) related.insert(coordinate.joint);
   moving.assign(tree.nv, true), whole_turns_.assign(tree.nq, false);
   low_ = Vector::Constant(tree.nq, -infinity), high_ = Vector::Constant(tree.nq, infinity);
-  margin_ = Vector::Constant(tree.nq, limit_margin);
+  coordinate_scale = Vector::Ones(tree.nq);
   loop_low_ = Vector::Constant(tree.loop_nq, -infinity), loop_high_ = Vector::Constant(tree.loop_nq, infinity);
   loop_margin_ = Vector::Constant(tree.loop_nq, limit_margin), loop_near_ = Vector::Zero(tree.loop_nq);
   bool loops_limited = false;
@@ -201,9 +201,9 @@ Closure::Closure(const PositionModel& m, std::vector<FrameKey> prescribed, std::
     const int first = joint.closes_a_loop ? tree.loop_motion[joint.constraint].iq : joint.iq;
     Vector& low = joint.closes_a_loop ? loop_low_ : low_;
     Vector& high = joint.closes_a_loop ? loop_high_ : high_;
-    Vector& margin = joint.closes_a_loop ? loop_margin_ : margin_;
+    Vector& scale = joint.closes_a_loop ? loop_margin_ : coordinate_scale;
     for (int k = 0; k < described[j].nq; ++k) {
-      if (coordinate_unit(described[j], k) == 'm') margin(first + k) *= tree.length;
+      if (coordinate_unit(described[j], k) == 'm') scale(first + k) *= tree.length;
       if (is_fixed) continue;
       if (!joint.closes_a_loop) whole_turns_[first + k] = returns && coordinate_unit(described[j], k) == 'r';
       if (model.limits[j].empty()) continue;
@@ -265,7 +265,8 @@ Matrix Closure::jacobian(const Vector& q, const ClosingInput& input) const {
 }
 
 bool Closure::within(const Vector& q, double margin, const std::optional<double>& time) const {
-  if (((q - low_ + margin * margin_).array() < 0.0).any() || ((high_ + margin * margin_ - q).array() < 0.0).any()) return false;
+  const Vector allowance = margin * limit_margin * coordinate_scale;
+  if (((q - low_ + allowance).array() < 0.0).any() || ((high_ + allowance - q).array() < 0.0).any()) return false;
   if (loop_low_.size() == 0) return true;
   Vector x(mechanism_->tree().loop_nq);
   functions_.evaluate(Operation::loop_joint_coordinates, {q.data(), loop_near_.data(), time ? &*time : nullptr}, x.data());
@@ -277,7 +278,8 @@ Vector Closure::unwound(Vector q, const Vector& start) const {
   for (Eigen::Index k = 0; k < q.size(); ++k) {
     if (!whole_turns_[k]) continue;
     q(k) -= full_turn * std::nearbyint((q(k) - start(k)) / full_turn);
-    if (std::isfinite(low_(k)) || std::isfinite(high_(k))) q(k) += turns_into(q(k), low_(k), high_(k), margin_(k));
+    if (std::isfinite(low_(k)) || std::isfinite(high_(k)))
+      q(k) += turns_into(q(k), low_(k), high_(k), limit_margin * coordinate_scale(k));
   }
   return q;
 }

@@ -99,6 +99,7 @@ class Closure {
   int numbers = 0, joint_numbers = 0;  // of targets: all, and those of loop joints
   std::vector<bool> moving;  // (nv) true for velocities that are not fixed
   Vector fixed_mask, units;  // (nv) 1 for fixed velocities; (nv + rows) scales of all velocities and rows, fixed or not
+  Vector coordinate_scale;  // (nq) scale of coordinates: the mechanism's length for displacements, 1 for angles and quaternions
   bool limited = false;  // true if a joint that is not fixed has limits
 
   const Mechanism& mechanism() const { return *mechanism_; }
@@ -109,7 +110,7 @@ class Closure {
   StateFunctions functions_;
   std::unique_ptr<ScaledLoops> loops_;
   std::vector<std::pair<int, int>> target_rows_;  // first row and number of rows
-  Vector low_, high_, margin_;
+  Vector low_, high_;
   std::vector<bool> whole_turns_;  // (nq) true for angles for which a whole turn gives the same configuration
   Vector loop_low_, loop_high_, loop_near_, loop_margin_;  // of the coordinates of all loop joints; empty: no limits
 };

@@ -18,7 +18,7 @@ namespace {
 
 constexpr double passed_end = 1.0 - 1e-12;  // fraction of the path at which its end counts as reached
 constexpr double same_coordinates =
-    1e-6;  // largest deviation of dependent joints from their prescribed coordinates [rad, sizes of the bodies]
+    1e-6;  // largest deviation of dependent joints from their prescribed coordinates [rad, mean sizes of the bodies]
 constexpr double same_poses = 1e-5;  // poses that differ by less are the same assembly mode
 constexpr double small = 1e-6;  // relative singular values of independent velocities are larger
 
@@ -303,21 +303,25 @@ std::pair<Vector, double> Positions::free_motions(const Vector& q, const std::op
     return {Eigen::Map<const Vector>(identity.data(), nv * nv), nv};
   }
   const auto closing = closure(model_, {}, {});
-  const ScaledLoops loops = closing->loops({time, {}});
   const Vector scale = closing->scale(), values = closing->values(q, {});
   Vector numbers(nv * nv + 1);
   closing->functions().evaluate(Operation::loop_motions, {q.data(), scale.data(), pointer(time), values.data()}, numbers.data());
   return {numbers.head(nv * nv), numbers(nv * nv)};
 }
 
+bool Positions::all_lead(const std::vector<int>& joints, const Vector& start, const std::optional<double>& time) const {
+  const Tree& tree = model_.mechanism.tree();
+  int prescribed = 0;
+  for (const int j : joints) prescribed += model_.mechanism.description().joints[j].nv;
+  const int certain = std::max(tree.nv - tree.loops.rows, 0);  // so many are free at least
+  return prescribed <= certain || !(prescribed > free_motions(start, time).second);  // also for a count of NaN
+}
+
 std::vector<int> Positions::leading(const Vector& start, const Goal& goal, const std::optional<double>& time) const {
   const Mechanism& mechanism = model_.mechanism;
   const Tree& tree = mechanism.tree();
-  int prescribed = 0;
-  for (const int j : goal.joints) prescribed += mechanism.description().joints[j].nv;
-  if (prescribed <= tree.nv - tree.loops.rows) return goal.joints;
-  auto [projector, count] = free_motions(start, time);
-  if (!(prescribed > count)) return goal.joints;  // also for a count of NaN
+  if (all_lead(goal.joints, start, time)) return goal.joints;
+  Vector projector = free_motions(start, time).first;
   std::vector<int> in_tree;
   for (const int j : goal.joints)
     if (!mechanism.joints()[j].closes_a_loop) in_tree.push_back(j);
@@ -408,7 +412,8 @@ bool Positions::fits(Continuation& result, const Goal& goal, const AssemblyOptio
       if (double& x = deviation(model_.mechanism.joints()[j].iq + k); coordinate_unit(joint, k) == 'r')
         x -= full_turn * std::nearbyint(x / full_turn);
   }
-  if (deviation.size() && !(deviation.cwiseAbs().maxCoeff() < same_coordinates)) return false;
+  const Vector largest = same_coordinates * closing->coordinate_scale;
+  if (!(deviation.cwiseAbs().array() < largest.array()).all()) return false;
   result.q = q;
   return true;
 }
@@ -497,7 +502,7 @@ std::optional<Assembled> Positions::on_branch(const Goal& goal, const Vector& ne
   throw PathTrackingError(text, start.transpose(), last);
 }
 
-std::optional<Vector> quick_solution(const Closure& closing, const double* near, const double* input) {
+std::optional<Vector> Positions::quick_solution(const Closure& closing, const double* near, const double* input) const {
   const Tree& tree = closing.mechanism().tree();
   const int nq = tree.nq;
   const Eigen::Map<const Vector> start(near, nq);
@@ -506,6 +511,7 @@ std::optional<Vector> quick_solution(const Closure& closing, const double* near,
     const bool good = closed.open <= tolerances::closed && (!closing.limited || closing.within(closed.q, 0.0, *input));
     return good ? std::optional<Vector>(closed.q) : std::nullopt;
   }
+  if (!all_lead(closing.fixed, start, *input)) return std::nullopt;
   const double steps[3] = {PathOptions().max_step, PathOptions().min_step, tolerances::closed};
   Vector answer(nq + branch_outcome::numbers);
   const double status = closing.functions().evaluate(

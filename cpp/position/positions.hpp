@@ -110,6 +110,10 @@ class Positions {
     return closure(model_, frames, fixed);
   }
 
+  /// Return the solution on the branch of a closed configuration in one call of the kernels, as in a control loop; nothing if that takes more.
+  /// `input`: time, a configuration with the fixed coordinates, and targets. Without frames and fixed joints: the nearest solution.
+  std::optional<Vector> quick_solution(const Closure& closure, const double* near, const double* input) const;
+
  private:
   /// Checked request: joints by index with their coordinates, frames with their targets.
   struct Goal {
@@ -136,6 +140,8 @@ class Positions {
   Found nearest(const Goal& goal, const Near& near, const AssemblyOptions& options) const;
   Found looked_for(const PositionModel& model, const Goal& goal, const Near& near, const AssemblyOptions& options) const;
   Found nearby(const Goal& goal, const Vector& q, const AssemblyOptions& options) const;
+  /// Return true if no more coordinates of these joints are prescribed than the loops leave free, so that all of them determine the motion.
+  bool all_lead(const std::vector<int>& joints, const Vector& start, const std::optional<double>& time) const;
   std::vector<int> leading(const Vector& start, const Goal& goal, const std::optional<double>& time) const;
   Continuation continued(const Goal& goal, const Vector& near, const Vector& start, const AssemblyOptions& options) const;
   bool fits(Continuation& result, const Goal& goal, const AssemblyOptions& options) const;
@@ -168,9 +174,5 @@ class Positions {
   mutable std::optional<Found> closed_home_;
   mutable std::map<std::vector<int>, std::shared_ptr<const OtherTree>> trees_;  // null: these joints cannot all be in a tree
 };
-
-/// Return the solution on the branch of a closed configuration in one call of the kernels, as in a control loop; nothing if that takes more.
-/// `input`: time, a configuration with the fixed coordinates, and targets. Without frames and fixed joints: the nearest solution.
-std::optional<Vector> quick_solution(const Closure& closure, const double* near, const double* input);
 
 }  // namespace sarrus

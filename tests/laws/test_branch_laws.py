@@ -139,6 +139,24 @@ def test_more_joints_than_freedoms():
     assert_allclose(placed(robot, q), placed(robot, end), atol=SAME)
 
 
+@pytest.mark.parametrize("size", [1e-7, 1e-5, 1e-3, 1.0, 1e6])
+def test_dependent_joints_on_the_other_branch_have_a_status_in_any_size_alone_and_in_a_batch(size):
+    """A point on a circle: x determines y up to its sign, and y is prescribed with the other sign, close to the first."""
+    b = sarrus.Builder("point on a circle")
+    for name in ("slide", "point"):
+        b.add_body(name, sarrus.Inertia.sphere(1.0, 0.1 * size))
+    b.add_joint("x", sarrus.Prismatic("x"), "ground", "slide")
+    b.add_joint("y", sarrus.Prismatic("y"), "slide", "point")
+    b.add_distance("rod", ("ground", (0, 0, 0)), ("point", (0, 0, 0)), length=size)
+    robot, near = b.build(), size * np.array([np.cos(0.5), np.sin(0.5)])
+    for angle, expected in ((-0.02, Status.OTHER_BRANCH), (0.02, Status.FINE)):
+        x, y = size * np.array([np.cos(angle), np.sin(angle)])
+        for start in (near, near.tolist(), {"x": near[0], "y": near[1]}, np.stack([near, near])):
+            q, status = robot.assemble(start, fixed={"x": x, "y": y}, return_status=True)
+            assert_allclose(q, np.broadcast_to((x, y), q.shape), rtol=0.0, atol=1e-12 * size)
+            assert (status == expected).all()
+
+
 def test_where_the_branch_ends_another_one_is_told():
     robot = mechanisms.four_bar()
     beyond = {"pivot": 1.6}  # where only the other circuit is

@@ -60,6 +60,7 @@ class Closing:
     scale : (nv + nc,) scales of velocities and rows; 0 for fixed velocities and for rows that are not holonomic
     moving : (nv,) True for velocities that are not fixed
     low, high : (nq,) limits of coordinates that are not fixed
+    coordinate_scale : (nq,) the mechanism's length for displacements, 1 for angles and quaternions
     limited : True if any of these coordinates has a limit
     simple : True if each fixed joint has one coordinate, and `targets` is the only array that a call passes to the core
     """
@@ -94,9 +95,9 @@ class Closing:
         self.whole_turns = np.zeros(
             robot.nq, bool
         )  # True for angles that may change by a full revolution without changing the configuration
-        self.margin = np.full(robot.nq, LIMIT_MARGIN)
+        self.coordinate_scale = np.ones(robot.nq)
         for joint in joints:
-            self.margin[joint.q_slice] *= coordinate_scale(joint.type, self.loops.length)
+            self.coordinate_scale[joint.q_slice] = coordinate_scale(joint.type, self.loops.length)
             if joint.name in fixed:
                 continue
             if joint.limits is not None:
@@ -161,11 +162,15 @@ class Closing:
     def unwound(self, q: Array, start: Array) -> Array:
         """Return configurations (..., nq) with angles shifted by full revolutions, as near to the initial configuration as limits allow."""
         q = q - self.whole_turns * TURN * np.round((q - start) / TURN)
-        return q + self.whole_turns * turns_into(q, self.low, self.high, self.margin) if self.turns_end else q
+        return (
+            q + self.whole_turns * turns_into(q, self.low, self.high, LIMIT_MARGIN * self.coordinate_scale)
+            if self.turns_end
+            else q
+        )
 
     def within(self, q: Array, margin: float = 1.0, time: Any = None) -> NDArray[np.bool_]:
         """Return True (...) if all moving joints and loop joints are within their limits, up to `margin` times the margin of limits."""
-        allowance = margin * self.margin
+        allowance = margin * LIMIT_MARGIN * self.coordinate_scale
         within = np.asarray(((q >= self.low - allowance) & (q <= self.high + allowance)).all(axis=-1))
         if self.loop_limits is not None:
             low, high, near, allowance = self.loop_limits

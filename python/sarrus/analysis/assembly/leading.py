@@ -229,6 +229,6 @@ def _fits(
             at = joint.q_slice
             angles = np.array([unit == "rad" for _, unit in joint.type.coordinates])
             deviation[:, at] = np.abs(p[:, at] - q[:, at] - TURN * angles * np.round((p[:, at] - q[:, at]) / TURN))
-    fit = np.asarray((state == 0) & (deviation.max(axis=1, initial=0.0) < FITS))
+    fit = np.asarray((state == 0) & (deviation < FITS * closure.coordinate_scale).all(axis=1))
     result.q[rows[fit]] = p[fit]
     return fit
