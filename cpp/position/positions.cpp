@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
+#include <limits>
 #include <numeric>
 
 #include "../constraints/law.hpp"
@@ -63,16 +63,26 @@ void set_coordinates(const Mechanism& mechanism, const std::vector<int>& joints,
       q.segment(joint.iq, coordinates[i].size()) = coordinates[i];
 }
 
-/// Shortest decimals, of six at most.
-std::string decimals(const Vector& x) {
+/// Raise std::invalid_argument for a tolerance of loops that no search reaches.
+void check_tolerance(double tolerance) {
+  if (!(tolerance >= tolerances::rounding) || !std::isfinite(tolerance))
+    throw std::invalid_argument("tolerance must be at least " + six_digits(tolerances::rounding) +
+                                ", the rounding error of a closed loop; got " + six_digits(tolerance));
+}
+/// Raise std::invalid_argument for steps with which a path would not end.
+void check_steps(const PathOptions& options) {
+  constexpr double shortest = std::numeric_limits<double>::epsilon();
+  if (!(options.min_step >= shortest && options.min_step <= 1.0))
+    throw std::invalid_argument("min_step must be a fraction of the distance between two inputs, from " + six_digits(shortest) +
+                                " (rounding) to 1; got " + six_digits(options.min_step));
+  if (!(options.max_step >= options.min_step) || !std::isfinite(options.max_step))
+    throw std::invalid_argument("max_step must be finite, and at least min_step = " + six_digits(options.min_step) + "; got " +
+                                six_digits(options.max_step));
+}
+
+std::string numbers_of(const Vector& x) {
   std::vector<std::string> all;
-  for (const double number : x) {
-    char text[40];
-    std::snprintf(text, sizeof text, "%.6f", number);
-    std::string s = text;
-    s.erase(s.find_last_not_of('0') + 1);
-    all.push_back(s);
-  }
+  for (const double number : x) all.push_back(six_digits(number));
   return joined(all, " ");
 }
 
@@ -226,8 +236,8 @@ Positions::Found Positions::nearby(const Goal& goal, const Vector& q, const Asse
   return {closed.q, good, {}};
 }
 
-Positions::Found Positions::looked_for(const PositionModel& model, const Goal& goal, const Near& near,
-                                       const AssemblyOptions& options) const {
+Positions::Found Positions::search_in(const PositionModel& model, const Goal& goal, const Near& near,
+                                      const AssemblyOptions& options) const {
   Vector start = start_near(model, near.q, options.time);
   Goal guessed = goal;  // guessed joints are fixed in the first attempt
   for (std::size_t i = 0; i < near.joints.size(); ++i)
@@ -251,7 +261,7 @@ Positions::Found Positions::looked_for(const PositionModel& model, const Goal& g
 Positions::Found Positions::nearest(const Goal& goal, const Near& given, const AssemblyOptions& options) const {
   Near near = given;
   const std::shared_ptr<const OtherTree> tree = other_tree(goal, near);
-  if (!tree) return looked_for(model_, goal, near, options);
+  if (!tree) return search_in(model_, goal, near, options);
   if (near.q)
     if (Found found = nearby(goal, *near.q, options); found.closed) return found;
   const auto in_other_tree = [&](const std::vector<int>& joints) {
@@ -263,7 +273,7 @@ Positions::Found Positions::nearest(const Goal& goal, const Near& given, const A
   Near other_near = near;
   other_goal.joints = in_other_tree(goal.joints), other_near.joints = in_other_tree(near.joints);
   if (near.q) other_near.q = tree->convert(start_near(model_, near.q, {}), options.time);
-  Found found = looked_for(tree->model(), other_goal, other_near, options);
+  Found found = search_in(tree->model(), other_goal, other_near, options);
   std::vector<int> fixed_in_tree;
   for (const int j : goal.joints)
     if (!model_.mechanism.joints()[j].closes_a_loop) fixed_in_tree.push_back(j);
@@ -276,7 +286,7 @@ Positions::Found Positions::nearest(const Goal& goal, const Near& given, const A
     return found;
   }
   if (fixed_in_tree.size() < goal.joints.size()) return found;  // a loop joint is fixed
-  return looked_for(model_, goal, near, options);
+  return search_in(model_, goal, near, options);
 }
 
 // ---- on the branch of the start ------------------------------------------------------------------------------------------------------
@@ -390,12 +400,12 @@ Positions::Continuation Positions::continued(const Goal& goal, const Vector& nea
   result.free = outcome == branch_outcome::free || outcome == branch_outcome::off_loops;
   result.q = answer.head(tree.nq);
   if (result.on_branch) result.q = closing.unwound(result.q, near) + turns;
-  if (result.joints.size() < goal.joints.size() && result.on_branch) result.on_branch = fits(result, goal, options);
+  if (result.joints.size() < goal.joints.size() && result.on_branch) result.on_branch = meets_dependent(result, goal, options);
   return result;
 }
 
 /// Return true if dependent joints have their prescribed coordinates; the result is set to these.
-bool Positions::fits(Continuation& result, const Goal& goal, const AssemblyOptions& options) const {
+bool Positions::meets_dependent(Continuation& result, const Goal& goal, const AssemblyOptions& options) const {
   const auto closing = closure(model_, goal.frames, goal.joints);
   Vector start = result.q;
   set_coordinates(model_.mechanism, goal.joints, goal.coordinates, start);
@@ -440,7 +450,7 @@ std::pair<std::string, Vector> Positions::branch_end(const Closure& closing, con
 
   std::vector<std::string> reached;
   for (const int j : joints)
-    reached.push_back(model_.mechanism.description().joints[j].name + " = " + decimals(coordinates_now(j, q, time)));
+    reached.push_back(model_.mechanism.description().joints[j].name + " = " + numbers_of(coordinates_now(j, q, time)));
   const std::string where = reached.empty() ? "" : ", at " + joined(reached);
   const Matrix J = closing.jacobian(q, input);
   std::vector<std::string> moving;
@@ -526,7 +536,7 @@ std::optional<Vector> Positions::quick_solution(const Closure& closing, const do
 }
 
 /// Return the closed start.
-Positions::Found Positions::begun(const Near& near, const AssemblyOptions& options) const {
+Positions::Found Positions::closed_start(const Near& near, const AssemblyOptions& options) const {
   const AssemblyOptions usual;
   const bool is_home = !near.q && near.joints.empty() && options.tolerance == usual.tolerance && !options.time &&
                        options.starts == usual.starts && options.seed == usual.seed;
@@ -544,8 +554,8 @@ Positions::Found Positions::begun(const Near& near, const AssemblyOptions& optio
 
 Assembled Positions::inverse_kinematics(const FrameNumbersByName& frames, const AssemblyStart& near,
                                         const JointNumbersByName& fixed, const AssemblyOptions& options) const {
-  if (!(options.tolerance >= tolerances::rounding))
-    throw std::invalid_argument("tolerance must be at least 1e-13, the rounding error of a closed loop");
+  check_tolerance(options.tolerance);
+  if (options.starts < 0) throw std::invalid_argument("starts must be at least 0; got " + std::to_string(options.starts));
   const Goal request = goal(frames, fixed);
   const Near from = start(near);
   const auto nearest_of_all = [&] {
@@ -553,8 +563,8 @@ Assembled Positions::inverse_kinematics(const FrameNumbersByName& frames, const 
     if (!found.closed) throw AssemblyError(found.why);
     return Assembled{found.q, false, {}};
   };
-  const bool asks = !request.joints.empty() || !request.frames.empty();
-  if (options.branch == BranchChoice::any || !asks) return nearest_of_all();
+  const bool has_goal = !request.joints.empty() || !request.frames.empty();
+  if (options.branch == BranchChoice::any || !has_goal) return nearest_of_all();
   if (request.frames.empty() && model_.mechanism.tree().loops.rows == 0) return nearest_of_all();
   if (options.tolerance == tolerances::closed && model_.mechanism.tree().loops.pfaffian_values == 0 && from.q &&
       from.joints.empty() && sound_quaternions(model_.mechanism, false, from.q->data())) {
@@ -565,7 +575,7 @@ Assembled Positions::inverse_kinematics(const FrameNumbersByName& frames, const 
     input << options.time.value_or(0.0), fixed, closing->targets(request.targets, request.coordinates);
     if (std::optional<Vector> q = quick_solution(*closing, from.q->data(), input.data())) return {*q, false, {}};
   }
-  const Found start = begun(from, options);
+  const Found start = closed_start(from, options);
   if (!start.closed) return nearest_of_all();
   Vector guess = start_near(model_, from.q, options.time);
   set_coordinates(model_.mechanism, from.joints, from.coordinates, guess);
@@ -577,6 +587,8 @@ Assembled Positions::inverse_kinematics(const FrameNumbersByName& frames, const 
 
 std::vector<Vector> Positions::assembly_modes(const JointNumbersByName& fixed, const std::optional<double>& time, int attempts,
                                               std::uint64_t seed, double tolerance) const {
+  check_tolerance(tolerance);
+  if (attempts < 1) throw std::invalid_argument("attempts must be at least 1; got " + std::to_string(attempts));
   const Goal request = goal({}, fixed);
   Near none;
   const std::shared_ptr<const OtherTree> tree = other_tree(request, none);
@@ -627,6 +639,7 @@ std::vector<Vector> Positions::assembly_modes(const JointNumbersByName& fixed, c
 }
 
 RowMajor Positions::follow(const PathInputs& inputs, const AssemblyStart& near, const PathOptions& options) const {
+  check_steps(options);
   const Mechanism& mechanism = model_.mechanism;
   std::size_t n = inputs.times.size();
   const auto take = [&](const std::string& name, const std::vector<double>& numbers, std::size_t size) {

@@ -138,14 +138,14 @@ class Positions {
   Goal goal(const FrameNumbersByName& frames, const JointNumbersByName& joints) const;
   Near start(const AssemblyStart& near) const;
   Found nearest(const Goal& goal, const Near& near, const AssemblyOptions& options) const;
-  Found looked_for(const PositionModel& model, const Goal& goal, const Near& near, const AssemblyOptions& options) const;
+  Found search_in(const PositionModel& model, const Goal& goal, const Near& near, const AssemblyOptions& options) const;
   Found nearby(const Goal& goal, const Vector& q, const AssemblyOptions& options) const;
   /// Return true if no more coordinates of these joints are prescribed than the loops leave free, so that all of them determine the motion.
   bool all_lead(const std::vector<int>& joints, const Vector& start, const std::optional<double>& time) const;
   std::vector<int> leading(const Vector& start, const Goal& goal, const std::optional<double>& time) const;
   Continuation continued(const Goal& goal, const Vector& near, const Vector& start, const AssemblyOptions& options) const;
-  bool fits(Continuation& result, const Goal& goal, const AssemblyOptions& options) const;
-  Found begun(const Near& near, const AssemblyOptions& options) const;
+  bool meets_dependent(Continuation& result, const Goal& goal, const AssemblyOptions& options) const;
+  Found closed_start(const Near& near, const AssemblyOptions& options) const;
   std::optional<Assembled> on_branch(const Goal& goal, const Vector& near, const Vector& start,
                                      const AssemblyOptions& options) const;
   std::pair<std::string, Vector> branch_end(const Closure& closure, const std::vector<int>& joints, const Vector& inputs,

@@ -355,3 +355,37 @@ def test_positions_of_prescribed_motions(positions, tmp_path):
         requests.add("velocity", words | {"near": {"q": q}}, robot.complete_velocity, q, {}, time=time)
     assert requests.expected[4][0] == pytest.approx(60.5, rel=1e-12)
     requests.check(positions, tmp_path / "robot.json")
+
+
+@pytest.mark.parametrize(
+    ("question", "option", "value"),
+    [
+        ("assemble", "starts", -1),
+        ("assemble", "tolerance", 1e-14),
+        ("assemble", "tolerance", np.nan),
+        ("follow", "tolerance", np.inf),
+        ("follow", "min_step", 0.0),
+        ("follow", "min_step", -1e-7),
+        ("follow", "min_step", np.nan),
+        ("follow", "min_step", 2.0),
+        ("follow", "max_step", 1e-9),
+        ("follow", "max_step", np.inf),
+        ("follow", "max_step", np.nan),
+    ],
+)
+def test_options_of_positions(positions, question, option, value, tmp_path):
+    """Options with which a search has no start, or a path no end, are errors in both languages."""
+    robot = sarrus.mechanisms.four_bar()
+    robot.save(tmp_path / "robot.json")
+    request = (
+        f"{question} fixed motor 2 0.1 0.2 {option} x 1 {value}\n"
+        if question == "follow"
+        else f"assemble {option} x 1 {value}\n"
+    )
+    done = subprocess.run(
+        [positions, tmp_path / "robot.json"], input=request, capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.startswith(f" error: {option} must be")
+    arguments = {"joints": {"motor": [0.1, 0.2]}} if question == "follow" else {}
+    with pytest.raises(ValueError, match=f"^{option} must be"):
+        getattr(robot, question)(**arguments, **{option: value})

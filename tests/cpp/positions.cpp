@@ -1,4 +1,4 @@
-// Answers requests for positions of a mechanism, line by line, for comparison with Python (tests/core/test_positions.py):
+// Answers requests for positions of a mechanism, line by line, for comparison with Python (tests/core/test_core_alone.py):
 //   positions FILE.json < requests
 // A request is "assemble", "modes", "follow", "velocity" or "acceleration", then words of the form KEY NAME COUNT NUMBERS...
 #include <cstdio>
@@ -19,6 +19,7 @@ struct Request {
   std::optional<Vector> near, v;
   std::vector<double> times;
   AssemblyOptions options;
+  PathOptions path;
 
   explicit Request(const std::string& line) {
     std::istringstream words(line);
@@ -33,6 +34,10 @@ struct Request {
       if (key == "frame") frames.emplace_back(name, x);
       if (key == "near") near = Eigen::Map<const Vector>(x.data(), static_cast<Eigen::Index>(count));
       if (key == "v") v = Eigen::Map<const Vector>(x.data(), static_cast<Eigen::Index>(count));
+      if (key == "starts") options.starts = static_cast<int>(x[0]);
+      if (key == "tolerance") options.tolerance = path.tolerance = x[0];
+      if (key == "min_step") path.min_step = x[0];
+      if (key == "max_step") path.max_step = x[0];
       if (key == "time") times = x, options.time = x[0];
       if (key == "branch")
         options.branch = name == "any" ? BranchChoice::any : name == "only" ? BranchChoice::only : BranchChoice::start;
@@ -57,7 +62,7 @@ void answer(const Robot& robot, const Request& r) {
   } else if (r.question == "modes") {
     for (const Vector& q : robot.assembly_modes(r.fixed, r.options.time)) print(q);
   } else if (r.question == "follow") {
-    print(robot.follow({r.fixed, r.frames, r.times}, r.start()));
+    print(robot.follow({r.fixed, r.frames, r.times}, r.start(), r.path));
   } else if (r.question == "velocity") {
     print(robot.complete_velocity(*r.near, r.fixed, r.frames, r.options.time));
   } else if (r.question == "acceleration") {
