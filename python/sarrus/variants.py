@@ -24,8 +24,8 @@ from ._arrays import (
 from .analysis.actuation import efforts
 from .analysis.assembly.closing import TOLERANCE, check_frames, checked_tolerance, closing
 from .analysis.assembly.continuation import Branch, checked_steps
-from .analysis.assembly.leading import led_or_nearest
-from .analysis.assembly.position import Targets, looked_for, warn_of_branch
+from .analysis.assembly.leading import continue_or_search
+from .analysis.assembly.position import Targets, search_in_tree, warn_of_branch
 from .analysis.joint_targets import JointCoordinates, coordinates, paths, start_near
 from .analysis.mobility.map import mobility_map
 from .analysis.scaling import units_of_motion
@@ -198,15 +198,15 @@ class Variants(VariantFunctions):
             at = options if time is None else options | {"time": options["time"][rows]}
             goal = {name: x[rows] for name, x in targets.items()}
             fixed_in_rows = {name: x[rows] for name, x in fixed_joints.items()}
-            answer = looked_for(subset, goal, origin[rows], fixed_in_rows, return_status=True, **at)
+            answer = search_in_tree(subset, goal, origin[rows], fixed_in_rows, return_status=True, **at)
             return cast("tuple[Array, NDArray[np.int8]]", answer)
 
         if branch != "any" and (fixed_joints or targets):
-            closed, open_ = looked_for(many, {}, begin, {}, return_status=True, **options)
+            closed, open_ = search_in_tree(many, {}, begin, {}, return_status=True, **options)
             first, begin = begin, np.where((open_ == 0)[:, None], closed, begin)
             places = {(name, turned): targets[name] for name, (_, turned) in goals.items()}
             tolerances = {"tolerance": options.get("tolerance", TOLERANCE), "threads": options.get("threads", 1)}
-            tracked = led_or_nearest(
+            tracked = continue_or_search(
                 many, places, fixed_joints, first, begin, open_, options.get("time"), branch, nearest, **tolerances
             )
         q, state = nearest(slice(None), in_rows(start)) if tracked is None else (tracked.q, tracked.state)

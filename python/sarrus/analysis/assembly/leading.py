@@ -51,7 +51,7 @@ class Continuation:
     outside_limits: NDArray[np.bool_]
 
 
-def led_or_nearest(
+def continue_or_search(
     robot: LoopFunctions, places: Mapping[tuple[str, bool], Array], goals: Mapping[str, Array], near: Array, start: Array, open_: Array,
     times: Array | None, branch: str, nearest: Callable[[Any, Array], Any], *, tolerance: float, threads: int,
 ) -> Continuation | None:  # fmt: skip

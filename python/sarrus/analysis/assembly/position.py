@@ -139,7 +139,7 @@ def _closed(
     branch = options.pop("branch", "start")
     check_choice("branch", branch, Branching)
     if branch != "any" and (fixed or targets) and (targets or robot.nc):
-        return _led(robot, targets, near, fixed, branch, warns, **options)
+        return _continue_or_search(robot, targets, near, fixed, branch, warns, **options)
     return _nearest(robot, targets, near, fixed, **options)
 
 
@@ -189,11 +189,11 @@ def _nearest(robot: LoopFunctions, targets: Targets, near: Any, fixed: Any, **op
     """Return configurations (..., nq) with closed loops, fixed joints and frames at their targets, on any branch."""
     tree, near = searched(robot, fixed, near=near)
     if tree is None:
-        return looked_for(robot, targets, near, fixed, **options)
-    return _looked_for_in(robot, tree, targets, near, fixed, **options)
+        return search_in_tree(robot, targets, near, fixed, **options)
+    return _search_in_trees(robot, tree, targets, near, fixed, **options)
 
 
-def _led(
+def _continue_or_search(
     robot: LoopFunctions, targets: Targets, near: Any, fixed: Any, branch: str, warns: bool, *, out: Array | None = None,
     return_status: bool = False, **options: Any,
 ) -> Any:  # fmt: skip
@@ -232,9 +232,9 @@ def _led(
         return _nearest(robot, aims, origin[rows], inputs, return_status=True, **at)
 
     search_options = {"tolerance": options.get("tolerance", TOLERANCE), "threads": options.get("threads", 1)}
-    from .leading import led_or_nearest
+    from .leading import continue_or_search
 
-    result = led_or_nearest(
+    result = continue_or_search(
         robot, places, goals, begin, start, in_rows(open_, 0), times, branch, again, **search_options
     )
     if result is None:
@@ -253,7 +253,7 @@ def warn_of_branch(count: int, total: int, reason: str = "") -> None:
     warn_caller(f"{text}; branch='any' accepts it without a warning, branch='only' raises an error", BranchWarning)
 
 
-def _looked_for_in(
+def _search_in_trees(
     robot: LoopFunctions, tree: Recut, targets: Targets, near: Any, fixed: Any, *, out: Array | None = None, return_status: bool = False,
     **options: Any,
 ) -> Any:  # fmt: skip
@@ -262,7 +262,7 @@ def _looked_for_in(
     in_tree = not any(robot.joint(name).closes_loop for name in fixed or ())
 
     def nearby(near: Any) -> tuple[Array, Array]:
-        answer: tuple[Array, Array] = looked_for(
+        answer: tuple[Array, Array] = search_in_tree(
             robot, targets, near, fixed, nearby=True, return_status=True, **options
         )
         return answer
@@ -271,7 +271,7 @@ def _looked_for_in(
     if near is not None and not isinstance(near, Mapping):
         q, state = nearby(near)
     if state is None or state.any():
-        found_in_tree = looked_for(
+        found_in_tree = search_in_tree(
             tree.robot, targets, tree.start(near, time), fixed, return_status=return_status or in_tree, **options
         )
         found_in_tree, other = (
@@ -286,14 +286,14 @@ def _looked_for_in(
         back = np.where(((open_ == 0) & (other == 0))[..., None], closer, back)
         q, state = _merged(q, state, back, other)
     if in_tree and state.any():
-        more = looked_for(robot, targets, near, fixed, return_status=return_status, **options)
+        more = search_in_tree(robot, targets, near, fixed, return_status=return_status, **options)
         more, other = more if return_status else (more, np.isnan(more).any(axis=-1) * np.int8(2))
         q, state = _merged(q, state, more, other)
     result = into(out, np.asarray(q))
     return (result, state) if return_status else result
 
 
-def looked_for(
+def search_in_tree(
     robot: LoopFunctions, targets: Targets, near: Any, fixed: Any, *, time: Any = None, starts: int = 60, seed: int = 0,
     tolerance: float = TOLERANCE, out: Array | None = None, threads: int = 1, return_status: bool = False,
     nearby: bool = False,
