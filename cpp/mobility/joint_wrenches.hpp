@@ -35,15 +35,15 @@ class JointWrenchRows {
   /// reactions for any multipliers.
   JointWrenchRows(const Mechanism& mechanism, const KernelTable& kernels, const std::vector<int>& joints, bool determinate);
 
-  /// States begin .. end - 1; one of several as kernels of batches do.
+  /// Compute states begin .. end - 1 of a batch.
   void operator()(const Tree& tree, const Parameters& p, const Rows& rows, std::int64_t begin, std::int64_t end) const;
 
  private:
   class Chunk;
 
   const KernelTable& kernels_;
-  std::vector<int> motors_;  // their places among all velocities, in the order of the motors' efforts
-  std::vector<int> carriers_;  // the same of the mechanism's efforts
+  std::vector<int> motors_;  // velocity indices, in the order of the motors' efforts
+  std::vector<int> carriers_;  // velocity indices of the efforts of the mechanism's motors
   bool closing_, constrained_, determinate_;
 };
 
@@ -57,7 +57,7 @@ struct JointWrenchOptions {
   std::vector<double> multipliers;  // (states, rows); none: those while the motors produce the motion
   std::optional<Names> actuated;  // joints with motors; none: those of the description. Without loops every joint is driven
   std::optional<double> time;  // [s], for prescribed motion
-  std::vector<Wrench> wrenches;  // alike for all states
+  std::vector<Wrench> wrenches;  // the same for all states
   int threads = 1;
 };
 

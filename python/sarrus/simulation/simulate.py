@@ -81,9 +81,9 @@ def simulate(
             steps. A step costs a few explicit steps. While the fastest rate of the forces is below 0.7 per step, rk4 is used instead.
             ``statistics["linearly_implicit"]`` is the number of linearly implicit steps
     dt : step [s]; for "dopri5" the first step and the spacing of samples. Default: 1 ms. If the run then fails, or would cause a StiffnessWarning, it
-        is repeated with 4, 16 and 64 steps a millisecond, until the steps are short enough. Samples stay 1 ms apart;
-        ``statistics["dt"]`` is the step used. A given dt is never changed. The default is not changed either with controllers that are Python
-        functions, with "dopri5", sensitivities= or resume=, or if a run would take more than 2^20 steps
+        is repeated with 4, 16 and 64 steps a millisecond, until the steps are short enough; functions of `events` are then evaluated in each run.
+        Samples stay 1 ms apart; ``statistics["dt"]`` is the step used. A given dt is never changed. The default is not changed either with
+        controllers that are Python functions, with "dopri5", sensitivities= or resume=, or if a run would take more than 2^20 steps
     rtol, atol : relative and absolute tolerance of "dopri5" for the displacement and the velocity in a step. atol has the unit rad, or mean body
         sizes for sliding coordinates, and this unit per second for velocities [rad, mean body sizes; per s]; rtol is dimensionless
     stabilisation : method against drift of the loop constraints: "projection" after each step, "baumgarte", "corrective" (van der Merwe 5.75), or
@@ -119,10 +119,10 @@ def simulate(
           StateError).
         - The final state violates the loop constraints, which is possible without projection.
     StiffnessWarning
-        - Explicit steps of fixed length, of the default dt also the shortest, are unstable for the applied forces, or they dissipate more than a tenth of the energy of an undamped motion
-          due to these forces. The fastest rate is estimated every 64 steps (256 for first order), and whenever a contact or an end stop becomes
-          active. ``statistics["stiffness"]`` is the largest rate times dt, and ``statistics["energy_eaten"]`` the dissipated fraction of the energy.
-          Python functions of the caller are not included.
+        - Explicit steps of fixed length, with the default dt also the shortest ones, are unstable for the applied forces, or they dissipate more than
+          a tenth of the energy of an undamped motion due to these forces. The fastest rate is estimated every 64 steps (256 for first order), and
+          whenever a contact or an end stop becomes active. ``statistics["stiffness"]`` is the largest rate times dt, and
+          ``statistics["energy_eaten"]`` the dissipated fraction of the energy. Python functions of the caller are not included.
         - The energy balance of the simulation has an error above 1/1000 of the largest kinetic energy (above 1/100 for first-order methods and
           "contact"). The balance includes the work of all forces (``statistics["work"]``). This check needs at least eight samples.
 
