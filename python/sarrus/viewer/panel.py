@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from .._arrays import Array, ArrayLike
+from .._core import branch_outcome
 from ..analysis.assembly.closing import closing
-from ..analysis.assembly.continuation import Branch
 from ..analysis.scaling import ScaledLoops
 from ..control.interpolation import Chart
 from ..mechanism import Mechanism
@@ -76,9 +76,14 @@ class Inputs:
         start = self.coordinates(q)[rows]
         end = [goal.get(k, x) for k, x in zip(rows, start, strict=True)]
         loops = closing(self.mechanism, (), (), tuple(self._single[k] for k in rows))
-        branch = Branch(loops, np.full(2, self.loops.time or 0.0), {}, np.array([start, end]), STEPS, CLOSED)
-        q, passed = branch.last(q)
-        return q, passed == 1.0
+        neutral = self.mechanism.neutral()
+        rows_of_state = np.zeros(
+            self.mechanism._pfaffian_numbers(q, None).shape[-1] if self.mechanism._asks_for_rows else 0
+        )
+        inputs = [np.concatenate([[self.loops.time or 0.0], neutral, rows_of_state, x]) for x in (start, end)]
+        steps = np.array([*STEPS, CLOSED])
+        answer = loops.robot._move_along_branch(q, loops.fixed_mask, loops.loops.scale(), steps, np.concatenate(inputs))
+        return answer[: -branch_outcome.numbers], answer[-2] == 1.0  # fraction of the path
 
     def reach(self, q: Array, k: int, ends: tuple[float, float]) -> tuple[float, float]:
         """Return the range of independent coordinate k that is reachable within `ends`; the other independent coordinates do not move.
