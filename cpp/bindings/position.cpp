@@ -239,8 +239,8 @@ void bind_position(py::module_& m) {
              double tolerance, const Times& time, std::int64_t threads, int count) {
             const Mechanism& m = self.model().mechanism;
             const BatchOptions options{choice_of(branch), starts, seed, tolerance, time, states_of(m, count, threads)};
-            const AssembledStates found =
-                self.solve_many(numbers_by_name(frames), {near, numbers_by_name(guess)}, numbers_by_name(fixed), options);
+            const AssembledStates found = self.inverse_kinematics_many(numbers_by_name(frames), {near, numbers_by_name(guess)},
+                                                                       numbers_by_name(fixed), options);
             return answer_of(found, {count, m.tree().nq});
           },
           py::arg("frames"), py::arg("near"), py::arg("guess"), py::arg("fixed"), py::arg("branch"), py::arg("starts"),

@@ -70,7 +70,7 @@ struct BatchOptions {
   std::uint64_t seed = 0;
   double tolerance = tolerances::closed;
   Times time;
-  States states;  // number of states; for variants, the variant of each
+  States states;  // their number, and the number of threads; for variants, the variant of each
 };
 
 /// Configurations (n, nq), NaN without a solution, and the status of each: status.hpp.
@@ -114,8 +114,8 @@ class Positions {
   Assembled inverse_kinematics(const FrameNumbersByName& frames, const AssemblyStart& near = {},
                                const JointNumbersByName& fixed = {}, const AssemblyOptions& options = {}) const;
   /// The same for many states. Targets and coordinates have one row for each state, or one for all. A state without a solution has a status.
-  AssembledStates solve_many(const FrameNumbersByName& frames, const AssemblyStarts& near, const JointNumbersByName& fixed,
-                             const BatchOptions& options) const;
+  AssembledStates inverse_kinematics_many(const FrameNumbersByName& frames, const AssemblyStarts& near,
+                                          const JointNumbersByName& fixed, const BatchOptions& options) const;
   /// Search for all assembly modes with these joints fixed, the nearest to the home first. ModelError: the mechanism can still move.
   std::vector<Vector> assembly_modes(const JointNumbersByName& fixed, const std::optional<double>& time = {}, int attempts = 200,
                                      std::uint64_t seed = 0, double tolerance = tolerances::closed) const;

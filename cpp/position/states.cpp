@@ -5,10 +5,10 @@
 namespace sarrus {
 
 States States::of(const std::vector<int>& rows) const {
-  States some{static_cast<int>(rows.size()), {}, threads, run, is_batch};
+  States subset{static_cast<int>(rows.size()), {}, threads, run, is_batch};
   if (!variant.empty())
-    for (const int i : rows) some.variant.push_back(variant[i]);
-  return some;
+    for (const int i : rows) subset.variant.push_back(variant[i]);
+  return subset;
 }
 
 std::vector<int> where(const Flags& flags) {
@@ -20,15 +20,15 @@ std::vector<int> where(const Flags& flags) {
 
 RowMajor rows_of(const RowMajor& x, const std::vector<int>& rows) {
   if (x.rows() == 1) return x;
-  RowMajor some(rows.size(), x.cols());
-  for (std::size_t k = 0; k < rows.size(); ++k) some.row(k) = x.row(rows[k]);
-  return some;
+  RowMajor subset(rows.size(), x.cols());
+  for (std::size_t k = 0; k < rows.size(); ++k) subset.row(k) = x.row(rows[k]);
+  return subset;
 }
 
 std::vector<RowMajor> rows_of(const std::vector<RowMajor>& all, const std::vector<int>& rows) {
-  std::vector<RowMajor> some;
-  for (const RowMajor& x : all) some.push_back(rows_of(x, rows));
-  return some;
+  std::vector<RowMajor> subset;
+  for (const RowMajor& x : all) subset.push_back(rows_of(x, rows));
+  return subset;
 }
 
 RowMajor repeated(const RowMajor& x, int count) { return x.rows() == 1 ? RowMajor(x.replicate(count, 1)) : x; }

@@ -54,7 +54,7 @@ class Variants(VariantFunctions):
         ----------
         near : initial guess (nq,) or (N, ..., nq), or a mapping of joints to coordinates. Default: the home configuration
         fixed, branch, time, tolerance, out, threads, return_status : as for :meth:`sarrus.Mechanism.assemble`, with coordinates (N, ...), or the same
-            for all variants. Each variant is solved from its own initial guess only. If the loops of a variant cannot be closed, its row is NaN and
+            for all variants. Each variant is solved from its own initial guess only, so `starts` is not allowed. If the loops of a variant cannot be closed, its row is NaN and
             its status is 2. If loops and `fixed` leave coordinates undetermined, these can differ from the result of ``variants[i].assemble``, which
             may use another spanning tree
 

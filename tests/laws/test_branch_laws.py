@@ -257,6 +257,22 @@ def test_joints_that_lead_determine_the_motion_of_those_that_follow(name):
         assert leads[k] == (ranks[1] > ranks[0])
 
 
+@pytest.mark.parametrize("name", ["bricard", "delta", "peaucellier"])
+def test_random_starts_of_a_batch_are_those_of_its_states(name):
+    """With `starts` a batch has the solutions of single states; without, each state is searched from its own guess only."""
+    robot = getattr(mechanisms, name)()
+    near = robot.random(1, 20)
+    q, status = robot.assemble(near, starts=60, return_status=True)
+    single = [robot.assemble(start, return_status=True) for start in near]
+    assert (status == 0).all() and [int(state) for _, state in single] == status.tolist()
+    assert_allclose(q, [x for x, _ in single], rtol=0, atol=1e-7)
+    alone, state = robot.assemble(near, return_status=True)
+    assert np.isnan(alone[state != 0]).all()
+    assert_allclose(alone[state == 0], robot.assemble(near, starts=0)[state == 0], rtol=0, atol=0)
+    if name == "bricard":
+        assert (state != 0).any()
+
+
 def test_branch_is_one_of_three_words():
     with pytest.raises(ValueError, match="branch must be one of 'start', 'only' or 'any'; got 'all'"):
         mechanisms.four_bar().assemble(fixed={"motor": 0.5}, branch="all")

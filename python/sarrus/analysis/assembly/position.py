@@ -62,8 +62,8 @@ def assemble(
     - If `fixed` determines the motion, the result is on the branch of the initial guess: the end of a path along which the fixed joints move in
       small steps to their prescribed coordinates, as in :meth:`follow`. Joints without limits rotate in the shorter direction. The steps are
       replaced by a single Newton solve if this is certified to stay on the branch.
-    - If `fixed` does not determine the motion, or the initial guess is singular, no branch is defined. A single state is then searched from many
-      initial guesses, and each state of a batch from its own guess only.
+    - If `fixed` does not determine the motion, or the initial guess is singular, no branch is defined. The state is then searched from its initial
+      guess, and from random ones if this fails (see `starts`).
 
     The result depends neither on the spanning tree nor on the order of the description. Angles are shifted by full revolutions to be as near to
     the initial guess as limits allow.
@@ -79,7 +79,9 @@ def assemble(
         is undecided) or violates joint limits. "start": return the nearest solution on any branch, with a BranchWarning; "only": raise
         AssemblyError; "any": do not follow the branch at all
     starts : number of random initial guesses that are tried if the first guess fails or its solution violates joint limits. The nearest solution is
-        returned; solutions within the limits have priority
+        returned; solutions within the limits have priority. The default 60 applies to a single state, and to an initial guess that all states of a
+        batch share. The states of a batch are searched from random guesses only if `starts` is passed, because each unreachable state then takes
+        milliseconds
     seed : seed of the random initial guesses; equal seeds give equal results
     tolerance : largest residual of a closed loop [rad, mean body sizes], at least 1e-13, the level of rounding. Loops are always closed to
         rounding if possible; a larger tolerance accepts mechanisms whose parts do not fit exactly
@@ -183,6 +185,8 @@ def solved_many(
     """Return the core's solutions (..., nq) for many states, or for variants, whose axis is the first one."""
     check_choice("branch", branch, Branching)
     threads, return_status = checked_count("threads", threads), checked_truth("return_status", return_status)
+    if starts is not None and robot._count:
+        raise ValueError("starts: variants are solved from their own initial guesses only; omit it")
     starts = None if starts is None else checked_count("starts", starts, 0, most=10**6)
     seed, tolerance = checked_count("seed", seed, 0) % 2**64, checked_tolerance(tolerance)
     frames = {name: checked_target(robot, name, value) for name, value in targets.items()}
