@@ -345,4 +345,17 @@ RowMajor Closure::targets(int count, const std::vector<RowMajor>& of_frames, con
   return all;
 }
 
+std::shared_ptr<const Closure> Closures::of(const std::vector<FrameKey>& frames, const std::vector<int>& fixed) const {
+  const std::pair key(frames, fixed);
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (const auto at = closures_.find(key); at != closures_.end()) return at->second;
+  }
+  auto made = std::make_shared<const Closure>(model, frames, fixed);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  constexpr std::size_t most = 100;
+  if (closures_.size() > most) closures_.clear();
+  return closures_[key] = made;
+}
+
 }  // namespace sarrus

@@ -6,7 +6,9 @@
 #pragma once
 
 #include <cmath>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -144,6 +146,19 @@ class Closure {
   Vector low_, high_;
   std::vector<bool> whole_turns_;  // (nq) true for angles for which a whole turn gives the same configuration
   Vector loop_low_, loop_high_, loop_near_, loop_margin_;  // of the coordinates of all loop joints; empty: no limits
+};
+
+/// Closures of a model, which are prepared at the first request with the same frames and fixed joints and kept; any number of threads may call.
+class Closures {
+ public:
+  explicit Closures(const PositionModel& m) : model(m) {}
+  std::shared_ptr<const Closure> of(const std::vector<FrameKey>& frames, const std::vector<int>& fixed) const;
+
+  const PositionModel& model;
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::map<std::pair<std::vector<FrameKey>, std::vector<int>>, std::shared_ptr<const Closure>> closures_;
 };
 
 /// Unit of a coordinate of a joint: 'r' [rad], 'm' [m] or '1'.

@@ -39,7 +39,7 @@ std::pair<RowMajor, Vector> Positions::free_motions(const States& states, const 
     const Matrix identity = Matrix::Identity(nv, nv);
     return {repeated(Eigen::Map<const RowMajor>(identity.data(), 1, nv * nv), states.count), Vector::Constant(states.count, nv)};
   }
-  const auto closing = closure(model_, {}, {});
+  const auto closing = closure({}, {});
   const RowMajor scale = closing->scales(states), values = closing->values(q, {});
   const RowMajor numbers = closing->evaluate(Operation::loop_motions, states, {&q, &scale, pointer(time), &values}, nv * nv + 1);
   return {numbers.leftCols(nv * nv), numbers.col(nv * nv)};
@@ -102,7 +102,7 @@ Positions::Continuation Positions::continued(const Request& request, const std::
   const States& states = request.states;
   const Goal& goal = request.goal;
   Continuation result;
-  result.closing = closure(model_, goal.frames, leading);
+  result.closing = closure(goal.frames, leading);
   const Closure& closing = *result.closing;
   RowMajor q = start, turns = RowMajor::Zero(states.count, tree.nq);
   std::vector<RowMajor> first, last, frames;
@@ -161,7 +161,7 @@ Positions::Continuation Positions::continued(const Request& request, const std::
 /// Return true if dependent joints have their prescribed coordinates; configurations on a branch are set to these.
 Flags Positions::meets_dependent(Continuation& result, const Request& request) const {
   const Goal& goal = request.goal;
-  const auto closing = closure(model_, goal.frames, goal.joints);
+  const auto closing = closure(goal.frames, goal.joints);
   RowMajor start = result.q;
   for (const int i : where(!result.on_branch)) start.row(i) = model_.neutral();
   set_coordinates(model_.mechanism, goal.joints, goal.coordinates, start);

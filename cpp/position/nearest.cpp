@@ -6,7 +6,7 @@ using namespace position;
 
 Positions::Found Positions::nearby(const Request& request, const RowMajor& q) const {
   const Goal& goal = request.goal;
-  const auto closing = closure(model_, goal.frames, goal.joints);
+  const auto closing = closure(goal.frames, goal.joints);
   RowMajor start = start_near(model_, request.states, q, request.time);
   set_coordinates(model_.mechanism, goal.joints, goal.coordinates, start);
   Closure::ClosedStates closed = closing->close(request.states, start, request.input(*closing), near_steps);
@@ -17,7 +17,8 @@ Positions::Found Positions::nearby(const Request& request, const RowMajor& q) co
 }
 
 /// Solve states of one tree from their starts by a few steps, then by more steps, and then one by one from random starts.
-Positions::Found Positions::search_in(const PositionModel& model, const Request& request) const {
+Positions::Found Positions::search_in(const Closures& closures, const Request& request) const {
+  const PositionModel& model = closures.model;
   RowMajor start = start_near(model, request.states, request.near.q, request.time);
   Request guessed = request;  // guessed joints are fixed in the first attempt
   for (std::size_t i = 0; i < request.near.joints.size(); ++i)
@@ -27,7 +28,7 @@ Positions::Found Positions::search_in(const PositionModel& model, const Request&
   const int count = request.states.count;
   Found found{RowMajor(count, model.mechanism.tree().nq), Flags::Constant(count, false), {}};
   const auto attempt = [&](const Request& now, const RowMajor& from, bool is_last) {
-    const auto closing = closure(model, now.goal.frames, now.goal.joints);
+    const auto closing = closures.of(now.goal.frames, now.goal.joints);
     const auto closed_by = [&](const Request& subset, const RowMajor& q, const ClosingSteps& steps) {
       Closure::ClosedStates closed = closing->close(subset.states, q, subset.input(*closing), steps);
       closed.q = closing->unwound(std::move(closed.q), q);
@@ -75,7 +76,7 @@ Positions::Found Positions::nearest(const Request& request) const {
   Request now = request;
   // variants are searched for in their own tree
   const std::shared_ptr<const OtherTree> tree = model_.mechanism.variants() ? nullptr : other_tree(now.goal, now.near);
-  if (!tree) return search_in(model_, now);
+  if (!tree) return search_in(closures_, now);
   const int count = now.states.count;
   Found found{RowMajor(count, model_.mechanism.tree().nq), Flags::Constant(count, false), {}};
   const auto take = [&](const std::vector<int>& rows, const Found& more) {
@@ -99,7 +100,7 @@ Positions::Found Positions::nearest(const Request& request) const {
     other.goal.joints = in_other_tree(rest.goal.joints), other.near.joints = in_other_tree(rest.near.joints);
     other.explains = now.explains && is_last;
     if (rest.near.q) other.near.q = tree->convert(rest.states, start_near(model_, rest.states, rest.near.q, {}), rest.time);
-    Found in_tree = search_in(tree->model(), other);
+    Found in_tree = search_in(tree->closures(), other);
     RowMajor start = start_near(model_, rest.states, rest.near.q, rest.time);
     set_coordinates(model_.mechanism, rest.near.joints, rest.near.coordinates, start);
     // without a solution, any configuration that the kernels accept
@@ -108,13 +109,14 @@ Positions::Found Positions::nearest(const Request& request) const {
       for (const int i : where(!in_tree.closed)) q.row(i) = tree->model().neutral();
       return q;
     }();
-    in_tree.q = tree->convert_back(rest.states, back, start, rest.time, *closure(model_, {}, fixed_in_tree));
+    in_tree.q = tree->convert_back(rest.states, back, start, rest.time, *closure({}, fixed_in_tree));
     // close the loops to rounding in these coordinates, too
     const Found closer = nearby(rest, in_tree.q);
     for (const int i : where(closer.closed && in_tree.closed)) in_tree.q.row(i) = closer.q.row(i);
     take(rows, in_tree);
   }
-  if (const std::vector<int> rows = where(!found.closed); !is_last && !rows.empty()) take(rows, search_in(model_, now.of(rows)));
+  if (const std::vector<int> rows = where(!found.closed); !is_last && !rows.empty())
+    take(rows, search_in(closures_, now.of(rows)));
   return found;
 }
 

@@ -57,6 +57,7 @@ OtherTree::OtherTree(const PositionModel& base, const std::vector<int>& joints) 
   std::vector<int> order;
   mechanism_ = std::make_unique<const Mechanism>(on_other_tree(base.mechanism, joints, order));
   model_.emplace(PositionModel{*mechanism_, base.kernels, {}, {}, {}, base.check_interrupt});
+  closures_.emplace(*model_);
   joint_.resize(order.size());
   for (std::size_t k = 0; k < order.size(); ++k)
     joint_[order[k]] = static_cast<int>(k), model_->limits.push_back(base.limits[order[k]]);

@@ -16,6 +16,7 @@ class OtherTree {
 
   /// The mechanism on the other tree, and the index there of a joint of the base mechanism.
   const PositionModel& model() const { return *model_; }
+  const Closures& closures() const { return *closures_; }
   int joint(int base_joint) const { return joint_[base_joint]; }
   /// True if both trees have the same joints.
   bool is_same() const { return is_same_; }
@@ -30,6 +31,7 @@ class OtherTree {
  private:
   std::unique_ptr<const Mechanism> mechanism_;
   std::optional<PositionModel> model_;
+  std::optional<Closures> closures_;
   const PositionModel& base_;
   std::vector<int> joint_;
   std::vector<int> places_,

@@ -27,7 +27,7 @@ std::vector<Vector> Positions::assembly_modes(const JointNumbersByName& fixed, c
   std::vector<int> joints = request.joints;
   if (tree)
     for (int& j : joints) j = tree->joint(j);
-  const auto closing = closure(model, {}, joints);
+  const auto closing = (tree ? tree->closures() : closures_).of({}, joints);
   const States one;
   RowMajor start = start_near(model, one, {}, times(time));
   set_coordinates(model.mechanism, joints, request.coordinates, start);
@@ -60,7 +60,7 @@ std::vector<Vector> Positions::assembly_modes(const JointNumbersByName& fixed, c
     seen.push_back(pose), modes.push_back(q);
   }
   if (!tree) return modes;
-  const auto back = closure(model_, {}, [&] {
+  const auto back = closure({}, [&] {
     std::vector<int> in_tree;
     for (const int j : request.joints)
       if (!model_.mechanism.joints()[j].closes_a_loop) in_tree.push_back(j);
@@ -93,7 +93,7 @@ Positions::Waypoints Positions::waypoints(const PathInputs& inputs) const {
   Goal all = goal(inputs.frames, inputs.joints, count);
   if (!std::all_of(all.targets.begin(), all.targets.end(), [](const RowMajor& x) { return x.allFinite(); }))
     throw std::invalid_argument("paths of frames must be finite");
-  const auto closing = closure(model_, all.frames, all.joints);
+  const auto closing = closure(all.frames, all.joints);
   const Tree& tree = closing->mechanism().tree();
   RowMajor rows = RowMajor::Zero(count, 1 + tree.nq + tree.loops.pfaffian_values), fixed = repeated(row(model_.neutral()), count);
   set_coordinates(mechanism, all.joints, all.coordinates, fixed);
@@ -188,7 +188,7 @@ Vector Positions::completed(const Vector& q, const Vector* v, const JointNumbers
                                   "' must be 6 finite numbers, [angular; linear], or 3 for its origin");
     keys.push_back({name, numbers.size() == 6}), of_frames.push_back(vector(numbers));
   }
-  const auto closing = closure(model_, keys, given);
+  const auto closing = closure(keys, given);
   const StateFunctions& functions = closing->functions();
   Vector x = Vector::Zero(nv), weight = closing->scale().head(nv), rows = Vector::Zero(closing->mechanism().tree().loops.rows);
   for (std::size_t i = 0; i < given.size(); ++i)

@@ -139,7 +139,7 @@ class Positions {
   const PositionModel& model() const { return model_; }
   /// Return the closure with these frames and fixed joints, prepared at the first call.
   std::shared_ptr<const Closure> closure(const std::vector<FrameKey>& frames, const std::vector<int>& fixed) const {
-    return closure(model_, frames, fixed);
+    return closures_.of(frames, fixed);
   }
 
   /// Return the solution on the branch of a closed configuration in one call of the kernels, as in a control loop; nothing if that takes more.
@@ -197,7 +197,7 @@ class Positions {
   /// Solve all states of a request; the reason of another branch if it explains.
   std::pair<AssembledStates, std::string> solve(const Request& request) const;
   Found nearest(const Request& request) const;
-  Found search_in(const PositionModel& model, const Request& request) const;
+  Found search_in(const Closures& closures, const Request& request) const;
   Found nearby(const Request& request, const RowMajor& q) const;
   int prescribed_motions(const std::vector<int>& joints) const;
   /// Return true if no more coordinates of these joints are prescribed than the loops leave free, so that all of them determine the motion.
@@ -227,20 +227,12 @@ class Positions {
   };
   Waypoints waypoints(const PathInputs& inputs) const;
 
-  std::shared_ptr<const Closure> closure(const PositionModel& model, const std::vector<FrameKey>& frames,
-                                         const std::vector<int>& fixed) const;
   /// The tree in which a search for these joints runs; null: the mechanism's own.
   std::shared_ptr<const OtherTree> other_tree(const Goal& goal, Near& near) const;
 
   const PositionModel model_;
-  struct Key {
-    const PositionModel* model;
-    std::vector<FrameKey> frames;
-    std::vector<int> fixed;
-    bool operator<(const Key& o) const { return std::tie(model, frames, fixed) < std::tie(o.model, o.frames, o.fixed); }
-  };
+  Closures closures_{model_};
   mutable std::mutex mutex_;
-  mutable std::map<Key, std::shared_ptr<const Closure>> closures_;
   mutable std::optional<Found> closed_home_;
   mutable std::map<std::vector<int>, std::shared_ptr<const OtherTree>> trees_;  // null: these joints cannot all be in a tree
 };

@@ -155,20 +155,6 @@ ClosingInput Positions::Request::input(const Closure& closure) const {
   return {time, closure.targets(states.count, goal.targets, goal.coordinates)};
 }
 
-std::shared_ptr<const Closure> Positions::closure(const PositionModel& model, const std::vector<FrameKey>& frames,
-                                                  const std::vector<int>& fixed) const {
-  const Key key{&model, frames, fixed};
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (const auto at = closures_.find(key); at != closures_.end()) return at->second;
-  }
-  auto made = std::make_shared<const Closure>(model, frames, fixed);
-  const std::lock_guard<std::mutex> lock(mutex_);
-  constexpr std::size_t most = 100;
-  if (closures_.size() > most) closures_.clear();
-  return closures_[key] = made;
-}
-
 std::shared_ptr<const OtherTree> Positions::other_tree(const Goal& goal, Near& near) const {
   const Mechanism& mechanism = model_.mechanism;
   const auto by_name = [&](std::vector<int> joints) {
@@ -207,6 +193,8 @@ std::shared_ptr<const OtherTree> Positions::other_tree(const Goal& goal, Near& n
       } catch (const ModelError&) {  // some kinds of joints cannot be loop joints, and require a hint
       }
       lock.lock();
+      constexpr std::size_t most = 100;
+      if (trees_.size() > most) trees_.clear();
       tree = trees_.emplace(joints, tree).first->second;
     }
     if (tree) return tree->is_same() ? nullptr : tree;
