@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import _core
 from .._arrays import ArrayLike
-from ..description.constraints import ConstraintSpec, PfaffianSpec
+from ..description.constraints import ConstraintSpec, Part, PfaffianSpec, renamed
 from ..description.contacts import ContactSpec, ShapeSpec, names_of_contacts
 from ..description.joints import Fixed, JointType
-from ..description.part import Part, renamed
 from ..description.specs import BodySpec, Description, FrameSpec, JointSpec, SpringSpec, VisualSpec
 from ..errors import ModelError, check_name
 from ..mechanism import Mechanism

@@ -6,7 +6,7 @@ The objects are plain data that can be pickled, compared and hashed. The equatio
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, make_dataclass, replace
+from dataclasses import dataclass, field, fields, make_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,27 @@ from .._arrays import Array
 from ..errors import ModelError
 from ..laws import Law
 from ..spatial import Transform
-from .part import Part
+
+# ---- parts of a description ------------------------------------------------------------------------------------------
+
+
+class Part:
+    """The base class of all parts."""
+
+
+def renamed(value: Any, name: Callable[[str], str]) -> Any:
+    """Return parts of a description with every name changed; all texts are names, except in joint types, shapes and other objects."""
+    if isinstance(value, str):
+        return name(value)
+    if isinstance(value, tuple):
+        return tuple(renamed(x, name) for x in value)
+    if isinstance(value, Part):
+        names = [field.name for field in fields(value)]  # type: ignore[arg-type]
+        return replace(value, **{key: renamed(getattr(value, key), name) for key in names})  # type: ignore[type-var]
+    return value
+
+
+# ---- constraints -----------------------------------------------------------------------------------------------------
 
 # and their numbers, if a kind has nothing else
 KINDS: dict[str, tuple[str, ...] | None] = _core.constraint_kinds()

@@ -15,7 +15,7 @@ from .._arrays import Array, ArrayLike
 from ..errors import ModelError, ShapeError, StateError
 from ..shapes import ContactShape, Mesh, Plane
 from ..spatial import Transform
-from .part import Part
+from .constraints import Part
 
 if TYPE_CHECKING:
     from .specs import Description

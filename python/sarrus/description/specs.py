@@ -11,10 +11,9 @@ from .. import _core
 from ..laws import Law
 from ..shapes import Shape
 from ..spatial import Inertia, Transform
-from .constraints import ConstraintSpec
+from .constraints import ConstraintSpec, Part
 from .contacts import ContactSpec, ShapeSpec
 from .joints import JointType
-from .part import Part
 
 _IDENTITY = Transform()
 

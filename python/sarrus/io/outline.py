@@ -33,8 +33,8 @@ from ..description import (
     SpringSpec,
     VisualSpec,
 )
+from ..description.constraints import renamed
 from ..description.joints import PARAMETERS, JointType, axis_frame
-from ..description.part import renamed
 from ..errors import ModelError, warn_of_model
 from ..mechanism import Mechanism
 from ..shapes import Mesh
