@@ -32,8 +32,7 @@ from ..errors import (
 )
 from ..figures.canvas import check_film
 from ..figures.figures import QUANTITIES
-from ..io import save
-from ..io.saving import WRITERS
+from ..io import WRITERS, save
 from ..laws import Law
 from ..mechanism import Mechanism
 from ..simulation.arguments import METHODS, STABILISATIONS

@@ -34,7 +34,7 @@ from .document import Names
 from .formats import SDF
 from .lowering import PosedWriter, Step
 from .outline import Element, Link, Losses, add, add_drake, listed, mimic_of
-from .sdf_parts import COEFFICIENTS, PATCH, TORSIONAL
+from .sdf_document import COEFFICIENTS, PATCH, TORSIONAL
 from .table import put
 
 
