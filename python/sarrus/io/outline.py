@@ -40,7 +40,7 @@ from ..mechanism import Mechanism
 from ..shapes import Mesh
 from ..spatial import Inertia, Rotation, Transform
 from .document import Names
-from .table import put
+from .formats import put
 
 Element = ET.Element
 IDENTITY = Transform()

@@ -32,9 +32,8 @@ from .document import (
     parse,
     placed_inertia,
 )
-from .formats import NO_LIMIT, SDF
+from .formats import NO_LIMIT, SDF, TOUCHING, VISIBLE
 from .outline import frame_along
-from .table import TOUCHING, VISIBLE
 
 FIRST, LAST = (1, 3), (1, 12)
 VARIABLES = ["SDF_PATH", "GZ_SIM_RESOURCE_PATH", "IGN_GAZEBO_RESOURCE_PATH", "GAZEBO_MODEL_PATH", "ROS_PACKAGE_PATH"]
