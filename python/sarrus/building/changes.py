@@ -140,6 +140,11 @@ class Changes(Parts):
     def set_inertia(self, body: str, inertia: Inertia) -> None:
         """Set the inertia of a body.
 
+        Parameters
+        ----------
+        body : name of the body
+        inertia : new inertia, in the body's frame [kg, m, kg m²]
+
         Examples
         --------
         >>> import sarrus
@@ -223,6 +228,10 @@ class Changes(Parts):
     def remove_body(self, name: str) -> tuple[str, ...]:
         """Remove a body, with the joints, frames, shapes, visuals, springs and constraints that refer to it.
 
+        Parameters
+        ----------
+        name : name of the body
+
         Returns
         -------
         Names of the joints, frames, constraints, springs and shapes that were removed with the body
@@ -252,6 +261,10 @@ class Changes(Parts):
     def remove_joint(self, name: str) -> tuple[str, ...]:
         """Remove a joint and the constraints that relate its coordinates; return the names of these constraints.
 
+        Parameters
+        ----------
+        name : name of the joint
+
         Examples
         --------
         >>> import sarrus
@@ -264,19 +277,38 @@ class Changes(Parts):
         return self._without(joints={self._name("joint", name, self._joints)})[1:]
 
     def remove_constraint(self, name: str) -> None:
-        """Remove a constraint that is not a joint: a distance, a coupler, a prescribed motion, a rolling contact or Pfaffian rows."""
+        """Remove a constraint that is not a joint: a distance, a coupler, a prescribed motion, a rolling contact or Pfaffian rows.
+
+        Parameters
+        ----------
+        name : name of the constraint
+        """
         self._without(constraints={self._name("constraint", name, self._constraints)})
 
     def remove_frame(self, name: str) -> None:
-        """Remove a named frame."""
+        """Remove a named frame.
+
+        Parameters
+        ----------
+        name : name of the frame
+        """
         self._without(frames={self._name("frame", name, self._frames)})
 
     def remove_spring(self, name: str) -> None:
-        """Remove a spring between two points."""
+        """Remove a spring between two points.
+
+        Parameters
+        ----------
+        name : name of the spring
+        """
         self._without(springs={self._name("spring", name, self._springs)})
 
     def remove_shape(self, name: str) -> None:
         """Remove a collision shape and the contact settings that refer to it.
+
+        Parameters
+        ----------
+        name : name of the shape
 
         Examples
         --------

@@ -86,6 +86,11 @@ class Recorder:
         """Assume that the magnitude of a symbolic number is at least `least`.
 
         The generated code checks this, and adds 8 to the status if it is false.
+
+        Parameters
+        ----------
+        x : one symbolic number
+        least : smallest magnitude of the number [unit of x]
         """
         numbers = self._flat(x)
         if len(numbers) != 1:
@@ -102,7 +107,13 @@ class Recorder:
         return self.inputs[name] if name in self.inputs else self.input(name, self._samples[name])
 
     def input(self, name: str, values: ArrayLike) -> Numbers:
-        """Add an argument (n,) of the generated function; `values` (samples, n) are its values in the sample states."""
+        """Add an argument (n,) of the generated function, and return its symbolic numbers.
+
+        Parameters
+        ----------
+        name : name of the argument in the code
+        values : (samples, n) values of the argument in the sample states [any unit]
+        """
         if checked_text("name", name) in self.inputs:
             raise ValueError(f"input '{name}' exists already")
         values = real_array(name, values)
@@ -120,6 +131,13 @@ class Recorder:
 
         The result has the shape that the mechanism's method of the same name returns. The status of the generated function is the largest status of
         all recorded calls.
+
+        Parameters
+        ----------
+        operation : name of the function, a method of the mechanism, such as "inverse_dynamics"
+        *inputs : arrays of symbolic numbers or floats, with shapes and units as in the mechanism's method of this name; None for an optional argument
+        frame : name of a frame or body, for functions of a frame; otherwise None
+        expressed_in : axes of the result of a function of a frame, and of the rows of constraints, as in :class:`~sarrus.Mechanism`
         """
         check_name("function", operation, _recording.operations)
         keys, axes, at_frame = _recording.operations[operation]
@@ -165,6 +183,10 @@ class Recorder:
         functions (:mod:`sarrus.laws`) become part of the code. TASK is the name of the task's frame, joint or constraint; for other tasks it is the
         kind of the task. The target of a frame is a position (3,), or a pose (16,), row-major, if the task controls rotations; velocities and
         accelerations are [angular; linear] in the reference's axes.
+
+        Parameters
+        ----------
+        law : the controller; it must belong to the recorder's mechanism
         """
         return recorded_tasks(self, law)
 
@@ -172,16 +194,31 @@ class Recorder:
         """Return the Jacobian (m, n) of results with respect to inputs, by a reverse sweep for each result.
 
         `inputs` may be any symbolic numbers; they are regarded as independent.
+
+        Parameters
+        ----------
+        results : m symbolic numbers, an array of any shape
+        inputs : n symbolic numbers, an array of any shape
         """
         rows = self._recording.derivatives(self._flat(results), self._flat(inputs))
         return np.array(rows, dtype=object).reshape(np.size(results), np.size(inputs))
 
     def apart(self, numbers: Numbers) -> Numbers:
-        """Return equal numbers that are independent expressions, through which derivatives do not propagate."""
+        """Return equal numbers that are independent expressions, through which derivatives do not propagate.
+
+        Parameters
+        ----------
+        numbers : symbolic numbers, an array of any shape
+        """
         return np.array([x.apart() for x in self._flat(numbers)], dtype=object).reshape(np.shape(numbers))
 
     def constant(self, x: float) -> _recording.Number:
-        """Return a constant as a symbolic number of the recording."""
+        """Return a constant as a symbolic number of the recording.
+
+        Parameters
+        ----------
+        x : value of the constant [any unit]
+        """
         return self._recording.constant(checked_number("x", x, ""))
 
     # ---- loops -------------------------------------------------------------------------------------------------------
@@ -190,6 +227,11 @@ class Recorder:
         """Return q (nq,) with closed loops for prescribed coordinates of joints, and the residual (1,) [rad, or relative to the size of the bodies].
 
         The function gets two inputs: the prescribed ``coordinates``, and ``near`` (nq,), the initial guess of Newton's method.
+
+        Parameters
+        ----------
+        joints : names of the joints whose coordinates are prescribed
+        steps : number of Newton steps
         """
         indices, _ = self._indices(joints)
         coordinates = self.input("coordinates", self._configurations[:, indices])
@@ -205,6 +247,12 @@ class Recorder:
         """Return the configuration near q with closed loops, and the residual (1,).
 
         It is computed by Newton steps; the coordinates of `joints` are fixed.
+
+        Parameters
+        ----------
+        q : (nq,) symbolic numbers, configuration near the closed one [rad, m]
+        joints : names of the joints whose coordinates do not change
+        steps : number of Newton steps
         """
         _, fixed = self._indices(joints)
         phi = self._rows("constraint_residual", q, self._time())
@@ -220,7 +268,14 @@ class Recorder:
         return self.call(name, q, time, expressed_in="world")
 
     def velocities(self, q: Numbers, joints: Sequence[str], rates: Numbers) -> Numbers:
-        """Return the velocities v (nv,) or (nv, k) that satisfy the constraints and have the rates (n,) or (n, k) at these joints [rad/s, m/s]."""
+        """Return the velocities v (nv,) or (nv, k) that satisfy the constraints and have the rates (n,) or (n, k) at these joints [rad/s, m/s].
+
+        Parameters
+        ----------
+        q : (nq,) symbolic numbers, configuration with closed loops [rad, m]
+        joints : names of joints whose rates determine the velocity
+        rates : (n,) or (n, k) symbolic numbers or floats, velocities of these joints [rad/s, m/s]
+        """
         if self._recording.driven:
             raise ModelError("prescribed motions drive this mechanism: rates of joints do not determine its velocity")
         _, driven = self._indices(joints)
@@ -236,7 +291,13 @@ class Recorder:
         return v
 
     def joint_jacobian(self, q: Numbers, joints: Sequence[str]) -> Numbers:
-        """Return the Jacobian (nv, n) of the velocities of all joints with respect to the velocities of `joints`."""
+        """Return the Jacobian (nv, n) of the velocities of all joints with respect to the velocities of `joints`.
+
+        Parameters
+        ----------
+        q : (nq,) symbolic numbers, configuration with closed loops [rad, m]
+        joints : names of joints whose velocities determine the velocity of the mechanism
+        """
         return self.velocities(q, joints, np.eye(len(self._indices(joints)[1])))
 
     @cached_property
@@ -314,7 +375,12 @@ class Recorder:
         ]
 
     def values(self, numbers: Numbers) -> Array:
-        """Return the values (samples, ...) of symbolic numbers in the sample states."""
+        """Return the values (samples, ...) of symbolic numbers in the sample states.
+
+        Parameters
+        ----------
+        numbers : symbolic numbers, an array of any shape
+        """
         x = self._recording.values(self._flat(numbers))
         return x.reshape(len(self._configurations), *np.shape(numbers))
 

@@ -285,7 +285,13 @@ JAX_FLAGS = ("-std=c++17", "-O2", "-march=native", "-ffp-contract=fast", "-fno-m
 
 
 class Compiled:
-    """Compiled code. ``code(name, *arrays)`` calls a function of it; leading axes broadcast."""
+    """Compiled code. ``code(name, *arrays)`` calls a function of it; leading axes broadcast.
+
+    Parameters
+    ----------
+    generated : the generated code, result of :func:`generate`
+    library : path of the shared library that was compiled from it
+    """
 
     def __init__(self, generated: Generated, library: Path) -> None:
         self._generated, self._library = generated, ctypes.CDLL(str(library))
@@ -322,6 +328,14 @@ class Compiled:
 def compiled(generated: Generated, compiler: str = "cc", flags: Sequence[str] = FLAGS) -> Compiled:
     """Compile generated code with the system's compiler and load it; raise SarrusError if that fails.
 
+    Parameters
+    ----------
+    generated : the generated code, result of :func:`generate`
+    compiler : name of the C compiler on the PATH
+    flags : options of the compiler
+
+    Examples
+    --------
     >>> import sarrus, tempfile
     >>> robot = sarrus.mechanisms.pendulum(mass=2.0, length=0.5)
     >>> made = sarrus.generation.generate(robot, ["inverse_dynamics"], tempfile.mkdtemp())
@@ -356,6 +370,14 @@ def jax_functions(
     The code is specific to one mechanism. In contrast, functions of :mod:`sarrus.jax` call the core; they work for any mechanism, and include
     simulations.
 
+    Parameters
+    ----------
+    generated : the generated code, result of :func:`generate` with the target "jax"
+    compiler : name of the C++ compiler on the PATH
+    flags : options of the compiler
+
+    Examples
+    --------
     >>> import jax, sarrus, tempfile
     >>> jax.config.update("jax_enable_x64", True)
     >>> robot = sarrus.mechanisms.pendulum()

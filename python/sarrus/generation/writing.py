@@ -47,7 +47,7 @@ class CFunction:
     operations, statements : kind of operation to the number executed in each call, and number of all operations
     alive : largest number of values that are live at the same time; the compiler stores about as many on the stack
     returns_status : True if the function returns an int: 0, solved; 2, no result, for example because a result is not finite; 3, inconsistent
-    constraints; plus 8 if an assumption does not hold
+        constraints; plus 8 if an assumption does not hold
     """
 
     name: str
@@ -62,7 +62,15 @@ class CFunction:
 
 @dataclass(frozen=True, eq=False)
 class Generated:
-    """Result of :func:`generate`: paths of header and source, "double" or "float", functions by name, and paths of the files of other targets."""
+    """Result of :func:`generate`: the written files, and the functions in them.
+
+    Attributes
+    ----------
+    header, source : paths of the header and of the source file
+    scalar : "double" or "float", the floating-point type of the code
+    functions : name of a function to its :class:`CFunction`
+    others : paths of the files of other targets
+    """
 
     header: Path
     source: Path

@@ -98,8 +98,7 @@ def load(
     package_dirs : folders in which the packages of "package://" and "model://" names are searched; a folder may also be a package itself. The model
         file may include files and meshes from these folders
     loops : description of a URDF's loops in a separate file (sidecar): its name (`robot.yaml`, needs ``pip install pyyaml``), or a dict with the same
-    keys, see
-        :class:`sarrus.io.urdf_loops.Sidecar`
+        keys, see :class:`sarrus.io.urdf_loops.Sidecar`
     model : name of the model to read, for an SDF with several models
 
     Returns
@@ -144,7 +143,9 @@ def load_builder(
 ) -> Builder:  # fmt: skip
     """Return a :class:`~sarrus.Builder` of a model file, so that the model can be changed before it is built.
 
-    Arguments and errors (ModelError, OSError, ModuleNotFoundError) are those of :func:`load`.
+    Parameters
+    ----------
+    path, floating_base, package_dirs, loops, model : as for :func:`load`, whose errors (ModelError, OSError, ModuleNotFoundError) it raises, too
 
     Examples
     --------
@@ -180,8 +181,11 @@ def loads(
     """Read a mechanism from the text of a model file.
 
     The beginning of the text selects the format: the root element of XML (robot, mujoco or sdf), "#usda" for USD, or a brace for sarrus' JSON.
-    Arguments and errors are those of
-    :func:`load`. Raises OSError if the file in ``loops=`` cannot be read.
+
+    Parameters
+    ----------
+    text : contents of the file
+    floating_base, loops, model : as for :func:`load`, whose errors it raises, too; OSError if the file in ``loops=`` cannot be read
 
     Examples
     --------
@@ -207,7 +211,13 @@ def loads(
 
 
 def save(robot: Mechanism, path: str | os.PathLike[str], *, lossy: bool = False) -> list[Path]:
-    """Write a mechanism to a file as :meth:`sarrus.Mechanism.save` does, and return the paths of the written files."""
+    """Write a mechanism to a file as :meth:`sarrus.Mechanism.save` does, and return the paths of the written files.
+
+    Parameters
+    ----------
+    path : name of the file; its suffix selects the format, as for :meth:`sarrus.Mechanism.save`
+    lossy : if True, parts that the format cannot represent are omitted with a warning, even if the motion changes
+    """
     checked_mechanism(robot, "robot")
     file = checked_path(path)
     suffix = file.suffix.lower()

@@ -235,7 +235,7 @@ def bennett(
     ----------
     length : length of the ground and of the opposite bar, along the common normals of their hinges [m]
     twist, other_twist : angle between the hinges of these two bars, and angle between the hinges of the other two bars; both in (0, pi), and
-    different [rad]
+        different [rad]
     mass : mass of each moving bar [kg]
 
     Returns
