@@ -15,7 +15,7 @@ UNIT = re.compile(r"\[[^\]]+\]|dimensionless|\b(as in|as for|see)\b")  # a unit,
 NAMES = ("self", "robot", "mechanism")
 
 CLASSES = (sarrus.Builder, sarrus.Mechanism, sarrus.Trajectory)
-MODULES = ("description", "generation", "identification", "io", "mechanisms")
+MODULES = ("description", "generation", "identification", "io", "mechanisms", "spatial")
 
 
 def explained(docstring):
