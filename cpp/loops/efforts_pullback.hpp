@@ -12,10 +12,10 @@
 
 namespace sarrus {
 
-/// Return tolerances::undetermined if the position is so close to a singular one that efforts have no derivative, else 0. The test uses
-/// scaled velocities [rad, lengths of the mechanism], because the equation of the motors has no inertia and its factor is regularised too
-/// much. At a singular position the dependence of rows (z . J = 0) ends along some allowed displacement: z . J w changes for an allowed
-/// motion w.
+/// Return tolerances::undetermined if the position is so close to a singular one that efforts have no derivative, else 0. The test uses scaled
+/// velocities [rad, lengths of the mechanism], because the equation of the motors contains no inertia, and its factor is regularised too strongly for
+/// this test. At a singular position a dependence of rows, z . J = 0, is lost along some allowed displacement: along it, z . J w becomes nonzero for
+/// an allowed motion w.
 template <class R, class T> T singularity(const Tree& tree, Arena& arena, const LoopInput<T>& in, const Kinematics<T>& k) {
   const int n = tree.nv, rows = tree.loops.rows;
   const T *none = nullptr, *a = zeros<T>(arena, n);
@@ -27,7 +27,7 @@ template <class R, class T> T singularity(const Tree& tree, Arena& arena, const 
   const T undetermined = T(tolerances::undetermined);
   const T near = select(is_near_singular(moved_by_rounding(e, arena, factor, T(1.0)), T(1.0)), undetermined, T(0.0));
 
-  // z is the residual of a pseudo-random right-hand side, nonzero if rows are dependent
+  // z is the residual of a pseudo-random right-hand side; it is nonzero only if rows are dependent
   T *b = arena.take<T>(n + e.matrix.rows), *y = arena.take<T>(matrix.plan.unknowns), probed = T(0.0);
   const auto clear = [&] { std::fill(b, b + n + e.matrix.rows, T(0.0)); };
   clear();
@@ -67,8 +67,8 @@ template <class R, class T> T singularity(const Tree& tree, Arena& arena, const 
   return select(both(dependent, contradicts), undetermined, near);
 }
 
-/// Gradient of w . u with respect to q, v, a and the inertial parameters of all bodies: 3 nv + 10 (bodies - 1) entries. Returns the same residual as
-/// actuator_efforts().
+/// Gradient of w . u with respect to q, v, a and the inertial parameters of all bodies: 3 nv + 10 (bodies - 1) entries. Returns the fraction of the
+/// required force that motors and loops cannot supply, as actuator_efforts() does.
 template <class R, class T>
 T actuator_efforts_vjp(const Tree& tree, Arena& arena, const RneaInput<T>& in, const T* time, const T* pfaffian_values,
                        const T* weights, const T* w, T* out, OffLoops<T>* off) {

@@ -31,9 +31,9 @@ struct EquilibriumInput {
   const double *time, *pfaffian_values;
 };
 
-/// Results. The first `freedom` entries (or rows) of stiffness, imbalance and motion are set; the others are zero.
+/// Results. Only the first `freedom` entries (or rows) of stiffness, imbalance and motion are set; the remaining ones are zero.
 struct EquilibriumOutput {
-  double *q, *multipliers, *holding_effort;  // (nv) f + J^T lambda, the negative effort of fixed joints
+  double *q, *multipliers, *holding_effort;  // (nv) f + J^T lambda; at a fixed joint, the negative of the effort that fixes it
   double *freedom, *gap;
   double *stiffness, *imbalance, *motion;  // modes: stiffness (nv), imbalance (nv), velocities (nv x nv)
 };
@@ -81,13 +81,14 @@ inline void diagonalise(int n, double* A, double* V) {
   }
 }
 
-/// Forces and stiffness at one configuration, in scaled velocities of joints that are not fixed. L: lanes, one difference quotient in each.
+/// Forces and stiffness at one configuration, in the scaled velocities of the joints that are not fixed. L is the packet type: one difference
+/// quotient per lane.
 template <class L> class Balance {
  public:
   int moving = 0, freedom = 0;
   double *q, *lambda, *f, *N, *open, *r, *stiffness, *mode;  // open: imbalance along N; r: along modes
   double U = 0.0, imbalance = 0.0, size = 0.0, stiffest = 0.0, gap = 0.0;
-  bool answers = false;  // true if the stiffness has the accuracy of a result
+  bool answers = false;  // true if the stiffness is accurate enough for a result, not only for a step
 
   Balance(const Tree& tree, Arena& arena, const EquilibriumInput& in)
       : tree_(tree), arena_(arena), in_(in), index_(arena.take<int>(tree.nv)) {
@@ -138,17 +139,18 @@ template <class L> class Balance {
     U = potential_energy<double>(tree_, k, q);
   }
 
-  /// True if the next step is so short that the stiffness hardly changes.
+  /// True if the next step is so short that the stiffness will hardly change.
   bool nearly() const { return imbalance < square(1e-10 * size); }
-  /// Compute the stiffness along allowed motions, its modes, and the imbalance r along the modes. If `last`, to twelve digits; otherwise to the few
-  /// that a step needs.
+  /// Compute the stiffness along allowed motions, its modes, and the imbalance r along the modes. If `last`, the accuracy is twelve digits; otherwise
+  /// only what a step needs.
   void stiffen(bool last) {
     const Arena::Scope scope(arena_);
     answers = last;
     struct Side {
       double reach, weight;
     };
-    // Central differences: second order for steps, fourth order with longer displacements for results; their errors are below 1e-9 and 1e-12.
+    // Central differences: of second order for steps, with an error below 1e-9; of fourth order with longer displacements for results, with an error
+    // below 1e-12.
     constexpr double h = 1e-5, H = 3e-4;
     static constexpr Side two[] = {{h, 0.5 / h}, {-h, -0.5 / h}},
                           four[] = {
@@ -194,7 +196,7 @@ template <class L> class Balance {
     for (int i = 0; i < freedom; ++i) stiffest = std::max(stiffest, std::abs(stiffness[i]));
   }
 
-  /// Set x (nv) to the step, limited in each mode. Returns the expected decrease of the energy.
+  /// Set x (nv) to the step, whose component along each mode is limited. Returns the expected decrease of the energy.
   double step(double damping, double* x) const {
     const double least = std::max(tolerances::negligible * stiffest, 1e-300);
     double falls = 0.0;

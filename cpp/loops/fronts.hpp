@@ -8,7 +8,7 @@
 
 namespace sarrus {
 
-/// Pivots eliminated together: with four, the rows below them are traversed a quarter as often.
+/// Pivots eliminated together. With four of them, the rows below are traversed a quarter as often as with one.
 constexpr int panel = 4;
 
 /// Dense matrix of a front. `ahead`: rows of its pivots, stored in L; `behind`: the other rows.
