@@ -13,7 +13,7 @@ constexpr double near = 1e-6;
 constexpr double thinnest = 1e-8;
 }  // namespace cones
 
-/// A contact's cone as a second-order cone: x = (mu p_n, p_t), s = (z_n / mu, z_t), and the product x o s = (x . s, x_0 s_t + s_0 x_t).
+/// A contact's cone in the form of a second-order cone: x = (mu p_n, p_t), s = (z_n / mu, z_t), and the product x o s = (x . s, x_0 s_t + s_0 x_t).
 struct ScaledCone {
   double x[3], s[3], wide, W[9], inverse[9], lambda[3];  // wide: mu
 
@@ -82,7 +82,7 @@ class ConeInterior::InteriorPoint {
       : c_(c), n_(c.n_), cones_(c.contacts_ + c.moments_), m_(3 * cones_), ends_(c.intervals() + (c.floor_ ? c.contacts_ : 0)) {
     end_ = c.arena_.take<int>(ends_), low_ = c.take(ends_), high_ = c.take(ends_);
     for (int j = 0; j < ends_; ++j) {
-      const int i = j - c.intervals();  // rows p_n of floors follow those of intervals
+      const int i = j - c.intervals();  // rows p_n - c of floors follow those of intervals
       end_[j] = i < 0 ? c.ends_at_ + j : 3 * i;
       low_[j] = i < 0 ? c.low_[j] : c.floor_[i] > 0.0 ? c.floor_[i] : -cones::unbounded;
       high_[j] = i < 0 ? c.high_[j] : cones::unbounded;
@@ -140,7 +140,8 @@ class ConeInterior::InteriorPoint {
     return eliminate(n_, K, [&](int row, int with) { other_[row] = with; }, c_.limit_.within());
   }
 
-  /// Compute the step to the point of the central path with all products equal to `centre`. Returns its fraction within cones and intervals.
+  /// Compute the step towards the point of the central path at which all products equal `centre`. Returns the fraction of the step that remains
+  /// within cones and intervals.
   double step(double centre) {
     for (int i = 0; i < n_; ++i) by_.p[i] = -r_[i];
     for (int i = 0; i < cones_; ++i) {
@@ -215,7 +216,7 @@ class ConeInterior::InteriorPoint {
     double *p, *z, *low, *high;  // (rows), (cones, 3), and multipliers of the bounds of intervals
   };
   Unknowns unknowns() { return {c_.take(n_), c_.take(m_), c_.take(ends_), c_.take(ends_)}; }
-  /// Cones of contacts, then those of moments: (p_n, p_t), with one or two tangential rows. Missing rows are zero.
+  /// Cones of contacts, then cones of moments: the impulses (p_n, p_t), with one or two tangential rows. Entries of missing rows are zero.
   const FrictionDisk* moment(int i) const { return i < c_.contacts_ ? nullptr : c_.moment_ + (i - c_.contacts_); }
   double mu(int i) const { return moment(i) ? moment(i)->mu : c_.mu_[i]; }
   int size(int i) const { return moment(i) ? 1 + moment(i)->rows : 3; }
@@ -232,7 +233,7 @@ class ConeInterior::InteriorPoint {
 
   void solve(double* x) {
     std::copy(x, x + n_, right_), std::fill(x, x + n_, 0.0);
-    for (int round = 0; round < 2; ++round) {  // the second round removes rounding errors of the first
+    for (int round = 0; round < 2; ++round) {  // the second pass removes rounding errors of the first
       for (int i = 0; i < n_; ++i) left_[i] = right_[i] - scalar_product(K_ + i * n_, x, n_);
       for (int i = 0; i < n_; ++i) std::swap(left_[i], left_[other_[i]]);
       solve_eliminated(n_, c_.K_, left_);
@@ -288,7 +289,7 @@ inline void ConeInterior::interior(double* answer, bool slowly) {
       const double blocked = 1.0 - point.step(0.0), centre = std::max(gap * blocked * blocked * blocked, 0.01 * worst * worst);
       point.correct();
       share = point.step(centre);
-      if (share < 0.3) {  // too close to the boundary to follow the path: return to the centre
+      if (share < 0.3) {  // the iterate is too close to the boundary to follow the path: return to the central path
         point.forget_corrections();
         share = point.step(std::max(0.5 * gap, centre));
       }

@@ -22,7 +22,7 @@ struct ConeResiduals {
   }
 };
 
-/// Compute the residuals. u_before (rows): velocities before the impulses, without the shift that is part of w.
+/// Compute the residuals. u_before (rows): velocities before the impulses, without `shift` (rows), which is part of w.
 inline ConeResiduals cone_residuals(const ConeProblem& problem, const double* p, const double* shift, const double* u_before) {
   ConeResiduals residuals;
   const int n = problem.rows, contacts = problem.contacts;
@@ -48,7 +48,7 @@ inline ConeResiduals cone_residuals(const ConeProblem& problem, const double* p,
     const double floor = problem.floor ? problem.floor[i] : 0.0;
     project_on_cones(disks, disk, floor, impulse, near), project_on_cones(disks, disk, 0.0, negative, off);
     for (int r = 0; r < rows; ++r) note(residuals.primal, impulse[r] - near[r]), note(residuals.dual, off[r]);
-    // the floor of p_n does work along u_n without the shift
+    // at the floor of p_n, work is done along u_n, without the shift
     note(residuals.complementarity, scalar_product(impulse, u, rows) - floor * velocity(3 * i));
   }
   for (int k = at; k < n; ++k) {

@@ -1,5 +1,5 @@
-// Derivatives of inverse dynamics with respect to v and to a displacement d in the tangent space (nv): after it the
-// configuration is integrate(q, d).
+// Derivatives of inverse dynamics with respect to v and to a displacement d (nv) in the tangent space, which changes the configuration to
+// integrate(q, d).
 //
 // The recursion of rnea_derivatives.hpp differentiates the bodies. Forces in joints, and cases that the recursion does not cover,
 // use inverse dynamics itself on dual numbers, with as many directions as R has lanes (simd/dual.hpp).
@@ -91,16 +91,16 @@ template <class R> void store_columns(const Tree& tree, int rows, const R* x, in
     for (int l = 0; l < count; ++l) out[i * tree.nv + first + l] = lane(x[i], l);
 }
 
-/// True if no forces act between bodies and no joint with several velocities is reversed.
-/// The columns of such a reversed joint have another order, and they move differently.
+/// True if no forces act between bodies and no joint with several velocities is reversed. In a reversed joint the columns have another order, and
+/// other velocities of the joint move them.
 inline bool is_plain_tree(const Tree& tree) {
   bool plain = !tree.ties_links;
   for (int i = 1; i < tree.links; ++i) plain &= tree.link[i].nv == 1 || tree.link[i].joint != JointKind::reversed;
   return plain;
 }
 
-/// Derivatives of joint forces of a plain tree: each depends on the motion of its own joint only, so one direction perturbs a
-/// velocity of every joint at once.
+/// Derivatives of joint forces of a plain tree. Each force depends only on the motion of its own joint, so one direction can perturb one velocity of
+/// every joint at once.
 template <class T>
 void add_joint_force_derivatives(const Tree& tree, Arena& arena, const RneaInput<T>& in, T* by_q, T* by_v) {
   using D = Dual<T>;

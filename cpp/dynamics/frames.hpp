@@ -10,8 +10,8 @@ namespace sarrus {
 
 template <class T> struct FrameMotion {
   Mat3<T> R;  // of the frame, in the world
-  Vec3<T> p, v;  // the reference point, and the velocity of the point from which arms to the joints are measured
-  Motion<T> V;  // of the frame's body at p, in world axes
+  Vec3<T> p, v;  // reference point of the motion, and the velocity of the point from which arms to the joints are measured
+  Motion<T> V;  // motion of the frame's body at p, in world axes
 };
 
 /// Pose of the frame, and the body's motion at the point that the representation refers to.
@@ -24,7 +24,7 @@ template <class T> SARRUS_INLINE FrameMotion<T> frame_motion(const Kinematics<T>
   m.p = at_origin ? zero3<T>() : X.p;
   m.V.angular = b.V.angular;
   m.V.linear = b.V.linear + cross(b.V.angular, Vec3<T>(m.p - b.X.p));
-  m.v = at_origin ? zero3<T>() : m.V.linear;  // the world's origin is fixed, so arms are measured from a point at rest
+  m.v = at_origin ? zero3<T>() : m.V.linear;  // the world's origin is fixed, so the point from which arms are measured is at rest
   return m;
 }
 
@@ -82,8 +82,8 @@ template <class T> void frame_jacobian(const Tree& tree, const Kinematics<T>& k,
   }
 }
 
-/// Motion caused by a unit of each velocity, in world axes, at the point of the body that is at the world's origin: six numbers
-/// per velocity.
+/// Motion per unit of each velocity, in world axes, at the point of the
+/// body that coincides with the world's origin: six numbers per velocity.
 template <class T> void joint_screws(const Tree& tree, const Kinematics<T>& k, T* out) {
   for (int c = 0; c < tree.nv; ++c) {
     const Motion<T>& s = k.column[c];

@@ -5,8 +5,9 @@
 //   a frame             x_h' = J_b x_b' + J_m phi'                   (3.16)
 //   so that             x_h' = J* phi' + J_b H_b^-1 p,   J* = J_m - J_b H_b^-1 H_bm
 //
-// The base may have any coordinates: H_b moves all bodies as one. A joint's column of J* is the motion by the joint alone, less the rigid motion
-// of all bodies that cancels its momentum. The choice of the base makes no difference. Loops change none of this: they restrict phi'.
+// The base may have any coordinates, because H_b belongs to a rigid motion of all bodies. A joint's column of J* is the motion by the joint alone,
+// less the rigid motion of all bodies that cancels its momentum. The choice of the base makes no difference. These equations also hold with loops,
+// which only restrict phi'.
 #pragma once
 
 #include "../spatial/symmetric.hpp"
@@ -16,7 +17,8 @@
 
 namespace sarrus {
 
-constexpr int base_link = 1;  // of a mechanism that floats: the body that only a free joint connects to the ground
+constexpr int base_link =
+    1;  // the base of a mechanism that floats: the body that is connected to the ground by nothing but a free joint
 
 /// Kinematics with poses of links and columns of joints only.
 template <class T> Kinematics<T> placed_links(const Tree& tree, Arena& arena, const T* q) {
@@ -36,7 +38,7 @@ template <class T> Kinematics<T> placed_links(const Tree& tree, Arena& arena, co
   return k;
 }
 
-/// The rigid body that all bodies form with their joints locked, in world axes about a given point.
+/// Inertia of the mechanism with all joints locked, as one rigid body, in world axes about a given point.
 template <class T> class LockedBodies {
  public:
   explicit SARRUS_INLINE LockedBodies(const Inertia<T>& I) : inverse_mass_(T(1.0) / I.m), c_(I.h * inverse_mass_) {
@@ -123,7 +125,8 @@ template <class T> void momentum_velocity(const Tree& tree, Arena& arena, const 
     size[i] = H[i][i];
   }
   invert_symmetric(6, H, size, inverse);
-  for (int twice = 0; twice < 2; ++twice) {  // the rounding errors of the inverse would accumulate in a simulation
+  for (int twice = 0; twice < 2;
+       ++twice) {  // a correction, because rounding errors of the inverse would accumulate in a simulation
     for (int i = 0; i < 6; ++i) along[i] = dot(s[i], lacking);
     for (int i = 0; i < 6; ++i) {
       const T x = dot(6, inverse + 6 * i, along);

@@ -6,7 +6,7 @@
 
 namespace sarrus {
 
-// Bodies welded to the ground have mass too; it counts in the centre of mass and in the potential energy.
+// include bodies welded to the ground: they contribute to the centre of mass and to the potential energy
 
 /// A body's rotational inertia and centre of mass in world axes.
 template <class T> struct Mass {
@@ -19,7 +19,7 @@ template <class T> SARRUS_INLINE Mass<T> mass_of(const Tree& tree, const Link& b
   const auto numbers = tree.numbers<T>();
   const T m = numbers(b.inertia.m);
   const Vec3<T> h = k.X.R * numbers(b.inertia.h);
-  const Vec3<T> r = h * inverse_or_zero(m);  // a massless body has no centre of mass, and does not need it
+  const Vec3<T> r = h * inverse_or_zero(m);  // the centre of mass of a massless body is undefined, and not used
   return {m, k.X.p + r, r, rotate(k.X.R, numbers(b.inertia.I))};
 }
 
@@ -53,7 +53,7 @@ template <class T> Force<T> momentum(const Tree& tree, const Kinematics<T>& k, c
   return sum;
 }
 
-/// Rate of that momentum for the accelerations in k, about a point that moves with the centre of mass or is at rest.
+/// Rate of the momentum of link i about `about`, for the accelerations in k; `about` moves with the centre of mass or is at rest.
 template <class T>
 SARRUS_INLINE Force<T> momentum_rate_of(const Tree& tree, int i, const Kinematics<T>& k, const Vec3<T>& about) {
   const Mass<T> b = mass_of(tree, tree.link[i], k.link[i]);
