@@ -44,9 +44,10 @@ namespace sarrus {
 namespace contact_steps {
 /// Largest number of halvings of a step whose cones are not solved.
 constexpr int halvings = 2;
-/// A hit: the velocity differs from that predicted with the last step's impulses by more than this ratio of the velocities, in the energy norm.
+/// A hit: in the energy norm, the velocity differs from the prediction with the last step's impulses by more than this fraction of the velocities.
 constexpr double hit_ratio = 0.1;
-/// Largest residual of J v = c, relative to the velocities, that the middle's factor may leave. Above it, a factor of the step's end is used.
+/// Largest residual of J v = c, relative to the velocities, up to which the factor of the step's middle is used for corrections. Above it, the matrix
+/// is factorised at the step's end.
 constexpr double slips = 1e-13;
 }  // namespace contact_steps
 
@@ -56,7 +57,7 @@ enum class GapTreatment { actual, unreachable_as_zero, zero };
 /// Result of a step: cones not solved; solved with zero impulses; or solved with impulses.
 enum class StepOutcome { failed, free, pushed };
 
-/// Return true if forces that may depend on velocities are evaluated at v*, which makes the step first-order.
+/// Return true if forces that may depend on velocities are evaluated at v*, which reduces the step to first order.
 inline bool acts_on_velocities(const System<double>& s) {
   bool acts = s.plan.controller;
   for (int i = 0; i < s.tree.loop_motions; ++i) acts |= s.tree.loop_motion[i].has_armature;
@@ -100,7 +101,7 @@ class ContactStep {
     std::copy(q, q + tree_.nq, x_.q);
   }
 
-  /// Close the loops at the end of the step, in position and velocity. Uses the factor of the middle as long as corrections converge.
+  /// Close the loops at the end of the step, in position and velocity. The factor of the middle is used as long as corrections converge.
   void close(const LoopEquation<double>& e, const Factor<double>& factor) {
     if (!s_.projects()) return;
     const Arena::Scope scope(arena_);
@@ -123,7 +124,7 @@ class ContactStep {
     for (int r = 0; r < rows.size(); ++r) left_.kinematics = std::max(left_.kinematics, std::abs(rows.slip[r]));
   }
 
-  /// Compute the generalised force at the middle, without joint forces and contacts. Also computes the rates of the elements' internal states there.
+  /// Compute the generalised force at the middle, without joint forces and contacts, and the rates of the elements' internal states.
   double* forces(double* z_dot) {
     const int nz = s_.plan.force_elements.nz;
     double* tau = doubles(nv_);
@@ -139,7 +140,7 @@ class ContactStep {
     return tau;
   }
 
-  /// Kick and second drift. Returns false if the cones were not solved.
+  /// Apply the kick and the second drift. Returns false if the cones were not solved.
   bool kick() {
     const Loops& loops = tree_.loops;
     if (s_.projects() && s_.closes > 0.5) project(s_, middle(), x_.q, x_.v, nullptr, false);  // if rows agree only on the loops
@@ -199,7 +200,7 @@ class ContactStep {
     return true;
   }
 
-  /// Add theta h D + theta^2 h^2 K (nv) to the tree's armature. Subtract from the force the remaining part of K.
+  /// Add theta h D + theta^2 h^2 K (nv) to the tree's armature. Subtract from the force the contribution of K that the armature does not cover.
   double* implicit_armature(Tree& tree, const LinearRates& rates, double* tau) {
     double* more = doubles(nv_);
     if (s_.acting) late_ = doubles(nv_);
@@ -220,7 +221,7 @@ class ContactStep {
     return more;
   }
 
-  /// Add the forces of uniform motion to a bias force, and subtract the contribution of that motion from the rates of the rows.
+  /// Add the forces that uniform motion requires to a bias force, and subtract the rates of rows in that motion from the rates of the rows.
   void take_uniform(const LoopEquation<double>& e, const double* uniform, const double* more, double* force, double* turn) {
     if (e.pieces) {
       bias_forces(tree_, arena_, x_.q, x_.v, force);
@@ -333,7 +334,7 @@ class ContactStep {
     return all;
   }
 
-  /// Express the rows of bodies that touch at many points by rows of the relative motion of these two bodies.
+  /// If two bodies touch at many points, express the rows of these points by rows of the relative motion of the two bodies.
   CombinedRows combine(StepRows& rows, const ConeProblem& problem, const double* J) {
     constexpr int width = CombinedRows::width;
     const int n = problem.rows;
@@ -411,7 +412,7 @@ class ContactStep {
       if (before) left_.cones.add(cone_residuals(second, q, shift, before));
     }
     left_.natural_map = solution.natural_map;
-    // Roots of energies make metres and radians comparable. Smaller impulses are rounding of the solver, which must not determine the step's order.
+    // square roots of energies make metres and radians comparable; smaller impulses are rounding of the solver, and must not reduce the step's order
     double fastest = 0.0;
     for (int i = 0; i < n; ++i)
       if (const double mobility = G[i * n + i]; mobility > 0.0) fastest = std::max(fastest, std::abs(w[i]) / std::sqrt(mobility));
@@ -427,9 +428,9 @@ class ContactStep {
   }
 
   /// Treat small gaps as zero (attempts 3 and 4). Problem: if there are more points than motions of their bodies, even gaps of nanometres may require
-  /// velocities that no motion has, or that need a huge impulse. Then tiny gaps determine the distribution of forces, which is unbounded. Cure: gaps
-  /// smaller than the limit for rows are zero, except for the part s that motions can close. s is a least-squares solution with a small weight c on
-  /// the impulses that close the gap: s <- G (G + c)^-1 s.
+  /// velocities that no motion has, or that need a huge impulse. Tiny gaps then determine how forces are distributed, and these forces may be
+  /// arbitrarily large. Cure: gaps smaller than the limit for rows are set to zero, except for the part s that motions can close. s is a
+  /// least-squares solution with a small weight c on the impulses that close the gap: s <- G (G + c)^-1 s.
   void close_gaps(StepRows& rows, int n, const double* G, double* w, double* shift) {
     const Arena::Scope scope(arena_);
     int *at = arena_.take<int>(n), count = 0, i = 0;
@@ -468,7 +469,8 @@ class ContactStep {
     most(record.work, left_.cones.work);
   }
 
-  /// Write the states of contacts: mean forces of the impulses of least norm. `moment`: the moments, which follow the impulses of all contacts.
+  /// Write the states of contacts: mean forces from the impulses of least norm. `moment`: impulses of the moments, stored after the impulses of all
+  /// contacts.
   void report_contacts(StepRows& rows, const double* impulse, const double* moment, double natural_map) {
     const auto& shapes = s_.plan.force_elements.all<CollisionContacts>();
     for (const CollisionContacts& all : shapes) x_.z[all.iz] = natural_map;
@@ -498,7 +500,7 @@ class ContactStep {
     }
   }
 
-  /// Write the states of stops. `impulse`: the impulses of stops, which follow those of contacts and moments.
+  /// Write the states of stops. `impulse`: impulses of the stops, stored after those of contacts and moments.
   void report_stops(StepRows& rows, const double* impulse) {
     for (const StepRow& row : rows) {
       if (!row.acts || row.contact) continue;
@@ -519,7 +521,7 @@ class ContactStep {
   double* impulse_ =
       nullptr;  // (nv + rows) impulses of contacts, stops and dry friction; then multipliers of loops, with the sign of solutions
   double* late_ =
-      nullptr;  // (nv) per change of velocity: impulses of implicit terms, without those of the tree's springs; null: there are none
+      nullptr;  // (nv) impulses of implicit terms per change of velocity, without those of the tree's springs; null: there are none
   struct {
     double positions = 0.0, kinematics = 0.0, momentum = 0.0, natural_map = 0.0;
     ConeResiduals cones;
@@ -539,8 +541,8 @@ inline void extrapolate(System<double>& s, double end, const double* full_step, 
   if (s.projects()) close_step(s, end, x);
 }
 
-/// Take the step or, if its cones are not solved, its two halves. Returns false if these are not solved either. A step that other forces make
-/// first-order is extrapolated, as long as no contact pushes.
+/// Take the step or, if its cones are not solved, its two halves. Returns false if the halves are not solved either. If other forces reduce the step
+/// to first order and no contact pushes, the step is extrapolated to second order.
 inline bool halved_step(System<double>& s, double time, double h, const SimulationState<double>& x, GapTreatment gaps,
                         SolverLimit& limit, int halvings = contact_steps::halvings) {
   const Arena::Scope scope(s.arena);

@@ -31,7 +31,7 @@ class EventFinder {
   explicit EventFinder(std::vector<Event> events) : events_(std::move(events)), value_(events_.size()) {}
 
   bool any() const { return !events_.empty(); }
-  /// Start with a step from `time`. Events up to `since` are ignored, because they were already reported.
+  /// Begin with a step from `time`. Events up to `since` are ignored, because they were already reported.
   void begin(double time, double since) { last_ = time, since_ = since, evaluated_ = false; }
 
   template <class Value, class Within>
