@@ -9,8 +9,10 @@ namespace {
 
 using tolerances::present;
 
-constexpr double step_size = 0.02,
-                 small_step = 1e-3;  // of the largest velocity [rad, l]: to a nearby configuration, and from there
+constexpr double
+    step_size = 0.02,
+    small_step =
+        1e-3;  // largest component of the displacement [rad, l]: of a step to a nearby configuration, and of a step from there
 constexpr int most_neighbours = 4;
 
 /// Rows scaled so that their largest entry is one.
@@ -19,7 +21,8 @@ Matrix scaled_to_one(Matrix v) {
   return v;
 }
 
-/// Steps along scaled velocities (k, nv) whose largest component has these lengths (k): their ends, and the displacement per length of step.
+/// Steps along scaled velocities (k, nv). `size` (k): largest component of each displacement. Results: the ends of the steps, and the displacements
+/// divided by `size`.
 struct Steps {
   RowMajor ends, displacements;
   std::vector<bool> reliable;
@@ -33,8 +36,8 @@ struct Steps {
   double distance(int k) const { return displacements.row(k).lpNorm<Eigen::Infinity>(); }
 };
 
-/// Velocities at q that J allows and that lead to finite motions; none if that is undecided. J alone is not sufficient: a
-/// structure at its dead centre inside a mechanism has everywhere a velocity that leads to no motion.
+/// Return the velocities at q that J allows and that begin finite motions; nullopt if that cannot be determined. J alone is not sufficient: if a
+/// mechanism contains a structure at its dead centre, J allows in every configuration a velocity that begins no motion.
 std::optional<Neighbour> tangent(const ScaledLoops& loops, const Vector& q, RandomNumbers& random) {
   const Matrix N = null_space(loops.holonomic_rows(loops.jacobian(q.data())), present);
   const int d = static_cast<int>(N.cols());
@@ -59,7 +62,8 @@ std::optional<Neighbour> tangent(const ScaledLoops& loops, const Vector& q, Rand
   return result;
 }
 
-/// Dimension of the largest branch, from the ends of steps that curve: they are repeated from there, to follow branches and to leave dead ends.
+/// Compute the dimension of the largest branch. Steps whose ends deviate from their aim are repeated in the direction of these ends, so that they
+/// follow branches and leave dead ends.
 FiniteMotion largest_branch(const ScaledLoops& loops, const double* q, const Matrix& N, const Vector& size, Steps steps,
                             RandomNumbers& random) {
   const int d = static_cast<int>(N.cols()), count = static_cast<int>(size.size());
@@ -92,7 +96,7 @@ FiniteMotion largest_branch(const ScaledLoops& loops, const double* q, const Mat
   return result;
 }
 
-/// Branches of the closed configurations, without constraints on velocities only.
+/// Find the branches of the closed configurations, ignoring rows that constrain only velocities.
 FiniteMotion branches(const ScaledLoops& loops, const double* q, const Matrix& motions, double tolerance, bool compared) {
   const bool plain = loops.holonomic_rows(Matrix::Zero(loops.holonomic.size(), 0)).rows() == Eigen::Index(loops.holonomic.size());
   const Matrix J = loops.holonomic_rows(loops.jacobian(q));

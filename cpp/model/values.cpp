@@ -112,11 +112,11 @@ Mat3<double> rotation(const std::string& name, const Mat3<double>& R) {
 }
 
 std::string Inertia::fault() const {
-  constexpr double printed_digits = 1e-5;  // error of the triangle inequality by printing six digits
+  constexpr double printed_digits = 1e-5;  // tolerance of the triangle inequality, for inertias that were printed with six digits
   const Sym3<double> I = symmetric(about_com);
   if (is_physical(mass, I, printed_digits)) return {};
   const Vec3<double> principal = principal_moments(I);
-  // a radius of gyration below a micron is the rounding error of a point mass
+  // smaller radii of gyration, below a micron, are rounding errors of a point mass
   if (principal.cwiseAbs().maxCoeff() <= 1e-12 * std::abs(mass)) return {};
   std::vector<std::string> moments;
   for (int k = 0; k < 3; ++k) {

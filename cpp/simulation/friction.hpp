@@ -390,7 +390,7 @@ template <class T> class DryFriction {
   T *direction_, *rests_, *stops_, *lets_go_, *speed_, *slowing_, *limit_;
   T* kept_ = nullptr;  // output for the friction forces of an evaluation; null: none
   T *v_begun_,
-      *braked_;  // velocities at the step's beginning; velocities that friction has removed per second, summed over all evaluations
+      *braked_;  // at the step's beginning; removed by friction per second, in all evaluations
 };
 
 /// Take a step in parts: a part ends at each time at which a joint comes to rest. Lanes in which no joint comes to rest wait for the others.
