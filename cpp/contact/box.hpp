@@ -93,8 +93,8 @@ template <class T>
 void capsule_box(const Segment<T>& in_world, double radius, const Transform<T>& X, const Vec3<double>& half, Manifold<T>& m) {
   const Segment<T> a = {transpose_times(X.R, Vec3<T>(in_world.middle - X.p)), transpose_times(X.R, in_world.half)};
   Nearest<T> near = nearest_on_box(a.at(nearest_along(a, half)), half);
-  if (!(near.distance >
-        T(0.0))) {  // the segment is in the box: separate along the direction of least penetration (Gottschalk et al. 1996)
+  // the segment is in the box: separate along the direction of least penetration (Gottschalk et al. 1996)
+  if (!(near.distance > T(0.0))) {
     near.distance = T(-1e300);
     for (int axis = 0; axis < 6; ++axis) {
       Vec3<T> n = zero3<T>();

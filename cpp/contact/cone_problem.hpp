@@ -79,8 +79,8 @@ struct SolverLimit {
 inline void project_on_cone(double mu, const double* y, double* x) {
   const double t = std::sqrt(y[1] * y[1] + y[2] * y[2]), along = (y[0] + mu * t) / (1.0 + mu * mu);
   const bool inside = y[0] >= 0.0 && t <= mu * y[0],
-             opposite =
-                 along <= 0.0;  // y_n >= 0 is tested too, because for mu = 0 the first comparison is 0 <= -0, which is true
+             // y_n >= 0 is tested too, because for mu = 0 the first comparison is 0 <= -0, which is true
+      opposite = along <= 0.0;
   const double share = inside ? 1.0 : opposite || t == 0.0 ? 0.0 : mu * along / t;
   x[0] = inside ? y[0] : opposite ? 0.0 : along;
   x[1] = share * y[1], x[2] = share * y[2];

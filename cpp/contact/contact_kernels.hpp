@@ -57,8 +57,8 @@ struct StateContacts {
 /// Result of a contact problem: either accelerations and forces of least norm; or velocities after an impact, and impulses.
 struct ContactAnswer {
   double* motion;  // (nv)
-  double *force,
-      *moment;  // (count, 3) forces and moments on the first bodies, in the world; the moments are those of rotational friction
+  // (count, 3) forces and moments on the first bodies, in the world; the moments are those of rotational friction
+  double *force, *moment;
   ConeSolution cones;
   double speed;  // largest closing speed of a contact [m/s]
 };

@@ -19,8 +19,8 @@ struct ContactPair {
   int first, second;  // links of the tree; always different
   double friction;  // Coulomb friction coefficient of the pair; not negative
   double restitution = 0.0;  // 0 to 1
-  double torsional = 0.0,
-         rolling = 0.0;  // coefficients of friction against spinning about the normal and against rolling [m]; not negative
+  // coefficients of friction against spinning about the normal and against rolling [m]; not negative
+  double torsional = 0.0, rolling = 0.0;
   bool poisson = false;  // true: Poisson's law of restitution; false: Newton's
 };
 

@@ -28,8 +28,8 @@ struct Heights {
 
 struct Shape {
   ShapeKind kind = ShapeKind::sphere;
-  double radius =
-      0.0;  // radius of a sphere, capsule or cylinder; of a point set: the largest distance of a point from the origin
+  // radius of a sphere, capsule or cylinder; of a point set: the largest distance of a point from the origin
+  double radius = 0.0;
   double half = 0.0;  // half length along z: of a cylinder, or between the centres of a capsule's ends
   Vec3<double> box = Vec3<double>::Zero();  // half edge lengths of a box; semi-axes of an ellipsoid
   std::shared_ptr<const std::vector<Vec3<double>>> points;  // corners of a convex body, perhaps also points within it

@@ -26,11 +26,9 @@ struct TaskContact {
   double damping;  // damping of a residual velocity [1/s]
   std::vector<int> together;  // contacts on the same rigid body, including itself; empty for a single contact
   std::optional<Law> stands;  // the contact is active while this function is positive; none: always active
-  double
-      radius = 0.0,
-      offset = 0.0,
-      within =
-          HUGE_VAL;  // for a sphere: its plane is normal . x = offset, and the contact is active if the sphere is within this distance of it
+  double radius = 0.0, offset = 0.0,
+         // for a sphere: its plane is normal . x = offset, and the contact is active if the sphere is within this distance of it
+      within = HUGE_VAL;
 
   template <class F> void fields(F field) {
     field("frame", frame), field("world_axes", world_axes), field("rows", rows), field("friction", friction);

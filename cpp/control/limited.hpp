@@ -34,8 +34,8 @@ struct LimitedRows {
   const bool* soft;  // true for limits of motion, which are relaxed before hard rows
   const double* q = nullptr;  // directions of the cascade without limits,
   const CascadeMark* mark = nullptr;  // state of the cascade after each level; null: unknown
-  const int* first =
-      nullptr;  // (limits + 1) offset into `column`, which lists the nonzero columns of each limit; nothing is listed for dense rows
+  // (limits + 1) offset into `column`, which lists the nonzero columns of each limit; nothing is listed for dense rows
+  const int* first = nullptr;
   const int* column = nullptr;
   const double* length = nullptr;  // norm of each limit's row
 
@@ -74,8 +74,8 @@ namespace limited {
 inline double square(double x) { return x * x; }
 
 constexpr double rounding = 1e-9;  // relative to the norm of a limit's terms
-constexpr double immobile =
-    1e-9;  // fraction of a limit's row in the free directions below which no free motion changes the limit's value
+// fraction of a limit's row in the free directions below which no free motion changes the limit's value
+constexpr double immobile = 1e-9;
 constexpr double near_end = 100.0;  // x is at a limit if its distance is below this multiple of the rounding
 constexpr double converged = 1e-12;  // relative improvement below which a level has reached its optimum
 
@@ -325,8 +325,8 @@ inline bool make_feasible(QuadraticProgramme solve, Arena& arena, const LimitedR
   const Arena::Scope scope(arena);
   Cascade<double> space(arena, f.d, f.d);
   double *y = arena.take<double>(f.d), *toward = arena.take<double>(f.d), *moved = arena.take<double>(p.n);
-  for (const double factor :
-       {1.0, 0.0}) {  // if the goal is so far away that the programme fails, use the current point as the goal
+  // if the goal is so far away that the programme fails, use the current point as the goal
+  for (const double factor : {1.0, 0.0}) {
     for (int j = 0; j < f.d; ++j)
       toward[j] = factor * (scalar_product(f.N + j * p.n, goal, p.n) - scalar_product(f.N + j * p.n, x, p.n));
     if (!nearest_feasible(solve, arena, p, f, toward, all, w, y)) continue;

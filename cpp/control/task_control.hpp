@@ -19,8 +19,8 @@ template <class T> struct TaskController {
   Arena& arena;
   const TaskControl& c;
   const TaskReport<T>& report;
-  const bool
-      checks;  // true: check the precision of the result, and that the state is on the loops (simulations do not need this)
+  // true: check the precision of the result, and that the state is on the loops (simulations do not need this)
+  const bool checks;
 
   T* take(int count) const { return arena.template take<T>(count); }
 

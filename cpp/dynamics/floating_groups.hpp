@@ -31,8 +31,8 @@ template <class T> class FloatingGroups {
         for (int k = 0; k < c.columns; ++k)
           if (const int link = tree.column_link[c.column[k]]; tree.link[link].parent == 0) merge(group_[link], ground_group);
     }
-    for (int i = 1; i < tree.links;
-         ++i)  // give each group, after constraints have merged some of them, the index of its first base
+    // give each group, after constraints have merged some of them, the index of its first base
+    for (int i = 1; i < tree.links; ++i)
       if (group_[i] == i) rename(i, -++count);
     for (int i = 0; i < tree.links; ++i) group_[i] = -group_[i] - 1;  // of the ground: -1
   }
@@ -75,8 +75,8 @@ template <class T> class FloatingGroups {
       const LockedBodies<T> locked(all);
       Motion<T> together = locked.motion(lacking);
       lacking -= all * together;
-      together = together +
-                 locked.motion(lacking);  // a correction, because rounding errors of the inverse would accumulate in a simulation
+      // a correction, because rounding errors of the inverse would accumulate in a simulation
+      together = together + locked.motion(lacking);
       for (int i = base; i < tree_.links; ++i) {
         if (group_[i] != g || tree_.link[i].parent != 0) continue;
         const Motion<T> base_motion = {together.angular,

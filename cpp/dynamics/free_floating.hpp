@@ -17,8 +17,8 @@
 
 namespace sarrus {
 
-constexpr int base_link =
-    1;  // the base of a mechanism that floats: the body that is connected to the ground by nothing but a free joint
+// the base of a mechanism that floats: the body that is connected to the ground by nothing but a free joint
+constexpr int base_link = 1;
 
 /// Kinematics with poses of links and columns of joints only.
 template <class T> Kinematics<T> placed_links(const Tree& tree, Arena& arena, const T* q) {
@@ -125,8 +125,8 @@ template <class T> void momentum_velocity(const Tree& tree, Arena& arena, const 
     size[i] = H[i][i];
   }
   invert_symmetric(6, H, size, inverse);
-  for (int twice = 0; twice < 2;
-       ++twice) {  // a correction, because rounding errors of the inverse would accumulate in a simulation
+  // a correction, because rounding errors of the inverse would accumulate in a simulation
+  for (int twice = 0; twice < 2; ++twice) {
     for (int i = 0; i < 6; ++i) along[i] = dot(s[i], lacking);
     for (int i = 0; i < 6; ++i) {
       const T x = dot(6, inverse + 6 * i, along);

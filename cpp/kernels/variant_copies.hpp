@@ -1,6 +1,6 @@
-// A thread's copy of the block of variants' parameters: with those of one variant (VariantCopy), or of W variants interleaved by lanes
-// (VariantLanes), as NumbersOf requires. The frames of a call follow the block, because their poses are parameters of a variant too. Other data that
-// need the parameters may follow instead (simulation/run_numbers.hpp).
+// A thread's copy of the memory block that contains a variant's parameters. It contains the parameters of one variant (VariantCopy), or of W variants
+// interleaved by lanes (VariantLanes), as NumbersOf requires. The frames of a call are stored behind the block, because their poses are parameters of
+// a variant too. Simulations store other data there (simulation/run_numbers.hpp).
 #pragma once
 
 #include <algorithm>

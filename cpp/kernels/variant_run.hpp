@@ -1,4 +1,4 @@
-// Runs of variants, one by one: tree and plan of the current variant, in a thread's own copy.
+// Simulation of variants, one run after another: tree and plan of the current variant, in a copy that belongs to the thread.
 #pragma once
 
 #include "../simulation/run_numbers.hpp"

@@ -37,8 +37,8 @@ namespace sarrus {
 template <class T> struct BranchInput {
   const T* prescribed;  // (nv) 1 for prescribed (fixed) joints, else 0; the same for all lanes
   const T* scale;  // (nv + rows) scales of velocities and rows, as in closing.hpp
-  T max_step,
-      min_step;  // longest scaled step of a joint; fraction of a segment below which a step is too short and the branch has ended
+  // longest scaled step of a joint; fraction of a segment below which a step is too short and the branch has ended
+  T max_step, min_step;
   T tolerance;  // largest |phi| of closed loops
   int inputs;
   // for each waypoint: time, a configuration (only its prescribed coordinates are used), and targets; BranchInput::numbers values
@@ -408,8 +408,8 @@ template <class T> class Branch {
     T *x = arena_.take<T>(nv), *start = arena_.take<T>(nq), *next = arena_.take<T>(nq);
     T before = largest(change_[0]), use = T(1.0);
     for (int k = 0; k < nv; ++k) x[k] = change_[0][k];
-    for (int j = 1; j < changes;
-         ++j) {  // a difference of higher order is used while each order is at most half of the previous one
+    // a difference of higher order is used while each order is at most half of the previous one
+    for (int j = 1; j < changes; ++j) {
       const T size = largest(change_[j]);
       use = select(size < before * T(0.5), use, T(0.0)), before = size;
       for (int k = 0; k < nv; ++k) x[k] += use * change_[j][k];

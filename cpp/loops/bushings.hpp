@@ -81,8 +81,8 @@ template <class T> class Bushings {
     }
     block_ = arena_.take<Block<T>>(blocks), first_ = arena_.take<int>(n_ + 1), later_ = arena_.take<int>(blocks);
     slot_ = arena_.take<int>(n_ * n_);
-    for (int k = 0, at = 0; k < n_;
-         first_[++k] = at) {  // row k: its diagonal block, then the blocks of later bodies that are coupled to body k
+    // row k: its diagonal block, then the blocks of later bodies that are coupled to body k
+    for (int k = 0, at = 0; k < n_; first_[++k] = at) {
       first_[k] = at, later_[at++] = k;
       each_met(order_[k], [&](int a) { later_[at++] = place_[a]; });
       std::sort(later_ + first_[k] + 1, later_ + at);

@@ -14,8 +14,8 @@ template <class T> struct LoopInput {
   int wrenches = 0;
   const ExternalWrench<T>* wrench = nullptr;
   const T *time = nullptr, *pfaffian_values = nullptr;
-  double velocity_gain = 0.0,
-         position_gain = 0.0;  // the right-hand side is J a = gamma - velocity_gain (J v - c) - position_gain phi
+  // the right-hand side is J a = gamma - velocity_gain (J v - c) - position_gain phi
+  double velocity_gain = 0.0, position_gain = 0.0;
   OffLoops<T>* off = nullptr;  // receives the violation of the loops by q and v; null: not computed
 };
 
@@ -25,8 +25,8 @@ template <class T> struct LoopEquation {
   T* b;  // right-hand side: forces, then gamma
   T* scale;  // scale of each row
   T terms;  // squared norm of the terms of the right-hand side, weighted like residuals
-  const SubstructuredEquation<T>* pieces =
-      nullptr;  // set if the equation of the substructures is solved instead of that of the tree; M is then null
+  // set if the equation of the substructures is solved instead of that of the tree; M is then null
+  const SubstructuredEquation<T>* pieces = nullptr;
   const T* epsilon = nullptr;  // (nv) inertia that the factor borrows for massless bodies; null without such bodies
 
   const Saddle<T>& solved() const { return pieces ? pieces->matrix : matrix; }

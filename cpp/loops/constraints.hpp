@@ -10,8 +10,8 @@ namespace sarrus {
 /// needs a change of velocity of more than that fraction of max(1, norm of the velocities).
 template <class T> struct OffLoops {
   T fault = T(0.0);  // 1: the velocity violates the loops (J v != c); 2: a loop is open (phi != 0)
-  T open = T(
-      0.0);  // square of the largest gap below tolerances::off_loops and above rounding, measured as the displacement that closes it
+  // square of the largest gap below tolerances::off_loops and above rounding, measured as the displacement that closes it
+  T open = T(0.0);
 
   /// Include a row in the test. Arguments: squares of its gap and rate; `change`, the sum of J_rk^2 / M_kk over the velocities k; `mobility`, the
   /// same sum for J_rk of one Tree::unit for each velocity; `speed`, the sum of squared velocities in Tree::unit. (There is no division, because this

@@ -44,8 +44,8 @@ template <class T>
 void joint_loads(const Tree& tree, Arena& arena, const Kinematics<T>& k, const LoopState<T>& state, int wrenches,
                  const ExternalWrench<T>* wrench, const T* multipliers, const T* efforts, T* out) {
   const Loops& loops = tree.loops;
-  Force<T>* across =
-      arena.take<Force<T>>(loops.constraints);  // the sum of efforts without friction, springs and armature of the joints
+  // the sum of efforts without friction, springs and armature of the joints
+  Force<T>* across = arena.take<Force<T>>(loops.constraints);
   for (int i = 0; i < loops.constraints; ++i) across[i] = constraint_wrench(tree, arena, state, loops.constraint[i], multipliers);
   for (int i = 0; i < tree.loop_motions; ++i)
     across[tree.loop_motion[i].constraint] += effort_wrench(tree, arena, state, i, efforts);

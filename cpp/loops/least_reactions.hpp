@@ -65,8 +65,8 @@ template <class T> struct Bearing {
   Vec3<T> arm;  // vector to that from `at` [l]
   int load;  // its place
   double sign;  // of that on the child
-  bool
-      moves;  // true if u is a basis of its motions, to which its reactions are perpendicular; false if u is a basis of its reactions
+  // true if u is a basis of its motions, to which its reactions are perpendicular; false if u is a basis of its reactions
+  bool moves;
   Orthonormal<T> basis;
   Six<T> w, before;  // reaction on the child: the current one, and the initial one
 
@@ -385,8 +385,8 @@ template <class T> class Reactions {
 
   void add_relation(const Constraint& c, const T* multipliers) {
     const int rows = c.rows, columns = c.columns;
-    for (int k = 0; k < columns;
-         ++k) {  // if axes are parallel, no wrench has exactly these efforts; the reactions then do not change
+    // if axes are parallel, no wrench has exactly these efforts; the reactions then do not change
+    for (int k = 0; k < columns; ++k) {
       const int link = tree_.column_link[c.column[k]];
       if (bearing_[link_bearing_[link]].basis.n < tree_.link[link].nv) return;
     }

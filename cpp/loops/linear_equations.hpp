@@ -119,8 +119,8 @@ template <class R> class LinearEquations {
   }
 
  private:
-  static constexpr double undetermined =
-      1.0;  // error of a state whose motion the coordinates do not determine, so that derivatives do not exist
+  // error of a state whose motion the coordinates do not determine, so that derivatives do not exist
+  static constexpr double undetermined = 1.0;
 
   double& A(int i, int j) const { return out_.A[i * (y_.k + y_.m) + j]; }
 

@@ -142,9 +142,8 @@ template <class T> void mobility_numbers(const Tree& tree, Arena& arena, const F
   }
   for (int a = 0; a < rate_rows; ++a) {
     for (int k = 0; k < nv; ++k) x[k] = F[a * nv + k];
-    for (
-        int twice = 0; rows > 0 && twice < 2;
-        ++twice) {  // after each pass the fraction mu / (mu + s^2) of the forbidden part remains, where s is a singular value of J
+    // after each pass the fraction mu / (mu + s^2) of the forbidden part remains, where s is a singular value of J
+    for (int twice = 0; rows > 0 && twice < 2; ++twice) {
       for (int r = 0; r < rows; ++r) x[nv + r] = T(0.0);
       pieces ? void(pieces->solve(tree, arena, factor, x, x, 20)) : solve(loops.statics, factor, arena, x, work);
     }

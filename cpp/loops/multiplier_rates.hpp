@@ -24,8 +24,8 @@ template <class R> class MultiplierRates {
         for (int r = 0; r < c.rows; ++r) row[c.row + r] += square(*entry++ * tree.unit[c.column[k]]);
     }
     const double most = rows_ > 0 ? std::max(1e-300, *std::max_element(row, row + rows_)) : 1.0;
-    const double least =
-        square(tolerances::negligible) * most;  // smaller values are rounding errors; division by them would amplify rounding
+    // smaller values are rounding errors; division by them would amplify rounding
+    const double least = square(tolerances::negligible) * most;
     for (int r = 0; r < rows_; ++r) row[r] = 1.0 / std::sqrt(row[r] > least ? row[r] : most);
     motions_.emplace(tree, arena, J_, tree.unit, row);
     if (tree.nv - motions_->freedom == rows_) return;

@@ -126,8 +126,8 @@ template <class R, class T> class LoopPullback {
         if (by.force_x) scalar += dot(moved.W, row.force) * number(by.force_x[c.row + r]), put(force_x, by.force_x[c.row + r]);
         if (by.force_v) scalar += dot(moved.V, row.force) * number(by.force_v[c.row + r]);
         if (by.force_a) scalar -= row.gamma * number(by.force_a[c.row + r]), put(force_a, by.force_a[c.row + r]);
-        if (by.force_position)
-          put(force_position, by.force_position[c.row + r]);  // if the loops are closed, J is the derivative of phi
+        // if the loops are closed, J is the derivative of phi
+        if (by.force_position) put(force_position, by.force_position[c.row + r]);
       }
       return scalar.rate;
     });

@@ -12,8 +12,8 @@ template <class T> struct LoopState {
   Transform<T>* X;  // poses of the bodies in the world
   Motion<T>* column;  // columns of the velocities, each in world axes at the origin of the body that the velocity moves
   const RneaLink<T>* link;  // null if accelerations are not needed
-  const Transform<T>* in_parent =
-      nullptr;  // set only if the kinematics are computed from q alone: poses of the bodies in their parents,
+  // set only if the kinematics are computed from q alone: poses of the bodies in their parents,
+  const Transform<T>* in_parent = nullptr;
   const Motion<T>* stored = nullptr;  // and the columns of joints that visit() does not inline
   NumbersOf<T> numbers = {};
 };

@@ -52,8 +52,8 @@ constexpr double unfelt = 1e-8;  // minimum of the inertia about the axis of a t
 template <class T> struct Metric {
   const T* weight = nullptr;
   bool plain = false;
-  const T* motors =
-      nullptr;  // with plain: (nv) 1/weight of a velocity's motor; 0 if it has no motor and therefore no effect on the objective
+  // with plain: (nv) 1/weight of a velocity's motor; 0 if it has no motor and therefore no effect on the objective
+  const T* motors = nullptr;
   const T* closing_motors = nullptr;  // with motors: weights of motors in loop joints (motor rows)
   T passive = T(0.0);  // with motors: tolerances::passive, relative to the largest weight
   bool is_mass() const { return !weight && !plain; }

@@ -34,8 +34,8 @@ Matrix motor_rows(const StateFunctions& functions, const double* q, const std::v
   const Tree& tree = functions.tree();
   RowMajor loop_jacobian;
   int motors = 0, row = 0;
-  std::vector<int> first(mechanism.joints().size(),
-                         0);  // index of each loop joint's first velocity among all velocities of loop joints
+  // index of each loop joint's first velocity among all velocities of loop joints
+  std::vector<int> first(mechanism.joints().size(), 0);
   for (std::size_t j = 0, next = 0; j < first.size(); ++j)
     if (first[j] = static_cast<int>(next); mechanism.joints()[j].closes_a_loop) next += mechanism.description().joints[j].nv;
   for (const int j : joints) motors += mechanism.description().joints[j].nv;

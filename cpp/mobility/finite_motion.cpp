@@ -9,10 +9,9 @@ namespace {
 
 using tolerances::present;
 
-constexpr double
-    step_size = 0.02,
-    small_step =
-        1e-3;  // largest component of the displacement [rad, l]: of a step to a nearby configuration, and of a step from there
+constexpr double step_size = 0.02,
+                 // largest component of the displacement [rad, l]: of a step to a nearby configuration, and of a step from there
+    small_step = 1e-3;
 constexpr int most_neighbours = 4;
 
 /// Rows scaled so that their largest entry is one.

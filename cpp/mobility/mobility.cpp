@@ -290,8 +290,8 @@ void warn(const ScaledLoops& loops, const double* q, const Matrix& stress, Mobil
 }  // namespace
 
 std::vector<int> removable_rows(const Matrix& stress) {
-  constexpr int block_size =
-      64;  // after this number of rows, the span of the chosen rows is subtracted from all remaining rows at once
+  // after this number of rows, the span of the chosen rows is subtracted from all remaining rows at once
+  constexpr int block_size = 64;
   std::vector<int> rows;
   Matrix left = stress;
   while (static_cast<Eigen::Index>(rows.size()) < stress.cols()) {

@@ -21,8 +21,8 @@ using Names = std::vector<std::string>;
 struct MobilityOptions {
   std::optional<Names> actuated;  // joints with motors; without a value: the actuated joints of the description
   std::optional<std::string> output;  // the frame whose velocity is the mechanism's output
-  std::vector<int> components = {0, 1, 2,
-                                 3, 4, 5};  // components of the output that are used: rx ry rz tx ty tz in the world's axes
+  // components of the output that are used: rx ry rz tx ty tz in the world's axes
+  std::vector<int> components = {0, 1, 2, 3, 4, 5};
   std::optional<double> time;  // [s], for prescribed motion
 };
 

@@ -186,9 +186,8 @@ struct Reader {
     to.fields(Keys{candidates, required});
     check_keys(entries, path, candidates, required);
     for (const auto& entry : entries)
-      to.fields(ReadOne{
-          entry,
-          path});  // read fields in the order of the document, so that the error that is raised is the first one in the document
+      // read fields in the order of the document, so that the error that is raised is the first one in the document
+      to.fields(ReadOne{entry, path});
   }
 
   static void read(const Value& value, const std::string& path, JointType& to) {

@@ -48,8 +48,8 @@ Ids depth_first(const Graph& g, const std::vector<char>& live, const Ids& result
   }
   Ids order;
   std::vector<char> ordered_flags(live.size(), 0);
-  std::vector<std::pair<int, std::size_t>>
-      open;  // stack of (expression, its next operand); no recursion, because chains of expressions may be long
+  // stack of (expression, its next operand); no recursion, because chains of expressions may be long
+  std::vector<std::pair<int, std::size_t>> open;
   for (const int result : results) {
     if (!stands_by_itself(g, result)) open.push_back({result, 0});
     while (!open.empty()) {

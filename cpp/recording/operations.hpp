@@ -12,13 +12,12 @@
 
 namespace sarrus {
 
-/// Operations that are compiled for records. (clang-format off,
-/// because clang-format does not terminate on this macro)
-#define SARRUS_RECORDED(X)                                                                                             \
-  X(inverse_dynamics)                                                                                                  \
-  X(mass_matrix)                                                                                                       \
-  X(bias_forces) X(gravity_forces) X(pose) X(velocity) X(jacobian) X(integrate) X(coordinate_rate) X(forward_dynamics) \
-      X(constraint_jacobian) X(constraint_residual) X(actuator_efforts) X(constraint_bias)
+/// Operations that are compiled for records.
+// clang-format off: it does not terminate on this macro
+#define SARRUS_RECORDED(X) \
+  X(inverse_dynamics) X(mass_matrix) X(bias_forces) X(gravity_forces) X(pose) X(velocity) X(jacobian) \
+  X(integrate) X(coordinate_rate) X(forward_dynamics) X(constraint_jacobian) X(constraint_residual) \
+  X(actuator_efforts) X(constraint_bias)
 // clang-format on
 
 struct RecordedOperation {

@@ -9,8 +9,8 @@ namespace sarrus {
 
 namespace trig {
 constexpr double two_over_pi = 6.36619772367581382433e-01;
-constexpr double magic =
-    6755399441055744.0;  // 1.5 * 2^52: adding it to x rounds x to an integer, which the low bits of the sum contain
+// 1.5 * 2^52: adding it to x rounds x to an integer, which the low bits of the sum contain
+constexpr double magic = 6755399441055744.0;
 // pi/2 in three parts: 33 bits, 33 bits, and the remaining bits; n * part is exact for n < 2^20
 constexpr double pio2_1 = 1.57079632673412561417e+00;
 constexpr double pio2_2 = 6.07710050630396597660e-11;

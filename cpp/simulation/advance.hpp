@@ -84,8 +84,8 @@ template <class T> void step_once(System<T>& s, const T& time, const T& h, const
   if (begun) s.add_kick(h, begun, begun + s.tree.nq, x.v);
   if (!momenta) return;
   for (int g = 0; g < groups->count; ++g) momenta[g] += s.impulses[g];
-  groups->move_bases(momenta, x.q,
-                     x.v);  // conservation of momentum changes only the motion of the bases, which does not affect the loops
+  // conservation of momentum changes only the motion of the bases, which does not affect the loops
+  groups->move_bases(momenta, x.q, x.v);
   s.impulses = nullptr;
 }
 

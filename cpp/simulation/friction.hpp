@@ -25,8 +25,8 @@ namespace sarrus {
 /// that no force can move.
 template <class T> void hold_at_rest(Arena& arena, int n, const T* W, const T* r, const T* resting, T* f) {
   constexpr double compliance = 1e-11,
-                   rounding =
-                       1e-13;  // relative to the diagonal of W: larger than its rounding errors, but too small to affect a step
+                   // relative to the diagonal of W: larger than its rounding errors, but too small to affect a step
+      rounding = 1e-13;
   constexpr double without_bound = 1e30;
   const Arena::Scope scope(arena);
   T *L = arena.take<T>(n * n), *inverse = arena.take<T>(n), *movable = arena.take<T>(n);
@@ -227,8 +227,8 @@ template <class T> class DryFriction {
   bool holds() const {
     return std::any_of(rests_, rests_ + n_, [](const T& rests) { return any(rests > T(0.5)); });
   }
-  static constexpr double least_part =
-      1e-3;  // least fraction of a step for which a step is taken; before that, an impulse stops the joint
+  // least fraction of a step for which a step is taken; before that, an impulse stops the joint
+  static constexpr double least_part = 1e-3;
 
   /// Stop the marked joints at the end of a step of length h, which was planned with most_length. Velocities at rounding level become zero. The
   /// references for rounding are the velocity that friction has removed in the step, and the velocity before the stop.
@@ -385,12 +385,12 @@ template <class T> class DryFriction {
   const JointFriction* friction_ = s_.plan.friction;
   const int n_ = s_.plan.frictions, nv_ = tree_.nv;
   bool closing_ = false, undecided_ = false, rest_ = false;
-  // by joint: direction of sliding, 0 at rest; 1 if it is at rest at the step's beginning; 1 if it comes to rest at the step's end; 1 if it was at rest
-  // and the load exceeds its friction limit; speed at the step's beginning; velocity that friction can remove per second; friction limit
+  // by joint: direction of sliding, 0 at rest; 1 if it is at rest at the step's beginning; 1 if it comes to rest at the step's end; 1 if it was at
+  // rest and the load exceeds its friction limit; speed at the step's beginning; velocity that friction can remove per second; friction limit
   T *direction_, *rests_, *stops_, *lets_go_, *speed_, *slowing_, *limit_;
   T* kept_ = nullptr;  // output for the friction forces of an evaluation; null: none
-  T *v_begun_,
-      *braked_;  // at the step's beginning; removed by friction per second, in all evaluations
+  // velocities at the step's beginning; velocities that friction has removed per second, in all evaluations
+  T *v_begun_, *braked_;
 };
 
 /// Take a step in parts: a part ends at each time at which a joint comes to rest. Lanes in which no joint comes to rest wait for the others.

@@ -122,8 +122,8 @@ template <class T> struct MidpointRule {
     std::copy(y, y + n, x.v);
     s.work.supplied = h * s.power;
     if (groups.count == 0) return;
-    groups.move_bases(
-        p1, x.q, x.v);  // set the momenta to their exact values, because residuals of the iteration would add up over the steps
+    // set the momenta to their exact values, because residuals of the iteration would add up over the steps
+    groups.move_bases(p1, x.q, x.v);
     for (int g = 0; g < groups.count && s.impulses; ++g) s.impulses[g] = p1[g], s.impulses[g] -= p0[g];
   }
 };
@@ -156,8 +156,8 @@ class LinearJoints {
   }
 
  private:
-  static constexpr double slow =
-      0.05;  // least ratio of h D/2 + h^2 K/4 to the inertia of a joint; below it the plain iteration contracts as fast
+  // least ratio of h D/2 + h^2 K/4 to the inertia of a joint; below it the plain iteration contracts as fast
+  static constexpr double slow = 0.05;
   const double* M_;
   const int nv_;
   Tree tree_;
@@ -192,8 +192,8 @@ inline void implicit_midpoint_step(System<double>& s, double time, double h, con
       now = rule.difference_of(y, out, off);
       if (!A || now < residual || now < 1e-12 || length < 1e-9) break;
     }
-    if (now >= residual &&
-        now < 1e-9) {  // residuals are at rounding level: of two iterates with equal residuals, keep the earlier one
+    // residuals are at rounding level: of two iterates with equal residuals, keep the earlier one
+    if (now >= residual && now < 1e-9) {
       for (int k = 0; k < n; ++k) y[k] -= now > residual ? length * step[k] : 0.0;
       residual = std::min(now, residual);
       break;
@@ -274,8 +274,8 @@ template <class T> void implicit_midpoint_on_loops(System<T>& s, const T& time, 
     LoopRows<T> open(s, end_time, s.pfaffian_values(at.q, at.v));
     const T phi = open.evaluate(at.q, open.phi), slip = open.subtract_motion(at.v);
     const LeftOpen<T> now = {phi, slip / (T(1.0) + s.squares_of_velocities(at.v))};
-    if (!goes_on(now, before))
-      break;  // the residual is at rounding level, or a row hardly changes by any motion (singular position)
+    // the residual is at rounding level, or a row hardly changes by any motion (singular position)
+    if (!goes_on(now, before)) break;
     before = now;
     std::copy(row, row + size, x.q);
     if (keeps_loops(open, now.sum(), start) && !(middle && round == 0)) break;

@@ -67,8 +67,8 @@ struct MethodFacts {
   Step step;
   int stages;  // evaluations per step; 0: variable, because the method iterates
   int order;
-  double
-      stable;  // largest |lambda| h of stable steps on the negative real axis; infinite if there is no bound or steps are adaptive
+  // largest |lambda| h of stable steps on the negative real axis; infinite if there is no bound or steps are adaptive
+  double stable;
   const Tableau* tableau;  // null: no Runge-Kutta method
   bool exponential;  // true: integrates the argument u of q = q0 exp(u); false: the coordinates
   bool varies;  // true if derivatives of steps are available: see step_rates.hpp

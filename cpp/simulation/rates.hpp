@@ -93,9 +93,8 @@ SARRUS_NOINLINE Stiffness<T> fastest_rate(System<T>& s, const T& time, const T& 
   // y has the units of the velocities and of z, so that fast motions in metres and in radians have comparable norms
   const auto unit = [&](int k) { return s.unit(s.plan.velocity_unit, k); };
   const auto z_unit = [&](int k) { return s.unit(s.plan.z_unit, k); };
-  const T small =
-      h *
-      T(1e-6);  // length of the displacement for differences; velocities change by 1e-6, far less than any slip speed of friction
+  // length of the displacement for differences; velocities change by 1e-6, far less than any slip speed of friction
+  const T small = h * T(1e-6);
   for (int k = 0; k < n; ++k) y[k] = T(scattered(k));
   T size = sqrt(sum_of_squares(y, n)), growth[rounds], eaten = T(0.0);
   for (int round = 0; round < rounds; ++round) {

@@ -156,8 +156,8 @@ void linearly_implicit_step(System<double>& s, double time, double h, const Simu
   exponential_rate(s.tree, u, v, k2);
   s.evaluate(time + h, q, v, z, k2 + nv, k2 + 2 * nv);
   double* moved =
-      impulse ? take(nv)
-              : nullptr;  // forces that produce the accelerations of the beginning, minus the forces at the predicted state
+      // forces that produce the accelerations of the beginning, minus the forces at the predicted state
+      impulse ? take(nv) : nullptr;
   if (moved) {
     for (int k = 0; k < nv; ++k) impulse[k] += 0.5 * h * s.acting[k];
     const Arena::Scope scope(s.arena);
@@ -193,8 +193,8 @@ constexpr double followed = 0.7;
 inline void rosenbrock_step(System<double>& s, double time, double h, const SimulationState<double>& x) {
   Response<double> response(s, time, x.q, x.v);
   const double status = s.status, rate = fastest_rate(s, time, h, x.q, x.v, x.z, response, true).rate;
-  if (s.status != caller_failed)
-    s.status = status;  // the status of states that lie outside the solution (for differences only) is ignored
+  // the status of states that lie outside the solution (for differences only) is ignored
+  if (s.status != caller_failed) s.status = status;
   if (rate <= followed) return runge_kutta_step(s, time, h, x);
   if (s.record) *s.record->linearly_implicit += 1.0;
   if (s.plan.controller || s.tree.loops.pfaffian_values > 0)  // functions of the caller require one state at a time

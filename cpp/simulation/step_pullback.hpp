@@ -266,8 +266,8 @@ template <class P, class R> class StepPullback {
       const Arena::Scope scope(arena_);
       const int last = std::min(first + directions_of<R>, end);
       for (int k = first; k < last; ++k) along(rate(k), k - first) = P(1.0);
-      if (first < n_ + directions_of<R>)
-        integrate(tree_, q_constant, d, q);  // one more call after the last direction resets q to its value
+      // one more call after the last direction resets q to its value
+      if (first < n_ + directions_of<R>) integrate(tree_, q_constant, d, q);
       vary_held_efforts(plan_, static_cast<const Varied*>(numbers_), held_values);
       auto element_system = system(static_cast<const Varied*>(numbers_), static_cast<const Varied*>(held_values), since);
       element_system.forces(Varied(s.time, R(0.0)), q, v, z, tau, z_dot);

@@ -39,8 +39,8 @@ struct StepRow {
   int first = 0, second = 0;  // links, point and axes of a contact
   Vec3<double> position{};
   Mat3<double> axes{};
-  int combined =
-      -1;  // first row of the relative motion, about `about`, by which the rows of this pair of bodies are expressed; -1: they are not
+  // first row of the relative motion, about `about`, by which the rows of this pair of bodies are expressed; -1: they are not
+  int combined = -1;
   Vec3<double> about{};
 
   int rows() const { return contact ? 3 : 1; }

@@ -26,8 +26,8 @@ template <class T> struct RungeKutta {
   System<T>& s;
   const Tableau& tableau;
   bool exponential;
-  const bool*
-      fixed_velocities;  // if not null, each stage is projected onto the loops, and the velocities in this mask do not change
+  // if not null, each stage is projected onto the loops, and the velocities in this mask do not change
+  const bool* fixed_velocities;
   Slopes<T>* slope;  // one per stage
   T *u, *q, *v, *z;  // of the current stage
   // if work is computed: the power in each stage; the sums so far of impulses (nv) of forces and of displacements (nv) for dampers; q in the middle

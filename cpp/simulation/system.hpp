@@ -529,8 +529,8 @@ template <class T> T close_positions(LoopRows<T>& rows, Corrections<T>& correcti
       residual = select(improved, now, residual);
       if (any(worse)) rows.evaluate(q, rows.phi);
     }
-    active =
-        residual > T(square(tolerances::nearly_closed));  // the step was so long that the factor was inaccurate: factorise again
+    // the step was so long that the factor was inaccurate: factorise again
+    active = residual > T(square(tolerances::nearly_closed));
     if (any(active)) corrections.discard_factor();
   }
   return residual;

@@ -43,8 +43,8 @@ template <class T> struct TaskState {
   const T *q, *v, *time, *parameter;
   const T* call;  // arguments of the call, for targets that the caller computes
   Kinematics<T> k;  // at zero joint accelerations
-  LoopJoints<T>
-      loop;  // motion of loop joints, if tasks, motors or limits use it; its `a` is the acceleration at zero tree accelerations (drift)
+  // motion of loop joints, if tasks, motors or limits use it; its `a` is the acceleration at zero tree accelerations (drift)
+  LoopJoints<T> loop;
   bool counts;  // true if revolutions of loop joints are counted
 };
 
