@@ -25,7 +25,7 @@ struct Cable : OneAxis, UnitSubspace<tz>, VectorCoordinates<1> {
   template <class F> static void fields(JointConstants& k, F field) { field("radius", k.number[0], "m"); }
 
   template <class T> struct Line {
-    T length, straight, across;  // length of the cable; length of its straight part; sin a / rho
+    T length, straight, across;  // length of the cable; length of its straight part; sin a / rho (see above)
     Vec3<T> n;
   };
   template <class T> static Line<T> line(const JointNumbers<T>& k, const Vec3<T>& p) {
@@ -42,7 +42,7 @@ struct Cable : OneAxis, UnitSubspace<tz>, VectorCoordinates<1> {
   template <class T> static void read(const JointNumbers<T>& k, const Transform<T>& X, const T*, T* q) {
     q[0] = line(k, X.p).length;
   }
-  /// psi, its rate, and the bias; V is the relative velocity in the child's axes.
+  /// Compute psi, its rate, and the bias. V is the relative velocity in the child's axes.
   template <class T, class Read>
   static void measure(const JointNumbers<T>& k, const Transform<T>& X, const Motion<T>& V, Read& out) {
     const Line<T> l = line(k, X.p);

@@ -1,4 +1,4 @@
-// All joints. A new joint needs its own file, and an include and a line here.
+// List of all joints. A new joint needs its own file, and an include and a line here.
 #pragma once
 
 #include "cable.hpp"
@@ -33,7 +33,7 @@ enum class JointKind : int {
 #define SARRUS_KIND(kind, ...) kind,
   SARRUS_JOINTS(SARRUS_KIND)
 #undef SARRUS_KIND
-      reversed  // any joint that the tree traverses from successor to predecessor
+      reversed  // any joint that the tree contains in the direction from successor to predecessor
 };
 
 constexpr JointKind joint_kinds[] = {

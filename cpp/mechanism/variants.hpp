@@ -1,5 +1,5 @@
-// Many mechanisms of one structure, each with its own numbers. A block with all the arrays that kernels read stores the structure once.
-// Only the numbers that differ from the first in some variant are stored for each.
+// Many mechanisms with the same structure and different parameters. One block contains all arrays that kernels read, with the parameters of the first
+// variant. For each variant, only those numbers are stored that differ from the first variant in at least one variant.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +15,9 @@ namespace sarrus {
 
 class Variants {
  public:
-  /// Create an empty list of variants; all will have the structure of this mechanism.
+  /// Create an empty list of variants, all of which will have the structure of this mechanism.
   explicit Variants(const Mechanism& first);
-  /// Description for the next variant: change its parameters, then call add(). Unchanged parameters are those of the previous variant.
+  /// Description for the next variant. Change its parameters, then call add(). Parameters that are not changed are those of the previous variant.
   Description& description() { return reference_->description_; }
   /// ModelError if these numbers change the structure.
   void add();
@@ -41,7 +41,7 @@ class Variants {
     const double* from;
     int count;
     std::size_t at;
-    bool recursive;  // true if recursions and loops read it; false if only functions of bodies and frames do
+    bool recursive;  // true if recursions and loops read the number; false if only functions of bodies and frames do
   };
   struct Flags {
     bool has_armature, has_joint_forces, ties_links;

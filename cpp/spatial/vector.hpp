@@ -48,8 +48,8 @@ template <class T> SARRUS_INLINE Vec3<T> cross(const Vec3<T>& a, const Vec3<T>& 
   return vec3<T>(a(1) * b(2) - a(2) * b(1), a(2) * b(0) - a(0) * b(2), a(0) * b(1) - a(1) * b(0));
 }
 
-// R * x and R * S instead of Eigen's products: these are written out, and the compiler folds the zeros and ones of a joint's axis into
-// them. The transpose is a function, because an expression object costs copies of packets.
+// R * x and R * S, used instead of Eigen's products. They are written out, so that the compiler folds the zeros and ones of a joint's axis into them.
+// The transpose is a function, because an expression object would copy packets.
 template <class T> SARRUS_INLINE Vec3<T> operator*(const Mat3<T>& A, const Vec3<T>& b) {
   return vec3<T>(A(0, 0) * b(0) + A(0, 1) * b(1) + A(0, 2) * b(2), A(1, 0) * b(0) + A(1, 1) * b(1) + A(1, 2) * b(2),
                  A(2, 0) * b(0) + A(2, 1) * b(1) + A(2, 2) * b(2));
@@ -69,7 +69,7 @@ template <class T, class E> SARRUS_INLINE auto operator*(const Mat3<T>& A, const
   return A * typename E::PlainObject(b);
 }
 
-/// Tensor dual of a vector, skew(a) b = a x b (van der Merwe 2.8).
+/// Skew-symmetric tensor of a vector, skew(a) b = a x b (van der Merwe 2.8).
 template <class T> SARRUS_INLINE Mat3<T> skew(const Vec3<T>& a) {
   Mat3<T> S;
   S(0, 0) = T(0.0), S(0, 1) = -a(2), S(0, 2) = a(1);
