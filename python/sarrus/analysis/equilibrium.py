@@ -72,7 +72,7 @@ class Equilibrium(Brief):
 
     @property
     def pulling(self) -> dict[str, NDArray[np.bool_]]:
-        """Frame to (...) True if its contact force pulls the mechanism down, which a unilateral contact cannot do."""
+        """Frame to (...) True if the contact force at its origin pulls the mechanism down, which a unilateral contact cannot do."""
         return {frame: np.asarray(force @ self._gravity > 0.0) for frame, force in self.contact_forces.items()}
 
 

@@ -87,7 +87,7 @@ def applied(A: Array, x: Array) -> Array:
 
 
 def solutions(J: Array, largest: Array | None = None) -> FreeMotions:
-    """Return the solutions of J x = g, with J (..., nc, nv) whose rows may be dependent; NaN if J is not finite.
+    """Return the solutions of J x = g for J (..., nc, nv), whose rows may be dependent; NaN if J is not finite.
 
     Singular values are compared with `largest` (...); default: the largest singular value of J. Pass a known scale if all entries of J may be
     rounding errors.

@@ -71,7 +71,7 @@ class Modes(Brief):
     _of: Linearization
 
     def configurations(self, mode: int, amplitude: float = 0.2, count: int = 60) -> Array:
-        """Return configurations (count, nq) over one period of a mode, without growth or decay, for a viewer.
+        """Return configurations (count, nq) over one period of a mode, without its growth or decay, for display in a viewer.
 
         Parameters
         ----------

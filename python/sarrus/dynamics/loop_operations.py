@@ -647,7 +647,7 @@ def explain(
 
 
 def status_of_motion(mechanism: LoopFunctions, arguments: dict[str, Any]) -> int:
-    """Return the status of forward dynamics at the same state."""
+    """Return the status that forward dynamics has at this state."""
     state: Any = {name: arguments.get(name) for name in ("wrenches", "time", "pfaffian_values")}
     motion = (arguments[name] for name in ("q", "v", "tau"))
     return int(mechanism.forward_dynamics(*motion, check=False, return_status=True, **state)[1])
@@ -706,7 +706,7 @@ def raise_contradiction(mechanism: LoopFunctions, operation: str, arguments: dic
 
 
 def raise_undecided(mechanism: LoopFunctions, operation: str, arguments: dict[str, Any]) -> NoReturn:
-    """Raise StateError for a motion that moves no mass, or for nearly dependent constraint rows."""
+    """Raise StateError for undetermined accelerations: because a motion moves no mass, or because constraint rows are nearly dependent."""
     q, time = arguments["q"], arguments.get("time")
     J, M = mechanism.constraint_jacobian(q, time=time), mechanism.mass_matrix(q)
     size = np.linalg.norm(J, axis=0)

@@ -283,7 +283,7 @@ NO_POINTS, NO_ARROWS = np.empty((1, 0, 3)), np.empty((1, 0, 2, 3))
 
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """Lines and points that represent a mechanism in f configurations.
+    """Lines and points with which a mechanism is drawn in f configurations.
 
     Attributes
     ----------

@@ -187,9 +187,9 @@ def film(
 
 
 def drawn(robot: Mechanism, q: Array, trace: Sequence[str], *forces: Any) -> canvas.Shown:
-    """Return configurations q (f, nq) of a mechanism as lines and points.
+    """Return the lines and points with which a mechanism is drawn in configurations q (f, nq).
 
-    `forces` has arrows, their names, and the force that an arrow of one metre represents [N/m], if there are any.
+    `forces`, if not None, contains arrows, their names, and the force that an arrow of one metre represents [N/m].
     """
     skeleton = Skeleton(robot)
 

@@ -53,7 +53,7 @@ def trajectory(run: Trajectory) -> str:
 def picture(robot: Mechanism, q: Array) -> str:
     """Return inline SVG of configurations q (k, nq).
 
-    The last one has the colour of text, all others are grey. Returns "" if the mechanism has no bars, or too many.
+    The last configuration has the colour of text; all others are grey. Returns "" if the mechanism has no bars, or too many.
     """
     skeleton = Skeleton(robot)
     if not skeleton.bars or len(skeleton.bars) * len(q) > MOST_BARS:

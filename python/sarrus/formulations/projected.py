@@ -301,8 +301,8 @@ def projected_dynamics(
 
     References
     ----------
-    Li and Wu 2011, 4.6, the dynamics in T*Q and in its complement. Multipliers have the sign of M a + h = tau + J^T multipliers, as the
-    slides from 61 on. The slides omit an inverse in the equation of P_omega.
+    Li and Wu 2011, 4.6, the dynamics in T*Q and in its complement. The sign of multipliers is that of M a + h = tau + J^T multipliers, as in the
+    slides from number 61 on. The slides omit an inverse in the equation of P_omega.
 
     Examples
     --------

@@ -22,7 +22,7 @@ SMALL = 1e-3
 
 
 def eliminated(recorder: Recorder, A: Numbers, b: Numbers) -> Numbers:
-    """Solve A x = b for A (m, n) with rank n in the samples, and b (m, ...) in the span of its columns. Dependent rows are left out."""
+    """Solve A x = b, where A (m, n) has rank n in the samples, and b (m, ...) is in the span of its columns. Dependent rows of A are omitted."""
     x, N = solutions(recorder, A, b)
     if N.shape[1]:
         raise ModelError("these joints do not determine the configuration: name more joints")
@@ -32,7 +32,7 @@ def eliminated(recorder: Recorder, A: Numbers, b: Numbers) -> Numbers:
 def solutions(recorder: Recorder, A: Numbers, b: Numbers) -> tuple[Numbers, Numbers]:
     """Return x and N such that x + N y, for any y, are the solutions of A x = b. A may have any rank; y are the undetermined entries of x.
 
-    The rank is the one of most samples, because a sample, for instance the home, may be a singular position.
+    The rank is the rank that most samples have, because a single sample, such as the home configuration, may be singular.
     """
     (m, n), shape = A.shape, b.shape[1:]
     A, b = A.copy(), b.reshape(m, math.prod(shape)).copy()

@@ -173,7 +173,7 @@ NAMED: dict[str, Callable[[Recorder, str], Mapping[str, Numbers]]] = {
 
 
 def by_name(text: str) -> Function:
-    """Return the function for a text NAME or NAME:OPERAND; the operand is a frame or a list of joints."""
+    """Return the function that the text NAME or NAME:OPERAND denotes; OPERAND is a frame or a list of joints."""
     name, _, operand = text.partition(":")
     if name not in NAMED:
         raise_no_such_name("function", name, NAMED)

@@ -98,7 +98,7 @@ class Recorder:
         return self.inputs[name] if name in self.inputs else self.input(name, self._samples[name])
 
     def input(self, name: str, values: ArrayLike) -> Numbers:
-        """Add an argument (n,) of the generated function; `values` (samples, n) are its values in the sample states."""
+        """Add an argument (n,) to the generated function; `values` (samples, n) are the argument's values in the sample states."""
         if checked_text("name", name) in self.inputs:
             raise ValueError(f"input '{name}' exists already")
         values = real_array(name, values)
@@ -173,7 +173,10 @@ class Recorder:
         return np.array(rows, dtype=object).reshape(np.size(results), np.size(inputs))
 
     def apart(self, numbers: Numbers) -> Numbers:
-        """Return equal numbers that are independent expressions, through which derivatives do not propagate."""
+        """Return copies of symbolic numbers with equal values.
+
+        Derivatives treat a copy as an independent variable, and do not propagate through it.
+        """
         return np.array([x.apart() for x in self._flat(numbers)], dtype=object).reshape(np.shape(numbers))
 
     def constant(self, x: float) -> _recording.Number:

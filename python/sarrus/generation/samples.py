@@ -16,8 +16,9 @@ NEARER = 0.1  # spread about the user's configurations, which span the workspace
 
 
 def configurations(robot: Mechanism, time: Array, rng: np.random.Generator, about: Array | None = None) -> Array:
-    """Return a configuration with closed loops for each time: the home or the first row of `about`, and configurations near home or near the rows of
-    `about`.
+    """Return a configuration with closed loops for each time.
+
+    The first is the home, or the first row of `about`; the others are near the home, or near the rows of `about`.
 
     Configurations are not drawn from the whole space, because decisions there, such as the choice of pivots, may be invalid in the workspace.
     """

@@ -82,7 +82,7 @@ class Identification(Brief):
 
     @cached_property
     def robot(self) -> Mechanism:
-        """Mechanism with the identified parameters, without offsets, which are properties of the measurement."""
+        """Mechanism with the identified parameters. Offsets are not included, because they are properties of the measurement."""
         model, inertias, terms = self._model, dict[str, Inertia](), dict[str, dict[str, Array]]()
         for body, x in zip(model.bodies, self.parameters[: 10 * len(model.bodies)].reshape(-1, 10), strict=True):
             inertias[body] = Inertia.from_parameters(x)

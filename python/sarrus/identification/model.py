@@ -52,7 +52,10 @@ def pseudo_inertias(parameters: Array) -> Array:
 
 
 def with_volume(parameters: Array) -> Array:
-    """Return parameters (n, 10) with positive definite pseudo-inertias; thin rods and points are replaced by bodies with a small volume."""
+    """Return parameters (n, 10) with positive definite pseudo-inertias.
+
+    Thin rods and points are replaced by bodies with a small volume.
+    """
     x = parameters.copy()
     P = pseudo_inertias(x)
     size = np.trace(P[:, :3, :3] - P[:, :3, 3:] * P[:, 3:, :3] / P[:, 3:, 3:], axis1=1, axis2=2)
@@ -70,7 +73,7 @@ def consistent_parameters(
 
     Parameters
     ----------
-    nominal : (p,) reference of the divergence; for parameters with a nominal value of zero, their magnitude
+    nominal : (p,) reference parameters of the divergence; where the nominal value is zero, the parameter's expected magnitude
     final_weight : final weight of the divergence, in units of an estimate's variance
     """
     n, x = 10 * bodies, nominal.astype(float)
@@ -371,7 +374,7 @@ def independent_columns(X: Array, order: NDArray[np.intp] | None, floor: Array) 
 
 
 def base_of(model: EffortModel, data: Samples) -> Base:
-    """Return the base parameters that these motors can identify near the data, with the parameters of the heaviest bodies first."""
+    """Return the base parameters that the efforts of these motors determine near the data. Parameters of the heaviest bodies are chosen first."""
     mass = np.repeat(model.values[: 10 * len(model.bodies) : 10], 10)
     order = np.concatenate([np.arange(len(mass), len(model.names)), np.argsort(-mass, kind="stable")]).astype(np.intp)
 

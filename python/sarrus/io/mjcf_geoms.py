@@ -26,7 +26,7 @@ from .mujoco import GEOMS, HERE, HIDDEN, exclude_by_masks, group_of, shape_of, s
 class Geom(NamedTuple):
     """Geom of a body.
 
-    The kind is "fitted" if a primitive is fitted to a mesh. The shape is None for kinds that half sizes do not define, such as meshes.
+    The kind is "fitted" if a primitive is fitted to a mesh. The shape is None if half sizes do not define the geometry, as for meshes.
     """
 
     element: Element

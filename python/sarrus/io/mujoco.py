@@ -84,7 +84,7 @@ HIDDEN = 3  # first group of geoms that MuJoCo hides by default
 
 
 class Hinge(NamedTuple):
-    """Joint of a body: its pose in the body's frame, and its coordinate (`ref`) in the pose that the model describes."""
+    """Joint of a body: its pose in the body's frame, and `ref`, the value of its coordinate at the pose of the model (qpos0)."""
 
     name: str
     type: JointType
@@ -306,7 +306,7 @@ def show(builder: Builder, body: str, shape: ContactShape | None, place: Transfo
 
 
 def group_of(contype: int, conaffinity: int) -> str:
-    """Return the name of the group of shapes with these masks."""
+    """Return the name of the group of shapes that have these masks."""
     return f"contype {contype}, conaffinity {conaffinity}"
 
 
@@ -551,7 +551,7 @@ TOUCHING = {0: "plane", 2: "sphere", 3: "capsule", 5: "cylinder", 6: "box", 7: "
 
 
 def coefficients(friction: Sequence[float], condim: int) -> dict[str, Any]:
-    """Return the coefficients of sliding, spinning and rolling friction that condim selects."""
+    """Return the coefficients of sliding, spinning and rolling friction; those that condim disables are zero."""
     count = 3 if condim >= 6 else 2 if condim >= 4 else 1
     return {name: float(x) for name, x in zip(FRICTIONS[:count], friction, strict=False)}
 

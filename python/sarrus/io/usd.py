@@ -120,7 +120,7 @@ def drives(text: str | bytes, *, source: str = "<string>", beside: str = "") -> 
 
 
 def factor(unit: str, turns: bool, metre: float = 1.0, kilogram: float = 1.0) -> float:
-    """Return the SI value of a unit such as "N m/deg, N/m": the first one if `turns`, else the second one.
+    """Return the SI value of a unit. The text, such as "N m/deg, N/m", contains two units: the first is used if `turns` is True, else the second.
 
     `metre` [m] and `kilogram` [kg] are the units of the stage.
     """

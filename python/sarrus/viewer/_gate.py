@@ -199,7 +199,7 @@ def is_own_page(origin: str, host: str, names: set[str]) -> bool:
 
 
 def fits(value: Any, control: Any) -> bool:
-    """Return True if a value has a control's type and is one of its options, or within its range."""
+    """Return True if a value is valid for a control: it has the control's type, and is one of its options or within its range."""
     if type(control.value) in (int, float):
         number = type(value) is int or (type(value) is float and type(control.value) is float)
         # tolerance of one step, because the page rounds values to steps

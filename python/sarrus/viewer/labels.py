@@ -22,7 +22,7 @@ AWAY = (14.0, 28.0, 46.0, 68.0, 94.0)
 
 @dataclass(frozen=True, eq=False)
 class Label:
-    """Name at a point (3,) [m] in a body's frame; all names of one kind are shown or hidden together."""
+    """Displayed name at a point (3,) [m] in a body's frame. All names of the same kind (bodies, joints, frames) are shown or hidden together."""
 
     kind: str
     text: str

@@ -40,7 +40,7 @@ class Forces:
         self._node: Any = None
 
     def show(self, q: Array, run: Trajectory | None, time: float) -> str:
-        """Draw the forces at a configuration (nq,), or those of a run at a time [s], and return a line of text that explains the arrows."""
+        """Draw the forces at a configuration (nq,), or the forces of a run at a time [s]. Return a line of text that explains the arrows."""
         if self._node is not None:
             self._node.visible = self.shown
         if not self.shown:

@@ -333,7 +333,7 @@ def raise_not_realizable(
     robot: LoopFunctions, q: ArrayLike, v: Array, a: Array, *, wrenches: Wrenches | None = None, time: ArrayLike | None = None,
     exact: bool = False, **_: Any,
 ) -> NoReturn:  # fmt: skip
-    """Raise the error of a motion that the motors cannot produce.
+    """Raise the error for a motion that the motors cannot produce.
 
     With `exact`, it names the constraint that the motion violates; otherwise it names joints that lack a motor.
     """

@@ -175,7 +175,10 @@ def joint_wrenches_with(
     actuated: Sequence[str] | None = None, wrenches: Wrenches | None = None, time: ArrayLike | None = None,
     friction: Array | None = None, compliance: Array | None = None,
 ) -> JointWrenches:  # fmt: skip
-    """Return the joint wrenches with additional forces `friction` (..., all nv) along joints; with loops, these require `multipliers`."""
+    """Return the joint wrenches with additional forces `friction` (..., all nv) along joints.
+
+    For a mechanism with loops, `friction` requires `multipliers`.
+    """
     names, closed = motors_of(robot, actuated), bool(robot.constraints)
     if not closed:
         multipliers = time = compliance = None
@@ -264,7 +267,10 @@ def across_loops(
 
 
 def by_friction(robot: LoopFunctions, q: Array, friction: Array, time: ArrayLike | None) -> dict[str, Array]:
-    """Return the wrenches (..., 6) on the children of loop joints, of forces (..., all nv) along the joints; joints without force are omitted."""
+    """Return the wrenches (..., 6) that forces (..., all nv) along joints apply to the children of loop joints.
+
+    Loop joints without force are omitted.
+    """
     wrenches = robot._effort_wrenches(q, friction[..., robot.nv :], time=time, return_status=True)[0]
     places = {name: k for k, name in enumerate(robot.constraints)}
     return {
@@ -275,7 +281,7 @@ def by_friction(robot: LoopFunctions, q: Array, friction: Array, time: ArrayLike
 
 
 def along_tree(robot: LoopFunctions, q: Array, friction: Array, time: ArrayLike | None) -> Array:
-    """Return the generalised force (..., nv) of forces (..., all nv) along joints."""
+    """Return the generalised force (..., nv) of forces (..., all nv) along tree joints and loop joints."""
     tau: Array = friction[..., : robot.nv]
     if friction.shape[-1] > robot.nv:
         J = robot._loop_joint_jacobian(q, time=time, return_status=True)[0]
