@@ -24,7 +24,7 @@ from .independent_coordinates import velocity_names
 from .joint_targets import JointCoordinates, coordinates, start_near
 
 STEPS = 200
-# a stiffness below this fraction of the largest counts as zero: ten times the error of its finite differences
+# a stiffness below this fraction of the largest is treated as zero: the fraction is ten times the error of its finite differences
 NONE = 1e-10
 
 

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 CLOSED, PRESENT = tolerances.given_closed, tolerances.present
 # Problem: after a Newton step, the rows of a loop joint are closed only to second order in the step. Prescribed coordinates of this loop joint are
-# computed from its bodies' poses, so the next step, which closes the rows, changes the coordinates by as much. It must count as progress.
+# computed from its bodies' poses, so the next step, which closes the rows, changes the coordinates by the same amount. It must nevertheless reduce
+# the residual. Cure: a larger unit for these rows.
 SHIFTED = 64.0
 
 

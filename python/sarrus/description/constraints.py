@@ -18,7 +18,7 @@ from ..laws import Law
 from ..spatial import Transform
 from .part import Part
 
-# and their numbers, if a kind has nothing else
+# kind of constraint in the core -> names of its numbers; None if frames and numbers do not define the kind completely
 KINDS: dict[str, tuple[str, ...] | None] = _core.constraint_kinds()
 Point = tuple[float, float, float]
 
@@ -41,7 +41,7 @@ class ConstraintSpec(Part):
 
     @property
     def points(self) -> tuple[tuple[str, Point], ...]:
-        """(body, point) of the points of application, the child's point last."""
+        """(body, point) of each point of application of the constraint; the child's point is the last."""
         return ()
 
     @property
@@ -56,16 +56,18 @@ class ConstraintSpec(Part):
 
     @property
     def position_joints(self) -> tuple[str, ...]:
-        """Names of the joints whose coordinates it constrains, including full revolutions."""
+        """Names of the joints of which it constrains coordinates, including their number of full revolutions."""
         return ()
 
     @property
     def joints_related(self) -> tuple[str, ...]:
-        """Names of the joints whose coordinates or velocities it relates."""
+        """Names of the joints of which it relates coordinates or velocities."""
         return self.position_joints
 
     def with_locked(self, joint: str, q: Sequence[float]) -> ConstraintSpec | None:
-        """Return the constraint that remains if one of its joints is locked, or None; raise ModelError if it cannot be satisfied then.
+        """Return the constraint that remains if one of its joints is locked; None if none remains.
+
+        Raise ModelError if it cannot be satisfied.
 
         Parameters
         ----------
@@ -242,7 +244,7 @@ class _BetweenFrames:
 
 @dataclass(frozen=True)
 class TargetSpec(ConstraintSpec):
-    """Constraint to a target that each call provides.
+    """Constraint to a target, which is an argument of each call.
 
     The target is a position of a frame, a pose of a frame (`turned`), the coordinates of a loop joint, or the coordinate `index` of a tree joint. It
     occurs only in auxiliary mechanisms for loop closure.

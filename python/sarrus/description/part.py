@@ -12,7 +12,7 @@ class Part:
 
 
 def renamed(value: Any, name: Callable[[str], str]) -> Any:
-    """Return parts of a description with every name changed; all texts are names, except in joint types, shapes and other objects."""
+    """Return elements of a description in which every name is changed. Every str is a name, except those in joint types, shapes and other objects."""
     if isinstance(value, str):
         return name(value)
     if isinstance(value, tuple):

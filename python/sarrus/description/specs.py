@@ -99,7 +99,7 @@ class Description:
     """All parts of a mechanism.
 
     `home` has the joint coordinates of the initial guess of assembly, and `configurations` those of named configurations [rad, m, quaternions
-    (x, y, z, w)]. Descriptions are compared without warnings and visuals, because paths of files differ between machines.
+    (x, y, z, w)]. Comparisons of descriptions ignore warnings and visuals, because paths of files differ between machines.
     """
 
     name: str

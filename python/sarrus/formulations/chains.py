@@ -167,7 +167,7 @@ def _decomposed(robot: LoopFunctions, member: str, paths: list[list[JointSpec]])
             raise ModelError(
                 f"the reference-member algorithm does not support armature of a loop joint, such as '{j.name}': use forward_dynamics()"
             )
-    # forces along an end joint with coordinates are computed without the pieces
+    # forces along an end joint with coordinates are computed here, because the pieces do not contain its coordinates
     specs = [_without_terms(j) if j.name in tips and j.name not in closing else j for j in d.joints]
     joints = [replace(j, actuated=False, tree=j.name not in cut, loop=j.name in cut) for j in specs]
     for body, name in afloat.items():

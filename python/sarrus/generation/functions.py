@@ -13,7 +13,7 @@ from .elimination import eliminated, solutions
 from .recorder import Numbers, Recorder
 
 Function = Callable[[Recorder], Mapping[str, Numbers]]
-# operations of the core that have other arguments besides a state, so that only a Recorder can call them
+# operations of the core with arguments other than a state; they can be recorded only by a Recorder
 COMPOSED_ONLY = ("integrate", "coordinate_rate")
 
 

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from .recorder import Numbers, Recorder
 
 RATES = ("", "_velocity", "_acceleration")  # suffixes of the names of a target's three inputs
-# kind of task -> number of its inputs, if it is not three; the target of a MultiplierTask, for example, has only a value
+# kind of task -> number of its inputs, if this is not three (value, rate, acceleration); the target of a MultiplierTask, for example, has only a
+# value
 ORDERS = {"MomentumTask": 2, "MultiplierTask": 1}
 
 

@@ -28,7 +28,7 @@ STRETCHES = (
 )
 BLUNT = 1e-5  # lower bound of the relative noise of efforts in the search for physically consistent bodies
 SHARPEST = 1e-8  # smallest relative noise of efforts that sums of squares resolve
-# lower bound of a motor's noise relative to the largest, so that the exact zeros of a passive joint do not dominate the fit
+# lower bound of a motor's noise, relative to the largest noise of all motors, so that the exact zeros of a passive joint do not dominate the fit
 TRUSTED = 1e-4
 STILL = 1e-7  # below this relative norm of its column, a parameter is not excited by the data
 UNEXCITED = (

@@ -106,7 +106,7 @@ def consistent_parameters(
             H = each.reshape(-1, 10, 16) @ each.swapaxes(2, 3).reshape(-1, 10, 16).swapaxes(1, 2)
             L = np.linalg.cholesky(H + 1e-14 * np.eye(10) * np.trace(H, axis1=1, axis2=2)[:, None, None])
             s = x[n:]
-            # in coordinates in which the barrier's Hessian is the unit matrix: x = back y
+            # use coordinates y in which the barrier's Hessian is the unit matrix: x = back y
             back = np.zeros((len(x), len(x)))
             for b, block in enumerate(np.linalg.inv(L).swapaxes(1, 2)):
                 back[10 * b : 10 * b + 10, 10 * b : 10 * b + 10] = block
@@ -114,7 +114,7 @@ def consistent_parameters(
             back[range(n, len(x)), range(n, len(x))] = slope
             g = np.concatenate([gradient, np.where(signed, (s - x0[n:]) / scale**2, 1.0 / x0[n:] - 1.0 / s)]) @ back
             A, r = M @ back, M @ x - rhs
-            # minimise |A d + r|^2 + mu/2 |d + g|^2, by the smaller of the two normal equations
+            # minimise |A d + r|^2 + mu/2 |d + g|^2 by normal equations, in the smaller of their two dimensions
             e = -A.T @ np.linalg.solve(A @ A.T + 0.5 * mu * np.eye(len(A)), r - A @ g)
             # a step within Dikin's ellipsoid leaves eigenvalues above a tenth of their value, so that the metric of the next step is accurate
             step, length = back @ (e - g), min(1.0, 0.9 / max(float(np.linalg.norm(e - g)), 0.9))

@@ -140,8 +140,8 @@ class Samples(Brief):
         readings = [_readings(argument, x, t) for argument, x in (("joints", joints), ("efforts", efforts))]
         smooth, rate, acceleration = _kernels(step, cutoff, half)
         inside = slice(half, len(t) - half)
-        # the signs of velocities are filtered in turn, which requires velocities at the ends of the record: the readings are mirrored at their last
-        # value
+        # the signs of velocities are filtered, too. This requires velocities at the ends of the record; therefore the readings are mirrored at their
+        # last value
         mirrored = {name: np.pad(y, half, mode="reflect", reflect_type="odd") for name, y in readings[0].items()}
         positions, rates, accelerations = (
             {name: np.convolve(y, kernel, "valid") for name, y in mirrored.items()}

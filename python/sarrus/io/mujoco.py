@@ -62,10 +62,10 @@ GEOMS: dict[str, tuple[int, Callable[..., ContactShape]]] = {
     "sphere": (1, Sphere), "capsule": (2, lambda r, half: Capsule(r, 2 * half)), "cylinder": (2, lambda r, half: Cylinder(r, 2 * half)),
     "plane": (0, Plane), "ellipsoid": (3, lambda *axes: Ellipsoid(axes)), "box": (3, lambda a, b, c: Box((2 * a, 2 * b, 2 * c))),
 }  # fmt: skip
-# values of MuJoCo's enumerations mjtTrn, mjtWrap and mjtObj
+# constants of MuJoCo's enumerations mjtTrn, mjtWrap and mjtObj
 JOINT, JOINT_IN_PARENT, TENDON, WRAP_JOINT, WRAP_SITE, SITE = 0, 1, 3, 1, 3, 6
 CONNECT, WELD, JOINT_EQUALITY, TENDON_EQUALITY = range(4)  # values of MuJoCo's enumeration mjtEq
-# arrays that act on bodies and are not read -> text of the warning
+# arrays that have an effect on bodies but are not read -> text of the warning
 UNREAD = dict.fromkeys(
     ("body_gravcomp", "jnt_stiffnesspoly", "jnt_springyield", "dof_dampingpoly", "actuator_dampingpoly", "tendon_stiffness",
      "tendon_stiffnesspoly", "tendon_damping", "tendon_dampingpoly", "tendon_armature", "tendon_frictionloss"), "",

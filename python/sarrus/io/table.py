@@ -20,7 +20,7 @@ from ..shapes import Box, Capsule, Cylinder, Mesh, Sphere
 from .document import Element, Grammar, parse
 
 FREE, POSITIVE, BOUND, CUSTOM = "any number", "not negative", "no bound, if not positive", "read by the format's reader"
-# shapes that are written to files, if the format has a tag for them
+# shapes that are written to files if the format has a tag for them
 VISIBLE, TOUCHING = (Box, Cylinder, Sphere, Mesh), (Box, Cylinder, Sphere, Mesh, Capsule)
 NO_ROOM = "-0"  # lower limit of a joint whose limits are both zero: exporters of URDF write "0 0" for no limits
 COUNTS = {"str": 0, "float": 1, "tuple[float, float, float]": 3}  # declared type of a field -> count of its numbers

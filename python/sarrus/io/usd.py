@@ -54,7 +54,7 @@ from .usd_stage import Prim, read_stage
 
 LETTERS = "XYZ"
 WATER = 1000.0  # default density [kg/m³]
-# bound of the errors that 32-bit frames cause in loop closure and in coordinates that should be zero, relative to the size of the bodies
+# relative to the size of the bodies: bound of the errors in loop closure, and in coordinates that should be zero, due to frames in 32 bits
 FLOATS = 1e-5
 EXACT = 1e-10  # bound of errors in double precision
 # largest unit of length [m] and mass [kg], so that the unit of inertia (mass times length squared) is finite

@@ -87,7 +87,7 @@ class Gate:
         origin, host = (", ".join(request.headers.get_all(name)) for name in ("Origin", "Host"))
         if keyed and is_own_page(origin, host, self._names):
             return True
-        # warns once, because a rejected page tries again every second
+        # warn only once, because a rejected page tries again every second
         if not self._warned:
             self._warned = True
             reason = "it has another origin" if keyed else "its address lacks the key of this view"

@@ -133,7 +133,7 @@ def spread(points: Array, widths: Array, area: Array) -> Array:
         if not (np.isfinite(point).all() and (point > 0).all() and (point < area).all()):
             continue
         for distance in AWAY:
-            # directions refer to the nearest side of a box; the centre is half a width farther
+            # directions are distances to the nearest side of a box; its centre is half a width farther away
             tried = point + [
                 [x * (distance + half[0] * abs(x) ** 0.5), y * (distance + half[1])] for x, y in DIRECTIONS
             ]

@@ -30,7 +30,7 @@ from .shapes import Triangles, capsule, cone, hinge, plate, solid, together
 
 Color = tuple[int, int, int]
 HINGES: Color = (61, 68, 80)
-# dark background? -> colours of pins and pedestals, of the grid's cells, and of the grid's sections
+# True for a dark background -> colours of pins and pedestals, of the grid's cells, and of the grid's sections
 SURROUNDINGS: dict[bool, tuple[Color, Color, Color]] = {
     False: (HINGES, (222, 224, 228), (196, 199, 205)),
     True: ((150, 157, 168), (52, 55, 62), (74, 78, 87)),
@@ -220,7 +220,7 @@ class Scene:
         scene, anchors, size = self._scene, self.skeleton.anchors, self.skeleton.size
         scene.set_up_direction(tuple(up.tolist()))
         middle = (points.min(axis=0) + points.max(axis=0)) / 2
-        # if the mechanism hangs below its anchors, the pedestals are above the anchors
+        # the mechanism hangs below its anchors, therefore the pedestals are above the anchors
         weight = ends.mean(axis=(0, 1)) if ends.size else middle
         hangs = len(anchors) > 0 and float((weight - anchors.mean(axis=0)) @ up) < 0.0
         for k, anchor in enumerate(anchors):

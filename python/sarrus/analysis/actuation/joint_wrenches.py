@@ -22,7 +22,7 @@ from ..linear_algebra import applied, transposed
 from .efforts import _motors, actuator_efforts, motors_of
 
 COMPONENTS = ("moment x", "moment y", "moment z", "force x", "force y", "force z")
-# number of states of a batch in which uniqueness is tested; more are not needed, because it rarely depends on the configuration
+# number of states of a batch in which uniqueness is tested; a few are sufficient, because uniqueness rarely depends on the configuration
 TESTED = 5
 
 
@@ -46,7 +46,7 @@ class JointWrenches(dict[str, Array]):
     if not TYPE_CHECKING:
         __getattr__ = renamed_attribute
 
-    # by identity, as for all results with arrays: equality of arrays is not a bool
+    # compared by identity, like all results with arrays, because comparing arrays does not return a bool
     __eq__, __ne__, __hash__ = object.__eq__, object.__ne__, object.__hash__  # type: ignore[assignment]
 
     @cached_property
@@ -183,7 +183,7 @@ def joint_wrenches_with(
     if not closed:
         multipliers = time = compliance = None
         names = tuple(name for name in robot.joints if robot.joint(name).nv)
-    # the core has the least efforts of a mechanism's own motors
+    # the core computes the least efforts of the mechanism's own motors
     driven = _motors(robot, names).robot if closed and multipliers is None else robot
     determinate = compliance is not None or (multipliers is not None and not _may_be_open(robot))
     numbers, fails = _core.joint_wrenches(driven, q, v, a, multipliers, friction, time, wrenches, names, determinate)
