@@ -21,7 +21,7 @@ inline double scattered(int k) {
   return (k % 2 ? -1.0 : 1.0) * (0.5 + part - static_cast<int>(part));
 }
 
-/// Set the mobility (1/M_kk) of velocities without inertia to zero; borrow_inertia() replaces it later.
+/// Set the mobility (1/M_kk) of velocities without inertia to zero; borrow_inertia() sets it to the inverse of the borrowed inertia later.
 template <class T> SARRUS_INLINE void leave_out_massless(const Tree& tree, T* mobility) {
   for (int k = 0; tree.lacks_inertia && k < tree.nv; ++k)
     if (tree.lacks_inertia[k]) mobility[k] = T(0.0);

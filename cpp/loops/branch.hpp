@@ -66,7 +66,7 @@ template <class T> class PathSegment {
     for (int k = 0; k < paces(tree); ++k) pace[k] = T(0.0);
   }
 
-  /// Set prescribed coordinates to their values at the end of the segment.
+  /// Set the coordinates of prescribed joints in q to their values at the end of the segment.
   void prescribe(T* q) const {
     for (int i = 1; i < tree_.links; ++i) {
       const Link& b = tree_.link[i];
@@ -133,8 +133,8 @@ template <class T> class PathSegment {
   T *turn_, *goal_;
 };
 
-/// Sign of the determinant of A (n x n, destroyed), -1, 0 or 1, by elimination. Rows are exchanged if a pivot is much smaller than the entries
-/// below it. A pivot that is no larger than `zero` times the largest entry of the diagonal is 0.
+/// Return the sign of the determinant of A (n x n, destroyed), -1, 0 or 1, by Gaussian elimination. Rows are exchanged only if a pivot is much
+/// smaller than the entries below it. The sign is 0 if a pivot is at most `zero` times the largest diagonal entry of A.
 template <class T> SARRUS_NOINLINE T sign_of_determinant(int n, T* A, double zero = 0.0) {
   T sign = T(1.0), least = T(0.0);
   for (int k = 0; k < n && zero > 0.0; ++k) {
@@ -236,7 +236,8 @@ template <class T> class Branch {
   T rank() const { return rank_; }
 
  private:
-  static constexpr double damping = 1e-3;  // damping of the steps that close the loops: low, because a prediction is close
+  // damping (mu / |phi|) of the steps that close the loops: it can be small, because a prediction is near the branch
+  static constexpr double damping = 1e-3;
   static constexpr double most_steps = 18.0;
   static constexpr double aside = 0.1;  // largest distance of a prediction from the branch, relative to the length of the step
   static constexpr int changes = 10;  // number of orders of differences between steps; order 0 are the steps themselves
@@ -247,7 +248,8 @@ template <class T> class Branch {
   static constexpr double contraction = 0.25;  // largest ratio of Newton's second step to the first
   static constexpr double shares = 5e-4;  // largest (step / previous step)^2 at which the following steps reuse the factor
   static constexpr int most_newton_steps = 10;
-  static constexpr double singular = tolerances::present * tolerances::present;  // relative size of zero pivots of J^T J
+  // pivots of J^T J below this fraction of its largest diagonal entry are zero
+  static constexpr double singular = tolerances::present * tolerances::present;
 
   Residual<T> gap() { return {arena_.take<T>(tree_.loops.rows), arena_.take<T>(tree_.loops.entries), T(0.0)}; }
 
@@ -275,7 +277,7 @@ template <class T> class Branch {
     return most;
   }
 
-  /// A^T B over the free velocities, where A and B are J in two configurations.
+  /// Compute A^T B for the velocities that are not prescribed, where A and B are J in two configurations.
   T* gram(const T* A, const T* B) {
     const int n = movings_;
     T* all = arena_.take<T>(n * n);
@@ -297,7 +299,7 @@ template <class T> class Branch {
     }
     return all;
   }
-  /// Negative if the motion is determined at both ends of a step and the two ends are on different branches.
+  /// Return a negative value if the inputs determine the motion at both ends of a step, but the two ends are on different branches.
   T sense(const Residual<T>& a, const Residual<T>& b) {
     const Arena::Scope scope(arena_);
     if (!any(determined_ > T(0.5))) return T(1.0);
@@ -351,7 +353,7 @@ template <class T> class Branch {
     return both(contracts(), open < in_.tolerance * T(1.0 + 1e-12));
   }
 
-  /// Move q to a nearby configuration for the prescribed inputs. Returns one of `branch_outcome`.
+  /// Move q by a single jump to a nearby configuration with the prescribed inputs. Returns one of `branch_outcome`.
   T jump(T* q, T& open) {
     const Loops& loops = tree_.loops;
     segment_.begin(in_.waypoints, in_.waypoints, q);
@@ -454,7 +456,7 @@ template <class T> class Branch {
     const Loops& loops = tree_.loops;
     T* target = arena_.take<T>(loops.rows);
     for (int r = 0; r < loops.rows; ++r) opening[r] = T(0.0);
-    if (loops.pfaffian_values > 0) {  // rates of targets by finite differences, which are accurate enough for a tangent
+    if (loops.pfaffian_values > 0) {  // compute rates of targets by finite differences, which are accurate enough for a tangent
       constexpr double little = 1e-4;
       Residual<T> side = {target, nullptr, T(0.0)};
       for (const double sign : {1.0, -1.0}) {
@@ -508,7 +510,7 @@ template <class T> class Branch {
     for (int k = 0; k < nv; ++k) x[k] += y[k];
   }
 
-  /// Take one step in the lanes that have not arrived.
+  /// Take one step in the lanes that have not reached the next input yet.
   void advance(T* q) {
     const Arena::Scope scope(arena_);
     const int nv = tree_.nv, nq = tree_.nq;
@@ -582,7 +584,7 @@ template <class T> class Branch {
   int movings_ = 0;
   T *onward_, *pace_;  // the last tangent, scaled; the input rates for which it was computed
   T *before_, *per_unit_;  // the last configuration; 1 / scale
-  T* change_[changes];  // differences of the steps between inputs, from order 0 on
+  T* change_[changes];  // differences of the steps between inputs: [0] the last step, [k] the k-th difference
   T rank_ = T(0.0), determined_ = T(0.0), quick_ = T(0.0);  // quick_: 1 in lanes whose last segment was extrapolated in one step
   T first_length_ = T(1.0), second_length_ = T(1.0);  // lengths of Newton's two steps at the last input that had a second step
   int unseen_ = 0;  // number of inputs since then

@@ -4,7 +4,7 @@
 namespace sarrus::branch_outcome {
 
 constexpr double jumped = 1.0;  // one jump, verified to be on the branch
-constexpr double followed = 2.0;  // steps along the branch, up to its end
+constexpr double followed = 2.0;  // the branch was traced by steps, up to the last input or to the branch's end
 // one jump; the branch is undetermined: the inputs leave motions free, or the initial configuration is singular
 constexpr double free = 0.0;
 // the jump may have left the branch, and no path could be traced because the initial targets are unknown

@@ -1,6 +1,6 @@
-// Stiffness matrix of bodies on bushings of unit stiffness, between each other and to the ground, and its Cholesky factor by 6 x 6
-// blocks. The body with the fewest neighbours is eliminated first. This minimum-degree order is computed for each state, with one bit per
-// body.
+// Stiffness matrix of bodies that bushings of unit stiffness connect to each other and to the
+// ground, and its Cholesky factor in 6 x 6 blocks. The body with the fewest neighbours is
+// eliminated first. This minimum-degree order is computed for each state, with one bit per body.
 //
 //   cost    about 400 multiplications per body, and 200 for each pair of bodies that become coupled when the body is eliminated
 #pragma once
@@ -91,7 +91,7 @@ template <class T> class Bushings {
     for (int i = 0; i < blocks; ++i) block_[i].clear();
   }
 
-  /// K += factor S on the rows of body a and the columns of body b. Call once for each pair.
+  /// Add `factor` S to the rows of body a and the columns of body b of K. Call once for each pair of bodies.
   void add(int a, int b, double factor, const Block<T>& S) {
     const int i = place_[a], j = place_[b];
     Block<T>& K = block_[i <= j ? slot_[i * n_ + j] : slot_[j * n_ + i]];

@@ -52,7 +52,7 @@ SARRUS_INLINE T take_steps(const Tree& tree, Arena& arena, T damping, const T& m
     current.size = select(improves, trial.size, current.size);
     const T lower = damping * T(0.3), higher = damping * T(4.0), least = T(tolerances::least_damping);
     damping = select(damping > T(0.0), select(improves, select(lower > least, lower, least), higher), damping);
-    // more damping may help, unless the residual is already at rounding level
+    // the step did not reduce the residual: increase the damping, unless the residual is already at rounding level
     const T hope = select(improves, T(1.0), select(current.size > T(tolerances::rounding), damping, T(0.0)));
     active = both(both(active, current.size > exact), both(hope > T(0.0), damping < T(tolerances::stuck)));
   }
@@ -66,7 +66,7 @@ template <class T> SARRUS_INLINE void scale_jacobian(const Tree& tree, const Clo
     for (int k = 0; k < c.columns; ++k)
       for (int r = 0; r < c.rows; ++r, ++J) {
         const T x = *J * (options.column[c.column[k]] * options.row[c.row + r]);
-        *J = select(abs(x) < T(1e300), x, T(0.0));  // a rod of zero length has no direction
+        *J = select(abs(x) < T(1e300), x, T(0.0));  // a rod of zero length has no direction, so its rows are undefined
       }
   }
 }

@@ -24,7 +24,7 @@ template <class T> struct LoopEquation {
   Saddle<T> matrix;
   T* b;  // right-hand side: forces, then gamma
   T* scale;  // scale of each row
-  T terms;  // squared norm of the terms of the right-hand side, weighted like residuals
+  T terms;  // squared norm of the terms whose sum is the right-hand side, with the weights of residuals
   // set if the equation of the substructures is solved instead of that of the tree; M is then null
   const SubstructuredEquation<T>* pieces = nullptr;
   const T* epsilon = nullptr;  // (nv) inertia that the factor borrows for massless bodies; null without such bodies
@@ -184,7 +184,7 @@ template <class T> struct LoopSolution {
   Factor<T> factor;
 };
 
-/// Solve with correction steps. The error is tolerances::undetermined if the loops allow a motion that moves no mass.
+/// Solve the equation with correction steps. If the loops allow a motion that moves no mass, the returned error is tolerances::undetermined.
 template <class T>
 SARRUS_INLINE LoopSolution<T> solve_tightly(const LoopEquation<T>& e, Arena& arena, const T* b, const Factor<T>& factor) {
   const Saddle<T>& matrix = e.solved();
@@ -233,7 +233,7 @@ template <class T> T moved_by_errors(const LoopEquation<T>& e, Arena& arena, con
 template <class T> T moved_by_rounding(const LoopEquation<T>& e, Arena& arena, const Factor<T>& factor, const T& size) {
   return moved_by_errors(e, arena, factor, size, T(tolerances::entry_rounding), true);
 }
-/// True if the position is too near to a singular one for derivatives.
+/// True if the position is so near to a singular one that derivatives would be meaningless. `moved`: result of moved_by_rounding().
 template <class T> SARRUS_INLINE auto is_near_singular(const T& moved, const T& size) {
   return moved > size * T(square(tolerances::differentiable));
 }

@@ -28,15 +28,15 @@ template <class T> struct OffLoops {
   }
 };
 
-/// Outputs, one entry per row in the order of the constraints. A null pointer: not computed.
+/// Outputs of the evaluation of rows, one entry per row in the order of the constraints. A null pointer: not computed.
 template <class T> struct ConstraintRows {
   T* J = nullptr;  // blocks of rows x columns, column-major
   T* target = nullptr;  // c
   T* gamma = nullptr;
   T* residual = nullptr;
-  const T* mobility = nullptr;  // (nv) 1/M_ii of the velocities; null: no scale
+  const T* mobility = nullptr;  // (nv) 1/M_ii of the velocities, for `scale`; null: `scale` is not computed
   T* scale = nullptr;  // diagonal entry of J M^-1 J^T that the row would have without cancellation in its entries
-  T* gamma_size = nullptr;  // squared norm of the terms of gamma, to which its rounding is relative
+  T* gamma_size = nullptr;  // squared norm of the terms whose sum is gamma; rounding errors of gamma are relative to it
   OffLoops<T>* off = nullptr;  // needs `scale`
 
   SARRUS_INLINE void set_scale(int row, const T& size) const {
@@ -87,7 +87,7 @@ SARRUS_INLINE void check_plain_joint(const LoopState<T>& s, const Constraint& c,
   off.include(gap.linear, rate.linear, m.velocity_size.linear, l.mobility, l.speed);
 }
 
-/// True if the joint fixes a point and leaves all rotations free, so that the orientation of its frames has no effect.
+/// True if the joint fixes a point and leaves all rotations free, so that the orientation of its frames does not matter.
 inline bool is_ball(const Constraint& c, const LoopJoint& joint) {
   return joint.joint == JointKind::spherical && joint.moves == 0 && !c.driven;
 }

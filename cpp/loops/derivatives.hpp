@@ -54,10 +54,10 @@ template <class R, class T = double> class SensitivityEquation {
   using Truth = decltype(T() < T());
 
   const T *a, *lambda = nullptr;
-  T error = T(0.0);  // relative residual of the state, or an inconsistency that makes derivatives invalid
+  T error = T(0.0);  // relative residual of the state, or a larger value if an inconsistency makes derivatives invalid
   T solved = T(0.0);  // relative residual of its accelerations
-  T rounding = T(0.0);  // relative change of its accelerations by rounding of the rows
-  bool dependent = false;  // true if rows depend on one another, in any of the states
+  T rounding = T(0.0);  // relative change of the state's accelerations by rounding errors of the rows
+  bool dependent = false;  // true if rows depend on one another in any of the states
   bool is_tight = false;  // true if the factor solves without corrections
 
   /// If `later`, the multipliers are not computed here; the caller then calls find_multipliers() or take_multipliers().
@@ -114,7 +114,7 @@ template <class R, class T = double> class SensitivityEquation {
     crba(tree_, arena, q, M);
     return M;
   }
-  /// Mx = M x for motions in lanes; M is the result of composed_mass_matrix().
+  /// Compute Mx = M x for motions x in lanes. M: result of composed_mass_matrix(), or null for the tree's M.
   template <class S> void momentum(const T* M, const S* x, S* Mx) const {
     const int n = tree_.nv;
     for (int i = 0; i < n; ++i) Mx[i] = S(0.0);
@@ -488,7 +488,7 @@ class AllowedMotions {
     }
   }
 
-  /// Call see(first, count, d) with all motions, one per lane at a time.
+  /// Call visit(first, count, d) for all motions of the basis: d contains motions first .. first + count - 1, one per lane.
   template <class R, class Visit> void each(Arena& arena, Visit visit) const {
     for (int first = 0; first < count; first += width_of<R>) {
       const Arena::Scope scope(arena);
@@ -506,7 +506,7 @@ class AllowedMotions {
 
  private:
   void products(const double* X, int rows, const double* Y, double* out) const {
-    constexpr int together = 4;  // four at once, so that a row is traversed a quarter as often
+    constexpr int together = 4;  // four motions at once, so that each row of the result is traversed a quarter as often
     for (int r = 0; r < rows; ++r) {
       std::fill(out + r * nv_, out + (r + 1) * nv_, 0.0);
       int i = 0;
@@ -546,7 +546,7 @@ class AllowedMotions {
   int nv_;
 };
 
-/// Compute derivatives along all allowed motions. Returns the largest relative residual.
+/// Compute derivatives along all motions of the basis. Returns the largest relative residual.
 template <class R>
 double derivatives_along_loops(const Tree& tree, Arena& arena, const LoopInput<double>& in, const ForwardSensitivity<R>& state,
                                const ForwardDerivatives<double>& out) {
@@ -556,7 +556,7 @@ double derivatives_along_loops(const Tree& tree, Arena& arena, const LoopInput<d
   std::optional<AllowedMotions> holonomic_motions;
   if (state.holds_velocities_only()) holonomic_motions.emplace(tree, arena, state, M, true);
   const AllowedMotions& displacements = holonomic_motions ? *holonomic_motions : changes;
-  // one direction after another: displacements first, then changes of v
+  // for each direction, first the derivative by a displacement, then the derivative by a change of v
   const int moves = displacements.count, all = moves + changes.count;
   double *with = arena.take<double>(moves * n), *by = arena.take<double>(all * n), worst[2] = {0.0, 0.0};
   R *d = arena.take<R>(n), *change = arena.take<R>(n), *x = arena.take<R>(unknowns);

@@ -48,7 +48,8 @@ SharedOut<S> motor_motions(const Tree& tree, Arena& arena, MotorEquation<T>* mot
   return {e.pieces ? e.pieces->lower(tree, arena, static_cast<const S*>(y)) : y, error};
 }
 
-/// W (actuators x (nv + 10 bodies)), actuators in the order of the description. Returns the relative residual of the motors' motions.
+/// Compute x_k and W_k of all motors (actuators x (nv + 10 bodies)), in the order of the description. Returns the relative residual of the motions
+/// x_k.
 template <class T> T effort_regressor(const Tree& tree, Arena& arena, const Kinematics<T>& k, const LoopState<T>& state, T* out) {
   const Loops& loops = tree.loops;
   const int nu = loops.actuators, n = tree.nv, row = n + 10 * (tree.bodies - 1);

@@ -185,7 +185,7 @@ template <class T> void internal_efforts(const Tree& tree, Arena& arena, MotorEq
   }
 }
 
-/// Squared norm of generalised forces, in moments [N m].
+/// Squared norm of generalised forces; forces [N] are converted to moments [N m] by Tree::unit.
 template <class T> T squared_size(const Tree& tree, const T* tau) {
   T sum = T(0.0);
   for (int k = 0; k < tree.nv; ++k) sum += square(T(tau[k] * tree.numbers<T>()(tree.unit[k])));

@@ -43,7 +43,8 @@ template <class R, class T> T singularity(const Tree& tree, Arena& arena, const 
   for (int r = 0; r < rows; ++r) size += square(x[n + r]) * e.scale[r];
   for (int r = 0; r < rows; ++r) z[r] = x[n + r] / sqrt(select(size > T(0.0), size, T(1.0)));
 
-  const auto allowed = [&](int first) {  // the allowed part of a pseudo-random motion, and its squared norm
+  // return the projection of a pseudo-random motion onto the motions that the loops allow, and its squared norm
+  const auto allowed = [&](int first) {
     T *motion = arena.take<T>(n), sum = T(0.0);
     for (int i = 0; i < n; ++i) motion[i] = T(scattered(first + i)) * unit[i];
     clear();
@@ -105,7 +106,8 @@ T actuator_efforts_vjp(const Tree& tree, Arena& arena, const RneaInput<T>& in, c
   const Gradient<T> by = {out, out + n, out + 2 * n};
   const LoopInput<T> at = {in.q, in.v, nullptr, in.wrenches, in.wrench, time, pfaffian_values};
   T* force_x = arena.take<T>(rows);
-  for (const bool moved : {true, false}) {  // x, the motion of the bodies, then y
+  // add two terms: the derivative of x . inverse dynamics, then that of the terms with y
+  for (const bool moved : {true, false}) {
     const T *motion = moved ? Z : X, *forces = moved ? X : Z;
     Pullback<T> pullback(tree, arena, k, in.v, in.a, motion);
     for (int r = 0; r < rows; ++r) force_x[r] = -forces[n + r];

@@ -6,9 +6,10 @@
 //
 //   K = N^T d/dq (g - J^T lambda) N = V diag(stiffness) V^T
 //
-// is the Hessian of the potential energy on the loops: an equilibrium is stable if all stiffnesses are positive. A step is Newton's along each mode
-// V, and closes the loops. Division by |stiffness| leads to a minimum; damping increases until the energy decreases. Division by the stiffness leads
-// to any equilibrium; damping increases until N^T f decreases. If rounding hides changes of the energy, N^T f has to decrease in both searches.
+// is the Hessian of the potential energy on the loops: an equilibrium is stable if all stiffnesses are positive. A step moves along each mode V, and
+// then closes the loops. In the search for a minimum, the step along a mode is the imbalance divided by |stiffness|, and damping increases until the
+// energy decreases. In the search for any equilibrium it is divided by the stiffness (Newton's method), and damping increases until N^T f decreases.
+// If rounding hides changes of the energy, N^T f has to decrease in both searches.
 //
 // For one state at a time. K is found by central differences, one motion of N per lane. Dense; cost O(nv^2 rows) a step.
 #pragma once
@@ -25,7 +26,8 @@ namespace sarrus {
 
 struct EquilibriumInput {
   const double *tau, *column,
-      *row;  // tau: null for zero; scales as in closing.hpp: velocities (0: fixed joint), rows (0: rows without positions)
+      // tau: null for zero; column, row: scales of velocities (0: fixed joint) and of rows (0: rows without positions), as in closing.hpp
+      *row;
   bool minimum;
   double steps;
   const double *time, *pfaffian_values;
@@ -38,7 +40,7 @@ struct EquilibriumOutput {
   double *stiffness, *imbalance, *motion;  // modes: stiffness (nv), imbalance (nv), velocities (nv x nv)
 };
 
-/// g - tau - J^T lambda at q, and J (blocks).
+/// Compute g - tau - J^T lambda at q, and J (blocks).
 template <class T> void unbalanced(const Tree& tree, Arena& arena, const T* q, const T* time, const T* pfaffian_values,
                                    const double* tau, const double* lambda, T* J, T* out) {
   const Arena::Scope scope(arena);
@@ -56,7 +58,7 @@ template <class T> void unbalanced(const Tree& tree, Arena& arena, const T* q, c
   add_constraint_forces(tree, J, push, out);
 }
 
-/// Jacobi's rotations: replace A (n x n, symmetric) by its eigenvalues, on the diagonal; the rows of V are eigenvectors.
+/// Jacobi's method: replace A (n x n, symmetric) by a diagonal matrix of its eigenvalues; the rows of V are eigenvectors.
 inline void diagonalise(int n, double* A, double* V) {
   for (int i = 0; i < n * n; ++i) V[i] = i % (n + 1) == 0 ? 1.0 : 0.0;
   const auto rotate = [](double& a, double& b, double c, double s) {
@@ -110,7 +112,7 @@ template <class L> class Balance {
     unbalanced<double>(tree_, arena_, q, in_.time, in_.pfaffian_values, in_.tau, nullptr, J, f);
     std::fill(place_of, place_of + tree_.nv, -1), std::fill(A, A + rows * moving, 0.0);
     for (int i = 0; i < moving; ++i) place_of[index_[i]] = i, b[i] = f[index_[i]] * in_.column[index_[i]];
-    // rows that constrain only velocities have the weight 1
+    // rows that constrain only velocities have no scale; they are weighted with 1
     const double* entry = J;
     for (int i = 0; i < loops.constraints; ++i) {
       const Constraint& c = loops.constraint[i];

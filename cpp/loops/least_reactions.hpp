@@ -59,9 +59,9 @@ template <class T> struct Orthonormal {
 
 /// A joint, or another constraint between bodies.
 template <class T> struct Bearing {
-  int body[2];  // parent, child: for a tree joint the inner and the outer body. -1: the ground
+  int body[2];  // indices of its two bodies, parent and child; for a tree joint, predecessor and successor. -1: the ground
   Vec3<T> at;  // reference point of its moments, relative to the reference point that its group of bodies shares [l]
-  Transform<T> X;  // the frame of its load in the world
+  Transform<T> X;  // pose in the world of the frame in which the joint's load is expressed
   Vec3<T> arm;  // vector to that from `at` [l]
   int load;  // its place
   double sign;  // of that on the child
@@ -230,7 +230,7 @@ template <class T> class Reactions {
     for (int e = 0; e < efforts_; ++e) effort_[e].x = x[unknowns + e];
   }
 
-  /// Add the difference of current and initial reactions to lambda (rows) and loads.
+  /// Add the change of the reactions, current minus initial ones, to lambda (rows) and to the loads.
   SARRUS_NOINLINE void change(T* lambda, T* loads) const {
     change_loads(loads);
     for (int j = n_; j < bearings_; ++j) {
@@ -542,7 +542,7 @@ template <class T> class Reactions {
   T l_;
   int n_, bearings_ = 0, relations_ = 0, efforts_ = 0;
   bool differs_ = false;
-  Bearing<T>* bearing_;  // of each body's own joint, then of constraints
+  Bearing<T>* bearing_;  // one for the joint of each body, then one for each constraint between bodies
   Relation<T>* relation_;
   Effort<T>* effort_;
   int* link_bearing_;  // which bearing a link's joint is

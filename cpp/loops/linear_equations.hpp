@@ -45,12 +45,12 @@ struct LinearCoordinates {
 
 /// Results, contiguous in the output row of a state; its length is linear_equations_size (kernels/operation_sizes.hpp).
 struct LinearOutput {
-  double* exact;  // 1 if A is exact, 0.5 if the derivatives contain rounding of q, 0 if derivatives do not exist
+  double* exact;  // 1: A is exact; 0.5: derivatives exist, but are sensitive to rounding of q; 0: derivatives do not exist
   // [0]: degrees of freedom of the velocity; [1]: how many of them the coordinates determine; [2], [3]: the same two numbers for the configuration.
   // If the coordinates do not determine all of them, all other outputs are zero.
   double* freedom;
   double *rate, *G, *W;  // rate (k + m): E_q v, then E_v a; G (nv, k); W (nv, m)
-  double *A, *E;  // A (k + m, k + m); E (k + m, nv), first k rows zero
+  double *A, *E;  // A (k + m, k + m); E (k + m, nv), of which the first k rows are zero
 
   static LinearOutput over(int nv, int k, int m, double* x) {
     double *G = x + 5 + k + m, *W = G + nv * k, *A = W + nv * m;

@@ -6,7 +6,7 @@
 
 namespace sarrus {
 
-/// Outputs, contiguous in the order of the joints. A null pointer: not computed.
+/// Outputs for all loop joints, contiguous in the order of the joints. A null pointer: not computed.
 template <class T> struct LoopJoints {
   T *q = nullptr, *v = nullptr, *a = nullptr;
   T* J = nullptr;  // (loop_nv x nv) maps tree velocities to loop joint velocities, with prescribed motions at rest

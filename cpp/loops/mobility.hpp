@@ -14,7 +14,7 @@
 
 namespace sarrus {
 
-/// Reduce a symmetric matrix A (n x n, destroyed) to tridiagonal form by Householder reflections. Sets its diagonal, and the squares of its
+/// Reduce a symmetric matrix A (n x n, destroyed) to tridiagonal form by Householder reflections. Outputs: its diagonal, and the squares of its
 /// off-diagonal entries.
 template <class T> SARRUS_NOINLINE void tridiagonalise(int n, T* A, T* diagonal, T* squares, Arena& arena) {
   T *v = arena.take<T>(n), *w = arena.take<T>(n);
@@ -103,7 +103,7 @@ template <class T> void mobility_numbers(const Tree& tree, Arena& arena, const F
       }
   }
 
-  // rows of the velocities of motors and output, in scaled velocities
+  // F: rows that map scaled velocities to the velocities of the motors and of the output
   T* F = arena.take<T>(rate_rows * nv);
   for (int k = 0; k < rate_rows * nv; ++k) F[k] = T(0.0);
   for (int a = 0; a < motors; ++a) {

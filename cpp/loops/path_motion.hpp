@@ -77,7 +77,7 @@ class Chart {
     coordinate_acceleration(tree_, arena, q, v, a, in_q_);
     assign_rates(a, x_ddot);
   }
-  /// E of one joint (6 x 6, column-major): column i is x-dot for unit velocity i.
+  /// Compute E (6 x 6, column-major) of one joint, x-dot = E v: column i is x-dot for velocity i equal to 1.
   void block(const Link& b, const double* q, double* E) const {
     visit_every(b.described, b.nv, [&](auto joint) {
       constexpr bool turns = joint.has_quaternion;
@@ -123,7 +123,7 @@ struct PathPiece {
   }
 };
 
-/// K at both samples, (count, nv) each, in terms of scaled velocities.
+/// K of the guide at both samples, (count, nv) each; its columns are for scaled velocities.
 struct PathGuide {
   int count;
   const double *K0, *K1;

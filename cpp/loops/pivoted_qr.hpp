@@ -43,7 +43,7 @@ class PivotedQr {
     std::fill(b, b + rank, 0.0);
     times(b);
   }
-  /// Compute the shortest y with A y nearest to b: R R^T z = Q^T b, y = R^T z. b becomes the residual.
+  /// Compute the shortest y among those with A y nearest to b: R R^T z = Q^T b, y = R^T z. b becomes the residual.
   void solve(double* b, double* y) const;
 
  private:
@@ -80,13 +80,13 @@ class PivotedQr {
   }
 
   int m_, n_;
-  double *A_, *V_;  // R; vectors v of the reflections 1 - turn v v^T; column-major
+  double *A_, *V_;  // R; vectors v of the reflections, which are 1 - turn v v^T; all column-major
   int* pivot_;
   double *diagonal_, *inverse_, *turn_;
   Arena& arena_;
 };
 
-/// Restrict the projector P (n x n) to the motions with zero velocity k.
+/// Restrict the projector P (n x n) to the motions in which velocity k is zero.
 inline void hold_velocity(int n, double* P, int k) {
   const double pivot = P[k * n + k];
   const double* row = P + k * n;

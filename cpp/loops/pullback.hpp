@@ -106,12 +106,12 @@ template <class R, class T> class LoopPullback {
     Motion<Number> V, W;
   };
 
-  /// Return the covectors of the child, about its origin.
+  /// Return the covectors of the child, about its origin, for a constraint whose rows are not those of a plain joint.
   Covectors body_covectors(const Constraint& c, const RowForces& by, const Pullback<T>& to) const {
     const LinkMotion<T>&child = k_.link[c.child], &parent = k_.link[c.parent];
     const LoopState<Number> s = beside_the_child(c);
     const Motion<T> W = in_axes(child.X.R, to.W_about(c.child, child.X.p)), W_p = to.W_about(c.parent, parent.X.p);
-    Force<T> force_x, force_a, force_position;  // forces on the child, in the axes of its frame
+    Force<T> force_x, force_a, force_position;  // forces of J x, J a and phi on the child, in the axes of its frame
     Covectors e = covectors_of<R>(child, 2, [&](int first, int last) {
       MovedRows moved;
       move_child(c, s, moved_body<R>(child, cast<T>(tree_.gravity), first, last), W, W_p, moved);
@@ -231,7 +231,8 @@ template <class R, class T> class LoopPullback {
     const auto child_motion = [&](const Vec3<Number>& w, const Vec3<Number>& u) {
       return cast<Number>(c.X_child).to_child(Motion<Number>{w, u});
     };
-    const auto parent_motion = [&](const Motion<T>& V) {  // motion of the parent's point at the child's frame
+    // velocity of the point of the parent that coincides with the child's frame
+    const auto parent_motion = [&](const Motion<T>& V) {
       const Vec3<Number> w = still<R>(V.angular), r = l.child.p - still<R>(parent.X.p);
       return in_axes(l.child.R, Motion<Number>{w, still<R>(V.linear) + cross(w, r)});
     };
@@ -364,7 +365,7 @@ template <class R, class T> class ForwardPullback {
               [&](const Gradient& by) { loops.add({force_x, force_a, nullptr}, pullback, by, -1, dimensions); });
     if (rows_ == 0) return equation.error;
 
-    T* c = cleared(2 * n_);  // derivatives of z . (J a - gamma) with respect to q and v
+    T* c = cleared(2 * n_);  // first, compute the derivatives of z . (J a - gamma) with respect to q and v
     if (any_dependent) {
       set_size(equation, z);
       pull(pullback, loops, {nullptr, z, nullptr}, {c, c + n_, by_.a}, nullptr);

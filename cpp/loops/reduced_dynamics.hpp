@@ -24,9 +24,9 @@ namespace sarrus {
 
 struct ReducedInput {
   const double *q, *v, *column, *row;  // column, row: scales as in closing.hpp
-  const double*
-      coordinates;  // (nv + 6) for each velocity and component of the frame, the index of its coordinate, from 1; or 0. If null, the
-  // best-conditioned ones are chosen
+  // (nv + 6) for each velocity, and each component of the frame's velocity: the index of its coordinate, counted from 1, or 0 if it is no
+  // coordinate. If null, the best-conditioned velocities are chosen
+  const double* coordinates;
   const double *time, *pfaffian_values, *pfaffian_rates;
   int wrenches;
   const ExternalWrench<double>* wrench;
@@ -36,8 +36,8 @@ struct ReducedInput {
 /// numbers are set.
 struct ReducedOutput {
   double *freedom, *determined, *count;  // degrees of freedom; how many of them the coordinates determine; k
-  double *index, *drift, *bias_acceleration;  // (nv) index of each coordinate in the input; g; a_0
-  double *velocity, *bias, *G, *G_dot, *mass;  // y-dot (k); G^T (M a_0 + h) (k); (nv, k); (nv, k); (k, k)
+  double *index, *drift, *bias_acceleration;  // (nv each) index of each coordinate in the input; drift g; bias acceleration a_0
+  double *velocity, *bias, *G, *G_dot, *mass;  // y-dot (k); G^T (M a_0 + h) (k); G and G-dot (nv, k); G^T M G (k, k)
 
   static int size(int nv) { return 3 + nv * (5 + 3 * nv); }
   static ReducedOutput over(int nv, int k, double* x) {
@@ -68,7 +68,7 @@ SARRUS_NOINLINE inline LoopRates loop_rates(const Tree& tree, Arena& arena, cons
   return rates;
 }
 
-/// E (k, nv) and its rate, for the requested coordinates, and the unit of the rate in each row of E.
+/// Compute E (k, nv) and its rate for the requested coordinates, and for each row of E the unit of its coordinate's rate.
 struct ReducedCoordinates {
   int count = 0;
   int* index;
@@ -114,7 +114,7 @@ inline void add_product(int m, int n, const double* A, const double* x, double* 
   for (int i = 0; i < m; ++i) y[i] += dot_product(n, A + i * n, x);
 }
 
-/// G and its rate, stored column after column.
+/// Memory for G and its rate; each column is contiguous.
 struct Dependence {
   double *G, *G_dot;
 };

@@ -12,9 +12,10 @@ template <class T> struct LoopState {
   Transform<T>* X;  // poses of the bodies in the world
   Motion<T>* column;  // columns of the velocities, each in world axes at the origin of the body that the velocity moves
   const RneaLink<T>* link;  // null if accelerations are not needed
-  // set only if the kinematics are computed from q alone: poses of the bodies in their parents,
+  // Set only if the kinematics are computed from q alone. in_parent: poses of the bodies in their parents; stored: columns of the joints that visit()
+  // does not inline
   const Transform<T>* in_parent = nullptr;
-  const Motion<T>* stored = nullptr;  // and the columns of joints that visit() does not inline
+  const Motion<T>* stored = nullptr;
   NumbersOf<T> numbers = {};
 };
 
@@ -100,7 +101,7 @@ SARRUS_INLINE void relative_acceleration(const LoopState<T>& s, const Constraint
                                          const Motion<T>& carried, const Motion<T>& A, RelativeMotion<T>& m) {
   const Mat3<T> R_child = c.in_world ? Mat3<T>(s.X[c.child].R.transpose()) : s.numbers(c.X_child.R);
   const auto motion_at = [&](int link, const Vec3<T>& p, const Mat3<T>& R, Vec3<T>& w, Vec3<T>& dw, Vec3<T>& a) SARRUS_INLINED {
-    // R: from the child's axes to the body's
+    // R: rotation from the child's axes to the axes of the body
     const RneaLink<T>& b = s.link[link];
     w = transpose_times(R, b.w), dw = transpose_times(R, b.dw);
     a = transpose_times(R, Vec3<T>(b.a + b.Omega * p));

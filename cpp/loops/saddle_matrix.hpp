@@ -25,7 +25,7 @@ template <class T> struct Saddle {
   SARRUS_INLINE int first_entry(int i) const { return mass_first ? mass_first[i] : i; }
 };
 
-/// L^T above the diagonal, row-major, and 1/D. A factorisation without fronts also stores the mu that was used for each row (rows).
+/// Factor: L^T, row by row without its unit diagonal, and 1/D. A factorisation without fronts also stores the mu that was used for each row (rows).
 template <class T> struct Factor {
   T* L;
   T* D_inverse;

@@ -24,7 +24,7 @@ template <class T> SARRUS_INLINE T* mobilities(const Tree& tree, Arena& arena, c
   return mobility;
 }
 
-/// M by rows, each from its diagonal towards the ground.
+/// Entries of M by rows; each row begins at its diagonal entry and continues towards the ground.
 template <class T>
 SARRUS_NOINLINE T* sparse_mass_matrix(const Tree& tree, Arena& arena, Poses<T> X, const Motion<T>* columns) {
   const int* first = tree.loops.mass_first;
@@ -55,7 +55,7 @@ template <class T> struct Metric {
   // with plain: (nv) 1/weight of a velocity's motor; 0 if it has no motor and therefore no effect on the objective
   const T* motors = nullptr;
   const T* closing_motors = nullptr;  // with motors: weights of motors in loop joints (motor rows)
-  T passive = T(0.0);  // with motors: tolerances::passive, relative to the largest weight
+  T passive = T(0.0);  // with motors: the weight of joints without a motor, tolerances::passive times the largest weight
   bool is_mass() const { return !weight && !plain; }
 };
 
@@ -84,7 +84,7 @@ template <class T> class SubstructuredEquation {
   T* compliance;  // S
   T* row_weight;
   T* epsilon = nullptr;  // (nv) regularisation of velocities with zero metric
-  const T* weight;  // velocities are weight times the unknowns; null: ones
+  const T* weight;  // if not null, the velocities are `weight` times the unknowns
   bool borrows;  // true if massless bodies borrow inertia
 
   /// `X`: poses of the bodies in their parents; `columns`: stored columns of the joints that visit() does not inline.
@@ -149,7 +149,8 @@ template <class T> class SubstructuredEquation {
     for (int r = 0; metric.motors && r < full_tree.loops.motor_rows; ++r)
       if (full_tree.loops.driven[r] != 0.0) S[loops.rows + r] = metric.closing_motors[r];
     if (weight) apply_weights(M);
-    if (metric.motors) {  // norm of the motors' efforts, in units of moment
+    // weigh velocities so that the minimised quantity is the squared norm of the motors' efforts, in units of moment
+    if (metric.motors) {
       T* inertia = arena.take<T>(tree.nv);
       for (int k = 0; k < tree.nv; ++k) inertia[k] = square(M[loops.mass_first[k]]) * square(T(state.numbers(tree.unit[k])));
       matrix.inertia = inertia;
@@ -258,7 +259,7 @@ template <class T> class SubstructuredEquation {
 
   static constexpr double free_row = 1e30;  // compliance of an inactive row
 
-  /// 1/weight^2 of joints that are not cut; floating velocities have zero metric.
+  /// Return the metric 1/weight^2 for joints that are not cut. The metric of floating velocities is zero.
   T* plain_metric(Arena& arena, const T* motors) const {
     const Tree& tree = pieces.tree;
     T* M = arena.take<T>(tree.loops.mass_first[tree.nv]);

@@ -27,7 +27,7 @@ constexpr double rounding = 1e-13;
 constexpr double exact = 1e-15;
 /// Default of the largest |phi| of a closed loop. Rounding remains below this value even for loops with a condition number of a thousand.
 constexpr double closed = 1e-10;
-/// Largest |phi| of a closed loop in a configuration from the caller, because the caller may have written it with six digits.
+/// Largest |phi| of a closed loop in a configuration from the caller; the caller may have written the configuration with six digits.
 constexpr double given_closed = 1e-6;
 /// Largest residual [rad, body sizes] that undamped Newton steps can close, with a margin.
 constexpr double projected = 1e-9;
@@ -71,7 +71,7 @@ constexpr double work = 3e-8;
 /// revolution in these steps, so the result contains no additional revolutions. For robots with bodies of 0.5 m, near_gap is a jump of 5 cm or more.
 constexpr double near_damping = 1e-2, near_steps = 6.0, near_gap = 0.2;
 
-/// Longest step [rad, body sizes]: the linear model of the rows is invalid farther away.
+/// Longest step [rad, body sizes]; the linear model of the rows is not valid for longer steps.
 constexpr double longest_step = 0.5;
 /// Damping (mu / |phi|) at which a search stops. Each step that does not reduce the residual multiplies the damping by four. Beyond this value, steps
 /// would be so short that they change the residual by rounding only.
@@ -92,7 +92,7 @@ constexpr double present = 1e-6;
 /// Singular values below this limit cause a warning: forces and velocities are then a thousand times as large as in a regular position.
 constexpr double nearly_singular = 1e-3;
 
-/// Square root of the ratio of two compliances below which the less compliant element is rigid.
+/// Square root of a ratio of compliances. Of two elements whose ratio of compliances is below its square, the less compliant one is treated as rigid.
 constexpr double rigid = 1e-7;
 
 // ---- the saddle equation ------------------------------------------------------------------------------------------------------------
@@ -122,7 +122,7 @@ constexpr double no_inertia = 1e-1;
 constexpr double passive = 1e-8, passive_in_single = 2e-4;
 /// Residual that marks an equation with an undetermined motion, because no inertia resists it. It exceeds every residual that can be computed.
 constexpr double undetermined = 1e200;
-/// Relative residual above which constraints contradict one another: rounding cannot explain it.
+/// Relative residual above which constraints contradict one another. It is so large that rounding cannot explain it.
 constexpr double contradiction = 1e-6, contradiction_in_single = 1e-3;
 /// Relative residual that no regular equation exceeds. A larger one occurs near a singular position, or if rows are nearly dependent: rounding then
 /// determines the rank of the rows.
@@ -132,7 +132,7 @@ constexpr double unresolved = 1e-12, unresolved_in_single = 1e-3;
 constexpr double loses = 0.1;
 /// Entries of J below this value are rounding, relative to the largest entry of the same constraint in that column.
 constexpr double no_entry = 1e-14, no_entry_in_single = 1e-6;
-/// Rounding of an entry of the saddle equation, relative to the largest entry: a tenth of eps, since most of it cancels.
+/// Rounding error of an entry of the saddle equation, relative to the largest entry. It is a tenth of eps, because most rounding errors cancel.
 constexpr double entry_rounding = 2e-17;
 /// Derivatives are useless if rounding of the loops' rows changes the accelerations by more than this relative value. At the distance d from a
 /// singular position, the change is 1e-16 / d. The q of closed loops has the same error, and derivatives change with it as 1 / d^4. This value is
