@@ -1,4 +1,4 @@
-// Fixed steps of all methods: a single step, and a sequence of steps.
+// Fixed steps of all methods: functions for a single step and for a sequence of steps.
 #pragma once
 
 #include <cstdint>

@@ -148,7 +148,7 @@ class ContactStep {
     double* z_dot = doubles(s_.plan.force_elements.nz);
     double* tau = forces(z_dot);
     add_joint_forces<double>(tree_, x_.q, v, -1.0, tau);
-    // A is the mass matrix of a tree with this additional armature
+    // if the mechanism is a tree, A is its mass matrix with this additional armature
     Tree tree = tree_;
     tree.has_joint_forces = false;
     const LinearRates rates = linear_rates(s_);
@@ -250,7 +250,7 @@ class ContactStep {
     s_.work.pushed += scalar_product(impulse_, mean, nv_);
   }
 
-  /// Compute the velocities after a kick without contacts.
+  /// Compute the velocities after a kick without contact impulses.
   void move_freely(const LoopEquation<double>& e, const Factor<double>& factor, const SoftRows& soft, double* v_free) {
     const LoopSolution<double> free = solve_tightly(e, arena_, e.b, factor);
     s_.flag_contradiction(free.error);
@@ -260,7 +260,7 @@ class ContactStep {
     for (int k = 0; k < nv_; ++k) v_free[k] += x_.v[k];
   }
 
-  /// Solve with rows for all contacts that would otherwise penetrate.
+  /// Solve the kick with rows for all contacts that would otherwise penetrate.
   bool solve_all_contacts(StepRows& rows, const LoopEquation<double>& e, const Factor<double>& factor, const SoftRows& soft,
                           const double* v_free, double* v_end, double fastest) {
     do {
@@ -269,7 +269,8 @@ class ContactStep {
     return true;
   }
 
-  /// Solve again after a hit, with the mean of the bias forces before and after it. If the cones are not solved, the first solution remains.
+  /// After a hit, solve the kick again with the mean of the bias forces before and after it. If the cones are not solved this time, the first
+  /// solution is used.
   void solve_contacts_again(StepRows& rows, MidpointBias& bias, LoopEquation<double>& e, const Factor<double>& factor,
                             const SoftRows& soft, double* v_free, double* v_end, double fastest) {
     const Arena::Scope scope(arena_);
@@ -284,7 +285,7 @@ class ContactStep {
     std::copy(first, first + nv_, v_end), std::copy(reported, reported + nz, x_.z), std::copy_n(impulse, size, impulse_);
   }
 
-  /// Active rows: contacts, then their moments, then rows with intervals of impulses. G is computed later.
+  /// Active rows: those of contacts, of their moments, then rows whose impulse is in an interval. The matrix G of these rows is computed later.
   struct Packed {
     ConeProblem problem;
     double *J, *w, *p, *shift, *expands;
@@ -382,7 +383,7 @@ class ContactStep {
     return all;
   }
 
-  /// Solve the active rows for impulses within their cones, and compute the velocities after them. Returns true if they were solved.
+  /// Compute impulses of the active rows within their cones, and the velocities after them. Returns true if the cone problem was solved.
   bool solve_contacts(StepRows& rows, const LoopEquation<double>& e, const Factor<double>& factor, const SoftRows& soft,
                       const double* v_free, double* v_end) {
     const Arena::Scope scope(arena_);
@@ -455,7 +456,7 @@ class ContactStep {
     }
   }
 
-  /// Record the residuals of the step, as maxima.
+  /// Record the residuals of the step, if they exceed those of all earlier steps.
   void note(StepRows& rows) {
     if (!s_.record) return;
     double sunk = 0.0;
@@ -519,7 +520,9 @@ class ContactStep {
   GapTreatment gaps_;
   bool pushed_ = false;
   double* impulse_ =
-      nullptr;  // (nv + rows) impulses of contacts, stops and dry friction; then multipliers of loops, with the sign of solutions
+      // (nv + rows) generalised impulse of contacts, stops and dry friction (nv), then multipliers of loops (rows), which have the sign of the saddle
+      // equation's solutions
+      nullptr;
   double* late_ =
       nullptr;  // (nv) impulses of implicit terms per change of velocity, without those of the tree's springs; null: there are none
   struct {

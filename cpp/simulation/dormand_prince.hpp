@@ -12,8 +12,8 @@ namespace sarrus {
 template <class T> struct Trial {
   T* x;  // final (q, v, z)
   T error;  // largest error of (u, v, z), relative to the tolerance
-  T* dense;  // 5 x (2 nv + nz), polynomial of (u, v, z): see `between`
-  T* work = nullptr;  // (5) polynomial of the work in the step; null: not computed
+  T* dense;  // 5 x (2 nv + nz): coefficients of the polynomials of (u, v, z), see `between`
+  T* work = nullptr;  // (5) coefficients of the polynomial of the work in the step; null: not computed
 };
 
 /// Write the five coefficients (`width` apart) of the polynomial of a component that changes from `start` by `difference`. `first` and `last`: its
@@ -40,7 +40,7 @@ void embedded_step(System<T>& s, const T& time, const T& h, const T* row, double
 
   out.error = T(0.0);
   T* d = out.dense;
-  // for one component: its slopes, its initial value and its change (for u: zero and the displacement)
+  // set the polynomial of one component from its slopes, its initial value and its change (for u: zero and the displacement)
   const auto finish = [&](T* Slopes<T>::* part, int k, const T& start, const T& difference, const T& size, double unit) {
     T off = T(0.0), bend = T(0.0);
     for (int i = 0; i < stages; ++i)
@@ -61,7 +61,7 @@ void embedded_step(System<T>& s, const T& time, const T& h, const T* row, double
     finish(&Slopes<T>::z, k, x0.z[k], x1.z[k] - x0.z[k], most(abs(x0.z[k]), abs(x1.z[k])), s.unit(s.plan.z_unit, k));
 }
 
-/// Evaluate the state at the fraction theta of the step from `row`.
+/// Evaluate the state at the fraction theta of the step that begins at the state `row`.
 template <class T> void between(const Tree& tree, int nz, const T* row, const T* dense, double theta, T* u, T* out) {
   const int nv = tree.nv, width = 2 * nv + nz;
   for (int k = 0; k < nv; ++k) u[k] = value(dense + k, width, theta);

@@ -45,13 +45,13 @@ struct Schedule {
   }
   Count steps() const { return clock.count + (rest > 0.0); }
   Count samples() const { return (steps() + every - 1) / every; }
-  /// Return step k as a schedule of one step.
+  /// Return a schedule that consists of step k only.
   Schedule step(Count k) const {
     return {{clock.start + static_cast<double>(k) * clock.step, k < clock.count ? clock.step : rest, 0, 1}, 0.0};
   }
 };
 
-/// Call work(begin, end, stopped) for chunks of runs on several threads. Only the calling thread calls stop().
+/// Call work(begin, end, stopped) for chunks of runs, on several threads. Only the thread that called this function calls stop().
 template <class Stop, class Work> void on_threads(Count count, Count threads, Count chunk, Stop&& stop, Work&& work) {
   std::atomic<Count> next{0};
   std::atomic<bool> stopping{false};
@@ -129,7 +129,8 @@ struct Simulation {
       ++done.steps;
       sample(done.steps, row);
       if (watch(clock.start + static_cast<double>(clock.first + done.steps) * clock.step, before.data(), row)) {
-        std::copy(before.begin() + n, before.end(), row + n);  // the run ended within this step, which is not recorded
+        // the run ended within this step: restore the monitored data from before the step
+        std::copy(before.begin() + n, before.end(), row + n);
         break;
       }
       if (stop()) {
@@ -207,7 +208,7 @@ struct Simulation {
   }
 };
 
-/// Adaptive steps from a state, and interpolation of the last step.
+/// A run with adaptive steps, which can be continued, and interpolation within its last step.
 class AdaptiveRun {
  public:
   struct State {

@@ -123,7 +123,7 @@ template <class T> class DryFriction {
     }
   }
 
-  /// Begin a step at x: determine which joints rest.
+  /// Begin a step at the state x: determine which joints are at rest.
   void begin(const T& time, const SimulationState<T>& x) {
     const Arena::Scope scope(s_.arena);
     T* size = take(n_);
@@ -318,7 +318,7 @@ template <class T> class DryFriction {
     for (int k = 0; k < n_; ++k) r[k] = friction_[k].iv < nv_ ? a[friction_[k].iv] : loop_rates[friction_[k].iv - nv_];
   }
 
-  /// M^-1 E^T and W of joints that are at rest in some lane.
+  /// Compute M^-1 E^T and W for the joints that are at rest in some lane.
   struct Columns {
     int n, nv;
     T *M_inverse_E, *W;

@@ -28,7 +28,7 @@ template <class T> void as_exponential(const Tree& tree, T* u) {
     visit_every(tree.link[i].described, 0, [&](auto joint) { joint.cayley_to_exponential(u + tree.link[i].iv); });
 }
 
-/// The rule as a fixed-point problem: y = (v1, z1) is the solution if the rule maps y to itself.
+/// The midpoint rule as a fixed-point problem in y = (v1, z1): y is the solution if the rule maps y to itself.
 template <class T> struct MidpointRule {
   System<T>& s;
   T time, h;
@@ -89,7 +89,7 @@ template <class T> struct MidpointRule {
   T unit(int k) const { return k < nv ? s.unit(s.plan.velocity_unit, k) : s.unit(s.plan.z_unit, k - nv); }
   static constexpr double rest = 1e-3;
 
-  /// Compute out - y, and return its relative norm.
+  /// Compute the residual out - y, where `out` is the value of the rule at y; return its relative norm.
   double difference_of(const double* y, const double* out, double* by) const {
     double sum = 0.0, size = square(rest);
     for (int k = 0; k < n; ++k) {
@@ -100,7 +100,7 @@ template <class T> struct MidpointRule {
     return finite_bits(sum) && finite_bits(size) ? std::sqrt(sum / size) : overflow;
   }
 
-  /// Compute the derivative (n x n) of y - out by finite differences.
+  /// Compute the derivative (n x n) of the residual y - out by finite differences.
   void derivative(double* y, const double* out, double* out_varied, double* A) {
     const double power = s.power;
     for (int c = 0; c < n; ++c) {
@@ -209,7 +209,8 @@ inline void implicit_midpoint_step(System<double>& s, double time, double h, con
   rule.finish(y);
 }
 
-/// Move a state by the least motion that changes the rows by `position`. Change its velocity by the least motion that changes their rates by `rate`.
+/// Move a state by the least motion that changes the rows by `position`. Then change its velocity by the least motion that changes the rates of the
+/// rows by `rate`.
 template <class T>
 void shift(LeastMotion<T>& least, const T* position, const T* rate, T* q, const SimulationState<T>& at) {
   integrate(least.tree, at.q, least.along(position, 1.0), q);

@@ -38,7 +38,8 @@ inline LinearRates linear_rates(const System<double>& s) {
   return rates;
 }
 
-/// Compute the inertia (nv) that each joint moves with all joints at zero: mass, or the mean moment of inertia about its origin, plus armature.
+/// Compute the inertia (nv) that each joint moves in the configuration q = 0: a mass, or the mean moment of inertia about the joint's origin; plus
+/// the armature.
 inline double* carried_inertia(const Tree& tree, Arena& arena) {
   struct Carried {
     double mass, spread;  // spread: integral of r^2 dm about the origin

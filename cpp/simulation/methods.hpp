@@ -24,7 +24,7 @@ inline constexpr double rk4_b[] = {1.0 / 6, 1.0 / 3, 1.0 / 3, 1.0 / 6};
 inline constexpr double rk4_c[] = {0, 0.5, 0.5, 1};
 inline constexpr Tableau rk4 = {4, rk4_a, rk4_b, rk4_c, nullptr, nullptr};
 
-// Hairer, Norsett and Wanner, Table II.5.2 and II.6
+// coefficients from Hairer, Norsett and Wanner, Table II.5.2 and II.6
 inline constexpr double dopri5_a[] = {
     0, 0, 0, 0, 0, 0, 0,
     1.0 / 5, 0, 0, 0, 0, 0, 0,
@@ -70,7 +70,7 @@ struct MethodFacts {
   // largest |lambda| h of stable steps on the negative real axis; infinite if there is no bound or steps are adaptive
   double stable;
   const Tableau* tableau;  // null: no Runge-Kutta method
-  bool exponential;  // true: integrates the argument u of q = q0 exp(u); false: the coordinates
+  bool exponential;  // true: the method integrates the argument u of q = q0 exp(u); false: it integrates the coordinates
   bool varies;  // true if derivatives of steps are available: see step_rates.hpp
   bool rigid;  // true: contacts, stops and dry friction are rows of the method's steps, which also close loops (contact_step.hpp)
 
@@ -107,7 +107,8 @@ enum class Stabilisation : int { none, corrective, baumgarte, projection };
 
 struct StabilisationFacts {
   const char* name;
-  double gains[2];  // default gains of velocities and positions: those of van der Merwe 5.5.5; alpha = beta = 10/s
+  // default gains of velocities and of positions: those of van der Merwe 5.5.5; for Baumgarte's method, alpha = beta = 10/s
+  double gains[2];
 };
 inline constexpr StabilisationFacts stabilisations[] = {
     {"none", {}}, {"corrective", {40.0, 60.0}}, {"baumgarte", {20.0, 100.0}}, {"projection", {}}};

@@ -71,7 +71,8 @@ class MidpointBias {
         e.b[k] -= by, force[k] = now[k], change += square(by) * e.matrix.mobility[k];
       }
       change = std::sqrt(change / size);
-      // estimate of the next change: the first change is half the square of an angle, and each later one is smaller by a factor of half an angle
+      // estimate of the next change: the first change is half the square of the rotation angle, and each later change is the previous one times half
+      // this angle
       const double next = change * std::min(round == 0 ? std::sqrt(change) : change / last, 1.0);
       if (next <= share) return true;
       if (round > 2 && !(change < last)) return change <= contact_steps::acceptable;

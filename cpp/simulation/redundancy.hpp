@@ -57,7 +57,7 @@ template <class T> class Redundancy {
     for (int k = 0; k < tree_.nq; ++k) displaced[k] = select(error < T(square(tolerances::nearly_closed)), displaced[k], q[k]);
   }
 
-  /// Return a random velocity that the loops allow. Its components are scaled by their inertia. The rows are those of the factor.
+  /// Return a random velocity that the loops allow at the configuration of the factor. Its components are scaled by their inertia.
   T* allowed(LeastMotion<T>& motion, int sample) {
     T *v = take(tree_.nv), *slip = take(tree_.loops.rows);
     for (int k = 0; k < tree_.nv; ++k) v[k] = T(scattered(k + sample * tree_.nv)) * sqrt(motion.e.matrix.mobility[k]);

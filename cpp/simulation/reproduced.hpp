@@ -5,7 +5,7 @@
 
 namespace sarrus {
 
-/// Largest difference between the two final states, in the units of the plan (plan.hpp).
+/// Return the largest difference between the two final states, in the units of the plan (plan.hpp).
 template <class P> class Reproduced {
  public:
   explicit Reproduced(const Plan& plan) : plan_(plan) {}
@@ -15,7 +15,7 @@ template <class P> class Reproduced {
   void see_internal_state(int k, const P& z, const P& before) {
     see(z - before, P(Plan::unit_of(plan_.z_unit, k)) + abs(before));
   }
-  /// Mask of lanes in which the two final states differ.
+  /// Return a mask of the lanes in which the two final states differ.
   using Mask = decltype(P() > P());
   Mask missed() const { return gap_ > P(1e-8); }  // larger than the rounding errors of a step, even near singular positions
 

@@ -38,7 +38,7 @@ class Run {
         event;  // the event's function; NaN if it failed, which ends the run
     std::function<bool()> stop;  // called after each step; true interrupts the run
   };
-  /// Times and states, one row each. The first row is the last state that the run has output or reached.
+  /// A part of the run: times and states, one row each. The first row is the last state that the run has output or reached before.
   struct Segment {
     std::vector<double> time, x;
     double status = 0.0;
@@ -57,7 +57,7 @@ class Run {
   bool finished() const { return finished_; }
   Record<double> record() { return {s_.plan, carried.data() + Guard<double>::size}; }
 
-  /// Begin at a state. Controllers take the samples that are due there.
+  /// Begin a run at a state. Controllers take the samples that are due at that time.
   void begin(std::vector<double> x, double time, double dt) {
     at = {std::move(x), time, 0, dt, time, dt, {}};
     check_redundancy();
@@ -234,7 +234,7 @@ class Run {
   std::optional<std::vector<double>> times_;
   AdaptiveRun::Options options_ = {};
   Count sampled_ = 0;
-  double refused_ = 0.0;  // status of the samples at the beginning of the run
+  double refused_ = 0.0;  // status of the controllers' first samples, taken at the beginning of the run; nonzero after a failure
   bool finished_ = false;
   std::vector<double> carried_at_end_;  // state of a run with fixed steps that ended at an event
 };

@@ -95,7 +95,7 @@ class RunNumbers {
       return number;
   }
 
-  /// A copy of a tree with its own passive terms along its joints.
+  /// A copy of a tree that has its own array of passive terms along joints, so that these can be changed.
   struct TreeOfRun {
     Tree* tree;
     PassiveTerms* passive;

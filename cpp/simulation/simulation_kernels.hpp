@@ -36,7 +36,7 @@ struct StepRange {
   std::int64_t run_step;
   const double* parameter;
   std::int64_t parameter_step;
-  Onto onto;  // projection of each state at the beginning of its step
+  Onto onto;  // projection of each state at the beginning of its step: none, of positions, or of positions and velocities
   double closes;  // 1 if stages are projected onto the loops, 0 if not, negative if not determined yet
   signed char* status;
 };
@@ -69,7 +69,8 @@ struct SimulationKernels {
     double error;  // relative to the tolerance
     double part;  // fraction of the step after which it ends because a joint comes to rest; 1: at its end
     double* demanded;  // commanded efforts (nv), if limits are monitored
-    double supplied = 0.0, work[5] = {};  // if work is computed: work of applied forces up to `part`; its polynomial
+    // if work is computed: the work of applied forces up to the fraction `part` of the step, and the coefficients of its polynomial
+    double supplied = 0.0, work[5] = {};
   };
   double (*try_step)(const Tree&, const Plan&, const double* parameter, double time, double step, const double* tolerance,
                      const double* x, double* guard, double* end_state, double* dense, TrialResult& result);
@@ -77,7 +78,7 @@ struct SimulationKernels {
   /// like the end of the step.
   void (*between)(const Tree&, const Plan&, const double* parameter, double from, double step, double time, const double* x,
                   const double* guard, const double* dense, double* end_state);
-  /// Take the samples that are due at a state.
+  /// Take the controllers' samples that are due at the time of a state.
   double (*sample)(const Tree&, const Plan&, const double* parameter, double time, double* x);
   /// Compute the generalised force of all force elements and functions of the caller, without springs of the mechanism.
   double (*forces)(const Tree&, const Plan&, const double* parameter, double time, const double* x, double* tau);
@@ -85,9 +86,9 @@ struct SimulationKernels {
   double (*friction)(const Tree&, const Plan&, const double* parameter, double time, double step, const double* x, double* force);
   /// Compute coordinates and velocities of the tree's joints at x, followed by those of loop joints.
   void (*all_joints)(const Tree&, const Plan&, double time, const double* x, double* q, double* v);
-  /// Return the distance of q from a singular configuration: the smallest pivot of the constraints, without those of redundant rows.
+  /// Return a measure of the distance of q from a singular configuration: the smallest pivot of the constraint rows, excluding redundant rows.
   double (*weakest_row)(const Tree&, const Plan&, double time, const double* q);
-  /// Compute by how much the units of the velocities (nv) change each row of the loops; 1 for rows that they do not change.
+  /// Compute the largest change of each row of the loops by the units of the velocities (nv); 1 for rows that no velocity changes.
   void (*row_units)(const Tree&, double time, const double* q, const double* unit, double* rows);
   /// Return 1 if redundant rows are consistent only on closed loops, else 0.
   double (*only_on_loops)(const Tree&, const Plan&, double time, const double* q);

@@ -139,7 +139,8 @@ class SoftRows {
     const double* J;
     double stiffness, damping, rate, bend;  // rate: s-dot; bend: J_s-dot v
     double stiffness_of_elements, damping_of_elements;  // contributions of force elements
-    double late, ahead;  // impulse of dampers and elements: per change of the velocity along the row; constant part
+    // impulse of dampers and elements: its derivative with respect to the velocity along the row, and its constant part
+    double late, ahead;
   };
   /// Solve for Y of T::width rows (the lanes of T), beginning with row `first`.
   template <class T> void solve(const LoopEquation<double>& e, const Factor<double>& factor, int first) {
@@ -195,7 +196,7 @@ class SoftRows {
   double h_;
   int nv_, n_, count_ = 0;  // n: velocities and multipliers of loops
   Row* row_ = nullptr;
-  double *W_ = nullptr, *U_ = nullptr, *scale_ = nullptr;  // count x n; count x count; roots of b (count)
+  double *W_ = nullptr, *U_ = nullptr, *scale_ = nullptr;  // W (count x n); U (count x count); square roots of b (count)
 };
 
 }  // namespace sarrus

@@ -28,7 +28,7 @@ class StepLength {
   /// Return true if some step from the current state was rejected.
   bool rejected() const { return tries_ > 0; }
 
-  /// Reject a step, because its error was too large, or infinite after a failure. `singular`: the state is near a singular position.
+  /// Reject a step, because its error was too large; `error` is infinite if the step failed. `singular`: the state is near a singular position.
   void reject(double length, double error, bool singular) {
     static constexpr double longer[] = {1.4, 2.0, 4.0};
     if (tries_++ == 0) first_ = length;
@@ -51,7 +51,7 @@ class StepLength {
   }
 
   double next_, longest_;
-  // since the last accepted step: first length, last error, next length without leaps (longer steps), best length and its error
+  // values since the last accepted step: first length, last error, next length if no longer step is tried, best length and its error
   double first_ = 0.0, last_ = 0.0, shorter_ = 0.0, best_ = 0.0, least_ = HUGE_VAL;
   int tries_ = 0, growths_ = 0, leaps_ = 0;
   bool leaping_ = false, settles_ = false;

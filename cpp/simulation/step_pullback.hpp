@@ -130,7 +130,7 @@ template <class P, class R> class StepPullback {
   template <class Kind> static constexpr bool is_of_time_alone =
       std::is_same_v<Kind, EffortTable> || std::is_same_v<Kind, ZeroOrderHold>;
   static constexpr int most_stages = 4;
-  static constexpr double rounding = 3e-12;  // smaller motions, in the plan's units, are neglected
+  static constexpr double rounding = 3e-12;  // motions below this value, in the plan's units, are treated as zero
 
   /// State after a step along weighted slopes. y is the weighted sum of the slopes: of the argument u, or of the coordinates.
   struct Point {
@@ -249,7 +249,7 @@ template <class P, class R> class StepPullback {
     return k;
   }
 
-  /// Pull back through the force elements, from cotangents of tau and z', along as many directions of state and parameters as there are lanes.
+  /// Pull cotangents of tau and z' back through the force elements, along as many directions of state and parameters at once as there are lanes.
   void pull_forces(const Stage& s, const P* row, double since, const P* by_tau, const P* by_z_dot, P* by, const Acting& acting,
                    P* by_parameter) {
     const int nq = tree_.nq, m = 2 * n_ + nz_, end = m + acting.count, begin = sees_state_ ? 0 : m;
@@ -472,7 +472,7 @@ template <class P, class R> class StepPullback {
         carry(side);
       else
         std::copy(rest, rest + n_, side);
-      add_constraint_forces(tree_, c.J, static_cast<const P*>(b), side);  // right-hand side: add the difference of J1 and J
+      add_constraint_forces(tree_, c.J, static_cast<const P*>(b), side);  // add the difference of J1 and J to the right-hand side
       const P* solved = solve_finely(c, side);
       P off = P(0.0), size = P(0.0);
       for (int r = 0; r < rows_; ++r) off = most(off, abs(P(solved[n_ + r] - b[r]))), size = most(size, abs(solved[n_ + r]));
@@ -519,7 +519,7 @@ template <class P, class R> class StepPullback {
   const Plan& plan_;
   const P* parameter_;
   int n_, nz_, rows_;
-  bool on_u_;  // slopes are those of u, not of the coordinates
+  bool on_u_;  // true: slopes are rates of u; false: rates of the coordinates
   bool follows_;  // true: q moves with the velocity at the end of the step
   bool shake_;  // true: v on the loops is computed from the displacement
   bool by_rates_ = true;  // true: displacements are added to coordinates, and velocities are the rates of coordinates

@@ -34,7 +34,7 @@ template <class T, class Put> void each_entry_of_rows(const Loops& loops, const 
   }
 }
 
-/// Compute a at a state without loops, by M alone.
+/// Compute a at a state of a mechanism without loops, from M alone.
 template <class P, class R>
 void tree_accelerations_with_rates(System<Dual<P, R>>& s, const Dual<P, R>* q, const Dual<P, R>* v, const Dual<P, R>* tau,
                                    Dual<P, R>* a) {
@@ -71,7 +71,7 @@ SARRUS_NOINLINE void accelerations_with_rates(System<Dual<P, R>>& s, const Dual<
   const LoopEquation<P> e = loop_equation(tree, arena, in);
   const LoopSolution<P> solution = solve_tightly(e, arena, e.b);
   s.flag_contradiction(T(solution.error, R(0.0)));
-  // there is no derivative near a singular position, as in loops/derivatives.hpp
+  // near a singular position there is no derivative, as in loops/derivatives.hpp
   const P size = e.terms + in_metric(e.solved(), solution.y);
   const auto singular = is_near_singular(moved_by_rounding(e, arena, solution.factor, size), size);
   s.status.value = select(singular, sarrus::most(s.status.value, P(double(inconsistent_constraints))), s.status.value);
@@ -202,7 +202,7 @@ template <class P, class R> struct SizeOfRates {
   }
 };
 
-/// Compute u (nv) with the rates of q.
+/// Compute the least motion u (nv), with rates that follow from the rates of q.
 template <class P, class R> void rates_of_displacement(const Tree& tree, Arena& arena, const Dual<P, R>* q, Dual<P, R>* u) {
   const Arena::Scope scope(arena);
   Dual<P, R>* plain = arena.take<Dual<P, R>>(tree.nq);
@@ -265,7 +265,8 @@ bool keeps_loops(const LoopRows<Dual<P, R>>& open, const Dual<P, R>& residual, c
   return !any(residual.value > P(square(tolerances::no_drift))) && !left.exceeds(size, 1e-12);
 }
 
-/// Solve the fixed point y = G(y) by Newton's method on values, then (1 - dG/dy) Dy = DG for fixed y. Columns of dG/dy are computed as rates of G.
+/// Solve the fixed-point equation y = G(y) by Newton's method on values. Then solve (1 - dG/dy) Dy = DG, where DG is the rate of G for constant y.
+/// Columns of dG/dy are computed as rates of G.
 template <class P, class R>
 void implicit_midpoint_step(System<Dual<P, R>>& s, const Dual<P, R>& time, const Dual<P, R>& h,
                             const SimulationState<Dual<P, R>>& x, const Dual<P, R>* guess = nullptr) {

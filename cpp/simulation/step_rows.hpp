@@ -8,13 +8,13 @@
 namespace sarrus {
 
 namespace contact_steps {
-/// Distance, relative to the smaller shape, below which a contact is active from the first attempt on.
+/// Distance, relative to the smaller shape, below which a contact has a row from the first attempt on.
 constexpr double near = 1e-3;
 /// Speed of approach, relative to the speed that gravity adds in a step, below which hits do not bounce.
 constexpr double bounce_speed = 3.0;
 /// Penetration, relative to the smaller shape, above which a contact bounces before it touches, because a faster body would pass through.
 constexpr double sink_limit = 0.1;
-/// Distance, relative to the smaller shape, within which a contact point is identified with the nearest one of the last step.
+/// Distance, relative to the smaller shape, within which a contact point is treated as the same point as the nearest one of the last step.
 constexpr double match_distance = 0.1;
 /// Pairs of shapes are searched within this multiple of the distance that they move in a step, because an impact of a heavy body can double a speed.
 constexpr double look_ahead = 2.0;
@@ -32,10 +32,11 @@ struct StepRow {
   const TouchingPoint<double>* point = nullptr;  // contact point of two shapes
   const EndStop* stop = nullptr;  // force element to which a stop's row belongs; its force is multiplied by `sign`
   double sign = 1.0;
-  double *turning = nullptr, torsional = 0.0, rolling = 0.0;  // 3 x nv, about (n, t1, t2); null: no rotational friction
+  // (3 x nv) Jacobian of the relative angular velocity along (n, t1, t2); null: no rotational friction
+  double *turning = nullptr, torsional = 0.0, rolling = 0.0;
   double guessed_moment[3] = {0.0, 0.0, 0.0};
   Vec3<double> bend = zero3<double>();  // beta (contact_step.hpp): change of the contact's velocity (n, t1, t2) in half a step
-  double expands = 0.0;  // coefficient of restitution of a bounce by Poisson's law; else 0
+  double expands = 0.0;  // coefficient of restitution if the contact bounces by Poisson's law; else 0
   int first = 0, second = 0;  // links, point and axes of a contact
   Vec3<double> position{};
   Mat3<double> axes{};
@@ -44,7 +45,8 @@ struct StepRow {
   Vec3<double> about{};
 
   int rows() const { return contact ? 3 : 1; }
-  /// Call moment(first axis, number of axes, friction length [m]) for each moment.
+  /// Call moment(first axis, number of axes, friction length [m]) for each friction moment of the contact: spinning about axis 0, rolling about axes
+  /// 1 and 2.
   template <class Moment> void each_moment(Moment&& moment) const {
     if (torsional > 0.0) moment(0, 1, torsional);
     if (rolling > 0.0) moment(1, 2, rolling);
@@ -75,7 +77,7 @@ class StepRows {
 
   StepRow* begin() { return row_; }
   StepRow* end() { return row_ + count_; }
-  /// Add the motion of a contact's first body relative to the second, at the point `at` of both: six rows of J, angular first.
+  /// Add the Jacobian of the motion of a contact's first body relative to the second, at the point `at` of both bodies: six rows of J, angular first.
   void add_relative_motion(const StepRow& row, const Vec3<double>& at, double* J) const {
     const Mat3<double> world = Mat3<double>::Identity();
     for (const auto& [link, sign] : {std::pair{row.first, 1.0}, std::pair{row.second, -1.0}}) {
@@ -85,7 +87,7 @@ class StepRows {
   }
   double approach(const StepRow& row, const double* v) const { return scalar_product(row.J, v, nv_); }
 
-  /// Compute the generalised impulse (nv) of the estimated impulses and moments of contacts.
+  /// Compute the generalised impulse (nv) of all contacts, from the estimates of their impulses and moments.
   const double* guessed(double* impulse) const {
     std::fill(impulse, impulse + nv_, 0.0);
     for (const StepRow* row = row_; row < row_ + count_; ++row)
@@ -164,7 +166,7 @@ class StepRows {
   /// Set beta of a contact between shapes, whose point moves along both surfaces.
   void bend(StepRow& row, const CollisionContacts& all, const TouchingPoint<double>& point, const Kinematics<double>& k,
             double size) {
-    double squares = 0.0;  // squared rate of motion, in radians and sizes of the shape
+    double squares = 0.0;  // squared rate of the relative motion, in radians per second and sizes of the smaller shape per second
     for (int r = 0; r < 3; ++r) squares += square(scalar_product(row.J + r * nv_, x_.v, nv_) / size);
     for (const int link : {row.first, row.second}) squares += dot(k.link[link].V.angular, k.link[link].V.angular);
     if (square(h_) * squares <= square(contact_steps::slow)) return;
@@ -206,7 +208,8 @@ class StepRows {
       }
     }
     const ContactPoint<double> present = {Vec3<double>(point.at.position - moved_about_), point.at.normal, point.at.distance};
-    const auto same = [&](const Manifold<double>& m) {  // a function of the caller may return points in another order
+    // for a function of the caller use the nearest point, because the function may return points in another order
+    const auto same = [&](const Manifold<double>& m) {
       return function ? m.nearest(present.position) : m.find_feature(static_cast<int>(point.id % Scene::features));
     };
     const ContactPoint<double>*before = same(moved_[0]), *after = same(moved_[1]);

@@ -50,7 +50,7 @@ template <class T> struct RungeKutta {
     std::fill(impulse, impulse + nv, T(0.0)), std::fill(passed, passed + nv, T(0.0));
   }
 
-  /// Compute the state after h from the weighted slopes of the first n stages.
+  /// Compute the state at the time h after x0, from the weighted slopes of the first n stages.
   SARRUS_INLINE void combine(const SimulationState<T>& x0, const double* weight, int n, const T& h, T* q_to, T* v_to, T* z_to) {
     const auto sum = [&](T* to, const T* from, int size, T* Slopes<T>::* part) SARRUS_INLINED {
       for (int k = 0; k < size; ++k) to[k] = from ? from[k] : T(0.0);

@@ -80,8 +80,9 @@ template <class T> struct System {
   bool kept = false;
   const Record<T>* record = nullptr;  // output for the residuals of rigid steps; null: none
   bool rigid = false;  // true: contacts and stops apply no forces (contact_step.hpp)
-  T *stiffness = nullptr, *damping = nullptr;  // linear rates of elements along all joints in the last evaluation; null: none
-  const T* late = nullptr;  // additional generalised force (nv) of implicit_midpoint.hpp; null: none
+  // stiffness and damping of elements along all joints in the last evaluation; null: not required
+  T *stiffness = nullptr, *damping = nullptr;
+  const T* late = nullptr;  // additional generalised force (nv), which implicit_midpoint.hpp sets; null: none
   // generalised force (nv), in the last evaluation, of all forces that do work, without dampers of the mechanism; null: work is not computed
   T* acting = nullptr;
   bool drives = false;  // true if rows that time functions or the caller drive do work
@@ -125,7 +126,7 @@ template <class T> struct System {
     std::copy(all.q + tree.nq, all.q + tree.nq + tree.loop_nq, x + integrated() + plan.counted);
     since = time;
   }
-  /// Compute the generalised force (tree.nv) of springs along angles of loop joints; null: no such springs.
+  /// Compute the generalised force (tree.nv) of springs along angles of loop joints; null if there are no such springs.
   const T* loop_springs(const AllJoints<T>& all) {
     const auto& springs = plan.force_elements.all<LoopSpring>();
     if (springs.empty()) return nullptr;
@@ -200,7 +201,7 @@ template <class T> struct System {
                  });
   }
 
-  /// Compute the efforts of sampled controllers, and their z after the sample.
+  /// Compute the efforts of sampled controllers, and their internal states z after the sample.
   void evaluate_controllers(const SampleAndHold& s, int sampling, const T& time, const T* q, const T* v, T* z, T* effort) {
     const Arena::Scope scope(arena);
     AllJoints<T> all = {q, v, nullptr, tree.nv};
@@ -247,7 +248,7 @@ template <class T> struct System {
     if (watches) watch(e, v, solution.x + tree.nv);
   }
 
-  /// Add to a generalised force (nv) that of rows with prescribed motion, from their multipliers, which have the sign of solutions.
+  /// Add the force of rows with prescribed motion to a generalised force (nv). `multipliers` have the sign of the saddle equation's solutions.
   void add_drives(const T* J, const T* multiplier, T* force) const {
     for (int i = 0; i < tree.loops.constraints; ++i) {
       const Constraint& c = tree.loops.constraint[i];
@@ -339,7 +340,7 @@ template <class T> struct System {
     return numbers;
   }
 
-  /// Set the status from the results of elements: efforts that no motor can supply, and failed tasks.
+  /// Set the status if an element failed: motors cannot supply the required efforts, or a task controller has no solution.
   SARRUS_INLINE void take_status(const ElementCall<T>& e) {
     flag_contradiction(e.lacking);
     status = sarrus::most(status, e.status);
@@ -376,7 +377,7 @@ template <class T> void drop_driven_rows(const Tree& tree, const T* J) {
   }
 }
 
-/// Least motion, in the metric of M, that changes the rows by given values. With `fixed_velocities`, only the other velocities change.
+/// Least motion, in the metric of M, that changes the rows by prescribed values. If `fixed_velocities` is not null, only the other velocities change.
 template <class T> struct LeastMotion {
   const Tree& tree;
   LoopEquation<T> e;
@@ -457,7 +458,7 @@ inline double weakest_row(System<double>& s, double time, const double* q) {
   return weakest;
 }
 
-/// All rows at one configuration, computed in one pass: phi, J, and c - J v.
+/// Values of all rows at one configuration, computed in one pass: phi, J, and c - J v.
 template <class T> struct LoopRows {
   System<T>& s;
   const T& time;
