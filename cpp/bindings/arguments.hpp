@@ -1,4 +1,4 @@
-// Inputs and results of each function of a state, read once from its line in the list, and the arguments of one call.
+// Inputs and results of each function of a state, which are read once from the list of operations; and the arguments of one call.
 #pragma once
 
 #include <string>
@@ -21,8 +21,8 @@ struct Info {
   int positional = 0, required = 0;
   std::string axes;
   unsigned facts;
-  int pfaffian_values = -1;         // input that the core computes itself, from the mechanism
-  int independent = -1;             // input on which the size of the result depends
+  int pfaffian_values = -1;  // input that the core computes itself, from the mechanism
+  int independent = -1;  // input on which the size of the result depends
   PyObject* declaration = nullptr;  // the Python function that handles calls with keywords unknown to the core
 
   bool is(fact::Fact f) const { return facts & f; }

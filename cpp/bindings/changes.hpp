@@ -49,7 +49,7 @@ class Places {
   explicit Places(Description& d)
       : d_(d), bodies_(d.bodies), joints_(d.joints), frames_(d.frames), constraints_(d.constraints), springs_(d.springs) {}
 
-  /// One number, or one number per velocity of a joint.
+  /// Parameters of a joint along its velocities, or a single number.
   struct Numbers {
     std::string label;  // of messages
     bool not_negative, scalar;
@@ -60,7 +60,7 @@ class Places {
   Vec3<double>& gravity() { return d_.gravity; }
   Inertia<double>& inertia(const std::string& name) { return bodies_.at("body", name).inertia; }
 
-  /// Return the placement of a frame, or of a joint in one of its bodies: NAME.parent, NAME.child.
+  /// Return the placement of a frame, or of a joint's frame on one of its bodies (NAME.parent, NAME.child).
   Transform<double>& placement(const std::string& name) {
     if (FrameDescription* frame = frames_.find(name)) return frame->X;
     const std::size_t dot = name.rfind('.');
@@ -103,7 +103,7 @@ class Places {
     return {label + ": pitch", false, true, pitch, 1};
   }
 
-  /// Return the parameters along the velocities of a joint, or of a spring between points.
+  /// Return the parameters along the velocities of a joint, or those of a spring between points.
   Numbers terms(const std::string& key, const std::string& name) {
     JointDescription* j = joints_.find(name);
     SpringDescription* s = springs_.find(name);

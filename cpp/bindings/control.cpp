@@ -51,7 +51,7 @@ py::dict task_table() {
 /// Reader of Python's description of a controller.
 class ControllerReader {
  public:
-  bool loop_joints = false;  // true if coordinates are those of loop joints
+  bool loop_joints = false;  // true if the coordinates passed are those of loop joints
 
   explicit ControllerReader(const Mechanism& mechanism) : mechanism_(mechanism) {}
 

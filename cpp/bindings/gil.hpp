@@ -49,7 +49,7 @@ class WithoutGil {
   PyThreadState* state_;
 };
 
-/// Scope with the GIL, in a thread that had released it.
+/// Scope in which a thread that had released the GIL holds it again.
 class WithGil {
  public:
   WithGil() : state_(unless_interpreter_ends([] { return PyGILState_Ensure(); })) {}

@@ -139,7 +139,7 @@ std::string subject_of(const model::Visual& v) { return "visual of body '" + v.b
 std::string subject_of(const model::Contact& c) { return "contact of '" + c.first + "' and '" + c.second + "'"; }
 template <class Part> std::string subject_of(const Part& part) { return kind_of(part) + " '" + part.name + "'"; }
 
-/// Value of a field, and the name that errors use for it.
+/// Value of a field, together with the field's name in error messages.
 struct Given {
   py::handle value;
   std::string label;
@@ -613,7 +613,7 @@ py::object zeros(int count) {
   return py::reinterpret_borrow<py::object>(all[static_cast<std::size_t>(count)]);
 }
 
-/// Return the core's type of a joint, and all its fields by name: read-only arrays, numbers and, for a gimbal, names.
+/// Return the core's type of a joint, and all its fields by name. The fields are read-only arrays and numbers; for a gimbal also names.
 py::tuple joint_type(const std::string& kind, const py::dict& arguments) {
   const std::vector<model::JointField> candidates = model::joint_fields(kind);
   const auto make = [&](bool named) {

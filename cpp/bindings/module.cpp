@@ -121,7 +121,7 @@ py::list placed_constraints(const py::object& self) {
   return all;
 }
 
-/// Return for each described joint (q_start, nq, v_start, nv, true for a loop joint, true if it points towards the ground, body).
+/// Return, for each joint of the description, (q_start, nq, v_start, nv, true for a loop joint, true if it is reversed in the tree, body).
 py::list placed_joints(const py::object& self) {
   py::list all;
   for (const auto& j : built_or_variants(self).joints())
@@ -293,7 +293,7 @@ void bind_messages(py::module_& m) {
   m.def("printable", [](const py::str& text) { return to_text(printable(from_text(text))); }, py::arg("text"));
 }
 
-/// Bind JSON in the format of sarrus: reading with checks, and writing.
+/// Bind the functions for JSON in the format of sarrus: reading with checks, and writing.
 void bind_documents(py::module_& m) {
   m.def(
       "read_json",

@@ -1,4 +1,4 @@
-// Scenes of shapes from Python: described by tuples (description/contacts.py), evaluated at the poses of their bodies.
+// Scenes of collision shapes from Python. They are described by tuples (description/contacts.py), and evaluated at the poses of the bodies.
 #include "shapes.hpp"
 
 #include <pybind11/numpy.h>

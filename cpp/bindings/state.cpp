@@ -52,7 +52,7 @@ void require_sound(const Mechanism& m, const Info& info, const std::string& name
     }
 }
 
-/// Raise ModelError unless the mechanism floats; otherwise its momentum also depends on forces from the ground.
+/// Raise ModelError unless the mechanism floats. Otherwise forces from the ground would also change its momentum.
 void require_floating(const Mechanism& m, const Info& info) {
   if (!m.tie().empty())
     fail(from_python().ModelError,
@@ -235,7 +235,7 @@ struct Operand {
   std::int64_t size = 0, step = 0;
 };
 
-/// Arguments of a call as arrays (inputs, then wrenches), and their common leading axes.
+/// Arguments of a call as arrays (first the inputs, then the wrenches), and their common leading axes.
 struct Operands {
   std::vector<Operand> all;
   std::vector<int> input;  // index among the operation's inputs, or -1 for a wrench
@@ -409,7 +409,7 @@ std::int64_t thread_count(PyObject* count) {
   return threads;
 }
 
-/// Evaluate any call: many states, wrenches, a returned status or `out`.
+/// Evaluate any call, including many states, wrenches, a returned status, and `out`.
 PyObject* general(PyObject* self, int op, const Info& info, const Mechanism& m, const Arguments& a) {
   const Tree& t = m.tree();
   const Operands operands = operands_of(self, info, m, a);

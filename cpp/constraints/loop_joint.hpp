@@ -64,7 +64,7 @@ struct LoopJoint : BetweenBodies {
   template <class T> static SARRUS_INLINE Motion<T> apparent_acceleration(const RelativeMotion<T>& m) {
     return {m.dw + cross(m.w_child, m.w_parent), m.a - cross(Vec3<T>(m.w_parent + m.w_child), m.V.linear)};
   }
-  /// Evaluate rows that are not plain components of the relative motion.
+  /// Evaluate the rows of a joint whose rows are not plain components of the relative motion.
   template <class T> SARRUS_INLINE void evaluate(const RelativeMotion<T>& m, Row<T>* row) const {
     Motion<T> A, bias;
     if (m.accelerates) A = apparent_acceleration(m);

@@ -1,8 +1,8 @@
-// Interface of a kind of constraint. A constraint is a set of rows J v = c with J a = gamma. Most rows are the rate of
-// a residual phi(q, t) that is zero if the constraint is satisfied. There are two sorts:
+// Interface of a kind of constraint. A constraint is a set of rows J v = c with J a = gamma. Most rows are the rate of a residual phi(q, t) that is
+// zero if the constraint is satisfied. There are two categories:
 //
 //   between two bodies     a row is a force Phi on the child, J = Phi . (the velocity of the child's frame relative to the parent's);
-//                          its kind depends on the relative motion only, not on q or the tree
+//                          the row depends on the relative motion only, not on q or the tree
 //   between coordinates    a row is a linear combination of velocities of the tree, with coefficients that depend on q
 //
 // A kind is a struct with its parameters, and
@@ -34,7 +34,7 @@ template <class T> struct RelativeMotion {
   Motion<T> V;
   Size<T> velocity_size;  // squared norm of V for unit velocities, weighted by mobility: rounding errors are relative to it
   NumbersOf<T> numbers;  // of the constraint
-  const T* target;  // prescribed coordinates of the joint between the bodies, or null
+  const T* target;  // prescribed coordinates of the joint between the bodies; null: not prescribed
   bool accelerates;  // true if w, dw and a below are set, for zero joint accelerations
   Vec3<T> w_parent, w_child;  // angular velocities
   Vec3<T> dw, a;  // alpha_child - alpha_parent; a_child minus the acceleration of the parent's coincident point

@@ -1,4 +1,4 @@
-// Spheres and capsules against a box, and a sphere against a cylinder, in the frame of the box or cylinder.
+// Contact of spheres and capsules with a box, and of a sphere with a cylinder, in the frame of the box or cylinder.
 #pragma once
 
 #include "round.hpp"
@@ -40,7 +40,7 @@ template <class T>
 void sphere_cylinder(const Vec3<T>& center, double r, const Transform<T>& X, double radius, double half, Manifold<T>& m) {
   const Vec3<T> p = transpose_times(X.R, Vec3<T>(center - X.p));
   const Vec3<T> out = unit_or(vec3<T>(p(0), p(1), T(0.0)), vec3<T>(T(1.0), T(0.0), T(0.0)));
-  // the box is so wide in y, which is normal to the half plane, that its sides there are never the nearest
+  // the box is so long in y, the direction normal to the half plane, that its sides there are never nearest
   const auto near = nearest_on_box(vec3<T>(dot(out, p), T(0.0), p(2)), {radius, 2.0 * (radius + half), half});
   const auto turned = [&](const Vec3<T>& x) { return Vec3<T>(X.R * vec3<T>(out(0) * x(0), out(1) * x(0), x(2))); };
   m.add(turned(near.place) + X.p, turned(near.normal), near.distance - T(r), 0);
@@ -58,8 +58,9 @@ template <class T> int farthest_edge(const Vec3<T>& n, int k) {
   return 4 * k + (n((k + 1) % 3) > T(0.0) ? 1 : 0) + (n((k + 2) % 3) > T(0.0) ? 2 : 0);
 }
 
-/// Find the point of a segment, in the box's frame, that is nearest to the box; of several, the middle one. Half the squared distance is convex along
-/// the segment. Its slope g is linear between the planes of the sides, so the zero of g is between two of these planes.
+/// Find the point of a segment, in the box's frame, that is nearest to the box. If several points are equally near, the middle one is returned. Half
+/// the squared distance is convex along the segment. Its slope g is linear between the planes of the sides, so the zero of g is between two of these
+/// planes.
 template <class T> T nearest_along(const Segment<T>& a, const Vec3<double>& half) {
   const auto slope = [&](const T& t) {
     const Vec3<T> p = a.at(t);

@@ -149,7 +149,8 @@ template <class T> void box_box(const OrientedBox<T>& a, const OrientedBox<T>& b
       }
       return;
     }
-    if (!(most > T(0.0))) {  // the boxes penetrate so deep that this side is not over the other one: use its lowest corner
+    // the boxes penetrate so deeply that this side is not over the other box's side: use its lowest corner
+    if (!(most > T(0.0))) {
       Vec3<T> p;
       for (int k = 0; k < 3; ++k) p(k) = T(down(k) > T(0.0) ? -other.half(k) : other.half(k));
       p = other.X.R * p + other.X.p;

@@ -156,7 +156,7 @@ struct CombinedRows {
   double* share;
 };
 
-/// Compute G = B G_fewer B^T of combined rows; J: all rows.
+/// Compute G = B G_fewer B^T of the combined rows, where G_fewer belongs to the fewer rows, and B contains `share`. J: all rows.
 inline void inverse_along_combined(const LoopEquation<double>& e, const Factor<double>& f, Arena& arena, const CombinedRows& rows,
                                    const double* J, double* G) {
   if (rows.fewer == rows.count) return inverse_along_rows(e, f, arena, rows.count, J, G);
@@ -176,8 +176,8 @@ inline void inverse_along_combined(const LoopEquation<double>& e, const Factor<d
   lock_rows(e, n, J, G);
 }
 
-/// Solve for the right-hand side of e plus forces p (count) along rows J. Returns the unknowns, valid during the caller's scope, and the relative
-/// residual in `error`.
+/// Solve the equation e with the additional forces p (count) along the rows J. Returns the unknowns, valid during the caller's scope; `error`
+/// receives the relative residual.
 inline const double* solve_pushed(const LoopEquation<double>& e, const Factor<double>& f, Arena& arena, int count,
                                   const double* J, const double* p, double* error = nullptr) {
   const int nv = e.matrix.tree.nv, n = nv + e.matrix.rows;

@@ -9,7 +9,7 @@ namespace sarrus {
 namespace cones {
 /// Complementarity gap at which Newton's method continues.
 constexpr double near = 1e-6;
-/// Smallest friction coefficient in the interior-point method, which divides by mu.
+/// Lower limit of the friction coefficient mu in the interior-point method, which divides by mu.
 constexpr double thinnest = 1e-8;
 }  // namespace cones
 
@@ -26,7 +26,7 @@ struct ScaledCone {
   static void times(const double* A, const double* a, double* out) {
     for (int r = 0; r < 3; ++r) out[r] = A[3 * r] * a[0] + A[3 * r + 1] * a[1] + A[3 * r + 2] * a[2];
   }
-  /// Solve lambda o a = r for a (see ScaledCone for o).
+  /// Solve lambda o a = r for a; o is the product of ScaledCone.
   void divide(const double* r, double* a) const {
     a[0] = (lambda[0] * r[0] - lambda[1] * r[1] - lambda[2] * r[2]) / det(lambda);
     for (int k = 1; k < 3; ++k) a[k] = (r[k] - lambda[k] * a[0]) / lambda[0];
@@ -47,7 +47,7 @@ struct ScaledCone {
       }
     times(W, s, lambda);
   }
-  /// Return the largest step along d for which a remains in the cone.
+  /// Return the largest fraction of the step d for which a remains in the cone.
   static double reach(const double* a, const double* d) {
     const double A = d[0] * d[0] - d[1] * d[1] - d[2] * d[2], B = 2.0 * (a[0] * d[0] - a[1] * d[1] - a[2] * d[2]), C = det(a);
     double most = d[0] < 0.0 ? -a[0] / d[0] : 1e9;
@@ -73,7 +73,7 @@ class ConeInterior : public ConeNewton {
   void interior(double* answer, bool slowly);
 };
 
-/// Iterate of the interior-point method, the equation of its step, and the step.
+/// State of the interior-point method: the iterate, the equation of a step, and the step.
 class ConeInterior::InteriorPoint {
  public:
   static constexpr double start = 2.0;
@@ -163,7 +163,7 @@ class ConeInterior::InteriorPoint {
       double d[3], moved[3];
       motion(i, d), ScaledCone::times(cone_[i].inverse, d, moved);
       for (int a = 0; a < 3; ++a) moved[a] = h_[3 * i + a] - moved[a];
-      ScaledCone::times(cone_[i].inverse, moved, by_.z + 3 * i);  // step of s = (z_n / mu, z_t)
+      ScaledCone::times(cone_[i].inverse, moved, by_.z + 3 * i);  // the step of s, in the variables s = (z_n / mu, z_t)
     }
     for (int j = 0; j < ends_; ++j) {
       by_.low[j] -= at_.low[j] / above(j) * by_.p[end_[j]];
@@ -213,7 +213,7 @@ class ConeInterior::InteriorPoint {
 
  private:
   struct Unknowns {
-    double *p, *z, *low, *high;  // (rows), (cones, 3), and multipliers of the bounds of intervals
+    double *p, *z, *low, *high;  // impulses (rows), z of the cones (cones, 3), and multipliers of the bounds of intervals
   };
   Unknowns unknowns() { return {c_.take(n_), c_.take(m_), c_.take(ends_), c_.take(ends_)}; }
   /// Cones of contacts, then cones of moments: the impulses (p_n, p_t), with one or two tangential rows. Entries of missing rows are zero.
@@ -228,7 +228,7 @@ class ConeInterior::InteriorPoint {
   double wide(int i) const { return std::max(mu(i), cones::thinnest); }
   double above(int j) const { return bounded(low_[j]) ? at_.p[end_[j]] - low_[j] : 1.0; }
   double below(int j) const { return bounded(high_[j]) ? high_[j] - at_.p[end_[j]] : 1.0; }
-  /// Return the step of cone i's impulse, in the variables of ScaledCone.
+  /// Return the step of the impulse of cone i, in the variables x of ScaledCone.
   void motion(int i, double* d) const { cone_vector(i, by_.p, d), d[0] *= wide(i); }
 
   void solve(double* x) {
@@ -282,7 +282,7 @@ inline void ConeInterior::interior(double* answer, bool slowly) {
     if (!limit_.spend(n_) || !point.set_up()) break;
     const double gap = point.gap(), worst = point.worst();
     double share = 0.0;
-    if (slowly) {  // converge to the central path before the next target
+    if (slowly) {  // converge to the present target on the central path before choosing the next one
       while (point.off_path(target) < 0.5 && worst < std::min(0.3 * std::sqrt(target), 1e3 * target)) target *= 0.3;
       share = point.step(target);
     } else {

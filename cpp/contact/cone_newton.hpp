@@ -107,7 +107,7 @@ class ConeNewton : public ScaledCones {
     for (int a = 0; a < count; ++a) step[active_[a]] = right[a];
     return true;
   }
-  /// Write the entries of G + eps for active rows.
+  /// Write the entries of G + eps for the active rows.
   void fill(int count, double eps, double* K) const {
     for (int a = 0; a < count; ++a) {
       const double* G = G_ + active_[a] * n_;

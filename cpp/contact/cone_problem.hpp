@@ -78,15 +78,14 @@ struct SolverLimit {
 /// Project y onto the cone {|p_t| <= mu p_n}.
 inline void project_on_cone(double mu, const double* y, double* x) {
   const double t = std::sqrt(y[1] * y[1] + y[2] * y[2]), along = (y[0] + mu * t) / (1.0 + mu * mu);
-  const bool inside = y[0] >= 0.0 && t <= mu * y[0],
-             // y_n >= 0 is tested too, because for mu = 0 the first comparison is 0 <= -0, which is true
-      opposite = along <= 0.0;
+  // y_n >= 0 is tested too, because for mu = 0 and y_t = 0 the comparison |y_t| <= mu y_n is true for any sign of y_n
+  const bool inside = y[0] >= 0.0 && t <= mu * y[0], opposite = along <= 0.0;
   const double share = inside ? 1.0 : opposite || t == 0.0 ? 0.0 : mu * along / t;
   x[0] = inside ? y[0] : opposite ? 0.0 : along;
   x[1] = share * y[1], x[2] = share * y[2];
 }
 
-/// A friction disk: rows with |p| <= mu p_n.
+/// Friction disk of a contact or moment: the rows with |p| <= mu p_n.
 struct FrictionDisk {
   double mu;
   int normal, first, rows;
@@ -221,7 +220,7 @@ class ScaledCones {
       project_on_cone(mu_[i], from, to);
     }
     if (moments_ == 0 && !floor_) return project_on_intervals(y, x);
-    for (int i = 0, m = 0; i < contacts_; ++i) {  // contacts with moments: project onto all their cones
+    for (int i = 0, m = 0; i < contacts_; ++i) {  // if a contact has moments, project onto the intersection of all its cones
       FrictionDisk all[3] = {{mu_[i], 3 * i, 3 * i + 1, 2, slipping(i)}};
       int count = 1;
       while (m < moments_ && moment_[m].normal == 3 * i) all[count++] = moment_[m++];
@@ -238,7 +237,7 @@ class ScaledCones {
     for (int m = 0; m < moments_; ++m)
       if (!moment_[m].slips) u[moment_[m].normal] += moment_[m].mu * moment_[m].length(u);
   }
-  /// Add the derivatives of the shifts to K, the derivatives of velocities.
+  /// Add the derivatives of De Saxce's shifts to K, which contains the derivatives of the velocities.
   void add_rate_of_shift(const double* p) {
     velocities(p, u_);
     for (int i = 0; i < contacts_; ++i)
@@ -276,7 +275,7 @@ class ScaledCones {
   bool slips_;  // true: some contact already slips
   FrictionDisk* moment_;
   double *G_, *w_, *scale_, *weight_, *low_, *high_, size_ = 0.0, tolerance_ = 0.0;
-  double *u_, *K_;  // work space of the stages: velocities, a matrix
+  double *u_, *K_;  // memory for all stages: velocities, and a matrix
 };
 
 }  // namespace sarrus

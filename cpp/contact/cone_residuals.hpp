@@ -31,7 +31,7 @@ inline ConeResiduals cone_residuals(const ConeProblem& problem, const double* p,
   double work = 0.0;
   int m = 0, at = 3 * contacts;
   for (int i = 0; i < contacts; ++i) {
-    // first the rows of a contact, then those of its moments
+    // include the rows of a contact, then those of its moments
     FrictionDisk disk[3] = {{problem.friction[i], 0, 1, 2, nullptr}};
     int row[6] = {3 * i, 3 * i + 1, 3 * i + 2}, rows = 3, disks = 1;
     for (; m < problem.moments && problem.moment[m].contact == i; ++m) {

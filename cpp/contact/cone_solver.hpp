@@ -1,4 +1,4 @@
-// Solver of cone problems: tries the stages in order until one reaches the solution.
+// Solver of cone problems: tries the stages in order until one of them finds the solution.
 #pragma once
 
 #include "cone_sweeps.hpp"

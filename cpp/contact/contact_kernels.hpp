@@ -41,7 +41,8 @@ struct ConeProblem {
 
 struct ConeSolution {
   bool reached;
-  double natural_map;  // [m/s]; without contacts in the unit of the intervals
+  // residual, the largest entry of the natural map [m/s]; if there are no contacts, in the unit of the intervals
+  double natural_map;
   int iterations;  // number of factorisations in all stages
   int stage;  // stage that found the solution: 0 no stage needed, 1 proximal, 2 interior, 3 sweeps, 4 proximal with strong regularisation
 };

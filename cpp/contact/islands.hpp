@@ -37,7 +37,7 @@ inline int number_parts(const ConeProblem& problem, Arena& arena, int* part) {
   return parts;
 }
 
-/// Solve a problem for its impulses, from the guess p, island by island.
+/// Solve a problem for its impulses, island by island, from the guess p.
 inline ConeSolution solve_parts(const ConeProblem& problem, Arena& arena, double* p, double* least, SolverLimit& limit) {
   const Arena::Scope scope(arena);
   const int n = problem.rows, contacts = problem.contacts, units = n - 2 * contacts;

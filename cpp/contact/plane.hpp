@@ -1,4 +1,4 @@
-// Shapes against the half space z < 0 of a frame, whose z axis is the normal n.
+// Contact of shapes with the half space z < 0 of a frame; the z axis is the plane's normal n.
 #pragma once
 
 #include "round.hpp"
@@ -100,7 +100,7 @@ inline bool lowest_corner(const Shape& shape, const Vec3<double>& up, Vec3<doubl
   return true;
 }
 
-/// Add the lowest point p of an ellipsoid. Its normal A^-2 p (semi-axes A) is opposite to that of the plane, so p = -A^2 n / |A n|.
+/// Add the lowest point p of an ellipsoid with semi-axes A. The ellipsoid's normal at p, A^-2 p, is opposite to the plane's, so p = -A^2 n / |A n|.
 template <class T>
 void ellipsoid_plane(const Transform<T>& X, const Vec3<double>& semi_axes, const HalfSpace<T>& plane, Manifold<T>& m) {
   Vec3<T> stretched = transpose_times(X.R, plane.n);

@@ -10,7 +10,7 @@ namespace sarrus {
 
 template <class T> struct ContactPoint {
   Vec3<T> position;  // midway between both surfaces
-  Vec3<T> normal;  // unit vector; pushes the first body away from the second
+  Vec3<T> normal;  // normal: unit vector that points from the second body to the first
   T distance;  // distance of the surfaces along the normal; negative: penetration
 };
 

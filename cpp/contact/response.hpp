@@ -43,20 +43,20 @@ inline void add_turning_rows(const Tree& tree, const Kinematics<double>& k, int 
     }
 }
 
-/// Return the rate of the relative angular velocity of two bodies at zero joint accelerations, in axes fixed in the second.
+/// Return the rate of the relative angular velocity of two bodies at zero joint accelerations, in axes fixed in the second body.
 inline Vec3<double> turning_bias(const Kinematics<double>& k, const ContactPair& pair) {
   const LinkMotion<double>&first = k.link[pair.first], &second = k.link[pair.second];
   return first.A.angular - second.A.angular - cross(second.V.angular, first.V.angular);
 }
 
-/// Compute velocity and acceleration of the point of a link that coincides with p.
+/// Compute velocity and acceleration of the point of a link that coincides with p at this instant.
 inline void point_motion(const LinkMotion<double>& b, const Vec3<double>& p, Vec3<double>& v, Vec3<double>& a) {
   const Vec3<double> r = p - b.X.p, &w = b.V.angular;
   v = b.V.linear + cross(w, r);
   a = b.A.linear + cross(b.A.angular, r) + cross(w, cross(w, r));
 }
 
-/// Return J_c-dot v of one contact, in its axes.
+/// Return J_c-dot v of one contact, in the axes of the contact.
 inline Vec3<double> contact_bias(const Kinematics<double>& k, const ContactPair& pair, const Vec3<double>& p,
                                  const Mat3<double>& E, double radius) {
   const Vec3<double> normal = E.row(0), center = p + normal * radius;
@@ -96,7 +96,7 @@ struct ContactRows {
   double *J, *w, *friction, *slip, *expands;
   MomentFriction* moment;
   bool slips = false;
-  int moments = 0, size = 0;  // size: number of rows, of contacts and of moments
+  int moments = 0, size = 0;  // size: number of rows, number of contacts, and number of moments
 
   /// Add the rows of rotational friction of a contact. `turning`: three candidate rows, the first about the normal; u: velocities along them.
   void add_moments(const ContactPair& pair, int contact, int nv, const double* turning, const double* free, const double* u,

@@ -1,4 +1,4 @@
-// Spheres and capsules, as points and segments with a radius: nearest points, and the line through them to both surfaces.
+// Spheres and capsules, represented by points and segments with a radius: their nearest points, and the line through these to both surfaces.
 #pragma once
 
 #include "shape.hpp"
@@ -13,7 +13,7 @@ constexpr double may_rock = 0.2, as_parallel = 0.01;
 /// features.
 constexpr double same_length = 1e-9;
 
-/// A segment: its middle, and the vector from the middle to its end.
+/// A segment: its midpoint, and the vector from the midpoint to one end.
 template <class T> struct Segment {
   Vec3<T> middle, half;
   Vec3<T> at(const T& s) const { return middle + half * s; }

@@ -35,7 +35,7 @@ template <class T> struct Touching {
   const TouchingPoint<T>* end() const { return first + count; }
 };
 
-/// A point of a pair with a contact force in the last step, and its position (world).
+/// A point of a pair that had a contact force in the last step, and its position (world).
 struct PressedPoint {
   int pair;
   Vec3<double> position;
@@ -149,7 +149,7 @@ class Scene {
   }
 
  private:
-  /// Add the point of a shape on a plane that is nearest to a pressed point of the last step, unless it is already a contact point.
+  /// Add the point of a shape on a plane that is nearest to a pressed point of the last step, unless it is a contact point already.
   void keep(const PressedPoint& pressed, const Transform<double>* at, double within, Touching<double>& touching_points) const {
     const auto [body, plane] = on_a_plane(pressed.pair);
     Vec3<double> corner;

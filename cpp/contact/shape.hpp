@@ -32,7 +32,7 @@ struct Shape {
   double radius = 0.0;
   double half = 0.0;  // half length along z: of a cylinder, or between the centres of a capsule's ends
   Vec3<double> box = Vec3<double>::Zero();  // half edge lengths of a box; semi-axes of an ellipsoid
-  std::shared_ptr<const std::vector<Vec3<double>>> points;  // corners of a convex body, perhaps also points within it
+  std::shared_ptr<const std::vector<Vec3<double>>> points;  // corners of a convex body; points within the body may be included
   std::shared_ptr<const Heights> heights;  // heights of a terrain. A terrain and a plane (z = 0) are solid below their surface
 
   /// Return the radius of the bounding sphere about the origin; negative if the shape is unbounded.
@@ -57,7 +57,7 @@ template <class T> struct Manifold {
   int feature[4];
   int count = 0;
 
-  /// Add a point: its position on the second shape, the normal there, and the distance of the first shape along the normal.
+  /// Add a contact point. Arguments: its position on the second shape, the normal there, and the distance of the first shape along the normal.
   void add(const Vec3<T>& on_second, const Vec3<T>& normal, const T& distance, int name) {
     at[count] = {on_second + normal * (distance * T(0.5)), normal, distance};
     feature[count++] = name;

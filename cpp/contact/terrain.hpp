@@ -1,11 +1,11 @@
-// Points and spheres over a terrain of heights z = f(x, y).
+// Contact of points and spheres with a terrain of heights z = f(x, y).
 #pragma once
 
 #include "shape.hpp"
 
 namespace sarrus {
 
-/// A height z, its slopes along x and y, and its second derivatives xx, xy, yy.
+/// Height z of a terrain at a point, its slopes along x and y, and its second derivatives xx, xy, yy.
 template <class T> struct Height {
   T z, x, y, xx, xy, yy;
 };

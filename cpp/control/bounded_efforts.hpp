@@ -1,5 +1,5 @@
 // Efforts of redundant motors within limits. The efforts for a motion are u = u_0 + P p: the least efforts u_0, plus the effect of a preload p
-// (loops/efforts.hpp). With weights D^2 of efforts, D P D^-1 is an orthogonal projector. With V an orthonormal basis of its range,
+// (loops/efforts.hpp). If D^2 are the weights of the efforts, D P D^-1 is an orthogonal projector. Let V be an orthonormal basis of its range. Then
 //
 //   u = u_0 + D^-1 V y,    |D (u - u_0)| = |y|
 //

@@ -145,7 +145,7 @@ template <class T> struct Cascade {
     const Arena::Scope scope(arena);
     const int first = directions;
     T *L = arena.template take<T>(k * k), *r = arena.template take<T>(k), *rest = arena.template take<T>(n);
-    bool exact = true;  // true if the level is triangular in all lanes
+    bool exact = true;  // true if the matrix of the level is triangular in all lanes
     for (int i = 0; i < k; ++i) {
       const T* row = A + i * n;
       const T least = square(sizes[i] * tolerance<T>(dependent, dependent_in_single));
@@ -181,7 +181,7 @@ template <class T> struct Cascade {
     if (exact && !small) {
       forward(L, r, k, m, c);
     } else {
-      // column-major, with memory for the rows of damping
+      // column-major, with memory for the additional rows of damping
       T *columns = arena.template take<T>(2 * k * m), *right = arena.template take<T>(2 * k);
       if (small) damps = damp(L, sizes, k, m, first, columns, right, damped);
       const int rows = damps ? 2 * k : k;
@@ -223,7 +223,7 @@ template <class T> struct Cascade {
   /// Return true if K (the rows divided by their sizes) may have a singular value below `singular`. No singular value is below 1 / |K^-1|.
   bool may_be_singular(const T* L, const T* sizes, int k, int m, bool triangular) {
     const Arena::Scope scope(arena);
-    T* R = arena.template take<T>(m * m);  // upper triangular, column-major: of K^T, or of K = Q R
+    T* R = arena.template take<T>(m * m);  // upper triangular, column-major: the factor R of K^T, or of K = Q R
     if (triangular) {
       for (int i = 0; i < m; ++i) {
         const T inverse = inverse_or_none(sizes[i]);
@@ -234,7 +234,7 @@ template <class T> struct Cascade {
       divided(L, sizes, k, m, columns);
       orthonormal_columns(columns, k, m, R);
     }
-    // the inverse, column by column; a direction that is missing in some lane is zero
+    // compute the inverse column by column; columns of directions that are missing in a lane are zero there
     T norm = T(0.0), *y = arena.template take<T>(m), *inverse = arena.template take<T>(m);
     for (int i = 0; i < m; ++i) inverse[i] = inverse_or_none(R[i * m + i]);
     for (int j = 0; j < m; ++j) {

@@ -17,8 +17,8 @@
 namespace sarrus {
 
 struct TaskContact {
-  TaskFrame frame;  // its z axis is the normal, away from the surroundings,
-  std::optional<Mat3<double>> world_axes;  // unless these axes are given, which do not rotate with the link
+  TaskFrame frame;  // its z axis is the normal of the contact, away from the surroundings
+  std::optional<Mat3<double>> world_axes;  // if set, these axes replace those of the frame; they do not rotate with the link
   // 1: normal force; 3: force at a point; 4: force at a point and moment about the normal; 6: force and moment on a rectangle about the frame's
   // origin
   int rows;
@@ -26,9 +26,8 @@ struct TaskContact {
   double damping;  // damping of a residual velocity [1/s]
   std::vector<int> together;  // contacts on the same rigid body, including itself; empty for a single contact
   std::optional<Law> stands;  // the contact is active while this function is positive; none: always active
-  double radius = 0.0, offset = 0.0,
-         // for a sphere: its plane is normal . x = offset, and the contact is active if the sphere is within this distance of it
-      within = HUGE_VAL;
+  // for a sphere: its plane is normal . x = offset, and the contact is active if the distance of the sphere from the plane is at most `within`
+  double radius = 0.0, offset = 0.0, within = HUGE_VAL;
 
   template <class F> void fields(F field) {
     field("frame", frame), field("world_axes", world_axes), field("rows", rows), field("friction", friction);

@@ -14,7 +14,7 @@ namespace sarrus {
 template <class T> class TaskLevels {
  public:
   T *A, *b, *size;  // A (rows x n), b (rows), sizes (rows): weighted, as input of the cascade
-  T* terms;  // squared norm of the terms whose difference is b, relative to the row's size
+  T* terms;  // squared norm of the terms whose difference is b, divided by the square of the row's size
   int* level;  // (levels + 3) first row of each level
   int row = 0, tasks_from = 0;  // number of rows; first row of tasks
   T* error;  // errors of the tasks' rows: target minus actual value; for forces, the target
@@ -71,7 +71,7 @@ template <class T> class TaskLevels {
     if (!cascade.full()) add(c.levels + 1, false);
   }
 
-  /// State of the cascade after each level; only for a single state with limits, else null.
+  /// State of the cascade after each level. Only for a single state with limits, otherwise null.
   CascadeMark* mark = nullptr;
 
   /// Return true if hard rows are violated: their squared relative residual exceeds the tolerance of a contradiction.
@@ -96,7 +96,7 @@ template <class T> class TaskLevels {
   const int n, nv;
   T *J, *right;  // rows of one task
   T* reach;  // (rows x n) response of the task's rows to units of energy along each unknown
-  T* squares;  // its squared norm in the directions that contacts and hard rows leave free
+  T* squares;  // squared norm of a row's response in the directions that contacts and hard rows leave free
   T* mobility;  // mobility of these rows
   T* x_after = nullptr;  // (levels x n) solutions after each level
   T *length, rest_length;  // squared norms, in the metric of inertia, of the accelerations per unit of each unknown, and of a_0
@@ -145,7 +145,8 @@ template <class T> class TaskLevels {
       size_of_terms += terms[r] + scalar_product(along, along, n) * weight * squared_length;
       b[r] = at;
     }
-    constexpr double rates = 4.0;  // bound of velocity-product accelerations: twice the product, for two bodies
+    // upper bound of accelerations due to products of velocities: twice the product, because two bodies are involved
+    constexpr double rates = 4.0;
     const T explained =
         moves * square(T(rates) * sqrt(fastest) + T(damping)) + size_of_terms * T(square(tolerances::contradiction));
     contacts_contradict = select(missed > explained, T(1.0), T(0.0));

@@ -22,7 +22,7 @@ struct CascadeMark {
   const double* x;
 };
 
-/// Weighted rows of all levels, and rows of the limits.
+/// Weighted rows of all levels, and the rows of the limits.
 struct LimitedRows {
   int n, levels;  // number of unknowns; number of levels, of which the first are the hard rows and the last the least effort
   const int* level;  // (levels + 1) first row of each level
@@ -73,7 +73,7 @@ namespace limited {
 
 inline double square(double x) { return x * x; }
 
-constexpr double rounding = 1e-9;  // relative to the norm of a limit's terms
+constexpr double rounding = 1e-9;  // rounding error, relative to the norm of a limit's terms
 // fraction of a limit's row in the free directions below which no free motion changes the limit's value
 constexpr double immobile = 1e-9;
 constexpr double near_end = 100.0;  // x is at a limit if its distance is below this multiple of the rounding
@@ -87,7 +87,8 @@ struct Ends {
   bool pins_motion = true;  // true: limits of motion with lower = upper are equations
 };
 
-/// Position of x along a limit. side_of: 1 or -1 if x exceeds the upper or lower bound by more than `margin` times rounding; else 0.
+/// Value of x along a limit, with the rounding errors of the bounds. side_of: 1 if x exceeds the upper bound by more than `margin` times rounding, -1
+/// for the lower bound, else 0.
 struct Place {
   double at, low, high;  // low, high: rounding errors of the bounds
 
@@ -172,7 +173,7 @@ struct FreeSpace {
   }
 };
 
-/// Working set: active limits, with the side 1 at the upper bound, -1 at the lower one.
+/// Working set of the active-set method: the active limits, each with its side, 1 for the upper bound and -1 for the lower one.
 struct WorkingSet {
   int* limit;
   signed char* side;
@@ -347,7 +348,7 @@ inline bool make_feasible(QuadraticProgramme solve, Arena& arena, const LimitedR
 /// Move x, which satisfies all other limits, as near as possible to the limits of motion: by least squares, in which each violation is in units of
 /// energy.
 inline bool approach_motion_limits(Arena& arena, const LimitedRows& p, const Ends& s, FreeSpace& f, WorkingSet& w, double* x) {
-  constexpr int rounds = 5;  // after each round, limits that were reached become active
+  constexpr int rounds = 5;  // after each round, limits that x has reached become active
   for (int round = 0; round < rounds; ++round) {
     const Arena::Scope scope(arena);
     double *B = arena.take<double>(p.limits * f.d), *e = arena.take<double>(p.limits), *y = arena.take<double>(f.d);
@@ -416,7 +417,7 @@ inline int attempt(QuadraticProgramme solve, Arena& arena, const LimitedRows& p,
     } else {
       damped = cascade.add(A, b, size, k, l > 0 && l < p.levels - 1, F);
     }
-    if (l == 0 && !s.softens) {  // hard rows are satisfied first, regardless of the limits
+    if (l == 0 && !s.softens) {  // first satisfy hard rows, ignoring the limits
       pin();
       continue;
     }
@@ -494,7 +495,7 @@ inline int solve_limited(QuadraticProgramme solve, Arena& arena, const LimitedRo
     if (!s.softens) std::copy(p.lower, p.lower + p.limits, s.lower), std::copy(p.upper, p.upper + p.limits, s.upper);
     std::fill(report.active, report.active + p.limits, static_cast<signed char>(0));
     flag = limited::attempt(solve, arena, p, s, x, damping, report);
-    if (flag != 1 && pinned && s.pins_motion) {  // relax contradictory limits, also those with lower = upper
+    if (flag != 1 && pinned && s.pins_motion) {  // relax limits that contradict one another, including those with lower = upper
       s.pins_motion = s.relaxed = s.softens = report.misses_hard = false;
       flag = limited::again;
     }

@@ -14,7 +14,7 @@
 
 namespace sarrus {
 
-/// Accelerations and multipliers caused by forces, from the saddle equation or, for a tree, from its mass matrix.
+/// Accelerations and multipliers due to forces, computed from the saddle equation or, for a tree, from its mass matrix.
 template <class T> struct TaskResponses {
   /// A solution that one more correction would change by more than this relative value has too few digits: the position is singular.
   static constexpr double singular_correction = 1e-7;
@@ -22,7 +22,7 @@ template <class T> struct TaskResponses {
   const Tree& tree;
   Arena& arena;
   T* b;  // -h, then gamma
-  const T* L = nullptr;  // factor of the mass matrix of a tree; null: with loops
+  const T* L = nullptr;  // factor of the mass matrix of a tree; null if there are loops
   const T* mobility;  // 1/M_ii
   T* inertia;  // M_ii
   const bool checks;  // true: estimate the precision of responses even if the loads of loops are small

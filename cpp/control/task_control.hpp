@@ -34,7 +34,7 @@ template <class T> struct TaskController {
     read_loop_joints(tree, arena, state, around.loop_q, s.loop);
   }
 
-  /// Compute accelerations and multipliers for each unknown. contact_right: the J a that contacts require.
+  /// Compute the accelerations and multipliers due to each unknown. contact_right: the J a that contacts require.
   TaskUnknowns<T> unknowns(const TaskState<T>& s, TaskResponses<T>& respond, T* contact_right) const {
     const int nv = tree.nv, n = c.unknowns(), rows = tree.loops.rows;
     TaskUnknowns<T> u = {n, nv, rows, take(n * nv), take(n * nv), take(n * rows), take(nv), take(rows), take(n)};

@@ -51,7 +51,7 @@ struct TaskMotor {
   }
 };
 
-/// Limits of a coordinate [rad or m], its velocity, and the braking deceleration.
+/// Limits of a coordinate [rad or m] and of its velocity, and the largest deceleration for braking.
 struct MotionLimit {
   TaskCoordinate coordinate;
   double lower, upper, velocity, braking;
@@ -98,8 +98,8 @@ struct TaskControl {
 /// Outputs of a controller in addition to the efforts; a null pointer: not computed.
 template <class T> struct TaskReport {
   T *x = nullptr, *a = nullptr, *tau = nullptr, *multipliers = nullptr,
-    *error = nullptr;  // error: of the rows of all tasks, without contacts
-  T* missed = nullptr;  // for the same rows: weighted residual of J a
+    *error = nullptr;  // error of each row of all tasks, without the rows of contacts
+  T* missed = nullptr;  // for the same rows: weighted difference between required and actual J a
   T* damping = nullptr;
   signed char* active = nullptr;  // for each limit: see limited.hpp
   int* conflict = nullptr;  // 1: limits of motion were relaxed; 2: hard rows were relaxed; 3: contacts contradict one another

@@ -35,7 +35,7 @@ template <class T> struct AbaInput {
   const ExternalWrench<T>* wrench = nullptr;
 };
 
-/// Factors that stay in the arena, to compute accelerations under other forces in the same configuration.
+/// Factors of aba() that remain in the arena, so that accelerations under other forces can be computed in the same configuration.
 template <class T> struct AbaWork {
   AbaLink<T>* link;
   Motion<T>* columns;

@@ -6,7 +6,7 @@
 
 namespace sarrus {
 
-/// Motion of a body's frame, in its own axes; the acceleration includes -g.
+/// Motion of a body's frame, in its own axes. The acceleration is that relative to free fall: it includes -g.
 template <class T> struct BodyMotion {
   Transform<T> X;  // in the world
   Vec3<T> w, dw, a;

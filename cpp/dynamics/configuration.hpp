@@ -63,7 +63,7 @@ template <class T> void exponential_rate(const Tree& tree, const T* u, const T* 
   }
 }
 
-/// [u, v] = u v - v u, joint by joint: near a motion with velocity v, a deviation u changes by u-dot = dv + [u, v].
+/// Lie bracket [u, v] = u v - v u of each joint. If a motion deviates by u from a motion with velocity v, the rate of u is u-dot = dv + [u, v].
 template <class T> void bracket(const Tree& tree, const T* u, const T* v, T* uv) {
   for (int i = 1; i < tree.links; ++i) {
     const Link& b = tree.link[i];
@@ -85,7 +85,7 @@ template <class T> void normalize(const Tree& tree, const T* q, T* q1) {
   }
 }
 
-/// phi of all joints as columns (6 x nv), each in its joint's frame on the successor.
+/// Motion spaces phi of all joints as columns (6 x nv), each in the joint's frame on its successor.
 template <class T> void motion_space(const Tree& tree, Arena& arena, const T* q, T* out) {
   const JointCoordinates<T> coordinates(tree, arena, q);
   for (int i = 1; i < tree.links; ++i) {

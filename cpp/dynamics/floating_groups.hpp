@@ -49,7 +49,7 @@ template <class T> class FloatingGroups {
     sum(out, [&](int i) { return momentum_rate_of(tree_, i, k, zero3<T>()); });
   }
 
-  /// Set the motions of the bases in v so that the groups' momenta are p.
+  /// Set the velocities of the bases in v so that the momenta of the groups are p.
   void move_bases(const Force<T>* p, const T* q, T* v) const {
     const Arena::Scope scope(arena_);
     if (tree_.floats) {

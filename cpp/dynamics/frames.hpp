@@ -14,7 +14,7 @@ template <class T> struct FrameMotion {
   Motion<T> V;  // motion of the frame's body at p, in world axes
 };
 
-/// Pose of the frame, and the body's motion at the point that the representation refers to.
+/// Pose of the frame, and motion of the frame's body at the reference point of the representation.
 template <class T> SARRUS_INLINE FrameMotion<T> frame_motion(const Kinematics<T>& k, const Frame& f) {
   const LinkMotion<T>& b = k.link[f.link];
   const Transform<T> X = b.X * k.numbers(f.X);
@@ -43,7 +43,7 @@ template <class T> SARRUS_INLINE void frame_velocity(const Kinematics<T>& k, con
   store(f.expressed_in == ExpressedIn::frame ? in_axes(m.R, m.V) : m.V, out);
 }
 
-/// Classical acceleration; in "world" the derivative of the spatial velocity, whose reference point is at rest.
+/// Classical acceleration. In "world" it is the derivative of the spatial velocity, because its reference point is at rest.
 template <class T> SARRUS_INLINE void frame_acceleration(const Kinematics<T>& k, const Frame& f, T* out) {
   const LinkMotion<T>& b = k.link[f.link];
   const FrameMotion<T> m = frame_motion(k, f);

@@ -42,7 +42,7 @@ template <class T> Kinematics<T> placed_links(const Tree& tree, Arena& arena, co
 template <class T> class LockedBodies {
  public:
   explicit SARRUS_INLINE LockedBodies(const Inertia<T>& I) : inverse_mass_(T(1.0) / I.m), c_(I.h * inverse_mass_) {
-    const Sym3<T> ch = symmetric_product(c_, I.h);  // about the centre of mass: I - m (c.c - c c^T)
+    const Sym3<T> ch = symmetric_product(c_, I.h);  // convert the inertia to one about the centre of mass: I - m (c.c - c c^T)
     const T cc = dot(c_, I.h), half = T(0.5);
     const T scale[3] = {I.I.xx, I.I.yy, I.I.zz};
     T about_c[3][3] = {};
@@ -52,7 +52,7 @@ template <class T> class LockedBodies {
     invert_symmetric(3, about_c, scale, inverse_);
   }
 
-  /// Return the motion of this rigid body at that point, from the momentum about it.
+  /// Return the motion of the rigid body at the given point, from its momentum about that point.
   SARRUS_INLINE Motion<T> motion(const Force<T>& h) const {
     const Vec3<T> L = h.angular - cross(c_, h.linear);
     Vec3<T> w;
@@ -66,7 +66,7 @@ template <class T> class LockedBodies {
   T inverse_[18];  // inverse of the rotational inertia about the centre of mass, in rows of six
 };
 
-/// J* (6 x (nv - 6)), for all velocities except those of the base, in their order.
+/// Compute J* (6 x (nv - 6)); its columns belong to all velocities except those of the base, in their order.
 template <class T> void generalized_jacobian(const Tree& tree, Arena& arena, const T* q, const Frame& f, T* out) {
   const Kinematics<T> k = placed_links(tree, arena, q);
   const int base = tree.link[base_link].iv, n = tree.nv - 6;
@@ -103,8 +103,8 @@ void generalized_jacobian_derivative(const Tree& tree, Arena& arena, const T* q,
   for (int i = 0; i < size; ++i) out[i] = J[i].rate;
 }
 
-/// Set the base's velocity in v so that the momentum is h (about the world's origin, in world axes; null: zero): H_b x_b' = p -
-/// H_bm phi'.
+/// Set the base's velocity in v so that the momentum of the mechanism is h (about the world's origin, in world axes; null: zero): H_b x_b' = p - H_bm
+/// phi'.
 template <class T> void momentum_velocity(const Tree& tree, Arena& arena, const T* q, const T* v, const T* h, T* out) {
   const int base = tree.link[base_link].iv;
   for (int i = 0; i < tree.nv; ++i) out[i] = i < base || i >= base + 6 ? v[i] : T(0.0);

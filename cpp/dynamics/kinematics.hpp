@@ -12,7 +12,8 @@ namespace sarrus {
 
 template <class T> struct LinkMotion {
   Transform<T> X;   // in the world
-  Motion<T> V, A;   // in world axes at the body's origin; A is classical and without gravity
+  // pose, velocity and acceleration in world axes at the body's origin; A is classical and does not include gravity
+  Motion<T> V, A;
 };
 
 template <class T> struct Kinematics {

@@ -9,7 +9,7 @@
 
 namespace sarrus {
 
-/// Call f with each velocity, descendants before their ancestors, or in reverse order.
+/// Call f with each velocity: descendants before their ancestors (inward), or ancestors before their descendants (outward).
 template <class F> SARRUS_INLINE void inward(const Tree& tree, F&& f) {
   for (int i = tree.links - 1; i > 0; --i)
     for (int c = tree.link[i].iv + tree.link[i].nv - 1; c >= tree.link[i].iv; --c) f(c);
@@ -19,8 +19,8 @@ template <class F> SARRUS_INLINE void outward(const Tree& tree, F&& f) {
     for (int c = tree.link[i].iv; c < tree.link[i].iv + tree.link[i].nv; ++c) f(c);
 }
 
-/// Replace M by D on its diagonal and by row k of L at the ancestors of k. A pivot at rounding level becomes zero, and divisions
-/// by it are not finite.
+/// Factorise M in place: D replaces its diagonal, and row k of L the entries of row k at the ancestors of k. A pivot at rounding level becomes zero,
+/// and divisions by it are not finite.
 template <class T> void factorise(const Tree& tree, Arena& arena, T* M) {
   const int n = tree.nv, *up = tree.mass_parent;
   T* size = arena.take<T>(n);
@@ -141,7 +141,7 @@ template <class T> void mass_matrix_inverse(const Tree& tree, Arena& arena, cons
   RowSolver<T>(tree, arena, L).template invert<Along<T>>(arena, out);
 }
 
-/// Y = L^-T J^T (nv x 6) of a frame, and L.
+/// Compute L, and Y = L^-T J^T (nv x 6) for the Jacobian J of a frame.
 template <class T> void operational_factor(const Tree& tree, Arena& arena, const T* q, const Frame& f, T* L, T* Y) {
   const int n = tree.nv;
   crba(tree, arena, q, L);

@@ -66,7 +66,7 @@ template <class T> struct Gradient {
   T *q, *v, *a;
 };
 
-/// A body perturbed along one direction per lane, in its axes at its origin.
+/// A body, in its axes at its origin, whose motion is perturbed along a different direction in each lane.
 template <class R, class T> struct MovedBody {
   Transform<Varied<R, T>> X;  // in the world
   Vec3<Varied<R, T>> w, u, dw, a;  // a: classical, against gravity
@@ -75,7 +75,7 @@ template <class R, class T> struct MovedBody {
 };
 enum class Variation { carried, V, A };  // six directions each, [angular; linear]
 
-/// Perturb the body along the directions first .. last - 1, one per lane.
+/// Perturb the motion of the body along the directions first .. last - 1, one per lane.
 template <class R, class T> MovedBody<R, T> moved_body(const LinkMotion<T>& b, const Vec3<T>& gravity, int first, int last) {
   const auto in_body = [&](const Vec3<T>& x) { return transpose_times(b.X.R, x); };
   const Vec3<T> w = in_body(b.V.angular), u = in_body(b.V.linear);
@@ -153,13 +153,13 @@ template <class T> class Pullback {
     for (int i = 0; i < tree_.links; ++i) sum_[i] = Covectors::zero();
     for (int i = 0; body_covectors_ && i < tree_.bodies; ++i) body_covectors_[i] = Covectors::zero();
   }
-  /// Enable sums for described bodies, for by_placements(); call before anything is added.
+  /// Enable sums for the bodies of the description, which by_placements() needs. Call before covectors are added.
   void keep_bodies() {
     body_covectors_ = arena_.take<Covectors>(tree_.bodies);
     clear();
   }
 
-  /// Spatial velocity of a link about a point of the world.
+  /// Spatial velocity of a link, about a point of the world.
   Motion<T> V_about(int i, const Vec& p) const {
     const LinkMotion<T>& b = k_.link[i];
     return {b.V.angular, b.V.linear + cross(b.V.angular, Vec(p - b.X.p))};
@@ -170,7 +170,7 @@ template <class T> class Pullback {
   }
   Motion<T> W_about(int i, const Vec& p) const { return {W_[i].angular, W_[i].linear + cross(W_[i].angular, Vec(p - root(i)))}; }
 
-  /// Add covectors of a body of link i, about a point of the world.
+  /// Add covectors for a body of link i, about a point of the world.
   void add(int i, int body, const Covectors& e, const Vec& p) {
     const Covectors covectors = e.moved(p - root(i));
     sum_[i] += covectors;
@@ -192,7 +192,8 @@ template <class T> class Pullback {
     }
   }
 
-  /// Add covectors of two links whose interaction depends on the relative motion alone; the second one is perturbed.
+  /// Add covectors for two links whose interaction depends only on their relative motion. e belongs to the second link; the first link has the
+  /// opposite covectors.
   void add_between(const int* link, const int* body, const Covectors& e, const Vec& p) {
     add(link[1], body[1], e, p);
     add(link[0], body[0], -e, p);
@@ -214,7 +215,7 @@ template <class T> class Pullback {
         if (dimensions) by_frames(joint.constraint, e, k_.link[joint.link[1]].X.p, *dimensions);
       }
   }
-  /// Derivatives with respect to displacements of the frames of constraint i; e belongs to its child, about p.
+  /// Derivatives with respect to displacements of the frames of constraint i. e: covectors of its child, about the point p.
   void by_frames(int i, const Covectors& e, const Vec& p, const Dimensions<T>& by) const {
     const Constraint& c = tree_.loops.constraint[i];
     Transform<T> turn = Transform<T>::identity();
@@ -253,7 +254,7 @@ template <class T> class Pullback {
       body_covectors_[b.parent] += body_covectors_[i].moved(o - root(before));
     }
   }
-  /// Write f about a point of the world as derivatives with respect to displacements of a frame.
+  /// Convert a covector f about a point of the world to derivatives with respect to displacements of a frame.
   static void put(const Force<T>& f, const Vec& p, const Transform<T>& X, const T& sign, T* out) {
     const Vec N = f.angular + cross(Vec(p - X.p), f.linear), turn = transpose_times(X.R, N),
               shift = transpose_times(X.R, f.linear);
@@ -374,7 +375,7 @@ template <class T> class Pullback {
                       x_[b.iv] * dot(shift, e.W);
     return q * moved + changed;
   }
-  /// Force for a unit of one parameter, with the spring relaxed.
+  /// Return passive terms in which one parameter is one and all others are zero, with the spring's rest position at zero.
   static PassiveTerms only(typename Dimensions<T>::Term term, const PassiveTerms& of) {
     PassiveTerms t = {0.0, 0.0, 0.0, 0.0, of.rest, of.iq};
     (term == Dimensions<T>::stiffness  ? t.stiffness

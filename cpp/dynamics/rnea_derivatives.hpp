@@ -13,7 +13,7 @@
 // S, and for two velocities of the same joint t3 is used without S x* f.
 //
 //   reads   q, v, a, motion of the ground, wrenches      writes  D_q, D_v (nv x nv): of bodies and wrenches, without forces in joints
-//   cost    O(bodies * depth); columns of one state are side by side in lanes R, states of a packet are processed one by one (R = T)
+//   cost    O(bodies * depth); lanes (packet R) contain columns of one state; if T is a packet of states, R = T and columns are processed one by one
 #pragma once
 
 #include <type_traits>
@@ -49,7 +49,7 @@ template <class T> struct CarriedMotion {
   }
 };
 
-/// Number of columns, or directions, of scalar T that an R contains side by side, and access to one of them.
+/// Number of columns (or directions) of scalar type T that one R contains in its lanes, and access to one of them.
 template <class T, class R> constexpr int columns_of = width_of<std::remove_const_t<R>> / width_of<T>;
 template <class T, class R> SARRUS_INLINE decltype(auto) column_in(R& x, int l) {
   if constexpr (columns_of<T, R> == 1)

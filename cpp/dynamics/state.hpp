@@ -35,7 +35,7 @@ template <class T> struct Poses {
   }
 };
 
-/// Every body's pose in its parent, and the columns of the joints that visit() does not inline.
+/// Poses of all bodies in their parents, and the columns of the joints that visit() does not inline.
 template <class T> SARRUS_INLINE void joint_poses(const Tree& tree, Arena& arena, const T* q, Transform<T>* X,
                                                   Motion<T>* columns) {
   const JointCoordinates<T> coordinates(tree, arena, q);
@@ -90,7 +90,7 @@ SARRUS_INLINE T joint_energy(const PassiveTerms& f, const NumbersOf<T>& numbers,
   return T(0.5) * numbers(f.stiffness) * by * by;
 }
 
-/// Add scale times the friction and spring forces to tau.
+/// Add `scale` times the friction and spring forces to tau.
 template <class T> void add_joint_forces(const Tree& tree, const T* q, const T* v, const T& scale, T* tau) {
   for (int i = 1; i < tree.links; ++i) {
     const Link& b = tree.link[i];

@@ -12,7 +12,7 @@ struct ActuatorModel : ForceElement {
   static constexpr const char* name = "ActuatorModel";
   static constexpr bool has_rates = true, delivers = true;
   JointVelocity joint;
-  int order;  // order of the lag, which equals its number of internal states
+  int order;  // order of the lag (0, 1 or 2), which equals its number of internal states
   Number bandwidth, damping_ratio, stall, no_load_speed;  // bandwidth: 1/time constant, or the natural frequency
 
   template <class F> void fields(F field) {

@@ -31,7 +31,7 @@ struct CompliantContact : ForceElement {
     const Transform<T>& X = state.X[frame.link];
     Vec3<T> n = cast<T>(normal.n);
     const Vec3<T> center = X.p + X.R * frame.on_the_link<T>(e.tree).p;
-    T above = dot(n, center) - T(offset);  // distance of the centre from the plane, or along the ground's normal
+    T above = dot(n, center) - T(offset);  // distance of the centre from the plane, or from the ground along its normal
     if (height) above = above_ground(e.parameter, above, center, n);
     const T depth = T(radius) - above;
     const auto touches = depth > T(0.0);

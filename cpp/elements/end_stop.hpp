@@ -26,7 +26,7 @@ struct EndStop : ForceElement {
   template <class T> void apply(ElementCall<T>& e) const {
     if (rigid) e.z_dot[iz] = T(0.0);
     if (e.rigid) return;
-    if (rigid) {  // outside of steps, apply the force of the last step
+    if (rigid) {  // outside of steps, apply the stop's mean force in the last step
       for (const JointCoordinate& coordinate : joint) e.tau[coordinate.iv] += e.z[iz];
       return;
     }

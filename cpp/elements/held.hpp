@@ -17,7 +17,7 @@ constexpr double never = 1e300;  // finite, because the compiler assumes finite 
 
 struct HeldElement : ForceElement {
   static constexpr bool holds = true, has_rates = false;
-  int place = 0, width = 0;  // place: index of the first value; width: number of velocities
+  int place = 0, width = 0;  // place: index of the first sampled value in the state; width: number of velocities
 };
 
 }  // namespace sarrus

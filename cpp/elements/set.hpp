@@ -79,7 +79,7 @@ struct ForceElements {
     });
   }
 
-  /// Return true if any force can be stiff.
+  /// Return true if the force of some element can be stiff.
   bool have_rates() const {
     return any([](const auto& elements) SARRUS_INLINED { return std::decay_t<decltype(elements)>::Kind::has_rates; });
   }

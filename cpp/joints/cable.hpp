@@ -32,7 +32,7 @@ struct Cable : OneAxis, UnitSubspace<tz>, VectorCoordinates<1> {
     const T tiny = T(1e-300), r = k[0], &z = p(2);
     const T rho = sqrt(p(0) * p(0) + p(1) * p(1) + tiny), d = rho - r, square = d * d + z * z + tiny, t = sqrt(square - r * r);
     const T cosine = (d * r - z * t) / square;
-    // near the axis before the pulley sin a and rho vanish together: z^2 - t^2 = rho (2 r - rho)
+    // if p is near the axis before the pulley, sin a and rho vanish together; then use z^2 - t^2 = rho (2 r - rho)
     const auto before = z > T(0.0), straight = r < tiny;
     const T near = (t + r * (r + r - rho) / select(before, z + t, T(1.0))) / square;
     const T across = select(before, near, select(straight, near, (d * t + z * r) / (square * rho)));

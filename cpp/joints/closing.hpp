@@ -1,4 +1,4 @@
-// The rows of any loop joint, and the motion along it.
+// Constraint rows of any loop joint, and the motion along the joint.
 #pragma once
 
 #include "../spatial/symmetric.hpp"

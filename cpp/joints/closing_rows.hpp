@@ -11,11 +11,11 @@
 
 namespace sarrus {
 
-/// Rows and their residual. If the rows are plain components only the residual is computed.
+/// Rows of a loop joint and their residual. If the rows are plain components, only the residual is computed.
 template <class T> struct ClosingJoint {
   T residual[6];  // [rad, m], along the rows
   Force<T> row[6];  // Phi_c
-  Motion<T> bias;  // phi-dot q-dot for the joint rates that correspond to V
+  Motion<T> bias;  // phi-dot q-dot, where q-dot are the joint velocities that correspond to V
 };
 
 /// Two unit vectors that form a right-handed frame with n, smooth except at n = -z.
@@ -30,7 +30,7 @@ template <class T> SARRUS_INLINE T turns_near(const T& angle, const T& near) {
   return angle + T(2 * M_PI) * nearest((near - angle) / T(2 * M_PI));
 }
 
-/// The angle of the rotation about z in R.
+/// Return the angle of R, which is a rotation about z.
 template <class T> struct TurnAboutZ {
   T sin, cos;  // times the same positive number
   SARRUS_INLINE explicit TurnAboutZ(const Mat3<T>& R) : sin(R(1, 0) - R(0, 1)), cos(R(0, 0) + R(1, 1)) {}
@@ -42,7 +42,7 @@ template <class T> struct TurnAboutZ {
   }
 };
 
-/// Difference of X from a pose near it, in X's axes.
+/// Difference of the pose X from a pose near it, in the axes of X.
 template <class T> SARRUS_INLINE Motion<T> off_by(const Transform<T>& X, const Transform<T>& near) {
   return {log(Mat3<T>(near.R.transpose()) * X.R), transpose_times(X.R, Vec3<T>(X.p - near.p))};
 }

@@ -3,7 +3,7 @@
 
 namespace sarrus {
 
-/// Free motion. q = (quaternion x y z w, position) of the successor; v = its velocity [angular; linear] in its own axes.
+/// Free joint. q = (quaternion x y z w, position) of the successor; v = velocity [angular; linear] of the successor in its own axes.
 struct Free : JointDefaults, UnitSubspace<rx, ry, rz, tx, ty, tz> {
   static constexpr const char* name = "Free";
   static constexpr CoordinateList coordinates = {{"qx", "1"}, {"qy", "1"}, {"qz", "1"}, {"qw", "1"},

@@ -139,7 +139,7 @@ template <int N> struct Gimbal : JointDefaults, VectorCoordinates<N> {
   template <class T> struct Stages {
     T sin[3], cos[3];       // of the three rotations
     Vec3<T> d;              // displacement
-    Vec3<T> axis[3];        // of the three rotations, in the successor (2.38, 2.39)
+    Vec3<T> axis[3];        // columns of the three rotations, in the successor's axes (2.38, 2.39)
   };
   template <class T> static Stages<T> stages(const Coordinates<T>& c) {
     const JointNumbers<T>& k = c.constants;

@@ -64,7 +64,7 @@ template <class T> struct JointNumbers {
   SARRUS_INLINE T operator[](int i) const { return numbers(constants->number[i]); }
 };
 
-/// Storage of a joint's coordinates: q itself, and sine and cosine of its angles, in their order.
+/// Storage of a joint's coordinates: q itself, then sine and cosine of each of its angles.
 template <class T> struct Coordinates {
   const T* q;
   const T* sin;
@@ -83,7 +83,7 @@ template <class T> SARRUS_INLINE void project(int n, const Motion<T>* column, co
   for (int k = 0; k < n; ++k) tau[k] = dot(column[k], f);
 }
 
-/// Columns that a joint's type defines at compile time.
+/// Columns of phi as a fixed-size array, for joint types whose number of columns is a compile-time constant.
 template <class T, int N> struct Subspace {
   Motion<T> column[N == 0 ? 1 : N];
   SARRUS_INLINE Motion<T> operator*(const T* v) const {
@@ -127,7 +127,7 @@ struct JointDefaults {
   static Mat3<double> axes(const Vec3<double>&, const Vec3<double>&, JointConstants&) { return Mat3<double>::Identity(); }
   template <class F> static void fields(JointConstants&, F) {}
   static void settle(JointConstants&) {}
-  /// Return true if the joint has entry i of `coordinates`; a gimbal has only its free ones.
+  /// Return true if the joint has entry i of `coordinates`. A gimbal has only those that are free.
   static bool has(const JointConstants&, int) { return true; }
   /// True if a pose determines the number of revolutions of the joint's angle.
   static bool pose_tells_turns(const JointConstants&) { return false; }
@@ -165,7 +165,7 @@ template <Component... free> struct UnitSubspace : ConstantSubspace<sizeof...(fr
   }
 };
 
-/// Defaults of most joints: coordinates that add up, and whose rates are the velocities.
+/// Defaults of most joints: velocities are the rates of the coordinates, and displacements are added to the coordinates.
 template <int N> struct VectorCoordinates {
   static constexpr int nq = N;
   static constexpr bool is_rate(int) { return true; }

@@ -15,7 +15,7 @@
 
 namespace sarrus {
 
-// kind, and its type, or its types in the order of their numbers of velocities
+// each kind with its type; if the type depends on the number of velocities, with all types in the order of this number
 #define SARRUS_JOINTS(X)                                                      \
   X(fixed, Fixed)                                                             \
   X(revolute, Revolute)                                                       \

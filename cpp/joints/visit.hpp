@@ -81,9 +81,9 @@ template <class T, class Columns> struct Evaluated {
   Motion<T> bias;
 };
 
-/// A joint whose functions are inlined. Its subspace is constant, so nothing is stored for later passes.
+/// A joint whose functions are inlined. Its motion space is constant, so nothing has to be stored for the following passes.
 template <class Joint> struct Inlined {
-  static constexpr int nv = Joint::nv, most = nv;  // number of velocities, and length of an array for them
+  static constexpr int nv = Joint::nv, most = nv;  // nv: number of velocities; most: length of an array for them
   template <class T>
   static SARRUS_INLINE Evaluated<T, Subspace<T, nv>> evaluate(JointKind, const Coordinates<T>& c, const T*, Motion<T>*) {
     return {Joint::transform(c), Joint::subspace(c), Motion<T>::zero()};

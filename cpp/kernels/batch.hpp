@@ -58,7 +58,7 @@ struct Batch {
   bool answerless;  // no state has a result, because it would be divided by a zero inertia
   bool ends;  // part of a result may be NaN
 
-  /// Evaluate all chunks. The calling thread calls `stop` between chunks. Returns true if `stop` ended the evaluation.
+  /// Evaluate all chunks of a batch. The calling thread calls `stop` between chunks. Returns true if `stop` ended the evaluation.
   template <class Stop> bool run(std::int64_t threads, Stop stop) const {
     const std::int64_t chunk = rows_at_once(), chunks = (count + chunk - 1) / chunk;
     std::atomic<std::int64_t> next{0};
@@ -118,7 +118,7 @@ struct Batch {
     }
   }
 
-  /// Rows per chunk of a thread: few enough for its cache, and so many that copying a variant's block costs little in comparison.
+  /// Number of rows in a chunk: so few that they fit into the cache of a thread, and so many that copying a variant's block is cheap in comparison.
   std::int64_t rows_at_once() const { return m.variants() ? 512 : 64; }
 
   void work(std::int64_t begin, std::int64_t end) const {

@@ -25,7 +25,7 @@ template <class T> struct Call {
     kinematics(tree, arena, q, v, a, k, ground);
     return k;
   }
-  /// Kinematics stored in input 0 by an earlier call of `kinematics`.
+  /// Kinematics in input 0, which an earlier call of the operation `kinematics` computed.
   Kinematics<T> cached_motion() const { return Kinematics<T>::over(tree, const_cast<T*>(in[0])); }
 };
 

@@ -26,7 +26,7 @@ SARRUS_KERNEL(multiplier_derivatives, {
   return verdict_of_solution(multiplier_derivatives<SideBySide>(tree, arena, state, in[3][0] > 0.0, out), off);
 })
 
-// the first output is LinearOutput::exact: 0 if derivatives do not exist; the chosen coordinates are at the end
+// out[0] is LinearOutput::exact, 0 if derivatives do not exist. The chosen coordinates are the last entries of the output
 SARRUS_KERNEL(linear_equations, {
   OffLoops<T> off;
   LoopInput<T> state = {in[0], in[1], in[2], call.wrenches(), call.wrench, in[5], in[6]};
@@ -54,7 +54,7 @@ SARRUS_KERNEL(forward_dynamics_jvp, {
   return verdict_of_solution(forward_dynamics_jvp(tree, arena, state, d, d + tree.nv, d + 2 * tree.nv, in[4][0] > 0.0, out), off);
 })
 
-// derivatives with respect to dimensions, then the rates at which each dimension opens the loops
+// out: derivatives with respect to dimensions, then the rates at which each dimension opens the loops
 SARRUS_KERNEL(forward_dynamics_by_dimensions, {
   OffLoops<T> off;
   LoopInput<T> state = {in[0], in[1], in[2], call.wrenches(), call.wrench, in[5], in[6]};

@@ -1,5 +1,5 @@
 // Interface between callers and kernels: tables of plain functions over rows of doubles. Each instruction set level is a separate shared object with
-// one table, because objects of different levels in one link would merge their inline functions.
+// one table, because linking objects of different levels together would merge their inline functions.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ using ManyStates = void (*)(const Tree&, const Parameters&, const Rows&, std::in
 using ManyVariants = void (*)(const VariantNumbers&, const std::int64_t* variant, std::int64_t states, const Parameters&,
                               const Rows&, std::int64_t begin, std::int64_t end);
 
-/// Add efforts to `motor` (all joints). Returns the status.
+/// Add the efforts of a task controller to `motor` (all joints). Returns the status.
 using ControlTasks = double (*)(const Tree&, const TaskControl&, const double* parameter, const double* call, double time,
                                 const double* q, const double* v, const double* z, double* motor, const Surroundings<double>&,
                                 const TaskReport<double>&);

@@ -158,13 +158,13 @@ SARRUS_KERNEL(effort_regressor, return verdict(effort_regressor(tree, arena, cal
                                                                 place(tree, arena, in[0], in[3], in[4]), out));)
 SARRUS_KERNEL(loop_jacobian, return verdict(loop_jacobian(tree, arena, call.motion(in[0], none, none),
                                                           place(tree, arena, in[0], in[1], in[2]), call.frame(), out));)
-// the caller checks if the coordinates determine the motion
+// no test here: the caller checks if the coordinates determine the motion
 SARRUS_KERNEL(reduced_dynamics, {
   const ReducedInput input = {in[0], in[1], in[2], in[2] + tree.nv, in[3], in[4], in[5], in[6], call.wrenches(), call.wrench};
   reduced_dynamics(tree, arena, input, call.frame(), out);
 })
 SARRUS_KERNEL(path_motion, path_motion(tree, arena, PathPiece::over(tree, in[0]), in[1], in[2], in[3], out);)
-// projector onto the motions that the loops allow, for scaled velocities; then the number of these motions
+// out: projector onto the motions that the loops allow, for scaled velocities; then the number of these motions
 SARRUS_KERNEL(loop_motions, {
   T* J = arena.take<T>(tree.loops.entries);
   ConstraintRows<T> row_output;

@@ -39,7 +39,7 @@ enum class InputSize : char {
   two_of_efforts
 };
 
-/// Length of an input by its name; inputs of other names have one value per velocity.
+/// Return the length of an input with this name; inputs with other names than those below have one value per velocity.
 inline InputSize size_by_name(const std::string& input) {
   static const std::pair<const char*, InputSize> named[] = {{"time", InputSize::scalar},
                                                             {"restitution", InputSize::scalar},

@@ -52,7 +52,7 @@ template <class F> SARRUS_INLINE void for_blocks(int size, F&& f) {
   if (k < size) f(size - 4);
 }
 
-/// Load rows i .. i + W - 1 of an input, one per lane; the last row is repeated if there are fewer.
+/// Load rows i .. i + W - 1 of an input into lanes. If there are fewer rows, the last row is repeated.
 template <int W, bool Own> void gather(const double* from, std::int64_t step, int size, std::int64_t i, std::int64_t end,
                                        Packet<W, Own>* to) {
   const double* row[W];

@@ -65,7 +65,7 @@ inline void tangent_by_coordinates(const Tree& tree, Arena& arena, const double*
   }
 }
 
-/// Write the derivatives of J(q) v: the rates of J times v, and J.
+/// Write the derivatives of J(q) v: by q the rates of J times v, and by v the matrix J.
 inline void constraint_rates_derivatives(const Call<double>& call) {
   const Tree& tree = call.tree;
   const int nv = tree.nv, rows = tree.loops.rows;

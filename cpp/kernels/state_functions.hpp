@@ -34,7 +34,7 @@ class StateFunctions {
     return kernels_.single[static_cast<int>(operation)](tree(), {frame, 0, nullptr, false, false, waypoints}, in, nullptr, out);
   }
 
-  /// Evaluate for many configurations (rows of nq) with the same other inputs: out (count x size).
+  /// Evaluate an operation for many configurations (rows of nq); the other inputs are the same for all. out: (count x size).
   struct Repeated {
     const double* data;
     int size;

@@ -1,4 +1,4 @@
-// A step along changes of its initial state, compiled once per level (shared_steps.cpp), for derivatives of runs (step_kernels.cpp).
+// A step together with changes of its initial state, for derivatives of runs (step_kernels.cpp). Compiled once per level (shared_steps.cpp).
 #pragma once
 
 #include "../mechanism/arena.hpp"

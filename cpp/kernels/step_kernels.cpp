@@ -20,7 +20,7 @@ namespace {
 using P = Abreast;
 constexpr int together = directions_of<Rates>, abreast = width_of<P>;
 
-/// Load the states of the runs i, i + 1, ... into lanes; the last run is repeated to fill the packet.
+/// Load the states of the runs i, i + 1, ... into lanes. If there are fewer runs than lanes, the last run is repeated.
 void gather_runs(const double* from, std::int64_t run_step, int size, std::int64_t i, std::int64_t end, P* to) {
   for (int l = 0; l < abreast; ++l) {
     const double* row = from + std::min(i + l, end - 1) * run_step;
@@ -184,7 +184,7 @@ class Basis {
     c_[j] = c;
     for (int r = 0; r < s_.m; ++r) B_[r * count() + j] = along(start[r], d);
   }
-  /// Compute the cotangent of the state. Returns the status.
+  /// Compute the cotangent of the state from the products c. Returns the status.
   P cotangent(P* lambda) {
     if (complete()) return std::copy(c_, c_ + count(), lambda), P(0.0);
     for (int r = 0; r < s_.m; ++r) lambda[r] = P(0.0);

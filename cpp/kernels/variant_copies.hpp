@@ -90,10 +90,10 @@ template <int W> class VariantLanes {
       for (int i = 0; i < pose; ++i) lanes_of(f)[i] = P(f.X.R.data()[i]);
     });
   }
-  /// Copy one variant to each lane; the last variant is repeated.
+  /// Copy one variant to each lane. If there are fewer variants than lanes, the last variant is repeated.
   template <class Variant> void take(int count, Variant variant) {
     std::int64_t index[W];
-    bool in_row = true;  // true if the variants are consecutive within a group
+    bool in_row = true;  // true if the variants are consecutive and in one group, so that their values are contiguous
     for (int l = 0; l < W; ++l) {
       index[l] = variant(l < count ? l : count - 1);
       in_row = in_row && index[l] == index[0] + l;

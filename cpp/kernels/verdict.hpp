@@ -1,4 +1,4 @@
-// Status of a solution from its relative residual.
+// Status of a solution, determined by its relative residual.
 #pragma once
 
 #include "../loops/constraints.hpp"

@@ -25,9 +25,8 @@
 namespace sarrus {
 
 struct EquilibriumInput {
-  const double *tau, *column,
-      // tau: null for zero; column, row: scales of velocities (0: fixed joint) and of rows (0: rows without positions), as in closing.hpp
-      *row;
+  // tau: null for zero; column, row: scales of velocities (0: fixed joint) and of rows (0: rows without positions), as in closing.hpp
+  const double *tau, *column, *row;
   bool minimum;
   double steps;
   const double *time, *pfaffian_values;

@@ -96,7 +96,7 @@ class AttachmentPoints {
       for (std::size_t j = i + 1; j < first_[body + 1]; ++j) span = std::max(span, (all_[i].p - all_[j].p).norm());
     return span;
   }
-  /// Root mean square distance of the body's masses from the first point.
+  /// Root mean square distance of the body's mass from the first attachment point.
   double swing(int body, const Inertia<double>& b) const {
     const Vec3<double> p = first_[body] < first_[body + 1] ? all_[first_[body]].p : zero3<double>();
     const double square = 0.5 * (b.I.xx + b.I.yy + b.I.zz) - 2.0 * dot(b.h, p) + b.m * dot(p, p);

@@ -85,7 +85,7 @@ void EliminationPlan::order(const Tree& tree, const Constraint* constraint, int 
   while (!ready.empty()) {
     if (check_interrupt) check_interrupt();
     const auto best = std::min_element(ready.begin(), ready.end(), [&](int a, int b) {
-      const bool row_a = a >= nv, row_b = b >= nv;  // a row is eliminated as soon as possible, after its velocities
+      const bool row_a = a >= nv, row_b = b >= nv;  // after the velocities of a row, the row is eliminated as soon as possible
       if (row_a != row_b) return row_a;
       if (neighbours[a].size() != neighbours[b].size()) return neighbours[a].size() < neighbours[b].size();
       if (chain[a] != chain[b]) return chain[a] < chain[b];

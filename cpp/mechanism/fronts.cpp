@@ -8,7 +8,7 @@
 namespace sarrus {
 namespace {
 
-/// Merge b, without its first entry, into the sorted a.
+/// Merge the sorted list b, except its first entry, into the sorted list a.
 void unite_rest(std::vector<int>& a, const std::vector<int>& b) {
   std::vector<int> both;
   both.reserve(a.size() + b.size());
@@ -31,7 +31,7 @@ std::vector<int> order_of_little_fill(int constraints, const std::vector<std::ve
 
 }  // namespace
 
-/// Unknowns that are eliminated together: the velocities of a substructure, leaves first, or the rows of a constraint.
+/// A block of unknowns that are eliminated together: the velocities of a substructure, leaves first, or the rows of a constraint.
 struct FrontalPlan::Block {
   std::vector<int> unknown, later;  // later: blocks that they meet, sorted
 };
@@ -160,7 +160,7 @@ void FrontalPlan::build(std::vector<Block>& block, int unknowns, const std::func
   size_stack();
 }
 
-/// Determine the indices of each front's contribution within its parent's front.
+/// Determine the index in the parent's front of each entry of a front's contribution.
 void FrontalPlan::link_fronts(const std::function<void()>& check_interrupt) {
   for (Front& f : front_) {
     if (check_interrupt) check_interrupt();

@@ -11,18 +11,18 @@ enum class Target : char { none, frame, coordinates };
 
 struct Constraint {
   int row, rows;
-  int entry;          // first entry of its block of J (rows x columns, by columns) within the blocks of all constraints
-  int columns;        // number of velocities in its rows
+  int entry;  // index of the first entry of its block of J (rows x columns, column-major) among the entries of all blocks
+  int columns;  // number of velocities in its rows
   const int* column;  // their indices
   AnyConstraint kind;
-  bool driven;        // depends on functions of time
+  bool driven;  // depends on functions of time
 
   // between two bodies: one frame on the parent and one on the child (joints: with the axis on z)
   int parent, child = -1;  // -1: it is between coordinates
-  int body[2];             // bodies of parent and child in the description, before fixed joints were merged
+  int body[2];  // bodies of parent and child in the description, before fixed joints were merged
   // number of leading columns whose velocities move the child; the remaining ones move the parent
   int child_columns;
-  bool turns;              // true if a row depends on rotation
+  bool turns;  // true if a row depends on rotation
   Transform<double> X_parent, X_child;
   // true: a ball joint's rows are along the world's axes instead of the child's, which saves operations in recorded code
   bool in_world = false;
@@ -46,14 +46,14 @@ inline bool holonomic(const Constraint& c) {
   });
 }
 
-/// Unknowns that are eliminated together, with their later neighbours: a dense matrix (fronts.hpp).
+/// A front: the dense matrix of unknowns that are eliminated together, and of their later neighbours (fronts.hpp).
 struct Front {
   int first, pivots;  // position of the first unknown in the elimination order
   int size;  // with the later ones
-  int slot;  // index of the first number of its rows of L, pivots x size
+  int slot;  // index in L of the first entry of its rows (pivots x size)
   int later;  // place of the later ones in Elimination::later
-  int into;  // index in Elimination::into of their positions within the parent
-  int parent;  // the front of its first later neighbour; -1 if it has no such neighbour
+  int into;  // index in Elimination::into of the positions of its later neighbours within the parent front
+  int parent;  // the parent: the front in which its first later neighbour is eliminated; -1 if it has no later neighbour
   int children;  // number of fronts with contributions to it
   int mass, jacobian;  // index of the first of its entries of M and of J; they end where those of the next front begin
 };
@@ -66,14 +66,16 @@ struct Elimination {
   const int* unknown;  // the k-th unknown to be eliminated: velocity k < nv, or nv + a row index
   const int* place;  // its inverse
   const int* first;  // unknowns + 1: start of row k
-  const int* column;  // slots: position of a later neighbour in the elimination order
+  const int* column;  // for each slot: position of the later neighbour in the elimination order
   const int* before;  // (unknowns + 1) index in the next two arrays at which the earlier neighbours of unknown k begin
   const int* before_row;  // these earlier neighbours
   const int* before_slot;  // slot of unknown k in the row of each earlier neighbour
-  const int* run;  // for unknown k and each later neighbour a: the slot in row a from which the entries for a and the later
-  // neighbours of k after a are contiguous; if they are not, -1 - the index of their slots in `target`
+  // for unknown k and each later neighbour a: slot of entry (a, a), if the entries of row a for the later neighbours of k are contiguous from this
+  // slot on; otherwise -1 - the index in `target` at which their slots are listed
+  const int* run;
   const int* target;
-  const int* mass_slot;  // slots of entries (i, j) of M, i = 0 .. nv - 1 and j on the path from i to the ground; -1: not stored
+  // slots of the entries (i, j) of M for i = 0 .. nv - 1 and all j on the path from i to the ground; -1: not stored
+  const int* mass_slot;
   const int* jacobian_slot;  // slots of the entries of J, block by block
 
   // With fronts, only some of these members are used: unknowns, slots, unknown, place, and the slots of entries, which are then relative to a front.
@@ -95,9 +97,9 @@ struct Loops {
   const double *driven, *rotor;  // for each of these rows: 1 if a motor drives it, else 0; the square root of its armature
   const double* motor_unit;  // as Tree::unit
   const Constraint* constraint;
-  const Constraint* motion;  // the velocities of every loop joint; each motion has its own rows and entries
+  const Constraint* motion;  // motions (velocities) of all loop joints; each motion has its own rows and entries
   int actuators;
-  const int* actuator;  // unknown of each effort: a velocity, or nv + a row
+  const int* actuator;  // unknown of each effort: velocity k < nv, or nv + a row index
   const int* mass_first;  // (nv + 1) index at which the entries of row i of M begin
   Elimination dynamics;  // with the mass matrix and the rotors
   Elimination statics;  // elimination for equations with a diagonal matrix instead of the mass matrix

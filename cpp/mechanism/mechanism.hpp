@@ -25,7 +25,7 @@ namespace sarrus {
 
 struct BodyDescription {
   std::string name;
-  Inertia<double> inertia;  // about the body frame's origin, in its axes
+  Inertia<double> inertia;  // inertia about the origin of the body's frame, in its axes
 };
 
 /// One number per velocity of a joint, stored inline so that descriptions are copied in microseconds.
@@ -71,7 +71,7 @@ struct JointDescription {
   std::vector<std::optional<Law>> laws;
 };
 
-/// A constraint other than a joint, between two bodies or between coordinates, by its kind.
+/// A constraint other than a joint, of any type: between two bodies, or between coordinates.
 struct ConstraintDescription {
   struct Coordinate {
     std::string joint;
@@ -82,7 +82,7 @@ struct ConstraintDescription {
   std::string parent, child;
   Transform<double> at_parent, at_child;  // the names of its two frames; its wrench is reported in the child's axes
   std::vector<Coordinate> coordinates;
-  /// Target of a frame: each call prescribes a point or a pose of the child, as a joint of this type from the ground.
+  /// Target of a frame: each call prescribes a point or a pose of the frame's body, in the form of a joint of this type from the ground.
   Target target = Target::none;
   std::string joint;  // target of a loop joint: each call prescribes its coordinates
 };
@@ -151,7 +151,7 @@ class Mechanism {
     int iq, iv, nq, nv;
     bool closes_a_loop, reversed;
     int body;  // the joint's successor; -1 for a loop joint
-    int constraint;  // its constraint if it is a loop joint; else -1
+    int constraint;  // index of its constraint if it is a loop joint; else -1
     int ends[2];  // its parent and its child, bodies
   };
   const std::vector<PlacedJoint>& joints() const { return joints_; }  // in the order of the description
@@ -227,8 +227,8 @@ class Mechanism {
   std::vector<char> lacks_inertia_;
   std::string tie_;
   std::shared_ptr<const std::unordered_map<std::string, int>> frame_of_;
-  std::vector<PlacedFrame> frames_;  // the ground, the described bodies, the described frames, then:
-  std::vector<std::pair<int, int>> joint_frames_;  // a joint, and its end (0: parent, 1: child)
+  std::vector<PlacedFrame> frames_;  // the ground, then the bodies and frames of the description; the joints' frames follow:
+  std::vector<std::pair<int, int>> joint_frames_;  // for each of these, the joint and its end (0: parent, 1: child)
   double mass_ = 0.0, operations_of_substructures_ = 0.0;
   ConstraintList constraints_;
   // for each constraint: the joint from which it was made, or -1 - the index of the described constraint

@@ -1,4 +1,4 @@
-// Reproducible pseudo-random numbers, for directions that are generic for any mechanism.
+// Reproducible pseudo-random numbers, for directions that have no special relation to any mechanism.
 #pragma once
 
 #include <cstdint>

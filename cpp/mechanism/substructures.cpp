@@ -50,7 +50,7 @@ SubstructuredMechanism::SubstructuredMechanism(const Tree& tree, int links, cons
   view_.first_motion = constraints_.size();
   view_.compliant_row = loops.rows;
   add_motions(tree, motion, true);
-  // loop joints may have armature along their motion, too
+  // a loop joint may have armature along its motion, which adds rows
   for (int i = 0, row = 0; original.rotor_rows > 0 && i < original.motor_constraints;
        row += original.constraint[original.constraints + i++].rows) {
     const int rows = original.constraint[original.constraints + i].rows;

@@ -24,7 +24,7 @@ class SubstructuredMechanism {
   SubstructuredMechanism(const SubstructuredMechanism& other, const Tree& tree);
   SubstructuredMechanism& operator=(const SubstructuredMechanism&) = delete;
 
-  /// Copy the parameters of the tree from which this object was made, or of a copy of that tree.
+  /// Copy the parameters of a tree: the one from which this object was made, or a copy of it.
   void take_numbers(const Tree& tree) {
     bake(tree);
     view_.tree = tree_;

@@ -13,10 +13,10 @@ struct Link {
   int parent;
   JointKind joint;  // as the tree passes it
   JointKind described;  // the joint's type in the description; `joint` differs from it if the tree contains the joint in reverse
-  int nv, iq, iv;  // the joint's coordinates and velocities within q and v
+  int nv, iq, iv;  // indices of the joint's first coordinate in q and first velocity in v, and their numbers
   int iangle;  // its first angle within Tree::angle
   int end;  // its subtree consists of the links [this, end), because links are numbered depth first
-  int root;  // the link next to the ground on the path to the ground
+  int root;  // the link next to the ground on the path from this link to the ground
   Transform<double> X_tree;  // the joint's predecessor frame in the parent link
   Mat3<double> R_joint;  // rotation from this frame's axes (joint axis rotated onto z) to those of the description
   Inertia<double> inertia;
@@ -24,7 +24,7 @@ struct Link {
   JointConstants constants;
 };
 
-/// Passive forces along one velocity coordinate (4.25, 4.26).
+/// Passive forces along one velocity (4.25, 4.26).
 struct PassiveTerms {
   double armature, damping, friction, stiffness, rest;
   int iq;  // coordinate along which a spring acts, or -1: a ball joint's spring acts along the logarithm of its quaternion
@@ -66,7 +66,7 @@ struct PointSpring {
 /// A loop joint as a motion between two bodies, with the forces along it. Its constraint rows are a Constraint.
 struct LoopMotion {
   JointKind joint;
-  int nv, nq, iq, iv;  // iq, iv: its first index among the coordinates and velocities of all loop joints
+  int nv, nq, iq, iv;  // iq, iv: index of its first coordinate and velocity among those of all loop joints
   JointConstants constants;
   int constraint;
   int link[2], body[2];  // parent, child
@@ -82,12 +82,11 @@ struct Tree {
   const PassiveTerms* passive;  // nv of them
   const int* angle;  // which q is the i-th angle
   const int* column_link;  // which link moves velocity i
-  const int* column_parent;  // the velocity before i on the path to the ground, or -1
+  const int* column_parent;  // for velocity i, the preceding velocity on the path to the ground, or -1
   const int* column_depth;  // number of velocities on that path
   const int* mass_parent;  // as column_parent; but if armature of loop joints couples all velocities, they form a single chain
-  const double*
-      // (nv) the velocity that is comparable to 1 rad/s: 1 for rotations, the mechanism's characteristic length for translations
-      unit;
+  // (nv) the velocity that is comparable to 1 rad/s: 1 for rotations, the mechanism's characteristic length for translations
+  const double* unit;
   const double* per_unit_square;  // 1 / unit^2
   const char*
       lacks_inertia;  // (nv, or null) 1 if a velocity's own body has almost no inertia along its joint, so that M may be singular

@@ -10,7 +10,7 @@ namespace sarrus {
 
 struct VariantNumbers {
   struct Pointer {
-    std::size_t at, to;  // offset of the pointer in the block, and of its target
+    std::size_t at, to;  // offsets in the block of a pointer, and of the array to which it points
   };
   const char* block;
   std::size_t bytes;  // the numbers are doubles, aligned to eight bytes

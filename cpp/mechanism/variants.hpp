@@ -32,7 +32,7 @@ class Variants {
   double mass(std::int64_t i) const { return number_of(i, reference_->tree_.mass); }
 
  private:
-  /// An array, or the tree itself: its address in `reference_`, and its offset in the block.
+  /// An array, or the tree itself: its address in the reference mechanism, and its offset in the block.
   struct Part {
     const char* from;
     std::size_t bytes, at;
@@ -81,7 +81,7 @@ class Variants {
   std::vector<Part> parts_;
   std::vector<Numbers> all_;
   std::vector<VariantNumbers::Pointer> pointers_;
-  std::vector<double> first_, now_;  // all numbers of the first variant, and of the last one
+  std::vector<double> first_, now_;  // values of all numbers in the first variant, and in the last one
   std::vector<int> differs_;  // which of all numbers differ
   std::vector<char> is_listed_;
   std::vector<std::size_t> place_, at_;  // offsets in the block of all numbers, and of those that differ

@@ -1,4 +1,4 @@
-// Motions that motors drive, and efforts that cause no motion.
+// Motions that motors drive, and motor efforts that cause no motion.
 #pragma once
 
 #include "scaled_loops.hpp"

@@ -9,12 +9,11 @@ namespace {
 
 using tolerances::present;
 
-constexpr double step_size = 0.02,
-                 // largest component of the displacement [rad, l]: of a step to a nearby configuration, and of a step from there
-    small_step = 1e-3;
+// largest component of the displacement [rad, l]: of a step to a nearby configuration, and of a step from there
+constexpr double step_size = 0.02, small_step = 1e-3;
 constexpr int most_neighbours = 4;
 
-/// Rows scaled so that their largest entry is one.
+/// Divide each row by its largest entry.
 Matrix scaled_to_one(Matrix v) {
   for (Eigen::Index k = 0; k < v.rows(); ++k) v.row(k) /= std::max(v.row(k).lpNorm<Eigen::Infinity>(), 1e-300);
   return v;
@@ -29,7 +28,7 @@ struct Steps {
   Steps(const ScaledLoops& loops, const double* q, const Matrix& aim, const Vector& size) : reliable(size.size()) {
     ScaledLoops::Walk walk = loops.walk(q, size.asDiagonal() * aim);
     ends = std::move(walk.ends), displacements = size.cwiseInverse().asDiagonal() * walk.displacements;
-    // at a distance x from a double root the residual is only x^2
+    // compare the square root, because at a distance x from a double root the residual is only x^2
     for (Eigen::Index k = 0; k < size.size(); ++k) reliable[k] = std::sqrt(walk.open(k)) < 0.01 * size(k);
   }
   double distance(int k) const { return displacements.row(k).lpNorm<Eigen::Infinity>(); }
@@ -42,7 +41,7 @@ std::optional<Neighbour> tangent(const ScaledLoops& loops, const Vector& q, Rand
   const int d = static_cast<int>(N.cols());
   const Matrix directions = d ? orthogonal_from(random.normal(d, d)) : Matrix(0, 0);
   std::optional<Neighbour> result;
-  // a few of many directions suffice if all lead to the same result
+  // if there are many directions, test a few of them first; these are sufficient if all have the same result
   for (const bool few : {true, false}) {
     if (few && d <= 16) continue;
     const int count = few ? 8 : d;

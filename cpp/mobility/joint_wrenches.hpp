@@ -35,15 +35,15 @@ class JointWrenchRows {
   /// bodies determine all reactions, so that any valid multipliers may be used.
   JointWrenchRows(const Mechanism& mechanism, const KernelTable& kernels, const std::vector<int>& joints, bool determinate);
 
-  /// Compute states begin .. end - 1 of a batch.
+  /// Compute the rows of states begin .. end - 1 of a batch.
   void operator()(const Tree& tree, const Parameters& p, const Rows& rows, std::int64_t begin, std::int64_t end) const;
 
  private:
   class Chunk;
 
   const KernelTable& kernels_;
-  std::vector<int> motors_;  // velocity indices, in the order of the motors' efforts
-  std::vector<int> carriers_;  // velocity indices of the efforts of the mechanism's motors
+  std::vector<int> motors_;  // velocity index of each effort, in the order of the motors
+  std::vector<int> carriers_;  // velocity index of each effort of the mechanism's own motors
   bool closing_, constrained_, determinate_;
 };
 

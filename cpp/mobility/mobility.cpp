@@ -139,7 +139,7 @@ ActuationMobility actuation(const ScaledLoops& loops, const double* q, const Mat
   return result;
 }
 
-/// The bodies and joints of a mechanism in one configuration.
+/// Poses of the bodies and joints of a mechanism in one configuration.
 class Placed {
  public:
   Placed(const StateFunctions& functions, const double* q)

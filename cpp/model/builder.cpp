@@ -252,7 +252,7 @@ void Builder::check_ends(const BodyPoint& first, const BodyPoint& second, const 
   if (first.body == second.body) throw ModelError(subject + " connects body '" + first.body + "' to itself");
 }
 
-/// Check the ends of a joint, and replace frames by their bodies.
+/// Check the two bodies of a joint; if a frame was named instead of a body, use the frame's body and placement.
 void Builder::place(Joint& j, const std::string& subject) const {
   if (j.parent == j.child) throw ModelError(subject + " connects body '" + j.parent + "' to itself");
   j.at_parent = checked_placement(j.at_parent, subject + ": at_parent"),
@@ -401,7 +401,7 @@ void Builder::check(Pfaffian& c) const {
   std::size_t n = 0;
   for (const std::string& joint : c.joints) n += static_cast<std::size_t>(tree_joint(joint, subject).joint.nv());
   check_sequence(c.value, subject + ": value");
-  if (c.is_function) return;  // the first call determines the number of rows
+  if (c.is_function) return;  // the number of rows of the function is known only after its first call
   const std::string columns = "(k, " + std::to_string(n) + ")";
   const std::size_t rows = c.rows.size(), width = rows ? c.rows[0].size() : 0;
   for (const std::vector<double>& row : c.rows)
@@ -520,7 +520,7 @@ const JointCoordinates& named_configuration(const Description& d, const std::str
 
 namespace {
 
-/// Convert from the Euler tensor about the centre of mass per unit mass (van der Merwe 3.30).
+/// Convert from the Euler tensor about the centre of mass, divided by the mass (van der Merwe 3.30).
 Inertia from_euler(double mass, const Vec3<double>& com, const Mat3<double>& spread) {
   const Mat3<double> J = spread * mass;
   Inertia b{mass, com, Mat3<double>(Mat3<double>::Identity() * J.trace() - J)};

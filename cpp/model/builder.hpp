@@ -55,7 +55,7 @@ class Builder {
   void add(Contact);
 
   void add_body(std::string name, Inertia inertia = {}) { add(Body{std::move(name), std::move(inertia)}); }
-  /// Add a joint between two bodies or frames. Bodies may be added later; frames must exist.
+  /// Add a joint between two bodies or frames. A body may be added after the joint; a frame must exist already.
   void add_joint(std::string name, JointType joint, std::string parent, std::string child, const Placement& at_parent = {},
                  const Placement& at_child = {}, Role role = {}) {
     add(Joint{std::move(name),
@@ -79,7 +79,7 @@ class Builder {
   void add_distance(std::string name, BodyPoint first, BodyPoint second, double length) {
     add(Distance{std::move(name), std::move(first), std::move(second), length});
   }
-  /// Add a constraint: sum of polynomials in coordinates = offset + law(t).
+  /// Add a constraint: the sum of polynomials in coordinates equals offset + law(t).
   void add_coupler(std::string name, std::vector<Term> terms, double offset = 0.0, std::optional<Law> law = {}) {
     add(Coupler{std::move(name), std::move(terms), offset, std::move(law)});
   }
@@ -133,19 +133,19 @@ std::string label(std::string kind, std::string measure);
 // largest number of points of a convex hull, limited by the number of features of a pair of shapes (contact/scene.hpp)
 constexpr std::size_t most_points = 1u << 14;
 extern const std::string expected_points;
-/// Raise ModelError for a shape that cannot be drawn, or cannot be in contact.
+/// Raise ModelError unless a shape can be drawn and can be in contact.
 void check_shape(ContactShape& shape, const std::string& subject);
-/// Return the checked coordinates of a joint, with normalised quaternions.
+/// Check the coordinates of a joint, and return them with normalised quaternions.
 std::vector<double> joint_coordinates(const JointType& joint, std::vector<double> q, const std::string& subject);
 /// Return one value per row, from one value for all rows or from as many values as rows.
 std::vector<double> per_row(std::vector<double> value, std::size_t rows, const std::string& subject);
 // last sentences of warnings about contacts of shapes in a file; the second is used if the caller has added shapes to those of the file
 extern const std::string no_contacts, some_contacts;
 
-/// Return a builder with the mechanism of a JSON document; errors begin with `source`. docs/files.md describes the format.
+/// Return a builder with the mechanism of a JSON document; error messages begin with `source`. docs/files.md describes the format.
 Builder read_json(const std::string& text, const std::string& source = "<string>");
 Builder load_builder(const std::string& path);
-/// Convert a description to its document, the content of JSON, and to text.
+/// Convert a description to a document (the content of a JSON file), and to text.
 Value document_of(const Description& description);
 std::string write_json(const Description& description);
 /// Read the description in a document; only the types of its fields are checked.

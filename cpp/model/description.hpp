@@ -85,7 +85,7 @@ struct Distance {
   }
 };
 
-/// Disc, if it has an axle, or sphere, which rolls on a plane of another body, or on a sphere about `point`.
+/// A disc (if it has an axle) or a sphere that rolls on a plane of another body, or on a sphere about `point`.
 struct Rolling {
   static constexpr const char* kind = "Rolling";
   std::string name, body;
@@ -102,7 +102,7 @@ struct Rolling {
   }
 };
 
-/// Coordinate of a joint, and the coefficients of its powers 1, 2, ...
+/// Coordinate of a joint, and the coefficients of its powers 1, 2, ... in a polynomial.
 struct Term {
   static constexpr int only = std::numeric_limits<int>::min();  // index of a joint's only coordinate
   std::string joint;
@@ -122,7 +122,7 @@ struct Coupler {
   }
 };
 
-/// Rows A v = c over the velocities of some joints.
+/// Constraint rows A v = c on the velocities of some joints.
 struct Pfaffian {
   static constexpr const char* kind = "Pfaffian";
   std::string name;
@@ -306,7 +306,7 @@ const JointCoordinates& named_configuration(const Description& description, cons
 
 /// Return the description of the kernels' mechanism.
 sarrus::Description core_description(const Description& description);
-/// True if some of a joint's angles look like degrees: they are multiples of five between 4 pi and 720.
+/// True if angles of a joint are probably in degrees: they are multiples of five between 4 pi and 720.
 bool in_degrees(const JointType& joint, const std::vector<double>& q);
 /// Return a warning for each parameter of a joint that has no effect, or that seems to be in another unit.
 std::vector<std::string> doubtful(const Description& description);

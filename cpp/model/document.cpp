@@ -43,7 +43,7 @@ template <class T> constexpr bool is_made<T, std::void_t<typename FieldsOf<T>::t
   throw ModelError(shortened(path.empty() ? message : path + " " + message));
 }
 
-/// Return JSON of a value for messages, shortened to 60 characters.
+/// Return the JSON text of a value for messages, shortened to 60 characters.
 std::string excerpt(const Value& value) {
   const std::string text = json(value);
   if (letters(text) <= 60) return text;

@@ -31,9 +31,9 @@ struct JointType {
   bool is_angle(int k) const;
 };
 
-/// Create a joint of this kind from its fields by name, each a number, a list or a text: joint_type("Revolute", {{"axis", "y"}, {"damping", 0.1}}). A
-/// number applies to all coordinates or velocities. Raises ModelError for numbers that are not finite, negative friction or inertia, reversed limits,
-/// unknown or missing fields, and any force of a joint that does not move.
+/// Create a joint type of this kind from its fields by name; each field is a number, a list or a text: joint_type("Revolute", {{"axis", "y"},
+/// {"damping", 0.1}}). A number applies to all coordinates or velocities. Raises ModelError for numbers that are not finite, negative friction or
+/// inertia, reversed limits, unknown or missing fields, and any force of a joint that does not move.
 JointType joint_type(const std::string& kind, const Value::Object& fields);
 
 /// Return the names of all kinds.

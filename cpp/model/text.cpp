@@ -65,7 +65,7 @@ using Places = std::unordered_map<char, std::vector<int>>;
 /// Return the number of matching characters: the longest common block, plus the matches on each side of it.
 int matching(const std::string& a, int a0, int a1, int b0, int b1, const Places& in_b) {
   int size = 0, i0 = a0, j0 = b0;
-  std::unordered_map<int, int> before;  // length of the block that ends at each position of b
+  std::unordered_map<int, int> before;  // length of the common block that ends at each position of b
   for (int i = a0; i < a1; ++i) {
     std::unordered_map<int, int> now;
     if (const auto positions = in_b.find(a[static_cast<std::size_t>(i)]); positions != in_b.end())

@@ -74,7 +74,7 @@ Vec3<double> unit_axis(const Value& axis) {
     a = a / most;  // before it is squared, against overflow
     a = a / length_of(a(0), a(1), a(2));
   }
-  return a + zero3<double>();  // -0 becomes 0, so that equal axes hash alike
+  return a + zero3<double>();  // change -0 to 0, so that equal axes have equal hashes
 }
 
 const char* const expected_color = "needs three or four numbers from 0 to 1, or text such as '#4477aa'";

@@ -1,4 +1,4 @@
-// Numbers, axes, placements, inertias and laws from users, and their checks. Errors show the value as it was passed.
+// Conversion and checks of values from users: numbers, axes, placements, inertias and time functions. Errors show a value as it was passed.
 #pragma once
 
 #include <array>
@@ -34,7 +34,7 @@ extern const char* const expected_color;
 /// Return the rotation nearest to R; R must have at least four correct digits.
 Mat3<double> rotation(const std::string& name, const Mat3<double>& R);
 
-/// Mass [kg], centre of mass [m], and the tensor about it [kg m2], in the body's frame.
+/// Inertia from a mass [kg], the centre of mass [m], and the inertia tensor about the centre of mass [kg m2], all in the body's frame.
 struct Inertia {
   double mass = 0.0;
   Vec3<double> com = zero3<double>();

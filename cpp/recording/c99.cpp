@@ -21,7 +21,7 @@ std::vector<char> needed(const Graph& g, const Ids& results) {
   return live;
 }
 
-/// Return the order in which the algorithm recorded the expressions.
+/// Return the expressions in the order in which the algorithm recorded them.
 Ids as_recorded(const Graph& g, const std::vector<char>& live) {
   Ids order;
   for (int i = 0; i < g.size(); ++i)
@@ -84,13 +84,13 @@ int alive(const Graph& g, const Ids& order, const Ids& results) {
   return most;
 }
 
-/// Return the order with the fewest simultaneously live numbers.
+/// Return the order of expressions with the fewest simultaneously live values.
 Ids ordered(const Graph& g, const std::vector<char>& live, const Ids& results) {
   Ids order = as_recorded(g, live), other = depth_first(g, live, results);
   return alive(g, other, results) < alive(g, order, results) ? other : order;
 }
 
-/// Return the digits of a number; in single precision tiny and huge numbers are clamped to its range.
+/// Return the digits of a number. In single precision, tiny and huge numbers are replaced by the ends of its range.
 std::string digits(double x, bool single) {
   char text[40];
   if (!std::isfinite(x)) return std::isnan(x) ? "NAN" : x > 0.0 ? "INFINITY" : "-INFINITY";

@@ -22,7 +22,7 @@ struct C99Function {
 /// Generate a function. `status`: index of the expression that the function returns as an int, or -1. Results may overwrite arguments.
 C99Function c99(const Graph& graph, const std::string& name, const NamedIds& inputs, const NamedIds& outputs, int status);
 
-/// Return the beginning of a file with such functions, without comments: sarrus_turn.
+/// Return the first lines of a file with such functions, without comments: the function sarrus_turn.
 std::string c99_turn(bool single);
 
 }  // namespace sarrus

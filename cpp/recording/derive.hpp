@@ -14,7 +14,8 @@ inline std::vector<Ids> derivatives(Graph& g, const Ids& results, const Ids& inp
   for (const int i : inputs) is_input[static_cast<std::size_t>(i)] = 1;
   const int zero = g.constant(0.0);
   for (const int result : results) {
-    Ids by(static_cast<std::size_t>(result) + 1, zero);  // d result / d expression, up to the current expression of the sweep
+    // derivative of the result by each expression; valid for the expressions that the sweep has passed
+    Ids by(static_cast<std::size_t>(result) + 1, zero);
     by[static_cast<std::size_t>(result)] = g.constant(1.0);
     for (int i = result; i >= 0; --i) {
       const int w = by[static_cast<std::size_t>(i)];

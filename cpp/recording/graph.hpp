@@ -36,7 +36,7 @@ inline bool is_condition(Op op) { return op == Op::less || op == Op::both || op 
 struct Expression {
   Op op;
   int operand[3] = {-1, -1, -1};
-  double number = 0.0;  // value of a constant; index of an input
+  double number = 0.0;  // for a constant its value; for an input its index
 };
 
 using Ids = std::vector<int>;
@@ -85,7 +85,7 @@ class Graph {
   void assume(int condition) { assumed_.push_back(condition); }
   /// Return an expression that is 1 if all assumptions are true, for use in a choice (select).
   int all_assumed();
-  /// Return the condition that all results are finite; 1 if no division or root occurs in them.
+  /// Return a condition for finite results: all results are finite. It is 1 if no division or root occurs in them.
   int finite(const Ids& results);
 
  private:

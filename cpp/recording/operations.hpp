@@ -1,4 +1,4 @@
-// Recorded functions of a state: operations of kernels/operation_list.hpp by name, evaluated with symbolic numbers.
+// Recorded functions of a state: the operations of kernels/operation_list.hpp by name, evaluated on symbolic numbers.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// Small dense equations of plain numbers, row-major, in place.
+// Solution of small dense linear equations with scalar entries; matrices are row-major and overwritten.
 #pragma once
 
 #include <algorithm>

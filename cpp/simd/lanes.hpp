@@ -1,4 +1,4 @@
-// Number of states that share the registers of the instruction set level of a file.
+// Number of states in lanes, for the instruction set level for which a file is compiled.
 #pragma once
 
 #include <type_traits>

@@ -75,7 +75,8 @@ template <int W, bool Own = false> struct Packet {
   friend SARRUS_INLINE Mask<W> operator<(Packet a, Packet b) { return {a.lanes < b.lanes}; }
   friend SARRUS_INLINE Mask<W> operator>(Packet a, Packet b) { return {a.lanes > b.lanes}; }
 
-  template <class F> static Packet each(F f) {  // for functions without a vector instruction; not used in time-critical code
+  // call a scalar function lane by lane, if there is no vector instruction; not used in time-critical code
+  template <class F> static Packet each(F f) {
     Packet r;
     for (int i = 0; i < W; ++i) r.lanes[i] = f(i);
     return r;
@@ -191,7 +192,7 @@ template <class T> SARRUS_INLINE T abs(T x) { return select(x < T(0.0), -x, x); 
 /// Return a difference of terms of magnitude `size`, or zero if it is at rounding level.
 template <class T> SARRUS_INLINE T unless_rounding(T x, T scale) { return select(x > scale * T(3e-15), x, T(0.0)); }
 
-/// -1, 0 or 1: the direction of a Coulomb friction force.
+/// Return the sign of x, -1, 0 or 1, such as the direction of a velocity for Coulomb friction.
 template <class T> SARRUS_INLINE T sign(T x) { return select(x > T(0.0), T(1.0), select(x < T(0.0), T(-1.0), T(0.0))); }
 
 }  // namespace sarrus

@@ -519,12 +519,11 @@ class ContactStep {
   int nv_;
   GapTreatment gaps_;
   bool pushed_ = false;
-  double* impulse_ =
-      // (nv + rows) generalised impulse of contacts, stops and dry friction (nv), then multipliers of loops (rows), which have the sign of the saddle
-      // equation's solutions
-      nullptr;
-  double* late_ =
-      nullptr;  // (nv) impulses of implicit terms per change of velocity, without those of the tree's springs; null: there are none
+  // (nv + rows) generalised impulse of contacts, stops and dry friction (nv), then multipliers of loops (rows), which have the sign of the saddle
+  // equation's solutions
+  double* impulse_ = nullptr;
+  // (nv) impulses of implicit terms per change of velocity, without those of the tree's springs; null: there are none
+  double* late_ = nullptr;
   struct {
     double positions = 0.0, kinematics = 0.0, momentum = 0.0, natural_map = 0.0;
     ConeResiduals cones;

@@ -24,9 +24,8 @@ namespace sarrus {
 /// Solve W f = -r for the friction forces f (n) of the joints that are marked 1 (resting); f of the others is 0. The compliance bounds f of joints
 /// that no force can move.
 template <class T> void hold_at_rest(Arena& arena, int n, const T* W, const T* r, const T* resting, T* f) {
-  constexpr double compliance = 1e-11,
-                   // relative to the diagonal of W: larger than its rounding errors, but too small to affect a step
-      rounding = 1e-13;
+  // relative to the diagonal of W. compliance: larger than its rounding errors, but too small to affect a step
+  constexpr double compliance = 1e-11, rounding = 1e-13;
   constexpr double without_bound = 1e30;
   const Arena::Scope scope(arena);
   T *L = arena.take<T>(n * n), *inverse = arena.take<T>(n), *movable = arena.take<T>(n);

@@ -23,9 +23,8 @@ template <class T> void glide(const Tree& tree, const T* q, const T* u, T* q1, T
         const Mat3<T> R = rotation(Quaternion<T>::load(from)), R1 = rotation(Quaternion<T>::load(to));
         const Vec3<T> displacement = R * vec3<T>(by[3], by[4], by[5]), along = R * vec3<T>(w[3], w[4], w[5]);
         const Vec3<T> turned = transpose_times(R1, along);
-        const auto turns =
-            // if there is no rotation, the velocity must not change, not even by rounding
-            by[0] * by[0] + by[1] * by[1] + by[2] * by[2] > T(0.0);
+        // if there is no rotation, the velocity must not change, not even by rounding
+        const auto turns = by[0] * by[0] + by[1] * by[1] + by[2] * by[2] > T(0.0);
         for (int k = 0; k < 3; ++k) to[4 + k] = from[4 + k] + displacement(k), w[3 + k] = select(turns, turned(k), w[3 + k]);
       } else if constexpr (std::is_same_v<decltype(joint), Planar>) {
         T s[2], c[2];

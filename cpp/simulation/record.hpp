@@ -49,9 +49,8 @@ template <class T> struct Record {
   T* energy_eaten =
       nullptr;  // sum over all steps of the energy fraction that a step dissipates in the fastest motion (rates.hpp)
   T *supplied = nullptr, *quadrature_error = nullptr;  // work [J]: see Work
-  T *pressing = nullptr,
-    // signature of pressing contacts and end stops at the last computation of rates; the step of that computation
-      *looked_at = nullptr;
+  // signature of pressing contacts and end stops at the last computation of rates; the step of that computation
+  T *pressing = nullptr, *looked_at = nullptr;
   T* left_at = nullptr;  // time at which each limit was first exceeded [s]; infinite: never
   T* excess = nullptr;  // largest excess: positive above the upper limit, negative below the lower one
   // rigid steps; the maxima over all steps of: J v - c and phi of loops at the end; penetration [m]; relative residual of the equations of motion;

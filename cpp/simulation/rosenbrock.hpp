@@ -155,9 +155,8 @@ void linearly_implicit_step(System<double>& s, double time, double h, const Simu
   s.watches = s.guards();
   exponential_rate(s.tree, u, v, k2);
   s.evaluate(time + h, q, v, z, k2 + nv, k2 + 2 * nv);
-  double* moved =
-      // forces that produce the accelerations of the beginning, minus the forces at the predicted state
-      impulse ? take(nv) : nullptr;
+  // forces that produce the accelerations of the beginning, minus the forces at the predicted state
+  double* moved = impulse ? take(nv) : nullptr;
   if (moved) {
     for (int k = 0; k < nv; ++k) impulse[k] += 0.5 * h * s.acting[k];
     const Arena::Scope scope(s.arena);

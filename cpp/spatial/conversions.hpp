@@ -43,7 +43,7 @@ template <class T> inline Quaternion<T> quaternion_near(const Mat3<T>& R, const 
   return {a.x * sign, a.y * sign, a.z * sign, a.w * sign};
 }
 
-/// Rz(yaw) Ry(pitch) Rx(roll), as in URDF: rotations about fixed axes, roll first.
+/// R = Rz(yaw) Ry(pitch) Rx(roll), as in URDF: rotations about fixed axes, roll first.
 template <class T> inline Mat3<T> rotation_from_rpy(const Vec3<T>& rpy) {
   T s[3], c[3];
   sincos(3, rpy.data(), s, c);
@@ -101,7 +101,7 @@ template <class T> inline SpatialMatrix<T> force_matrix(const Transform<T>& X) {
   return spatial_matrix<T>(X.R, skew(X.p) * X.R, skew(zero3<T>()), X.R);
 }
 
-/// Rate of a motion, or of a force, that is constant in a frame moving at v (Featherstone 2008, 2.31, 2.32): (v x m).f = -m.(v x* f).
+/// Rate of a motion m, or of a force f, that is constant in a frame moving at v (Featherstone 2008, 2.31, 2.32): (v x m).f = -m.(v x* f).
 template <class T> inline Motion<T> cross(const Motion<T>& v, const Motion<T>& m) {
   return {cross(v.angular, m.angular), Vec3<T>(cross(v.angular, m.linear) + cross(v.linear, m.angular))};
 }
@@ -152,12 +152,12 @@ template <class T> inline Sym3<T> parallel_axes(const T& m, const Vec3<T>& r, co
   return about_com + Sym3<T>{m * (y * y + z * z), -m * x * y, -m * x * z, m * (x * x + z * z), -m * y * z, m * (x * x + y * y)};
 }
 
-/// I = tr(J) 1 - J, from the Euler tensor (3.30).
+/// Inertia tensor I = tr(J) 1 - J from the Euler tensor J (3.30).
 template <class T> inline Sym3<T> inertia_tensor(const Sym3<T>& J) {
   return {J.yy + J.zz, -J.xy, -J.xz, J.xx + J.zz, -J.yz, J.xx + J.yy};
 }
 
-/// [I h~; h~^T m1] about the frame's origin (4.1).
+/// Spatial inertia matrix [I h~; h~^T m1] about the frame's origin (4.1).
 template <class T> inline SpatialMatrix<T> inertia_matrix(const Inertia<T>& b) {
   const Sym3<T> mass{b.m, T(0.0), T(0.0), b.m, T(0.0), b.m};
   return spatial_matrix<T>(b.I.matrix(), skew(b.h), skew(Vec3<T>(-b.h)), mass.matrix());

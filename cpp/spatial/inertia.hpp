@@ -44,7 +44,7 @@ template <class T> SARRUS_INLINE Sym3<T> euler_tensor(const Sym3<T>& I) {
   return {half_trace - I.xx, -I.xy, -I.xz, half_trace - I.yy, -I.yz, half_trace - I.zz};
 }
 
-/// [I H; H^T M]: force = this * motion.
+/// Articulated inertia [I H; H^T M]: force = this * motion.
 template <class T> struct ArticulatedInertia {
   Sym3<T> I;
   Mat3<T> H;

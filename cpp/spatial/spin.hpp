@@ -1,4 +1,4 @@
-// Rotations R = R_0 exp(x) with moving rotation vectors: angular velocity and acceleration, in the rotated axes.
+// Angular velocity and acceleration of rotations R = R_0 exp(x) with moving rotation vectors x, in the rotated axes.
 #pragma once
 
 #include "../simd/dual.hpp"

@@ -37,7 +37,7 @@ template <class T, int most> SARRUS_INLINE void invert_symmetric(int N, T (&A)[m
   }
 }
 
-/// A row times a column, n numbers each.
+/// Product of a row and a column, n numbers each.
 template <class T> SARRUS_INLINE T dot(int n, const T* a, const T* b) {
   T sum = T(0.0);
   for (int k = 0; k < n; ++k) sum += a[k] * b[k];

@@ -57,7 +57,7 @@ struct PoseTarget {
   }
 };
 
-/// Data of a task that follows a pose.
+/// Data of a task that makes a frame follow a target pose.
 struct PoseFollower {
   TaskFrame frame, reference;
   Components components;
@@ -84,7 +84,7 @@ struct PoseFollower {
     const Transform<T> X0 = base.X * cast<T>(reference.X);
     const Mat3<T> R_t = X0.R * g.R;
     const Vec3<T> p_t = X0.p + X0.R * g.p;
-    // motion of the target at zero joint accelerations
+    // acceleration of the target at zero joint accelerations
     const Vec3<T> d = p_t - base.X.p, &w0 = base.V.angular;
     const Motion<T> V_g = turned(X0.R, g.V), A_g = turned(X0.R, g.A);
     const Motion<T> V_t = {w0 + V_g.angular, base.V.linear + cross(w0, d) + V_g.linear};

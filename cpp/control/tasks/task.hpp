@@ -45,7 +45,7 @@ template <class T> struct TaskState {
   Kinematics<T> k;  // at zero joint accelerations
   // motion of loop joints, if tasks, motors or limits use it; its `a` is the acceleration at zero tree accelerations (drift)
   LoopJoints<T> loop;
-  bool counts;  // true if revolutions of loop joints are counted
+  bool counts;  // true if the caller counts the revolutions of loop joints
 };
 
 /// A frame on a link.
@@ -142,7 +142,7 @@ struct Targets {
       if (target_law) return true;
     return false;
   }
-  /// Compute value, rate and acceleration of target i.
+  /// Compute value, rate and acceleration of the i-th target.
   template <class T> SARRUS_INLINE void evaluate(const TaskState<T>& s, int i, T (&g)[3]) const {
     g[0] = g[1] = g[2] = T(0.0);
     if (law[i]) sarrus::evaluate(*law[i], s.parameter, s.time, g);
@@ -216,7 +216,8 @@ struct FollowingTask : AccelerationTask {
 /// Responses to the unknowns x = (efforts, contact forces): a = a_0 + sum x_k A_k, lambda = lambda_0 + sum x_k Lambda_k.
 template <class T> struct TaskUnknowns {
   int n, nv, rows;
-  T *B, *A, *Lambda;  // n x nv: generalised forces, accelerations; n x rows of constraints
+  // forces of the unknowns and accelerations A_k (n x nv each), multipliers Lambda_k (n x rows of constraints)
+  T *B, *A, *Lambda;
   T *a, *lambda;  // a_0, lambda_0
   T* scale;  // x = scale xi
 };
