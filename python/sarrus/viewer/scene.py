@@ -220,7 +220,7 @@ class Scene:
         scene, anchors, size = self._scene, self.skeleton.anchors, self.skeleton.size
         scene.set_up_direction(tuple(up.tolist()))
         middle = (points.min(axis=0) + points.max(axis=0)) / 2
-        # the mechanism hangs below its anchors, therefore the pedestals are above the anchors
+        # if the mechanism hangs below its anchors, the pedestals are above the anchors
         weight = ends.mean(axis=(0, 1)) if ends.size else middle
         hangs = len(anchors) > 0 and float((weight - anchors.mean(axis=0)) @ up) < 0.0
         for k, anchor in enumerate(anchors):
