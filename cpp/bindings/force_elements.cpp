@@ -15,7 +15,7 @@ namespace {
 
 namespace py = pybind11;
 
-/// Call visit(kind) for each kind that has a name, with default values.
+/// Call visit(kind), with default values, for each kind that has a name.
 template <class Visit> void each_described_kind(Visit&& visit) {
   const auto described = [&](const auto& none) {
     using Kind = typename std::decay_t<decltype(none)>::Kind;
@@ -85,7 +85,7 @@ struct Reader {
   }
 };
 
-/// Return the fields of each kind, by its name: (key, sort, sign).
+/// Return the fields of each kind as (key, category, sign), by the name of the kind.
 py::dict element_table() {
   py::dict table;
   each_described_kind([&](auto kind) {

@@ -1,4 +1,4 @@
-// Functions and classes that Python registers when the package is imported; the core calls Python only through these.
+// Python functions and classes that the package registers when it is imported. The core calls Python only through these.
 #pragma once
 
 #include <pybind11/pybind11.h>

@@ -58,8 +58,8 @@ py::dict constraint_rank_of(const py::object& self, const Row& q, const std::opt
   return as_python(result);
 }
 
-/// Return bases (states, nu, most) of the internal efforts, each padded with zero columns, and their numbers of columns. A state that is not finite
-/// has -1 columns and NaN.
+/// Return bases (states, nu, k) of the internal efforts, and the number of columns of each; narrower bases are padded with zero columns. A state that
+/// is not finite has -1 columns and NaN.
 py::tuple internal_efforts_of(const py::object& self, const Row& q, const Names& actuated, const std::optional<Row>& time) {
   const Mechanism& m = built(self);
   const Tree& tree = m.tree();
@@ -89,7 +89,7 @@ py::tuple internal_efforts_of(const py::object& self, const Row& q, const Names&
   return py::make_tuple(all, counts);
 }
 
-/// Return random numbers `first` and the following of a seed: the same on every machine.
+/// Return `count` random numbers of the sequence of a seed, beginning with number `first`; they are the same on every machine.
 py::array_t<double> uniform_numbers(std::uint64_t seed, std::uint64_t first, py::ssize_t count, double low, double high) {
   RandomNumbers numbers(seed + first * RandomNumbers::step);
   py::array_t<double> all(count);

@@ -1,4 +1,4 @@
-// Simulations for Python: segments of a run, in which the GIL is held only while a Python function is called.
+// Simulations for Python, in segments of a run. The GIL is held only while a Python function is called.
 #include "simulation.hpp"
 
 #include <pybind11/stl.h>
@@ -29,7 +29,7 @@ Numbers copy_of(const double* from, Count n) {
 }
 Numbers copy_of(const std::vector<double>& x) { return copy_of(x.data(), static_cast<Count>(x.size())); }
 
-/// Return the times of the initial state and of stored samples; the last time is exact despite rounding.
+/// Return the times of the initial state and of stored samples; the last time is exactly the end time, without rounding.
 Numbers times_of(const Schedule& s) {
   Numbers times(s.samples() + 1);
   for (Count k = 0; k <= s.samples(); ++k)
@@ -67,7 +67,7 @@ class Interrupts {
   bool now() {
     if (!signals_.raised()) return false;
     const WithGil gil;
-    // Ctrl-C: the simulation ends with its results so far; exceptions of other signal handlers are raised
+    // Ctrl-C: the simulation ends and returns its results so far; exceptions of other signal handlers are raised
     if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) PyErr_Clear();
     return true;
   }
@@ -95,7 +95,7 @@ class PySimulation {
     return false;
   }
 
-  /// Call the controller, which returns (2, nv): the efforts of the motors, and other generalised forces.
+  /// Call the controller. It returns an array (2, nv): the efforts of the motors, and other generalised forces.
   static bool call_controller(void* self, double time, const double* q, const double* v, double* motor, double* tau) {
     PySimulation& s = *static_cast<PySimulation*>(self);
     return s.call_back([&] {
@@ -126,14 +126,14 @@ class PySimulation {
     });
   }
 
-  /// Check for signals. Called from any thread; only the calling thread receives signals.
+  /// Check for signals. May be called from any thread, but only the thread that called the simulation receives signals.
   static bool check_signals(void* self) {
     PySimulation& s = *static_cast<PySimulation*>(self);
     if (std::this_thread::get_id() == s.caller_ && s.interrupts_.now()) s.stopped_ = true;
     return s.stopped_;
   }
 
-  /// Return the value of an event's function, which takes (time, q, v); NaN if it, or an earlier function, raised.
+  /// Return the value of an event's function of (time, q, v). NaN if this function, or an earlier one, raised.
   double event_value(int event, double time, const double* x) {
     double value = std::numeric_limits<double>::quiet_NaN();
     if (failed_) return value;
@@ -144,7 +144,8 @@ class PySimulation {
     return value;
   }
 
-  /// Compute the units of velocities (nv + loop nv), of constraint rows at q, and of internal states z; that of an effort is power / velocity.
+  /// Compute the units of velocities (nv + loop nv), of constraint rows at q, and of internal states z. The unit of an effort is the unit of power
+  /// divided by that of the velocity.
   void set_units(const Tree& t, const double* q, const double* velocity, double power, double* unit) const {
     const int velocities = t.nv + t.loop_nv;
     std::copy_n(velocity, velocities, unit);
@@ -199,7 +200,7 @@ class PySimulation {
     plan_.force_elements.held_size += counted();
   }
 
-  /// Return the records of runs by name, a row for each run.
+  /// Return the monitored data of runs by name (record.hpp), one row for each run.
   py::dict records(double* carried, Count wide, Count runs) const {
     py::dict named;
     Record<double> first(plan_, carried + Guard<double>::size);
@@ -269,14 +270,14 @@ class PySimulation {
   PySimulation(const PySimulation&) = delete;
   PySimulation& operator=(const PySimulation&) = delete;
 
-  /// End the current call, or the next one, at its next step. Signal handlers may call this function.
+  /// End the simulation at its next step: the current call or, if there is none, the next call. Signal handlers may call this function.
   void stop() { stopped_ = true; }
   bool calls() const { return plan_.controller != nullptr; }
   int size() const { return simulation_.size(); }
   int integrated() const { return simulation_.integrated(); }
-  /// Return true if the state contains values that are held between samples.
+  /// Return true if the state contains values that are constant between samples (digital controllers).
   bool holds() const { return plan_.force_elements.hold(); }
-  /// Return the number of loop-joint coordinates, with counted turns, at the end of a state vector.
+  /// Return the number of loop-joint coordinates, with counted revolutions, at the end of a state vector.
   int counted() const { return plan_.counts() ? tree_.loop_nq : 0; }
 
   // ---- one run: see run.hpp
@@ -286,15 +287,15 @@ class PySimulation {
     run_.begin({x.data(), x.data() + x.size()}, time, dt);
     rethrow();
   }
-  /// Return the state of the run, from which another run can continue, and the flag whether stages are closed.
+  /// Return the state of the run, from which another run can continue, and a flag: 1 if stages are projected onto the loops.
   py::dict state() {
     py::dict named;
     run_.at.fields([&](const char* key, const auto& member) { named[key] = to_python(member); });
     named["close_stages"] = Guard<double>(run_.carried.data()).closes > 0.5;
     return named;
   }
-  /// Continue from the state of another run. `looks`: decide again whether stages are closed. `anew`: restart the sampling, because the force
-  /// elements differ.
+  /// Continue from the state of another run. `looks`: determine again if stages are projected onto the loops. `anew`: restart the sampling, because
+  /// the force elements differ.
   void restore(const py::dict& state, bool looks, bool anew) {
     run_.at.fields([&](const char* key, auto& member) { from_python(state[key], member); });
     check(static_cast<Count>(run_.at.x.size())), check(static_cast<Count>(run_.at.shown.x.size()));
@@ -307,7 +308,7 @@ class PySimulation {
     run_.aim(end, times, {options[0], options[1], options[2]});
   }
   bool finished() const { return run_.finished(); }
-  /// Return the next states (n, size), their times (n,), and the status. The first state is the last one of the previous call.
+  /// Return the next states (n, size), their times (n,), and the status. The first of these states is the last one of the previous call.
   py::tuple advance(Count most) {
     caller_ = std::this_thread::get_id();
     Run::Segment segment;
@@ -337,7 +338,7 @@ class PySimulation {
 
   // ---- many runs
 
-  /// Let controllers take the samples that are due at the initial time, in states x (n, size) with these parameters. Returns the states after
+  /// Take the controllers' samples that are due at the initial time, in the states x (n, size) with these parameters. Returns the states after
   /// sampling, and their status.
   py::tuple sample(const Numbers& x, const Numbers& parameters, const Which& variant, double time) {
     check(x.shape(1)), check_variants(variant, x.shape(0));
@@ -360,9 +361,9 @@ class PySimulation {
     return py::make_tuple(sampled, status);
   }
 
-  /// Run from states x (n, size), with parameters (parameters,), or (n, parameters) for different ones in each run. Returns the states after every
-  /// `every` steps and at the end (n, samples, size), the status of each run, and the records. `variant` (n,) is the variant of each run, if the
-  /// mechanism has variants.
+  /// Run from states x (n, size), with parameters (parameters,) for all runs, or (n, parameters) with one row for each run. Returns the states after
+  /// every `every` steps and at the end (n, samples, size), the status of each run, and the monitored data. `variant` (n,) is the variant of each
+  /// run, if the mechanism has variants.
   py::tuple run_many(const Numbers& x, const Numbers& parameters, const Which& variant, const Schedule& schedule, Count threads) {
     plan_.force_elements.parameters = static_cast<int>(parameters.shape(parameters.ndim() - 1));
     const Count many = x.shape(0), n = size(), wide = simulation_.row_size();
@@ -391,7 +392,7 @@ class PySimulation {
 
   /// Return the number of entries of a change of a state.
   int tangent() const { return 2 * tree_.nv + plan_.force_elements.nz; }
-  /// Return the feature of the simulation that has no derivatives; empty if all features have.
+  /// Return the name of a feature of this simulation that has no derivatives; empty if there is none.
   std::string jumps() const {
     std::string reason;
     plan_.force_elements.each([&](const auto& element) {
@@ -435,7 +436,7 @@ class PySimulation {
     return py::make_tuple(state, numbers, status);
   }
 
-  /// Return the generalised force (n, nv) in states (n, size) at times (n,).
+  /// Return the generalised force (n, nv) of force elements and functions of the caller, in states (n, size) at times (n,).
   Numbers efforts(const Numbers& times, const Numbers& x) {
     const Count n = times.size();
     if (x.size() != n * size()) throw std::length_error("simulation: wrong sizes");
@@ -468,14 +469,14 @@ class PySimulation {
     return force;
   }
   bool has_friction() const { return plan_.frictions > 0; }
-  /// Return the index of the collision contacts in z, the largest number of points, and the number of entries per point; (0, -1, 0) if there are no
-  /// collision contacts.
+  /// Return three numbers for the collision contacts: their index in z, the largest number of points, and the number of entries per point. (0, -1, 0)
+  /// if there are none.
   std::tuple<int, int, int> touching() const {
     const auto& all = plan_.force_elements.all<CollisionContacts>();
     if (all.empty()) return {0, -1, 0};
     return {all.begin()->iz, all.begin()->kept, all.begin()->numbers_per_point()};
   }
-  /// Return the first index and the number of each RigidContact's internal states in z.
+  /// Return, for each RigidContact, the first index and the number of its internal states in z.
   std::vector<std::pair<int, int>> rigid_contacts() const {
     std::vector<std::pair<int, int>> all;
     for (const RigidContact& c : plan_.force_elements.all<RigidContact>()) all.emplace_back(c.iz, c.states());
@@ -520,7 +521,8 @@ class PySimulation {
   Tree tree_ = mechanism_.tree();  // the tree that is integrated
   Plan plan_;
   py::object controller_;
-  std::vector<py::object> sampled_;  // one per digital controller; None if it consists of force elements only
+  // one entry per digital controller: its function, or None if the controller consists of force elements only
+  std::vector<py::object> sampled_;
   py::object pfaffian_;
   bool failed_ = false;
   std::atomic<bool> stopped_{false};

@@ -1,5 +1,5 @@
-// Poisson's restitution. An impact is a compression, after which contacts are at rest along their normals, followed by an expansion with at least e
-// times the normal impulse of compression:
+// Poisson's restitution. An impact is a compression, after which contacts are at rest along their normals, and then an expansion, whose normal
+// impulse is at least e times that of compression:
 //
 //   u_c = G p_c + w,    p_c within the cones;      u_e = G p_e + u_c,    p_e within the cones and p_e,n >= e p_c,n        p = p_c + p_e
 //
@@ -13,7 +13,8 @@
 
 namespace sarrus {
 
-/// Return the problem of expansion after impulses p, with the restitution e of each contact (contacts). Valid while the arena's scope lasts.
+/// Return the problem of expansion after the impulses p of compression; restitution: e of each contact (contacts). The result is valid during the
+/// arena's scope.
 inline ConeProblem expansion(const ConeProblem& problem, const double* restitution, Arena& arena, const double* p) {
   const int n = problem.rows, first = problem.first_interval();
   double *w = arena.take<double>(n), *floor = arena.take<double>(problem.contacts), *low = arena.take<double>(n - first),
@@ -28,7 +29,7 @@ inline ConeProblem expansion(const ConeProblem& problem, const double* restituti
   return second;
 }
 
-/// Solve the expansion, and add its impulses q to those of compression. The residuals become the larger ones of both phases.
+/// Solve the expansion, and add its impulses q to those of compression. Each residual becomes the larger of the two phases' residuals.
 inline void expand(const ConeProblem& second, Arena& arena, double* q, double* p, double* least, ConeSolution& solution,
                    SolverLimit& limit) {
   const Arena::Scope scope(arena);

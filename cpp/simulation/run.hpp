@@ -1,5 +1,5 @@
-// A run, advanced in stretches of steps of fixed or adaptive length. Contains its stored states, the events within its steps, and the data that
-// another run needs to continue it.
+// A run, which can be advanced in several calls by steps of fixed or adaptive length. Contains its stored states, the events within its steps, and
+// the data that another run needs to continue it.
 #pragma once
 
 #include <cmath>
@@ -26,7 +26,7 @@ class Run {
     double start;  // times of fixed steps are start + k dt
     Count k;
     double dt, t, h;  // h: length of the next adaptive step
-    Shown shown;  // last output state; the end may be within a step after x, from which another run continues
+    Shown shown;  // last output state; the end may be within the step that begins at x, and a later run then continues from x
 
     template <class Field> void fields(Field&& field) {
       field("x", x), field("start", start), field("k", k), field("dt", dt), field("t", t), field("h", h), field("shown", shown);
@@ -38,7 +38,7 @@ class Run {
         event;  // the event's function; NaN if it failed, which ends the run
     std::function<bool()> stop;  // called after each step; true interrupts the run
   };
-  /// Times and states, one row each. The first row is the last state that the run has output or reached.
+  /// A part of the run: times and states, one row each. The first row is the last state that the run has output or reached before.
   struct Segment {
     std::vector<double> time, x;
     double status = 0.0;
@@ -57,19 +57,19 @@ class Run {
   bool finished() const { return finished_; }
   Record<double> record() { return {s_.plan, carried.data() + Guard<double>::size}; }
 
-  /// Begin at a state. Controllers take the samples that are due there.
+  /// Begin a run at a state. Controllers take the samples that are due at that time.
   void begin(std::vector<double> x, double time, double dt) {
     at = {std::move(x), time, 0, dt, time, dt, {}};
     check_redundancy();
     sample();
   }
-  /// Begin again at the current state with other force elements, whose sampling begins there.
+  /// Restart at the current state with other force elements, whose sampling begins there.
   void begin_anew() {
     at.t = at.start = at.shown.time, at.x = at.shown.x, at.k = 0;
     std::fill(at.x.begin() + s_.integrated(), at.x.end() - (s_.plan.counts() ? s_.tree.loop_nq : 0), 0.0);
     sample();
   }
-  /// Decide at the current configuration if stages are projected onto the loops, because redundant rows agree only there.
+  /// Determine at the current configuration if stages are projected onto the loops, because redundant rows are consistent only there.
   void check_redundancy() {
     const bool projects = s_.plan.stabilisation == Stabilisation::projection && s_.tree.loops.rows > 0;
     Guard<double>(carried.data()).closes = projects ? s_.kernels.only_on_loops(s_.tree, s_.plan, at.t, at.x.data()) : 0.0;
@@ -82,7 +82,7 @@ class Run {
     finished_ = since_ >= end && refused_ == 0.0;
   }
 
-  /// Advance by at most this number of steps, or of samples if steps are adaptive.
+  /// Advance by at most `count` fixed steps or, if steps are adaptive, by at most that number of samples.
   Segment advance(Count most) {
     if (refused_ != 0.0) {  // failure before the first step
       finished_ = true;
@@ -109,7 +109,7 @@ class Run {
     };
   }
 
-  /// Record the part of the last step, from `begun` to the event that ended the run.
+  /// Record the last step up to the event that ended the run, from its state `begun` on.
   void record_part(double begun, const double* before) {
     const double end = events.occurred.back().time, h = end - begun;
     if (facts(s_.plan.method).adaptive()) {
@@ -159,7 +159,7 @@ class Run {
     return segment;
   }
 
-  /// Take the remaining part of a step. Its end is output, but a later run does not continue from it.
+  /// Take the remaining part of a step, up to the end time. Its end is output, but a later run does not continue from it.
   Segment rest(double length) {
     at.shown = {at.t, at.x}, finished_ = true;
     Segment segment = {{at.t}, at.x};
@@ -234,9 +234,9 @@ class Run {
   std::optional<std::vector<double>> times_;
   AdaptiveRun::Options options_ = {};
   Count sampled_ = 0;
-  double refused_ = 0.0;  // status of the samples at the beginning of the run
+  double refused_ = 0.0;  // status of the controllers' first samples, taken at the beginning of the run; nonzero after a failure
   bool finished_ = false;
-  std::vector<double> carried_at_end_;  // of a run with fixed steps that ended at an event
+  std::vector<double> carried_at_end_;  // state of a run with fixed steps that ended at an event
 };
 
 }  // namespace sarrus

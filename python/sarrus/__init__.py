@@ -127,7 +127,7 @@ __all__ = [
     "without_redundant_constraints",
 ]  # fmt: skip
 
-# joint types and constraints that the core declares and that have no class in description/joints.py or constraints.py
+# joint types and constraints of the core for which description/joints.py and constraints.py have no class
 globals().update(JOINT_TYPES | DECLARED)
 __all__ += [name for name in (*JOINT_TYPES, *DECLARED) if name not in __all__]
 

@@ -79,7 +79,7 @@ SIZES: dict[str, Callable[[Function], Shape]] = {
 class Function:
     """Function of one mechanism from a row of the table, with derivatives with respect to the entries of its arrays.
 
-    With `remembers`, the reverse pass reuses the simulations of the preceding forward pass, so that it must be called with the same x.
+    If `remembers` is True, the reverse pass reuses the simulations of the preceding forward pass, so that it must be called with the same x.
     """
 
     row: Row

@@ -96,7 +96,7 @@ def _at_inputs(label: str, x: Any, q: Array, *more: int) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class FramePath(_Checked):
-    """Objective of path or motion generation: the origin of a frame passes through points at the inputs, or the frame through poses.
+    """Objective of path or motion generation. At the n inputs, the origin of a frame must be at given points, or the frame at given poses.
 
     Attributes
     ----------
@@ -141,7 +141,10 @@ class FramePath(_Checked):
 
 @dataclass(frozen=True, eq=False)
 class JointAngle(_Checked):
-    """Objective of function generation: a joint with one coordinate has values (n,) at the inputs [rad, m]; NaN for no requirement."""
+    """Objective of function generation: at the n inputs, a joint with one coordinate must have given values (n,) [rad, m].
+
+    NaN is the value at an input without requirement.
+    """
 
     joint: str
     values: ArrayLike

@@ -125,7 +125,8 @@ def law_terms(law: Law | None) -> tuple[Any, ...] | None:
 def law_terms_of_runs(value: object, label: str, column: int = -1) -> tuple[tuple[Any, ...], list[Array]]:
     """Return one time function, or one for each run, in the format of the core.
 
-    For several, the index of each run's time function (runs,) is returned too; it is stored in column `column` of the run's parameters.
+    If there are several, the index of each run's time function (runs,) is returned too. The caller stores it in column `column` of the runs'
+    parameters.
     """
     if not isinstance(value, (list, tuple)) and np.ndim(value) != 1:  # type: ignore[arg-type]
         law = as_law(value, label)

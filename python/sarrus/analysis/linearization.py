@@ -71,7 +71,7 @@ class Modes(Brief):
     _of: Linearization
 
     def configurations(self, mode: int, amplitude: float = 0.2, count: int = 60) -> Array:
-        """Return configurations (count, nq) over one period of a mode, without growth or decay, for a viewer.
+        """Return configurations (count, nq) over one period of a mode, without its growth or decay, for display in a viewer.
 
         Parameters
         ----------
@@ -232,7 +232,7 @@ def linearize(
     tau = np.zeros(robot.nv) if tau is None else tau
     q, v, tau = (x if type(x) is np.ndarray else real_array(n, x) for n, x in (("q", q), ("v", v), ("tau", tau)))
     single_state = q.ndim == v.ndim == tau.ndim == 1 and time is None and not (wrenches or options)
-    # for a single state the core selects the coordinates, because it factorises the constraint rows in any case
+    # for a single state the core selects the coordinates, because it factorises the constraint rows anyway
     choice = None if single_state and coordinates is None else _choose(robot, q, coordinates, time)
     order, scale = choice and choice.order, prepared(robot, "units of rows", lambda: closing(robot, (), ()).loops.units)
     answer: Any = _linear_equations(robot, q, v, tau, order, scale, wrenches=wrenches, time=time, **cast(Any, options))

@@ -365,7 +365,7 @@ def converted(arguments: argparse.Namespace) -> int:
         warnings.simplefilter("always", ModelWarning)
         try:
             written = save(robot, path, lossy=arguments.lossy)
-        # the message advises an argument of the Python function, which is replaced by the option of the command line
+        # the message recommends an argument of the Python function; replace it by the option of the command line
         except ModelError as error:
             raise ModelError(str(error).replace("lossy=True", "--lossy")) from None
     for text in (*robot.warnings, *(str(warning.message) for warning in caught)):

@@ -15,9 +15,9 @@ from ..errors import ModelError, ShapeError
 from ..laws import law_terms_of_runs
 
 Function = Callable[..., Any]
-# (name, sort, required sign) of the fields of each kind of element; a sort determines the conversion of a value
+# (name, category, required sign) of the fields of each kind of element; the category determines how a value is converted
 KINDS: dict[str, tuple[tuple[str, str, str], ...]] = _core.element_table()
-# sorts of fields that are converted without code of the element's class
+# categories of fields whose values are converted without code of the element's class
 TYPED = ("coordinate", "velocity", "frame", "direction", "constant", "number", "range", "law")
 
 
@@ -30,7 +30,8 @@ class Run:
     effort_limits : (nv,) limits of the sum of all efforts along each velocity, or empty
     start : initial configuration (nq,), or (runs, nq), in which effective inertias for default parameters are computed; None: the neutral
         configuration
-    rows, runs : indices of the runs of this mechanism, and number of all runs, if several mechanisms are simulated in parallel; None: all runs
+    rows, runs : if several mechanisms are simulated in parallel, the indices of the runs of this mechanism, and the number of all runs; None: all
+        runs
     rigid : True if end stops are rigid, that is, constraints of the time steps
     """
 
@@ -124,7 +125,7 @@ class ForceElements:
     names: dict[str, slice] = field(default_factory=dict)  # name of a parameter -> its slice in a row of parameters
 
     def named(self, name: str, first: int) -> int:
-        """Register the parameters from index `first` to the end of the row under this name, which must be unique."""
+        """Register a unique name for the parameters from index `first` to the end of the row."""
         count = sum(existing.partition(" #")[0] == name for existing in self.names)
         self.names[f"{name} #{count + 1}" if count else name] = slice(first, self.width)
         return first
@@ -176,7 +177,7 @@ class ForceElements:
             ) from None
 
     def as_tuple(self) -> tuple[Any, ...]:
-        """Return the terms and parameters as a tuple, for a checkpoint."""
+        """Return the structs and parameters as a tuple, which a checkpoint stores."""
         return self.terms, self.effort_limits, self.parameters.tolist()
 
     @classmethod
@@ -222,7 +223,7 @@ def number(label: str, value: Any, sign: str = "") -> Array:
 
 
 def numbers_of(element: Any, **signs: str) -> list[Array]:
-    """Return the checked values of an element's attributes, given as name=sign."""
+    """Check attributes of an element and return their values; each argument is name=sign, the required sign as for :func:`number`."""
     return [number(f"{name} of {type(element).__name__}", getattr(element, name), sign) for name, sign in signs.items()]
 
 
@@ -242,7 +243,7 @@ def bounds(label: str, value: Any) -> list[Array]:
     lower, upper = (array(label, x, finite=False) for x in value)
     if max(lower.ndim, upper.ndim) > 1:
         raise ShapeError(f"{label} must be numbers, or (runs,) each; got {lower.shape} and {upper.shape}")
-    # written so that NaN is rejected too; the interval must contain a finite value
+    # the comparison is written so that it also rejects NaN; the interval must contain a finite value
     if not ((lower < np.inf).all() and (upper > -np.inf).all()) or less(upper, lower):
         raise ModelError(f"{label} must be (lower, upper), with lower not greater than upper; got {value!r}")
     return [lower, upper]

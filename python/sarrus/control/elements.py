@@ -186,7 +186,7 @@ class ComputedTorque(_Tracking):
 
 @dataclass(frozen=True, eq=False)
 class PDPlus(_Tracking):
-    """PD+ tracking control: tau = M g'' + C(q, v) g' + n + kp (g - q) + kd (g' - v), n from gravity and springs (Paden and Panja 1988).
+    """PD+ tracking control: tau = M g'' + C(q, v) g' + n + kp (g - q) + kd (g' - v), with the forces n of gravity and springs (Paden and Panja 1988).
 
     g(t) are the targets, and C is the Coriolis matrix with dM/dt - 2 C skew. The energy of the error, (v - g')' M (v - g') / 2 + kp (q - g)^2 / 2,
     never grows, because kd and friction dissipate it. Therefore the control is stable for all positive gains, independent of the masses. In contrast
@@ -330,7 +330,7 @@ class RigidContact(Element):
     For contacts in a single state, use :class:`sarrus.ContactPoint` instead.
 
     The contact impulse lies within the Coulomb cone. Impacts rebound by `restitution`, unless they are slower than the velocity that gravity causes
-    in three steps. Indeterminate forces minimise the sum of squares, each times the inverse effective mass of its contact.
+    in three steps. Indeterminate forces minimise the sum of their squares, each weighted by the inverse effective mass of its contact.
 
     The forces are in :attr:`Trajectory.contacts <sarrus.Trajectory.contacts>`. Each contact also has four entries in
     :attr:`Trajectory.internal_state <sarrus.Trajectory.internal_state>`: the mean force of the step before a sample, along the normal and two

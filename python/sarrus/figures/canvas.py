@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 SIZE = (6.4, 4.0)  # size of a figure [in], which fits a phone's screen or a column in print
 FONT = 11.0  # font size [pt]
-# up to FEW lines differ by dashes only. More lines differ by colours that colour-blind readers distinguish (Okabe and Ito), and then also by dashes
+# up to FEW lines differ by dashes only. If there are more, they differ by colours that colour-blind readers distinguish (Okabe and Ito), and then
+# also by dashes
 FEW = 5
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "black")
 DASHES: tuple[Any, ...] = (
@@ -283,7 +284,7 @@ NO_POINTS, NO_ARROWS = np.empty((1, 0, 3)), np.empty((1, 0, 2, 3))
 
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """Lines and points that represent a mechanism in f configurations.
+    """Lines and points with which a mechanism is drawn in f configurations.
 
     Attributes
     ----------

@@ -200,9 +200,9 @@ def film(
 
 
 def drawn(robot: Mechanism, q: Array, trace: Sequence[str], *forces: Any) -> canvas.Shown:
-    """Return configurations q (f, nq) of a mechanism as lines and points.
+    """Return the lines and points with which a mechanism is drawn in configurations q (f, nq).
 
-    `forces` has arrows, their names, and the force that an arrow of one metre represents [N/m], if there are any.
+    `forces`, if not None, contains arrows, their names, and the force that an arrow of one metre represents [N/m].
     """
     skeleton = Skeleton(robot)
 
@@ -546,7 +546,7 @@ def trajectory_html(run: Trajectory) -> str:
 def picture(robot: Mechanism, q: Array) -> str:
     """Return inline SVG of configurations q (k, nq).
 
-    The last one has the colour of text, all others are grey. Returns "" if the mechanism has no bars, or too many.
+    The last configuration has the colour of text; all others are grey. Returns "" if the mechanism has no bars, or too many.
     """
     skeleton = Skeleton(robot)
     if not skeleton.bars or len(skeleton.bars) * len(q) > MOST_BARS:

@@ -41,9 +41,11 @@ PALETTE: tuple[tuple[int, int, int], ...] = (
 
 @dataclass(frozen=True, eq=False)
 class Bar:
-    """Straight line between two points, each a (body, position in the body's frame [m]). A bar that `slides` connects two bodies and stretches.
+    """Straight line between two points, each a (body, position in the body's frame [m]).
 
-    The owner is the body that the bar represents, or the constraint if the bar is a massless rod.
+    A bar that `slides` connects two bodies, and its length changes.
+
+    The owner is the body to which the bar belongs, or the constraint if the bar is a massless rod.
     """
 
     owner: str

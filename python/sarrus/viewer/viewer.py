@@ -542,7 +542,7 @@ class Inputs:
         motors = [k for k, name in enumerate(self.joints) if name in self.mechanism.actuated]
         for candidates in (motors, range(self.mechanism.nv)):
             while len(chosen) < self.mechanism.nv - rank:
-                # the first of the candidates with equal norm; norms are rounded, so that rounding errors do not affect the choice
+                # choose the first of the candidates with equal norm; norms are rounded so that rounding errors do not affect the choice
                 best = max(candidates, key=lambda k: (float(np.linalg.norm(shown[k]).round(6)), -k), default=-1)
                 if best < 0 or np.linalg.norm(shown[best]) < 1e-3:
                     break
