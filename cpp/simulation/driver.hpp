@@ -201,7 +201,8 @@ struct Simulation {
         done += steps;
         for (Count i = 0; i < count; ++i) {
           if (mine.status[i] == 0) mine.status[i] = status[i];
-          if (mine.status[i] == 0 && !is_sound_row(mine.x + i * mine.size, step)) mine.status[i] = static_cast<signed char>(diverged);
+          if (mine.status[i] == 0 && !is_sound_row(mine.x + i * mine.size, step))
+            mine.status[i] = static_cast<signed char>(diverged);
         }
         if (stopped()) return std::fill(mine.status, mine.status + count, static_cast<signed char>(interrupted));
       }
