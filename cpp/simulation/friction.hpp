@@ -171,8 +171,8 @@ template <class T> class DryFriction {
     for (int k = 0; kept_ && k < n_; ++k) kept_[k] += f[k];
   }
 
-  /// Compute the force (n) along each joint with friction, at a state between steps of length of about h. There, joints at rest have velocities of
-  /// rounding, which friction would stop within 1e-9 of a step; these joints are at rest.
+  /// Compute the force (n) along each joint with friction, at a state between steps of length of about h. There, joints at rest have small velocities,
+  /// which friction would stop within a small part of a step; these joints are at rest.
   void forces(const T& time, const T& h, const SimulationState<T>& x, T* tau, T* force) {
     const Arena::Scope scope(s_.arena);
     begin(time, x);
@@ -181,7 +181,7 @@ template <class T> class DryFriction {
     std::fill(rests_, rests_ + n_, T(1.0));
     const Columns columns(*this, time, x.q, x.v, rows(time, x.q));
     for (int k = 0; k < n_; ++k) {
-      const T instant = h * T(1e-9) * columns.W[k * n_ + k] * limit_[k];
+      const T instant = h * T(facts(s_.plan.method).rigid ? rigid_rest : 1e-9) * columns.W[k * n_ + k] * limit_[k];
       rests_[k] = select(abs(speed_[k]) > instant, rests[k], T(1.0));
       direction_[k] *= T(1.0) - rests_[k];
       rest_ = undecided_ = undecided_ || any(rests_[k] > T(0.5));
@@ -190,6 +190,10 @@ template <class T> class DryFriction {
     accelerate(time, x.q, x.v, tau, take(nv_));
     kept_ = nullptr;
   }
+
+  /// Part of a rigid step within which friction would stop a joint that rests. Its velocity is zero in the kick, but not after the second drift, which
+  /// closes the loops and turns the axes of joints.
+  static constexpr double rigid_rest = 1e-2;
 
   /// Return the fraction of the step, ending at x, after which the first joint stops (1 if none does), and mark the joints that stop.
   T stopped(const T& time, const T& h, const SimulationState<T>& x) {
