@@ -4,8 +4,8 @@
 //
 // where (u-dot, p) of contacts at rest along their normals satisfy the conditions of cone_problem.hpp. Friction of slipping contacts opposes their
 // velocity; separating contacts have no forces. Friction against spinning and rolling adds one cone each, with the same p_n, for rates of rotation.
-// An impact has the same equations for impulses and velocities, with Newton's restitution (u_n after >= -e u_n before) or Poisson's (poisson.hpp). A
-// point or a ball of the first body touches a plane of the second. Rates are relative to the plane's frame, because the centre of a ball keeps its
+// An impact has the same equations for impulses and velocities, with Newton's restitution (u_n after >= -e u_n before; limited by energy: rebound.hpp) or
+// Poisson's (poisson.hpp). A point or a ball of the first body touches a plane of the second. Rates are relative to the plane's frame, because the centre of a ball keeps its
 // distance from the plane, but its contact point does not.
 //
 //   cost    the equation of constrained dynamics, its factor, two solves and half a solve per row
@@ -19,6 +19,7 @@
 #include "../spatial/rotation.hpp"
 #include "columns.hpp"
 #include "poisson.hpp"
+#include "rebound.hpp"
 
 namespace sarrus {
 
@@ -93,7 +94,7 @@ struct ContactRows {
   int count = 0;
   int* index;
   Mat3<double>* axes;
-  double *J, *w, *friction, *slip, *expands;
+  double *J, *w, *friction, *slip, *expands, *rebound;  // expands, rebound: Poisson's e, Newton's e u_n
   MomentFriction* moment;
   bool slips = false;
   int moments = 0, size = 0;  // size: number of rows, number of contacts, and number of moments
@@ -144,6 +145,7 @@ inline double contact_response(const Tree& tree, Arena& arena, const StateContac
                       take(most),
                       take(2 * most),
                       take(most),
+                      take(most),
                       arena.take<MomentFriction>(2 * most)};
   double speed = tree.length, turning = 1.0;  // one length of the mechanism per second, and one radian per second
   for (int i = 1; i < tree.links; ++i) {
@@ -169,7 +171,7 @@ inline double contact_response(const Tree& tree, Arena& arena, const StateContac
     for (int r = 0; r < 3; ++r) w[r] = scalar_product(J + r * nv, free.x, nv) + (impact ? u[r] : bias(r));
     if (impact) {
       rows.expands[rows.count] = pair.poisson ? pair.restitution : 0.0;
-      w[0] += (pair.poisson ? 0.0 : pair.restitution) * std::min(u[0], 0.0);
+      w[0] += rows.rebound[rows.count] = (pair.poisson ? 0.0 : pair.restitution) * std::min(u[0], 0.0);
     } else if (const double fast = std::sqrt(u[1] * u[1] + u[2] * u[2]); fast > rest) {
       slip[0] = u[1] / fast, slip[1] = u[2] / fast, rows.slips = true;
     }
@@ -200,6 +202,12 @@ inline double contact_response(const Tree& tree, Arena& arena, const StateContac
       rows.count, n, G, rows.w, rows.friction, nullptr, nullptr, rows.slips ? rows.slip : nullptr, rows.moments, rows.moment};
   SolverLimit limit;
   answer.cones = solve_parts(problem, arena, p, least, limit);
+  if (impact && answer.cones.reached) {
+    double* before = take(n);
+    std::copy(rows.w, rows.w + n, before);
+    for (int i = 0; i < rows.count; ++i) before[3 * i] -= rows.rebound[i];
+    limit_rebound(problem, rows.w, {rows.rebound, before, nullptr}, arena, p, least, answer.cones, limit);
+  }
   if (impact && answer.cones.reached && std::any_of(rows.expands, rows.expands + rows.count, [](double e) { return e > 0.0; }))
     expand(expansion(problem, rows.expands, arena, p), arena, take(n), p, least, answer.cones, limit);
   if (!answer.cones.reached) return no_convergence;

@@ -17,8 +17,9 @@
 // - Moving contacts. Likewise beta = h/2 J_c-dot v* moves the cones to the end of the step, for points that touch and move along the surface.
 //   J_c is the Jacobian of the contact point, which moves along both shapes as their normal rotates.
 // - Gaps and bounces. A contact at distance d has b = d / h: it may just touch. A penetrating contact separates, at most at the speed of a
-//   body that falls from that depth. A hit bounces: u_n' >= -e u_n (Newton), or by a second impulse of expansion in the same step (Poisson:
-//   contact/poisson.hpp). Hits slower than three times the speed that gravity adds in a step do not bounce: there a ball comes to rest.
+//   body that falls from that depth. A hit bounces: u_n' >= -e u_n (Newton, limited by energy: contact/rebound.hpp), or by a second
+//   impulse of expansion in the same step (Poisson: contact/poisson.hpp). Hits slower than three times the speed that gravity adds in a step do not
+//   bounce: there a ball comes to rest.
 // - Hits. If the impulses differ from those of the last step, u differs too. The bias is then the mean before and after, (c(v*) + c(v'))/2,
 //   and the cones are solved a second time.
 // - Implicit terms. D and K of dampers, springs and controllers along joints are implicit (implicit_rates.hpp), and so are those between
@@ -288,7 +289,7 @@ class ContactStep {
   /// Active rows: those of contacts, of their moments, then rows whose impulse is in an interval. The matrix G of these rows is computed later.
   struct Packed {
     ConeProblem problem;
-    double *J, *w, *p, *shift, *expands;
+    double *J, *w, *p, *shift, *expands, *rebound;  // expands, rebound (contacts): Poisson's e; Newton's e u_n, a part of `shift`
   };
   Packed pack(StepRows& rows, const double* v_free) {
     int n = 0, contacts = 0, moments = 0;
@@ -304,6 +305,7 @@ class ContactStep {
                   doubles(n),
                   doubles(n),
                   doubles(n),
+                  doubles(contacts),
                   doubles(contacts)};
     ConeProblem& problem = all.problem;
     problem.w = all.w;
@@ -319,7 +321,9 @@ class ContactStep {
     for (const StepRow& row : rows) {
       if (!row.acts || !row.contact) continue;
       add(row.J, 3, row.guess, row.shift, row.bend);
-      all.expands[problem.contacts] = row.expands, friction[problem.contacts++] = row.friction;
+      all.expands[problem.contacts] = row.expands,
+      all.rebound[problem.contacts] = row.bounces && row.expands == 0.0 ? row.shift : 0.0;
+      friction[problem.contacts++] = row.friction;
     }
     int contact = 0, end = 0;
     for (const StepRow& row : rows) {
@@ -391,7 +395,7 @@ class ContactStep {
     for (const RigidContact& c : elements.all<RigidContact>()) std::fill_n(x_.z + c.iz, c.states(), 0.0);
     for (const CollisionContacts& c : elements.all<CollisionContacts>()) std::fill_n(x_.z + c.iz, c.states(), 0.0);
     for (const EndStop& stop : elements.all<EndStop>()) std::fill_n(x_.z + stop.iz, stop.states(), 0.0);
-    auto [problem, J, w, p, shift, expands] = pack(rows, v_free);
+    auto [problem, J, w, p, shift, expands, rebound] = pack(rows, v_free);
     const int n = problem.rows, contacts = problem.contacts;
     if (n == 0) return true;
     double *G = doubles(n * n), *least = doubles(n);
@@ -401,8 +405,15 @@ class ContactStep {
     rest_on_loops(e, n, J, G, v_free, shift, w);
     ConeSolution solution = solve_parts(problem, arena_, p, least, limit_);
     if (!solution.reached) return false;
-    double* before = s_.record ? doubles(n) : nullptr;
+    const bool bounces = std::any_of(rebound, rebound + contacts, [](double speed) { return speed < 0.0; });
+    double* before = s_.record || bounces ? doubles(n) : nullptr;
     for (int i = 0; i < n && before; ++i) before[i] = scalar_product(J + i * nv_, x_.v, nv_);
+    if (bounces) {
+      for (int i = 0; i < contacts; ++i) shift[3 * i] -= rebound[i];
+      limit_rebound(problem, w, {rebound, before, shift}, arena_, p, least, solution, limit_);
+      for (int i = 0; i < contacts; ++i) shift[3 * i] += rebound[i];
+      if (!solution.reached) return false;
+    }
     if (before) left_.cones = cone_residuals(problem, p, shift, before);
     if (std::any_of(expands, expands + contacts, [](double e) { return e > 0.0; })) {
       const ConeProblem second = expansion(problem, expands, arena_, p);

@@ -173,7 +173,7 @@ template <class T> class DryFriction {
   }
 
   /// Compute the friction force (n) along each joint, at a state between steps of length of about h. There, joints at rest have velocities at
-  /// rounding level. Therefore a joint is at rest if friction would stop it within 1e-9 of a step.
+  /// rounding level. Therefore a joint is at rest if friction would stop it within a small part of a step.
   void forces(const T& time, const T& h, const SimulationState<T>& x, T* tau, T* force) {
     const Arena::Scope scope(s_.arena);
     begin(time, x);
@@ -182,7 +182,7 @@ template <class T> class DryFriction {
     std::fill(rests_, rests_ + n_, T(1.0));
     const Columns columns(*this, time, x.q, x.v, rows(time, x.q));
     for (int k = 0; k < n_; ++k) {
-      const T instant = h * T(1e-9) * columns.W[k * n_ + k] * limit_[k];
+      const T instant = h * T(facts(s_.plan.method).rigid ? rigid_rest : 1e-9) * columns.W[k * n_ + k] * limit_[k];
       rests_[k] = select(abs(speed_[k]) > instant, rests[k], T(1.0));
       direction_[k] *= T(1.0) - rests_[k];
       rest_ = undecided_ = undecided_ || any(rests_[k] > T(0.5));
@@ -191,6 +191,10 @@ template <class T> class DryFriction {
     accelerate(time, x.q, x.v, tau, take(nv_));
     kept_ = nullptr;
   }
+
+  /// Part of a rigid step within which friction would stop a joint that is at rest. The velocity of such a joint is zero after the full step of the
+  /// velocity, but not after the second half step of the configuration, which closes the loops and rotates the joints' axes.
+  static constexpr double rigid_rest = 1e-2;
 
   /// Return the fraction of the step, which ends at x, after which the first joint stops (1 if none does), and mark the joints that stop.
   T stopped(const T& time, const T& h, const SimulationState<T>& x) {

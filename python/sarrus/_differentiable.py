@@ -25,9 +25,9 @@ from .control.coordinates import velocities
 from .control.sampling import EffortTable
 from .description.joints import JointType
 from .dynamics.derivatives import check_robot
-from .errors import ModelError, ShapeError
+from .errors import IntegrationError, ModelError, ShapeError, StateError
 from .mechanism import Mechanism
-from .simulation.runs import Sweep
+from .simulation.runs import Status, Sweep, status_name
 from .simulation.setup import method_for
 from .simulation.sweep import simulate_many
 from .spatial import Inertia
@@ -303,6 +303,11 @@ def _elements(controller: Any) -> list[Any]:
 
 def samples(f: Function, x: Arrays) -> list[Array]:
     runs = run(f, x)
+    if x[0].ndim == 1 and (status := int(runs.status[0])) != Status.FINISHED:
+        text = (
+            f"the run of this state ends with the status '{status_name(status)}'; sarrus.simulate() reports the cause"
+        )
+        raise IntegrationError(text, runs[0]) if np.isfinite(runs.q[0, 0]).all() else StateError(text)
     return [s.reshape(*x[0].shape[:-1], *s.shape[1:]) for s in (runs.q, runs.v)]
 
 
