@@ -27,9 +27,8 @@ from .description.joints import JointType
 from .dynamics.derivatives import check_robot
 from .errors import ModelError, ShapeError
 from .mechanism import Mechanism
-from .simulation.runs import Sweep
 from .simulation.setup import method_for
-from .simulation.sweep import simulate_many
+from .simulation.sweep import Sweep, simulate_many
 from .spatial import Inertia
 
 D: Any = derivatives

@@ -23,7 +23,7 @@ def with_a_method(folder):
     copy.put_before(METHODS, "// clang-format on\n}  // namespace tableaus", tableau)
     copy.put_before(METHODS, "  X(dopri5, ", row)
     copy.put_before(
-        "python/sarrus/simulation/arguments.py", '"implicit_midpoint", "independent", "contact"', '"kutta3", '
+        "python/sarrus/simulation/setup.py", '"implicit_midpoint", "independent", "contact"', '"kutta3", '
     )
     assert len(copy.changed) == 2
     return copy

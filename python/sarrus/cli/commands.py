@@ -36,7 +36,7 @@ from ..io import save
 from ..io.saving import WRITERS
 from ..laws import Law
 from ..mechanism import Mechanism
-from ..simulation.arguments import METHODS, STABILISATIONS
+from ..simulation.setup import METHODS, STABILISATIONS
 from ..spatial import Inertia, Transform
 from .check import grashof
 from .demo import servos

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from ..mechanism import Mechanism
-    from ..simulation.runs import Sweep
+    from ..simulation.sweep import Sweep
     from ..simulation.trajectory import Trajectory
 
 SPACES = {

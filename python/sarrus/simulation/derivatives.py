@@ -20,11 +20,9 @@ from ..dynamics.options import shows_options
 from ..errors import ModelError, NameNotFoundError, ShapeError, StateError
 from ..mechanism import Mechanism, checked_mechanism
 from ..variants import Variants
-from . import arguments
-from .arguments import Stepping
-from .runs import Sweep
-from .setup import Prepared
-from .sweep import MOST_THREADS, RunForces, _equally_many, _prepared
+from . import setup
+from .setup import Prepared, Stepping
+from .sweep import MOST_THREADS, RunForces, Sweep, _equally_many, _prepared
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -34,7 +32,7 @@ __all__ = ["rollouts_vjp", "step", "step_jvp", "step_vjp"]
 Names = Mapping[str, slice]
 
 
-class StepOptions(arguments.StepOptions, total=False):
+class StepOptions(setup.StepOptions, total=False):
     """Options of the derivatives of a step."""
 
     controller: ForceElement | Sequence[ForceElement] | None

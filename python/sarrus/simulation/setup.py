@@ -1,26 +1,316 @@
-"""Shared setup of one or many runs: force elements, limits, the core's Simulation, and the initial states."""
+"""Options, limits and setup of runs: from the arguments of simulate() and simulate_many() to the core's Simulation and the initial states."""
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from numbers import Real
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 
 import numpy as np
 
 from .. import _core
-from .._arrays import Array, ArrayLike, NDArray, real_array
+from .._arrays import Array, ArrayLike, NDArray, check_mapping, checked_number, real_array, real_rows
 from .._core import Status
-from ..control.element import Element, ForceElements, Run
-from ..errors import ModelError
+from ..analysis.assembly.closing import prepared as cached
+from ..control.element import Element, ForceElement, ForceElements, Run
+from ..dynamics.loop_operations import LoopFunctions
+from ..errors import ModelError, check_choice
 from ..mechanism import Mechanism
-from .arguments import Stepping
-from .limits import JointLimits
 
 if TYPE_CHECKING:
+    from ..control.elements import EndStop
     from ..variants import Variants
     from .histories import PlaneContact
+
+__all__ = ["Limit"]
+
+METHODS: dict[str, _core.Method] = _core.methods
+MethodName = Literal[
+    "auto", "euler", "semi_implicit", "rk4", "rkmk4", "dopri5", "implicit_midpoint", "independent", "contact", "rosenbrock"
+]  # fmt: skip
+OnLimits = Literal["warn", "enforce", "ignore"]
+Stabilisation = Literal["none", "corrective", "baumgarte", "projection"]
+STABILISATIONS: dict[str, tuple[float, float]] = _core.stabilisations  # default gains
+MOST_STEPS = 2**53  # the largest count that a double represents exactly
+SHORTEST_PERIOD = 1e-9  # shortest sampling period, as a fraction of the duration: more samples would take days
+SHORTEST_PART = 1e-3  # shortest sampling period, as a fraction of a step: Ctrl-C is only checked between steps
+STEP = 1e-3  # default step [s]
+FINER = (
+    4,
+    16,
+    64,
+)  # divisors of the default step, powers of two, that are tried in turn if longer steps are unreliable
+MOST_FINER = 2**20  # largest number of shorter steps of a run
+
+
+CHOICES: dict[str, Any] = {"method": ("auto", *METHODS), "limits": OnLimits, "stabilisation": STABILISATIONS}
+
+
+class StepOptions(TypedDict, total=False):
+    """Options of a step; see :func:`~sarrus.simulate`."""
+
+    method: MethodName
+    stabilisation: Stabilisation
+    gains: tuple[float, float] | None
+
+
+class RunOptions(StepOptions, total=False):
+    """Options of a run; see :func:`~sarrus.simulate`."""
+
+    dt: float | None
+    limits: OnLimits
+    start: float
+    near: Mapping[str, ArrayLike] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Stepping:
+    """Checked options of a run, and its duration [s]."""
+
+    duration: float
+    method: str = "auto"
+    dt: float = STEP
+    stabilisation: str = "projection"
+    gains: Any = None
+    limits: str = "warn"
+    start: float = 0.0
+    near: Mapping[str, ArrayLike] | None = None
+
+    @classmethod
+    def checked(cls, function: str, mechanism: Mechanism, duration: Any, options: Mapping[str, object]) -> Stepping:
+        """Check the options of a call of `function` (its name, for messages), and add defaults."""
+        for name in options.keys() - DEFAULTS.keys():
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
+        values: dict[str, Any] = DEFAULTS | dict(options)
+        if values["dt"] is None:
+            values["dt"] = STEP
+        for name, choices in CHOICES.items():
+            check_choice(name, values[name], choices)
+        values["start"], duration, values["dt"] = checked_times(values["start"], duration, values["dt"])
+        values["gains"] = checked_gains(mechanism, values["stabilisation"], values["gains"])
+        return cls(duration, **values)
+
+
+DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(Stepping)[1:]} | {"dt": None}
+
+
+def checked_times(start: Any, duration: Any, dt: Any) -> tuple[float, float, float]:
+    """Return start, duration and step in seconds; raise ValueError if the number of steps exceeds MOST_STEPS."""
+    start = checked_number("start", start, "")
+    duration = checked_number("duration", duration, "seconds, not negative")
+    step = checked_number("dt", dt)
+    if not np.isfinite(start + duration):
+        raise ValueError(f"start + duration must be finite; got {start!r} and {duration!r}")
+    if step < np.finfo(np.float64).tiny or duration > step * MOST_STEPS:
+        raise ValueError(f"dt = {step!r} s is too short: {duration!r} s must be at most 2^53 steps of it")
+    return start, duration, step
+
+
+def checked_gains(mechanism: Mechanism, stabilisation: str, values: Any) -> tuple[float, float]:
+    """Return the two gains of a stabilisation, or its default gains if `values` is None."""
+    if stabilisation == "corrective" and mechanism.nc and mechanism._without_inertia:
+        raise ModelError(
+            f"stabilisation 'corrective' needs inertia along each joint of the tree; joint '{mechanism._without_inertia[0]}' has none: "
+            "pass 'projection' or 'baumgarte', or give inertia to a body that the joint moves"
+        )
+    defaults = STABILISATIONS[stabilisation]
+    if values is None:
+        return defaults
+    if not any(defaults):
+        names = " and ".join(repr(name) for name, gains in STABILISATIONS.items() if any(gains))
+        raise ValueError(f"stabilisation '{stabilisation}' has no gains, only {names} have; got {values!r}")
+    try:
+        gains = real_array("gains", values)
+        sound = gains.shape == (2,) and bool((np.isfinite(gains) & (gains >= 0.0)).all())
+    except (TypeError, ValueError):
+        sound = False
+    if not sound:
+        raise ValueError(
+            f"gains must be two finite numbers that are not negative, (of velocities, of positions); got {values!r}"
+        )
+    return float(gains[0]), float(gains[1])
+
+
+def check_longest_step(max_step: float, start: float, duration: float) -> None:
+    latest = max(abs(start), abs(start + duration))
+    if latest + max_step == latest or duration > max_step * MOST_STEPS:
+        raise ValueError(
+            f"max_step = {max_step!r} s is too short: time near {latest!r} s does not advance by such a step, or {duration!r} s take more "
+            "than 2^53 steps"
+        )
+
+
+def check_advance(start: float, duration: float, dt: float) -> None:
+    """Raise ValueError if times are so large that adding dt, or the duration, does not change them."""
+    end = start + duration
+    spacing = float(np.spacing(max(abs(start), abs(end))))
+    if duration > 0.0 and (end == start or dt < spacing):
+        raise ValueError(
+            f"time cannot advance from start = {start!r} s by dt = {dt!r} s for {duration!r} s: adjacent doubles differ by {spacing:.3g} s; "
+            "pass a start nearer to zero"
+        )
+
+
+def finer_steps(stepping: Stepping) -> Iterator[int]:
+    """Yield the numbers by which dt may be divided: time advances, and the number of steps is bounded."""
+    end = stepping.start + stepping.duration
+    shortest = max(stepping.duration / MOST_FINER, float(np.spacing(max(abs(stepping.start), abs(end)))))
+    yield from (divisor for divisor in FINER if stepping.dt / divisor >= shortest)
+
+
+def check_periods(terms: Sequence[Mapping[str, Any]], duration: float, dt: float) -> None:
+    """Raise ValueError for a period of SampleAndHold that is too short for the step or the duration."""
+    least = max(SHORTEST_PERIOD * duration, SHORTEST_PART * dt) * (1.0 - 1e-9)
+    for period in (term["period"] for term in terms if term["kind"] == "SampleAndHold"):
+        if period < least:
+            raise ValueError(
+                f"period = {period!r} s of SampleAndHold is too short for {duration!r} s in steps of dt = {dt!r} s; expected at least {least:.3g} s. "
+                "Give the controllers without SampleAndHold, or a smaller dt"
+            )
+
+
+def check_memory(states: float, runs: int, size: int) -> None:
+    """Raise MemoryError if the samples of the runs would exceed this machine's memory; called before a run starts."""
+    try:
+        available = float(os.sysconf("SC_PHYS_PAGES")) * float(os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, OSError, ValueError):  # this operating system does not report the size of its memory
+        return
+    needed = 8.0 * states * runs * max(size, 1)
+    if needed > available:
+        raise MemoryError(
+            f"{states * runs:.3g} states of {size} numbers need {needed / 2**30:.3g} GiB, and this machine has {available / 2**30:.3g} GiB: pass "
+            f"a longer dt, or store fewer samples by {'every=' if runs > 1 else 'times='}"
+        )
+
+
+def checked_turns(mechanism: Mechanism, near: Mapping[str, ArrayLike] | None, runs: int) -> dict[str, Array]:
+    """Return joint name -> nearby coordinates (runs, nq of the joint), which select the initial revolutions of loop joints."""
+    check_mapping("near", near, "joints' names to their coordinates", 0, optional=True)
+    turns = {}
+    for name, coordinates in (near or {}).items():
+        if not mechanism.joint(name).closes_loop:
+            raise ModelError(
+                f"near: joint '{name}' is in the tree, so q already contains its turns; expected a loop joint"
+            )
+        size = mechanism.joint(name).type.nq
+        rows = real_rows(f"near['{name}']", coordinates, size, (runs,))
+        turns[name] = np.broadcast_to(rows, (runs, size))
+    return turns
+
+
+def progress_bar(total: float, shown: bool, unit: str = "s") -> Any:
+    """Return a progress bar of tqdm, or None if it is not `shown`."""
+    if not shown:
+        return None
+    from .._files import needed
+
+    return needed("tqdm.auto", "progress=True needs tqdm", "tqdm").tqdm(total=total, unit=unit, unit_scale=unit == "s")
+
+
+# ---- limits of joints ----------------------------------------------------------------------------------------------------
+
+QUANTITIES = ("position", "velocity", "effort")  # in the order of the core's indices
+# tolerance of a limit, relative to its value and to 1 rad or the characteristic length (per second for velocities)
+ROUNDING = 1e-9
+Record = dict[str, Array]  # name of a field of the core's struct -> array (runs,) or (runs, limits)
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Limit of a joint that a simulation monitors: lower and upper bound of a coordinate, a velocity or an effort with this index in the joint.
+
+    The quantity is a "position" [rad, m], a "velocity" [rad/s, m/s] or an "effort", the sum of all controllers' efforts [N m, N].
+    """
+
+    joint: str
+    index: int
+    quantity: str
+    lower: float
+    upper: float
+
+
+def _stopped(elements: Sequence[ForceElement]) -> set[tuple[str, int]]:
+    """Return (joint, index) of the coordinates that have an end stop among the force elements."""
+    stops = (cast("EndStop", e) for e in elements if e._kind == "EndStop")
+    return {(e.joint, e.index) for e in stops if isinstance(e.joint, str)}
+
+
+def joint_limits(mechanism: LoopFunctions, mode: str, elements: Sequence[ForceElement]) -> JointLimits:
+    """Return the limits of a mechanism, cached by mode and end stops."""
+    stopped = frozenset(_stopped(elements))
+    return cached(mechanism, ("limits", mode, stopped), lambda: JointLimits(mechanism, mode, elements))
+
+
+class JointLimits:
+    """Limits of a mechanism's joints in a simulation with force elements; `mode` is the argument `limits` of simulate().
+
+    Raises ModelError if a limit cannot be enforced by an end stop.
+    """
+
+    def __init__(self, mechanism: LoopFunctions, mode: str, elements: Sequence[ForceElement]) -> None:
+        self.watched: list[Limit] = []
+        self.terms: list[tuple[int, int, float, float]] = []  # limits in the core's format
+        self.end_stops: list[EndStop] = []
+        self.effort_limits: list[float] = []
+        stopped = _stopped(elements)
+        self.enforced = {(*place, "position") for place in stopped}
+        if mode == "ignore":
+            return
+        most = np.full(mechanism.nv + sum(joint.type.nv for joint in mechanism._closing_joints), np.inf)
+        for name in (*mechanism.joints, *mechanism.loop_joints):
+            joint = mechanism.joint(name)
+            limits = joint.limits if mode == "enforce" else None
+            for k in () if limits is None else np.flatnonzero(np.isfinite(limits).any(axis=0)).tolist():
+                from ..control.coordinates import coordinate
+
+                try:
+                    coordinate(mechanism, name, k, "an end stop")
+                except ModelError as error:
+                    cure = "Remove the limits, or give limits='warn'"
+                    raise ModelError(f"limits of '{name}' do not allow an end stop: {error}. {cure}") from None
+                if (name, k) not in stopped:
+                    from ..control.elements import EndStop
+
+                    self.end_stops.append(EndStop(name, index=k))
+                    self.enforced.add((name, k, "position"))
+            fast, strong = joint.type.velocity_limit, joint.type.effort_limit
+            sizes = [
+                np.array([mechanism._length if unit == "m" else 1.0 for _, unit in of])
+                for of in (joint.type.coordinates, joint.type.velocities)
+            ]
+            self._watch(name, "position", joint._all_q.start, joint.limits, sizes[0])
+            self._watch(name, "velocity", joint._all_v.start, None if fast is None else (-fast, fast), sizes[1])
+            none = np.zeros_like(sizes[1])
+            self._watch(name, "effort", joint._all_v.start, None if strong is None else (-strong, strong), none)
+            if strong is not None:
+                most[joint._all_v] = strong
+        if mode == "enforce" and np.isfinite(most).any():
+            self.effort_limits = most.tolist()
+            self.enforced |= {(w.joint, w.index, "effort") for w in self.watched if w.quantity == "effort"}
+
+    def _watch(self, joint: str, quantity: str, first: int, limits: Any, sizes: Array) -> None:
+        for k, bounds in enumerate(zip(*(() if limits is None else limits), strict=True)):
+            lower, upper = map(float, bounds)
+            if math.isfinite(lower) or math.isfinite(upper):
+                self.watched.append(Limit(joint, k, quantity, lower, upper))
+                slack = [ROUNDING * (float(sizes[k]) + abs(x)) for x in (lower, upper)]
+                self.terms.append((QUANTITIES.index(quantity), first + k, lower - slack[0], upper + slack[1]))
+
+    def exceeded(self, record: Record, run: int) -> list[dict[str, Any]]:
+        """Return the limits that a run violates, each with the time of its first violation [s] and the largest value of its quantity."""
+        return [self.exceeded_one(record, run, k) for k in np.flatnonzero(record["excess"][run]).tolist()]
+
+    def exceeded_one(self, record: Record, run: int, k: int) -> dict[str, Any]:
+        _, _, lower, upper = self.terms[k]
+        excess = float(record["excess"][run, k])
+        reached = (upper if excess > 0.0 else lower) + excess
+        return {**asdict(self.watched[k]), "time": float(record["left_at"][run, k]), "reached": reached}
+
+
+# ---- setup ---------------------------------------------------------------------------------------------------------------
 
 BLOCK = 1024  # number of runs of each thread whose results are in memory at the same time
 SOME_STARTS = 8  # number of initial configurations in which the rates of joints are evaluated
@@ -269,7 +559,7 @@ def method_for(
     if any(e.stiff for e in elements):
         return stiff
     for first, q in _some_starts(mechanism, start):
-        from .stiffness import outruns
+        from .warnings import outruns
 
         if outruns(first, start_of(first, q), dt):
             return "implicit_midpoint"

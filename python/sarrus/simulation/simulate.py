@@ -1,4 +1,4 @@
-"""Simulation of a mechanism with force elements, from a state to a trajectory."""
+"""Simulation of a mechanism with force elements, from a state to a trajectory; events and checkpoints."""
 
 from __future__ import annotations
 
@@ -7,29 +7,44 @@ import signal
 import threading
 import time as clock
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 
-from .._arrays import Array, ArrayLike, checked_number, real_array
+from .._arrays import Array, ArrayLike, checked_number, checked_text, is_masked, real_array
 from .._core import Status
+from .._renamed import with_new_kinds
 from ..analysis.scaling import velocity_scale
 from ..control.element import ForceElement, functions_and_elements
+from ..description.specs import Description
 from ..dynamics.options import Unpack, shows_options
-from ..errors import IntegrationError, ModelError, ShapeError, StateError
+from ..errors import OF_MOTORS, IntegrationError, ModelError, ShapeError, StateError, check_choice
 from ..mechanism import Mechanism, checked_mechanism
-from . import arguments
-from .arguments import RunOptions, Stepping
-from .limits import JointLimits
-from .setup import Prepared, loop_coordinates, plane_contacts, start_of, touching_states
+from .setup import (
+    METHODS,
+    STABILISATIONS,
+    JointLimits,
+    Prepared,
+    RunOptions,
+    Stepping,
+    check_advance,
+    check_longest_step,
+    check_memory,
+    check_periods,
+    checked_turns,
+    finer_steps,
+    loop_coordinates,
+    plane_contacts,
+    progress_bar,
+    start_of,
+    touching_states,
+)  # fmt: skip
 from .trajectory import Efforts, Trajectory
-from .warnings import at, fault_of_steps, warn_of_runs, warn_of_starts
+from .warnings import STABLE, at, fastest_rate, fault_of_steps, warn_of_runs, warn_of_starts
 
-if TYPE_CHECKING:
-    from .functions import Controller, Event, EventFunction
-
-__all__ = ["simulate"]
+__all__ = ["Event", "simulate"]
 
 
 @shows_options
@@ -160,23 +175,19 @@ def simulate(
         raise TypeError("resume= contains the state: omit q, v and near")
     checkpoint: dict[str, Any] | None = None
     if resume is not None:
-        from .checkpoint import as_checkpoint
-
         checkpoint = as_checkpoint(resume)
     if checkpoint is not None and stepping.method == "auto":
-        valid = checkpoint["method"] in arguments.METHODS
+        valid = checkpoint["method"] in METHODS
         # restore() rejects an invalid checkpoint later
         stepping = replace(stepping, method=checkpoint["method"] if valid else "rk4")
     named_events: list[Event] = []
     if events != ():
-        from .functions import as_events
-
         named_events = as_events(events)
     functions, elements = functions_and_elements(controller)
     felt_at = q if checkpoint is None else checkpoint.get("felt_at")
     watched, varies = JointLimits(mechanism, stepping.limits, elements), sensitivities is not None
     prepared = Prepared.of(mechanism, (functions, elements), watched, stepping, felt_at, varies=varies)
-    adaptive = arguments.METHODS[prepared.setup.method].adaptive
+    adaptive = METHODS[prepared.setup.method].adaptive
     if sensitivities is not None:
         from .derivatives import along_run, checked_names
 
@@ -193,14 +204,14 @@ def simulate(
         else:
             integration.restore(checkpoint)
         if adaptive:
-            arguments.check_longest_step(max_step, integration.core.state["shown"][0], stepping.duration)
+            check_longest_step(max_step, integration.core.state["shown"][0], stepping.duration)
         integration.go(stepping.duration, times, rtol, atol, max_step, progress)
         return integration
 
     # functions of the caller may count their calls, and a resumed run keeps its step
     given = options.get("dt") is not None or checkpoint is not None or sensitivities is not None
     repeats = not (given or adaptive or functions or any(prepared.forces.sampled))
-    run = _reliable(attempt, arguments.finer_steps(stepping) if repeats else ()).result()
+    run = _reliable(attempt, finer_steps(stepping) if repeats else ()).result()
     if sensitivities is not None:
         x = np.concatenate([run.q, run.v, run.internal_state], axis=-1)
         simulated = float(run.t[-1]) - stepping.start  # less than the duration after Ctrl-C
@@ -267,8 +278,6 @@ class Integration:
         call: Controller | None = None
         sampled: list[Controller | None] = [None for _ in forces.sampled]
         if prepared.functions or any(forces.sampled):
-            from .functions import force, sampled_force
-
             call = force(self.mechanism, prepared.functions) if prepared.functions else None
             sampled = [sampled_force(self.mechanism, group) if group else None for group in forces.sampled]
         event_functions = [(e._value, e.direction, e.terminal) for e in events]
@@ -285,7 +294,7 @@ class Integration:
             raise ShapeError(
                 f"q and v must be ({mechanism.nq},) and ({mechanism.nv},); got {np.shape(q)} and {np.shape(v)}"
             )
-        turns = arguments.checked_turns(mechanism, stepping.near, 1)
+        turns = checked_turns(mechanism, stepping.near, 1)
         x, begun = self.setup.begin(self.core, q[None], v[None], stepping.start, turns)
         if begun[0] != Status.FINISHED:
             self._refuse(q, v, stepping.start, begun[0])
@@ -310,8 +319,6 @@ class Integration:
 
     def restore(self, checkpoint: dict[str, Any]) -> None:
         """Restore the state of an earlier simulation."""
-        from .checkpoint import check_fields, checked_spacing
-
         check_fields(checkpoint)
         self.every = checked_spacing(checkpoint)
         for name, mine in (("mechanism", self.mechanism.description), ("method", self.setup.method)):
@@ -329,8 +336,6 @@ class Integration:
 
     def _restored(self, name: str, value: Any, time: float, counted: int) -> Array:
         """Return a copy of a state, in which the counted revolutions of loop joints are added or removed as this run requires."""
-        from .checkpoint import state_of_checkpoint
-
         size, now = self.core.size, self.core.counted
         if counted == now or np.ndim(value) != 1:
             return state_of_checkpoint(name, value, size)
@@ -349,19 +354,19 @@ class Integration:
         self, duration: float, times: ArrayLike | None, rtol: float, atol: float, max_step: float, progress: bool
     ) -> None:
         """Run the simulation to its end, and examine its steps."""
-        begun, core, adaptive = clock.perf_counter(), self.core, arguments.METHODS[self.setup.method].adaptive
+        begun, core, adaptive = clock.perf_counter(), self.core, METHODS[self.setup.method].adaptive
         # the displayed final state may be an interpolation after the last complete step
         dt, (first, shown) = core.state["dt"], core.state["shown"]
         end, begun_at = first + duration, core.state["x"]  # the state from which the steps continue
-        arguments.check_advance(first, duration, dt)
-        arguments.check_periods(self.setup.terms, duration, dt)
+        check_advance(first, duration, dt)
+        check_periods(self.setup.terms, duration, dt)
         kept_states = duration / (dt * self.every) + 2.0 if times is None else float(real_array("times", times).size)
-        arguments.check_memory(kept_states, 1, core.size)
+        check_memory(kept_states, 1, core.size)
         samples = None if times is None else _sample_times(times, first, end)
         between_steps = None if samples is None or adaptive else samples[samples > first]
         core.aim(end, samples[samples > first] if samples is not None and adaptive else None, (rtol, atol, max_step))
         sample_times, states, status = [np.array([first])], [shown[None]], Status.FINISHED
-        bar = arguments.progress_bar(duration, progress)
+        bar = progress_bar(duration, progress)
         # chunks are computed by a call, not by a generator, which would convert a caller's StopIteration into RuntimeError
         with contextlib.closing(bar) if bar is not None else contextlib.nullcontext(), _ending_by_signal(core):
             while not core.finished:
@@ -481,12 +486,10 @@ class Integration:
 
     def _outrun(self, x: Array, status: int) -> str:
         """Return a message about dampers, springs or contacts that are too fast for the method, or about the rate of the applied forces."""
-        facts, dt = arguments.METHODS[self.setup.method], float(self.core.state["dt"])
+        facts, dt = METHODS[self.setup.method], float(self.core.state["dt"])
         method, stable = facts.name, facts.stable
         if facts.rigid or facts.adaptive:
             return ""
-        from .stiffness import STABLE, fastest_rate
-
         finite = x[np.isfinite(x).all(axis=1)]
         start = start_of(self.mechanism, finite[0, : self.mechanism.nq])
         fast = fastest_rate(self.mechanism, start, self.prepared.elements)
@@ -510,7 +513,7 @@ class Integration:
         return "".join(f"{failure}; " for failure in failures if failure)
 
     def _statistics(self, seconds: float) -> dict[str, Any]:
-        method, record, counts = arguments.METHODS[self.setup.method], self.core.record, self.core.counts
+        method, record, counts = METHODS[self.setup.method], self.core.record, self.core.counts
         explicit = np.isfinite(method.stable)
         return {
             "method": method.name, "dt": float(self.core.state["dt"]), **counts, "seconds": seconds,
@@ -570,3 +573,194 @@ def _sample_times(times: ArrayLike, start: float, end: float) -> Array:
     if len(t) and (t[0] < start - 1e-14 * abs(start) or t[-1] > end + 1e-14 * abs(end)):
         raise ValueError(f"times must be between {start} and {end}; got {t[0]} to {t[-1]}")
     return np.asarray(np.clip(t, start, end), dtype=np.float64)
+
+
+# ---- checkpoints -------------------------------------------------------------------------------------------------------
+
+# required fields of a checkpoint, in addition to the state x, with their types
+FIELDS: dict[str, Any] = {
+    "mechanism": Description, "method": str, "start": Real, "k": Integral, "dt": Real, "t": Real, "h": Real, "shown": tuple,
+    "stabilisation": str, "close_stages": bool, "force_elements": tuple,
+}  # fmt: skip
+
+
+def check_fields(checkpoint: Mapping[str, Any]) -> None:
+    """Raise TypeError or ModelError for the first invalid field of a checkpoint."""
+    for name, kind in FIELDS.items():
+        x: Any = checkpoint[name]
+        if not isinstance(x, kind) or (isinstance(x, bool) and kind is not bool):
+            raise TypeError(f"'{name}' of the checkpoint must be a {kind.__name__.lower()}; got {x!r}")
+        if name == "stabilisation":
+            check_choice("'stabilisation' of the checkpoint", x, STABILISATIONS, ModelError)
+        if name == "k" and not 0 <= x <= 2**53:
+            raise ModelError(f"'k' of the checkpoint must be a number of steps, not negative; got {x!r}")
+        if kind is Real and not (np.isfinite(x) and (x > 0.0 or name in ("start", "t"))):
+            raise ModelError(
+                f"'{name}' of the checkpoint must be {'positive and ' * (name in ('dt', 'h'))}finite; got {x!r}"
+            )
+        if name == "shown" and not (len(x) == 2 and isinstance(x[0], Real) and np.isfinite(float(x[0]))):
+            raise ModelError(f"'shown' of the checkpoint must be a finite time and a state; got {x!r}")
+
+
+def checked_spacing(checkpoint: Mapping[str, Any]) -> int:
+    """Return the number of steps between samples; 1 for a checkpoint of an earlier version."""
+    every: object = checkpoint.get("every", 1)
+    if isinstance(every, bool) or not isinstance(every, (int, np.integer)) or every < 1:
+        raise ModelError(f"'every' of the checkpoint must be a positive number of steps; got {every!r}")
+    return int(every)
+
+
+def state_of_checkpoint(name: str, value: Any, size: int) -> Array:
+    """Return a checked copy of a state (size,)."""
+    x = real_array(f"'{name}' of the checkpoint", value).copy()
+    if x.shape != (size,):
+        raise ModelError(
+            f"'{name}' of the checkpoint has shape {x.shape}; expected ({size},). It belongs to a controller with other internal states"
+        )
+    if not np.isfinite(x).all():
+        raise ModelError(f"'{name}' of the checkpoint must be finite; got {x}")
+    return x
+
+
+def as_checkpoint(value: Any) -> dict[str, Any]:
+    """Return a copy of a checkpoint, or of the checkpoint of a Trajectory."""
+    checkpoint = value.checkpoint if isinstance(value, Trajectory) else value
+    if isinstance(value, Trajectory) and checkpoint is None:
+        raise ModelError(
+            "resume: this Trajectory has no checkpoint, because it was not simulated, or was loaded without it"
+        )
+    if not isinstance(checkpoint, Mapping):
+        raise TypeError(f"resume must be a Trajectory or its checkpoint; got {value!r}")
+    missing = sorted({"x", *FIELDS} - checkpoint.keys())
+    if missing:
+        raise ModelError(f"resume: the checkpoint lacks {', '.join(missing)}")
+    return {**checkpoint, "force_elements": with_new_kinds(checkpoint["force_elements"])}
+
+
+# ---- functions of the caller: events and controllers -------------------------------------------------------------------
+
+Controller = Callable[[float, Array, Array], Any]
+EventFunction = Callable[[float, Array, Array], float]
+
+
+@dataclass(frozen=True, eq=False)
+class Event:
+    """Event of a simulation, at zeros of a function of time and state.
+
+    Attributes
+    ----------
+    function : function of time [s], configuration (nq,) [rad, m] and velocity (nv,) [rad/s, m/s] that returns a number; the event occurs at its zeros
+    name : key of the event times in ``Trajectory.events``, unique within a simulation
+    terminal : True ends the simulation at the event
+    direction : zeros that count. 1: the function increases; -1: it decreases; 0: both
+
+    Raises
+    ------
+    TypeError, ValueError
+        The function is not callable, or the direction is invalid.
+    """
+
+    function: Callable[[float, Array, Array], float]
+    name: str = "event"
+    terminal: bool = True
+    direction: int = 0
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise TypeError(f"function of an Event must be callable (t, q, v); got {self.function!r}")
+        checked_text("name of an Event", self.name)
+        if not isinstance(self.direction, Real) or self.direction not in (-1, 0, 1):
+            raise ValueError(f"direction of event '{self.name}' must be 1, -1 or 0; got {self.direction!r}")
+
+    def _value(self, t: float, q: Array, v: Array) -> float:
+        """Return the value of the function; raise TypeError or StateError unless it is a finite number."""
+        returned: Any = self.function(t, q, v)
+        if is_masked(returned):
+            raise TypeError(
+                f"event '{self.name}' returned a masked number; it must return a plain number, such as q[0] - 1.0"
+            )
+        x = returned.item() if isinstance(returned, np.ndarray) and returned.ndim == 0 else returned
+        if isinstance(x, bool) or not isinstance(x, Real):
+            raise TypeError(f"event '{self.name}' returned {returned!r}; it must return one number, such as q[0] - 1.0")
+        try:
+            number = float(x)
+        except OverflowError:  # a large integer
+            number = np.inf
+        if not np.isfinite(number):
+            raise StateError(f"event '{self.name}' returned {returned!r} at t = {t:.9g}: it must be finite")
+        return number
+
+
+def as_events(value: Any) -> list[Event]:
+    if isinstance(value, Event) or callable(value):
+        value = [value]
+    if isinstance(value, (str, Mapping)) or not isinstance(value, Iterable):
+        raise TypeError(f"events must be an Event or a function (t, q, v), or a sequence of these; got {value!r}")
+    events = list(value)
+    for event in events:
+        if not isinstance(event, Event) and not callable(event):
+            raise TypeError(f"events must be Event or functions (t, q, v); got {event!r}")
+    events = [event if isinstance(event, Event) else Event(event) for event in events]
+    names = [event.name for event in events]
+    for name in (name for k, name in enumerate(names) if name in names[:k]):
+        raise ValueError(f"two events are named '{name}'; names must be unique: Event(function, name=...)")
+    return events
+
+
+# ---- controllers -------------------------------------------------------------------------------------------------------
+
+
+def force(mechanism: Mechanism, functions: Sequence[Controller]) -> Controller:
+    """Return a function for the sum of all functions' forces (2, nv): motor efforts, and the generalised force of wrenches."""
+    nv = mechanism.nv
+
+    def forces(t: float, q: Array, v: Array) -> Array:
+        if not (np.isfinite(q).all() and np.isfinite(v).all()):
+            return np.full((2, nv), np.nan)  # the motion has diverged; the controller is not called with NaN
+        total = np.zeros((2, nv))
+        for function in functions:
+            answer, wrenches = function(t, q, v), None
+            # a tuple of nv numbers is an effort, not (effort, wrenches)
+            if isinstance(answer, tuple) and len(answer) == 2 and (answer[1] is None or isinstance(answer[1], Mapping)):
+                answer, wrenches = answer
+            total[0] += _returned(answer, nv, "tau")
+            for frame, wrench in (wrenches or {}).items():
+                total[1] += mechanism.jacobian(q, frame).T @ _returned(wrench, 6, f"a wrench on '{frame}'")
+        if not np.isfinite(total).all():
+            raise StateError(f"the controller returned {total.sum(axis=0)} at t = {t:.9g}: it must be finite")
+        return total
+
+    return forces
+
+
+def sampled_force(mechanism: Mechanism, functions: Sequence[Controller]) -> Controller:
+    """Return a function for the summed efforts (nv,) of sampled functions, which must not return wrenches."""
+
+    def checked(function: Controller) -> Controller:
+        def efforts(t: float, q: Array, v: Array) -> Any:
+            answer = function(t, q, v)
+            if isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[1], Mapping) and answer[1]:
+                raise TypeError(
+                    f"a function in SampleAndHold returned wrenches; expected efforts ({mechanism.nv},) only. Return wrenches from a function "
+                    "outside SampleAndHold, or return tau + mechanism.jacobian(q, frame).T @ wrench"
+                )
+            return answer
+
+        return efforts
+
+    both = force(mechanism, [checked(function) for function in functions])
+    return lambda t, q, v: both(t, q, v)[0]
+
+
+def _returned(value: Any, size: int, name: str) -> Array:
+    """Return the checked return value (size,) of a controller; a number is valid for size 1."""
+    if value is None:
+        raise TypeError(f"the controller returned None; it must return {name} ({size},)")
+    try:
+        x = real_array(f"{name} of the controller", value)
+    except ValueError:
+        raise ShapeError(f"the controller returned {value!r}; it must return {name} ({size},)") from None
+    if x.shape != (size,) and not (size == 1 and x.shape == ()):
+        fault = f"the controller returned shape {x.shape}; it must return {name} ({size},)"
+        raise ShapeError(fault + OF_MOTORS * (name == "tau"))
+    return x

@@ -24,7 +24,7 @@ from .._files import needed
 from ..errors import AssemblyError, ModelError, ShapeError, StateError, printable, raise_no_such_name
 from ..figures.skeleton import Skeleton
 from ..mechanism import Mechanism, checked_mechanism
-from ..simulation.runs import Sweep
+from ..simulation.sweep import Sweep
 from ..simulation.trajectory import Trajectory
 from .marks import picked
 from .panel import Inputs, Panel

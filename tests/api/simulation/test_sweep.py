@@ -15,7 +15,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import sarrus
 from sarrus.control import PID, CompliantContact, ComputedTorque, FeedforwardEffort, LuGreFriction
-from sarrus.simulation import store
+from sarrus.simulation import storage
 from sarrus.simulation.sweep import Status, Sweep
 from tests.small_mechanisms import FIXED, two_wheels
 
@@ -837,7 +837,7 @@ def test_a_new_store_in_place_of_half_of_one_cuts_no_mapped_file(tmp_path):
 
 def test_a_store_of_more_than_the_disk_has(tmp_path, monkeypatch):
     usage = SimpleNamespace(free=10000)
-    monkeypatch.setattr(store.shutil, "disk_usage", lambda folder: usage)
+    monkeypatch.setattr(storage.shutil, "disk_usage", lambda folder: usage)
     with pytest.raises(MemoryError, match=r"GiB, and the disk of '.*' has .* free: store fewer"):
         stored(store=tmp_path / "x", limits="warn")
     assert not [*(tmp_path / "x").glob("*.npy")]
