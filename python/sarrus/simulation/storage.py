@@ -31,7 +31,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -44,10 +44,7 @@ from ..mechanism import Mechanism
 from ..shapes import Mesh
 from ..variants import Listed, Variants
 from .histories import PlaneContact
-from .setup import Limit
-
-if TYPE_CHECKING:
-    from .workers import Rows, Work
+from .setup import Groups, Limit
 
 FORMAT, SWEEP_FORMAT = 3, 1  # version numbers of the .npz formats
 SAMPLES = ("t", "q", "v", "a", "internal_state", "loop_q", "friction")
@@ -88,25 +85,20 @@ def _write(path: Path, mechanism: Mechanism, notes: Any, pickled: bytes, arrays:
 
 def read_npz(path: Path, mechanism: Mechanism | None) -> dict[str, Any]:
     """Read the arguments of a trajectory. With a mechanism nothing is unpickled, and the checkpoint is omitted."""
-    data = path.read_bytes()
-    try:
-        arrays, notes, described = _opened(data, FORMAT, ("t", "q", "v"))
-        statistics, status = dict(notes["statistics"]), str(notes["status"])
+
+    def facts_of(arrays: Any, notes: Any) -> dict[str, Any]:
         events = {str(name): arrays[f"event_{k}"] for k, name in enumerate(notes["events"])}
-        touching = None
-        if notes.get("touching"):
-            first, kept, each = map(int, notes["touching"])
-            touching = first, kept, each
+        facts = {"statistics": dict(notes["statistics"]), "status": str(notes["status"]), "events": events}
+        touching = tuple(map(int, notes.get("touching") or ()))
         on_planes = tuple(PlaneContact(*fields) for fields in notes.get("on_planes", ()))
-    except Exception as error:  # a foreign file may raise any error
-        raise ValueError(f"not a trajectory saved by sarrus: {error}") from error
+        return facts | {"touching": touching or None, "on_planes": on_planes}
+
+    arrays, described, facts = _opened(path, "trajectory", FORMAT, ("t", "q", "v"), facts_of)
     mechanism, pickled = _mechanism_of(path, arrays, described, mechanism, "Trajectory")
-    return {
-        "mechanism": mechanism, **{name: arrays.get(IN_FILE.get(name, name)) for name in SAMPLES}, "efforts": arrays.get("tau"),
-        "wrenches": {name[7:]: x for name, x in arrays.items() if name.startswith("wrench:")},
-        "statistics": statistics, "status": status, "events": events, "checkpoint": pickled[0] if pickled else None,
-        "touching": touching, "on_planes": on_planes,
-    }  # fmt: skip
+    samples = {name: arrays.get(IN_FILE.get(name, name)) for name in SAMPLES} | {"efforts": arrays.get("tau")}
+    wrenches = {name[7:]: x for name, x in arrays.items() if name.startswith("wrench:")}
+    checkpoint = pickled[0] if pickled else None
+    return {"mechanism": mechanism, **samples, "wrenches": wrenches, **facts, "checkpoint": checkpoint}
 
 
 def write_sweep(path: Path, contents: Mapping[str, Any]) -> None:
@@ -123,35 +115,42 @@ def write_sweep(path: Path, contents: Mapping[str, Any]) -> None:
 
 def read_sweep(path: Path, mechanism: Mechanism | None) -> dict[str, Any]:
     """Read the arguments of a sweep. With a mechanism nothing is unpickled, and the force elements are omitted."""
-    data = path.read_bytes()
-    try:
-        arrays, notes, described = _opened(data, SWEEP_FORMAT, (IN_FILE.get(name, name) for name in IN_SWEEP))
-        limits, counted = [Limit(**limit) for limit in notes["limits"]], int(notes.get("counted", 0))
-    except Exception as error:  # a foreign file may raise any error
-        raise ValueError(f"not a sweep saved by sarrus: {error}") from error
-    if mechanism is not None and notes.get("several mechanisms"):
-        fault = "its runs have different mechanisms"
-        raise ValueError(f"{fault}, which only Sweep.load(path) without mechanism= unpickles")
+
+    def facts_of(_: Any, notes: Any) -> dict[str, Any]:
+        several, limits = bool(notes.get("several mechanisms")), [Limit(**limit) for limit in notes["limits"]]
+        return {"limits": limits, "counted": int(notes.get("counted", 0)), "mechanisms": several}
+
+    names = {name: IN_FILE.get(name, name) for name in IN_SWEEP}
+    arrays, described, facts = _opened(path, "sweep", SWEEP_FORMAT, names.values(), facts_of)
+    if mechanism is not None and facts["mechanisms"]:
+        raise ValueError("its runs have different mechanisms, which only Sweep.load(path) without mechanism= unpickles")
     mechanism, pickled = _mechanism_of(path, arrays, described, mechanism, "Sweep")
     acting, mechanisms, *_ = [*pickled, None, None]
-    contents = {name: arrays[IN_FILE.get(name, name)] for name in IN_SWEEP} | {"efforts": arrays.get("efforts")}
-    _check_sweep(mechanism, contents)
-    return {
-        "mechanism": mechanism, **contents, "counted": counted, "limits": limits, "acting": acting, "mechanisms": mechanisms
-    }  # fmt: skip
+    contents = {name: arrays[stored] for name, stored in names.items()} | {"efforts": arrays.get("efforts")}
+    runs, n = len(contents["status"]), len(contents["t"])
+    for name, size in (("q", mechanism.nq), ("v", mechanism.nv), ("efforts", mechanism.nv)):
+        if contents[name] is not None and contents[name].shape != (runs, n, size):
+            raise ValueError(f"{name} must be ({runs}, {n}, {size}); got {contents[name].shape}")
+    return {"mechanism": mechanism, **contents, **facts, "acting": acting, "mechanisms": mechanisms}
 
 
-def _opened(data: bytes, format: int, needed: Iterable[str]) -> tuple[dict[str, Any], dict[str, Any], Any]:
-    """Return the arrays of an .npz, its JSON data, and the description of its mechanism; raise ValueError for missing entries."""
-    arrays = _arrays(data)
-    missing = [name for name in ("notes", "description", "pickled", *needed) if name not in arrays]
-    notes = {} if "notes" in missing else json.loads(arrays["notes"].item())
-    faults = [f"it lacks {', '.join(missing)}"] if missing else []
-    if notes.get("format", format) != format:
-        faults.append(f"it has format {notes['format']!r}; this version of sarrus reads format {format}")
-    if faults:
-        raise ValueError("; ".join(faults))
-    return arrays, notes, json.loads(arrays["description"].tobytes())
+def _opened(
+    path: Path, kind: str, format: int, needed: Iterable[str], facts_of: Any
+) -> tuple[dict[str, Any], Any, dict[str, Any]]:
+    """Return the arrays of an .npz, the description of its mechanism, and the facts from its JSON data; raise ValueError for an invalid file."""
+    data = path.read_bytes()
+    try:
+        arrays = _arrays(data)
+        missing = [name for name in ("notes", "description", "pickled", *needed) if name not in arrays]
+        notes = {} if "notes" in missing else json.loads(arrays["notes"].item())
+        faults = [f"it lacks {', '.join(missing)}"] if missing else []
+        if notes.get("format", format) != format:
+            faults.append(f"it has format {notes['format']!r}; this version of sarrus reads format {format}")
+        if faults:
+            raise ValueError("; ".join(faults))
+        return arrays, json.loads(arrays["description"].tobytes()), facts_of(arrays, notes)
+    except Exception as error:  # a foreign file may raise any error
+        raise ValueError(f"not a {kind} saved by sarrus: {error}") from error
 
 
 def _mechanism_of(
@@ -257,21 +256,12 @@ def read_parquet(path: Path, mechanisms: Sequence[Mechanism]) -> dict[str, Any]:
     index = index.reshape(runs, -1)[:, 0]
     if len(mechanisms) not in (1, runs) or (numbered(mechanisms) != index).any():
         fault = f"its {runs} runs have {len(set(index))} mechanisms, in the order {index.astype(int).tolist()[:9]}"
-        raise ValueError(
-            f"{fault}...: pass mechanism= as a list with the mechanism of each run, or as the only mechanism"
-        )
+        raise ValueError(f"{fault}...: pass mechanism= as the list of each run's mechanism, or as the only mechanism")
     q, v = table[:, :, 3 : 3 + mechanism.nq], table[:, :, 3 + mechanism.nq :]
     status = table[:, 0, 1].astype(np.int8)
     several, z = list(mechanisms) if index.any() else None, np.empty((*q.shape[:2], 0))
     samples = {"t": table[0, :, 2], "q": q, "v": v, "internal_state": z, "status": status}
     return {"mechanism": mechanism, "mechanisms": several, **samples}
-
-
-def _check_sweep(mechanism: Mechanism, contents: Mapping[str, Any]) -> None:
-    runs, n = len(contents["status"]), len(contents["t"])
-    for name, size in (("q", mechanism.nq), ("v", mechanism.nv), ("efforts", mechanism.nv)):
-        if contents[name] is not None and contents[name].shape != (runs, n, size):
-            raise ValueError(f"{name} must be ({runs}, {n}, {size}); got {contents[name].shape}")
 
 
 def _arrays(data: bytes) -> dict[str, Any]:
@@ -422,9 +412,7 @@ class Store:
         path.mkdir(parents=True, exist_ok=True)
         with locked(path / "lock") as free:
             if not free:
-                raise ModelError(
-                    f"store: another call of simulate_many() is writing to '{path}': wait until it ends, or pass another folder"
-                )
+                raise ModelError(f"store: another call of simulate_many() is writing to '{path}': pass another folder")
             yield cls(path, arguments)
 
     def __init__(self, folder: Path, arguments: Mapping[str, Any]) -> None:
@@ -495,7 +483,7 @@ class Store:
                 if hasattr(mmap, "MADV_DONTNEED"):  # otherwise the mapped pages would count as memory of this process
                     cast(mmap.mmap, cast(Any, array)._mmap).madvise(mmap.MADV_DONTNEED)
 
-    def unfinished(self, work: Work, ended: NDArray[np.int8]) -> Work:
+    def unfinished(self, groups: Groups, ended: NDArray[np.int8]) -> Groups:
         """Return the unfinished runs and all runs of the same SIMD packets, so that each run has the same neighbours in the lanes as before.
 
         Therefore the results are bit for bit those of an uninterrupted call.
@@ -503,27 +491,28 @@ class Store:
         from .workers import LANES
 
         remaining = []
-        for rows, job in work:
+        for rows, prepared in groups:
             runs = np.arange(len(ended))[rows]
             packets = np.unique(np.flatnonzero(ended[runs] == Status.INTERRUPTED) // LANES)
             k = (packets[:, None] * LANES + np.arange(LANES)).ravel()
             if len(k):
-                remaining.append((runs[k[k < len(runs)]], job))
+                remaining.append((runs[k[k < len(runs)]], prepared))
         return remaining
 
 
 def arguments_of(
-    work: Work, prepared: Any, method: Any, start: tuple[Array, Array, Any], parameters: Array, end: float
+    groups: Groups, schedule: Any, method: Any, start: tuple[Array, Array, Any], parameters: Array, end: float
 ) -> dict[str, Any]:
     """Return the arguments, by name, that identify a call."""
-    clock = work[0][1].schedule
+    rows = [[rows.start, rows.stop] if isinstance(rows, slice) else rows for rows, _ in groups]
+    setups = [p.setup for _, p in groups]
     return {
         "sarrus": __version__,
-        "mechanism": [(_described(job.setup.mechanism), _numbers(rows)) for rows, job in work],
-        "controller": [(job.setup.terms, job.setup.effort_limits) for _, job in work] + [parameters],
-        "limits": [p.limits.terms for p in prepared],
+        "mechanism": [(_described(setup.mechanism), of) for setup, of in zip(setups, rows, strict=True)],
+        "controller": [(setup.terms, setup.effort_limits) for setup in setups] + [parameters],
+        "limits": [setup.limits for setup in setups],
         "method": method,
-        "times": [clock.times, clock.every, clock.steps, end],
+        "times": [schedule.times, schedule.every, schedule.steps, end],
         "q": start[0], "v": start[1], "near": start[2],
     }  # fmt: skip
 
@@ -533,10 +522,6 @@ def _described(mechanism: Mechanism | Variants) -> Any:
         return [as_json(m.description) for m in mechanism]
     description = as_json(mechanism.description)
     return [description, mechanism._own_changes()] if isinstance(mechanism, Variants) else description
-
-
-def _numbers(rows: Rows) -> Any:
-    return [rows.start, rows.stop] if isinstance(rows, slice) else rows
 
 
 def _hash(part: Any) -> str:

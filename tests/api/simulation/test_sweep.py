@@ -307,10 +307,11 @@ def test_a_job_leaves_what_it_gets_alone(states):
     """An executor may pass read-only arrays, or the caller's own, and Ray returns read-only ones."""
 
     class Locked(Waiting):
-        def submit(self, job, x, parameters):
-            x.setflags(write=False)
-            parameters.setflags(write=False)
-            kept, ended, record = job(x, parameters)
+        def submit(self, job, *arguments):
+            for x in arguments:
+                if isinstance(x, np.ndarray):
+                    x.setflags(write=False)
+            kept, ended, record = job(*arguments)
             for answer in (kept, ended, *record.values()):
                 answer.setflags(write=False)
             super().submit(job).set_result((kept, ended, record))
