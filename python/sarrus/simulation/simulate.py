@@ -238,7 +238,7 @@ class Integration:
         functions = [(event._value, event.direction, event.terminal) for event in events]
         self.core = prepared.setup.core(forces.parameters, call, sampled, functions)
 
-    def begin(self, q: ArrayLike, v: ArrayLike, every: int) -> None:
+    def begin(self, q: Any, v: Any, every: int) -> None:
         """Set the initial state, projected onto the loops, and the number of steps into which dt is divided."""
         mechanism, start = self.mechanism, self.stepping.start
         q, v = real_array("q", q), real_array("v", v)
@@ -260,10 +260,10 @@ class Integration:
             if checkpoint[name] != mine:
                 raise ModelError(f"the checkpoint belongs to another {name}")
         time, shown = checkpoint["shown"]
-        states = {"x": self._restored("x", checkpoint["x"], checkpoint)}
-        states["shown"] = time, self._restored("shown", shown, checkpoint)
+        x = self._restored("x", checkpoint["x"], checkpoint)
+        shown = time, self._restored("shown", shown, checkpoint)
         self.core.restore(
-            checkpoint | states,
+            checkpoint | {"x": x, "shown": shown},
             looks=checkpoint["stabilisation"] != self.setup.stabilisation,
             # with other force elements, the checkpoint's interpolation between the last step and the shown state is not valid
             anew=checkpoint["force_elements"] != self.prepared.forces.as_tuple(),
@@ -293,7 +293,8 @@ class Integration:
 
     def go(self, times: ArrayLike | None, tolerances: tuple[float, ...], progress: bool) -> None:
         """Run the simulation to its end, and examine its steps."""
-        core, stepping, parts = self.core, self.stepping, []
+        core, stepping = self.core, self.stepping
+        parts: list[Any] = []
         begun, begun_at, first = clock.perf_counter(), core.state["x"], stepping.start
         samples = None if times is None else _sample_times(times, first, first + stepping.duration)
         setup.check_memory(stepping.duration / stepping.dt + 2.0 if samples is None else samples.size, 1, core.size)
@@ -489,7 +490,7 @@ def checked_checkpoint(resume: Any) -> dict[str, Any]:
         raise ModelError(f"'shown' of the checkpoint must be a finite time and a state; got {shown!r}")
     for name, least in (("k", 0), ("every", 1)):
         x = checkpoint[name]
-        if isinstance(x, bool) or not isinstance(x, Integral) or not least <= x <= setup.MOST_STEPS:
+        if isinstance(x, bool) or not isinstance(x, Integral) or not least <= int(x) <= setup.MOST_STEPS:
             raise ModelError(f"'{name}' of the checkpoint must be a number of steps, at least {least}; got {x!r}")
     return checkpoint | {"force_elements": with_new_kinds(checkpoint["force_elements"])}
 

@@ -155,7 +155,7 @@ def simulate_many(
         runs = _Runs(groups, len(q), schedule, folder, policy)
         runs.simulate((q, v, near), parameters, threads, executor, report)
     sweep = runs.sweep(end, dt, parameters, run_index)
-    clock = {"step": min(dt, stepping.duration), "steps": schedule.steps}
+    clock: dict[str, Any] = {"step": min(dt, stepping.duration), "steps": schedule.steps}
     fault = fault_of_steps(groups, runs.record, sweep.q, sweep.v, sweep.__getitem__, **clock)
     warn_of_runs(groups, runs.record, fault, (end, sweep.q[:, -1], sweep.v[:, -1], sweep.status == Status.FINISHED))
     return sweep
@@ -259,7 +259,8 @@ class _Runs:
         prepared: list[Any] = [p for _, p in self.groups]
         forces = [RunForces(p.setup, dt, parameters, self.schedule.every, p.forces.names) for p in prepared]
         mechanism, limits = prepared[0].setup.mechanism, prepared[0].limits.watched
-        per_run, acting = None, forces[0]
+        per_run: Any = None
+        acting: Any = forces[0]
         if run_index is not None:
             per_run = [prepared[k].setup.mechanism for k in run_index]
             acting = [replace(forces[k], parameters=parameters[i]) for i, k in enumerate(run_index)]
@@ -537,7 +538,7 @@ class Sweep:
             arrays = ("q", "v", "status", "internal_state", "excess", "stiffness")
             subset = {name: getattr(self, name)[index] for name in arrays}
             subset["efforts"] = None if self.efforts is None else self.efforts[index]
-            each = self._mechanisms
+            each: Any = self._mechanisms
             varied = isinstance(each, Variants)
             subset["mechanisms"] = each[np.arange(len(self))[index]] if varied else _subset(each, index)
             return Sweep(**self._fields() | subset, acting=_subset(self._acting, index))

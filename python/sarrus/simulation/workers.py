@@ -40,7 +40,8 @@ def run_group(
     among those of the setup.
     """
     core = setup.core() if core is None else core
-    return core.run_many(x, parameters, setup.variants(share), schedule, threads)
+    states, ended, record = core.run_many(x, parameters, setup.variants(share), schedule, threads)
+    return states, ended, record
 
 
 def results(
@@ -53,9 +54,8 @@ def results(
         shares = list(_cut(groups, _size(groups, threads, x, parameters)))
         for some in (shares[k : k + 4 * threads] for k in range(0, len(shares), 4 * threads)):
             cores = {id(p): p.setup.core() for _, p in some}
-            variants = [p.setup.variants(rows) for rows, p in some]
-            numbers = [parameters_of(parameters, rows) for rows, _ in some]
-            jobs = [(cores[id(p)], x[rows], *more) for (rows, p), *more in zip(some, numbers, variants, strict=True)]
+            more = [(parameters_of(parameters, rows), p.setup.variants(rows)) for rows, p in some]
+            jobs = [(cores[id(p)], x[rows], *rest) for (rows, p), rest in zip(some, more, strict=True)]
             for (rows, _), result in zip(some, _core.Simulation.run_groups(jobs, schedule, threads), strict=True):
                 yield rows, *result
     else:
@@ -69,9 +69,9 @@ def results(
 
 def _size(groups: Groups, workers: int, x: Array, parameters: Array) -> int:
     """Return the number of runs in a share: four shares for each worker, because workers differ in speed."""
-    unit = 1 if not METHODS[groups[0][1].setup.method].in_lanes else LANES
+    unit = LANES if METHODS[groups[0][1].setup.method].in_lanes else 1
     size = max(1, min(-(-len(x) // (4 * workers)), SHARE // (8 * (x.shape[1] + parameters.shape[-1]))))
-    return -(-size // unit) * unit
+    return int(-(-size // unit) * unit)
 
 
 def _spread(
